@@ -1,8 +1,8 @@
-//! The stages of a collocation method in the lanes of one vector: the field is evaluated at all of them at once, and sums
+//! Stages of a collocation method in the lanes of one vector: the field is evaluated at all of them at once, and sums
 //! over stages spread one lane over all.
 //!
-//! A step is three kernels over one array: where the iteration starts, an iteration, and what the stages come to. What
-//! follows an attempt in a loop is a fourth in one lane: a division takes half as long there as in all of them.
+//! A step is three kernels over one array: the start of the iteration, an iteration, and the results of the stages. In
+//! a loop a fourth kernel judges the attempt, in one lane: a division takes half as long there as in all lanes.
 
 use super::bound::{Bound, Quantities, WideBound};
 use super::formula::Formula;
@@ -26,14 +26,14 @@ use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
 use std::ops::Range;
 
-/// The stages of steps of a field, compiled.
+/// Compiled stages of steps of a field.
 #[derive(Clone)]
 pub struct CompiledStages {
     collocation: &'static Collocation,
     at: Places,
-    /// How much of an estimate the first change of an iteration may be.
+    /// Largest estimate that the first change of an iteration may cause; see [`most_by_first_change`].
     most: f64,
-    /// At how many ends of a step its estimate looks.
+    /// Number of ends of a step at which its estimate evaluates the field.
     ends: u64,
     vectors: Vectors,
     start: WideBound,
@@ -41,27 +41,28 @@ pub struct CompiledStages {
     finish: WideBound,
 }
 
-/// Where the numbers of a step stand, each in all lanes. A kernel changes those up to some place.
+/// Places of a step's numbers, each in all lanes. A kernel changes the numbers up to some place.
 #[derive(Clone)]
 struct Places {
-    /// The stages; behind the step x₁.
+    /// The stages; x₁ once the step is finished.
     stages: Range<usize>,
-    /// The field at them, but for what follows from other components; behind the step the estimate of its error.
+    /// The field at the stages, without components that follow from others; the estimate of the error once the step is
+    /// finished.
     field: Range<usize>,
-    /// [`Iterated`]: the change, the two before, the first one, their count. Behind the step whether a vector without a scale
-    /// has moved.
+    /// [`Iterated`]: the change, the two before, the first one, their count. Once the step is finished, the first place
+    /// is true if a vector without a scale has moved.
     iterated: usize,
     /// 1/S² of every vector.
     scales: Range<usize>,
-    /// [`Memory`]: the largest squares, W by lanes, what is lost, the length.
+    /// [`Memory`]: the largest squares, W by lanes, the part of x lost by rounding, the length.
     sizes: Range<usize>,
     w: Range<usize>,
     lost: Range<usize>,
     length: usize,
-    /// The end of the polynomial's step, as its argument; [`Stop`].
+    /// End of the polynomial's step, as its argument; [`Stop`].
     from: usize,
     stop: usize,
-    /// Where the step starts and its length. They stand in the first lane alone.
+    /// Start t and length h of the step, and its x, in the first lane alone.
     t: usize,
     h: usize,
     x: Range<usize>,
@@ -92,14 +93,14 @@ impl Places {
         }
     }
 
-    /// How many numbers a step has.
+    /// Number of places.
     fn count(&self) -> usize {
         self.x.end
     }
 }
 
 impl CompiledStages {
-    /// Of steps of `plan` over `field` with these parameters.
+    /// Stages for steps of `plan` over `field` with these parameters.
     pub fn new(
         collocation: &'static Collocation,
         plan: &Plan,
@@ -124,7 +125,7 @@ impl CompiledStages {
         stages
     }
 
-    /// The same with other parameters.
+    /// These stages with other parameters.
     pub fn rebound(&self, parameters: &[f64]) -> CompiledStages {
         let mut stages = self.clone();
         stages.bind(parameters);
@@ -141,9 +142,9 @@ impl CompiledStages {
         }
     }
 
-    /// The numbers of a step, and scratch.
+    /// Split `work` into the numbers of a step and scratch.
     fn split<'w>(&self, work: &'w mut [f64]) -> (&'w mut [f64], &'w mut [f64]) {
-        // They stand on a cache line.
+        // The numbers start on a cache line.
         let first = first_aligned(work);
         work[first..].split_at_mut(self.at.count() * self.collocation.stages)
     }
@@ -153,7 +154,7 @@ impl CompiledStages {
         numbers[at * s..(at + 1) * s].fill(number);
     }
 
-    /// Puts numbers to the first lanes of those places.
+    /// Put numbers into the first lanes of the places `at`.
     fn place(&self, from: &[f64], at: &Range<usize>, numbers: &mut [f64]) {
         for (number, at) in from.iter().zip(at.clone()) {
             numbers[at * self.collocation.stages] = *number;
@@ -166,14 +167,14 @@ impl CompiledStages {
         }
     }
 
-    /// One lane of what stands there.
+    /// Copy the first lane of the places `at`.
     fn gather(&self, numbers: &[f64], at: &Range<usize>, out: &mut [f64]) {
         for (out, at) in out.iter_mut().zip(at.clone()) {
             *out = numbers[at * self.collocation.stages];
         }
     }
 
-    /// Puts the memory to the numbers.
+    /// Copy the memory to the numbers.
     fn recall(&self, memory: &Memory, numbers: &mut [f64]) {
         let (s, at) = (self.collocation.stages, &self.at);
         numbers[at.w.start * s..at.w.end * s].copy_from_slice(memory.w);
@@ -182,7 +183,7 @@ impl CompiledStages {
         self.spread(*memory.length, at.length, numbers);
     }
 
-    /// Takes it from there, but for the length.
+    /// Copy the memory back from the numbers, without the length.
     fn remember(&self, numbers: &[f64], memory: &mut Memory) {
         let (s, at) = (self.collocation.stages, &self.at);
         memory.w.copy_from_slice(&numbers[at.w.start * s..at.w.end * s]);
@@ -190,20 +191,20 @@ impl CompiledStages {
         self.gather(numbers, &at.lost, memory.lost);
     }
 
-    /// How a step starts and ends its iteration.
+    /// Set the start and the end of the iteration.
     fn give(&self, from: From, stop: Stop, numbers: &mut [f64]) {
         let Stop { enough, too_far, contraction, decayed } = stop;
         let from = if from == From::Start { -1.0 } else { 1.0 };
         self.spread_all(&[from, enough, too_far, contraction, decayed], &(self.at.from..self.at.t), numbers);
     }
 
-    /// Where a step starts, and its length.
+    /// Set the start and the length of a step.
     fn begin(&self, StepFrom { t, h, x }: StepFrom, numbers: &mut [f64]) {
         self.place(&[t, h], &(self.at.t..self.at.x.start), numbers);
         self.place(x, &self.at.x, numbers);
     }
 
-    /// What the iteration came to.
+    /// Result of the iteration.
     fn iterated(&self, numbers: &[f64]) -> Iterated {
         let mut of = [0.0; 5];
         self.gather(numbers, &(self.at.iterated..self.at.iterated + 5), &mut of);
@@ -211,8 +212,8 @@ impl CompiledStages {
         Iterated { count: count as u32, change, before: [last, older], first }
     }
 
-    /// Makes a step behind the one whose memory stands there: puts x₁ and the estimate of its error, and says whether it
-    /// moves a vector without a scale; none where the iteration does not converge.
+    /// Make a step after the one whose memory is in the numbers, and put x₁ and the estimate of its error. True if it
+    /// moves a vector without a scale; `None` if the iteration does not converge.
     fn make(
         &self,
         (step, stop): (StepFrom, Stop),
@@ -235,12 +236,12 @@ impl CompiledStages {
         Some(self.moves(numbers))
     }
 
-    /// Whether the step that is finished moves a vector without a scale.
+    /// True if the finished step moves a vector without a scale.
     fn moves(&self, numbers: &[f64]) -> bool {
         numbers[self.at.iterated * self.collocation.stages] != 0.0
     }
 
-    /// Where the memory stands that a finished step leaves behind, but for its length.
+    /// Range of the memory that a finished step leaves, without its length.
     fn left_behind(&self) -> Range<usize> {
         let (s, at) = (self.collocation.stages, &self.at);
         at.w.start * s..at.lost.end * s
@@ -284,7 +285,7 @@ impl Stages for CompiledStages {
 /// Attempts in a loop.
 pub struct CollocationLoop {
     stages: CompiledStages,
-    /// What follows an attempt: a map of the slots, with x₁ and the estimate of its error behind them.
+    /// Kernel that judges an attempt: a map of the slots, which x₁ and the estimate of its error follow.
     judge: Bound,
     judging: Judging,
     adaptive: AdaptiveSteps,
@@ -292,7 +293,7 @@ pub struct CollocationLoop {
 }
 
 impl CollocationLoop {
-    /// Of attempts of `plan` with these stages. The parameters are those of the field and of its treatment.
+    /// Loop of attempts of `plan` with these stages. The parameters are those of the field and of its treatment.
     pub fn new(
         stages: &CompiledStages,
         attempts: &AttemptLoop,
@@ -310,7 +311,7 @@ impl CollocationLoop {
         }
     }
 
-    /// The same with other parameters, over stages that have them.
+    /// This loop with other parameters, over stages that have them.
     pub fn rebound(&self, stages: &CompiledStages, parameters: &[f64], adaptive: &AdaptiveSteps) -> CollocationLoop {
         let all = [parameters, &march::parameters(adaptive, self.judging.control)].concat();
         CollocationLoop {
@@ -322,12 +323,12 @@ impl CollocationLoop {
         }
     }
 
-    /// Length of what is judged: the slots, x₁, an error.
+    /// Length of the judge's state: the slots, x₁, an error.
     fn judged(&self) -> usize {
         self.judging.slots.count() + 2 * self.judging.slots.x.len()
     }
 
-    /// Makes an attempt from the slots, and puts x₁ and its error behind them. Whether it is like any other.
+    /// Make an attempt from the slots, and put x₁ and its error after them. True if it is like the others.
     fn attempt(&self, judged: &mut [f64], numbers: &mut [f64], work: &mut [f64], cost: &mut Cost) -> bool {
         let (stages, slots) = (&self.stages, &self.judging.slots);
         let AdaptiveSteps { t_end, longest_step, shortest_step, .. } = self.adaptive;
@@ -361,7 +362,7 @@ impl map::Attempts for CollocationLoop {
         let Workspace { memory, cost, work, .. } = workspace;
         let mut memory = Memory::of(stages.collocation, &stages.vectors, memory);
         if *memory.length == 0.0 {
-            // There is nothing to start from.
+            // There is no polynomial to start from.
             state[slots.status] = Status::Held.number();
             return;
         }
@@ -374,7 +375,7 @@ impl map::Attempts for CollocationLoop {
         stages.give(From::End, self.stop, numbers);
         for _ in 0..count {
             kept.copy_from_slice(&numbers[left_behind.clone()]);
-            // What is not like any other step is left to whoever judges.
+            // A step that is not like the others is left to the caller.
             let alike = self.attempt(judged, numbers, work, cost);
             let steps = judged[slots.steps];
             if alike {
@@ -413,7 +414,7 @@ impl map::Attempts for CollocationLoop {
 /// Equal steps in a loop.
 pub struct CollocationSteps {
     stages: CompiledStages,
-    /// What follows a step: a map of the state of a loop, with x₁ and the estimate of its error behind it.
+    /// Loop state and kernel that settle a step: a map of the state, which x₁ and the estimate of its error follow.
     settle: Repeated,
     stop: Stop,
     t0: f64,
@@ -421,12 +422,12 @@ pub struct CollocationSteps {
 }
 
 impl CollocationSteps {
-    /// Of steps of `plan` with these stages, settled like that.
+    /// Loop of steps of `plan` with these stages, settled by `settle`.
     pub fn new(stages: &CompiledStages, settle: Repeated, plan: &Plan, fixed: &FixedSteps) -> CollocationSteps {
         CollocationSteps { stages: stages.clone(), settle, stop: stop(plan), t0: plan.t0, h: fixed.h }
     }
 
-    /// The same with other parameters, of what settles a step, over stages that have them.
+    /// This loop with other parameters for the settling, over stages that have them.
     pub fn rebound(
         &self,
         stages: &CompiledStages,
@@ -437,12 +438,12 @@ impl CollocationSteps {
         CollocationSteps::new(stages, self.settle.rebound(parameters), plan, fixed)
     }
 
-    /// Scratch needed.
+    /// Length of the scratch.
     pub fn work_len(&self) -> usize {
         2 * self.stages.vectors.dim() + self.settle.work_len() + self.stages.work_len()
     }
 
-    /// Makes a step from the state of the loop, and puts x₁ and its error behind that; says whether it is like any other.
+    /// Make a step from x, and put x₁ and its error; true if it is like the others.
     fn step(
         &self,
         t: f64,
@@ -513,7 +514,8 @@ impl map::Blocks for CollocationSteps {
     }
 }
 
-/// Σ_j p_j f_j over stages j, where p_j is parameter `first` + j, other in each lane; in the order of the slices.
+/// Σ_j p_j f_j over stages j, where p_j is parameter `first` + j, which differs from lane to lane; in the order of the
+/// slices.
 fn sum_of_stages(g: &mut Graph, first: usize, s: usize, f: Node) -> Node {
     let weights: Vec<Node> = (0..s).map(|j| g.parameter(first + j)).collect();
     sum_of_lanes(g, &weights, f)
@@ -535,23 +537,24 @@ fn all_lanes(g: &mut Graph, a: Node, s: usize) -> Node {
     sum_of_lanes(g, &vec![one; s], a)
 }
 
-/// What stands there in the first lane.
+/// Number at a place in the first lane, spread over all.
 fn single(g: &mut Graph, place: usize) -> Node {
     let number = g.state(place);
     g.spread(number, 0)
 }
 
-/// The same of several places.
+/// Numbers at several places in the first lane, spread over all.
 fn singles(g: &mut Graph, range: &Range<usize>) -> Vec<Node> {
     range.clone().map(|place| single(g, place)).collect()
 }
 
-/// The numbers of these places.
+/// Numbers at these places, lane by lane.
 fn states(g: &mut Graph, range: &Range<usize>) -> Vec<Node> {
     range.clone().map(|k| g.state(k)).collect()
 }
 
-/// Where the iteration starts: x + Σ W_k reach_k (see [`Collocation::reach`]), the scales of the vectors, no iterations.
+/// Tape of the iteration's start: x + Σ W_k reach_k (see [`Collocation::reach`]), the scales of the vectors, no
+/// iterations.
 fn start(at: &Places, vectors: &Vectors, s: usize) -> Tape {
     let g = &mut Graph::new();
     let (x, h, w) = (singles(g, &at.x), single(g, at.h), states(g, &at.w));
@@ -610,8 +613,9 @@ fn start(at: &Places, vectors: &Vectors, s: usize) -> Tape {
     Tape::of_fused(g, &[outputs, scales, sizes].concat(), at.count(), 1)
 }
 
-/// What the stages come to, as [`Stages::finish`] has it. Behind the field's parameters are those that W takes, the node,
-/// the part that the first change of the iteration may be of the estimate, and which end of the step is looked at.
+/// Tape of the results of the stages, as in [`Stages::finish`]. The parameters after those of the field are those of W,
+/// the node, the largest estimate that the iteration's first change may cause, and the end of the step at which the
+/// lane evaluates the field.
 fn finish(
     at: &Places,
     field: &Formula,
@@ -624,7 +628,7 @@ fn finish(
     let (stages, lost, scales) = (states(g, &at.stages), states(g, &at.lost), states(g, &at.scales));
     let [node, sign] = [parameters + s, parameters + s + 2].map(|k| g.parameter(k));
     let time = g.fma(node, h, t);
-    // What follows from the other components has not been kept.
+    // The field of components that follow from the others was not kept.
     let (found, kept) = (field.at(g, time, &stages), states(g, &at.field));
     let slopes = field.independent_roots().into_iter().zip(found.into_iter().zip(kept));
     let slopes: Vec<Node> = slopes.map(|(later, (found, kept))| if later { found } else { kept }).collect();
@@ -658,8 +662,8 @@ fn finish(
         let mean = g.unary(Unary::Abs, mean);
         sizes.push(g.add(mean, error[error.len() - 1]));
     }
-    // No node is at an end: what is before the first one and behind the last one shows there alone. One lane is at the start,
-    // the others are at the end.
+    // No node is at an end: events before the first node and after the last one show at the ends alone. One lane is at
+    // the start, the others are at the end.
     let (is_start, infinity) = (g.binary(Binary::Less, sign, zero), g.constant(f64::INFINITY));
     let end = g.add(t, h);
     let end = g.select(is_start, t, end);
@@ -683,8 +687,9 @@ fn finish(
     let mean = g.mul(mean, last);
     let root = g.sqrt(mean);
     let norm = g.mul(h, root);
-    // As large as it has to be for the first change of the iteration, but no larger than what is accepted; and where
-    // coefficients hardly decrease, at a kink or at a wall, as large as the last would be of those that do.
+    // The estimate is at least as large as the first change of the iteration requires, but no larger than what is
+    // accepted. If coefficients hardly decrease, at a kink or at a wall, it is as large as the last one would be if
+    // they did.
     let part = g.div(change, too_far);
     let part = least(g, part, one);
     let (part, most) = (g.sqrt(part), g.parameter(parameters + s + 1));
@@ -699,7 +704,7 @@ fn finish(
     let factor = g.div(wanted, norm);
     let factor = g.select(counts, factor, one);
     error.iter_mut().for_each(|error| *error = g.mul(factor, *error));
-    // Whether a vector without a scale has moved.
+    // True if a vector without a scale has moved.
     let mut any_moved = zero;
     for (vector, &scale) in scales.iter().enumerate() {
         let all = vectors.components_of(vector).map(|i| sizes[i]).reduce(|a, b| g.add(a, b)).unwrap_or(zero);
@@ -711,7 +716,7 @@ fn finish(
     Tape::of_fused(g, &[all_x1, error, vec![any_moved], rest, all_w, all_lost].concat(), at.count(), parameters + s + 3)
 }
 
-/// What follows an attempt of a loop, from the slots, x₁ and the estimate of its error.
+/// Tape that judges an attempt of a loop, from the slots, x₁ and the estimate of its error.
 fn judge(attempts: &AttemptLoop) -> Tape {
     let g = &mut Graph::new();
     let (slots, n) = (attempts.slots.count(), attempts.slots.x.len());
@@ -721,8 +726,9 @@ fn judge(attempts: &AttemptLoop) -> Tape {
     Tape::of_fused(g, &judgement.after, slots + 2 * n, attempts.parameters + march::PARAMETERS)
 }
 
-/// An iteration, X = x + h A F(X). Components that depend on the others alone take the others' new values: where F is linear
-/// in these, as x + h c F(x) + h² A² F(F), which does not wait for them. What the field is for them is not kept.
+/// Tape of an iteration, X = x + h A F(X). Components that depend on the others alone take the others' new values.
+/// Where F is linear in these, they are x + h c F(x) + h² A² F(F), which does not wait for the new values. The field of
+/// these components is not kept.
 fn iteration(at: &Places, field: &Formula, vectors: &StateVectors, (parameters, s): (usize, usize)) -> Tape {
     let n = vectors.vectors.dim();
     let (later, linear) = (field.independent_roots(), field.linear_roots());
@@ -753,7 +759,7 @@ fn iteration(at: &Places, field: &Formula, vectors: &StateVectors, (parameters, 
         }
     }
 
-    // The change, also of what follows from the rest: what a light body's momentum does shows in its position.
+    // The change includes components that follow from the rest: a light body's momentum shows in its position.
     let changes: Vec<Node> = next.iter().zip(&stages).map(|(&next, &stage)| g.sub(next, stage)).collect();
     let mut moved = g.zero();
     for (&square, &scale) in squares(g, &changes, &vectors.vectors).iter().zip(&scales) {
@@ -778,8 +784,8 @@ fn iteration(at: &Places, field: &Formula, vectors: &StateVectors, (parameters, 
     Tape::of_loop(g, &outputs, goes_on, at.count(), parameters + 2 * s + 1)
 }
 
-/// [`Iterated::goes_on`] as a formula, but for the most iterations, which the loop counts. Changes that have not been made
-/// yet are infinite, and no change before stays below them; a first one that is too far was the last.
+/// [`Iterated::goes_on`] as a formula, without the limit on iterations, which the loop counts. Changes not made yet are
+/// infinite, so that no test of contraction fails by them; a first change that is too far ends the iteration.
 fn goes_on(
     g: &mut Graph,
     (count, change, before, first): (Node, Node, Node, Node),
@@ -809,8 +815,9 @@ mod tests {
     use holonome_integrate::run::{run, run_map};
     use holonome_integrate::state::StepState;
 
-    /// Compiled stages come to those of slices, with fewer iterations where positions follow from momenta; also where the time
-    /// is read, where nothing follows from the rest (nor do positions off a constraint), where all rests, and where masses are unlike.
+    /// Test that compiled stages come to those of slices, with fewer iterations where positions follow from momenta.
+    /// The cases: the time is read; nothing follows from the rest (nor do positions off a constraint); all is at rest;
+    /// masses are unlike.
     #[test]
     fn compiled_stages_are_those_of_slices() {
         let cases = [
@@ -850,8 +857,8 @@ mod tests {
         }
     }
 
-    /// Equal steps in a loop are those that are made one by one, also where time is read, where something begins to move that
-    /// nothing was known of, and where a run is interrupted.
+    /// Test that equal steps in a loop are those made one by one: also if the time is read, if a vector without a scale
+    /// begins to move, and if a run is interrupted.
     #[test]
     fn a_loop_is_its_steps_one_by_one() {
         let cases = [

@@ -3,31 +3,31 @@
 use super::{Bound, Quantities, WideBound};
 use std::sync::{Arc, LazyLock, OnceLock};
 
-/// A kernel with its parameters which many a run never calls: it is compiled when it is first asked for. A kernel that
-/// every step calls is asked for before there are steps.
+/// Kernel with its parameters, compiled on first use, because many runs never call it. A kernel that every step calls
+/// is compiled before the first step.
 pub struct Deferred {
-    /// With the parameters of the one that was declared; all that are rebound from it share its code.
+    /// Kernel with the parameters of the declared one; all kernels rebound from it share its code.
     declared: Arc<LazyLock<Bound, Box<dyn FnOnce() -> Bound + Send>>>,
     own: OnceLock<Bound>,
     parameters: Vec<f64>,
 }
 
 impl Deferred {
-    /// The kernel that `compile` gives for these parameters.
+    /// Kernel that `compile` makes for these parameters.
     pub fn new(parameters: &[f64], compile: impl FnOnce(&[f64]) -> Bound + Send + 'static) -> Deferred {
         let declared = parameters.to_vec();
         let compile: Box<dyn FnOnce() -> Bound + Send> = Box::new(move || compile(&declared));
         Deferred { declared: Arc::new(LazyLock::new(compile)), own: OnceLock::new(), parameters: parameters.to_vec() }
     }
 
-    /// The kernel.
+    /// Compiled kernel.
     pub fn bound(&self) -> &Bound {
         self.own.get_or_init(|| self.declared.rebound(&self.parameters))
     }
 }
 
 impl Quantities for Deferred {
-    /// A kernel that had not been compiled when its scratch was measured brings its own.
+    /// Run the kernel, with scratch of its own if it had not been compiled when its scratch was measured.
     fn run(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]) {
         let bound = self.bound();
         match work.len() < bound.work_len() {
@@ -36,7 +36,7 @@ impl Quantities for Deferred {
         }
     }
 
-    /// Scratch needed so far.
+    /// Length of the scratch; 0 until the kernel is compiled.
     fn work_len(&self) -> usize {
         self.own.get().map_or(0, Bound::work_len)
     }
@@ -49,7 +49,7 @@ impl Quantities for Deferred {
         }
     }
 
-    /// The same kernel, ready if this one is.
+    /// This kernel with other parameters, compiled if this one is.
     fn rebound(&self, parameters: &[f64]) -> Deferred {
         let own = self.own.get().map_or_else(OnceLock::new, |own| own.rebound(parameters).into());
         Deferred { declared: Arc::clone(&self.declared), own, parameters: parameters.to_vec() }

@@ -6,17 +6,17 @@ use holonome_model::graph::optimise::optimise;
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Expression, Graph, Input, Node};
 
-/// Some outputs as functions of (t, x) and the parameters, in few operations, with their multiply-adds formed. Where a formula is
-/// instantiated, several times in one step or alone, it computes the same bits.
+/// Outputs as functions of (t, x) and the parameters, in few operations, with their multiply-adds formed. An instance
+/// of a formula computes the same bits whether it is one of several in a step or alone.
 pub struct Formula {
     graph: Graph,
     roots: Vec<Node>,
-    /// What the roots depend on, in topological order.
+    /// Nodes that the roots depend on, in topological order.
     plan: Vec<Node>,
 }
 
 impl Formula {
-    /// The formula of `roots`.
+    /// Formula of `roots`.
     pub fn new(graph: &Graph, roots: &[Node]) -> Formula {
         let (graph, roots) = optimise(graph, roots);
         let (graph, roots) = fuse(&graph, &roots);
@@ -24,30 +24,31 @@ impl Formula {
         Formula { graph, roots, plan }
     }
 
-    /// The same without multiply-adds: for a step whose formulas are differentiated, and fused afterwards.
+    /// Formula without multiply-adds, for a step whose formulas are differentiated, and fused afterwards.
     pub fn unfused(graph: &Graph, roots: &[Node]) -> Formula {
         let (graph, roots) = optimise(graph, roots);
         let plan = graph.reachable(&roots);
         Formula { graph, roots, plan }
     }
 
-    /// Its tape, alone.
+    /// Tape of the formula alone.
     pub fn tape(&self, states: usize, parameters: usize) -> Tape {
         Tape::of_fused(&self.graph, &self.roots, states, parameters)
     }
 
-    /// How many operations it takes, parameters included.
+    /// Number of operations, those on parameters included.
     pub fn operations(&self) -> usize {
         self.plan.iter().filter(|&&n| self.graph.expression(n).arguments().next().is_some()).count()
     }
 
-    /// Whether it depends on the time.
+    /// True if the formula depends on the time.
     pub fn reads_time(&self) -> bool {
         self.plan.iter().any(|&n| self.graph.expression(n) == Expression::Input(Input::Time))
     }
 
-    /// Of a formula with as many roots as states, roots of which none depends on a state of their numbers: once the others
-    /// are known, these follow. They are chosen from the first one on.
+    /// True for the roots of an independent set, in a formula with as many roots as states: no root of the set depends
+    /// on a state whose number is in the set, so they follow once the others are known. Roots are chosen from the first
+    /// one on.
     pub fn independent_roots(&self) -> Vec<bool> {
         let n = self.roots.len();
         let mut read_by: Vec<Vec<u32>> = Vec::with_capacity(n);
@@ -67,7 +68,7 @@ impl Formula {
             read_by.push(states);
         }
         let mut chosen = vec![false; n];
-        // Those that a chosen one reads.
+        // States that a chosen root reads.
         let mut read = vec![false; n];
         for root in 0..n {
             let own = &read_by[root];
@@ -79,9 +80,9 @@ impl Formula {
         chosen
     }
 
-    /// Which roots are linear in the states, with coefficients that depend on parameters alone.
+    /// True for roots that are linear in the states, with coefficients that depend on parameters alone.
     pub fn linear_roots(&self) -> Vec<bool> {
-        // Degree 0, 1; none of anything else.
+        // Degree 0 or 1; `None` for anything else.
         let mut degrees: Vec<Option<u32>> = Vec::with_capacity(self.plan.len());
         for &node in &self.plan {
             let of = |node: Node| degrees[self.plan.binary_search(&node).expect("the plan has what nodes depend on")];
@@ -102,7 +103,7 @@ impl Formula {
         self.roots.iter().map(|root| of(root) == Some(1)).collect()
     }
 
-    /// Its roots at (t, x) in `g`, where parameters keep their numbers.
+    /// Roots at (t, x) in `g`, where parameters keep their numbers.
     pub fn at(&self, g: &mut Graph, t: Node, x: &[Node]) -> Vec<Node> {
         g.instantiate_plan(&self.graph, &self.plan, &self.roots, &mut |g, input| match input {
             Input::State(k) => x[k as usize],

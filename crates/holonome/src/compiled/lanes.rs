@@ -1,4 +1,4 @@
-//! A method's step compiled for several trajectories side by side.
+//! Step of a method compiled for several trajectories in lanes.
 
 use super::map::{CompiledStep, repeated_tape};
 use super::step::{Ingredients, Mend, Recorded, Settling};
@@ -21,9 +21,9 @@ use holonome_model::treatment::Field;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The kernels of an ensemble's steps.
+/// Kernels of an ensemble's steps.
 pub struct CompiledLanes {
-    /// Of a Runge–Kutta method.
+    /// Lagged estimate of a Runge–Kutta method, if it has one.
     lagged: Option<&'static Lagged>,
     /// [`Recorded::evaluations`].
     evaluations: [u64; 2],
@@ -37,12 +37,12 @@ pub struct CompiledLanes {
     field: Box<dyn Kernel>,
     watch: LaneWatch,
     advance: Advance,
-    /// What a step's kernel knows besides the parameters: h and t₀, or [`march::parameters`].
+    /// Parameters of a step's kernel after those of the model: h and t₀, or [`march::parameters`].
     more: Vec<f64>,
 }
 
 enum Advance {
-    /// Equal steps in a loop; the length of what they map to itself.
+    /// Equal steps in a loop, with the length of the loop's state.
     Repeated(Box<dyn Kernel>, usize),
     /// Attempts in a loop.
     March { kernel: Box<dyn Kernel>, slots: Slots, within: Option<SamplesWithin> },
@@ -85,7 +85,7 @@ impl SamplesWithin {
     }
 }
 
-/// What the lanes know of their trajectories.
+/// Lanes bound to their trajectories.
 pub struct LaneBound {
     field: Aligned,
     watch: WatchBound,
@@ -94,8 +94,8 @@ pub struct LaneBound {
 }
 
 impl CompiledLanes {
-    /// Compiles the step of `plan` for this many lanes, over the field of a system as in [`CompiledStep::new`]. None where
-    /// the step is not compiled as a whole, or the method's treatment is not one of formulas.
+    /// Compile the step of `plan` for this many lanes, over the field of a system as in [`CompiledStep::new`]. `None`
+    /// if the step is not compiled as a whole, or the method's treatment is not one of formulas.
     pub fn new(
         plan: &Plan,
         (field, system): (&Field, &WrittenOut),
@@ -176,7 +176,7 @@ impl CompiledLanes {
         }
     }
 
-    /// Gives one lane its trajectory's parameters and targets.
+    /// Set the parameters and targets of one lane to those of its trajectory.
     pub fn rebind(&self, bound: &mut LaneBound, lane: usize, parameters: &[f64], targets: &[f64]) {
         let all = [parameters, &self.more].concat();
         self.field.rebind(&mut bound.field, lane, parameters);
@@ -269,7 +269,7 @@ impl EqualSteps for CompiledLanes {
         let (mut field, mut after, mut t) = (vec![0.0; x.len()], vec![0.0; x.len()], vec![t0; lanes]);
         self.fields(bound, &t, x, &mut field, work);
         first_pending(lagged.next, &field, None, &mut carried[pending..]);
-        // The first step once for nothing but its error estimate.
+        // The first step is made once for its error estimate alone.
         let (mut x, mut rehearsed) = (x.to_vec(), carried.to_vec());
         let (mut innovation, mut missed) = (vec![0.0; lanes], vec![false; lanes]);
         let mut largest = vec![0.0; self.groups * lanes];
@@ -401,7 +401,7 @@ impl AdaptiveSteps for CompiledLanes {
     }
 }
 
-/// Watches invariants and the sizes of their terms in lanes.
+/// Monitor of invariants and of the sizes of their terms, in lanes.
 pub struct LaneWatch {
     kernel: Box<dyn Kernel>,
     watching: Watching,
@@ -409,7 +409,7 @@ pub struct LaneWatch {
     vectors: usize,
 }
 
-/// What it knows of the trajectories.
+/// Monitor bound to the trajectories.
 pub struct WatchBound {
     values: Aligned,
     /// F₀ of every row.
@@ -417,7 +417,7 @@ pub struct WatchBound {
 }
 
 impl LaneWatch {
-    /// Watches what `field` has in so many lanes.
+    /// Monitor of the invariants of `field` in so many lanes.
     pub fn new(field: &Field, vectors: &StateVectors, lanes: usize) -> LaneWatch {
         LaneWatch {
             kernel: compile(&watch_tape(field, &vectors.vectors), lanes),
@@ -432,18 +432,18 @@ impl LaneWatch {
         WatchBound { values: self.kernel.bind(parameters), targets: vec![0.0; self.rows * self.kernel.lanes()] }
     }
 
-    /// Gives one lane its trajectory's parameters and targets.
+    /// Set the parameters and targets of one lane to those of its trajectory.
     pub fn rebind(&self, bound: &mut WatchBound, lane: usize, parameters: &[f64], targets: &[f64]) {
         self.kernel.rebind(&mut bound.values, lane, parameters);
         scatter(targets, self.kernel.lanes(), lane, &mut bound.targets);
     }
 
-    /// Scratch needed for states of the length n.
+    /// Length of the scratch for states of length n.
     pub fn work_len(&self, n: usize) -> usize {
         (n + self.rows + self.vectors + self.kernel.outputs()) * self.kernel.lanes() + self.kernel.work_len()
     }
 
-    /// The deviations of the groups and the sizes of their terms.
+    /// Compute the deviations of the groups and the sizes of their terms.
     pub fn run(
         &self,
         bound: &WatchBound,

@@ -1,4 +1,4 @@
-//! A method's step compiled as a whole, as the loop over time calls it.
+//! Step of a method compiled as a whole, as the loop over time calls it.
 
 use super::collocation::{CollocationLoop, CollocationSteps, CompiledStages};
 use super::formula::Formula;
@@ -26,7 +26,7 @@ use holonome_model::treatment::Field;
 use holonome_model::treatment::correction::deviation;
 use std::ops::Range;
 
-/// What of a method's step is compiled as a whole.
+/// Part of a method's step that is compiled as a whole.
 #[derive(Default)]
 pub enum CompiledStep {
     /// Nothing.
@@ -34,7 +34,7 @@ pub enum CompiledStep {
     Nothing,
     /// Equal steps of a Runge–Kutta method.
     Repeated(Repeated),
-    /// Attempts of such a method.
+    /// Attempts of a Runge–Kutta method.
     Attempted(Box<Attempts>),
     /// Steps of a collocation method.
     Collocated(Box<Collocated>),
@@ -57,7 +57,7 @@ pub struct Developed {
 }
 
 impl CompiledStep {
-    /// The map of `plan`'s scheme over `system`; none of a collocation method whose stages are not compiled.
+    /// Map of `plan`'s scheme over `system`; `None` for a collocation method whose stages are not compiled.
     pub fn map<'a>(&'a self, plan: &Plan, system: &'a dyn System) -> Option<Box<dyn StepMap + 'a>> {
         let scheme = plan.method.scheme;
         if let Some(tableau) = scheme.runge_kutta() {
@@ -78,11 +78,11 @@ impl CompiledStep {
         Some(Box::new(map))
     }
 
-    /// Compiles the step of `plan` over the `field` of `system`, whose `parameters` are the model's, then `targets` (F₀ of
-    /// the rows that are no constraints), then those of its treatment.
+    /// Compile the step of `plan` over the `field` of `system`, whose `parameters` are the model's, then `targets` (F₀
+    /// of the rows that are not constraints), then those of its treatment.
     ///
     /// # Errors
-    /// Where the method needs formulas that the field does not have.
+    /// If the method needs formulas that the field does not have.
     pub fn new(
         plan: &Plan,
         field: &Field,
@@ -165,24 +165,24 @@ impl CompiledStep {
         })
     }
 
-    /// The series of `field`, if the method of `plan` is that.
+    /// Series of `field`, if the method of `plan` is a Taylor series.
     ///
     /// # Errors
-    /// As [`Taylor::new`].
+    /// Those of [`Taylor::new`].
     pub(super) fn taylor(plan: &Plan, field: &Field) -> Result<Option<Taylor>, Error> {
         let wanted = plan.method.scheme.needs_formulas();
         wanted.then(|| Taylor::new(&plan.method, field)).transpose()
     }
 
-    /// Whether the step of `plan` is one of formulas, small enough to be compiled as a whole.
+    /// True if the step of `plan` consists of formulas, and is small enough to be compiled as a whole.
     pub(super) fn suits(plan: &Plan, field: &Field, formula: &Formula) -> bool {
         let stages = plan.method.scheme.runge_kutta().map_or(0, |tableau| tableau.stages);
         let small = formula.operations() * stages <= LONGEST_STEP;
-        // Attempts are the same whatever is done to their result.
+        // Attempts do not depend on the treatment of their results.
         small && (matches!(plan.stepping, Stepping::Adaptive(_)) || CompiledStep::ends_in_formulas(plan, field))
     }
 
-    /// Whether what is done to the results of steps is done by formulas, if anything is.
+    /// True if the results of steps are treated by formulas, or not at all.
     pub(super) fn ends_in_formulas(plan: &Plan, field: &Field) -> bool {
         match effective_treatment(plan, field) {
             Treatment::Plain | Treatment::Feedback => true,
@@ -190,7 +190,7 @@ impl CompiledStep {
         }
     }
 
-    /// What ends an attempt of `plan`, where that is one of formulas.
+    /// Formulas that end an attempt of `plan`; `None` if the end is not one of formulas, or the field is too large.
     pub(super) fn settling(
         plan: &Plan,
         field: &Field,
@@ -208,7 +208,7 @@ impl CompiledStep {
         })
     }
 
-    /// The same step with other parameters.
+    /// This step with other parameters.
     pub fn rebound(&self, plan: &Plan, parameters: &[f64]) -> CompiledStep {
         let all = |more: &[f64]| [parameters, more].concat();
         match (self, &plan.stepping) {
@@ -249,7 +249,7 @@ impl CompiledStep {
         }
     }
 
-    /// What of it makes steps one by one, for a plan with others.
+    /// Part of the step that makes single steps, for a plan with other steps.
     pub fn by_itself(&self, parameters: &[f64]) -> CompiledStep {
         match self {
             CompiledStep::Developed(step) => {
@@ -260,7 +260,7 @@ impl CompiledStep {
         }
     }
 
-    /// Makes attempts one by one.
+    /// Remove the loops of attempts and of equal collocation steps, so that these are made one by one.
     #[cfg(test)]
     pub(super) fn leave_loops(&mut self) {
         match self {
@@ -272,7 +272,7 @@ impl CompiledStep {
     }
 }
 
-/// The treatment of a method over `field`, which is none where there is nothing to correct.
+/// Treatment of a method over `field`; plain if there is nothing to correct.
 pub(super) fn effective_treatment(plan: &Plan, field: &Field) -> Treatment {
     match plan.method.treatment {
         Treatment::Feedback => Treatment::Feedback,
@@ -285,16 +285,16 @@ pub(super) fn effective_treatment(plan: &Plan, field: &Field) -> Treatment {
 pub struct Repeated {
     kernel: Bound,
     watching: Watching,
-    /// Length of (x, largest deviations, what is carried, number of the step).
+    /// Length of (x, largest deviations, carried numbers, number of the step).
     len: usize,
-    /// How many numbers are carried of the scales of the vectors.
+    /// Length of the carried scales of the vectors.
     carried: usize,
     evaluations: u64,
     mend: Option<Mend>,
 }
 
-/// The tape of equal steps over a field whose targets F₀ are parameters from number `targets` on, and of what mends their
-/// results, if that is part of what they are settled by.
+/// Tape of equal steps over a field, and of the mending of their results if `settling` has one. The targets F₀ are
+/// parameters from number `targets` on.
 pub(super) fn repeated_tape(
     ingredients: &Ingredients,
     field: &Field,
@@ -311,7 +311,7 @@ pub(super) fn repeated_tape(
 }
 
 impl Repeated {
-    /// Of equal steps of `plan`, with the targets F₀ in parameters from number `targets` on.
+    /// Loop of equal steps of `plan`, with the targets F₀ in parameters from number `targets` on.
     fn new(
         (ingredients, field): (&Ingredients, &Field),
         (settling, targets): (Option<&Settling>, usize),
@@ -347,7 +347,7 @@ impl Repeated {
         (1 + KEPT_STATES) * self.len + self.kernel.work_len()
     }
 
-    /// Puts the state of the loop before step `first`, with so many groups of invariants.
+    /// Set the state of the loop before step `first`, with `groups` groups of invariants.
     pub(super) fn enter(&self, x: &[f64], (scales, groups): (&[f64], usize), first: u64, state: &mut [f64]) {
         let n = x.len();
         state[..n].copy_from_slice(x);
@@ -365,7 +365,7 @@ impl Repeated {
         }
     }
 
-    /// Takes what `count` steps have come to from there; says whether that is good.
+    /// Copy the results of `count` steps from the state; true if they are good.
     pub(super) fn leave(
         &self,
         state: &[f64],
@@ -425,11 +425,11 @@ impl Blocks for Repeated {
 
 /// Attempted steps.
 pub struct Attempts {
-    /// One, with all stages, as dense output needs them.
+    /// Kernel of one attempt, with all stages, as dense output needs them.
     staged: Bound,
-    /// Many in a loop, with what follows them.
+    /// Loop of many attempts, with the judgement of each.
     march: Option<March>,
-    /// Length of what an attempt starts from.
+    /// Length of the inputs of an attempt.
     inputs: usize,
     evaluations: u64,
 }
@@ -506,7 +506,7 @@ impl map::Attempts for March {
     }
 }
 
-/// The map of a compiled step; what it does not cover is done on slices.
+/// Map of a compiled step; steps that are not compiled are made on slices.
 struct CompiledMap<'a> {
     step: &'a CompiledStep,
     tableau: &'static Tableau,
@@ -514,7 +514,7 @@ struct CompiledMap<'a> {
 }
 
 impl<'a> CompiledMap<'a> {
-    /// The map of `step` over `system`.
+    /// Map of `step` over `system`.
     fn new(step: &'a CompiledStep, tableau: &'static Tableau, system: &'a dyn System) -> CompiledMap<'a> {
         CompiledMap { step, tableau, slices: TableauMap::new(tableau, system) }
     }

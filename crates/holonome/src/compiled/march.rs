@@ -1,7 +1,8 @@
 //! Attempted steps with their controller as a tape: the loop of `holonome_integrate::run` over adaptive steps, traced.
 //!
-//! The numbers that one attempt hands to the next stand where `holonome_integrate::controller::slots` says. Nothing
-//! branches: what an attempt does not change, or what it must not change because it is not like any other, is selected.
+//! The numbers carried from one attempt to the next have the places of `holonome_integrate::controller::slots`. Nothing
+//! branches: selections keep the numbers that an attempt does not change, or must not change because it is not like the
+//! others.
 
 use super::step::{Ingredients, Mend, Recorded, Settled, Settling, error_norm, taken};
 use super::taylor::{Scales, Taylor};
@@ -24,16 +25,16 @@ use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
 
-/// How many numbers a loop of attempts knows of the run.
+/// Number of parameters that a loop of attempts takes from the run.
 pub const PARAMETERS: usize = 5;
 
-/// These numbers, behind the parameters of the model and of its treatment.
+/// Parameters of the run, which follow those of the model and of its treatment.
 pub fn parameters(adaptive: &AdaptiveSteps, control: Control) -> [f64; PARAMETERS] {
     let AdaptiveSteps { rtol, t_end, longest_step, shortest_step, .. } = *adaptive;
     [control.tolerance(rtol), t_end, longest_step, shortest_step, adaptive.square_of_least_scale()]
 }
 
-/// What is known of a loop of attempts beside its kernels.
+/// Data of a loop of attempts beside its kernels.
 #[derive(Clone)]
 pub struct Judging {
     pub slots: Slots,
@@ -43,26 +44,26 @@ pub struct Judging {
 }
 
 impl Judging {
-    /// As [`map::Attempts::count_treatments`].
+    /// Count treatments; see [`holonome_integrate::scheme::map::Attempts::count_treatments`].
     pub fn count_treatments(&self, steps: u64, cost: &mut Cost) {
         if let Some(mend) = self.mend {
             mend.count(steps, cost);
         }
     }
 
-    /// As [`map::Attempts::finish`].
+    /// Finish the deviations; see [`holonome_integrate::scheme::map::Attempts::finish`].
     pub fn finish(&self, largest: &mut [f64]) {
         self.watching.finish(largest, 1);
     }
 }
 
-/// What an attempt came to, as nodes.
+/// Result of an attempt, as nodes.
 pub struct Attempted {
     /// x₁.
     pub x1: Vec<Node>,
-    /// The estimates of its error, without their factor h.
+    /// Estimates of its error, without their factor h.
     pub errors: Vec<Vec<Node>>,
-    /// The field at x₁, where that is known and handed on.
+    /// Field at x₁, if it is known and carried (FSAL).
     pub end_field: Vec<Node>,
     /// States within the step.
     pub interpolant: Interpolant,
@@ -78,51 +79,51 @@ pub enum Interpolant {
     Series { coefficients: Vec<Vec<Node>>, length: Node },
 }
 
-/// Where an attempt begins, as nodes.
+/// Start of an attempt, as nodes.
 pub struct Beginning<'a> {
     pub t: Node,
-    /// The longest step that is wanted.
+    /// Longest step that is wanted.
     pub h: Node,
-    /// What it is measured against.
+    /// Scales and tolerance that the attempt is measured against.
     pub scales: Scales<'a>,
 }
 
-/// An attempt in the making.
+/// Attempt in the making.
 pub struct Begun<'a> {
-    /// Length of the step, which its end may make longer or shorter.
+    /// Length of the step, which the end of the run may make longer or shorter.
     pub length: Node,
     /// The attempt itself.
     pub attempt: Box<Attempt<'a>>,
 }
 
-/// From the length of a step.
+/// Function from the length of a step to the attempt.
 type Attempt<'a> = dyn FnOnce(&mut Graph, Node) -> Attempted + 'a;
 
 /// An attempt whose length and end are known.
 struct Tried<'a> {
     t1: Node,
     length: Node,
-    /// Whether it is the first one at its step.
+    /// True if it is the first attempt at its step.
     is_first: Node,
-    /// Whether it ends the run.
+    /// True if it ends the run.
     is_last: Node,
-    /// Whether it may be made.
+    /// True if it may be made.
     may_be: Node,
     /// S² of the vectors and floors of momenta by which it is measured.
     norms: Vec<Node>,
     attempt: Box<Attempt<'a>>,
 }
 
-/// What a loop of attempts makes of one.
+/// Result of judging an attempt in a loop.
 pub struct Judgement {
-    /// The slots that change.
+    /// Slots that change.
     pub after: Vec<Node>,
-    /// Whether another one follows.
+    /// True if another attempt follows.
     pub goes_on: Node,
 }
 
 impl Ingredients<'_> {
-    /// Where the state of the loop stands.
+    /// Slots of the loop's state.
     pub fn slots(&self, settling: &Settling) -> Slots {
         let first = match self.scheme {
             Recorded::RungeKutta(tableau) => tableau.first_same_as_last && settling.mend().is_none(),
@@ -131,8 +132,8 @@ impl Ingredients<'_> {
         Slots::new(first, self.kept.weights, &self.vectors.vectors, settling.groups())
     }
 
-    /// One of many attempts: a map of the state of the loop to itself. F₀ of the rows that are no constraints are parameters
-    /// from number `targets` on.
+    /// Tape of one of many attempts: a map of the loop's state to itself. F₀ of the rows that are not constraints are
+    /// parameters from number `targets` on.
     pub fn march(&self, settling: &Settling, targets: usize) -> Tape {
         let control = self.scheme.facts().control.expect("attempts are made by schemes with an estimate");
         let slots = &self.slots(settling);
@@ -181,7 +182,7 @@ impl Ingredients<'_> {
         }
     }
 
-    /// What `steps` records of steps of this field, in `g`.
+    /// Record `steps` over this field in `g`.
     fn traced<T>(&self, g: &mut Graph, steps: impl FnOnce(&mut TracingSpace) -> T) -> T {
         let mut space = TracingSpace::new(self.field);
         std::mem::swap(&mut space.graph, g);
@@ -271,17 +272,17 @@ impl Ingredients<'_> {
     }
 }
 
-/// What a loop of attempts is made of, beside the attempt itself.
+/// Inputs of a loop of attempts, beside the attempt itself.
 pub struct AttemptLoop<'a> {
     pub slots: &'a Slots,
     pub control: Control,
-    /// The vectors of the state.
+    /// Vectors of the state.
     pub vectors: &'a StateVectors,
     /// Number of parameters of the field and its treatment.
     pub parameters: usize,
-    /// What is done at the end of a step.
+    /// Formulas at the end of a step.
     pub settling: &'a Settling,
-    /// F₀ of the rows that are no constraints are parameters from this number on.
+    /// Number of the first parameter of F₀ of the rows that are not constraints.
     pub targets: usize,
 }
 
@@ -326,7 +327,7 @@ impl AttemptLoop<'_> {
         Tried { t1, length, is_first, is_last, may_be, norms, attempt }
     }
 
-    /// What becomes of an attempt that begins with the slots `before`.
+    /// Judge an attempt that begins with the slots `before`.
     pub fn judge<'a>(
         &self,
         g: &mut Graph,
@@ -350,7 +351,7 @@ impl AttemptLoop<'_> {
         let Settled { x: x1_settled, largest, unsettled, .. } =
             settling.at(g, t1, &[&x1[..], &target].concat(), &carry[settling.scales()]);
 
-        // What it came to: an error that is NaN where x₁ is not finite.
+        // Its result: an error that is NaN where x₁ is not finite.
         let biggest = g.constant(f64::MAX);
         let finite = |g: &mut Graph, all: &mut dyn Iterator<Item = Node>| {
             let largest = all.fold(zero, |largest, x| g.largest(x, largest));
@@ -478,20 +479,20 @@ impl AttemptLoop<'_> {
     }
 }
 
-/// The smaller of two numbers.
+/// Smaller of two numbers.
 pub(super) fn least(g: &mut Graph, a: Node, b: Node) -> Node {
     let over = g.binary(Binary::Less, b, a);
     g.select(over, b, a)
 }
 
-/// The larger of a number that may be NaN, and then is kept, and another.
+/// Larger of a number `a` and `least`; `a` if it is NaN.
 fn most_of(g: &mut Graph, a: Node, least: f64) -> Node {
     let least = g.constant(least);
     let under = g.binary(Binary::Less, a, least);
     g.select(under, least, a)
 }
 
-/// The larger one, a where b is NaN.
+/// Larger of two numbers; `a` if `b` is NaN.
 pub(super) fn larger(g: &mut Graph, a: Node, b: Node) -> Node {
     let over = g.binary(Binary::Less, a, b);
     g.select(over, b, a)
@@ -502,7 +503,7 @@ fn times(g: &mut Graph, factor: f64, a: Node) -> Node {
     g.mul(factor, a)
 }
 
-/// S² of the vectors, those that have always been 0 left aside after some rejections.
+/// S² of the vectors; after some rejections, those that have always been 0 do not count.
 fn of_old(g: &mut Graph, norms: &[Node], rejections: Node) -> Vec<Node> {
     let (most, zero, aside) = (g.constant(f64::from(REJECTIONS_OF_NEW)), g.zero(), g.constant(f64::MAX));
     let own = g.binary(Binary::Less, rejections, most);
@@ -516,13 +517,14 @@ fn of_old(g: &mut Graph, norms: &[Node], rejections: Node) -> Vec<Node> {
         .collect()
 }
 
-/// S² and floors of momenta from σ², as `holonome_integrate::scales::Scales::renew_norms` finds it; masses are 0 where there are none.
+/// S² and floors of momenta from σ², as `holonome_integrate::scales::Scales::renew_norms` finds them; masses are 0
+/// where there are none.
 fn norms_of(g: &mut Graph, sizes: &[Node], masses: &[Node], vectors: &Vectors, absolute: Node) -> Vec<Node> {
     let (zero, biggest) = (g.zero(), g.constant(f64::MAX));
     let has: Vec<Node> = masses.iter().map(|&m| g.binary(Binary::Less, zero, m)).collect();
     let of_role = |role: Role| vectors.families().iter().filter(move |family| family.role == role);
     let single = |role: Role| of_role(role).map(|family| family.vectors.len()).sum::<usize>() <= 1;
-    // I and K. Of a single vector each is that vector's own, which its floor then is a part of.
+    // I and K. For a single vector each is that vector's own, and its floor would be a part of itself.
     let mut between = |role: Role, of: fn(&mut Graph, Node, Node) -> Node| {
         if single(role) {
             return zero;
@@ -574,7 +576,7 @@ fn norms_of(g: &mut Graph, sizes: &[Node], masses: &[Node], vectors: &Vectors, a
                 let both = larger(g, floor, between);
                 floor = g.select(has, both, floor);
             }
-            // A floor that overflows is none.
+            // A floor that overflows does not count.
             let finite = g.binary(Binary::LessEqual, floor, biggest);
             let floor = g.select(finite, floor, zero);
             norms[vector] = larger(g, norms[vector], floor);
@@ -603,7 +605,7 @@ mod tests {
     use holonome_model::graph::primitive::{self, Numbers};
     use std::collections::BTreeMap;
 
-    /// Close encounters; bodies of unlike masses, one at rest; a rod; a driven one that is undefined beyond a wall.
+    /// Close encounters; bodies of unlike masses, one at rest; a rod; a driven state that is undefined beyond a wall.
     const MODELS: [&str; 4] = [
         "coordinate q : R^2 = (0.1, 0)\nmomentum p of q = (0, sqrt(19))\nhamiltonian dot(p, p)/2 - 1/norm(q)\n\
          integral L = q.x*p.y - q.y*p.x",
@@ -615,8 +617,8 @@ mod tests {
         "state x : R = 1\nstate y : R = 0\nx' = -0.1/sqrt(x)\ny' = cos(t)",
     ];
 
-    /// A stored state without what does not matter: a first stage that is not known, and the last state at which claims
-    /// were looked at, which is one step's after a large correction.
+    /// Stored state without what does not matter: a first stage that is not known, and the last state at which claims
+    /// were checked, which is that of a single step after a large correction.
     fn facts(mut state: serde_json::Value) -> serde_json::Value {
         if let Some(entries) = state.as_object_mut() {
             entries.remove("tested");

@@ -1,5 +1,5 @@
-//! A field of the symbolic half as a system of the numeric half: kernels for what a step calls, and for small systems
-//! whole steps in one kernel; for large ones a kernel for each template.
+//! Compiled fields: a field of the symbolic half as a system of the numeric half. Small systems have kernels for what a
+//! step calls and for whole steps, large ones a kernel for each template.
 
 mod bound;
 mod collocation;

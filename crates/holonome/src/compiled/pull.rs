@@ -1,15 +1,16 @@
-//! The Gauss–Newton form of feedback beside a compiled field, where its formula would be long.
+//! Gauss–Newton form of feedback beside a compiled field, for fields in which its formula would be long.
 
 use super::vectors::StateVectors;
 use holonome_integrate::feedback_term::{FeedbackNumbers, FeedbackTerm};
 use holonome_integrate::system::Invariants;
 use std::sync::Arc;
 
-/// The term with the numbers of a run.
+/// Feedback term with the numbers of a run.
 pub struct Pull {
     term: Arc<FeedbackTerm>,
     state: Arc<StateVectors>,
-    /// How many parameters the model has, before F₀ of what is no constraint, κ and the weights of the vectors.
+    /// Number of parameters of the model. F₀ of the rows that are not constraints, κ and the weights of the vectors
+    /// follow them.
     first: usize,
     constraints: usize,
     targets: Vec<f64>,
@@ -18,7 +19,7 @@ pub struct Pull {
 }
 
 impl Pull {
-    /// For a model of `first` parameters; `parameters` are these and those of the term.
+    /// Feedback term for a model of `first` parameters; `parameters` are these and those of the term.
     pub fn new(invariants: &Invariants, state: &Arc<StateVectors>, first: usize, parameters: &[f64]) -> Pull {
         Pull {
             term: Arc::new(FeedbackTerm::new(invariants)),
@@ -32,7 +33,7 @@ impl Pull {
         .rebound(parameters)
     }
 
-    /// The same term with other parameters.
+    /// This term with other parameters.
     pub fn rebound(&self, parameters: &[f64]) -> Pull {
         let Pull { first, constraints, rate, .. } = *self;
         let (term, state) = (Arc::clone(&self.term), Arc::clone(&self.state));
@@ -50,7 +51,7 @@ impl Pull {
         self.term.work_len()
     }
 
-    /// Subtracts the term from the field in `dx`; `at` are F and the nonzeros of DF.
+    /// Subtract the term from the field in `dx`; `at` are F and the nonzeros of DF.
     pub fn subtract(&self, invariants: &Invariants, at: (&[f64], &[f64]), dx: &mut [f64], work: &mut [f64]) {
         let numbers = FeedbackNumbers { targets: &self.targets, rate: self.rate, roots: &self.roots };
         self.term.subtract(invariants, at, numbers, dx, work);

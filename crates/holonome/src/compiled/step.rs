@@ -1,4 +1,5 @@
-//! Whole steps as tapes: the explicit Runge–Kutta step of `holonome_integrate`, traced.
+//! Whole steps as tapes: explicit Runge–Kutta steps of `holonome_integrate`, traced, Taylor steps, and the treatment of
+//! results.
 
 use super::formula::Formula;
 use super::taylor::Taylor;
@@ -27,17 +28,17 @@ use holonome_model::treatment::correction::{
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A scheme whose whole steps are formulas, or what is done to their results.
+/// Scheme whose whole steps, or the treatment of whose results, are formulas.
 #[derive(Clone, Copy)]
 pub enum Recorded<'a> {
     RungeKutta(&'static Tableau),
     Taylor(&'a Taylor),
-    /// Steps that are found by iteration: x₁ and the estimate of its error stand behind all else.
+    /// Steps found by iteration: x₁ and the estimate of its error are the last states.
     Iterated(&'static Collocation),
 }
 
 impl Recorded<'_> {
-    /// What is known of it.
+    /// Facts about the scheme.
     pub fn facts(self) -> Facts {
         match self {
             Recorded::RungeKutta(tableau) => Facts::of_tableau(tableau),
@@ -46,20 +47,21 @@ impl Recorded<'_> {
         }
     }
 
-    /// Evaluations of the field that count for an equal step, and for an attempt beside a first stage that is known.
+    /// Evaluations of the field that count for an equal step, and for an attempt, without a first stage that is known
+    /// (FSAL).
     pub fn evaluations(self) -> [u64; 2] {
         match self {
             Recorded::RungeKutta(tableau) => {
                 [tableau.stages_of_step, tableau.stages - usize::from(tableau.first_same_as_last)].map(|n| n as u64)
             }
             Recorded::Taylor(taylor) => [taylor.evaluations(); 2],
-            // Those of the iteration are counted where it is made.
+            // Evaluations of the iteration are counted where it is made.
             Recorded::Iterated(_) => [0; 2],
         }
     }
 }
 
-/// What a step is made of.
+/// Inputs from which a step is made.
 pub struct Ingredients<'a> {
     /// The scheme.
     pub scheme: Recorded<'a>,
@@ -69,7 +71,7 @@ pub struct Ingredients<'a> {
     pub parameters: usize,
     /// X(t, x).
     pub field: &'a Formula,
-    /// The vectors of the state, and which of their scales equal steps carry.
+    /// Vectors of the state, and the scales of them that equal steps carry.
     pub vectors: &'a StateVectors,
     pub kept: Kept,
 }
@@ -79,8 +81,8 @@ impl Ingredients<'_> {
         (0..self.dimension).map(|i| g.state(i)).collect()
     }
 
-    /// x₁ of an equal step whose first stage is `k0`, and the vectors from which [`Ingredients::estimates`] come. What is
-    /// found by iteration stands in the states from `behind` on.
+    /// x₁ of an equal step whose first stage is `k0`, and the vectors for [`Ingredients::estimates`]. The results of an
+    /// iteration are the states from `behind` on.
     fn equal_step(
         &self,
         space: &mut TracingSpace,
@@ -109,7 +111,7 @@ impl Ingredients<'_> {
         }
     }
 
-    /// The estimates of an equal step's error, without their factor h.
+    /// Estimates of an equal step's error, without their factor h.
     fn estimates(&self, space: &mut TracingSpace, k: &[Vec<Node>]) -> Vec<Vec<Node>> {
         let Recorded::RungeKutta(tableau) = self.scheme else { return k.to_vec() };
         let mut estimate = |weights: &[f64]| {
@@ -120,7 +122,7 @@ impl Ingredients<'_> {
         tableau.error.iter().map(|error| estimate(&error.weights)).collect()
     }
 
-    /// What is left out of the error of equal steps until the next one knows it.
+    /// Part of the error of equal steps that only the next step knows.
     pub fn lagged(&self) -> Option<&'static Lagged> {
         match self.scheme {
             Recorded::RungeKutta(tableau) => tableau.lagged.as_ref(),
@@ -128,13 +130,13 @@ impl Ingredients<'_> {
         }
     }
 
-    /// One of many equal steps: a map of (x, largest deviations, what is carried, number of the step) to itself. The step
-    /// and the start of time are parameters after the others. `first` gives X and then the deviations of the groups, both
-    /// at the start of the step, where they share what they have in common; `settling` what is done to its result, with
+    /// Tape of one of many equal steps: a map of (x, largest deviations, carried numbers, number of the step) to
+    /// itself. The step and the start time are parameters after the others. `first` computes X and then the deviations
+    /// of the groups, both at the start of the step, where they share common parts. `settling` treats the result, with
     /// the targets F₀ in parameters from number `targets` on.
     ///
-    /// What is carried are the scales of the vectors and the largest [`Mended::unsettled`], where something is done. The
-    /// number of the step is there only if something depends on the time.
+    /// If results are treated, the carried numbers are the scales of the vectors and the largest [`Mended::unsettled`].
+    /// The number of the step is there only if something depends on the time.
     pub fn repeated(&self, first: &Formula, groups: &[usize], settling: Option<&Settling>, targets: usize) -> Tape {
         let n = self.dimension;
         let mend = settling.and_then(|settling| Some((settling, settling.mending.as_deref()?)));
@@ -177,7 +179,7 @@ impl Ingredients<'_> {
         Tape::of_fused(g, &outputs, len + behind, self.parameters + 2)
     }
 
-    /// The scales after an equal step, as `holonome_integrate::run` finds them for a single one.
+    /// Scales after an equal step, as `holonome_integrate::run` finds them for a single one.
     fn equal_step_scales(
         &self,
         space: &mut TracingSpace,
@@ -217,8 +219,9 @@ impl Ingredients<'_> {
         carry
     }
 
-    /// An attempted step of a Runge–Kutta method from (x, h), and where the last stage of one step is the first of the next that one. The outputs are
-    /// x₁ and what `TableauMap` keeps of an attempt: all stages of the step, and the estimates of its error.
+    /// Tape of an attempted step of a Runge–Kutta method from (x, h), and for an FSAL method the first stage. The
+    /// outputs are x₁ and what `TableauMap` keeps of an attempt: all stages of the step, and the estimates of its
+    /// error.
     pub fn attempt(&self, tableau: &'static Tableau) -> Tape {
         let n = self.dimension;
         let mut space = TracingSpace::new(self.field);
@@ -232,7 +235,7 @@ impl Ingredients<'_> {
         Tape::of_fused(&space.graph, &outputs, self.attempt_inputs(tableau), self.parameters)
     }
 
-    /// Such a step, with the first stage where it is known: x₁, and what is kept of the step.
+    /// Attempted step, with its first stage if that is known: x₁, and the vectors that the step keeps.
     pub(super) fn attempted(
         &self,
         tableau: &'static Tableau,
@@ -247,20 +250,21 @@ impl Ingredients<'_> {
         (x1, kept)
     }
 
-    /// Length of what an attempt starts from.
+    /// Length of the inputs of an attempt.
     pub fn attempt_inputs(&self, tableau: &Tableau) -> usize {
         self.dimension + 1 + if tableau.first_same_as_last { self.dimension } else { 0 }
     }
 }
 
-/// What a step keeps, with the first stage `k0`; the others are empty yet.
+/// Vectors that a step keeps: the first stage `k0`, and zeros for the others.
 fn kept(tableau: &Tableau, g: &mut Graph, k0: Vec<Node>) -> Vec<Vec<Node>> {
     let mut kept = vec![vec![g.zero(); k0.len()]; vector_count(tableau)];
     kept[0] = k0;
     kept
 }
 
-/// A step of `field` of any length h, without an error estimate: from (x, h) at t to x₁, and `watched` at (t, x).
+/// Tape of a step of `field` of any length h, without an error estimate: from (x, h) at t to x₁, and `watched` at (t,
+/// x).
 pub fn single_step(tableau: &'static Tableau, field: &Field, watched: &[Node]) -> Tape {
     let n = field.dimension;
     let formula = Formula::new(&field.graph, &field.field);
@@ -276,24 +280,24 @@ pub fn single_step(tableau: &'static Tableau, field: &Field, watched: &[Node]) -
     Tape::of_fused(&space.graph, &[x1, watched].concat(), n + 1, field.parameters)
 }
 
-/// What formulas do to a step's result.
+/// Treatment of a step's result by formulas.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mend {
-    /// A correction.
+    /// Correction.
     Corrects,
-    /// A projection, with a distance from the invariants that is near enough; in the metric of the step's error or in the
+    /// Projection, to a distance from the invariants that is near enough; in the metric of the step's error or in the
     /// Euclidean one.
     Projects { by_error: bool, tolerance: f64 },
 }
 
-/// Iterations of a projection. Each multiplies what is left by the step's error: after the third it is round-off where that
-/// was below 1e-4. After steps with larger errors the iteration goes on by itself. One takes a tenth of the time of a step
-/// of the spherical pendulum by `rk4`.
+/// Iterations of a projection. Each multiplies the remaining distance by the step's error: after the third it is
+/// round-off if the step's error was below 1e-4. After steps with larger errors the iteration goes on by itself. One
+/// iteration takes a tenth of the time of a step of the spherical pendulum by `rk4`.
 pub(super) const ITERATIONS: u64 = 3;
 
 impl Mend {
-    /// What the treatment of `plan` does to a result over `field`; none where there is nothing to be done, or where it is
-    /// not done by formulas.
+    /// Treatment of results by `plan` over `field`; `None` if there is nothing to be done, or if it is not done by
+    /// formulas.
     pub fn of(plan: &Plan, field: &Field) -> Option<Mend> {
         let mends = mends(field);
         match super::map::effective_treatment(plan, field) {
@@ -306,7 +310,7 @@ impl Mend {
         }
     }
 
-    /// Which of the carried scales of so many vectors it takes.
+    /// Carried scales that the treatment takes, for `count` vectors.
     fn scales(self, count: usize) -> Range<usize> {
         match self {
             Mend::Corrects => count..2 * count,
@@ -315,7 +319,7 @@ impl Mend {
         }
     }
 
-    /// The scales that a run of `plan` keeps where this is done to the results of its steps, or nothing is.
+    /// Scales that a run of `plan` keeps if this is done to the results of its steps, or if nothing is.
     pub fn kept(mend: Option<Mend>, plan: &Plan) -> Kept {
         let weights = mend.is_some_and(|mend| !matches!(mend, Mend::Projects { by_error: false, .. }));
         let equal_steps = plan.fixed_step().is_some();
@@ -323,7 +327,7 @@ impl Mend {
         Kept { sizes: mend.is_some() || !equal_steps, weights, lagged: weights && equal_steps && lagged }
     }
 
-    /// Adds what `count` times of it cost.
+    /// Add the cost of `count` treatments.
     pub fn count(self, count: u64, cost: &mut Cost) {
         match self {
             Mend::Corrects => cost.count_corrections(count),
@@ -336,21 +340,21 @@ impl Mend {
 pub struct Mending {
     pub mend: Mend,
     formula: Formula,
-    /// Which of the carried scales it takes.
+    /// Carried scales that the formula takes.
     scales: Range<usize>,
 }
 
-/// A mended state.
+/// Mended state.
 pub struct Mended {
     /// x.
     pub x: Vec<Node>,
-    /// How little is to be thought of it: the square of the innovation of a correction, and of a projection 0 or, where it
-    /// has not arrived, infinity.
+    /// Measure of failure: for a correction the square of the innovation; for a projection 0, or infinity if it has not
+    /// arrived.
     pub unsettled: Node,
 }
 
 impl Mending {
-    /// What `mend` does over `field`. Behind x the targets F₀ and the scales are states.
+    /// Formula of `mend` over `field`. The targets F₀ and the scales are states after x.
     fn new(field: &Field, vectors: &StateVectors, mend: Mend) -> Mending {
         let (n, m) = (field.dimension, field.invariants.len());
         let target = |g: &mut Graph, row: usize| g.state(n + row);
@@ -389,7 +393,7 @@ impl Mending {
         Mending { mend, formula: Formula::new(&field.graph, &outputs), scales: taken }
     }
 
-    /// It at t, x and the targets, with the scales that it takes.
+    /// Mended state from t, x and the targets, with the scales that the formula takes.
     fn at(&self, g: &mut Graph, t: Node, inputs: &[Node], scales: &[Node]) -> Mended {
         let mut x = self.formula.at(g, t, &[inputs, scales].concat());
         let unsettled = x.pop().expect("it follows the state");
@@ -397,8 +401,8 @@ impl Mending {
     }
 }
 
-/// What is done at the end of a step: its result is mended where the method does that by formulas, and then F and the
-/// deviations are found.
+/// Formulas at the end of a step: the result is mended if the method does that by formulas, and then F and the
+/// deviations are computed.
 #[derive(Clone)]
 pub struct Settling {
     mending: Option<Arc<Mending>>,
@@ -407,25 +411,25 @@ pub struct Settling {
     dimension: usize,
     rows: usize,
     constraints: usize,
-    /// The group of every member.
+    /// Group of every member.
     members: Vec<usize>,
     groups: usize,
 }
 
-/// A settled state as nodes.
+/// Settled state as nodes.
 pub struct Settled {
     /// x.
     pub x: Vec<Node>,
     /// F there.
     pub values: Vec<Node>,
-    /// The largest deviation of every group there.
+    /// Largest deviation of every group there.
     pub largest: Vec<Node>,
-    /// [`Mended::unsettled`], 0 where nothing is mended.
+    /// [`Mended::unsettled`]; 0 if nothing is mended.
     pub unsettled: Node,
 }
 
 impl Settling {
-    /// Over `field`, with what is done to a result whose vectors these are.
+    /// Formulas over `field`; `mend` has the treatment of results and the vectors of the state.
     pub fn new(field: &Field, mend: Option<(Mend, &StateVectors)>) -> Settling {
         let (n, m) = (field.dimension, field.invariants.len());
         let target = |g: &mut Graph, row: usize| g.state(n + row);
@@ -440,12 +444,12 @@ impl Settling {
         Settling { mending, watch, dimension: n, rows: m, constraints, members, groups }
     }
 
-    /// The same with nothing mended.
+    /// These formulas without the mending.
     pub fn watching(&self) -> Settling {
         Settling { mending: None, ..self.clone() }
     }
 
-    /// F₀: 0 for constraints, and what `target` gives for the rows behind them, by their number there.
+    /// F₀: 0 for constraints, and the values of `target` for the rows after them, by their number there.
     pub fn targets(&self, g: &mut Graph, target: impl Fn(&mut Graph, usize) -> Node) -> Vec<Node> {
         let mut targets = vec![g.zero(); self.constraints];
         targets.extend((0..self.rows - self.constraints).map(|row| target(g, row)));
@@ -457,17 +461,17 @@ impl Settling {
         self.groups
     }
 
-    /// What is done to a result.
+    /// Treatment of a result.
     pub fn mend(&self) -> Option<Mend> {
         self.mending.as_ref().map(|mending| mending.mend)
     }
 
-    /// Which of the carried scales that takes.
+    /// Carried scales that the treatment takes.
     pub fn scales(&self) -> Range<usize> {
         self.mending.as_ref().map_or(0..0, |mending| mending.scales.clone())
     }
 
-    /// What `inputs` settle to: x, then F₀; with the scales that it takes.
+    /// Settled state of `inputs`, which are x and then F₀, with the scales that the treatment takes.
     pub fn at(&self, g: &mut Graph, t: Node, inputs: &[Node], scales: &[Node]) -> Settled {
         let mut settled = inputs.to_vec();
         let mut unsettled = g.zero();
@@ -487,7 +491,7 @@ impl Settling {
     }
 }
 
-/// What an attempted step tells of its vectors, as nodes: see `holonome_integrate::controller`.
+/// Measures of an attempted step's vectors, as nodes; see `holonome_integrate::controller`.
 pub(super) struct Measured {
     pub error: Node,
     sizes: Vec<Node>,
@@ -505,7 +509,7 @@ pub(super) fn squares(g: &mut Graph, v: &[Node], vectors: &Vectors) -> Vec<Node>
     (0..vectors.count()).map(&mut square).collect()
 }
 
-/// σ² and w² after a step, as `holonome_integrate::scales::Scales::take` finds them; w² only where there are some.
+/// σ² and w² after a step, as `holonome_integrate::scales::Scales::take` finds them; w² only if there are weights.
 pub(super) fn taken(g: &mut Graph, sizes: &[Node], weights: &[Node], measured: &Measured) -> Vec<Node> {
     let mut taken: Vec<Node> = measured.sizes.iter().zip(sizes).map(|(&size, &kept)| g.largest(size, kept)).collect();
     let (unit, memory) = (g.constant(UNIT_ROUND_OFF * UNIT_ROUND_OFF), g.constant(WEIGHT_MEMORY));
@@ -594,7 +598,7 @@ mod tests {
     use holonome_integrate::treatment::projection::Projection;
     use holonome_model::elaborate::model::Model;
 
-    /// A state on the way, where nothing rests.
+    /// State on the way of a run, where nothing is at rest.
     fn moving(field: &Arc<Field>, vectors: &Arc<StateVectors>, model: &Model) -> Vec<f64> {
         let system = CompiledSystem::new(field, vectors, &model.parameter_values, true, None);
         let plan = Plan::adaptive("corrected:dop853".parse().unwrap(), model.t0, model.t0 + 1.0, 1e-10, 0.0).unwrap();
@@ -603,7 +607,8 @@ mod tests {
         state.x
     }
 
-    /// Off the invariants by so much, the formulas find what the iteration finds, or leave it to that.
+    /// Test that, at these distances from the invariants, the formulas find the iteration's result or leave it to the
+    /// iteration.
     #[test]
     fn a_projection_by_formulas_is_the_iteration() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/");
@@ -659,7 +664,7 @@ mod tests {
                         Some(_) => {
                             by_formulas += 1;
                             done.unwrap();
-                            // Round-off of F, a few units, over its gradient: of the size of x and not of the move; and a
+                            // Round-off of F, a few units, over its gradient: of the size of x and not of the move. A
                             // looser tolerance stops before three iterations have been made.
                             let near = if tolerance > 0.0 { 2.0 * tolerance } else { 1e-13 };
                             for (i, (x, expected)) in x.iter().zip(&expected).enumerate() {

@@ -1,4 +1,4 @@
-//! A model's field and invariants as a system of the numeric half, written out or row by row.
+//! Field and invariants of a model as a system of the numeric half, unrolled or templated.
 
 use super::bound::{Bound, Quantities, WideBound, compile_rows};
 use super::deferred::Deferred;
@@ -15,15 +15,15 @@ use holonome_model::templated::RowField;
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind};
 use std::sync::{Arc, LazyLock};
 
-/// The compiled system: field, invariants, their Jacobian, and the field's directional derivative.
+/// Compiled system: field, invariants, their Jacobian, and the field's directional derivative.
 pub struct CompiledSystem {
-    /// X as steps call it, but for a pull.
+    /// X as steps call it, without the pull.
     field: Box<dyn Quantities>,
-    /// The field that a term of feedback was added to.
+    /// Field without the term of feedback, if the field has one.
     untreated: Option<Box<dyn Quantities>>,
-    /// Whether the one or the other is the motion's: X_H alone is not where there are constraints.
+    /// True if one of these is the motion's field: with constraints X_H alone is not.
     knows_motion: bool,
-    /// A term of feedback that the field does not hold yet.
+    /// Term of feedback that the field does not hold yet.
     pull: Option<Pull>,
     values: Box<dyn Quantities>,
     jacobian: Box<dyn Quantities>,
@@ -32,31 +32,30 @@ pub struct CompiledSystem {
     written_out: Option<WrittenOut>,
 }
 
-/// What a system has besides if its formulas are written out.
+/// Parts that a system has besides if its formulas are unrolled.
 pub struct WrittenOut {
     /// X, from which the steps of a Runge–Kutta method are made, too.
     formula: Arc<LazyLock<Formula, Box<dyn FnOnce() -> Formula + Send>>>,
     derivative: Deferred,
     watching: Watching,
     settled: Option<SettlingKernels>,
-    /// Whether F depends on the time.
+    /// True if F depends on the time.
     depends_on_time: bool,
 }
 
-/// What is done to x at the end of a step, by formulas.
+/// Settling of x at the end of a step, by formulas.
 struct SettlingKernels {
-    /// The formulas, of which a step that ends with them is made, too: they are the dearest to optimise.
+    /// Formulas, which a step that ends with them uses again: they are the most expensive to optimise.
     settling: Arc<Settling>,
-    /// (x, F₀) to F and the groups' deviations.
+    /// Kernel from (x, F₀) to F and the groups' deviations.
     watch: Bound,
-    /// (x, F₀, scales) to what the method's treatment makes of x, F and deviations there.
+    /// Kernel from (x, F₀, scales) to the treated x, and F and deviations there.
     mend: Option<Bound>,
 }
 
 impl CompiledSystem {
-    /// Compiles `field` for these parameters (the model's, then its treatment's inputs), and what is done to the results of
-    /// steps. `stepped` is whether steps call the field: then it is compiled before there are any.
-    /// `vectors` make up the state.
+    /// Compile `field`, and the treatment of steps' results, for these parameters (the model's, then its treatment's
+    /// inputs). If steps call the field (`stepped`), it is compiled before there are any. `vectors` make up the state.
     pub fn new(
         field: &Arc<Field>,
         vectors: &Arc<StateVectors>,
@@ -104,8 +103,8 @@ impl CompiledSystem {
         }
     }
 
-    /// Compiles `field` row by row for these parameters. The field of a model with constraints is X_H where no `extended`
-    /// one is given, which is NaN where it has no value and has these parameters.
+    /// Compile `field` as templates for these parameters. For a model with constraints the field is `extended`, which
+    /// has these parameters and is NaN where it has no value; X_H if that is `None`.
     pub fn of_rows(
         field: &RowField,
         vectors: &Arc<StateVectors>,
@@ -133,7 +132,7 @@ impl CompiledSystem {
         }
     }
 
-    /// The same system, which knows that its field is `base` with a term of feedback.
+    /// This system, with `base` as the field without the term of feedback.
     pub fn with_untreated(mut self, base: &Arc<Field>, parameters: &[f64]) -> CompiledSystem {
         let base = Arc::clone(base);
         let untreated = Deferred::new(parameters, move |parameters| Bound::of(&base, &base.field, parameters));
@@ -141,24 +140,24 @@ impl CompiledSystem {
         self
     }
 
-    /// The same system with the Gauss–Newton form of feedback by a linear solve, whose `parameters` follow the `first` ones
-    /// of the model.
+    /// This system with the Gauss–Newton form of feedback by a linear solve. In `parameters`, those of the term follow
+    /// the `first` ones of the model.
     pub fn with_pull(mut self, state: &Arc<StateVectors>, first: usize, parameters: &[f64]) -> CompiledSystem {
         self.pull = Some(Pull::new(&self.invariants, state, first, parameters));
         self
     }
 
-    /// Whether threads share some of its sums.
+    /// True if threads share some of the sums.
     pub fn is_divided(&self) -> bool {
         self.field.is_divided() || self.values.is_divided()
     }
 
-    /// What it has if it is written out.
+    /// Unrolled parts; `None` if the system is templated.
     pub fn written_out(&self) -> Option<&WrittenOut> {
         self.written_out.as_ref()
     }
 
-    /// Its invariants, for whoever keeps them.
+    /// Invariants, to be shared.
     pub fn shared_invariants(&self) -> &Arc<Invariants> {
         &self.invariants
     }
@@ -167,23 +166,23 @@ impl CompiledSystem {
         &**self.untreated.as_ref().unwrap_or(&self.field)
     }
 
-    /// Gives the kernels of F and DF other parameters, and no other kernel.
+    /// Set other parameters in the kernels of F and DF, and in no other kernel.
     pub fn rebind_invariants(&mut self, parameters: &[f64]) {
         self.values.rebind(parameters);
         self.jacobian.rebind(parameters);
     }
 
-    /// Gives the kernels of the motion's field other parameters.
+    /// Set other parameters in the kernels of the motion's field.
     pub fn rebind_motion(&mut self, parameters: &[f64]) {
         self.untreated.as_mut().unwrap_or(&mut self.field).rebind(parameters);
     }
 
-    /// Gives the masses other parameters.
+    /// Set other parameters in the masses.
     pub fn rebind_masses(&mut self, parameters: &[f64]) {
         self.masses.rebind(parameters);
     }
 
-    /// Watches the invariants in so many lanes, bit for bit as one does, where that takes a kernel of its own.
+    /// Monitor of the invariants in so many lanes, bit for bit as in one; `None` unless it is a kernel of its own.
     pub fn wide_watch(&self, lanes: usize) -> Option<WideWatch> {
         let written = self.written_out.as_ref()?;
         let kernel = written.settled.as_ref()?.watch.in_lanes(lanes)?;
@@ -191,14 +190,14 @@ impl CompiledSystem {
         Some(WideWatch { kernel, watching: written.watching.clone(), first, groups: self.invariants.groups.len() })
     }
 
-    /// The motion and DF in so many lanes, where they are written out.
+    /// Motion and DF in so many lanes; `None` if they are not unrolled.
     pub fn wide_rates(&self, lanes: usize) -> Option<WideRates> {
         let depends_on_time = self.written_out.as_ref()?.depends_on_time;
         let (motion, jacobian) = (self.own_field().in_lanes(lanes)?, self.jacobian.in_lanes(lanes)?);
         Some(WideRates { motion, jacobian, depends_on_time })
     }
 
-    /// The same system with other parameters.
+    /// This system with other parameters.
     pub fn rebound(&self, parameters: &[f64]) -> CompiledSystem {
         CompiledSystem {
             field: self.field.boxed(parameters),
@@ -213,8 +212,8 @@ impl CompiledSystem {
         }
     }
 
-    /// The longest way along `v`, in units of it, on which no family of vectors moves by more than its size; infinite where
-    /// no family that moves has a size. Every family has units of its own.
+    /// Longest distance along `v`, in units of it, on which no family of vectors moves by more than its size; infinite
+    /// if no family that moves has a size. Every family has units of its own.
     fn way(&self, x: &[f64], v: &[f64]) -> f64 {
         let vectors = self.masses.vectors();
         let ways = vectors.families().iter().map(|family| {
@@ -225,9 +224,9 @@ impl CompiledSystem {
         ways.fold(f64::INFINITY, f64::min)
     }
 
-    /// By a central difference over eps^⅓ of the way on which a family of vectors moves by its size, whose error is of the
-    /// order of eps^⅔ ≈ 4e-11 of the field's scale: no step needs it, and a pilot run wants a few digits. NaN where nothing
-    /// has a size.
+    /// Derivative of the field along `v` by a central difference, NaN if nothing has a size. The step is eps^⅓ of the
+    /// distance on which a family of vectors moves by its size. The error is of the order of eps^⅔ ≈ 4e-11 of the
+    /// field's scale: no step needs the derivative, and a pilot run needs a few digits.
     fn difference_along(&self, t: f64, x: &[f64], v: &[f64], out: &mut [f64], work: &mut [f64]) {
         if v.iter().all(|v| *v == 0.0) {
             out.fill(0.0);
@@ -251,12 +250,12 @@ impl CompiledSystem {
 }
 
 impl WrittenOut {
-    /// The formula of the field.
+    /// Formula of the field.
     pub(crate) fn formula(&self) -> &Formula {
         &self.formula
     }
 
-    /// The formulas that watch and mend, where these are kernels of their own.
+    /// Formulas that monitor and mend, if these are kernels of their own.
     pub fn settling(&self) -> Option<&Settling> {
         self.settled.as_ref().map(|settled| &*settled.settling)
     }
@@ -275,7 +274,7 @@ impl WrittenOut {
         }
     }
 
-    /// Runs a kernel of [`settling_tape`]; gives the settled x, and how unsettled it is.
+    /// Run a kernel of [`settling_tape`]. Return the settled x, and its `unsettled` measure.
     fn settle<'w>(
         &self,
         kernel: &Bound,
@@ -410,35 +409,35 @@ impl System for CompiledSystem {
     }
 }
 
-/// The motion and DF in several lanes, for looking at what is claimed.
+/// Motion and DF in several lanes, for checks of claims.
 #[derive(Clone)]
 pub struct WideRates {
     motion: WideBound,
     jacobian: WideBound,
-    /// Whether F depends on the time.
+    /// True if F depends on the time.
     pub depends_on_time: bool,
 }
 
 impl WideRates {
-    /// Gives one lane other parameters.
+    /// Set the parameters of one lane.
     pub fn rebind(&mut self, lane: usize, parameters: &[f64]) {
         self.motion.rebind(lane, parameters);
         self.jacobian.rebind(lane, parameters);
     }
 
-    /// Both at (t, x) in every lane.
+    /// Evaluate both at (t, x) in every lane.
     pub fn run(&self, t: &[f64], x: &[f64], motion: &mut [f64], jacobian: &mut [f64], work: &mut [f64]) {
         self.motion.run(t, x, motion, work);
         self.jacobian.run(t, x, jacobian, work);
     }
 
-    /// Scratch needed.
+    /// Length of the scratch.
     pub fn work_len(&self) -> usize {
         self.motion.work_len().max(self.jacobian.work_len())
     }
 }
 
-/// The numeric half's description of a field's invariants.
+/// Description of a field's invariants for the numeric half.
 fn invariants(field: &Field) -> Invariants {
     let mut row_start = vec![0];
     let mut column = Vec::new();
@@ -451,7 +450,7 @@ fn invariants(field: &Field) -> Invariants {
     Invariants { count: field.invariants.len(), row_start, column, constraints: field.constraints, groups }
 }
 
-/// The numeric half's description of a group.
+/// Description of a group for the numeric half.
 fn group(g: &InvariantGroup) -> Group {
     let kind = match g.kind {
         InvariantKind::ModifiedEnergy => unreachable!("a field has no method"),

@@ -1,5 +1,5 @@
-//! The step of a Taylor series: the coefficients of the solution come from the formulas of the field, and the last of them
-//! tell how far they reach.
+//! Steps of a Taylor series: the coefficients of the solution come from the formulas of the field, and the last of them
+//! determine the length over which they are good.
 
 use super::bound::{Bound, Quantities};
 use super::map::{Developed, Repeated};
@@ -19,24 +19,24 @@ use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Input, Node};
 use holonome_model::treatment::Field;
 
-/// How many of the last orders tell the length of a step: where a state is at rest, only every other one, or every fourth,
+/// Number of last orders that determine the length of a step. At a state at rest only every other one, or every fourth,
 /// is not 0.
 const LAST_ORDERS: u32 = 4;
 
-/// By how much the square of those terms may grow at most over as many orders: terms decrease by 0.7 from one to the next,
+/// Largest growth of the squares of those terms over as many orders. Terms then decrease by 0.7 from one to the next,
 /// and all that follow are together three times the last.
 const GROWTH: f64 = 1.0 / 16.0;
 
-/// More than that is an accident: it makes a step eight times shorter.
+/// Largest growth that counts: more is an accident. It makes a step eight times shorter.
 const LARGEST_GROWTH: f64 = 1e6;
 
-/// The series of a field.
+/// Taylor series of a field.
 pub struct Taylor {
     series: Series,
     order: u32,
 }
 
-/// What a step is measured against, as nodes.
+/// Scales and tolerance that a step is measured against, as nodes.
 pub struct Scales<'a> {
     /// S² of the vectors, and floors of momenta: see [`Yardstick::norms`].
     pub norms: &'a [Node],
@@ -45,10 +45,10 @@ pub struct Scales<'a> {
 }
 
 impl Taylor {
-    /// Of `field`, for `method`.
+    /// Series of `field`, for `method`.
     ///
     /// # Errors
-    /// Where the field is defined piecewise, or its series would be too long.
+    /// If the field is defined piecewise, or its series would be too long.
     pub fn new(method: &Method, field: &Field) -> Result<Taylor, Error> {
         let order = method.scheme.order;
         let (graph, roots) = optimise(&field.graph, &field.field);
@@ -67,7 +67,7 @@ impl Taylor {
         Ok(Taylor { series, order })
     }
 
-    /// What is known of the method.
+    /// Facts about the method.
     pub fn facts(&self) -> Facts {
         let order = self.order as usize;
         Facts {
@@ -79,25 +79,25 @@ impl Taylor {
         }
     }
 
-    /// As many evaluations of the field as a step counts.
+    /// Number of evaluations of the field that a step counts as.
     pub fn evaluations(&self) -> u64 {
         u64::from(self.order)
     }
 
-    /// The coefficients at x and t of the solution, in powers of time over `length`.
+    /// Coefficients of the solution at x and t, in powers of time over `length`.
     pub fn coefficients(&self, g: &mut Graph, (t, length): (Node, Node), x: &[Node]) -> Vec<Vec<Node>> {
         self.series.solution(g, (t, length), x, self.order)
     }
 
-    /// The part of their length over which the coefficients are good to the tolerance: the norm of the term of order k is at
-    /// most tolᵏ, with tol to the order the relative tolerance.
+    /// Part of their length over which the coefficients are good to the tolerance: the norm of the term of order k is
+    /// at most tolᵏ, where tol to the power of the order is the relative tolerance.
     pub fn reach(&self, g: &mut Graph, length: Node, c: &[Vec<Node>], scales: &Scales, vectors: &Vectors) -> Node {
         let (tiny, biggest) = (g.constant(f64::MIN_POSITIVE), g.constant(f64::MAX));
         let (zero, one) = (g.zero(), g.one());
         let (norms, floors) = scales.norms.split_at(vectors.count());
         let square_of_length = g.mul(length, length);
         let first_momentum = vectors.count() - floors.len();
-        // Vectors that have always been 0 are measured by the attempt, against what they come to.
+        // Vectors that have always been 0 are measured by the attempt, against x₁.
         let per_square: Vec<Node> = (0..vectors.count())
             .map(|vector| {
                 let mut own = norms[vector];
@@ -127,7 +127,7 @@ impl Taylor {
             .zip(&last)
             .map(|(k, &square)| {
                 let square = least(g, square, biggest);
-                // What is not a number is found out by the attempt.
+                // The attempt detects terms that are not numbers.
                 let is_number = g.binary(Binary::LessEqual, tiny, square);
                 let square = g.select(is_number, square, tiny);
                 let exponent = g.constant(-0.5 / f64::from(k));
@@ -137,7 +137,7 @@ impl Taylor {
         let shortest = reaches.into_iter().reduce(|a, b| least(g, a, b));
         let reach = g.mul(root, shortest.expect("there are some orders"));
         let reach = least(g, reach, one);
-        // Small terms say nothing of those behind them while they grow, as before a wall.
+        // While terms grow, as before a wall, small ones say nothing about those that follow.
         let square = g.mul(reach, reach);
         let [last, before] = [last, before].map(|squares| {
             let terms = squares.into_iter().rev();
@@ -154,7 +154,7 @@ impl Taylor {
         g.mul(reach, part)
     }
 
-    /// The state after a part of the length of the coefficients.
+    /// State after a part of the coefficients' length.
     pub fn value(g: &mut Graph, c: &[Vec<Node>], part: Node) -> Vec<Node> {
         let square = g.mul(part, part);
         (0..c[0].len())
@@ -171,7 +171,7 @@ impl Taylor {
             .collect()
     }
 
-    /// The last two terms there, without the factor `h` of the length of that part.
+    /// Last two terms after that part, without the factor `h`, the length of the part.
     pub fn estimate(&self, g: &mut Graph, c: &[Vec<Node>], (part, h): (Node, Node)) -> Vec<Node> {
         let exponent = g.constant(f64::from(self.order - 1));
         let power = g.pow(part, exponent);
@@ -189,19 +189,20 @@ impl Taylor {
     }
 }
 
-/// A step in two kernels: the coefficients, with the length over which they are good; and what becomes of them there.
+/// Step in two kernels: the coefficients, with the length over which they are good; and the state after a part of it.
 pub struct CompiledSeries {
     facts: Facts,
     dimension: usize,
     norms: usize,
-    /// From x, a length, the scales and the tolerance to the coefficients of order 1 and more, and how far they are good.
+    /// From x, a length, the scales and the tolerance to the coefficients of order 1 and more, and the length over
+    /// which they are good.
     expand: Bound,
     /// From x, these coefficients, their length and that of the step to x₁ and the estimate of its error.
     value: Bound,
 }
 
 impl CompiledSeries {
-    /// Of states of these vectors.
+    /// Kernels for states of these vectors.
     pub fn new(taylor: &Taylor, vectors: &StateVectors, parameters: &[f64]) -> CompiledSeries {
         let (n, order, norms) = (vectors.vectors.dim(), taylor.order as usize, vectors.vectors.norms());
         let states = |g: &mut Graph, from: usize, count: usize| (from..from + count).map(|k| g.state(k)).collect();
@@ -223,7 +224,7 @@ impl CompiledSeries {
         CompiledSeries { facts: taylor.facts(), dimension: n, norms, expand, value }
     }
 
-    /// The same with other parameters.
+    /// These kernels with other parameters.
     pub fn rebound(&self, parameters: &[f64]) -> CompiledSeries {
         let (expand, value) = (self.expand.rebound(parameters), self.value.rebound(&[]));
         CompiledSeries { facts: self.facts.clone(), expand, value, ..*self }
@@ -234,13 +235,13 @@ impl CompiledSeries {
     }
 }
 
-/// The map of such a step.
+/// Map of a series step.
 pub struct SeriesMap<'a> {
     pub step: &'a Developed,
 }
 
 impl SeriesMap<'_> {
-    /// Keeps the coefficients, and behind the error their length; gives how far they are good.
+    /// Keep the coefficients, and after the error their length. Return the length over which they are good.
     fn expand(&self, StepFrom { t, h, x }: StepFrom, yardstick: Option<Yardstick>, workspace: &mut Workspace) -> f64 {
         let CompiledSeries { norms, expand, facts, .. } = &self.step.series;
         let n = x.len();
@@ -261,8 +262,8 @@ impl SeriesMap<'_> {
         outputs[outputs.len() - 1]
     }
 
-    /// The state a time h later by the coefficients that are kept; `inputs` and what follows is scratch. The estimate of its
-    /// error stands behind it.
+    /// State a time h later, by the kept coefficients, followed by the estimate of its error; both in the scratch
+    /// `work`.
     fn value<'w>(&self, h: f64, x: &[f64], kept: &[Vec<f64>], work: &'w mut [f64]) -> &'w [f64] {
         let CompiledSeries { value, facts, .. } = &self.step.series;
         let (n, order) = (x.len(), self.step.series.order());

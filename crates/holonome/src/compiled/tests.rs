@@ -1,4 +1,4 @@
-//! Rows against the same models written out, and against themselves with other numbers of lanes.
+//! Tests of templated models against the same models unrolled, and against themselves with other numbers of lanes.
 
 use super::{CompiledSystem, Quantities, StateVectors, compile_rows};
 use crate::backend::backend;
@@ -90,7 +90,7 @@ fn load(text: &str) -> Derived {
     problem.unwrap_or_else(|e| panic!("{e}\n{text}")).model
 }
 
-/// The extended field where there are constraints.
+/// Extended field of a model with constraints.
 fn extended(model: &Derived) -> Option<Box<dyn Quantities>> {
     (!model.constraints.is_empty()).then(|| extension(model, false))
 }
@@ -154,7 +154,7 @@ fn rows_agree_with_the_model_written_out() {
     }
 }
 
-/// The Gauss–Newton form of feedback as a formula, by a linear solve beside a compiled field, and beside rows.
+/// Test the Gauss–Newton form of feedback as a formula, by a linear solve beside a compiled field, and beside rows.
 #[test]
 fn every_form_pulls_alike() {
     for (name, text) in MODELS {
@@ -175,7 +175,7 @@ fn every_form_pulls_alike() {
         let straight = straight.rebound(&all).with_pull(&vectors, parameters.len(), &all);
         let rows = rows.rebound(&all).with_pull(&vectors, parameters.len(), &all);
         let mut systems: Vec<(&str, Box<dyn System>)> = vec![("solve", Box::new(straight)), ("rows", Box::new(rows))];
-        // Straight formulas of a pull are for few rows.
+        // Unrolled formulas of a pull are for few rows.
         if field.invariants.len() <= 24 {
             let (treated, _) = gauss_newton(&field, &vectors.vector_of);
             systems.push(("formula", Box::new(CompiledSystem::new(&Arc::new(treated), &vectors, &all, true, None))));
@@ -190,7 +190,7 @@ fn every_form_pulls_alike() {
             // The field's rounding, and that of the solve over the least pivot, ε where rows depend.
             let bound = 1e-13 * largest(&free) + 1e-7 * largest(pull);
             assert!(worst <= bound, "{name}, {form}: {worst:e} of {:e}", largest(pull));
-            // The motion is that without the pull.
+            // The motion is the field without the pull.
             let mut motion = vec![0.0; x.len()];
             if *form != "formula" && system.motion(0.1, x, &mut motion, &mut vec![f64::NAN; system.work_len()]) {
                 let worst = motion.iter().zip(&free).fold(0.0f64, |w, (a, b)| w.max((a - b).abs()));
@@ -200,7 +200,7 @@ fn every_form_pulls_alike() {
     }
 }
 
-/// Compares what every backend makes of the rows of a model, side by side in these numbers of lanes, bit by bit.
+/// Compare, bit by bit, the results of every backend for the rows of a model, side by side in these numbers of lanes.
 fn compare_bits(name: &str, text: &str, lanes: &[usize]) {
     let block = BlockInterpreter::detect();
     let machines: Vec<MachineCode> = Isa::ALL.into_iter().filter_map(|isa| MachineCode::new(isa).ok()).collect();
@@ -233,7 +233,7 @@ fn every_bit_is_independent_of_the_number_of_lanes() {
     }
 }
 
-/// With every number of rows that vectors leave over, and of those that are left over together.
+/// Test every number of rows that vectors leave over, and that are left over together.
 #[test]
 fn every_number_of_bodies_has_the_same_bits() {
     let (name, text) = MODELS.iter().find(|(name, _)| *name == "gravity between pairs").expect("it is there");
@@ -256,7 +256,7 @@ fn parts_of_one_array_are_programs_by_themselves() {
         for program in &programs {
             expected.extend(program.evaluate(0.7, &model.initial, parameters));
         }
-        // Everything that stands before the outputs of a part is its state.
+        // The state of a part is everything before its outputs.
         let mut states = x.len();
         let parts: Vec<RowProgram> = programs
             .iter()
@@ -278,7 +278,7 @@ fn parts_of_one_array_are_programs_by_themselves() {
 
 #[test]
 fn rows_of_families_are_not_gathered() {
-    // Where there is no machine code all are.
+    // Without machine code all rows are gathered.
     if backend()
         .compile_rows(&[(Tape::new(&Graph::new(), &[], 0, 0), RowPlaces { states: vec![], outputs: vec![], rows: 1 })])
         .is_err()

@@ -1,24 +1,24 @@
-//! The space over which a step is written, as a recorder: what a step does becomes nodes of a graph.
+//! Recorder as the space over which a step is written: the operations of a step become nodes of a graph.
 
 use super::formula::Formula;
 use holonome_integrate::space::Space;
 use holonome_model::graph::{Graph, Node};
 
-/// Vectors of nodes. It follows the order and the roundings that [`Space`] fixes.
+/// Space of vectors of nodes. It follows the order and the roundings that [`Space`] fixes.
 pub struct TracingSpace<'a> {
-    /// Where the nodes live.
+    /// Graph of the nodes.
     pub graph: Graph,
     field: &'a Formula,
 }
 
 impl<'a> TracingSpace<'a> {
-    /// An empty graph, for steps of `field`.
+    /// Space with an empty graph, for steps of `field`.
     pub fn new(field: &'a Formula) -> TracingSpace<'a> {
         TracingSpace { graph: Graph::new(), field }
     }
 }
 
-/// The terms of a sum whose weights are not zero.
+/// Terms of a sum whose weights are not zero.
 fn terms<'k>(weights: &[f64], k: &'k [Vec<Node>]) -> Vec<(f64, &'k [Node])> {
     weights.iter().copied().zip(k.iter().map(Vec::as_slice)).filter(|&(weight, _)| weight != 0.0).collect()
 }

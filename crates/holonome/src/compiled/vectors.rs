@@ -1,4 +1,4 @@
-//! The vectors of a model's state, with their masses.
+//! Vectors of a model's state, with their masses.
 
 use super::bound::compile_rows;
 use crate::component_names::member_name;
@@ -8,21 +8,21 @@ use holonome_model::graph::interpret::Interpreter;
 use holonome_model::rows::{BLOCK, RowKernel, RowProgram};
 use std::sync::Arc;
 
-/// What a model's state is made of: every member of a variable is a vector, or a matrix.
+/// Vectors of a model's state: every member of a variable is a vector, or a matrix.
 #[derive(Debug)]
 pub struct StateVectors {
-    /// The vectors.
+    /// Vectors, in the order of the state.
     pub vectors: Vectors,
-    /// The vector to which each component belongs.
+    /// Vector to which each component belongs.
     pub vector_of: Vec<usize>,
-    /// The variables, with the first vector of each.
+    /// Variables, with the first vector of each.
     variables: Vec<(usize, Variable)>,
     /// Σ ∂²H/∂p_i² over the components of every vector of momenta.
     curvature: Option<RowProgram>,
 }
 
 impl StateVectors {
-    /// Those of `model`.
+    /// Vectors of `model`.
     pub fn of(model: &Model) -> Arc<StateVectors> {
         let (mut vectors, mut variables) = (Vectors::default(), Vec::new());
         for variable in &model.variables {
@@ -40,7 +40,7 @@ impl StateVectors {
         }
         let curvature = match &model.dynamics {
             Dynamics::Hamiltonian(h, _) => {
-                // Momenta stand as their coordinates do.
+                // Momenta are in the order of their coordinates.
                 let (degrees, count) = (model.degrees(), vectors.count() / 2);
                 let target = |component: u32| (vector_of[component as usize] - count) as u32;
                 let pieces = RowProgram::momentum_curvature(h, degrees, &target);
@@ -60,7 +60,7 @@ impl StateVectors {
         inverse
     }
 
-    /// The largest mass of `model` at its start over the smallest one; 1 where it has none.
+    /// Ratio of the largest mass of `model` at its start to the smallest one; 1 if it has no masses.
     pub fn mass_ratio(&self, model: &Model) -> f64 {
         let inverse = self.inverse_masses(model);
         let masses = inverse.iter().filter(|inverse| **inverse > 0.0 && inverse.is_finite());
@@ -68,55 +68,55 @@ impl StateVectors {
         if most > 0.0 { most / least } else { 1.0 }
     }
 
-    /// What a vector is called: `r[2]`.
+    /// Name of a vector, such as `r[2]`.
     pub fn name(&self, vector: usize) -> String {
         let (first, variable) = &self.variables[self.variables.partition_point(|(first, _)| *first <= vector) - 1];
         member_name(variable, vector - first)
     }
 }
 
-/// The masses of a state's vectors: 1/m is the mean of ∂²H/∂p² over the components of a momentum.
+/// Masses of a state's vectors: 1/m is the mean of ∂²H/∂p² over the components of a momentum.
 pub struct Masses {
     state: Arc<StateVectors>,
     curvature: Option<RowKernel>,
 }
 
 impl Masses {
-    /// For these parameters.
+    /// Masses for these parameters.
     pub fn new(state: &Arc<StateVectors>, parameters: &[f64]) -> Masses {
         let curvature = state.curvature.as_ref().map(|program| compile_rows(program, parameters));
         Masses { state: Arc::clone(state), curvature }
     }
 
-    /// The same for other parameters.
+    /// These masses for other parameters.
     pub fn rebound(&self, parameters: &[f64]) -> Masses {
         let curvature = self.curvature.as_ref().map(|kernel| kernel.rebound(parameters));
         Masses { state: Arc::clone(&self.state), curvature }
     }
 
-    /// Gives this one other parameters.
+    /// Set other parameters.
     pub fn rebind(&mut self, parameters: &[f64]) {
         if let Some(kernel) = &mut self.curvature {
             kernel.rebind(parameters);
         }
     }
 
-    /// The vectors.
+    /// Vectors of the state.
     pub fn vectors(&self) -> &Vectors {
         &self.state.vectors
     }
 
-    /// What a vector is called.
+    /// Name of a vector.
     pub fn vector_name(&self, vector: usize) -> String {
         self.state.name(vector)
     }
 
-    /// Scratch needed.
+    /// Length of the scratch.
     pub fn work_len(&self) -> usize {
         self.curvature.as_ref().map_or(0, RowKernel::work_len)
     }
 
-    /// The mass of every vector at (t, x), 0 where a momentum has none.
+    /// Compute the mass of every vector at (t, x), 0 if a momentum has none.
     pub fn at(&self, t: f64, x: &[f64], masses: &mut [f64], work: &mut [f64]) {
         let Some(kernel) = &self.curvature else {
             masses.fill(0.0);

@@ -1,4 +1,4 @@
-//! What watches the invariants of a system whose formulas are written out, and measures the terms that cancel in them.
+//! Monitoring of invariants by formulas, for unrolled systems, with the sizes of the terms that cancel in them.
 
 use super::bound::WideBound;
 use super::formula::Formula;
@@ -12,7 +12,7 @@ use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::Field;
 use std::sync::Arc;
 
-/// How groups of invariants are watched: which give the squares of their deviations.
+/// Monitored groups of invariants: true for groups whose formulas give the squares of their deviations.
 #[derive(Clone, Debug)]
 pub(crate) struct Watching {
     squares: Arc<[bool]>,
@@ -24,14 +24,14 @@ impl Watching {
         Watching { squares }
     }
 
-    /// Turns what the formulas give into deviations, in every lane.
+    /// Turn the values of the formulas into deviations, in every lane.
     pub(crate) fn finish(&self, deviations: &mut [f64], lanes: usize) {
         for (group, _) in deviations.chunks_mut(lanes).zip(self.squares.iter()).filter(|(_, square)| **square) {
             group.iter_mut().for_each(|deviation| *deviation = deviation.sqrt());
         }
     }
 
-    /// The deviation of every member from ΔF, or its square, with the group that it belongs to.
+    /// Deviation of every member from ΔF, or its square, with the group that the member belongs to.
     pub(crate) fn deviations(&self, field: &mut Field, delta: &[Node]) -> (Vec<Node>, Vec<usize>) {
         let (mut nodes, mut groups) = (Vec::new(), Vec::new());
         for (k, group) in field.groups.iter().enumerate() {
@@ -56,18 +56,18 @@ impl Watching {
     }
 }
 
-/// Whether a field's invariants are watched by formulas.
+/// True if a field's invariants are monitored by formulas.
 pub(super) fn is_small(field: &Field) -> bool {
     field.graph.reachable(&field.invariants).len() <= SMALL_SYSTEM
 }
 
-/// Whether the results of steps are mended by formulas.
+/// True if the results of steps are mended by formulas.
 pub(super) fn mends(field: &Field) -> bool {
     (1..=FEW_INVARIANTS).contains(&field.invariants.len()) && is_small(field)
 }
 
-/// A tape from (x, F₀, scales) to the settled x, F and the largest deviation of every group there, and how unsettled it is
-/// where it is mended.
+/// Tape from (x, F₀, scales) to the settled x, and F and the largest deviation of every group there. If the result is
+/// mended, [`Settled::unsettled`] follows.
 pub(super) fn settling_tape(field: &Field, settling: &Settling) -> Tape {
     let (n, m) = (field.dimension, field.invariants.len());
     let mut g = Graph::new();
@@ -83,8 +83,9 @@ pub(super) fn settling_tape(field: &Field, settling: &Settling) -> Tape {
     Tape::of_fused(&g, &outputs, states, field.parameters)
 }
 
-/// A tape from (x, F₀) and the squared sizes of the vectors to the largest deviation of every group and the size of its
-/// terms, as `holonome_integrate::terms::Terms` finds it for vectors of these sizes; 0 where a gradient is not known.
+/// Tape from (x, F₀) and the squared sizes of the vectors to the largest deviation of every group and the size of its
+/// terms. This is as `holonome_integrate::terms::Terms` finds it for vectors of these sizes, 0 where a gradient is not
+/// known.
 pub(super) fn watch_tape(field: &Field, vectors: &Vectors) -> Tape {
     let (n, m) = (field.dimension, field.invariants.len());
     let settling = Settling::new(field, None);
@@ -127,8 +128,8 @@ pub(super) fn watch_tape(field: &Field, vectors: &Vectors) -> Tape {
     Tape::of_fused(&g, &[largest, terms].concat(), states, field.parameters)
 }
 
-/// The size of every component's vector, or a small part of the largest of its kind; the squared sizes of the vectors are
-/// states from number `first` on.
+/// Size of every component's vector, or a small part of the largest of its kind if that is larger. The squared sizes of
+/// the vectors are states from number `first` on.
 fn component_sizes(g: &mut Graph, vectors: &Vectors, first: usize) -> Vec<Node> {
     let (zero, floor) = (g.zero(), g.constant(FLOOR));
     let sizes: Vec<Node> = (0..vectors.count())
@@ -157,7 +158,7 @@ fn component_sizes(g: &mut Graph, vectors: &Vectors, first: usize) -> Vec<Node> 
     components
 }
 
-/// Positions and momenta are measured against their largest.
+/// Kind of a vector: positions and momenta are measured against their largest.
 fn kind_of(role: Role) -> Option<usize> {
     match role {
         Role::Position => Some(0),
@@ -166,17 +167,17 @@ fn kind_of(role: Role) -> Option<usize> {
     }
 }
 
-/// Watches groups of invariants in several lanes.
+/// Monitor of groups of invariants in several lanes.
 pub struct WideWatch {
     pub(super) kernel: WideBound,
     pub(super) watching: Watching,
-    /// Where the deviations begin among the outputs, and how many they are.
+    /// Place of the first deviation among the outputs, and number of groups.
     pub(super) first: usize,
     pub(super) groups: usize,
 }
 
 impl WideWatch {
-    /// The deviations of every group in each of so many lanes, at t and the numbers (x, F₀).
+    /// Deviations of every group in each of so many lanes, at t and the numbers (x, F₀).
     pub fn run<'o>(&self, lanes: usize, t: &[f64], inputs: &[f64], out: &'o mut [f64], work: &mut [f64]) -> &'o [f64] {
         self.kernel.run(t, inputs, out, work);
         let deviations = &mut out[self.first * lanes..(self.first + self.groups) * lanes];
@@ -184,12 +185,12 @@ impl WideWatch {
         deviations
     }
 
-    /// Scratch needed.
+    /// Length of the scratch.
     pub fn work_len(&self) -> usize {
         self.kernel.work_len()
     }
 
-    /// Room needed for the outputs of a lane.
+    /// Number of outputs per lane.
     pub fn outputs(&self) -> usize {
         self.kernel.outputs()
     }

@@ -1,4 +1,5 @@
-//! The Dirac extension of a large model's field, recorded as a step is: its linear systems are sparse ones of the recording.
+//! Dirac extension of a large model's field, recorded as a step is: its linear systems are sparse systems of the
+//! recording.
 
 use super::columns::{self, ColumnSymbols, Rows};
 use super::program::Program;
@@ -10,13 +11,14 @@ use holonome_integrate::scheme::map::{StepFrom, StepMap, Workspace};
 use holonome_integrate::state::Cost;
 use holonome_model::derived::Derived;
 
-/// The program that computes it.
+/// Program that computes the field.
 struct Extension(Program<Rows>);
 
-/// The extended field of a large model with constraints on its positions; `near` the set of constraints only, or everywhere.
+/// Extended field of a large model with constraints on its positions: `near` the set of constraints only, or
+/// everywhere.
 ///
 /// # Panics
-/// If the model is another one.
+/// If the model is of another kind.
 pub fn extension(model: &Derived, near: bool) -> Box<dyn Quantities> {
     let mut mechanics = model.row_mechanics().expect("a large model with constraints has some on positions only");
     mechanics.know_extension(model);
@@ -27,7 +29,7 @@ pub fn extension(model: &Derived, near: bool) -> Box<dyn Quantities> {
 }
 
 impl Quantities for Extension {
-    /// NaN where there is no field.
+    /// Compute the field; NaN where it does not exist.
     fn run(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
         let workspace = &mut Workspace { kept: &mut [], memory: &mut [], cost: &mut Cost::default(), work };
         if self.0.step(StepFrom { t, h: 1.0, x }, dx, workspace, &mut []).is_err() {

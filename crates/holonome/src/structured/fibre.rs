@@ -1,8 +1,9 @@
-//! Moving along the fibres of coisotropic constraints: the flow of X_{λ·g} for the time 1, X_g = (g_p, −g_q).
+//! Motion along the fibres of coisotropic constraints: the flow of X_{λ·g} for time 1, X_g = (g_p, −g_q).
 //!
 //! For g(q) it is a kick. For quadratic g it is exp(λB) with a constant matrix B, which is known in closed form where
-//! B³ = cB, c ≤ 0: rotations and shears. Otherwise a Gauss method follows it: λ is of the size of h, so that many stages
-//! make its error as small as rounding, and being symplectic it leaves the method so however large it is.
+//! B³ = cB, c ≤ 0: rotations and shears. Otherwise a Gauss method follows the flow: λ is of the size of h, so that many
+//! stages make the error as small as rounding. The Gauss method is symplectic, so the whole method stays symplectic
+//! however large the error is.
 
 use super::nodes::Nodes;
 use super::recorder::Recorder;
@@ -15,18 +16,18 @@ use holonome_model::treatment::mechanics::{Mechanics, Restriction};
 use holonome_model::treatment::structure::{Kind, evaluate};
 use rustc_hash::FxHashMap;
 
-/// How a point moves along its fibre.
+/// Motion of a point along its fibre.
 pub enum Fibre {
     /// g(q): p − g_qᵀλ.
     Kick,
-    /// Quadratic g whose fields commute: one linear flow after the other.
+    /// Quadratic g with commuting fields: one linear flow after the other.
     Linear(Vec<Linear>),
-    /// Any other, by a Gauss method.
+    /// Any other g, by a Gauss method.
     Curved,
 }
 
 impl Fibre {
-    /// That of the constraints of `mechanics`.
+    /// Fibre of the constraints of `mechanics`.
     pub fn new(mechanics: &Mechanics, model: &Model) -> Fibre {
         if mechanics.kind != Kind::Coisotropic {
             return Fibre::Kick;
@@ -34,7 +35,7 @@ impl Fibre {
         linear(mechanics, model).map_or(Fibre::Curved, Fibre::Linear)
     }
 
-    /// x moved by λ.
+    /// Move x by λ.
     pub fn slide(&self, space: &mut Recorder<Nodes>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
         let one = space.constant(1.0);
         match self {
@@ -50,17 +51,17 @@ impl Fibre {
     }
 }
 
-/// The gradients of the constraints.
+/// Gradients of the constraints.
 pub struct Gradients {
     degrees: usize,
-    /// Which components of the state each depends on.
+    /// Components of the state that each gradient depends on.
     columns: Vec<Vec<u32>>,
     /// All entries, one gradient after the other.
     entries: Formula,
 }
 
 impl Gradients {
-    /// Those of `mechanics`.
+    /// Gradients of the constraints of `mechanics`.
     pub fn new(mechanics: &Mechanics) -> Gradients {
         let list = &mechanics.constraints;
         let nodes: Vec<Node> = list.iter().flat_map(|g| g.gradient.iter().map(|&(_, d)| d)).collect();
@@ -87,16 +88,16 @@ impl Gradients {
     }
 }
 
-/// Where the derivative with respect to component `i` stands in X_g = (g_p, −g_q), and which of two factors it gets.
+/// Place in X_g = (g_p, −g_q) of the derivative with respect to component `i`, and the one of two factors that it gets.
 fn conjugate<T>(i: usize, degrees: usize, positive: T, negative: T) -> (usize, T) {
     if i < degrees { (i + degrees, negative) } else { (i - degrees, positive) }
 }
 
-/// The flow exp(λB) = 1 + (sin λω)/ω B + (1 − cos λω)/ω² B², where B³ = −ω²B; of B² = 0, 1 + λB.
+/// Flow exp(λB) = 1 + (sin λω)/ω B + (1 − cos λω)/ω² B² if B³ = −ω²B; 1 + λB if B² = 0.
 pub struct Linear {
     b: Vec<(usize, usize)>,
     b2: Vec<(usize, usize)>,
-    /// The entries of B, those of B², and ω² unless that is 0.
+    /// Entries of B, entries of B², and ω² unless that is 0.
     numbers: Formula,
     rotates: bool,
 }
@@ -131,20 +132,20 @@ impl Linear {
 
 type Matrix = FxHashMap<(usize, usize), Node>;
 
-/// The linear flows of quadratic constraints that commute, where they are known in closed form for any parameters.
+/// Linear flows of quadratic constraints that commute, if they are known in closed form for any parameters.
 fn linear(mechanics: &Mechanics, model: &Model) -> Option<Vec<Linear>> {
     let mut g = mechanics.graph.clone();
     let matrices: Option<Vec<Matrix>> =
         mechanics.constraints.iter().map(|constraint| matrix(&mut g, constraint, mechanics, model)).collect();
     let matrices = matrices?;
-    // What holds for the model's parameters and others near them holds for all.
+    // Properties that hold for the model's parameters and for others near them hold for all.
     let perturbed = |k: usize| -> Vec<f64> {
         let change = |(i, value): (usize, &f64)| value * (1.0 + 0.1 * ((7 * i + 3 * k) as f64).sin());
         model.parameter_values.iter().enumerate().map(change).collect()
     };
     let parameters = [model.parameter_values.clone(), perturbed(1), perturbed(2)];
-    // Whether sums of products of one entry of each of `factors` vanish: they round a few times per term, and have far
-    // fewer than a thousand terms.
+    // True if sums of products, with one entry of each of `factors`, vanish: they round a few times per term, and have
+    // far fewer than a thousand terms.
     let vanishes = |g: &Graph, nodes: &[Node], factors: &[&Matrix]| {
         let zeros = vec![0.0; mechanics.dimension];
         parameters.iter().all(|p| {
@@ -199,7 +200,7 @@ fn linear(mechanics: &Mechanics, model: &Model) -> Option<Vec<Linear>> {
     Some(flows)
 }
 
-/// B of X_g = Bx, if g is a quadratic form.
+/// Matrix B of X_g = Bx; `None` if g is not a quadratic form.
 fn matrix(g: &mut Graph, constraint: &Restriction, mechanics: &Mechanics, model: &Model) -> Option<Matrix> {
     let zeros = vec![0.0; mechanics.dimension];
     let mut b = Matrix::default();

@@ -1,8 +1,9 @@
 //! Parts of H whose flows are known exactly, recognised from the model's formulas: H = T(p) + V(q, t).
 //!
-//! Without constraints the motion is q + τ T_p, and the kick p − τ V_q. On a sphere |q|² = l² with T = |p|²/2m the motion
-//! goes along great circles, and the kick stays in the tangent space (HLW VII.4); on a product of spheres each moves by
-//! itself. With V = ½ Σ kᵢ qᵢ² + W, where W is another polynomial, the motion includes the oscillators, and W kicks.
+//! Without constraints the motion is q + τ T_p, and the kick p − τ V_q. On a sphere |q|² = l² with T = |p|²/2m the
+//! motion goes along great circles, and the kick stays in the tangent space (HLW VII.4); on a product of spheres each
+//! moves by itself. With V = ½ Σ kᵢ qᵢ² + W, where W is another polynomial, the motion includes the oscillators, and W
+//! kicks.
 
 use super::nodes::Nodes;
 use super::recorder::Recorder;
@@ -14,21 +15,21 @@ use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::treatment::mechanics::{Mechanics, Restriction};
 use holonome_model::treatment::structure::{Kind, ambient_points, evaluate};
 
-/// The flows of a model's two parts.
+/// Exact flows of a model's two parts.
 pub struct Flows {
-    /// The components of q on each sphere.
+    /// Components of q on each sphere.
     spheres: Vec<Vec<usize>>,
-    /// 1/m of every component on a sphere or of an oscillator.
+    /// 1/m of every component, for spheres and oscillators; empty unless T = Σ p²/2m.
     inverse_masses: Formula,
-    /// k of every component; none where there are no oscillators.
+    /// k of every component; `None` if there are no oscillators.
     stiffness: Option<Formula>,
 }
 
 impl Flows {
-    /// Those of `mechanics`.
+    /// Flows of `mechanics`.
     ///
     /// # Errors
-    /// Which flow is not known, and why.
+    /// Names the flow that is not known, and says why.
     pub fn new(mechanics: &Mechanics, model: &Model) -> Result<Flows, String> {
         let n = mechanics.degrees;
         let mut g = mechanics.graph.clone();
@@ -54,7 +55,7 @@ impl Flows {
             }
             Some(diagonal)
         };
-        // T = Σ p²/2m holds no term b·p: what moves without a momentum is on no circle.
+        // T = Σ p²/2m has no term b·p: motion without a momentum is not on a circle.
         let at_rest = |point: &[f64]| [&point[..n], &vec![0.0; n]].concat();
         let rests = ambient_points(model, 3, 0x0a7e).into_iter().zip([0.0, 0.3, 1.7]).all(|(x, t)| {
             evaluate(&g, h_p, t, &at_rest(&x), &model.parameter_values).iter().all(|&velocity| velocity == 0.0)
@@ -82,7 +83,7 @@ impl Flows {
         })
     }
 
-    /// x after the time `tau` along the flow of `part`.
+    /// Move x for time `tau` along the flow of `part`.
     pub fn flow(&self, space: &mut Recorder<Nodes>, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
         match part {
             Part::Motion => self.motion(space, t, tau, x),
@@ -128,7 +129,8 @@ impl Flows {
         moved
     }
 
-    /// Takes the round-off of the rotations off the constraints, which it would leave steadily: cos² + sin² is not 1.
+    /// Remove the round-off of the rotations from the constraints, where it would grow steadily: cos² + sin² is not
+    /// exactly 1.
     fn round(&self, space: &mut Recorder<Nodes>, t: Value, x: &mut [Value]) {
         let n = x.len() / 2;
         let residuals = space.ask(Asked::Constraints, t, x);
@@ -171,7 +173,7 @@ impl Flows {
             }
         }
         for sphere in &self.spheres {
-            // What of the force is normal: (q·V_q) q/|q|².
+            // Normal part of the force: (q·V_q) q/|q|².
             let zero = space.constant(0.0);
             let along = sphere.iter().fold(zero, |sum, &i| {
                 let product = space.product(x[i], force[i]);
@@ -194,7 +196,7 @@ fn root(space: &mut Recorder<Nodes>, a: Value) -> Value {
     space.function(holonome_integrate::phase_space::Function::Root, a)
 }
 
-/// Σ x_i² over the components of a sphere, `shift` further.
+/// Σ x_i² over the components of a sphere; `shift` is added to the indices.
 fn norm2(space: &mut Recorder<Nodes>, x: &[Value], sphere: &[usize], shift: usize) -> Value {
     let zero = space.constant(0.0);
     sphere.iter().fold(zero, |sum, &i| {
@@ -203,7 +205,7 @@ fn norm2(space: &mut Recorder<Nodes>, x: &[Value], sphere: &[usize], shift: usiz
     })
 }
 
-/// sin ωτ/ω (τ where ω is 0) and cos ωτ.
+/// sin ωτ/ω (τ if ω is 0) and cos ωτ.
 fn oscillation(space: &mut Recorder<Nodes>, omega: Value, tau: Value) -> (Value, Value) {
     use holonome_integrate::phase_space::Function::{Cosine, Sine};
     let angle = space.product(omega, tau);
@@ -212,7 +214,7 @@ fn oscillation(space: &mut Recorder<Nodes>, omega: Value, tau: Value) -> (Value,
     (space.unless_zero(omega, quotient, tau), cosine)
 }
 
-/// q c + p f and p c − q b for some components.
+/// Put q c + p f and p c − q b in the place of some components.
 fn rotate(
     space: &mut Recorder<Nodes>,
     x: &[Value],
@@ -230,7 +232,7 @@ fn rotate(
     }
 }
 
-/// The components of q that a constraint |q|² = l² holds on a sphere.
+/// Components of q that a constraint |q|² = l² holds on a sphere.
 fn sphere(
     g: &Graph,
     constraint: &Restriction,
@@ -257,7 +259,7 @@ fn sphere(
     for x in ambient_points(model, 3, 0x5f4e) {
         let values = evaluate(g, &[&entries[..], &of_masses].concat(), 0.3, &x, &model.parameter_values);
         let (gradient, inverse_masses) = values.split_at(entries.len());
-        // g_q = c q with the same constant c everywhere; a few roundings.
+        // g_q = c q with the same constant c everywhere, but for a few roundings.
         for (&d, &i) in gradient.iter().zip(&components) {
             let c: f64 = *factor.get_or_insert(d / x[i]);
             if (d - c * x[i]).abs() > 1e-12 * d.abs().max((c * x[i]).abs()) {
@@ -271,13 +273,14 @@ fn sphere(
     Ok(components)
 }
 
-/// The k of V = ½ Σ k q² + W where V is a polynomial without mixed quadratic terms, and some k are positive.
+/// Stiffnesses k of V = ½ Σ k q² + W; `None` unless V is a polynomial without mixed quadratic terms and some k are
+/// positive.
 fn oscillators(g: &mut Graph, h_q: &[Node], n: usize, model: &Model) -> Option<Vec<Node>> {
     let polynomial = g.reachable(h_q).into_iter().all(|node| match g.expression(node) {
         Expression::Unary(Unary::Neg, _) => true,
         Expression::Binary(Binary::Add | Binary::Sub | Binary::Mul, ..) => true,
         Expression::Constant(_) | Expression::Input(Input::State(_) | Input::Parameter(_)) => true,
-        // Parameters may stand in anything.
+        // Parameters may appear in any expression.
         _ => g
             .reachable(&[node])
             .into_iter()

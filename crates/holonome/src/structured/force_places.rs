@@ -1,18 +1,18 @@
-//! Where the force that acts in a step is that of the model: the positions which a step
-//! [says](holonome_integrate::phase_space::PhaseSpace::force_at), as a function of the state.
+//! Positions at which the force that acts in a step is the force of the model: those that a step
+//! [records](holonome_integrate::phase_space::PhaseSpace::force_at), as a function of the state.
 
 use super::first_same::Finds;
 use super::program::{Lowering, Program};
 use holonome_integrate::scheme::map::{NoStep, StepFrom, StepMap};
 use holonome_integrate::state::Cost;
 
-/// These positions, of steps of one length.
+/// Positions at which the force acts, for steps of one length.
 pub struct ForcePlaces {
     places: Box<dyn Places>,
     h: f64,
 }
 
-/// A program whose result they are.
+/// Program that results in these positions.
 trait Places: Send + Sync {
     fn rebound(&self, parameters: &[f64]) -> Box<dyn Places>;
     fn put(&self, t: f64, h: f64, x: &mut [f64]) -> Result<(), NoStep>;
@@ -35,7 +35,7 @@ where
 }
 
 impl ForcePlaces {
-    /// Those that a program of (sub)steps of the length h results in.
+    /// Positions that a program of (sub)steps of length h results in.
     pub fn new<L: Lowering + 'static>(program: Program<L>, h: f64) -> ForcePlaces
     where
         Program<L>: Send + Sync,
@@ -43,15 +43,15 @@ impl ForcePlaces {
         ForcePlaces { places: Box::new(program), h }
     }
 
-    /// The same for other parameters of the model.
+    /// These positions for other parameters of the model.
     pub fn rebound(&self, parameters: &[f64]) -> ForcePlaces {
         ForcePlaces { places: self.places.rebound(parameters), h: self.h }
     }
 
-    /// Puts them in the place of the positions in `x`, a state at t.
+    /// Put the positions in the place of those in `x`, a state at t.
     ///
     /// # Errors
-    /// Where the equations of a step from there have no solution.
+    /// If the equations of a step from there have no solution.
     pub fn put(&self, t: f64, x: &mut [f64]) -> Result<(), NoStep> {
         self.places.put(t, self.h, x)
     }

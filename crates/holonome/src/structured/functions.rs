@@ -1,4 +1,4 @@
-//! A model's formulas, ready to be instantiated in a step.
+//! Formulas of a model, ready to be instantiated in a step.
 
 use super::fibre::{Fibre, Gradients};
 use super::flows::Flows;
@@ -11,7 +11,7 @@ use holonome_model::graph::{Input, Node};
 use holonome_model::treatment::mechanics::{Mechanics, Restriction};
 use std::sync::OnceLock;
 
-/// The formulas of a model that a step may ask for.
+/// Formulas of a model that a step may ask for.
 pub struct Functions {
     /// Length of the state.
     pub dimension: usize,
@@ -22,37 +22,38 @@ pub struct Functions {
     /// H_q and H_p.
     pub h_q: Formula,
     pub h_p: Formula,
-    /// g, and Σ |∂g/∂x_i| max |x_j| of each.
+    /// g, and Σ |∂g/∂x_i| max |x_j| of each constraint.
     pub constraints: Formula,
     pub constraint_sizes: Formula,
-    /// The same of the hidden constraints.
+    /// The hidden constraints, and their scales; see `constraint_sizes`.
     pub hidden: Formula,
     pub hidden_sizes: Formula,
-    /// X_g of every constraint, and how a point moves along it.
+    /// X_g of every constraint, and the motion of a point along it.
     pub gradients: Gradients,
     pub fibre: Fibre,
-    /// The exact flows of two parts of H, for methods that need them.
+    /// Exact flows of two parts of H, for methods that need them.
     pub flows: Option<Flows>,
-    /// The rigid body that the model is, for methods that need one.
+    /// Rigid body that the model is, for methods that need one.
     pub body: Option<RigidBody>,
-    /// Where the parameters of the method stand.
+    /// Places of the method's parameters.
     pub parameters: ParameterPlaces,
-    /// H, of a Hamiltonian model.
+    /// H of a Hamiltonian model.
     pub energy: Option<Formula>,
-    /// Whether the energy is constant along the motion.
+    /// True if the energy is constant along the motion.
     pub autonomous: bool,
-    /// The derivatives of V in H = ½ pᵀM⁻¹p + V, for methods that need them.
+    /// Derivatives of V in H = ½ pᵀM⁻¹p + V, for methods that need them.
     pub curvature: Option<Curvature>,
-    /// What the extension of the field off the constraint set needs, made when it is first asked for, and of what.
+    /// Derivatives for the extension of the field off the constraint set, made on first use, and the mechanics that
+    /// they are made from.
     extension: OnceLock<Extension>,
     mechanics: Mechanics,
 }
 
-/// Derivatives of constraints g and hidden ones h.
+/// Derivatives of constraints g and of hidden constraints h.
 pub struct Extension {
-    /// X_{a·h} for multipliers a that stand behind the state.
+    /// X_{a·h} for multipliers a that follow the state.
     pub hidden_field: Formula,
-    /// The rates of g and h for a ẋ that stands behind the state.
+    /// Rates of g and h for an ẋ that follows the state.
     pub constraint_rates: Formula,
     pub hidden_rates: Formula,
 }
@@ -89,18 +90,18 @@ impl Extension {
     }
 }
 
-/// Higher derivatives of V along a direction v, which stands behind the state among their inputs.
+/// Higher derivatives of V along a direction v, which follows the state among their inputs.
 pub struct Curvature {
     /// V_qq v
     pub second: Formula,
     /// v·V_qqq·v
     pub third: Formula,
-    /// The first of the stiff part of V, if one is known.
+    /// V_qq v for the stiff part of V, if one is known.
     pub stiff: Option<Formula>,
 }
 
 impl Curvature {
-    /// Those of `mechanics`.
+    /// Derivatives for `mechanics`.
     pub fn new(mechanics: &Mechanics) -> Curvature {
         let (mut g, dimension, n) = (mechanics.graph.clone(), mechanics.dimension, mechanics.degrees);
         let mut along = |gradient: &[Node]| {
@@ -118,7 +119,7 @@ impl Curvature {
 }
 
 impl Functions {
-    /// The formulas of `mechanics`.
+    /// Formulas of `mechanics`.
     pub fn new(mechanics: &Mechanics, model: &Model) -> Functions {
         let n = mechanics.degrees;
         let of = |roots: &[Node]| Formula::unfused(&mechanics.graph, roots);
@@ -146,13 +147,14 @@ impl Functions {
         }
     }
 
-    /// What the extension of the field off the constraint set needs.
+    /// Derivatives for the extension of the field off the constraint set.
     pub fn extension(&self) -> &Extension {
         self.extension.get_or_init(|| Extension::new(&self.mechanics))
     }
 }
 
-/// Σ |∂g/∂x_i| max |x_j| for each restriction, the largest being among positions or among momenta as x_i is.
+/// Scales Σ |∂g/∂x_i| max |x_j| of restrictions; the maximum is over the positions if x_i is one, else over the
+/// momenta.
 fn sizes(mechanics: &Mechanics, list: &[Restriction]) -> Formula {
     let mut g = mechanics.graph.clone();
     let zero = g.zero();

@@ -1,4 +1,4 @@
-//! A program's equal steps in lanes, for an ensemble: those of [`Many`], and where a lane misses, single steps.
+//! Equal steps of a program in lanes, for an ensemble: those of [`Many`], and single steps where a lane misses.
 
 use super::many::{Lanes, Many};
 use super::program::{self, Start};
@@ -16,38 +16,37 @@ use std::sync::Arc;
 
 type Program = program::Program<Straight>;
 
-/// The steps of a method's program in lanes.
+/// Steps of a method's program in lanes.
 pub struct ProgramLanes {
-    /// For single steps.
+    /// Program for single steps.
     program: Program,
     many: Many,
     watch: LaneWatch,
     vectors: Arc<StateVectors>,
     plan: Plan,
-    /// Groups of invariants, and what steps watch besides.
+    /// Number of groups of invariants, and of values that steps monitor besides.
     groups: [usize; 2],
-    /// How many parameters the model has.
+    /// Number of parameters of the model.
     own: usize,
 }
 
-/// What the lanes know of their trajectories.
+/// Lanes bound to their trajectories.
 pub struct ProgramBound {
     many: Many,
     watch: WatchBound,
-    /// The parameters of every lane, as the loop has them.
+    /// Parameters of every lane, as the loop takes them.
     parameters: Vec<Vec<f64>>,
-    /// What makes single steps, and the lane whose parameters it has.
+    /// Program for single steps, and the lane whose parameters it has.
     single: Program,
     single_of: Option<usize>,
     repairs: Repairs,
-    /// Scratch of single steps, and what a lane carries.
+    /// Scratch of single steps, and the numbers that a lane carries.
     work: Vec<f64>,
     carried: Vec<f64>,
 }
 
 impl ProgramLanes {
-    /// Lanes for runs of `plan` by a program whose loop is known; none where it has none. `start` is that of any
-    /// trajectory.
+    /// Lanes for runs of `plan`; `None` if the program has no loop. `start` is that of any trajectory.
     pub fn new(
         program: &Program,
         plan: &Plan,
@@ -68,7 +67,7 @@ impl ProgramLanes {
         })
     }
 
-    /// Lanes that all have these parameters: those of the model, then F₀ of the rows that are no constraints.
+    /// Lanes that all have these parameters: those of the model, then F₀ of the rows that are not constraints.
     pub fn bind(&self, parameters: &[f64]) -> ProgramBound {
         let single = self.program.copy(&parameters[..self.own]);
         ProgramBound {
@@ -83,7 +82,7 @@ impl ProgramLanes {
         }
     }
 
-    /// Gives one lane its trajectory's parameters, and F₀ of every row.
+    /// Set a lane's parameters to those of its trajectory, and F₀ of every row.
     pub fn rebind(&self, bound: &mut ProgramBound, lane: usize, parameters: &[f64], targets: &[f64]) {
         bound.parameters[lane] = self.all(parameters);
         bound.many.rebind(lane, &bound.parameters[lane]);
@@ -98,13 +97,13 @@ impl ProgramLanes {
         Start { parameters, targets, x: &[] }
     }
 
-    /// The parameters of the loop.
+    /// Parameters of the loop.
     fn all(&self, parameters: &[f64]) -> Vec<f64> {
         let h = self.plan.fixed_step().unwrap_or(f64::NAN);
         self.program.all_parameters(&self.plan, h, &self.start(parameters))
     }
 
-    /// Lets single steps be those of a lane.
+    /// Bind the program for single steps to a lane.
     fn single_for(&self, bound: &mut ProgramBound, lane: usize) {
         if bound.single_of != Some(lane) {
             bound.single.take_over(&bound.many, lane, self.own, &bound.parameters[lane]);
@@ -112,13 +111,13 @@ impl ProgramLanes {
         }
     }
 
-    /// What is carried in the loop, of all that steps carry.
+    /// Length, over all lanes, of the numbers that the loop carries; single steps carry more.
     fn looped(&self) -> usize {
         self.many.rows().carried.len() * self.many.lanes()
     }
 }
 
-/// The lengths of the steps before and after a state.
+/// Lengths of the steps before and after a state.
 fn around(fixed: &FixedSteps, step: u64) -> (f64, f64) {
     (if step == 0 { 0.0 } else { fixed.h }, if step == fixed.steps { 0.0 } else { fixed.h })
 }
@@ -264,7 +263,7 @@ impl EqualSteps for ProgramLanes {
         let (lanes, around) = (self.many.lanes(), around(fixed, step));
         let (mut starts, mut known) = (vec![0.0; self.many.start_len() * lanes], vec![false; lanes]);
         if step < fixed.steps && (step > 0 || self.many.makes_first_steps()) {
-            // The step from here tells them.
+            // The step from here finds them at its start.
             let (mut x, mut carried) = (x.to_vec(), carried[..self.looped()].to_vec());
             let mut largest = vec![0.0; self.groups() * lanes];
             let trial = Lanes { x: &mut x, carried: &mut carried, largest: &mut largest, starts: &mut starts };

@@ -1,8 +1,9 @@
-//! A step as a map from state to state, iterated in one loop of machine code, for small models: in one lane for a run, in
-//! several for an ensemble. Every Newton iteration is written out, as often as pilot runs needed it. What the residuals
-//! were at the last of them is remembered like a drift, lane by lane; a step in which one is too large, or in which a
-//! watched system comes near to being singular, is made by itself. Where sweeps of a fixed-point iteration would make the
-//! step too long, one sweep is a loop by itself.
+//! Loops of machine code that iterate a step of a small model: in one lane for a run, in several for an ensemble.
+//!
+//! Newton iterations are unrolled, as many as pilot runs needed. The largest residual of the last ones is carried like
+//! a drift, lane by lane. If it is too large in a step, or a monitored system comes near to being singular, the step is
+//! made by itself. Where sweeps of a fixed-point iteration would make the step too long, one sweep is a loop of its
+//! own.
 
 use super::draws::Draws;
 use super::multipliers::Multipliers;
@@ -32,28 +33,28 @@ use std::sync::Arc;
 type Trace = recorder::Trace<Nodes>;
 type System = recorder::System<Nodes>;
 
-/// Steps by which a loop is tried.
+/// Steps in the trial of a loop.
 const TRIAL_STEPS: u64 = 1024;
 
-/// Where the numbers of a lane stand, one row after the other.
+/// Rows of the numbers of a lane, in this order.
 #[derive(Clone, Debug)]
 pub struct Rows {
-    /// The unknowns of a sweep that is repeated, and the sizes of its last updates, the last one first.
+    /// Unknowns of a sweep that is repeated, and sizes of its last updates, the last one first.
     unknowns: Range<usize>,
     updates: Range<usize>,
     /// x.
     pub x: Range<usize>,
-    /// The largest deviations.
+    /// Largest deviations.
     pub largest: Range<usize>,
-    /// The largest residual, in units of what is allowed.
+    /// Largest residual, in units of the allowed one.
     pub residual: usize,
-    /// What is carried from step to step.
+    /// Numbers carried from step to step.
     pub carried: Range<usize>,
-    /// The multipliers at the start of the last step.
+    /// Multipliers at the start of the last step.
     pub starts: Range<usize>,
-    /// The pivots of watched systems at the start of the run.
+    /// Pivots of monitored systems at the start of the run.
     pub references: Range<usize>,
-    /// The number of the step, where the step depends on it.
+    /// Number of the step, if the step depends on it.
     pub number: Option<usize>,
 }
 
@@ -73,17 +74,17 @@ impl Rows {
         Rows { unknowns, updates, x, largest, residual, carried, starts, references, number }
     }
 
-    /// How many they are.
+    /// Number of rows.
     pub fn count(&self) -> usize {
         self.references.end + usize::from(self.number.is_some())
     }
 }
 
-/// What so many steps of one kind take.
+/// Cost of a step.
 #[derive(Clone, Copy, Debug, Default)]
 struct Work {
     calls: Calls,
-    /// Systems solved in a step, and how many of them in Newton's iterations.
+    /// Number of systems solved in a step, and of those solved in Newton's iterations.
     solves: u64,
     iterations: u64,
 }
@@ -104,15 +105,15 @@ pub struct Many {
     steps: Pieces,
     first: Option<Pieces>,
     pivots: WideBound,
-    /// The pivots of watched systems at the start, in every lane.
+    /// Pivots of monitored systems at the start, in every lane.
     references: Vec<f64>,
     watching: Watching,
     multipliers: Multipliers,
-    /// The random numbers of every lane, if steps take any.
+    /// Random numbers of every lane; empty if steps take none.
     noise: Vec<Noise>,
 }
 
-/// A step in pieces that map the rows to themselves, each with the number of its repetitions.
+/// Step in pieces that map the rows to themselves, each with the number of its repetitions.
 #[derive(Clone)]
 struct Pieces(Vec<(WideBound, u64)>);
 
@@ -134,7 +135,7 @@ impl Pieces {
         }
     }
 
-    /// Makes a step from each state of `len` rows to the next.
+    /// Make a step from each state of `len` numbers to the next.
     fn iterate_keeping(&self, states: &mut [f64], len: usize, work: &mut [f64]) {
         if let [(piece, 1)] = &self.0[..] {
             return piece.iterate_keeping(states, work);
@@ -146,79 +147,79 @@ impl Pieces {
     }
 }
 
-/// What [`Pieces`] are compiled from.
+/// Tapes that [`Pieces`] are compiled from.
 type PieceTapes = Vec<(Tape, u64)>;
 
-/// What the loops are compiled from.
+/// Tapes that the loops are compiled from.
 struct Tapes {
     steps: PieceTapes,
     takes: Work,
-    /// The first steps of an ensemble's trajectories, which have nothing to guess from: more iterations.
+    /// First steps of an ensemble's trajectories. They have no solutions to guess from, so they take more iterations.
     first: Option<(PieceTapes, Work)>,
-    /// The pivots of watched systems at a state.
+    /// Pivots of monitored systems at a state.
     pivots: Tape,
     rows: Rows,
     draws: Option<Draws>,
 }
 
-/// What steps start from, and what becomes of it; in every lane.
+/// States and carried numbers of every lane, before and after steps.
 pub struct Lanes<'a> {
     /// x.
     pub x: &'a mut [f64],
-    /// What is carried.
+    /// Carried numbers.
     pub carried: &'a mut [f64],
-    /// Receives the largest deviations.
+    /// Largest deviations, an output.
     pub largest: &'a mut [f64],
-    /// Receives what the last step has found at its start, if it is not empty.
+    /// Multipliers at the start of the last step, an output; empty if they are not wanted.
     pub starts: &'a mut [f64],
 }
 
-/// What a loop of steps is made of.
+/// Inputs from which a loop of steps is made.
 pub struct Ingredients<'a> {
     /// The step.
     pub trace: &'a Trace,
-    /// What each of its systems takes.
+    /// Numbers of iterations of each of its systems.
     pub most: &'a [Taken],
-    /// What they take in the first steps of a run, where these are to be made in the loop, too.
+    /// Numbers of iterations in the first steps of a run, if these are made in the loop, too.
     pub most_first: Option<&'a [Taken]>,
     /// γ₁ … γ_s.
     pub substeps: &'a [f64],
-    /// The invariants to watch.
+    /// Field with the invariants to monitor.
     pub field: &'a Field,
-    /// How many parameters the model and the method have.
+    /// Number of parameters of the model and of the method.
     pub own_parameters: usize,
-    /// Runs by which a loop is tried, of which the first is the one that it is made for.
+    /// Runs on which a loop is tried; the first one is the run that it is made for.
     pub pilots: &'a [Piloted],
-    /// How multipliers are made of those at the start of a step.
+    /// Rule that makes multipliers from those at the start of a step.
     pub multipliers: &'a Multipliers,
-    /// The random numbers of a step.
+    /// Random numbers of a step.
     pub draws: Option<&'a Draws>,
 }
 
-/// A run that has come some way.
+/// Run after some steps.
 pub struct Piloted {
-    /// The parameters of the model and of the method, F₀ of the rows that are no constraints, h and t₀.
+    /// Parameters of the model and of the method, F₀ of the rows that are not constraints, h and t₀.
     pub parameters: Vec<f64>,
-    /// A state on the way, what is carried there, and after how many steps it is.
+    /// State after these steps.
     pub x: Vec<f64>,
-    /// What is carried there.
+    /// Carried numbers at `x`.
     pub memory: Vec<f64>,
-    /// After how many steps that is.
+    /// Number of steps made.
     pub steps: u64,
 }
 
 impl Ingredients<'_> {
-    /// The energy that the step watches: where it stands among what is carried, and where its value at the start does.
+    /// Places, among the carried numbers, of the monitored energy and of its value at the start.
     fn energy(&self) -> Option<(usize, usize)> {
         self.trace.watched
     }
 
-    /// How many largest deviations are remembered.
+    /// Number of largest deviations.
     fn watched_count(&self) -> usize {
         self.field.groups.len() + usize::from(self.energy().is_some())
     }
 
-    /// How many pivots of watched systems are compared with those at the start.
+    /// Number of pivots of monitored systems that are compared with those at the start.
     fn reference_count(&self) -> usize {
         let watched = self.trace.systems.iter().filter(|system| system.watched == Watched::Always);
         watched.map(|system| Inverse::pivot_count(system.rows.len())).sum()
@@ -228,7 +229,7 @@ impl Ingredients<'_> {
         self.pilots[0].parameters.len()
     }
 
-    /// What a step takes with so many iterations.
+    /// Cost of a step with these numbers of iterations.
     fn work(&self, most: &[Taken]) -> Work {
         let substeps = self.substeps.len() as u64;
         let mut work = Work { calls: self.trace.calls.times(substeps), ..Work::default() };
@@ -244,7 +245,7 @@ impl Ingredients<'_> {
         work
     }
 
-    /// So many more iterations of the systems that take any.
+    /// Numbers of iterations increased by `more`, for systems that iterate.
     fn more(&self, most: &[Taken], more: u32) -> Vec<Taken> {
         let count = |(system, most): (&System, &Taken)| Taken {
             iterations: most.iterations + if system.linear || most.sweeps > 0 { 0 } else { more },
@@ -253,7 +254,7 @@ impl Ingredients<'_> {
         self.trace.systems.iter().zip(most).map(count).collect()
     }
 
-    /// The step in one piece or in several, if they are small enough, and where its numbers stand.
+    /// Tapes of the step, in one piece or in several, and its rows; `None` if a piece is too long.
     fn tapes(&self, most: &[Taken], split: bool, frozen: bool) -> Option<(PieceTapes, Rows)> {
         let mut written = Written { split, frozen, ..Written::default() };
         let rows = written.step(self, most);
@@ -265,17 +266,17 @@ impl Ingredients<'_> {
         Some((written.pieces.iter().map(tape).collect::<Option<_>>()?, rows))
     }
 
-    /// Whether sweeps are repeated by themselves, as the step is too long with all of them written out.
+    /// True if sweeps are repeated by a loop of their own, because the step is too long with all of them unrolled.
     fn is_split(&self, most: &[Taken]) -> bool {
         let [Taken { sweeps: 1.., .. }] = most else { return false };
-        // One piece by itself is short enough to be looked at.
+        // One piece by itself is short enough to be unrolled here.
         let whole = |(pieces, _): (PieceTapes, Rows)| {
             pieces.iter().map(|(tape, times)| tape.operations() * *times as usize).sum::<usize>()
         };
         self.tapes(most, true, false).map(whole).is_some_and(|operations| operations > LONGEST_LOOP)
     }
 
-    /// The pivots of watched systems at a state where nothing is carried.
+    /// Tape of the pivots of monitored systems at a state where nothing is carried.
     fn pivots(&self) -> Tape {
         let mut written = Written::default();
         let pivots = written.pivots(self);
@@ -285,9 +286,9 @@ impl Ingredients<'_> {
 }
 
 impl Many {
-    /// The loop, if the step is small enough to be written out.
+    /// Loop of the step; `None` if the step is too long to be unrolled.
     pub fn new(of: &Ingredients) -> Option<Many> {
-        // Without writing it out first.
+        // Detect eliminations that are too long without unrolling them.
         let eliminations = of.trace.systems.iter().zip(of.most).filter(|(_, most)| most.sweeps == 0);
         let operations: usize = eliminations.map(|(system, _)| system.unpivoted().operations()).sum();
         if of.substeps.len() * operations > LONGEST_LOOP {
@@ -310,7 +311,7 @@ impl Many {
             let tapes = Arc::new(Tapes { steps, takes, first: first.clone(), pivots, rows, draws: of.draws.cloned() });
             let parameters = &of.pilots[0].parameters;
             let mut many = Many::compiled(tapes, 1, parameters, (watching.clone(), multipliers.clone()));
-            // The first one last: the loop is that of its run.
+            // The first pilot comes last, so that the loop stays bound to its run.
             let serves = of.pilots.iter().rev().all(|pilot| {
                 many.rebind(0, &pilot.parameters);
                 many.begin(&pilot.x);
@@ -341,13 +342,13 @@ impl Many {
         }
     }
 
-    /// The same in so many lanes, which all have these parameters (as [`Piloted::parameters`]).
+    /// This loop in so many lanes, which all have these parameters (as [`Piloted::parameters`]).
     pub fn in_lanes(&self, lanes: usize, parameters: &[f64]) -> Many {
         let (watching, multipliers) = (self.watching.clone(), self.multipliers.clone());
         Many::compiled(Arc::clone(&self.tapes), lanes, parameters, (watching, multipliers))
     }
 
-    /// Whether it is as good as single steps from where these have brought a pilot run: residuals are up to `enough`.
+    /// True if the loop is as good as single steps, from the state of a pilot run on: residuals are at most `enough`.
     fn serves(&self, pilot: &Piloted, enough: f64) -> bool {
         let (mut x, mut memory) = (pilot.x.clone(), pilot.memory.clone());
         let mut largest = vec![0.0; self.tapes.rows.largest.len()];
@@ -359,7 +360,7 @@ impl Many {
             .all(|residual| *residual <= enough)
     }
 
-    /// Gives one lane other parameters.
+    /// Set the parameters of one lane.
     pub fn rebind(&mut self, lane: usize, parameters: &[f64]) {
         self.steps.rebind(lane, parameters);
         if let Some(first) = &mut self.first {
@@ -373,7 +374,7 @@ impl Many {
         }
     }
 
-    /// Prepares for runs that start at `x`, in every lane.
+    /// Prepare for runs that start at `x`, in every lane.
     pub fn begin(&mut self, x: &[f64]) {
         if !self.references.is_empty() {
             let mut work = vec![0.0; self.pivots.work_len()];
@@ -381,7 +382,7 @@ impl Many {
         }
     }
 
-    /// Prepares for the run that lane `lane` of `other` is prepared for.
+    /// Prepare for the run that lane `lane` of `other` is prepared for.
     pub fn begin_as(&mut self, other: &Many, lane: usize) {
         gather(&other.references, other.lanes, lane, &mut self.references);
     }
@@ -391,23 +392,23 @@ impl Many {
         self.lanes
     }
 
-    /// Where numbers stand.
+    /// Rows of the numbers.
     pub fn rows(&self) -> &Rows {
         &self.tapes.rows
     }
 
-    /// Scratch needed.
+    /// Length of the scratch.
     pub fn work_len(&self) -> usize {
         let first = self.first.as_ref().map_or(0, Pieces::work_len);
         self.states() * self.tapes.rows.count() * self.lanes + self.steps.work_len().max(first)
     }
 
-    /// For how many states there is room in the scratch: a run keeps some on its way.
+    /// Number of states with room in the scratch: a run keeps some on its way.
     fn states(&self) -> usize {
         if self.lanes == 1 { 1 + KEPT_STATES } else { 1 }
     }
 
-    /// How many of these steps belong to the first ones of a run, which have a loop of their own.
+    /// Number of these steps that are first ones of a run, which have a loop of their own.
     fn first_of(&self, steps: &Range<u64>) -> u64 {
         match self.first {
             Some(_) => super::program::FIRST_STEPS.min(steps.end).saturating_sub(steps.start),
@@ -415,7 +416,7 @@ impl Many {
         }
     }
 
-    /// Adds what the steps of these numbers cost.
+    /// Add the cost of the steps with these numbers.
     pub fn count(&self, steps: Range<u64>, cost: &mut Cost) {
         let begun = self.first_of(&steps);
         if let Some((_, takes)) = &self.tapes.first {
@@ -424,14 +425,15 @@ impl Many {
         self.tapes.takes.count(steps.end - steps.start - begun, cost);
     }
 
-    /// Makes the steps of these numbers in every lane; gives the largest residuals, up to 1 where all steps are good.
+    /// Make the steps with these numbers in every lane. Return the largest residual of each lane, at most 1 if all its
+    /// steps are good.
     pub fn iterate<'w>(&self, steps: Range<u64>, lanes: Lanes, work: &'w mut [f64]) -> &'w [f64] {
         let len = self.tapes.rows.count() * self.lanes;
         self.in_loops(steps, lanes, work, |states, steps, work| self.run(&mut states[..len], steps, work))
     }
 
-    /// Puts the lanes where a loop finds them, in the first of [`Many::states`], lets `run` make its steps, and takes what
-    /// these came to.
+    /// Put the lanes in the first of [`Many::states`], let `run` make its steps, and copy their results back to the
+    /// lanes.
     fn in_loops<'w>(
         &self,
         steps: Range<u64>,
@@ -485,7 +487,7 @@ impl StateLoop for Many {
 }
 
 impl Many {
-    /// Puts the random numbers of the next step into the state of every lane.
+    /// Put the random numbers of the next step into the state of every lane.
     fn draw(&self, draws: &Draws, state: &mut [f64]) {
         draws.put(&self.noise, &mut state[self.tapes.rows.carried.start * self.lanes..]);
     }
@@ -546,24 +548,24 @@ impl Blocks for Many {
     }
 }
 
-/// A step being written out.
+/// Step on the way to its tapes.
 #[derive(Default)]
 struct Written {
     graph: Graph,
-    /// What becomes of the rows, piece by piece, each repeated so often.
+    /// Outputs of the rows, piece by piece, each with the number of its repetitions.
     pieces: Vec<(Vec<Node>, u64)>,
-    /// Whether the sweeps of the step's system are pieces of their own.
+    /// True if the sweeps of the step's system are pieces of their own.
     split: bool,
-    /// Whether the last iteration of several takes the matrix of the one before.
+    /// True if the last iteration of several takes the matrix of the one before.
     frozen: bool,
 }
 
-/// A residual below this before an iteration with the matrix of the one before is at round-off after it: where the last
-/// full iteration has squared an error e, the matrix is off by about e, and e·e² is below 1e-16.
+/// Largest residual that an iteration with the matrix of the one before brings to round-off. Where the last full
+/// iteration has squared an error e, the matrix is off by about e, and e·e² is below 1e-16.
 const CLOSE_FROZEN: f64 = 1e-11;
 
 impl Written {
-    /// Writes the step as maps of its [`Rows`] to themselves.
+    /// Unroll the step as maps of its [`Rows`] to themselves.
     fn step(&mut self, of: &Ingredients, most: &[Taken]) -> Rows {
         let (trace, own) = (of.trace, of.own_parameters);
         let constraints = of.field.constraints;
@@ -636,7 +638,7 @@ impl Written {
             let result: Vec<Node> = trace.result.iter().map(|&(node, _)| node).collect();
             now.x = g.copy_from(&trace.symbols.graph, &result, &known);
             now.carried = g.copy_from(&trace.symbols.graph, &trace.next(), &known);
-            // Every substep has the pivots of the first at the start to be compared with.
+            // The pivots of every substep are compared with those of the first one at the start.
             references_left = references.iter();
             made += gamma;
         }
@@ -653,8 +655,8 @@ impl Written {
         rows
     }
 
-    /// Writes the pivots of watched systems over the step's length, of a first substep from x before which nothing is
-    /// carried.
+    /// Unroll the pivots of monitored systems over the step's length, for a first substep from x before which nothing
+    /// is carried.
     fn pivots(&mut self, of: &Ingredients) -> Vec<Node> {
         let (trace, g) = (of.trace, &mut self.graph);
         let (h, t0) = (g.parameter(of.parameter_count() - 2), g.parameter(of.parameter_count() - 1));
@@ -662,7 +664,7 @@ impl Written {
         let (zero, one, part) = (g.zero(), g.one(), g.constant(of.substeps[0]));
         let h = g.mul(part, h);
         let mut carried = vec![zero; trace.carried.len()];
-        // Without noise: the normal number that is made of a 1 is 0.
+        // No noise: the normal number from a uniform 1 is 0.
         for ([u, _], _) in trace.drawn.iter().flat_map(|drawn| &drawn.uniform) {
             carried[*u] = one;
         }
@@ -685,7 +687,7 @@ impl Written {
     }
 }
 
-/// What the rows are at a place of a step.
+/// Nodes of the rows at a place of a step.
 struct Now {
     x: Vec<Node>,
     largest: Vec<Node>,
@@ -694,14 +696,14 @@ struct Now {
 }
 
 impl Now {
-    /// At the start of a piece.
+    /// Rows at the start of a piece.
     fn of(g: &mut Graph, rows: &Rows) -> Now {
         let mut states = |rows: &Range<usize>| -> Vec<Node> { rows.clone().map(|k| g.state(k)).collect() };
         let (x, largest, carried) = (states(&rows.x), states(&rows.largest), states(&rows.carried));
         Now { x, largest, residual: g.state(rows.residual), carried }
     }
 
-    /// All rows at the end of a piece, with the number of the step behind.
+    /// All rows at the end of a piece, followed by the number of the step.
     fn outputs(
         &self,
         g: &mut Graph,
@@ -716,18 +718,19 @@ impl Now {
     }
 }
 
-/// What the inputs of a step from x are.
+/// Nodes for the inputs of a step from x.
 fn known_at(trace: &Trace, x: &[Node], (t, h): (Node, Node), carried: &[Node]) -> FxHashMap<Node, Node> {
     let inputs = trace.x.iter().chain([&trace.t, &trace.h]).copied().zip(x.iter().copied().chain([t, h]));
     inputs.chain(trace.carried.iter().zip(carried).map(|(&(input, _), &node)| (input, node))).collect()
 }
 
-/// An inverse pivot without the h that the equations hold, once in every row.
+/// Inverse pivot without the h that the equations hold, once in every row.
 fn per_length(g: &mut Graph, inverse: Node, rows: usize, h: Node) -> Node {
     (0..rows).fold(inverse, |inverse, _| g.mul(inverse, h))
 }
 
-/// Adds to the largest residual how near a pivot is to being lost: `ratio` is that at the start over it.
+/// Add to the largest residual how near a pivot is to being lost; `ratio` is the pivot at the start over the present
+/// one.
 fn remember(g: &mut Graph, ratio: Node, residual: Node) -> Node {
     let (zero, lost, infinite) = (g.zero(), g.constant(super::program::LOST), g.constant(f64::INFINITY));
     let positive = g.binary(Binary::Less, zero, ratio);
@@ -736,7 +739,8 @@ fn remember(g: &mut Graph, ratio: Node, residual: Node) -> Node {
     g.largest(bad, residual)
 }
 
-/// Adds to the largest residual whether an eigenvalue of a matrix that is to be definite is notable.
+/// Add infinity to the largest residual if an eigenvalue of a matrix that has to be definite is below
+/// [`NOTABLE`](crate::watched::NOTABLE).
 fn definite(g: &mut Graph, trace: &Trace, system: &System, known: &FxHashMap<Node, Node>, residual: Node) -> Node {
     let mut matrix = matrix(g, trace, system, &system.elimination_order(), known);
     let notable = g.constant(crate::watched::NOTABLE);
@@ -758,7 +762,7 @@ impl System {
         Unpivoted::new(self.rows.len(), &self.entries())
     }
 
-    /// The order in which its rows are eliminated.
+    /// Order in which the rows are eliminated.
     fn elimination_order(&self) -> Vec<u32> {
         match self.rows.len() {
             rows if rows <= FEW_ROWS => (0..rows as u32).collect(),
@@ -767,7 +771,7 @@ impl System {
     }
 }
 
-/// The Newton matrix of a system, its rows in an `order`.
+/// Newton matrix of a system, with its rows in an `order`.
 fn matrix(g: &mut Graph, trace: &Trace, system: &System, order: &[u32], known: &FxHashMap<Node, Node>) -> Matrix {
     let entries: Vec<Node> = system.jacobian.iter().map(|&(_, _, node)| node).collect();
     let values = g.copy_from(&trace.symbols.graph, &entries, known);
@@ -782,7 +786,7 @@ fn matrix(g: &mut Graph, trace: &Trace, system: &System, order: &[u32], known: &
     matrix
 }
 
-/// Writes out the Newton iterations of a system and makes its solution known; gives the inverse pivots of the last matrix.
+/// Unroll the Newton iterations of a system and make its solution known. Return the inverse pivots of the last matrix.
 fn solve(
     g: &mut Graph,
     trace: &Trace,
@@ -818,13 +822,14 @@ fn solve(
     inverse.map_or(Vec::new(), |inverse| inverse.pivots())
 }
 
-/// What the sweeps of a trial may leave, of what is allowed, for no more to be made: later steps may contract less.
+/// Part of the allowed residual that the sweeps of a trial may leave without one more sweep: later steps may contract
+/// less.
 const SWEPT_WELL: f64 = 1.0 / 16.0;
 
-/// Updates of a fixed-point iteration that tell whether it has ended.
+/// Number of updates of a fixed-point iteration that tell whether it has ended.
 const UPDATES: usize = 3;
 
-/// Writes out the sweeps of a system and makes its solution known; gives the sizes of the last updates.
+/// Unroll the sweeps of a system and make its solution known. Return the sizes of the last updates.
 fn sweeps(
     g: &mut Graph,
     trace: &Trace,
@@ -841,7 +846,7 @@ fn sweeps(
     updates
 }
 
-/// Writes out one of them, from these unknowns and after these updates.
+/// Unroll one sweep, from these unknowns and after these updates.
 fn sweep(
     g: &mut Graph,
     trace: &Trace,
@@ -857,8 +862,8 @@ fn sweep(
     (swept, [update, updates[0], updates[1]])
 }
 
-/// How far a fixed-point iteration is from having ended, of what is allowed: with δ, δ/θ and δ/θ² for its last updates
-/// that is √θ θδ, as for single steps; updates that are rounding have.
+/// Error of a fixed-point iteration over the allowed one, 0 if its last update is rounding. With last updates δ, δ/θ
+/// and δ/θ² the error is √θ θδ, as for single steps.
 fn unswept(g: &mut Graph, [last, _, third]: [Node; UPDATES]) -> Node {
     let (zero, allowed, rounding) = (g.zero(), g.constant(1.0 / SWEPT), g.constant(ROUNDING_SWEEP));
     let square = g.div(last, third);
@@ -870,7 +875,7 @@ fn unswept(g: &mut Graph, [last, _, third]: [Node; UPDATES]) -> Node {
     g.select(is_rounding, zero, left)
 }
 
-/// The largest of some residuals over its size and what is allowed of that.
+/// Largest of some residuals, over its scale and over the allowed part of that.
 fn off(
     g: &mut Graph,
     trace: &Trace,
@@ -880,9 +885,9 @@ fn off(
     allowed: Node,
 ) -> Node {
     let sizes = g.copy_from(&trace.symbols.graph, &system.sizes, known);
-    // Where nothing cancels there is nothing to be off by.
+    // If nothing cancels, the residual is 0; `tiny` keeps 0/0 away.
     let (zero, tiny) = (g.zero(), g.constant(f64::MIN_POSITIVE));
-    // One division for all of one size.
+    // One division for all residuals of one scale.
     let mut sized: Vec<(Node, Node)> = Vec::new();
     for (&residual, size) in residuals.iter().zip(sizes) {
         match sized.iter_mut().find(|(known, _)| *known == size) {
@@ -897,8 +902,8 @@ fn off(
     })
 }
 
-/// The inverse of a Newton matrix: of one or two rows by its determinant, which takes one division after the other less;
-/// of more by its factors.
+/// Inverse of a Newton matrix: for one or two rows by its determinant, which needs one fewer division in sequence; for
+/// more by its factors.
 enum Inverse {
     /// 1/a
     One(Node),
@@ -922,7 +927,7 @@ impl Inverse {
         }
     }
 
-    /// The solution for a right-hand side.
+    /// Solution for a right-hand side.
     fn times(&self, g: &mut Graph, r: &[Node]) -> Vec<Node> {
         match self {
             Inverse::One(inverse) => vec![g.mul(r[0], *inverse)],
@@ -938,12 +943,12 @@ impl Inverse {
         }
     }
 
-    /// How many [`Inverse::pivots`] a matrix of so many rows has.
+    /// Number of [`Inverse::pivots`] of a matrix with so many rows.
     fn pivot_count(rows: usize) -> usize {
         if rows <= 2 { 1 } else { rows }
     }
 
-    /// The inverses of numbers that vanish where the matrix is singular, each with the number of rows that it is made of.
+    /// Inverses of numbers that vanish if the matrix is singular, each with the number of rows that it is made from.
     fn pivots(&self) -> Vec<(Node, usize)> {
         match self {
             Inverse::One(inverse) => vec![(*inverse, 1)],

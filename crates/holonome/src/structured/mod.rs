@@ -1,8 +1,9 @@
-//! Methods that keep a model's structure: their steps, written over a phase space, as kernels and Newton iterations.
+//! Structure-preserving methods: steps written over a phase space, run as kernels with Newton iterations between them.
 //!
-//! [`recorder`] runs a step once and records what it computes and which equations it states, in [`symbols`]: [`nodes`] of
-//! a graph over the [`functions`] of a small model, or [`columns`] of a large one. [`program`] runs what the recording is
-//! lowered to, kernels between equations: [`straight`] ones, or rows. The size of a model decides nothing else.
+//! [`recorder`] runs a step once and records, in [`symbols`], the quantities that it computes and the equations that it
+//! states: as [`nodes`] of a graph over the [`functions`] of a small model, or as [`columns`] of a large one.
+//! [`program`] runs what the recording is lowered to, kernels between equations: [`straight`] (unrolled) ones, or
+//! templated ones over columns. The size of a model decides nothing else.
 
 mod columns;
 mod draws;
@@ -57,14 +58,14 @@ use symbols::{ParameterPlaces, Symbols};
 
 /// A method's step as a program.
 pub enum Program {
-    /// Written out, with its recording.
+    /// Unrolled, with its recording.
     Straight(Box<LoweredProgram<Straight>>, Box<StraightTrace>),
     /// Over columns.
     Columns(Box<LoweredProgram<Rows>>),
 }
 
 impl Program {
-    /// The map that a run makes steps with.
+    /// Map with which a run makes its steps.
     pub fn map(&self) -> &dyn StepMap {
         match self {
             Program::Straight(program, _) => &**program,
@@ -72,7 +73,7 @@ impl Program {
         }
     }
 
-    /// Whether a step solves equations by Newton's iteration; linear ones take none.
+    /// True if a step solves equations by Newton's iteration; linear equations need none.
     pub fn iterates(&self) -> bool {
         match self {
             Program::Straight(program, _) => program.iterates(),
@@ -80,7 +81,7 @@ impl Program {
         }
     }
 
-    /// The energy that steps of the length h watch, at (t, x); none if they watch none.
+    /// Monitored energy of steps of length h, at (t, x); `None` if they monitor none.
     pub fn watched_energy(&self, t_and_h: (f64, f64), x: &[f64]) -> Option<f64> {
         match self {
             Program::Straight(program, _) => program.watched_energy(t_and_h, x),
@@ -88,8 +89,8 @@ impl Program {
         }
     }
 
-    /// The smallest eigenvalue that the watched matrices have had in a run which now carries `memory`, or [`NOTABLE`](crate::watched::NOTABLE) where
-    /// none was smaller; none if none is watched.
+    /// Smallest eigenvalue of the monitored matrices in a run that now carries `memory`;
+    /// [`NOTABLE`](crate::watched::NOTABLE) if none was smaller, `None` if no matrix is monitored.
     pub fn smallest_eigenvalue(&self, memory: &[f64]) -> Option<f64> {
         match self {
             Program::Straight(program, _) => program.smallest_eigenvalue(memory),
@@ -97,7 +98,7 @@ impl Program {
         }
     }
 
-    /// A map of its own with other parameters, which makes every step by itself.
+    /// Independent map with other parameters, which makes every step by itself.
     pub fn rebound(&self, parameters: &[f64]) -> Box<dyn StepMap> {
         match self {
             Program::Straight(program, _) => Box::new(program.rebound(parameters)),
@@ -105,7 +106,7 @@ impl Program {
         }
     }
 
-    /// A map of its own for a run of `plan` from another start, which takes its steps as this program does.
+    /// Independent map for a run of `plan` from another start, which takes its steps as this program does.
     pub fn rebound_for(&self, plan: &Plan, start: &Start) -> Box<dyn StepMap> {
         match self {
             Program::Straight(program, _) => Box::new(program.rebound_for(plan, start)),
@@ -113,7 +114,7 @@ impl Program {
         }
     }
 
-    /// The steps in lanes, for runs of `plan`, where they can be had; `start` is that of any trajectory.
+    /// Steps in lanes, for runs of `plan`; `None` if the program has none. `start` is that of any trajectory.
     pub fn in_lanes(
         &self,
         plan: &Plan,
@@ -127,8 +128,9 @@ impl Program {
         }
     }
 
-    /// Lets runs of `plan` take their steps in loops, where that is faster: one run, or those of an ensemble, of which
-    /// `starts` are examples. `invariants` are those of the `field`, if that is written out.
+    /// Build loops in which runs of `plan` take their steps, where that is faster. The runs are one run, or those of an
+    /// ensemble, of which `starts` are examples. `invariants` are those of the `field`, which is `None` if the model is
+    /// not unrolled.
     pub fn repeat(
         &mut self,
         (field, invariants): (Option<&Field>, &Arc<Invariants>),
@@ -148,29 +150,30 @@ impl Program {
     }
 }
 
-/// What the program of a method depends on beside the model.
+/// Inputs, beside the model, that the program of a method depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct MethodSettings {
-    /// Whether an ensemble takes the steps, of several trajectories in lanes.
+    /// True if an ensemble takes the steps, several trajectories in lanes.
     pub in_lanes: bool,
-    /// Loosens Newton's iterations.
+    /// Tolerance that loosens Newton's iterations.
     pub newton_tolerance: Option<f64>,
     /// Newmark's β.
     pub beta: f64,
 }
 
 impl MethodSettings {
-    /// The parameters that a method has of its own.
+    /// Parameters of the method itself.
     fn own(&self, method: &Method) -> &[f64] {
         if method.scheme.needs.has_beta() { std::slice::from_ref(&self.beta) } else { &[] }
     }
 }
 
-/// The program of a method's step, of the length h if that is fixed, for `model`, none if the method is a Runge–Kutta one. `extension` is the model's field
-/// with the constraints in it, which a method steps with if a treatment returns it to them.
+/// Program of a method's step for `model`, of length h if that is fixed; `None` if the method is a Runge–Kutta,
+/// collocation or Taylor method. `extension` is the model's field with the constraints in it: methods with a treatment
+/// that returns the state to the constraints step with it.
 ///
 /// # Errors
-/// When the method does not suit the model; says why, and what does.
+/// If the method does not suit the model; says why, and what does.
 pub fn program(
     method: &Method,
     model: &Derived,
@@ -201,8 +204,8 @@ pub fn program(
     Ok(Some(Program::Straight(Box::new(program), Box::new(trace))))
 }
 
-/// Lets a program for steps of the length h choose how it iterates; whether it may go on with what it takes over. Newton's
-/// method is to start from guesses of its own step, as it finds any solution near them.
+/// Choose how a program for steps of length h iterates. True if the program may keep its guesses from the previous
+/// step: Newton's method finds any solution near its guess, so it has to start from guesses of its own step.
 fn chooses_sweeps<L: Lowering>(program: &mut LoweredProgram<L>, model: &Model, h: Option<f64>) -> bool {
     if let Some(h) = h {
         program.choose_iteration((model.t0, h), &model.initial);
@@ -219,7 +222,7 @@ fn step(method: &Method, space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Va
     }
 }
 
-/// [`step`], which `fits` if it gives a state: a step of the user's own may not.
+/// [`step`], which `fits` if it gives a state: a step written by a user may not.
 fn step_of_length(
     method: &Method,
     space: &mut dyn PhaseSpace,
@@ -235,8 +238,8 @@ fn step_of_length(
     x.to_vec()
 }
 
-/// What is known of a model whose steps by this method are computed over columns: a large one, and a method that needs
-/// nothing that has to be written out.
+/// Facts about a model whose steps by this method are computed over columns; `None` if they are not. Columns need a
+/// large model, and a method that needs nothing unrolled.
 fn by_columns(method: &Method, model: &Model, in_lanes: bool) -> Option<Facts<'static>> {
     let needs = method.scheme.needs;
     let written_out = needs.recognised() || method.treatment.moves_the_state();
@@ -246,10 +249,10 @@ fn by_columns(method: &Method, model: &Model, in_lanes: bool) -> Option<Facts<'s
     (large && !written_out).then_some(Facts { constrained, hamiltonian: true, kind, degenerate: None })
 }
 
-/// The step of a method written out.
+/// Unrolled step of a method.
 ///
 /// # Errors
-/// When the model is not of the form that the method needs.
+/// If the model is not of the form that the method needs.
 fn straight_program(
     method: &Method,
     mechanics: &Mechanics,
@@ -267,10 +270,10 @@ fn straight_program(
     Ok((program, trace))
 }
 
-/// The model's functions for a method.
+/// Functions of the model that a method asks for.
 ///
 /// # Errors
-/// When the model is not of the form that the method needs.
+/// If the model is not of the form that the method needs.
 fn functions(
     method: &Method,
     mechanics: &Mechanics,
@@ -289,11 +292,11 @@ fn functions(
     Ok(functions)
 }
 
-/// Where the force acts in steps of the length h of a method that [`program`] has taken, if the method says so: none where
-/// that is where the steps are.
+/// Positions at which the force acts in steps of length h, for a method that [`program`] has accepted; `None` if the
+/// method names no positions other than those of the steps.
 ///
 /// # Errors
-/// As [`program`].
+/// Those of [`program`].
 pub fn force_places(
     method: &Method,
     model: &Derived,
@@ -345,10 +348,10 @@ fn column_places(
     Ok(Some(ForcePlaces::new(program, method.substeps()[0] * h)))
 }
 
-/// The step of a method over columns.
+/// Step of a method over columns.
 ///
 /// # Errors
-/// When the model is not of the form that the method needs.
+/// If the model is not of the form that the method needs.
 fn column_program(
     method: &Method,
     model: &Derived,
@@ -370,12 +373,13 @@ fn column_program(
     Ok(columns::lower(trace, find, model, substeps, settings.own(method), tolerance))
 }
 
-/// The substeps of which one is recorded: in a heat bath, which acts between whole steps, they are recorded together.
+/// Substeps of which one is recorded. In a heat bath, which acts between whole steps, all of them are recorded
+/// together.
 fn recorded_substeps(method: &Method, heated: bool) -> Vec<f64> {
     if heated { vec![1.0] } else { method.substeps() }
 }
 
-/// A whole step of a method in a heat bath.
+/// Whole step of a method in a heat bath.
 fn heated_step(
     method: &Method,
     space: &mut dyn PhaseSpace,
@@ -386,8 +390,8 @@ fn heated_step(
     if method.scheme.needs == Needs::HeatBath {
         return step_of_length(method, space, (t, h), x, fits);
     }
-    // Friction and noise begin on the hidden constraints, where SHAKE does not end: it does as RATTLE, whose positions are
-    // the same.
+    // Friction and noise begin on the hidden constraints. SHAKE does not end there; RATTLE does, with the same
+    // positions.
     let scheme = if matches!(method.scheme.step, Step::Sliding(_)) { Scheme::named("rattle") } else { None };
     let method = &Method { scheme: scheme.unwrap_or(method.scheme), ..*method };
     let (mut x1, mut made) = (x.to_vec(), 0.0);
@@ -397,16 +401,16 @@ fn heated_step(
         made += gamma;
     }
     if method.composition.is_some() {
-        // Those of a substep are not those of the step.
+        // Multipliers of a substep are not those of the step.
         space.record_multipliers(&[], &[]);
     }
     gla(space, t, h, &x1)
 }
 
-/// A method's step, recorded; in a heat bath with the bath, if the model is `heated`.
+/// Recording of a method's step; with the heat bath if the model is `heated`.
 ///
 /// # Errors
-/// When the step gives no state.
+/// If the step gives no state.
 fn recorded<S: Symbols>(
     (method, heated): (&Method, bool),
     symbols: S,
@@ -417,17 +421,18 @@ fn recorded<S: Symbols>(
         true => heated_step(method, space, (t, h), x, &mut fits),
         false => step_of_length(method, space, (t, h), x, &mut fits),
     };
-    // Noise makes of what two steps have solved for no better guess than what one has.
+    // With noise, extrapolation from two steps is no better a guess than the last solution.
     let trace = record(symbols, Given { follows: follows(method) && !heated, handing, guesses }, step);
     fits.map(|()| trace)
 }
 
-/// The recording of a method's step, and where it takes something over from the step before that of how this is found.
+/// Recording of a method's step; if the step reuses values of the previous one (FSAL), also the recording that finds
+/// these.
 fn with_find<S: Symbols>(
     method: &Method,
     recorded: impl Fn(Handing) -> Result<Trace<S>, String>,
 ) -> Result<(Trace<S>, Option<Trace<S>>), String> {
-    // What a map finds between two slides is nothing at the start of the step.
+    // Values that a map finds between two slides are not those at the start of the step.
     if !follows(method) || matches!(method.scheme.step, Step::Sliding(_)) {
         return Ok((recorded(Handing::Nothing)?, None));
     }
@@ -436,10 +441,10 @@ fn with_find<S: Symbols>(
     Ok((trace, find))
 }
 
-/// The mechanics of a model for recordings of a step over columns.
+/// Mechanics of a model for recordings of a step over columns.
 ///
 /// # Errors
-/// When the model is not of the form that the method needs.
+/// If the model is not of the form that the method needs.
 fn column_mechanics(method: &Method, model: &Derived, settings: &MethodSettings) -> Result<RowMechanics, String> {
     let mut mechanics = model.row_mechanics().ok_or("its constraints hold momenta")?;
     let heated = model.heat_bath.is_some();
@@ -454,12 +459,13 @@ fn column_mechanics(method: &Method, model: &Derived, settings: &MethodSettings)
     Ok(mechanics)
 }
 
-/// Whether a step begins where the one before has ended, and as long: what that found at its end is known then.
+/// True if a step begins where the previous one has ended, with the same length: what that one found at its end is
+/// known.
 fn follows(method: &Method) -> bool {
     !method.treatment.moves_the_state() && method.composition.is_none()
 }
 
-/// What decides which methods suit a model.
+/// Facts that decide which methods suit a model.
 struct Facts<'a> {
     constrained: bool,
     hamiltonian: bool,
@@ -488,7 +494,7 @@ impl Facts<'_> {
     }
 }
 
-/// Every scheme that is written over a phase space, and why it does not suit the model, if it does not.
+/// Every scheme that is written over a phase space, with the reason why it does not suit the model, if it does not.
 pub fn survey(model: &Derived) -> Vec<(&'static Scheme, Option<String>)> {
     let mechanics = model.mechanics();
     let schemes = SCHEMES.iter().filter(|scheme| !scheme.follows_fields());
@@ -505,10 +511,11 @@ pub fn survey(model: &Derived) -> Vec<(&'static Scheme, Option<String>)> {
     schemes.map(|scheme| (scheme, why(&scheme))).collect()
 }
 
-/// Whether what a method recognises in a model is there with other parameters, too: it is seen in numbers.
+/// Check that the structure which a method recognises in a model is there with other parameters, too: recognition
+/// evaluates numbers.
 ///
 /// # Errors
-/// When it is not.
+/// If it is not.
 pub fn recognised_with(method: &Method, model: &Model, parameters: &[f64]) -> Result<(), String> {
     if !method.scheme.needs.recognised() || model.parameter_values == parameters {
         return Ok(());
@@ -518,7 +525,7 @@ pub fn recognised_with(method: &Method, model: &Model, parameters: &[f64]) -> Re
     recognised(method.scheme, mechanics, &model).map(drop)
 }
 
-/// What a scheme looks for in a model.
+/// Structure that a scheme recognises in a model: exact flows, or a rigid body.
 fn recognised(
     scheme: &Scheme,
     mechanics: &Mechanics,
@@ -539,14 +546,14 @@ fn known_flows(mechanics: &Mechanics, model: &Model) -> Result<Flows, String> {
     Flows::new(mechanics, model).map_err(|reason| format!("{reason}; use {remedy}"))
 }
 
-/// The rigid body that the model is, for a scheme that needs one.
+/// Rigid body that the model is, for a scheme that needs one.
 fn body(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String> {
     let remedy = Facts::of(mechanics).remedy();
     let body = RigidBody::new(mechanics, model).map_err(|reason| format!("{reason}; use {remedy}"))?;
     if scheme.needs == Needs::FreeBody { body.free() } else { Ok(body) }
 }
 
-/// Whether H is of the form, and its stiff part known, that a scheme with a β needs.
+/// Check that H has the form that the scheme needs, and that its stiff part is known if the scheme needs it.
 fn known_potential(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Result<(), String> {
     natural::check(mechanics, model)?;
     knows_stiff_part(scheme, model)
@@ -562,7 +569,7 @@ fn knows_stiff_part(scheme: &Scheme, model: &Model) -> Result<(), String> {
     }
 }
 
-/// Why a method does not suit the model.
+/// Check that a method suits the model; the error says why it does not.
 fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
     let Facts { constrained, hamiltonian, kind, degenerate } = *facts;
     if matches!(method.scheme.needs, Needs::Coisotropic | Needs::HeatBath)

@@ -1,51 +1,52 @@
-//! The Lagrange multipliers of a program: where they stand, and what they are at a state between two steps.
+//! Lagrange multipliers of a program: their registers, and their values at a state between two steps.
 
 use holonome_model::elaborate::model::Model;
 use holonome_model::elaborate::shape::Shape;
 
-/// The multipliers of a model's constraints.
+/// Multipliers of a model's constraints.
 #[derive(Clone)]
 pub struct Multipliers {
-    /// Registers of those that act at the start of a step, one for each scalar constraint.
+    /// Registers of the multipliers at the start of a step, one for each scalar constraint.
     start: Vec<usize>,
-    /// Places in the memory of those that act at its end. None of SHAKE: there those at the start act for the whole step.
+    /// Places in the memory of the multipliers at the end of a step. Empty for SHAKE, where those at the start act for
+    /// the whole step.
     end: Vec<usize>,
-    /// Of which scalar constraint each component of the constraints has the multiplier, and which part of it.
+    /// For each component of the constraints, the number of its scalar constraint and its share of that multiplier.
     components: Vec<Option<(usize, f64)>>,
 }
 
 impl Multipliers {
-    /// Those of a step that has recorded some there.
+    /// Multipliers of a step that has recorded them in these registers and places.
     pub fn new(start: Vec<usize>, end: Vec<usize>, model: &Model) -> Multipliers {
         let components = if start.is_empty() { Vec::new() } else { components(model) };
         Multipliers { start, end, components }
     }
 
-    /// The same where those at the start of a step stand one after the other.
+    /// These multipliers with those at the start of a step one after the other.
     pub fn of_starts(&self) -> Multipliers {
         Multipliers { start: (0..self.start.len()).collect(), ..self.clone() }
     }
 
-    /// How many act at the start of a step.
+    /// Number of multipliers at the start of a step.
     pub fn start_len(&self) -> usize {
         self.start.len()
     }
 
-    /// How many numbers they are.
+    /// Number of multipliers of all components.
     pub fn count(&self) -> usize {
         self.components.len()
     }
 
-    /// The length of the step from a state between steps of the lengths `before` and `after` (0 where there is none)
-    /// whose start tells the multipliers there; 0 if it need not be known.
+    /// Length of the step whose start gives the multipliers at a state; 0 if no step is needed. The state is between
+    /// steps of the lengths `before` and `after` (0 if there is none).
     pub fn step(&self, (before, after): (f64, f64)) -> f64 {
-        // Nothing but the step after the end tells what the constraints of SHAKE do there.
+        // At the end of a run only one more step gives the multipliers of SHAKE.
         if after == 0.0 && self.end.is_empty() { before } else { after }
     }
 
-    /// Puts the multipliers at a state after a step of the length `before` and before one of the length
-    /// `after`, which the registers are of: the impulse there over the time that it stands for, half of either step. For
-    /// equal steps that is the mean of the two that act there.
+    /// Put into `lambda` the multipliers at a state after a step of length `before` and before one of length `after`,
+    /// to which the registers belong. They are the impulse at the state over the time that it stands for, half of
+    /// either step; for equal steps, the mean of the two multipliers that act there.
     pub fn put(&self, (before, after): (f64, f64), registers: &[f64], memory: &[f64], lambda: &mut [f64]) {
         // Twice the impulse of a scalar constraint.
         let impulse = |scalar: usize| {
@@ -61,8 +62,8 @@ impl Multipliers {
     }
 }
 
-/// Which multiplier each component has. A symmetric matrix has one for both of two equal components, half for each, so
-/// that Σ λ_ij ∂g_ij over all of them is the force.
+/// Scalar constraint of each component, and its share of the multiplier. Two equal components of a symmetric matrix
+/// have half of one multiplier each, so that Σ λ_ij ∂g_ij over all components is the force.
 fn components(model: &Model) -> Vec<Option<(usize, f64)>> {
     let (mut all, mut scalar) = (Vec::new(), 0);
     for constraint in &model.constraints {

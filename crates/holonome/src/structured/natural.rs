@@ -1,4 +1,4 @@
-//! Whether H is natural: ½ pᵀM⁻¹p + V(q, t) with a constant, positive definite M.
+//! Check for natural Hamiltonians: H = ½ pᵀM⁻¹p + V(q, t) with a constant, positive definite M.
 
 use crate::component_names::component_names;
 use crate::policy::LARGEST_FULL_MASS;
@@ -8,15 +8,15 @@ use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::treatment::mechanics::Mechanics;
 use holonome_model::treatment::structure::evaluate;
 
-/// Why H is not natural, if it is not, and what to use.
+/// Check that H is natural.
 ///
 /// # Errors
-/// Says what of H is not as it should be.
+/// If H is not natural; says why, and which methods to use.
 pub fn check(mechanics: &Mechanics, model: &Model) -> Result<(), String> {
     what_is_not(mechanics, model).map_or(Ok(()), |reason| Err(not(reason, model)))
 }
 
-/// That the H of a model is not natural, for this reason.
+/// Message that the H of a model is not natural, for this reason.
 pub fn not(reason: String, model: &Model) -> String {
     let remedy = match model.constraints.is_empty() {
         true => "stormer-verlet-a, implicit-midpoint or gauss4",
@@ -25,7 +25,7 @@ pub fn not(reason: String, model: &Model) -> String {
     format!("it is for H = p·M⁻¹p/2 + V(q) with a constant mass matrix M, and {reason}; use {remedy}")
 }
 
-/// Whether the mass matrix of a natural H is diagonal: no velocity reads another momentum than its own.
+/// True if the mass matrix of a natural H is diagonal: no velocity reads a momentum other than its own.
 pub fn diagonal_mass(mechanics: &Mechanics) -> bool {
     let (n, g) = (mechanics.degrees, &mechanics.graph);
     mechanics.gradient[n..].iter().enumerate().all(|(i, &velocity)| {

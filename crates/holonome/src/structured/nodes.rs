@@ -1,4 +1,4 @@
-//! Numbers of a step as nodes of a graph: for models that are written out.
+//! Nodes of a graph as the symbols of a recorded step, for unrolled models.
 
 use super::functions::{Curvature, Functions};
 use super::recorder::Recorder;
@@ -12,7 +12,7 @@ use holonome_model::rows::Family;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// The nodes, over the formulas of a model. Their inputs are states by number.
+/// Nodes over the formulas of a model. Their inputs are states by number.
 pub struct Nodes {
     functions: Arc<Functions>,
     pub graph: Graph,
@@ -20,12 +20,12 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// None yet.
+    /// Nodes over `functions`, without inputs yet.
     pub fn new(functions: &Arc<Functions>) -> Nodes {
         Nodes { functions: Arc::clone(functions), graph: Graph::new(), inputs: 0 }
     }
 
-    /// The derivatives of `node` with respect to `unknowns`.
+    /// Derivatives of `node` with respect to `unknowns`.
     fn partials(&mut self, node: Node, unknowns: &[Node]) -> Vec<(u32, Node)> {
         let number: FxHashMap<Input, u32> = unknowns
             .iter()
@@ -213,7 +213,7 @@ impl Recorder<Nodes> {
         Arc::clone(&self.symbols.functions)
     }
 
-    /// A formula at (t, x).
+    /// Values of a formula at (t, x).
     pub fn at(&mut self, formula: &Formula, t: Value, x: &[Value]) -> Vec<Value> {
         let x: Vec<Node> = x.iter().map(|value| Node(value.0)).collect();
         let nodes = formula.at(&mut self.symbols.graph, Node(t.0), &x);
@@ -225,7 +225,7 @@ impl Recorder<Nodes> {
         Value(self.symbols.graph.select(Node(condition.0), Node(a.0), Node(b.0)).0)
     }
 
-    /// Whether a value is the number 0.
+    /// True if a value is the constant 0.
     pub fn is_zero(&self, value: Value) -> bool {
         self.symbols.graph.is_zero(Node(value.0))
     }

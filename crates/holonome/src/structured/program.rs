@@ -1,8 +1,8 @@
-//! A recorded step as actions that are done one after the other, with Newton iterations between them.
+//! A recorded step as a sequence of actions: kernels, with Newton iterations between them.
 //!
-//! Everything that a step computes stands in one row of numbers, the registers: x, t, h, what is carried from step to
-//! step, and then, kernel after kernel, what later ones need. A kernel reads registers before its own and writes its own,
-//! so nothing is copied. How a recording becomes kernels and how equations are eliminated is the part of a [`Lowering`]:
+//! All numbers of a step are in one array, the registers: x, t, h, the carried quantities, and then, kernel after
+//! kernel, the values that later kernels need. A kernel reads registers before its own and writes its own, so nothing
+//! is copied. A [`Lowering`] decides how a recording becomes kernels and how equations are eliminated:
 //! [`straight`](super::straight) for small models, [`columns`](super::columns) for large ones.
 
 use super::draws::Draws;
@@ -23,77 +23,77 @@ use holonome_model::rows::Layout;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The pivots of a watched system below this, relative to those at the start, count as lost.
+/// Pivots of a monitored system below this, relative to those at the start, count as lost.
 pub const LOST: f64 = 1e-8;
 
-/// How a recording becomes numbers.
+/// Way in which a recording becomes numbers.
 pub trait Lowering: Sized {
-    /// What computes registers.
+    /// Kernel that computes registers.
     type Kernel: Quantities;
     /// Equations in numbers.
     type Equations: LoweredEquations;
-    /// What is needed to name an equation.
+    /// Data needed to name an equation.
     type Names: Clone + Sync;
-    /// What many steps in one go take besides.
+    /// Data needed to make many steps in one go.
     type Repeated: Sync;
 
-    /// What an equation says, for a reader; of a family of them number `member`.
+    /// Meaning of an equation, for a reader; of a family of equations, that of number `member`.
     fn name(names: &Self::Names, equation: Equation, member: usize) -> String;
 
-    /// Many steps in one go, if the program makes them, and the scratch that they need.
+    /// Blocks of many steps in one go, if the program makes them, and the length of their scratch.
     fn blocks(program: &Program<Self>) -> Option<(&dyn Blocks, usize)>;
 }
 
-/// The equations of a system.
+/// Equations of a system.
 pub trait LoweredEquations: Equations + Sync {
-    /// Scratch needed.
+    /// Length of the scratch.
     fn work_len(&self) -> usize;
-    /// The same for other parameters.
+    /// These equations with other parameters.
     fn rebound(&self, parameters: &[f64]) -> Self;
-    /// Gives these other parameters.
+    /// Set other parameters.
     fn rebind(&mut self, parameters: &[f64]);
-    /// What a sweep of a fixed-point iteration takes, and an iteration of Newton's method.
+    /// Operations of a sweep of a fixed-point iteration, and of an iteration of Newton's method.
     fn operations(&self) -> (usize, usize);
-    /// The entries of the last matrix, as [`LeastEigenvalue`] knows them, and more scratch.
+    /// Entries of the last matrix, in the order of [`LeastEigenvalue`], and the rest of the scratch.
     fn entries<'a>(&self, work: &'a mut [f64]) -> (&'a [f64], &'a mut [f64]);
 }
 
-/// A step that can be run.
+/// Step that can be run.
 pub struct Program<L: Lowering> {
     pub dimension: usize,
-    /// x stands at the start of the registers, by columns or as it is.
+    /// Layout of x at the start of the registers: by columns, or `None` for the order of the state.
     pub layout: Option<Arc<Layout>>,
     pub registers: usize,
     pub actions: Vec<Action<L>>,
-    /// Where x₁ stands, or what else the recording results in.
+    /// Registers of x₁, or of another result of the recording.
     pub result: Range<usize>,
-    /// What is carried stands behind x, t and h; where its next values stand.
+    /// Registers of the next values of the carried quantities, which follow x, t and h.
     pub carried: Vec<Range<usize>>,
     pub multipliers: Multipliers,
-    /// What a step evaluates once.
+    /// Evaluations that a step makes once.
     pub calls: Calls,
     /// γ₁ … γ_s.
     pub substeps: Vec<f64>,
     pub tolerance: f64,
     pub names: L::Names,
-    /// The parameters of the method, behind those of the model.
+    /// Parameters of the method, which follow those of the model.
     pub own: Vec<f64>,
     pub handover: Option<FirstSame<Program<L>>>,
-    /// Where, among what is carried, the sums of H stand that are found with the forces; empty if they are not.
+    /// Places, among the carried quantities, of the sums of H that are found with the forces; empty if they are not.
     pub sums: Range<usize>,
-    /// The random numbers of its steps, and those of its trajectory.
+    /// Random numbers of the steps, and those of the trajectory.
     pub draws: Option<(Draws, Noise)>,
-    /// Whether the sizes of what cancels in stages are comparable: not those of a general field's components, whose units
-    /// nobody knows, so that they would decide with them how many sweeps are made.
+    /// True if the scales of stages are comparable. Those of a general field are not: the units of its components are
+    /// unknown, and would decide how many sweeps are made.
     pub sizes_have_units: bool,
-    /// For many steps in one go.
+    /// Data for many steps in one go.
     pub repeated: Option<L::Repeated>,
 }
 
-/// A piece of a step.
+/// Piece of a step.
 pub enum Action<L: Lowering> {
     Compute(Stage<L::Kernel>),
-    /// One number for all of some registers.
+    /// One number out of several ranges of registers.
     Reduce {
         how: Reduction,
         of: Vec<Range<usize>>,
@@ -102,54 +102,54 @@ pub enum Action<L: Lowering> {
     Solve(Box<Solve<L>>),
 }
 
-/// Some registers that are computed together.
+/// Registers that are computed together.
 #[derive(Clone)]
 pub struct Stage<K> {
     pub kernel: K,
-    /// Where they stand; all that is read from elsewhere stands before.
+    /// Register of the first; all registers that the kernel reads come before it.
     pub first: usize,
     pub length: usize,
 }
 
-/// How numbers become one.
+/// Reduction of numbers to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduction {
-    /// The largest absolute value.
+    /// Largest absolute value.
     Largest,
     Sum,
 }
 
-/// A system of equations to be solved.
+/// System of equations to be solved.
 pub struct Solve<L: Lowering> {
     pub equations: L::Equations,
     pub task: Task,
-    /// The families of equations with the number of the first of each.
+    /// Families of equations, each with the number of its first.
     pub rows: Vec<(usize, Equation)>,
     pub watch: Option<Watch>,
     pub calls: Calls,
 }
 
-/// How a system is watched.
+/// Monitoring of a system.
 #[derive(Clone)]
 pub struct Watch {
-    /// Its number among the watched ones.
+    /// Number among the monitored systems.
     pub number: usize,
     pub what: Watching,
 }
 
-/// What of a system is watched.
+/// Monitored property of a system.
 #[derive(Clone)]
 pub enum Watching {
-    /// Its determinant: whether it changes its sign, or vanishes.
+    /// Determinant: it may not change its sign, nor vanish.
     Determinant {
-        /// Its equations hold h to this power, once in every row.
+        /// Power of h in every row of the equations.
         power: i32,
-        /// Whether it may have other solutions than the one near the guess.
+        /// True if the equations may have other solutions than the one near the guess.
         curved: bool,
     },
-    /// Its smallest eigenvalue.
+    /// Smallest eigenvalue.
     LeastEigenvalue(Box<LeastEigenvalue>),
-    /// Whether its determinant is positive, which for any mass matrix is the product of its eigenvalues.
+    /// Sign of the determinant, which has to be positive: for any mass matrix it is the product of the eigenvalues.
     Positive,
 }
 
@@ -165,13 +165,14 @@ impl Watch {
         }
     }
 
-    /// Whether every iteration has to be looked at, which a loop cannot; nor does it do determinants of shifted matrices.
+    /// True if every iteration has to be checked, which a loop cannot do; nor does it compute determinants of shifted
+    /// matrices.
     pub fn wants_single_steps(&self) -> bool {
         self.is_curved() || self.least_eigenvalue().is_some_and(|least| !least.is_exact())
     }
 }
 
-/// How many iterations of either kind a system has taken.
+/// Numbers of iterations, of either kind, that a system has taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Taken {
     pub iterations: u32,
@@ -179,34 +180,34 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// The most of these and others.
+    /// Larger of these numbers and others, each by itself.
     pub fn most(self, other: Taken) -> Taken {
         Taken { iterations: self.iterations.max(other.iterations), sweeps: self.sweeps.max(other.sweeps) }
     }
 }
 
-/// Where a run starts, and over which parameters of the model and F₀ of the rows that are no constraints.
+/// Start of a run: the parameters of the model, F₀ of the rows that are not constraints, and x.
 pub struct Start<'a> {
     pub parameters: &'a [f64],
     pub targets: &'a [f64],
     pub x: &'a [f64],
 }
 
-/// What a pilot run has seen, and where it ended.
+/// Result of a pilot run.
 pub struct Pilot {
-    /// What each system has taken at most in the first steps, where nothing is known of the steps before, and in others.
+    /// Most iterations of each system in the first steps, which have no guess from steps before, and in later ones.
     pub first: Vec<Taken>,
     pub later: Vec<Taken>,
     pub x: Vec<f64>,
-    /// What is carried there.
+    /// Carried quantities at x.
     pub memory: Vec<f64>,
 }
 
-/// Steps of a pilot run that tells how many iterations a step takes, and how many of them are the first ones.
+/// Steps of a pilot run, which counts the iterations of a step, and how many of them are the first ones.
 pub const PILOT_STEPS: u64 = 64;
 pub const FIRST_STEPS: u64 = 4;
 
-/// Steps of those that tell which kind of iteration is the faster one.
+/// Steps of the trials that choose the faster kind of iteration.
 const TRIAL_STEPS: u64 = 16;
 
 enum Lost {
@@ -216,26 +217,26 @@ enum Lost {
 }
 
 impl<K> Stage<K> {
-    /// Where they stand.
+    /// Registers that are computed.
     pub fn range(&self) -> Range<usize> {
         self.first..self.first + self.length
     }
 }
 
 impl<K: Quantities> Stage<K> {
-    /// Computes them.
+    /// Compute the registers.
     pub fn run(&self, registers: &mut [f64], work: &mut [f64]) {
         self.kernel.run_within(registers, self.range(), work);
     }
 
-    /// The same for other parameters.
+    /// This stage with other parameters.
     pub fn rebound(&self, parameters: &[f64]) -> Stage<K> {
         Stage { kernel: self.kernel.rebound(parameters), ..*self }
     }
 }
 
 impl Reduction {
-    /// Reduces registers to one.
+    /// Reduce registers to one.
     fn reduce(self, of: &[Range<usize>], to: usize, registers: &mut [f64]) {
         let parts = of.iter().map(|range| &registers[range.clone()]);
         registers[to] = match self {
@@ -246,10 +247,10 @@ impl Reduction {
     }
 }
 
-/// Numbers up to which a sum is one in vectors.
+/// Longest sum that is added up in vectors, without halving.
 const SUMMED_TOGETHER: usize = 256;
 
-/// The sum by halves, so that rounding grows with the logarithm of the length, in an order that depends on that only.
+/// Sum by halves: rounding grows with the logarithm of the length, in an order that depends on the length only.
 fn sum(numbers: &[f64]) -> f64 {
     if numbers.len() > SUMMED_TOGETHER {
         let (first, second) = numbers.split_at(numbers.len() / 2);
@@ -263,9 +264,10 @@ fn sum(numbers: &[f64]) -> f64 {
 }
 
 impl<L: Lowering> Solve<L> {
-    /// Solves for the unknowns in place, by the iteration that was chosen or by Newton's. `scale` holds, for a system whose determinant is watched, its sign and the size of
-    /// the smallest pivot at the start of the run, 0 before it is known; for one whose smallest eigenvalue is watched, how
-    /// far that has come below what is notable.
+    /// Solve for the unknowns in place, by the chosen iteration, or by Newton's if `newton` is set. `scale` has two
+    /// numbers for each monitored system. For a determinant they are its sign and the size of the smallest pivot at the
+    /// start of the run, 0 before they are known; for a smallest eigenvalue the first is its distance below
+    /// [`NOTABLE`].
     fn run(
         &self,
         registers: &mut [f64],
@@ -309,9 +311,10 @@ impl<L: Lowering> Solve<L> {
         Ok(taken)
     }
 
-    /// Compares the pivots of a matrix that holds h to this power in every row with those at the start of the run.
+    /// Compare the pivots of a matrix, which has h to the power `power` in every row, with those at the start of the
+    /// run.
     fn compare(&self, power: i32, h: f64, pivots: Pivots, scale: &mut [f64]) -> Result<(), Lost> {
-        // The determinant has the sign of h to the power of the number of rows, if that of one row is odd.
+        // The determinant has the sign of h to the power of the number of rows, if `power` is odd.
         let backwards = h < 0.0 && power == 1 && !self.task.unknowns.len().is_multiple_of(2);
         let sign = if pivots.negative ^ backwards { -1.0 } else { 1.0 };
         let size = pivots.smallest / h.abs().powi(power);
@@ -348,13 +351,13 @@ impl<L: Lowering> Solve<L> {
 }
 
 impl<L: Lowering> Program<L> {
-    /// Whether a step solves equations by Newton's iteration; linear ones take none.
+    /// True if a step solves equations by Newton's iteration; linear equations need none.
     pub fn iterates(&self) -> bool {
         let own = self.solves().any(|solve| !solve.task.linear);
         own || self.handover.as_ref().is_some_and(|handover| handover.program().iterates())
     }
 
-    /// The systems, in the order in which they are solved.
+    /// Systems, in the order in which they are solved.
     pub fn solves(&self) -> impl Iterator<Item = &Solve<L>> {
         self.actions.iter().filter_map(|action| match action {
             Action::Solve(solve) => Some(&**solve),
@@ -362,7 +365,7 @@ impl<L: Lowering> Program<L> {
         })
     }
 
-    /// The same program with other parameters of the model.
+    /// This program with other parameters of the model.
     pub fn rebound(&self, parameters: &[f64]) -> Program<L> {
         let handover = self.handover.as_ref().map(|handover| handover.rebound(|find| find.rebound(parameters)));
         let draws = self.draws.as_ref().map(|(draws, _)| (draws.clone(), draws.noise(parameters)));
@@ -389,7 +392,7 @@ impl<L: Lowering> Program<L> {
         }
     }
 
-    /// Gives the kernels other parameters: those of the model and of the method.
+    /// Set other parameters in the kernels: those of the model and of the method.
     pub fn rebind(&mut self, parameters: &[f64]) {
         for action in &mut self.actions {
             match action {
@@ -406,22 +409,22 @@ impl<L: Lowering> Program<L> {
         }
     }
 
-    /// Whether a run finds something at its start that steps take over.
+    /// True if a run computes, at its start, values that steps reuse (FSAL).
     pub fn finds_first(&self) -> bool {
         self.handover.is_some()
     }
 
-    /// How many numbers are carried.
+    /// Length of the carried quantities.
     pub fn carried_len(&self) -> usize {
         self.carried.iter().map(Range::len).sum()
     }
 
-    /// How many watched systems there are: each remembers a scale.
+    /// Number of monitored systems, each of which carries a scale.
     pub fn watched(&self) -> usize {
         self.solves().filter(|solve| solve.watch.is_some()).count()
     }
 
-    /// Puts x, t, h and what is carried into the registers.
+    /// Put x, t, h and the carried quantities into the registers.
     pub fn load(&self, StepFrom { t, h, x }: StepFrom, carried: &[f64], registers: &mut [f64]) {
         let at = self.dimension;
         match &self.layout {
@@ -442,7 +445,7 @@ impl<L: Lowering> Program<L> {
         }
     }
 
-    /// Puts a result into the place of as many components of x.
+    /// Put a result in the place of the first components of x.
     pub fn scatter(&self, result: &[f64], x: &mut [f64]) {
         match &self.layout {
             Some(layout) => layout.join(result, x),
@@ -450,7 +453,7 @@ impl<L: Lowering> Program<L> {
         }
     }
 
-    /// One substep from what the registers hold at their start. `most` keeps the largest number of iterations of each
+    /// Make one substep from the registers at its start. `most` receives the largest number of iterations of each
     /// system, or is empty.
     pub fn substep(
         &self,
@@ -486,7 +489,7 @@ impl<L: Lowering> Program<L> {
         Ok(())
     }
 
-    /// Scratch that a substep needs besides the registers.
+    /// Length of the scratch of a substep, besides the registers.
     pub fn substep_work_len(&self) -> usize {
         let actions = self.actions.iter().map(|action| match action {
             Action::Compute(stage) => stage.kernel.work_len(),
@@ -507,7 +510,8 @@ impl<L: Lowering> Program<L> {
         }
     }
 
-    /// The solution of the system at this place among the actions that belongs to this step, followed from shorter ones.
+    /// Follow, from shorter steps, the solution of the system at `place` among the actions to the one that belongs to
+    /// this step.
     fn follow(
         &self,
         place: usize,
@@ -540,7 +544,7 @@ impl<L: Lowering> Program<L> {
         followed
     }
 
-    /// A step, whose result is put into `x1`.
+    /// Make a step; its result is put into `x1`.
     pub fn step(
         &self,
         StepFrom { t, h, x }: StepFrom,
@@ -562,7 +566,7 @@ impl<L: Lowering> Program<L> {
         Ok(())
     }
 
-    /// Some steps from the start; none where a step fails.
+    /// Make some steps from the start; `None` if one fails.
     pub fn pilot(&self, steps: u64, (t0, h): (f64, f64), start: &[f64]) -> Option<Pilot> {
         let (mut x, mut next, mut memory) = (start.to_vec(), start.to_vec(), vec![0.0; self.memory_len()]);
         let (mut work, mut cost) = (vec![0.0; self.work_len()], Cost::default());
@@ -578,8 +582,8 @@ impl<L: Lowering> Program<L> {
         Some(Pilot { first, later, x, memory })
     }
 
-    /// Chooses, for steps of the length h from a start, between Newton's method and fixed-point iteration for the stages of
-    /// implicit methods: where these contract in so few sweeps that they take less.
+    /// Choose the iteration for the stages of implicit methods, for steps of length h from a start: fixed-point
+    /// iteration where its sweeps contract and take fewer operations than Newton's method.
     pub fn choose_iteration(&mut self, t0_and_h: (f64, f64), start: &[f64]) {
         let may = |solve: &Solve<L>| solve.task.local && self.sizes_have_units && self.tolerance == 0.0;
         let may: Vec<bool> = self.solves().map(may).collect();
@@ -599,7 +603,7 @@ impl<L: Lowering> Program<L> {
         self.set_sweeps(&chosen);
     }
 
-    /// Whether some equations are solved by fixed-point iteration.
+    /// True if some equations are solved by fixed-point iteration.
     pub fn sweeps(&self) -> bool {
         self.solves().any(|solve| solve.task.sweeps)
     }
@@ -612,13 +616,13 @@ impl<L: Lowering> Program<L> {
         solves.zip(sweeps).for_each(|(solve, &sweeps)| solve.task.sweeps = sweeps);
     }
 
-    /// Finds what a substep takes over, where none of its length came before.
+    /// Find the values that a substep reuses, if the previous one had another length or there was none.
     fn find_handed(&self, step: StepFrom, workspace: &mut Workspace) -> Result<(), NoStep> {
         self.handover.as_ref().map_or(Ok(()), |handover| handover.find(step, workspace))
     }
 
-    /// Puts into the registers what a substep takes over that is tried, where none of its length came before: at the start
-    /// of a run, or where steps become shorter.
+    /// Put into the registers the values that a trial substep reuses, if the previous one had another length or there
+    /// was none: at the start of a run, or where steps become shorter.
     fn find_anew(
         &self,
         step: StepFrom,
@@ -634,13 +638,13 @@ impl<L: Lowering> Program<L> {
         Ok(())
     }
 
-    /// The energy that steps of the length h watch, at (t, x); none if they watch none.
+    /// Monitored energy of steps of length h, at (t, x); `None` if they monitor none.
     pub fn watched_energy(&self, (t, h): (f64, f64), x: &[f64]) -> Option<f64> {
         self.handover.as_ref()?.energy(StepFrom { t, h: self.substeps[0] * h, x })
     }
 
-    /// The smallest eigenvalue that the watched matrices have had in a run which now carries `memory`, or [`NOTABLE`] where
-    /// none was smaller; none if none is watched.
+    /// Smallest eigenvalue of the monitored matrices in a run that now carries `memory`; [`NOTABLE`] if none was
+    /// smaller, `None` if no matrix is monitored.
     pub fn smallest_eigenvalue(&self, memory: &[f64]) -> Option<f64> {
         let scale = memory.get(self.carried_len()..)?;
         let watches = self.solves().filter_map(|solve| solve.watch.as_ref());
@@ -660,14 +664,14 @@ impl<L: Lowering> Finds for Program<L> {
 
 impl<L: Lowering> StepMap for Program<L> {
     fn work_len(&self) -> usize {
-        // What `multipliers` tries a step with, and finds for it, stands behind the registers.
+        // The trial step of `multipliers`, and the values found for it, follow the registers.
         let handed = self.handover.as_ref().map_or(0, FirstSame::work_len);
         let own = self.registers + 2 * self.watched() + self.substep_work_len().max(handed);
         own.max(L::blocks(self).map_or(0, |(_, work_len)| work_len))
     }
 
     fn memory_len(&self) -> usize {
-        // The last number is the length of the step that handed over.
+        // The last number is the length of the step that left the reused values.
         self.carried_len() + 2 * self.watched() + usize::from(self.handover.is_some())
     }
 
@@ -707,7 +711,7 @@ impl<L: Lowering> StepMap for Program<L> {
         let (scale, work) = work.split_at_mut(2 * self.watched());
         let after = self.multipliers.step((before, after));
         if after != 0.0 {
-            // The first substep as it will be made: what it finds at its start acts here.
+            // The first substep as it will be made: the multipliers that it finds at its start act here.
             let (carried, known) = memory.split_at(self.carried_len());
             scale.copy_from_slice(&known[..scale.len()]);
             let step = StepFrom { t, h: self.substeps[0] * after, x };

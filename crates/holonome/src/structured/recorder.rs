@@ -1,5 +1,5 @@
-//! A phase space that records what a step computes: its values become quantities of [`Symbols`], its equations systems to
-//! solve. What the quantities are, nodes of a graph for a small model or columns for a large one, is none of its business.
+//! Phase space that records a step: its values become quantities of [`Symbols`], its equations systems to solve.
+//! Quantities are nodes of a graph for a small model, columns for a large one; the recorder knows neither.
 
 use super::symbols::Symbols;
 use holonome_integrate::newton::Task;
@@ -13,7 +13,7 @@ use holonome_model::rows::Family;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
-/// How often a piece of a step evaluates the model.
+/// Evaluations of the model in a piece of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Calls {
     /// The field.
@@ -25,12 +25,12 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// So many times these.
+    /// These calls, `count` times.
     pub fn times(self, count: u64) -> Calls {
         Calls { field: count * self.field, gradient: count * self.gradient, hessian: count * self.hessian }
     }
 
-    /// These and others.
+    /// Sum of these calls and others.
     pub fn plus(self, other: Calls) -> Calls {
         Calls {
             field: self.field + other.field,
@@ -39,7 +39,7 @@ impl Calls {
         }
     }
 
-    /// Adds so many times these to a run's cost.
+    /// Add these calls, `times` times, to a run's cost.
     pub fn count(self, times: u64, cost: &mut Cost) {
         cost.field += times * self.field;
         cost.gradient += times * self.gradient;
@@ -47,82 +47,84 @@ impl Calls {
     }
 }
 
-/// What a step came to, as functions of (x, t, h), of what is carried from step to step, and of the solutions of its
-/// equations.
+/// Recording of a step: functions of (x, t, h), of carried quantities and of the solutions of the step's equations.
 pub struct Trace<S: Symbols> {
-    /// Where the quantities live.
+    /// Store of the quantities.
     pub symbols: S,
     /// The components of x, t and h.
     pub x: Vec<S::Symbol>,
     pub t: S::Symbol,
     pub h: S::Symbol,
-    /// x₁, or what else is wanted, with the length of each: that of a constant may be any.
+    /// x₁, or other wanted quantities, with their lengths; the length of a constant may be any.
     pub result: Vec<(S::Symbol, u32)>,
-    /// The systems of equations, in the order in which they are solved.
+    /// Systems of equations, in the order in which they are solved.
     pub systems: Vec<System<S>>,
-    /// What is carried to the next step: the input here and its next value. What is taken over comes first.
+    /// Carried quantities: the input here and its value for the next step. Quantities reused from the previous step
+    /// (FSAL) come first.
     pub carried: Vec<(S::Symbol, S::Symbol)>,
-    /// The multipliers at the start of the step, and the places of those at its end among what is carried.
+    /// Multipliers at the start of the step, and the places, among the carried quantities, of those at its end.
     pub multipliers: (Vec<S::Symbol>, Vec<usize>),
-    /// Whether something is taken over from the step before.
+    /// True if the step reuses values of the previous one (FSAL).
     pub takes_over: bool,
-    /// Where, among what is carried, the watched energy stands and where its value at the start of the run does.
+    /// Places, among the carried quantities, of the monitored energy and of its value at the start of the run.
     pub watched: Option<(usize, usize)>,
-    /// Which of what is carried are sums of H at the end of the step, found with the forces there: none or all of them.
+    /// Places, among the carried quantities, of the sums of H at the end of the step, which are found with the forces
+    /// there; empty, or all sums.
     pub sums: Range<usize>,
-    /// The random numbers of the step, if it takes any.
+    /// Random numbers of the step, if it takes any.
     pub drawn: Option<Drawn>,
-    /// What is evaluated once.
+    /// Evaluations that the step makes once.
     pub calls: Calls,
 }
 
-/// Where the random numbers of a step stand among what is carried.
+/// Places of a step's random numbers among the carried quantities.
 #[derive(Clone)]
 pub struct Drawn {
-    /// The number of the step.
+    /// Number of the step.
     pub number: usize,
-    /// For the components of the state of each family: two uniform numbers that make a normal one.
+    /// Two uniform numbers that make a normal one, for the components of the state of each family.
     pub uniform: Vec<([usize; 2], Family)>,
 }
 
 impl<S: Symbols> Trace<S> {
-    /// Whether the step depends on the time.
+    /// True if the step depends on the time.
     pub fn reads_time(&self) -> bool {
         let systems = self.systems.iter().flat_map(|system| system.residuals.iter().chain(&system.guesses));
         let roots: Vec<S::Symbol> = self.result.iter().map(|(symbol, _)| symbol).chain(systems).copied().collect();
         self.symbols.reached(&roots).contains(&self.t)
     }
 
-    /// The next values of what is carried.
+    /// Next values of the carried quantities.
     pub fn next(&self) -> Vec<S::Symbol> {
         self.carried.iter().map(|&(_, next)| next).collect()
     }
 }
 
-/// A system of equations of a step, one family of them for each family of unknowns.
+/// System of equations of a step, with one family of equations for each family of unknowns.
 pub struct System<S: Symbols> {
-    /// The inputs that stand for its solution.
+    /// Inputs that stand for the solution.
     pub unknowns: Vec<S::Symbol>,
-    /// What the equations say.
+    /// Meaning of each family of equations.
     pub rows: Vec<Equation>,
-    /// The size of what cancels in each.
+    /// Scale of each family of equations: the size of the terms that cancel.
     pub sizes: Vec<S::Symbol>,
-    /// Where the iteration starts.
+    /// Initial guesses of the iteration.
     pub guesses: Vec<S::Symbol>,
-    /// What is to vanish.
+    /// Residuals, 0 at the solution.
     pub residuals: Vec<S::Symbol>,
-    /// Its derivatives.
+    /// Derivatives of the residuals.
     pub jacobian: S::Jacobian,
-    /// Whether no derivative depends on the unknowns.
+    /// True if no derivative depends on the unknowns.
     pub linear: bool,
-    /// Whether the run ends where its determinant vanishes.
+    /// Kind of monitoring: the run may end where the determinant vanishes.
     pub watched: Watched,
-    /// What an iteration evaluates.
+    /// Evaluations of an iteration.
     pub calls: Calls,
 }
 
 impl<S: Symbols> System<S> {
-    /// How it is solved, where unknowns and sizes stand there: by Newton's method, until something else is chosen.
+    /// Newton task for the system, with its unknowns and scales in these registers. The caller may choose another
+    /// iteration later.
     pub fn task(&self, unknowns: Range<usize>, sizes: Range<usize>) -> Task {
         let local = !self.linear && self.rows.iter().all(Equation::is_stage);
         Task { unknowns, sizes, linear: self.linear, local, sweeps: false }
@@ -144,7 +146,7 @@ impl<T> Frame<T> {
         Frame { unknowns, rows, sizes, guesses: Vec::new(), residuals: Vec::new() }
     }
 
-    /// Drops the equations that `keep` does not hold for, and their unknowns.
+    /// Drop the equations that `keep` does not hold for, and their unknowns.
     fn retain(&mut self, keep: impl Fn(usize) -> bool) {
         fn kept<V>(list: &mut Vec<V>, keep: &impl Fn(usize) -> bool) {
             let mut numbers = 0..;
@@ -157,7 +159,7 @@ impl<T> Frame<T> {
         kept(&mut self.residuals, &keep);
     }
 
-    /// Takes the equations of another frame behind its own.
+    /// Append the equations of another frame.
     fn join(&mut self, other: Frame<T>) {
         self.unknowns.extend(other.unknowns);
         self.rows.extend(other.rows);
@@ -167,67 +169,68 @@ impl<T> Frame<T> {
     }
 }
 
-/// A function of the model that a step has asked for.
+/// Function of the model that a step has asked for.
 struct Call<T> {
-    /// What it counts as.
+    /// Evaluations that it counts as.
     counts: Calls,
-    /// The place.
+    /// Arguments: t and x.
     arguments: Vec<T>,
     values: Vec<T>,
 }
 
-/// What becomes of what a step may take over from the one before.
+/// Treatment of the values that a step may reuse from the previous one (FSAL).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handing {
-    /// It is computed.
+    /// Compute them.
     Nothing,
-    /// It is taken over.
+    /// Reuse them.
     Over,
-    /// It is all that is wanted.
+    /// Record nothing but them.
     Found,
-    /// It is computed, and where the force acts is all that is wanted.
+    /// Compute them; record nothing but the positions at which the force acts.
     ForcePlaces,
 }
 
-/// Something on the way of a step, with the lengths.
+/// Intermediate values of a step, with their lengths.
 struct Found<T> {
     symbols: Vec<(T, u32)>,
-    /// How many systems are solved for it, and how often the model is asked.
+    /// Number of systems solved for them, and of calls of the model.
     systems: usize,
     calls: usize,
 }
 
-/// What stands for random numbers: the number of the step, and two uniform numbers for every component of the momenta.
+/// Inputs that stand for random numbers: the number of the step, and two uniform numbers for every component of the
+/// momenta.
 struct NoiseInputs<T> {
     number: T,
     pairs: Vec<[T; 2]>,
 }
 
-/// What is given of the steps before one.
+/// Facts about the steps before the recorded one.
 #[derive(Clone, Copy, Debug)]
 pub struct Given {
-    /// Whether the last was as long, and its result is where this one begins.
+    /// True if the previous step was as long, and its result is where this one begins.
     pub follows: bool,
     pub handing: Handing,
-    /// Whether guesses are handed, too.
+    /// True if guesses are reused, too.
     pub guesses: bool,
 }
 
-/// The recording phase space of a model.
+/// Recording phase space of a model.
 pub struct Recorder<S: Symbols> {
     pub symbols: S,
     frames: Vec<Frame<S::Symbol>>,
     systems: Vec<System<S>>,
     carried: Vec<(S::Symbol, S::Symbol)>,
     multipliers: (Vec<S::Symbol>, Vec<usize>),
-    /// What the state does not hold of a body's angular momentum.
+    /// Part of a body's angular momentum that rounding loses in the state.
     lost: Vec<S::Symbol>,
     given: Given,
-    /// What is taken over from the step before.
+    /// Inputs for values reused from the previous step.
     taken: Vec<S::Symbol>,
-    /// Whether something is.
+    /// True if values are reused.
     takes_over: bool,
-    /// What is wanted in place of the step.
+    /// Values recorded in place of the step's result.
     found: Option<Found<S::Symbol>>,
     watched: Option<(usize, usize)>,
     noise: Option<NoiseInputs<S::Symbol>>,
@@ -242,7 +245,7 @@ fn values<S: Symbols>(symbols: &[S::Symbol]) -> Vec<Value> {
     symbols.iter().map(|&symbol| S::value(symbol)).collect()
 }
 
-/// Records a step.
+/// Record a step.
 pub fn record<S: Symbols>(
     mut symbols: S,
     given: Given,
@@ -286,7 +289,7 @@ impl<S: Symbols> Recorder<S> {
         }
     }
 
-    /// Where random numbers stand among what is carried.
+    /// Places of the random numbers among the carried quantities.
     fn drawn(&self) -> Option<Drawn> {
         let NoiseInputs { number, pairs } = self.noise.as_ref()?;
         let place = |symbol: S::Symbol| self.carried.iter().position(|&(input, _)| input == symbol);
@@ -299,15 +302,15 @@ impl<S: Symbols> Recorder<S> {
         Found { symbols, systems: self.systems.len(), calls: self.calls.len() }
     }
 
-    /// What belongs to the first components of x, with their lengths.
+    /// Symbols for the first components of x, with the lengths of these.
     fn with_lengths(&self, symbols: Vec<S::Symbol>) -> Vec<(S::Symbol, u32)> {
         symbols.into_iter().zip(self.symbols.lengths()).collect()
     }
 
-    /// Counts what every system evaluates in an iteration; gives what the step evaluates once. A function that does not
-    /// depend on a system's unknowns is not evaluated in its iterations.
+    /// Count the evaluations of every system in an iteration; return those that the step makes once. A function that
+    /// does not depend on a system's unknowns is not evaluated in its iterations.
     fn count(&mut self) -> Calls {
-        // The same function at the same place is one.
+        // The same function at the same place is evaluated once.
         let mut seen = FxHashSet::default();
         self.calls.retain(|call| seen.insert((call.counts, call.arguments.clone())));
         for system in &mut self.systems {
@@ -323,12 +326,12 @@ impl<S: Symbols> Recorder<S> {
         self.calls.iter().fold(Calls::default(), |sum, call| sum.plus(call.counts))
     }
 
-    /// Unknowns that the others give, as functions of them: all, or momenta at stages, of which the forces are no functions.
-    /// The last come first, as positions have a unit in common where momenta of unlike masses have not; and of a general
-    /// field, whose components have units nobody knows, none is to stand for the others.
+    /// Unknowns given explicitly, as functions of the others: all of them, or the momenta at stages, on which the
+    /// forces do not depend. The search starts from the last unknown: positions have a common unit, momenta of unlike
+    /// masses do not. No component of a general field stands for the others, because their units are unknown.
     fn given(&mut self, frame: &Frame<S::Symbol>) -> Vec<Option<S::Symbol>> {
         let mut given = vec![None; frame.unknowns.len()];
-        // Those that are given so far, and those that they are functions of.
+        // Unknowns given so far, and the unknowns that they depend on.
         let [mut gone, mut needed] = [(); 2].map(|()| FxHashSet::default());
         for (k, (&unknown, &residual)) in frame.unknowns.iter().zip(&frame.residuals).enumerate().rev() {
             if needed.contains(&unknown) {
@@ -348,9 +351,9 @@ impl<S: Symbols> Recorder<S> {
         if some { given } else { vec![None; given.len()] }
     }
 
-    /// Turns a complete frame into a system to solve.
+    /// Turn a complete frame into a system to solve.
     fn close(&mut self, frame: Frame<S::Symbol>, watched: Watched) {
-        // The equations' own guesses first: those of equations inside may depend on them, and so may sizes.
+        // The equations' own guesses first: guesses of inner equations may depend on them, and so may scales.
         let mut replaced = FxHashMap::default();
         let mut guesses = Vec::with_capacity(frame.unknowns.len());
         for (&unknown, &guess) in frame.unknowns.iter().zip(&frame.guesses) {
@@ -376,8 +379,8 @@ impl<S: Symbols> Recorder<S> {
         });
     }
 
-    /// What a system solved for in the step before; where that was as long as this one, 2 λₙ − λₙ₋₁, which for smooth
-    /// multipliers spares an iteration.
+    /// Solution of a system in the previous step; if that was as long as this one, 2 λₙ − λₙ₋₁, which for smooth
+    /// multipliers saves an iteration.
     fn last(&mut self, unknown: S::Symbol) -> S::Symbol {
         let length = self.symbols.length(unknown);
         let last = self.symbols.input(length);
@@ -450,7 +453,7 @@ impl<S: Symbols> PhaseSpace for Recorder<S> {
         let call = match asked {
             Asked::Field => counted(Calls { field: 1, ..Calls::default() }, arguments, values),
             Asked::Slope => counted(Calls { gradient: 1, ..Calls::default() }, arguments, values),
-            // However many directions it is taken along, it is one evaluation of second derivatives.
+            // Second derivatives are evaluated once, along however many directions.
             Asked::Second | Asked::StiffSecond => {
                 let positions = arguments[..=self.symbols.degrees()].to_vec();
                 counted(Calls { hessian: 1, ..Calls::default() }, positions, Vec::new())
@@ -511,8 +514,8 @@ impl<S: Symbols> PhaseSpace for Recorder<S> {
         self.symbols.mass_is_diagonal()
     }
 
-    /// √(−2 ln u) cos 2πv (Box and Muller) of numbers u and v that stand among what is carried, where whoever makes the step
-    /// puts those of its number before it.
+    /// √(−2 ln u) cos 2πv (Box and Muller) of carried uniform numbers u and v. The caller of a step sets those of its
+    /// number before it.
     fn noise(&mut self) -> Vec<Value> {
         let s = &mut self.symbols;
         let (number, one) = (s.input(1), s.constant(1.0));
@@ -546,7 +549,7 @@ impl<S: Symbols> PhaseSpace for Recorder<S> {
                 self.found = Some(self.found_here(symbols));
             }
             Handing::Over => {
-                // Only their lengths were wanted.
+                // Only their lengths were needed.
                 self.systems.truncate(systems);
                 self.calls.truncate(calls);
                 self.carried.truncate(carried);
@@ -609,7 +612,7 @@ impl<S: Symbols> PhaseSpace for Recorder<S> {
                 for (value, given) in solution.iter_mut().zip(&given) {
                     *value = given.map_or(*value, S::value);
                 }
-                // The residuals of the others, and what the step wants to know besides, with these in place.
+                // Residuals of the other equations, and all else that the step computes, with these in place.
                 self.calls.truncate(before);
                 frame.residuals = symbols::<S>(&residual(self, &solution));
                 frame.retain(|k| given[k].is_none());
@@ -633,7 +636,7 @@ impl<S: Symbols> PhaseSpace for Recorder<S> {
             let lost = s.input(s.length(x));
             let step = s.binary(Binary::Add, increment, lost);
             let sum = s.binary(Binary::Add, x, step);
-            // x − sum is exact up to the last bit of x: what of the step did not fit.
+            // x − sum is exact up to the last bit of x; `next` is the part of the step that did not fit.
             let taken = s.binary(Binary::Sub, x, sum);
             let next = s.binary(Binary::Add, taken, step);
             self.carried.push((lost, next));
@@ -643,7 +646,8 @@ impl<S: Symbols> PhaseSpace for Recorder<S> {
     }
 
     fn record_multipliers(&mut self, start: &[Value], end: &[Value]) {
-        // Those at the end are asked for after the step. As guesses for the next one they are carried already.
+        // Multipliers at the end are asked for after the step. Those that are guesses for the next step are carried
+        // already.
         let mut places = Vec::with_capacity(end.len());
         for end in symbols::<S>(end) {
             let known = self.carried.iter().position(|&(_, next)| next == end);

@@ -1,9 +1,9 @@
-//! A rigid body, recognised from the model's formulas: its attitude R in SO(3), its angular momentum Π = I Ω in its own
+//! Rigid body recognised from the model's formulas: its attitude R in SO(3), its angular momentum Π = I Ω in its own
 //! frame, and the torque.
 //!
 //! A Hamiltonian model holds R and its momentum P, with H = ½ tr(P J⁻¹ Pᵀ) + V(R, t) on RᵀR = 1: then P = R Ω̂ J, and
 //! I = tr J − J. A `state` model holds R and a vector w with R' = R hat(C w), C diagonal, and Euler's equations for the
-//! principal axes; or w alone. They determine I up to a factor, which no method sees.
+//! principal axes; or w alone. They determine I up to a factor, on which no method depends.
 //!
 //! [`recognition`] finds all that in the formulas.
 
@@ -16,40 +16,40 @@ use holonome_integrate::phase_space::{Asked, Body, PhaseSpace, Value, Vector};
 use holonome_model::elaborate::model::Model;
 use holonome_model::treatment::mechanics::Mechanics;
 
-/// The formulas of a rigid body.
+/// Formulas of a rigid body.
 pub struct RigidBody {
-    /// The first component of R; none of a model without it.
+    /// First component of R; `None` for a model without R.
     attitude: Option<usize>,
-    /// The first component of P, or of w.
+    /// First component of P, or of w.
     second: usize,
-    /// What P or w is to Ω.
+    /// Relation of P or w to Ω.
     carrier: Carrier,
     /// I, then I⁻¹, row by row.
     inertia: Formula,
-    /// Why rotations about the axes are not its motion, if they are not.
+    /// Reason why rotations about the axes are not its motion; `None` if they are.
     obstacle: Option<String>,
 }
 
 enum Carrier {
-    /// P = R Ω̂ J, J row by row.
+    /// P = R Ω̂ J, with J row by row.
     Momentum(Formula),
-    /// Ω = C w, by the diagonal of C.
+    /// Ω = C w, with the diagonal of C.
     Velocity(Formula),
 }
 
 impl RigidBody {
-    /// That of `mechanics`.
+    /// Rigid body of `mechanics`.
     ///
     /// # Errors
-    /// Which formula is not one of a rigid body.
+    /// Names the formula that is not one of a rigid body.
     pub fn new(mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String> {
         recognition::rigid_body(mechanics, model)
     }
 
-    /// Whether it is free, in the frame of its principal axes.
+    /// The body, if it is free, in the frame of its principal axes.
     ///
     /// # Errors
-    /// Why not.
+    /// Says why it is not.
     pub fn free(self) -> Result<RigidBody, String> {
         match self.obstacle {
             Some(reason) => Err(reason),
@@ -57,14 +57,14 @@ impl RigidBody {
         }
     }
 
-    /// The body in x.
+    /// Body of the state x.
     pub fn body(&self, space: &mut Recorder<Nodes>, x: &[Value]) -> Body {
         let attitude = self.attitude.map_or(Vec::new(), |first| rows(&x[first..first + 9]));
         let momentum = self.momentum(space, &attitude, &x[self.second..]);
         Body { attitude, momentum }
     }
 
-    /// The state in which a body stands.
+    /// State of a body.
     pub fn state_of(&self, space: &mut Recorder<Nodes>, body: &Body) -> Vec<Value> {
         let second = self.carried(space, &body.attitude, body.momentum);
         let mut x = vec![body.momentum[0]; second.len() + 3 * body.attitude.len()];
@@ -74,7 +74,7 @@ impl RigidBody {
         x
     }
 
-    /// Π of P or w.
+    /// Π from P or w.
     fn momentum(&self, space: &mut Recorder<Nodes>, attitude: &[Vector], second: &[Value]) -> Vector {
         match &self.carrier {
             Carrier::Momentum(_) => moment(space, &rows(second), attitude),
@@ -86,7 +86,7 @@ impl RigidBody {
         }
     }
 
-    /// P or w of Π.
+    /// P or w from Π.
     fn carried(&self, space: &mut Recorder<Nodes>, attitude: &[Vector], momentum: Vector) -> Vec<Value> {
         let inverse = self.matrix(space, 1);
         let omega = (space as &mut dyn PhaseSpace).transformed(&inverse, momentum);
@@ -114,7 +114,7 @@ impl RigidBody {
         matrix(&numbers[9 * which..9 * which + 9])
     }
 
-    /// The torque in the body's frame.
+    /// Torque in the body's frame.
     pub fn torque(&self, space: &mut Recorder<Nodes>, t: Value, body: &Body) -> Vector {
         let zero = space.constant(0.0);
         let x = self.state_of(space, &Body { attitude: body.attitude.clone(), momentum: [zero; 3] });
@@ -137,7 +137,7 @@ fn constants(space: &mut Recorder<Nodes>, formula: &Formula) -> Vec<Value> {
     space.at(formula, t, &[])
 }
 
-/// The rows of a matrix.
+/// Rows of a matrix.
 fn rows(list: &[Value]) -> Vec<Vector> {
     list.as_chunks().0.to_vec()
 }

@@ -1,4 +1,4 @@
-//! Steps of small models, written out: formulas as straight kernels, Newton matrices eliminated with pivoting.
+//! Unrolled steps of small models: formulas as straight-line kernels, Newton matrices eliminated with pivoting.
 
 use super::draws::Draws;
 use super::first_same::FirstSame;
@@ -30,14 +30,15 @@ use holonome_model::treatment::structure::Kind;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
-/// Iterations from which on a system is not solved in a loop, which does not see whether they contract: one whose second
-/// update is larger than half of the first, and which squares its error from there on, takes these at least.
+/// Iterations from which on a system is not solved in a loop, because a loop does not check that they contract. An
+/// iteration takes at least so many if its second update is larger than half of the first and it squares its error from
+/// there on.
 const DOUBTFUL_ITERATIONS: u32 = 5;
 
-/// Written out.
+/// Unrolled lowering.
 pub struct Straight;
 
-/// A recording of nodes.
+/// Recording of nodes.
 pub type StraightTrace = Trace<Nodes>;
 
 impl Lowering for Straight {
@@ -60,21 +61,21 @@ impl Lowering for Straight {
     }
 }
 
-/// What is needed to name an equation.
+/// Data needed to name an equation.
 #[derive(Clone)]
 pub struct Names {
     constraints: Vec<String>,
     components: Vec<String>,
 }
 
-/// Equations whose residuals and Jacobian come from one kernel.
+/// Equations with residuals and Jacobian from one kernel.
 pub struct StraightEquations {
     kernel: Bound,
-    /// The residuals alone, of equations that may be solved by fixed-point iteration.
+    /// Residuals alone, for equations that may be solved by fixed-point iteration.
     residuals: Option<Bound>,
-    /// What a sweep takes, and an iteration of Newton's method.
+    /// Operations of a sweep, and of an iteration of Newton's method.
     operations: (usize, usize),
-    /// The kernels read all registers up to the end of the unknowns.
+    /// Registers of the unknowns. The kernels read all registers up to their end.
     unknowns: Range<usize>,
     sizes: Range<usize>,
     elimination: Elimination,
@@ -142,14 +143,14 @@ impl LoweredEquations for StraightEquations {
 }
 
 impl System<Nodes> {
-    /// Where the Jacobian has entries: row, unknown.
+    /// Places of the entries of the Jacobian: row, unknown.
     pub fn entries(&self) -> Vec<(u32, u32)> {
         self.jacobian.iter().map(|&(i, j, _)| (i, j)).collect()
     }
 }
 
-/// The program of `trace`, made once for each of `substeps`; the tolerance loosens that of the Newton iterations, and
-/// `own` are the parameters of the method. Where the step takes something over, `find` finds it.
+/// Program of `trace`, made once for each of `substeps`. The tolerance loosens that of the Newton iterations, and `own`
+/// are the parameters of the method. If the step reuses values of the previous one (FSAL), `find` finds these.
 pub fn lower(
     trace: &StraightTrace,
     find: Option<&StraightTrace>,
@@ -175,7 +176,7 @@ pub fn lower(
         };
     for (level, system) in trace.systems.iter().enumerate() {
         let (m, first) = (system.rows.len(), registers);
-        // What later kernels need first, then the sizes, then the unknowns, which start as the guesses.
+        // Values that later kernels need come first, then the scales, then the unknowns, which start as the guesses.
         let stored = cut.stored(level);
         let outputs = [&stored[..], &system.sizes, &system.guesses].concat();
         compute(&cut, &mut actions, level, &outputs, &mut registers);
@@ -191,7 +192,7 @@ pub fn lower(
     let wanted: Vec<Node> = trace.result.iter().map(|&(node, _)| node).collect();
     let result = registers..registers + wanted.len();
     let (start, end) = &trace.multipliers;
-    // Multipliers that are unknowns stand among the registers already.
+    // Multipliers that are unknowns are among the registers already.
     let others: Vec<Node> = start.iter().copied().filter(|node| !cut.place.contains_key(node)).collect();
     compute(&cut, &mut actions, trace.systems.len(), &[&wanted[..], &next, &others].concat(), &mut registers);
     cut.place(&others, result.end + next.len());
@@ -251,7 +252,7 @@ fn solve(
     }
 }
 
-/// What of a system is watched.
+/// Monitored property of a system.
 fn watching(system: &System<Nodes>, mechanics: &Mechanics) -> Option<Watching> {
     let curved = mechanics.kind == Kind::Coisotropic;
     match system.watched {
@@ -266,13 +267,13 @@ fn watching(system: &System<Nodes>, mechanics: &Mechanics) -> Option<Watching> {
 }
 
 impl Program<Straight> {
-    /// The parameters of the model and of the method, F₀, h and t₀.
+    /// Parameters of the model and of the method, F₀, h and t₀.
     pub fn all_parameters(&self, plan: &Plan, h: f64, start: &Start) -> Vec<f64> {
         [start.parameters, &self.own, start.targets, &[h, plan.t0]].concat()
     }
 
-    /// Lets runs of `plan` take their steps in loops, if the step is small enough: one run, or several of one ensemble, of
-    /// which `starts` are examples, and whose first steps are made in loops, too.
+    /// Let runs of `plan` take their steps in loops, if the step is small enough: one run, or several of one ensemble.
+    /// `starts` are examples of its runs, whose first steps are made in loops, too.
     pub fn repeat(&mut self, trace: &StraightTrace, field: &Field, plan: &Plan, starts: &[Start], ensemble: bool) {
         self.repeated = None;
         let Some(h) = plan.fixed_step() else { return };
@@ -296,7 +297,7 @@ impl Program<Straight> {
         }
     }
 
-    /// A loop that serves these runs of a model with so many parameters.
+    /// Loop that serves these runs of a model with `own` parameters.
     fn many_of(
         &self,
         (trace, field): (&StraightTrace, &Field),
@@ -330,7 +331,7 @@ impl Program<Straight> {
         })
     }
 
-    /// The same program for a run of `plan` from `start`, with its loop.
+    /// This program for a run of `plan` from `start`, with its loop.
     pub fn rebound_for(&self, plan: &Plan, start: &Start) -> Program<Straight> {
         let many = self.repeated.as_ref().zip(plan.fixed_step()).map(|(many, h)| {
             let mut many = many.clone();
@@ -341,13 +342,14 @@ impl Program<Straight> {
         Program { repeated: many, ..self.rebound(start.parameters) }
     }
 
-    /// The same program with other parameters of the model, to [take over](Program::take_over) the trajectories of lanes.
+    /// This program with other parameters of the model, ready to [be bound](Program::take_over) to the trajectories of
+    /// lanes.
     pub fn copy(&self, parameters: &[f64]) -> Program<Straight> {
         Program { repeated: self.repeated.clone(), ..self.rebound(parameters) }
     }
 
-    /// Gives this one the parameters of a lane's trajectory, `all` as in [`Piloted::parameters`] and the first of them
-    /// `own` ones of the model.
+    /// Bind this program to a lane's trajectory. `all` is as in [`Piloted::parameters`], and its first `own` numbers
+    /// are those of the model.
     pub fn take_over(&mut self, lanes: &Many, lane: usize, own: usize, all: &[f64]) {
         self.rebind(&all[..own + self.own.len()]);
         if let Some(many) = &mut self.repeated {
@@ -357,15 +359,15 @@ impl Program<Straight> {
     }
 }
 
-/// A trace on the way to its kernels: at which level each node is known, and where it stands.
+/// Trace on the way to its kernels: the level at which each node is known, and its register.
 struct Cut<'a> {
     graph: &'a Graph,
     parameters_only: Vec<bool>,
-    /// After how many solves a node can be computed.
+    /// Number of solves after which each node can be computed.
     level: Vec<usize>,
-    /// What later kernels need of each level.
+    /// Nodes of each level that later kernels need.
     needed: Vec<Vec<Node>>,
-    /// Where nodes stand among the registers.
+    /// Registers of nodes.
     place: FxHashMap<Node, usize>,
 }
 
@@ -401,12 +403,12 @@ impl<'a> Cut<'a> {
         cut
     }
 
-    /// After how many solves a node can be computed.
+    /// Number of solves after which a node can be computed.
     fn level_of(&self, node: Node) -> usize {
         self.level[node.0 as usize]
     }
 
-    /// Finds, from the last level to the first, what the kernels of a level need of earlier ones.
+    /// Find, from the last level to the first, the nodes of earlier levels that each level's kernels need.
     fn find_needs(&mut self, trace: &StraightTrace) {
         let last = trace.systems.len();
         let mut needed: Vec<FxHashSet<Node>> = vec![FxHashSet::default(); last + 1];
@@ -444,24 +446,24 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// What later kernels need of a level.
+    /// Nodes of a level that later kernels need.
     fn stored(&self, level: usize) -> Vec<Node> {
         self.needed[level].clone()
     }
 
-    /// Notes where nodes stand.
+    /// Note the registers of nodes.
     fn place(&mut self, nodes: &[Node], first: usize) {
         for (k, &node) in nodes.iter().enumerate() {
             self.place.insert(node, first + k);
         }
     }
 
-    /// The kernel of some nodes of this level at most, which reads the first `registers` registers.
+    /// Kernel of some nodes of this level at most, which reads the first `registers` registers.
     fn kernel(&self, outputs: &[Node], level: usize, registers: usize, parameters: &[f64]) -> Bound {
         Bound::new(&self.tape(outputs, level, registers, parameters), parameters)
     }
 
-    /// Its tape.
+    /// Tape of the kernel of some nodes.
     fn tape(&self, outputs: &[Node], level: usize, registers: usize, parameters: &[f64]) -> Tape {
         debug_assert!(outputs.iter().all(|&node| self.level_of(node) <= level));
         let mut g = Graph::new();

@@ -1,5 +1,5 @@
-//! Many steps of a large model in one go: the state stays in columns from step to step, and what is watched is computed
-//! there. The steps are those that are made one by one.
+//! Blocks of many steps of a large model: the state stays in columns from step to step, and monitored quantities are
+//! computed there. The steps are those that are made one by one.
 
 use super::rows::Rows;
 use crate::compiled::compile_rows;
@@ -14,23 +14,24 @@ use holonome_model::rows::{RowKernel, RowProgram};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Registers of all steps of a block together at most: a fraction of a second.
+/// Most registers of all steps of a block together, for a fraction of a second.
 const MOST_REGISTERS: usize = 1 << 26;
 
-/// Steps of a block of the largest models.
+/// Steps of a block for the largest models.
 const FEWEST_STEPS: u64 = 4;
 
-/// What steps in one go take besides their program.
+/// Data that a block of steps takes besides its program.
 pub struct Watched {
-    /// F over columns, but for sums of H that are carried, which are added to these rows of it; its groups, and the targets F₀.
+    /// F over columns, without the carried sums of H, which are added to the rows `sums`; its groups, and the targets
+    /// F₀.
     values: RowKernel,
     sums: Arc<[u32]>,
     invariants: Arc<Invariants>,
     target: Vec<f64>,
-    /// When the run begins, and the length of its steps.
+    /// Start time of the run, and length of its steps.
     t0: f64,
     h: f64,
-    /// What becomes of the registers between two substeps: these go there, one after the other.
+    /// Copies of registers between two substeps: each range, and the place where it goes.
     moves: Arc<[(Range<usize>, usize)]>,
 }
 
@@ -39,7 +40,7 @@ impl Watched {
         [&vec![0.0; invariants.constraints], start.targets].concat()
     }
 
-    /// The same for another start.
+    /// This data for another start.
     fn rebound(&self, start: &Start) -> Watched {
         Watched {
             values: self.values.rebound(start.parameters),
@@ -51,7 +52,7 @@ impl Watched {
         }
     }
 
-    /// Scratch needed.
+    /// Length of the scratch.
     pub fn work_len(&self, program: &Program<Rows>) -> usize {
         program.registers
             + self.invariants.count
@@ -62,7 +63,7 @@ impl Watched {
 }
 
 impl Program<Rows> {
-    /// Lets a run of `plan` make its steps in one go; `values` gives F.
+    /// Let a run of `plan` make its steps in blocks; `values` computes F.
     pub fn repeat(
         &mut self,
         (values, invariants): (impl FnOnce() -> RowProgram, &Arc<Invariants>),
@@ -71,7 +72,7 @@ impl Program<Rows> {
     ) {
         self.repeated = None;
         let (Some(h), Some(layout)) = (plan.fixed_step(), &self.layout) else { return };
-        // Steps of another length find what they take over from the state as it is.
+        // Steps of another length compute reused values anew, from the state in its own order.
         let takes_over_anew = self.handover.as_ref().is_some_and(|handover| handover.is_broken_by(&self.substeps));
         if plan.method.treatment != Treatment::Plain || takes_over_anew {
             return;
@@ -90,13 +91,13 @@ impl Program<Rows> {
         self.repeated = Some(Watched { values, sums, invariants, target, t0: plan.t0, h, moves: moves.into() });
     }
 
-    /// The same program for a run from another start.
+    /// This program for a run from another start.
     pub fn rebound_for(&self, start: &Start) -> Program<Rows> {
         let repeated = self.repeated.as_ref().map(|watched| watched.rebound(start));
         Program { repeated, ..self.rebound(start.parameters) }
     }
 
-    /// The deviations of the state.
+    /// Compute the deviations of the state.
     fn look(&self, t: f64, registers: &[f64], (values, deviations): (&mut [f64], &mut [f64]), work: &mut [f64]) {
         let Some(Watched { values: kernel, sums, invariants, target, .. }) = &self.repeated else { return };
         kernel.run(t, registers, values, work);
@@ -107,7 +108,7 @@ impl Program<Rows> {
         self.deviations(carried, own);
     }
 
-    /// Makes a step from what the registers hold at their start, and puts its result there; says whether it has one.
+    /// Make a step from the registers at their start, and put its result there; true if it has one.
     fn go_on(
         &self,
         watched: &Watched,
@@ -132,14 +133,14 @@ impl Program<Rows> {
         true
     }
 
-    /// Puts the state out of the registers, and what is carried there.
+    /// Copy the state out of the registers, and the carried numbers.
     fn take_out(&self, registers: &[f64], x: &mut [f64], memory: &mut [f64]) {
         self.scatter(&registers[..self.dimension], x);
         let carried = self.carried_len();
         memory[..carried].copy_from_slice(&registers[self.dimension + 2..][..carried]);
     }
 
-    /// Where the results of a substep stand, and where the next one reads them.
+    /// Registers of a substep's results, and the places where the next substep reads them.
     fn moves(&self) -> Vec<(Range<usize>, usize)> {
         let mut at = self.dimension + 2;
         let carried = self.carried.iter().map(|range| {
@@ -153,7 +154,7 @@ impl Program<Rows> {
     }
 }
 
-/// Puts copies into an order in which none overwrites what another one reads later; none if there is no such order.
+/// Copies in an order in which none overwrites what another one reads later; `None` if there is no such order.
 fn in_order(mut moves: Vec<(Range<usize>, usize)>) -> Option<Vec<(Range<usize>, usize)>> {
     let mut ordered = Vec::new();
     while !moves.is_empty() {
@@ -224,7 +225,7 @@ mod tests {
 
     #[test]
     fn copies_overwrite_nothing_that_is_read_later() {
-        // 0 <- 10 takes what 4 reads, and 4 what 7 reads.
+        // The copy to 0 overwrites what that to 4 reads, and the copy to 4 what that to 7 reads.
         let moves = vec![(10..12, 0), (0..2, 4), (4..6, 7)];
         let mut numbers: Vec<usize> = (0..12).collect();
         for (from, to) in in_order(moves.clone()).unwrap() {

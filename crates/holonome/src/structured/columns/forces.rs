@@ -1,4 +1,4 @@
-//! Forces at the end of a step that are those at the start of the next.
+//! Forces at the end of a step that are reused at the start of the next (FSAL).
 
 use super::symbols::ColumnSymbols;
 use crate::structured::recorder::{Calls, System, Trace};
@@ -8,9 +8,9 @@ use holonome_model::graph::op::Binary;
 use holonome_model::templated::Together;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Lets a step take over the sums over pairs that it needs at its start and finds at its end, whatever its length; gives the
-/// recording of how they are found where no step came before, if there are any. With them come those of H, which is
-/// watched where it stays.
+/// Make a step reuse the sums over pairs that it needs at its start and finds at its end, whatever its length. Return
+/// the recording that finds them where no step came before; `None` if there are no such sums. The sums of H come with
+/// them, for H is monitored where it stays constant.
 pub fn take_over(trace: &mut Trace<ColumnSymbols>) -> Option<Trace<ColumnSymbols>> {
     let Trace { symbols, x, t, h, result, systems, carried, multipliers, sums, drawn, .. } = trace;
     let (x, t, h) = (x.clone(), *t, *h);
@@ -87,7 +87,8 @@ pub fn take_over(trace: &mut Trace<ColumnSymbols>) -> Option<Trace<ColumnSymbols
     Some(find)
 }
 
-/// The sums of H at the start of a step and at its end, if all of them are computed with the same forces there as elsewhere.
+/// Sums of H at the start of a step and at its end; empty unless all of them come with these forces, from calls that
+/// compute nothing else.
 fn sums_of_energy(
     symbols: &mut ColumnSymbols,
     (t, x): (Column, &[Column]),

@@ -1,8 +1,8 @@
-//! Steps of large models, over columns: what is stored, in which order it is computed, and sparse elimination of the
-//! equations.
+//! Templated steps of large models, over columns: which columns are stored, in which order they are computed, and
+//! sparse elimination of the equations.
 //!
-//! A column is stored where a function of the model is called with it, as the function may read it at several members;
-//! what is combined member by member on the way is computed where it is used.
+//! A column is stored if a function of the model is called with it, as the function may read it at several members.
+//! Columns that are combined member by member are computed where they are used.
 
 use super::blocks::Watched;
 use super::symbols::{ColumnSymbols, Reduced};
@@ -27,7 +27,7 @@ use holonome_model::rows::{Family, Piece, RowKernel, RowProgram};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Over columns.
+/// Templated lowering, over columns.
 pub struct Rows;
 
 impl Lowering for Rows {
@@ -45,7 +45,7 @@ impl Lowering for Rows {
     }
 }
 
-/// What is needed to name an equation.
+/// Data needed to name an equation.
 #[derive(Clone)]
 pub struct Names {
     constraints: Vec<(Quantity, usize)>,
@@ -53,28 +53,28 @@ pub struct Names {
     state: Vec<Family>,
 }
 
-/// Rows that run side by side, about; an elimination goes through lists, number by number.
+/// Approximate number of rows that a kernel runs side by side. An elimination goes through lists, number by number.
 const SIDE_BY_SIDE: usize = 8;
 
 /// Equations of many members, with a sparse matrix.
 pub struct RowEquations {
-    /// What cancels in linear ones, which nobody asks for but a message; of others it is computed before.
+    /// Scales of linear equations, which only a message needs; those of other equations are computed before.
     sizes: Option<Stage<RowKernel>>,
-    /// What the residuals are computed from, they, and the matrix.
+    /// Everything that the residuals are computed from, the residuals, and the matrix.
     evaluated: Stage<RowKernel>,
-    /// Without the matrix, where sweeps may do without it.
+    /// The same numbers without the matrix, for sweeps.
     swept: Option<Stage<RowKernel>>,
-    /// Where the residuals stand, and behind them the values of the matrix.
+    /// Registers of the residuals, which the values of the matrix follow.
     residuals: Range<usize>,
     elimination: Elimination,
 }
 
-/// How their matrix is eliminated.
+/// Elimination of the matrix.
 #[derive(Clone)]
 enum Elimination {
     Sparse(Unpivoted),
-    /// Where it falls into many small ones of one pattern, by formulas among those that are evaluated: where the solution
-    /// stands, and behind it the inverses of the pivots.
+    /// Formulas among the evaluated ones, for a matrix that falls into many small ones of one pattern: registers of the
+    /// solution, which the inverses of the pivots follow.
     Evaluated(Range<usize>),
 }
 
@@ -160,11 +160,11 @@ impl LoweredEquations for RowEquations {
     }
 }
 
-/// Decides what is stored, in which order it is computed, and where it stands.
+/// Plan of the columns that are stored, of the order in which they are computed, and of their registers.
 struct Planner<'a> {
     columns: Columns,
     systems: &'a [System<ColumnSymbols>],
-    /// Columns to be stored, after what they are computed from, with the number of systems that have to be solved before.
+    /// Columns to be stored, after those that they are computed from, with the number of systems to be solved before.
     stored: Vec<(Column, usize)>,
     reduced: &'a [Reduced],
     parameters: &'a [f64],
@@ -172,12 +172,12 @@ struct Planner<'a> {
     solvers: &'a mut Solvers,
 }
 
-/// How the systems of a program are solved; what a step takes over is found by systems of the same patterns.
+/// Solvers of a program's systems, by pattern; the systems that find reused values (FSAL) have the same patterns.
 #[derive(Default)]
 struct Solvers(Vec<(Vec<(u32, u32)>, Unpivoted)>);
 
 impl Solvers {
-    /// For a matrix of size `n` with these (row, column) entries.
+    /// Solver for a matrix of size `n` with these (row, column) entries.
     fn of(&mut self, n: usize, entries: Vec<(u32, u32)>) -> Unpivoted {
         if let Some((_, known)) = self.0.iter().find(|(of, known)| known.size() == n && *of == entries) {
             return known.clone();
@@ -189,13 +189,13 @@ impl Solvers {
 }
 
 impl Planner<'_> {
-    /// After how many solves a column can be computed.
+    /// Number of solves after which a column can be computed.
     fn level(&self, column: Column) -> usize {
         let depends = |system: &System<ColumnSymbols>| self.columns.depends(column, &system.unknowns);
         self.systems.iter().rposition(depends).map_or(0, |k| k + 1)
     }
 
-    /// Whether a function has to be called for a column that is not stored.
+    /// True if a function has to be called for a column that is not stored.
     fn calls(&self, column: Column) -> bool {
         if self.columns.stored(column).is_some() || self.is_planned(column) {
             return false;
@@ -207,7 +207,7 @@ impl Planner<'_> {
         }
     }
 
-    /// What an input is one number for.
+    /// Reduction that an input stands for.
     fn reduced(&self, input: Column) -> Option<&Reduced> {
         self.reduced.iter().find(|reduced| reduced.input == input)
     }
@@ -216,7 +216,7 @@ impl Planner<'_> {
         self.stored.iter().any(|(planned, _)| *planned == column)
     }
 
-    /// Plans to store what is called with to compute a column.
+    /// Plan to store the arguments of the calls that compute a column.
     fn need(&mut self, column: Column) {
         if self.columns.stored(column).is_some() || self.is_planned(column) {
             return;
@@ -245,7 +245,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Plans to store a column.
+    /// Plan to store a column.
     fn keep(&mut self, column: Column) {
         self.need(column);
         if self.columns.stored(column).is_none() && !self.is_planned(column) {
@@ -254,7 +254,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Registers for so many numbers.
+    /// First of `length` new registers.
     fn room(&mut self, length: usize) -> usize {
         self.registers += length;
         self.registers - length
@@ -267,7 +267,7 @@ impl Planner<'_> {
         first
     }
 
-    /// A stage that computes columns of these lengths one behind the other.
+    /// Stage that computes columns of these lengths, one after the other.
     fn stage(&mut self, outputs: &[(Column, usize)]) -> Stage<RowProgram> {
         let length = outputs.iter().map(|(_, length)| length).sum();
         let first = self.room(length);
@@ -290,7 +290,7 @@ impl Planner<'_> {
         Stage { kernel: RowProgram::new(first, behind, all), first, length: behind }
     }
 
-    /// Compiles stages that are computed one after the other.
+    /// Compile stages that are computed one after the other.
     fn compile(&self, stages: impl IntoIterator<Item = Stage<RowProgram>>) -> Stage<RowKernel> {
         let stages: Vec<_> = stages.into_iter().collect();
         let first = stages.first().map_or(0, |stage| stage.first);
@@ -299,7 +299,7 @@ impl Planner<'_> {
         Stage { kernel: compile_parts(programs, self.parameters), first, length }
     }
 
-    /// Adds what computes the planned columns of `level` for which `wanted` holds.
+    /// Add stages that compute the planned columns of `level` for which `wanted` holds.
     fn compute(&mut self, actions: &mut Actions, level: usize, wanted: impl Fn(&Planner, Column) -> bool) {
         let mut due: Vec<Column> =
             self.stored.iter().filter(|(_, at)| *at == level).map(|&(column, _)| column).collect();
@@ -316,7 +316,8 @@ impl Planner<'_> {
                 due.remove(0);
                 continue;
             }
-            // All of its length, or of its call, that can be computed now: what stands before it in the plan is stored.
+            // All columns of its length, or of its call, that can be computed now: those before them in the plan are
+            // stored.
             let (length, rows) = (self.columns.length(first), self.rows_of(first));
             let mut group: Vec<Column> = Vec::new();
             for &column in &due {
@@ -342,7 +343,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The call whose rows are added up to a column, if it is made like that.
+    /// Call whose rows are added up to a column; `None` if the column is computed otherwise.
     fn rows_of(&self, column: Column) -> Option<u32> {
         match self.columns.definition(column) {
             Definition::Call { call, .. } if self.columns.is_accumulated(column) => Some(call),
@@ -350,10 +351,10 @@ impl Planner<'_> {
         }
     }
 
-    /// A stage that adds up columns of one call over the rows of its templates, and stores them.
+    /// Stage that adds up columns of one call over the rows of its templates, and stores them.
     fn accumulated_stage(&mut self, columns: &[Column]) -> Stage<RowProgram> {
         let length = columns.iter().map(|&column| self.columns.length(column) as usize).sum();
-        // Behind what is read there is room for the last vector of a loop.
+        // Room after the registers that are read, for the last vector of a loop.
         self.room(SEGMENT_LANES);
         let first = self.room(length);
         let (pieces, places) = accumulated(&self.columns, columns);
@@ -368,11 +369,11 @@ impl Planner<'_> {
     }
 }
 
-/// Actions in the making.
+/// List of actions in the making.
 #[derive(Default)]
 struct Actions {
     done: Vec<Action<Rows>>,
-    /// Stages that come next, one after the other.
+    /// Next stages, one after the other.
     stages: Vec<Stage<RowProgram>>,
 }
 
@@ -386,7 +387,7 @@ impl Actions {
         self.done.push(action);
     }
 
-    /// Makes one action of the stages.
+    /// Make one action of the stages.
     fn finish(&mut self, planner: &Planner) {
         if !self.stages.is_empty() {
             self.done.push(Action::Compute(planner.compile(self.stages.drain(..))));
@@ -394,12 +395,12 @@ impl Actions {
     }
 }
 
-/// Outputs that share one template at most.
+/// Most outputs that share one template.
 const MOST_TOGETHER: usize = 8;
 
-/// The program of a trace, made once for each of `substeps`, of a method with parameters of its `own`; the tolerance
-/// loosens that of the Newton iterations. Where the step takes something over, `find` finds it, maybe the same for steps of any
-/// length.
+/// Program of a trace, made once for each of `substeps`. `own` are the method's own parameters; the tolerance loosens
+/// that of the Newton iterations. If the step reuses values of the previous one (FSAL), `find` finds these; its flag is
+/// true if they serve steps of any length.
 pub fn lower(
     trace: Trace<ColumnSymbols>,
     find: Option<(Trace<ColumnSymbols>, bool)>,
@@ -436,7 +437,7 @@ fn lower_with(
     for &(input, _) in &trace.carried {
         planner.place(input);
     }
-    // Unknowns are no columns to be planned, wherever they will stand.
+    // Unknowns are inputs without registers yet, and are not planned.
     for system in &trace.systems {
         for &column in system.sizes.iter().chain(&system.guesses).chain(&system.residuals) {
             planner.need(column);
@@ -498,13 +499,13 @@ fn lower_with(
         }),
         sums,
         draws: Draws::new(drawn, model).map(|draws| (draws.clone(), draws.noise(&parameters))),
-        // They are Hamiltonian.
+        // Models over columns are Hamiltonian.
         sizes_have_units: true,
         repeated: None,
     }
 }
 
-/// What of a system is watched. Fibres of large models are straight.
+/// Monitored property of a system. Fibres of large models are straight.
 fn watching(system: &System<ColumnSymbols>) -> Option<Watching> {
     match system.watched {
         phase_space::Watched::Always => Some(Watching::Determinant { power: 1, curved: false }),
@@ -514,7 +515,7 @@ fn watching(system: &System<ColumnSymbols>) -> Option<Watching> {
 }
 
 impl Planner<'_> {
-    /// Where a column stands, which an action computes now if it is not stored.
+    /// Registers of a column; an action computes it now if it is not stored.
     fn kept(&mut self, actions: &mut Actions, column: Column, length: usize) -> Range<usize> {
         if self.columns.stored(column).is_none() {
             let stage = self.stage(&[(column, length)]);
@@ -526,7 +527,7 @@ impl Planner<'_> {
         first..first + length
     }
 
-    /// Adds what makes the guesses of a system, and solves it.
+    /// Add the scales and the guesses of a system, and its solution.
     fn solve(&mut self, actions: &mut Actions, level: usize, system: &System<ColumnSymbols>, watch: Option<Watch>) {
         let lengths = self.lengths(&system.sizes, &system.unknowns);
         let sizes = self.stage(&lengths);
@@ -599,14 +600,14 @@ impl Planner<'_> {
         }
         actions.compute(guess);
         actions.push(self, Action::Solve(Box::new(Solve { equations, task, rows, watch, calls: system.calls })));
-        // At the solution, for what reads it later on.
+        // Computed once more at the solution, for kernels that read it later on.
         actions.stages.extend(before);
     }
 }
 
 impl Planner<'_> {
-    /// The stage that eliminates a matrix, if it falls into small ones that are alike; the residuals and the values of the
-    /// matrix begin at these places.
+    /// Stage that eliminates a matrix; `None` unless this falls into small ones that are alike. The residuals and the
+    /// values of the matrix begin at these places.
     fn eliminated(&mut self, solver: &Unpivoted, (residuals, values): (usize, usize)) -> Option<Stage<RowProgram>> {
         let (count, of_one) = solver.alike()?;
         let n = solver.size() / count;
@@ -647,7 +648,7 @@ impl Names {
         Names { constraints, variables: model.variables.clone(), state: state.to_vec() }
     }
 
-    /// The constraint of a family of equations.
+    /// Constraint of a family of equations.
     fn constraint(&self, mut family: usize) -> &Quantity {
         for (quantity, width) in &self.constraints {
             match family.checked_sub(*width) {
@@ -658,7 +659,7 @@ impl Names {
         unreachable!("there are as many families of equations as of constraints")
     }
 
-    /// What an equation of this member says.
+    /// Meaning of this member's equation.
     fn name(&self, equation: Equation, member: usize) -> String {
         match equation {
             Equation::Constraint(k) => self.constraint(k).member_name(member),
@@ -673,8 +674,8 @@ impl Names {
         }
     }
 
-    /// Columns of numbers, one for each family of scalar constraints, as one number for each scalar constraint, in the
-    /// model's order: member after member, and the components of each.
+    /// Registers of the scalar constraints in the model's order: member after member, and the components of each.
+    /// `columns` are the registers of each family of scalar constraints.
     fn scalars(&self, columns: &[Range<usize>]) -> Vec<usize> {
         let mut rest = columns;
         let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! Numbers of a step as columns: what is done to one component of every member of a family.
+//! Columns as the symbols of a recorded step: one component of every member of a family.
 
 use crate::structured::program::Reduction;
 use crate::structured::recorder::Recorder;
@@ -10,7 +10,7 @@ use holonome_model::rows::Family;
 use holonome_model::templated::RowMechanics;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The columns, over the functions of a large model.
+/// Columns over the functions of a large model.
 #[derive(Clone)]
 pub struct ColumnSymbols {
     pub mechanics: RowMechanics,
@@ -28,7 +28,7 @@ pub struct Reduced {
 }
 
 impl ColumnSymbols {
-    /// None yet.
+    /// Symbols over `mechanics`, without inputs yet.
     pub fn new(mechanics: RowMechanics, parameters: ParameterPlaces) -> ColumnSymbols {
         ColumnSymbols { mechanics, reduced: Vec::new(), parameters }
     }
@@ -48,12 +48,12 @@ impl ColumnSymbols {
     }
 }
 
-/// Why some functions are never asked for here.
+/// Message for the functions of rigid bodies, which are never asked for here.
 const NO_BODY: &str = "methods of rigid bodies are refused for large models";
 
 impl Symbols for ColumnSymbols {
     type Symbol = Column;
-    /// Taken once it is known what is stored.
+    /// Unit: derivatives are taken later, when it is known which columns are stored.
     type Jacobian = ();
 
     fn symbol(value: Value) -> Column {
@@ -108,7 +108,7 @@ impl Symbols for ColumnSymbols {
         self.reduce(Reduction::Largest, of.to_vec())
     }
 
-    /// Columns of one length are added up member by member first.
+    /// Sum of all numbers; columns of one length are first added up member by member.
     fn total(&mut self, of: Vec<Column>) -> Column {
         let mut over: Vec<Column> = Vec::new();
         for column in of {
@@ -181,7 +181,7 @@ impl Symbols for ColumnSymbols {
         self.mechanics.columns.depends(column, others)
     }
 
-    /// A number for all members of some columns becomes one for others.
+    /// Substitute of a column; for a reduced number it is the reduced number of the substituted columns.
     fn substituted(&mut self, column: Column, replaced: &mut FxHashMap<Column, Column>) -> Column {
         let Some(Reduced { how, over, .. }) = self.reduced.iter().find(|reduced| reduced.input == column).cloned()
         else {
@@ -211,7 +211,7 @@ impl Symbols for ColumnSymbols {
         still.into_iter().chain(forces).map(Self::value).collect()
     }
 
-    /// Constraints on positions only: a kick.
+    /// Kick, as the constraints are on positions only.
     fn slide(space: &mut Recorder<Self>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
         let moved = Self::constraint_field(space, t, x, lambda);
         x.iter().zip(moved).map(|(&x, step)| space.sum(x, step)).collect()

@@ -1,4 +1,4 @@
-//! Steps over columns are those of the same model written out.
+//! Tests that steps over columns are those of the same model unrolled.
 
 use super::Rows;
 use crate::compiled::{CompiledSystem, StateVectors};
@@ -55,7 +55,7 @@ const CLUSTER: &str = "size n = 13\nparameter m[i in 1..n] = 1/2 + i/n\n\
     hamiltonian sum(i in 1..n : dot(p[i], p[i])/(2*m[i])) - \
     sum(i in 1..n, j in i+1..n if j != i + 1 : 0.1*m[i]*m[j]/sqrt(d2(i, j)))\n";
 
-/// Two families and a single charge with cross pairs in a driven field; numbers of a pair, which each has of its own.
+/// Two families and a single charge, with cross pairs in a driven field, and with numbers of their own for each pair.
 const IONS: &str = "size a = 10\nsize b = 9\n\
     coordinate x[i in 1..a] : R^2 = (i, 0.2*sin(i))\nmomentum u of x = (0.1, 0)\n\
     coordinate y[i in 1..b] : R^2 = (0.5*i, 3 + 0.1*i)\nmomentum v of y = (0, -0.2)\n\
@@ -72,7 +72,7 @@ const NEAR: &str = "size n = 16\nparameter far = 1.8\n\
     hamiltonian sum(i in 1..n : dot(p[i], p[i])/2 + 0.1*r[i].y^2) + \
     sum(i in 1..n, j in i+1..n if norm(r[i] - r[j]) < far : (far^2 - dot(r[i] - r[j], r[i] - r[j]))^3/50)\n";
 
-/// Pairs of bodies of two families, whichever they are of.
+/// Pairs of any bodies of two families.
 const MIXTURE: &str = "size a = 8\nsize b = 7\n\
     coordinate x[i in 1..a] = i\nmomentum u of x = 0.1\ncoordinate y[i in 1..b] = i + 0.3\nmomentum v of y = -0.2\n\
     let place(i) = if(i <= a, x[i], y[i - a])\n\
@@ -93,13 +93,13 @@ fn problem(text: &str, settings: &Settings) -> Problem {
     Problem::from_text("model", text, &BTreeMap::new(), settings).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The state after some steps of a map, the multipliers there and how far off what is watched, and what they cost.
+/// State after some steps of a map, the multipliers there, and the cost.
 fn run(map: &dyn StepMap, x: &[f64], h: f64, steps: usize) -> (Vec<f64>, Vec<f64>, Cost) {
     let (x, lambda, cost, _) = watched_run(map, x, h, steps);
     (x, lambda, cost)
 }
 
-/// The same, and how far off what the map watches is at the end.
+/// Result of [`run`], and the deviations of the monitored quantities at the end.
 fn watched_run(map: &dyn StepMap, x: &[f64], h: f64, steps: usize) -> (Vec<f64>, Vec<f64>, Cost, Vec<f64>) {
     let (mut x, mut x1) = (x.to_vec(), x.to_vec());
     let (mut memory, mut work) = (vec![0.0; map.memory_len()], vec![f64::NAN; map.work_len()]);
@@ -129,7 +129,7 @@ fn compare_with(text: &str, settings: &Settings, names: &[&str], h: f64) {
     compare_model(&problem(text, settings).model, names, h);
 }
 
-/// The same in a heat bath, whose noise has no way back.
+/// Comparison in a heat bath, whose noise cannot be run backwards.
 fn compare_heated(text: &str, names: &[&str], h: f64, fixman: bool) {
     let heated = heat(&problem(text, &Settings::default()).model, (0.7, 0.5), 3, fixman).unwrap();
     compare_model(&Derived::new(heated), names, h);
@@ -145,7 +145,7 @@ fn compare_model(model: &Derived, names: &[&str], h: f64) {
         assert_eq!(columns.iterates(), straight.iterates(), "{name}");
         let (expected, multipliers, _) = run(&straight, &model.initial, h, 12);
         let (found, others, cost) = run(&columns, &model.initial, h, 12);
-        // Twelve steps, each of which rounds numbers of a size up to 20 some tens of times.
+        // Each of the twelve steps rounds numbers of a size up to 20 some tens of times.
         for (found, expected) in found.iter().zip(&expected) {
             assert!((found - expected).abs() < 2e-13, "{name}: {found} {expected}");
         }
@@ -228,7 +228,7 @@ fn sums_over_pairs() {
         compare(text, &methods, 0.05);
         compare(text, &implicit, 0.05);
     }
-    // Forces of pairs are opposite: what the bodies have together stays.
+    // Forces of pairs are opposite: total momentum and angular momentum stay.
     let problem = problem(CLUSTER, &Settings::default());
     let (model, settings) = (&problem.model, MethodSettings { in_lanes: false, newton_tolerance: None, beta: 0.3 });
     let program = column_program(&"stormer-verlet-a".parse().unwrap(), model, &settings, true).unwrap();
@@ -248,7 +248,7 @@ fn sums_over_pairs() {
     compare(DUMBBELLS, &["rattle", "rattle:stormer-verlet-b", "suzuki4(rattle)"], 0.02);
 }
 
-/// How many sums of H come with the forces of a step.
+/// Number of sums of H that come with the forces of a step.
 fn sums_with_forces(text: &str, method: &str) -> usize {
     let settings = MethodSettings { in_lanes: false, newton_tolerance: None, beta: 0.3 };
     let program = column_program(&method.parse().unwrap(), &problem(text, &Settings::default()).model, &settings, true);
@@ -266,9 +266,9 @@ fn energies_of_pairs_come_with_their_forces() {
         (steady, "stormer-verlet-a", 4),
         // Its forces act in the middle.
         (CLUSTER, "stormer-verlet-b", 0),
-        // Nothing watches it.
+        // A driven energy is not monitored.
         (IONS, "stormer-verlet-a", 0),
-        // The forces do not read what the energy does.
+        // The forces do not read everything that the energy reads.
         (&CLUSTER.replace("0.1*m[i]*m[j]/", "0.01*p[i].x + 0.1*m[i]*m[j]/"), "stormer-verlet-a", 0),
         // Pairs within either family, and between them.
         (MIXTURE, "stormer-verlet-a", 3),
@@ -306,7 +306,8 @@ fn stiff_potentials() {
     compare(&free, &methods, 0.1);
 }
 
-/// Steps in blocks are those that are made one by one, bit for bit, wherever blocks and outputs are, and watch the same.
+/// Check that steps in blocks are those made one by one, bit for bit and with the same deviations, wherever blocks and
+/// outputs end.
 fn blocks_agree(method: &Method, mut program: LoweredProgram<Rows>, model: &Derived, h: f64) {
     const STEPS: u64 = 12;
     let plan = Plan::fixed(*method, 0.0, STEPS as f64 * h, h).unwrap();
@@ -370,7 +371,7 @@ fn blocks_agree(method: &Method, mut program: LoweredProgram<Rows>, model: &Deri
     }
 }
 
-/// So many steps in a loop from where as many single steps lead, against single steps.
+/// Compare 100 steps in a loop with single steps, from where 100 single steps have led.
 fn loop_agrees(text: &str, method: &str, h: f64) {
     const STEPS: u64 = 100;
     let options = RunOptions {
@@ -402,7 +403,7 @@ fn loop_agrees(text: &str, method: &str, h: f64) {
     let (innovation, outputs) = (&mut 0.0, Outputs::default());
     let carry = Carry { memory: &mut carried, scales: &mut [], innovation, cost: &mut Cost::default(), outputs };
     assert!(many.steps(STEPS, STEPS, &mut looped, carry, &mut largest, &mut work), "{method}");
-    // A hundred steps round numbers of a size up to 100 some tens of times each, and chaos has no time to show.
+    // A hundred steps round numbers of a size up to 100 some tens of times each, too few for chaos to show.
     for (found, expected) in looped.iter().zip(&x) {
         assert!((found - expected).abs() < 1e-10, "{method}: {found} {expected}");
     }
@@ -418,7 +419,7 @@ fn loops_with_large_systems_make_the_steps_that_single_ones_are() {
         let text = if method.starts_with("rattle") { MASSES } else { LATTICE };
         loop_agrees(&text.replace("n = 9", "n = 23").replace("n = 6", "n = 19"), method, 0.02);
     }
-    // Links that branch are eliminated from their ends.
+    // A tree of links is eliminated from its ends.
     let tree =
         CHAIN.replace("n = 7", "n = 21").replace("r[i-1]", "r[if(i > 11, 11, i - 1)]").replace("(i, -2*i)", "(i, 0)");
     let tree =

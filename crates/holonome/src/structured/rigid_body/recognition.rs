@@ -1,5 +1,5 @@
-//! Whether a model is a rigid body. That its formulas are of that kind is seen at a few points, for the model's parameters;
-//! what is taken from them are formulas of the parameters, not numbers.
+//! Recognition of rigid bodies in models. Formulas are compared at a few points, for the model's parameters; what is
+//! taken from them are formulas of the parameters, not numbers.
 
 use super::{Carrier, RigidBody};
 use crate::compiled::Formula;
@@ -12,14 +12,14 @@ use holonome_model::treatment::structure::{Kind, Probe, ambient_points};
 /// A 3 × 3 matrix of formulas.
 type Matrix = [[Node; 3]; 3];
 
-/// Ways to write one formula differ by a few roundings of its terms.
+/// Relative difference between ways to write one formula: a few roundings of its terms.
 const ROUNDINGS: f64 = 1e-12;
 
 pub(super) fn rigid_body(mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String> {
     if mechanics.degrees > 0 { of_momentum(mechanics, model) } else { of_velocity(mechanics, model) }
 }
 
-/// H = ½ tr(P J⁻¹ Pᵀ) + V(R, t) on RᵀR = 1.
+/// Rigid body of H = ½ tr(P J⁻¹ Pᵀ) + V(R, t) on RᵀR = 1.
 fn of_momentum(mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String> {
     let coordinates = model.variables.iter().filter(|v| v.role == Role::Coordinate);
     let (Some(name), 1) = (coordinates.clone().find_map(|v| named(v, Shape::Matrix(3, 3))), coordinates.count()) else {
@@ -68,7 +68,7 @@ fn of_momentum(mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String
     Ok(RigidBody { attitude: Some(0), second: n, carrier, inertia: Formula::unfused(&g, &numbers), obstacle })
 }
 
-/// Whether the constraints say that R is a rotation.
+/// Check that the constraints say that R is a rotation.
 fn on_rotations(mechanics: &Mechanics, name: &str, samples: &Samples) -> Result<(), String> {
     let orthogonal = format!("transpose({name})*{name} = identity(3)");
     if mechanics.kind != Kind::Holonomic || mechanics.constraints.len() != 6 {
@@ -82,7 +82,7 @@ fn on_rotations(mechanics: &Mechanics, name: &str, samples: &Samples) -> Result<
     Ok(())
 }
 
-/// R' = R hat(C w) and wᵢ' = aᵢ wⱼ wₖ + a torque of R and t, or the second alone.
+/// Rigid body of R' = R hat(C w) and wᵢ' = aᵢ wⱼ wₖ + a torque of R and t, or of the second alone.
 fn of_velocity(mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String> {
     let find = |shape| model.variables.iter().find_map(|v| named(v, shape).map(|name| (name, v.first)));
     let (rotation, vector) = (find(Shape::Matrix(3, 3)), find(Shape::Vector(3)));
@@ -103,7 +103,7 @@ fn of_velocity(mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String
         let fits = |s: usize| {
             let w = &samples.points[s].1[second..];
             let product = w[j] * w[k];
-            // A spherical body's product is the round-off of what cancels.
+            // For a spherical body the product is the round-off of terms that cancel.
             let size = (scales[s][j] * scales[s][k] / scales[s][i] * product).abs();
             let expected = numbers[s][i] * product + torques[s][i];
             (rates[s][i] - expected).abs() <= ROUNDINGS * size.max(rates[s][i].abs())
@@ -121,7 +121,7 @@ fn of_velocity(mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String
         None if is_momentum(&numbers[0]) => inverse_moments(&mut g, a),
         _ => scale,
     };
-    // Of Ω = C w: Ωᵢ' = aᵢ cᵢ/(cⱼ cₖ) Ωⱼ Ωₖ.
+    // For Ω = C w: Ωᵢ' = aᵢ cᵢ/(cⱼ cₖ) Ωⱼ Ωₖ.
     let own = AXES.map(|(i, j, k)| {
         let (above, below) = (g.mul(a[i], scale[i]), g.mul(scale[j], scale[k]));
         g.div(above, below)
@@ -146,16 +146,16 @@ fn of_velocity(mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String
     Ok(RigidBody { attitude: rotation.map(|(_, first)| first), second, carrier, inertia, obstacle })
 }
 
-/// Whether these are the factors 1/I₃ − 1/I₂ and so on of Euler's equations for the angular momentum, which add up to 0, and
-/// not those for the angular velocity.
+/// True if these are the factors 1/I₃ − 1/I₂ and so on of Euler's equations for the angular momentum, which add up to
+/// 0, and not those for the angular velocity.
 fn is_momentum(a: &[f64]) -> bool {
     let largest = a.iter().fold(0.0f64, |m, v| m.max(v.abs()));
     let of_velocity = a.iter().sum::<f64>() + a.iter().product::<f64>();
     a.iter().sum::<f64>().abs() <= ROUNDINGS * largest && of_velocity.abs() > ROUNDINGS * largest
 }
 
-/// 1/I of a body with these factors for its angular momentum. They leave a number open that is added to all three, for
-/// |Π|² is constant; this choice is a body of moments up to 1 : 2.
+/// 1/I of a body with these factors for its angular momentum. They leave open a number that is added to all three,
+/// because |Π|² is constant; this choice is a body with moments up to 1 : 2.
 fn inverse_moments(g: &mut Graph, a: [Node; 3]) -> [Node; 3] {
     let third = g.constant(1.0 / 3.0);
     let differences = AXES.map(|(_, j, k)| {
@@ -168,7 +168,7 @@ fn inverse_moments(g: &mut Graph, a: [Node; 3]) -> [Node; 3] {
     differences.map(|difference| g.add(mean, difference))
 }
 
-/// The diagonal of C in R' = R hat(C w).
+/// Diagonal of C in R' = R hat(C w).
 fn turning(
     g: &mut Graph,
     mechanics: &Mechanics,
@@ -192,11 +192,11 @@ fn turning(
     Ok(c)
 }
 
-/// Moments of inertia, up to a factor, of which a = ((I₂ − I₃)/I₁, (I₃ − I₁)/I₂, (I₁ − I₂)/I₃).
+/// Moments of inertia, up to a factor, for a = ((I₂ − I₃)/I₁, (I₃ − I₁)/I₂, (I₁ − I₂)/I₃).
 ///
-/// With the mass moments J, I₁ = J₂ + J₃ and so on, (1 − aᵢ)/(1 + aᵢ) is Jⱼ/Jₖ, which is 0/0 for a plate without Jⱼ and Jₖ.
-/// So ((1 + aᵢ)(1 + aⱼ), (1 − aᵢ)(1 − aⱼ), (1 + aᵢ)(1 − aⱼ)) is a multiple of (Jᵢ, Jⱼ, Jₖ), by the factor 4 Jₖ/(Iᵢ Iⱼ); the
-/// sum over the three axes k has one that vanishes for no body.
+/// With the mass moments J, I₁ = J₂ + J₃ and so on, (1 − aᵢ)/(1 + aᵢ) is Jⱼ/Jₖ, which is 0/0 for a plate without Jⱼ and
+/// Jₖ. So ((1 + aᵢ)(1 + aⱼ), (1 − aᵢ)(1 − aⱼ), (1 + aᵢ)(1 − aⱼ)) is a multiple of (Jᵢ, Jⱼ, Jₖ), by the factor
+/// 4 Jₖ/(Iᵢ Iⱼ). The sum of these over the three axes k has a factor that vanishes for no body.
 fn moments_of_inertia(g: &mut Graph, a: [Node; 3]) -> [Node; 3] {
     let one = g.one();
     let (plus, minus) = (a.map(|a| g.add(one, a)), a.map(|a| g.sub(one, a)));
@@ -211,17 +211,17 @@ fn moments_of_inertia(g: &mut Graph, a: [Node; 3]) -> [Node; 3] {
     AXES.map(|(_, j, k)| g.add(mass[j], mass[k]))
 }
 
-/// The axes in the orders of a right-handed frame.
+/// Axes in the orders of a right-handed frame.
 const AXES: [(usize, usize, usize); 3] = [(0, 1, 2), (1, 2, 0), (2, 0, 1)];
 
-/// The name of a variable of this shape that is no family.
+/// Name of a variable of this shape that is not a family.
 fn named(variable: &Variable, shape: Shape) -> Option<&str> {
     let family = &variable.family;
     (family.shape == shape && family.indices.is_empty()).then_some(family.name.as_str())
 }
 
-/// The derivative of `node` with respect to these components of the state, at the state 0: a formula of the parameters, and
-/// of the time if it depends on that.
+/// Derivative of `node` with respect to these components of the state, at the state 0: a formula of the parameters, and
+/// of the time if the derivative depends on it.
 fn coefficient(g: &mut Graph, node: Node, components: &[usize]) -> Node {
     let zero = g.zero();
     let derivative = components.iter().fold(node, |node, &component| {
@@ -238,13 +238,13 @@ fn reads_time(g: &Graph, nodes: &[Node]) -> bool {
     g.reachable(nodes).into_iter().any(|node| g.expression(node) == Expression::Input(Input::Time))
 }
 
-/// A matrix and its inverse, row by row.
+/// Matrix and its inverse, row by row.
 fn with_inverse(g: &mut Graph, matrix: Matrix) -> Vec<Node> {
     let inverse = inverse(g, &matrix);
     [matrix, inverse].concat().concat()
 }
 
-/// The inverse of a symmetric matrix by its cofactors; where there are zeros, few operations.
+/// Inverse of a symmetric matrix by its cofactors; with zeros in the matrix, few operations.
 fn inverse(g: &mut Graph, m: &Matrix) -> Matrix {
     let cofactors: Matrix = AXES.map(|(_, j, k)| {
         AXES.map(|(_, a, b)| {
@@ -256,28 +256,28 @@ fn inverse(g: &mut Graph, m: &Matrix) -> Matrix {
     cofactors.map(|row| row.map(|cofactor| g.div(cofactor, determinant)))
 }
 
-/// Whether two lists are the same but for rounding.
+/// True if two lists are the same but for rounding.
 fn agree(a: &[f64], b: &[f64]) -> bool {
     let size = a.iter().chain(b).fold(0.0f64, |m, v| m.max(v.abs()));
     a.iter().zip(b).all(|(a, b)| (a - b).abs() <= ROUNDINGS * size)
 }
 
-/// A time and a state.
+/// Time and state.
 type Point = (f64, Vec<f64>);
 
-/// Where formulas are looked at.
+/// Points at which formulas are compared.
 struct Samples<'a> {
     points: Vec<Point>,
     parameters: &'a [f64],
 }
 
 impl Samples<'_> {
-    /// Points near the start. The matrix whose first component is `rotation` is one.
+    /// Points near the start. The matrix whose first component is `rotation` is a rotation.
     fn new(model: &Model, rotation: Option<usize>) -> Samples<'_> {
         let mut points: Vec<Point> = [0.0, 0.3, 1.7].into_iter().zip(ambient_points(model, 3, 0xb0d7)).collect();
         for (_, x) in &mut points {
             if let Some(first) = rotation {
-                // That of the quaternion (1, a).
+                // Rotation of the quaternion (1, a).
                 let a = [x[first + 1], x[first + 5], 0.5 - x[first + 6]];
                 let square = a.iter().map(|a| a * a).sum::<f64>();
                 for (i, j, k) in AXES {
@@ -295,14 +295,14 @@ impl Samples<'_> {
         Samples { points, parameters: &model.parameter_values }
     }
 
-    /// The same with some components 0.
+    /// These samples with some components 0.
     fn with_zeros(&self, components: std::ops::Range<usize>) -> Self {
         let mut points = self.points.clone();
         points.iter_mut().for_each(|(_, x)| x[components.clone()].fill(0.0));
         Samples { points, parameters: self.parameters }
     }
 
-    /// The values of nodes at every point.
+    /// Values of nodes at every point.
     fn of(&self, g: &Graph, nodes: &[Node]) -> Vec<Vec<f64>> {
         let probe = Probe::new(g, nodes, &[], self.points[0].1.len(), self.parameters);
         self.points.iter().map(|(t, x)| probe.at(*t, x).0).collect()
