@@ -1,4 +1,4 @@
-//! Where the trajectories of an ensemble start.
+//! Starts of the trajectories of an ensemble.
 //!
 //! ```no_run
 //! use holonome::{Problem, Settings};
@@ -32,26 +32,26 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where the trajectories of an ensemble start: each one's parameter values and initial state, as functions of its
-/// number. Immutable, shared between threads.
+/// Starts of the trajectories of an ensemble: parameter values and initial state of each, as functions of its number.
+/// Immutable, shared between threads.
 pub struct Starts {
-    /// With the first trajectory's numbers, before they are projected.
+    /// Model with the first trajectory's numbers, before they are projected.
     model: Model,
     start: CompiledStart,
     trajectories: u64,
     seed: u64,
     projection: Option<Projection>,
-    /// `None` where a start may be off the constraint set.
+    /// `None` if a start may be off the constraint set.
     checks: Option<Checks>,
-    /// Moves every start of a penalised ensemble whose starts differ.
+    /// Slow manifold onto which every start of a penalised ensemble is moved, if the starts differ.
     slow: Option<SlowManifold>,
-    /// Place of the number of the trajectory among the parameter values, of an ensemble in a heat bath.
+    /// Place of the trajectory's number among the parameter values, for an ensemble in a heat bath.
     trajectory: Option<usize>,
-    /// How many starts were projected far from where they were.
+    /// Number of starts that were projected far.
     far: AtomicU64,
 }
 
-/// What every start is checked for.
+/// Constraints that every start is checked for.
 struct Checks {
     constraints: Constraints,
     hidden: Option<HiddenConstraints>,
@@ -59,11 +59,11 @@ struct Checks {
 
 /// Problems of ensembles.
 impl Problem {
-    /// Reads and checks a model file for an ensemble of `trajectories` between which the values `vary` (`--vary`)
-    /// differ: the problem of trajectory 0, and the starts of all.
+    /// Read and check a model file for an ensemble of `trajectories`, which differ in the values `vary` (`--vary`).
+    /// Returns the problem of trajectory 0, and the starts of all.
     ///
     /// # Errors
-    /// Everything that is wrong with it or with what varies, at once.
+    /// All mistakes in the model and in the varied values, at once.
     pub fn load_varied(
         path: &Path,
         settings: &Settings,
@@ -77,7 +77,7 @@ impl Problem {
     /// [`Problem::load_varied`] for a model's text.
     ///
     /// # Errors
-    /// Everything that is wrong with it or with what varies, at once.
+    /// All mistakes in the model and in the varied values, at once.
     pub fn from_text_varied(
         name: &str,
         text: &str,
