@@ -1,5 +1,5 @@
-//! Averages of stored runs and ensembles: means, histograms, distances of pairs, displacements and autocorrelations, each
-//! with the standard error that correlated samples leave.
+//! Averages of stored runs and ensembles: means, histograms, distances of pairs, displacements and autocorrelations,
+//! each with the standard error for correlated samples.
 //!
 //! ```no_run
 //! use holonome::{Measure, analyse};
@@ -37,7 +37,7 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// The tables as JSON, with `null` for what is not known.
+    /// The tables as JSON, with `null` for unknown numbers.
     pub fn to_json(&self) -> Value {
         json!({
             "from": self.span.0, "until": self.span.1, "samples": self.samples, "trajectories": self.trajectories,

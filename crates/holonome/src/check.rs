@@ -572,7 +572,7 @@ fn rank_on_set(model: &Model, field: &Field) -> Rank {
 }
 
 /// Rank of DF at the initial state and at a few other points; `None` if there are many invariants, for which the rank
-/// tells too little for its cost.
+/// is not worth its cost.
 fn rank_of_rows(model: &Model, field: &RowField) -> Option<Rank> {
     const MOST_INVARIANTS: usize = 64;
     let count = field.count();
@@ -678,7 +678,7 @@ impl Held {
             let df = probe.at(0.0, x).1;
             let gram = Gram::new(&in_units(&df, &scales.units(x)), 0.0);
             let brackets = if model.is_hamiltonian() { rank_of_brackets(&df, model.degrees()) } else { constraints };
-            // {F, F} = (C, B; −Bᵀ, D) with regular C among the constraints: its Schur complement has the Dirac brackets.
+            // {F, F} = (C, B; −Bᵀ, D) with regular C of the constraints: its Schur complement has the Dirac brackets.
             Held {
                 independent: (rows.len() - gram.dependent().len()).saturating_sub(constraints),
                 brackets: brackets.saturating_sub(constraints),
@@ -774,7 +774,7 @@ fn suited(survey: &[(&'static Scheme, Option<String>)], name: &str) -> bool {
 fn explicit(problem: &Problem) -> Option<(&'static str, Vec<String>)> {
     let moves = problem.model.constraints.iter().any(|c| c.depends & TIME != 0);
     if problem.examined.rows.is_some() && moves && unrolled::fits(&problem.model).is_err() {
-        return None; // the forces of constraints that move are written out
+        return None; // the forces of constraints that move are unrolled
     }
     let held: Vec<String> = groups(problem).iter().filter(|g| !g.watched).map(|g| gain_name(&g.name, g.kind)).collect();
     Some((if held.is_empty() { "plain:dop853" } else { "corrected:dop853" }, held))
@@ -864,7 +864,7 @@ fn method_rows(problem: &Problem) -> Vec<MethodRow> {
                     reason: "no invariants are known; state some with `integral`".to_string(),
                 };
             }
-            // The description of `plain` says so itself.
+            // The description of `plain` contains this already.
             let extended = imposed && problem.model.is_hamiltonian() && t.treatment != Treatment::Plain;
             let field = if extended { ", on the Dirac extension" } else { "" };
             MethodRow { name, applies: true, reason: format!("{}{field}", t.description) }

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 /// All errors of the library.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file cannot be read.
+    /// A file that cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
         /// The file.
@@ -28,7 +28,7 @@ pub enum Error {
         /// Reason.
         source: std::io::Error,
     },
-    /// A model has mistakes.
+    /// A model with mistakes.
     #[error("{}", model_message(text, diagnostics))]
     Model {
         /// The text.
@@ -36,39 +36,39 @@ pub enum Error {
         /// Mistakes, and warnings.
         diagnostics: Vec<Diagnostic>,
     },
-    /// An option makes no sense, or not for this model.
+    /// An option that makes no sense, or not for this model.
     #[error("{message}")]
     Option {
         /// Mistake and remedy.
         message: String,
     },
-    /// A gain is too large for the step.
+    /// A gain that is too large for the step.
     #[error("{message}")]
     Gain {
         /// Mistake and remedy.
         message: String,
     },
-    /// A method does not exist, or not for this model.
+    /// A method that does not exist, or not for this model.
     #[error(transparent)]
     Method(#[from] MethodError),
-    /// Steps or outputs make no sense.
+    /// Steps or outputs that make no sense.
     #[error("{}", plan_message(.0))]
     Plan(#[from] PlanError),
-    /// A trajectory of an ensemble cannot start.
+    /// A trajectory of an ensemble that cannot start.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// A run cannot be set up in its store, or cannot be read.
+    /// A run that cannot be set up in its store, or cannot be read.
     #[error("{source}")]
     Store {
         /// Reason.
         source: StoreError,
     },
-    /// A run failed.
+    /// A run that failed.
     #[error("{}", failure_message(failure, watched, out, *samples))]
     Failed {
         /// Reason.
         failure: Box<Failure<StoreError>>,
-        /// Quantities monitored on the way, if they tell the reason.
+        /// Quantities monitored on the way, if they explain the failure.
         watched: Option<Watched>,
         /// Folder in which the trajectory up to the failure is stored.
         out: Option<PathBuf>,
@@ -91,7 +91,7 @@ fn model_message(source: &Source, diagnostics: &[Diagnostic]) -> String {
     }
 }
 
-/// The numeric half does not know the options' names.
+/// Message of a plan error with the name of the option, which the numeric half does not know.
 fn plan_message(error: &PlanError) -> String {
     let name = match error {
         PlanError::OutOfRange { quantity, .. }
@@ -221,7 +221,7 @@ impl Error {
                         entries.into_iter().filter_map(|(key, value)| Some((key.to_string(), json!((*value)?))));
                     error.extend(known);
                 }
-                // Names of invariants never start with `the`, as in `the state` and `the field`.
+                // `the state` and `the field` are not names of invariants.
                 if let Failure::NonFinite { quantity, .. } = &**failure
                     && !quantity.starts_with("the ")
                 {

@@ -83,7 +83,7 @@ fn size(bytes: f64) -> String {
     }
 }
 
-/// Memory available without swapping; `None` if the system does not tell.
+/// Memory available without swapping; `None` if the system does not report it.
 fn available_memory() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

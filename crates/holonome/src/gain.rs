@@ -93,7 +93,7 @@ pub fn by_row(groups: &[f64], field: &Field) -> Gain {
     Gain::Diagonal(rows)
 }
 
-/// The gains of the groups in a user's notation: `rod 50, rod.hidden 12.5`.
+/// The gains of the groups in the notation of the option: `rod=50,rod.hidden=12.5`.
 pub fn describe(groups: &[f64], field: &Field) -> String {
     let list: Vec<String> =
         field.groups.iter().zip(groups).map(|(g, gain)| format!("{}={gain}", gain_name(&g.name, g.kind))).collect();

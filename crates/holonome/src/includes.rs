@@ -72,7 +72,7 @@ impl Expansion<'_> {
         if self.files.contains_key(&file) {
             return;
         }
-        // Path of the file, as a name for messages.
+        // Path of the file, which serves as its name in messages.
         let beside = || Path::new(self.source.name()).with_file_name(&file).display().to_string();
         let read = (self.read)(&file).map(|text| (text, beside()));
         let found = read.or_else(|reason| {
@@ -115,7 +115,7 @@ fn within(finding: &mut Diagnostic, start: usize) {
     finding.span = Span::new((from as usize).max(start), (end as usize).max(start));
 }
 
-/// Path of a file that `beside` names, from the folder where paths begin.
+/// Path of a file that `beside` names, relative to the folder of the model.
 fn joined(beside: &str, path: &str) -> String {
     let folder = Path::new(beside).parent().map(Path::to_path_buf).unwrap_or_default();
     let mut parts: Vec<String> = Vec::new();

@@ -244,9 +244,9 @@ struct Row {
 
 enum From {
     State,
-    /// These rows of F.
+    /// Rows of F with these numbers.
     Values(Vec<usize>),
-    /// The deviation of this group.
+    /// Deviation of the group with this number.
     Deviation(usize),
 }
 

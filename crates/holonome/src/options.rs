@@ -100,7 +100,7 @@ pub enum StepSize {
     Fixed(f64),
     /// Steps chosen from an estimate of their error.
     Adaptive {
-        /// Tolerance of a step's error, relative to the largest norm of every vector so far.
+        /// Tolerance of a step's error, relative to the largest length so far of every vector.
         rtol: f64,
         /// Absolute floor of the tolerance: a vector's error below it counts as 0. A floor of 0 is none, so that units
         /// do not matter.

@@ -20,7 +20,7 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// No steps yet, for a run that starts at `x`.
+    /// Empty list of steps, for a run that starts at `x`.
     pub(crate) fn new(plan: &Plan, x: &[f64]) -> Pieces {
         let points = piece_points(&plan.method);
         let gaps = |k: usize| (0..points.len()).filter(move |&j| j != k);

@@ -31,7 +31,8 @@ pub(crate) const ALIKE_MASSES: f64 = 1e4;
 /// of their own; larger systems use sparse linear algebra on F and DF.
 pub(crate) const SMALL_SYSTEM: usize = 4000;
 
-/// Maximum number of invariants there: the formulas of a correction grow with its cube.
+/// Maximum number of invariants of a small system that is corrected by a kernel, whose formulas grow with the cube of
+/// this number.
 pub(crate) const FEW_INVARIANTS: usize = 24;
 
 /// Maximum number of invariants for which the Gauss–Newton form of feedback is a formula; more have it by a linear

@@ -40,11 +40,11 @@ const SHARE_OF_CHECKPOINTS: u32 = 20;
 /// Interval at which progress is shown and a run may be stopped: soon for a person, rare for a processor.
 pub(crate) const SHOW_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Steps between two looks at the clock: long steps and slow disks must not hide progress, short steps must not pay for
-/// the clock.
+/// Steps between two checks of the clock: long steps and slow disks must not hide progress, short steps must not pay
+/// for the clock.
 const STEPS_BETWEEN_LOOKS: u64 = 64;
 
-/// Steps between two looks at the clock; 1 if a test holds the run.
+/// Steps between two checks of the clock; 1 if a test holds the run.
 pub(crate) fn look_every() -> u64 {
     if hold::is_wanted() { 1 } else { STEPS_BETWEEN_LOOKS }
 }
@@ -255,7 +255,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    /// No names yet; `only` restricts those that will be stored.
+    /// Empty list of names; `only` restricts those that will be stored.
     pub(crate) fn new(only: Option<&'a [String]>) -> Wanted<'a> {
         Wanted { all: Vec::new(), only }
     }
@@ -404,7 +404,7 @@ impl Recorded {
     }
 }
 
-/// Kernel of functionals with so many `outputs` in all; by rows if a model has no unrolled `field`.
+/// Kernel of functionals with `outputs` outputs in all; by rows if a model has no unrolled `field`.
 fn quantities(
     model: &Model,
     field: Option<&Field>,
@@ -557,7 +557,7 @@ pub(crate) struct Recorder<'a> {
     pub(crate) interval: Duration,
     pub(crate) shown: Instant,
     pub(crate) steps: u64,
-    /// Steps between two looks at the clock.
+    /// Steps between two checks of the clock.
     pub(crate) look_every: u64,
 }
 

@@ -83,11 +83,11 @@ pub struct Claim {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The claim holds as printed.
+    /// A claim that holds as printed.
     Holds,
-    /// The claim holds with a correction.
+    /// A claim that holds with a correction.
     HoldsAsCorrected,
-    /// The claim does not hold.
+    /// A claim that does not hold.
     DoesNotHold,
 }
 
@@ -104,14 +104,14 @@ impl Verdict {
 
 /// A run of a study that was made.
 pub enum Made {
-    /// The run is stored, whether it reached its end or not.
+    /// A stored run, whether it reached its end or not.
     Stored {
         /// Attributes and status of the run.
         run: Box<StoredRun>,
         /// Recorded arrays.
         arrays: Arrays,
     },
-    /// The run did not begin, for this reason.
+    /// A run that did not begin, with the reason.
     Refused(String),
 }
 

@@ -88,8 +88,8 @@ fn bodies_beside_their_penalty() {
 
 #[test]
 fn orders_are_those_of_the_methods() {
-    // The error is C hᵖ(1 + ch + …) and the order measured between h and h/2 is off by about ch/(2 ln 2). With motions on
-    // the scale of 1, c is a few units at most, and h is at most 1/256: less than 0.02.
+    // The error is C hᵖ(1 + ch + …) and the order measured between h and h/2 is off by about ch/(2 ln 2). With motions
+    // on the scale of 1, c is a few units at most, and h is at most 1/256: less than 0.02.
     let steps = [1.0 / 256.0, 1.0 / 512.0, 1.0 / 1024.0];
     let comparison = run(&model("spherical-pendulum", &[]), &options(&["euler", "heun", "rk4"], &steps, 1.0));
     for (rows, expected) in comparison.rows.chunks(3).zip([1.0, 2.0, 4.0]) {
@@ -266,7 +266,7 @@ fn costs_hold_no_samples_and_stopping_stops() {
         measured(&run(&problem, &options).rows[0]).cost.clone()
     };
     assert_eq!(cost(None), cost(Some(2)), "interpolated samples do not count");
-    // A run of so few steps may be finished before the first look.
+    // A run of so few steps may be finished before the first call of `watch`.
     options.run.until = 5000.0;
     assert!(compare(&problem, &options, &|_| Control::Stop).unwrap().is_none());
 }

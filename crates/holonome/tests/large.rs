@@ -196,8 +196,8 @@ fn multipliers_of_many_chains_are_those_of_one() {
         assert_eq!(expected.len(), found.len());
         for (expected, found) in expected.iter().zip(&found) {
             assert_eq!((expected.len(), found.len()), (members, 500 * members), "{name}");
-            // A multiplier is a residual over h² and the constraint's stiffness 4 L²: one rounding of |r|² = 500, 1.1e-13,
-            // makes 5.5e-11, and g is a sum of a few terms.
+            // A multiplier is a residual over h² and the constraint's stiffness 4 L²: one rounding of |r|² = 500,
+            // 1.1e-13, makes 5.5e-11, and g is a sum of a few terms.
             let largest = found.chunks(members).map(|chain| common::distance(chain, expected)).fold(0.0, f64::max);
             assert!(largest < 3e-10, "{name} {largest:e}");
         }
@@ -249,7 +249,7 @@ fn masses_may_be_written_as_numbers_or_as_parameters() {
         let numbers = run("let m(i) = 1 + if(i > 100, 3, 0)", "m(i)", method);
         let parameters = run("parameter m[i in 1..n] = 1 + if(i > 100, 3, 0)", "m[i]", method);
         for (a, b) in numbers.iter().zip(&parameters) {
-            // Forces of a chain of 203 bodies of weight 4 are below 10³; twenty steps round them and what they move.
+            // Forces of a chain of 203 bodies of weight 4 are below 10³; twenty steps round them, momenta and positions.
             assert!((a - b).abs() < 1e3 * 20.0 * f64::EPSILON, "{method}: {a} {b}");
         }
     }

@@ -64,7 +64,7 @@ fn count(problem: Problem, options: RunOptions) -> Counts {
     Counts { allocations: change.allocations, reallocations: change.reallocations, steps, shown, seconds }
 }
 
-/// Number of steps or blocks of steps between two looks at the clock.
+/// Number of steps or blocks of steps between two checks of the clock.
 const LOOK: u64 = 64;
 /// Steps of a block, if steps are compiled as a whole and nothing is sampled between them. (A feedback term is.)
 const LONGEST_BLOCK: u64 = 1024;
@@ -78,7 +78,7 @@ const TEXTS: usize = 4;
 fn compare(name: &str, problem: &dyn Fn() -> Problem, (text, until, block): (&str, f64, u64)) {
     // A sample on the way: for an adaptive run, by dense output.
     let run = |until: f64| count(problem(), RunOptions { until, samples: Some(3), ..options(text) });
-    run(until); // What a process makes once: the scheme's tableau.
+    run(until); // Allocated once per process: the scheme's tableau.
     let (few, many) = (run(until), run(10.0 * until));
     assert!(few.allocations > 0, "the counter counts");
     // The first steps of an adaptive run are short ones.
@@ -174,7 +174,7 @@ fn main() {
     assert!(wells().examined.rows.is_some());
     for case in [
         ("--method feedback:rk4 --gain 50 --step 0.001", 0.006, 1),
-        // Half as many blocks as steps between two looks: some blocks are shorter, before samples, measurements, the
+        // Half as many blocks as steps between two checks: some blocks are shorter, before samples, measurements, the
         // end.
         ("--method corrected:rk4 --step 0.001", 3.0, LONGEST_BLOCK),
         ("--method corrected:dop853 --rtol 1e-10 --atol 1e-10", 0.7, 1),

@@ -40,7 +40,7 @@ fn a_method_compiles_what_it_calls() {
         drop(simulation);
         allocations
     };
-    count(); // What a process makes once.
+    count(); // Allocated once per process.
     let allocations = count();
     assert!(allocations <= MOST, "{METHOD}: {allocations} allocations, at most {MOST}");
     println!("a method compiles what it calls ({METHOD}: {allocations} allocations) ... ok");

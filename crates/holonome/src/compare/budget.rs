@@ -57,7 +57,7 @@ pub(super) fn step(
     Ok(best.ok_or_else(|| unaffordable(budget, "a single step", price)))
 }
 
-/// The run with the tightest tolerance, relative and absolute, that the budget pays for.
+/// The run with the tightest relative tolerance that the budget pays for.
 pub(super) fn tolerance(
     problem: &Problem,
     options: RunOptions,

@@ -13,7 +13,7 @@ pub enum Size {
     AtMost(f64),
 }
 
-/// An error is known if it exceeds the reference's error by this factor, and then to a tenth.
+/// Factor over the reference's error from which on an error is known, and then to a tenth.
 const KNOWN_ABOVE: f64 = 10.0;
 
 impl Size {

@@ -53,7 +53,7 @@ pub struct CompareOptions {
     pub steps: Vec<f64>,
     /// Relative tolerances, for methods that choose their steps.
     pub rtol: Vec<f64>,
-    /// Absolute tolerances, one for each relative one or one for all; equal to the relative ones if empty.
+    /// Absolute tolerances, one for each relative one or one for all; 0 if empty.
     pub atol: Vec<f64>,
     /// Budgets, in place of steps and tolerances: each method takes the step or the tolerance that spends it.
     pub budgets: Vec<u64>,
@@ -89,7 +89,7 @@ pub struct Comparison {
     /// Warnings for the user.
     pub warnings: Vec<String>,
     /// True if the comparison was stopped before its end: some rows then failed for that reason, and errors are known
-    /// only up to where the reference was.
+    /// only up to the end of the reference.
     pub interrupted: bool,
 }
 

@@ -21,7 +21,7 @@ use holonome_words::option;
 pub struct Reference {
     /// First method.
     pub method: Method,
-    /// Its relative tolerance; the absolute one is this times the norm of the initial state.
+    /// Its relative tolerance; the absolute one is 0.
     pub rtol: f64,
     /// Method of the second computation.
     pub checked_by: Method,

@@ -153,7 +153,8 @@ impl Observer for Clocked<'_> {
     }
 }
 
-/// Seconds and times up to which a short run is repeated: the least of several times is close to the run's own.
+/// Seconds and number of runs up to which a short run is repeated: the least of several times is close to the run's
+/// own.
 const REPEAT_SECONDS: f64 = 0.05;
 const REPEATS: u32 = 5;
 

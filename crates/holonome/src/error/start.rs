@@ -7,7 +7,7 @@ use holonome_words::option;
 /// Reason why a trajectory cannot start.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StartError {
-    /// A parameter or an initial value does not exist.
+    /// A parameter or an initial value that does not exist.
     #[error("trajectory {trajectory}: {reason}; correct what {vary} gives it, or what it is made of", vary = option("vary"))]
     NoStart {
         /// Number of the trajectory.
@@ -15,7 +15,7 @@ pub enum StartError {
         /// The value that does not exist, and why.
         reason: NoStart,
     },
-    /// The start does not lie on the constraint set.
+    /// A start off the constraint set.
     #[error(
         "the initial state of trajectory {trajectory} does not meet {miss}; correct the varied values, or let \
          {project_initial} move every start onto the constraint set", project_initial = option("project_initial")
@@ -26,7 +26,7 @@ pub enum StartError {
         /// The constraint that is not met, and by how much.
         miss: Box<Miss>,
     },
-    /// `--project-initial` does not reach the constraint set.
+    /// Failure of `--project-initial` to reach the constraint set.
     #[error("{project_initial}: trajectory {trajectory}: {reason}; let it start nearer to the constraint set", project_initial = option("project_initial"))]
     NotProjected {
         /// Number of the trajectory.
@@ -34,7 +34,7 @@ pub enum StartError {
         /// Reason, in words.
         reason: String,
     },
-    /// A penalised trajectory does not reach the slow manifold.
+    /// Failure of a penalised start to reach the slow manifold.
     #[error("{slow_manifold}: trajectory {trajectory}: {reason}; {slow_manifold_off} leaves every start where it is", slow_manifold = option("slow_manifold"), slow_manifold_off = option("slow_manifold").of("off"))]
     NotSlow {
         /// Number of the trajectory.

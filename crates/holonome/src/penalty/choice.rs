@@ -62,7 +62,7 @@ pub(super) fn shown(x: f64) -> String {
     if SHORT.contains(&x) { format!("{x}") } else { format!("{x:e}") }
 }
 
-/// A number with so many digits after the point.
+/// A number with `digits` digits after the point.
 fn rounded(x: f64, digits: usize) -> String {
     if SHORT.contains(&x) { format!("{x:.digits$}") } else { format!("{x:.digits$e}") }
 }

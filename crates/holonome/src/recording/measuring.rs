@@ -165,7 +165,7 @@ impl Measuring {
 }
 
 impl RunMeasure {
-    /// Table of these means, over so many samples.
+    /// Table of these means, over `taken` samples.
     pub fn table(&self, taken: usize, means: &[Mean]) -> Table {
         let mut applied = self.applied.clone();
         if taken > 0 && taken < applied.samples {

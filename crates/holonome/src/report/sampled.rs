@@ -58,7 +58,7 @@ pub(super) fn drawn<C: AsRef<[f64]>>(columns: &[C], numbers: usize) -> Vec<usize
     extremes.finish()
 }
 
-/// These rows of a column.
+/// The selected rows of a column.
 pub(super) fn at(column: &[f64], rows: &[usize]) -> Vec<f64> {
     rows.iter().map(|&row| column[row]).collect()
 }
@@ -107,7 +107,7 @@ pub(super) fn samples(run: &StoredRun, name: &str, numbers: usize) -> Result<Sam
     Ok(Samples { name: name.to_string(), columns: table, of: rows, motion: true })
 }
 
-/// A single number of each sample, thinned to about `points` times and values.
+/// A single number of each sample, as times and values, thinned to about `points` of them.
 pub(super) fn curve(run: &StoredRun, times: &[f64], array: &str, points: usize) -> Result<(Vec<f64>, Vec<f64>), Error> {
     let values = run.read(array).map_err(Error::store)?;
     let kept = drawn(&[&values], points);

@@ -143,7 +143,7 @@ fn with_samples(plan: Plan, count: u64, options: &RunOptions) -> Result<Plan, Pl
     }
 }
 
-/// Number of samples, and a plan with them, for an adaptive run with default samples that took so many `steps`. The
+/// Number of samples, and a plan with them, for an adaptive run with default samples that took `steps` steps. The
 /// gaps between them divide the default evenly, and the samples are as many as possible but no more than the states at
 /// the ends of the steps. `None` if all samples may stay.
 pub(crate) fn fewer_samples(options: &RunOptions, plan: &Plan, steps: u64) -> Option<(u64, Plan)> {

@@ -2,8 +2,8 @@
 //!
 //! A run with small drifts may still be at the wrong place: invariants tell nothing about the error along the level
 //! set. The second run proceeds side by side with the samples of the first, one of which is in memory at a time. With
-//! adaptive steps the distance of the two is the first run's error, up to a fraction given by the second's. With fixed
-//! steps of order p it is 1 − 2⁻ᵖ of that error, and is divided by this factor.
+//! adaptive steps the distance of the two is the first run's error, up to the second's own. With fixed steps of order p
+//! it is 1 − 2⁻ᵖ of the first run's error, and is divided by this factor.
 
 use super::{Simulation, prepare};
 use crate::error::Error;

@@ -42,7 +42,7 @@ impl Simulation {
 }
 
 /// Numbers in memory of a model that is read and has its derivatives: per number of the state, and per stretch of rows
-/// of a template. Measured with chains of 1e6 links or springs, to a quarter of it.
+/// of a template. Measured with chains of 1e6 links or springs, accurate to a quarter.
 fn read_numbers(model: &Model) -> usize {
     const OF_THE_STATE: usize = 27;
     const OF_A_STRETCH: usize = 8;

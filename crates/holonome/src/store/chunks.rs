@@ -65,13 +65,13 @@ impl Page {
 /// The second page of an array, beside the one that is being filled.
 #[derive(Debug)]
 enum Other {
-    /// No second page yet.
+    /// Not created yet.
     None,
-    /// Its content is in a file.
+    /// A page whose content is in a file.
     Idle(Page),
-    /// It is being written.
+    /// Away, being written.
     Away,
-    /// Writing it failed.
+    /// A page whose writing failed.
     Failed(Page),
 }
 
@@ -154,8 +154,8 @@ impl ChunkWriter {
         matches!(self.other, Other::Away)
     }
 
-    /// Give the full chunk away for writing, and begin the next one in another page. `None` if the chunk is a single
-    /// row: a second page of it may be most of the memory.
+    /// Give the full chunk away for writing, and begin the next one in another page. `None` if rows are empty, or if the
+    /// chunk is a single row, a second page of which may be most of the memory.
     pub(super) fn give(&mut self) -> Option<Page> {
         if self.chunk_rows == 1 || self.row == 0 {
             return None;

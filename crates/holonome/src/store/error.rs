@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 /// Reason why a run could not be stored or read.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// A new run was to go to a folder that is not empty.
+    /// A folder for a new run that is not empty.
     #[error("{} is not empty: name another folder, or a new one", path.display())]
     NotEmpty {
         /// The folder.
         path: PathBuf,
     },
-    /// The folder is not a stored run, or one of another format.
+    /// A folder that is not a stored run, or one of another format.
     #[error("{} is not a stored run: {reason}; name the folder of one", path.display())]
     NotARun {
         /// The folder.
@@ -20,7 +20,7 @@ pub enum StoreError {
         /// The missing part.
         reason: String,
     },
-    /// A file was to be written into a stored run.
+    /// A file to be written into a stored run.
     #[error("{} lies in the stored run {}: name a file elsewhere", path.display(), run.display())]
     InsideRun {
         /// The file.
@@ -28,13 +28,13 @@ pub enum StoreError {
         /// The run's folder, or an array's.
         run: PathBuf,
     },
-    /// Another process is writing to the run.
+    /// A run to which another process is writing.
     #[error("{} is being written by another process: wait until it ends, or stop it first", path.display())]
     InUse {
         /// The run's folder.
         path: PathBuf,
     },
-    /// The disk, a quota or the largest file size is exhausted.
+    /// An exhausted disk, quota or largest file size.
     #[error("no space left to write {} ({source}): free some space; what was stored before is kept", path.display())]
     Full {
         /// The file that could not be written.
@@ -42,7 +42,7 @@ pub enum StoreError {
         /// The system's error.
         source: io::Error,
     },
-    /// The path cannot be written by this user, or goes through something that is not a folder.
+    /// A path that this user cannot write, or that goes through something that is not a folder.
     #[error("cannot write {} ({source}): name a folder that you may write to", path.display())]
     Unwritable {
         /// The path.
@@ -66,7 +66,7 @@ pub enum StoreError {
         /// The system's error.
         source: io::Error,
     },
-    /// A file of the run is missing, cut off or not as written.
+    /// A file of the run that is missing, cut off or not as written.
     #[error("{} is damaged: {reason}; put back a copy of it, or make the run again", path.display())]
     Damaged {
         /// The file.
@@ -74,7 +74,7 @@ pub enum StoreError {
         /// Symptom.
         reason: String,
     },
-    /// The caller's layout, rows or names do not fit together: a mistake of the program, not of its user.
+    /// A layout, rows or names of the caller that do not fit together: a mistake of the program, not of its user.
     #[error("the stored arrays do not fit: {reason}")]
     Mismatch {
         /// The parts that do not fit.

@@ -31,7 +31,7 @@ pub(super) fn replace_through(temporary: &Path, target: &Path, bytes: &[u8]) -> 
         fs::rename(temporary, target)
     };
     write().map_err(|error| {
-        // Free the space; a failure of this too would tell the user nothing new.
+        // Free the space; if this fails too, the user learns nothing new from it.
         let _ = fs::remove_file(temporary);
         StoreError::write(target, error)
     })
@@ -84,7 +84,7 @@ pub(super) fn replace_by(target: &Path, content: impl Fn(&mut Sink) -> io::Resul
         fs::rename(&temporary, target)
     };
     write().map_err(|error| {
-        // Free the space; a failure of this too would tell the user nothing new.
+        // Free the space; if this fails too, the user learns nothing new from it.
         let _ = fs::remove_file(&temporary);
         StoreError::write(target, error)
     })

@@ -13,7 +13,8 @@ impl Names {
     /// A safe form of `name` that no other array has: underscores are appended until it is unique.
     pub(super) fn claim(&mut self, name: &str) -> String {
         let mut candidate = safe(name);
-        // Upper case first: some letters (ß, ſ, the Kelvin sign) differ from their lower case but not from its upper one.
+        // Upper case first: some letters (ß, ſ, the Kelvin sign) differ from their lower case but not from its upper
+        // one.
         while !self.0.insert(candidate.to_uppercase().to_lowercase()) {
             candidate.push('_');
         }

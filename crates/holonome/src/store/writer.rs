@@ -32,14 +32,14 @@ pub struct Store {
 /// Result of [`Store::resume`].
 #[derive(Debug)]
 pub enum Resumed {
-    /// The run can be continued.
+    /// A run that can be continued.
     Continues {
         /// Store positioned after the samples of the last checkpoint.
         store: Box<Store>,
         /// State of that checkpoint; `None` if the run was stopped before its first: start from the initial state.
         state: Option<Checkpoint>,
     },
-    /// The run had reached its end; it is unchanged.
+    /// A run that had reached its end; it is unchanged.
     Finished {
         /// Summary given to [`Store::finish`].
         summary: Value,
@@ -169,7 +169,7 @@ impl Store {
         self.append_many(1, rows).map_err(|(_, error)| error)
     }
 
-    /// Append `count` samples: so many rows of each array, one after the other.
+    /// Append `count` samples: `count` rows of each array, one after the other.
     ///
     /// # Errors
     /// As [`Store::append`], with the number of samples appended before the failure.

@@ -32,7 +32,7 @@ pub(super) struct Batch {
     pub rows: Vec<Vec<f64>>,
     /// Largest deviations of every group of invariants: at the end, and at any time.
     pub drift: Vec<(f64, f64)>,
-    /// These deviations relative to the scale of the group's terms.
+    /// Relative deviations: over the scale of the group's terms.
     pub relative: Vec<(f64, f64)>,
     pub steps: u64,
     pub cost: Cost,

@@ -56,8 +56,8 @@ pub fn merge(out: &Path, parts: &[PathBuf]) -> Result<SweepSummary, Error> {
     sweep.range = 0..expected;
     let store = Store::create(out, &sweep.layout()).map_err(Error::store)?;
     join(&mut sweep, store, &opened).inspect_err(|_| {
-        // Half an ensemble is of no use, and the next attempt needs its place; a failure of the removal would tell
-        // nothing new.
+        // Half an ensemble is of no use, and the next attempt needs its place; a failure of the removal
+        // would not matter to the user.
         let _ = std::fs::remove_dir_all(out);
     })
 }

@@ -88,7 +88,7 @@ struct Tally {
     last: Vec<f64>,
     #[serde(with = "exact::list")]
     max: Vec<f64>,
-    /// These deviations relative to the scales of the groups' terms.
+    /// Relative deviations: over the scales of the groups' terms.
     #[serde(default, with = "exact::list")]
     relative_last: Vec<f64>,
     #[serde(default, with = "exact::list")]

@@ -107,8 +107,8 @@ fn a_run_that_leaves_all_bounds_says_what_was_watched() {
 
 #[test]
 fn loops_of_machine_code_end_where_single_steps_do() {
-    // V_qq = 1 − 3 exp(−((t − 5000)/10)²) in the first direction is below −1.25, so that 1 + 0.4 V_qq is below 0.5, from
-    // t = 5000 − 10 √(ln(4/3)) = 4994.64 on: the force at 4995 is the first there, in the step from 4994.
+    // V_qq = 1 − 3 exp(−((t − 5000)/10)²) in the first direction is below −1.25, so that 1 + 0.4 V_qq is below 0.5,
+    // from t = 5000 − 10 √(ln(4/3)) = 4994.64 on: the force at 4995 is the first there, in the step from 4994.
     let bump = "exp(-((t - 5000)/10)^2)";
     for potential in
         [format!("(1 - 3*{bump})*q.x^2/2"), format!("(1 - 3*{bump})*q.x^2/2 + q.y^2/2 + 0.01*q.x*q.y + q.z^2")]

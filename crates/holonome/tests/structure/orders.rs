@@ -27,8 +27,8 @@ fn slope(points: &[(f64, f64)]) -> f64 {
     covariance / x.iter().map(|x| (x - mx) * (x - mx)).sum::<f64>()
 }
 
-/// Round-off: some hundred steps that each round a state of length 1 or so, amplified a few times, and the reference's own
-/// error.
+/// Round-off of some hundred steps that each round a state of length 1 or so, amplified a few times, and the
+/// reference's own error.
 const ROUND_OFF: f64 = 1e-12;
 
 /// Measured order over the five or so shortest steps T/n whose errors are above round-off, with n growing by √2 or less

@@ -142,8 +142,8 @@ fn killed_writers_leave_readable_runs() {
             unmade += 1;
         }
     }
-    // The documents and labels of four arrays, three dimensions and the times; then the chunks of seven samples, of which
-    // `one` alone has seven, and two checkpoints.
+    // The documents and labels of four arrays, three dimensions and the times; then the chunks of seven samples, of
+    // which `one` alone has seven, and two checkpoints.
     assert!(unmade >= 10 && resumed >= 20, "{unmade} kills before the run was there, {resumed} after");
 }
 
