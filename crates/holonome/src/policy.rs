@@ -3,7 +3,7 @@
 
 /// Maximum number of operations of a structure-preserving step as a loop of machine code. Three times the capacity of
 /// the first-level instruction cache costs little if the code is read from end to end: 15 substeps of RATTLE on 24
-/// links, 52 000 operations, take half of their time by rows. But compiling takes 10 microseconds per operation.
+/// links, 52 000 operations, take half as long as by rows. But compiling takes 10 microseconds per operation.
 pub(crate) const LONGEST_LOOP: usize = 12_000;
 
 /// Maximum number of rows of systems that are eliminated in such a loop one row after the other; larger ones are
@@ -23,8 +23,8 @@ pub(crate) const LONGEST_SERIES: usize = 20_000;
 
 /// Ratio of masses up to which a field that matters near the constraints only is not extended beyond them. Bodies that
 /// hang at rest move by the rounding of the heaviest one's weight, which the extension keeps from the lightest one's
-/// position. At rest and a tolerance of 1e-12 masses 10⁶ apart take 50 steps in place of 20, and 10⁸ apart 400 in place
-/// of 5. A moving system takes the same steps either way.
+/// position. At rest, at a tolerance of 1e-12, masses 10⁶ apart take 50 steps in place of 20, and 10⁸ apart 400 in
+/// place of 5. A moving system takes the same steps either way.
 pub(crate) const ALIKE_MASSES: f64 = 1e4;
 
 /// Maximum number of operations in field and invariants for which monitoring and correction are straight-line kernels

@@ -249,7 +249,7 @@ fn masses_may_be_written_as_numbers_or_as_parameters() {
         let numbers = run("let m(i) = 1 + if(i > 100, 3, 0)", "m(i)", method);
         let parameters = run("parameter m[i in 1..n] = 1 + if(i > 100, 3, 0)", "m[i]", method);
         for (a, b) in numbers.iter().zip(&parameters) {
-            // Forces of a chain of 203 bodies of weight 4 are below 10³; twenty steps round them, momenta and positions.
+            // Forces of a chain of 203 bodies of weight 4 are below 10³; twenty steps round them and their effects.
             assert!((a - b).abs() < 1e3 * 20.0 * f64::EPSILON, "{method}: {a} {b}");
         }
     }

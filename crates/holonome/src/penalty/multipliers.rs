@@ -67,7 +67,7 @@ impl Lane {
 
 /// Penalised flow with its constraints.
 enum Flow {
-    /// Unrolled: from (x, h) at t to a step, and the constraints at (t, x).
+    /// Unrolled: from (x, h) at t to x after a step, and the constraints at (t, x).
     Straight(Arc<Tape>, WideBound),
     /// Row by row, in one lane.
     Rows(Box<RowFlow>),

@@ -6,7 +6,7 @@ use holonome_integrate::plan::Metric;
 use serde_json::{Map, Value};
 
 /// Command that repeats a run or an ensemble with these attributes, from the file `NAME.holo` with the model's text;
-/// `None` if the attributes cannot be read, or the run was made by a program other than the command line.
+/// `None` if the attributes cannot be read, or the run has options that no command line can give.
 pub(super) fn command(attributes: &Map<String, Value>) -> Option<String> {
     let read = |key: &str| attributes.get(key).cloned();
     let settings: Settings = serde_json::from_value(read("settings")?).ok()?;

@@ -74,7 +74,7 @@ fn chosen(names: &[String], members: usize, most: usize) -> Vec<usize> {
     (0..kept).flat_map(|k| at(k) * member..(at(k) + 1) * member).collect()
 }
 
-/// Columns of all arrays but `drift` and `residual`, which have charts of their own, with the times before them.
+/// Columns of all arrays but residuals, which have charts of their own, and single values; with the times before them.
 pub(super) fn samples(run: &StoredRun, name: &str, numbers: usize) -> Result<Samples, Error> {
     let arrays: Vec<_> =
         run.arrays().into_iter().filter(|array| !array.name.starts_with("residual.") && !array.once).collect();

@@ -259,8 +259,8 @@ fn place(variable: &Variable, first: usize, count: usize) -> Place {
 /// Tolerance of a start's deviation from a rotation.
 const NEAR: f64 = 1e-6;
 
-/// Attitude of a body, if a variable is one: a matrix that starts as a rotation, or four numbers that start as a unit
-/// quaternion.
+/// Attitude given by a variable: a matrix that starts as a rotation, or four numbers that start as a unit quaternion.
+/// `None` for other variables.
 fn attitude(model: &Model, variable: &Variable) -> Option<Attitude> {
     let family = &variable.family;
     let start = |k: usize| &model.initial[variable.first + k * family.shape.len()..][..family.shape.len()];

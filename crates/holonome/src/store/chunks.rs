@@ -154,8 +154,8 @@ impl ChunkWriter {
         matches!(self.other, Other::Away)
     }
 
-    /// Give the full chunk away for writing, and begin the next one in another page. `None` if rows are empty, or if the
-    /// chunk is a single row, a second page of which may be most of the memory.
+    /// Give the full chunk away for writing, and begin the next one in another page. `None` if rows are empty, or if
+    /// the chunk is a single row, a second page of which may be most of the memory.
     pub(super) fn give(&mut self) -> Option<Page> {
         if self.chunk_rows == 1 || self.row == 0 {
             return None;
