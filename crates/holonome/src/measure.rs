@@ -77,7 +77,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Table from its serialised form.
+    /// Table from the value to which a [`Table`] serialises.
     pub fn from_json(value: &Value) -> Option<Table> {
         let rows = value.get("rows")?.as_array()?;
         let columns: Vec<String> = serde_json::from_value(value.get("columns")?.clone()).ok()?;
