@@ -1,4 +1,4 @@
-//! A first run, in memory: a spherical pendulum whose rod stays a rod.
+//! First run, in memory: a spherical pendulum with its rod as a constraint.
 //!
 //! ```sh
 //! cargo run --release -p holonome --example first_run
@@ -15,7 +15,7 @@ const PENDULUM: &str = "
     integral    J = q.x*p.y - q.y*p.x
 ";
 
-/// Runs the pendulum, prints where it goes, and checks that energy, rod and integral stay.
+/// Run the pendulum, print its positions, and check that energy, rod and integral are kept.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let problem: Problem = PENDULUM.parse()?;
     let options = RunOptions { until: 100.0, samples: Some(11), ..RunOptions::default() };

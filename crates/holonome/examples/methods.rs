@@ -1,4 +1,4 @@
-//! Methods compared on one system: errors against a converged reference, drifts, orders.
+//! Comparison of methods on one system: errors against a converged reference, drifts, orders.
 //!
 //! ```sh
 //! cargo run --release -p holonome --example methods
@@ -15,7 +15,7 @@ const KEPLER: &str = "
     integral L = q.x*p.y - q.y*p.x
 ";
 
-/// Compares five methods, prints the table, and checks an order.
+/// Compare five methods, print the table, and check an order.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let problem: Problem = KEPLER.parse()?;
     let names = ["euler", "rk4", "corrected:rk4", "stormer-verlet-a", "yoshida4(stormer-verlet-a)"];

@@ -1,7 +1,7 @@
-//! A field of one's own in Rust: hares and lynxes, whose number of births and deaths is conserved.
+//! A user's own field in Rust: hares and lynxes, whose births and deaths conserve a quantity V.
 //!
-//! ẋ = x (1 − y), ẏ = y (x − 1) keeps V = x − ln x + y − ln y (Volterra 1926). The same Runge–Kutta method runs as it is
-//! and with a correction that knows V.
+//! ẋ = x (1 − y), ẏ = y (x − 1) keeps V = x − ln x + y − ln y (Volterra 1926). One Runge–Kutta method runs plain, and
+//! with a correction that holds V.
 //!
 //! ```sh
 //! cargo run --release -p holonome --example own_field
@@ -11,7 +11,7 @@ use holonome::system::{FnSystem, GroupKind};
 use holonome::{RunOptions, StepSize, integrate};
 use std::error::Error;
 
-/// Runs both methods, prints the populations, and checks who keeps V.
+/// Run both methods, print the populations, and check the drifts of V.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let field = FnSystem::new(2, |_t, x, dx| {
         dx[0] = x[0] * (1.0 - x[1]);

@@ -1,8 +1,8 @@
-//! A step of one's own: a splitting of order 4 with a tenth of the errors of Yoshida's, written as in its paper.
+//! A user's own step: a splitting of order 4 with a tenth of the errors of Yoshida's, written as in its paper.
 //!
-//! The position-extended Forest–Ruth-like method (Omelyan, Mryglod, Folk, Comput. Phys. Commun. 146 (2002) 188) drifts
-//! and kicks in turns, for H = T(p) + V(q). The engine turns the function below into machine code, monitors the energy
-//! along the run and reports failures, as of every method that it knows.
+//! The position-extended Forest–Ruth-like method (Omelyan, Mryglod, Folk, Comput. Phys. Commun. 146 (2002) 188)
+//! alternates drifts and kicks, for H = T(p) + V(q). The engine compiles the function below to machine code, monitors
+//! the energy along the run and reports failures, as for its own methods.
 //!
 //! ```sh
 //! cargo run --release -p holonome --example own_step
@@ -31,7 +31,7 @@ static PEFRL: Scheme = Scheme {
     step: Step::Map(pefrl),
 };
 
-/// The map of a step of the length h from (t, x), x = (q, p).
+/// Map of a step of length h from (t, x), x = (q, p).
 fn pefrl(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     let (mut q, mut p) = (x[..space.degrees()].to_vec(), x[space.degrees()..].to_vec());
     let kicks = [(1.0 - 2.0 * LAMBDA) / 2.0, LAMBDA, LAMBDA, (1.0 - 2.0 * LAMBDA) / 2.0, 0.0];
@@ -55,7 +55,7 @@ const HENON_HEILES: &str = "
     hamiltonian (dot(p, p) + dot(q, q))/2 + q.x^2*q.y - q.y^3/3
 ";
 
-/// Runs both splittings at three steps, prints their errors, and checks the order of the new one.
+/// Run both splittings at three steps, print their errors, and check the order of the new one.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let problem: Problem = HENON_HEILES.parse()?;
     let drift = |method: Method, h: f64| -> Result<f64, Box<dyn Error>> {

@@ -1,4 +1,4 @@
-//! An ensemble: how a pendulum's period grows with its amplitude.
+//! An ensemble: growth of a pendulum's period with its amplitude.
 //!
 //! ```sh
 //! cargo run --release -p holonome --example sweep
@@ -15,7 +15,7 @@ const PENDULUM: &str = "
     hamiltonian p^2/2 - cos(angle)
 ";
 
-/// Runs ten amplitudes, prints the periods, and checks them.
+/// Run ten amplitudes, print the periods, and check them.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let problem: Problem = PENDULUM.parse()?;
     let options = RunOptions { until: 5.0, samples: Some(5001), ..RunOptions::default() };
@@ -25,7 +25,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
 
     let times = ensemble.arrays.times();
     for (amplitude, angles) in ensemble["amplitude"].values().iter().zip(ensemble["angle"].rows()) {
-        // It hangs straight down after a quarter of the period.
+        // The pendulum hangs straight down after a quarter of the period.
         let k = angles.iter().position(|angle| *angle < 0.0).ok_or("it swings too slowly")?;
         let part = angles[k - 1] / (angles[k - 1] - angles[k]);
         let period = 4.0 * (times[k - 1] + part * (times[k] - times[k - 1]));

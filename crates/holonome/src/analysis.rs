@@ -1,5 +1,5 @@
-//! Averages of stored runs and ensembles: means, histograms, distances of pairs, displacements and autocorrelations, each
-//! with the standard error that correlated samples leave.
+//! Averages of stored runs and ensembles: means, histograms, distances of pairs, displacements and autocorrelations,
+//! each with the standard error for correlated samples.
 //!
 //! ```no_run
 //! use holonome::{Measure, analyse};
@@ -21,23 +21,23 @@ use holonome_words::option;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// What measures came to.
+/// Result of an analysis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Analysis {
-    /// A table for each measure.
+    /// One table per measure.
     pub tables: Vec<Table>,
-    /// The times of the first and the last sample.
+    /// Times of the first and the last sample.
     pub span: (f64, f64),
-    /// Samples of a trajectory, and trajectories.
+    /// Number of samples per trajectory.
     pub samples: usize,
-    /// How many trajectories there are.
+    /// Number of trajectories.
     pub trajectories: usize,
-    /// Trajectories that are left out, as they ended early.
+    /// Number of trajectories left out because they ended early.
     pub left_out: usize,
 }
 
 impl Analysis {
-    /// The tables as JSON, `null` for what is not known.
+    /// The tables as JSON, with `null` for unknown numbers.
     pub fn to_json(&self) -> Value {
         json!({
             "from": self.span.0, "until": self.span.1, "samples": self.samples, "trajectories": self.trajectories,
@@ -46,11 +46,11 @@ impl Analysis {
     }
 }
 
-/// The measures of the run or ensemble at `path`, over samples from the time `from` on. Without any measure or time those
-/// that it made of itself, or else the means of every single number that is recorded beside the state.
+/// Tables of `measures` for the run or ensemble at `path`, over the samples from the time `from` on. Without measures
+/// and `from`: the tables that the run made itself, or else the means of every single number recorded beside the state.
 ///
 /// # Errors
-/// When it is no run, or a measure names what it does not hold.
+/// If `path` is not a run, or a measure names a quantity that the run does not hold.
 pub fn analyse(path: &Path, measures: &[Measure], from: Option<f64>) -> Result<Analysis, Error> {
     let run = open_run(path)?;
     let trajectories = if run.trajectories().is_some() { run.samples() } else { 1 };
@@ -96,23 +96,23 @@ pub fn analyse(path: &Path, measures: &[Measure], from: Option<f64>) -> Result<A
     Ok(Analysis { tables, span: window.span(), samples: times.len() - first, trajectories, left_out })
 }
 
-/// The samples that are looked at.
+/// The samples that are averaged.
 struct Window<'a> {
     run: &'a StoredRun,
     times: &'a [f64],
-    /// The number of the first, of so many.
+    /// Number of the first sample, and number of all samples.
     first: usize,
     all: usize,
 }
 
 /// A quantity at the samples of every trajectory.
 struct Chosen {
-    /// For each trajectory samples × members × width numbers.
+    /// Per trajectory samples × members × width numbers.
     trajectories: Vec<Vec<f64>>,
     /// Names of the members' components.
     names: Vec<String>,
     width: usize,
-    /// Trajectories that have numbers which are not finite.
+    /// Number of trajectories that have a number which is not finite.
     left_out: usize,
 }
 
@@ -155,7 +155,7 @@ impl Window<'_> {
         }
     }
 
-    /// A quantity by its name, in words what is wrong with that.
+    /// A quantity by its name; the error says in words what is wrong with the name.
     fn chosen(&self, name: &str) -> Result<Chosen, String> {
         let arrays = self.run.arrays();
         let named = |array: &&crate::store::ArrayLayout| {
@@ -203,7 +203,7 @@ impl Window<'_> {
                     _ => of_components.extend(values),
                 }
             }
-            // Indices are those of members, and where there is none those of components.
+            // Indices are those of members; without members they are those of components.
             let indexed = if of_members.is_empty() { &of_components } else { &of_members };
             let fits = match &wanted {
                 Some(wanted) if wanted.len() != indexed.len() => return Err(unknown("has another number of indices")),

@@ -1,4 +1,4 @@
-//! Results in memory: arrays by name, with their shapes and times, as a store would hold them.
+//! Results in memory: arrays by name, with shapes and times as in a store.
 
 use crate::store::{Layout, StoreError, StoredRun};
 use std::collections::TryReserveError;
@@ -39,13 +39,13 @@ impl Array {
         &self.name
     }
 
-    /// One line on what the quantity is.
+    /// Description of the quantity, in one line.
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// Names of the dimensions, outermost first: `time`, or `trajectory` and where there is one `time`; then the indices
-    /// of a family; then the components of a vector or matrix.
+    /// Names of the dimensions, outermost first: `time`, or `trajectory` followed by `time` if the array has it; then
+    /// the indices of a family; then the components of a vector or matrix.
     pub fn dimensions(&self) -> &[String] {
         &self.dimensions
     }
@@ -63,12 +63,12 @@ impl Array {
     /// The numbers at one sample, or of one trajectory.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there is no such row.
     pub fn row(&self, row: usize) -> &[f64] {
         &self.values[row * self.width..(row + 1) * self.width]
     }
 
-    /// The numbers at the last sample, or of the last trajectory; empty where there is none.
+    /// The numbers at the last sample, or of the last trajectory; empty if there is none.
     pub fn last(&self) -> &[f64] {
         &self.values[self.values.len().saturating_sub(self.width)..]
     }
@@ -81,7 +81,7 @@ impl Array {
 }
 
 impl Arrays {
-    /// Arrays of this layout without rows, but with room for all of them.
+    /// Arrays of this layout without rows, with memory reserved for all of them.
     pub(crate) fn planned(layout: &Layout) -> Result<Arrays, TryReserveError> {
         let mut arrays = Vec::new();
         let rows = layout.trajectories.as_ref().map_or(layout.times.len(), |range| (range.end - range.start) as usize);
@@ -103,10 +103,10 @@ impl Arrays {
         Ok(Arrays { times, trajectories, arrays, rows: 0 })
     }
 
-    /// What is stored in a run's folder.
+    /// Contents of the run in the folder `path`.
     ///
     /// # Errors
-    /// When the folder is no run, or is damaged.
+    /// If the folder is not a run, or is damaged.
     pub fn open(path: &Path) -> Result<Arrays, StoreError> {
         let run = StoredRun::open(path)?;
         let (rows, trajectories, times) = (run.samples(), run.trajectories(), run.times()?);
@@ -124,12 +124,12 @@ impl Arrays {
         Ok(Arrays { times, trajectories, arrays, rows })
     }
 
-    /// Times of the samples, as many as there are.
+    /// Times of the samples recorded so far.
     pub fn times(&self) -> &[f64] {
         if self.trajectories.is_some() { &self.times } else { &self.times[..self.rows] }
     }
 
-    /// Numbers of the trajectories of an ensemble that are there; `None` of a single run.
+    /// Numbers of the trajectories of an ensemble recorded so far; `None` for a single run.
     pub fn trajectories(&self) -> Option<Range<u64>> {
         self.trajectories.as_ref().map(|range| range.start..range.start + self.rows as u64)
     }
@@ -144,12 +144,12 @@ impl Arrays {
         self.arrays.iter().find(|array| array.name == name)
     }
 
-    /// Rows that were taken.
+    /// Number of rows appended so far.
     pub(crate) fn len(&self) -> usize {
         self.rows
     }
 
-    /// Takes `count` rows of each array, one after the other.
+    /// Append `count` rows to each array.
     pub(crate) fn append(&mut self, count: usize, rows: &[impl AsRef<[f64]>]) {
         for (array, rows) in self.arrays.iter_mut().zip(rows) {
             array.values.extend_from_slice(&rows.as_ref()[..count * array.width]);
@@ -158,7 +158,7 @@ impl Arrays {
         self.rows += count;
     }
 
-    /// Forgets all rows but the first `rows`.
+    /// Drop all rows but the first `rows`.
     pub(crate) fn truncate(&mut self, rows: usize) {
         for array in &mut self.arrays {
             array.values.truncate(rows * array.width);
@@ -167,7 +167,7 @@ impl Arrays {
         self.rows = rows;
     }
 
-    /// Keeps the samples with the numbers `rows`, ascending.
+    /// Keep only the samples with the numbers `rows`, ascending.
     pub(crate) fn keep(&mut self, rows: &[usize]) {
         for array in &mut self.arrays {
             array.values = rows.iter().flat_map(|&row| array.row(row).to_vec()).collect();
@@ -178,7 +178,7 @@ impl Arrays {
     }
 }
 
-/// The dimensions of an array before those of its own, with its rows still to come.
+/// Dimensions of an array before its own, with no rows yet.
 fn outer(ensemble: bool, once: bool, times: usize) -> (Vec<String>, Vec<usize>) {
     match (ensemble, once) {
         (true, true) => (vec!["trajectory".to_string()], vec![0]),
@@ -192,7 +192,7 @@ impl std::ops::Index<&str> for Arrays {
     type Output = Array;
 
     /// # Panics
-    /// If there is no such array; [`Arrays::get`] asks.
+    /// If there is no such array; [`Arrays::get`] returns `None` instead.
     fn index(&self, name: &str) -> &Array {
         self.get(name).unwrap_or_else(|| {
             let names: Vec<&str> = self.names().collect();

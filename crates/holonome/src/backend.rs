@@ -1,4 +1,4 @@
-//! Which backend runs the tapes: machine code where it can be had, else an interpreter. All give the same bits.
+//! Choice of the backend that runs the tapes: machine code if available, else an interpreter. All give the same bits.
 
 use crate::error::Error;
 use holonome_jit::{Best, BlockInterpreter, best};
@@ -7,7 +7,7 @@ use holonome_model::graph::tape::Tape;
 use holonome_words::option;
 use std::sync::OnceLock;
 
-/// Names the backend, where another than the best is wanted: `machine`, `block`, `interpreter`.
+/// Environment variable that names another backend than the best: `machine`, `block`, `interpreter`.
 const VARIABLE: &str = "HOLONOME_BACKEND";
 
 /// The backend of this process.
@@ -42,23 +42,23 @@ fn the_best() -> Chosen {
     Chosen { backend, lanes, warning: refused.map(|refused| slower(refused.reason)) }
 }
 
-/// The best backend there is, for what compiles many small tapes by itself.
+/// The best backend available, for callers that compile many small tapes themselves.
 pub fn backend() -> &'static dyn Backend {
     &*chosen().backend
 }
 
-/// Compiles `tape` for this many lanes by the best backend there is.
+/// Compile `tape` for this many lanes by the best backend available.
 pub fn compile(tape: &Tape, lanes: usize) -> Box<dyn Kernel> {
     let compiled = chosen().backend.compile(tape, lanes);
-    // A tape may be too long for machine code; others are not.
+    // A tape may be too long for machine code; the interpreter takes any length.
     compiled.or_else(|_| Interpreter.compile(tape, lanes)).expect("the interpreter never refuses")
 }
 
-/// Makes so many threads for ensembles, comparisons and long sums, once and before anything is computed; without it there are as many
-/// as cores.
+/// Create `count` threads for ensembles, comparisons and long sums. Called once, before anything is computed; without
+/// it there are as many threads as cores.
 ///
 /// # Errors
-/// When the number makes no sense, or there are threads already.
+/// If the number is out of range, or threads exist already.
 pub fn set_threads(count: usize) -> Result<(), Error> {
     const MOST: usize = 4096;
     if !(1..=MOST).contains(&count) {
@@ -71,12 +71,12 @@ pub fn set_threads(count: usize) -> Result<(), Error> {
     made.map_err(|error| Error::option(format!("{threads} {count}: {error}", threads = option("threads"))))
 }
 
-/// How many lanes an ensemble is best run in.
+/// Best number of lanes for an ensemble.
 pub fn lanes() -> usize {
     chosen().lanes
 }
 
-/// What the user should know of the backend, if anything.
+/// Warning about the backend for the user, if any.
 pub fn warning() -> Option<String> {
     chosen().warning.clone()
 }

@@ -1,4 +1,4 @@
-//! What the engine derived from a model: the content of `holonome check`.
+//! Report of `holonome check`: properties that the engine derived from a model.
 
 use crate::backend::backend;
 use crate::compiled::{Formula, Taylor};
@@ -25,7 +25,7 @@ use holonome_model::treatment::{Field, InvariantGroup};
 use holonome_words::option;
 use serde_json::{Value, json};
 
-/// One constraint.
+/// Row of a constraint.
 pub struct ConstraintRow {
     name: String,
     members: usize,
@@ -36,7 +36,7 @@ pub struct ConstraintRow {
     hidden: Option<&'static str>,
 }
 
-/// The kinetic energy.
+/// Properties of the kinetic energy.
 struct Mass {
     constant: bool,
     diagonal: bool,
@@ -54,13 +54,13 @@ impl Mass {
     }
 }
 
-/// Columns of a terminal.
+/// Width of a terminal in columns.
 const COLUMNS: usize = 80;
 
-/// Lines of the short report at most.
+/// Maximum number of lines of the short report.
 const SHORT: usize = 10;
 
-/// As many of the names after `head` as fit a line, and how many more there are.
+/// `head` and as many of the names as fit a line, with the number of the others.
 fn listed(head: &str, names: &[&str]) -> String {
     let mut line = head.to_string();
     for (k, name) in names.iter().enumerate() {
@@ -76,7 +76,7 @@ fn listed(head: &str, names: &[&str]) -> String {
     line
 }
 
-/// A line broken between words, so that it fits a terminal; what follows is indented further than its beginning.
+/// A line broken between words to the width of a terminal; continuation lines are indented further.
 fn wrapped(line: &str) -> Vec<String> {
     let own = line.len() - line.trim_start().len();
     let indent = " ".repeat(own + 2);
@@ -104,14 +104,14 @@ struct Rank {
     points: usize,
 }
 
-/// A method's row.
+/// Row of a method.
 struct MethodRow {
     name: String,
     applies: bool,
     reason: String,
 }
 
-/// The schemes that follow a field; by its formulas only if that is where they are.
+/// Schemes that follow a field; a scheme that needs formulas only if `field` has a series.
 fn bases(field: Option<&Field>) -> Vec<&'static str> {
     let follows = |scheme: &&'static Scheme| {
         let method = Method::plain(scheme);
@@ -121,7 +121,7 @@ fn bases(field: Option<&Field>) -> Vec<&'static str> {
     SCHEMES.iter().filter(follows).map(|scheme| scheme.name).collect()
 }
 
-/// The report.
+/// Report of a model.
 pub struct Report {
     name: String,
     hamiltonian: bool,
@@ -130,31 +130,32 @@ pub struct Report {
     variables: Vec<(String, String, usize)>,
     constraints: Vec<ConstraintRow>,
     mass: Option<Mass>,
-    /// Whether the determinant of the constraints varies, where that is known.
+    /// True if the determinant of the constraints varies; `None` if that is not known.
     determinant_varies: Option<bool>,
     explicit_time: bool,
     invariants: Vec<String>,
     rank: Option<Rank>,
     nonzeros: Option<(usize, usize)>,
     operations: Option<usize>,
-    /// How field and invariants are computed, steps of explicit methods and of others, and those of explicit ones in sweeps.
+    /// Ways in which are computed: field and invariants, steps of explicit methods, steps of other methods, and steps
+    /// of explicit methods in sweeps.
     ways: [Way; 4],
-    /// The schemes that follow its field.
+    /// Schemes that follow the model's field.
     bases: Vec<&'static str>,
-    /// Templates and rows of a field that is run row by row.
+    /// Number of templates and rows of a field that is run row by row.
     rows: Option<(usize, usize)>,
     varying: Vec<String>,
     weak: Vec<String>,
     notes: Vec<String>,
     methods: Vec<MethodRow>,
-    /// Those that are no Runge–Kutta methods; methods that are refused for the same reason share a row.
+    /// Rows of the methods that are not Runge–Kutta methods; methods refused for the same reason share a row.
     structured: Vec<MethodRow>,
-    /// Which method to take, and why.
+    /// Advice which method to take, and why.
     advice: Vec<String>,
 }
 
 impl Report {
-    /// Looks at a problem.
+    /// Derive the report of a problem.
     pub fn new(problem: &Problem) -> Report {
         let model = &problem.model;
         let field = problem.examined.field.as_ref();
@@ -233,7 +234,7 @@ impl Report {
         }
     }
 
-    /// The verdict and the advice, in ten lines of a terminal.
+    /// The verdict and the advice, in at most ten lines of a terminal.
     pub fn to_text(&self) -> String {
         let mut lines = wrapped(&self.title());
         let mut kinds: Vec<(&str, Vec<&str>)> = Vec::new();
@@ -249,7 +250,7 @@ impl Report {
         }
         let names: Vec<&str> = self.invariants.iter().map(String::as_str).collect();
         match names.is_empty() {
-            // Without a field nobody knows.
+            // Without a field the invariants are not known.
             true if self.operations.is_none() => {}
             true => lines.push("  no invariants are known; state some with `integral`".to_string()),
             false => lines.push(listed("  invariants:", &names)),
@@ -275,7 +276,7 @@ impl Report {
         let advice: Vec<String> = advice
             .flat_map(|line| wrapped(&format!("{}{line}", if line.starts_with(ADVICE) { "  " } else { "    " })))
             .collect();
-        // What is said last matters least.
+        // The last lines matter least.
         lines.truncate(SHORT.saturating_sub(advice.len() + 1).max(1));
         lines.extend(advice);
         let notes = match self.notes.len() {
@@ -314,7 +315,7 @@ impl Report {
         }
     }
 
-    /// Everything, for people.
+    /// The whole report as text.
     pub fn to_long_text(&self) -> String {
         self.long_text().lines().flat_map(wrapped).map(|line| line + "\n").collect()
     }
@@ -416,7 +417,7 @@ impl Report {
         out
     }
 
-    /// A1 to A3 of the 2016 paper, as far as they can be looked at.
+    /// Assumptions A1 to A3 of the 2016 paper, as far as they can be checked.
     fn assumptions(&self, r: Rank) -> String {
         let a1 = match (self.varying.is_empty(), self.weak.is_empty()) {
             (false, _) => format!("A1 fails for {} (not constant along X)", self.varying.join(", ")),
@@ -430,7 +431,7 @@ impl Report {
         format!("{a1}; A2 (a compact level set) is undecided; {a3}")
     }
 
-    /// For programs.
+    /// The report as JSON, for programs.
     pub fn to_json(&self) -> Value {
         let mut all = json!({
             "model": self.name,
@@ -517,7 +518,7 @@ fn constraint_rows(model: &Model, structure: Option<&Structure>) -> Vec<Constrai
         .collect()
 }
 
-/// Whether a node depends on the state or on time.
+/// True if a node depends on an input that `select` chooses.
 fn moves(g: &Graph, node: Node, select: impl Fn(Input) -> bool) -> bool {
     g.reachable(&[node]).iter().any(|&n| matches!(g.expression(n), Expression::Input(input) if select(input)))
 }
@@ -526,7 +527,7 @@ fn mass(model: &Model) -> Option<Mass> {
     let Dynamics::Hamiltonian(h, _) = &model.dynamics else { return None };
     let n = model.degrees() as u32;
     let mut result = Mass { constant: true, diagonal: true, separable: true };
-    // Template by template: what one template says holds for all of its rows.
+    // Template by template: the properties of a template hold for all its rows.
     for term in &h.terms {
         let mut g = term.graph.clone();
         let momentum = |slot: u32| {
@@ -570,7 +571,8 @@ fn rank_on_set(model: &Model, field: &Field) -> Rank {
     }
 }
 
-/// Rank of DF at the initial state and at a few other points; of many invariants it says too little for what it takes.
+/// Rank of DF at the initial state and at a few other points; `None` if there are many invariants, for which the rank
+/// is not worth its cost.
 fn rank_of_rows(model: &Model, field: &RowField) -> Option<Rank> {
     const MOST_INVARIANTS: usize = 64;
     let count = field.count();
@@ -599,7 +601,7 @@ fn rank_of_rows(model: &Model, field: &RowField) -> Option<Rank> {
     })
 }
 
-/// The groups of a model's invariants, in whichever form its field is.
+/// Groups of a model's invariants, from whichever form its field has.
 fn groups(problem: &Problem) -> &[InvariantGroup] {
     match (&problem.examined.field, &problem.examined.rows) {
         (Some((field, _)), _) => &field.groups,
@@ -608,7 +610,7 @@ fn groups(problem: &Problem) -> &[InvariantGroup] {
     }
 }
 
-/// The schemes that are no Runge–Kutta ones, those that suit first.
+/// Rows of the schemes that are not Runge–Kutta ones, suitable ones first.
 fn structured_rows(survey: &[(&'static Scheme, Option<String>)], problem: &Problem) -> Vec<MethodRow> {
     let redundant = !problem.examined.redundant.is_empty();
     let refused = |(scheme, reason): &(&'static Scheme, Option<String>)| {
@@ -631,15 +633,15 @@ fn structured_rows(survey: &[(&'static Scheme, Option<String>)], problem: &Probl
     reasons.into_iter().map(row).collect()
 }
 
-/// How advice begins.
+/// First word of advice.
 const ADVICE: &str = "advice:";
 
-/// How the advice on penalties begins.
+/// First words of the advice on penalties.
 fn penalty() -> String {
     format!("{} is for", option("penalty"))
 }
 
-/// Why a redundant model has no multipliers.
+/// Reason why a redundant model has no multipliers.
 fn redundant_constraints() -> String {
     format!(
         "the constraints are redundant, so that they determine no multipliers; make them a potential with {penalty}, or leave some out",
@@ -647,17 +649,17 @@ fn redundant_constraints() -> String {
     )
 }
 
-/// The integrals that are held on the constraint set, at a random point of it.
+/// Integrals that are held on the constraint set, at a random point of it.
 #[derive(Clone, Copy)]
 struct Held {
-    /// How many are independent.
+    /// Number of independent ones.
     independent: usize,
-    /// The rank of their brackets: Dirac brackets where there are constraints. 0 of a field, which has none.
+    /// Rank of their brackets, which are Dirac brackets if there are constraints; 0 for a field, which has none.
     brackets: usize,
 }
 
 impl Held {
-    /// Of many rows it takes too long.
+    /// The ranks at random points of the set; `None` if there are too many rows.
     fn new(model: &Model, field: &Field) -> Option<Held> {
         const MOST_ROWS: usize = 300;
         let watched: Vec<usize> =
@@ -676,7 +678,7 @@ impl Held {
             let df = probe.at(0.0, x).1;
             let gram = Gram::new(&in_units(&df, &scales.units(x)), 0.0);
             let brackets = if model.is_hamiltonian() { rank_of_brackets(&df, model.degrees()) } else { constraints };
-            // {F, F} = (C, B; −Bᵀ, D) with regular C among the constraints: its Schur complement has the Dirac brackets.
+            // {F, F} = (C, B; −Bᵀ, D) with regular C of the constraints: its Schur complement has the Dirac brackets.
             Held {
                 independent: (rows.len() - gram.dependent().len()).saturating_sub(constraints),
                 brackets: brackets.saturating_sub(constraints),
@@ -686,16 +688,16 @@ impl Held {
         random.iter().map(at).max_by_key(|held| (held.independent, held.brackets))
     }
 
-    /// Whether errors grow like T if these are held: the motion is conditionally periodic, with frequencies that are
-    /// functions of them (Mishchenko, Fomenko 1978; n commuting ones are Liouville's case).
+    /// True if errors grow like T when these integrals are held: the motion is then conditionally periodic, with
+    /// frequencies that are functions of them (Mishchenko, Fomenko 1978; n commuting ones are Liouville's case).
     fn all_actions(&self, degrees: usize) -> bool {
         2 * self.independent >= 2 * degrees + self.brackets
     }
 }
 
-/// The rank of the Poisson brackets of functions with these gradients.
+/// Rank of the Poisson brackets of functions with these gradients.
 fn rank_of_brackets(gradients: &[Row], degrees: usize) -> usize {
-    // Brackets that vanish on the set are known there to the precision to which points are on it.
+    // Brackets that vanish on the set are computed there only as precisely as the points lie on it.
     const ROUNDING: f64 = 1e-9;
     let (n, m) = (degrees as u32, gradients.len());
     let conjugate = |row: &Row| -> Row {
@@ -711,8 +713,8 @@ fn rank_of_brackets(gradients: &[Row], degrees: usize) -> usize {
     rank::rank_in_any_units(&brackets, m, ROUNDING)
 }
 
-/// Which method to take, from what is known: a correction that holds all actions lets errors grow like T; otherwise that
-/// takes a symplectic method. What is advised suits the model.
+/// Advice which method to take: a correction that holds all actions lets errors grow like T; without one only a
+/// symplectic method does. Advised methods suit the model.
 fn advice(
     problem: &Problem,
     survey: &[(&'static Scheme, Option<String>)],
@@ -768,17 +770,17 @@ fn suited(survey: &[(&'static Scheme, Option<String>)], name: &str) -> bool {
     survey.iter().any(|(scheme, reason)| scheme.name == name && reason.is_none())
 }
 
-/// The explicit method that suits a model best, with the names of what it holds; `None` where none does.
+/// The explicit method that suits a model best, with the names of the integrals that it holds; `None` if none suits.
 fn explicit(problem: &Problem) -> Option<(&'static str, Vec<String>)> {
     let moves = problem.model.constraints.iter().any(|c| c.depends & TIME != 0);
     if problem.examined.rows.is_some() && moves && unrolled::fits(&problem.model).is_err() {
-        return None; // the forces of constraints that move are written out
+        return None; // the forces of constraints that move are unrolled
     }
     let held: Vec<String> = groups(problem).iter().filter(|g| !g.watched).map(|g| gain_name(&g.name, g.kind)).collect();
     Some((if held.is_empty() { "plain:dop853" } else { "corrected:dop853" }, held))
 }
 
-/// The same of a model that can be run.
+/// Advice on the methods of a model that can be run; see [`advice`].
 fn advice_on_methods(
     problem: &Problem,
     survey: &[(&'static Scheme, Option<String>)],
@@ -798,7 +800,7 @@ fn advice_on_methods(
             let freedom = count(degrees, "degree of freedom", "degrees of freedom");
             return (held.all_actions(degrees), format!("{integrals} of {freedom}"));
         }
-        // On a curve there is nothing but time to err in. A rigid body's field keeps a volume, so that it is
+        // On a curve all errors are errors in time. A rigid body's field preserves a volume, so its motion is
         // conditionally periodic on a surface, too (Jacobi's last multiplier).
         let left = degrees.saturating_sub(held.independent);
         let all = left <= 1 || left == 2 && symplectic.is_some();
@@ -827,7 +829,7 @@ fn advice_on_methods(
         ],
         (Some(symplectic), Some((name, _))) => vec![
             format!("advice: suzuki4({symplectic}) for long runs, {name} for short or very accurate ones"),
-            // Of many constraints the rank is not determined.
+            // For many constraints the rank is not determined.
             match known {
                 Some((_, integrals)) => format!("        {integrals} cannot hold all actions: {growth}"),
                 None => format!("        unless it holds all actions, {growth}"),
@@ -862,7 +864,7 @@ fn method_rows(problem: &Problem) -> Vec<MethodRow> {
                     reason: "no invariants are known; state some with `integral`".to_string(),
                 };
             }
-            // `plain` says so itself.
+            // The description of `plain` contains this already.
             let extended = imposed && problem.model.is_hamiltonian() && t.treatment != Treatment::Plain;
             let field = if extended { ", on the Dirac extension" } else { "" };
             MethodRow { name, applies: true, reason: format!("{}{field}", t.description) }

@@ -25,7 +25,7 @@ pub(crate) fn member_name(variable: &Variable, mut member: usize) -> String {
     name
 }
 
-/// Name of number `place` of a variable.
+/// Name of component number `place` of a variable.
 pub(crate) fn component_name(variable: &Variable, place: usize) -> String {
     let shape = variable.family.shape;
     let mut component = place % shape.len();

@@ -1,13 +1,13 @@
-//! Constant formulas: numbers as options write them, in the language of models.
+//! Constant formulas: numbers given in options, in the language of models.
 
 use holonome_model::elaborate::{Environment, Variations, elaborate};
 use holonome_model::syntax::{self, diagnostic::Severity};
 use std::cell::Cell;
 
-/// The value of a number or of a constant formula, as `2*pi` or `1/100`.
+/// Value of a number or a constant formula, such as `2*pi` or `1/100`.
 ///
 /// # Errors
-/// In words, when it is neither.
+/// If it is neither, in words.
 pub fn constant(text: &str) -> Result<f64, String> {
     if let Ok(number) = text.trim().parse() {
         return Ok(number);

@@ -76,7 +76,7 @@ fn quantity(q: &Quantity) -> String {
     format!("{}{members} : {}{independent}", q.name, q.shape)
 }
 
-/// A few numbers, and how many more there are.
+/// The first few numbers, and the number of the others.
 fn list(values: &[f64]) -> String {
     const SHOWN: usize = 12;
     let text: Vec<String> = values.iter().take(SHOWN).map(f64::to_string).collect();
@@ -137,7 +137,7 @@ fn field(problem: &Problem) -> Result<&Field, Error> {
     }
 }
 
-/// What each row of a program's pieces computes, shown by `show`.
+/// Description of the rows of each of a program's pieces, shown by `show`.
 fn pieces(out: &mut String, what: &str, program: &RowProgram, show: impl Fn(&Piece) -> String) {
     for piece in program.pieces.iter() {
         let _ = writeln!(out, "{what}, over {} rows:", piece.rows);
@@ -147,8 +147,8 @@ fn pieces(out: &mut String, what: &str, program: &RowProgram, show: impl Fn(&Pie
     }
 }
 
-/// The field (for a constrained Hamiltonian its Dirac extension) and its invariants as one graph; of a model that is run
-/// row by row the graph of every template.
+/// The field (for a constrained Hamiltonian its Dirac extension) and its invariants as one graph; for a model that is
+/// run row by row, the graph of every template.
 pub fn graph(problem: &Problem) -> Result<String, Error> {
     if let Some(rows) = &problem.examined.rows {
         let mut out = String::new();
@@ -168,7 +168,7 @@ pub fn graph(problem: &Problem) -> Result<String, Error> {
     Ok(out)
 }
 
-/// The field's tape, or that of every template.
+/// The field's tape, or the tape of every template.
 pub fn tape(problem: &Problem) -> Result<String, Error> {
     if let Some(rows) = &problem.examined.rows {
         let mut out = format!("{} operations\n", rows.field.operations(rows.parameters));
@@ -176,7 +176,7 @@ pub fn tape(problem: &Problem) -> Result<String, Error> {
         return Ok(out);
     }
     let field = field(problem)?;
-    // The tape that runs, so of the optimised formulas.
+    // Tape of the optimised formulas, as it runs.
     let tape = Formula::new(&field.graph, &field.field).tape(field.dimension, field.parameters);
     Ok(format!("{} operations\n{tape}", tape.operations()))
 }

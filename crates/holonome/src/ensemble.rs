@@ -1,21 +1,21 @@
-//! What differs between the trajectories of an ensemble, and their random numbers.
+//! Differences between the trajectories of an ensemble, and their random numbers.
 
 use crate::error::Error;
 use holonome_integrate::noise::Noise;
 use holonome_model::elaborate::expression::Draw;
 use holonome_words::option;
 
-/// Most trajectories: each has a stream of random numbers of its own.
+/// Maximum number of trajectories: each has its own stream of random numbers.
 const MOST_TRAJECTORIES: u64 = 1 << 32;
 
-/// What differs between the trajectories of an ensemble (`--vary`), and how many there are.
+/// Variations between the trajectories of an ensemble (`--vary`), and their number.
 pub(crate) struct Ensemble<'a> {
     pub vary: &'a [(String, String)],
     pub trajectories: u64,
 }
 
 impl<'a> Ensemble<'a> {
-    /// One trajectory, as the file has it.
+    /// One trajectory, as in the file.
     pub const ONE: Ensemble<'static> = Ensemble { vary: &[], trajectories: 1 };
 
     pub fn new(vary: &'a [(String, String)], trajectories: u64) -> Result<Ensemble<'a>, Error> {
@@ -33,7 +33,7 @@ impl<'a> Ensemble<'a> {
     }
 }
 
-/// Random number `count` (from 1) of a trajectory: the same whatever else the model holds.
+/// Random number `count` (from 1) of a trajectory, independent of the rest of the model.
 pub(crate) fn drawn(noise: &Noise, count: u64, which: Draw) -> f64 {
     match which {
         Draw::Normal => noise.normal(count, 0),

@@ -1,4 +1,4 @@
-//! Why something could not be done: what to tell the user, and what a program needs to know.
+//! Errors of the library: messages for users, facts for programs.
 
 mod start;
 
@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
-/// Everything that can go wrong.
+/// All errors of the library.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file that cannot be read.
@@ -25,7 +25,7 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         source: std::io::Error,
     },
     /// A model with mistakes.
@@ -33,19 +33,19 @@ pub enum Error {
     Model {
         /// The text.
         text: Box<Source>,
-        /// What is wrong with it, warnings included.
+        /// Mistakes, and warnings.
         diagnostics: Vec<Diagnostic>,
     },
     /// An option that makes no sense, or not for this model.
     #[error("{message}")]
     Option {
-        /// What is wrong and what to do.
+        /// Mistake and remedy.
         message: String,
     },
-    /// A gain that the step cannot take.
+    /// A gain that is too large for the step.
     #[error("{message}")]
     Gain {
-        /// What is wrong and what to do.
+        /// Mistake and remedy.
         message: String,
     },
     /// A method that does not exist, or not for this model.
@@ -57,24 +57,24 @@ pub enum Error {
     /// A trajectory of an ensemble that cannot start.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// A run that cannot be set up in its store, or read.
+    /// A run that cannot be set up in its store, or cannot be read.
     #[error("{source}")]
     Store {
-        /// Why.
+        /// Reason.
         source: StoreError,
     },
     /// A run that failed.
     #[error("{}", failure_message(failure, watched, out, *samples))]
     Failed {
-        /// Why.
+        /// Reason.
         failure: Box<Failure<StoreError>>,
-        /// What was watched on the way, where that tells why.
+        /// Quantities monitored on the way, if they explain the failure.
         watched: Option<Watched>,
-        /// Where the trajectory up to the failure is stored.
+        /// Folder in which the trajectory up to the failure is stored.
         out: Option<PathBuf>,
-        /// How many samples of it are.
+        /// Number of samples stored there.
         samples: usize,
-        /// The trajectory up to the failure, where it was not stored.
+        /// The trajectory up to the failure, if it was not stored.
         kept: Option<Box<Arrays>>,
     },
 }
@@ -91,7 +91,7 @@ fn model_message(source: &Source, diagnostics: &[Diagnostic]) -> String {
     }
 }
 
-/// The numeric half does not know the options' names.
+/// Message of a plan error with the name of the option, which the numeric half does not know.
 fn plan_message(error: &PlanError) -> String {
     let name = match error {
         PlanError::OutOfRange { quantity, .. }
@@ -129,7 +129,7 @@ fn failure_message(
     message
 }
 
-/// Whether writing failed because of what was named.
+/// True if writing failed because of the given name.
 fn is_a_wrong_name(kind: ErrorKind) -> bool {
     use ErrorKind::{
         AlreadyExists, InvalidFilename, IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem,
@@ -139,17 +139,17 @@ fn is_a_wrong_name(kind: ErrorKind) -> bool {
 }
 
 impl Error {
-    /// An option that makes no sense.
+    /// Error of an option that makes no sense.
     pub fn option(message: impl Into<String>) -> Error {
         Error::Option { message: message.into() }
     }
 
-    /// A run that could not be set up in its store.
+    /// Error of a run that could not be set up in its store.
     pub fn store(source: StoreError) -> Error {
         Error::Store { source }
     }
 
-    /// A word for programs.
+    /// One word, for programs.
     pub fn kind(&self) -> &'static str {
         match self {
             Error::Read { .. } => "read",
@@ -167,17 +167,18 @@ impl Error {
         }
     }
 
-    /// 2 where the input is wrong, 1 where the run failed.
+    /// 2 if the input is wrong, 1 if the run failed.
     pub fn exit_code(&self) -> u8 {
         match self {
-            // A disk that is full or fails is no mistake in the input, whenever it shows; a name that leads nowhere is one.
+            // A full or failing disk is not a mistake in the input, whenever it shows; a name that leads nowhere is
+            // one.
             Error::Failed { .. } | Error::Store { source: StoreError::Full { .. } } => 1,
             Error::Store { source: StoreError::Write { source, .. } } if !is_a_wrong_name(source.kind()) => 1,
             _ => 2,
         }
     }
 
-    /// `{"error": {…}}` with what applies.
+    /// `{"error": {…}}` with the facts that apply.
     pub fn to_json(&self) -> Value {
         let mut error = Map::new();
         error.insert("kind".to_string(), json!(self.kind()));
@@ -220,7 +221,7 @@ impl Error {
                         entries.into_iter().filter_map(|(key, value)| Some((key.to_string(), json!((*value)?))));
                     error.extend(known);
                 }
-                // `the state` and `the field` are no invariant's name.
+                // `the state` and `the field` are not names of invariants.
                 if let Failure::NonFinite { quantity, .. } = &**failure
                     && !quantity.starts_with("the ")
                 {

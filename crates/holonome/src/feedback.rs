@@ -1,4 +1,4 @@
-//! The feedback term of a run: its field compiled with its gains, and what its stability allows.
+//! Feedback term of a run: its field compiled with its gains, and the check of its stability.
 
 use crate::compiled::{CompiledSystem, StateVectors};
 use crate::error::Error;
@@ -21,25 +21,25 @@ use holonome_model::treatment::structure::evaluate;
 use holonome_words::option;
 use std::sync::Arc;
 
-/// A gain is reported as near its limit from this mean of h λmax/r on.
+/// Mean h λmax/r from which on a gain is reported as near its limit.
 const NEAR_LIMIT: f64 = 0.8;
 
 /// A field with its feedback term.
 pub(crate) struct FeedbackSystem {
-    /// Compiled.
+    /// The compiled system.
     pub system: CompiledSystem,
-    /// Its gain, for the monitor.
+    /// Gain for the monitor, if any.
     pub gain: Option<Gain>,
     /// The gain in words.
     pub text: String,
-    /// The field itself, where the term is a formula.
+    /// The field with its term; `None` if the term is not a formula.
     pub field: Option<Arc<Field>>,
-    /// Its parameters: the model's, F₀ of what is no constraint, the gains. Those of the Gauss–Newton form are κ and the
-    /// weights of the state's vectors.
+    /// Parameters: the model's, F₀ of the invariants that are not constraints, the gains. In the Gauss–Newton form the
+    /// gains are κ and the weights of the state's vectors.
     pub parameters: Vec<f64>,
 }
 
-/// The feedback field's system over the field `base`, where that is written out.
+/// System of the feedback field over the field `base`; `base` is `None` if the field is not unrolled.
 pub(crate) fn feedback_system(
     (base, vectors): (Option<&Arc<Field>>, &Arc<StateVectors>),
     plain: &CompiledSystem,
@@ -50,13 +50,13 @@ pub(crate) fn feedback_system(
     formulas: Option<(&Potential, &Transport)>,
 ) -> Result<FeedbackSystem, Error> {
     let gains = options.gain.clone().unwrap_or(Gains::Auto);
-    // The model's parameters, then F₀ of what is no constraint, then the gains.
+    // Order: the model's parameters, F₀ of the invariants that are not constraints, the gains.
     let targets = &state.target[plain.invariants().constraints..];
     let all = |gains: &[f64]| [parameters, targets, gains].concat();
     if gains == Gains::Auto {
         let mut short = plan.clone();
         short.method.treatment = Treatment::Plain;
-        // A field at rest needs no pull.
+        // A field at rest needs no feedback.
         let rate = pilot_rate(&short, plain, state).unwrap_or(0.0);
         let weights = metric(plain, plan.t0, &state.x, rate);
         let (gain, text) = (Some(Gain::Rate(rate)), format!("auto: kappa={rate:.6}"));
@@ -83,7 +83,7 @@ pub(crate) fn feedback_system(
             };
             let (treated, inputs) = feedback::literal(base, potential, transport);
             refuse_indefinite(base, transport, &state.x, parameters)?;
-            // Gains that a formula's potential may still read are those of the papers: 1.
+            // Gains that a formula's potential may still read are those of the papers, 1.
             let inserted = vec![1.0; inputs.gain_count];
             (treated, inserted, None, "formulas".to_string())
         }
@@ -109,7 +109,7 @@ pub(crate) fn feedback_system(
     Ok(with_formula((base, vectors), treated, all(&inserted), gain, text))
 }
 
-/// The system of a field that holds its term.
+/// System of a field that includes its feedback term.
 fn with_formula(
     (base, vectors): (&Arc<Field>, &Arc<StateVectors>),
     mut treated: Field,
@@ -118,14 +118,14 @@ fn with_formula(
     text: String,
 ) -> FeedbackSystem {
     debug_assert_eq!(treated.parameters, parameters.len());
-    // The invariants and their Jacobian stay those of the field that is treated.
+    // Invariants and Jacobian stay those of the untreated field.
     treated.invariants.clone_from(&base.invariants);
     let treated = Arc::new(treated);
     let system = CompiledSystem::new(&treated, vectors, &parameters, true, None).with_untreated(base, &parameters);
     FeedbackSystem { system, gain, text, field: Some(treated), parameters }
 }
 
-/// L must push down the slope of V: its symmetric part has to be positive definite.
+/// Refuse an L(x) that does not make V decay: its symmetric part has to be positive definite.
 fn refuse_indefinite(base: &Field, transport: &Transport, x: &[f64], parameters: &[f64]) -> Result<(), Error> {
     let Transport::Matrix(formula) = transport else { return Ok(()) };
     let (mut graph, n) = (base.graph.clone(), base.dimension);
@@ -149,8 +149,7 @@ fn refuse_indefinite(base: &Field, transport: &Transport, x: &[f64], parameters:
     })
 }
 
-/// Refuses a gain whose mean h·λmax/r over a pilot run exceeds 1, and warns of one that comes near, there or later along
-/// the motion.
+/// Refuse a gain whose mean h·λmax/r over a pilot run exceeds 1; warn if it comes near 1, there or later in the motion.
 pub(crate) fn refuse_unstable(
     plan: &Plan,
     system: &dyn System,
@@ -161,7 +160,7 @@ pub(crate) fn refuse_unstable(
 ) -> Result<(), Error> {
     let (Stepping::Fixed(fixed), Some(gain)) = (&plan.stepping, &plan.gain) else { return Ok(()) };
     if matches!(gain, Gain::Rate(_)) {
-        // One eigenvalue everywhere, and a rate that was chosen below its limit.
+        // One eigenvalue everywhere, and a rate chosen below its limit.
         return Ok(());
     }
     let pilot = pilot(plan, system, state);
@@ -207,7 +206,7 @@ pub(crate) fn refuse_unstable(
     Ok(())
 }
 
-/// h·λmax/r for a message: three decimals, or a power of ten where it has exploded.
+/// h·λmax/r for a message: three decimals, or a power of ten if it has exploded.
 fn ratio(value: f64) -> String {
     if value < 1e4 { format!("{value:.3}") } else { format!("{value:.1e}") }
 }

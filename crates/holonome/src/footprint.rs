@@ -1,4 +1,4 @@
-//! What a run will take of disk and memory, said before it starts.
+//! Estimates of a run's disk and memory, reported before it starts.
 
 use crate::arrays::Arrays;
 use crate::error::Error;
@@ -6,20 +6,20 @@ use crate::store::Layout;
 use holonome_words::option;
 use std::path::Path;
 
-/// Sizes from here on are worth a warning, in bytes.
+/// Size from which on a warning is given, in bytes.
 const NOTABLE: f64 = 1e9;
 
-/// Estimated sizes of a run or an ensemble, in bytes. They are floats, which cannot overflow.
+/// Estimated sizes of a run or an ensemble, in bytes, as floats because these cannot overflow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Footprint {
-    /// What is stored in the end.
+    /// Final size on disk.
     pub disk: f64,
-    /// What the vectors of the run need while it runs.
+    /// Memory of the run's vectors.
     pub memory: f64,
 }
 
 impl Footprint {
-    /// What the user should know of it before the run goes to the folder `out`.
+    /// Warnings for the user before the run goes to the folder `out`.
     pub(crate) fn warnings(&self, out: &Path) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.disk >= NOTABLE {
@@ -40,10 +40,10 @@ impl Footprint {
         warnings
     }
 
-    /// Arrays of `layout` in memory, beside what the run takes itself.
+    /// Reserve arrays of `layout` in memory, beside the run's own.
     ///
     /// # Errors
-    /// When memory does not hold them.
+    /// If memory does not suffice.
     pub(crate) fn in_memory(self, layout: &Layout) -> Result<Arrays, Error> {
         let needed = self.memory + self.disk;
         let refused = |available: String| {
@@ -60,7 +60,7 @@ impl Footprint {
         }
     }
 
-    /// Refuses what the system does not give, before any of it is needed.
+    /// Refuse sizes that the system does not give, before any of the memory is needed.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let refused = |_| {
             Error::option(format!(
@@ -74,7 +74,7 @@ impl Footprint {
     }
 }
 
-/// A size for a person.
+/// A size, formatted for people.
 fn size(bytes: f64) -> String {
     match bytes {
         bytes if bytes < 1e9 => format!("{:.0} MB", bytes / 1e6),
@@ -83,14 +83,14 @@ fn size(bytes: f64) -> String {
     }
 }
 
-/// Memory that can be had without swapping, where the system tells.
+/// Memory available without swapping; `None` if the system does not report it.
 fn available_memory() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     Some(line.trim().strip_suffix(" kB")?.trim().parse::<f64>().ok()? * 1024.0)
 }
 
-/// Space on the file system of the nearest folder above `path` that is there.
+/// Free space on the file system of the nearest existing folder above `path`.
 #[cfg(target_os = "linux")]
 fn free_space(path: &Path) -> Option<f64> {
     let absolute = std::path::absolute(path).ok()?;

@@ -1,4 +1,4 @@
-//! Gains by name: how `--gain rod=50,rod.hidden=12.5,J=10` becomes numbers for the invariants.
+//! Gains by name: `--gain rod=50,rod.hidden=12.5,J=10` as numbers for the invariants.
 
 use crate::error::Error;
 use crate::options::Gains;
@@ -54,7 +54,7 @@ impl std::str::FromStr for Gains {
 /// One gain for each group of `field`'s invariants.
 ///
 /// # Errors
-/// When a name is not one of an invariant.
+/// If a name is not that of an invariant.
 pub fn by_group(gains: &Gains, field: &Field) -> Result<Vec<f64>, Error> {
     match gains {
         Gains::Uniform(gain) => Ok(field.groups.iter().map(|g| if g.watched { 0.0 } else { *gain }).collect()),
@@ -82,7 +82,7 @@ pub fn by_group(gains: &Gains, field: &Field) -> Result<Vec<f64>, Error> {
     }
 }
 
-/// The same gains over the rows of F, for the stability monitor: a row that stands for two entries counts twice.
+/// The gains over the rows of F, for the stability monitor: a row that stands for two entries counts twice.
 pub fn by_row(groups: &[f64], field: &Field) -> Gain {
     let mut rows = vec![0.0; field.invariants.len()];
     for (group, gain) in field.groups.iter().zip(groups) {
@@ -93,14 +93,14 @@ pub fn by_row(groups: &[f64], field: &Field) -> Gain {
     Gain::Diagonal(rows)
 }
 
-/// The groups as a user lists them: `rod 50, rod.hidden 12.5`.
+/// The gains of the groups in the notation of the option: `rod=50,rod.hidden=12.5`.
 pub fn describe(groups: &[f64], field: &Field) -> String {
     let list: Vec<String> =
         field.groups.iter().zip(groups).map(|(g, gain)| format!("{}={gain}", gain_name(&g.name, g.kind))).collect();
     list.join(",")
 }
 
-/// Whether a kind of invariant is imposed rather than inherited.
+/// True if a kind of invariant is imposed rather than inherited.
 pub fn is_imposed(kind: InvariantKind) -> bool {
     matches!(kind, InvariantKind::Constraint | InvariantKind::Hidden)
 }

@@ -1,4 +1,4 @@
-//! Runs in a heat bath (`docs/langevin.md`): for which methods it means something, and what is to be said of their steps.
+//! Runs in a heat bath (`docs/langevin.md`): methods that have a place for one, and warnings about their steps.
 
 use crate::backend::backend;
 use crate::component_names::component_names;
@@ -16,10 +16,10 @@ use holonome_model::rows::RowProgram;
 use holonome_model::treatment::heat_bath::heat;
 use holonome_words::{OptionName, option};
 
-/// The problem in the heat bath that the options ask for, if they ask for one.
+/// The problem in the heat bath that the options ask for; unchanged if they ask for none.
 ///
 /// # Errors
-/// When the options make no sense, the method has no place for a bath, or the model none for its friction.
+/// If the options make no sense, the method has no place for a bath, or the model has none for its friction.
 pub(crate) fn apply(
     problem: Problem,
     method: &Method,
@@ -37,7 +37,7 @@ pub(crate) fn apply(
         warnings.extend(unused.map(|(name, _)| format!("{name} has no effect: there is no {}", option("thermostat"))));
         return Ok(problem);
     }
-    // A pilot run of one that is in it already.
+    // A pilot run of a problem that is in its bath already.
     if problem.model.heat_bath.is_some() {
         return Ok(problem);
     }
@@ -75,7 +75,8 @@ pub(crate) fn apply(
     Ok(Problem { model, examined, ..problem })
 }
 
-/// Why friction and noise have no place around a method, and which methods have one.
+/// Reason why friction and noise have no place around a method, with the methods that have one; `None` if this method
+/// has one.
 fn why_not(method: &Method) -> Option<String> {
     let remedy = "use stormer-verlet-b, zhang-skeel or gauss6, and with constraints rattle or g-baoab";
     let reason = match method.scheme.needs {
@@ -94,7 +95,7 @@ fn why_not(method: &Method) -> Option<String> {
     Some(format!("{reason}; {remedy}"))
 }
 
-/// Refuses what compares one orbit with another: noise drives them apart.
+/// Refuse options that compare one orbit with another: noise drives them apart.
 fn refuse_comparisons(options: &RunOptions) -> Result<(), Error> {
     let asked = [
         (option("penalty_tolerance"), options.penalty_tolerance.is_some(), option("penalty")),
@@ -109,7 +110,7 @@ fn refuse_comparisons(options: &RunOptions) -> Result<(), Error> {
     }
 }
 
-/// 1/m of every momentum at the start of a model with a Hamiltonian.
+/// 1/m of every momentum at the start of a Hamiltonian model.
 fn inverse_masses(model: &Model) -> Vec<f64> {
     let Dynamics::Hamiltonian(hamiltonian, _) = &model.dynamics else { return Vec::new() };
     let degrees = model.degrees();
@@ -118,18 +119,18 @@ fn inverse_masses(model: &Model) -> Vec<f64> {
     program.evaluate_by(backend(), model.t0, &model.initial, &model.parameter_values)
 }
 
-/// The first momentum whose mass is not positive.
+/// Name of the first momentum whose mass is not positive.
 fn massless(model: &Model) -> Option<String> {
     let massless = inverse_masses(model).iter().position(|mass| !(*mass > 0.0 && mass.is_finite()))?;
     Some(component_names(model)[model.degrees() + massless].clone())
 }
 
-/// By how much ½ ln det G M⁻¹Gᵀ differs at least between states where it is no constant: far more than rounding, and than the
-/// distance of the states from the constraint set makes it.
+/// Least difference of ½ ln det G M⁻¹Gᵀ between states for which it counts as not constant: far above rounding, and
+/// above the effect of the states' distance from the constraint set.
 const VARIES: f64 = 1e-6;
 
-/// Whether det G M⁻¹Gᵀ varies between these states on the constraint set, so that rods in a heat bath are not what stiff
-/// springs come to; none where Fixman's potential is not known.
+/// True if det G M⁻¹Gᵀ varies between these states on the constraint set, so that rods in a heat bath are not the limit
+/// of stiff springs; `None` if Fixman's potential is not known.
 pub(crate) fn determinant_varies(model: &Model, states: &[Vec<f64>]) -> Option<bool> {
     if model.constraints.is_empty() {
         return None;
@@ -145,14 +146,14 @@ pub(crate) fn determinant_varies(model: &Model, states: &[Vec<f64>]) -> Option<b
     values.iter().all(|value| value.is_finite()).then(|| values.iter().any(|value| (value - values[0]).abs() > VARIES))
 }
 
-/// Iterations that find the fastest vibration to a few per cent.
+/// Number of iterations, which find the fastest vibration to a few per cent.
 const ITERATIONS: u64 = 30;
 
-/// Displacements for it, over those of a step at the temperature of the bath.
+/// Displacement in these iterations, relative to that of a step at the temperature of the bath.
 const SMALL: f64 = 1e-3;
 
-/// What is to be said of steps of the length h where something vibrates fast at the start. The system's field is that on the
-/// constraints, where there are some.
+/// Warning about steps of length h if something vibrates fast at the start. If there are constraints, the system's
+/// field has to be that on the constraints.
 pub(crate) fn warning(method: &Method, beta: f64, model: &Model, system: &dyn System, h: f64) -> Option<String> {
     let bath = model.heat_bath.as_ref()?;
     let thermal = model.parameter_values[bath.temperature];
@@ -181,8 +182,8 @@ pub(crate) fn warning(method: &Method, beta: f64, model: &Model, system: &dyn Sy
     ))
 }
 
-/// ω of the fastest vibration at the start, by power iteration with M⁻¹V_qq in differences, along constraints from its
-/// second turn on; none where forces are not finite.
+/// ω of the fastest vibration at the start, by power iteration with M⁻¹V_qq in differences, along the constraints from
+/// the second iteration on; `None` if forces are not finite.
 fn fastest(model: &Model, system: &dyn System, scale: f64) -> Option<f64> {
     let (n, t, start) = (model.degrees(), model.t0, &model.initial);
     let (mut work, mut rate) = (vec![0.0; system.work_len()], vec![0.0; 2 * n]);

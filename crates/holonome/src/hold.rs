@@ -1,14 +1,14 @@
 //! Points at which a test holds the process until it kills or stops it, so that no test depends on the speed of a
 //! machine.
 //!
-//! `HOLONOME_HOLD="POINT COUNT FILE"` names one: at the point the process makes FILE, which tells the test, and waits.
+//! `HOLONOME_HOLD="POINT COUNT FILE"` names a point: there the process creates FILE, which signals the test, and waits.
 //!
-//! - `created 0`: a new run's folder is there, nothing is computed;
-//! - `samples N`: N samples (of an ensemble, trajectories) are stored or more, since the last checkpoint some;
-//! - `checkpoint N`: the same, just behind a checkpoint;
+//! - `created 0`: a new run's folder exists, nothing is computed;
+//! - `samples N`: at least N samples (trajectories of an ensemble) are stored, some of them since the last checkpoint;
+//! - `checkpoint N`: at least N samples are stored, and a checkpoint was just written;
 //! - `write N`: half of the N-th file that the process replaces is written.
 //!
-//! Without the variable nothing is looked at but one flag, and never within a step.
+//! Without the variable the only cost is one flag, which is never read within a step.
 
 use holonome_integrate::observer::Control;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A hold that was asked for.
+/// A requested hold.
 struct Hold {
     point: String,
     count: u64,
@@ -35,9 +35,9 @@ fn wanted() -> Option<&'static Hold> {
 }
 
 impl Hold {
-    /// Waits while `go_on` says so.
+    /// Wait as long as `go_on` returns [`Control::Continue`].
     fn wait(&self, mut go_on: impl FnMut() -> Control) -> Control {
-        // A test that waits for a file that cannot be made sees the process end.
+        // If the file cannot be created, the process ends, which its test sees.
         std::fs::write(&self.file, "").expect("the test's file can be written");
         while go_on() == Control::Continue {
             std::thread::sleep(Duration::from_millis(1));
@@ -46,19 +46,19 @@ impl Hold {
     }
 }
 
-/// Whether there is any: a run then looks at every step.
+/// True if a hold is requested: a run then checks at every step.
 pub(crate) fn is_wanted() -> bool {
     wanted().is_some()
 }
 
-/// A run's folder was created.
+/// Hold after a run's folder was created.
 pub(crate) fn created() {
     if let Some(hold) = wanted().filter(|hold| hold.point == "created") {
         hold.wait(|| Control::Continue);
     }
 }
 
-/// So many samples were stored, with a checkpoint where `checkpoint` makes one; `watch` may say stop.
+/// Hold after `samples` samples were stored, with a checkpoint written by `checkpoint`; `watch` may stop the run.
 pub(crate) fn stored<E>(
     samples: usize,
     checkpoint: impl FnOnce() -> Result<(), E>,
@@ -77,7 +77,7 @@ pub(crate) fn stored<E>(
     }
 }
 
-/// Waits in the middle of a write, of which `half` writes the first half.
+/// Hold in the middle of a write, of which `half` writes the first half.
 pub(crate) fn writing(half: impl FnOnce() -> std::io::Result<()>) -> std::io::Result<()> {
     static WRITES: AtomicU64 = AtomicU64::new(0);
     let Some(hold) = wanted().filter(|hold| hold.point == "write") else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Files that a model includes, and those of the library.
+//! Files that a model includes, and the files of the library.
 
 use crate::source::Source;
 use holonome_model::syntax::ast::{Name, Statement, StatementKind};
@@ -8,19 +8,19 @@ use holonome_model::syntax::{self, Reading};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Files that models may include wherever they stand, unless one of this name stands beside them.
+/// Files that any model may include, unless a file of the same name stands beside it.
 const LIBRARY: &[(&str, &str)] = &[("molecules.holo", include_str!("library/molecules.holo"))];
 
-/// The text of a file of the library.
+/// Text of a file of the library.
 fn library(path: &str) -> Option<String> {
     LIBRARY.iter().find(|(name, _)| *name == path).map(|(_, text)| (*text).to_string())
 }
 
-/// A model with the statements of all files that it includes, and their texts by paths that begin where the model stands;
-/// `read` reads those. They are added to `source`. A file that is included more than once counts once.
+/// A model with the statements of all files that it includes, and the texts of these by their paths relative to the
+/// model. `read` reads a file; its text is added to `source`. A file that is included more than once counts once.
 ///
 /// # Errors
-/// When a file cannot be read, or includes itself.
+/// If a file cannot be read, or includes itself.
 pub(crate) fn expanded(
     source: &mut Source,
     reading: Reading,
@@ -37,13 +37,13 @@ struct Expansion<'a> {
     source: &'a mut Source,
     read: &'a dyn Fn(&str) -> Result<String, String>,
     reading: Reading,
-    /// The files that have been included.
+    /// Files included so far.
     files: BTreeMap<String, String>,
     failed: bool,
 }
 
 impl Expansion<'_> {
-    /// Adds what was read of the last of the files `around`, each of which includes the next.
+    /// Add what was read of the last of the files `around`, each of which includes the next.
     fn add(&mut self, reading: Reading, around: &mut Vec<String>) {
         self.reading.diagnostics.extend(reading.diagnostics);
         self.reading.unread.extend(reading.unread);
@@ -55,7 +55,7 @@ impl Expansion<'_> {
                     self.include(path, file, around);
                     continue;
                 }
-                // Those of the model itself are called what it calls them.
+                // Tables of the model itself keep their names.
                 StatementKind::Table { path, .. } if around.len() > 1 => path.text = joined(beside, &path.text),
                 _ => {}
             }
@@ -72,7 +72,7 @@ impl Expansion<'_> {
         if self.files.contains_key(&file) {
             return;
         }
-        // Where it stands is what it is called.
+        // Path of the file, which serves as its name in messages.
         let beside = || Path::new(self.source.name()).with_file_name(&file).display().to_string();
         let read = (self.read)(&file).map(|text| (text, beside()));
         let found = read.or_else(|reason| {
@@ -86,7 +86,7 @@ impl Expansion<'_> {
                     let finding = Diagnostic::error("the model is larger than 4 GiB", path.span, "with this file");
                     return self.fail(finding.help("keep large data in a file and read it with 'table'"));
                 }
-                // Where it stands behind the model, so that its places are its own.
+                // Spaces in place of the model before it, so that its positions are its own.
                 let mut reading = syntax::read(&format!("{}{text}", " ".repeat(start)));
                 reading.diagnostics.iter_mut().for_each(|finding| within(finding, start));
                 around.push(file);
@@ -109,13 +109,13 @@ impl Expansion<'_> {
     }
 }
 
-/// Keeps a finding about an empty end of a text in that text.
+/// Move a finding about an empty end of a text into that text.
 fn within(finding: &mut Diagnostic, start: usize) {
     let Span { start: from, end } = finding.span;
     finding.span = Span::new((from as usize).max(start), (end as usize).max(start));
 }
 
-/// The path of a file that `beside` names, from where the paths begin.
+/// Path of a file that `beside` names, relative to the folder of the model.
 fn joined(beside: &str, path: &str) -> String {
     let folder = Path::new(beside).parent().map(Path::to_path_buf).unwrap_or_default();
     let mut parts: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! A run over a system of the user's own: Rust code in place of a model's text.
+//! Runs over a system of the user's own: Rust code in place of a model's text.
 
 use crate::error::Error;
 use crate::footprint::Footprint;
@@ -23,23 +23,23 @@ use holonome_model::treatment::{InvariantGroup, InvariantKind};
 use holonome_words::option;
 use std::time::Instant;
 
-/// A constraint is met at the start if it misses 0 by less than this part of the terms that cancel in it.
+/// Largest start residual of a constraint, relative to the terms that cancel in it, that counts as met.
 const MET: f64 = 1e-8;
 
-/// Runs `system` from (t₀, x₀) in memory. The state is recorded as `x`, energies and integrals under their names, and
-/// what they and the constraints drift as `drift.NAME` and `residual.NAME`.
+/// Run `system` from (t₀, x₀) in memory. The state is recorded as `x`, energies and integrals under their names, their
+/// drifts as `drift.NAME`, and those of constraints as `residual.NAME`.
 ///
-/// The method is one of the Runge–Kutta schemes, alone or under `corrected`, `projection` or `symmetric-projection`: what
-/// needs formulas (feedback, penalties, structure-preserving steps) needs a [`Problem`](crate::Problem).
+/// The method is one of the Runge–Kutta schemes, alone or under `corrected`, `projection` or `symmetric-projection`:
+/// methods that need formulas (feedback, penalties, structure-preserving steps) need a [`Problem`](crate::Problem).
 ///
 /// # Errors
-/// When the options make no sense or do not suit a system; when x₀ is no state of it or off its constraints; when the run
+/// If the options make no sense or do not suit a system; if x₀ is not a state of it or off its constraints; if the run
 /// fails, with the trajectory up to there.
 pub fn integrate(system: &dyn System, start: (f64, &[f64]), options: &RunOptions) -> Result<Solution, Error> {
     integrate_while(system, start, options, &mut |_| Control::Continue)
 }
 
-/// [`integrate`] until `watch` says stop, which is called every few hundredths of a second.
+/// Run [`integrate`] until `watch` returns [`Control::Stop`]; it is called every few hundredths of a second.
 ///
 /// # Errors
 /// As [`integrate`].
@@ -122,7 +122,7 @@ pub fn integrate_while(
     Ok(Solution { summary, arrays, interpolant: None })
 }
 
-/// Refuses methods that need more than a field and its invariants.
+/// Refuse methods that need more than a field and its invariants.
 fn check_method(method: Method) -> Result<(), Error> {
     if !method.scheme.follows_fields() || method.scheme.needs_formulas() {
         return Err(Error::option(format!(
@@ -139,7 +139,7 @@ fn check_method(method: Method) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses a start that is no state of the system, or off its constraints.
+/// Refuse a start that is not a state of the system, or off its constraints.
 fn check_start(system: &dyn System, t0: f64, x0: &[f64]) -> Result<(), Error> {
     let (n, invariants) = (system.dim(), system.invariants());
     if x0.len() != n {
@@ -170,7 +170,7 @@ fn check_start(system: &dyn System, t0: f64, x0: &[f64]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Options that only a model has a use for.
+/// Warnings about given options that only models use.
 fn of_models(options: &RunOptions) -> Vec<String> {
     let given = [
         (option("reference"), options.reference.is_some()),
@@ -183,7 +183,7 @@ fn of_models(options: &RunOptions) -> Vec<String> {
     unused.map(|(name, _)| format!("{name} has no effect: a system of functions is run without it")).collect()
 }
 
-/// Runs `plan`. Where a claim fails on the way, the run goes on over a system that does not hold it.
+/// Run `plan`. If a claim fails on the way, the run goes on over a system that does not hold it.
 fn run_holding(
     system: &dyn System,
     plan: &Plan,
@@ -202,7 +202,7 @@ fn run_holding(
     }
 }
 
-/// The groups of a system's invariants in the words of a summary.
+/// Groups of a system's invariants in the terms of a summary.
 fn groups(invariants: &Invariants) -> Vec<InvariantGroup> {
     let kind = |kind| match kind {
         GroupKind::Constraint => InvariantKind::Constraint,
@@ -219,7 +219,7 @@ fn groups(invariants: &Invariants) -> Vec<InvariantGroup> {
     invariants.groups.iter().map(group).collect()
 }
 
-/// The value of a group at the start; none of a constraint.
+/// Value of a group at the start; `None` for a constraint.
 fn initial_value(group: &holonome_integrate::system::Group, f: &[f64]) -> Option<Initial> {
     let rows: Vec<f64> = group.members.iter().flatten().map(|&(row, _)| f[row as usize]).collect();
     match (group.kind, &rows[..]) {
@@ -229,12 +229,12 @@ fn initial_value(group: &holonome_integrate::system::Group, f: &[f64]) -> Option
     }
 }
 
-/// What is recorded of each sample.
+/// Recorded arrays of each sample.
 struct Recorded {
     rows: Vec<Row>,
 }
 
-/// One recorded array, and where its numbers come from.
+/// One recorded array, and the source of its numbers.
 struct Row {
     name: String,
     description: String,
@@ -244,9 +244,9 @@ struct Row {
 
 enum From {
     State,
-    /// These rows of F.
+    /// Rows of F with these numbers.
     Values(Vec<usize>),
-    /// The deviation of this group.
+    /// Deviation of the group with this number.
     Deviation(usize),
 }
 
@@ -294,7 +294,7 @@ impl Recorded {
     }
 }
 
-/// Keeps the samples in memory and shows progress.
+/// Observer that keeps the samples in memory and reports progress.
 struct Recorder<'a> {
     system: &'a dyn System,
     recorded: &'a Recorded,
@@ -342,7 +342,7 @@ impl Observer for Recorder<'_> {
     }
 }
 
-/// A system whose failed claims are watched and no longer held.
+/// A system whose failed claims are monitored and no longer held.
 struct Unheld<'a> {
     system: &'a dyn System,
     invariants: Invariants,

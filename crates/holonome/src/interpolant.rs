@@ -1,5 +1,5 @@
-//! A run between its samples: for every step the polynomial that its scheme's dense output is, or the cubic that has the
-//! field at both ends, as states at some points of the step.
+//! Interpolant of a run between its samples: per step the polynomial of the scheme's dense output, or the cubic that
+//! has the field at both ends, given by states at some points of the step.
 
 use crate::arrays::Arrays;
 use crate::compiled::CompiledSystem;
@@ -16,16 +16,16 @@ use holonome_words::option;
 use std::fmt;
 use std::sync::Arc;
 
-/// States of a run at any time. Where the method corrects or projects, they meet the constraints like its samples.
+/// States of a run at any time. If the method corrects or projects, they meet the constraints like the samples.
 #[derive(Clone)]
 pub struct Interpolant {
     pieces: Pieces,
     order: u32,
-    /// What treats a state, and with what.
+    /// System, plan and final state with which a state is treated.
     system: Arc<CompiledSystem>,
     plan: Plan,
     end: Arc<StepState>,
-    /// The recorded variables: their layout, and where each stands in a state.
+    /// The recorded variables: their layout, and the place of each in a state.
     layout: Layout,
     places: Vec<(usize, usize)>,
 }
@@ -38,7 +38,7 @@ impl fmt::Debug for Interpolant {
 }
 
 impl Interpolant {
-    /// Of a run with these steps that came to the state `end`.
+    /// Interpolant of a run with these steps and the final state `end`.
     pub(crate) fn new(
         pieces: Pieces,
         (plan, system, end): (&Plan, &Arc<CompiledSystem>, &StepState),
@@ -63,15 +63,16 @@ impl Interpolant {
         self.pieces.span()
     }
 
-    /// Order with which the error between steps falls with their length, where that of the steps does not hide it.
+    /// Order at which the error between steps decreases with their length, unless the error of the steps themselves
+    /// hides it.
     pub fn order(&self) -> u32 {
         self.order
     }
 
-    /// The whole state at t.
+    /// Whole state at t.
     ///
     /// # Errors
-    /// When t lies outside of the run, or the treatment does not find the constraints.
+    /// If t lies outside the run, or the treatment does not reach the constraints.
     pub fn state(&self, t: f64) -> Result<Vec<f64>, Error> {
         let (from, to) = self.span();
         if !(from..=to).contains(&t) {
@@ -94,10 +95,10 @@ impl Interpolant {
         Ok(x)
     }
 
-    /// The recorded variables at these times, with a row for each.
+    /// The recorded variables at these times, one row each.
     ///
     /// # Errors
-    /// As [`Interpolant::state`]; when memory does not hold them.
+    /// As [`Interpolant::state`]; if memory does not hold them.
     pub fn at(&self, times: &[f64]) -> Result<Arrays, Error> {
         let layout = Layout { times: times.to_vec(), ..self.layout.clone() };
         let too_many = |_| Error::option(format!("memory does not hold the variables at {} times", times.len()));

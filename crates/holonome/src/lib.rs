@@ -1,19 +1,20 @@
 #![doc = include_str!("../../../docs/library.md")]
 //!
-//! # What there is, by theme
+//! # Contents, by theme
 //!
 //! - **models**: [`Problem`] with [`Settings`]; findings on its text are [`Diagnostic`]s in a [`Source`];
-//! - **runs**: [`prepare`] with [`RunOptions`] gives a [`Simulation`], that a [`Solution`] with [`Arrays`] and a
-//!   [`Summary`], or a folder of [`store`]; [`Resumed`] goes on;
-//! - **ensembles**: [`prepare_sweep`] with [`SweepOptions`] gives a [`Sweep`], that a [`SweepSolution`]; [`sweep::merge`]
-//!   joins parts;
+//! - **runs**: [`prepare`] with [`RunOptions`] gives a [`Simulation`], which gives a [`Solution`] with [`Arrays`] and a
+//!   [`Summary`], or a folder of [`store`]; [`Resumed`] continues a run;
+//! - **ensembles**: [`prepare_sweep`] with [`SweepOptions`] gives a [`Sweep`], which gives a [`SweepSolution`];
+//!   [`sweep::merge`] joins parts;
 //! - **comparisons**: [`mod@compare`];
 //! - **published experiments** as data: [`study`];
-//! - **methods**: [`method`] has the registry and what a scheme is; [`phase_space`] what steps are written in;
+//! - **methods**: [`method`] has the registry and the definition of a scheme; [`phase_space`] the terms in which steps
+//!   are written;
 //! - **fields of one's own**: [`integrate`] and [`system`];
-//! - **what goes wrong**: [`Error`]; options in its messages are spelled as [`spell_options`] says.
+//! - **errors**: [`Error`]; [`spell_options`] sets the spelling of options in its messages.
 //!
-//! The symbolic half is the crate `holonome_model`, the numeric half `holonome_integrate`; this crate is where they meet.
+//! The symbolic half is the crate `holonome_model`, the numeric half `holonome_integrate`; this crate joins them.
 
 mod analysis;
 mod arrays;

@@ -1,4 +1,4 @@
-//! Measures: statistics of quantities, from samples that come one by one to tables.
+//! Measures: statistics of quantities, from single samples to tables.
 
 use crate::constant::constant;
 use crate::error::Error;
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use std::fmt;
 use std::str::FromStr;
 
-/// What is averaged of a stored run. Quantities are named as columns of an export, with `*` for every member: `q`, `q.x`,
-/// `r[*,1]`.
+/// A statistic of a quantity of a stored run. Quantities are named as columns of an export, with `*` for every member:
+/// `q`, `q.x`, `r[*,1]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measure {
     /// The quantity.
@@ -66,18 +66,18 @@ pub struct Table {
     pub measure: String,
     /// Times of the first and the last sample.
     pub span: (f64, f64),
-    /// Samples of a trajectory.
+    /// Number of samples per trajectory.
     pub samples: usize,
     /// Names of the columns.
     pub columns: Vec<String>,
-    /// What each row is of, where numbers do not say it.
+    /// Quantity of each row, if the columns do not give it.
     pub labels: Vec<String>,
-    /// The rows; NaN where a number is not known.
+    /// The rows; NaN for numbers that are not known.
     pub rows: Vec<Vec<f64>>,
 }
 
 impl Table {
-    /// The table that [`Table`] was serialised to.
+    /// Table from the value to which a [`Table`] serialises.
     pub fn from_json(value: &Value) -> Option<Table> {
         let rows = value.get("rows")?.as_array()?;
         let columns: Vec<String> = serde_json::from_value(value.get("columns")?.clone()).ok()?;
@@ -95,7 +95,7 @@ impl Table {
         })
     }
 
-    /// Whether a number is missing that a sample should have given.
+    /// True if a number is missing that samples should have given.
     pub fn is_undefined(&self) -> bool {
         let place = self.columns.iter().position(|column| ["mean", "density"].contains(&column.as_str()));
         place.is_some_and(|place| self.rows.iter().any(|row| row[place].is_nan()))
@@ -123,7 +123,7 @@ impl Serialize for Table {
     }
 }
 
-/// The name of a number, as a column of an export is called.
+/// Name of a number, as of a column of an export.
 pub(crate) fn shown(name: &str, members: &[i64], components: &[i64]) -> String {
     let list = |indices: &[i64]| format!("[{}]", indices.iter().map(i64::to_string).collect::<Vec<_>>().join(","));
     let members = if members.is_empty() { String::new() } else { list(members) };
@@ -134,15 +134,15 @@ pub(crate) fn shown(name: &str, members: &[i64], components: &[i64]) -> String {
     }
 }
 
-/// A statistic of a quantity with so many numbers.
+/// A statistic of a quantity with `labels.len()` numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Applied {
     pub statistic: Statistic,
-    /// Components of a member.
+    /// Components per member.
     pub width: usize,
     /// Names of the numbers.
     pub labels: Vec<String>,
-    /// Samples taken of a trajectory, and their times.
+    /// Number of samples per trajectory, and times of the first and the last one.
     pub samples: usize,
     pub span: (f64, f64),
 }
@@ -157,7 +157,7 @@ impl Applied {
         (self.span.1 - self.span.0) / (self.samples.max(2) - 1) as f64
     }
 
-    /// Takes the numbers of a sample.
+    /// Add the numbers of a sample.
     pub fn push(&self, numbers: &[f64], averages: &mut Averages, scratch: &mut Vec<f64>) {
         scratch.clear();
         let finite = all_finite(numbers);
@@ -184,7 +184,7 @@ impl Applied {
                 averages.lagged.push(numbers, square);
             }
             Statistic::Autocorrelation => {
-                // About the mean so far: products of the numbers themselves may be nothing but their mean.
+                // About the mean so far: products of the numbers themselves may consist of little but their mean.
                 scratch.extend_from_slice(numbers);
                 averages.blocks.push(scratch);
                 let means = averages.blocks.means();
@@ -196,13 +196,13 @@ impl Applied {
             }
         }
         if !finite {
-            // A number that is none belongs to no bin, and must not be passed over in silence.
+            // A non-finite number belongs to no bin, and must not be ignored silently.
             scratch.fill(f64::NAN);
         }
         averages.blocks.push(scratch);
     }
 
-    /// How many numbers it comes to.
+    /// Number of results.
     pub fn results(&self) -> usize {
         match self.statistic {
             Statistic::Mean | Statistic::Temperature => self.labels.len(),
@@ -211,7 +211,7 @@ impl Applied {
         }
     }
 
-    /// What the averages of independent trajectories come to.
+    /// Means of the averages of independent trajectories.
     pub fn means(&self, trajectories: &[&Averages]) -> Vec<Mean> {
         let blocks: Vec<&Blocks> = trajectories.iter().map(|one| &one.blocks).collect();
         if blocks.is_empty() || blocks.iter().any(|blocks| blocks.count() == 0) {
@@ -231,7 +231,7 @@ impl Applied {
         }
     }
 
-    /// The table of what it came to.
+    /// Table of the means.
     pub fn table(&self, (name, measure): (Option<String>, String), means: &[Mean]) -> Table {
         let (mut columns, mut labels) = (vec!["time", "mean", "error"], Vec::new());
         let rows: Vec<Vec<f64>> = match self.statistic {
@@ -262,14 +262,14 @@ impl Applied {
     }
 }
 
-/// Counts a number at this place of the bins, if it falls into one.
+/// Count a number at this place of the bins, if it falls into one.
 fn put(place: f64, counts: &mut [f64]) {
     if (0.0..counts.len() as f64).contains(&place) {
         counts[place as usize] += 1.0;
     }
 }
 
-/// Counts the distances of all pairs of members, in a periodic cube of this side.
+/// Count the distances of all pairs of members, in a periodic cube if it has a side.
 fn count_distances(numbers: &[f64], width: usize, (bin, side): (f64, Option<f64>), counts: &mut [f64]) {
     for (k, a) in numbers.chunks_exact(width).enumerate() {
         for b in numbers.chunks_exact(width).take(k) {
@@ -283,13 +283,13 @@ fn count_distances(numbers: &[f64], width: usize, (bin, side): (f64, Option<f64>
     }
 }
 
-/// The density of pairs over their distance, over that of an ideal gas in the cube if there is one, and the part of pairs up
-/// to there.
+/// Density of pairs over their distance; the density relative to an ideal gas in the cube, if there is one; and the
+/// fraction of pairs up to that distance.
 fn distances(means: &[Mean], (bin, side): (f64, Option<f64>), width: usize) -> Vec<Vec<f64>> {
     let mut within = 0.0;
     let rows = means.iter().enumerate().map(|(k, mean)| {
         let (from, to) = (k as f64 * bin, (k + 1) as f64 * bin);
-        // The volume of a ball in so many dimensions, over that of the cube.
+        // Volume of a ball in `width` dimensions.
         let ball = |r: f64| match width {
             1 => 2.0 * r,
             2 => std::f64::consts::PI * r * r,
@@ -303,7 +303,7 @@ fn distances(means: &[Mean], (bin, side): (f64, Option<f64>), width: usize) -> V
     rows.collect()
 }
 
-/// Functions of two samples at the first `count` lags.
+/// Means of functions of two samples at the first `count` lags.
 fn lagged(trajectories: &[&Averages], count: usize) -> Vec<Mean> {
     let mut found: Vec<Vec<&Blocks>> = vec![Vec::new(); count];
     for one in trajectories {

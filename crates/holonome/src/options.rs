@@ -1,4 +1,4 @@
-//! What a user can choose: about the model, and about the run.
+//! Options of a model and of a run.
 
 use crate::error::Error;
 use holonome_integrate::method::{Method, Scheme, Treatment};
@@ -7,39 +7,38 @@ use holonome_words::option;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Choices that change the model.
+/// Options that change the model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// `--set NAME=EXPR`: values in place of those in the file.
     pub set: Vec<(String, String)>,
-    /// `--seed`: which random numbers `normal()` and `uniform()` draw.
+    /// `--seed`: seed of the random numbers that `normal()` and `uniform()` draw.
     pub seed: u64,
     /// `--project-initial`: move the initial state onto the constraint set.
     pub project_initial: bool,
-    /// Start where the file says even if that is off the constraint set: where `--reference` says what to aim at.
+    /// Start at the state in the file even if it is off the constraint set: with `--reference`, which gives the target.
     #[serde(default)]
     pub start_off_set: bool,
-    /// Start and end of the run: where its time begins, and where claims are tested; those of a run by default where
-    /// absent.
+    /// Start and end of the run, where its time begins and claims are tested; the default span of a run if absent.
     #[serde(default)]
     pub span: Option<(f64, f64)>,
-    /// `--allow-unverified`: run although a claimed integral, or a constraint of a field, is not kept by the motion, without
-    /// holding it.
+    /// `--allow-unverified`: run even if the motion does not keep a claimed integral, or a constraint of a field; it is
+    /// then not held.
     #[serde(default)]
     pub allow_unverified: bool,
-    /// `--stiff NAME`: the term of the potential energy that is stiff, a `let`.
+    /// `--stiff NAME`: stiff term of the potential energy, a `let`.
     #[serde(default)]
     pub stiff: Option<String>,
 }
 
 impl Settings {
-    /// Start and end of the run, as far as they are known.
+    /// Start and end of the run, or the default span.
     pub(crate) fn span(&self) -> (f64, f64) {
         self.span.unwrap_or(holonome_model::consistency::SPAN)
     }
 }
 
-/// How a heat bath acts.
+/// Action of a heat bath.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Thermostat {
@@ -47,7 +46,7 @@ pub enum Thermostat {
     Gla,
 }
 
-/// The gains of a feedback term.
+/// Gains of a feedback term.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Gains {
@@ -63,7 +62,7 @@ pub enum Gains {
     Formula,
 }
 
-/// How strong a penalty is.
+/// Strength of a penalty.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PenaltyStrength {
@@ -91,20 +90,20 @@ impl std::str::FromStr for PenaltyStrength {
     }
 }
 
-/// Relative tolerance of adaptive steps where none is given.
+/// Default relative tolerance of adaptive steps.
 pub(crate) const RTOL: f64 = 1e-9;
 
-/// Where the lengths of the steps come from.
+/// Source of the steps' lengths.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StepSize {
     /// Equal steps of this length.
     Fixed(f64),
     /// Steps chosen from an estimate of their error.
     Adaptive {
-        /// Tolerance of a step's error, relative to the size of every vector so far.
+        /// Tolerance of a step's error, relative to the largest length so far of every vector.
         rtol: f64,
-        /// Absolute floor of the tolerance: an error of a vector below it counts as none. 0 is none, so that no unit
-        /// matters.
+        /// Absolute floor of the tolerance: a vector's error below it counts as 0. A floor of 0 is none, so that units
+        /// do not matter.
         atol: f64,
     },
 }
@@ -123,7 +122,7 @@ impl StepSize {
         }
     }
 
-    /// Tolerances of adaptive steps, relative and absolute; `None` if they are equal.
+    /// Tolerances of adaptive steps, relative and absolute; `None` for equal steps.
     pub fn tolerances(self) -> Option<(f64, f64)> {
         match self {
             StepSize::Fixed(_) => None,
@@ -139,65 +138,66 @@ impl Default for StepSize {
 }
 
 impl From<Option<f64>> for StepSize {
-    /// Equal steps of this length, or the default of adaptive ones.
+    /// Equal steps of this length, or the default adaptive ones.
     fn from(h: Option<f64>) -> StepSize {
         h.map_or(StepSize::default(), StepSize::Fixed)
     }
 }
 
-/// Choices about a run; the defaults are those of the command line.
+/// Options of a run; the defaults are those of the command line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunOptions {
-    /// Method of the run: `"corrected:rk4".parse()`, or [`Method::plain`] of a [scheme](crate::method::Scheme) of one's
-    /// own.
+    /// Method of the run: `"corrected:rk4".parse()`, or [`Method::plain`] of a user's own
+    /// [scheme](crate::method::Scheme).
     #[serde(with = "stored::method")]
     pub method: Method,
-    /// Where the lengths of the steps come from.
+    /// Source of the steps' lengths.
     #[serde(flatten, with = "stored::step")]
     pub step: StepSize,
     /// Longest adaptive step.
     #[serde(default)]
     pub max_step: Option<f64>,
-    /// The run fails after so many steps, rejected ones included.
+    /// Number of steps after which the run fails, rejected ones included.
     #[serde(default)]
     pub max_steps: Option<u64>,
-    /// The metric in which `projection` moves a state.
+    /// Metric in which `projection` moves a state.
     #[serde(default)]
     pub metric: Metric,
     /// End of the run, T.
     pub until: f64,
     /// Spacing of the outputs.
     pub every: Option<f64>,
-    /// Number of outputs, first and last included; where nothing is said, 1001 but no more than steps.
+    /// Number of outputs, first and last included; by default 1001 but no more than steps.
     pub samples: Option<u64>,
-    /// Where the run ended at first, which says how far apart `samples` are; nothing unless it was extended.
+    /// First end of a run that was extended, which sets the spacing of `samples`; `None` unless it was extended.
     #[serde(default)]
     pub sampled_until: Option<f64>,
-    /// What is stored at each sample, by the names of arrays; everything where nothing is said.
+    /// Names of the arrays stored at each sample; everything by default.
     #[serde(default)]
     pub record: Option<Vec<String>>,
     /// Gains, for `feedback`.
     pub gain: Option<Gains>,
-    /// A state whose invariants are the target in place of the initial state's: `q=(0,1,0),p=(1,0,-1)`.
+    /// State whose invariants are the target in place of the initial state's: `q=(0,1,0),p=(1,0,-1)`.
     pub reference: Option<String>,
     /// Largest residual that `projection` and `symmetric-projection` accept.
     pub projection_tolerance: Option<f64>,
-    /// Largest residual, relative to what cancels in an equation, that the Newton iterations of implicit methods accept.
+    /// Largest residual, relative to the terms that cancel in an equation, that the Newton iterations of implicit
+    /// methods accept.
     #[serde(default)]
     pub newton_tolerance: Option<f64>,
-    /// The ω of a penalty ½ω²|g|² in place of the constraints.
+    /// ω of a penalty ½ω²|g|² in place of the constraints.
     #[serde(default)]
     pub penalty: Option<PenaltyStrength>,
-    /// The error of the penalty at the end, from which ω is found.
+    /// Error of the penalty at the end, from which ω is found.
     #[serde(default)]
     pub penalty_tolerance: Option<f64>,
-    /// Whether a penalised run starts on the slow manifold; it does where nothing is said.
+    /// True if a penalised run starts on the slow manifold; true by default.
     #[serde(default)]
     pub slow_manifold: Option<bool>,
-    /// Newmark's β, for the methods that have it.
+    /// Newmark's β, for methods with this parameter.
     #[serde(default)]
     pub beta: Option<f64>,
-    /// A heat bath around the method.
+    /// Heat bath around the method.
     #[serde(default)]
     pub thermostat: Option<Thermostat>,
     /// γ of a heat bath, force per velocity.
@@ -206,18 +206,18 @@ pub struct RunOptions {
     /// 1/kT of a heat bath.
     #[serde(default)]
     pub inverse_temperature: Option<f64>,
-    /// Whether the constraints of a run in a heat bath stand for stiff springs, by Fixman's potential.
+    /// True if the constraints of a run in a heat bath represent stiff springs, by Fixman's potential.
     #[serde(default)]
     pub fixman: Option<bool>,
-    /// Run a gain that would be refused.
+    /// Run even with a gain that would be refused.
     pub allow_unstable: bool,
     /// Measure the orbit's error by a second run.
     #[serde(default)]
     pub error: bool,
-    /// Keep every step of a run in memory, so that [`Solution::at`](crate::Solution::at) tells its states at any time.
+    /// Keep every step of a run in memory, so that [`Solution::at`](crate::Solution::at) gives its states at any time.
     #[serde(skip)]
     pub interpolant: bool,
-    /// The run's folder; `runs/STEM-k` where absent.
+    /// Folder of the run; `runs/STEM-k` by default.
     #[serde(skip)]
     pub out: Option<PathBuf>,
 }
@@ -258,7 +258,7 @@ impl Default for RunOptions {
     }
 }
 
-/// The form in which options stand in the attributes of a run's folder: flat, with the method by its name.
+/// Form of the options in the attributes of a run's folder: flat, with the method by its name.
 mod stored {
     pub mod method {
         use holonome_integrate::method::Method;
@@ -285,7 +285,7 @@ mod stored {
         }
 
         pub fn serialize<S: Serializer>(step: &StepSize, serializer: S) -> Result<S::Ok, S::Error> {
-            // Equal steps stand beside tolerances that no one asked for.
+            // Equal steps are stored with the default tolerances, which nobody gave.
             let flat = match *step {
                 StepSize::Fixed(h) => Flat { step: Some(h), rtol: RTOL, atol: 0.0 },
                 StepSize::Adaptive { rtol, atol } => Flat { step: None, rtol, atol },

@@ -1,4 +1,4 @@
-//! Where rows go: into a run's folder, or into memory.
+//! Destination of a run's rows: a folder, or memory.
 
 use crate::arrays::{Array, Arrays};
 use crate::hold;
@@ -7,21 +7,21 @@ use holonome_integrate::observer::Control;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// The rows of a run or an ensemble that is being computed.
+/// Rows of a run or an ensemble that is being computed.
 pub(crate) enum Output {
-    /// In a folder, from which an interrupted run goes on.
+    /// In a folder, from which an interrupted run can be resumed.
     Folder(Box<Store>),
-    /// In memory, and gone with the process.
+    /// In memory, lost with the process.
     Memory(Arrays),
 }
 
 impl Output {
-    /// Takes a row of each array; see [`Store::append`].
+    /// Append a row to each array; see [`Store::append`].
     pub(crate) fn append(&mut self, rows: &[&[f64]]) -> Result<(), StoreError> {
         self.append_many(1, rows).map_err(|(_, error)| error)
     }
 
-    /// Takes `count` rows of each array; see [`Store::append_many`].
+    /// Append `count` rows to each array; see [`Store::append_many`].
     pub(crate) fn append_many(&mut self, count: usize, rows: &[impl AsRef<[f64]>]) -> Result<(), (usize, StoreError)> {
         match self {
             Output::Folder(store) => store.append_many(count, rows),
@@ -32,7 +32,7 @@ impl Output {
         }
     }
 
-    /// Records `state` as what the rows so far belong to.
+    /// Store `state` as the state to which the rows so far belong.
     pub(crate) fn checkpoint(&mut self, state: &impl Serialize) -> Result<(), StoreError> {
         match self {
             Output::Folder(store) => store.checkpoint(state),
@@ -40,7 +40,7 @@ impl Output {
         }
     }
 
-    /// Goes back to the first `rows` rows, to which `state` belongs.
+    /// Return to the first `rows` rows, to which `state` belongs.
     pub(crate) fn rewind(&mut self, rows: usize, state: &impl Serialize) -> Result<(), StoreError> {
         match self {
             Output::Folder(store) => store.rewind(rows, state),
@@ -51,7 +51,7 @@ impl Output {
         }
     }
 
-    /// Keeps the rows with the numbers `rows` only; what is left is of `layout` and belongs to `state`.
+    /// Keep only the rows with the numbers `rows`; the rest has the layout `layout` and belongs to `state`.
     pub(crate) fn thin(&mut self, layout: &Layout, rows: &[usize], state: &impl Serialize) -> Result<(), StoreError> {
         match self {
             Output::Folder(store) => store.thin(layout, rows, state),
@@ -62,7 +62,7 @@ impl Output {
         }
     }
 
-    /// Records how the run ended.
+    /// Store the status and the summary of the ended run.
     pub(crate) fn finish(&mut self, status: Status, summary: &impl Serialize) -> Result<(), StoreError> {
         match self {
             Output::Folder(store) => store.finish(status, summary),
@@ -70,7 +70,7 @@ impl Output {
         }
     }
 
-    /// Waits where a test holds the process; see [`hold`].
+    /// Wait if a test holds the process here; see [`hold`].
     pub(crate) fn hold(
         &mut self,
         state: &impl Serialize,
@@ -82,7 +82,7 @@ impl Output {
         }
     }
 
-    /// The folder, if it is one.
+    /// Path of the folder, if it is one.
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             Output::Folder(store) => Some(store.path()),
@@ -90,7 +90,7 @@ impl Output {
         }
     }
 
-    /// Rows that are safe: in files, or in memory.
+    /// Number of rows that are safe: in files, or in memory.
     pub(crate) fn kept(&self) -> usize {
         match self {
             Output::Folder(store) => store.stored(),
@@ -106,7 +106,7 @@ impl Output {
         }
     }
 
-    /// The folder and the arrays in memory, whichever there is.
+    /// The folder, or the arrays in memory.
     pub(crate) fn into_parts(self) -> (Option<PathBuf>, Option<Arrays>) {
         match self {
             Output::Folder(store) => (Some(store.path().to_path_buf()), None),
@@ -115,7 +115,7 @@ impl Output {
     }
 }
 
-/// Rows of one array that were taken before.
+/// Rows of one array that were appended before.
 pub(crate) enum Rows<'a> {
     Stored(Box<RowReader>),
     Kept(&'a Array),

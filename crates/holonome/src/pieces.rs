@@ -1,26 +1,26 @@
-//! Every step of a run as a polynomial, by its states at some points of the step.
+//! Polynomials of all steps of a run, given by states at some points of each step.
 
 use holonome_integrate::plan::Plan;
 use holonome_integrate::run::piece_points;
 use holonome_integrate::system::all_finite;
 
-/// The steps of a run as they come.
+/// Steps of a run so far.
 #[derive(Clone)]
 pub(crate) struct Pieces {
     dimension: usize,
     /// Points θ of a step, and the weights of Lagrange's formula in its barycentric form.
     points: Vec<f64>,
     weights: Vec<f64>,
-    /// Where steps begin, and where the last one ends.
+    /// Times at which steps begin, and the end of the last one.
     times: Vec<f64>,
-    /// The states at the points of all steps, the first one of a step being the last one of the step before.
+    /// States at the points of all steps; the first one of a step is the last one of the step before.
     states: Vec<f64>,
-    /// Why there is no interpolant.
+    /// Reason why there is no interpolant.
     broken: Option<String>,
 }
 
 impl Pieces {
-    /// None yet, of a run that starts at `x`.
+    /// Empty list of steps, for a run that starts at `x`.
     pub(crate) fn new(plan: &Plan, x: &[f64]) -> Pieces {
         let points = piece_points(&plan.method);
         let gaps = |k: usize| (0..points.len()).filter(move |&j| j != k);
@@ -30,7 +30,7 @@ impl Pieces {
         Pieces { dimension: x.len(), points, weights, times, states, broken: None }
     }
 
-    /// Takes a step.
+    /// Add a step.
     pub(crate) fn push(&mut self, (t, t1): (f64, f64), states: &[f64]) {
         let new = &states[self.dimension..];
         if self.broken.is_none() && !all_finite(new) {
@@ -45,7 +45,7 @@ impl Pieces {
         }
     }
 
-    /// Forgets the steps that end after t.
+    /// Drop the steps that end after t.
     pub(crate) fn rewind(&mut self, t: f64) {
         let count = self.times.partition_point(|&time| time <= t).max(1);
         self.times.truncate(count);
@@ -57,17 +57,17 @@ impl Pieces {
         (self.times[0], self.times[self.times.len() - 1])
     }
 
-    /// Numbers of a state.
+    /// Length of a state.
     pub(crate) fn dimension(&self) -> usize {
         self.dimension
     }
 
-    /// Why there is no interpolant, if that is so.
+    /// Reason why there is no interpolant; `None` if there is one.
     pub(crate) fn broken(&self) -> Option<&str> {
         self.broken.as_deref()
     }
 
-    /// Puts the state at t, which lies in the run, into `x`; gives the length of the step there.
+    /// Put the state at t, which lies in the run, into `x`; returns the length of the step there.
     pub(crate) fn put(&self, t: f64, x: &mut [f64]) -> f64 {
         let (n, steps) = (self.dimension, self.times.len() - 1);
         if steps == 0 {

@@ -1,8 +1,8 @@
-//! A gain's stability further along the motion than a pilot run of a thousand short steps reaches: what a warning says
-//! and the remedy of a refusal is computed from (the refusal itself is decided by the pilot run).
+//! Stability of a gain further along the motion than a pilot run of a thousand short steps reaches. Warnings and the
+//! remedy of a refusal are computed from it; the pilot run alone decides the refusal.
 //!
-//! The steps of a feedback run are short against the motion: a thousand of them cover a seventh of a Kepler orbit from
-//! its pericentre, where λmax is small. The motion itself, followed accurately without feedback, takes few steps.
+//! The steps of a feedback run are short compared with the motion: a thousand of them cover a seventh of a Kepler orbit
+//! from its pericentre, where λmax is small. The motion itself, followed accurately without feedback, takes few steps.
 
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::Gain;
@@ -13,25 +13,25 @@ use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
 use std::convert::Infallible;
 
-/// Steps of the accurate run: several revolutions of most motions.
+/// Number of steps of the accurate run: several revolutions of most motions.
 const STEPS: u64 = 200;
 
-/// λmax is wanted to a few per cent.
+/// Tolerance of the accurate run: λmax is needed to a few per cent.
 const TOLERANCE: f64 = 1e-6;
 
 /// h·λmax/r along the motion.
 #[derive(Debug, Default)]
 pub struct Outlook {
-    /// Its mean over time.
+    /// Mean over time.
     pub mean: f64,
-    /// Its maximum.
+    /// Maximum.
     pub max: f64,
-    /// The time up to which the motion was followed.
+    /// Time up to which the motion was followed.
     pub until: f64,
 }
 
-/// Follows the motion of `system`, which has no feedback term, from `x0` and measures h·λmax/r of a fixed step `h` under
-/// `gain`. A motion that cannot be followed tells what it told up to there.
+/// Follow the motion of `system`, which has no feedback term, from `x0` and measure h·λmax/r of a fixed step `h` under
+/// `gain`. A motion that cannot be followed to the end gives the values up to there.
 pub fn outlook(plan: &Plan, gain: &Gain, h: f64, system: &dyn System, x0: &[f64]) -> Outlook {
     let method = "plain:dop853".parse().expect("a registered method");
     let Ok(accurate) = Plan::adaptive(method, plan.t0, plan.t_end(), TOLERANCE, TOLERANCE) else {
@@ -54,7 +54,7 @@ pub fn outlook(plan: &Plan, gain: &Gain, h: f64, system: &dyn System, x0: &[f64]
     Outlook { mean: if length > 0.0 { walk.integral / length } else { first }, max: walk.max, until: walk.t }
 }
 
-/// Integrates the ratio over time by the trapezoidal rule.
+/// Integral of the ratio over time by the trapezoidal rule.
 struct Walk<F> {
     ratio: F,
     t: f64,

@@ -24,10 +24,10 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::str::FromStr;
 
-/// Stack for reading models: nesting has stated limits, and this is enough for them.
+/// Stack for reading models, enough for the stated limits of nesting.
 const STACK: usize = 256 << 20;
 
-/// Largest model file, and largest table.
+/// Maximum size of a model file and of a table, in bytes.
 const LARGEST_FILE: u64 = 64 << 20;
 
 /// A checked model.
@@ -35,36 +35,36 @@ const LARGEST_FILE: u64 = 64 << 20;
 pub struct Problem {
     /// The model file's name without its ending.
     pub name: String,
-    /// Its text.
+    /// Text of the model.
     pub source: Source,
-    /// The texts of its tables, and of the files that it includes, by path.
+    /// Texts of its tables and of the files that it includes, by path.
     pub tables: BTreeMap<String, String>,
-    /// What was chosen about it.
+    /// Options of the model.
     pub settings: Settings,
-    /// The model, with what methods derive of it.
+    /// The model, with the quantities that methods derive from it.
     pub model: Derived,
-    /// What is known of it.
+    /// Results of the model's examination.
     pub examined: Examined,
-    /// How far `--project-initial` moved the start.
+    /// Move of the start by `--project-initial`, if any.
     pub projected: Option<Projected>,
-    /// What is to be said of that, where it is far.
+    /// Warning about that move, if it is far.
     pub far: Option<String>,
 }
 
-/// A file that could be read, with its syntax tree: for `holonome show syntax`.
+/// Syntax tree of a readable file: for `holonome show syntax`.
 pub struct Parsed {
     /// The text.
     pub source: Source,
     /// The tree.
     pub file: ast::File,
-    /// What is wrong with the rest.
+    /// Findings on the rest of the text.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads a model file, which must be UTF-8.
+/// Read a model file, which must be UTF-8.
 ///
 /// # Errors
-/// When it cannot be read, is too large, or is not UTF-8 (with the place).
+/// If it cannot be read, is too large, or is not UTF-8 (with the place).
 pub fn read_file(path: &Path) -> Result<Source, Error> {
     let bytes = read_bytes(path).map_err(|source| Error::Read { path: path.to_path_buf(), source })?;
     let name = path.display().to_string();
@@ -73,7 +73,7 @@ pub fn read_file(path: &Path) -> Result<Source, Error> {
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
             let bytes = error.into_bytes();
-            // Replacement characters do not move what stands before the first bad byte.
+            // Replacement characters do not shift the text before the first bad byte.
             let text = String::from_utf8_lossy(&bytes).into_owned();
             let diagnostic = Diagnostic::error(
                 "this byte is not text (UTF-8)",
@@ -86,7 +86,7 @@ pub fn read_file(path: &Path) -> Result<Source, Error> {
     }
 }
 
-/// Reads a whole file, or pipe, that is not longer than [`LARGEST_FILE`]; a device may have no end.
+/// Read a whole file or pipe of at most [`LARGEST_FILE`] bytes; a device may have no end.
 fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
@@ -100,10 +100,10 @@ fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a file's syntax only.
+/// Read a file's syntax only.
 ///
 /// # Errors
-/// When the file cannot be read.
+/// If the file cannot be read.
 pub fn parse_file(path: &Path) -> Result<Parsed, Error> {
     let source = read_file(path)?;
     with_deep_stack(move || {
@@ -113,18 +113,18 @@ pub fn parse_file(path: &Path) -> Result<Parsed, Error> {
 }
 
 impl Problem {
-    /// Reads and checks a model file.
+    /// Read and check a model file.
     ///
     /// # Errors
-    /// Everything that is wrong with it, at once.
+    /// All mistakes in the model, at once.
     pub fn load(path: &Path, settings: &Settings) -> Result<Problem, Error> {
         Ok(Problem::read(path, settings, &Ensemble::ONE)?.0)
     }
 
-    /// Checks a model from its text; `tables` are the texts of its data files, and of those that it includes, by path.
+    /// Check a model given by its text; `tables` are the texts of its data files and included files, by path.
     ///
     /// # Errors
-    /// Everything that is wrong with it, at once.
+    /// All mistakes in the model, at once.
     pub fn from_text(
         name: &str,
         text: &str,
@@ -251,7 +251,7 @@ impl Problem {
 
     /// Warnings about the model.
     pub fn warnings(&self) -> Vec<Diagnostic> {
-        // A run that is refused for them says so itself.
+        // A run that is refused for unverified claims reports them itself.
         let refuses = self.settings.span.is_some() && !self.settings.allow_unverified;
         let unverified = self.examined.unverified.iter().filter(|_| !refuses);
         let mut all: Vec<Diagnostic> =
@@ -260,13 +260,13 @@ impl Problem {
         all
     }
 
-    /// The same in a line each, and what `--project-initial` did, if that is far.
+    /// The warnings in a line each, and the one about a far move by `--project-initial`.
     pub fn warning_lines(&self) -> Vec<String> {
         self.warnings().iter().map(|finding| self.source.line(finding)).chain(self.far.clone()).collect()
     }
 }
 
-/// A model from its text alone, without tables, called `model`.
+/// Model from its text alone, without tables, named `model`.
 impl FromStr for Problem {
     type Err = Error;
 
@@ -275,8 +275,8 @@ impl FromStr for Problem {
     }
 }
 
-/// Says of constraints on momenta what they are: the same equation is often written for a rolling body, which moves
-/// otherwise.
+/// Warning about the meaning of constraints on momenta: the same equation is often written for a rolling body, which
+/// moves differently.
 fn not_rolling(model: &Model) -> Option<Diagnostic> {
     let constraint = model.constraints.iter().find(|c| c.depends & MOMENTUM != 0).filter(|_| model.is_hamiltonian())?;
     let message = format!(
@@ -287,10 +287,10 @@ fn not_rolling(model: &Model) -> Option<Diagnostic> {
     Some(Diagnostic::warning(message, constraint.span, label))
 }
 
-/// A start that is moved by more than this fraction of its size may be in another assembly mode than was meant.
+/// Fraction of its size beyond which a moved start may be in another assembly mode than was meant.
 const FAR: f64 = 0.1;
 
-/// What is to be said of positions that `--project-initial` moves far, from `model.initial` to `moved`.
+/// Warning about positions that `--project-initial` moves far, from `model.initial` to `moved`.
 fn far_move(model: &Model, moved: &[f64]) -> Option<String> {
     let (name, way, size) = farthest_move(model, &model.initial, moved)?;
     Some(format!(
@@ -300,7 +300,7 @@ fn far_move(model: &Model, moved: &[f64]) -> Option<String> {
     ))
 }
 
-/// The variable whose move is farthest for its size, its way and its size, if any is moved far.
+/// The variable with the farthest move relative to its size, with its move and its size; `None` if none is moved far.
 pub(crate) fn farthest_move<'m>(model: &'m Model, before: &[f64], after: &[f64]) -> Option<(&'m str, f64, f64)> {
     let largest = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |a: f64, b| a.max(b.abs()));
     let positions = model.variables.iter().filter(|v| !matches!(v.role, Role::Momentum(_)));
@@ -317,8 +317,8 @@ pub(crate) fn farthest_move<'m>(model: &'m Model, before: &[f64], after: &[f64])
 /// A checked model, and its initial state before `--project-initial` moved it.
 pub(crate) struct Checked(pub Problem, pub Vec<f64>);
 
-/// The parsed value of one `--set` or `--vary`. The text is read as a `let` that stands behind the file, so that
-/// what is wrong with it is shown like everything else.
+/// Parsed value of one `--set` or `--vary`. The text is read as a `let` after the end of the file, so that its mistakes
+/// are shown like all others.
 fn replacement(
     source: &mut Source,
     option: OptionName,
@@ -327,7 +327,7 @@ fn replacement(
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<(ast::Name, ast::Expr)> {
     const KEYWORD: &str = "let ";
-    // A name that is no name still has to be parsed as one: it is checked against the model's names later.
+    // An invalid name still has to be parsed as a name: it is checked against the model's names later.
     let shown = format!("{target}={text}");
     let start = source.append(&option.to_string(), &shown, KEYWORD.len());
     let value_start = start + target.len() + 1;
@@ -343,13 +343,13 @@ fn replacement(
     }
 }
 
-/// A name that an option gives, as one that stands behind the file.
+/// A name given by an option, placed after the end of the file.
 fn named(source: &mut Source, option: OptionName, name: &str) -> ast::Name {
     let start = source.append(&option.to_string(), name, 0);
     ast::Name { text: name.to_string(), span: Span::new(start, start + name.len()) }
 }
 
-/// Runs `work` on a thread with a stack for the deepest model that the limits allow.
+/// Run `work` on a thread with a stack for the deepest model that the limits allow.
 fn with_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, Error> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);

@@ -1,4 +1,4 @@
-//! What a run records and how: samples into the store, checkpoints, progress.
+//! Recording of a run: samples into the store, checkpoints, progress.
 
 mod batch;
 mod measuring;
@@ -31,29 +31,30 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 
-/// How often a run is stored, if that is quick.
+/// Interval of checkpoints, if they are quick.
 pub(crate) const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A checkpoint of a large state takes its time: of all time one part in this many is spent on them at most.
+/// Inverse of the largest share of time spent on checkpoints: those of a large state take long.
 const SHARE_OF_CHECKPOINTS: u32 = 20;
 
-/// How often a run is shown and may be stopped: soon for a person, rare for a processor.
+/// Interval at which progress is shown and a run may be stopped: soon for a person, rare for a processor.
 pub(crate) const SHOW_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A long step or a slow disk must not hide progress, a short step must not pay for the clock.
+/// Steps between two checks of the clock: long steps and slow disks must not hide progress, short steps must not pay
+/// for the clock.
 const STEPS_BETWEEN_LOOKS: u64 = 64;
 
-/// Steps between two looks at the clock; every step where a test holds the run.
+/// Steps between two checks of the clock; 1 if a test holds the run.
 pub(crate) fn look_every() -> u64 {
     if hold::is_wanted() { 1 } else { STEPS_BETWEEN_LOOKS }
 }
 
-/// A variable, or anything recorded, with its place among the numbers and its labels.
+/// A variable, or any recorded quantity, with its place among the numbers and its labels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VariableLayout {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its first number.
+    /// Place of its first number.
     pub first: usize,
     /// First and last value of each index of its family.
     pub bounds: Vec<(i64, i64)>,
@@ -72,7 +73,7 @@ impl VariableLayout {
         self.bounds.iter().map(|&(a, b)| (b - a + 1).max(0) as usize).product::<usize>() * self.shape.len()
     }
 
-    /// Whether it holds nothing.
+    /// True if it holds no numbers.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -82,7 +83,7 @@ impl VariableLayout {
         json!(Nested { numbers: x, dimensions: &self.dimensions() })
     }
 
-    /// Numbers of family indices and of the components of a member.
+    /// Lengths of the family indices and of the dimensions of a member.
     pub(crate) fn dimensions(&self) -> Vec<usize> {
         let mut dimensions: Vec<usize> = self.bounds.iter().map(|&(a, b)| (b - a + 1).max(0) as usize).collect();
         dimensions.extend(self.shape.dimensions());
@@ -94,7 +95,7 @@ impl VariableLayout {
 pub(crate) struct Nested<'a> {
     /// The numbers.
     pub numbers: &'a [f64],
-    /// How many there are of each index.
+    /// Length of each dimension.
     pub dimensions: &'a [usize],
 }
 
@@ -112,12 +113,12 @@ impl Serialize for Nested<'_> {
     }
 }
 
-/// The value of a quantity at the start of a run: a number, or those of a family, a vector or a matrix.
+/// Value of a quantity at the start of a run: a number, or those of a family, a vector or a matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Initial {
     /// The numbers.
     pub numbers: Vec<f64>,
-    /// How many there are of each index; none of a single number.
+    /// Length of each dimension; empty for a single number.
     pub dimensions: Vec<usize>,
 }
 
@@ -139,7 +140,7 @@ impl Serialize for Initial {
     }
 }
 
-/// How a run stands, for a progress bar.
+/// Progress of a run, for a progress bar.
 #[derive(Clone, Debug)]
 pub struct Progress {
     /// Time at the start.
@@ -150,13 +151,13 @@ pub struct Progress {
     pub until: f64,
     /// Accepted steps.
     pub steps: u64,
-    /// Steps of the whole run, where they are known.
+    /// Number of steps of the whole run, if known.
     pub of: Option<u64>,
-    /// The largest drift so far, with its name.
+    /// Largest drift so far, with its name.
     pub drift: Option<(String, f64)>,
 }
 
-/// The variables in the model's order.
+/// Variables in the model's order.
 pub fn variables(model: &Model) -> Vec<VariableLayout> {
     model
         .variables
@@ -170,8 +171,8 @@ pub fn variables(model: &Model) -> Vec<VariableLayout> {
         .collect()
 }
 
-/// The initial value of each group of invariants, whose rows have the values `f`, and of what a method keeps in the place of
-/// H; `None` for what is imposed.
+/// Initial value of each group of invariants, whose rows have the values `f`, and of `modified`, which a method keeps
+/// in place of H; `None` for imposed invariants.
 pub(crate) fn initial_values(
     model: &Model,
     groups: &[InvariantGroup],
@@ -204,14 +205,14 @@ pub(crate) enum Members {
     List(String, Vec<Label>),
 }
 
-/// Where the numbers of a recorded array are.
+/// Source of the numbers of a recorded array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// In the state, or behind it: multipliers.
+    /// The state, or the multipliers after it.
     State,
-    /// Among the outputs of the kernel.
+    /// The outputs of the kernel.
     Kernel,
-    /// Among the deviations of the groups of invariants; of a single run only.
+    /// The deviations of the groups of invariants; for a single run only.
     Deviations,
 }
 
@@ -222,51 +223,52 @@ pub(crate) struct RecordedArray {
     pub(crate) description: String,
     pub(crate) family: Members,
     pub(crate) shape: Shape,
-    /// Where its numbers are.
+    /// Source of its numbers.
     pub(crate) place: Place,
     pub(crate) first: usize,
     pub(crate) len: usize,
 }
 
 impl RecordedArray {
-    /// Whether it is a variable of the model.
+    /// True if it is a variable of the model.
     pub(crate) fn is_variable(&self) -> bool {
         self.place == Place::State && self.role != "multiplier"
     }
 }
 
-/// What a sample stores: the variables, H, the integrals, the observables, the multipliers, the residuals and drifts.
+/// Stored arrays of a sample: the variables, H, the integrals, the observables, the multipliers, the residuals and
+/// drifts.
 pub(crate) struct Recorded {
     pub(crate) arrays: Vec<RecordedArray>,
     pub(crate) kernel: Box<dyn Quantities>,
     pub(crate) outputs: usize,
-    /// How many multipliers the states of samples have behind them.
+    /// Number of multipliers after the state of a sample.
     pub(crate) multipliers: usize,
-    /// Whether anything that is recorded is made of them.
+    /// True if a recorded quantity uses the multipliers.
     pub(crate) uses_multipliers: bool,
 }
 
-/// The names that a recording has given, and those that were asked for.
+/// Names that a recording has given so far, and the names asked for.
 pub(crate) struct Wanted<'a> {
     all: Vec<String>,
     only: Option<&'a [String]>,
 }
 
 impl<'a> Wanted<'a> {
-    /// All that will be named, or `only` these.
+    /// Empty list of names; `only` restricts those that will be stored.
     pub(crate) fn new(only: Option<&'a [String]>) -> Wanted<'a> {
         Wanted { all: Vec::new(), only }
     }
 
-    /// The name under which `name` is stored, if it is to be: of two quantities of one name (a variable called H), the
-    /// first keeps it.
+    /// Name under which `name` is stored; `None` if it is not asked for. Of two quantities with one name (a variable
+    /// called H), the first keeps it.
     pub(crate) fn name(&mut self, name: String, other: &str) -> Option<String> {
         let name = if self.all.contains(&name) { format!("{name}{other}") } else { name };
         self.all.push(name.clone());
         self.only.is_none_or(|only| only.contains(&name)).then_some(name)
     }
 
-    /// Refuses what was asked for and is not there.
+    /// Refuse a name that was asked for and does not exist.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let Some(unknown) = self.only.into_iter().flatten().find(|name| !self.all.contains(name)) else {
             return Ok(());
@@ -280,12 +282,12 @@ impl<'a> Wanted<'a> {
 }
 
 impl Recorded {
-    /// What a model records, or `only` some of it; by rows where it has no `field` that is written out. Behind the state
-    /// the samples have so many multipliers: those of the constraints, or none. `groups` are the invariants whose
+    /// Recording of a model, or of `only` a part; by rows if there is no unrolled `field`. The state of a sample is
+    /// followed by `multiplier_count` multipliers: those of the constraints, or none. `groups` are the invariants whose
     /// deviations are stored.
     ///
     /// # Errors
-    /// When one of `only` is not there.
+    /// If one of `only` does not exist.
     pub(crate) fn new<'m>(
         model: &'m Model,
         field: Option<&Field>,
@@ -402,7 +404,7 @@ impl Recorded {
     }
 }
 
-/// A kernel for functionals with so many `outputs` in all; by rows where a model has no `field` that is written out.
+/// Kernel of functionals with `outputs` outputs in all; by rows if a model has no unrolled `field`.
 fn quantities(
     model: &Model,
     field: Option<&Field>,
@@ -425,7 +427,7 @@ fn quantities(
     Box::new(Bound::of(&field, &nodes, &model.parameter_values))
 }
 
-/// The members of a quantity that is recorded as `name`.
+/// Members of a quantity that is recorded as `name`.
 fn members(name: &str, quantity: &Quantity) -> Members {
     let k = quantity.indices.len();
     if k == 0 {
@@ -438,7 +440,7 @@ fn members(name: &str, quantity: &Quantity) -> Members {
     Members::List(format!("{name}_member"), (0..k).map(label).collect())
 }
 
-/// The variables among the arrays of a layout, and where each stands in a state.
+/// Variables among the arrays of a layout, and the place of each in a state.
 pub(crate) fn interpolated(recorded: &[RecordedArray], mut layout: Layout) -> (Layout, Vec<(usize, usize)>) {
     let variables = || recorded.iter().filter(|array| array.is_variable());
     layout.arrays.retain(|array| variables().any(|variable| variable.name == array.name));
@@ -446,7 +448,7 @@ pub(crate) fn interpolated(recorded: &[RecordedArray], mut layout: Layout) -> (L
 }
 
 impl Recorded {
-    /// Adds the recorded arrays to a layout.
+    /// Add the recorded arrays to a layout.
     pub(crate) fn add_to(&self, layout: &mut Layout) {
         for array in &self.arrays {
             let mut dimensions = Vec::new();
@@ -481,7 +483,7 @@ impl Recorded {
     }
 }
 
-/// A sample with the multipliers of a penalised run, if it is one.
+/// A sample with the multipliers of a penalised run; unchanged for other runs.
 pub(crate) fn with_multipliers<'x>(
     multipliers: Option<&MeanMultipliers>,
     t: f64,
@@ -496,7 +498,7 @@ pub(crate) fn with_multipliers<'x>(
     extended
 }
 
-/// The deviations of the groups of invariants at a sample.
+/// Deviations of the groups of invariants at a sample.
 pub(crate) struct Deviations<'a> {
     system: &'a dyn System,
     target: Vec<f64>,
@@ -506,7 +508,7 @@ pub(crate) struct Deviations<'a> {
 }
 
 impl<'a> Deviations<'a> {
-    /// From the `target` F₀.
+    /// Deviations from the `target` F₀.
     pub(crate) fn new(system: &'a dyn System, target: &[f64]) -> Deviations<'a> {
         let (values, deviations) = (vec![0.0; target.len()], vec![0.0; system.invariants().groups.len()]);
         Deviations { system, target: target.to_vec(), values, deviations, work: vec![0.0; system.work_len()] }
@@ -518,24 +520,24 @@ impl<'a> Deviations<'a> {
     }
 }
 
-/// Whether samples are recorded in lanes.
+/// State of recording in lanes.
 pub(crate) enum Lanes {
-    /// Nobody has asked.
+    /// Not decided yet.
     Unknown,
-    /// They cannot be.
+    /// Not possible.
     No,
-    /// They can.
+    /// Possible.
     Yes(Box<Batch>),
 }
 
-/// Writes samples, stores checkpoints, shows progress.
+/// Observer that writes samples, stores checkpoints and reports progress.
 pub(crate) struct Recorder<'a> {
     pub(crate) recorded: &'a Recorded,
     pub(crate) measuring: Option<&'a Measuring>,
     pub(crate) scratch: Scratch,
-    /// Those of a penalised run, which the samples do not bring along.
+    /// Multipliers of a penalised run, which its samples do not contain.
     pub(crate) multipliers: Option<&'a MeanMultipliers>,
-    /// A sample with them.
+    /// A sample with its multipliers.
     pub(crate) extended: Vec<f64>,
     pub(crate) output: &'a mut Output,
     pub(crate) watch: &'a mut (dyn FnMut(&Progress) -> Control + Send),
@@ -544,18 +546,18 @@ pub(crate) struct Recorder<'a> {
     pub(crate) deviations: Deviations<'a>,
     pub(crate) system: &'a CompiledSystem,
     pub(crate) lanes: Lanes,
-    /// Steps for an interpolant, if that is wanted.
+    /// Steps for an interpolant, if one is wanted.
     pub(crate) pieces: Option<&'a mut Pieces>,
     pub(crate) values: Vec<f64>,
     pub(crate) work: Vec<f64>,
-    /// Samples in which each array holds something that is not a finite number.
+    /// Number of samples in which each array holds a number that is not finite.
     pub(crate) undefined: Vec<u64>,
-    /// When a checkpoint was last stored, and how long to wait for the next.
+    /// Time of the last checkpoint, and the interval to the next.
     pub(crate) stored: Instant,
     pub(crate) interval: Duration,
     pub(crate) shown: Instant,
     pub(crate) steps: u64,
-    /// Of so many steps one looks at the clock.
+    /// Steps between two checks of the clock.
     pub(crate) look_every: u64,
 }
 
@@ -661,7 +663,7 @@ impl Observer for Recorder<'_> {
     }
 }
 
-/// How a run stands in `state`.
+/// Progress of a run in `state`.
 pub(crate) fn progress(plan: &Plan, groups: &[InvariantGroup], state: &StepState) -> Progress {
     let drift = groups
         .iter()
@@ -686,7 +688,7 @@ mod tests {
     const ROD: &str = "coordinate q : R^3 = (0, 1, 0)\nmomentum p of q = (1, 0, -1)\n\
         hamiltonian dot(p, p)/2 + q.z\nconstraint rod : dot(q, q) = 1\nintegral J = q.x*p.y - q.y*p.x";
 
-    /// Takes so many samples, and then no more.
+    /// Observer that accepts `room` samples, and then fails.
     struct Limited {
         room: usize,
         samples: Vec<Vec<f64>>,

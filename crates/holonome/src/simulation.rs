@@ -39,31 +39,31 @@ use std::sync::Arc;
 pub struct Simulation {
     /// The problem.
     pub problem: Problem,
-    /// The choices.
+    /// Options of the run.
     pub options: RunOptions,
-    /// What the user should know before it starts, besides what the model's own findings say.
+    /// Warnings for the user before the start, besides the findings on the model.
     pub warnings: Vec<String>,
-    /// The findings on the model as it was read, in a line each.
+    /// Findings on the model as it was read, in a line each.
     model_warnings: Vec<String>,
-    /// The field without a feedback term, where it is written out.
+    /// Field without a feedback term; `None` if it is not unrolled.
     pub(crate) field: Option<Arc<Field>>,
-    /// What the rows of F mean.
+    /// Groups of the rows of F.
     pub(crate) groups: Vec<InvariantGroup>,
-    /// How many rows of F are constraints.
+    /// Number of rows of F that are constraints.
     pub(crate) constraints: usize,
-    /// The field with it, where it is a formula.
+    /// Field with its feedback term, if that is a formula.
     pub(crate) treated: Option<Arc<Field>>,
-    /// What the treated field has for parameters, after the model's and the targets; see [`Simulation::gains_at`].
+    /// Parameters of the treated field after the model's and the targets; see [`Simulation::gains_at`].
     pub(crate) gains: Vec<f64>,
     pub(crate) plan: Plan,
     pub(crate) vectors: Arc<StateVectors>,
     pub(crate) system: Arc<CompiledSystem>,
     pub(crate) step: CompiledStep,
-    /// The step of a method that is no Runge–Kutta one.
+    /// Step of a method that is not a Runge–Kutta one.
     pub(crate) program: Option<Program>,
     state: StepState,
     pub(crate) recorded: Recorded,
-    /// What the run measures of itself.
+    /// Measures of the run, if any.
     pub(crate) measuring: Option<Measuring>,
     gain_text: Option<String>,
     pub(crate) penalty: Option<Penalised>,
@@ -72,37 +72,37 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// All that the user should know before it starts.
+    /// All warnings for the user before the start.
     pub fn all_warnings(&self) -> Vec<String> {
         self.model_warnings.iter().chain(&self.warnings).cloned().collect()
     }
 
-    /// Where the run stands.
+    /// Time that the run has reached.
     pub fn time(&self) -> f64 {
         self.state.t
     }
 
-    /// Whether threads share its sums, being long ones.
+    /// True if threads share its sums because these are long.
     pub fn is_divided(&self) -> bool {
         self.system.is_divided()
     }
 
-    /// The gains or the rate of the feedback term, as printed.
+    /// Gains or rate of the feedback term, as printed.
     pub fn gain(&self) -> Option<&str> {
         self.gain_text.as_deref()
     }
 
-    /// What a penalised run is told of its penalty.
+    /// Facts about the penalty of a penalised run.
     pub fn penalty(&self) -> Option<&Penalised> {
         self.penalty.as_ref()
     }
 
-    /// The state from which the run starts, or goes on.
+    /// State from which the run starts, or is resumed.
     pub(crate) fn state(&self) -> &StepState {
         &self.state
     }
 
-    /// The gains of a run that starts at `x`: a Gauss–Newton form has this run's rate, and the weights of that start.
+    /// Gains of a run that starts at `x`: a Gauss–Newton form has this run's rate and the weights of that start.
     /// `system` has the parameters of that run.
     pub(crate) fn gains_at(&self, system: &dyn System, x: &[f64]) -> Vec<f64> {
         match self.plan.gain {
@@ -111,25 +111,25 @@ impl Simulation {
         }
     }
 
-    /// The multipliers of a penalised run, if something recorded uses them.
+    /// Multipliers of a penalised run, if a recorded quantity uses them.
     pub(crate) fn recorded_means(&self) -> Option<&MeanMultipliers> {
         let means = self.penalty.as_ref().and_then(|penalty| penalty.multipliers.as_ref());
         means.filter(|_| self.recorded.uses_multipliers)
     }
 
-    /// The plan with the outputs that measures want, which is what runs.
+    /// Plan that is run: with the additional outputs of measures.
     pub(crate) fn run_plan(&self) -> &Plan {
         self.measuring.as_ref().map_or(&self.plan, |measuring| &measuring.outputs.plan)
     }
 
-    /// How many samples a run in `state` has stored.
+    /// Number of samples that a run in `state` has stored.
     pub(crate) fn samples_of(&self, state: &StepState) -> usize {
         self.measuring
             .as_ref()
             .map_or(state.next_sample, |measuring| measuring.outputs.samples_before(state.next_sample))
     }
 
-    /// How many targets F₀ stand among the parameters of a step.
+    /// Number of targets F₀ among the parameters of a step.
     pub(crate) fn target_count(&self) -> usize {
         self.system.invariants().count - self.constraints
     }

@@ -1,4 +1,4 @@
-//! The result of a run in memory.
+//! Result of a run in memory.
 
 use crate::arrays::{Array, Arrays};
 use crate::error::Error;
@@ -7,14 +7,14 @@ use crate::summary::Summary;
 use holonome_words::option;
 use std::ops::Index;
 
-/// A run's result: what was recorded, by name, and how well it went.
+/// Result of a run: the recorded quantities by name, and a summary.
 #[derive(Clone, Debug)]
 pub struct Solution {
     /// Drifts, costs and warnings.
     pub summary: Summary,
-    /// What was recorded at the samples.
+    /// Quantities recorded at the samples.
     pub arrays: Arrays,
-    /// The run between its samples, where [`RunOptions::interpolant`](crate::RunOptions::interpolant) asked for it.
+    /// The run between its samples, if requested by [`RunOptions::interpolant`](crate::RunOptions::interpolant).
     pub interpolant: Option<Interpolant>,
 }
 
@@ -24,10 +24,10 @@ impl Solution {
         self.arrays.times()
     }
 
-    /// The recorded variables at these times, by name, with a row for each.
+    /// Recorded variables at these times, by name, one row each.
     ///
     /// # Errors
-    /// When no interpolant was asked for, or as [`Interpolant::at`].
+    /// If no interpolant was requested, or as [`Interpolant::at`].
     pub fn at(&self, times: &[f64]) -> Result<Arrays, Error> {
         match &self.interpolant {
             Some(interpolant) => interpolant.at(times),
@@ -43,7 +43,7 @@ impl Index<&str> for Solution {
     type Output = Array;
 
     /// # Panics
-    /// If it was not recorded; [`Arrays::get`] asks.
+    /// If it was not recorded; [`Arrays::get`] returns `None` instead.
     fn index(&self, name: &str) -> &Array {
         &self.arrays[name]
     }

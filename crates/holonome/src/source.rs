@@ -1,12 +1,12 @@
-//! Source texts and how findings about them are shown.
+//! Source texts and the display of findings about them.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::syntax::span::Span;
 use serde_json::{Value, json};
 
-/// A model file, those that it includes, and the texts that `--set` and `--vary` put in place of parts of it, laid one after
-/// the other so that a span says which of them it is in.
+/// A model file, the files that it includes, and the texts of `--set` and `--vary` that replace parts of it. They are
+/// laid out one after the other, so that a span identifies its text.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
     segments: Vec<Segment>,
@@ -35,7 +35,7 @@ impl Source {
         &self.segments[0].name
     }
 
-    /// Adds a text and returns the span offset at which it begins.
+    /// Add a text; returns the span offset at which it begins.
     pub(crate) fn append(&mut self, name: &str, text: &str, prefix: usize) -> usize {
         let last = self.segments.last().expect("a source has a file");
         let start = last.start + last.text.len() + 1 + prefix;
@@ -43,7 +43,7 @@ impl Source {
         start
     }
 
-    /// Names the file, and the last `count` of the texts that [`Source::append`] added.
+    /// Rename the file, and the last `count` of the texts that [`Source::append`] added.
     pub(crate) fn rename(&mut self, file: &str, appended: &str, count: usize) {
         let first = self.segments.len().saturating_sub(count).max(1);
         for (k, segment) in self.segments.iter_mut().enumerate() {
@@ -67,7 +67,7 @@ impl Source {
         (&segment.name, line, String::from_utf8_lossy(&before[start..]).chars().count() + 1)
     }
 
-    /// A finding in one line: its place, what is wrong, what to do.
+    /// A finding in one line: its place, the mistake, the remedy.
     pub fn line(&self, diagnostic: &Diagnostic) -> String {
         let (file, line, column) = self.place(diagnostic.span);
         let help = diagnostic.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
@@ -114,7 +114,7 @@ impl Source {
         out
     }
 
-    /// Findings for programs.
+    /// Findings as JSON, for programs.
     pub fn to_json(&self, diagnostics: &[Diagnostic]) -> Value {
         let all = diagnostics.iter().map(|d| {
             let (file, line, column) = self.place(d.span);

@@ -1,4 +1,4 @@
-//! Where the trajectories of an ensemble start.
+//! Starts of the trajectories of an ensemble.
 //!
 //! ```no_run
 //! use holonome::{Problem, Settings};
@@ -32,26 +32,26 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where the trajectories of an ensemble start: each one's parameter values and initial state, as functions of its
-/// number. Immutable, shared between threads.
+/// Starts of the trajectories of an ensemble: parameter values and initial state of each, as functions of its number.
+/// Immutable, shared between threads.
 pub struct Starts {
-    /// With the first trajectory's numbers, before they are projected.
+    /// Model with the first trajectory's numbers, before they are projected.
     model: Model,
     start: CompiledStart,
     trajectories: u64,
     seed: u64,
     projection: Option<Projection>,
-    /// `None` where a start may be off the constraint set.
+    /// `None` if a start may be off the constraint set.
     checks: Option<Checks>,
-    /// Moves every start of a penalised ensemble whose starts differ.
+    /// Slow manifold onto which every start of a penalised ensemble is moved, if the starts differ.
     slow: Option<SlowManifold>,
-    /// Place of the number of the trajectory among the parameter values, of an ensemble in a heat bath.
+    /// Place of the trajectory's number among the parameter values, for an ensemble in a heat bath.
     trajectory: Option<usize>,
-    /// How many starts were projected far from where they were.
+    /// Number of starts that were projected far.
     far: AtomicU64,
 }
 
-/// What every start is checked for.
+/// Constraints that every start is checked for.
 struct Checks {
     constraints: Constraints,
     hidden: Option<HiddenConstraints>,
@@ -59,11 +59,11 @@ struct Checks {
 
 /// Problems of ensembles.
 impl Problem {
-    /// Reads and checks a model file for an ensemble of `trajectories` between which the values `vary` (`--vary`)
-    /// differ: the problem of trajectory 0, and the starts of all.
+    /// Read and check a model file for an ensemble of `trajectories`, which differ in the values `vary` (`--vary`).
+    /// Returns the problem of trajectory 0, and the starts of all.
     ///
     /// # Errors
-    /// Everything that is wrong with it or with what varies, at once.
+    /// All mistakes in the model and in the varied values, at once.
     pub fn load_varied(
         path: &Path,
         settings: &Settings,
@@ -77,7 +77,7 @@ impl Problem {
     /// [`Problem::load_varied`] for a model's text.
     ///
     /// # Errors
-    /// Everything that is wrong with it or with what varies, at once.
+    /// All mistakes in the model and in the varied values, at once.
     pub fn from_text_varied(
         name: &str,
         text: &str,
@@ -90,7 +90,7 @@ impl Problem {
         Problem::read_text(name, text, tables, settings, &ensemble)?.with_starts(&ensemble)
     }
 
-    /// Tests claims with the numbers of other trajectories too: an integral may be one for those of the first only.
+    /// Test claims with the numbers of other trajectories too: an integral may be one only with those of the first.
     fn test_claims(&mut self, starts: &Starts) -> Result<(), Error> {
         let parameters = 0..self.model.parameter_values.len();
         if self.model.integrals.is_empty() || !parameters.clone().any(|k| starts.varies_parameter(k)) {
@@ -101,7 +101,7 @@ impl Problem {
         tested.dedup();
         for i in tested.into_iter().filter(|&i| i > 0) {
             let mut model = Model::clone(&self.model);
-            // Where a trajectory cannot start, the ensemble says so when it comes to it.
+            // A trajectory that cannot start is reported when the ensemble reaches it.
             if starts.at(i, &mut model.parameter_values, &mut model.initial, &mut starts.work()).is_err() {
                 continue;
             }
@@ -132,11 +132,11 @@ impl Checked {
 }
 
 impl Starts {
-    /// The starts of an ensemble: of trajectory 0 the problem, and the initial state before it was projected.
+    /// Starts of an ensemble from the problem of trajectory 0 and its initial state before projection.
     pub(crate) fn new(problem: &Problem, initial: Vec<f64>, ensemble: &Ensemble) -> Result<Starts, Error> {
         let mut model = Model::clone(&problem.model);
         let (mut projection, mut checks) = (None, None);
-        // Where all start alike, they start like trajectory 0, which has been projected and checked.
+        // If all start alike, they start like trajectory 0, which has been projected and checked.
         if !model.start.is_same() {
             model.initial = initial;
             if problem.settings.project_initial {
@@ -175,8 +175,8 @@ impl Starts {
         })
     }
 
-    /// The same starts of a penalised model, moved onto its slow manifold if that is given: where all start alike, to
-    /// `first`. Parameter values are followed by ω then.
+    /// Starts of a penalised model, moved onto its slow manifold if given, or to `first` if all start alike. Parameter
+    /// values are then followed by ω.
     pub(crate) fn penalised(mut self, slow: Option<SlowManifold>, first: &[f64]) -> Starts {
         match self.model.start.is_same() {
             true => self.model.initial = first.to_vec(),
@@ -185,27 +185,27 @@ impl Starts {
         self
     }
 
-    /// The same starts of a model in a heat bath, whose parameter values hold the number of the trajectory at this place.
+    /// Starts of a model in a heat bath, whose parameter values hold the trajectory's number at this place.
     pub(crate) fn in_heat_bath(self, trajectory: usize) -> Starts {
         Starts { trajectory: Some(trajectory), ..self }
     }
 
-    /// How many starts `--project-initial` has moved far since this was last asked.
+    /// Number of starts that `--project-initial` moved far since the last call.
     pub(crate) fn take_far(&self) -> u64 {
         self.far.swap(0, Ordering::Relaxed)
     }
 
-    /// How many there are.
+    /// Number of trajectories.
     pub fn trajectories(&self) -> u64 {
         self.trajectories
     }
 
-    /// Whether parameter value `k` may differ between trajectories.
+    /// True if parameter value `k` may differ between trajectories.
     pub fn varies_parameter(&self, k: usize) -> bool {
         self.model.start.parameters.get(k) == Some(&true)
     }
 
-    /// Whether component `k` of the initial state may differ between trajectories.
+    /// True if component `k` of the initial state may differ between trajectories.
     pub fn varies_state(&self, k: usize) -> bool {
         self.model.start.state.get(k) == Some(&true)
     }
@@ -219,15 +219,15 @@ impl Starts {
         vec![0.0; self.start.work_len().max(checks)]
     }
 
-    /// Puts the parameter values and the initial state of trajectory `i`, which is below
-    /// [`Starts::trajectories`]. Nothing is allocated, unless `--project-initial` moves the state.
+    /// Put the parameter values and the initial state of trajectory `i`, which is below [`Starts::trajectories`].
+    /// Allocates nothing, unless `--project-initial` moves the state.
     ///
     /// # Errors
-    /// When a value is not finite, or the state is off the constraint set.
+    /// If a value is not finite, or the state is off the constraint set.
     ///
     /// # Panics
-    /// When a slice has the wrong length: as many as the model has parameter values and components of the state,
-    /// and as long a scratch as [`Starts::work`] gives.
+    /// If a slice has the wrong length: the number of the model's parameter values, the number of the state's
+    /// components, and the length of [`Starts::work`].
     pub fn at(&self, i: u64, parameters: &mut [f64], x: &mut [f64], work: &mut [f64]) -> Result<(), StartError> {
         let noise = Noise::new(self.seed, i as u32);
         let draw = |count, which| drawn(&noise, count, which);

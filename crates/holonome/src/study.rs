@@ -1,7 +1,7 @@
-//! Published experiments as data: runs as one would type them, what is measured of them, and what the paper claims.
+//! Published experiments as data: runs as typed commands, quantities measured of them, and claims of the paper.
 //!
-//! A study is a text in TOML. Its claims say what was found when the engine was built; [`Study::judge`] says whether runs
-//! made now agree with that.
+//! A study is a text in TOML. Its claims record the findings at the time when the engine was built; [`Study::judge`]
+//! tells whether runs made now agree with them.
 
 mod figure;
 mod measure;
@@ -21,26 +21,26 @@ use std::path::Path;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Study {
-    /// What it is about.
+    /// Title.
     pub title: String,
     /// The paper, with the places in it.
     pub paper: String,
     /// The runs by name.
     #[serde(rename = "run", default)]
     pub runs: BTreeMap<String, Planned>,
-    /// States that are known from elsewhere, by name: the numbers of each variable.
+    /// States known from other sources, by name: the numbers of each variable.
     #[serde(rename = "state", default)]
     pub states: BTreeMap<String, BTreeMap<String, Vec<f64>>>,
-    /// What the paper says.
+    /// Claims of the paper.
     #[serde(rename = "claim", default)]
     pub claims: Vec<Claim>,
-    /// Its figures, drawn anew.
+    /// Figures of the paper, drawn anew.
     #[serde(rename = "figure", default)]
     pub figures: Vec<Figure>,
-    /// Its times, ours beside the printed ones.
+    /// Times in the paper, beside our own.
     #[serde(rename = "timing", default)]
     pub timings: Vec<Timing>,
-    /// Members of the runs with several values, by the name that they share.
+    /// Members of the runs with several values, by their common name.
     #[serde(skip)]
     families: BTreeMap<String, Vec<String>>,
 }
@@ -49,50 +49,50 @@ pub struct Study {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Planned {
-    /// The model and the options behind `holonome run`, parted by blanks.
+    /// Model and options after `holonome run`, separated by blanks.
     pub command: String,
-    /// Whether it takes too long for every day.
+    /// True if the run takes too long for every day.
     #[serde(default)]
     pub long: bool,
-    /// Whether the study's page leaves it out: it is there for a number or a figure.
+    /// True if the study's page leaves it out: the run serves a number or a figure.
     #[serde(default)]
     pub aside: bool,
-    /// Values for the `{}` of the command: a run for each, called `NAME-1`, `NAME-2`, and by `NAME` all of them.
+    /// Values for the `{}` of the command: one run per value, called `NAME-1`, `NAME-2`; `NAME` stands for all of them.
     #[serde(default)]
     pub each: Vec<String>,
 }
 
-/// A claim of a paper, and how it fares.
+/// A claim of a paper, and its verdict.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// What is claimed.
+    /// Statement of the claim.
     pub says: String,
-    /// Where.
+    /// Place in the paper.
     pub place: String,
-    /// How it fares.
+    /// Verdict on the claim.
     pub verdict: Verdict,
-    /// What has to be corrected, or why it does not hold.
+    /// Correction, or reason why the claim does not hold.
     #[serde(default)]
     pub because: Option<String>,
-    /// What the verdict rests on.
+    /// Measures on which the verdict is based.
     pub measures: Vec<Measure>,
 }
 
-/// How a claim fares.
+/// Verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// As it is printed.
+    /// A claim that holds as printed.
     Holds,
-    /// With a correction.
+    /// A claim that holds with a correction.
     HoldsAsCorrected,
-    /// Not at all.
+    /// A claim that does not hold.
     DoesNotHold,
 }
 
 impl Verdict {
-    /// In words.
+    /// The verdict in words.
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
@@ -104,76 +104,76 @@ impl Verdict {
 
 /// A run of a study that was made.
 pub enum Made {
-    /// It is stored, whether it reached its end or not.
+    /// A stored run, whether it reached its end or not.
     Stored {
-        /// Its attributes and how it ended.
+        /// Attributes and status of the run.
         run: Box<StoredRun>,
-        /// What it recorded.
+        /// Recorded arrays.
         arrays: Arrays,
     },
-    /// It did not begin.
+    /// A run that did not begin, with the reason.
     Refused(String),
 }
 
 impl Made {
-    /// Opens a run in its folder.
+    /// Open a run in its folder.
     ///
     /// # Errors
-    /// When the folder is no run, or is damaged.
+    /// If the folder is not a run, or is damaged.
     pub fn open(path: &Path) -> Result<Made, Error> {
         let run = Box::new(StoredRun::open(path).map_err(Error::store)?);
         let arrays = Arrays::open(path).map_err(Error::store)?;
         Ok(Made::Stored { run, arrays })
     }
 
-    /// Whether it began.
+    /// True if the run began.
     pub fn is_stored(&self) -> bool {
         matches!(self, Made::Stored { .. })
     }
 
-    /// Whether it reached its end.
+    /// True if the run reached its end.
     fn finished(&self) -> bool {
         matches!(self, Made::Stored { run, .. } if run.status() == Status::Finished)
     }
 }
 
-/// A claim with what was measured.
+/// A claim with the measured values.
 #[derive(Clone, Debug, Serialize)]
 pub struct Judged {
-    /// What is claimed, and where.
+    /// Statement of the claim.
     pub says: String,
-    /// Where.
+    /// Place in the paper.
     pub place: String,
-    /// How it fared when it was recorded.
+    /// Recorded verdict.
     pub verdict: Verdict,
-    /// What has to be corrected, or why it does not hold.
+    /// Correction, or reason why the claim does not hold.
     pub because: Option<String>,
-    /// Whether all that was measured agrees with that; nothing where runs are missing.
+    /// True if all measured values agree with the verdict; `None` if runs are missing.
     pub agrees: Option<bool>,
-    /// What was measured, in the order of the study.
+    /// Measured values, in the order of the study.
     pub measured: Vec<Measured>,
 }
 
-/// Something measured.
+/// A measured value.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
-    /// In words: "error of rk4".
+    /// Name in words: "error of rk4".
     pub name: String,
-    /// The number, if it could be measured.
+    /// The value; `None` if it could not be measured.
     pub value: Option<f64>,
-    /// What it has to be, in words.
+    /// Expected value, in words.
     pub wanted: String,
-    /// Whether it is that.
+    /// True if the value is as expected.
     pub agrees: bool,
-    /// Why it could not be measured.
+    /// Reason why it could not be measured.
     pub failed: Option<String>,
 }
 
 impl Study {
-    /// Reads a study.
+    /// Read a study.
     ///
     /// # Errors
-    /// When the text is no study, or names a run or a state that it does not have.
+    /// If the text is not a study, or names a run or a state that does not exist.
     pub fn parse(name: &str, text: &str) -> Result<Study, Error> {
         let wrong = |message: String| Error::option(format!("study {name}: {message}"));
         let mut study: Study = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
@@ -191,7 +191,7 @@ impl Study {
         Ok(study)
     }
 
-    /// Puts the members of every family in its place.
+    /// Replace every family by its members.
     fn expand(&mut self) {
         for (name, planned) in std::mem::take(&mut self.runs) {
             if planned.each.is_empty() {
@@ -207,7 +207,7 @@ impl Study {
         }
     }
 
-    /// The runs of this name: one, or the members of a family; none where there is neither.
+    /// Names of the runs with this name: one run, or the members of a family; empty if there is neither.
     pub fn members<'s>(&'s self, name: &'s String) -> &'s [String] {
         match self.runs.contains_key(name) {
             true => std::slice::from_ref(name),
@@ -215,7 +215,7 @@ impl Study {
         }
     }
 
-    /// The claims with what the runs that were made say of them.
+    /// Verdicts on the claims by the runs that were made.
     pub fn judge(&self, made: &BTreeMap<String, Made>) -> Vec<Judged> {
         self.claims.iter().map(|claim| self.judge_claim(claim, made)).collect()
     }
@@ -237,7 +237,7 @@ impl Study {
     }
 }
 
-/// The summary of a stored run, by a path of keys.
+/// Value in the summary of a stored run, by a path of keys.
 fn look_up<'v>(summary: &'v Value, path: &[&str]) -> Option<&'v Value> {
     path.iter().try_fold(summary, |value, key| value.get(key))
 }

@@ -1,4 +1,4 @@
-//! What a run came to: the drift of every invariant, the cost, where it is stored.
+//! Summary of a run: the drift of every invariant, the cost, the folder.
 
 use crate::measure::Table;
 use crate::orbit::OrbitError;
@@ -12,20 +12,20 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
-/// A field evaluation in units of a gradient (Chang, Perlmutter, Vankerschaver 2022, Fig. 6: a field with feedback
+/// Cost of a field evaluation in gradients (Chang, Perlmutter, Vankerschaver 2022, Fig. 6: a field with feedback
 /// consists of four gradients).
 const GRADIENTS_OF_A_FIELD: u64 = 4;
 
-/// Second derivatives, and a linear system with its matrix, in units of a gradient. The paper does not count them; on the
-/// small models of this repository a solve takes 4 to 5 times as long as a gradient, second derivatives more.
+/// Cost of second derivatives, and of a linear system with its matrix, in gradients. The paper does not count them; on
+/// the small models of this repository a solve takes 4 to 5 times as long as a gradient, second derivatives more.
 const GRADIENTS_OF_A_HESSIAN: u64 = 4;
 const GRADIENTS_OF_A_SOLVE: u64 = 4;
 
-/// How a cost is counted, in words.
+/// Description of the units of a cost.
 pub const COUNTED: &str = "4 for a field, a Hessian or a linear solve, 1 for a gradient or a Newton iteration";
 
-/// What a cost is in the units of the 2022 paper, gradients, with what it leaves out: Hessians, linear solves, Newton
-/// iterations.
+/// A cost in the units of the 2022 paper, gradients, including Hessians, linear solves and Newton iterations, which the
+/// paper leaves out.
 pub fn budget_of(cost: &Cost) -> u64 {
     GRADIENTS_OF_A_FIELD * cost.field
         + GRADIENTS_OF_A_HESSIAN * cost.hessian
@@ -34,37 +34,37 @@ pub fn budget_of(cost: &Cost) -> u64 {
         + cost.newton_iterations
 }
 
-/// The drift of one group of invariants.
+/// Drift of one group of invariants.
 #[derive(Clone, Debug)]
 pub struct Drift {
-    /// The user's name.
+    /// Name given by the user.
     pub name: String,
-    /// What it is.
+    /// Kind of the invariant.
     pub kind: InvariantKind,
-    /// Whether it is a claim that the motion does not keep, so that nothing holds it.
+    /// True for a claim that the motion does not keep, so that it is not held.
     pub varying: bool,
-    /// Its value at the start; none of constraints, whose value should be 0, and of an ensemble.
+    /// Value at the start; `None` for constraints, whose value should be 0, and for an ensemble.
     pub initial: Option<Initial>,
     /// Deviation at the end.
     pub last: f64,
     /// Largest deviation over all accepted steps and stored samples.
     pub max: f64,
-    /// Both over the size of the terms that cancel in the quantity (see [`holonome_integrate::terms`]); `None` if that is
-    /// not known.
+    /// Both deviations relative to the scale of the terms that cancel in the quantity (see
+    /// [`holonome_integrate::terms`]); `None` if that is not known.
     pub relative: Option<Relative>,
 }
 
-/// A drift over the size of the terms that cancel.
+/// A drift relative to the scale of the terms that cancel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Relative {
-    /// At the end.
+    /// Relative deviation at the end.
     pub last: f64,
-    /// The largest.
+    /// Largest relative deviation.
     pub max: f64,
 }
 
 impl Relative {
-    /// Deviations at the end and at most over `terms`.
+    /// Deviations at the end and at most, relative to `terms`.
     pub(crate) fn new(last: f64, max: f64, terms: f64) -> Option<Relative> {
         if max == 0.0 {
             return Some(Relative { last: 0.0, max: 0.0 });
@@ -73,9 +73,9 @@ impl Relative {
     }
 }
 
-/// The size of the terms of group `k`, of which `terms` has those that were measured, in a run of the length `span`. A hidden
-/// constraint is a rate, and as large as one that takes its constraint off by its terms within the run: at rest its own
-/// terms are rounding.
+/// Scale of the terms of group `k` in a run of length `span`; `terms` has the measured scales. A hidden constraint is a
+/// rate: its scale is at least that of a rate which changes its constraint by the constraint's terms within the run,
+/// because at rest its own terms are rounding.
 pub(crate) fn size_of_terms(groups: &[InvariantGroup], terms: &[f64], k: usize, span: f64) -> f64 {
     let own = terms.get(k).copied().unwrap_or(0.0);
     if groups[k].kind != InvariantKind::Hidden {
@@ -87,15 +87,15 @@ pub(crate) fn size_of_terms(groups: &[InvariantGroup], terms: &[f64], k: usize, 
     if rate.is_finite() { own.max(rate) } else { own }
 }
 
-/// Drifts above this fraction of a quantity's terms are as large as the quantity itself, for whoever reads a result.
+/// Fraction of a quantity's terms beyond which a drift counts as large as the quantity itself.
 const LARGE: f64 = 0.1;
 
-/// So are drifts of energies above half their value, unless that is near 0 by chance: near a centre of force the terms
-/// are many times as large as their sum. Smaller fractions of the terms than this are not looked at.
+/// Fraction of the terms from which on an energy's drift above half its value counts as large, too. Below this fraction
+/// the value may be near 0 by chance: near a centre of force the terms are many times as large as their sum.
 const NOTABLE: f64 = 0.01;
 
-/// What is to be said of energies and integrals that drift by their own size, and of constraints that are violated by
-/// theirs. Where the run starts away from its targets, the end counts.
+/// Warnings about energies and integrals that drift by their own size, and about constraints that are violated by
+/// theirs. If the run starts away from its targets, only the end counts.
 pub(crate) fn large_drifts(drift: &[Drift], off_target: bool) -> Vec<String> {
     let large = |d: &Drift| {
         let relative = d.relative?;
@@ -106,12 +106,12 @@ pub(crate) fn large_drifts(drift: &[Drift], off_target: bool) -> Vec<String> {
             InvariantKind::Penalised => "the energy with the penalty drifts".to_string(),
             InvariantKind::Constraint => format!("constraint '{}' is violated", d.name),
             InvariantKind::Hidden => format!("the hidden constraint of '{}' is violated", d.name),
-            // Whose claim is known to fail is said already.
+            // A claim that is known to fail has a warning already.
             InvariantKind::Integral if !d.varying => format!("integral '{}' drifts", d.name),
             InvariantKind::ModifiedEnergy | InvariantKind::Integral => return None,
         };
         let drift = if of_end { d.last } else { d.max };
-        // An integral of a value near 0 is nothing special.
+        // A value near 0 is nothing special for an integral.
         let energy = d.kind != InvariantKind::Integral;
         let large = match d.initial.as_ref().and_then(Initial::number) {
             Some(initial) if energy && size > NOTABLE && drift > 0.5 * initial.abs() => true,
@@ -129,8 +129,8 @@ pub(crate) fn large_drifts(drift: &[Drift], off_target: bool) -> Vec<String> {
     drift.iter().filter_map(large).collect()
 }
 
-/// The state at the end of a run. In JSON it stands by variables, each with its indices; it becomes no tree, as it may
-/// have millions of numbers.
+/// State at the end of a run. In JSON it is written by variables, each with its indices, without a tree of values, as
+/// it may have millions of numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FinalState {
     variables: Vec<VariableLayout>,
@@ -142,12 +142,12 @@ impl FinalState {
         FinalState { variables, x }
     }
 
-    /// The numbers of all variables, in the model's order.
+    /// Numbers of all variables, in the model's order.
     pub fn numbers(&self) -> &[f64] {
         &self.x
     }
 
-    /// The names of the variables, in the model's order.
+    /// Names of the variables, in the model's order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.variables.iter().map(|variable| variable.name.as_str())
     }
@@ -164,49 +164,49 @@ impl Serialize for FinalState {
     }
 }
 
-/// A run's result.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// The model's name.
     pub model: String,
     /// The method's name.
     pub method: String,
-    /// Where it stands.
+    /// Time that it reached.
     pub t: f64,
     /// Accepted steps.
     pub steps: u64,
-    /// The state.
+    /// Final state.
     pub state: FinalState,
-    /// Whether the model is Hamiltonian.
+    /// True if the model is Hamiltonian.
     pub hamiltonian: bool,
-    /// Whether it is in a heat bath, which keeps neither energy nor integrals.
+    /// True if it is in a heat bath, which keeps neither energy nor integrals.
     pub heated: bool,
-    /// The drift of every invariant, in the model's order.
+    /// Drift of every invariant, in the model's order.
     pub drift: Vec<Drift>,
-    /// What the model's measures came to.
+    /// Results of the model's measures.
     pub measures: Vec<Table>,
-    /// Evaluations.
+    /// Counts of evaluations.
     pub cost: Cost,
     /// Time in the stepping loop.
     pub wall_seconds: f64,
-    /// The run's folder; `None` if it is in memory.
+    /// Folder of the run; `None` if it is in memory.
     pub out: Option<PathBuf>,
     /// Rate κ of the Gauss–Newton form, or the gains, as printed.
     pub gain: Option<String>,
-    /// ω of a penalty, and whether the run started on the slow manifold.
+    /// ω of a penalty, and true if the run started on the slow manifold.
     pub penalty: Option<(f64, bool)>,
-    /// Maximum and mean of h λmax/r, where a gain acts.
+    /// Maximum and mean of h λmax/r, if there is a gain.
     pub stability: Option<(f64, f64)>,
-    /// The orbit's error, where that was asked for.
+    /// Error of the orbit, if requested.
     pub error: Option<OrbitError>,
-    /// Whether it was stopped before its end.
+    /// True if it was stopped before its end.
     pub interrupted: bool,
-    /// What the user should know: of the model, of the options, of the results.
+    /// Warnings for the user: about the model, the options, the results.
     pub warnings: Vec<String>,
 }
 
-/// The summary that a finished run or ensemble has stored: a [`Summary`], or that of an ensemble, as it was written by the
-/// version that made it.
+/// Stored summary of a finished run or ensemble: a [`Summary`] or a [`SweepSummary`](crate::SweepSummary) as JSON,
+/// written by the version that made it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredSummary(pub(crate) Value);
 
@@ -215,28 +215,28 @@ impl StoredSummary {
         self.0[key].as_u64().unwrap_or_default()
     }
 
-    /// Time at which it ended; NaN if it does not say.
+    /// Time at which it ended; NaN if that is missing.
     pub fn t(&self) -> f64 {
         self.0["t"].as_f64().unwrap_or(f64::NAN)
     }
 
-    /// Accepted steps.
+    /// Number of accepted steps.
     pub fn steps(&self) -> u64 {
         self.count("steps")
     }
 
-    /// Trajectories of an ensemble.
+    /// Number of trajectories of an ensemble.
     pub fn trajectories(&self) -> u64 {
         self.count("trajectories")
     }
 
-    /// The object that was printed when it ended.
+    /// The JSON object that was printed when it ended.
     pub fn to_json(&self) -> &Value {
         &self.0
     }
 }
 
-/// Whether a group is one of the claims that the motion does not keep.
+/// True if a group is one of the claims that the motion does not keep.
 pub(crate) fn is_varying(group: &InvariantGroup, varying: &[String]) -> bool {
     group.watched
         && matches!(group.kind, InvariantKind::Constraint | InvariantKind::Integral)
@@ -275,7 +275,7 @@ pub(crate) fn drift_json(list: &[Drift], hamiltonian: bool) -> Map<String, Value
         ("hidden", InvariantKind::Hidden),
         ("integrals", InvariantKind::Integral),
     ] {
-        // A state model has no hidden constraints; every other key is there even where it is empty.
+        // A state model has no hidden constraints; every other key is present even if it is empty.
         if kind != InvariantKind::Hidden || hamiltonian {
             drift.insert(key.to_string(), Value::Object(group(kind)));
         }
@@ -283,7 +283,7 @@ pub(crate) fn drift_json(list: &[Drift], hamiltonian: bool) -> Map<String, Value
     drift
 }
 
-/// The counts of a cost, under their names in JSON.
+/// Counts of a cost, with their names in JSON.
 pub(crate) fn counts(cost: &Cost) -> [(&'static str, u64); 6] {
     [
         ("field", cost.field),
@@ -296,15 +296,15 @@ pub(crate) fn counts(cost: &Cost) -> [(&'static str, u64); 6] {
 }
 
 impl Summary {
-    /// The drifts of a run of the length `span`; `varying` names claims that were known to vary before it.
+    /// Drifts of a run of length `span`; `varying` names the claims known before it to vary.
     pub(crate) fn drift_of(
         groups: &[InvariantGroup],
         varying: &[String],
         initial: &[Option<Initial>],
         (state, span): (&StepState, f64),
     ) -> Vec<Drift> {
-        // The terms of all energies are alike: a modified energy has no formula of its own, and the energy that a penalty
-        // is added to is watched without its gradient.
+        // All energies share the scale of their terms: a modified energy has no formula of its own, and the energy to
+        // which a penalty is added is monitored without its gradient.
         let is_energy = |g: &InvariantGroup| {
             matches!(g.kind, InvariantKind::Hamiltonian | InvariantKind::Penalised | InvariantKind::ModifiedEnergy)
         };
@@ -314,7 +314,7 @@ impl Summary {
             |k: usize| if is_energy(&groups[k]) { energy } else { size_of_terms(groups, &state.terms, k, span) };
         let all = groups.iter().zip(&state.drift).zip(initial).enumerate();
         all.map(|(k, ((g, d), initial))| {
-            // Where a run is stopped between blocks of steps, the next block would have counted the state now.
+            // If a run is stopped between blocks of steps, the next block would have counted the present state.
             let (last, max) = (d.now, if d.max.is_nan() { d.max } else { d.max.max(d.now) });
             Drift {
                 name: g.name.clone(),
@@ -351,7 +351,7 @@ impl Serialize for Summary {
         if let Some(out) = &self.out {
             map.serialize_entry("out", &out.display().to_string())?;
         }
-        // What not every run has comes last.
+        // Entries that only some runs have come last.
         if !self.measures.is_empty() {
             map.serialize_entry("measures", &self.measures)?;
         }

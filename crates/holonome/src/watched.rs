@@ -1,29 +1,29 @@
-//! What a linearly implicit method watches along a run: whether the step is short enough for it.
+//! Quantities that a linearly implicit method monitors along a run: they show if the step is short enough.
 
 use holonome_integrate::failure::Failure;
 use std::fmt::{Display, Formatter, Result};
 
-/// A smallest eigenvalue of a matrix that is to be definite is remembered below the first, and ends the run below the
-/// second: it is 1 without the step, and the force of the step grows like its inverse.
+/// Limits of the smallest eigenvalue of a matrix that has to be definite: below the first it is recorded, below the
+/// second the run ends. It is 1 for h = 0, and the force of the step grows like its inverse.
 pub const NOTABLE: f64 = 0.9;
 pub const INDEFINITE: f64 = 0.5;
 
-/// What a run has shown of its step.
+/// Monitored quantities of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Watched {
-    /// The largest |E − E₀| of the modified energy, where that is watched.
+    /// Largest |E − E₀| of the modified energy, if monitored.
     pub energy: Option<f64>,
-    /// The smallest eigenvalue of I + βh²M⁻¹V_qq, where that is watched; 0.9 where none was smaller.
+    /// Smallest eigenvalue of I + βh²M⁻¹V_qq, if monitored; 0.9 if none was smaller.
     pub eigenvalue: Option<f64>,
 }
 
 impl Watched {
-    /// From what a run watches, if it watches any of them.
+    /// Monitored quantities of a run; `None` if it monitors none.
     pub(crate) fn new(energy: Option<f64>, eigenvalue: Option<f64>) -> Option<Watched> {
         (energy.is_some() || eigenvalue.is_some()).then_some(Watched { energy, eigenvalue })
     }
 
-    /// What a run that reached its end is to be told.
+    /// Warning for a run that reached its end.
     pub(crate) fn warning(self) -> Option<String> {
         let least = self.eigenvalue.filter(|least| *least < NOTABLE)?;
         Some(format!(
@@ -31,7 +31,7 @@ impl Watched {
         ))
     }
 
-    /// The same for a failure that it explains: the motion has left all bounds.
+    /// The quantities if they explain this failure, because the motion has left all bounds.
     pub(crate) fn explaining<E>(self, failure: &Failure<E>) -> Option<Watched> {
         matches!(failure, Failure::NonFinite { .. }).then_some(self)
     }

@@ -1,4 +1,4 @@
-//! The feedback integrators of the papers: the discrete attractor, orders, and what gains do (`docs/methods.md`).
+//! The feedback integrators of the papers: the discrete attractor, orders, and the effect of gains (`docs/methods.md`).
 
 mod common;
 
@@ -43,7 +43,7 @@ fn body_deviations(finished: &Finished) -> Vec<f64> {
     finished.array("R").iter().zip(&finished.array("w")).map(deviation).collect()
 }
 
-/// Where |ΔF| settles: its supremum over the second half. Before, it has to fall from where it started.
+/// Level at which |ΔF| settles: its supremum over the second half. Before, it has to fall from its initial value.
 fn settled(deviations: &[f64]) -> f64 {
     let level = deviations[deviations.len() / 2..].iter().copied().fold(0.0, f64::max);
     assert!(deviations[0] > 10.0 * level, "it starts off the attractor: {:e} against {level:e}", deviations[0]);
@@ -54,7 +54,7 @@ fn settled(deviations: &[f64]) -> f64 {
     level
 }
 
-/// The slopes of log |ΔF| over log h are all near `order`.
+/// Check that the slopes of log |ΔF| over log h are all near `order`.
 fn check_slopes(what: &str, order: f64, steps: &[f64], levels: &[f64]) {
     let slope = |k: usize| (levels[k] / levels[k + 1]).ln() / (steps[k] / steps[k + 1]).ln();
     let slopes: Vec<f64> = (0..steps.len() - 1).map(slope).collect();
@@ -96,7 +96,7 @@ fn the_discrete_attractor_of_the_rigid_body() {
 
 #[test]
 fn the_attractor_is_there_for_long() {
-    // 100 times the decay time: plain Euler has left for good, feedback Euler is where it was after a tenth of the time.
+    // 100 times the decay time: plain Euler has left for good, feedback Euler is at the level of a tenth of the time.
     let text = format!("--method feedback:euler --step 0.004 --until 400 --samples 4001 --gain {GAINS}");
     let deviations = pendulum_deviations(&pendulum(&text));
     let sup = |range: &[f64]| range.iter().copied().fold(0.0, f64::max);
@@ -126,8 +126,8 @@ fn gauss_newton_feedback_keeps_the_order() {
     }
 }
 
-/// Off the level set every invariant comes nearer at the rate κ: as a formula (the pendulum), by a linear solve beside the
-/// compiled field (a chain of 20), and beside rows.
+/// Off the level set every invariant approaches its target at the rate κ: as a formula (the pendulum), by a linear
+/// solve beside the compiled field (a chain of 20), and beside rows.
 #[test]
 fn gauss_newton_deviations_decay_at_the_rate() {
     let chain = |n: &str| {
@@ -179,7 +179,7 @@ fn gauss_newton_feedback_adapts() {
         let plain = pendulum(&format!("--method plain:dop853 {text}"));
         let auto = pendulum(&format!("--method feedback:dop853 --gain auto {text}"));
         assert!(distance(&auto.state(), &reference) < allowed, "{:?}", auto.state());
-        // The rate is that of the field, so the steps stay what they were: no collapse.
+        // The rate is that of the field, so the steps keep their length: no collapse.
         assert!(auto.summary.steps < 2 * plain.summary.steps, "{} {}", auto.summary.steps, plain.summary.steps);
         let largest = |finished: &Finished| finished.summary.drift.iter().map(|d| d.max).fold(0.0, f64::max);
         assert!(largest(&auto) < largest(&plain), "{:e} {:e}", largest(&auto), largest(&plain));
@@ -204,14 +204,15 @@ fn large_gains_hurt_high_orders() {
     let ratio = fifty / none;
     println!("RK4: {none:.2e} without, {fifty:.3e} with gains of 50, {ratio:.0} times");
     assert!((100.0..400.0).contains(&ratio), "{fifty:e} {none:e}");
-    // The Gauss–Newton form does not, and for Euler the same gains are what makes it useful.
+    // The Gauss–Newton form does not hurt, and Euler is useful only with these gains.
     assert!(error("--method feedback:rk4 --gain auto") < 10.0 * none);
     let euler =
         [error("--method plain:euler"), error("--method feedback:euler --gain rod=50,rod.hidden=12.5,H=50,J=50")];
     assert!(euler[0] > 500.0 * euler[1], "{euler:?}");
 }
 
-/// Means of h·λmax/r along the exact orbit, computed apart from the engine: 0.2656, and beyond 1 on 6.7 % of the time.
+/// Means of h·λmax/r along the exact orbit, computed independently of the engine: 0.2656, and beyond 1 on 6.7 % of the
+/// time.
 #[test]
 fn the_stability_report_of_the_perturbed_kepler_orbit() {
     let finished =

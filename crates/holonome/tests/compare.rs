@@ -1,4 +1,4 @@
-//! Comparisons: is the reference as good as it says, are orders and budgets those of the methods, are limits told of?
+//! Comparisons: accuracy of the reference, orders and budgets of the methods, and reports of limits.
 
 mod common;
 
@@ -33,15 +33,15 @@ const PERIOD: f64 = 7.416_298_709_205_487_5; // 7.41629870920548767, rounded
 
 #[test]
 fn the_reference_is_as_good_as_it_says() {
-    // After a period the planar pendulum is where it was. T is rounded, by half an ulp of 7.4, 4.4e-16, at most, and
-    // moves the state by that times its velocity, which is 1 there.
+    // After a period the planar pendulum is back at its start. T is rounded by at most half an ulp of 7.4, 4.4e-16,
+    // which moves the state by that times its velocity, which is 1 there.
     let planar = run(&model("planar-pendulum", &[]), &options(&["rk4"], &[PERIOD / 1000.0], PERIOD));
     let (reference, end) = (&planar.reference, planar.reference.at(PERIOD).unwrap());
     let error = distance(end, &[1.0, 0.0, 0.0, 0.0]);
     assert!(error <= reference.error + 4.4e-16, "{error:e}, claimed are {:e}", reference.error);
     assert!(reference.error < 1e-12 && reference.good_until == Some(PERIOD));
-    // The spherical pendulum, from an independent computation with 12 decimals: rounding them is half a unit in each of
-    // six components, 0.5e-12·√6 in all.
+    // The spherical pendulum, from an independent computation with 12 decimals: rounding is half a unit in each of six
+    // components, 0.5e-12·√6 in all.
     let spherical = run(&model("spherical-pendulum", &[]), &options(&["rk4"], &[0.1], 100.0));
     let printed = [0.289982352306, 0.546233983572, -0.785836287366, 1.788679864730, -0.079185067542, 0.605001356461];
     let error = distance(spherical.reference.at(100.0).unwrap(), &printed);
@@ -49,7 +49,7 @@ fn the_reference_is_as_good_as_it_says() {
     assert!(spherical.reference.error < 1e-11, "{:e}", spherical.reference.error);
 }
 
-/// Methods that know multipliers, and the reference, which does not.
+/// Methods that have multipliers, and the reference, which has none.
 #[test]
 fn observed_multipliers_are_no_obstacle() {
     let path = repository().join("models/double-pendulum.holo");
@@ -60,7 +60,7 @@ fn observed_multipliers_are_no_obstacle() {
     assert!(comparison.rows.iter().all(|row| measured(row).errors.is_some()));
 }
 
-/// Penalised runs of redundant constraints can be compared, but for their errors.
+/// Penalised runs of redundant constraints can be compared, except for their errors.
 #[test]
 fn redundant_constraints_have_no_reference() {
     let mut options = options(&["zhang-skeel", "gauss4"], &[0.02], 1.0);
@@ -82,14 +82,14 @@ fn bodies_beside_their_penalty() {
         let drifts = &measured(&comparison.rows[k]).drift;
         drifts.iter().find(|drift| drift.name == "orthogonal").unwrap().max
     };
-    // Rounding; and springs of this ω, which give way by about v²/ω² = 1e-2.
+    // Rounding; and springs of this ω, which yield by about v²/ω² = 1e-2.
     assert!(drift(0) < 1e-14 && drift(1) > 1e-3, "{:e} {:e}", drift(0), drift(1));
 }
 
 #[test]
 fn orders_are_those_of_the_methods() {
-    // The error is C hᵖ(1 + ch + …) and the order measured between h and h/2 is off by about ch/(2 ln 2). With motions on
-    // the scale of 1, c is a few units at most, and h is at most 1/256: less than 0.02.
+    // The error is C hᵖ(1 + ch + …) and the order measured between h and h/2 is off by about ch/(2 ln 2). With motions
+    // on the scale of 1, c is a few units at most, and h is at most 1/256: less than 0.02.
     let steps = [1.0 / 256.0, 1.0 / 512.0, 1.0 / 1024.0];
     let comparison = run(&model("spherical-pendulum", &[]), &options(&["euler", "heun", "rk4"], &steps, 1.0));
     for (rows, expected) in comparison.rows.chunks(3).zip([1.0, 2.0, 4.0]) {
@@ -119,7 +119,7 @@ fn the_errors_of_the_literature() {
         (m.drift[energy].max, m.trend[energy].unwrap())
     });
     assert!(plain.1.secular && !feedback.1.secular, "{plain:?} {feedback:?}");
-    // Growth and drift are the same thing there: the oscillation is what the line leaves.
+    // Growth and drift are the same there: the oscillation is the residue of the line.
     assert!((plain.1.growth.abs() - plain.0).abs() < 2.0 * plain.1.oscillation, "{plain:?}");
 }
 
@@ -157,8 +157,8 @@ fn where_trajectories_separate_the_comparison_says_how_far_it_goes() {
     let problem = text_model(lorenz);
     let comparison = run(&problem, &options(&["rk4"], &[0.005], 100.0));
     let reference = &comparison.reference;
-    // Errors of 1e-16…1e-13 of the size grow by e^{0.906 t} in the mean: they pass 1e-6 after (14…23)/0.906 = 18…25
-    // units of time; the growth is uneven, so twice that is allowed for.
+    // Errors of 1e-16…1e-13 of the size grow by e^{0.906 t} on average: they pass 1e-6 after (14…23)/0.906 = 18…25
+    // units of time. The growth is uneven, so twice that is allowed.
     let until = reference.good_until.unwrap();
     assert!((9.0..50.0).contains(&until), "{until}");
     // The state stays within 60 of the origin.
@@ -172,13 +172,13 @@ fn where_trajectories_separate_the_comparison_says_how_far_it_goes() {
 
 #[test]
 fn a_run_that_fails_is_a_row() {
-    // x = 1/(1-t) ends at t = 1: the reference and every run do.
+    // x = 1/(1-t) ends at t = 1, and so do the reference and every run.
     let problem = text_model("state x = 1\nx' = x^2\n");
     let comparison = run(&problem, &options(&["rk4", "euler"], &[0.001], 2.0));
     assert!(comparison.reference.reason.is_some() && comparison.reference.good_until.unwrap() < 1.0);
     let failed = comparison.rows[0].outcome.as_ref().err().unwrap();
     assert_eq!((failed.kind, failed.t.is_some_and(|t| t > 1.0 && t < 1.1)), ("non-finite", true));
-    // A gain that one step cannot take is no reason to give up the others.
+    // A gain that is too large for one step does not stop the others.
     let mut options = options(&["feedback:euler", "rk4"], &[0.1, 1e-3], 1.0);
     options.run.gain = Some("50".parse().unwrap());
     let comparison = run(&model("spherical-pendulum", &[]), &options);
@@ -203,7 +203,7 @@ fn a_claimed_integral_that_is_none_does_not_bend_the_reference() {
     let settings = Settings { allow_unverified: true, ..Settings::default() };
     let problem = Problem::from_text("inline", text, &BTreeMap::new(), &settings).unwrap();
     let comparison = run(&problem, &options);
-    // What is left out does not bend the corrected run either: its error is that of the scheme.
+    // The false claim does not bend the corrected run either: its error is that of the scheme.
     let errors: Vec<f64> = comparison.rows.iter().map(last_error).collect();
     // h⁴ t /120 for rk4 and an oscillator.
     assert!(errors.iter().all(|e| *e < 2e-9), "{errors:?}");
@@ -223,7 +223,7 @@ fn budgets_are_spent_and_not_exceeded() {
     let methods = ["heun", "rk4", "corrected:dop853"];
     let options = CompareOptions { budgets: vec![small, large], ..options(&methods, &[], PERIOD) };
     let comparison = run(&model("planar-pendulum", &[]), &options);
-    // Of a step: 2 and 4 fields of 4 gradients each.
+    // Price of a step: 2 and 4 fields of 4 gradients each.
     for (rows, price) in comparison.rows.chunks(2).zip([8, 16]) {
         for (row, budget) in rows.iter().zip([small, large]) {
             let m = measured(row);
@@ -232,8 +232,8 @@ fn budgets_are_spent_and_not_exceeded() {
             assert!((steps - m.steps as f64).abs() < 1e-9 * steps, "T/h is the number of steps: {steps}");
         }
     }
-    // An adaptive run takes fewer or more whole steps of 12 fields and a solve, the tolerance is found to 0.3 % of a
-    // decade: a few steps of 52 are what may be left.
+    // An adaptive run takes whole steps of 12 fields and a solve, and the tolerance is found to 0.3 % of a decade: a
+    // few steps of 52 may be left over.
     for (row, budget) in comparison.rows[4..].iter().zip([small, large]) {
         let (m, tolerance) = (measured(row), row.tolerance.unwrap());
         let spent = budget_of(&m.cost);
@@ -243,7 +243,7 @@ fn budgets_are_spent_and_not_exceeded() {
     // At equal budgets the higher order is better here, as in the paper.
     let error = |k: usize| measured(&comparison.rows[k]).errors.unwrap().last.number();
     assert!(error(5) < error(3) && error(3) < error(1));
-    // Newton iterations depend on the step, so what is left may be more than a step's price; it is hardly a tenth.
+    // Newton iterations depend on the step, so more than the price of a step may be left over, but hardly a tenth.
     let options =
         CompareOptions { methods: vec!["suzuki4(rattle)".parse().unwrap()], budgets: vec![5000, 50_000], ..options };
     for row in run(&model("planar-pendulum", &[]), &options).rows {
@@ -266,7 +266,7 @@ fn costs_hold_no_samples_and_stopping_stops() {
         measured(&run(&problem, &options).rows[0]).cost.clone()
     };
     assert_eq!(cost(None), cost(Some(2)), "interpolated samples do not count");
-    // A run of so few steps may be done before anybody looks.
+    // A run of so few steps may be finished before the first call of `watch`.
     options.run.until = 5000.0;
     assert!(compare(&problem, &options, &|_| Control::Stop).unwrap().is_none());
 }
@@ -307,18 +307,18 @@ fn json_csv_and_figure_have_every_row() {
     assert_eq!(json, comparison.to_json(&out));
     let (csv, svg) = (read("compare.csv"), read("work-precision.svg"));
     std::fs::remove_dir_all(&out).unwrap();
-    // A line for each run, as long as the header; the message of the refused gain has a comma and stands in quotes.
+    // A line per run, as long as the header; the message of the refused gain has a comma and is quoted.
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!((lines.len(), json["rows"].as_array().unwrap().len()), (6, 5));
     let columns = |line: &str| line.split('"').step_by(2).map(|part| part.matches(',').count()).sum::<usize>();
     assert!(lines.iter().all(|line| columns(line) == columns(lines[0])), "{csv}");
     assert!(lines[0].starts_with("method,step,rtol,atol,"), "{csv}");
     assert!(lines[3].starts_with("feedback:euler,0.1,") && lines[3].contains("\"the gains are too large"), "{csv}");
-    // Read back, a number is the same.
+    // A number reads back unchanged.
     let at = lines[0].split(',').position(|name| name == "error").unwrap();
     let error: f64 = lines[1].split(',').nth(at).unwrap().parse().unwrap();
     assert_eq!(Some(error), json["rows"][0]["error"]["final"].as_f64());
-    // Four runs have a point over their work and one over their time, and each of three methods one in the legend.
+    // Four runs have a point over their work and one over their time, and each of three methods has one in the legend.
     let markers = ["#0072b2", "#d55e00", "#009e73"].map(|colour| svg.matches(&format!("fill=\"{colour}\"")).count());
     assert_eq!(markers, [2 * 2 + 1, 2 + 1, 2 + 1], "{svg}");
     for text in [
@@ -339,8 +339,8 @@ fn a_model_without_invariants_has_errors_and_no_drifts() {
     for row in &comparison.rows {
         let m = measured(row);
         let (h, steps) = (row.step.unwrap(), m.steps as i32);
-        // What the methods do to x' = -x in closed form: powers of their stability functions. Both errors round by a few
-        // ulps of 1, against errors of 1e-8 and more.
+        // The methods applied to x' = -x in closed form: powers of their stability functions. Both errors round by a
+        // few ulps of 1, against errors of 1e-8 and more.
         let factor = if row.method.scheme.name == "rk4" {
             1.0 - h + h * h / 2.0 - h.powi(3) / 6.0 + h.powi(4) / 24.0
         } else {

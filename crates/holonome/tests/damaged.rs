@@ -1,5 +1,5 @@
-//! A stored run of which something was lost or changed: whoever reads it, goes on with it or exports it gets an error that
-//! names the file and says what to do, or the numbers that were stored; never a panic, never other numbers.
+//! Damaged stored runs: reading, resuming and exporting give an error that names the file and the remedy, or the stored
+//! numbers; never a panic, never other numbers.
 
 use holonome::store::FORMATS;
 use holonome::{Arrays, Control, Problem, Resumed, RunOptions, Simulation, StepSize, open_run, prepare};
@@ -37,7 +37,7 @@ fn told(error: impl Display) -> String {
     error.to_string()
 }
 
-/// What every reader makes of a finished run: its numbers, and those of the longer run that it becomes.
+/// Results of every reader of a finished run: its numbers, and those of the extended run.
 fn read_by_all(run: &Path) -> Result<[Arrays; 2], String> {
     FORMATS[0].write(&open_run(run).map_err(told)?, std::io::sink()).map_err(told)?;
     let before = Arrays::open(run).map_err(told)?;
@@ -81,7 +81,7 @@ fn damaged_runs_give_errors_or_what_was_stored() {
     for file in files(&good).iter().filter(|file| !file.ends_with("run.lock")) {
         let content = fs::read(file).unwrap();
         let name = file.strip_prefix(&good).unwrap();
-        // None: the file is gone.
+        // `None`: the file is removed.
         let mut damages: Vec<Option<Vec<u8>>> = vec![None, Some(Vec::new()), Some([&content[..], b"x"].concat())];
         damages.extend((0..3).map(|_| Some(content[..pick(content.len())].to_vec())));
         let flips = if content.len() > 4000 { 40 } else { 8 };

@@ -1,4 +1,5 @@
-//! A run that comes to where its constraints do not determine their forces says that, and does not blame what it holds.
+//! Runs that reach a state in which the constraints do not determine their forces: the report says so, and does not
+//! blame the held invariants.
 
 mod common;
 
@@ -6,7 +7,7 @@ use common::{options, run};
 use holonome::{Error, Problem, Settings};
 use std::collections::BTreeMap;
 
-/// A double pendulum whose lower bob has a negative mass: where the rods are at a right angle, G M⁻¹Gᵀ is singular.
+/// A double pendulum whose lower bob has a negative mass: with the rods at a right angle, G M⁻¹Gᵀ is singular.
 const PENDULUM: &str = "\
 parameter m = (1, -1)
 coordinate q[i in 1..2] : R^2 = (sin(1.2) + (i-1)*0.8*sin(0.4), -cos(1.2) - (i-1)*0.8*cos(0.4))
@@ -23,13 +24,13 @@ fn dependent_constraints_are_named() {
         panic!("it goes on through a singular configuration")
     };
     let Error::Failed { failure, .. } = &error else { panic!("{error}") };
-    // Steps become too short there, or claims are looked at first.
+    // Either steps become too short there, or claims are tested first.
     assert!(["dependent-constraints", "step-collapsed"].contains(&failure.kind()), "{error}");
     assert!(error.to_string().contains(" b says "), "{error}");
 }
 
-/// A four-bar linkage that can be laid flat, whose crank turns into its flat position, after half a turn less 2: with the
-/// ground it has the sums 0.1 + 0.22 = 0.12 + 0.2. Beside it one with a longer ground, which cannot.
+/// A four-bar linkage. With a ground of 0.22 it can be laid flat, as 0.1 + 0.22 = 0.12 + 0.2 (crank and ground, rocker
+/// and rod); its crank reaches the flat position after half a turn less 2. With a longer ground it cannot.
 fn linkage(ground: f64) -> String {
     format!(
         "\

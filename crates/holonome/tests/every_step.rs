@@ -1,5 +1,5 @@
-//! Blocks of steps keep the samples on their way: what is stored depends neither on how many samples there are nor on where
-//! a block ends.
+//! Blocks of steps keep the samples on their way: stored samples depend neither on their number nor on the ends of
+//! blocks.
 
 mod common;
 
@@ -15,7 +15,7 @@ fn sampled(name: &str, method: &str, steps_between: u64) -> Finished {
 
 #[test]
 fn samples_are_the_same_however_many_there_are() {
-    // Lengths of blocks, of batches and of the lanes in them divide none of these spacings.
+    // No spacing here is a multiple of the length of a block, of a batch or of its lanes.
     let cases = [
         ("spherical-pendulum", "rattle", &["q", "p", "H", "azimuth", "lambda.rod", "residual.rod", "drift.J"][..]),
         ("spherical-pendulum", "shake", &["q", "lambda.rod"]),
@@ -37,7 +37,7 @@ fn samples_are_the_same_however_many_there_are() {
                 let (all, some) = (every.array(array), some.array(array));
                 assert_eq!(some.len(), 3000 / between as usize + 1);
                 for (k, row) in some.iter().enumerate() {
-                    // The last multipliers have no step behind them, and the first none before.
+                    // The last multipliers have no step after them, and the first none before.
                     let bits = |row: &[f64]| row.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
                     assert_eq!(bits(row), bits(&all[k * between as usize]), "{method}: {array} at sample {k}");
                 }

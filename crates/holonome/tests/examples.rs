@@ -1,4 +1,4 @@
-//! The examples run, and the numbers that they check are right.
+//! Runs of the examples, which check their own numbers.
 
 #[path = "../examples/first_run.rs"]
 mod first_run;
@@ -36,7 +36,7 @@ fn a_step_of_ones_own() {
     own_step::main().unwrap();
 }
 
-/// Every file among the examples is one of those above.
+/// Check that every file among the examples is one of those above.
 #[test]
 fn no_example_is_left_out() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/examples");

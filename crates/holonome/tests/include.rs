@@ -1,4 +1,4 @@
-//! `include "file.holo"`: files beside the model, and those of the library.
+//! Tests of `include "file.holo"`: files beside the model, and those of the library.
 
 mod common;
 
@@ -23,7 +23,7 @@ fn load(folder: &Path) -> Result<Problem, Error> {
     Problem::load(&folder.join("model.holo"), &Settings::default())
 }
 
-/// The findings of a model that is refused, a line each.
+/// Findings of a refused model, one per line.
 fn refused(files: &[(&str, &str)]) -> String {
     let folder = folder(files);
     match load(folder.path()) {
@@ -36,7 +36,7 @@ fn refused(files: &[(&str, &str)]) -> String {
     }
 }
 
-/// The values of the observables at the start.
+/// Values of the observables at the start.
 fn observed(text: &str) -> BTreeMap<String, Vec<f64>> {
     let problem = Problem::from_text("model", text, &BTreeMap::new(), &Settings::default()).unwrap();
     let model = &problem.model;
@@ -66,7 +66,7 @@ fn files_stand_where_they_are_included() {
     assert_eq!(energy(&problem), 13.5);
     let set = Settings { set: vec![("k".to_string(), "1".to_string())], ..Settings::default() };
     assert_eq!(energy(&Problem::load(&folder.path().join("model.holo"), &set).unwrap()), 4.5);
-    // What a run stores makes the same model where none of the files is.
+    // The stored texts give the same model without any of the files.
     let again = Problem::from_text("model", problem.source.text(), &problem.tables, &Settings::default()).unwrap();
     assert_eq!(energy(&again), 13.5);
 }
@@ -110,14 +110,14 @@ fn files_that_cannot_be_included() {
     }
 }
 
-/// A file of this name beside the model is taken before the library's.
+/// A file of this name beside the model takes precedence over the library's.
 #[test]
 fn the_library_gives_way_to_a_file() {
     let files = [("model.holo", "include \"molecules.holo\"\n"), ("molecules.holo", "coordinate q\nmomentum p of q\n")];
     assert!(refused(&files).contains("molecules.holo:1"));
 }
 
-/// Against numbers worked out by hand.
+/// Comparison with numbers worked out by hand.
 #[test]
 fn interactions_of_molecules() {
     let values = observed(
@@ -155,7 +155,7 @@ fn interactions_of_molecules() {
     assert_eq!(values["fading"], [1.0, 0.5, 0.0, 0.0]);
 }
 
-/// The model that uses them: what it keeps, it keeps.
+/// The model that uses them keeps its invariants.
 #[test]
 fn alkanes_of_any_length() {
     for n in ["2", "5", "10"] {

@@ -1,11 +1,11 @@
-//! Runs between their samples: every method, its order, constraints, and what is refused.
+//! Runs between their samples: every method, its order, constraints, and refusals.
 
 mod common;
 
 use common::*;
 use holonome::{Control, Interpolant, RunOptions, Solution, prepare};
 
-/// A model with one of its runs in memory, every step of which is kept.
+/// A run of a model in memory, with every step kept.
 fn solve(name: &str, text: &str) -> Solution {
     let options = RunOptions { interpolant: true, ..options(text) };
     prepare(model(name, &[]), options).unwrap().solve().unwrap_or_else(|error| panic!("{name} {text}: {error}"))
@@ -15,7 +15,7 @@ fn interpolant(solution: &Solution) -> &Interpolant {
     solution.interpolant.as_ref().expect("it was asked for")
 }
 
-/// The largest distance to a run whose steps are far shorter, at times that are no step's end.
+/// Largest distance from a run with far shorter steps, at times that are not ends of steps.
 fn error(name: &str, method: &str, h: f64, exact: &Solution) -> f64 {
     let run = solve(name, &format!("--method {method} --step {h} --until 4 --samples 2"));
     let times: Vec<f64> = (0..157).map(|k| 0.0131 + 0.025 * f64::from(k)).collect();
@@ -64,7 +64,7 @@ fn adaptive_steps_are_interpolated_as_well_as_they_are_made() {
         let pairs = between["q"].values().iter().zip(theirs["q"].values());
         let error = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert!(error < 2e-5, "{method}: {error}");
-        // Samples are the same states, whatever the run's steps were.
+        // Samples are the same states, for any steps of the run.
         let (at_samples, samples) = (run.at(run.times()).unwrap(), &run["q"]);
         let apart = at_samples["q"].values().iter().zip(samples.values()).map(|(a, b)| (a - b).abs());
         assert!(apart.fold(0.0, f64::max) < 1e-8, "{method}");
@@ -75,7 +75,7 @@ fn adaptive_steps_are_interpolated_as_well_as_they_are_made() {
     }
 }
 
-/// The steps and samples of a run are the same with and without, bit for bit; ends and steps are met exactly.
+/// Steps and samples of a run are the same with and without, bit for bit; ends and steps are met exactly.
 #[test]
 fn a_run_is_the_same_with_an_interpolant() {
     for (name, text) in [

@@ -1,5 +1,5 @@
-//! Methods of high order where a field is not smooth, or changes within a fraction of a step: steps that do not see it are
-//! not taken for good ones.
+//! Methods of high order for fields that are not smooth, or change within a fraction of a step: a step that misses the
+//! change must not be accepted.
 
 mod common;
 
@@ -8,19 +8,19 @@ use holonome::{Problem, Settings};
 use std::collections::BTreeMap;
 use std::f64::consts::PI;
 
-/// The last state of a run to time `until` at a relative tolerance of 1e-9.
+/// Last state of a run to time `until` at a relative tolerance of 1e-9.
 fn last(text: &str, method: &str, until: f64) -> Vec<f64> {
     let problem = Problem::from_text("kinks", text, &BTreeMap::new(), &Settings::default()).unwrap();
     run(problem, options(&format!("--method {method} --rtol 1e-9 --until {until} --samples 2"))).unwrap().state()
 }
 
-/// Springs of stiffness 10⁶ beyond 0 and 2, between which nothing acts: all coefficients of a step that ends just inside a
+/// Springs of stiffness 10⁶ beyond 0 and 2, with no force between: all coefficients of a step that ends just inside a
 /// wall are 0.
 #[test]
 fn walls_that_begin_behind_the_last_stage_are_seen() {
     let text = "coordinate q = 1\nmomentum p of q = -1\n\
                 hamiltonian p^2/2 + 1e6/2*(min(q, 0)^2 + max(q - 2, 0)^2)\n";
-    // Twice a flight of length 2 and half a period of a spring; the time lies in a flight to the left.
+    // A cycle is twice a flight of length 2 and half a period of a spring; the time lies in a flight to the left.
     let (until, contact) = (41.3, PI / 1e3);
     let phase = until % (2.0 * (2.0 + contact));
     let expected = match phase {
@@ -29,8 +29,8 @@ fn walls_that_begin_behind_the_last_stage_are_seen() {
         t => [2.0 - (t - 3.0 - 2.0 * contact), -1.0],
     };
     assert!(!(1.0..1.0 + contact).contains(&phase) && !(3.0 + contact..3.0 + 2.0 * contact).contains(&phase));
-    // An error of 1e-9 in each of some 40 passages of a kink, of which an energy that is held leaves the time of flight. Where
-    // ends of steps were not looked at, the errors were 2, 1.6 and 600.
+    // An error of 1e-9 in each of some 40 passages of a kink, of which a held energy leaves only the time of flight.
+    // When ends of steps were not tested, the errors were 2, 1.6 and 600.
     for (method, bound) in [("corrected:gauss16", 1e-7), ("gauss16", 1e-4), ("gauss8", 1e-2)] {
         let off = distance(&last(text, method, until), &expected);
         assert!(off < bound, "{method}: {off:e}");
@@ -42,7 +42,7 @@ fn walls_that_begin_behind_the_last_stage_are_seen() {
 fn steep_walls_are_seen_from_far() {
     let text = "coordinate q = 1\nmomentum p of q\nhamiltonian p^2/2 + exp(-300*q) + q\n";
     let expected = last(text, "corrected:dop853", 40.0);
-    // The orbit of the reference is known to 1e-9; gauss16 was 0.03 off, and taylor did not get there.
+    // The reference orbit is accurate to 1e-9; gauss16 used to be 0.03 off, and taylor did not reach the end.
     for method in ["gauss16", "taylor"] {
         let off = distance(&last(text, method, 40.0), &expected);
         assert!(off < 1e-6, "{method}: {off:e}");

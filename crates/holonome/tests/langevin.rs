@@ -1,6 +1,6 @@
-//! Heat baths: friction and noise keep the distributions that they are derived for, with constraints and without. The
-//! numbers are fixed by their seeds, and samples are so far apart that they are independent: a mean over n of them is within
-//! five standard deviations σ/√n of what it estimates.
+//! Heat baths: friction and noise keep the distributions for which they are derived, with constraints and without. The
+//! numbers are fixed by their seeds. Samples are far enough apart to be independent: a mean over n of them is within
+//! five standard deviations σ/√n of its expectation.
 
 use holonome::{Control, Error, Problem, RunOptions, Settings, Simulation, StepSize, Thermostat, prepare};
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 const OSCILLATOR: &str = "parameter m = 2\nparameter k = 3\ncoordinate q = 0\nmomentum p of q\n\
     hamiltonian p^2/(2*m) + k*q^2/2\nobserve square = q^2\nobserve heat = p^2/m";
 
-/// Two bonds in a plane, masses far apart.
+/// Two bonds in a plane, with very different masses.
 const BONDS: &str = "parameter m = 5\ncoordinate a : R^2 = (1, 0)\ncoordinate b : R^2 = (1, 1)\nmomentum p of a\n\
     momentum s of b\nhamiltonian dot(p, p)/2 + dot(s, s)/(2*m)\nconstraint first : dot(a, a) = 1\n\
     constraint second : dot(b - a, b - a) = 1\nintegral L = a.x*p.y - a.y*p.x + b.x*s.y - b.y*s.x\n\
@@ -18,7 +18,7 @@ fn problem(text: &str) -> Problem {
     Problem::from_text("model", text, &BTreeMap::new(), &Settings { seed: 7, ..Settings::default() }).unwrap()
 }
 
-/// A method at the temperature 1/2 with the friction γ, in steps of the length h.
+/// Options of a method at the temperature 1/2 with the friction γ, in steps of length h.
 fn bath(method: &str, h: f64, friction: f64) -> RunOptions {
     RunOptions {
         method: method.parse().unwrap(),
@@ -30,7 +30,7 @@ fn bath(method: &str, h: f64, friction: f64) -> RunOptions {
     }
 }
 
-/// The means of some observables over `count` samples, `every` steps apart.
+/// Means of some observables over `count` samples, `every` steps apart.
 fn means(text: &str, options: RunOptions, (count, every): (u64, u64), names: &[&str]) -> Vec<f64> {
     let h = options.step.fixed().unwrap();
     let spacing = every as f64 * h;
@@ -47,7 +47,7 @@ fn within(found: f64, expected: f64, deviation: f64, count: u64, what: &str) {
 
 #[test]
 fn an_oscillator_has_the_variance_of_its_method() {
-    // hω = 3/2, and e^(−γh/m) = e^(−1/2): after twenty steps nothing is left of a state.
+    // hω = 3/2, and e^(−γh/m) = e^(−1/2): a state is forgotten after twenty steps.
     let (kt, stiffness, h, count) = (0.5, 3.0, 1.5 / 1.5f64.sqrt(), 40_000);
     let x: f64 = 2.25;
     let linearised = (1.0 + 0.4 * x) / (1.0 - x / (4.0 * (1.0 + 0.4 * x)));
@@ -68,7 +68,7 @@ fn an_oscillator_has_the_variance_of_its_method() {
 
 #[test]
 fn every_mass_has_its_share() {
-    // Masses 1e8 apart, and a mass matrix that is full and varies: det M⁻¹ = 6 − cos²a says how a is distributed.
+    // Masses 1e8 apart, and a full mass matrix that varies: det M⁻¹ = 6 − cos²a gives the distribution of a.
     let apart = "coordinate q : R^2 = (0, 0)\nmomentum p of q\nhamiltonian p.x^2/2e-4 + p.y^2/2e4 + q.x^2/2 + q.y^2/2e8\n\
         observe light = p.x^2*1e4\nobserve heavy = p.y^2/1e4";
     let options = RunOptions { friction: Some(1.0), ..bath("stormer-verlet-b", 0.001, 1.0) };
@@ -99,7 +99,7 @@ fn every_mass_has_its_share() {
 
 #[test]
 fn bonds_are_bent_as_rigid_ones_or_as_springs() {
-    // The angle between rigid bonds has the density √det A, and with Fixman's potential none is preferred.
+    // The angle between rigid bonds has the density √det A; with Fixman's potential it is uniform.
     let weight = |angle: f64| (30.0 - 25.0 * angle.cos().powi(2)).sqrt();
     let grid = || (0..1000).map(|i| f64::from(i) * std::f64::consts::TAU / 1000.0);
     let rigid = grid().map(|a| a.cos().powi(2) * weight(a)).sum::<f64>() / grid().map(weight).sum::<f64>();
@@ -113,16 +113,17 @@ fn bonds_are_bent_as_rigid_ones_or_as_springs() {
         ("g-baoab", true, 0.5),
         ("suzuki4(rattle)", false, rigid),
     ] {
-        // Friction that is strong for the light mass: exact friction with a projection behind it would be off.
+        // Friction that is strong for the light mass: exact friction followed by a projection would be off.
         let options = RunOptions { fixman: Some(fixman), ..bath(method, 0.03, 5.0) };
         let found = means(BONDS, options, (count, 200), &["bend", "heat"]);
-        // A square of a cosine deviates by √(1/8) at most or so; two degrees of freedom have kT, and deviate by as much.
+        // A square of a cosine deviates by about √(1/8) at most; two degrees of freedom have kT, and deviate by as
+        // much.
         within(found[0], bend, 0.36, count, method);
         within(found[1], 1.0, 1.0, count, method);
     }
 }
 
-/// A chain of so many links, large enough for columns.
+/// A chain of 150 links, large enough for columns.
 #[test]
 fn a_large_chain_has_the_heat_of_its_degrees_of_freedom() {
     let chain = "size n = 150\ncoordinate r[i in 1..n] : R^2 = (i - 0.3*sin(i), 0.5*i)\nmomentum p of r\n\
@@ -163,7 +164,7 @@ fn what_a_bath_changes_is_no_invariant() {
     let names: Vec<&str> = solution.summary.drift.iter().map(|drift| drift.name.as_str()).collect();
     assert_eq!(names, ["first", "second", "first", "second"]);
     assert!(solution.summary.drift.iter().all(|drift| drift.max < 1e-13), "{:?}", solution.summary.drift);
-    // They are recorded.
+    // Energy and integrals are recorded.
     let energy = solution["H"].values();
     assert!(energy[0] == 0.0 && energy.last().unwrap() > &0.01 && solution["L"].values().len() == energy.len());
 }
@@ -244,7 +245,7 @@ fn fast_vibrations_are_warned_of() {
     let unused = RunOptions { friction: Some(1.0), ..RunOptions::default() };
     let simulation = prepare(problem(OSCILLATOR), unused).unwrap();
     assert!(simulation.all_warnings().iter().any(|w| w.contains("friction has no effect")));
-    // A rod that hangs still, beside a slow spring: gravity alone makes it swing, with ω = 2 by its angle.
+    // A rod that hangs still, beside a slow spring: only gravity makes it swing, with ω = 2 by its angle.
     let hanging = "coordinate q : R^2 = (0, -1)\nmomentum p of q\ncoordinate s = 0\nmomentum u of s\n\
                    hamiltonian (dot(p, p) + u^2 + s^2)/2 + 4*q.y\nconstraint rod : dot(q, q) = 1";
     assert!(of(hanging, 0.45, "rattle").is_empty());

@@ -1,4 +1,4 @@
-//! Large models, which are run row by row: what holds for small ones holds for them.
+//! Large models, which are run row by row: properties of small ones hold for them, too.
 
 mod common;
 
@@ -43,13 +43,13 @@ fn every_treatment_runs_by_rows() {
     assert!(drift(&projection).iter().all(|&d| d < round_off), "{:?}", drift(&projection));
     let symmetric = drift(&run("--method symmetric-projection:heun --step 0.1"));
     assert!(symmetric.iter().all(|&d| d < round_off), "{symmetric:?}");
-    // Feedback holds H where the growth by Euler's steps and the rate are in balance; P was kept without it.
+    // Feedback holds H at the balance of the growth by Euler's steps and the rate; P was kept without it.
     let grown = drift(&run("--method plain:euler --step 0.01"));
     let feedback = run("--method feedback:euler --step 0.01");
     assert!(feedback.summary.gain.as_ref().is_some_and(|gain| gain.starts_with("auto: kappa=")));
     let held = drift(&feedback);
     assert!(held[0] < 0.25 * grown[0] && held[1] < 1e-6, "{held:?} {grown:?}");
-    // What is recorded by rows is what the states say.
+    // Quantities recorded by rows agree with the states.
     let (q, p) = (plain.array("q"), plain.array("p"));
     for (k, (work, total)) in plain.array("work").iter().zip(plain.array("P")).enumerate() {
         let [expected, momentum] = [q[k].iter().zip(&p[k]).map(|(q, p)| q * p).sum::<f64>(), p[k].iter().sum()];
@@ -69,16 +69,17 @@ fn feedback_of_a_large_model_names_a_remedy() {
     let Err(refused) = common::run(problem.clone(), options(&format!("{gains} --gain 1"))) else { panic!("refused") };
     let message = refused.to_string();
     assert!(["corrected:rk4", "gain = auto", "out"].iter().all(|part| message.contains(part)), "{message}");
-    // The Gauss-Newton form is solved for.
+    // The Gauss-Newton form needs only a solve.
     assert_eq!(common::run(problem, options(gains)).unwrap().summary.steps, 2);
-    // Those of fewer operations are written out for it.
+    // Gains of fewer operations are unrolled for it.
     let small = load(&RING.replace("20000", "12000"));
     assert!(small.examined.rows.is_some());
     let gains = "--method feedback:rk4 --step 0.01 --until 0.02 --samples 2 --gain H=1e-6,P=1e-6";
     assert_eq!(common::run(small, options(gains)).unwrap().summary.steps, 2);
 }
 
-/// A chain by rows: fixed and adaptive steps pull a start off its rods back, and from a start on them a scheme has its order.
+/// A chain by rows: fixed and adaptive steps pull a start off its rods back; from a start on them a scheme has its
+/// order.
 #[test]
 fn feedback_of_a_large_chain_pulls_and_keeps_the_order() {
     let chain = |x: &str| {
@@ -94,7 +95,7 @@ fn feedback_of_a_large_chain_pulls_and_keeps_the_order() {
     };
     for method in ["--method feedback:dop853 --rtol 1e-9", "--method feedback:rk4 --step 0.005"] {
         let finished = run("1.0001", method);
-        // The hidden constraints hold at the start, and all the time.
+        // The hidden constraints hold at the start and throughout.
         let off: Vec<_> = finished.summary.drift.iter().filter(|drift| drift.max > 1e-6).collect();
         assert!(off.len() >= 2);
         for drift in off {
@@ -138,7 +139,7 @@ fn a_million_masses_take_memory_in_proportion() {
 #[test]
 fn a_large_chain_moves_as_a_program_of_its_own_says() {
     // benches/limits/limit_chain.c, whose y points down: limit_chain 5000 0.002 100 down. It stops its iterations at
-    // residuals of 8e-11, which may move the last mass by that in each of 100 steps.
+    // residuals of 8e-11, which may move the last mass by that much in each of 100 steps.
     let problem = common::model("chain", &[("n", "5000")]);
     assert!(problem.examined.rows.is_some() && problem.examined.field.is_none());
     let finished = common::run(problem, options("--method rattle --step 0.002 --until 0.2 --samples 2")).unwrap();
@@ -159,7 +160,7 @@ fn a_large_chain_moves_as_a_program_of_its_own_says() {
 fn a_large_models_failures_name_the_member() {
     let chain = std::fs::read_to_string(common::repository().join("models/chain.holo")).unwrap();
     let chain = chain.replace("size n = 10\n", "size n = 5000\n");
-    // Far along the chain the coordinates are large, and what misses there by 0.21 misses all the same.
+    // Far along the chain the coordinates are large, and a miss by 0.21 is still a miss.
     let stretched = chain.replace("(i, -2*i)", "(i + if(i == 37, 0.1, 0), -2*i)");
     let hidden = chain.replace("momentum   p of r", "momentum p[i] of r = (if(i == 37, 1, 0), 0)");
     for (text, what) in [(&stretched, "constraint 'link[37]'"), (&hidden, "hidden constraint of 'link[37]'")] {
@@ -167,7 +168,7 @@ fn a_large_models_failures_name_the_member() {
         let message = refused.err().map(|e| e.to_string()).unwrap_or_default();
         assert!(message.contains(what), "{message}");
     }
-    // What hangs on link 36 starts across it, and is further away after a step than link 37 is long.
+    // The part below link 36 starts across it, and is further away after a step than the length of link 37.
     let fast = chain.replace("momentum   p of r", "momentum p[i] of r = if(i >= 37, (1000, 500), (0, 0))");
     let Err(failed) = common::run(load(&fast), options("--method rattle --step 0.01 --until 0.1 --samples 2")) else {
         panic!("the step is too long")
@@ -195,8 +196,8 @@ fn multipliers_of_many_chains_are_those_of_one() {
         assert_eq!(expected.len(), found.len());
         for (expected, found) in expected.iter().zip(&found) {
             assert_eq!((expected.len(), found.len()), (members, 500 * members), "{name}");
-            // A multiplier is a residual over h² and the constraint's stiffness 4 L²: one rounding of |r|² = 500, 1.1e-13,
-            // makes 5.5e-11, and g is a sum of a few terms.
+            // A multiplier is a residual over h² and the constraint's stiffness 4 L²: one rounding of |r|² = 500,
+            // 1.1e-13, makes 5.5e-11, and g is a sum of a few terms.
             let largest = found.chunks(members).map(|chain| common::distance(chain, expected)).fold(0.0, f64::max);
             assert!(largest < 3e-10, "{name} {largest:e}");
         }
@@ -213,8 +214,8 @@ fn advice_for_a_large_model_names_a_method_for_long_runs() {
     }
 }
 
-/// Rods under tension T bear waves across them, of which the fastest has the frequency 2√(T/ml): RATTLE, explicit in the
-/// forces, follows it while h < √(ml/T). A ring that turns at the rate ω has T/l = ω²/(2 sin(π/n))².
+/// Rods under tension T bear transverse waves, the fastest with the frequency 2√(T/ml): RATTLE, explicit in the forces,
+/// follows it while h < √(ml/T). A ring that turns at the rate ω has T/l = ω²/(2 sin(π/n))².
 #[test]
 fn the_tension_of_rods_limits_the_step_of_rattle() {
     let (n, turn) = (2000.0, 0.5);
@@ -230,7 +231,7 @@ fn the_tension_of_rods_limits_the_step_of_rattle() {
     assert!(lost.to_string().contains("has no solution near it"), "{lost}");
 }
 
-/// Numbers of a row and parameters of a family are the same masses, wherever along the chain they change.
+/// Masses as numbers of a row and as parameters of a family are equal, wherever along the chain they change.
 #[test]
 fn masses_may_be_written_as_numbers_or_as_parameters() {
     let run = |m: &str, term: &str, method: &str| {
@@ -248,7 +249,7 @@ fn masses_may_be_written_as_numbers_or_as_parameters() {
         let numbers = run("let m(i) = 1 + if(i > 100, 3, 0)", "m(i)", method);
         let parameters = run("parameter m[i in 1..n] = 1 + if(i > 100, 3, 0)", "m[i]", method);
         for (a, b) in numbers.iter().zip(&parameters) {
-            // Forces of a chain of 203 bodies of weight 4 are below 10³; twenty steps round them and what they move.
+            // Forces of a chain of 203 bodies of weight 4 are below 10³; twenty steps round them and their effects.
             assert!((a - b).abs() < 1e3 * 20.0 * f64::EPSILON, "{method}: {a} {b}");
         }
     }

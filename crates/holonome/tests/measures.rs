@@ -1,5 +1,5 @@
-//! Measures along a run: the numbers of stored samples, the same bits however a run is interrupted and an ensemble is
-//! computed, and the temperature and distribution of a heat bath.
+//! Measures along a run: the numbers of stored samples, with the same bits for interrupted runs and for any computation
+//! of an ensemble, and the temperature and distribution of a heat bath.
 
 mod common;
 
@@ -39,7 +39,7 @@ fn go_on(_: &holonome::Progress) -> Control {
     Control::Continue
 }
 
-/// Numbers of tables, so that equal bits are equal.
+/// Numbers of tables as bits, for exact comparison.
 fn bits(tables: &[Table]) -> Vec<Vec<Vec<u64>>> {
     let row = |row: &Vec<f64>| row.iter().map(|number| number.to_bits()).collect();
     tables.iter().map(|table| table.rows.iter().map(row).collect()).collect()
@@ -54,13 +54,13 @@ fn measures_are_what_stored_samples_come_to() {
         let measures = ["mean(square)", "histogram(r[*].x, -3, 3, 12)", "msd(r)", "autocorrelation(r[1])"];
         let measures: Vec<Measure> = measures.iter().map(|text| text.parse().unwrap()).collect();
         let stored = analyse(&folder.path().join(name), &measures, None).unwrap().tables;
-        // The same formula may be compiled to other roundings beside other ones; here it is not.
+        // The same formula may be compiled with other roundings beside other formulas; here it is not.
         let own: Vec<Table> = [0, 1, 3, 4].iter().map(|&k: &usize| tables[k].clone()).collect();
         assert_eq!(bits(&own[1..]), bits(&stored[1..]), "{name}");
         assert!((own[0].rows[0][0] - stored[0].rows[0][0]).abs() < 1e-13);
         let apart = analyse(&folder.path().join(name), &["rdf(r, 6, 12)".parse().unwrap()], Some(2.0)).unwrap();
         assert_eq!(bits(&tables[2..3]), bits(&apart.tables), "{name}");
-        // Without samples of their own, the same.
+        // Equal without samples of their own.
         let few = simulation(folder.path(), &format!("{name}-few"), &format!("{method} --until 200 --samples 2"));
         let few = { few }.run(&mut go_on).unwrap().measures;
         assert_eq!(bits(&few), bits(&tables), "{name}");
@@ -112,7 +112,7 @@ fn ensembles_average_over_trajectories() {
     };
     let text = format!("{HEAT} --until 50");
     let whole = run("whole", None, &text);
-    // Between trajectories of one temperature.
+    // Mean between trajectories of one temperature.
     let (kt, error) = (whole.measures[5].rows[0][0], whole.measures[5].rows[0][1]);
     assert!((kt - 0.5).abs() < 5.0 * error && (0.005..0.05).contains(&error), "{kt} ± {error}");
     run("a", Some((1, 2)), &text);

@@ -1,4 +1,4 @@
-//! Results in memory: the numbers that a folder would hold, bit for bit, for runs and ensembles alike.
+//! Results in memory: the numbers of a stored run, bit for bit, for runs and ensembles alike.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::*;
 use holonome::{Arrays, Control, Error, RunOptions, Solution, SweepOptions, prepare, prepare_sweep};
 use std::path::Path;
 
-/// Whether all arrays are the same, bit for bit.
+/// Check that all arrays are the same, bit for bit.
 fn same(a: &Arrays, b: &Arrays) {
     let bits = |numbers: &[f64]| numbers.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
     assert_eq!(a.names().collect::<Vec<_>>(), b.names().collect::<Vec<_>>());
@@ -31,7 +31,8 @@ fn stored(options: &RunOptions, out: &Path) -> RunOptions {
 fn a_run_in_memory_has_the_numbers_of_one_in_a_folder() {
     let folder = tempfile::tempdir().unwrap();
     let cases = [
-        // Chooses its samples at the end; watches drifts; records every step; has multipliers; a templated model.
+        // One that chooses its samples at the end; one that monitors drifts; one that records every step; one with
+        // multipliers; a templated model.
         ("spherical-pendulum", "--method corrected:dop853 --until 5"),
         ("kepler", "--method dop853 --until 20 --samples 37"),
         ("spherical-pendulum", "--method corrected:rk4 --step 0.01 --until 3 --samples 301"),

@@ -19,7 +19,7 @@ fn problem(text: &str) -> Result<Problem, Error> {
     Problem::from_text("model", text, &BTreeMap::new(), &Settings::default())
 }
 
-/// A model of the repository with some lines more.
+/// A model of the repository with additional lines.
 fn extended(path: &str, lines: &str) -> Problem {
     let text = std::fs::read_to_string(repository().join(path)).unwrap();
     problem(&format!("{text}\n{lines}\n")).unwrap()
@@ -34,7 +34,7 @@ fn largest<'a>(rows: impl IntoIterator<Item = &'a Vec<f64>>) -> f64 {
     rows.into_iter().flatten().fold(0.0, |largest, v| f64::max(largest, v.abs()))
 }
 
-/// The observed orders of `error`, at the start, within the run, and at its end, each from the last two of four steps.
+/// Observed orders of `error` at the start, within the run, and at its end, each from the last two of four steps.
 fn orders(problem: &dyn Fn() -> Problem, method: &str, until: f64) -> [f64; 3] {
     let mut errors: Vec<[f64; 3]> = Vec::new();
     for k in 0..4 {
@@ -60,7 +60,7 @@ fn the_mean_is_of_second_order_and_one_side_of_first() {
         let [start, within, end] = orders(&|| extended("models/spherical-pendulum.holo", PENDULUM), method, 1.0);
         assert!((0.8..1.3).contains(&start), "{method}: order {start} at the start");
         assert!(near(within, 2.0), "{method}: order {within}");
-        // SHAKE slides for a whole step at the end, too; it is not taken.
+        // SHAKE slides for a whole step at the end, too; this slide is not taken.
         let expected = if method == "shake" { 1.9..2.1 } else { 0.8..1.3 };
         assert!(expected.contains(&end), "{method}: order {end} at the end");
     }
@@ -79,7 +79,7 @@ fn two_springs_in_closed_form() {
         }
         let order = (errors[2] / errors[3]).log2();
         println!("{method}: {errors:?}, order {order}");
-        // Where the constraint is flat either side of rattle is exact in the state, whose order a composition raises.
+        // With a flat constraint either side of rattle is exact in the state, whose order a composition raises.
         assert!(order > 1.9, "{method}: {errors:?}");
         assert!(errors[3] < 1e-6, "{method}: {errors:?}");
     }
@@ -111,8 +111,8 @@ fn a_symmetric_matrix_equation_has_a_symmetric_multiplier() {
 
 #[test]
 fn shake_and_rattle_find_the_same() {
-    // The slide of a step of SHAKE is that at the end of a step of RATTLE and that at the start of the next one. 0.3 does
-    // not divide 1: the last step is shorter.
+    // The slide of a step of SHAKE is the one at the end of a step of RATTLE and the one at the start of the next. 0.3
+    // does not divide 1: the last step is shorter.
     for (base, h) in [("", 0.05), (":gauss4", 0.3), (":stormer-verlet-b", 0.1)] {
         let [rattle, shake] = ["rattle", "shake"].map(|method| {
             let text = format!("--method {method}{base} --step {h} --until 1");
@@ -129,8 +129,8 @@ fn shake_and_rattle_find_the_same() {
     }
 }
 
-/// Steps that take the forces over from the one before have none at their start: the multipliers of molecules, which hold the
-/// forces between these, move on evenly from there, by the square of the step.
+/// FSAL steps have no forces at their start. The multipliers of molecules, which hold the forces between these,
+/// continue smoothly from there, by the square of the step.
 #[test]
 fn the_first_ones_know_the_forces() {
     for (method, n) in [("rattle", "7"), ("shake", "7"), ("rattle", "12"), ("yoshida4(rattle)", "12")] {
@@ -212,7 +212,7 @@ fn names(folder: &Path) -> Vec<String> {
     StoredRun::open(folder).unwrap().arrays().into_iter().map(|array| array.name).collect()
 }
 
-/// The bytes of all arrays of a run.
+/// Bytes of all arrays of a run.
 fn bytes(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let run = StoredRun::open(folder).unwrap();
     let array = |name: String| {

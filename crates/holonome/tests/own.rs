@@ -1,4 +1,4 @@
-//! Fields and steps of the user's own, run by the loop that runs models.
+//! Fields and steps of the user's own, run by the loop of models.
 
 mod common;
 
@@ -48,7 +48,7 @@ fn a_field_of_closures_is_held_like_a_model() {
     }
 }
 
-/// The same numbers as the model's, to the tolerance: the motion has the period 2π.
+/// The numbers of the model, to the tolerance: the motion has the period 2π.
 #[test]
 fn a_field_of_closures_moves_as_the_model_does() {
     let text = format!("--method corrected:dop853 --rtol 1e-12 --until {} --samples 2", std::f64::consts::TAU);
@@ -102,7 +102,7 @@ fn what_does_not_suit_a_field_is_refused_by_name() {
     assert!(failure.t().is_some_and(|t| (t - 1.0).abs() < 0.01) && kept.times().len() > 100, "{error}");
 }
 
-/// The Störmer–Verlet method, once more.
+/// The Störmer–Verlet method as a user's own step.
 fn leapfrog(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     let n = space.degrees();
     let (half, minus_half) = (space.scaled(0.5, h), space.scaled(-0.5, h));
@@ -141,7 +141,7 @@ static TOO_SHORT: Scheme = scheme("too-short", Step::Map(too_short));
 
 #[test]
 fn a_step_of_ones_own_runs_like_a_built_in_one() {
-    // A model that is written out, and one over columns.
+    // An unrolled model, and one over columns.
     for (name, set, h) in [("henon-heiles", vec![], "0.1"), ("fpu", vec![], "0.01")] {
         let builtin = options(&format!("--method stormer-verlet-a --step {h} --until 20 --samples 11"));
         let own = RunOptions { method: Method::plain(&LEAPFROG), ..builtin.clone() };

@@ -1,4 +1,4 @@
-//! Penalised runs: independent values, the laws of their error, where they start, their multipliers, what is refused.
+//! Penalised runs: independent values, the laws of their error, their starts, their multipliers, refusals.
 
 mod common;
 
@@ -24,7 +24,7 @@ fn list(table: &Table, key: &str) -> Vec<f64> {
     table[key].as_array().unwrap().iter().map(|v| v.as_float().or(v.as_integer().map(|i| i as f64)).unwrap()).collect()
 }
 
-/// The largest difference.
+/// Largest difference.
 fn off_by(a: &[f64], b: &[f64]) -> f64 {
     assert_eq!(a.len(), b.len());
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
@@ -40,7 +40,7 @@ fn refusal(problem: Problem, options: RunOptions) -> String {
     }
 }
 
-/// The case's problem from its initial state: the file's, or a momentum that is set.
+/// Problem of a case at its initial state: the file's, or with given momenta.
 fn problem(case: &Table) -> Problem {
     let path = repository().join("suite").join(case["model"].as_str().unwrap());
     let initial = list(case, "initial");
@@ -73,7 +73,7 @@ fn states_after_some_steps_are_those_of_an_independent_program() {
             off_by(&slow.state(), &list(case, "on")),
         ];
         println!("{}: {errors:?}", case["model"]);
-        // The start's slope of λ is a difference: 1e-8 of it, over ω² ≥ 400.
+        // The slope of λ at the start is a difference: accurate to 1e-8, divided by ω² ≥ 400.
         assert!(errors.iter().all(|error| *error < 1e-10), "{errors:?}");
     }
 }
@@ -89,7 +89,7 @@ fn slopes(errors: &[f64]) -> Vec<f64> {
     errors.windows(2).map(|pair| (pair[0] / pair[1]).log2()).collect()
 }
 
-/// Ends of accurate runs of the constrained model, and with these ω.
+/// Accurate runs of the constrained model, and with each ω.
 fn family(name: &str, until: f64, strengths: &[f64]) -> (Finished, Vec<Finished>) {
     let text = format!("--method corrected:dop853 --rtol 1e-13 --atol 1e-13 --until {until} --samples 2");
     let exact = run(model(name, &[]), options(&text)).unwrap();
@@ -115,7 +115,7 @@ fn errors_shrink_like_the_square_and_extrapolated_ones_like_the_fourth_power() {
             .collect();
         println!("{name}: {errors:?} {:?}, momenta {:?}", slopes(&errors), slopes(&momenta));
         println!("  extrapolated {extrapolated:?} {:?}", slopes(&extrapolated));
-        // What is left of the next term is a quarter each time.
+        // The remaining next term is a quarter each time.
         let (laws, fourth) = (slopes(&errors), slopes(&extrapolated));
         assert!((laws[2] - 2.0).abs() < 0.02 && (slopes(&momenta)[2] - 2.0).abs() < 0.05, "{name}: {laws:?}");
         assert!(fourth.iter().all(|slope| (slope - 4.0).abs() < 0.35), "{name}: {fourth:?}");
@@ -137,11 +137,11 @@ fn errors_of_the_double_pendulum() {
     let rattle = error("--method rattle");
     let start_off = |method: &str| error(&format!("--method {method} --penalty 20 --slow-manifold off"));
     let (zhang_skeel, newmark) = (start_off("zhang-skeel"), start_off("newmark"));
-    // reference/constrained.py, whose benchmark errs by 1e-7.
+    // From reference/constrained.py, whose benchmark errs by 1e-7.
     for (error, expected) in [(zhang_skeel, 8.06052e-2), (newmark, 8.91303e-2), (rattle, 1.887830e-2)] {
         assert!((error / expected - 1.0).abs() < 2e-5, "{error:e}, {expected:e}");
     }
-    // On the slow manifold as off it: 7 to 13 % less, and RATTLE 3 to 5 times closer.
+    // On the slow manifold and off it: 7 to 13 % less, and RATTLE 3 to 5 times closer.
     for (zhang_skeel, newmark) in
         [(zhang_skeel, newmark), (error("--method zhang-skeel --penalty 20"), error("--method newmark --penalty 20"))]
     {
@@ -152,7 +152,8 @@ fn errors_of_the_double_pendulum() {
     assert!(lost.to_string().contains("not finite any more"), "{lost}");
 }
 
-/// The same, sec. 4.2: how far SHAKE and Zhang-Skeel are apart, from reference/constrained.py; RATTLE has SHAKE's positions.
+/// Tao, Owhadi 2016, sec. 4.2: distance between SHAKE and Zhang-Skeel, from reference/constrained.py; RATTLE has
+/// SHAKE's positions.
 #[test]
 fn the_chain_of_ten_pendula() {
     let positions = |text: &str| -> Vec<f64> {
@@ -163,13 +164,13 @@ fn the_chain_of_ten_pendula() {
     for (k, expected) in [1.298631e-2, 1.690674e-2].into_iter().enumerate() {
         let along = |x: &[f64]| x.iter().skip(k).step_by(2).copied().collect::<Vec<f64>>();
         let gap = off_by(&along(&shake), &along(&penalised));
-        // Rounding, which 400 steps amplify a thousand times at most.
+        // Rounding, amplified by 400 steps a thousand times at most.
         assert!((gap - expected).abs() < 1e-8, "{gap:e}");
     }
 }
 
-/// The same, sec. 4.5: a rotation matrix is one to 5e-2. The number is that of the formulas for 3×3 matrices, f = a −
-/// 2ω²b²h⁴(Raᵀa + aRᵀa + aaᵀR) with b = 2β, in 40 digits.
+/// Tao, Owhadi 2016, sec. 4.5: a rotation matrix is one to 5e-2. The number is from the formulas for 3×3 matrices, f =
+/// a − 2ω²b²h⁴(Raᵀa + aRᵀa + aaᵀR) with b = 2β, in 40 digits.
 #[test]
 fn a_penalised_rotation_matrix() {
     let drift = |until: f64| {
@@ -179,7 +180,7 @@ fn a_penalised_rotation_matrix() {
         found.summary.drift.iter().find(|drift| drift.name == "orthogonal").unwrap().max
     };
     assert!((drift(10.0) - 0.052205017920037).abs() < 1e-12, "{}", drift(10.0));
-    // A hundred times as long it is not a fifth larger: there is no trend, which would make it a hundred times as large.
+    // Over a hundred times the length it grows by less than a fifth: a trend would make it a hundred times as large.
     assert!(drift(1000.0) < 1.2 * drift(10.0));
 }
 
@@ -192,7 +193,7 @@ fn a_tolerance_finds_its_strength() {
         let found = run(model("double-pendulum", &[]), asked).unwrap();
         let error = distance(&halves(&found).0, &halves(&exact).0);
         println!("{tolerance}: omega {:?}, error {error}", found.summary.penalty);
-        // C is that of ω₀ = 20 and 40, where the next term is a few parts in a thousand.
+        // C is from ω₀ = 20 and 40, for which the next term is a few parts in a thousand.
         assert!((error / tolerance - 1.0).abs() < 0.02, "{error}");
     }
 }
@@ -226,11 +227,11 @@ fn windowed_means_of_two_springs() {
         t.iter().zip(&q).filter(|(t, _)| **t > 1.0 - 1e-9).map(|(_, q)| strength * strength * q[0]).collect();
     let inner: f64 = window[1..window.len() - 1].iter().sum();
     let mean = (inner + 0.5 * (window[0] + window[window.len() - 1])) / (window.len() - 1) as f64;
-    // The trapezoidal rule with steps of 1e-4: (ωΔt)²/12 of an oscillation that the mean holds a few per cent of.
+    // The trapezoidal rule with steps of 1e-4: (ωΔt)²/12 of an oscillation of which the mean retains a few per cent.
     assert!((mean - springs["mean"].as_float().unwrap()).abs() < 1e-6, "{mean}");
     assert!((mean - 0.45939).abs() < 1e-5);
     assert!((springs["exact"].as_float().unwrap() - 0.45284).abs() < 1e-5);
-    // At one time ω²g is nothing: it oscillates between 0 and twice the force.
+    // At a single time ω²g means nothing: it oscillates between 0 and twice the force.
     let largest = q.iter().map(|q| strength * strength * q[0]).fold(0.0, f64::max);
     assert!(largest > 1.5, "{largest}");
 }
@@ -251,10 +252,10 @@ fn multipliers_are_means_of_the_penalty() {
             errors.push(error);
         }
     }
-    // Off the slow manifold ω²g itself is wrong by 1. What the window leaves of the fast part is 3/(4·5·…) of a per cent
-    // at any ω, and its bias is λ'' W²/50 with W = 8π/ω.
+    // Off the slow manifold ω²g itself is wrong by 1. The window leaves 3/(4·5·…) of a per cent of the fast part at any
+    // ω, and its bias is λ'' W²/50 with W = 8π/ω.
     assert!(errors.iter().all(|error| *error < 0.02), "{errors:?}");
-    // On it the bias is all there is.
+    // On it only the bias remains.
     let slow = |strength: f64| {
         let with = omega(options("--method dop853 --rtol 1e-11 --atol 1e-11 --until 3 --samples 31"), strength);
         run(problem(), with).unwrap().array("error").iter().fold(0.0f64, |s, v| s.max(v[0].abs()))
@@ -266,9 +267,9 @@ fn multipliers_are_means_of_the_penalty() {
 
 #[test]
 fn multipliers_of_linearly_implicit_steps_are_those_of_rattle() {
-    // The error of a window of the length W = 8π/(ω√(G M⁻¹Gᵀ)) is W²λ''/50. The chain's, with G M⁻¹Gᵀ from 20 on, is 0.1
-    // long, and the forces change at frequencies up to 2: 1e-3. That of the pendulum, from 4 on, is 0.75 long, frequencies
-    // are 2 at most: 5e-2; the steps' own error is half of that, (2 · 0.1)²/2.
+    // The error of a window of the length W = 8π/(ω√(G M⁻¹Gᵀ)) is W²λ''/50. The chain's window, with G M⁻¹Gᵀ from 20
+    // on, is 0.1 long, and the forces change at frequencies up to 2: 1e-3. The pendulum's, from 4 on, is 0.75 long,
+    // with frequencies of 2 at most: 5e-2; the steps' own error is half of that, (2 · 0.1)²/2.
     let pendulum = (["r1", "r2"].as_slice(), ["lambda.upper", "lambda.lower"], vec![1.0, 2.0]);
     let chain = (["r"].as_slice(), ["lambda.anchor", "lambda.link"], vec![5.0; 10]);
     let cases = [("double-pendulum", pendulum, 0.1, 16.7, 4.0, 0.07), ("chain", chain, 0.05, 57.0, 2.0, 1e-3)];
@@ -295,7 +296,7 @@ fn multipliers_of_linearly_implicit_steps_are_those_of_rattle() {
                 in_q = in_q.min(off_by(&stretched(of(&found, places, k)), &lambda) / size);
             }
             assert!(off < within, "{name}, {method}: {off}");
-            // Newmark's own positions are those where its forces are.
+            // Newmark's own positions are those at which its forces are taken.
             assert!(method == "newmark" || in_q > 8.0 * off, "{name}, {method}: {off}, in q {in_q}");
         }
     }
@@ -309,7 +310,7 @@ fn multipliers_of_a_symmetric_matrix_are_those_of_rattle() {
     let with = omega(options(&format!("--method stormer-verlet-a {text}")), 100.0);
     let penalised = run(load(&path, &[]).unwrap(), with).unwrap();
     let (a, b) = (rattle.array("lambda.orthogonal"), penalised.array("lambda.orthogonal"));
-    // The ends of rattle's are of first order.
+    // Rattle's multipliers at the ends are of first order.
     for (a, b) in a.iter().zip(&b).skip(1).take(4) {
         assert!(off_by(a, b) < 2e-2, "{a:?} {b:?}");
         assert_eq!(b[1], b[3]);
@@ -410,7 +411,7 @@ fn what_makes_no_sense_is_refused_or_warned_of() {
         let asked = RunOptions { penalty_tolerance: Some(bad), ..options("--method dop853 --until 1") };
         assert!(refusal(double(), asked).contains("ask for an error from"));
     }
-    // Springs so weak that the start moves to where there is no logarithm.
+    // Springs so weak that the start moves to where the logarithm is not defined.
     let text = "coordinate q : R^2 = (1, 0)\nmomentum p of q = (0, 3)\nhamiltonian dot(p, p)/2 - log(1.2 - q.x)/100\n\
                 constraint rod : dot(q, q) = 1\n";
     let wall = Problem::from_text("wall", text, &BTreeMap::new(), &Settings::default()).unwrap();
@@ -472,7 +473,7 @@ fn a_trajectory_of_an_ensemble_is_a_run_of_its_own() {
 
 #[test]
 fn a_large_model_runs_row_by_row() -> Result<(), Error> {
-    // Loose rods, of which one ends where the next begins: what one feels does not depend on how many there are.
+    // Separate rods, all alike: the force in one does not depend on their number.
     let pieces = |n: usize| {
         let text = format!(
             "size n = {n}\ncoordinate a[i in 1..n] : R^2 = (0, 0)\ncoordinate b[i in 1..n] : R^2 = (1, 0)\n\
@@ -492,13 +493,13 @@ fn a_large_model_runs_row_by_row() -> Result<(), Error> {
         assert!(off_by(a, &b[b.len() - 2..]) < 1e-8, "{a:?}");
     }
     assert!(off_by(&few.array("force").concat(), &many.array("force").concat()) < 1e-6);
-    // Steps that say where their force acts.
+    // Steps with places of their force.
     let with = || omega(options("--method zhang-skeel --step 0.05 --until 0.5 --samples 3"), 40.0);
     let (few, many) = (run(pieces(1)?, with())?, run(pieces(20_000)?, with())?);
-    // Of ω²g, some numbers of size 1 rounded in each of 10 steps.
+    // Differences in ω²g: some numbers of size 1 rounded in each of 10 steps.
     let (a, b) = (few.array("force").concat(), many.array("force").concat());
     assert!(off_by(&a, &b) < 1e-10, "{a:?} {b:?}");
-    // The modified energy of 20 000 rods is that of one as many times, but for the rounding of a sum by halves.
+    // The modified energy of 20 000 rods is 20 000 times that of one, except for the rounding of a sum by halves.
     let energy = |found: &Finished| {
         let watched = found.summary.drift.iter().find(|drift| drift.kind == InvariantKind::ModifiedEnergy).unwrap();
         (watched.initial.as_ref().and_then(|initial| initial.number()).unwrap(), watched.max)
@@ -509,7 +510,7 @@ fn a_large_model_runs_row_by_row() -> Result<(), Error> {
     Ok(())
 }
 
-/// The pilot run, which finds how fast rods turn, is one of the constrained motion: springs of 3/h would give way here.
+/// The pilot run, which finds how fast rods turn, follows the constrained motion: springs of 3/h would give way here.
 #[test]
 fn what_a_pilot_run_starts_from_is_not_the_runs() {
     let ring = model("ring", &[("n", "3000")]);

@@ -1,4 +1,5 @@
-//! zarr-python (3 or later) and xarray open a run as a labelled data set: just created, under way, and finished.
+//! Test that zarr-python (3 or later) and xarray open a run as a labelled data set: just created, under way, and
+//! finished.
 //!
 //! The test needs a Python with both packages, named by the environment variable `HOLONOME_PYTHON`:
 //!
@@ -47,7 +48,7 @@ fn zarr_python_and_xarray_read_a_run() {
         store.append(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>()).unwrap();
         if sample == 2 {
             store.checkpoint(&json!({"t": 0.5})).unwrap();
-            // What a kill in the middle of a write leaves behind.
+            // Files that a kill in the middle of a write leaves.
             fs::write(run.join("q/.tmp-c.0.0"), "torn").unwrap();
             fs::write(run.join(".tmp-checkpoint.bin"), "torn").unwrap();
             check(3, "under way");
@@ -58,8 +59,8 @@ fn zarr_python_and_xarray_read_a_run() {
     fs::remove_dir_all(&folder).unwrap();
 }
 
-/// All kinds of arrays: scalar, vector, matrix, families with one and two indices, with dependent ranges and without
-/// members, chunks of one row; and names that clash with dimensions or are not ASCII.
+/// Layout with all kinds of arrays: scalar, vector, matrix, families with one and two indices, with dependent ranges
+/// and without members, chunks of one row; and names that clash with dimensions or are not ASCII.
 fn layout() -> Layout {
     let mut layout = Layout { times: (0..SAMPLES).map(|k| 0.25 * k as f64).collect(), ..Layout::default() };
     let vector = layout.dimension(Dimension::component(3));
@@ -91,7 +92,7 @@ fn layout() -> Layout {
 
 fn row(layout: &Layout, array: usize, sample: usize) -> Vec<f64> {
     let length: usize = shape(layout, array).iter().product();
-    // A negative zero shows whether readers get the bytes or a mere number.
+    // A negative zero shows that readers get the bytes and not just the number.
     let number = |place: usize| match (sample, place) {
         (0, 0) => -0.0,
         _ => 0.1 + sample as f64 + 1e3 * array as f64 + 1e-6 * place as f64,
@@ -104,7 +105,8 @@ fn shape(layout: &Layout, array: usize) -> Vec<usize> {
     layout.arrays[array].dimensions.iter().map(length).collect()
 }
 
-/// What Python must find. The variables `time` and `rod` keep their names, so those dimensions get an underscore.
+/// Contents that Python must find. The variables `time` and `rod` keep their names, so those dimensions get an
+/// underscore.
 fn expected_contents(layout: &Layout, samples: usize) -> Value {
     let stored = |name: &str| if matches!(name, "time" | "rod") { format!("{name}_") } else { name.to_string() };
     let mut variables = Map::new();
@@ -115,7 +117,7 @@ fn expected_contents(layout: &Layout, samples: usize) -> Value {
         let values: Vec<f64> = (0..samples).flat_map(|sample| row(layout, k, sample)).collect();
         let variable =
             json!({"dimensions": dimensions, "shape": shape, "values": values, "description": array.description});
-        // `R` is there: the case of a letter is no difference to some file systems.
+        // `R` exists already: some file systems do not distinguish the case of a letter.
         let name = if array.name == "r" { "r_".to_string() } else { array.name.clone() };
         variables.insert(name, variable);
     }

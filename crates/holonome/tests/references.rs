@@ -1,7 +1,7 @@
-//! `suite/references.toml`: states that were computed independently of the engine, and published numbers.
+//! Tests of `suite/references.toml`: states computed independently of the engine, and published numbers.
 //!
-//! The rows with more than two million steps are run in a shorter form of the same number, unless the environment
-//! variable `HOLONOME_LONG` is set.
+//! Rows with more than two million steps run in a shorter form of the same number, unless the environment variable
+//! `HOLONOME_LONG` is set.
 
 mod common;
 
@@ -36,14 +36,14 @@ fn list<'a>(row: &'a Table, key: &str) -> Vec<&'a str> {
 }
 
 fn problem(row: &Table) -> Result<Problem, holonome::Error> {
-    // Rows name files from the folder of the table or from the one below it.
+    // Rows name files relative to the folder of the table or the one below it.
     let model = text(row, "model");
     let path: PathBuf = repository().join("suite").join(model);
     let set: Vec<(&str, &str)> = list(row, "set").iter().map(|set| set.split_once('=').unwrap()).collect();
     load(&path, &set)
 }
 
-/// The case's problem; none for a rheonomic one that the engine refuses, which is allowed where it says so.
+/// Problem of a case; `None` for a rheonomic one that the engine refuses, which is allowed if the refusal says so.
 fn problem_unless_refused(case: &Table) -> Option<Problem> {
     match problem(case) {
         Ok(problem) => Some(problem),
@@ -60,7 +60,7 @@ fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// The drift has exactly the members that the case names.
+/// Check that the drift has exactly the members that the case names.
 fn check_members(case: &Table, summary: &Value) {
     let (name, drift) = (text(case, "name"), &summary["drift"]);
     assert_eq!(keys(&drift["constraints"]), list(case, "constraints"), "{name}");
@@ -115,10 +115,10 @@ fn states_of_the_cases() {
     }
 }
 
-/// By default (`corrected:dop853`, 1e-9) every invariant stays at round-off. One Gauss–Newton step leaves of a deviation δ
-/// about F''δ²/2 and a share of the regularisation ε = 1e-8 over the smallest eigenvalue of the scaled DF DFᵀ: with δ about
-/// a thousandth of the tolerance (DOP853's local errors), 1e-12, that is nothing against the rounding of F itself, a few
-/// hundred times 1.1e-16 of the size of its terms at most.
+/// With the default method (`corrected:dop853`, 1e-9) every invariant stays at round-off. One Gauss–Newton step leaves
+/// of a deviation δ about F''δ²/2 and a share of the regularisation ε = 1e-8 over the smallest eigenvalue of the scaled
+/// DF DFᵀ. With δ about a thousandth of the tolerance (DOP853's local errors), 1e-12, that is negligible against the
+/// rounding of F itself, a few hundred times 1.1e-16 of the size of its terms at most.
 #[test]
 fn the_default_method_keeps_every_invariant_of_the_cases() {
     let suite = suite();
@@ -151,7 +151,7 @@ fn the_default_method_keeps_every_invariant_of_the_cases() {
     assert!(beyond.is_empty(), "{beyond:#?}");
 }
 
-/// A published row as it is run: many steps are replaced by fewer that show the same number.
+/// Options of a published row: many steps are replaced by fewer that show the same number.
 fn affordable(row: &Table) -> RunOptions {
     let mut options = options(text(row, "options"));
     let steps = options.step.fixed().map_or(0.0, |h| options.until / h);
@@ -160,7 +160,7 @@ fn affordable(row: &Table) -> RunOptions {
             // The drift is periodic and has its maximum in the first of the 155 periods (suite/reference/NOTES.md).
             options.until /= 20.0;
         } else {
-            // Plain Euler follows X + h X₂ + …: what it loses depends on h·T alone, up to relative O(h).
+            // Plain Euler follows X + h X₂ + …: its loss depends on h·T alone, up to relative O(h).
             options.until /= 10.0;
             options.step = options.step.fixed().map(|h| 10.0 * h).into();
         }

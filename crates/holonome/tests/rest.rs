@@ -1,5 +1,5 @@
-//! Systems in equilibrium stay there. All that moves in them is the rounding of forces that cancel, and no scale of that
-//! motion says anything about the positions.
+//! Systems in equilibrium stay there. Only the rounding of forces that cancel moves them, and no scale of that motion
+//! tells anything about the positions.
 
 mod common;
 
@@ -33,7 +33,7 @@ const HANGING: [(&str, &str); 6] = [
          constraint anchor : dot(q[1], q[1]) = 0.49\n\
          constraint link[i in 2..n] : dot(q[i] - q[i-1], q[i] - q[i-1]) = 0.49\n",
     ),
-    // Along an axis most momenta stay 0, and some are reached by rounding of forces far away only.
+    // Along an axis most momenta stay 0, and some are reached only by the rounding of forces far away.
     ("a chain by rows along an axis", ALONG_AN_AXIS),
     ("unlike masses along an axis", UNLIKE_MASSES),
 ];
@@ -47,8 +47,8 @@ const UNLIKE_MASSES: &str = "size n = 80\nparameter m[i in 1..n] = if(i == 40, 1
     hamiltonian sum(i in 1..n : dot(p[i], p[i])/(2*m[i]) + m[i]*9.81*q[i].y)\nconstraint top : dot(q[1], q[1]) = 1\n\
     constraint link[i in 2..n] : dot(q[i] - q[i-1], q[i] - q[i-1]) = 1\n";
 
-/// The methods of which adaptive ones take steps as long as the motion around the equilibrium allows: √(l/g) is a quarter
-/// of a second, and the free end of the chain is ten times as fast as the rod.
+/// Methods with their maximum number of steps. Adaptive ones take steps as long as the motion around the equilibrium
+/// allows: √(l/g) is a quarter of a second, and the free end of the chain is ten times as fast as the rod.
 const METHODS: [(&str, u64); 9] = [
     ("corrected:dop853 --rtol 1e-9", 60),
     ("plain:dop853 --rtol 1e-9", 60),
@@ -66,7 +66,7 @@ fn what_hangs_at_rest_stays() {
     for (name, text) in HANGING {
         for (method, most_steps) in METHODS {
             let problem = Problem::from_text("hanging", text, &BTreeMap::new(), &Settings::default()).unwrap();
-            // Chains are too long for it.
+            // Chains are too long for Taylor series.
             if problem.model.dimension() > 20 && method.contains("taylor") {
                 continue;
             }
@@ -86,7 +86,8 @@ fn what_hangs_at_rest_stays() {
 
 #[test]
 fn what_rests_in_any_position_is_no_false_claim() {
-    // A central force keeps a rod at rest wherever it points: nearby there is no motion with which to compare its rounding.
+    // A central force keeps a rod at rest in any direction: there is no motion nearby with which to compare its
+    // rounding.
     let text = "coordinate q : R^3 = (0.1, 0.2, -sqrt(0.95))\nmomentum p of q\n\
                 hamiltonian dot(p, p)/2 + 9.81*dot(q, q)/2\nconstraint rod : dot(q, q) = 1\n";
     for method in ["corrected:dop853", "projection:dop853", "corrected:dopri5"] {
@@ -98,7 +99,7 @@ fn what_rests_in_any_position_is_no_false_claim() {
     }
 }
 
-/// Rods that float in empty space at rest have no energy, and rounding makes one of 10⁻⁵⁹: nothing to warn of.
+/// Rods floating in empty space at rest have no energy, and rounding gives one of 10⁻⁵⁹: no reason for a warning.
 #[test]
 fn what_has_no_energy_at_rest_drifts_by_rounding_only() {
     let text = "coordinate q[i in 1..3] : R^3 = 0.9572*(cos(1.8*i), sin(2.4*i), cos(1.1*i))\nmomentum p of q\n\

@@ -1,10 +1,9 @@
-//! A step of a compiled run allocates nothing: ten times the steps make no more allocations. A program of its own
-//! without a test harness, because the counter sees the whole process.
+//! Test that a step of a compiled run allocates nothing: ten times the steps make no more allocations. A program of its
+//! own without a test harness, because the counter covers the whole process.
 //!
-//! What a run allocates besides (scratch, samples, its summary) depends on its plan and not on the number of steps, so
-//! two runs are compared that differ only in how far they go. A recorder looks at the clock after every 64th step or
-//! block of steps, and what it does then depends on the time: the runs that are compared end before. A long one has a
-//! bound in the time that it took.
+//! Other allocations of a run (scratch, samples, its summary) depend on its plan and not on the number of steps, so two
+//! runs are compared that differ only in their length. A recorder looks at the clock after every 64th step or block of
+//! steps, and its further actions depend on the time: the compared runs end before. A long run has a bound in its time.
 
 mod common;
 
@@ -21,29 +20,29 @@ use std::time::Instant;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<std::alloc::System> = &INSTRUMENTED_SYSTEM;
 
-/// A few numbers in the state and many rows: run row by row, and looked at as rarely as a small model.
+/// A few numbers in the state and many rows: run row by row, with the clock checked as rarely as for a small model.
 const WELLS: &str = "size n = 50000\ncoordinate q = 0.3\nmomentum p of q = 0.2\n\
     hamiltonian p^2/2 + sum(i in 1..n : sin(i)^2*cos(8*q*i/n))/n\n";
 
-/// Rows that gather from everywhere in a long state, and invariants of them.
+/// Rows that gather from all over a long state, with invariants of them.
 const RING: &str = "size n = 20000\nparameter m[i in 1..n] = 1 + 0.5*sin(i)\ncoordinate q[i in 1..n] = 0.3*sin(i)\n\
     momentum p of q = 0.2*cos(2*i)\nlet next(i) = if(i == n, q[1], q[i + 1])\n\
     hamiltonian sum(i in 1..n : p[i]^2/(2*m[i])) + sum(i in 1..n : 1 - cos(next(i) - q[i]))\n\
     integral P = sum(i in 1..n : p[i])\n";
 
-/// Sums that are long enough for threads to share them.
+/// Sums long enough for threads to share them.
 const BODIES: &str = "size n = 900\ncoordinate q[i in 1..n] : R^2 = (cos(2.4*i), sin(2.4*i))*sqrt(i/n)\n\
     momentum p[i] of q = (0, 0)\nhamiltonian sum(i in 1..n : dot(p[i], p[i])/2) - \
     sum(i in 1..n, j in i+1..n : 1/sqrt(dot(q[i] - q[j], q[i] - q[j]) + 0.01))/n^2\n";
 
-/// What a run came to.
+/// Counts of a run.
 #[derive(Clone, Copy)]
 struct Counts {
     allocations: usize,
-    /// Of buffers that grow.
+    /// Reallocations of growing buffers.
     reallocations: usize,
     steps: u64,
-    /// How often progress was shown, and the time in seconds.
+    /// Number of progress reports, and the time in seconds.
     shown: usize,
     seconds: f64,
 }
@@ -65,20 +64,21 @@ fn count(problem: Problem, options: RunOptions) -> Counts {
     Counts { allocations: change.allocations, reallocations: change.reallocations, steps, shown, seconds }
 }
 
-/// Looks at the clock only after so many steps or blocks of steps.
+/// Number of steps or blocks of steps between two checks of the clock.
 const LOOK: u64 = 64;
-/// Steps of a block, where steps are compiled as a whole and nothing is sampled between them. (A feedback term is.)
+/// Steps of a block, if steps are compiled as a whole and nothing is sampled between them. (A feedback term is.)
 const LONGEST_BLOCK: u64 = 1024;
 
-/// The few texts at the end of a run (its summary) are written into buffers that double, and longer numbers may take
-/// one more doubling of each.
+/// Texts at the end of a run (its summary), written into buffers that double; longer numbers may take one more doubling
+/// of each.
 const TEXTS: usize = 4;
 
-/// Runs to `until` and to ten times that. A recorder hears of every step, or of every so many as stand in a `block`.
+/// Compare runs to `until` and to ten times that. A recorder is called for every step, or for every block of `block`
+/// steps.
 fn compare(name: &str, problem: &dyn Fn() -> Problem, (text, until, block): (&str, f64, u64)) {
-    // A sample on the way: of an adaptive run, by dense output.
+    // A sample on the way: for an adaptive run, by dense output.
     let run = |until: f64| count(problem(), RunOptions { until, samples: Some(3), ..options(text) });
-    run(until); // What a process makes once: the scheme's tableau.
+    run(until); // Allocated once per process: the scheme's tableau.
     let (few, many) = (run(until), run(10.0 * until));
     assert!(few.allocations > 0, "the counter counts");
     // The first steps of an adaptive run are short ones.
@@ -99,11 +99,12 @@ fn compare(name: &str, problem: &dyn Fn() -> Problem, (text, until, block): (&st
     println!("a step allocates nothing ({name}, {text}: {} steps) ... ok", many.steps);
 }
 
-/// A run that shows its progress every 20 ms at the soonest and stores a checkpoint every second at the soonest.
+/// Check a run that reports its progress every 20 ms at the soonest and stores a checkpoint every second at the
+/// soonest.
 fn long(problem: &dyn Fn() -> Problem, text: &str) {
     let short = count(problem(), RunOptions { until: 1.0, ..options(text) });
     let long = count(problem(), options(text));
-    // Showing progress names each of the four invariants, a hidden constraint in two pieces. A checkpoint is the state
+    // A progress report names each of the four invariants, a hidden constraint in two pieces. A checkpoint is the state
     // as text, some hundred numbers.
     let most = 8 * long.shown + 1000 * long.seconds as usize + TEXTS;
     let all = |counts: Counts| counts.allocations + counts.reallocations;
@@ -113,7 +114,8 @@ fn long(problem: &dyn Fn() -> Problem, text: &str) {
     println!("a long run allocates by the clock only ({more} in {} steps) ... ok", long.steps);
 }
 
-/// An ensemble in lanes to `until` and to ten times that: what a trajectory allocates does not depend on its steps.
+/// Compare an ensemble in lanes to `until` and to ten times that: the allocations of a trajectory do not depend on its
+/// steps.
 fn lanes(text: &str, until: f64) {
     let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let run = |until: f64| {
@@ -139,7 +141,7 @@ fn lanes(text: &str, until: f64) {
     println!("lanes allocate nothing in a step ({text}: {many_steps} steps) ... ok");
 }
 
-/// Rows allocate nothing, whatever computes them.
+/// Check that rows allocate nothing, with any backend.
 fn rows(pool: &ThreadPool, name: &str, text: &str) {
     let problem = Problem::from_text(name, text, &BTreeMap::new(), &Settings::default()).unwrap();
     let (model, field) = (&problem.model, problem.examined.rows.as_ref().expect("a large model"));
@@ -152,7 +154,7 @@ fn rows(pool: &ThreadPool, name: &str, text: &str) {
                 (0..times).for_each(|k| kernel.run(f64::from(k), &model.initial, &mut out, &mut work));
             };
             let change = pool.install(|| {
-                // What a thread makes once.
+                // Allocated once per thread.
                 if kernel.is_divided() {
                     run(20);
                 }
@@ -172,7 +174,8 @@ fn main() {
     assert!(wells().examined.rows.is_some());
     for case in [
         ("--method feedback:rk4 --gain 50 --step 0.001", 0.006, 1),
-        // Half as many blocks as there are steps between two looks: some are shorter, before samples, measurements, the end.
+        // Half as many blocks as steps between two checks: some blocks are shorter, before samples, measurements, the
+        // end.
         ("--method corrected:rk4 --step 0.001", 3.0, LONGEST_BLOCK),
         ("--method corrected:dop853 --rtol 1e-10 --atol 1e-10", 0.7, 1),
         ("--method corrected:dopri5 --rtol 1e-6 --atol 1e-6", 0.6, 1),

@@ -1,5 +1,5 @@
-//! Making a trajectory's start allocates nothing, and how long it takes; what a run is made of is made once. A program of
-//! its own without a test harness, because the counter sees the whole process.
+//! Test that a trajectory's start allocates nothing, with its time, and that the parts of a run are allocated once. A
+//! program of its own without a test harness, because the counter covers the whole process.
 
 use holonome::{Problem, RunOptions, Settings, prepare};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -24,11 +24,11 @@ constraint c[k in 1..n] : dot(r[k], r[k]) = 1
 /// Names and their values.
 type Vary = &'static [(&'static str, &'static str)];
 
-/// Preparing a run compiles what its method calls and nothing else: formulas take allocations in proportion to their
-/// length, about as many for every processor.
+/// Preparing a run compiles only what its method calls: the allocations of formulas are proportional to their length,
+/// about as many for every processor.
 fn a_method_compiles_what_it_calls() {
     const METHOD: &str = "rattle";
-    /// There are 7300; with the field of a Runge–Kutta method 9300.
+    /// Measured: 7300; with the field of a Runge–Kutta method 9300.
     const MOST: usize = 8000;
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/double-pendulum.holo");
     let count = || {
@@ -40,15 +40,15 @@ fn a_method_compiles_what_it_calls() {
         drop(simulation);
         allocations
     };
-    count(); // What a process makes once.
+    count(); // Allocated once per process.
     let allocations = count();
     assert!(allocations <= MOST, "{METHOD}: {allocations} allocations, at most {MOST}");
     println!("a method compiles what it calls ({METHOD}: {allocations} allocations) ... ok");
 }
 
-/// The folder of a run is made of documents that are put together once.
+/// The folder of a run consists of documents that are put together once.
 fn a_folder_takes_few_allocations() {
-    /// There are 2747; where documents are serialised into those that hold them, 3744.
+    /// Measured: 2747; with documents serialised into the documents that hold them, 3744.
     const MOST: usize = 3000;
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/double-pendulum.holo");
     let folder = tempfile::tempdir().unwrap();
@@ -62,8 +62,8 @@ fn a_folder_takes_few_allocations() {
     println!("a folder takes few allocations ({allocations}) ... ok");
 }
 
-/// What a large model takes grows with its rows, and by so much for each: bytes that are allocated, those that are given
-/// back as well, since every one of them is a page that the system clears first.
+/// The bytes that a large model allocates grow with its rows, by a bounded number for each. Freed bytes count as well,
+/// since the system clears each of their pages first.
 fn a_link_takes_few_bytes() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/chain.holo");
     let of = |links: usize| {
@@ -81,7 +81,7 @@ fn a_link_takes_few_bytes() {
         [checked, prepared, run]
     };
     let (few, many) = (of(10_000), of(30_000));
-    // There are 940, 607 and 1298; a second pattern of DF beside the first, or a Jacobian beside the scratch of a step,
+    // Measured: 940, 607 and 1298; a second pattern of DF beside the first, or a Jacobian beside the scratch of a step,
     // takes a hundred each.
     for (k, (part, most)) in [("checked", 970), ("prepared", 630), ("run", 1340)].into_iter().enumerate() {
         let bytes = (many[k] - few[k]) / 20_000;

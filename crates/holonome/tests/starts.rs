@@ -1,4 +1,4 @@
-//! Where the trajectories of an ensemble start: `--vary`, rule by rule.
+//! Starts of the trajectories of an ensemble: the rules of `--vary`, one by one.
 
 use holonome::{Error, Problem, Settings, StartError, Starts};
 use holonome_integrate::noise::Noise;
@@ -22,7 +22,7 @@ fn tables() -> BTreeMap<String, String> {
     BTreeMap::from([("data.csv".to_string(), "m,x\n1,0\n2,5\n3,7\n".to_string())])
 }
 
-/// An ensemble with other settings besides.
+/// An ensemble with other settings.
 fn ensemble_with(
     text: &str,
     settings: Settings,
@@ -46,7 +46,7 @@ fn set(text: &str, set: &[(&str, &str)]) -> Problem {
     set_with(text, Settings::default(), set)
 }
 
-/// Parameter values and initial state of one trajectory. What was in the slices does not matter.
+/// Parameter values and initial state of one trajectory, for any previous content of the slices.
 fn try_at(problem: &Problem, starts: &Starts, i: u64) -> Result<(Vec<f64>, Vec<f64>), StartError> {
     let mut parameters = vec![f64::NAN; problem.model.parameter_values.len()];
     let mut x = vec![f64::NAN; problem.model.dimension()];
@@ -59,7 +59,7 @@ fn at((problem, starts): &(Problem, Starts), i: u64) -> (Vec<f64>, Vec<f64>) {
     try_at(problem, starts, i).unwrap()
 }
 
-/// Bit for bit.
+/// Check equality bit for bit.
 #[track_caller]
 fn assert_same(found: (Vec<f64>, Vec<f64>), expected: &Problem) {
     let bits = |list: &[f64]| list.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
@@ -68,7 +68,7 @@ fn assert_same(found: (Vec<f64>, Vec<f64>), expected: &Problem) {
     assert_eq!(bits(&found.1), bits(&model.initial), "{:?} and {:?}", found.1, model.initial);
 }
 
-/// A number that reads back with the same bits.
+/// A number, written so that it reads back with the same bits.
 fn written(value: f64) -> String {
     format!("{value:?}")
 }
@@ -80,7 +80,7 @@ fn rendered(error: &Error) -> String {
     }
 }
 
-/// What is said, with the place, about an ensemble that is refused.
+/// Check the message and its place for an ensemble that is refused.
 #[track_caller]
 fn refused(text: &str, settings: Settings, vary: &[(&str, &str)], words: &[&str]) {
     let error = ensemble_with(text, settings, vary, 10).map(|_| ()).expect_err("it must be refused");
@@ -117,7 +117,7 @@ fn values_follow_the_trajectory_and_what_is_made_of_them_follows_them() {
     assert_same(at(&ensemble, 0), &ensemble.0);
 }
 
-/// Parameters, definitions, families, tables, matrices, sums, all made of `a`.
+/// Parameters, definitions, families, tables, matrices and sums that all depend on `a`.
 const CHAIN: &str = "\
 table data = \"data.csv\"
 size n = 3
@@ -143,7 +143,7 @@ fn chains_of_dependence_give_the_bits_of_set() {
         let found = at(&ensemble, i);
         assert_same(found.clone(), &set(CHAIN, &[("a", &written(found.0[2]))]));
     }
-    // s starts the same, and so do no others.
+    // Only s starts the same.
     assert_eq!((0..14).filter(|&k| !ensemble.1.varies_state(k)).collect::<Vec<_>>(), [6]);
 }
 
@@ -166,7 +166,7 @@ fn a_varied_value_may_name_other_parameters_definitions_and_tables() {
 
 #[test]
 fn families_keep_their_indices_and_the_trajectory_hides_names() {
-    // k is the family's; N is not the size, and j of the sum is not hidden.
+    // k is the family's; N is not the size, and the sum's j is not hidden.
     let text = "size N = 3\nsize n = 3\nparameter i = 5\nparameter w[k in 1..N] = i*k\n\
                 coordinate r[k in 1..n] : R^2 = (i, N)\nmomentum p of r\n\
                 hamiltonian sum(k in 1..n : w[k]*dot(p[k], p[k]))\n";
@@ -210,7 +210,7 @@ fn draws_are_counted_in_the_order_of_values_and_depend_on_nothing_else() {
                 momentum p of q = (a, b)\nhamiltonian sum(k in 1..2 : dot(p[k], p[k])/2)\n";
     let settings = Settings { seed: 17, ..Settings::default() };
     let load = |vary: &[(&str, &str)], n| ensemble_with(text, settings.clone(), vary, n).unwrap();
-    // The file's own draws are drawn anew in each trajectory; trajectory 0 is what a run starts from.
+    // Draws in the file are repeated in each trajectory; trajectory 0 is the start of a run.
     let plain = load(&[], 1 << 32);
     assert_same(at(&plain, 0), &set_with(text, settings.clone(), &[]));
     for i in [0, 1, 2, u32::MAX] {
@@ -218,7 +218,7 @@ fn draws_are_counted_in_the_order_of_values_and_depend_on_nothing_else() {
         let expected = [noise.normal(1, 0), noise.uniform(2, 0), noise.normal(3, 0), noise.uniform(4, 0)];
         assert_eq!(at(&plain, i.into()).1[..4], expected);
     }
-    // Parameters come first, and one draw of a parameter is the same wherever the parameter stands.
+    // Parameters come first, and one draw of a parameter is the same at every use of it.
     let varied = load(&[("b", "uniform()"), ("p", "(b, a + normal())")], 9);
     for i in [0, 8] {
         let noise = Noise::new(17, i);
@@ -245,7 +245,7 @@ hamiltonian (p_q.x^2 + c*p_q.x*p_q.y + m*p_q.y^2)/(2*m) + q.x*p_q.y + ps^2/2
 
 #[test]
 fn velocities_become_momenta_anew() {
-    // By the mass matrix, by the velocity, by H_p(q, 0), and by nothing.
+    // Through the mass matrix, the velocity, H_p(q, 0), and the mass matrix again.
     for vary in [("m", "1.3 + 0.17*i"), ("v", "(0.1*i, 0.7)"), ("q", "(0.3*i, 0)"), ("c", "0.01*i")] {
         let ensemble = ensemble(VELOCITY, &[vary], 6);
         for i in 1..6 {
@@ -316,7 +316,7 @@ fn starts_off_the_constraint_set_are_refused_or_projected() {
     let error = try_at(&problem, &starts, 1).unwrap_err().to_string();
     assert!(error.contains("constraint 'rod': left side minus right side is -3"), "{error}");
 
-    // As a run does where --reference says what to aim at.
+    // As in a run with --reference as its target.
     let settings = Settings { start_off_set: true, ..Settings::default() };
     let (problem, starts) = ensemble_with(&text, settings, &[("l", "1 + i")], 10).unwrap();
     assert!(try_at(&problem, &starts, 1).is_ok());
@@ -327,7 +327,7 @@ fn starts_off_the_constraint_set_are_refused_or_projected() {
     assert_same(at(&ensemble, 0), &ensemble.0);
     for i in 0..10 {
         let (parameters, x) = at(&ensemble, i);
-        // Newton's iteration goes to rounding.
+        // Newton's iteration converges to rounding.
         assert!((x[..3].iter().map(|v| v * v).sum::<f64>() - parameters[2].powi(2)).abs() < 1e-15 * 10.0);
         let unprojected = [0.1 * i as f64, 1.0 + 0.1 * i as f64, 0.2].map(written).join(", ");
         let set = [("q", format!("({unprojected})")), ("l", written(parameters[2]))];
@@ -339,7 +339,7 @@ fn starts_off_the_constraint_set_are_refused_or_projected() {
     }
     assert!((0..6).all(|k| ensemble.1.varies_state(k)));
 
-    // Where all start alike, all start like trajectory 0.
+    // If all start alike, all start like trajectory 0.
     let text = PENDULUM.replace("(0, l, 0)", "(0.2, 1.1, 0)");
     let same = ensemble_with(&text, settings.clone(), &[], 10).unwrap();
     assert_same(at(&same, 7), &set_with(&text, settings.clone(), &[]));
@@ -395,7 +395,7 @@ fn mistakes_are_shown_where_they_are() {
         &[("l", "1"), ("l", "2")],
         &["'l' is given by vary twice", "--> vary:1:1", "first time"],
     );
-    // Of trajectory 0 the numbers are checked at once.
+    // The numbers of trajectory 0 are checked at once.
     refused(PENDULUM, plain(), &[("q", "(0, 2 + i, 0)")], &["the initial state does not meet constraint", "vary:1:3"]);
     refused(PENDULUM, plain(), &[("m", "1/i")], &["parameter 'm' is inf", "--> vary:1:3"]);
 
@@ -443,7 +443,7 @@ hamiltonian sum(i in 1..3 : dot(p[i], p[i])/2) + sum(i in 1..3, j in i+1..3 if n
     (norm(apart(i, j)) - rc)^2)
 ";
     let reason = |(problem, starts): &(Problem, Starts), i| try_at(problem, starts, i).unwrap_err().to_string();
-    // Its length, or one of them, or the cut-off.
+    // The box's length, or one of its lengths, or the cut-off varies.
     for (vary, at) in [(("L", "6-i/2"), 2), (("rc", "2.5+i/4"), 2), (("L", "(6, 8-i, 7)"), 3)] {
         let ensemble = ensemble(text, &[vary], 10);
         at_all(&ensemble, 0..=at);
@@ -451,7 +451,7 @@ hamiltonian sum(i in 1..3 : dot(p[i], p[i])/2) + sum(i in 1..3, j in i+1..3 if n
         assert!(words.contains("is more than half of the periodic box of length"), "{words}");
         assert!(words.contains(&format!("trajectory {}", at + 1)), "{words}");
     }
-    // What else varies is no matter of the box, and a box that is exactly twice as long as the cut-off is enough.
+    // Other variations do not concern the box, and a box exactly twice as long as the cut-off suffices.
     at_all(&ensemble(text, &[("p", "(normal(), 0, 0)")], 10), 0..=9);
     at_all(&ensemble(text, &[("L", "6+i/7"), ("rc", "L/2")], 10), 0..=9);
 }

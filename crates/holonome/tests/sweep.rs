@@ -1,5 +1,5 @@
-//! Ensembles: a trajectory is what a run of its own gives, bit for bit, whatever the lanes, threads and parts; an
-//! interrupted ensemble goes on; one that fails spoils no other.
+//! Ensembles: a trajectory equals a run of its own, bit for bit, for any lanes, threads and parts; an interrupted
+//! ensemble is resumed; a failed trajectory affects no other.
 
 mod common;
 
@@ -47,9 +47,9 @@ fn chunks(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 #[test]
 fn a_trajectory_is_what_a_run_gives() {
     let folder = tempfile::tempdir().unwrap();
-    // In lanes with equal steps, with adaptive ones (with and without a known first stage, with samples between steps and with
-    // several of them in one), with projections that arrive within the iterations of the loop and with others; one by one,
-    // because of a projection around the step, of a shorter last step.
+    // In lanes: with equal steps, with adaptive ones (with and without FSAL, with one sample or several within a step), with
+    // projections that converge within the iterations of the loop and with others. One by one: because of a projection
+    // around the step, of a shorter last step.
     for (k, (method, step, samples)) in [
         ("plain:rk4", Some(0.01), 5),
         ("feedback:heun", Some(0.01), 2),
@@ -114,8 +114,8 @@ fn a_trajectory_is_what_a_run_gives() {
     }
 }
 
-/// The weights of a Gauss–Newton form are those of every trajectory's own start: in lanes, and one by one, as dense output has
-/// it. A term that is solved for runs one by one, and its first trajectory is a single run.
+/// The weights of a Gauss–Newton form are those of every trajectory's own start: in lanes, and one by one with dense
+/// output. A term that needs a solve runs one by one, and its first trajectory is a single run.
 #[test]
 fn feedback_has_the_weights_of_each_start() {
     let folder = tempfile::tempdir().unwrap();
@@ -294,10 +294,10 @@ fn the_error_of_an_adaptive_ensemble_is_about_the_tolerance() {
         errors.sort_by(f64::total_cmp);
         errors[errors.len() / 2]
     };
-    // Nor is the reference wrong in a way that the correction has caused.
+    // Nor does the correction distort the reference.
     assert!(median(&ends("plain:dop853", 1e-14)) < 1e-12);
-    // The tolerance bounds the error of a step relative to the sizes of its vectors; those of some seventy steps add up
-    // and what the integrals hold is taken off: 2.9e-11 of 1e-10. Much less would be steps wasted.
+    // The tolerance bounds the error of a step relative to the norms of its vectors; the errors of some seventy steps
+    // add up, less the part that the integrals hold: 2.9e-11 of 1e-10. A much smaller error would be wasted steps.
     for tolerance in [1e-10, 1e-8] {
         let error = median(&ends("corrected:dop853", tolerance));
         assert!(error <= tolerance && error > 0.05 * tolerance, "{error:e} at {tolerance:e}");

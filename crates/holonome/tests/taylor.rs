@@ -1,4 +1,4 @@
-//! Taylor series: against closed forms, at rest, driven, within steps, and where there is none.
+//! Taylor series: against closed forms, at rest, driven, within steps, and refusals.
 
 mod common;
 
@@ -12,7 +12,7 @@ fn problem(text: &str) -> Problem {
     Problem::from_text("model", text, &BTreeMap::new(), &Settings::default()).unwrap()
 }
 
-/// The position on Kepler's orbit of eccentricity 0.8 from its pericentre at 1, with μ = 1, by Kepler's equation.
+/// Position on Kepler's orbit of eccentricity 0.8 from its pericentre at 1, with μ = 1, by Kepler's equation.
 fn on_orbit(t: f64) -> [f64; 2] {
     let (e, a): (f64, f64) = (0.8, 5.0);
     let mean = (t / a.powf(1.5)).rem_euclid(std::f64::consts::TAU);
@@ -38,7 +38,7 @@ fn samples_along_an_orbit_are_those_of_keplers_equation() {
     }
 }
 
-/// Fields of time and of every kind of function, of which solutions are known.
+/// Fields that depend on time and on every kind of function, with known solutions.
 #[test]
 fn driven_and_transcendental_fields_are_followed() {
     for (text, exact) in [
@@ -55,7 +55,8 @@ fn driven_and_transcendental_fields_are_followed() {
     }
 }
 
-/// From rest, where every other term of the series, or three of four, are 0; and where all are for a while.
+/// Starts at rest, with every other term of the series, or three of four, equal to 0; and one with all terms 0 for a
+/// while.
 #[test]
 fn a_start_at_rest_does_not_lengthen_the_step() {
     let cases = [
@@ -67,7 +68,7 @@ fn a_start_at_rest_does_not_lengthen_the_step() {
         // A light body beside a heavy one, in small units.
         "parameter m[i in 1..2] = (1, 1e-8)[i]\ncoordinate q[i in 1..2] = 1e-9*i\nmomentum p of q\n\
          hamiltonian sum(i in 1..2 : p[i]^2/(2*m[i])) + 1e-4*(q[1] - q[2])^2 + 1e-4*q[1]^2",
-        // Everything rests.
+        // Everything is at rest.
         "coordinate q = 0\nmomentum p of q = 0\nhamiltonian p^2/2 - cos(q)",
     ];
     for text in cases {
@@ -102,8 +103,8 @@ fn a_tolerance_means_what_it_means_for_dop853() {
     }
 }
 
-/// A step is the series to order 16 and nothing else; and the errors of equal steps fall like that or faster, as the terms
-/// behind it count as well in steps that are long enough for an error above round-off.
+/// A step is exactly the series to order 16. The errors of equal steps fall at this order or faster, as the terms
+/// beyond count as well in steps long enough for an error above round-off.
 #[test]
 fn equal_steps_have_the_order() {
     // 1/(1 − t) = Σ tᵏ.
@@ -128,7 +129,7 @@ fn equal_steps_have_the_order() {
     }
 }
 
-/// Stopped and taken up again from what is stored, a run is what it would have been.
+/// A run that is stopped and resumed from its store equals an uninterrupted one.
 #[test]
 fn runs_resume_exactly() {
     let folder = tempfile::tempdir().unwrap();
@@ -163,7 +164,7 @@ fn fields_without_a_series_are_refused() {
     }
     let message = refused(problem("state x = 1\nx' = -abs(x)"), "--method taylor");
     assert!(message.contains("`abs`"), "{message}");
-    // A condition that nothing moves chooses once for all.
+    // A condition that nothing changes is decided once for all.
     let text = "parameter k = 1\nstate x = 1\nx' = if(k > 0, -x, x) + abs(k) - 1";
     let end = run(problem(text), options("--method taylor --until 1 --samples 2")).unwrap().state();
     assert!((end[0] - (-1f64).exp()).abs() < 1e-10, "{end:?}");
@@ -179,7 +180,7 @@ fn fields_without_a_series_are_refused() {
     );
 }
 
-/// Steps end where something becomes singular, with a failure that says so.
+/// Steps end at a singularity, with a failure that says so.
 #[test]
 fn a_solution_that_ends_is_followed_to_its_end() {
     let failed = run(problem("state x = 1\nx' = x^2"), options("--method taylor --until 2 --samples 2"));
@@ -187,7 +188,8 @@ fn a_solution_that_ends_is_followed_to_its_end() {
     assert!(error.to_string().contains("0.99999") || error.to_string().contains("t = 1"), "{error}");
 }
 
-/// Steps so long that three iterations of the projection do not arrive, which the loop leaves to be made by themselves.
+/// Steps so long that three iterations of the projection do not converge, so that the loop leaves them to be made
+/// individually.
 #[test]
 fn long_steps_that_a_loop_does_not_project_are_made_by_themselves() {
     let pendulum = |step: f64| {
@@ -197,7 +199,7 @@ fn long_steps_that_a_loop_does_not_project_are_made_by_themselves() {
     let finished = pendulum(1.0).unwrap();
     let length = finished.state()[..3].iter().map(|q| q * q).sum::<f64>().sqrt();
     assert!((length - 1.0).abs() < 1e-14, "{length}");
-    // Farther off the set the constraint has a rate, which says nothing about the model.
+    // Farther off the set the constraint has a rate, which tells nothing about the model.
     let error = pendulum(2.0).err().expect("too long").to_string();
     assert!(error.contains("did not converge") && error.contains("shorter step"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Long sums are shared by threads, and no bit depends on how many there are: in runs, in ensembles, in runs that go on.
+//! Long sums are shared by threads, and no bit depends on their number: in runs, in ensembles, in resumed runs.
 
 mod common;
 
@@ -11,7 +11,7 @@ use holonome::{
 use holonome_jit::{BlockInterpreter, best};
 use std::collections::BTreeMap;
 
-/// Every pair attracts each other.
+/// All pairs attract each other.
 const BODIES: &str = "size n = 900\nparameter m[i in 1..n] = (1 + 0.5*sin(3*i))/n\nparameter soft = 0.01\n\
     coordinate q[i in 1..n] : R^3 = (cos(2.4*i)*sqrt(i/n), sin(2.4*i)*sqrt(i/n), 0.3*sin(7*i))\n\
     momentum p[i] of q = m[i]*(-0.5*sin(2.4*i), 0.5*cos(2.4*i), 0)\n\
@@ -22,7 +22,7 @@ fn bodies() -> Problem {
     Problem::from_text("bodies", BODIES, &BTreeMap::new(), &Settings::default()).unwrap()
 }
 
-/// Pairs that lists find; lists serve for some of the steps.
+/// Pairs found by lists, each of which serves for some of the steps.
 fn argon() -> Problem {
     model("argon", &[("N", "1200")])
 }
@@ -31,7 +31,7 @@ fn water() -> Problem {
     model("water", &[("N", "170")])
 }
 
-/// What `work` gives with one thread, if it gives the same with two and three.
+/// Result of `work` with one thread, checked to be the same with two and three.
 fn with_any_threads(what: &str, work: impl Fn() -> Vec<f64> + Sync) -> Vec<f64> {
     let with = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -48,12 +48,12 @@ fn bits(numbers: &[f64]) -> Vec<u64> {
     numbers.iter().map(|number| number.to_bits()).collect()
 }
 
-/// The start of a problem moved by a little, so that nothing cancels by symmetry.
+/// Start of a problem, moved slightly so that nothing cancels by symmetry.
 fn moved(problem: &Problem) -> Vec<f64> {
     problem.model.initial.iter().enumerate().map(|(k, x)| x + 1e-3 * (k as f64).sin()).collect()
 }
 
-/// Every backend, with any number of threads, the same.
+/// Every backend, with any number of threads, gives the same.
 #[test]
 fn sums() {
     let backends: [Box<dyn Backend>; 3] = [best().backend, Box::new(BlockInterpreter::detect()), Box::new(Interpreter)];
@@ -104,7 +104,7 @@ fn runs() {
     }
 }
 
-/// The energy that a run watches is that of its samples: one comes with the forces, the other without them.
+/// The monitored energy of a run equals that of its samples: one is computed with the forces, the other without them.
 #[test]
 fn samples() {
     for (problem, method, step, until) in [

@@ -1,6 +1,6 @@
 //! Units change nothing: a model whose units of length, mass and time are other powers of two takes the same steps, and
-//! bit for bit the rescaled trajectory. Every operation of a step commutes with such a change, so any absolute number in
-//! the code shows here.
+//! has the rescaled trajectory bit for bit. Every operation of a step commutes with such a change, so any absolute
+//! number in the code shows here.
 
 mod common;
 
@@ -19,7 +19,7 @@ struct Units {
 
 const SI: Units = Units { length: 1.0, mass: 1.0, time: 1.0 };
 
-/// Far enough that squares of momenta and energies span 180 binary orders of magnitude.
+/// Units so different that squares of momenta and energies span 180 binary orders of magnitude.
 fn others() -> [Units; 3] {
     let of = |length: i32, mass: i32, time: i32| Units {
         length: 2f64.powi(length),
@@ -29,8 +29,8 @@ fn others() -> [Units; 3] {
     [of(-33, -80, -44), of(38, 70, 20), of(0, 27, -11)]
 }
 
-/// Models in which `{L}`, `{M}` and `{T}` are the units. They stand in parameters and initial values only: a constant of a
-/// formula is part of it, and 1 is left out where 2 is not.
+/// Models in which `{L}`, `{M}` and `{T}` are the units. They appear in parameters and initial values only: a constant
+/// of a formula is part of it, and 1 is left out while 2 is not.
 const MODELS: [(&str, &str); 5] = [
     (
         "spherical pendulum",
@@ -93,7 +93,7 @@ fn with_numbers(text: &str, units: Units) -> String {
         .replace("{T}", &format!("{:?}", units.time))
 }
 
-/// A start off the level set of a model: initial values, and the state that is aimed at.
+/// A start off the level set of a model: initial values, and the target state.
 type Off = (&'static [(&'static str, &'static str)], &'static str);
 
 fn in_units(text: &str, units: Units, off: Option<Off>) -> Problem {
@@ -112,7 +112,7 @@ fn numbers(value: &Value, out: &mut Vec<f64>) {
     }
 }
 
-/// Steps, and every component of the state at the end; or why the method does not suit the model.
+/// Number of steps, and every component of the final state; or the reason why the method does not suit the model.
 fn end(text: &str, units: Units, method: &str, step: Option<f64>) -> Result<(u64, Vec<f64>), String> {
     end_of(text, units, method, step, None)
 }
@@ -158,7 +158,7 @@ fn powers_of_two_change_no_bit() {
     }
 }
 
-/// Every component is a power of two times what it was.
+/// Check that every component has changed by a power of two.
 fn check_bits(what: &str, state: &[f64], rescaled: &[f64]) {
     for (k, (a, b)) in state.iter().zip(rescaled).enumerate() {
         let exact = if *a == 0.0 { *b == 0.0 } else { (b / a).to_bits() & ((1 << 52) - 1) == 0 };
@@ -166,7 +166,7 @@ fn check_bits(what: &str, state: &[f64], rescaled: &[f64]) {
     }
 }
 
-/// A pull moves a state far off the level set, so a metric that mixed units would show in the first digits.
+/// Feedback moves a state far off the level set, so a metric that mixed units would show in the first digits.
 #[test]
 fn feedback_off_the_set_changes_no_bit() {
     let starts: [(&str, Off); 4] = [
@@ -192,9 +192,9 @@ fn feedback_off_the_set_changes_no_bit() {
 
 #[test]
 fn other_factors_change_the_trajectory_by_rounding() {
-    // Units of 1e-9 and the like round every constant once more, by 1e-16 of its size; adaptive steps of 1e-7 pass that
-    // on as their errors, a few hundred steps as a hundred times it, and pendula for two seconds as ten times that, a
-    // chain of sixty as a hundred thousand times.
+    // Units such as 1e-9 round every constant once more, by 1e-16 of its size. Adaptive steps of 1e-7 pass this on as
+    // their errors, a few hundred steps as a hundred times it, pendula over two seconds as ten times that, and a chain
+    // of sixty as a hundred thousand times.
     let units = Units { length: 1e-9, mass: 1e-25, time: 1e-12 };
     for (name, text) in MODELS {
         let (steps, state) = end(text, SI, "corrected:dop853", None).unwrap();

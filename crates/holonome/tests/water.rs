@@ -1,4 +1,4 @@
-//! Rigid molecules: sums over the sites of pairs of them, held by constraints.
+//! Rigid molecules: sums over pairs of their sites, held by constraints.
 
 mod common;
 
@@ -7,8 +7,8 @@ use holonome::{Problem, RunOptions, Settings, StepSize, prepare};
 use std::collections::BTreeMap;
 use toml::Table;
 
-/// Positions are within 20 Å and have a round-off of 4e-15, momenta within 3; forces between close sites, up to 10 eV/Å, lose
-/// two digits, over some tens of steps.
+/// Tolerance of the positions and momenta. Positions are within 20 Å and have a round-off of 4e-15, momenta within 3;
+/// forces between close sites, up to 10 eV/Å, lose two digits, over some tens of steps.
 const TOLERANCE: f64 = 1e-12;
 
 #[test]
@@ -33,8 +33,8 @@ fn steps_of_the_independent_program() {
     }
 }
 
-/// However the sums are written, they are the same sums: one over all four indices, others within each other, every pair
-/// twice; and sites as components of a vector.
+/// Different forms of the same sums: one over all four indices, others nested, every pair twice; and sites as
+/// components of a vector.
 #[test]
 fn sums_over_sites_may_be_written_in_any_way() {
     let text = std::fs::read_to_string(repository().join("models/water.holo")).unwrap();
@@ -69,7 +69,7 @@ fn sums_over_sites_may_be_written_in_any_way() {
     }
 }
 
-/// Rods and hidden constraints hold to round-off, energy and momenta within what a second-order method leaves of them.
+/// Rods and hidden constraints hold to round-off, energy and momenta within the error of a second-order method.
 #[test]
 fn molecules_stay_rigid() {
     for n in ["3", "7", "40"] {
@@ -84,8 +84,8 @@ fn molecules_stay_rigid() {
     }
 }
 
-/// Forces at the end of a step begin the next: one evaluation for every substep, and one for the start, also of forces that
-/// depend on time, where the way back is the way there.
+/// Forces at the end of a step begin the next (FSAL): one evaluation per substep, and one for the start, also for
+/// forces that depend on time, for which steps with −h return to the start.
 #[test]
 fn forces_are_evaluated_once_a_step() {
     let evaluations = |method: &str, n: &str, steps: &str| {

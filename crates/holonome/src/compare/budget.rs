@@ -11,15 +11,16 @@ use holonome_integrate::run::Outcome;
 use holonome_integrate::state::StepState;
 use std::convert::Infallible;
 
-/// Runs that are tried for a step. One that costs the same at every step needs three, and Newton iterations a few more.
+/// Maximum number of runs tried for a step. Three suffice if a step costs the same at every length; Newton iterations
+/// need a few more.
 const ROUNDS: u32 = 12;
 
-/// Tolerances that are tried, as powers of ten, and halvings of this range: to 0.3 % of a decade.
+/// Range of the tolerances tried, as powers of ten, and number of halvings of this range: to 0.3 % of a decade.
 const TOLERANCES: (f64, f64) = (-15.0, -1.0);
 const HALVINGS: u32 = 12;
 
-/// The run with the shortest step h, T/h being an integer, that the budget pays for. What a step costs may depend on it,
-/// because of Newton iterations: of the runs that are tried the best one is taken.
+/// The run with the shortest step h that the budget pays for, T/h being an integer. Because of Newton iterations the
+/// cost of a step may depend on h: the best of the runs tried is taken.
 pub(super) fn step(
     problem: &Problem,
     options: RunOptions,
@@ -34,13 +35,13 @@ pub(super) fn step(
         let simulation = prepare(problem.clone(), options)?;
         let Spent { steps: made, spent, complete } = spent(&simulation, 2 * budget, monitor);
         if made == 0 {
-            // It fails at once, and will say why.
+            // The run fails at once, and will report the reason.
             return Ok(Ok(simulation));
         }
         price = spent.div_ceil(made);
         let affordable = (budget as f64 * made as f64 / spent.max(1) as f64) as u64;
         if spent <= budget {
-            // A run that fails is cheap; it counts where there is no other, to say why there is none.
+            // A run that fails is cheap; it is kept only if there is no other, for the reason of its failure.
             if complete || best.is_none() {
                 best = Some(simulation);
             }
@@ -56,7 +57,7 @@ pub(super) fn step(
     Ok(best.ok_or_else(|| unaffordable(budget, "a single step", price)))
 }
 
-/// The run with the tightest tolerance, relative and absolute, that the budget pays for.
+/// The run with the tightest relative tolerance that the budget pays for.
 pub(super) fn tolerance(
     problem: &Problem,
     options: RunOptions,
@@ -96,7 +97,7 @@ fn unaffordable(budget: u64, what: &str, price: u64) -> Failed {
     Failed { kind: "budget", message, t: None }
 }
 
-/// Steps and costs of a run, which ends where it has cost more than it may.
+/// Steps and costs of a run, which ends once it has cost more than `most`.
 struct Pilot<'a> {
     steps: u64,
     spent: u64,
@@ -113,15 +114,15 @@ impl Observer for Pilot<'_> {
     }
 }
 
-/// What became of a trial.
+/// Result of a pilot run.
 struct Spent {
     steps: u64,
     spent: u64,
-    /// Whether it came to its end.
+    /// True if it reached its end.
     complete: bool,
 }
 
-/// Runs until it ends or has spent more than `most`.
+/// Run until the end, or until more than `most` is spent.
 fn spent(simulation: &Simulation, most: u64, monitor: &Monitor<'_>) -> Spent {
     let ends = simulation.plan.clone().with_samples(2).expect("two samples suit every plan");
     let mut pilot = Pilot { steps: 0, spent: 0, most, monitor };

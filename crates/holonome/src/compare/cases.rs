@@ -1,4 +1,4 @@
-//! Which runs a comparison consists of.
+//! Cases of a comparison: the runs that it consists of.
 
 use super::budget;
 use super::trial::Monitor;
@@ -10,13 +10,13 @@ use crate::simulation::{Simulation, prepare};
 use holonome_integrate::method::{Method, Needs, Treatment};
 use holonome_words::option;
 
-/// A method and how it steps.
+/// A method and its steps.
 pub(super) struct Case {
     pub(super) method: Method,
     pub(super) steps: Steps,
 }
 
-/// Where a case's steps come from.
+/// Source of a case's steps.
 #[derive(Clone, Copy)]
 pub(super) enum Steps {
     Fixed(f64),
@@ -24,13 +24,13 @@ pub(super) enum Steps {
     Budget(u64),
 }
 
-/// Whether a method chooses its steps where it may.
+/// True if a method chooses its steps when allowed to.
 fn adapts(method: &Method) -> bool {
     method.scheme.adaptive && !method.treatment.needs_equal_steps()
 }
 
-/// The cases: each method with everything that it can use. A method that can choose its steps takes the tolerances, and
-/// the fixed steps only where there are no tolerances; the others take the steps.
+/// All cases: each method with every step, tolerance or budget that it can use. A method that can choose its steps
+/// takes the tolerances, and the fixed steps only if there are no tolerances; the others take the steps.
 pub(super) fn cases(options: &CompareOptions) -> Result<Vec<Case>, Error> {
     let methods = &options.methods;
     check(methods)?;
@@ -75,7 +75,7 @@ pub(super) fn cases(options: &CompareOptions) -> Result<Vec<Case>, Error> {
     }))
 }
 
-/// What is said but used by no method.
+/// Warnings about options that are given but used by no method.
 pub(super) fn unused(options: &CompareOptions, cases: &[Case]) -> Vec<String> {
     let mut warnings = Vec::new();
     let tolerances = !(options.rtol.is_empty() && options.atol.is_empty());
@@ -120,7 +120,7 @@ fn product(methods: &[Method], of: impl Fn(&Method) -> Vec<Steps>) -> Vec<Case> 
     methods.iter().flat_map(|&method| of(&method).into_iter().map(move |steps| Case { method, steps })).collect()
 }
 
-/// The tolerances; those of a run where neither they nor steps are given.
+/// Tolerances of the comparison; the default of a run if neither they nor steps are given.
 fn tolerances(options: &CompareOptions) -> Result<Vec<Steps>, Error> {
     let (mut rtol, atol) = (options.rtol.clone(), &options.atol);
     if rtol.is_empty() {
@@ -145,15 +145,16 @@ fn tolerances(options: &CompareOptions) -> Result<Vec<Steps>, Error> {
 }
 
 impl Case {
-    /// Whether this method does not use something, and another one does.
+    /// True if this method does not use an option, and another one does.
     fn another(&self, all: &[Case], uses: &dyn Fn(&Method) -> bool) -> bool {
         !uses(&self.method) && all.iter().any(|case| uses(&case.method))
     }
 
-    /// The options of this case's run; of a budget, without steps.
+    /// Options of this case's run; without steps if it has a budget.
     fn options(&self, common: &RunOptions, all: &[Case]) -> RunOptions {
         let mut options = RunOptions { method: self.method, step: StepSize::default(), ..common.clone() };
-        // What another method here uses is no mistake; what none of them uses is a warning of each.
+        // An option that only another method here uses is not a mistake; an option that none uses is a warning of each
+        // run.
         let another = |uses: &dyn Fn(&Method) -> bool| self.another(all, uses);
         if another(&|m| m.treatment == Treatment::Feedback) {
             (options.gain, options.allow_unstable) = (None, false);
@@ -181,10 +182,10 @@ impl Case {
         options
     }
 
-    /// Compiles it. Whether a gain or a budget is refused depends on the step, so that is a result like others.
+    /// Compile the case's run. A refused gain or budget depends on the step, so it is a result like others.
     ///
     /// # Errors
-    /// When the options make no sense for the model, whatever the step.
+    /// If the options make no sense for the model at any step.
     pub(super) fn prepare(
         &self,
         problem: &Problem,
@@ -211,7 +212,7 @@ impl Case {
         }
     }
 
-    /// Its row.
+    /// Row of this case.
     pub(super) fn row(&self, run: Option<&Simulation>, outcome: Result<Measured, Failed>) -> Row {
         let used = run.map(|run| run.options.step);
         let penalty = run.and_then(|run| run.penalty.as_ref()).map(|penalty| penalty.omega);

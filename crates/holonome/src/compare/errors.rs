@@ -1,19 +1,19 @@
-//! The errors of a run, and the order that they show.
+//! Errors of a run, and the order measured from them.
 
 use super::Row;
 use super::reference::Reference;
 use super::trial::Samples;
 
-/// How large an error is.
+/// Magnitude of an error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Size {
-    /// This.
+    /// The error itself.
     Known(f64),
-    /// At most this: it is not far enough above the reference's own error to be told from it.
+    /// Upper bound: the error is too close to the reference's own error to be distinguished from it.
     AtMost(f64),
 }
 
-/// An error is known where it is this many times the reference's, to a tenth then.
+/// Factor over the reference's error from which on an error is known, and then to a tenth.
 const KNOWN_ABOVE: f64 = 10.0;
 
 impl Size {
@@ -21,7 +21,7 @@ impl Size {
         if distance > KNOWN_ABOVE * reference { Size::Known(distance) } else { Size::AtMost(distance + reference) }
     }
 
-    /// The error itself, where it is known.
+    /// The error itself; `None` if only a bound is known.
     pub fn known(self) -> Option<f64> {
         match self {
             Size::Known(size) => Some(size),
@@ -29,7 +29,7 @@ impl Size {
         }
     }
 
-    /// The number, whatever it means.
+    /// The number, be it the error or its bound.
     pub fn number(self) -> f64 {
         match self {
             Size::Known(size) | Size::AtMost(size) => size,
@@ -40,11 +40,11 @@ impl Size {
 /// Errors of a run: Euclidean distances of its states from the reference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Errors {
-    /// At which time the last one is: the end, or the last sample for which the reference is good.
+    /// Time of the last error: the end, or the last sample for which the reference is good.
     pub t: f64,
-    /// The error there.
+    /// Error at that time.
     pub last: Size,
-    /// The largest over the samples up to there.
+    /// Largest error over the samples up to that time.
     pub max: Size,
 }
 
@@ -61,12 +61,13 @@ impl Errors {
     }
 }
 
-/// Whether two rows differ in their step only.
+/// True if two rows differ in their step only.
 fn alike(a: &Row, b: &Row) -> bool {
     a.method == b.method && a.penalty == b.penalty && a.extrapolated == b.extrapolated
 }
 
-/// The order between successive rows of one method with fixed steps: log(e₁/e₂)/log(h₁/h₂), both errors being known.
+/// Set the order between successive rows of one method with fixed steps: log(e₁/e₂)/log(h₁/h₂), if both errors are
+/// known.
 pub(super) fn measure_orders(rows: &mut [Row]) {
     let point = |row: &Row| {
         let error = row.outcome.as_ref().ok()?.errors?.last.known()?;

@@ -1,5 +1,5 @@
-//! Richardson extrapolation in 1/ω²: the error of a penalised run from the slow manifold is C/ω² + O(ω⁻⁴), so the same
-//! run with 2ω tells C, and (4 x_{2ω} − x_ω)/3 is left with O(ω⁻⁴) in the positions.
+//! Richardson extrapolation in 1/ω²: the error of a penalised run from the slow manifold is C/ω² + O(ω⁻⁴). A run with
+//! 2ω determines C, and (4 x_{2ω} − x_ω)/3 has an error of O(ω⁻⁴) in the positions.
 
 use super::cases::Case;
 use super::errors::Errors;
@@ -11,13 +11,13 @@ use crate::penalty::takes;
 use crate::problem::Problem;
 use crate::simulation::{Simulation, prepare};
 
-/// Whether a case will have such a row.
+/// True if a case gets an extrapolated row.
 pub(super) fn suits(problem: &Problem, common: &RunOptions, case: &Case) -> bool {
     let asked = common.penalty.is_some() || common.penalty_tolerance.is_some();
     asked && takes(&case.method) && problem.model.is_hamiltonian() && !problem.model.constraints.is_empty()
 }
 
-/// What the run and one with twice its ω come to together.
+/// Measurements of the run extrapolated with one of twice its ω.
 pub(super) fn row(
     problem: &Problem,
     run: &Simulation,

@@ -9,19 +9,19 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A folder that is made before the comparison, so that a mistake in its name shows early, and filled after it. Unless
-/// it is filled it goes away again, and so do the folders above it that were made for it.
+/// A folder that is created before the comparison, so that a mistake in its name shows early, and filled after it. If
+/// it is not filled, it is removed, together with the folders above it that were created for it.
 pub struct Folder {
     path: PathBuf,
-    /// What was made, outermost first.
+    /// Folders that were created, outermost first.
     made: Vec<PathBuf>,
 }
 
 impl Folder {
-    /// Makes the folder `out`, which must be new or empty, or `runs/NAME-compare-k` with the smallest k that is free.
+    /// Create the folder `out`, which must be new or empty, or `runs/NAME-compare-k` with the smallest k that is free.
     ///
     /// # Errors
-    /// When it cannot be made, or holds something.
+    /// If it cannot be created, or is not empty.
     pub fn create(out: Option<&Path>, name: &str) -> Result<Folder, Error> {
         let Some(path) = out else { return Folder::numbered("runs".as_ref(), name) };
         match fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
@@ -47,15 +47,15 @@ impl Folder {
         }
     }
 
-    /// Where it is.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes `compare.json`, `compare.csv` and, where there is something to draw, `work-precision.svg`.
+    /// Write `compare.json`, `compare.csv` and, if there is something to draw, `work-precision.svg`.
     ///
     /// # Errors
-    /// When a file cannot be written.
+    /// If a file cannot be written.
     pub fn fill(mut self, comparison: &Comparison) -> Result<(), Error> {
         self.made.clear();
         let json = comparison.to_json(&self.path);
@@ -72,13 +72,13 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         for path in self.made.iter().rev() {
-            // A folder that someone else uses by now is not empty and stays.
+            // A folder that is in use by now is not empty and stays.
             let _ = fs::remove_dir(path);
         }
     }
 }
 
-/// Makes a folder and those above it, and says which were missing, outermost first.
+/// Create a folder and those above it; returns the missing ones, outermost first.
 fn make_all(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
     let mut made: Vec<PathBuf> = path.ancestors().take_while(missing).map(Path::to_path_buf).collect();

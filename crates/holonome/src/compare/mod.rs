@@ -1,8 +1,8 @@
-//! One system by several methods: errors against a converged solution, drifts, costs.
+//! Comparison of several methods on one system: errors against a converged solution, drifts, costs.
 //!
-//! Every run is made twice. Once with samples, and these run side by side on all cores: they tell of errors and trends.
-//! Then once without, one after the other, with nothing beside them: these give the times, and costs that hold no
-//! interpolation of samples. Samples do not influence the steps, so both are the same run.
+//! Every run is made twice. First with samples, all runs side by side on all cores, for errors and trends. Then without
+//! samples, one run after the other with nothing beside it, for times, and for costs without interpolation of samples.
+//! Samples do not influence the steps, so both are the same run.
 //!
 //! ```no_run
 //! use holonome::compare::{CompareOptions, compare};
@@ -44,7 +44,7 @@ use holonome_model::treatment::InvariantKind;
 use rayon::prelude::*;
 use trial::{Monitor, Trial};
 
-/// What is compared, and how.
+/// Options of a comparison.
 #[derive(Clone, Debug, Default)]
 pub struct CompareOptions {
     /// The methods.
@@ -53,15 +53,15 @@ pub struct CompareOptions {
     pub steps: Vec<f64>,
     /// Relative tolerances, for methods that choose their steps.
     pub rtol: Vec<f64>,
-    /// Absolute tolerances, one for each relative one or one for all; equal to the relative ones where there are none.
+    /// Absolute tolerances, one for each relative one or one for all; 0 if empty.
     pub atol: Vec<f64>,
     /// Budgets, in place of steps and tolerances: each method takes the step or the tolerance that spends it.
     pub budgets: Vec<u64>,
-    /// What all runs have in common: the end, the outputs, gains, targets. The rest of it is not used.
+    /// Options that all runs share: the end, the outputs, gains, targets. Its other fields are not used.
     pub run: RunOptions,
 }
 
-/// How far a comparison is, for a progress bar.
+/// Progress of a comparison, for a progress bar.
 #[derive(Clone, Copy, Debug)]
 pub struct CompareProgress {
     /// Pieces of work done: computations of the reference, runs, timings.
@@ -70,26 +70,26 @@ pub struct CompareProgress {
     pub of: usize,
 }
 
-/// A comparison's result.
+/// Result of a comparison.
 pub struct Comparison {
     /// The model's name.
     pub model: String,
     /// The model's text.
     pub source: String,
-    /// The words of the command that makes the comparison again, where there is one.
+    /// Words of the command that repeats the comparison, if there is one.
     pub command: Vec<String>,
-    /// Whether the model is Hamiltonian.
+    /// True if the model is Hamiltonian.
     pub hamiltonian: bool,
     /// The end of every run.
     pub t: f64,
-    /// What the errors are measured against.
+    /// Solution against which the errors are measured.
     pub reference: Reference,
     /// The runs, in the order of the methods, and for each in that of its steps or tolerances.
     pub rows: Vec<Row>,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// Whether it was stopped before its end: some rows failed for that reason, and errors are known up to where the
-    /// reference was.
+    /// True if the comparison was stopped before its end: some rows then failed for that reason, and errors are known
+    /// only up to the end of the reference.
     pub interrupted: bool,
 }
 
@@ -97,51 +97,51 @@ pub struct Comparison {
 pub struct Row {
     /// The method.
     pub method: Method,
-    /// Its fixed step.
+    /// Fixed step.
     pub step: Option<f64>,
-    /// Its tolerances, relative and absolute.
+    /// Tolerances, relative and absolute.
     pub tolerance: Option<(f64, f64)>,
-    /// The budget that it was given.
+    /// Given budget.
     pub budget: Option<u64>,
-    /// Its penalty's ω.
+    /// ω of the penalty.
     pub penalty: Option<f64>,
-    /// Whether it is the extrapolation of that run and of one with 2ω, by which errors shrink from ω⁻² to ω⁻⁴.
+    /// True for the extrapolation of that run and one with 2ω, which reduces errors from ω⁻² to ω⁻⁴.
     pub extrapolated: bool,
-    /// What it came to.
+    /// Result of the run.
     pub outcome: Result<Measured, Failed>,
 }
 
-/// What is known of a run that reached its end.
+/// Measurements of a run that reached its end.
 pub struct Measured {
     /// Accepted steps.
     pub steps: u64,
-    /// The errors; none where there is no reference.
+    /// Errors; `None` if there is no reference.
     pub errors: Option<Errors>,
-    /// The order measured between this run and the one above it.
+    /// Order measured between this run and the one above it.
     pub order: Option<f64>,
-    /// The drift of every invariant, in the model's order.
+    /// Drift of every invariant, in the model's order.
     pub drift: Vec<Drift>,
-    /// The trend of each; none of a run with too few samples.
+    /// Trend of each invariant; `None` if the run has too few samples.
     pub trend: Vec<Option<Trend>>,
-    /// Evaluations.
+    /// Counts of evaluations.
     pub cost: Cost,
     /// Time in the stepping loop.
     pub wall_seconds: f64,
 }
 
-/// Why a run is not there.
+/// Reason why a run has no measurements.
 #[derive(Clone, Debug)]
 pub struct Failed {
-    /// A word for programs.
+    /// One word, for programs.
     pub kind: &'static str,
-    /// For people.
+    /// Message for people.
     pub message: String,
-    /// How far it came.
+    /// Time that the run reached.
     pub t: Option<f64>,
 }
 
 impl Comparison {
-    /// Every invariant of the runs, in the order of the first of them; a penalised run has one more.
+    /// Every invariant of the runs, in the order of the first run; a penalised run has one more.
     pub fn invariants(&self) -> Vec<(&str, InvariantKind)> {
         let mut all: Vec<(&str, InvariantKind)> = Vec::new();
         for drift in self.rows.iter().flat_map(|row| &row.outcome).flat_map(|measured| &measured.drift) {
@@ -154,7 +154,7 @@ impl Comparison {
 }
 
 impl Row {
-    /// The method, and whether it is extrapolated.
+    /// Name of the method, marked if extrapolated.
     pub fn label(&self) -> String {
         if self.extrapolated { format!("{}, extrapolated", self.method) } else { self.method.to_string() }
     }
@@ -168,24 +168,24 @@ impl Measured {
     }
 }
 
-/// Outputs of each run unless asked otherwise; fewer where they would take too much memory.
+/// Default number of outputs of each run; fewer if they would take too much memory.
 const SAMPLES: u64 = 1001;
 
-/// Numbers that all samples together may have: half a gigabyte.
+/// Maximum number of values in all samples together: half a gigabyte.
 const SAMPLED_NUMBERS: u64 = 1 << 26;
 
-/// Compares. `watch` is called now and then, from several threads. Where it says stop, what is done is kept: `None` if
-/// that is no run at all.
+/// Compare the methods. `watch` is called now and then, from several threads. If it returns [`Control::Stop`], finished
+/// runs are kept; the result is `None` if there is none.
 ///
 /// # Errors
-/// When the options make no sense, or a method does not suit the model. A run that fails is a row like others.
+/// If the options make no sense, or a method does not suit the model. A run that fails is a row like others.
 pub fn compare(
     problem: &Problem,
     options: &CompareOptions,
     watch: &(dyn Fn(CompareProgress) -> Control + Sync),
 ) -> Result<Option<Comparison>, Error> {
     let cases = cases::cases(options)?;
-    // Observables are no part of a comparison, and those that use multipliers suit not every method.
+    // Observables are not part of a comparison, and observables with multipliers do not suit every method.
     let mut problem = problem.clone();
     problem.model = problem.model.without_observables();
     let problem = &problem;
@@ -259,7 +259,7 @@ pub fn compare(
     }))
 }
 
-/// The runs' warnings, each once: what all of them say by itself, the rest after the method.
+/// Warnings of the runs, each once: alone if all runs share it, otherwise after the method's name.
 fn warnings_of(runs: &[Result<Simulation, Failed>]) -> Vec<String> {
     let mut warnings: Vec<String> = Vec::new();
     for run in runs.iter().flatten() {
@@ -274,11 +274,11 @@ fn warnings_of(runs: &[Result<Simulation, Failed>]) -> Vec<String> {
     warnings
 }
 
-/// What all runs have in common, the number of samples settled.
+/// Options common to all runs, with the number of samples settled.
 fn common(problem: &Problem, options: &CompareOptions, cases: usize) -> RunOptions {
     let mut common = options.run.clone();
     if common.samples.is_none() && common.every.is_none() {
-        // Of each sample are kept: the state, F, and two reference states.
+        // Kept per sample: the state, F, and two reference states.
         let (field, rows) = (&problem.examined.field, &problem.examined.rows);
         let invariants = field.as_ref().map_or(0, |f| f.0.invariants.len()) + rows.as_ref().map_or(0, |r| r.count());
         let numbers = (cases * (3 * problem.model.dimension() + invariants)).max(1);
@@ -287,7 +287,7 @@ fn common(problem: &Problem, options: &CompareOptions, cases: usize) -> RunOptio
     common
 }
 
-/// Every time at which one of the runs has a sample, ascending; k·h may lie a rounding beyond the end.
+/// Every time at which a run has a sample, ascending; k·h may lie a rounding beyond the end.
 fn sample_times<'a>(runs: impl Iterator<Item = &'a Simulation>, until: f64) -> Vec<f64> {
     let of = |run: &Simulation| (0..run.plan.sample_count()).map(|i| run.plan.sample_time(i)).collect::<Vec<_>>();
     let mut times: Vec<f64> = runs.flat_map(of).map(|t| t.min(until)).chain([0.0, until]).collect();
@@ -296,13 +296,13 @@ fn sample_times<'a>(runs: impl Iterator<Item = &'a Simulation>, until: f64) -> V
     times
 }
 
-/// What a run came to, with the time that it takes by itself.
+/// Measurements of a run, with the time that it takes by itself.
 fn measure(run: &Simulation, trial: Trial, reference: &Reference, monitor: &Monitor<'_>) -> Result<Measured, Failed> {
     if let Some(failed) = trial.failed {
         return Err(failed);
     }
     let (wall_seconds, state) = match monitor.stopped() {
-        // There is no more time to take; those of the trial have to do.
+        // No time is left for the timing; the trial's own time has to do.
         true => (trial.wall_seconds, trial.state.clone()),
         false => match trial::time(run, monitor)? {
             Some(timed) => timed,

@@ -1,11 +1,11 @@
-//! The solution that errors are measured against, and how good it is.
+//! Reference solution against which errors are measured, and its accuracy.
 //!
-//! It is computed twice, by two methods that have nothing in common but the field: their distance, the largest so far,
-//! is what is claimed of its accuracy. The second method is the worse one, so the claim is a cautious one. Both hold
-//! the known invariants, which makes errors grow with T instead of T²; but where one of these varies along the flow
-//! they would hold what is not constant, and both run without.
+//! The reference is computed twice, by two methods that share only the field; the claimed accuracy is the largest
+//! distance between them so far. The second method is the less accurate one, so the claim is cautious. Both hold the
+//! known invariants, so that errors grow with T instead of T². If one of the invariants varies along the flow, both run
+//! without: they would hold what is not constant.
 //!
-//! Where trajectories separate exponentially no tolerance helps for long: the two computations part, and errors are
+//! If trajectories separate exponentially, no tolerance helps for long: the two computations part, and errors are
 //! measured up to there.
 
 use super::trial::{Monitor, Samples, Trial};
@@ -19,33 +19,33 @@ use holonome_words::option;
 
 /// A solution at the samples' times, computed twice.
 pub struct Reference {
-    /// The method.
+    /// First method.
     pub method: Method,
-    /// Its relative tolerance; the absolute one is this times the size of the initial state.
+    /// Its relative tolerance; the absolute one is 0.
     pub rtol: f64,
-    /// The method of the second computation.
+    /// Method of the second computation.
     pub checked_by: Method,
     /// Its relative tolerance.
     pub checked_at: f64,
-    /// The last sample up to which the two agree to [`USEFUL`] of the state's size; none where they never do.
+    /// Time of the last sample up to which the two agree to [`USEFUL`] of the state's norm; `None` if they never do.
     pub good_until: Option<f64>,
-    /// The largest distance between the two up to there.
+    /// Largest distance between the two up to that time.
     pub error: f64,
-    /// Why it is not good until the end.
+    /// Reason why it is not good until the end.
     pub reason: Option<String>,
     end: f64,
     times: Vec<f64>,
     states: Vec<Vec<f64>>,
 }
 
-/// A reference is of use while its relative error is below this.
+/// Relative error below which a reference is useful.
 pub const USEFUL: f64 = 1e-6;
 
-/// Tolerances of the two computations. The first pair leaves little but rounding, of which more steps would only bring
-/// more; the second is for fields that do not let their error estimates become that small.
+/// Tolerances of the two computations. The first pair leaves little but rounding, which more steps would only increase;
+/// the second is for fields whose error estimates do not become that small.
 const TOLERANCES: [(f64, f64); 2] = [(1e-15, 1e-14), (1e-12, 1e-11)];
 
-/// Why the computations part although neither failed.
+/// Reason if the computations part although neither failed.
 const PARTED: &str = "the two computations part, as where trajectories separate exponentially";
 const REDUNDANT: &str = "the constraints are redundant, and both methods solve for multipliers";
 fn parted_at_once() -> String {
@@ -54,10 +54,10 @@ fn parted_at_once() -> String {
 }
 
 impl Reference {
-    /// Pieces of work that [`Reference::make`] reports.
+    /// Number of work items that [`Reference::make`] reports.
     pub(super) const COMPUTATIONS: usize = 2;
 
-    /// Computes it at `times`, ascending from the start to the end.
+    /// Compute the reference at `times`, ascending from the start to the end.
     pub(super) fn make(
         problem: &Problem,
         common: &RunOptions,
@@ -139,17 +139,18 @@ impl Reference {
             }
             (reference.good_until, reference.error) = (Some(reference.times[k]), error);
         }
-        // Without any motion yet, agreement says nothing.
+        // Before any motion, agreement means nothing.
         reference.good_until = reference.good_until.filter(|&t| t > 0.0);
         Ok(reference)
     }
 
-    /// The distance of `x` at `t`, which is one of the times, from the reference; none where it is no longer good.
+    /// Distance of `x` from the reference at `t`, which is one of its times; `None` if the reference is no longer good
+    /// there.
     pub(super) fn distance(&self, t: f64, x: &[f64]) -> Option<f64> {
         Some(distance(self.at(t)?, x))
     }
 
-    /// The state at `t`, if that is one of the samples' times and the reference is good there.
+    /// State at `t`; `None` if that is not one of the samples' times or the reference is not good there.
     pub fn at(&self, t: f64) -> Option<&[f64]> {
         // k·h may lie a rounding beyond the end.
         let t = t.min(self.end);
@@ -161,7 +162,7 @@ impl Reference {
     }
 }
 
-/// Whether the model has invariants, none of which is known to vary.
+/// True if the model has invariants, none of which is known to vary.
 fn invariants_hold(problem: &Problem) -> bool {
     let examined = &problem.examined;
     let straight = examined.field.as_ref().is_some_and(|(field, _)| !field.groups.is_empty());
@@ -169,7 +170,7 @@ fn invariants_hold(problem: &Problem) -> bool {
     (straight || by_rows) && examined.varying.is_empty()
 }
 
-/// The states at `times` as far as they were reached, and why no further.
+/// States at `times` as far as the run got, and why it got no further.
 fn solve(
     problem: &Problem,
     common: &RunOptions,

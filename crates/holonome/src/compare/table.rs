@@ -30,7 +30,7 @@ impl Comparison {
         all
     }
 
-    /// A header, and a line for each run. Of `error` and `error_at_most` one is empty, and so for the largest error.
+    /// A header, and a line per run. One of `error` and `error_at_most` is empty; likewise for the largest error.
     pub fn to_csv(&self) -> String {
         let invariants = self.invariants();
         let mut header: Vec<String> = [
@@ -115,7 +115,7 @@ fn trend_json(trend: &Option<Trend>) -> Value {
     )
 }
 
-/// The error where it is known, and otherwise what it is at most.
+/// The error if it is known, otherwise its upper bound.
 fn split(size: Size) -> (Option<f64>, Option<f64>) {
     match size {
         Size::Known(size) => (Some(size), None),
@@ -162,7 +162,7 @@ fn csv_row(row: &Row, columns: usize, invariants: &[(&str, InvariantKind)]) -> V
     cells
 }
 
-/// A line of CSV; cells that need it stand in quotes.
+/// A line of CSV; cells are quoted if necessary.
 fn line(cells: Vec<String>) -> String {
     let quote = |cell: String| match cell.contains([',', '"', '\n']) {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),

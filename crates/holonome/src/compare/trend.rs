@@ -1,37 +1,38 @@
-//! Whether an invariant grows along a run, or only oscillates or wanders.
+//! Trends of invariants: secular growth along a run, as opposed to oscillation or random walk.
 //!
-//! A least-squares line through the samples always has a slope, and neither an oscillation nor the random walk of
-//! roundings makes it zero. The slope's usual standard error would claim far too much: the deviations of successive
-//! samples are anything but independent. A growth counts here if it passes two tests.
+//! A least-squares line through the samples always has a slope; neither an oscillation nor the random walk of roundings
+//! makes it zero. The slope's usual standard error is far too small, as the deviations of successive samples are not
+//! independent. A growth is secular if it passes two tests.
 //!
-//! - It is there all the time: the means over tenths of the run all rise, or all fall. A random walk does so in about
-//!   one of a hundred cases.
-//! - It is more than the oscillation could pretend. k periods of a sine with the amplitude a tilt the line by up to
-//!   6a/(πk) over the run, and where a tenth of the run is nearly a whole number of periods, the means creep one way.
+//! - It is steady: the means over tenths of the run all rise, or all fall. A random walk does so in about one of a
+//!   hundred cases.
+//! - It exceeds what the oscillation can cause. k periods of a sine with amplitude a tilt the line by up to 6a/(πk)
+//!   over the run. If a tenth of the run is nearly a whole number of periods, the means creep one way.
 //!
-//! An oscillation whose period exceeds twice the run passes both, and nothing in the run could tell it from a growth.
+//! An oscillation with a period of more than twice the run passes both; nothing in the run distinguishes it from
+//! growth.
 
 use super::trial::Samples;
 use holonome_model::treatment::InvariantGroup;
 use std::f64::consts::PI;
 
-/// The trend of an invariant over a run; of one with components, that of the component that grows most.
+/// Trend of an invariant over a run; for one with components, trend of the component that grows most.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trend {
     /// Slope of the least-squares line through the deviations, signed.
     pub slope: f64,
     /// Slope times the length of the run.
     pub growth: f64,
-    /// Half the range of what is left when the line is subtracted.
+    /// Half the range of the residues of the line.
     pub oscillation: f64,
-    /// Whether the growth is there all the time, and more than the oscillation could pretend.
+    /// True if the growth is steady, and exceeds what the oscillation can cause.
     pub secular: bool,
 }
 
 const BLOCKS: usize = 10;
 
 impl Trend {
-    /// The trend of a group of invariants; none where a tenth has less than two samples.
+    /// Trend of a group of invariants; `None` if a tenth has fewer than two samples.
     pub(super) fn of(group: &InvariantGroup, samples: &Samples) -> Option<Trend> {
         let rows = group.members.iter().flatten().map(|&(row, _)| row);
         rows.filter_map(|row| {
@@ -59,7 +60,7 @@ impl Trend {
         let (low, high) = residues.iter().fold((f64::MAX, f64::MIN), |(low, high), r| (r.min(low), r.max(high)));
         let oscillation = (high - low) / 2.0;
         let crossings = residues.windows(2).filter(|pair| (pair[0] > 0.0) != (pair[1] > 0.0)).count();
-        // A curve without an oscillation crosses its line at most twice; that is no period.
+        // A curve without an oscillation crosses its line at most twice, which is not a period.
         let periods = crossings as f64 / 2.0;
         let pretended = if periods > 1.0 { 6.0 * oscillation / (PI * periods) } else { 0.0 };
         let means: Vec<f64> = (0..BLOCKS).map(|k| mean(&values[k * n / BLOCKS..(k + 1) * n / BLOCKS])).collect();
@@ -73,7 +74,7 @@ mod tests {
     use super::Trend;
     use holonome_integrate::noise::Noise;
 
-    /// The trend of `value` of t on 1001 samples of [0, 100].
+    /// Trend of `value` of t on 1001 samples of [0, 100].
     fn trend(value: impl FnMut(f64) -> f64) -> Trend {
         let t: Vec<f64> = (0..=1000).map(|i| f64::from(i) * 0.1).collect();
         let values: Vec<f64> = t.iter().copied().map(value).collect();
@@ -97,12 +98,12 @@ mod tests {
             let found = trend(|t| (t * std::f64::consts::TAU * periods / 100.0).sin());
             assert!(!found.secular, "{periods}: {found:?}");
         }
-        // Tenths that are nearly whole periods: their means creep one way, by what is no growth.
+        // Tenths that are nearly whole periods: their means creep one way, but this is not growth.
         for periods in [9.99, 10.01, 20.01, 30.02] {
             let found = trend(|t| (t * std::f64::consts::TAU * periods / 100.0).sin());
             assert!(!found.secular, "{periods}: {found:?}");
         }
-        // What a feedback does: a rise at the start to a level that is kept.
+        // Typical of feedback: a rise at the start to a level that is kept.
         assert!(!trend(|t| 1.0 - (-t).exp() + 0.01 * (3.0 * t).sin()).secular);
         assert!(!trend(|_| 0.0).secular);
     }

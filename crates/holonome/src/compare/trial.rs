@@ -1,4 +1,4 @@
-//! A run that stores nothing.
+//! Trial: a run that stores nothing.
 
 use super::{CompareProgress, Failed};
 use crate::simulation::Simulation;
@@ -12,7 +12,7 @@ use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// Shows how far a comparison is, and hears when it is to stop.
+/// Report the progress of a comparison, and note requests to stop.
 pub(super) struct Monitor<'a> {
     watch: &'a (dyn Fn(CompareProgress) -> Control + Sync),
     done: AtomicUsize,
@@ -25,7 +25,7 @@ impl<'a> Monitor<'a> {
         Monitor { watch, done: AtomicUsize::new(0), of, stopped: AtomicBool::new(false) }
     }
 
-    /// Whether to go on.
+    /// Report progress; returns whether to go on.
     pub(super) fn look(&self) -> Control {
         let control = (self.watch)(CompareProgress { done: self.done.load(Ordering::Relaxed), of: self.of });
         if control == Control::Stop {
@@ -44,7 +44,7 @@ impl<'a> Monitor<'a> {
     }
 }
 
-/// The samples of a run.
+/// Samples of a run.
 #[derive(Default)]
 pub(super) struct Samples {
     pub(super) t: Vec<f64>,
@@ -56,9 +56,9 @@ pub(super) struct Samples {
 /// A run with its samples.
 pub(super) struct Trial {
     pub(super) samples: Samples,
-    /// Where it ended, with the drifts over all steps and samples.
+    /// Final state, with the drifts over all steps and samples.
     pub(super) state: StepState,
-    /// The time that it took, beside others.
+    /// Wall time of the run, beside others.
     pub(super) wall_seconds: f64,
     pub(super) failed: Option<Failed>,
 }
@@ -74,7 +74,7 @@ impl Failed {
 }
 
 impl Trial {
-    /// Runs `plan`, which is the simulation's own but for its outputs.
+    /// Run `plan`, which is the simulation's own except for its outputs.
     pub(super) fn record(simulation: &Simulation, plan: &Plan, monitor: &Monitor<'_>) -> Trial {
         let system = &*simulation.system;
         let mut state = simulation.state().clone();
@@ -129,7 +129,8 @@ impl Observer for Recorder<'_> {
     }
 }
 
-/// A look costs nothing against this many steps of a small system, or one of a large one.
+/// Steps between two calls of `watch` for small systems: against these a call costs nothing. Large systems call at
+/// every step.
 const STEPS_BETWEEN_LOOKS: u64 = 64;
 
 fn look_now_and_then(steps: &mut u64, state: &StepState, monitor: &Monitor<'_>) -> Result<Control, Infallible> {
@@ -138,7 +139,7 @@ fn look_now_and_then(steps: &mut u64, state: &StepState, monitor: &Monitor<'_>) 
     Ok(if soon { Control::Continue } else { monitor.look() })
 }
 
-/// Watches nothing but whether to go on.
+/// Observer that checks only whether to go on.
 struct Clocked<'a> {
     steps: u64,
     monitor: &'a Monitor<'a>,
@@ -152,11 +153,12 @@ impl Observer for Clocked<'_> {
     }
 }
 
-/// A short run is repeated, up to this long and this often: the least of several times is near what the run itself takes.
+/// Seconds and number of runs up to which a short run is repeated: the least of several times is close to the run's
+/// own.
 const REPEAT_SECONDS: f64 = 0.05;
 const REPEATS: u32 = 5;
 
-/// The time of a run that samples its ends only, and the state at its end; `None` if it was stopped before that.
+/// Time of a run that samples its ends only, and its final state; `None` if it was stopped before the end.
 pub(super) fn time(simulation: &Simulation, monitor: &Monitor<'_>) -> Result<Option<(f64, StepState)>, Failed> {
     let ends = simulation.plan.clone().with_samples(2).expect("two samples suit every plan");
     let (mut least, mut sum) = (f64::INFINITY, 0.0);

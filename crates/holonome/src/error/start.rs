@@ -1,51 +1,51 @@
-//! Why a trajectory cannot start.
+//! Errors of a trajectory's start.
 
 use holonome_model::consistency::Miss;
 use holonome_model::elaborate::start::NoStart;
 use holonome_words::option;
 
-/// Why a trajectory cannot start.
+/// Reason why a trajectory cannot start.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StartError {
-    /// A parameter or an initial value does not exist.
+    /// A parameter or an initial value that does not exist.
     #[error("trajectory {trajectory}: {reason}; correct what {vary} gives it, or what it is made of", vary = option("vary"))]
     NoStart {
-        /// Which trajectory.
+        /// Number of the trajectory.
         trajectory: u64,
-        /// Which value, and why.
+        /// The value that does not exist, and why.
         reason: NoStart,
     },
-    /// It starts off the constraint set.
+    /// A start off the constraint set.
     #[error(
         "the initial state of trajectory {trajectory} does not meet {miss}; correct the varied values, or let \
          {project_initial} move every start onto the constraint set", project_initial = option("project_initial")
     )]
     OffSet {
-        /// Which trajectory.
+        /// Number of the trajectory.
         trajectory: u64,
-        /// Which constraint, and by how much.
+        /// The constraint that is not met, and by how much.
         miss: Box<Miss>,
     },
-    /// `--project-initial` does not find the constraint set.
+    /// Failure of `--project-initial` to reach the constraint set.
     #[error("{project_initial}: trajectory {trajectory}: {reason}; let it start nearer to the constraint set", project_initial = option("project_initial"))]
     NotProjected {
-        /// Which trajectory.
+        /// Number of the trajectory.
         trajectory: u64,
-        /// Why, in words.
+        /// Reason, in words.
         reason: String,
     },
-    /// A penalised one does not find the slow manifold.
+    /// Failure of a penalised start to reach the slow manifold.
     #[error("{slow_manifold}: trajectory {trajectory}: {reason}; {slow_manifold_off} leaves every start where it is", slow_manifold = option("slow_manifold"), slow_manifold_off = option("slow_manifold").of("off"))]
     NotSlow {
-        /// Which trajectory.
+        /// Number of the trajectory.
         trajectory: u64,
-        /// Why, in words.
+        /// Reason, in words.
         reason: String,
     },
 }
 
 impl StartError {
-    /// Which trajectory.
+    /// Number of the trajectory.
     pub fn trajectory(&self) -> u64 {
         match *self {
             StartError::NoStart { trajectory, .. }
@@ -55,7 +55,7 @@ impl StartError {
         }
     }
 
-    /// The constraint that it does not meet, if that is what is wrong.
+    /// The constraint that is not met; `None` if the error is another.
     pub fn miss(&self) -> Option<&Miss> {
         match self {
             StartError::OffSet { miss, .. } => Some(miss),

@@ -1,4 +1,5 @@
-//! Which ω: a number of the user's, the default for a step, or the one that an accuracy asks for; and what a step allows.
+//! Choice of ω: the user's number, the default for a step, or the one for a given accuracy; and the limit set by a
+//! step.
 
 use super::Open;
 use crate::error::Error;
@@ -7,53 +8,53 @@ use crate::problem::Problem;
 use holonome_integrate::method::Method;
 use holonome_words::option;
 
-/// What became of a pilot run.
+/// Result of a pilot run.
 pub(crate) struct Followed {
     /// The last state.
     pub x: Vec<f64>,
-    /// Why it ended before its time, if it did.
+    /// Reason why it ended early, if it did.
     pub failure: Option<String>,
 }
 
-/// Follows the motion of a problem, and shows every step and sample (t, x); an error where there is no such motion.
+/// Follow the motion of a problem, passing on every step and sample (t, x); an error if there is no such motion.
 pub(crate) type Follow = fn(Problem, RunOptions, &mut (dyn FnMut(f64, &[f64]) + Send)) -> Result<Followed, Error>;
 
-/// ω and how it was found.
+/// ω and its origin.
 pub(super) struct Choice {
     pub omega: f64,
     pub text: String,
 }
 
-/// ωh of the default, and its ωh²v.
+/// ωh of the default, and its limit of ωh²v.
 const FASTEST: f64 = 3.0;
 const GENTLE: f64 = 0.2;
 
 /// ωh²v above which a run is warned of, and refused. Linearly implicit steps become unstable between 0.13 and 0.4,
-/// whatever their linear stability.
+/// independently of their linear stability.
 const RISKY: f64 = 0.12;
 const REFUSED: f64 = 0.4;
 
-/// The pilot run covers this many steps of the run; of a model that is run row by row fewer.
+/// Steps of the run that the pilot run covers; fewer for a model that is run row by row.
 const PILOT_STEPS: f64 = 200.0;
 const PILOT_STEPS_OF_ROWS: f64 = 20.0;
 
-/// What the start tells of v, from the forces there, is enough where it is below this part of what matters: a model that is
-/// run row by row makes no pilot run then.
+/// The v that the forces at the start give suffices below this fraction of the v that matters: a model that is run row
+/// by row then makes no pilot run.
 const FAR_BELOW: f64 = 0.5;
 
-/// Its tolerance: v is wanted to a few per cent.
+/// Tolerance of the pilot run: v is needed to a few per cent.
 const PILOT_TOLERANCE: f64 = 1e-6;
 
-/// Steps that are not too long for the motion give the same v as half of them, but for this part.
+/// Relative difference of v between steps and half of them up to which the steps are short enough for the motion.
 const AGREEMENT: f64 = 0.05;
 
-/// How often its step is halved for that.
+/// Maximum number of halvings of the pilot run's step.
 const MOST_HALVED: u32 = 4;
 
-/// ω₀ of the two runs from which a tolerance's ω is found, where there is no step.
+/// ω₀ of the two runs from which a tolerance's ω is found, if there is no step.
 const TRIAL: f64 = 20.0;
 
-/// Numbers that are shown without an exponent.
+/// Range of numbers that are shown without an exponent.
 const SHORT: std::ops::Range<f64> = 1e-3..1e9;
 
 /// A number with all its digits.
@@ -61,7 +62,7 @@ pub(super) fn shown(x: f64) -> String {
     if SHORT.contains(&x) { format!("{x}") } else { format!("{x:e}") }
 }
 
-/// The same with so many digits behind the point.
+/// A number with `digits` digits after the point.
 fn rounded(x: f64, digits: usize) -> String {
     if SHORT.contains(&x) { format!("{x:.digits$}") } else { format!("{x:.digits$e}") }
 }
@@ -69,7 +70,7 @@ fn rounded(x: f64, digits: usize) -> String {
 /// The ω that `options` ask for.
 ///
 /// # Errors
-/// When they contradict each other, or the step does not allow it.
+/// If they contradict each other, or the step does not allow it.
 pub(super) fn choose(
     (problem, open): (&Problem, &Open),
     method: &Method,
@@ -77,7 +78,7 @@ pub(super) fn choose(
     warnings: &mut Vec<String>,
     follow: Follow,
 ) -> Result<Choice, Error> {
-    // From which v on something is another: ω, or what is said of it.
+    // v from which on the result differs: ω, or the warning about it.
     let matters = |h: f64| match options.penalty {
         Some(PenaltyStrength::Omega(omega)) => RISKY / (omega * h * h),
         Some(PenaltyStrength::Auto) => GENTLE / (FASTEST * h),
@@ -126,7 +127,7 @@ pub(super) fn choose(
         }
         (None, None) => unreachable!("asked for a penalty"),
     };
-    // The default knows what it risks.
+    // The default respects these limits itself.
     let own = options.penalty != Some(PenaltyStrength::Auto);
     if let Some((h, v)) = options.step.fixed().zip(speed).filter(|_| own) {
         check(choice.omega, h, v, options.allow_unstable, warnings)?;
@@ -159,7 +160,7 @@ fn default(open: &Open, method: &Method, h: f64, v: f64) -> Result<Choice, Error
     Ok(choice)
 }
 
-/// Refuses what becomes unstable, and warns of what may.
+/// Refuse an ω with which the steps become unstable, and warn of one with which they may.
 fn check(omega: f64, h: f64, v: f64, allowed: bool, warnings: &mut Vec<String>) -> Result<(), Error> {
     let ratio = omega * h * h * v;
     let remedy = |limit: f64| {
@@ -189,8 +190,8 @@ fn check(omega: f64, h: f64, v: f64, allowed: bool, warnings: &mut Vec<String>) 
     Ok(())
 }
 
-/// v along the beginning of the motion: that of the constrained model, or where that cannot be run, as with redundant
-/// constraints, of the penalised one. Below `matters` it may be far from it.
+/// v along the beginning of the motion of the constrained model, or of the penalised one if the former cannot be run,
+/// for example with redundant constraints. Values below `matters` may be inaccurate.
 fn speed(
     (problem, open): (&Problem, &Open),
     options: &RunOptions,
@@ -201,7 +202,7 @@ fn speed(
     let steps = if by_rows { PILOT_STEPS_OF_ROWS } else { PILOT_STEPS };
     let until = options.until.min(problem.model.t0 + steps * h);
     let pilot = |mut motion: Problem, method: &str, step: StepSize, samples: u64| {
-        // What is observed may need multipliers, which a pilot run has none of.
+        // Observables may need multipliers, which a pilot run does not have.
         motion.model = motion.model.without_observables();
         let options =
             RunOptions { method: named(method), step, until, samples: Some(samples), ..RunOptions::default() };
@@ -215,8 +216,8 @@ fn speed(
         if v < FAR_BELOW * matters {
             return Ok(v);
         }
-        // The forces that keep many constraints in a field take a multiple of what a step does that keeps them, if it is
-        // short enough to be made.
+        // Forces that keep many constraints in a field cost a multiple of a step that keeps the constraints, provided
+        // that the step is short enough to succeed.
         let mut longer = None;
         for halved in 0..=MOST_HALVED {
             let step = StepSize::Fixed(h / f64::from(1 << halved));
@@ -227,12 +228,12 @@ fn speed(
             longer = Some(v);
         }
     }
-    // Steps may be long against the peaks of a speed.
+    // Steps may be long compared with the peaks of a speed.
     let accurate =
         |motion: Problem, method: &str| pilot(motion, method, StepSize::adaptive(PILOT_TOLERANCE), steps as u64 + 1);
-    // This ω is not the run's: where it moves the start too far, it leaves it.
+    // This ω is not the run's: if it moves the start too far, the start stays.
     let free = |slow| Ok::<Problem, Error>(open.with_omega(problem, FASTEST / h, slow)?.0);
-    // A motion that cannot be followed to the end tells what it told up to there.
+    // A motion that cannot be followed to the end still gives v up to there.
     let (largest, _) = accurate(problem.clone(), "corrected:dop853")
         .or_else(|_| accurate(free(true).or_else(|_| free(false))?, "dop853"))?;
     Ok(largest)
@@ -243,7 +244,8 @@ fn named(method: &str) -> Method {
     method.parse().expect("a registered method")
 }
 
-/// The ω whose error at the end is `tolerance`: C/ω² with C = (4/3) ω₀² |q_{2ω₀} − q_{ω₀}|, from two accurate runs.
+/// The ω for which the error at the end is `tolerance`: C/ω² with C = (4/3) ω₀² |q_{2ω₀} − q_{ω₀}|, from two accurate
+/// runs.
 fn for_tolerance(
     (problem, open): (&Problem, &Open),
     options: &RunOptions,
@@ -269,7 +271,8 @@ fn for_tolerance(
     let (one, two) = (end(trial)?, end(2.0 * trial)?);
     let norm = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>().sqrt();
     let distance = norm(&one.iter().zip(&two).map(|(a, b)| a - b).collect::<Vec<f64>>());
-    // What rounding does to the positions no omega is better than; and an error of their own size is none to ask for.
+    // No ω gives errors below the rounding of the positions, and an error of the positions' own size is not a useful
+    // request.
     let size = norm(&one).max(norm(&problem.model.initial[..one.len()]));
     if !(f64::EPSILON * size..=size).contains(&tolerance) {
         return Err(Error::option(format!(
@@ -302,7 +305,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::Mutex;
 
-    /// Rods that turn about a common pivot, so many that the model is run by rows.
+    /// Rods that turn about a common pivot, enough for the model to be run by rows.
     const RODS: &str = "size n = 2000\n\
         coordinate q[i in 1..n] : R^2 = (1, 0)\nmomentum p of q = (0, 1)\n\
         hamiltonian sum(i in 1..n : dot(p[i], p[i])/2)\n\
@@ -311,7 +314,7 @@ mod tests {
     /// Pilot runs, each with its method and step.
     static PILOTS: Mutex<Vec<(String, f64)>> = Mutex::new(Vec::new());
 
-    /// A motion that steps above 0.03 do not follow.
+    /// A motion that cannot be followed with steps above 0.03.
     fn follow(
         problem: Problem,
         options: RunOptions,
@@ -337,8 +340,8 @@ mod tests {
         assert!((v - 1.0).abs() < 1e-6, "{v}");
         let pilots: Vec<(String, f64)> = [0.1, 0.05, 0.025, 0.0125].map(|h| ("rattle".to_string(), h)).to_vec();
         assert_eq!(*PILOTS.lock().unwrap(), pilots);
-        // Where twice as much would change nothing the start tells enough: in the 2 of the pilot's 20 steps the rod's own
-        // force adds 2 across it. Near that a pilot run says it better.
+        // If twice as much would change nothing, the start suffices: in the 2 of the pilot's 20 steps the rod's own
+        // force adds 2 across it. Close to that limit a pilot run is more accurate.
         assert!((of(4.5) - 5f64.sqrt()).abs() < 1e-6);
         assert_eq!(PILOTS.lock().unwrap().len(), pilots.len());
         of(4.4);
@@ -347,7 +350,7 @@ mod tests {
 
     #[test]
     fn what_the_forces_of_the_start_make_of_v_is_told_by_it() {
-        // From rest a rod that lies falls by g t, and its point is as fast as that.
+        // From rest a horizontal rod falls by g t, and its point is as fast as that.
         let text = "size n = 2000\ncoordinate q[i in 1..n] : R^2 = (1, 0)\nmomentum p of q\n\
             hamiltonian sum(i in 1..n : dot(p[i], p[i])/2 + 3*q[i].y)\nconstraint rod[i in 1..n] : dot(q[i], q[i]) = 1";
         let problem = Problem::from_text("rods", text, &BTreeMap::new(), &Settings::default()).expect("a model");

@@ -1,5 +1,5 @@
-//! Penalties: a constrained model run as a free one (`docs/penalty.md`). Which strength ω, where it starts, what is
-//! looked at.
+//! Penalties: a constrained model run as a free one (`docs/penalty.md`), with its strength ω, its start and its
+//! monitored quantities.
 
 mod choice;
 mod multipliers;
@@ -23,34 +23,34 @@ use holonome_model::treatment::penalty::{Penalty, penalise};
 use holonome_words::option;
 use std::sync::Arc;
 
-/// What a penalised run is told of its penalty.
+/// Facts about the penalty of a run.
 pub struct Penalised {
     /// ω.
     pub omega: f64,
-    /// Where it comes from, for the user.
+    /// Origin of ω, for the user.
     pub text: String,
-    /// How far the start was moved onto the slow manifold, if it was.
+    /// Distance by which the start was moved onto the slow manifold, if it was.
     pub moved: Option<Moved>,
-    /// Moves other starts there.
+    /// Slow manifold, for moving other starts onto it.
     pub slow: Option<SlowManifold>,
-    /// The multipliers at a state; of models that are run row by row only where an observable uses them.
+    /// Multipliers at a state; for models that are run row by row only if an observable uses them.
     pub multipliers: Option<MeanMultipliers>,
 }
 
-/// A start that moves by more than this part of its size is no longer near the constraint set.
+/// Fraction of its size by which a start may move and still be near the constraint set.
 const WEAK: f64 = 0.1;
 
-/// Whether a method takes penalised models: those that hold constraints themselves do not.
+/// True if a method takes penalised models: methods that hold constraints themselves do not.
 pub(crate) fn takes(method: &Method) -> bool {
     !matches!(method.scheme.needs, Needs::Coisotropic | Needs::Body | Needs::FreeBody)
 }
 
-/// The problem that a run with these options integrates: the penalised one, with what is known of its penalty, if the
-/// options ask for a penalty and it has something to act on. ω is settled in the options then, by pilot runs that `follow`
-/// makes.
+/// The problem that a run with these options integrates. If the options ask for a penalty and it has something to act
+/// on, this is the penalised problem, with the facts about its penalty; `options` then hold the final ω, found with
+/// pilot runs by `follow`.
 ///
 /// # Errors
-/// When the options make no sense, or a constraint cannot be penalised.
+/// If the options make no sense, or a constraint cannot be penalised.
 pub(crate) fn apply(
     problem: Problem,
     method: &Method,
@@ -103,7 +103,7 @@ pub(crate) fn apply(
     Ok((penalised, Some(known)))
 }
 
-/// A penalised model of which ω is not known yet, and what moves its start.
+/// A penalised model whose ω is not known yet, and the slow manifold for its start.
 pub(crate) struct Open {
     /// With ω = 1.
     model: Model,
@@ -120,11 +120,11 @@ impl Open {
         Ok(Open { model, penalty, manifold })
     }
 
-    /// The problem for a known ω, its start moved onto the slow manifold if `slow` is set.
+    /// The problem for a known ω, with its start moved onto the slow manifold if `slow` is set.
     fn with_omega(&self, problem: &Problem, omega: f64, slow: bool) -> Result<(Problem, Penalised), Error> {
         let mut model = self.model.clone();
         model.parameter_values[self.penalty.omega] = omega;
-        // Its scales are those of the start, where an ω acts on nothing.
+        // Its scales are those at the start, where ω has no effect.
         let manifold = self.manifold.rebound(&model.parameter_values);
         let moved = match slow {
             true => Some(manifold.put(&model.parameter_values, &mut model.initial).map_err(|reason| {

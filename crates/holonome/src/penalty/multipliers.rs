@@ -1,13 +1,13 @@
-//! The Lagrange multipliers of a penalised run: λ(t) ≈ the mean of ω²g over a window around t (Tao, Owhadi 2016, §3: at
-//! one time ω²g oscillates by as much as λ itself, whatever ω).
+//! Lagrange multipliers of a penalised run: λ(t) ≈ the mean of ω²g over a window around t (Tao, Owhadi 2016, §3: at a
+//! single time ω²g oscillates by as much as λ itself, whatever ω).
 //!
-//! The window is that of the penalised flow through the state at t: [`PERIODS`] periods of the slowest constraint by
+//! The window lies on the penalised flow through the state at t: [`PERIODS`] periods of the slowest constraint by
 //! itself, 2π/(ω√(G M⁻¹Gᵀ)), half of them before t and half after, weighted by (1 + cos)/2. So λ is a function of the
-//! state, and needs no memory. A symmetric matrix has one for both of two equal entries: Σ λ_ij ∂g_ij over all of them is
-//! the force.
+//! state, and nothing has to be carried. For a symmetric matrix both of two equal entries have a multiplier: Σ λ_ij
+//! ∂g_ij over all entries is the force.
 //!
-//! Linearly implicit steps of a length h take their force at q + βh²a, so that in q springs which are faster than the step
-//! are stretched 1 + β(hω)²GM⁻¹Gᵀ times too far. Of such a run it is the flow through q + βh²a.
+//! Linearly implicit steps of length h take their force at q + βh²a. Springs faster than the step are therefore
+//! stretched 1 + β(hω)²GM⁻¹Gᵀ times too far in q. For such a run the window lies on the flow through q + βh²a.
 
 use super::slow::SlowManifold;
 use crate::compiled::{WideBound, compile_rows, single_step};
@@ -26,32 +26,32 @@ use holonome_model::treatment::Field;
 use holonome_model::treatment::penalty::Penalty;
 use std::sync::Arc;
 
-/// Fast periods in a window.
+/// Number of fast periods in a window.
 pub const PERIODS: f64 = 4.0;
 
-/// Steps of the flow in a period of the fastest mode: rk4 follows it to some per cent over the window, and what it
-/// follows is averaged out.
+/// Steps of the flow per period of the fastest mode: rk4 follows this mode to some per cent over the window, in which
+/// it averages out.
 const STEPS_PER_PERIOD: f64 = 16.0;
 
-/// Steps on either side at most.
+/// Maximum number of steps on either side.
 const MOST_STEPS: usize = 1000;
 
-/// The multipliers as functions of the state, in one lane or in several, each with parameters of its own.
+/// Multipliers as functions of the state, in one lane or in several, each with parameters of its own.
 pub struct MeanMultipliers {
     flow: Flow,
     lanes: Vec<Lane>,
     dimension: usize,
     count: usize,
-    /// Which parameter ω is.
+    /// Number of the parameter ω.
     place: usize,
 }
 
-/// What depends on the parameters of a lane.
+/// Data that depend on the parameters of a lane.
 struct Lane {
     parameters: Vec<f64>,
-    /// Where the window's flow passes, unless it is the state itself.
+    /// Places through which the window's flow passes; `None` if it passes through the state itself.
     places: Option<ForcePlaces>,
-    /// Knows the frequencies.
+    /// Slow manifold, for the frequencies.
     manifold: SlowManifold,
 }
 
@@ -65,15 +65,15 @@ impl Lane {
     }
 }
 
-/// The penalised flow with its constraints.
+/// Penalised flow with its constraints.
 enum Flow {
-    /// Written out: from (x, h) at t a step and the constraints at (t, x).
+    /// Unrolled: from (x, h) at t to x after a step, and the constraints at (t, x).
     Straight(Arc<Tape>, WideBound),
     /// Row by row, in one lane.
     Rows(Box<RowFlow>),
 }
 
-/// The penalised field row by row.
+/// Penalised field, row by row.
 struct RowFlow {
     constraints: RowKernel,
     field: RowKernel,
@@ -124,7 +124,7 @@ impl Flow {
         }
     }
 
-    /// Puts the constraints at (t, x) into `g`, and x after a step of the flow into `x`, which is followed by the length of
+    /// Put the constraints at (t, x) into `g`, and x after a step of the flow into `x`, which ends with the length of
     /// the step, in every lane.
     fn step(&self, t: &[f64], x: &mut [f64], g: &mut [f64], scratch: &mut Scratch) {
         match self {
@@ -167,16 +167,16 @@ impl Flow {
     }
 }
 
-/// What a step of the flow needs.
+/// Scratch of a step of the flow.
 struct Scratch {
     out: Vec<f64>,
     work: Vec<f64>,
-    /// The stages of a step on slices.
+    /// Stages of a step on slices.
     kept: Vec<Vec<f64>>,
     at: Vec<f64>,
 }
 
-/// A lane's window: the length of its steps, and how many there are on either side.
+/// Window of a lane: the length of its steps, and their number on either side.
 #[derive(Clone, Copy, Default)]
 struct Window {
     step: f64,
@@ -184,7 +184,7 @@ struct Window {
 }
 
 impl Window {
-    /// The weight of the state after `k` steps.
+    /// Weight of the state after `k` steps.
     fn weight(self, k: usize) -> f64 {
         let phase = std::f64::consts::PI * k as f64 / (self.steps + 1) as f64;
         0.5 * (1.0 + phase.cos())
@@ -192,7 +192,7 @@ impl Window {
 }
 
 impl MeanMultipliers {
-    /// For a penalised model in either form.
+    /// Multipliers of a penalised model in either form.
     pub fn new(
         model: &Model,
         penalty: &Penalty,
@@ -227,13 +227,13 @@ impl MeanMultipliers {
         MeanMultipliers { flow, lanes: vec![lane], dimension: model.dimension(), count, place: penalty.omega }
     }
 
-    /// The same of steps whose force is that of these places.
+    /// Multipliers of steps whose force is taken at these places.
     pub(crate) fn with_places(mut self, places: Option<ForcePlaces>) -> MeanMultipliers {
         self.lanes[0].places = places;
         self
     }
 
-    /// How many numbers they are: one for each component of each constraint.
+    /// Number of multipliers: one for each component of each constraint.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -244,7 +244,7 @@ impl MeanMultipliers {
         MeanMultipliers { flow: self.flow.copy(&self.lanes[0].parameters), lanes, ..*self }
     }
 
-    /// The same in so many lanes, which all have the parameters of the first; `None` where they are found row by row.
+    /// Copy in `lanes` lanes, all with the parameters of the first; `None` if the multipliers are found row by row.
     pub fn in_lanes(&self, lanes: usize) -> Option<MeanMultipliers> {
         let Flow::Straight(tape, _) = &self.flow else { return None };
         let first = &self.lanes[0];
@@ -253,7 +253,7 @@ impl MeanMultipliers {
         Some(MeanMultipliers { flow, lanes, ..*self })
     }
 
-    /// Gives one lane other parameters.
+    /// Set the parameters of one lane.
     pub fn rebind(&mut self, lane: usize, parameters: &[f64]) {
         if self.lanes[lane].parameters != parameters {
             self.lanes[lane] = self.lanes[lane].rebound(parameters);
@@ -261,7 +261,7 @@ impl MeanMultipliers {
         }
     }
 
-    /// The window around x: [`PERIODS`] of the slowest constraint by itself.
+    /// Window around x: [`PERIODS`] of the slowest constraint by itself.
     fn window(&self, lane: &Lane, x: &[f64]) -> Window {
         let omega = lane.parameters[self.place];
         let (diagonal, largest) = lane.manifold.stiffness(x);
@@ -272,7 +272,7 @@ impl MeanMultipliers {
         Window { step, steps: (steps as usize).min(MOST_STEPS) }
     }
 
-    /// Puts the multipliers at (t, x) into `lambda` in the `wanted` lanes; NaN where a step from there has no solution.
+    /// Put the multipliers at (t, x) into `lambda` in the `wanted` lanes; NaN if a step from there has no solution.
     pub fn put(&self, t: &[f64], x: &[f64], wanted: impl Fn(usize) -> bool, lambda: &mut [f64]) {
         let (count, n) = (self.lanes.len(), self.dimension);
         let mut start = vec![0.0; (n + 1) * count];

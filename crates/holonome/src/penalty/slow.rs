@@ -1,10 +1,10 @@
-//! Where a penalised run starts: on the slow manifold, on which the penalised motion follows the constrained one and
-//! nothing oscillates at the penalty's own frequencies.
+//! Slow manifold, on which a penalised run starts: there the penalised motion follows the constrained one, without
+//! oscillations at the penalty's own frequencies.
 //!
-//! The start is projected onto g = 0 and G M⁻¹p = 0. With λ the multipliers of the constrained motion there, of the
-//! least norm where constraints are redundant, q₀ then moves along M⁻¹Gᵀ to where ω²g = λ, and p₀ along Gᵀ to where the
-//! rate of that is right too, ω²(G M⁻¹p) = λ̇. Both moves are of the size ω⁻²; without the second the momenta, and with
-//! them g, would keep an oscillation of the size λ̇/ω².
+//! The start is first projected onto g = 0 and G M⁻¹p = 0. Let λ be the multipliers of the constrained motion there, of
+//! least norm if constraints are redundant. Then q₀ moves along M⁻¹Gᵀ to where ω²g = λ, and p₀ along Gᵀ to where the
+//! rate is right as well, ω²(G M⁻¹p) = λ̇. Both moves are of order ω⁻². Without the second one the momenta, and with
+//! them g, would keep an oscillation of amplitude λ̇/ω².
 
 use crate::backend::backend;
 use holonome_linear::sparse::SparseLdl;
@@ -16,20 +16,20 @@ use holonome_model::treatment::InvariantKind;
 use holonome_model::treatment::penalty::{Penalty, Watched};
 use rustc_hash::FxHashMap;
 
-/// How far a start was moved.
+/// Distances by which a start was moved.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Moved {
-    /// The positions, as a Euclidean distance.
+    /// Euclidean distance of the positions.
     pub position: f64,
-    /// The momenta.
+    /// Euclidean distance of the momenta.
     pub momentum: f64,
 }
 
-/// The constraints g of a penalised model, weighted so that ½ω²|g|² is the penalty, and their rates G H_p + g_t, compiled
-/// for looking at states.
+/// Constraints g of a penalised model, weighted so that ½ω²|g|² is the penalty, and their rates G H_p + g_t, compiled
+/// for evaluation at single states.
 pub struct SlowManifold {
     degrees: usize,
-    /// The time of the start.
+    /// Time of the start.
     t0: f64,
     scales: Scales,
     omega: usize,
@@ -105,10 +105,10 @@ struct At {
     rate_gradient: Vec<f64>,
 }
 
-/// Newton's iterations at most.
+/// Maximum number of Newton iterations.
 const ITERATIONS: usize = 50;
 
-/// A change of this many units of rounding is none.
+/// Largest change that counts as rounding.
 const ROUNDING: f64 = 4.0 * f64::EPSILON;
 
 /// The Euclidean norm.
@@ -116,28 +116,28 @@ fn norm(v: &[f64]) -> f64 {
     v.iter().map(|v| v * v).sum::<f64>().sqrt()
 }
 
-/// The largest part of a step, in units of the state's own size.
+/// Largest component of a step, in units of the state's own size.
 fn in_units(step: &[f64], units: &[f64]) -> f64 {
     step.iter().zip(units).fold(0.0f64, |s, (v, unit)| s.max((v / unit).abs()))
 }
 
-/// Whether a step of Newton's iteration of this size, after one of size `last`, is its end: at rounding, which may be more
-/// than its smallest unit.
+/// True if Newton's iteration ends with a step of this size after one of size `last`: at rounding, which may exceed its
+/// smallest unit.
 fn is_rounding(size: f64, last: f64) -> bool {
     size <= ROUNDING || (size <= 1e-12 && size >= last)
 }
 
-/// A time in which the state changes by little along a field, for a difference; none at rest.
+/// A time in which the state changes little along a field, for a difference; `None` at rest.
 fn short_time(x: &[f64], field: &[f64]) -> Option<f64> {
     let speed = norm(field);
     (speed > 0.0).then(|| 1e-4 * norm(x) / speed)
 }
 
-/// Pivots up to this, of a matrix with a unit diagonal, belong to redundant constraints.
+/// Pivots up to this value, of a matrix with a unit diagonal, belong to redundant constraints.
 const DEPENDENT: f64 = 1e-12;
 
 impl SlowManifold {
-    /// For a penalised model.
+    /// Slow manifold of a penalised model.
     pub fn new(model: &Model, penalty: &Penalty) -> SlowManifold {
         let (n, parameters) = (model.degrees(), &model.parameter_values);
         let of = |kind: InvariantKind| penalty.watched().filter(move |watched| watched.group.kind == kind);
@@ -173,7 +173,7 @@ impl SlowManifold {
         }
     }
 
-    /// The same for other parameters.
+    /// Copy with other parameters.
     pub fn rebound(&self, parameters: &[f64]) -> SlowManifold {
         SlowManifold {
             constraints: self.constraints.rebound(parameters),
@@ -188,13 +188,13 @@ impl SlowManifold {
         }
     }
 
-    /// The largest v of all constraints at (t, x), with v² = ½|q̇ᵀg''q̇|: for a rod the relative velocity of the points that
-    /// it joins.
+    /// Largest v of all constraints at (t, x), with v² = ½|q̇ᵀg''q̇|: for a rod the relative velocity of the points
+    /// that it joins.
     pub fn speed(&self, t: f64, x: &[f64]) -> f64 {
         self.speed_along((t, x), &evaluate(&self.field, x.len(), t, x)[..self.degrees])
     }
 
-    /// [`SlowManifold::speed`] at the start and a time later, if the forces stay what they are at the start: the larger one.
+    /// The larger [`SlowManifold::speed`] of the start and a time later, if the forces stay as they are at the start.
     pub fn speed_within(&mut self, time: f64, x: &[f64]) -> f64 {
         let lambda = self.multipliers(self.t0, x);
         let field = self.constrained_field(x, &lambda);
@@ -210,7 +210,7 @@ impl SlowManifold {
         self.speed_along(start, &field[..self.degrees]).max(self.speed_along(start, &later))
     }
 
-    /// The largest v at (t, x) for these velocities, by a second difference, which is exact for quadratic constraints.
+    /// Largest v at (t, x) for these velocities, by a second difference, which is exact for quadratic constraints.
     fn speed_along(&self, (t, x): (f64, &[f64]), velocity: &[f64]) -> f64 {
         let speed = norm(velocity);
         if speed == 0.0 {
@@ -228,10 +228,10 @@ impl SlowManifold {
         (0.5 * curvature.fold(0.0, f64::max)).sqrt()
     }
 
-    /// Moves a start onto the slow manifold of these parameters.
+    /// Move a start onto the slow manifold for these parameters.
     ///
     /// # Errors
-    /// In words, when Newton's iteration does not get there.
+    /// If Newton's iteration does not converge, in words.
     pub fn put(&self, parameters: &[f64], x: &mut [f64]) -> Result<Moved, String> {
         self.rebound(parameters).move_onto(parameters[self.omega], x)
     }
@@ -249,7 +249,7 @@ impl SlowManifold {
         Ok(Moved { position: distance(0..self.degrees), momentum: distance(self.degrees..x.len()) })
     }
 
-    /// The multipliers of the constrained motion at (t, x), λ of ṗ = −H_q − Gᵀλ: A λ = ∇h·X_H + h_t.
+    /// Multipliers of the constrained motion at (t, x), λ of ṗ = −H_q − Gᵀλ: A λ = ∇h·X_H + h_t.
     pub fn multipliers(&mut self, t: f64, x: &[f64]) -> Vec<f64> {
         let (at, m) = (self.at(t, x), self.weight.len());
         let field = evaluate(&self.field, x.len(), t, x);
@@ -261,7 +261,7 @@ impl SlowManifold {
         self.solve(&at, &right)
     }
 
-    /// The diagonal of A = G M⁻¹Gᵀ and a bound of its largest eigenvalue, at the start.
+    /// Diagonal of A = G M⁻¹Gᵀ and a bound of its largest eigenvalue, at the start.
     pub fn stiffness(&self, x: &[f64]) -> (Vec<f64>, f64) {
         let a = self.matrix(&self.at(self.t0, x));
         let mut diagonal = vec![0.0; self.weight.len()];
@@ -276,7 +276,7 @@ impl SlowManifold {
         (diagonal, sums.into_iter().fold(0.0, f64::max))
     }
 
-    /// The field of the constrained motion at the time of the start: X_H with the forces −Gᵀλ.
+    /// Field of the constrained motion at the time of the start: X_H with the forces −Gᵀλ.
     fn constrained_field(&self, x: &[f64], lambda: &[f64]) -> Vec<f64> {
         let gradient = self.entries(&self.constraints, self.t0, x);
         let mut field = evaluate(&self.field, x.len(), self.t0, x);
@@ -301,7 +301,7 @@ impl SlowManifold {
         ahead.iter().zip(&behind).map(|(a, b)| (a - b) / (2.0 * dt)).collect()
     }
 
-    /// Moves q along M⁻¹Gᵀ to where g has these values.
+    /// Move q along M⁻¹Gᵀ to where g has the values `target`.
     fn move_positions(&mut self, x: &mut [f64], target: &[f64]) -> Result<(), String> {
         let scale = self.scales.units(x);
         let mut last = f64::INFINITY;
@@ -333,11 +333,11 @@ impl SlowManifold {
         ))
     }
 
-    /// Moves p along Gᵀ to where the rates G H_p + g_t have these values.
+    /// Move p along Gᵀ to where the rates G H_p + g_t have the values `target`.
     fn move_momenta(&mut self, x: &mut [f64], target: &[f64]) {
         let scale = self.scales.units(x);
         let mut last = f64::INFINITY;
-        // Linear in p for a quadratic kinetic energy; the rest polishes.
+        // Linear in p for a quadratic kinetic energy; further iterations reduce rounding.
         for _ in 0..4 {
             let rate = self.values(&self.rates, self.t0, x);
             let missing: Vec<f64> = rate.iter().zip(target).map(|(h, target)| h - target).collect();
@@ -361,14 +361,14 @@ impl SlowManifold {
         }
     }
 
-    /// The values of these functions, weighted.
+    /// Values of these functions, weighted.
     fn values(&self, rows: &Rows, t: f64, x: &[f64]) -> Vec<f64> {
         let mut values = evaluate(&rows.values, self.weight.len(), t, x);
         values.iter_mut().zip(&self.weight).for_each(|(v, weight)| *v *= weight);
         values
     }
 
-    /// Their derivatives, weighted.
+    /// Derivatives of these functions, weighted.
     fn entries(&self, rows: &Rows, t: f64, x: &[f64]) -> Vec<f64> {
         let mut entries = evaluate(&rows.jacobian, rows.column.len(), t, x);
         for (i, weight) in self.weight.iter().enumerate() {
@@ -382,7 +382,7 @@ impl SlowManifold {
         At { gradient, rate_gradient }
     }
 
-    /// The entries of A: ∂(rate i)/∂p · G_j, which is G_i H_pp G_jᵀ.
+    /// Entries of A: ∂(rate i)/∂p · G_j, which is G_i H_pp G_jᵀ.
     fn matrix(&self, at: &At) -> Vec<f64> {
         let mut velocity = vec![0.0; self.degrees];
         let mut entries = Vec::with_capacity(self.pattern.len());
@@ -425,8 +425,8 @@ impl SlowManifold {
         y.iter().zip(&scale).map(|(y, s)| y * s).collect()
     }
 
-    /// The same where A is singular: y ← y + (A + εD)⁻¹(b − A y) stays in the range of A if D is the identity, so it
-    /// tends to the solution of least norm; the part of an eigenvalue σ shrinks by ε/(ε + σ) each time.
+    /// Solution for a singular A: y ← y + (A + εD)⁻¹(b − A y) stays in the range of A if D is the identity, so it tends
+    /// to the solution of least norm; the part of an eigenvalue σ shrinks by ε/(ε + σ) each time.
     fn solve_redundant(&mut self, a: &[f64], right: &[f64]) -> Vec<f64> {
         const SHIFT: f64 = 1e-5;
         let largest = self.pattern.iter().zip(a).filter(|((i, j), _)| i == j).fold(0.0, |s, (_, v)| f64::max(s, *v));
@@ -456,7 +456,8 @@ impl SlowManifold {
     }
 }
 
-/// Where A may have entries, row by row: constraints that meet in a coordinate, directly or through the mass matrix.
+/// Possible entries of A, row by row: pairs of constraints that share a coordinate, directly or through the mass
+/// matrix.
 fn pattern(constraints: &Rows, rates: &Rows, degrees: usize) -> Vec<(u32, u32)> {
     let mut holders: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
     for i in 0..constraints.count() {

@@ -1,5 +1,5 @@
-//! Many samples at once: what is recorded of several of them is computed in the lanes of one call, and goes to the store
-//! array by array.
+//! Recording of many samples at once: the recorded quantities of several samples are computed in the lanes of one call,
+//! and stored array by array.
 
 use super::{Place, Recorded};
 use crate::backend;
@@ -9,16 +9,16 @@ use holonome_integrate::ensemble::{gather, scatter};
 use holonome_integrate::system::System;
 use holonome_integrate::vector::copy_rows;
 
-/// The kernels in lanes, and what they found.
+/// Kernels in lanes, and their results.
 pub(crate) struct Batch {
     lanes: usize,
-    /// Numbers of a state, and those of a sample: with its multipliers.
+    /// Length of a state, and of a sample: with its multipliers.
     dimension: usize,
     width: usize,
     quantities: WideBound,
     /// The multipliers of a penalised run.
     means: Option<MeanMultipliers>,
-    /// Watches the invariants where deviations are recorded.
+    /// Monitor of the invariants, if deviations are recorded.
     watch: Option<WideWatch>,
     t: Vec<f64>,
     x: Vec<f64>,
@@ -27,13 +27,13 @@ pub(crate) struct Batch {
     watched: Vec<f64>,
     found: Vec<f64>,
     work: Vec<f64>,
-    /// For each recorded array its rows.
+    /// Rows of each recorded array.
     columns: Vec<Vec<f64>>,
 }
 
 impl Batch {
-    /// Kernels for what is `recorded` of samples with `width` numbers, in a run over a system from the targets F₀; none
-    /// where some of that is not written out. Samples of a penalised run do not bring its multipliers along.
+    /// Kernels for the quantities `recorded` of samples with `width` numbers, in a run over a system from the targets
+    /// F₀; `None` if one of them is not unrolled. Samples of a penalised run do not contain its multipliers.
     pub(crate) fn new(
         recorded: &Recorded,
         (system, target): (&CompiledSystem, &[f64]),
@@ -69,7 +69,7 @@ impl Batch {
         })
     }
 
-    /// The rows of every recorded array for samples at the times `t`, which stand in `x` one after the other.
+    /// Rows of every recorded array for samples at the times `t`, which lie in `x` one after the other.
     pub(crate) fn rows(&mut self, recorded: &Recorded, t: &[f64], x: &[f64]) -> &[Vec<f64>] {
         let (lanes, width, count) = (self.lanes, self.width, t.len());
         for (column, array) in self.columns.iter_mut().zip(&recorded.arrays) {
@@ -84,7 +84,7 @@ impl Batch {
         for first in (0..count).step_by(lanes) {
             let samples = lanes.min(count - first);
             for lane in 0..lanes {
-                // Where samples end, the last one fills the other lanes.
+                // In the last call the last sample fills the unused lanes.
                 let sample = first + lane.min(samples - 1);
                 self.t[lane] = t[sample];
                 scatter(&x[sample * width..][..width], lanes, lane, &mut self.x);

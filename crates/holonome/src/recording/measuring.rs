@@ -1,4 +1,4 @@
-//! What a run measures of itself: the outputs at which it looks, and what it accumulates of them.
+//! Measures of a run: the outputs at which they sample, and the averages that they accumulate.
 
 use super::quantities;
 use crate::compiled::Quantities;
@@ -17,14 +17,14 @@ use holonome_model::treatment::Field;
 use holonome_words::option;
 use std::borrow::Cow;
 
-/// Samples of a measure that does not say how often it looks, at most.
+/// Maximum number of samples of a measure without a spacing of its own.
 const MOST_BY_DEFAULT: u64 = 10_000;
 
-/// The measures of a run, and where they look.
+/// Measures of a run, and the outputs at which they sample.
 pub(crate) struct Measuring {
     pub outputs: Outputs,
     pub measures: Vec<RunMeasure>,
-    /// What they are of.
+    /// Kernel of the measured quantities.
     pub kernel: Box<dyn Quantities>,
     pub numbers: usize,
 }
@@ -32,11 +32,11 @@ pub(crate) struct Measuring {
 /// Outputs of a run, for samples and for measures.
 #[derive(Clone)]
 pub(crate) struct Outputs {
-    /// The run's plan with all of them.
+    /// The run's plan with all outputs.
     pub plan: Plan,
-    /// Those of them that are samples.
+    /// Outputs that are samples.
     stored: Vec<usize>,
-    /// Those at which each measure looks.
+    /// Outputs at which each measure samples.
     measured: Vec<Vec<usize>>,
 }
 
@@ -45,14 +45,14 @@ pub(crate) struct RunMeasure {
     pub name: String,
     pub written: String,
     pub applied: Applied,
-    /// Its place among the numbers of the kernel.
+    /// Place among the numbers of the kernel.
     first: usize,
     len: usize,
-    /// What its numbers are divided by.
+    /// Divisor of its numbers.
     divisor: f64,
 }
 
-/// Scratch of whoever accumulates.
+/// Scratch of an accumulating caller.
 #[derive(Default)]
 pub(crate) struct Scratch {
     values: Vec<f64>,
@@ -61,11 +61,11 @@ pub(crate) struct Scratch {
 }
 
 impl Measuring {
-    /// What the measures of a model take in a run with this plan; `None` if there are none. See
+    /// Measures of a model in a run with this plan; `None` if there are none. See
     /// [`Recorded::new`](super::Recorded::new).
     ///
     /// # Errors
-    /// When a measure has no sample, or its samples do not fall on steps.
+    /// If a measure has no sample, or its samples do not fall on steps.
     pub fn new(
         model: &Model,
         field: Option<&Field>,
@@ -113,8 +113,8 @@ impl Measuring {
         Ok(Some(Measuring { outputs, measures, kernel, numbers }))
     }
 
-    /// Takes an output: the state there, with as many multipliers as the kernel reads. `kernel` is this one's, perhaps with
-    /// other parameters.
+    /// Accumulate an output: its state, with as many multipliers as the kernel reads. `kernel` is this one's, possibly
+    /// with other parameters.
     pub fn take(
         &self,
         kernel: &dyn Quantities,
@@ -133,7 +133,7 @@ impl Measuring {
         scratch.values = values;
     }
 
-    /// Adds the kernel's numbers at an output.
+    /// Accumulate the kernel's numbers at an output.
     pub fn accumulate(
         &self,
         output: usize,
@@ -165,11 +165,11 @@ impl Measuring {
 }
 
 impl RunMeasure {
-    /// The table of these means, over so many samples.
+    /// Table of these means, over `taken` samples.
     pub fn table(&self, taken: usize, means: &[Mean]) -> Table {
         let mut applied = self.applied.clone();
         if taken > 0 && taken < applied.samples {
-            // Of a run that was stopped.
+            // The run was stopped early.
             applied.span.1 = applied.span.0 + (taken - 1) as f64 * self.applied.spacing();
             applied.samples = taken;
         }
@@ -177,12 +177,12 @@ impl RunMeasure {
     }
 }
 
-/// The plan whose samples are those of a measure.
+/// Plan whose samples are those of a measure.
 fn looks(measure: &Measured, plan: &Plan, options: &RunOptions) -> Result<Plan, String> {
     let spacing = match (measure.every, &plan.stepping) {
         (Some(every), _) => every,
         (None, stepping) => {
-            // As often as a run that was not made longer.
+            // As often as before the run was extended.
             let span = options.sampled_until.unwrap_or(plan.t_end()) - plan.t0;
             match stepping {
                 Stepping::Fixed(fixed) => fixed.h * (span / fixed.h / MOST_BY_DEFAULT as f64).ceil().max(1.0),
@@ -192,7 +192,7 @@ fn looks(measure: &Measured, plan: &Plan, options: &RunOptions) -> Result<Plan, 
     };
     let mut looks = plan.clone().with_spacing(spacing).map_err(|error| format!("every {spacing}: {error}"))?;
     let from = measure.from.unwrap_or(f64::NEG_INFINITY);
-    // A time that is meant to be a multiple of the spacing may miss it by its roundings.
+    // A time that is meant to be a multiple of the spacing may miss it by rounding.
     let first = (0..looks.sample_count()).take_while(|&k| looks.sample_time(k) < from - 1e-9 * spacing).count();
     match &mut looks.stepping {
         Stepping::Fixed(fixed) => drop(fixed.samples.drain(..first)),
@@ -210,7 +210,7 @@ fn looks(measure: &Measured, plan: &Plan, options: &RunOptions) -> Result<Plan, 
 }
 
 impl Outputs {
-    /// Those of a plan, which are samples, and those of measures.
+    /// Outputs of a plan, which are samples, and of measures.
     fn new(plan: &Plan, looks: &[Plan]) -> Outputs {
         let mut whole = plan.clone();
         let mut places = match &mut whole.stepping {
@@ -239,22 +239,22 @@ impl Outputs {
         Outputs { plan: whole, stored: places.remove(0), measured }
     }
 
-    /// The sample that an output is, if it is one.
+    /// Number of the sample at an output, if it is one.
     pub fn sample(&self, output: usize) -> Option<usize> {
         self.stored.binary_search(&output).ok()
     }
 
-    /// How many samples come before an output.
+    /// Number of samples before an output.
     pub fn samples_before(&self, output: usize) -> usize {
         self.stored.partition_point(|&stored| stored < output)
     }
 
-    /// Whether a measure looks at an output.
+    /// True if a measure samples at an output.
     pub fn is_measured(&self, output: usize) -> bool {
         self.measured.iter().any(|outputs| outputs.binary_search(&output).is_ok())
     }
 
-    /// Leaves out samples but for those with the numbers `rows`; the result are the outputs that stay.
+    /// Drop all samples but those with the numbers `rows`; returns the outputs that stay.
     pub fn thin(&mut self, rows: &[usize]) -> Vec<usize> {
         self.stored = rows.iter().map(|&row| self.stored[row]).collect();
         let stays = |output: &usize| self.sample(*output).is_some() || self.is_measured(*output);
@@ -272,19 +272,19 @@ impl Outputs {
     }
 }
 
-/// Makes the members of an ascending list different, and says where those of others are in it.
+/// Remove duplicates from an ascending list; returns the places of `lists` in it.
 fn places_in<T: PartialEq>(whole: &mut Vec<T>, lists: &[Vec<T>]) -> Vec<Vec<usize>> {
     whole.dedup();
     lists.iter().map(|list| places_of(whole, list)).collect()
 }
 
-/// The places of a part of an ascending list.
+/// Places of a part of an ascending list.
 fn places_of<T: PartialEq>(whole: &[T], part: &[T]) -> Vec<usize> {
     let mut part = part.iter().peekable();
     (0..whole.len()).filter(|&k| part.next_if(|next| **next == whole[k]).is_some()).collect()
 }
 
-/// p·∂H/∂p of a model, and the degrees of freedom over which it is spread.
+/// p·∂H/∂p of a model, and the number of degrees of freedom that share it.
 fn kinetic(model: &Model) -> Result<(Functional, usize), String> {
     if let Some(constraint) = model.constraints.iter().find(|constraint| constraint.depends & MOMENTUM != 0) {
         return Err(format!("constraint '{}' holds momenta, whose temperature is not defined", constraint.name));

@@ -1,12 +1,12 @@
-//! The command that makes a run again.
+//! Command that repeats a run.
 
 use crate::options::{Gains, PenaltyStrength, RunOptions, Settings};
 use holonome_figures::numbers::exact;
 use holonome_integrate::plan::Metric;
 use serde_json::{Map, Value};
 
-/// The command that makes a run or an ensemble with these attributes again, from the file `NAME.holo` with the model's text;
-/// `None` if the attributes cannot be read or the run was made by a program of its own.
+/// Command that repeats a run or an ensemble with these attributes, from the file `NAME.holo` with the model's text;
+/// `None` if the attributes cannot be read, or the run has options that no command line can give.
 pub(super) fn command(attributes: &Map<String, Value>) -> Option<String> {
     let read = |key: &str| attributes.get(key).cloned();
     let settings: Settings = serde_json::from_value(read("settings")?).ok()?;
@@ -97,12 +97,12 @@ pub(super) fn command(attributes: &Map<String, Value>) -> Option<String> {
     Some(words.join(" "))
 }
 
-/// An option on a command line, whatever face shows the page.
+/// An option on a command line, whatever interface shows the page.
 fn flag(name: &str) -> String {
     format!("--{}", name.replace('_', "-"))
 }
 
-/// A word as a shell takes it.
+/// A word, quoted for a shell.
 pub(super) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "._-+=/,:@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -8,14 +8,14 @@ use holonome_figures::numbers::{count, exact, number, small};
 use holonome_figures::{Axis, Chart, Curve, Figure, Level, Page, Panel, Section, Style, Table};
 use serde_json::Value;
 
-/// What is known of a row that reached its end.
+/// A row of the comparison, with its name.
 struct Row<'v> {
     name: String,
     value: &'v Value,
 }
 
 impl Row<'_> {
-    /// Error at the end, and whether it is a bound.
+    /// Error at the end; true if it is a bound.
     fn error(&self) -> Option<(f64, bool)> {
         let error = &self.value["error"];
         error["final"].as_f64().map(|e| (e, false)).or_else(|| error["final_at_most"].as_f64().map(|e| (e, true)))
@@ -31,16 +31,16 @@ fn rows(comparison: &Value) -> Vec<Row<'_>> {
     all.map(|value| Row { name: name(value), value }).collect()
 }
 
-/// A quantity of a row: its size, and whether it is a bound.
+/// A quantity of a row: its value, and true if it is a bound.
 type Quantity<'q> = &'q dyn Fn(&Row) -> Option<(f64, bool)>;
 
-/// A line for each method: a quantity over the cost under this key.
+/// A line per method: a quantity over the cost under the key `work.0`.
 fn chart(rows: &[Row], title: &str, work: (&str, &str), label: &str, of: Quantity) -> Chart {
     let mut curves: Vec<Curve> = Vec::new();
     for row in rows {
         let Some((y, bound)) = of(row).filter(|(y, _)| y.is_finite() && *y > 0.0) else { continue };
         let Some(x) = row.value["cost"][work.0].as_f64() else { continue };
-        // A clock cannot tell less.
+        // Smallest time that a clock resolves.
         let x = x.max(1e-9);
         let k = curves.iter().position(|curve| curve.name == row.name).unwrap_or_else(|| {
             curves.push(Curve {
@@ -61,18 +61,18 @@ fn chart(rows: &[Row], title: &str, work: (&str, &str), label: &str, of: Quantit
     Chart { title: title.to_string(), x: Axis::log(work.1), y: Axis::log(label), curves, ..Chart::default() }
 }
 
-/// What work is measured by, and what it is called.
+/// Measures of work: key and axis label.
 const CLOCK: (&str, &str) = ("wall_seconds", "time in seconds");
 const WORK: (&str, &str) = ("budget", "work in gradients");
 
-/// The figure of a comparison: the object in its `compare.json`. `None` if there is nothing to draw.
+/// Figure of a comparison, from the object in its `compare.json`; `None` if there is nothing to draw.
 pub(crate) fn work_precision_figure(comparison: &Value) -> Option<Figure> {
     let panels: Vec<Chart> = work_precision(comparison).into_iter().map(|(_, chart)| chart).collect();
     (!panels.is_empty()).then_some(Figure { panels })
 }
 
-/// Error over time and over work, by name; over the drift of the energy (or of the first invariant) where no error is
-/// known. Empty where there is neither.
+/// Charts of the error over time and over work, by name; of the drift of the energy (or of the first invariant) if no
+/// error is known. Empty if there is neither.
 pub(super) fn work_precision(comparison: &Value) -> Vec<(String, Chart)> {
     let rows = rows(comparison);
     let title = format!(
@@ -115,7 +115,7 @@ fn drift(row: &Row, key: &str) -> Option<(f64, bool)> {
     Some((invariant.max, false))
 }
 
-/// The page of a comparison.
+/// Page of a comparison.
 pub(super) fn page(comparison: &Value) -> Page {
     let rows = rows(comparison);
     let model = comparison["model"].as_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Invariants as a stored summary tells them, their charts and their tables.
+//! Invariants from a stored summary, with their charts and tables.
 
 use super::sampled;
 use crate::error::Error;
@@ -7,39 +7,39 @@ use holonome_figures::numbers::{count, number, small};
 use holonome_figures::{Axis, Chart, Curve, Level, Style, Table};
 use serde_json::{Map, Value};
 
-/// Half the distance of 1 from its neighbour, doubled: what cannot be told from 0 beside terms of size 1.
+/// Distance of 1 from its upper neighbour: smaller drifts cannot be distinguished from 0 beside terms of size 1.
 const ROUND_OFF: f64 = f64::EPSILON;
 
-/// Points of a curve of drifts: two for each pixel of a wide panel.
+/// Number of points of a curve of drifts: two for each pixel of a wide panel.
 const POINTS: usize = 2400;
 
 /// An invariant of a run, or of an ensemble.
 #[derive(Clone, Debug)]
 pub(super) struct Invariant {
-    /// Its name among the options: `H`, `rod`, `rod.hidden`.
+    /// Name among the options: `H`, `rod`, `rod.hidden`.
     pub key: String,
-    /// The same in words.
+    /// Name in words.
     pub label: String,
-    /// The array of its deviations.
+    /// Array of its deviations.
     pub array: String,
-    /// Its value at the start.
+    /// Value at the start.
     pub initial: Option<Value>,
-    /// Deviations at the end and at most.
+    /// Deviation at the end, and largest deviation.
     pub last: f64,
     pub max: f64,
-    /// The same over the terms that cancel.
+    /// Both deviations relative to the terms that cancel.
     pub relative: Option<(f64, f64)>,
 }
 
 impl Invariant {
-    /// Size of the terms that cancel.
+    /// Scale of the terms that cancel.
     pub fn terms(&self) -> Option<f64> {
         let (_, relative) = self.relative.filter(|(_, max)| *max > 0.0)?;
         Some(self.max / relative)
     }
 }
 
-/// The invariants of a summary's `drift`, energies first.
+/// Invariants of a summary's `drift`, energies first.
 pub(super) fn invariants(drift: &Value) -> Vec<Invariant> {
     let mut all = Vec::new();
     let mut add = |key: String, label: String, array: String, entry: &Value| {
@@ -81,7 +81,7 @@ pub(super) struct Source<'r> {
     pub invariants: &'r [Invariant],
 }
 
-/// Charts of the drifts of runs: of one run all invariants in one, of several one chart for each invariant.
+/// Charts of the drifts of runs: of one run all invariants in one chart, of several one chart per invariant.
 pub(super) fn charts(runs: &[Source]) -> Result<Vec<(String, Chart)>, Error> {
     let mut charts = Vec::new();
     match runs {
@@ -113,7 +113,7 @@ pub(super) fn charts(runs: &[Source]) -> Result<Vec<(String, Chart)>, Error> {
                         draw(&mut chart, run, &run.invariants[k], run.name, colour, false)?;
                     }
                 }
-                // The runs differ little in the size of their terms.
+                // The scales of the runs' terms differ little.
                 chart.levels.truncate(1);
                 finish(&mut chart, std::iter::empty());
                 charts.push((key.to_string(), chart));
@@ -129,7 +129,7 @@ fn empty(title: &str, relative: bool) -> Chart {
     Chart { title: title.to_string(), x: Axis::time(), y: Axis::log(label), ..Chart::default() }
 }
 
-/// Adds the samples, and their largest so far.
+/// Add the samples, and their largest so far.
 fn draw(
     chart: &mut Chart,
     run: &Source,
@@ -141,7 +141,7 @@ fn draw(
     let scale = match (relative, invariant.terms()) {
         (false, _) => 1.0,
         (true, Some(terms)) => 1.0 / terms,
-        // Nothing drifted, or what it is small against is not known.
+        // Nothing drifted, or the scale of the terms is not known.
         (true, None) => return Ok(()),
     };
     if run.run.arrays().iter().all(|array| array.name != invariant.array) {
@@ -158,7 +158,7 @@ fn draw(
             steps.1.push(largest);
             largest = drift;
         }
-        // The ends also tell how long the run is.
+        // The ends also show the length of the run.
         if grows || k == 0 || k + 1 == x.len() {
             steps.0.push(t);
             steps.1.push(largest);
@@ -176,7 +176,7 @@ fn draw(
     });
     let level = floor.map(|y| Level { name: "round-off".to_string(), y, colour: (!relative).then_some(colour) });
     match level {
-        // Floors that cannot be told apart are one.
+        // Floors that are nearly equal are drawn as one.
         Some(level) if chart.levels.iter().all(|known| (known.y / level.y).log10().abs() > 0.5) => {
             chart.levels.push(level)
         }
@@ -193,7 +193,7 @@ fn finish<'i>(chart: &mut Chart, invariants: impl Iterator<Item = &'i Invariant>
     chart.levels.iter_mut().skip(1).for_each(|level| level.name.clear());
 }
 
-/// The drifts of one run or ensemble.
+/// Table of the drifts of one run or ensemble.
 pub(super) fn drift_table(invariants: &[Invariant]) -> Option<Table> {
     let with_initial = invariants.iter().any(|invariant| invariant.initial.is_some());
     let mut head = vec!["invariant", "initial", "final drift", "relative", "largest", "relative"];
@@ -217,7 +217,7 @@ pub(super) fn drift_table(invariants: &[Invariant]) -> Option<Table> {
     })
 }
 
-/// A value as a cell.
+/// A value as a cell of a table.
 fn shown(value: &Value) -> String {
     match value {
         Value::Array(list) if list.len() > 4 => format!("{} numbers", list.len()),
@@ -226,7 +226,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// What costs are called, in the order of a summary.
+/// Names of costs, in the order of a summary.
 const COSTS: [(&str, &str); 6] = [
     ("field", "field evaluations"),
     ("gradient", "force evaluations"),
@@ -236,7 +236,7 @@ const COSTS: [(&str, &str); 6] = [
     ("rejected", "rejected steps"),
 ];
 
-/// The costs of one or several runs, those that none of them has left out.
+/// Rows of the costs of one or several runs, without costs that no run has.
 pub(super) fn cost_rows(summaries: &[&Value]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     let mut row = |name: &str, of: &dyn Fn(&Value) -> Option<String>| {

@@ -1,4 +1,4 @@
-//! What a run or an ensemble has measured of itself, as panels.
+//! Panels of the measures of a run or an ensemble.
 
 use crate::measure;
 use holonome_figures::numbers::{number, small};

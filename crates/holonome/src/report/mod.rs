@@ -1,7 +1,7 @@
-//! Pages that show runs, ensembles and comparisons: what `holonome report` writes.
+//! Pages of runs, ensembles and comparisons, written by `holonome report`.
 //!
-//! Each kind of result becomes panels, which [`holonome_figures`] draws. A page is a list of panels, so that the page of
-//! several results is made of the panels of each.
+//! Each kind of result becomes panels, which [`holonome_figures`] draws. A page is a list of panels, so the page of
+//! several results consists of the panels of each.
 
 mod command;
 mod comparison;
@@ -27,14 +27,14 @@ pub use holonome_figures as figures;
 pub use plot::{Axes, figure};
 pub use study::{Reproduced, drawn, index, study};
 
-/// Numbers that the tables of a page hold, all together, and those of its motions: with these it stays below 6 MB.
+/// Numbers in all tables of a page, and in its motions: with these limits it stays below 6 MB.
 const NUMBERS: usize = 200_000;
 const PLACES: usize = 900_000;
 
-/// Seconds between two looks at a run that goes on.
+/// Seconds between two reloads of the page of a running run.
 const RELOAD: u32 = 3;
 
-/// What a folder holds.
+/// Contents of a folder.
 pub enum Stored {
     /// A run.
     Run(StoredRun),
@@ -45,10 +45,10 @@ pub enum Stored {
 }
 
 impl Stored {
-    /// Opens a folder.
+    /// Open a folder.
     ///
     /// # Errors
-    /// When it holds neither a run nor a comparison, or is damaged.
+    /// If it holds neither a run nor a comparison, or is damaged.
     pub fn open(path: &Path) -> Result<Stored, Error> {
         let comparison = path.join("compare.json");
         if comparison.is_file() {
@@ -63,17 +63,17 @@ impl Stored {
         Ok(if run.trajectories().is_some() { Stored::Sweep(run) } else { Stored::Run(run) })
     }
 
-    /// Whether it is being written.
+    /// True if it is still being written.
     pub fn is_running(&self) -> bool {
         matches!(self, Stored::Run(run) | Stored::Sweep(run) if run.status() == Status::Running)
     }
 }
 
-/// A page of what the folders hold: runs side by side, then ensembles, then comparisons. With `live` it is read again
+/// Page of the contents of the folders: runs side by side, then ensembles, then comparisons. With `live` it is reloaded
 /// every few seconds.
 ///
 /// # Errors
-/// When a folder holds no result, or is damaged.
+/// If a folder holds no result, or is damaged.
 pub fn report(paths: &[&Path], live: bool) -> Result<Page, Error> {
     let (mut runs, mut sections, mut warnings, mut titles) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut facts = Vec::new();
@@ -122,18 +122,18 @@ pub fn report(paths: &[&Path], live: bool) -> Result<Page, Error> {
     })
 }
 
-/// Writes a page to a file, which appears, or is replaced, when it is complete.
+/// Write a page to a file, which appears, or is replaced, once it is complete.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// If the file cannot be written.
 pub fn write(page: &Page, path: &Path) -> Result<(), Error> {
     crate::store::replace(path, page.to_html().as_bytes()).map_err(Error::store)
 }
 
-/// Writes a figure to a file, which appears, or is replaced, when it is complete.
+/// Write a figure to a file, which appears, or is replaced, once it is complete.
 ///
 /// # Errors
-/// When it cannot be drawn, or the file cannot be written.
+/// If the figure cannot be drawn, or the file cannot be written.
 pub fn write_figure(figure: &Figure, format: Format, path: &Path) -> Result<(), Error> {
     let file = figure.to_file(format);
     let bytes = file.map_err(|reason| Error::option(format!("the figure cannot be drawn as {format:?}: {reason}")))?;

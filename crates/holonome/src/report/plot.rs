@@ -1,4 +1,4 @@
-//! Figures for papers: what `holonome plot` draws.
+//! Figures for papers, drawn by `holonome plot`.
 
 use super::comparison::work_precision;
 use super::invariants::{Invariant, Source, charts, invariants};
@@ -13,13 +13,13 @@ use serde_json::Value;
 use std::f64::consts::PI;
 use std::path::Path;
 
-/// Points of a curve.
+/// Maximum number of points of a curve.
 const POINTS: usize = 8000;
 
-/// What is drawn over what; where nothing is said, what suits the result.
+/// Columns that are drawn; by default those that suit the result.
 #[derive(Clone, Debug, Default)]
 pub struct Axes {
-    /// The column along the horizontal axis: `t`, `q.x`; of an ensemble also what varies.
+    /// Column along the horizontal axis: `t`, `q.x`; for an ensemble also a varied quantity.
     pub x: Option<String>,
     /// Columns along the vertical axis.
     pub y: Vec<String>,
@@ -31,12 +31,12 @@ impl Axes {
     }
 }
 
-/// A figure of what folders hold: of a run the drifts over time, beside the orbit where it is one in the plane or in
-/// space; of several runs each drift with a line for each run; of a comparison error over time and over work; of an
-/// ensemble its first result over what varies.
+/// Figure of the contents of folders. One run: the drifts over time, beside the orbit if it lies in the plane or in
+/// space. Several runs: each drift with a line per run. Comparison: error over time and over work. Ensemble: its first
+/// result over a varied quantity.
 ///
 /// # Errors
-/// When a folder holds no result or is damaged, or has nothing of that name, or several are not all runs.
+/// If a folder holds no result or is damaged, or has no column of that name, or several folders are not all runs.
 pub fn figure(paths: &[&Path], axes: &Axes) -> Result<Figure, Error> {
     let stored = paths.iter().map(|path| Stored::open(path)).collect::<Result<Vec<_>, _>>()?;
     let shown = || paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
@@ -68,7 +68,7 @@ pub fn figure(paths: &[&Path], axes: &Axes) -> Result<Figure, Error> {
     }
 }
 
-/// Largest drifts so far of runs, or their chosen columns.
+/// Charts of the largest drifts so far of runs, or of their chosen columns.
 fn of_runs(runs: &[&StoredRun], axes: &Axes) -> Result<Vec<Chart>, Error> {
     let names = names(runs);
     let times = runs.iter().map(|run| run.times().map_err(Error::store)).collect::<Result<Vec<_>, _>>()?;
@@ -90,12 +90,12 @@ fn of_runs(runs: &[&StoredRun], axes: &Axes) -> Result<Vec<Chart>, Error> {
     let mut drifts = charts(&sources)?;
     let mut panels: Vec<Chart> = Vec::new();
     if let [run] = runs {
-        // The second has the same over the terms that cancel.
+        // The second chart has the drifts relative to the terms that cancel.
         drifts.truncate(1);
         panels.extend(if axes.are_chosen() { None } else { orbit(run)? });
     }
     panels.extend(drifts.into_iter().map(|(key, mut chart)| {
-        // In print the samples would hide their largest.
+        // In print the samples would hide the largest so far.
         chart.curves.retain(|curve| curve.style != Style::Faint);
         let of = match (runs, &chart.curves[..]) {
             ([_], [curve]) => format!(" of {}", curve.name),
@@ -108,7 +108,7 @@ fn of_runs(runs: &[&StoredRun], axes: &Axes) -> Result<Vec<Chart>, Error> {
     Ok(panels)
 }
 
-/// The names of the runs' folders, or their paths where two of them have the same name.
+/// Names of the runs' folders, or their paths if two have the same name.
 fn names(runs: &[&StoredRun]) -> Vec<String> {
     let path = |run: &&StoredRun| run.path().display().to_string();
     let short =
@@ -118,7 +118,7 @@ fn names(runs: &[&StoredRun]) -> Vec<String> {
     if distinct { names } else { runs.iter().map(path).collect() }
 }
 
-/// Columns of runs over another; with a run `from` which they differ, the differences.
+/// Chart of columns of runs over another; of their differences from the run `from`, if given.
 pub(super) fn columns_of_runs(
     runs: &[&StoredRun],
     names: &[String],
@@ -142,7 +142,7 @@ pub(super) fn columns_of_runs(
     Ok(Chart { curves, ..all })
 }
 
-/// Columns of a run over another, or their differences from another run's.
+/// Chart of columns of a run over another, or of their differences from another run's.
 fn of_columns(run: &StoredRun, axes: &Axes, from: Option<&StoredRun>) -> Result<Chart, Error> {
     let x = axes.x.as_deref().unwrap_or("t");
     let names: Vec<&str> = std::iter::once(x).chain(axes.y.iter().map(String::as_str)).collect();
@@ -189,8 +189,8 @@ fn of_columns(run: &StoredRun, axes: &Axes, from: Option<&StoredRun>) -> Result<
     Ok(Chart { x, y, curves: curves.collect(), equal, ..Chart::default() })
 }
 
-/// Whether a line through points follows the curve that they lie on: on the average it turns by less than a right angle in
-/// six points. Of fewer samples than that the line would be another curve, and points tell more.
+/// True if a line through the points follows their curve: on average it turns by less than a right angle in six points.
+/// With fewer samples the line would be another curve, and points show more.
 fn follows(x: &[f64], y: &[f64]) -> bool {
     let sides: Vec<f64> = x.windows(2).zip(y.windows(2)).map(|(x, y)| (y[1] - y[0]).atan2(x[1] - x[0])).collect();
     let turn = |a: &[f64]| (a[1] - a[0] + PI).rem_euclid(2.0 * PI) - PI;
@@ -198,13 +198,13 @@ fn follows(x: &[f64], y: &[f64]) -> bool {
     sum <= sides.len() as f64 * PI / 12.0
 }
 
-/// The quantity that a component belongs to.
+/// Name of the quantity to which a component belongs.
 fn stem(name: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(stem, _)| stem)
 }
 
-/// The first member of the first vector of positions with two or three components, in its plane or seen along its third
-/// axis.
+/// Chart of the first member of the first vector of positions with two or three components, in its plane or seen along
+/// its third axis.
 fn orbit(run: &StoredRun) -> Result<Option<Chart>, Error> {
     let is_position = |array: &ArrayLayout| {
         matches!(array.attributes.get("role").and_then(Value::as_str), Some("coordinate" | "state"))
@@ -216,7 +216,7 @@ fn orbit(run: &StoredRun) -> Result<Option<Chart>, Error> {
     };
     let of = |component: &str| format!("{}.{component}", stem(last));
     let mut chart = of_columns(run, &Axes { x: Some(of("x")), y: vec![of("y")] }, None)?;
-    // It is alone in its panel, whose axes name it.
+    // The only curve in its panel, named by the axes.
     chart.curves.iter_mut().for_each(|curve| curve.name.clear());
     Ok(Some(chart))
 }
@@ -224,7 +224,7 @@ fn orbit(run: &StoredRun) -> Result<Option<Chart>, Error> {
 /// Columns of a run by their names.
 fn named(run: &StoredRun, names: &[&str]) -> Result<Vec<Vec<f64>>, Error> {
     let arrays = run.arrays();
-    // The times stand in front of the arrays.
+    // The times come before the arrays.
     let mut all = vec![("t".to_string(), None)];
     for (k, array) in arrays.iter().enumerate() {
         let columns = run.column_names(&array.name).map_err(Error::store)?;

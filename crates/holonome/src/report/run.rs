@@ -1,4 +1,4 @@
-//! Runs, one or several side by side.
+//! Pages of runs, one or several side by side.
 
 use super::command::command;
 use super::invariants::{self, Invariant, Source, charts, cost_rows, drift_table};
@@ -14,10 +14,10 @@ use holonome_figures::numbers::{count, exact, number, small};
 use holonome_figures::{Axis, Chart, Curve, Motion, Page, Panel, Preset, Samples, Section, Style, Table};
 use serde_json::Value;
 
-/// Multipliers that are drawn at most.
+/// Maximum number of multipliers drawn.
 const MULTIPLIERS: usize = 12;
 
-/// What is shown of a run.
+/// Data shown of a run.
 pub(super) struct Shown {
     name: String,
     run: StoredRun,
@@ -25,15 +25,15 @@ pub(super) struct Shown {
     invariants: Vec<Invariant>,
     samples: Samples,
     motion: Option<Motion>,
-    /// What the engine derived of the model; or why that is not known.
+    /// Report of the engine on the model; the error says why it is not known.
     derived: Result<String, String>,
 }
 
 impl Shown {
-    /// Reads a run of which about so many numbers of samples and of positions are to be shown.
+    /// Read a run, of which about `numbers` numbers of samples and `places` numbers of positions are shown.
     ///
     /// # Errors
-    /// When the run is damaged.
+    /// If the run is damaged.
     pub fn read(name: String, run: StoredRun, numbers: usize, places: usize) -> Result<Shown, Error> {
         let times = run.times().map_err(Error::store)?;
         let samples = sampled::samples(&run, &name, numbers)?;
@@ -57,7 +57,7 @@ impl Shown {
     }
 }
 
-/// The page of some runs.
+/// Page of some runs.
 pub(super) fn page(runs: &[Shown]) -> Result<Page, Error> {
     let mut titles: Vec<String> = Vec::new();
     for run in runs {
@@ -148,7 +148,7 @@ fn facts(run: &Shown) -> Vec<(String, String)> {
     facts.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
 }
 
-/// Axes to begin with: the orbit, the phase portrait, a section, and what was recorded, over time.
+/// Initial axes: the orbit, the phase portrait, a section, and recorded quantities over time.
 fn presets(run: &Shown) -> Vec<Preset> {
     let role = |wanted: &str| -> Vec<Vec<String>> {
         let of = |array: &crate::store::ArrayLayout| {
@@ -171,10 +171,10 @@ fn presets(run: &Shown) -> Vec<Preset> {
     let mut presets = Vec::new();
     let q: Vec<&String> = coordinates.iter().flatten().collect();
     let p: Vec<&String> = momenta.iter().flatten().collect();
-    // The plane in which most of a motion in space is seen is not known; x and y are a beginning.
+    // The plane that shows most of a motion in space is not known; x and y are a beginning.
     let first = coordinates.first().map_or(&[][..], |first| &first[..]);
     let stem = |name: &str| name.rsplit_once('.').map(|(stem, _)| stem.to_string());
-    // Of a family the last member moves most.
+    // In a family the last member moves most.
     let last: Vec<&String> =
         first.iter().filter(|name| stem(name) == first.last().and_then(|last| stem(last))).collect();
     if let [a, b, ..] = last[..] {
@@ -264,7 +264,7 @@ fn tables(runs: &[Shown]) -> Vec<Panel> {
     tables.into_iter().map(Panel::Table).collect()
 }
 
-/// The models beside what was derived of them, and the commands that make the runs again.
+/// Sections of the models with their reports, and of the commands that repeat the runs.
 fn texts(runs: &[Shown]) -> Vec<Section> {
     let mut panels = Vec::new();
     let mut known: Vec<&str> = Vec::new();

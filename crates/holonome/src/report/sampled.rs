@@ -1,16 +1,16 @@
-//! Some columns of a stored run, thinned so that no extreme is lost.
+//! Columns of a stored run, thinned without losing any extreme.
 
 use crate::error::Error;
 use crate::store::{ArrayLayout, RowReader, StoredRun};
 use holonome_figures::{Extremes, Samples};
 
-/// Columns of the arrays at most: more would make the page large and its lists long.
+/// Maximum number of columns of the arrays: more would make the page large and its lists long.
 const COLUMNS: usize = 24;
 
-/// Rows at most, over which a curve can still be drawn quickly.
+/// Maximum number of rows over which a curve can still be drawn quickly.
 const ROWS: usize = 40_000;
 
-/// Where a column stands: its array, and its place in the rows of that.
+/// Place of a column: its array, and its position in the array's rows.
 pub(super) type Place = (usize, usize);
 
 /// Rows of some columns of a run's arrays.
@@ -45,7 +45,7 @@ pub(super) fn whole(run: &StoredRun, arrays: &[ArrayLayout], places: &[Place]) -
     Ok(columns)
 }
 
-/// Rows of columns of one length that are drawn if these may be about so many numbers.
+/// Rows that are drawn of columns of one length, for about `numbers` numbers.
 pub(super) fn drawn<C: AsRef<[f64]>>(columns: &[C], numbers: usize) -> Vec<usize> {
     let all = columns.first().map_or(0, |column| column.as_ref().len());
     let mut extremes = Extremes::new(all, columns.len(), numbers);
@@ -58,12 +58,12 @@ pub(super) fn drawn<C: AsRef<[f64]>>(columns: &[C], numbers: usize) -> Vec<usize
     extremes.finish()
 }
 
-/// These rows of a column.
+/// The selected rows of a column.
 pub(super) fn at(column: &[f64], rows: &[usize]) -> Vec<f64> {
     rows.iter().map(|&row| column[row]).collect()
 }
 
-/// Every column of a short array; of a long one some members, evenly spread, the first and the last among them.
+/// All columns of a short array; for a long one some members, evenly spread, including the first and the last.
 fn chosen(names: &[String], members: usize, most: usize) -> Vec<usize> {
     let (length, member) = (names.len(), names.len() / members.max(1));
     if length <= most.max(member) {
@@ -74,7 +74,7 @@ fn chosen(names: &[String], members: usize, most: usize) -> Vec<usize> {
     (0..kept).flat_map(|k| at(k) * member..(at(k) + 1) * member).collect()
 }
 
-/// The columns of all arrays but `drift` and `residual`, whose charts have their own, with the times before them.
+/// Columns of all arrays but residuals, which have charts of their own, and single values; with the times before them.
 pub(super) fn samples(run: &StoredRun, name: &str, numbers: usize) -> Result<Samples, Error> {
     let arrays: Vec<_> =
         run.arrays().into_iter().filter(|array| !array.name.starts_with("residual.") && !array.once).collect();
@@ -107,7 +107,7 @@ pub(super) fn samples(run: &StoredRun, name: &str, numbers: usize) -> Result<Sam
     Ok(Samples { name: name.to_string(), columns: table, of: rows, motion: true })
 }
 
-/// A single number of each sample, thinned to about `points` of them: times and values.
+/// A single number of each sample, as times and values, thinned to about `points` of them.
 pub(super) fn curve(run: &StoredRun, times: &[f64], array: &str, points: usize) -> Result<(Vec<f64>, Vec<f64>), Error> {
     let values = run.read(array).map_err(Error::store)?;
     let kept = drawn(&[&values], points);

@@ -1,8 +1,8 @@
-//! What of a model can be seen: points, rods between them, rigid bodies.
+//! Visible parts of a model: points, rods between them, rigid bodies.
 //!
-//! A rod is found by what a constraint does, not by how it is written: a scalar constraint on two points that a common
-//! rotation and shift of all points leaves alone is one on their distance, and one on a single point that is s(|x − c|² − l²)
-//! holds the point at a distance from c.
+//! Rods are recognised by the effect of a constraint, not by its form. A scalar constraint on two points is one on
+//! their distance if a common rotation and shift of all points leaves it unchanged. A constraint s(|x − c|² − l²) on a
+//! single point holds it at a distance from c.
 
 use crate::compiled::StateVectors;
 use crate::component_names::member_name;
@@ -15,16 +15,16 @@ use holonome_model::elaborate::model::{Model, Quantity, Role, Variable};
 use holonome_model::elaborate::shape::Shape;
 use holonome_model::functional::Source;
 
-/// Points of a picture at most.
+/// Maximum number of points of a picture.
 const POINTS: usize = 20_000;
 
-/// Frames at most: more are not told apart on the way from one side of the page to the other.
+/// Maximum number of frames: across the width of the page more cannot be distinguished.
 const FRAMES: usize = 3000;
 
-/// Kinds of points that colours tell apart.
+/// Maximum number of kinds of points that colours distinguish.
 const KINDS: usize = 8;
 
-/// Where the numbers of a point stand: an array, and the first of so many numbers in its rows.
+/// Place of the numbers of a point: an array, and the first of `count` numbers in its rows.
 #[derive(Clone, Debug, PartialEq)]
 struct Place {
     array: String,
@@ -32,19 +32,19 @@ struct Place {
     count: usize,
 }
 
-/// How the numbers of a place become a rotation.
+/// Form of a rotation in the numbers of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attitude {
     Matrix,
     Quaternion,
 }
 
-/// A picture of a model.
+/// Picture of a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Scene {
     dimension: usize,
     points: Vec<Place>,
-    /// Masses along a string: displacements, drawn beside each other.
+    /// True for masses along a string: displacements, drawn beside each other.
     string: bool,
     fixed: Vec<[f64; 3]>,
     sticks: Vec<[u32; 2]>,
@@ -54,7 +54,7 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// What is to be seen of a model; `None` if it has no positions.
+    /// Picture of a model; `None` if it has no positions.
     pub fn of(problem: &Problem) -> Option<Scene> {
         let model = &problem.model;
         let positions = || model.variables.iter().filter(|v| !matches!(v.role, Role::Momentum(_)));
@@ -72,7 +72,7 @@ impl Scene {
             scene.note = format!("The attitude {}: a box with the axes of the body.", names[0]);
             return Some(scene);
         }
-        // Of a field's states only the first are positions, as far as anyone can tell.
+        // Of a field's states only the first can be assumed to be positions.
         let in_space = |v: &&Variable| matches!(v.family.shape, Shape::Vector(2 | 3));
         let states = positions().filter(|v| v.role == Role::State).find(in_space);
         let vectors: Vec<&Variable> = match states {
@@ -138,7 +138,7 @@ impl Scene {
         self.note = format!("{} ({}){sticks}.", what(self.points.len(), "point"), names.join(", "));
     }
 
-    /// One, two or three scalars as a point of the configuration space; more of one family as a string.
+    /// Take one, two or three scalars as a point of the configuration space; more of one family as a string.
     fn take_scalars(&mut self, positions: &[&Variable]) -> bool {
         let scalars: Vec<&Variable> = positions.iter().filter(|v| v.family.shape == Shape::Scalar).copied().collect();
         let all: usize = scalars.iter().map(|v| v.family.members()).sum();
@@ -146,7 +146,7 @@ impl Scene {
             scalars.iter().flat_map(|v| (0..v.family.members().min(3)).map(|k| member_name(v, k))).collect();
         match (all, &scalars[..]) {
             (1..=3, _) => {
-                // The numbers of one point stand in several arrays: each has a place of its own.
+                // The numbers of one point lie in several arrays: each has a place of its own.
                 self.points = scalars.iter().flat_map(|v| (0..v.family.members()).map(|k| place(v, k, 1))).collect();
                 self.dimension = all.max(2);
                 self.note = format!("A point of the configuration space ({}).", names.join(", "));
@@ -162,12 +162,12 @@ impl Scene {
         }
     }
 
-    /// Whether the points are the numbers of one.
+    /// True if the points are the components of a single one.
     fn is_one_point(&self) -> bool {
         !self.string && !self.points.is_empty() && self.points.iter().all(|place| place.count == 1)
     }
 
-    /// The motion that a run has stored, of about `numbers` numbers; `None` if what is needed was not recorded.
+    /// Motion stored by a run, with about `numbers` numbers; `None` if it was not recorded.
     pub fn motion(&self, run: &StoredRun, times: &[f64], numbers: usize) -> Result<Option<Motion>, Error> {
         let moving = if self.is_one_point() { 1 } else { self.points.len() };
         let width = 3 * moving + 9 * self.bodies.len();
@@ -241,7 +241,7 @@ impl Scene {
     }
 }
 
-/// Draws the heights of a string as high as a third of its length.
+/// Scale the heights of a string to a third of its length.
 fn stretch(motion: &mut Motion) {
     let heights = || motion.positions.iter().skip(1).step_by(3).filter(|y| y.is_finite());
     let largest = heights().fold(0.0f64, |a, y| a.max(y.abs()));
@@ -256,10 +256,11 @@ fn place(variable: &Variable, first: usize, count: usize) -> Place {
     Place { array: variable.family.name.clone(), first, count }
 }
 
-/// How far a start may be from a rotation.
+/// Tolerance of a start's deviation from a rotation.
 const NEAR: f64 = 1e-6;
 
-/// Whether a variable turns a body: a matrix that starts as a rotation, or four numbers that start as a unit quaternion.
+/// Attitude given by a variable: a matrix that starts as a rotation, or four numbers that start as a unit quaternion.
+/// `None` for other variables.
 fn attitude(model: &Model, variable: &Variable) -> Option<Attitude> {
     let family = &variable.family;
     let start = |k: usize| &model.initial[variable.first + k * family.shape.len()..][..family.shape.len()];
@@ -277,7 +278,7 @@ fn attitude(model: &Model, variable: &Variable) -> Option<Attitude> {
     }
 }
 
-/// A rotation by rows. Of a quaternion the first number is the scalar part.
+/// A rotation by rows. The first number of a quaternion is the scalar part.
 fn rotation(attitude: Attitude, numbers: &[f64]) -> [f64; 9] {
     match attitude {
         Attitude::Matrix => std::array::from_fn(|k| numbers[k]),
@@ -299,7 +300,7 @@ fn rotation(attitude: Attitude, numbers: &[f64]) -> [f64; 9] {
     }
 }
 
-/// Kinds of points, the heaviest first; none if their masses are all alike, or of more kinds than there are colours.
+/// Kinds of points, the heaviest first; empty if their masses are all equal, or of more kinds than there are colours.
 fn kinds(model: &Model, vectors: &[&Variable]) -> Vec<u8> {
     let inverse = StateVectors::of(model).inverse_masses(model);
     let mut of_points = Vec::new();
@@ -336,12 +337,12 @@ enum Rod {
     To(u32, [f64; 3]),
 }
 
-/// States that tell rods from other constraints.
+/// Points of a model's state, by which rods are distinguished from other constraints.
 struct Rods<'m> {
     model: &'m Model,
-    /// The point that each component of the state belongs to.
+    /// Point of each component of the state; `None` for other components.
     point_of: &'m [Option<u32>],
-    /// The first component of each point, and how many it has.
+    /// First component of each point, and number of its components.
     points: Vec<(usize, usize)>,
     size: f64,
 }
@@ -361,7 +362,7 @@ impl<'m> Rods<'m> {
         Rods { model, point_of, points, size: if size > 0.0 { size } else { 1.0 } }
     }
 
-    /// The start, moved so that no point is anywhere special.
+    /// The start, with all points moved to generic positions.
     fn scattered(&self, seed: f64) -> Vec<f64> {
         let mut x = self.model.initial.clone();
         for (k, &(first, count)) in self.points.iter().enumerate() {
@@ -372,7 +373,7 @@ impl<'m> Rods<'m> {
         x
     }
 
-    /// All points moved alike: turned about the origin, then shifted.
+    /// All points moved alike: rotated about the origin, then shifted.
     fn moved(&self, x: &[f64], shift: f64) -> Vec<f64> {
         let mut y = x.to_vec();
         let (s, c) = 0.7f64.sin_cos();
@@ -391,7 +392,7 @@ impl<'m> Rods<'m> {
         constraint.functional.evaluate(self.model.t0, x, &self.model.parameter_values)
     }
 
-    /// For each member of a constraint, the rod that it is.
+    /// Rod of each member of a constraint; `None` if it is not one.
     fn of(&self, constraint: &Quantity) -> Vec<Option<Rod>> {
         if constraint.shape.len() != 1 || constraint.depends & (MOMENTUM | TIME) != 0 {
             return vec![None; constraint.members];
@@ -411,7 +412,7 @@ impl<'m> Rods<'m> {
         (0..constraint.members).map(rod).collect()
     }
 
-    /// The points that each member reads; `None` if it reads something else.
+    /// Points that each member reads; `None` if it reads something else.
     fn points_read(&self, constraint: &Quantity) -> Vec<Option<Vec<u32>>> {
         let mut read: Vec<Option<Vec<u32>>> = vec![Some(Vec::new()); constraint.functional.outputs];
         for term in &constraint.functional.terms {
@@ -431,12 +432,13 @@ impl<'m> Rods<'m> {
     }
 }
 
-/// A constraint at points that are moved along each axis, and at others: what tells s(|x − c|² − l²) from all else.
+/// Values of a constraint at points moved along each axis, and at others, which distinguish s(|x − c|² − l²) from other
+/// functions.
 struct Centres {
     x: Vec<f64>,
     step: f64,
     value: Vec<f64>,
-    /// Before and behind, along each axis.
+    /// Values before and behind, along each axis.
     beside: Vec<[Vec<f64>; 2]>,
     other: (Vec<f64>, Vec<f64>),
 }
@@ -456,7 +458,7 @@ impl Centres {
         Centres { x: x.to_vec(), step, value: value.to_vec(), beside, other: (y, there) }
     }
 
-    /// The centre about which a member holds a point.
+    /// Centre about which a member holds a point; `None` if it does not.
     fn of(&self, rods: &Rods, point: u32, output: usize) -> Option<[f64; 3]> {
         let (first, count) = rods.points[point as usize];
         let f = self.value[output];
@@ -465,7 +467,7 @@ impl Centres {
             let [before, behind] = [0, 1].map(|side| self.beside[axis][side][output]);
             strength[axis] = (behind + before - 2.0 * f) / (2.0 * self.step * self.step);
             centre[axis] = self.x[first + axis] - (behind - before) / (4.0 * strength[axis] * self.step);
-            // What is there by rounding is nowhere.
+            // A coordinate at the level of rounding is 0.
             if centre[axis].abs() < 1e-9 * rods.size {
                 centre[axis] = 0.0;
             }
@@ -482,7 +484,7 @@ impl Centres {
     }
 }
 
-/// To nine digits, so that equal centres are equal.
+/// Rounded to nine digits, so that equal centres are equal.
 fn rounded(x: f64) -> f64 {
     format!("{x:.8e}").parse().unwrap_or(x)
 }

@@ -1,4 +1,4 @@
-//! Studies: their claims, and their figures drawn anew.
+//! Pages and figures of studies: their claims, and their figures drawn anew.
 
 use super::plot::{Axes, columns_of_runs};
 use super::{made_by, report};
@@ -13,20 +13,20 @@ use holonome_words::option;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A study that was made.
+/// A study whose runs were made.
 pub struct Reproduced<'s> {
-    /// Its name, which is that of its folder.
+    /// Name, which is that of its folder.
     pub name: &'s str,
-    /// What was planned.
+    /// Plan of the study.
     pub study: &'s Study,
-    /// What became of its claims.
+    /// Verdicts on its claims.
     pub judged: &'s [Judged],
 }
 
-/// The page of a study: its claims, its figures, and its runs side by side.
+/// Page of a study: its claims, its figures, and its runs side by side.
 ///
 /// # Errors
-/// When a run is damaged.
+/// If a run is damaged.
 pub fn study(of: &Reproduced, made: &BTreeMap<String, Made>, index: &str) -> Result<Page, Error> {
     let study = of.study;
     let stored = |(name, made): (&String, &Made)| match made {
@@ -57,7 +57,7 @@ pub fn study(of: &Reproduced, made: &BTreeMap<String, Made>, index: &str) -> Res
     Ok(page)
 }
 
-/// The page of all studies: their claims, with links to their own pages.
+/// Page of all studies: their claims, with links to their own pages.
 pub fn index(all: &[Reproduced]) -> Page {
     let all: Vec<&Reproduced> = all.iter().collect();
     let sections = all.iter().map(|of| Section {
@@ -94,7 +94,7 @@ fn differing(all: &[&Reproduced]) -> Vec<String> {
     all.iter().flat_map(of_one as fn(&&Reproduced) -> Vec<String>).collect()
 }
 
-/// The claims of a study with what was measured.
+/// Claims of a study with the measured values.
 fn claims(of: &Reproduced) -> Panel {
     let mut rows = vec![["claim", "verdict", "measured (has to be)"].map(String::from).to_vec()];
     for Judged { says, place, verdict, because, agrees, measured } in of.judged {
@@ -115,7 +115,7 @@ fn claims(of: &Reproduced) -> Panel {
     Panel::Table(Table { title, rows, words: true, ..Table::default() })
 }
 
-/// Costs beside the seconds that a paper prints, both also over those of the first run.
+/// Table of costs beside the seconds printed in a paper, both also relative to those of the first run.
 fn table(study: &Study, timing: &Timing, made: &BTreeMap<String, Made>) -> Panel {
     let head = ["run", "forces or fields", "linear solves", "gradients", "over the first", "seconds", "over the first"];
     let mut rows = vec![head.into_iter().chain(["printed", "over the first"]).map(String::from).collect::<Vec<_>>()];
@@ -139,10 +139,10 @@ fn table(study: &Study, timing: &Timing, made: &BTreeMap<String, Made>) -> Panel
     Panel::Table(Table { title: format!("{}: {}", timing.place, timing.title), rows, note, words: false })
 }
 
-/// The figures of a study that its runs are there for.
+/// Figures of a study for which there are runs.
 ///
 /// # Errors
-/// When a run is damaged, or has not what a figure draws.
+/// If a run is damaged, or lacks a quantity that a figure draws.
 pub fn drawn<'s>(study: &'s Study, made: &BTreeMap<String, Made>) -> Result<Vec<(&'s Planned, Figure)>, Error> {
     let of_one = |planned: &'s Planned| {
         let panels = planned.panels.iter().map(|panel| chart(study, planned, panel, made));
@@ -197,7 +197,7 @@ fn of_columns(columns: &Columns, names: &[String], made: &BTreeMap<String, Made>
     Ok(chart)
 }
 
-/// A point for each run; those that have none are added to the list of the missing.
+/// A point per run; the reasons of missing ones are added to `missing`.
 fn of_points(
     study: &Study,
     points: &Points,

@@ -1,4 +1,4 @@
-//! Ensembles: all trajectories at once.
+//! Pages of ensembles: all trajectories at once.
 
 use super::command::command;
 use super::invariants::{cost_rows, drift_table, invariants};
@@ -10,13 +10,13 @@ use holonome_figures::numbers::{count, number};
 use holonome_figures::{Axis, Chart, Curve, Page, Panel, Preset, Samples, Section, Style, Table};
 use serde_json::Value;
 
-/// Bins of a histogram.
+/// Number of bins of a histogram.
 const BINS: usize = 60;
 
-/// Columns of the trajectories at most.
+/// Maximum number of columns of the trajectories.
 const COLUMNS: usize = 24;
 
-/// Trajectories that are drawn one by one; of more, those with the extremes of every column.
+/// Maximum number of trajectories drawn one by one; of more, those with the extremes of every column.
 const DOTS: usize = 6000;
 
 /// One number of each trajectory.
@@ -32,7 +32,7 @@ impl AsRef<[f64]> for Column {
     }
 }
 
-/// The page of an ensemble.
+/// Page of an ensemble.
 pub(super) fn page(run: &StoredRun, numbers: usize) -> Result<Page, Error> {
     let columns = read(run)?;
     let summary = run.summary();
@@ -74,7 +74,7 @@ pub(super) fn page(run: &StoredRun, numbers: usize) -> Result<Page, Error> {
     let mut panels = super::measures::panels(summary);
     let varied = varied(run);
     for drift in [false, true] {
-        // What was chosen needs no histogram. Final states first.
+        // Varied quantities need no histogram. Final states first.
         let mut of_kind: Vec<&Column> =
             columns.iter().filter(|c| c.drift == drift && !varied.contains(&stem(c))).collect();
         of_kind.sort_by_key(|column| !column.name.ends_with(" at T"));
@@ -101,12 +101,12 @@ pub(super) fn page(run: &StoredRun, numbers: usize) -> Result<Page, Error> {
     Ok(page)
 }
 
-/// What varies, the final values of what was recorded, and what each trajectory has once.
+/// Varied quantities, final values of recorded ones, and single values of each trajectory.
 fn read(run: &StoredRun) -> Result<Vec<Column>, Error> {
     let arrays = run.arrays();
     let times = run.times().map_err(Error::store)?.len().max(1);
     let (mut columns, mut places) = (Vec::new(), Vec::new());
-    // What each trajectory has once tells more in less space.
+    // Single values tell more in less space.
     let mut order: Vec<usize> = (0..arrays.len()).collect();
     order.sort_by_key(|&k| !arrays[k].once);
     for k in order {
@@ -132,7 +132,7 @@ fn read(run: &StoredRun) -> Result<Vec<Column>, Error> {
     Ok(columns)
 }
 
-/// A result of all trajectories over what varies.
+/// A result of all trajectories over a varied quantity.
 pub(super) fn chart(run: &StoredRun, axes: &Axes) -> Result<Chart, Error> {
     let columns = read(run)?;
     let first = run.trajectories().map_or(0, |range| range.start);
@@ -156,18 +156,18 @@ pub(super) fn chart(run: &StoredRun, axes: &Axes) -> Result<Chart, Error> {
     Ok(Chart { x: Axis::linear(x), y: Axis::linear(y.join(", ")), curves, ..Chart::default() })
 }
 
-/// The names of what differs between the trajectories.
+/// Names of the varied quantities.
 fn varied(run: &StoredRun) -> Vec<&str> {
     let pairs = run.attributes().get("sweep").and_then(|sweep| sweep["vary"].as_array());
     pairs.into_iter().flatten().filter_map(|pair| pair[0].as_str()).collect()
 }
 
-/// The quantity of which a column is a number.
+/// Name of the quantity to which a column belongs.
 fn stem(column: &Column) -> &str {
     column.name.split(['.', '[', ' ']).next().unwrap_or_default()
 }
 
-/// How many trajectories have which value; of drifts over their powers of ten.
+/// Number of trajectories per bin of values; for drifts per bin of their powers of ten.
 fn histogram(column: &Column) -> Option<Chart> {
     let log = column.drift;
     let fits = |x: &f64| x.is_finite() && (!log || *x > 0.0);
@@ -209,7 +209,7 @@ fn histogram(column: &Column) -> Option<Chart> {
     })
 }
 
-/// The trajectories that are drawn one by one.
+/// Trajectories that are drawn one by one.
 fn thinned(columns: &[Column], first: u64, numbers: usize) -> Samples {
     let rows = columns.first().map_or(0, |column| column.values.len());
     let kept = sampled::drawn(columns, numbers.min(DOTS * columns.len().max(1)));
@@ -218,7 +218,7 @@ fn thinned(columns: &[Column], first: u64, numbers: usize) -> Samples {
     Samples { name: String::new(), columns: all, of: rows, motion: false }
 }
 
-/// First what varies, over what became of it.
+/// Initial axes: first the results over a varied quantity.
 fn presets(run: &StoredRun, columns: &[Column]) -> Vec<Preset> {
     let varied = varied(run).first().copied().unwrap_or_default();
     let x = columns.iter().find(|column| column.name == varied).map_or("trajectory", |column| &column.name);

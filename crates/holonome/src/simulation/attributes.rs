@@ -1,4 +1,4 @@
-//! What a run's folder says of the run: its arrays, and the attributes from which it is resumed.
+//! Contents of a run's folder: its arrays, and the attributes from which it is resumed.
 
 use super::Simulation;
 use crate::recording::VariableLayout;
@@ -6,11 +6,12 @@ use crate::store::Layout;
 use holonome_model::elaborate::model::{Family, Parameter};
 use serde_json::{Value, json};
 
-/// Numbers of a parameter that are repeated in a run's attributes; more of them only its text tells.
+/// Maximum number of values of a parameter that are repeated in a run's attributes; longer ones are in the model's text
+/// only.
 const LONGEST_PARAMETER: usize = 1000;
 
 impl Simulation {
-    /// The values of the parameters that `which` selects, by name; not of families that are long.
+    /// Values of the parameters that `which` selects, by name, without long families.
     pub(crate) fn parameters(&self, which: impl Fn(&Parameter) -> bool) -> Value {
         let model = &self.problem.model;
         let short = |parameter: &&Parameter| parameter.family.len() <= LONGEST_PARAMETER && which(parameter);

@@ -1,4 +1,4 @@
-//! What options say of a run's steps and samples, and which of them say nothing to its method.
+//! Steps and samples of a run from its options, and warnings about options without effect.
 
 use crate::error::Error;
 use crate::options::{RunOptions, Settings, StepSize};
@@ -6,7 +6,8 @@ use holonome_integrate::method::{Method, Needs, Treatment};
 use holonome_integrate::plan::{Metric, Plan, PlanError, Stepping};
 use holonome_words::{OptionName, option};
 
-/// Options that the chosen method does not use; `iterates` says whether its step solves equations by iterations.
+/// Warnings about given options that the method does not use; `iterates` is true if its step solves equations by
+/// iterations.
 pub(crate) fn unused_options(
     options: &RunOptions,
     settings: &Settings,
@@ -75,10 +76,10 @@ pub(crate) fn unused_options(
     warnings
 }
 
-/// Tolerances below this ask for errors in a step that are smaller than a few roundings of its result.
+/// Smallest sensible tolerance: below it the allowed error of a step is less than a few roundings of its result.
 const FINEST: f64 = 1e-15;
 
-/// Tolerances above this allow anything.
+/// Largest sensible tolerance: beyond it any result is allowed.
 const COARSEST: f64 = 0.1;
 
 pub(crate) fn plan(options: &RunOptions, t0: f64, method: Method, warnings: &mut Vec<String>) -> Result<Plan, Error> {
@@ -132,7 +133,7 @@ pub(crate) fn plan(options: &RunOptions, t0: f64, method: Method, warnings: &mut
     Ok(plan)
 }
 
-/// Gaps between the samples of a run, where nobody says how many there are; a number with many divisors.
+/// Default number of gaps between the samples of a run; a number with many divisors.
 const DEFAULT_GAPS: u64 = 1000;
 
 fn with_samples(plan: Plan, count: u64, options: &RunOptions) -> Result<Plan, PlanError> {
@@ -142,8 +143,9 @@ fn with_samples(plan: Plan, count: u64, options: &RunOptions) -> Result<Plan, Pl
     }
 }
 
-/// The number of samples, and a plan with them, for an adaptive run by default that has taken so many `steps`: the most that
-/// divide its gaps evenly and are no more than the states at the ends of its steps. `None` if all may stay.
+/// Number of samples, and a plan with them, for an adaptive run with default samples that took `steps` steps. The
+/// gaps between them divide the default evenly, and the samples are as many as possible but no more than the states at
+/// the ends of the steps. `None` if all samples may stay.
 pub(crate) fn fewer_samples(options: &RunOptions, plan: &Plan, steps: u64) -> Option<(u64, Plan)> {
     let by_default = options.samples.is_none() && options.every.is_none() && plan.fixed_step().is_none();
     let too_many = |plan: &Plan| plan.sample_count() as u64 > steps + 1;
@@ -163,7 +165,7 @@ pub(crate) fn fewer_samples(options: &RunOptions, plan: &Plan, steps: u64) -> Op
     fewest
 }
 
-/// The samples of `plan` that are those of `fewer`, by their numbers.
+/// Numbers of the samples of `plan` that are also samples of `fewer`.
 pub(crate) fn rows_of_fewer(plan: &Plan, fewer: &Plan) -> Vec<usize> {
     let mut kept = 0;
     let is_kept = |&row: &usize| {
@@ -174,7 +176,7 @@ pub(crate) fn rows_of_fewer(plan: &Plan, fewer: &Plan) -> Vec<usize> {
     (0..plan.sample_count()).filter(is_kept).collect()
 }
 
-/// β as an option gives it.
+/// β of the options, or its default.
 pub(super) fn beta(value: Option<f64>) -> Result<f64, Error> {
     const DEFAULT: f64 = 0.4;
     match value {
@@ -185,7 +187,7 @@ pub(super) fn beta(value: Option<f64>) -> Result<f64, Error> {
     }
 }
 
-/// A tolerance that an option gives.
+/// Tolerance given by an option.
 pub(crate) fn tolerance(name: OptionName, value: Option<f64>) -> Result<Option<f64>, Error> {
     match value {
         Some(value) if !(value > 0.0 && value.is_finite()) => {

@@ -1,9 +1,9 @@
-//! The error of an orbit, measured by a second run at a hundredth of the tolerances or at half the step.
+//! Error of an orbit, measured by a second run at a hundredth of the tolerances or at half the step.
 //!
-//! What drifts little may still be at the wrong place: invariants say nothing of the error along the level set. The
-//! second run goes side by side with the samples of the first, and memory holds one of them at a time. With
-//! adaptive steps the distance of the two is the first one's error, to a part of the second's; with fixed steps of order
-//! p, it is 1 − 2⁻ᵖ of it, and shown divided by that.
+//! A run with small drifts may still be at the wrong place: invariants tell nothing about the error along the level
+//! set. The second run proceeds side by side with the samples of the first, one of which is in memory at a time. With
+//! adaptive steps the distance of the two is the first run's error, up to the second's own. With fixed steps of order p
+//! it is 1 − 2⁻ᵖ of the first run's error, and is divided by this factor.
 
 use super::{Simulation, prepare};
 use crate::error::Error;
@@ -19,32 +19,32 @@ use holonome_integrate::run::Outcome;
 use holonome_integrate::state::StepState;
 use std::time::{Duration, Instant};
 
-/// The second run's tolerances are these times the first one's, but no less than [`FINEST`].
+/// Factor of the second run's tolerances, which are no less than [`FINEST`].
 const TIGHTER: f64 = 0.01;
 
-/// Tolerances below are rounding.
+/// Tolerance below which errors are rounding.
 const FINEST: f64 = 1e-15;
 
-/// So many times as many steps the second run may take.
+/// Factor of the maximum number of steps of the second run.
 const MORE_STEPS: u64 = 10;
 
-/// Runs have separated where their distance is this fraction of the motion's size.
+/// Distance from which on the runs count as separated, relative to the motion's size.
 const SEPARATED: f64 = 0.1;
 
-/// Time between two looks at whether to go on.
+/// Interval between two calls of `watch`.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Measures the error of `run`, which is finished and whose samples are in `output`; `None` where `watch` stops it.
+/// Error of `run`, which is finished and whose samples are in `output`; `None` if `watch` stops the second run.
 ///
 /// # Errors
-/// When the second run cannot be made, fails, or the first cannot be read.
+/// If the second run cannot be prepared or fails, or the samples of the first cannot be read.
 pub(crate) fn measure(
     run: &Simulation,
     output: &Output,
     watch: &mut (dyn FnMut(&Progress) -> Control + Send),
 ) -> Result<Option<OrbitError>, Error> {
     let first = &run.options;
-    // The second run takes more steps, which a budget for the first was not made for.
+    // The second run takes more steps than a budget for the first allows.
     let max_steps = first.max_steps.map(|steps| steps.saturating_mul(MORE_STEPS));
     let (step, second) = match first.step {
         StepSize::Fixed(h) => (StepSize::Fixed(h / 2.0), Second::Step(h / 2.0)),
@@ -54,7 +54,7 @@ pub(crate) fn measure(
         }
     };
     let problem = &run.problem;
-    // The model as it was read: a penalty is put into it anew, with the same omega.
+    // The model as it was read: the penalty is added anew, with the same ω.
     let problem = Problem::from_text(&problem.name, problem.source.text(), &problem.tables, &problem.settings)?;
     // Outputs are the first run's.
     let options = RunOptions { step, max_steps, every: None, samples: Some(2), error: false, ..first.clone() };
@@ -78,7 +78,7 @@ pub(crate) fn measure(
     }
 }
 
-/// `plan` with outputs at the times of those of `first`.
+/// `plan` with outputs at the times of the outputs of `first`.
 fn at_samples_of(first: &Plan, plan: &Plan) -> Plan {
     let mut plan = plan.clone();
     let times = (0..first.sample_count()).map(|i| first.sample_time(i));
@@ -96,16 +96,16 @@ fn at_samples_of(first: &Plan, plan: &Plan) -> Plan {
     plan
 }
 
-/// One array of the first run, and how far the second is from it.
+/// One array of the first run, and the second run's distance from it.
 struct Compared<'a> {
     error: FamilyError,
     rows: Rows<'a>,
     first: usize,
-    /// Numbers of a member.
+    /// Length of a member.
     width: usize,
 }
 
-/// Compares the samples of the second run with those that the first has stored.
+/// Observer that compares the samples of the second run with the stored ones of the first.
 struct Comparer<'a> {
     arrays: Vec<Compared<'a>>,
     separated: Option<f64>,

@@ -1,4 +1,4 @@
-//! What a run came to, and what has to be said of it.
+//! Outcome of a run: its summary, and warnings.
 
 use super::Simulation;
 use crate::recording::variables;
@@ -10,11 +10,11 @@ use holonome_integrate::treatment::correction::largest_innovation;
 use holonome_model::treatment::InvariantGroup;
 use std::path::PathBuf;
 
-/// An innovation this many times beyond what is believed is none of a step's error.
+/// Factor by which an innovation may exceed the expected one before it is more than the error of a step.
 pub(crate) const MANY_TIMES: f64 = 10.0;
 
 impl Simulation {
-    /// The claims that failed on the way to `state`, a warning each.
+    /// Warnings about the claims that failed on the way to `state`, one each.
     pub(crate) fn claim_warnings(&self, state: &StepState) -> Vec<String> {
         claim_warnings(state, &self.groups, self.plan.method)
     }
@@ -49,7 +49,7 @@ impl Simulation {
     }
 }
 
-/// The claims that failed on the way to `state`, a warning each.
+/// Warnings about the claims that failed on the way to `state`, one each.
 fn claim_warnings(state: &StepState, groups: &[InvariantGroup], method: Method) -> Vec<String> {
     let held = method.treatment != Treatment::Plain;
     let warning = |claim: &FailedClaim| {
@@ -63,7 +63,8 @@ fn claim_warnings(state: &StepState, groups: &[InvariantGroup], method: Method) 
     state.failed_claims.iter().map(warning).collect()
 }
 
-/// What a run over `system` by `method` has met on the way to `state` that its numbers do not show.
+/// Warnings about events that a run over `system` by `method` met on the way to `state` and that its numbers do not
+/// show.
 pub(crate) fn motion_warnings(
     state: &StepState,
     system: &dyn System,

@@ -1,4 +1,4 @@
-//! Where a run's samples go.
+//! Output of a run's samples: to its folder, or to memory.
 
 use super::Simulation;
 use super::choices::{fewer_samples, rows_of_fewer};
@@ -26,10 +26,10 @@ use std::path::Path;
 use std::time::Instant;
 
 impl Simulation {
-    /// Creates the run's folder, if that has not happened.
+    /// Create the run's folder, unless it exists already.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If it cannot be created.
     pub fn open(&mut self) -> Result<&Path, Error> {
         if self.store.is_none() {
             self.footprint().check()?;
@@ -44,11 +44,11 @@ impl Simulation {
         Ok(self.store.as_ref().expect("just made").path())
     }
 
-    /// Runs to the end, or until `watch` says stop, into the run's folder; `watch` is called every few hundredths of a
-    /// second. A run that was stopped goes on with [`Simulation::resume`].
+    /// Run to the end, or until `watch` returns [`Control::Stop`], into the run's folder; `watch` is called every few
+    /// hundredths of a second. A stopped run is continued with [`Simulation::resume`].
     ///
     /// # Errors
-    /// When the run fails; the trajectory up to there is stored.
+    /// If the run fails; the trajectory up to there is stored.
     pub fn run(&mut self, watch: &mut (dyn FnMut(&Progress) -> Control + Send)) -> Result<Summary, Error> {
         self.open()?;
         if self.options.interpolant {
@@ -61,16 +61,17 @@ impl Simulation {
         self.run_into(&mut output, None, watch)
     }
 
-    /// Runs to the end, in memory. Every call begins at the start, and gives the numbers that [`Simulation::run`] stores,
-    /// bit for bit.
+    /// Run to the end, in memory. Every call begins at the start, and gives the numbers that [`Simulation::run`]
+    /// stores, bit for bit.
     ///
     /// # Errors
-    /// When the run fails, with the trajectory up to there; when memory does not hold the samples.
+    /// If the run fails, with the trajectory up to there; if memory does not hold the samples.
     pub fn solve(&mut self) -> Result<Solution, Error> {
         self.solve_while(&mut |_| Control::Continue)
     }
 
-    /// [`Simulation::solve`] until `watch` says stop, which is called every few hundredths of a second.
+    /// Run [`Simulation::solve`] until `watch` returns [`Control::Stop`]; it is called every few hundredths of a
+    /// second.
     ///
     /// # Errors
     /// As [`Simulation::solve`].
@@ -81,7 +82,7 @@ impl Simulation {
             ));
         }
         let mut output = Output::Memory(self.footprint().in_memory(&self.layout())?);
-        // What a run changes is put back, so that the next one begins where this one did.
+        // The state that a run changes is restored, so that the next run begins at the same start.
         let outputs = self.measuring.as_ref().map(|measuring| measuring.outputs.clone());
         let before = (self.state.clone(), self.plan.clone(), self.options.clone());
         let mut pieces = self.options.interpolant.then(|| Pieces::new(&self.plan, &self.state.x));
@@ -175,7 +176,7 @@ impl Simulation {
         };
         match outcome {
             Ok(Outcome::Finished) => {
-                // What a later end goes on from.
+                // State from which the run can be extended.
                 output.checkpoint(&self.state).map_err(|error| unstored(error, output.kept()))?;
                 summary.warnings.extend(self.thin_samples(output));
                 output.finish(Status::Finished, &summary).map_err(|error| unstored(error, output.kept()))?;
@@ -198,7 +199,7 @@ impl Simulation {
             }
             Err(failure) => {
                 let watched = watched.and_then(|watched| watched.explaining(&failure));
-                // The failure is what the user has to hear of, also where the disk takes no more.
+                // The failure is reported even if the disk accepts nothing more.
                 let kept = output.checkpoint(&self.state);
                 let (failure, samples) = (Box::new(failure), output.kept());
                 let error = Error::Failed { failure, watched, out: path, samples, kept: None };
@@ -208,9 +209,9 @@ impl Simulation {
         }
     }
 
-    /// Leaves out samples of a finished run that nobody chose and that are more than its steps, which nobody knew before: so
-    /// many that the rest is evenly spaced. What is left is what `samples` with their number would have stored. The
-    /// result is a warning where that could not be done.
+    /// Thin the default samples of a finished run if they are more than its steps, whose number was not known before.
+    /// The rest is evenly spaced, and is what `samples` with their number would have stored. Returns a warning if this
+    /// fails.
     fn thin_samples(&mut self, output: &mut Output) -> Option<String> {
         let (count, plan) = fewer_samples(&self.options, &self.plan, self.state.step)?;
         let all = self.plan.sample_count();
@@ -239,7 +240,7 @@ impl Simulation {
         }
     }
 
-    /// Whether no position has moved by more than rounding: energies and integrals may be nothing but that, then.
+    /// True if no position has moved by more than rounding: energies and integrals may then consist of rounding only.
     fn rests(&self) -> bool {
         const ROUNDINGS: f64 = 16.0 * f64::EPSILON;
         let n = self.problem.model.degrees();

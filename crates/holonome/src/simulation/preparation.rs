@@ -1,4 +1,4 @@
-//! A problem compiled for a method: what the options ask for is made, or refused.
+//! Preparation of a simulation: a problem compiled for a method, with its options applied or refused.
 
 use super::Simulation;
 use super::choices::{beta, plan, tolerance, unused_options};
@@ -29,21 +29,21 @@ use holonome_model::treatment::{Field, InvariantGroup, InvariantKind};
 use holonome_words::option;
 use std::sync::Arc;
 
-/// Compiles `problem` for the method and the steps of `options`.
+/// Compile `problem` for the method and the steps of `options`.
 ///
 /// # Errors
-/// When the options make no sense, the method does not suit the model, or a gain is refused.
+/// If the options make no sense, the method does not suit the model, or a gain is refused.
 pub fn prepare(problem: Problem, options: RunOptions) -> Result<Simulation, Error> {
     Simulation::build(problem, options, None, (&[], false))
 }
 
 impl Simulation {
-    /// [`prepare`] for a `feedback` method whose V = W(ΔF) and L(x) are formulas (Chang, Jimenez, Perlmutter 2016, remark 2
-    /// and (11)): ẋ = X − L ∇V. Such a run is resumed by the program that started it, not from its folder alone, and its
-    /// stability is not monitored.
+    /// Run [`prepare`] for a `feedback` method whose V = W(ΔF) and L(x) are formulas (Chang, Jimenez, Perlmutter 2016,
+    /// remark 2 and (11)): ẋ = X − L ∇V. Such a run is resumed by the program that started it, not from its folder
+    /// alone, and its stability is not monitored.
     ///
     /// # Errors
-    /// As [`prepare`]; also when the symmetric part of L is not positive definite at the initial state.
+    /// As [`prepare`]; also if the symmetric part of L is not positive definite at the initial state.
     pub fn with_feedback(
         problem: Problem,
         mut options: RunOptions,
@@ -54,12 +54,12 @@ impl Simulation {
         Simulation::build(problem, options, Some((potential, transport)), (&[], false))
     }
 
-    /// [`prepare`] without the claimed integrals `left_out`, which have turned out to vary along the motion.
+    /// Run [`prepare`] without the claimed integrals `left_out`, which turned out to vary along the motion.
     pub(crate) fn without(problem: Problem, options: RunOptions, left_out: &[String]) -> Result<Simulation, Error> {
         Simulation::build(problem, options, None, (left_out, false))
     }
 
-    /// [`prepare`] for the trajectories of an ensemble.
+    /// Run [`prepare`] for the trajectories of an ensemble.
     pub(crate) fn of_ensemble(problem: Problem, options: RunOptions) -> Result<Simulation, Error> {
         Simulation::build(problem, options, None, (&[], true))
     }
@@ -176,7 +176,7 @@ impl Simulation {
             }
             _ => {
                 let all = [&parameters, &state.target[constraints..]].concat();
-                // A program makes all of its steps itself.
+                // A program makes all steps itself.
                 let written_out = field.zip(plain.written_out()).filter(|_| structured.is_none());
                 let step =
                     written_out.map(|(field, system)| CompiledStep::new(&plan, field, &vectors, system, targets, &all));
@@ -191,7 +191,7 @@ impl Simulation {
             program.repeat(of, || form.row_invariants(&problem.model), &plan, &[start], false);
             program
         });
-        // Large models have no field on their constraints where no method follows it.
+        // Large models have no field on their constraints unless the method follows it.
         let has_field = problem.model.constraints.is_empty() || system.written_out().is_some();
         let of_step = |h| heat_bath::warning(&method, settings.beta, &problem.model, &system, h);
         warnings.extend(plan.fixed_step().filter(|_| has_field).and_then(of_step));
@@ -232,15 +232,15 @@ impl Simulation {
     }
 }
 
-/// A model's field in the form in which it is run.
+/// Form in which a model's field is run.
 enum Form<'a> {
     Straight(Arc<Field>),
     Rows(&'a RowField),
 }
 
 impl Form<'_> {
-    /// Row by row if the model is large; `near` is whether the field matters near the constraints only. A term of feedback with gains of its own is made of formulas, so it needs them
-    /// written out.
+    /// Form for a model: row by row if it is large. `near` is true if the field matters near the constraints only. A
+    /// feedback term with gains of its own is a formula, so it needs an unrolled field.
     fn of<'a>(problem: &'a Problem, method: &Method, gain: Option<&Gains>, near: bool) -> Result<Form<'a>, Error> {
         let Some(rows) = &problem.examined.rows else {
             let field = problem.examined.field.as_ref().ok_or_else(|| Error::option("the model has no field"))?;
@@ -313,7 +313,7 @@ impl Form<'_> {
     }
 }
 
-/// Refuses claims that are not true, unless they may be left out of what is held.
+/// Refuse claims that are not true, unless they may be left unheld.
 fn refuse_unverified(problem: &Problem) -> Result<(), Error> {
     if problem.settings.allow_unverified || problem.examined.unverified.is_empty() {
         return Ok(());
@@ -323,7 +323,7 @@ fn refuse_unverified(problem: &Problem) -> Result<(), Error> {
     Err(Error::Model { text: Box::new(problem.source.clone()), diagnostics })
 }
 
-/// Refuses observables that use multipliers, for a method that has none.
+/// Refuse observables that use multipliers, for a method without multipliers.
 fn refuse_multipliers(problem: &Problem, method: &Method) -> Result<(), Error> {
     let Some(observable) = problem.model.observed().find(|q| q.depends & MULTIPLIER != 0) else {
         return Ok(());

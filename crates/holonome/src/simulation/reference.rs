@@ -1,14 +1,14 @@
-//! The state whose invariants are the targets of a run.
+//! Reference state, whose invariants are the targets of a run.
 
 use crate::error::Error;
 use crate::options::{RunOptions, Settings};
 use crate::problem::Problem;
 use holonome_words::option;
 
-/// The state whose invariants are the target.
+/// State whose invariants are the targets; `None` without the option.
 pub(crate) fn reference_state(problem: &Problem, options: &RunOptions) -> Result<Option<Vec<f64>>, Error> {
     let Some(text) = &options.reference else { return Ok(None) };
-    // The start may be off the set; what it aims at may not.
+    // The start may be off the set, its target may not.
     let mut settings = Settings { start_off_set: false, ..problem.settings.clone() };
     let parts = split_assignments(text);
     for part in &parts {
@@ -30,7 +30,7 @@ pub(crate) fn reference_state(problem: &Problem, options: &RunOptions) -> Result
         settings.set.retain(|(n, _)| n != name);
         settings.set.push((name.to_string(), value.trim().to_string()));
     }
-    // The same file with other initial values, so a reference must be as sound as a start.
+    // The same file with other initial values, so a reference has to pass the checks of a start.
     let other =
         Problem::from_text(&problem.name, problem.source.text(), &problem.tables, &settings).map_err(|mut error| {
             if let Error::Model { text: source, .. } = &mut error {

@@ -1,4 +1,4 @@
-//! Runs that go on: interrupted ones, and those that become longer.
+//! Resumed runs: interrupted ones, and those that are extended.
 
 use super::{Simulation, prepare};
 use crate::error::Error;
@@ -12,22 +12,22 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A run or an ensemble that was opened to go on.
+/// A run or an ensemble that was opened to be resumed.
 pub enum Resumed<T> {
-    /// From its last checkpoint.
+    /// Resumed at its last checkpoint.
     Continues(Box<T>),
-    /// Not at all: it had reached its end, and nothing was touched.
+    /// Not resumed: it had reached its end, and is unchanged.
     Finished {
-        /// The summary that it stored then.
+        /// Its stored summary.
         summary: StoredSummary,
     },
 }
 
 impl Simulation {
-    /// Opens an interrupted run.
+    /// Open an interrupted run.
     ///
     /// # Errors
-    /// When the folder is no run, or is damaged.
+    /// If the folder is not a run, or is damaged.
     pub fn resume(path: &Path) -> Result<Resumed<Simulation>, Error> {
         let (store, state) = match Store::resume(path).map_err(Error::store)? {
             Reopened::Finished { summary } => {
@@ -44,12 +44,11 @@ impl Simulation {
         Ok(Resumed::Continues(Box::new(simulation)))
     }
 
-    /// Opens a run, finished or not, to go on to a later end. What it makes is what a run to `until` would have made, whose
-    /// samples are as far apart as those of this run.
+    /// Open a run, finished or not, to extend it to a later end. Its result is that of a run to `until` whose samples
+    /// have the spacing of this run.
     ///
-    /// # Errors
-    /// When the folder is no run, is damaged or holds an ensemble; when `until` is not later than the run's own end; when
-    /// something that was chosen at the start depends on the end.
+    /// If the folder is not a run, is damaged or holds an ensemble; if `until` is not later than the run's own end; if
+    /// a value chosen at the start depends on the end.
     pub fn extend(path: &Path, until: f64) -> Result<Simulation, Error> {
         let run = open_run(path)?;
         let shown = path.display();
@@ -68,7 +67,7 @@ impl Simulation {
             )));
         }
         let sampled_until = match options.every {
-            // Measures that say nothing else look as often as before.
+            // Measures without a spacing of their own keep their previous one.
             Some(_) if problem.model.measures.iter().all(|measure| measure.every.is_some()) => None,
             _ => Some(options.sampled_until.unwrap_or(old_end)),
         };
@@ -103,10 +102,10 @@ impl Simulation {
         Ok(simulation)
     }
 
-    /// Takes over a stored state.
+    /// Continue from a stored state.
     ///
     /// # Errors
-    /// When its steps have carried something else than those of this simulation do, as a version may that has others.
+    /// If its steps carry other data than those of this simulation, as steps of another version may.
     fn go_on_from(&mut self, state: StepState, path: &Path) -> Result<(), Error> {
         let (stored, own) = (state.memory.len(), self.program.as_ref().map_or(0, |program| program.map().memory_len()));
         if self.program.is_some() && stored != own && stored != 0 {
@@ -118,7 +117,7 @@ impl Simulation {
     }
 }
 
-/// The problem and the options of the run at `path`, whose attributes these are.
+/// Problem and options of the run at `path` with these attributes.
 pub(crate) fn stored_problem(path: &Path, attributes: &Map<String, Value>) -> Result<(Problem, RunOptions), Error> {
     let damaged = |what: &str| {
         Error::store(StoreError::NotARun { path: path.to_path_buf(), reason: format!("its {what} cannot be read") })
@@ -131,10 +130,10 @@ pub(crate) fn stored_problem(path: &Path, attributes: &Map<String, Value>) -> Re
     Ok((Problem::from_text(&text("model")?, &text("source")?, &tables, &settings)?, options))
 }
 
-/// Opens a stored run for reading.
+/// Open a stored run for reading.
 ///
 /// # Errors
-/// When the folder is no run.
+/// If the folder is not a run.
 pub fn open_run(path: &Path) -> Result<StoredRun, Error> {
     StoredRun::open(path).map_err(Error::store)
 }

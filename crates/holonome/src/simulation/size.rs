@@ -1,4 +1,4 @@
-//! What a run takes of disk and memory.
+//! Disk and memory needed by a run.
 
 use super::Simulation;
 use crate::footprint::Footprint;
@@ -8,13 +8,13 @@ use holonome_integrate::system::System;
 use holonome_model::elaborate::model::{Dynamics, Model};
 
 impl Simulation {
-    /// Adds to the warnings what a run that is going to be stored should say of its size.
+    /// Add the warnings about its size for a run that will be stored.
     pub fn warn_of_size(&mut self) {
         let out = self.options.out.clone().unwrap_or_else(|| "runs".into());
         self.warnings.extend(self.footprint().warnings(&out));
     }
 
-    /// What the run takes of disk and memory: the samples, the vectors of a step, and what holds samples until they are
+    /// Disk and memory needed by the run: the samples, the vectors of a step, and the buffers of samples until they are
     /// stored.
     pub fn footprint(&self) -> Footprint {
         let samples = self.plan.sample_count() as f64;
@@ -23,14 +23,15 @@ impl Simulation {
         let scheme = self.plan.method.scheme;
         let stages = match (scheme.runge_kutta(), scheme.collocation()) {
             (Some(tableau), _) => tableau.stages,
-            // The field at them as well.
+            // And the field at each stage.
             (_, Some(collocation)) => 3 * collocation.stages,
             _ => 0,
         };
         // Vectors of a step beside its stages, of the state that resumes it, of the checkpoint, of the state before the
         // end: a dozen and three times half a dozen.
         let vectors = (stages + 30) * self.state.x.len() + 10 * self.state.values.len() + self.system.work_len();
-        // A chunk has a megabyte of an array, or a row of it, or all there is; times are listed by the plan and the store.
+        // A chunk has a megabyte of an array, or at least a row, or all of it; times are listed by the plan and the
+        // store.
         let chunk = |array: &RecordedArray| {
             array.len.max(CHUNK_NUMBERS_MAX.min(array.len.saturating_mul(self.plan.sample_count())))
         };
@@ -40,8 +41,8 @@ impl Simulation {
     }
 }
 
-/// Numbers that a model takes once it is read and its derivatives are there: so many for each number of the state, and for
-/// each stretch of rows of a template. Measured with chains of 1e6 links or springs, to a quarter of it.
+/// Numbers in memory of a model that is read and has its derivatives: per number of the state, and per stretch of rows
+/// of a template. Measured with chains of 1e6 links or springs, accurate to a quarter.
 fn read_numbers(model: &Model) -> usize {
     const OF_THE_STATE: usize = 27;
     const OF_A_STRETCH: usize = 8;

@@ -1,4 +1,4 @@
-//! The loop over time for a compiled problem, with claims left out that fail on the way.
+//! The loop over time for a compiled problem, in which claims that fail are left out.
 
 use super::{Simulation, prepare};
 use crate::compiled::{CompiledStep, CompiledSystem};
@@ -19,7 +19,7 @@ use holonome_model::treatment::InvariantGroup;
 use std::convert::Infallible;
 
 impl Simulation {
-    /// Runs `plan` from `state` and stores nothing. The plan is this simulation's, but for its outputs.
+    /// Run `plan` from `state` without storing anything. The plan is this simulation's, except for its outputs.
     pub(crate) fn run_unstored<O: Observer<Error: Send> + Send>(
         &self,
         plan: &Plan,
@@ -30,19 +30,19 @@ impl Simulation {
         Running { problem, options, groups, program: self.program.as_ref(), step, system }.run(plan, state, observer)
     }
 
-    /// The state after `count` steps of the length h from (t, x), forward or backward, without a store: for looking at the
-    /// map itself. A treatment aims at the invariants of x.
+    /// State after `count` steps of length h from (t, x), forward or backward, without a store: for examining the map
+    /// itself. A treatment has the invariants of x as its targets.
     ///
     /// # Errors
-    /// When a step fails.
+    /// If a step fails.
     ///
     /// # Panics
-    /// If x has not the model's length.
+    /// If x does not have the model's length.
     pub fn steps(&self, (t, h): (f64, f64), count: u64, x: &[f64]) -> Result<Vec<f64>, Error> {
         let fixed = FixedSteps { h, steps: count, shorter_last: None, samples: Vec::new() };
         let plan = Plan { t0: t, stepping: Stepping::Fixed(fixed), ..self.plan.clone() };
         let mut state = StepState::new(&plan, &*self.system, x, None);
-        // What makes many equal steps has their length in it.
+        // Kernels of many equal steps contain the length of their steps.
         let program = self.program.as_ref().map(|program| program.rebound(&self.problem.model.parameter_values));
         let all = [&self.problem.model.parameter_values[..], &state.target[self.constraints..], &self.gains].concat();
         let step = self.step.by_itself(&all);
@@ -53,17 +53,17 @@ impl Simulation {
     }
 }
 
-/// Nobody watches.
+/// Observer that does nothing.
 struct Unwatched;
 
 impl Observer for Unwatched {
     type Error = StoreError;
 }
 
-/// Follows the motion of a problem in a run of its own.
+/// Follow the motion of a problem in a run of its own.
 ///
 /// # Errors
-/// When it cannot be prepared.
+/// If it cannot be prepared.
 pub(super) fn follow(
     problem: Problem,
     options: RunOptions,
@@ -76,7 +76,7 @@ pub(super) fn follow(
     Ok(Followed { x: state.x, failure: outcome.err().map(|failure| failure.to_string()) })
 }
 
-/// Shows every step and sample.
+/// Observer that passes on every step and sample.
 struct Shown<'a>(&'a mut (dyn FnMut(f64, &[f64]) + Send));
 
 impl Observer for Shown<'_> {
@@ -93,7 +93,7 @@ impl Observer for Shown<'_> {
     }
 }
 
-/// What it takes to run, without the state.
+/// Everything needed for a run, except its state.
 pub(super) struct Running<'a> {
     pub(super) problem: &'a Problem,
     pub(super) options: &'a RunOptions,
@@ -104,7 +104,7 @@ pub(super) struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// Runs `plan` from `state`. Where a claim fails on the way, the run goes on over a system that does not hold it.
+    /// Run `plan` from `state`. If a claim fails on the way, the run goes on over a system that does not hold it.
     pub(super) fn run<O: Observer<Error: Send> + Send>(
         &self,
         plan: &Plan,
@@ -125,7 +125,7 @@ impl Running<'_> {
     }
 
     fn without_failed(&self, state: &StepState) -> Result<Simulation, Error> {
-        // The model as it was read: a penalty is put into it anew.
+        // The model as it was read: the penalty is added anew.
         let Problem { name, source, tables, settings, model, .. } = self.problem;
         let mut problem = Problem::from_text(name, source.text(), tables, settings)?;
         if model.observed().next().is_none() {
@@ -135,19 +135,19 @@ impl Running<'_> {
     }
 }
 
-/// The names of the claims that have failed.
+/// Names of the claims that have failed.
 pub(crate) fn failed_names(groups: &[InvariantGroup], state: &StepState) -> Vec<String> {
     state.failed_claims.iter().map(|claim| groups[claim.group].name.clone()).collect()
 }
 
-/// The failure of a run that cannot go on without the claim that failed last.
+/// Failure of a run that cannot go on without the claim that failed last.
 pub(crate) fn claim_fails<E>(groups: &[InvariantGroup], state: &StepState) -> Failure<E> {
     let last = state.failed_claims.last().expect("a claim has failed");
     Failure::ClaimFails { t: last.t, claim: groups[last.group].name.clone(), rate: last.rate }
 }
 
-/// Runs `plan` with the map of its method, among the threads that share its sums where there are such sums: they wait for
-/// each other least that way, and allocate nothing.
+/// Run `plan` with the map of its method. If threads share its sums, it runs among them: they then wait least for each
+/// other, and allocate nothing.
 pub(crate) fn run_method<O: Observer<Error: Send> + Send>(
     program: Option<&dyn StepMap>,
     step: &CompiledStep,

@@ -1,5 +1,5 @@
-//! A thread that puts full chunks into files while the run goes on: what the system takes to copy them is longer than
-//! many a step.
+//! Background thread that writes full chunks into files while the run goes on: copying them takes the system longer
+//! than many a step.
 
 use super::chunks::Page;
 use super::error::StoreError;
@@ -7,23 +7,23 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
-/// A chunk of an array, by number, and whether it is in its file.
+/// A chunk of an array, by number, with the result of writing it.
 type Written = (usize, Page, Result<(), StoreError>);
 
-/// The thread. It ends, behind all that it was given, when this is dropped.
+/// The thread. When this is dropped, it ends after all chunks that it was given.
 #[derive(Debug)]
 pub(super) struct Background {
     given: Option<SyncSender<(usize, Page)>>,
-    /// Behind a lock only because a store is shared between threads, which then do not write.
+    /// In a mutex only because a store is shared between threads, which then do not write.
     written: Mutex<Receiver<Written>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Background {
-    /// For a store of so many arrays, of each of which one chunk is away at a time. None where the system has no thread
-    /// to give.
+    /// Thread for a store of `arrays` arrays, each of which has one chunk away at a time. `None` if the system cannot
+    /// start a thread.
     pub(super) fn new(arrays: usize) -> Option<Background> {
-        // Bounded channels have their room from the start: handing over allocates nothing.
+        // Bounded channels reserve their memory at the start: sending allocates nothing.
         let (given, pages) = sync_channel::<(usize, Page)>(arrays);
         let (done, written) = sync_channel(arrays);
         let work = move || {
@@ -38,7 +38,7 @@ impl Background {
         Some(Background { given: Some(given), written: Mutex::new(written), thread: Some(thread) })
     }
 
-    /// Hands a chunk over; gives it back if the thread has ended.
+    /// Send a chunk; returns it if the thread has ended.
     pub(super) fn give(&self, array: usize, page: Page) -> Option<Page> {
         match &self.given {
             Some(given) => given.send((array, page)).err().map(|error| error.0.1),
@@ -46,7 +46,7 @@ impl Background {
         }
     }
 
-    /// Waits for the next chunk to come back.
+    /// Wait for the next written chunk.
     pub(super) fn take(&mut self) -> Option<Written> {
         self.written.get_mut().ok()?.recv().ok()
     }
@@ -56,7 +56,7 @@ impl Drop for Background {
     fn drop(&mut self) {
         self.given = None;
         if let Some(thread) = self.thread.take() {
-            // It reports what it could not write and does not panic.
+            // The thread reports failed writes and does not panic.
             let _ = thread.join();
         }
     }

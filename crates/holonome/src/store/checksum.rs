@@ -1,29 +1,29 @@
-//! CRC-32C (Castagnoli), the checksum of Zarr's codec `crc32c`: behind a chunk or a checkpoint in four bytes, the
-//! lowest first; in JSON in hexadecimal digits.
+//! CRC-32C (Castagnoli), the checksum of Zarr's codec `crc32c`: after a chunk or a checkpoint in four bytes, the lowest
+//! first; in JSON in hexadecimal digits.
 
 use super::error::StoreError;
 use std::path::Path;
 
-/// Length of a checksum behind what it is of.
+/// Length of a checksum in bytes.
 pub(super) const LEN: usize = 4;
 
-/// The checksum of `bytes`, as it stands behind them.
+/// Checksum of `bytes`, as appended to them.
 pub(super) fn of(bytes: &[u8]) -> [u8; LEN] {
     crc32c::crc32c(bytes).to_le_bytes()
 }
 
-/// The checksum of a text, as JSON has it.
+/// Checksum of a text, as written in JSON.
 pub(super) fn of_text(text: &str) -> String {
     format!("{:08x}", crc32c::crc32c(text.as_bytes()))
 }
 
-/// Puts the checksum of all but the last four of `bytes` into those.
+/// Put the checksum of all but the last four of `bytes` into those four.
 pub(super) fn seal(bytes: &mut [u8]) {
     let (content, checksum) = bytes.split_at_mut(bytes.len() - LEN);
     checksum.copy_from_slice(&of(content));
 }
 
-/// What [`seal`] sealed, without the checksum. `what` names it in an error.
+/// Content of bytes that [`seal`] sealed, without the checksum. `what` names the content in an error.
 pub(super) fn opened<'b>(path: &Path, bytes: &'b [u8], what: &str) -> Result<&'b [u8], StoreError> {
     match bytes.split_last_chunk::<LEN>() {
         Some((content, checksum)) if of(content) == *checksum => Ok(content),

@@ -1,4 +1,4 @@
-//! The chunk files of one array: names, the chunk being filled, and chunks read back.
+//! Chunk files of one array: names, the chunk being filled, and chunks read back.
 
 use super::checksum;
 use super::error::StoreError;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 const NUMBER_BYTES: usize = size_of::<f64>();
 
-/// The path of a chunk, rebuilt in place: appending must not allocate.
+/// Path of a chunk, rebuilt in place: appending must not allocate.
 #[derive(Clone, Debug)]
 struct ChunkPath {
     target: PathBuf,
@@ -38,23 +38,23 @@ impl ChunkPath {
     }
 }
 
-/// The number of the chunk in a file name, if it is a chunk's.
+/// Number of the chunk with a file name; `None` if it is not a chunk's.
 fn chunk_number(name: &str) -> Option<usize> {
     let (number, _) = name.strip_prefix("c.").map(|rest| rest.split_once('.').unwrap_or((rest, "")))?;
     number.parse().ok()
 }
 
-/// The content of a chunk, and the file for it.
+/// Content of a chunk, and its file.
 #[derive(Debug)]
 pub(super) struct Page {
     path: ChunkPath,
     chunk: usize,
-    /// The bytes of its rows, and room for the checksum.
+    /// Bytes of its rows, and room for the checksum.
     bytes: Vec<u8>,
 }
 
 impl Page {
-    /// Puts it into its file.
+    /// Write the page to its file.
     pub(super) fn write(&mut self) -> Result<(), StoreError> {
         self.path.set(self.chunk);
         checksum::seal(&mut self.bytes);
@@ -62,34 +62,34 @@ impl Page {
     }
 }
 
-/// The other page of an array, beside the one that is being filled.
+/// The second page of an array, beside the one that is being filled.
 #[derive(Debug)]
 enum Other {
-    /// There is none yet.
+    /// Not created yet.
     None,
-    /// Its content is in a file.
+    /// A page whose content is in a file.
     Idle(Page),
-    /// On its way there.
+    /// Away, being written.
     Away,
-    /// It did not get there.
+    /// A page whose writing failed.
     Failed(Page),
 }
 
-/// Collects rows and writes them chunk by chunk.
+/// Writer that collects rows and writes them chunk by chunk.
 #[derive(Debug)]
 pub(super) struct ChunkWriter {
-    /// The chunk being filled, behind its rows whatever was there before.
+    /// The chunk being filled; after its rows it has old content.
     page: Page,
     other: Other,
     row: usize,
     chunk_rows: usize,
     filled: usize,
-    /// Whether the page holds something that the file does not.
+    /// True if the page has content that the file lacks.
     dirty: bool,
 }
 
 impl ChunkWriter {
-    /// A writer at the first row.
+    /// Writer at the first row.
     pub(super) fn new(run: &Path, series: &Series) -> ChunkWriter {
         let bytes = vec![0; series.grid.chunk_bytes() + checksum::LEN];
         ChunkWriter {
@@ -102,7 +102,7 @@ impl ChunkWriter {
         }
     }
 
-    /// A writer behind `rows` stored rows. Checks that they are all there and removes what was stored beyond.
+    /// Writer after `rows` stored rows. Checks that they are complete and removes rows beyond.
     pub(super) fn behind(run: &Path, series: &Series, rows: usize) -> Result<ChunkWriter, StoreError> {
         let mut writer = ChunkWriter::new(run, series);
         let chunk = rows / writer.chunk_rows;
@@ -123,23 +123,23 @@ impl ChunkWriter {
             reader.load(chunk)?;
             let stored = writer.filled * writer.row * NUMBER_BYTES;
             writer.page.bytes[..stored].copy_from_slice(&reader.bytes[..stored]);
-            // The file may hold rows beyond: the next checkpoint replaces them by NaN.
+            // The file may have rows beyond: the next checkpoint replaces them by NaN.
             writer.dirty = true;
         }
         Ok(writer)
     }
 
-    /// Numbers in a row.
+    /// Length of a row.
     pub(super) fn row(&self) -> usize {
         self.row
     }
 
-    /// Whether the chunk is full.
+    /// True if the chunk is full.
     pub(super) fn is_full(&self) -> bool {
         self.filled == self.chunk_rows
     }
 
-    /// Makes room for a row: writes the chunk if it is full. After an error it is still full, and nothing is lost.
+    /// Make room for a row: write the chunk if it is full. After an error it is still full, and nothing is lost.
     pub(super) fn make_room(&mut self) -> Result<(), StoreError> {
         if self.is_full() {
             self.flush()?;
@@ -149,13 +149,13 @@ impl ChunkWriter {
         Ok(())
     }
 
-    /// Whether a page is [away](ChunkWriter::give).
+    /// True if a page is [away](ChunkWriter::give).
     pub(super) fn is_away(&self) -> bool {
         matches!(self.other, Other::Away)
     }
 
-    /// Gives the full chunk away, to be written, and begins with the next one in another page. None where it is not to
-    /// be written so: a row of its own may be most of the memory.
+    /// Give the full chunk away for writing, and begin the next one in another page. `None` if rows are empty, or if
+    /// the chunk is a single row, a second page of which may be most of the memory.
     pub(super) fn give(&mut self) -> Option<Page> {
         if self.chunk_rows == 1 || self.row == 0 {
             return None;
@@ -170,12 +170,12 @@ impl ChunkWriter {
         Some(std::mem::replace(&mut self.page, next))
     }
 
-    /// Takes a page back.
+    /// Take a page back.
     pub(super) fn take(&mut self, page: Page, written: bool) {
         self.other = if written { Other::Idle(page) } else { Other::Failed(page) };
     }
 
-    /// Writes the page that came back unwritten, if one did; nothing is away.
+    /// Write a page that came back unwritten, if there is one; no page is away.
     pub(super) fn retry(&mut self) -> Result<(), StoreError> {
         match std::mem::replace(&mut self.other, Other::None) {
             Other::Failed(mut page) => {
@@ -194,12 +194,12 @@ impl ChunkWriter {
         }
     }
 
-    /// How many rows there is room for.
+    /// Number of rows for which there is room.
     pub(super) fn room(&self) -> usize {
         self.chunk_rows - self.filled
     }
 
-    /// Takes the first `count` rows of [`ChunkWriter::row`] numbers each; there is room.
+    /// Add the first `count` rows of [`ChunkWriter::row`] numbers each; there is room for them.
     pub(super) fn push(&mut self, count: usize, rows: &[f64]) {
         let numbers = count * self.row;
         let start = self.filled * self.row * NUMBER_BYTES;
@@ -208,7 +208,7 @@ impl ChunkWriter {
         if all_finite(rows) {
             bytes.zip(rows).for_each(|(bytes, number)| *bytes = number.to_le_bytes());
         } else {
-            // Which NaN an operation gives differs between processors; a store holds one of them.
+            // The NaN that an operation gives differs between processors; a store holds one of them.
             let same = |number: f64| if number.is_nan() { f64::NAN } else { number };
             bytes.zip(rows).for_each(|(bytes, &number)| *bytes = same(number).to_le_bytes());
         }
@@ -216,7 +216,7 @@ impl ChunkWriter {
         self.dirty = true;
     }
 
-    /// Writes the chunk as it is, unless the file already says the same.
+    /// Write the chunk as it is, unless the file has the same content.
     pub(super) fn flush(&mut self) -> Result<(), StoreError> {
         if self.dirty && self.row > 0 {
             let content = self.page.bytes.len() - checksum::LEN;
@@ -230,11 +230,11 @@ impl ChunkWriter {
     }
 }
 
-/// Reads rows, keeping one chunk in memory.
+/// Reader of rows, with one chunk in memory.
 #[derive(Debug)]
 pub(super) struct ChunkReader {
     path: ChunkPath,
-    /// The array's name in the model.
+    /// Name of the array in the model.
     name: String,
     row: usize,
     rows: usize,
@@ -242,13 +242,13 @@ pub(super) struct ChunkReader {
     /// Length of a file.
     file_bytes: usize,
     loaded: Option<usize>,
-    /// The last file that was read.
+    /// Content of the last file that was read.
     bytes: Vec<u8>,
     numbers: Vec<f64>,
 }
 
 impl ChunkReader {
-    /// A reader of one array.
+    /// Reader of one array.
     pub(super) fn new(run: &Path, series: &Series) -> ChunkReader {
         ChunkReader {
             path: ChunkPath::new(run, series),
@@ -279,10 +279,10 @@ impl ChunkReader {
         Ok(&self.numbers[place * self.row..][..self.row])
     }
 
-    /// Reads the file of a chunk, which is to be as it was written.
+    /// Read the file of a chunk and check that it is as written.
     fn load(&mut self, chunk: usize) -> Result<(), StoreError> {
         self.path.set(chunk);
-        // The length first: nobody knows how long a damaged file is.
+        // The length first: a damaged file may have any length.
         let length = fs::metadata(&self.path.target).map(|metadata| metadata.len());
         self.judge(chunk, length)?;
         let read = fs::read(&self.path.target).map(|bytes| self.bytes = bytes);
@@ -304,14 +304,14 @@ impl ChunkReader {
         }
     }
 
-    /// What a chunk holds.
+    /// Description of a chunk's content.
     fn describe(&self, chunk: usize) -> String {
         let first = chunk * self.chunk_rows;
         format!("rows {first} to {} of {}", self.rows.min(first + self.chunk_rows) - 1, self.name)
     }
 }
 
-/// Writes integers that label a dimension.
+/// Write integers that label a dimension.
 pub(super) fn write_integers(folder: &Path, values: &[i64], chunk_rows: usize) -> Result<(), StoreError> {
     for (chunk, values) in values.chunks(chunk_rows).enumerate() {
         let mut bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -322,7 +322,7 @@ pub(super) fn write_integers(folder: &Path, values: &[i64], chunk_rows: usize) -
     Ok(())
 }
 
-/// Reads `length` integers that label a dimension.
+/// Read `length` integers that label a dimension.
 pub(super) fn read_integers(folder: &Path, length: usize, chunk_rows: usize) -> Result<Vec<i64>, StoreError> {
     let mut values = Vec::new();
     for chunk in 0..length.div_ceil(chunk_rows) {
@@ -343,15 +343,15 @@ fn read_labels(folder: &Path, chunk: usize) -> Result<(PathBuf, Vec<u8>), StoreE
     Ok((path, bytes))
 }
 
-/// Writes texts that label a dimension, in one chunk, in the codec `vlen-utf8`: their number, and each with its length
-/// before it, all of these 32-bit integers.
+/// Write texts that label a dimension, in one chunk with the codec `vlen-utf8`: their number, and each text after its
+/// length, all as 32-bit integers.
 pub(super) fn write_texts(folder: &Path, values: &[&str]) -> Result<(), StoreError> {
     let mut bytes = texts(values);
     bytes.extend_from_slice(&checksum::of(&bytes));
     files::replace(&folder.join("c.0"), &bytes)
 }
 
-/// Checks that the labels of a dimension are those that [`write_texts`] wrote.
+/// Check that the labels of a dimension are those that [`write_texts`] wrote.
 pub(super) fn check_texts(folder: &Path, values: &[&str]) -> Result<(), StoreError> {
     let (path, bytes) = read_labels(folder, 0)?;
     if checksum::opened(&path, &bytes, "these labels")? != texts(values) {

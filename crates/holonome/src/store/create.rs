@@ -1,4 +1,4 @@
-//! A new run's folder: complete, or not there.
+//! Creation of a run's folder, which is either complete or absent.
 
 use super::chunks::{self, ChunkWriter};
 use super::error::StoreError;
@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Creates the run at `path`, which is new or an empty folder.
+/// Create the run at `path`, which must be new or an empty folder.
 pub(super) fn at(path: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreError> {
     match fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
         Ok(true) => in_place(path, schema, layout),
@@ -28,7 +28,7 @@ pub(super) fn at(path: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, 
     }
 }
 
-/// Creates `parent/stem-k` with the smallest k ≥ 1 that is free.
+/// Create `parent/stem-k` with the smallest k ≥ 1 that is free.
 pub(super) fn numbered(
     parent: &Path,
     stem: &str,
@@ -54,7 +54,7 @@ pub(super) fn numbered(
     Ok((lock, path))
 }
 
-/// Builds the run in a hidden folder in the same place as `target`, and lets `publish` rename it.
+/// Build the run in a hidden folder beside `target`, which `publish` then renames.
 fn beside(
     target: &Path,
     schema: &Schema,
@@ -75,14 +75,14 @@ fn beside(
         })
     };
     build().inspect_err(|_| {
-        // Leaves no trace of a run that never was; a folder that someone else uses by now is not empty and stays.
+        // Leave no trace of a run that failed; a folder that is in use by now is not empty and stays.
         for folder in missing.iter() {
             let _ = fs::remove_dir(folder);
         }
     })
 }
 
-/// Makes a folder that no other process or thread uses.
+/// Create a folder that no other process or thread uses.
 fn hidden_folder(target: &Path) -> Result<PathBuf, StoreError> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let name = target.file_name().unwrap_or_default().to_string_lossy();
@@ -91,15 +91,15 @@ fn hidden_folder(target: &Path) -> Result<PathBuf, StoreError> {
         let hidden = target.with_file_name(format!(".{name}.tmp-{}-{count}", std::process::id()));
         match fs::create_dir(&hidden) {
             Ok(()) => return Ok(hidden),
-            // Left by a killed process that had our number.
+            // Left by a killed process with the same number.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(StoreError::write(target, error)),
         }
     }
 }
 
-/// Builds the run beside an existing one, lets `fill_in` put its rows there, and exchanges the two. What the old folder held
-/// beside its run is kept; the rest goes.
+/// Build the run beside an existing one, let `fill_in` put its rows there, and exchange the two. Other contents of the
+/// old folder are kept; the old run is removed.
 pub(super) fn instead(
     target: &Path,
     schema: &Schema,
@@ -115,7 +115,7 @@ pub(super) fn instead(
     let lock = build().map_err(|error: StoreError| error.about(target)).inspect_err(|_| {
         let _ = fs::remove_dir_all(&hidden);
     })?;
-    // From here on the longer run is in its place; that something of the old one stays would be no failure of it.
+    // From here on the new run is in its place; remains of the old one would not be its failure.
     for entry in fs::read_dir(&hidden).into_iter().flatten().flatten() {
         let (from, to) = (entry.path(), target.join(entry.file_name()));
         let own = entry.file_name().to_string_lossy().starts_with(files::TEMPORARY) || from.join("zarr.json").exists();
@@ -127,7 +127,7 @@ pub(super) fn instead(
     Ok(lock)
 }
 
-/// Removes folders beside `target` in which a killed process was building a run in its place.
+/// Remove folders beside `target` in which a killed process was building a run in its place.
 pub(super) fn remove_stale(target: &Path) {
     let name = format!(".{}.tmp-", target.file_name().unwrap_or_default().to_string_lossy());
     let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -140,10 +140,10 @@ pub(super) fn remove_stale(target: &Path) {
     }
 }
 
-/// Builds the run in an existing empty folder.
+/// Build the run in an existing empty folder.
 fn in_place(path: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreError> {
     fill(path, schema, layout).inspect_err(|error| {
-        // Whoever holds the lock file goes on filling the folder; all else in it is ours.
+        // The holder of the lock file goes on filling the folder; everything else in it is ours.
         if !matches!(error, StoreError::NotEmpty { .. }) {
             let _ = empty(path);
         }
@@ -158,7 +158,7 @@ fn empty(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the whole skeleton into an empty folder; `zarr.json`, which makes it a run, comes last.
+/// Write the whole skeleton into an empty folder; `zarr.json`, which makes it a run, comes last.
 fn fill(folder: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreError> {
     let lock = Lock::create(folder)?;
     let documents = zarr::array_documents(schema);
@@ -199,7 +199,7 @@ fn write_document(folder: &Path, document: &Value) -> Result<(), StoreError> {
     files::replace(&folder.join("zarr.json"), format!("{document:#}\n").as_bytes())
 }
 
-/// Whether something has this name, be it a dangling link.
+/// True if something has this name, even a dangling link.
 fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }

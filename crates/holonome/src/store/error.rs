@@ -1,26 +1,26 @@
-//! What can go wrong with a stored run, said with the path and the remedy.
+//! Errors of stored runs, with the path and the remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a run could not be stored or read.
+/// Reason why a run could not be stored or read.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// A new run was to go to a folder that holds something.
+    /// A folder for a new run that is not empty.
     #[error("{} is not empty: name another folder, or a new one", path.display())]
     NotEmpty {
         /// The folder.
         path: PathBuf,
     },
-    /// The folder is no stored run, or one of another format.
+    /// A folder that is not a stored run, or one of another format.
     #[error("{} is not a stored run: {reason}; name the folder of one", path.display())]
     NotARun {
         /// The folder.
         path: PathBuf,
-        /// What is missing.
+        /// The missing part.
         reason: String,
     },
-    /// A file was to be written into a stored run.
+    /// A file to be written into a stored run.
     #[error("{} lies in the stored run {}: name a file elsewhere", path.display(), run.display())]
     InsideRun {
         /// The file.
@@ -28,13 +28,13 @@ pub enum StoreError {
         /// The run's folder, or an array's.
         run: PathBuf,
     },
-    /// Another process is writing to the run.
+    /// A run to which another process is writing.
     #[error("{} is being written by another process: wait until it ends, or stop it first", path.display())]
     InUse {
         /// The run's folder.
         path: PathBuf,
     },
-    /// The disk, a quota or the largest file size is exhausted.
+    /// An exhausted disk, quota or largest file size.
     #[error("no space left to write {} ({source}): free some space; what was stored before is kept", path.display())]
     Full {
         /// The file that could not be written.
@@ -42,7 +42,7 @@ pub enum StoreError {
         /// The system's error.
         source: io::Error,
     },
-    /// The path cannot be written by this user, or goes through something that is not a folder.
+    /// A path that this user cannot write, or that goes through something that is not a folder.
     #[error("cannot write {} ({source}): name a folder that you may write to", path.display())]
     Unwritable {
         /// The path.
@@ -66,24 +66,24 @@ pub enum StoreError {
         /// The system's error.
         source: io::Error,
     },
-    /// A file of the run is missing, cut off or no longer what was written.
+    /// A file of the run that is missing, cut off or not as written.
     #[error("{} is damaged: {reason}; put back a copy of it, or make the run again", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// How it shows.
+        /// Symptom.
         reason: String,
     },
-    /// The caller's layout, rows or names do not fit together: a mistake in the program, not of its user.
+    /// A layout, rows or names of the caller that do not fit together: a mistake of the program, not of its user.
     #[error("the stored arrays do not fit: {reason}")]
     Mismatch {
-        /// What does not fit what.
+        /// The parts that do not fit.
         reason: String,
     },
 }
 
 impl StoreError {
-    /// The variant's name in lower case, for machine-readable output.
+    /// Name of the variant in lower case, for machine-readable output.
     pub fn kind(&self) -> &'static str {
         match self {
             StoreError::NotEmpty { .. } => "not-empty",
@@ -99,7 +99,7 @@ impl StoreError {
         }
     }
 
-    /// Sorts a failed write by its remedy.
+    /// Classify a failed write by its remedy.
     pub(crate) fn write(path: &Path, source: io::Error) -> StoreError {
         use io::ErrorKind::*;
         let path = path.to_path_buf();
@@ -112,17 +112,17 @@ impl StoreError {
         }
     }
 
-    /// A failed read.
+    /// Error of a failed read.
     pub(crate) fn read(path: &Path, source: io::Error) -> StoreError {
         StoreError::Read { path: path.to_path_buf(), source }
     }
 
-    /// A file that is not what was written.
+    /// Error of a file that is not as written.
     pub(crate) fn damaged(path: &Path, reason: impl ToString) -> StoreError {
         StoreError::Damaged { path: path.to_path_buf(), reason: reason.to_string() }
     }
 
-    /// The same error, about another path: a user knows the folder that was asked for, not the hidden one beside it.
+    /// The error with another path: users know the folder that they asked for, not the hidden one beside it.
     pub(super) fn about(self, target: &Path) -> StoreError {
         let path = target.to_path_buf();
         match self {

@@ -1,4 +1,4 @@
-//! A run written in another format, to a file or to a stream.
+//! Export of a run in another format, to a file or to a stream.
 
 mod atoms;
 mod csv;
@@ -15,29 +15,29 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// The formats there are: each a file of its own, and its place in this list.
+/// All formats: each is a file of its own with a place in this list.
 pub const FORMATS: &[Format] = &[csv::FORMAT, xyz::FORMAT, pdb::FORMAT, dcd::FORMAT, xtc::FORMAT];
 
-/// A format that runs are written in.
+/// A format in which runs are written.
 pub struct Format {
-    /// Its name, as options have it.
+    /// Name in options.
     pub name: &'static str,
-    /// Its name, as sentences have it.
+    /// Name in sentences.
     pub about: &'static str,
     write: fn(&StoredRun, &mut Stream, Fail) -> Result<(), StoreError>,
 }
 
-/// Where a run is written to.
+/// Destination of an export.
 type Stream<'a> = BufWriter<&'a mut dyn Write>;
 
-/// What has become of a write that failed.
+/// Conversion of a failed write into an error.
 type Fail<'a> = &'a dyn Fn(io::Error) -> StoreError;
 
 impl Format {
-    /// Writes the run to a file, which appears (or is replaced) when it is complete. What is not a regular file, such as
-    /// `/dev/stdout` or a pipe, is written directly. A file inside a stored run is refused.
+    /// Write the run to a file, which appears (or is replaced) once it is complete. A target that is not a regular
+    /// file, such as `/dev/stdout` or a pipe, is written directly. A file inside a stored run is refused.
     pub fn export(&self, run: &StoredRun, path: &Path) -> Result<(), StoreError> {
-        // Replaces the file that a link leads to, not the link.
+        // Replace the target of a link, not the link.
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let there = || Some(fs::canonicalize(parent).ok()?.join(path.file_name()?));
         let target = fs::canonicalize(path).ok().or_else(there).unwrap_or_else(|| path.to_path_buf());
@@ -67,7 +67,7 @@ impl Format {
         })
     }
 
-    /// Writes the run to `output`, standard output for instance.
+    /// Write the run to `output`, for instance standard output.
     pub fn write(&self, run: &StoredRun, output: impl Write) -> Result<(), StoreError> {
         self.write_named(run, output, Path::new("the output"))
     }

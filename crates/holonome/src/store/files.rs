@@ -1,4 +1,4 @@
-//! Files that are there in full or not at all.
+//! Files that are either complete or absent.
 
 use super::error::StoreError;
 use crate::hold;
@@ -6,22 +6,22 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Temporary files of a run start with this; none has a meaning after the process that wrote it.
+/// Prefix of a run's temporary files, which mean nothing after the process that wrote them.
 pub(super) const TEMPORARY: &str = ".tmp-";
 const LOCK: &str = "run.lock";
 
-/// The temporary path of `target`: hidden, in the same folder, because a rename works within one file system only.
+/// Temporary path of `target`: hidden, and in the same folder, because a rename works within one file system only.
 pub(super) fn temporary(target: &Path) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     target.with_file_name(format!("{TEMPORARY}{name}"))
 }
 
-/// Replaces `target` by `bytes`; a reader, or a kill, sees the old content or the new.
+/// Replace `target` by `bytes`; readers, also after a kill, see either the old content or the new.
 pub(crate) fn replace(target: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     replace_through(&temporary(target), target, bytes)
 }
 
-/// [`replace`] with a known temporary path, for callers that must not allocate.
+/// [`replace`] with a given temporary path, for callers that must not allocate.
 pub(super) fn replace_through(temporary: &Path, target: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let write = || {
         let mut file = File::create(temporary)?;
@@ -31,13 +31,13 @@ pub(super) fn replace_through(temporary: &Path, target: &Path, bytes: &[u8]) -> 
         fs::rename(temporary, target)
     };
     write().map_err(|error| {
-        // Gives the space back; that this fails too would tell the user nothing new.
+        // Free the space; if this fails too, the user learns nothing new from it.
         let _ = fs::remove_file(temporary);
         StoreError::write(target, error)
     })
 }
 
-/// A file that is being written, with the checksum of what was.
+/// A file that is being written, with the checksum of its content so far.
 pub(super) struct Summed<'f> {
     file: &'f File,
     sum: u32,
@@ -55,16 +55,16 @@ impl Write for Summed<'_> {
     }
 }
 
-/// Where the content of a file goes, piece by piece.
+/// Destination of a file's content, piece by piece.
 pub(super) type Sink<'f> = BufWriter<Summed<'f>>;
 
-/// The checksum (CRC-32C) of all that went into `sink`.
+/// Checksum (CRC-32C) of everything written to `sink`.
 pub(super) fn checksum(sink: &mut Sink) -> io::Result<u32> {
     sink.flush()?;
     Ok(sink.get_ref().sum)
 }
 
-/// [`replace`] by what `content` writes, for content that is not in one piece.
+/// [`replace`] by the output of `content`, for content that is not in one piece.
 pub(super) fn replace_by(target: &Path, content: impl Fn(&mut Sink) -> io::Result<()>) -> Result<(), StoreError> {
     const BUFFER: usize = 1 << 16;
     let temporary = temporary(target);
@@ -84,14 +84,14 @@ pub(super) fn replace_by(target: &Path, content: impl Fn(&mut Sink) -> io::Resul
         fs::rename(&temporary, target)
     };
     write().map_err(|error| {
-        // Gives the space back; that this fails too would tell the user nothing new.
+        // Free the space; if this fails too, the user learns nothing new from it.
         let _ = fs::remove_file(&temporary);
         StoreError::write(target, error)
     })
 }
 
-/// A new file without a name in the folder of `target`, which vanishes with its process however that ends; none where
-/// the system or the file system knows no such files.
+/// New file without a name in the folder of `target`, which vanishes with its process however that ends; `None` if the
+/// system or the file system does not support such files.
 #[cfg(target_os = "linux")]
 pub(super) fn nameless(target: &Path) -> Option<File> {
     use rustix::fs::{Mode, OFlags};
@@ -99,7 +99,7 @@ pub(super) fn nameless(target: &Path) -> Option<File> {
     rustix::fs::open(target.parent()?, flags, Mode::from_raw_mode(0o666)).ok().map(File::from)
 }
 
-/// Gives a [`nameless`] file the name `target`, in one step if that is free; otherwise over `temporary`.
+/// Give a [`nameless`] file the name `target`, in one step if that is free; otherwise over `temporary`.
 #[cfg(target_os = "linux")]
 pub(super) fn give_name(file: &File, target: &Path, temporary: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD, linkat};
@@ -117,19 +117,19 @@ pub(super) fn give_name(file: &File, target: &Path, temporary: &Path) -> io::Res
     }
 }
 
-/// None: only Linux has files without a name.
+/// `None`: only Linux has files without a name.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn nameless(_target: &Path) -> Option<File> {
     None
 }
 
-/// Never called, as [`nameless`] makes none.
+/// Never called, as [`nameless`] returns none.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn give_name(_file: &File, _target: &Path, _temporary: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Exchanges two folders, where the system can do that in one step; otherwise there is a moment without `target`.
+/// Exchange two folders in one step if the system supports it; otherwise there is a moment without `target`.
 pub(super) fn exchange(hidden: &Path, target: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
@@ -148,7 +148,7 @@ pub(super) fn exchange(hidden: &Path, target: &Path) -> io::Result<()> {
     fs::rename(aside, hidden)
 }
 
-/// The content of a file, or nothing where there is none.
+/// Content of a file; `None` if it does not exist.
 pub(super) fn read_if_present(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -157,12 +157,12 @@ pub(super) fn read_if_present(path: &Path) -> Result<Option<Vec<u8>>, StoreError
     }
 }
 
-/// Removes what writes left behind that were cut off.
+/// Remove the temporary files of interrupted writes.
 pub(super) fn remove_temporaries(folder: &Path) -> Result<(), StoreError> {
     remove_where(folder, |name| name.starts_with(TEMPORARY))
 }
 
-/// Removes the files of a folder whose names `unwanted` selects.
+/// Remove the files of a folder whose names `unwanted` selects.
 pub(super) fn remove_where(folder: &Path, unwanted: impl Fn(&str) -> bool) -> Result<(), StoreError> {
     for entry in fs::read_dir(folder).map_err(|error| StoreError::read(folder, error))? {
         let path = entry.map_err(|error| StoreError::read(folder, error))?.path();
@@ -173,15 +173,15 @@ pub(super) fn remove_where(folder: &Path, unwanted: impl Fn(&str) -> bool) -> Re
     Ok(())
 }
 
-/// Holds a run for writing until it is dropped or its process ends, however it ends.
+/// Lock that holds a run for writing until it is dropped or its process ends, however it ends.
 #[derive(Debug)]
 pub(super) struct Lock {
-    /// The lock belongs to the open file. None where the file system knows no locks: the run goes on without.
+    /// The lock belongs to the open file. `None` if the file system has no locks: the run goes on without.
     file: Option<File>,
 }
 
 impl Lock {
-    /// Takes the lock in a folder that is being made; the file must be new there, so two makers cannot both have it.
+    /// Take the lock in a folder that is being created; its file must be new, so two creators cannot both have it.
     pub(super) fn create(folder: &Path) -> Result<Lock, StoreError> {
         let path = folder.join(LOCK);
         match File::create_new(&path) {
@@ -193,7 +193,7 @@ impl Lock {
         }
     }
 
-    /// Takes the lock of an existing run.
+    /// Take the lock of an existing run.
     pub(super) fn take(folder: &Path) -> Result<Lock, StoreError> {
         let path = folder.join(LOCK);
         let open = File::options().create(true).append(true).open(&path);

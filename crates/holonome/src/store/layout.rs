@@ -1,19 +1,19 @@
-//! What a run will store, said before it starts.
+//! Layout of a run's store, fixed before the run starts.
 
 use serde_json::{Map, Value};
 use std::ops::Range;
 
-/// The arrays of a run, their dimensions and the sample times.
+/// Arrays of a run, their dimensions and the sample times.
 #[derive(Debug, Clone, Default)]
 pub struct Layout {
-    /// The times of all samples, first and last included.
+    /// Times of all samples, first and last included.
     pub times: Vec<f64>,
-    /// The numbers of the trajectories of an ensemble: a row of an array is then what one of them has at all times.
-    /// Of a single trajectory (none here) a row is a sample.
+    /// Numbers of the trajectories of an ensemble: a row of an array then belongs to a trajectory, at all times. `None`
+    /// for a single trajectory: a row is then a sample.
     pub trajectories: Option<Range<u64>>,
-    /// The arrays, in the order in which [`Store::append`](super::Store::append) gets their rows.
+    /// The arrays, in the order in which [`Store::append`](super::Store::append) takes their rows.
     pub arrays: Vec<ArrayLayout>,
-    /// The dimensions that the arrays name; see [`Layout::dimension`].
+    /// Dimensions that the arrays name; see [`Layout::dimension`].
     pub dimensions: Vec<Dimension>,
     /// Attributes of the whole data set: the model's source, the method, the options.
     pub attributes: Map<String, Value>,
@@ -22,24 +22,24 @@ pub struct Layout {
 /// One array: a row for each sample, or for each trajectory.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ArrayLayout {
-    /// The variable's name in the model.
+    /// Name of the variable in the model.
     pub name: String,
-    /// Its dimensions besides trajectory and time, outermost first; none for a scalar.
+    /// Dimensions besides trajectory and time, outermost first; empty for a scalar.
     pub dimensions: Vec<String>,
-    /// In an ensemble: one value for a trajectory, not one for every time.
+    /// True for an array of an ensemble with one value per trajectory instead of one for every time.
     pub once: bool,
-    /// One line for a reader and for plots; stored as `long_name`.
+    /// Description in one line, for readers and plots; stored as `long_name`.
     pub description: String,
-    /// Further attributes, such as what the variable is to the model.
+    /// Further attributes, such as the variable's role in the model.
     pub attributes: Map<String, Value>,
 }
 
 /// A dimension with the integers that label its places.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dimension {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it counts; decides how `export` writes a component's name.
+    /// Kind of its places; decides how `export` writes a component's name.
     pub role: Role,
     /// The labels, all of the same length. One label of the dimension's own name becomes its coordinate; several
     /// (the members of a family with dependent ranges) become coordinates `DIMENSION_LABEL` along it.
@@ -49,13 +49,13 @@ pub struct Dimension {
 /// Integers along a dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
-    /// The index's name in the model.
+    /// Name of the index in the model.
     pub name: String,
-    /// One value for each place.
+    /// One value per place.
     pub values: Vec<i64>,
 }
 
-/// What a dimension counts.
+/// Kind of a dimension's places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -70,8 +70,8 @@ pub enum Role {
 }
 
 impl Layout {
-    /// Adds a dimension unless the same one is there, and returns the name to use in [`ArrayLayout::dimensions`]:
-    /// where two families give the name `i` to different ranges, the second is called `i_2`.
+    /// Add a dimension unless it exists already; returns the name to use in [`ArrayLayout::dimensions`]: if two
+    /// families give the name `i` to different ranges, the second is called `i_2`.
     pub fn dimension(&mut self, mut dimension: Dimension) -> String {
         let wanted = dimension.name.clone();
         for attempt in 2.. {
@@ -89,17 +89,17 @@ impl Layout {
 }
 
 impl Dimension {
-    /// The components 1…k of a vector: `component_k`.
+    /// Components 1…k of a vector: `component_k`.
     pub fn component(k: usize) -> Dimension {
         Dimension::counted(format!("component_{k}"), Role::Component, k)
     }
 
-    /// The rows 1…k of a matrix: `row_k`.
+    /// Rows 1…k of a matrix: `row_k`.
     pub fn row(k: usize) -> Dimension {
         Dimension::counted(format!("row_{k}"), Role::Row, k)
     }
 
-    /// The columns 1…l of a matrix: `column_l`.
+    /// Columns 1…l of a matrix: `column_l`.
     pub fn column(l: usize) -> Dimension {
         Dimension::counted(format!("column_{l}"), Role::Column, l)
     }
@@ -110,7 +110,7 @@ impl Dimension {
         Dimension { name: name.to_string(), role: Role::Index, labels: vec![label] }
     }
 
-    /// The members of a family whose ranges depend on each other, as in `rod[i in 1..4, j in i+1..4]`: one place per
+    /// Members of a family whose ranges depend on each other, as in `rod[i in 1..4, j in i+1..4]`: one place per
     /// member, one label per index.
     pub fn members(name: &str, labels: Vec<Label>) -> Dimension {
         Dimension { name: name.to_string(), role: Role::Index, labels }
@@ -121,7 +121,7 @@ impl Dimension {
         self.labels.first().map_or(0, |label| label.values.len())
     }
 
-    /// Whether it has no places: a family may have an empty range.
+    /// True if it has no places: a family may have an empty range.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -131,7 +131,7 @@ impl Dimension {
         Dimension { name, role, labels: vec![label] }
     }
 
-    /// Renames the dimension, and with it a label that shares its name.
+    /// Rename the dimension, and with it a label that shares its name.
     fn rename(&mut self, name: String) {
         if let [label] = self.labels.as_mut_slice()
             && label.name == self.name

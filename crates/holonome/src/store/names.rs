@@ -2,18 +2,19 @@
 
 use std::collections::HashSet;
 
-/// File systems allow 255 bytes; the rest is for the suffixes that make a name unique.
+/// Maximum length of a name: file systems allow 255 bytes; the rest is for the suffixes that make a name unique.
 const BYTES_MAX: usize = 200;
 
-/// Names handed out so far, without their case: some file systems take `R` and `r` for one name.
+/// Names claimed so far, without their case: some file systems treat `R` and `r` as one name.
 #[derive(Default)]
 pub(super) struct Names(HashSet<String>);
 
 impl Names {
-    /// A safe form of `name` that no other array has: underscores are appended until it is new.
+    /// A safe form of `name` that no other array has: underscores are appended until it is unique.
     pub(super) fn claim(&mut self, name: &str) -> String {
         let mut candidate = safe(name);
-        // Upper case first: some letters (ß, ſ, the Kelvin sign) differ from their lower case but not from its upper one.
+        // Upper case first: some letters (ß, ſ, the Kelvin sign) differ from their lower case but not from its upper
+        // one.
         while !self.0.insert(candidate.to_uppercase().to_lowercase()) {
             candidate.push('_');
         }
@@ -21,7 +22,7 @@ impl Names {
     }
 }
 
-/// `name` without what a path, or the Zarr specification, gives a meaning to.
+/// `name` without characters that have a meaning in a path or in the Zarr specification.
 fn safe(name: &str) -> String {
     let keep = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     let mut safe: String = name.chars().map(|c| if keep(c) { c } else { '_' }).collect();

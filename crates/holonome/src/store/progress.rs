@@ -1,4 +1,4 @@
-//! The two small files that say how far a run is and how it ended.
+//! Checkpoint and status of a run, in two small files.
 
 use super::checksum;
 use super::error::StoreError;
@@ -12,39 +12,39 @@ use std::path::{Path, PathBuf};
 const CHECKPOINT: &str = "checkpoint.bin";
 const STATUS: &str = "status.json";
 
-/// How a checkpoint begins. Then come the number of its samples (64 bits, the lowest first), the state as MessagePack,
-/// whose lists of numbers are raw bytes, and the checksum of all that.
+/// Header of a checkpoint. It is followed by the number of samples (64 bits, the lowest first), the state as
+/// MessagePack, whose lists of numbers are raw bytes, and the checksum of all that.
 const HEADER: &[u8] = b"holonome checkpoint 2\n";
 const SAMPLES_BYTES: usize = size_of::<u64>();
 
-/// What stands before the checksum of `status.json`.
+/// Text before the checksum of `status.json`.
 const CHECKSUM: &str = ",\"crc32c\":\"";
 
-/// How a run stands.
+/// Status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// It runs, or was killed while it ran.
+    /// Running, or killed while it ran.
     Running,
-    /// It reached its end.
+    /// Ended as planned.
     Finished,
-    /// It failed; the samples up to the failure are stored.
+    /// Failed; the samples up to the failure are stored.
     Failed,
-    /// It was stopped and can be resumed.
+    /// Stopped; it can be resumed.
     Interrupted,
 }
 
-/// What a stored run continues from: the state of its last checkpoint.
+/// State of the last checkpoint, from which a stored run is resumed.
 #[derive(Debug)]
 pub struct Checkpoint {
     path: PathBuf,
     file: Vec<u8>,
-    /// Samples that are stored.
+    /// Number of stored samples.
     pub(super) samples: usize,
 }
 
 impl Checkpoint {
-    /// The state, in the form in which [`Store::checkpoint`](super::Store::checkpoint) got it.
+    /// The state, in the form that [`Store::checkpoint`](super::Store::checkpoint) stored.
     pub fn state<T: DeserializeOwned>(&self) -> Result<T, StoreError> {
         let packed = &self.file[HEADER.len() + SAMPLES_BYTES..self.file.len() - checksum::LEN];
         rmp_serde::from_slice(packed).map_err(|error| StoreError::damaged(&self.path, error))
@@ -54,21 +54,21 @@ impl Checkpoint {
 /// Content of `status.json`.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Progress<S = Value> {
-    /// How the run stands.
+    /// Status of the run.
     pub status: Status,
-    /// Samples that are stored; while it runs, the checkpoint knows better.
+    /// Number of stored samples; while it runs, the number in the checkpoint is newer.
     pub samples: usize,
-    /// The results, by whoever ran it.
+    /// Results, from the caller.
     pub summary: S,
 }
 
 impl Progress {
-    /// A run that has begun.
+    /// Progress of a run that has begun.
     pub(super) fn running(samples: usize) -> Progress {
         Progress { status: Status::Running, samples, summary: Value::Null }
     }
 
-    /// Reads `status.json`.
+    /// Read `status.json`.
     pub(super) fn read(run: &Path) -> Result<Progress, StoreError> {
         let path = run.join(STATUS);
         let damaged = |reason: &str| StoreError::damaged(&path, reason);
@@ -83,14 +83,14 @@ impl Progress {
 }
 
 impl<S: Serialize> Progress<S> {
-    /// Replaces `status.json`. Its last entry is the checksum of all before it.
+    /// Replace `status.json`. Its last entry is the checksum of everything before it.
     pub(super) fn write(&self, run: &Path) -> Result<(), StoreError> {
         let Progress { status, samples, summary } = self;
         files::replace_by(&run.join(STATUS), |sink| {
             sink.write_all(b"{\"status\":")?;
             serde_json::to_writer(&mut *sink, status)?;
             write!(sink, ",\"samples\":{samples},\"summary\":")?;
-            // The state in it may be large: it is no text in memory.
+            // Its state may be large, so it is streamed instead of becoming a text in memory.
             serde_json::to_writer(&mut *sink, summary)?;
             let sum = files::checksum(sink)?;
             writeln!(sink, "{CHECKSUM}{sum:08x}\"}}")
@@ -98,7 +98,7 @@ impl<S: Serialize> Progress<S> {
     }
 }
 
-/// Reads `checkpoint.bin`; a run that was stopped before its first checkpoint has none.
+/// Read `checkpoint.bin`; `None` if the run was stopped before its first checkpoint.
 pub(super) fn read_checkpoint(run: &Path) -> Result<Option<Checkpoint>, StoreError> {
     let path = run.join(CHECKPOINT);
     let Some(file) = files::read_if_present(&path)? else { return Ok(None) };
@@ -109,13 +109,13 @@ pub(super) fn read_checkpoint(run: &Path) -> Result<Option<Checkpoint>, StoreErr
     Ok(Some(Checkpoint { path, file, samples }))
 }
 
-/// Replaces `checkpoint.bin`.
+/// Replace `checkpoint.bin`.
 pub(super) fn write_checkpoint(run: &Path, samples: usize, state: &impl Serialize) -> Result<(), StoreError> {
     files::replace_by(&run.join(CHECKPOINT), |sink| {
         sink.write_all(HEADER)?;
         sink.write_all(&(samples as u64).to_le_bytes())?;
         if let Err(error) = rmp_serde::encode::write_named(sink, state) {
-            // What the file system said comes again, and not as text.
+            // Flushing repeats the file system's error in its own type, not as text.
             sink.flush()?;
             return Err(io::Error::other(error));
         }

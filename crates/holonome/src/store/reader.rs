@@ -1,4 +1,4 @@
-//! Reading a run: one that is finished, was stopped, or is still being written.
+//! Reader of runs: finished, stopped, or still being written.
 
 use super::chunks::{self, ChunkReader};
 use super::error::StoreError;
@@ -21,7 +21,7 @@ pub struct StoredRun {
 }
 
 impl StoredRun {
-    /// Opens the run in a folder.
+    /// Open the run in a folder.
     pub fn open(path: &Path) -> Result<StoredRun, StoreError> {
         let not_a_run = |reason: &str| StoreError::NotARun { path: path.to_path_buf(), reason: reason.to_string() };
         if !path.exists() {
@@ -45,7 +45,7 @@ impl StoredRun {
         Ok(StoredRun { path: path.to_path_buf(), schema, progress })
     }
 
-    /// The run's folder.
+    /// Folder of the run.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -55,38 +55,38 @@ impl StoredRun {
         &self.schema.attributes
     }
 
-    /// How the run stands.
+    /// Status of the run.
     pub fn status(&self) -> Status {
         self.progress.status
     }
 
-    /// What the run was finished with; null while it runs.
+    /// Summary with which the run was finished; null while it runs.
     pub fn summary(&self) -> &Value {
         &self.progress.summary
     }
 
-    /// The numbers of an ensemble's trajectories, those not stored yet included; none for a single trajectory.
+    /// Numbers of an ensemble's trajectories, including those not stored yet; `None` for a single trajectory.
     pub fn trajectories(&self) -> Option<Range<u64>> {
         let trajectories = self.schema.trajectories.as_ref()?;
         Some(trajectories.first..trajectories.first + trajectories.count as u64)
     }
 
-    /// The state of the last checkpoint, if there is one.
+    /// State of the last checkpoint, if there is one.
     pub fn checkpoint_state<T: serde::de::DeserializeOwned>(&self) -> Result<Option<T>, StoreError> {
         progress::read_checkpoint(&self.path)?.map(|checkpoint| checkpoint.state()).transpose()
     }
 
-    /// Samples stored; of an ensemble, trajectories.
+    /// Number of stored samples; for an ensemble, of trajectories.
     pub fn samples(&self) -> usize {
         self.progress.samples
     }
 
-    /// Samples of the whole run, or trajectories of the ensemble.
+    /// Number of samples of the whole run, or of trajectories of the ensemble.
     pub fn samples_planned(&self) -> usize {
         self.schema.rows()
     }
 
-    /// The arrays besides time, in the order of the layout; dimensions have the names they have in the store.
+    /// Arrays besides time, in the order of the layout; dimensions have their names in the store.
     pub fn arrays(&self) -> Vec<ArrayLayout> {
         let axis = |&place: &usize| self.schema.axes[place].stored.clone();
         let array = |series: &Series| ArrayLayout {
@@ -107,27 +107,27 @@ impl StoredRun {
         }
     }
 
-    /// The times of the stored samples; of an ensemble, of all.
+    /// Times of the stored samples; for an ensemble, all times.
     pub fn times(&self) -> Result<Vec<f64>, StoreError> {
         self.read_series(&self.schema.time)
     }
 
-    /// An array's stored samples, row after row, by its name in the model.
+    /// Stored samples of an array, row after row, by its name in the model.
     pub fn read(&self, array: &str) -> Result<Vec<f64>, StoreError> {
         self.read_series(self.series(array)?)
     }
 
-    /// The same one row at a time, for arrays that are larger than memory.
+    /// Reader of one row at a time, for arrays larger than memory.
     pub fn rows(&self, array: &str) -> Result<RowReader, StoreError> {
         Ok(self.row_reader(self.series(array)?))
     }
 
-    /// The names of the numbers in a row of an array (at one time), as the model language writes them: `r[2].y`.
+    /// Names of the numbers in a row of an array (at one time), as in the model language: `r[2].y`.
     pub fn column_names(&self, array: &str) -> Result<Vec<String>, StoreError> {
         self.columns(self.series(array)?)
     }
 
-    /// How many members the family of an array has; 1 if it is none.
+    /// Number of members of an array's family; 1 if it is not a family.
     pub fn members(&self, array: &str) -> Result<usize, StoreError> {
         let axes = self.axes(self.series(array)?)?;
         Ok(axes.iter().filter(|axis| axis.role == Role::Index).map(Dimension::len).product())
@@ -181,7 +181,7 @@ impl StoredRun {
         Ok(Dimension { name: axis.stored.clone(), role: axis.role, labels })
     }
 
-    /// Whether the times and the labels are as they were written.
+    /// Check that the times and the labels are as written.
     pub(super) fn check_coordinates(&self) -> Result<(), StoreError> {
         let mut times = self.row_reader(&self.schema.time);
         times.samples = self.schema.time.grid.rows;
@@ -194,7 +194,7 @@ impl StoredRun {
         found.ok_or_else(|| StoreError::Mismatch { reason: format!("the run has no array {name}") })
     }
 
-    /// Stored rows of an array. The times of an ensemble are all there from the start.
+    /// Number of stored rows of an array. The times of an ensemble are complete from the start.
     fn rows_of(&self, series: &Series) -> usize {
         let along_time = series.stored == self.schema.time.stored && self.schema.trajectories.is_some();
         if along_time { series.grid.rows } else { self.samples() }
@@ -213,7 +213,7 @@ impl StoredRun {
     }
 }
 
-/// The name of one number of a variable, as the model language writes it.
+/// Name of one number of a variable, as in the model language.
 fn column_name(variable: &str, axes: &[Dimension], places: &[usize]) -> String {
     let mut family = Vec::new();
     let mut component = Vec::new();
@@ -237,7 +237,7 @@ fn column_name(variable: &str, axes: &[Dimension], places: &[usize]) -> String {
     name
 }
 
-/// Reads the rows of one array, with one chunk in memory.
+/// Reader of the rows of one array, with one chunk in memory.
 #[derive(Debug)]
 pub struct RowReader {
     chunks: ChunkReader,
@@ -245,7 +245,7 @@ pub struct RowReader {
 }
 
 impl RowReader {
-    /// The row of a stored sample. Reading in order loads each chunk once.
+    /// Row of a stored sample. Reading in order loads each chunk once.
     pub fn row(&mut self, sample: usize) -> Result<&[f64], StoreError> {
         if sample >= self.samples {
             let reason = format!("sample {sample} of {} stored", self.samples);

@@ -1,4 +1,4 @@
-//! A layout with every name, shape and chunk size settled: what the writer and the reader share.
+//! Schema of a store: a layout with every name, shape and chunk size settled, shared by the writer and the reader.
 
 use super::error::StoreError;
 use super::layout::{Layout, Role};
@@ -6,65 +6,65 @@ use super::names::Names;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 
-/// Numbers in a chunk, unless one row has more: 1 MiB, small enough to rewrite once a second, large enough that a
-/// long run does not drown in files.
+/// Maximum number of values in a chunk, unless one row has more: 1 MiB, small enough to rewrite once a second, large
+/// enough to keep the number of files of a long run low.
 pub(crate) const CHUNK_NUMBERS_MAX: usize = 128 * 1024;
 
-/// The settled form of a [`Layout`].
+/// Settled form of a [`Layout`].
 #[derive(Debug, Clone)]
 pub(super) struct Schema {
     /// Attributes of the data set.
     pub attributes: Map<String, Value>,
-    /// The sample times, a scalar array along itself.
+    /// Sample times, a scalar array along itself.
     pub time: Series,
-    /// Of an ensemble, whose rows are trajectories.
+    /// Trajectories of an ensemble, which are its rows.
     pub trajectories: Option<Trajectories>,
-    /// The stored variables, in the caller's order.
+    /// Stored variables, in the caller's order.
     pub arrays: Vec<Series>,
-    /// The dimensions besides time.
+    /// Dimensions besides time.
     pub axes: Vec<Axis>,
 }
 
-/// The dimension of an ensemble's trajectories.
+/// Dimension of an ensemble's trajectories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Trajectories {
-    /// Its name in the store.
+    /// Name in the store.
     pub stored: String,
-    /// Number of the first: a part of a larger ensemble begins later.
+    /// Number of the first trajectory: a part of a larger ensemble begins later.
     pub first: u64,
-    /// How many.
+    /// Number of trajectories.
     pub count: usize,
 }
 
 /// One array along time, along trajectories, or along both.
 #[derive(Debug, Clone)]
 pub(super) struct Series {
-    /// The variable's name in the model.
+    /// Name of the variable in the model.
     pub name: String,
-    /// Its array's name, which is its folder's.
+    /// Name of its array and of the array's folder.
     pub stored: String,
-    /// One line for a reader.
+    /// Description in one line.
     pub description: String,
     /// Further attributes.
     pub attributes: Map<String, Value>,
-    /// Whether an ensemble has it at every time; of a single trajectory, all arrays are along time.
+    /// True if an array of an ensemble has a value at every time; for a single trajectory, all arrays are along time.
     pub timed: bool,
-    /// Its dimensions besides trajectory and time, as places in [`Schema::axes`].
+    /// Dimensions besides trajectory and time, as places in [`Schema::axes`].
     pub axes: Vec<usize>,
-    /// Its shape and chunks.
+    /// Shape and chunks.
     pub grid: Grid,
 }
 
 /// A dimension besides time.
 #[derive(Debug, Clone)]
 pub(super) struct Axis {
-    /// Its name in the store.
+    /// Name in the store.
     pub stored: String,
-    /// What it counts.
+    /// Kind of its places.
     pub role: Role,
     /// Number of places.
     pub length: usize,
-    /// For each label the index's name and the array that holds its values.
+    /// For each label the name of the index and of the array with its values.
     pub labels: Vec<(String, String)>,
 }
 
@@ -80,7 +80,7 @@ pub(super) struct Grid {
 }
 
 impl Axis {
-    /// The letters that label the components of a short vector; other dimensions are labelled by integers.
+    /// Letters that label the components of a short vector; other dimensions are labelled by integers.
     pub(super) fn letters(&self) -> Option<&'static [&'static str]> {
         const LETTERS: [&str; 3] = ["x", "y", "z"];
         (self.role == Role::Component).then(|| LETTERS.get(..self.length)).flatten()
@@ -95,28 +95,28 @@ impl Grid {
         Grid { rows, lengths, chunk_rows }
     }
 
-    /// Numbers in a row.
+    /// Length of a row.
     pub(super) fn row(&self) -> usize {
         self.lengths.iter().product()
     }
 
-    /// Bytes of a chunk.
+    /// Length of a chunk in bytes.
     pub(super) fn chunk_bytes(&self) -> usize {
         self.chunk_rows * self.row() * size_of::<f64>()
     }
 }
 
 impl Schema {
-    /// Rows of every array: samples, or trajectories.
+    /// Number of rows of every array: samples, or trajectories.
     pub(super) fn rows(&self) -> usize {
         self.trajectories.as_ref().map_or(self.time.grid.rows, |trajectories| trajectories.count)
     }
 
-    /// Settles names and chunks, or says what does not fit.
+    /// Settle names and chunks; an error names the parts that do not fit.
     pub(super) fn new(layout: &Layout) -> Result<Schema, StoreError> {
         check(layout)?;
         let mut names = Names::default();
-        // Variables choose first: the names that a user wrote stay.
+        // Variables choose first, so that the names written by a user stay.
         let stored: Vec<String> = layout.arrays.iter().map(|array| names.claim(&array.name)).collect();
         let samples = layout.times.len();
         let time = Series {
@@ -176,7 +176,7 @@ impl Schema {
     }
 }
 
-/// The rules that a layout has to keep.
+/// Check the rules of a layout.
 fn check(layout: &Layout) -> Result<(), StoreError> {
     let fail = |reason: String| Err(StoreError::Mismatch { reason });
     let mut known = HashSet::new();
@@ -198,7 +198,7 @@ fn check(layout: &Layout) -> Result<(), StoreError> {
             if !known.contains(dimension.as_str()) {
                 return fail(format!("{} uses dimension {dimension}, which is not declared", array.name));
             }
-            // xarray, like most readers of labelled arrays, wants the dimensions of an array to differ.
+            // xarray, like most readers of labelled arrays, requires the dimensions of an array to differ.
             if !own.insert(dimension) {
                 return fail(format!("{} uses dimension {dimension} twice", array.name));
             }

@@ -1,4 +1,4 @@
-//! Writing a run as it goes, and going on with one.
+//! Writer of a run in progress, new or resumed.
 
 use super::background::Background;
 use super::chunks::ChunkWriter;
@@ -15,60 +15,60 @@ use std::path::{Path, PathBuf};
 
 /// A run that is being written. It is locked until the value is dropped.
 ///
-/// Nothing is written on drop: what counts is what the last [`Store::checkpoint`] or [`Store::finish`] said.
+/// Nothing is written on drop: the state of the last [`Store::checkpoint`] or [`Store::finish`] is what is stored.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
     schema: Schema,
     arrays: Vec<ChunkWriter>,
-    /// Writes full chunks, from the first one on.
+    /// Thread that writes full chunks; started with the first of them.
     background: Option<Background>,
     samples: usize,
-    /// Samples that are in files, all arrays alike.
+    /// Number of samples in files, equal for all arrays.
     stored: usize,
     _lock: Lock,
 }
 
-/// What [`Store::resume`] found.
+/// Result of [`Store::resume`].
 #[derive(Debug)]
 pub enum Resumed {
-    /// The run goes on.
+    /// A run that can be continued.
     Continues {
-        /// Positioned behind the samples of the last checkpoint.
+        /// Store positioned after the samples of the last checkpoint.
         store: Box<Store>,
-        /// The state of that checkpoint; none if the run was stopped before its first: start from the initial state.
+        /// State of that checkpoint; `None` if the run was stopped before its first: start from the initial state.
         state: Option<Checkpoint>,
     },
-    /// The run had reached its end; nothing was touched.
+    /// A run that had reached its end; it is unchanged.
     Finished {
-        /// What [`Store::finish`] was given.
+        /// Summary given to [`Store::finish`].
         summary: Value,
     },
 }
 
 impl Store {
-    /// Creates a run at `path`, which must be new or an empty folder. Missing parent folders are made.
+    /// Create a run at `path`, which must be new or an empty folder. Missing parent folders are created.
     pub fn create(path: &Path, layout: &Layout) -> Result<Store, StoreError> {
         let schema = Schema::new(layout)?;
         let lock = create::at(path, &schema, layout)?;
         Ok(Store::new(path.to_path_buf(), schema, lock))
     }
 
-    /// Creates a run at `parent/stem-k` with the smallest k ≥ 1 that is free, whoever else does the same.
+    /// Create a run at `parent/stem-k` with the smallest k ≥ 1 that is free, even if others do so at the same time.
     pub fn create_numbered(parent: &Path, stem: &str, layout: &Layout) -> Result<Store, StoreError> {
         let schema = Schema::new(layout)?;
         let (lock, path) = create::numbered(parent, stem, &schema, layout)?;
         Ok(Store::new(path, schema, lock))
     }
 
-    /// Goes on with an interrupted, failed or killed run after its last checkpoint.
+    /// Resume an interrupted, failed or killed run after its last checkpoint.
     pub fn resume(path: &Path) -> Result<Resumed, StoreError> {
         let run = StoredRun::open(path)?;
         if run.status() == Status::Finished {
             return Ok(Resumed::Finished { summary: run.summary().clone() });
         }
         let lock = Lock::take(path)?;
-        // Only now is the checkpoint the last one: before the lock, another process may have gone on.
+        // Only now is the checkpoint the last one: before the lock, another process may have continued the run.
         let progress = Progress::read(path)?;
         if progress.status == Status::Finished {
             return Ok(Resumed::Finished { summary: progress.summary });
@@ -81,7 +81,7 @@ impl Store {
             let reason = format!("{samples} rows of {}", schema.rows());
             return Err(StoreError::damaged(&path.join("checkpoint.bin"), reason));
         }
-        // Rows beyond the checkpoint go now, so from now on the status must not count them.
+        // Rows beyond the checkpoint are removed next, so from now on the status must not count them.
         Progress::running(samples).write(path)?;
         files::remove_temporaries(path)?;
         let behind = schema.arrays.iter().map(|series| ChunkWriter::behind(path, series, samples));
@@ -91,8 +91,8 @@ impl Store {
         Ok(Resumed::Continues { store: Box::new(store), state })
     }
 
-    /// Makes a run longer: replaces it by one of `layout`, whose first rows are those that `state` counts. Its own rows from
-    /// there on go. The folder is made anew beside and takes the place of the old one in one step.
+    /// Extend a run: replace it by one of `layout`, whose first `rows` rows are its own and belong to `state`. Its rows
+    /// beyond are dropped. The folder is created anew beside, and replaces the old one in one step.
     pub fn extend(path: &Path, layout: &Layout, rows: usize, state: &impl Serialize) -> Result<Store, StoreError> {
         let old_lock = Lock::take(path)?;
         let longer = Store::instead(path, layout, &(0..rows).collect::<Vec<_>>(), state);
@@ -100,9 +100,9 @@ impl Store {
         longer
     }
 
-    /// Makes a run shorter: replaces it by one of `layout`, which has some of its rows: those with the numbers `rows`,
-    /// ascending. The folder takes the place of the old one in one step; where it cannot, the run stays as it is. It does not
-    /// where someone stands in it, who would go on to see the old one.
+    /// Thin a run: replace it by one of `layout` with some of its rows, those with the numbers `rows`, ascending. The
+    /// folder replaces the old one in one step; if this fails, the run stays as it is. It fails if the folder is the
+    /// current one of the process, which would continue to see the old one.
     pub fn thin(&mut self, layout: &Layout, rows: &[usize], state: &impl Serialize) -> Result<(), StoreError> {
         if self.path.canonicalize().is_ok_and(|path| is_current(&path)) {
             let reason = "the current folder is not replaced by a smaller one".to_string();
@@ -112,13 +112,13 @@ impl Store {
         Ok(())
     }
 
-    /// Replaces a run, which the caller has locked, by one of `layout` that begins with its rows `rows` and belongs to
+    /// Replace a run, which the caller has locked, by one of `layout` that begins with its rows `rows` and belongs to
     /// `state`.
     fn instead(path: &Path, layout: &Layout, rows: &[usize], state: &impl Serialize) -> Result<Store, StoreError> {
-        // A link would be replaced itself.
+        // Otherwise a link itself would be replaced.
         let given = path;
         let path = &path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-        // From the old folder `.` and `..` would go on to mean what they did.
+        // In the old folder `.` and `..` would keep their old meaning.
         let shown = if is_current(path) { path } else { given };
         let old = StoredRun::open(path)?;
         let schema = Schema::new(layout)?;
@@ -160,24 +160,24 @@ impl Store {
         Store { path, schema, arrays, background: None, samples: 0, stored: 0, _lock: lock }
     }
 
-    /// Takes one sample (of an ensemble, one trajectory): a row of each array, in the layout's order. Allocates nothing but
-    /// each array's second page, when its first is full.
+    /// Append one sample (for an ensemble, one trajectory): a row of each array, in the layout's order. Allocates
+    /// nothing but each array's second page, when its first is full.
     ///
-    /// Fails without taking the sample; after a full disk, the same call works once there is space. Full chunks are
-    /// written while the run goes on: what keeps one from its file is said when the next one is full.
+    /// A failure leaves the sample out; after a full disk, the same call works once there is space. Full chunks are
+    /// written while the run goes on: the failure of one is reported when the next one is full.
     pub fn append(&mut self, rows: &[&[f64]]) -> Result<(), StoreError> {
         self.append_many(1, rows).map_err(|(_, error)| error)
     }
 
-    /// Takes `count` samples: so many rows of each array, one after the other.
+    /// Append `count` samples: `count` rows of each array, one after the other.
     ///
     /// # Errors
-    /// As [`Store::append`], with the number of samples that were taken before the failure.
+    /// As [`Store::append`], with the number of samples appended before the failure.
     pub fn append_many(&mut self, count: usize, rows: &[impl AsRef<[f64]>]) -> Result<(), (usize, StoreError)> {
         self.check(count, rows).map_err(|error| (0, error))?;
         let mut taken = 0;
         while taken < count {
-            // All chunks that are full go out before any array takes its rows: an error leaves the arrays in step.
+            // All full chunks are given away before any array takes its rows: an error leaves the arrays in step.
             self.make_room().map_err(|error| (taken, error))?;
             let room = self.arrays.iter().map(ChunkWriter::room).min();
             let part = room.map_or(count, |room| room.min(count - taken));
@@ -190,16 +190,17 @@ impl Store {
         Ok(())
     }
 
-    /// Puts all samples into files and then records `state` as what they belong to.
+    /// Put all samples into files and then store `state` as the state to which they belong.
     pub fn checkpoint(&mut self, state: &impl Serialize) -> Result<(), StoreError> {
         self.flush()?;
         progress::write_checkpoint(&self.path, self.samples, state)
     }
 
-    /// Goes back to the first `samples` samples, to which `state` belongs; the others come once more.
+    /// Return to the first `samples` samples, to which `state` belongs; the others will be appended again.
     pub fn rewind(&mut self, samples: usize, state: &impl Serialize) -> Result<(), StoreError> {
         self.flush()?;
-        // The checkpoint first: killed in between, the run is resumed from there, and the rows beyond go then.
+        // The checkpoint first: after a kill in between, the run is resumed from there, and the rows beyond are removed
+        // then.
         progress::write_checkpoint(&self.path, samples, state)?;
         Progress::running(samples).write(&self.path)?;
         let behind = self.schema.arrays.iter().map(|series| ChunkWriter::behind(&self.path, series, samples));
@@ -208,10 +209,10 @@ impl Store {
         Ok(())
     }
 
-    /// Puts all samples into files and records how the run ended. [`Store::resume`] starts at the last checkpoint, so
-    /// an interrupted run is best given one before.
+    /// Put all samples into files and store the status of the ended run. [`Store::resume`] starts at the last
+    /// checkpoint, so an interrupted run should have one just before.
     ///
-    /// If the samples cannot be stored, a run is not called finished, and a failed one counts the samples stored.
+    /// If the samples cannot be stored, a run is not marked finished, and a failed one counts the samples stored.
     pub fn finish(&mut self, status: Status, summary: impl Serialize) -> Result<(), StoreError> {
         let flushed = self.flush();
         if flushed.is_err() && status == Status::Finished {
@@ -221,32 +222,32 @@ impl Store {
         flushed.and(said)
     }
 
-    /// The run's folder.
+    /// Folder of the run.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Samples taken.
+    /// Number of appended samples.
     pub fn samples(&self) -> usize {
         self.samples
     }
 
-    /// Samples that are in files.
+    /// Number of samples in files.
     pub fn stored(&self) -> usize {
         self.stored
     }
 
-    /// Samples of the whole run, or trajectories of the ensemble.
+    /// Number of samples of the whole run, or of trajectories of the ensemble.
     pub fn samples_planned(&self) -> usize {
         self.schema.rows()
     }
 
-    /// Attributes of the data set, as the layout gave them.
+    /// Attributes of the data set, from the layout.
     pub fn attributes(&self) -> &Map<String, Value> {
         &self.schema.attributes
     }
 
-    /// Sees to it that no array is full.
+    /// Make room in every full array.
     fn make_room(&mut self) -> Result<(), StoreError> {
         for k in 0..self.arrays.len() {
             if !self.arrays[k].is_full() {
@@ -272,12 +273,12 @@ impl Store {
         Ok(())
     }
 
-    /// Waits until no page of array `k` is on its way into a file.
+    /// Wait until no page of array `k` is being written.
     fn wait_for(&mut self, k: usize) {
         while self.arrays[k].is_away()
             && let Some((array, page, written)) = self.background.as_mut().and_then(Background::take)
         {
-            // Why it failed is said when that happens again.
+            // The reason of a failure is reported when it happens again.
             self.arrays[array].take(page, written.is_ok());
         }
     }
@@ -312,7 +313,7 @@ impl Store {
     }
 }
 
-/// Whether the current folder is `path`, which has no links in it, or lies in it.
+/// True if the current folder is `path`, which has no links in it, or lies in it.
 fn is_current(path: &Path) -> bool {
     std::env::current_dir().and_then(|folder| folder.canonicalize()).is_ok_and(|folder| folder.starts_with(path))
 }

@@ -1,10 +1,10 @@
-//! The Zarr v3 metadata of a schema, and the way back.
+//! Zarr v3 metadata of a schema, and their parser.
 //!
 //! Zarr core specification 3.0 (<https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html>): regular grid and the
-//! codecs `bytes` and `crc32c`, so that a chunk is its numbers in row-major order with a checksum behind, and any language
-//! can read it. (The letters of components are of Zarr's extension `string`, with the codec `vlen-utf8`.) The `default`
-//! chunk keys use the separator `.`: with `/`, each chunk of a family would need folders of its own. Consolidated
-//! metadata are zarr-python's convention; xarray looks for them first and then reads a single file.
+//! codecs `bytes` and `crc32c`, so that a chunk is its numbers in row-major order followed by a checksum, and any
+//! language can read it. (The letters of components use Zarr's extension `string`, with the codec `vlen-utf8`.) The
+//! `default` chunk keys use the separator `.`: with `/`, each chunk of a family would need folders of its own.
+//! Consolidated metadata are zarr-python's convention; xarray looks for them first and then reads a single file.
 
 use super::checksum;
 use super::error::StoreError;
@@ -17,9 +17,9 @@ use std::path::Path;
 /// Number of this format, in the group's attributes under [`FORMAT_KEY`].
 const FORMAT: u64 = 2;
 const FORMAT_KEY: &str = "holonome_format";
-/// The checksum of every attribute of the group, by its name: what a run is resumed from.
+/// Key of the checksums of the group's attributes, by name: a run is resumed from these attributes.
 const CHECKSUMS_KEY: &str = "holonome_checksums";
-/// The checksum among these of what the run knows of its arrays.
+/// Key among these of the checksum of the run's own metadata of its arrays.
 const ARRAYS_KEY: &str = "(arrays)";
 const ROLE_KEY: &str = "holonome_role";
 const MODEL_NAME_KEY: &str = "model_name";
@@ -30,7 +30,7 @@ const FIRST_KEY: &str = "first";
 /// CF convention, which xarray follows: names of the coordinates that are not dimensions.
 const COORDINATES_KEY: &str = "coordinates";
 
-/// What an array is to the data set.
+/// Role of an array in the data set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum ArrayRole {
@@ -45,7 +45,7 @@ enum ArrayRole {
 /// An array of the group: its name and its metadata document.
 pub(super) type Document = (String, Value);
 
-/// The documents of all arrays (time, variables, coordinates) in the order of the group.
+/// Documents of all arrays (time, variables, coordinates) in the order of the group.
 pub(super) fn array_documents(schema: &Schema) -> Vec<Document> {
     let mut documents = vec![series_document(schema, &schema.time, ArrayRole::Time)];
     documents.extend(schema.trajectories.iter().map(trajectory_document));
@@ -54,7 +54,7 @@ pub(super) fn array_documents(schema: &Schema) -> Vec<Document> {
     documents
 }
 
-/// The group's document with all others inside.
+/// Document of the group with all others inside.
 pub(super) fn group_document(schema: &Schema, arrays: &[Document]) -> Value {
     let mut attributes = schema.attributes.clone();
     let mut checksums: Map<String, Value> = schema
@@ -71,13 +71,13 @@ pub(super) fn group_document(schema: &Schema, arrays: &[Document]) -> Value {
         "attributes": null,
         "consolidated_metadata": {"kind": "inline", "must_understand": false, "metadata": null},
     });
-    // What stands within `json!` is serialised into a copy.
+    // Values within `json!` are serialised into a copy.
     document["attributes"] = attributes.into();
     document["consolidated_metadata"]["metadata"] = Map::from_iter(arrays.iter().cloned()).into();
     document
 }
 
-/// The checksum of what a run knows of its arrays. Other programs may add what they know.
+/// Checksum of a run's own metadata of its arrays. Other programs may add metadata.
 fn checksum_of(arrays: &[Document]) -> Value {
     let known = |(name, document): &Document| {
         let attributes = [ROLE_KEY, MODEL_NAME_KEY, DESCRIPTION_KEY, INDEX_KEY, FIRST_KEY];
@@ -157,7 +157,7 @@ fn array_document(kind: &str, fill: Value, grid: &Grid, dimensions: &[&str], att
 }
 
 impl Axis {
-    /// The labels that are not the dimension's own coordinate.
+    /// Labels other than the dimension's own coordinate.
     fn extra_labels(&self) -> impl Iterator<Item = &(String, String)> {
         self.labels.iter().filter(|(_, array)| *array != self.stored)
     }
@@ -174,7 +174,7 @@ struct Consolidated {
     metadata: Map<String, Value>,
 }
 
-/// The part of an array's document that is not the same for all arrays.
+/// The part of an array's document that differs between arrays.
 #[derive(Deserialize)]
 struct ArrayDocument {
     shape: Vec<usize>,
@@ -182,7 +182,7 @@ struct ArrayDocument {
     dimension_names: Vec<String>,
 }
 
-/// Reads the schema back from the group's document in `path`.
+/// Read the schema back from the group's document in `path`.
 pub(super) fn schema_from_group(path: &Path, document: &[u8]) -> Result<Schema, StoreError> {
     let not_a_run = |reason| StoreError::NotARun { path: path.to_path_buf(), reason };
     let (schema, mut checksums) = parse(document).map_err(not_a_run)?;
@@ -259,7 +259,7 @@ fn parse(document: &[u8]) -> Result<(Schema, Map<String, Value>), String> {
     Ok((Schema { attributes: group.attributes, time, trajectories, arrays, axes }, checksums))
 }
 
-/// Adds a coordinate array to the axis it labels, which may be new.
+/// Add a coordinate array to the axis that it labels, which may be new.
 fn read_label(axes: &mut Vec<Axis>, stored: String, mut array: ArrayDocument, role: Role) {
     let dimension = array.dimension_names.swap_remove(0);
     let index = take_text(&mut array.attributes, INDEX_KEY).unwrap_or_default();
@@ -269,7 +269,7 @@ fn read_label(axes: &mut Vec<Axis>, stored: String, mut array: ArrayDocument, ro
     }
 }
 
-/// `time` is the name of the dimension that may come second, in an ensemble.
+/// Series of an array; `time` is the name of the dimension that may come second, in an ensemble.
 fn read_series(axes: &[Axis], time: Option<&str>, stored: String, mut array: ArrayDocument) -> Result<Series, String> {
     let timed = time.is_none() || array.dimension_names.get(1).map(String::as_str) == time;
     let leading = if time.is_some() && timed { 2 } else { 1 };
@@ -333,7 +333,7 @@ mod tests {
         }
         let other = schema_from_group(Path::new("run"), good.replacen("coordinate q", "coordinate Q", 1).as_bytes());
         assert!(matches!(&other, Err(error @ StoreError::Damaged { .. }) if error.to_string().contains("'model'")));
-        // Another program may write the document anew, and add what it knows.
+        // Another program may rewrite the document, and add attributes.
         let added = good.replacen("{\"model\":", "{\"note\": 1.5, \"model\": ", 1);
         assert!(schema_from_group(Path::new("run"), added.as_bytes()).is_ok());
         for length in 0..good.len() - 1 {

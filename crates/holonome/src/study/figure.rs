@@ -1,4 +1,4 @@
-//! Figures and tables of a study: what of which runs is drawn over what, or stands beside which printed number.
+//! Figures and tables of a study: quantities of runs drawn over others, or beside printed numbers.
 
 use super::{Quantity, Study};
 use serde::Deserialize;
@@ -7,16 +7,16 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
-    /// Which one it is: "Fig. 6".
+    /// Place in the paper: "Fig. 6".
     pub place: String,
-    /// What it shows.
+    /// Title.
     pub title: String,
-    /// The runs that its panels draw, or the families of runs.
+    /// Runs, or families of runs, that its panels draw.
     #[serde(default)]
     pub runs: Vec<String>,
     /// The panels, side by side.
     pub panels: Vec<Panel>,
-    /// What differs from the printed one.
+    /// Differences from the printed figure.
     #[serde(default)]
     pub note: String,
 }
@@ -25,38 +25,38 @@ pub struct Figure {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Panel {
-    /// A point for each run, a line for each family, on logarithmic axes.
+    /// A point per run, a line per family, on logarithmic axes.
     Points(Points),
     /// Columns of every run.
     Columns(Columns),
 }
 
-/// Two numbers of every run.
+/// Two quantities of every run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Points {
-    /// Along the horizontal axis.
+    /// Quantity along the horizontal axis.
     pub x: Quantity,
-    /// Along the vertical axis.
+    /// Quantity along the vertical axis.
     pub y: Quantity,
     /// The runs, if not those of the figure.
     #[serde(default)]
     pub runs: Vec<String>,
 }
 
-/// Columns over another.
+/// Columns drawn over another.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Columns {
-    /// Along the horizontal axis; the time if it is left out.
+    /// Column along the horizontal axis; the time by default.
     #[serde(default)]
     pub x: Option<String>,
-    /// Along the vertical axis.
+    /// Columns along the vertical axis.
     pub y: Vec<String>,
-    /// The run from whose columns they differ, where the differences are drawn.
+    /// Run whose columns are subtracted, if differences are drawn.
     #[serde(default)]
     pub from: Option<String>,
-    /// Whether sizes are drawn, on a logarithmic axis, as those of drifts always are.
+    /// True if absolute values are drawn on a logarithmic axis, as drifts always are.
     #[serde(default)]
     pub log: bool,
     /// The runs, if not those of the figure.
@@ -64,22 +64,22 @@ pub struct Columns {
     pub runs: Vec<String>,
 }
 
-/// Times that a paper prints.
+/// Times printed in a paper.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Timing {
-    /// Where.
+    /// Place in the paper.
     pub place: String,
-    /// Of what.
+    /// Title.
     pub title: String,
-    /// The runs, of which the first is what the others are compared with.
+    /// The runs; the others are compared with the first.
     pub runs: Vec<String>,
-    /// Seconds that the paper prints, run by run.
+    /// Seconds printed in the paper, run by run.
     pub printed: Vec<f64>,
 }
 
 impl Timing {
-    /// What stands against it, if something does.
+    /// Check the table against its study; an error names the mistake.
     pub(super) fn check(&self, study: &Study) -> Result<(), String> {
         match self.runs.iter().find(|run| !study.runs.contains_key(*run)) {
             Some(run) => Err(format!("there is no run '{run}'")),
@@ -92,13 +92,13 @@ impl Timing {
 }
 
 impl Figure {
-    /// The runs that a panel draws.
+    /// Runs that a panel draws.
     pub fn runs_of<'f>(&'f self, panel: &'f Panel) -> &'f [String] {
         let (Panel::Points(Points { runs, .. }) | Panel::Columns(Columns { runs, .. })) = panel;
         if runs.is_empty() { &self.runs } else { runs }
     }
 
-    /// What stands against it, if something does.
+    /// Check the figure against its study; an error names the mistake.
     pub(super) fn check(&self, study: &Study) -> Result<(), String> {
         for panel in &self.panels {
             let runs = self.runs_of(panel);

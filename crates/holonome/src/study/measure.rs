@@ -1,4 +1,4 @@
-//! What is measured of the runs of a study.
+//! Quantities measured of the runs of a study.
 
 use super::{Made, Measured, Study, look_up};
 use crate::arrays::Array;
@@ -7,95 +7,95 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A quantity and what it has to be.
+/// A quantity and its expected value.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measure {
-    /// The quantity.
+    /// The measured quantity.
     pub measure: Quantity,
-    /// Another one, by which it is divided.
+    /// Divisor, if any.
     #[serde(default)]
     pub over: Option<Quantity>,
-    /// What it is,
+    /// Expected value.
     #[serde(default)]
     pub is: Option<f64>,
-    /// within this part of it.
+    /// Relative tolerance of the expected value.
     #[serde(default)]
     pub within: Option<f64>,
-    /// What it is below.
+    /// Upper bound, exclusive.
     #[serde(default)]
     pub below: Option<f64>,
-    /// What it is above.
+    /// Lower bound, exclusive.
     #[serde(default)]
     pub above: Option<f64>,
-    /// What the paper prints or draws, where that is another number.
+    /// Number that the paper prints or draws, if it differs.
     #[serde(default)]
     pub printed: Option<f64>,
 }
 
-/// A number that runs come to.
+/// A number derived from runs.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quantity {
-    /// What is measured.
+    /// Kind of the quantity.
     pub what: What,
-    /// Of which run,
+    /// Run of which it is measured.
     #[serde(default)]
     pub run: Option<String>,
-    /// or of which runs together.
+    /// Runs of which it is measured together.
     #[serde(default)]
     pub runs: Vec<String>,
-    /// The run or state that it is compared with.
+    /// Run or state with which it is compared.
     #[serde(default)]
     pub from: Option<String>,
-    /// The variables or the array, by name.
+    /// Names of the variables or of the array.
     #[serde(default)]
     pub of: Vec<String>,
-    /// Of which component of the array, from 1.
+    /// Component of the array, from 1.
     #[serde(default)]
     pub component: Option<usize>,
-    /// Whether a drift is relative to what cancels in it.
+    /// True if a drift is relative to the terms that cancel in it.
     #[serde(default)]
     pub relative: bool,
-    /// What an array has to pass.
+    /// Level that an array has to exceed.
     #[serde(default)]
     pub level: Option<f64>,
 }
 
-/// What is measured.
+/// Kind of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum What {
-    /// The distance of the last state from another, in the variables named or all.
+    /// Distance of the last state from another, in the named variables or in all.
     Error,
-    /// The largest distance of an array from another run's, sample by sample.
+    /// Largest distance of an array from another run's, sample by sample.
     Distance,
-    /// The largest deviation of an invariant (`H`, `rod`, `rod.hidden`, an integral).
+    /// Largest deviation of an invariant (`H`, `rod`, `rod.hidden`, an integral).
     Drift,
-    /// The last number of an array.
+    /// Last number of an array.
     Last,
-    /// The largest number of an array.
+    /// Largest number of an array.
     Largest,
-    /// The least one.
+    /// Least number of an array.
     Least,
-    /// The mean of an array.
+    /// Mean of an array.
     Mean,
-    /// The time of the first sample at which an array is above a level.
+    /// Time of the first sample at which an array is above a level.
     Passage,
-    /// The slope of the error with the step over several runs, both by their logarithms.
+    /// Slope of the error over the step for several runs, both in logarithms.
     Order,
-    /// The largest size of an array in the second half of a run over that in the first: 1 without a secular trend, 2 of a linear
-    /// one.
+    /// Largest absolute value of an array in the second half of a run relative to that in the first: 1 without a
+    /// secular trend, 2 for a linear one.
     Growth,
-    /// The part of its time that a run reached; 0 where it was refused.
+    /// Fraction of its time that a run reached; 0 if it was refused.
     Reached,
     /// A number among the options of the run: its `step`, its `penalty.omega`.
     Option,
-    /// Evaluations of the field or of the force.
+    /// Number of evaluations of the field or of the force.
     Work,
-    /// The cost in gradients, as comparisons count it.
+    /// Cost in gradients, counted as in comparisons.
     Budget,
-    /// Linear systems solved.
+    /// Number of linear systems solved.
     Solves,
     /// Seconds of the loop.
     Seconds,
@@ -125,28 +125,28 @@ impl What {
 }
 
 impl Quantity {
-    /// This, of no run yet.
+    /// Quantity of this kind, without a run.
     pub(crate) fn new(what: What) -> Quantity {
         let (run, from, component, level) = (None, None, None, None);
         Quantity { what, run, runs: Vec::new(), from, of: Vec::new(), component, relative: false, level }
     }
 
-    /// The same of a run.
+    /// Copy for a run.
     pub(crate) fn of_run(&self, run: &str) -> Quantity {
         Quantity { run: Some(run.to_string()), ..self.clone() }
     }
 
-    /// The runs and families that it is measured of.
+    /// Names of the runs and families of which it is measured.
     fn named(&self) -> impl Iterator<Item = &String> {
         self.run.iter().chain(&self.runs)
     }
 
-    /// The runs that these are.
+    /// Names of the runs of which it is measured.
     fn members<'q>(&'q self, study: &'q Study) -> impl Iterator<Item = &'q String> {
         self.named().flat_map(|name| study.members(name))
     }
 
-    /// What it is, without the runs.
+    /// Label of the quantity, without the runs.
     pub(crate) fn label(&self) -> String {
         match (self.what, &self.of[..]) {
             (What::Option, [name]) => name.clone(),
@@ -166,7 +166,7 @@ impl Quantity {
         format!("{} by {}", self.words(), runs.join(", "))
     }
 
-    /// What stands against it, if something does.
+    /// Check the quantity against its study; an error names the mistake.
     pub(super) fn check(&self, study: &Study) -> Result<(), String> {
         if let Some(run) = self.named().find(|run| study.members(run).is_empty()) {
             return Err(format!("there is no run '{run}'"));
@@ -197,10 +197,10 @@ impl Quantity {
         Ok(())
     }
 
-    /// Its value.
+    /// Value of the quantity.
     ///
     /// # Errors
-    /// Why it cannot be measured.
+    /// If it cannot be measured, with the reason.
     pub(crate) fn value(&self, study: &Study, made: &BTreeMap<String, Made>) -> Result<f64, String> {
         if self.what == What::Order {
             return self.order(study, made);
@@ -299,7 +299,7 @@ impl Quantity {
         }
     }
 
-    /// One number for every sample.
+    /// The chosen component at every sample.
     fn component_of(&self, array: &Array) -> Result<Vec<f64>, String> {
         let width = array.row(0).len();
         let component = match self.component {
@@ -311,7 +311,7 @@ impl Quantity {
         Ok(array.rows().map(|row| row[component]).collect())
     }
 
-    /// The distance of the last state of a run from what it is compared with.
+    /// Distance of the last state of a run from the state with which it is compared.
     fn error(&self, run: &str, study: &Study, made: &BTreeMap<String, Made>) -> Result<f64, String> {
         let from = self.from.as_ref().ok_or("it is compared with nothing")?;
         let own = last_state(made, run)?;
@@ -329,7 +329,7 @@ impl Quantity {
         Ok(sum.sqrt())
     }
 
-    /// The slope of a straight line through the logarithms of steps and errors.
+    /// Slope of a straight line through the logarithms of steps and errors.
     fn order(&self, study: &Study, made: &BTreeMap<String, Made>) -> Result<f64, String> {
         let mut points = Vec::new();
         for run in self.members(study) {
@@ -346,7 +346,7 @@ impl Quantity {
 }
 
 impl Measure {
-    /// The runs that have to be made for it.
+    /// Names of the runs that it needs.
     pub(super) fn runs<'m>(&'m self, study: &'m Study) -> impl Iterator<Item = &'m String> {
         let quantities = std::iter::once(&self.measure).chain(&self.over);
         quantities
@@ -354,7 +354,7 @@ impl Measure {
             .filter(|name| study.runs.contains_key(*name))
     }
 
-    /// What stands against it, if something does.
+    /// Check the measure against its study; an error names the mistake.
     pub(super) fn check(&self, study: &Study) -> Result<(), String> {
         self.measure.check(study)?;
         self.over.iter().try_for_each(|over| over.check(study))?;
@@ -365,7 +365,7 @@ impl Measure {
         }
     }
 
-    /// Measures.
+    /// Measure the quantity and compare it with the expected value.
     pub(super) fn take(&self, study: &Study, made: &BTreeMap<String, Made>) -> Measured {
         let value = self.measure.value(study, made).and_then(|value| match &self.over {
             None => Ok(value),
@@ -404,7 +404,7 @@ impl Measure {
     }
 }
 
-/// A number as one reads it best: three digits, with an exponent where there would be many zeros.
+/// A number in a readable form: three digits, with an exponent if there would be many zeros.
 pub fn short(value: f64) -> String {
     let size = value.abs();
     if size != 0.0 && !(1e-3..1e4).contains(&size) {
@@ -418,12 +418,12 @@ pub fn short(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
-/// An option of a run that is a number: `step`, `penalty.omega`.
+/// A numeric option of a run: `step`, `penalty.omega`.
 fn option_of(attributes: &serde_json::Map<String, Value>, name: &str) -> Option<f64> {
     name.split('.').try_fold(attributes.get("options")?, |value, key| value.get(key))?.as_f64()
 }
 
-/// The last state of a run, by variables.
+/// Last state of a run, by variables.
 fn last_state(made: &BTreeMap<String, Made>, name: &str) -> Result<BTreeMap<String, Vec<f64>>, String> {
     let run = match made.get(name) {
         Some(made @ Made::Stored { run, .. }) if made.finished() => run,

@@ -1,4 +1,4 @@
-//! The trajectories of a part of an ensemble, computed by one thread.
+//! Computation of a part of an ensemble's trajectories by one thread.
 
 use super::Sweep;
 use super::lanes::{LaneSteps, SweepLanes, TakesUp};
@@ -26,23 +26,23 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::Range;
 
-/// What a batch of trajectories came to.
+/// Result of a batch of trajectories.
 pub(super) struct Batch {
-    /// For every stored array, a row for each trajectory.
+    /// For every stored array, a row per trajectory.
     pub rows: Vec<Vec<f64>>,
-    /// The largest deviations of every group of invariants: at the end, and at any time.
+    /// Largest deviations of every group of invariants: at the end, and at any time.
     pub drift: Vec<(f64, f64)>,
-    /// The same over the size of the group's terms.
+    /// Relative deviations: over the scale of the group's terms.
     pub relative: Vec<(f64, f64)>,
     pub steps: u64,
     pub cost: Cost,
     /// Trajectories that ended early, with the reason.
     pub failures: Vec<(u64, String)>,
-    /// What trajectories met on their way.
+    /// Events that the trajectories met.
     pub met: Met,
 }
 
-/// How many trajectories met something, and when the first of them did.
+/// Number of trajectories that met an event, and the earliest time at which one did.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Seen {
     pub count: u64,
@@ -66,14 +66,14 @@ impl Seen {
     }
 }
 
-/// What trajectories met on their way that their numbers do not show.
+/// Events that trajectories met and that their numbers do not show.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Met {
     /// Claimed integrals that turned out to vary, by group.
     pub failed_claims: BTreeMap<usize, Seen>,
     /// Constraints that became nearly dependent.
     pub singular: Seen,
-    /// Corrections that were larger than a step's error explains.
+    /// Corrections larger than the error of a step explains.
     pub innovations: Seen,
 }
 
@@ -87,33 +87,33 @@ impl Met {
     }
 }
 
-/// How one trajectory ended, whoever computed it.
+/// Outcome of one trajectory, computed in lanes or alone.
 struct Outcome<'a> {
     t: f64,
     steps: u64,
     deviations: &'a [f64],
     largest: &'a [f64],
-    /// Sizes of the groups' terms.
+    /// Scales of the groups' terms.
     terms: &'a [f64],
     cost: &'a Cost,
-    /// The claims that failed.
+    /// Claims that failed.
     failed_claims: &'a [FailedClaim],
-    /// The largest innovation, and when it had reached that.
+    /// Largest innovation, and the time at which it was reached.
     innovation: (f64, f64),
-    /// The smallest pivot of the constraints, and its time.
+    /// Smallest pivot of the constraints, and its time.
     pivot: (f64, f64),
-    /// What was measured.
+    /// Measured averages.
     averages: &'a [Averages],
     failure: Option<String>,
 }
 
-/// Collects the results of a batch.
+/// Collector of the results of a batch.
 struct Collector<'a> {
     sweep: &'a Sweep,
     simulation: &'a Simulation,
     range: Range<u64>,
     batch: Batch,
-    /// The parameters of every trajectory of the batch, for what is recorded of it.
+    /// Parameters of every trajectory of the batch, for its recorded quantities.
     parameters: Vec<f64>,
     recorded: Box<dyn Quantities>,
     recorded_for: Option<usize>,
@@ -121,7 +121,7 @@ struct Collector<'a> {
     extended: Vec<f64>,
     values: Vec<f64>,
     work: Vec<f64>,
-    /// What is measured, for the same trajectory.
+    /// Kernel of the measured quantities, for the same trajectory.
     measured: Option<Box<dyn Quantities>>,
     scratch: Scratch,
 }
@@ -159,19 +159,19 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// The parameters of trajectory `number` of the batch.
+    /// Parameters of trajectory `number` of the batch.
     fn parameters_of(&mut self, number: usize) -> &mut [f64] {
         let len = self.simulation.problem.model.parameter_values.len();
         &mut self.parameters[number * len..(number + 1) * len]
     }
 
-    /// The same, to read them.
+    /// Parameters of trajectory `number` of the batch, read-only.
     fn parameters_at(&self, number: usize) -> &[f64] {
         let len = self.simulation.problem.model.parameter_values.len();
         &self.parameters[number * len..(number + 1) * len]
     }
 
-    /// Gives everything that looks at a trajectory its parameters.
+    /// Bind all kernels to the parameters of a trajectory.
     fn look_at(&mut self, number: usize) {
         if self.recorded_for == Some(number) {
             return;
@@ -188,7 +188,7 @@ impl<'a> Collector<'a> {
         self.recorded_for = Some(number);
     }
 
-    /// Adds an output to the averages of a trajectory.
+    /// Add an output to the averages of a trajectory.
     fn accumulate(&mut self, number: usize, (output, t, x): (usize, f64, &[f64]), averages: &mut Vec<Averages>) {
         self.look_at(number);
         let Some((measuring, kernel)) = self.simulation.measuring.as_ref().zip(self.measured.as_deref()) else {
@@ -199,7 +199,7 @@ impl<'a> Collector<'a> {
         measuring.take(kernel, (output, t, x), averages, &mut self.scratch);
     }
 
-    /// Writes an output into the rows, if it is a sample.
+    /// Write an output into the rows, if it is a sample.
     fn sample(&mut self, number: usize, output: usize, t: f64, x: &[f64]) {
         let outputs = self.simulation.measuring.as_ref().map(|measuring| &measuring.outputs);
         let Some(sample) = outputs.map_or(Some(output), |outputs| outputs.sample(output)) else { return };
@@ -216,7 +216,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Writes what a trajectory has once.
+    /// Write the single values of a trajectory.
     fn end(&mut self, number: usize, outcome: Outcome) {
         let recorded = self.simulation.recorded.arrays.len();
         let mut once = self.batch.rows[recorded..].iter_mut();
@@ -276,10 +276,10 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// Computes the trajectories of `range`.
+/// Compute the trajectories of `range`.
 ///
 /// # Errors
-/// When one of them has no sound start.
+/// If one of them cannot start.
 pub(super) fn compute(sweep: &Sweep, lanes: Option<&SweepLanes>, range: Range<u64>) -> Result<Batch, StartError> {
     let mut collector = Collector::new(sweep, range);
     match lanes {
@@ -289,19 +289,19 @@ pub(super) fn compute(sweep: &Sweep, lanes: Option<&SweepLanes>, range: Range<u6
         },
         None => one_by_one(sweep, &mut collector)?,
     }
-    // Lanes end in the order in which they are done; a report is in the order of numbers.
+    // Lanes end in any order; a report is in the order of numbers.
     collector.batch.failures.sort_by_key(|&(number, _)| number);
     Ok(collector.batch)
 }
 
-/// Each trajectory as a run of its own.
+/// Compute each trajectory as a run of its own.
 fn one_by_one(sweep: &Sweep, collector: &mut Collector) -> Result<(), StartError> {
     let count = (collector.range.end - collector.range.start) as usize;
     let mut start_work = sweep.starts.work();
     (0..count).try_for_each(|number| alone(sweep, collector, number, &mut start_work))
 }
 
-/// A trajectory as a run of its own.
+/// Compute a trajectory as a run of its own.
 fn alone(sweep: &Sweep, collector: &mut Collector, number: usize, start_work: &mut [f64]) -> Result<(), StartError> {
     let simulation = &sweep.simulation;
     let plan = Plan { gain: None, ..simulation.run_plan().clone() };
@@ -363,7 +363,7 @@ fn alone(sweep: &Sweep, collector: &mut Collector, number: usize, start_work: &m
     Ok(())
 }
 
-/// A state with as many numbers behind it as kernels may read: its multipliers, or what nothing reads.
+/// A state followed by as many numbers as kernels may read: its multipliers, or zeros that nothing reads.
 fn complete<'x>(
     multipliers: Option<&MeanMultipliers>,
     t: f64,
@@ -406,7 +406,7 @@ impl Observer for Single<'_, '_> {
     }
 }
 
-/// Several trajectories at a time.
+/// Compute several trajectories at a time.
 fn in_lanes<'a, L: TakesUp>(
     sweep: &'a Sweep,
     lanes: &L,
@@ -477,7 +477,7 @@ fn in_lanes<'a, L: TakesUp>(
     doubted.into_iter().try_for_each(|number| alone(sweep, collector, number, &mut start_work))
 }
 
-/// The rates of what the model claims; a Hamiltonian and its constraints are kept by construction.
+/// Rates of the model's claims; a Hamiltonian and its constraints are kept by construction.
 fn claimed_rates(simulation: &Simulation) -> Rates {
     let claimed = |group: &InvariantGroup| match group.kind {
         InvariantKind::Integral => !group.watched,
@@ -490,37 +490,37 @@ fn claimed_rates(simulation: &Simulation) -> Rates {
     }
 }
 
-/// Records samples in lanes.
+/// Recording of samples in lanes.
 struct Recording {
     kernel: WideBound,
     t: Vec<f64>,
     /// States with their multipliers.
     x: Vec<f64>,
-    /// The multipliers of penalised trajectories.
+    /// Multipliers of penalised trajectories.
     means: Option<MeanMultipliers>,
     values: Vec<f64>,
     work: Vec<f64>,
 }
 
-/// Measures in lanes.
+/// Measuring in lanes.
 struct MeasuringLanes<'a> {
     measuring: &'a Measuring,
     kernel: WideBound,
     values: Vec<f64>,
-    /// The numbers of one lane.
+    /// Numbers of one lane.
     of_lane: Vec<f64>,
     work: Vec<f64>,
-    /// Of every trajectory of the batch.
+    /// Averages of every trajectory of the batch.
     averages: Vec<Vec<Averages>>,
 }
 
-/// Looks at claims in lanes.
+/// Tests of claims in lanes.
 struct Looking {
     kernels: WideRates,
     motion: Vec<f64>,
     jacobian: Vec<f64>,
     suspected: Vec<bool>,
-    /// All parameters of every lane, for a closer look, and the state of one with σ² of its vectors.
+    /// All parameters of every lane, for a closer test, and the state of one with σ² of its vectors.
     parameters: Vec<Vec<f64>>,
     x: Vec<f64>,
     squares: Vec<f64>,
@@ -532,7 +532,7 @@ struct Feed<'f, 'a, L> {
     lanes: &'f L,
     next: usize,
     start_work: Vec<f64>,
-    /// Gives F at the start.
+    /// System that gives F at the start.
     values: CompiledSystem,
     targets: Vec<f64>,
     all: Vec<f64>,
@@ -540,23 +540,23 @@ struct Feed<'f, 'a, L> {
     rates: Rates,
     independence: Independence,
     looking: Looking,
-    /// For following constraints, the system of every lane.
+    /// System of every lane, for following its constraints.
     systems: Vec<CompiledSystem>,
-    /// For following the constraints of every lane.
+    /// Independence of the constraints of every lane.
     followed: Vec<Independence>,
-    /// The lanes that have taken up a trajectory.
+    /// True for lanes that have taken up a trajectory.
     taken_up: Vec<bool>,
     recording: Recording,
     measuring: Option<MeasuringLanes<'a>>,
-    /// The smallest pivot of the constraints of every trajectory of the batch, and its time.
+    /// Smallest pivot of the constraints of every trajectory of the batch, and its time.
     pivots: Vec<(f64, f64)>,
-    /// Trajectories that are to be run by themselves, as a claim fails or may fail.
+    /// Trajectories to be run alone, because a claim fails or may fail.
     doubted: Vec<usize>,
     error: Option<StartError>,
 }
 
 impl<L> Feed<'_, '_, L> {
-    /// Whether the independence of constraints is followed.
+    /// True if the independence of constraints is followed.
     fn follows(&self) -> bool {
         self.followed.first().is_some_and(|followed| followed.next() != u64::MAX)
     }
@@ -579,7 +579,7 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
         }
         let first_target = parameters.len();
         self.all[..first_target].copy_from_slice(parameters);
-        // What no trajectory varies need not be said twice.
+        // Parameters that do not vary are bound once per lane.
         let heated = simulation.problem.model.heat_bath.is_some();
         let other_parameters = !sweep.varied.is_empty() || simulation.penalty.is_some() || heated;
         let rebinds = other_parameters || !std::mem::replace(&mut self.taken_up[lane], true);

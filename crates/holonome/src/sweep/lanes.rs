@@ -1,4 +1,4 @@
-//! The kernels with which an ensemble's trajectories are computed side by side.
+//! Kernels that compute an ensemble's trajectories side by side.
 
 use super::Sweep;
 use crate::compiled::{CompiledLanes, LaneBound, WideBound, WideRates};
@@ -8,24 +8,24 @@ use holonome_integrate::ensemble::{self, LaneSystem, Trajectories};
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{Plan, Stepping};
 
-/// Steps in lanes, and what is made of their states.
+/// Steps in lanes, with the kernels that evaluate their states.
 pub(super) struct SweepLanes {
     pub steps: LaneSteps,
-    /// What is recorded.
+    /// Recorded quantities.
     pub recorded: WideBound,
-    /// What is measured.
+    /// Measured quantities.
     pub measured: Option<WideBound>,
-    /// The multipliers of a penalised ensemble that records them.
+    /// Multipliers of a penalised ensemble that records them.
     pub means: Option<MeanMultipliers>,
-    /// For looking at what is claimed.
+    /// Rates of the claims.
     pub rates: WideRates,
 }
 
 /// Steps in lanes.
 pub(super) enum LaneSteps {
-    /// Of a Runge–Kutta method.
+    /// Steps of a Runge–Kutta method.
     RungeKutta(Box<CompiledLanes>),
-    /// Of another.
+    /// Steps of another method.
     Structured(Box<ProgramLanes>),
 }
 
@@ -34,13 +34,13 @@ pub(super) trait TakesUp: LaneSystem {
     /// Lanes that all have these parameters: the model's, then the targets, then those of a treatment.
     fn bind(&self, parameters: &[f64]) -> Self::Bound;
 
-    /// Gives one lane its trajectory's parameters, and F₀ of every row.
+    /// Bind one lane to its trajectory's parameters, and F₀ of every row.
     fn rebind(&self, bound: &mut Self::Bound, lane: usize, parameters: &[f64], targets: &[f64]);
 
-    /// Runs `plan` for all trajectories.
+    /// Run `plan` for all trajectories.
     fn run(&self, plan: &Plan, bound: &mut Self::Bound, trajectories: &mut dyn Trajectories<Self::Bound>);
 
-    /// How many constraints there are at least if their independence is followed from step to step.
+    /// Minimum number of constraints for which independence is followed from step to step.
     fn least_followed(&self) -> usize;
 }
 
@@ -79,19 +79,19 @@ impl TakesUp for ProgramLanes {
     }
 
     fn least_followed(&self) -> usize {
-        // As in a run by itself.
+        // As in a run of its own.
         3
     }
 }
 
 impl SweepLanes {
-    /// So many lanes of an ensemble, where its plan and its model allow them.
+    /// Lanes of an ensemble, `lanes` of them; `None` if its plan or its model does not allow them.
     pub fn new(sweep: &Sweep, lanes: usize) -> Option<SweepLanes> {
         let simulation = &sweep.simulation;
         let plan = simulation.run_plan();
         let treatment = plan.method.treatment;
         let aims_elsewhere = sweep.reference.is_some() && treatment == Treatment::Corrected;
-        // A term of feedback that is no formula is solved for, one trajectory at a time.
+        // A feedback term that is not a formula needs a solve, one trajectory at a time.
         let solves = treatment == Treatment::Feedback && simulation.treated.is_none();
         if !ensemble::suits(plan) || aims_elsewhere || solves {
             return None;
@@ -123,7 +123,7 @@ impl SweepLanes {
         Some(SweepLanes { steps, recorded, measured, means, rates: simulation.system.wide_rates(lanes)? })
     }
 
-    /// How many trajectories they compute at a time.
+    /// Number of trajectories computed at a time.
     pub fn count(&self) -> usize {
         match &self.steps {
             LaneSteps::RungeKutta(steps) => steps.lanes(),

@@ -1,4 +1,4 @@
-//! Parts of an ensemble joined to what one run would have written.
+//! Merging of the parts of an ensemble into the result of a single run.
 
 use super::{Sweep, SweepSummary, Tally};
 use crate::error::Error;
@@ -7,10 +7,10 @@ use crate::store::{RowReader, Status, Store, StoredRun};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Joins the parts of an ensemble, given in any order, into a new folder.
+/// Join the parts of an ensemble, given in any order, into a new folder.
 ///
 /// # Errors
-/// When a part is not finished, or of another ensemble; when parts are missing or overlap; when the folder cannot be
+/// If a part is not finished, or belongs to another ensemble; if parts are missing or overlap; if the folder cannot be
 /// written.
 pub fn merge(out: &Path, parts: &[PathBuf]) -> Result<SweepSummary, Error> {
     let mut opened = Vec::new();
@@ -56,12 +56,13 @@ pub fn merge(out: &Path, parts: &[PathBuf]) -> Result<SweepSummary, Error> {
     sweep.range = 0..expected;
     let store = Store::create(out, &sweep.layout()).map_err(Error::store)?;
     join(&mut sweep, store, &opened).inspect_err(|_| {
-        // Half of an ensemble is of no use, and the next attempt needs its place; that it stays would tell nothing new.
+        // Half an ensemble is of no use, and the next attempt needs its place; a failure of the removal
+        // would not matter to the user.
         let _ = std::fs::remove_dir_all(out);
     })
 }
 
-/// Appends the rows of all parts.
+/// Append the rows of all parts.
 fn join(
     sweep: &mut Sweep,
     mut store: Store,

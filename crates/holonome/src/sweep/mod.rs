@@ -1,7 +1,8 @@
 //! Ensembles: one model, many initial values or parameters.
 //!
-//! A trajectory depends on its number alone, and rows are stored in the order of numbers, so what is stored does not
-//! depend on threads, lanes or parts. The store is that of a run with a trajectory where a run has a sample; so are its
+//! A trajectory depends on its number alone, and rows are stored in the order of numbers, so stored results do not
+//! depend on threads, lanes or parts. The store is that of a run, with trajectories in place of samples; so are its
+//! checkpoints.
 //! checkpoints.
 
 mod batch;
@@ -49,12 +50,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What makes an ensemble of a run.
+/// Options that turn a run into an ensemble.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SweepOptions {
-    /// How many trajectories.
+    /// Number of trajectories.
     pub trajectories: u64,
-    /// `--vary NAME=EXPR`: what differs between them.
+    /// `--vary NAME=EXPR`: differences between trajectories.
     pub vary: Vec<(String, String)>,
     /// `--shard k/K`: only the k-th of K parts, 1 ≤ k ≤ K.
     #[serde(skip)]
@@ -63,31 +64,31 @@ pub struct SweepOptions {
 
 /// An ensemble ready to run.
 pub struct Sweep {
-    /// Trajectory 0 as a run: the method, compiled, and what is recorded.
+    /// Trajectory 0 as a run: the compiled method, and the recorded quantities.
     pub simulation: Simulation,
     starts: Starts,
     sweep: SweepOptions,
-    /// The trajectories of this part.
+    /// Trajectories of this part.
     range: Range<u64>,
-    /// The slots of each parameter that differs between trajectories.
+    /// Slots of each parameter that differs between trajectories.
     varied: Vec<Range<usize>>,
     reference: Option<Vec<f64>>,
     tally: Tally,
-    /// The simulation without claims that failed, by the names of these.
+    /// Simulations without failed claims, by the names of these.
     left: Mutex<BTreeMap<Vec<String>, Arc<Simulation>>>,
     store: Option<Store>,
 }
 
-/// What the trajectories so far came to.
+/// Results of the trajectories so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Tally {
     done: u64,
-    /// The largest deviations of every group, at the end and at any time.
+    /// Largest deviations of every group, at the end and at any time.
     #[serde(with = "exact::list")]
     last: Vec<f64>,
     #[serde(with = "exact::list")]
     max: Vec<f64>,
-    /// The same over the sizes of the groups' terms.
+    /// Relative deviations: over the scales of the groups' terms.
     #[serde(default, with = "exact::list")]
     relative_last: Vec<f64>,
     #[serde(default, with = "exact::list")]
@@ -95,73 +96,73 @@ struct Tally {
     steps: u64,
     cost: Cost,
     failed: u64,
-    /// Trajectories whose start `--project-initial` moved far.
+    /// Number of trajectories whose start `--project-initial` moved far.
     #[serde(default)]
     far: u64,
-    /// What trajectories met on their way.
+    /// Events that trajectories met.
     #[serde(default)]
     met: Met,
     /// The first failures, for the user.
     failures: Vec<(u64, String)>,
 }
 
-/// Failures that are told of; the others are counted, and marked in the store.
+/// Maximum number of failures reported; the others are counted, and marked in the store.
 const SHOWN_FAILURES: usize = 5;
 
-/// How an ensemble stands, for a progress bar.
+/// Progress of an ensemble, for a progress bar.
 #[derive(Clone, Copy, Debug)]
 pub struct SweepProgress {
-    /// Trajectories done.
+    /// Number of trajectories done.
     pub done: u64,
-    /// Trajectories in all.
+    /// Number of all trajectories.
     pub of: u64,
-    /// Those of them that failed.
+    /// Number of trajectories done that failed.
     pub failed: u64,
 }
 
-/// What an ensemble came to.
+/// Result of an ensemble.
 #[derive(Clone, Debug)]
 pub struct SweepSummary {
     /// The model's name.
     pub model: String,
     /// The method's name.
     pub method: String,
-    /// Trajectories done.
+    /// Number of trajectories done.
     pub trajectories: u64,
-    /// Where they end.
+    /// Time at their end.
     pub t: f64,
     /// Accepted steps of all of them.
     pub steps: u64,
-    /// Whether the model is Hamiltonian.
+    /// True if the model is Hamiltonian.
     pub hamiltonian: bool,
-    /// Whether it is in a heat bath, which keeps neither energy nor integrals.
+    /// True if it is in a heat bath, which keeps neither energy nor integrals.
     pub heated: bool,
-    /// The largest drift of every invariant.
+    /// Largest drift of every invariant.
     pub drift: Vec<Drift>,
-    /// What the model's measures came to, in the mean over trajectories.
+    /// Results of the model's measures, averaged over trajectories.
     pub measures: Vec<Table>,
-    /// Evaluations of all of them.
+    /// Counts of evaluations of all of them.
     pub cost: Cost,
     /// Time in the loop, storing included.
     pub wall_seconds: f64,
-    /// Trajectories that ended early.
+    /// Number of trajectories that ended early.
     pub failed: u64,
     /// The first of these, with the reason.
     pub failures: Vec<(u64, String)>,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// The folder; `None` if it is in memory.
+    /// Folder of the ensemble; `None` if it is in memory.
     pub out: Option<PathBuf>,
-    /// Whether it was stopped before its end.
+    /// True if it was stopped before its end.
     pub interrupted: bool,
 }
 
-/// An ensemble's result in memory: what was recorded of every trajectory, by name, and how well it went.
+/// Result of an ensemble in memory: the recorded quantities of every trajectory by name, and a summary.
 #[derive(Clone, Debug)]
 pub struct SweepSolution {
     /// Drifts, costs, failures and warnings.
     pub summary: SweepSummary,
-    /// What was recorded, a row for each trajectory.
+    /// Recorded quantities, a row per trajectory.
     pub arrays: Arrays,
 }
 
@@ -170,26 +171,27 @@ impl Index<&str> for SweepSolution {
     type Output = Array;
 
     /// # Panics
-    /// If it was not recorded; [`Arrays::get`] asks.
+    /// If it was not recorded; [`Arrays::get`] returns `None` instead.
     fn index(&self, name: &str) -> &Array {
         &self.arrays[name]
     }
 }
 
-/// Trajectories of one task at most: enough for lanes to refill, few enough to spread over threads.
+/// Maximum number of trajectories of a task: enough for lanes to refill, few enough to spread over threads.
 const TASK_TRAJECTORIES: u64 = 256;
 
-/// Numbers that a task holds at most, unless one vector of trajectories has more.
+/// Maximum number of values in a task, unless one vector of trajectories has more.
 const TASK_NUMBERS: usize = 1 << 21;
 
-/// Tasks of a thread between two writes.
+/// Number of tasks per thread between two writes.
 const TASKS_PER_THREAD: usize = 2;
 
-/// How often an ensemble is stored.
+/// Interval at which an ensemble is stored.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Refuses an ensemble whose method recognises formulas that change their kind with the parameters, as the moments of
-/// inertia do that `--vary` takes off their axes. Formulas are seen in the first trajectory; here in some others.
+/// Refuse an ensemble whose method recognises formulas that change their kind with the parameters, for example moments
+/// of inertia that `--vary` takes off their axes. The formulas were recognised in the first trajectory; here they are
+/// in some others.
 fn recognised_throughout(simulation: &Simulation, starts: &Starts) -> Result<(), Error> {
     let (model, method) = (&simulation.problem.model, simulation.plan.method);
     let (mut parameters, mut x) = (model.parameter_values.clone(), model.initial.clone());
@@ -204,11 +206,12 @@ fn recognised_throughout(simulation: &Simulation, starts: &Starts) -> Result<(),
     Ok(())
 }
 
-/// Trajectories that tell how many iterations a step takes, at most: the first, the last, and some between.
+/// Maximum number of trajectories from which the number of iterations of a step is found: the first, the last, and some
+/// between.
 const PILOTS: u64 = 8;
 
-/// Lets the trajectories take their steps in a loop that some of them, spread over the ensemble, tell how to make. It is
-/// that of all parts, and of trajectories that are computed by themselves.
+/// Let the trajectories take their steps in a loop whose iterations are found from some of them, spread over the
+/// ensemble. The loop is the same for all parts, and for trajectories that are computed alone.
 fn repeat(simulation: &mut Simulation, starts: &Starts, reference: Option<&[f64]>) {
     let (Some(program), Some(field)) = (&mut simulation.program, &simulation.field) else { return };
     let model = &simulation.problem.model;
@@ -234,10 +237,10 @@ fn repeat(simulation: &mut Simulation, starts: &Starts, reference: Option<&[f64]
     program.repeat(of, || model.row_invariants(), &simulation.plan, &starts, true);
 }
 
-/// Compiles an ensemble of a problem, whose text is read once more with what varies.
+/// Compile an ensemble of a problem, whose text is read once more with its variations.
 ///
 /// # Errors
-/// As [`prepare`](crate::prepare); when what varies cannot be evaluated; when there is no such part.
+/// As [`prepare`](crate::prepare); if a variation cannot be evaluated; if there is no such part.
 pub fn prepare_sweep(problem: &Problem, options: RunOptions, sweep: SweepOptions) -> Result<Sweep, Error> {
     check(&sweep)?;
     let Problem { name, source, tables, settings, .. } = problem;
@@ -247,10 +250,11 @@ pub fn prepare_sweep(problem: &Problem, options: RunOptions, sweep: SweepOptions
 }
 
 impl Sweep {
-    /// Compiles an ensemble of the model at `path`.
+    /// Compile an ensemble of the model at `path`.
     ///
     /// # Errors
-    /// As [`Problem::load`] and [`prepare`](crate::prepare); when what varies cannot be evaluated; when there is no such part.
+    /// As [`Problem::load`] and [`prepare`](crate::prepare); if a variation cannot be evaluated; if there is no such
+    /// part.
     pub fn load(path: &Path, settings: &Settings, options: RunOptions, sweep: SweepOptions) -> Result<Sweep, Error> {
         check(&sweep)?;
         let (problem, starts) = Problem::load_varied(path, settings, &sweep.vary, sweep.trajectories)?;
@@ -259,7 +263,7 @@ impl Sweep {
 
     fn new(problem: Problem, starts: Starts, mut options: RunOptions, sweep: SweepOptions) -> Result<Sweep, Error> {
         if options.samples.is_none() && options.every.is_none() {
-            // The end of every trajectory is what an ensemble is for; a history has to be asked for.
+            // An ensemble is for the ends of its trajectories; a history has to be requested.
             options.samples = Some(2);
         }
         let reference = reference_state(&problem, &options)?;
@@ -324,10 +328,10 @@ impl Sweep {
         Ok(made)
     }
 
-    /// Opens an interrupted ensemble; `None` if the folder holds a single run.
+    /// Open an interrupted ensemble; `None` if the folder holds a single run.
     ///
     /// # Errors
-    /// When the folder is no run, or is damaged.
+    /// If the folder is not a run, or is damaged.
     pub fn resume(path: &Path) -> Result<Option<Resumed<Sweep>>, Error> {
         if open_run(path)?.trajectories().is_none() {
             return Ok(None);
@@ -373,16 +377,16 @@ impl Sweep {
         Sweep::new(problem, starts, options, sweep)
     }
 
-    /// What the user should know before it starts.
+    /// Warnings for the user before the start.
     pub fn warnings(&self) -> Vec<String> {
         self.simulation.all_warnings()
     }
 
-    /// The simulation without the claims that have failed in `state`.
+    /// Simulation without the claims that have failed in `state`.
     fn without_failed(&self, state: &StepState) -> Result<Arc<Simulation>, Error> {
         let mut names = failed_names(&self.simulation.groups, state);
         names.sort_unstable();
-        // Whoever comes second waits for the first, and a panic while one compiles leaves nothing half made.
+        // A second caller waits for the first, and a panic while one compiles leaves nothing half made.
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = left.get(&names) {
             return Ok(Arc::clone(known));
@@ -395,7 +399,7 @@ impl Sweep {
         Ok(made)
     }
 
-    /// How many trajectories met what, a warning each.
+    /// Warnings about events, with the number of trajectories that met each.
     fn met_warnings(&self) -> Vec<String> {
         let Tally { met, done, .. } = &self.tally;
         let mut warnings = Vec::new();
@@ -426,16 +430,16 @@ impl Sweep {
         warnings
     }
 
-    /// How it stands.
+    /// Progress of the ensemble.
     pub fn progress(&self) -> SweepProgress {
         let of = self.range.end - self.range.start;
         SweepProgress { done: self.tally.done, of, failed: self.tally.failed }
     }
 
-    /// Creates the ensemble's folder, if that has not happened.
+    /// Create the ensemble's folder, unless it exists already.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If it cannot be created.
     pub fn open(&mut self) -> Result<&Path, Error> {
         if self.store.is_none() {
             self.footprint().check()?;
@@ -450,10 +454,10 @@ impl Sweep {
         Ok(self.store.as_ref().expect("just made").path())
     }
 
-    /// What the ensemble takes of disk and memory.
+    /// Disk and memory needed by the ensemble.
     pub fn footprint(&self) -> Footprint {
         let (row, number) = (self.widths().iter().sum::<usize>(), size_of::<f64>() as f64);
-        // What threads have computed and what is not yet stored of it: see [`Sweep::compute_all`].
+        // Results of the threads that are not stored yet: see [`Sweep::compute_all`].
         let tasks = (rayon::current_num_threads() * TASKS_PER_THREAD) as f64;
         let task = (TASK_NUMBERS.max(row) as f64).min((self.range.end - self.range.start) as f64 * row as f64);
         let one = self.simulation.footprint().memory * rayon::current_num_threads() as f64;
@@ -461,7 +465,7 @@ impl Sweep {
         Footprint { disk, memory: one + number * (tasks * task + row as f64) }
     }
 
-    /// Numbers in a row of every stored array.
+    /// Length of a row of every stored array.
     fn widths(&self) -> Vec<usize> {
         let samples = self.simulation.plan.sample_count();
         let timed = self.simulation.recorded.arrays.iter().map(|array| array.len * samples);
@@ -471,12 +475,12 @@ impl Sweep {
         timed.chain(varied).chain(single).chain(measured).collect()
     }
 
-    /// What is measured of every trajectory.
+    /// Measures of every trajectory.
     fn measures(&self) -> impl Iterator<Item = &RunMeasure> {
         self.simulation.measuring.iter().flat_map(|measuring| &measuring.measures)
     }
 
-    /// Averages over the trajectories that `output` holds, in their order, with the standard errors between them.
+    /// Averages over the trajectories in `output`, in their order, with the standard errors between them.
     fn measured(&self, output: &Output) -> Result<Vec<Table>, StoreError> {
         let arrays = self.layout().arrays;
         let first = arrays.len() - 2 * self.measures().count();
@@ -534,7 +538,7 @@ impl Sweep {
         layout
     }
 
-    /// Parameters that are vectors, matrices or families have dimensions of their own.
+    /// Give parameters that are vectors, matrices or families dimensions of their own.
     fn dimensions_of_varied(&self, layout: &mut Layout) {
         let first = self.simulation.recorded.arrays.len();
         for (k, slots) in self.varied.iter().enumerate() {
@@ -545,7 +549,7 @@ impl Sweep {
         }
     }
 
-    /// Measures that come to several numbers have a dimension for them.
+    /// Give measures with several results a dimension for them.
     fn dimensions_of_measures(&self, layout: &mut Layout) {
         let first = layout.arrays.len() - 2 * self.measures().count();
         for (k, measure) in self.measures().enumerate() {
@@ -559,26 +563,26 @@ impl Sweep {
         }
     }
 
-    /// Runs to the end, or until `watch` says stop, into the ensemble's folder.
+    /// Run to the end, or until `watch` returns [`Control::Stop`], into the ensemble's folder.
     ///
     /// # Errors
-    /// When a trajectory has no sound start, or the disk does not take the results; what is done is stored.
+    /// If a trajectory cannot start, or the disk does not accept the results; finished trajectories are stored.
     pub fn run(&mut self, watch: &mut dyn FnMut(&SweepProgress) -> Control) -> Result<SweepSummary, Error> {
         self.open()?;
         let mut output = Output::Folder(Box::new(self.store.take().expect("opened")));
         self.run_into(&mut output, watch)
     }
 
-    /// Runs to the end, in memory. Every call begins with the first trajectory, and gives the numbers that [`Sweep::run`]
-    /// stores, bit for bit.
+    /// Run to the end, in memory. Every call begins with the first trajectory, and gives the numbers that
+    /// [`Sweep::run`] stores, bit for bit.
     ///
     /// # Errors
-    /// When a trajectory has no sound start; when memory does not hold the samples.
+    /// If a trajectory cannot start; if memory does not hold the samples.
     pub fn solve(&mut self) -> Result<SweepSolution, Error> {
         self.solve_while(&mut |_| Control::Continue)
     }
 
-    /// [`Sweep::solve`] until `watch` says stop.
+    /// Run [`Sweep::solve`] until `watch` returns [`Control::Stop`].
     ///
     /// # Errors
     /// As [`Sweep::solve`].
@@ -735,7 +739,7 @@ impl Tally {
         Tally { last, max, relative_last, relative_max, ..Tally::default() }
     }
 
-    /// What a part that an older program stored does not have is unknown, and shown as 0.
+    /// Complete a part stored by an older program: missing values are unknown, and shown as 0.
     fn complete(&mut self) {
         self.relative_last.resize(self.last.len(), 0.0);
         self.relative_max.resize(self.last.len(), 0.0);
@@ -759,7 +763,7 @@ impl Tally {
         }
     }
 
-    /// Adds a later part of the same ensemble.
+    /// Add a later part of the same ensemble.
     fn join(&mut self, later: Tally) {
         let drift = later.last.into_iter().zip(later.max).collect();
         let relative = later.relative_last.into_iter().zip(later.relative_max).collect();
@@ -774,7 +778,7 @@ impl Tally {
 }
 
 impl SweepSummary {
-    /// Trajectories that reached the end.
+    /// Number of trajectories that reached the end.
     pub fn reached(&self) -> u64 {
         self.trajectories - self.failed
     }
@@ -827,7 +831,7 @@ fn check(sweep: &SweepOptions) -> Result<(), Error> {
     }
 }
 
-/// The trajectories of the part that is wanted: parts are consecutive and as equal as can be.
+/// Trajectories of the requested part: parts are consecutive and as equal as possible.
 fn part(sweep: &SweepOptions) -> Range<u64> {
     let Some((k, of)) = sweep.shard else { return 0..sweep.trajectories };
     let boundary = |k: u64| (u128::from(sweep.trajectories) * u128::from(k) / u128::from(of)) as u64;

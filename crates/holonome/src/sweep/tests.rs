@@ -1,4 +1,4 @@
-//! A trajectory in lanes is what it is by itself, bit for bit, by every method.
+//! Tests that a trajectory in lanes is bit for bit the same as alone, by every method.
 
 use super::batch::{Batch, compute};
 use super::lanes::SweepLanes;
@@ -7,11 +7,11 @@ use crate::options::{StepSize, Thermostat};
 use crate::problem::Problem;
 use holonome_integrate::method::{Method, Needs, SCHEMES};
 
-/// A quartic potential: the number of Newton's iterations differs between trajectories.
+/// A quartic potential: the number of Newton iterations differs between trajectories.
 const OSCILLATOR: &str = "parameter m = 1\ncoordinate q : R^2 = (1, 0.5)\nmomentum p of q = (0, 1)\n\
     hamiltonian dot(p, p)/(2*m) + dot(q, q)/2 + dot(q, q)^2/4";
 
-/// A force that depends on the time, and a constraint.
+/// A force that depends on time, and a constraint.
 const DRIVEN: &str = "parameter m = 1\nparameter a = 0.3\ncoordinate q : R^3 = (0, 1, 0)\n\
     momentum p of q = (1, 0, -1)\nhamiltonian dot(p, p)/(2*m) + m*q.z + a*sin(t)*q.x\nconstraint rod : dot(q, q) = 1";
 
@@ -28,7 +28,7 @@ struct Case<'a> {
     vary: &'a [(&'a str, &'a str)],
     penalty: Option<&'a str>,
     step: StepSize,
-    /// Of a heat bath.
+    /// Friction of a heat bath, if any.
     friction: Option<f64>,
 }
 
@@ -55,7 +55,7 @@ fn bits(batch: &Batch, of: Range<usize>, all: usize) -> Vec<Vec<u64>> {
     batch.rows.iter().map(part).collect()
 }
 
-/// Compares lanes with trajectories by themselves; whether there are lanes.
+/// Compare lanes with trajectories that run alone; true if there are lanes.
 fn agree(sweep: &Sweep, what: &str) -> bool {
     let all = TRAJECTORIES as usize;
     let alone = compute(sweep, None, 0..TRAJECTORIES).unwrap();
@@ -156,8 +156,8 @@ fn noise_in_lanes() {
     assert_eq!(ends.len(), TRAJECTORIES as usize);
 }
 
-/// A sun with five planets, and a force that depends on the time: with all sweeps written out a step would be too long for
-/// a loop.
+/// A sun with five planets, and a force that depends on time: with all sweeps unrolled a step would be too long for a
+/// loop.
 const PLANETS: &str = "parameter G = 1\nparameter m[i in 1..6] = if(i == 1, 1, 10^(-i - 2))\n\
     coordinate q[i in 1..6] : R^3 = (i - 1)*(cos(2.4*i), sin(2.4*i), 0.1)\n\
     momentum p[i] of q = if(i == 1, 0, m[i]/sqrt(max(i - 1, 1)))*(-sin(2.4*i), cos(2.4*i), 0)\n\
@@ -174,7 +174,7 @@ fn long_sweeps_in_lanes() {
         friction: None,
     };
     agrees(&case, &["gauss4", "gauss6", "suzuki4(implicit-midpoint)"]);
-    // One that needs more sweeps than others.
+    // One trajectory needs more sweeps than others.
     agrees(&Case { vary: &[("G", "if(i == 7, 4, 1)")], ..case }, &["gauss6"]);
 }
 
@@ -198,7 +198,8 @@ fn samples_within_adaptive_steps_in_lanes() {
     assert!(!alone.failures.is_empty() && alone.failures.len() < 30, "{:?}", alone.failures);
 }
 
-/// Trajectories between those that tell the number of iterations are far wilder than these, and need more.
+/// Some trajectories, between those from which the number of iterations is found, are far wilder than these and need
+/// more.
 #[test]
 fn lanes_that_need_more_iterations_join_again() {
     let vary = [("q", "(if(i == 7, 6, if(i == 8, 10, 1 + i/N)), 0.5)")];
@@ -208,7 +209,7 @@ fn lanes_that_need_more_iterations_join_again() {
 
 #[test]
 fn trajectories_that_fail_in_lanes_are_told_of() {
-    // A pendulum that moves further in a step than its rod is long.
+    // A pendulum that moves further in a step than the length of its rod.
     let case = Case {
         text: DRIVEN,
         vary: &[("p", "(1 + 0.5*i, 0, -1)")],

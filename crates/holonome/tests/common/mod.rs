@@ -1,4 +1,4 @@
-//! Runs models through the library, in folders that are removed at the end.
+//! Helpers that run models through the library, in folders that are removed at the end.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
@@ -14,7 +14,7 @@ pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// A model of the repository's `models` folder, with `set`.
+/// Model of the repository's `models` folder, with the values `set`.
 pub fn model(name: &str, set: &[(&str, &str)]) -> Problem {
     load(&repository().join("models").join(format!("{name}.holo")), set).unwrap()
 }
@@ -23,20 +23,20 @@ pub fn load(path: &Path, set: &[(&str, &str)]) -> Result<Problem, Error> {
     load_with(path, set, None)
 }
 
-/// The same with a stiff term (`--stiff`).
+/// [`load`] with a stiff term (`--stiff`).
 pub fn load_with(path: &Path, set: &[(&str, &str)], stiff: Option<&str>) -> Result<Problem, Error> {
     let set = set.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
     Problem::load(path, &Settings { set, stiff: stiff.map(str::to_string), ..Settings::default() })
 }
 
-/// A finished run and its samples, which last as long as this.
+/// A finished run with its samples, whose folder is removed on drop.
 pub struct Finished {
     pub summary: Summary,
     pub folder: PathBuf,
 }
 
 impl Finished {
-    /// The samples of one array, row by row.
+    /// Samples of one array, row by row.
     pub fn array(&self, name: &str) -> Vec<Vec<f64>> {
         let run = StoredRun::open(&self.folder).unwrap();
         let numbers = run.read(name).unwrap();
@@ -47,7 +47,7 @@ impl Finished {
         StoredRun::open(&self.folder).unwrap().times().unwrap()
     }
 
-    /// The final state as one list, in the order of the model.
+    /// Final state as one list, in the order of the model.
     pub fn state(&self) -> Vec<f64> {
         self.summary.state.numbers().to_vec()
     }
@@ -69,7 +69,7 @@ pub fn run(problem: Problem, options: RunOptions) -> Result<Finished, Error> {
     Ok(Finished { summary, folder })
 }
 
-/// Options in the words of the command line.
+/// Options from a command line.
 pub fn options(text: &str) -> RunOptions {
     let mut options = RunOptions::default();
     let tolerances = |options: &RunOptions| options.step.tolerances().unwrap_or((1e-9, 0.0));
@@ -109,7 +109,7 @@ pub fn numbers(value: &Value) -> Vec<f64> {
     }
 }
 
-/// The Euclidean distance.
+/// Euclidean distance.
 pub fn distance(a: &[f64], b: &[f64]) -> f64 {
     assert_eq!(a.len(), b.len());
     a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt()

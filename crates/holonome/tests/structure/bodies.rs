@@ -1,4 +1,5 @@
-//! Rigid bodies: what their methods keep, the forms in which a model may be written, and models that are none.
+//! Rigid bodies: invariants of their methods, the forms in which a model may be written, and models that are not rigid
+//! bodies.
 
 use crate::cases::{difference, largest};
 use crate::common::{load, repository};
@@ -45,14 +46,15 @@ fn the_angular_momentum_of_a_free_body_is_kept() {
     for method in METHODS {
         for step in [0.3, 0.1] {
             let x = end("models/rigid-body.holo", &[], method, step, 2000);
-            // Every step rounds numbers up to 3 some ten times: by a random walk, 2000^½ times 1e-15.
+            // Every step rounds numbers up to 3 some ten times: as a random walk, 2000^½ times 1e-15.
             let gap = difference(&in_space(&x, [3.0, 2.0, 1.0]), &[3.0, 2.0, 1.0]);
             assert!(gap < 1e-13 && deviation(&x[..9]) < 2e-15, "{method}, {step}: {gap:e}, {:e}", deviation(&x[..9]));
         }
     }
 }
 
-/// In a field along z the component along it is kept, and with three equal moments that along the body's axis.
+/// In a field along z the component of the angular momentum along it is kept, and with three equal moments the one
+/// along the body's axis, too.
 #[test]
 fn momentum_maps_are_kept() {
     for method in &METHODS[1..] {
@@ -66,13 +68,13 @@ fn momentum_maps_are_kept() {
     }
 }
 
-/// One body in different variables moves alike: its momentum matrix, its angular momentum or its angular velocity.
+/// One body in different variables moves alike: with its momentum matrix, its angular momentum or its angular velocity.
 #[test]
 fn a_body_may_be_written_in_several_ways() {
     for method in &METHODS[1..] {
         let a = end("models/heavy-top.holo", &[], method, 0.05, 200);
         let b = end("suite/structure/top-by-momentum.holo", &[], method, 0.05, 200);
-        // The roundings of 200 steps, which the motion over a time of 10 amplifies less than a hundred times.
+        // Roundings of 200 steps, amplified less than a hundred times by the motion over a time of 10.
         assert!(difference(&a[..9], &b[3..]) < 1e-12, "{method}: {:e}", difference(&a[..9], &b[3..]));
     }
     let alone = "parameter I = diag(3, 2, 1)\nstate w : R^3 = (1, 1, 1)\nw' = inverse(I)*cross(I*w, w)\n";
@@ -85,8 +87,8 @@ fn a_body_may_be_written_in_several_ways() {
     }
 }
 
-/// Euler's equations for the angular momentum alone leave a multiple of |L|² in the energy open. Whatever body is taken, the
-/// motion is this one, and |L| is kept.
+/// Euler's equations for the angular momentum alone leave a multiple of |L|² in the energy open. With any such body the
+/// motion is the same, and |L| is kept.
 #[test]
 fn the_angular_momentum_alone_is_a_body() {
     for inertia in ["diag(3, 2, 1)", "diag(1, 3, 2.5)", "diag(2, 2, 1)", "diag(2, 2, 2)", "diag(3e-20, 2e-20, 1e-20)"] {
@@ -97,15 +99,15 @@ fn the_angular_momentum_alone_is_a_body() {
             let start = problem.model.initial.clone();
             simulation(problem, method, h).unwrap().steps((0.0, h), count, &start).unwrap()
         };
-        // Of order 6: its error is far below the others'.
+        // A method of order 6, whose error is far below the others'.
         let exact = steps("gauss6", 0.01, 200);
         let size = largest(&exact);
         for method in METHODS {
             let error = |h: f64, count| difference(&steps(method, h, count), &exact) / size;
             let (coarse, fine) = (error(0.02, 100), error(0.01, 200));
             let order = if method == "cayley-variational-euler" { 1.0 } else { 2.0 };
-            // The ratio of the errors is 2^order but for the next term; a sphere and its momentum stand still. Without a
-            // torque the momentum itself may have the order 2 where the attitude has not.
+            // The ratio of the errors is 2^order up to the next term; a sphere and its momentum stand still. Without a
+            // torque the momentum itself may have order 2 even if the attitude does not.
             let ratio = (coarse / fine).log2();
             assert!(coarse < 1e-13 || ratio > order - 0.1, "{inertia}, {method}: {coarse:e} {fine:e}");
             assert!(coarse < 0.05, "{inertia}, {method}: {coarse:e}");
@@ -118,7 +120,7 @@ fn the_angular_momentum_alone_is_a_body() {
     }
 }
 
-/// Moments of inertia of all kinds: equal ones, a rod nearly, plates in each plane, and more than a body can have.
+/// Moments of inertia of all kinds: equal ones, nearly a rod, plates in each plane, and one larger than any body has.
 #[test]
 fn moments_are_found_from_the_formulas() {
     for [a, b, c] in [
@@ -140,7 +142,8 @@ fn moments_are_found_from_the_formulas() {
     }
 }
 
-/// What is no rigid body, or not a free one in its principal axes, is said by the formula that does not fit.
+/// A model that is not a rigid body, or not a free one in its principal axes, is refused with the formula that does not
+/// fit.
 #[test]
 fn refusals_name_the_formula() {
     let states = "state R : R^(3,3) = identity(3)\nstate w : R^3 = (1, 1, 1)\n";
@@ -218,19 +221,19 @@ fn refusals_name_the_formula() {
     }
 }
 
-/// However far a body would turn, its equations have a solution, and the angular momentum is kept.
+/// However far a body would turn in a step, the equations have a solution, and the angular momentum is kept.
 #[test]
 fn every_step_has_a_solution() {
     for step in [2.0, 40.0, 1e4] {
         let x = end("models/rigid-body.holo", &[], "cayley-symmetric", step, 100);
         let gap = difference(&in_space(&x, [3.0, 2.0, 1.0]), &[3.0, 2.0, 1.0]);
-        // A Cayley rotation by nearly half a turn is known to a rounding times tan² of a quarter of it.
+        // A Cayley rotation by nearly half a turn is accurate to a rounding times tan² of a quarter of it.
         assert!(gap < 1e-12 && deviation(&x[..9]) < 2e-15, "{step}: {gap:e}");
     }
 }
 
-/// Parameters are inputs of a step, never constants in it: a trajectory with other moments of inertia is what a run with
-/// them gives.
+/// Parameters are inputs of a step, never constants in it: a trajectory with other moments of inertia equals a run with
+/// them.
 #[test]
 fn ensembles_vary_the_inertia() {
     let folder = tempfile::tempdir().unwrap();
@@ -264,13 +267,13 @@ fn ensembles_vary_the_inertia() {
         let members = numbers.chunks(numbers.len() / 3).map(|list| list[list.len() - first.len()..].to_vec());
         for (i, member) in members.enumerate() {
             let own = end(path, &[(name, &value(&(i as f64 / 4.0).to_string()))], method, 0.1, 20);
-            // Twenty steps with Newton iterations of different numbers.
+            // Twenty steps with different numbers of Newton iterations.
             assert!(difference(&member, &own[..first.len()]) < 1e-13, "{path}, {method}: {member:?}, {own:?}");
         }
     }
 }
 
-/// A body whose axes turn away in the course of an ensemble is no longer one for rotations about them.
+/// A body whose axes turn away in the course of an ensemble is no longer suitable for rotations about them.
 #[test]
 fn ensembles_off_the_principal_axes_are_refused() {
     let sweep = |vary: &str| {

@@ -1,4 +1,5 @@
-//! The models that the methods are tried on, with their constraints and energies typed again, and which methods suit them.
+//! Models on which the methods are tested, with their constraints and energies typed again, and the methods that suit
+//! them.
 
 use crate::common::{load_with, repository};
 use holonome::method::Needs;
@@ -6,21 +7,21 @@ use holonome::{Problem, RunOptions, Simulation, StepSize, prepare};
 
 /// A model at its start.
 pub struct Case {
-    /// Its file, from the folder `suite`.
+    /// Model file, relative to the folder `suite`.
     pub path: &'static str,
     /// Initial values other than the file's.
     pub set: &'static [(&'static str, &'static str)],
     /// The constraints, then their hidden constraints.
     pub restrictions: fn(f64, &[f64]) -> Vec<f64>,
-    /// H.
+    /// The energy H.
     pub energy: fn(&[f64]) -> f64,
-    /// A step at which a method of order 2 errs by a thousandth or so.
+    /// Step at which a method of order 2 errs by about a thousandth.
     pub h: f64,
-    /// Whether H is a sum of parts with known flows.
+    /// True if H is a sum of parts with known flows.
     pub flows: bool,
-    /// Whether H = ½ pᵀM⁻¹p + V with a constant M.
+    /// True if H = ½ pᵀM⁻¹p + V with a constant M.
     pub natural: bool,
-    /// The term of V that is called stiff.
+    /// Term of V that is declared stiff.
     pub stiff: Option<&'static str>,
 }
 
@@ -37,7 +38,7 @@ impl Case {
         self.problem().model.initial.clone()
     }
 
-    /// The simulation of a method; the time is none of the map's.
+    /// Simulation of a method; its time does not affect the map.
     pub fn with(&self, method: &str) -> Simulation {
         let options = RunOptions {
             method: method.parse().unwrap(),
@@ -52,7 +53,7 @@ impl Case {
         !(self.restrictions)(0.0, &self.start()).is_empty()
     }
 
-    /// Whether a scheme that needs this of a model can run here. A new kind of need has to be decided on here.
+    /// True if a scheme that needs this of a model can run here. Every new kind of need has to be added.
     pub fn serves(&self, needs: Needs) -> bool {
         match needs {
             Needs::Field | Needs::Series | Needs::Canonical | Needs::Hamiltonian => !self.constrained(),
@@ -75,10 +76,10 @@ fn none(_: f64, _: &[f64]) -> Vec<f64> {
     Vec::new()
 }
 
-/// The cases that are rigid bodies.
+/// Cases that are rigid bodies.
 pub const BODIES: [&str; 4] = ["matrix-rigid-body", "magnetic-body", "heavy-top", "tilted-top"];
 
-/// QᵀQ = 1, or its rows' products, and their rates, of x = (Q, P) with Q' = P J⁻¹.
+/// QᵀQ = 1, or its rows' products, and their rates, for x = (Q, P) with Q' = P J⁻¹.
 fn orthogonal(x: &[f64], inverse_mass: [[f64; 3]; 3]) -> Vec<f64> {
     let (q, p) = x.split_at(9);
     let v: Vec<f64> = (0..9).map(|k| (0..3).map(|j| p[k / 3 * 3 + j] * inverse_mass[j][k % 3]).sum::<f64>()).collect();
@@ -101,8 +102,8 @@ fn kinetic(x: &[f64], j: [f64; 3]) -> f64 {
 /// The inverse of the mass moments of the tilted top, times their determinant 0.599.
 const TILTED: [[f64; 3]; 3] = [[0.54, -0.17, 0.15], [-0.17, 0.83, -0.38], [0.15, -0.38, 1.04]];
 
-/// Every model: without constraints, separable or not; g(q), also with time and with H that is not separable; g(q, p) with
-/// linear and with curved fibres, one and two of them; spheres.
+/// All models: without constraints, separable or not; g(q), also with time and with H that is not separable; g(q, p)
+/// with linear and with curved fibres, one and two of them; spheres.
 pub static CASES: &[Case] = &[
     Case {
         path: "../models/henon-heiles.holo",
@@ -153,7 +154,7 @@ pub static CASES: &[Case] = &[
         natural: false,
         stiff: None,
     },
-    // H of these is no invariant.
+    // H of these is not an invariant.
     Case {
         path: "structure/forced-pendulum.holo",
         set: &[],
@@ -175,7 +176,7 @@ pub static CASES: &[Case] = &[
         natural: true,
         stiff: Some("stiff"),
     },
-    // T(p) with more than squares, and a polynomial V with oscillators in it.
+    // T(p) with more than squares, and a polynomial V that contains oscillators.
     Case {
         path: "structure/sliding-oscillator.holo",
         set: &[],
@@ -270,7 +271,7 @@ pub static CASES: &[Case] = &[
     },
     Case {
         path: "models/hopf-oscillator.holo",
-        // Away from |q| = |p|, where its multiplier is not determined.
+        // Away from |q| = |p|, where the multiplier is not determined.
         set: &[("q", "(0.96, 0)"), ("p", "(0, 0.28)")],
         restrictions: |_, x| vec![dot(x, x) - 1.0, 2.0 * dot(&x[..2], &x[2..])],
         energy: |x| dot(&x[2..], &x[2..]) / 2.0,
@@ -351,8 +352,8 @@ pub static CASES: &[Case] = &[
         natural: false,
         stiff: None,
     },
-    // Rotation matrices: a free body, one with three equal moments of inertia, one in a potential, and one whose frame is
-    // not that of the principal axes.
+    // Rotation matrices: a free body, one with three equal moments of inertia, one in a potential, and one whose frame
+    // is not that of the principal axes.
     Case {
         path: "models/matrix-rigid-body.holo",
         set: &[],
@@ -383,7 +384,7 @@ pub static CASES: &[Case] = &[
         natural: false,
         stiff: None,
     },
-    // H of this is no invariant.
+    // H of this is not an invariant.
     Case {
         path: "structure/tilted-top.holo",
         set: &[],
@@ -400,7 +401,7 @@ pub fn case(name: &str) -> &'static Case {
     CASES.iter().find(|case| case.name() == name).unwrap()
 }
 
-/// The largest component of a − b.
+/// Largest component of a − b.
 pub fn difference(a: &[f64], b: &[f64]) -> f64 {
     assert_eq!(a.len(), b.len());
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
@@ -410,7 +411,7 @@ pub fn largest(list: &[f64]) -> f64 {
     list.iter().fold(0.0, |largest, x| x.abs().max(largest))
 }
 
-/// Whether a number is below a bound; NaN is not.
+/// True if a number is below a bound; false for NaN.
 pub fn below(number: f64, bound: f64) -> bool {
     number < bound
 }

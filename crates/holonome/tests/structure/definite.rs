@@ -1,10 +1,10 @@
-//! The smallest eigenvalue of I + βh²M⁻¹V_qq, which the linearly implicit methods watch along a run: β = 0.4 here.
+//! The smallest eigenvalue of I + βh²M⁻¹V_qq, which the linearly implicit methods monitor along a run: β = 0.4 here.
 
 use crate::common::{model, run};
 use holonome::{Error, PenaltyStrength, Problem, RunOptions, Settings, StepSize, prepare};
 use std::collections::BTreeMap;
 
-/// The accuracy to which an eigenvalue is found, relative to max(1, |λ|).
+/// Accuracy of the computed eigenvalue, relative to max(1, |λ|).
 const FOUND: f64 = 1e-4;
 
 const METHODS: [&str; 3] = ["zhang-skeel", "zhang-skeel-simplified", "zhang-skeel-stiff"];
@@ -24,7 +24,7 @@ fn options(method: &str, step: f64, until: f64) -> RunOptions {
     }
 }
 
-/// Where the run of a problem ended for its matrix, and the eigenvalue.
+/// Time at which the run of a problem ended because of its matrix, and the eigenvalue.
 fn ended(problem: Problem, options: RunOptions) -> (f64, f64) {
     let error = match run(problem, options) {
         Ok(_) => panic!("it runs to its end"),
@@ -60,7 +60,7 @@ fn a_small_eigenvalue_is_told_at_the_end() {
         for (step, count) in [(1.0, 100), (0.6, 200), (0.4, 200)] {
             let until = f64::from(count) * step;
             let told = run(double_well(), options(method, step, until)).unwrap().summary.warnings.join("\n");
-            // The same run by single steps: where it came nearest to the top of the hill.
+            // The same run in single steps, for its nearest approach to the top of the hill.
             let simulation = prepare(double_well(), options(method, step, until)).unwrap();
             let mut x = vec![0.1, 0.0];
             let mut nearest = f64::INFINITY;
@@ -79,8 +79,8 @@ fn a_small_eigenvalue_is_told_at_the_end() {
 
 #[test]
 fn a_run_that_leaves_all_bounds_says_what_was_watched() {
-    // The steps are too long near the hill to keep the modified energy, until they come to |q| > 1.9: there h²V_eff'' > 4,
-    // the limit of velocity Verlet.
+    // The steps are too long near the hill to keep the modified energy, until they reach |q| > 1.9: there h²V_eff'' >
+    // 4, the limit of velocity Verlet.
     let error = run(double_well(), options("zhang-skeel", 1.1, 1100.0)).err().unwrap();
     assert_eq!((error.kind(), error.exit_code()), ("non-finite", 1), "{error}");
     let told = error.to_string();
@@ -91,7 +91,7 @@ fn a_run_that_leaves_all_bounds_says_what_was_watched() {
     let json = error.to_json();
     let number = |key: &str| json["error"][key].as_f64().unwrap();
     let (t, energy, eigenvalue) = (number("t"), number("modified_energy"), number("eigenvalue"));
-    // The same by single steps, up to the last but one.
+    // The same run in single steps, up to the last but one.
     let simulation = prepare(double_well(), options("zhang-skeel", 1.1, 1100.0)).unwrap();
     let (mut x, mut least) = (vec![0.1f64, 0.0], f64::INFINITY);
     for _ in 0..(t / 1.1) as u64 - 2 {
@@ -107,8 +107,8 @@ fn a_run_that_leaves_all_bounds_says_what_was_watched() {
 
 #[test]
 fn loops_of_machine_code_end_where_single_steps_do() {
-    // V_qq = 1 − 3 exp(−((t − 5000)/10)²) in the first direction is below −1.25, so that 1 + 0.4 V_qq is below 0.5, from
-    // t = 5000 − 10 √(ln(4/3)) = 4994.64 on: the force at 4995 is the first there, in the step from 4994.
+    // V_qq = 1 − 3 exp(−((t − 5000)/10)²) in the first direction is below −1.25, so that 1 + 0.4 V_qq is below 0.5,
+    // from t = 5000 − 10 √(ln(4/3)) = 4994.64 on: the force at 4995 is the first there, in the step from 4994.
     let bump = "exp(-((t - 5000)/10)^2)";
     for potential in
         [format!("(1 - 3*{bump})*q.x^2/2"), format!("(1 - 3*{bump})*q.x^2/2 + q.y^2/2 + 0.01*q.x*q.y + q.z^2")]
@@ -120,7 +120,7 @@ fn loops_of_machine_code_end_where_single_steps_do() {
             let (t, eigenvalue) = ended(problem(&text), options(method, 1.0, 6000.0));
             assert_eq!(t, 4994.0, "{method}, {potential}");
             let expected = 1.0 + 0.4 * (1.0 - 3.0 * (-0.25f64).exp());
-            // The coupling moves it by 0.004²/(1.4 − 0.465) = 2e-5 at most.
+            // The coupling shifts it by 0.004²/(1.4 − 0.465) = 2e-5 at most.
             assert!((eigenvalue - expected).abs() < FOUND + 2e-5, "{method}: {eigenvalue} {expected}");
         }
     }
@@ -128,7 +128,7 @@ fn loops_of_machine_code_end_where_single_steps_do() {
 
 #[test]
 fn masses_are_felt() {
-    // I + βh²V_qq M⁻¹ with V_qq = diag(−k, 0): 1 and 1 − βh²k (M⁻¹)₁₁, whatever else M⁻¹ holds.
+    // I + βh²V_qq M⁻¹ with V_qq = diag(−k, 0): 1 and 1 − βh²k (M⁻¹)₁₁, independent of the rest of M⁻¹.
     for (kinetic, inverse) in [("p.x^2 + p.y^2/2", 2.0), ("p.x^2 + p.x*p.y + p.y^2", 2.0), ("p.x^2/2 + p.y^2", 1.0)] {
         let text = format!(
             "coordinate q : R^2 = (0.1, 0)\nmomentum p of q = (0, 0)\nlet bend = -q.x^2/2\nhamiltonian {kinetic} + bend\n"
@@ -144,7 +144,7 @@ fn masses_are_felt() {
 
 #[test]
 fn large_models_end_at_a_negative_determinant() {
-    // One of 3000 oscillators is none: 1 − 0.4h².
+    // One of 3000 oscillators is inverted: 1 − 0.4h².
     let text = "coordinate q[i in 1..3000] : R = 0.1\nmomentum p[i] of q = 0\nlet bend = sum(i in 1..3000 : if(i == 7, -1, 1)*q[i]^2/2)\nhamiltonian sum(i in 1..3000 : p[i]^2/2) + bend\n";
     for method in METHODS {
         let (t, eigenvalue) = ended(problem(text), options(method, 2.0, 20.0));
@@ -156,7 +156,7 @@ fn large_models_end_at_a_negative_determinant() {
 fn the_braced_square_is_told_why_it_fails() {
     let penalised = RunOptions { penalty: Some(PenaltyStrength::Auto), ..options("zhang-skeel", 0.05, 10.0) };
     let (t, eigenvalue) = ended(model("braced-square", &[]), penalised.clone());
-    // Before anything stops being finite, which happens at t = 2.
+    // Before values become infinite, at t = 2.
     assert!(t < 2.0 && eigenvalue < 0.5, "{t} {eigenvalue}");
     // The remedy: a shorter step with the same penalty.
     let omega = PenaltyStrength::Omega(0.2 / (0.05 * 0.05 * 2f64.sqrt()));

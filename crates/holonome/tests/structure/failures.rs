@@ -1,4 +1,5 @@
-//! Steps without a solution, multipliers that are lost, methods that do not suit: said with names and numbers, never a panic.
+//! Failures: steps without a solution, lost multipliers, unsuitable methods. They are reported with names and numbers,
+//! never as a panic.
 
 use crate::cases::difference;
 use crate::common::{load, repository};
@@ -57,8 +58,8 @@ fn a_step_takes_the_solution_that_belongs_to_it() {
         assert_eq!((error.kind(), error.exit_code()), ("newton-not-converged", 1), "{method}: {error}");
         assert!(error.to_string().contains("a shorter step helps"), "{error}");
     }
-    // Half a period and more: Newton's method leads away, and the solution is found all the same. A symmetric method that
-    // found another one would not come back.
+    // Half a period and more: Newton's method leads away, and yet the solution is found. A symmetric method that found
+    // another one would not return.
     for (method, step) in [("gauss2", 2.0), ("gauss4", 3.0), ("gauss6", 3.5)] {
         let simulation = simulation(method, step);
         let there = simulation.steps((0.0, step), 50, &start).unwrap();
@@ -72,7 +73,7 @@ fn a_step_takes_the_solution_that_belongs_to_it() {
     }
 }
 
-/// The same of a model that is run row by row, and of one written out.
+/// Solutions of a step for a model that is run row by row, and for an unrolled one.
 #[test]
 fn large_models_take_the_solution_that_belongs_to_a_step() {
     let text = "size n = 1\ncoordinate q[i in 1..n] : R^2 = (0, 0.1)\nmomentum p[i] of q = (0.396, 0)\n\
@@ -140,7 +141,7 @@ fn refusals_say_what_to_use() {
     }
 }
 
-/// On a sphere that grows, or with kinetic energies other than Σ p²/2m, the motion goes along no great circles.
+/// On a sphere that grows, or with kinetic energies other than Σ p²/2m, the motion does not follow great circles.
 #[test]
 fn splittings_refuse_motions_that_are_not_along_great_circles() {
     for (p, energy, rod) in [
@@ -164,11 +165,11 @@ fn splittings_refuse_motions_that_are_not_along_great_circles() {
     }
 }
 
-/// Every method with every model: it runs, or says why not. A few steps of two lengths.
+/// Every method with every model runs, or gives a reason why not. A few steps of two lengths.
 #[test]
 fn no_method_panics_on_any_model() {
     let mut methods: Vec<String> = bases().iter().map(ToString::to_string).collect();
-    // All compositions are the same program: the bases, each in another one.
+    // All compositions are the same program: each base is tried in a different one.
     methods.extend(compositions().iter().step_by(9).map(ToString::to_string));
     for scheme in SCHEMES.iter().filter(|scheme| scheme.runge_kutta().is_none()) {
         methods.extend(TREATMENTS.iter().map(|facts| format!("{}:{}", facts.name, scheme.name)));
@@ -181,7 +182,7 @@ fn no_method_panics_on_any_model() {
     assert!(paths.len() > 30 && methods.len() > 60);
     let (mut ran, mut failed, mut refused, mut wrong) = (0, 0, 0, Vec::new());
     for path in &paths {
-        // Large families in a smaller size: what is tried here does not depend on it.
+        // Large families in a smaller size, on which the result does not depend.
         let small: &[(&str, &str)] = match path.file_stem().unwrap().to_str().unwrap() {
             "fpu" => &[("n", "3")],
             "chain" | "dna" => &[("n", "3")],

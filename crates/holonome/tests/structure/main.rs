@@ -1,6 +1,6 @@
-//! The structure-preserving methods prove what they are called for: order, symplecticity, symmetry, constraints, values
-//! against independent programs, and failures that say what happened. Every registered method is tried: the lists are made
-//! from the registry.
+//! Tests of the structure-preserving methods: order, symplecticity, symmetry, constraints, values against independent
+//! programs, and failures that report their reason. The lists of methods are made from the registry, so every
+//! registered method is tested.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,11 +1,12 @@
-//! The one-step maps themselves: symplectic, symmetric, adjoint to one another, blind to where on its fibre a start is.
+//! Properties of the one-step maps: symplectic, symmetric, adjoint to one another, independent of a start's place on
+//! its fibre.
 
 use crate::cases::{CASES, Case, below, case, difference, largest};
 use crate::methods::{bases, cases_of, compositions, few_cases_of};
 use holonome::Simulation;
 use holonome::method::{Method, Needs};
 
-/// The time at which the maps start: one at which a rheonomic model is not special.
+/// Start time of the maps, at which no rheonomic model is special.
 const T0: f64 = 0.3;
 
 /// A point of the case's set, at T0 for all cases: some way along the motion.
@@ -14,8 +15,9 @@ fn point(case: &Case) -> Vec<f64> {
     case.with(method).steps((0.0, T0 / 10.0), 10, &case.start()).unwrap()
 }
 
-/// f'(x), column by column, by the central formula of order 8 with steps of 0.01: its error is δ⁸/630 times a ninth
-/// derivative, 1e-13 for a function whose Taylor series has a radius of convergence of 1, and the round-off a few 1e-16/δ.
+/// f'(x), column by column, by the central formula of order 8 with steps of 0.01. Its error is δ⁸/630 times a ninth
+/// derivative, 1e-13 for a function whose Taylor series has a radius of convergence of 1, and its round-off a few
+/// 1e-16/δ.
 pub fn jacobian(f: impl Fn(&[f64]) -> Vec<f64>, x: &[f64]) -> Vec<Vec<f64>> {
     let delta = 0.01;
     let weights = [4.0 / 5.0, -1.0 / 5.0, 4.0 / 105.0, -1.0 / 280.0];
@@ -42,7 +44,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// An orthonormal basis of the vectors that are orthogonal to `rows`, by Gram and Schmidt, twice for the round-off.
+/// Orthonormal basis of the vectors orthogonal to `rows`, by Gram–Schmidt, twice because of round-off.
 fn tangent(rows: &[Vec<f64>], n: usize) -> Vec<Vec<f64>> {
     let mut normals: Vec<Vec<f64>> = Vec::new();
     let mut basis: Vec<Vec<f64>> = Vec::new();
@@ -56,7 +58,7 @@ fn tangent(rows: &[Vec<f64>], n: usize) -> Vec<Vec<f64>> {
             }
         }
         let rest = dot(&v, &v).sqrt();
-        // What is left of a dependent vector is round-off; rows are independent.
+        // The remainder of a dependent vector is round-off; rows are independent.
         if rest > 1e-6 * length {
             v.iter_mut().for_each(|c| *c /= rest);
             if k < rows.len() { normals.push(v) } else { basis.push(v) }
@@ -73,8 +75,8 @@ pub fn omega(u: &[f64], v: &[f64]) -> f64 {
 }
 
 /// Points of the set of the first `count` restrictions around x: x + Σ uᵢ vᵢ over an orthonormal basis of its tangent
-/// vectors, brought to the set along its normals at x. A map for g(q, p) is defined on g = 0 only: fibres do not leave the
-/// level set on which they begin.
+/// vectors, moved to the set along its normals at x. A map for g(q, p) is defined on g = 0 only: fibres do not leave
+/// the level set on which they begin.
 struct Chart<'a> {
     case: &'a Case,
     count: usize,
@@ -97,7 +99,7 @@ impl Chart<'_> {
         let mut y = self.x.clone();
         let moved = |y: &mut Vec<f64>, c: f64, v: &[f64]| y.iter_mut().zip(v).for_each(|(y, v)| *y += c * v);
         u.iter().zip(&self.basis).for_each(|(&u, v)| moved(&mut y, u, v));
-        // Newton with the matrix at x gains two digits a turn; the points are within 0.04 of x.
+        // Newton with the matrix at x gains two digits per iteration; the points are within 0.04 of x.
         let gram: Vec<Vec<f64>> =
             self.normals.iter().map(|a| self.normals.iter().map(|b| dot(a, b)).collect()).collect();
         for _ in 0..20 {
@@ -109,7 +111,7 @@ impl Chart<'_> {
     }
 }
 
-/// The solution of a small positive definite system.
+/// Solution of a small positive definite system.
 fn solved(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
     let n = b.len();
     for k in 0..n {
@@ -141,13 +143,14 @@ fn defect(case: &Case, simulation: &Simulation, h: f64, count: usize) -> f64 {
     defect
 }
 
-/// How many restrictions make the set on which a method is symplectic: SHAKE does not see the hidden ones.
+/// Number of restrictions that define the set on which a method is symplectic: SHAKE ignores the hidden ones.
 fn set_of(method: &Method, case: &Case) -> usize {
     let all = (case.restrictions)(0.0, &case.start()).len();
     if method.scheme.name == "shake" { all / 2 } else { all }
 }
 
-/// From the differences above: their entries are known to 1e-12 or so, and ω sums a few products of them.
+/// Largest defect of a symplectic map: the entries of the differences above are accurate to about 1e-12, and ω sums a
+/// few products of them.
 pub const DEFECT: f64 = 1e-11;
 
 #[test]
@@ -157,7 +160,7 @@ fn methods_are_symplectic_as_their_facts_say() {
         let mut kept = true;
         for case in few_cases_of(&method) {
             let simulation = case.with(&method.to_string());
-            // In a step that is right to the order 10 what is not symplectic does not show.
+            // In a step accurate to order 10 a lack of symplecticity does not show.
             let h = if method.order() >= 10 && !method.symplectic() { 3.0 * case.h } else { case.h };
             let found = defect(case, &simulation, h, set_of(&method, case));
             let line = format!("{method} on {}: {found:.1e}", case.name());
@@ -177,10 +180,10 @@ fn methods_are_symplectic_as_their_facts_say() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The measure tells: what is not symplectic fails by orders of magnitude.
+/// The measure is sensitive: methods that are not symplectic fail by orders of magnitude.
 #[test]
 fn other_methods_are_not_symplectic() {
-    // The Hopf oscillator keeps all it has, H and J, under most methods.
+    // Under most methods the Hopf oscillator keeps its only invariants, H and J.
     for case in CASES.iter().filter(|case| case.name() != "hopf-oscillator") {
         let projected = ["projection:euler", "corrected:rk4"];
         let plain = ["rk4", "euler"];
@@ -195,17 +198,18 @@ fn other_methods_are_not_symplectic() {
     }
 }
 
-/// SHAKE is symplectic on the larger set, RATTLE only on the smaller one; so the measure sees which set it is.
+/// SHAKE is symplectic on the larger set, RATTLE only on the smaller one; so the measure distinguishes the sets.
 #[test]
 fn rattle_keeps_the_form_on_its_own_set() {
     let case = case("metric-pendulum");
     let (shake, rattle) = (case.with("shake"), case.with("rattle"));
     assert!(defect(case, &shake, case.h, 1) < DEFECT && defect(case, &rattle, case.h, 1) < DEFECT);
-    // Off g = 0, in all of phase space, neither is.
+    // Off g = 0, in all of phase space, neither is symplectic.
     assert!(defect(case, &shake, case.h, 0) > 1e-4 && defect(case, &rattle, case.h, 0) > 1e-4);
 }
 
-/// Forth and back: the two solves are exact to a few roundings of a state of length 1, as their start is.
+/// Gap after a step forth and back: the two solves are exact to a few roundings of a state of length 1, like their
+/// start.
 const THERE_AND_BACK: f64 = 2e-14;
 
 #[test]
@@ -252,8 +256,8 @@ fn adjoints_undo_each_other() {
     }
 }
 
-/// x along the fibre of the first constraint for a time, by many small Runge–Kutta steps on the gradient of the typed
-/// constraint: an error of 1e-13 is far from what a slide changes.
+/// x moved along the fibre of the first constraint for a time, by many small Runge–Kutta steps on the gradient of the
+/// typed constraint: their error of 1e-13 is far below the change by a slide.
 fn slid(case: &Case, x: &[f64], time: f64) -> Vec<f64> {
     let (n, constraints) = (x.len() / 2, (case.restrictions)(T0, x).len() / 2);
     let field = |x: &[f64]| -> Vec<f64> {
@@ -277,7 +281,7 @@ fn slid(case: &Case, x: &[f64], time: f64) -> Vec<f64> {
     x
 }
 
-/// Starts on one fibre have one result. The start is known to the error of `slid`, and the multiplier that undoes the
+/// Starts on one fibre have one result. The start is accurate to the error of `slid`; the multiplier that undoes the
 /// slide is larger than the step's own and so rounds more: a few 1e-14.
 #[test]
 fn a_slide_of_the_start_changes_nothing() {

@@ -1,16 +1,16 @@
-//! Every method that the registry makes, and the models for it.
+//! Methods made from the registry, and their models.
 
 use crate::cases::{BODIES, CASES, Case};
 use holonome::method::{COMPOSITIONS, Method, Needs, SCHEMES, Scheme, Step};
 
-/// The registered schemes that keep a structure.
+/// Registered schemes that preserve a structure.
 pub fn schemes() -> impl Iterator<Item = &'static Scheme> {
-    // Heat baths are elsewhere (`langevin.rs`).
+    // Heat baths are tested elsewhere (`langevin.rs`).
     let of_maps = |scheme: &&Scheme| scheme.runge_kutta().is_none() && !scheme.needs_formulas();
     SCHEMES.iter().filter(of_maps).filter(|scheme| scheme.needs != Needs::HeatBath)
 }
 
-/// Every method without a composition that is made of them: `rattle` also with each map that it takes.
+/// Every method of these schemes without a composition: `rattle` also with each map that it takes.
 pub fn bases() -> Vec<Method> {
     let mut list = Vec::new();
     for scheme in schemes() {
@@ -23,22 +23,23 @@ pub fn bases() -> Vec<Method> {
     list
 }
 
-/// Every composition of these.
+/// Every composition of these methods.
 pub fn compositions() -> Vec<Method> {
     let names = COMPOSITIONS.iter().map(|composition| composition.name);
     let methods = |name| bases().into_iter().filter_map(move |base| format!("{name}({base})").parse::<Method>().ok());
     names.flat_map(methods).collect()
 }
 
-/// The cases for a method. There are some for every one that is registered.
+/// Cases for a method; there are some for every registered one.
 pub fn cases_of(method: &Method) -> Vec<&'static Case> {
     let cases: Vec<&Case> = CASES.iter().filter(|case| case.serves(method.scheme.needs)).collect();
     assert!(!cases.is_empty(), "nothing to try {method} on");
     cases
 }
 
-/// The cases for looking at a method's map: of compositions and of slides around a named map, whose parts are tried on all,
-/// one of each kind, and none whose fibres are followed by a Gauss method within the Newton iteration of another one.
+/// Cases for examining a method's map. Compositions and slides around a named map, whose parts are tested on all cases,
+/// get one case of each kind. Cases whose fibres a Gauss method would follow within the Newton iteration of another one
+/// are left out.
 pub fn few_cases_of(method: &Method) -> Vec<&'static Case> {
     let mut cases = cases_of(method);
     if method.composition.is_some() {
@@ -56,7 +57,7 @@ pub fn few_cases_of(method: &Method) -> Vec<&'static Case> {
     } else if method.unconstrained.is_some_and(|base| !base.explicit) {
         cases.retain(|case| case.name() != "twisted-pair");
     }
-    // Slides are linear in rotations, as in vectors: what their parts do is seen on smaller models.
+    // Slides are linear in rotations, as in vectors: the effect of their parts shows on smaller models.
     if method.scheme.needs == Needs::Coisotropic && (method.composition.is_some() || method.unconstrained.is_some()) {
         cases.retain(|case| !BODIES.contains(&case.name()));
     }

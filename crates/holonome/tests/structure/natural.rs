@@ -1,5 +1,5 @@
-//! The methods of Zhang and Skeel and of Newmark: what they are identical with, what they conserve and what not, for which
-//! steps they are stable (Tao, Owhadi 2016, theorems 1.2, 2.4, 2.5).
+//! The methods of Zhang and Skeel and of Newmark: identities between them, invariants, and steps for which they are
+//! stable (Tao, Owhadi 2016, theorems 1.2, 2.4, 2.5).
 
 use crate::cases::{below, difference};
 use crate::common::{self, load, load_with, options, repository, run};
@@ -24,7 +24,7 @@ fn simulation(problem: Problem, method: &str, beta: f64) -> Simulation {
     prepare(problem, options).unwrap()
 }
 
-/// A planar model with a full mass matrix, and the same with V_eff in the place of V; H_q and H_qq typed by hand.
+/// A planar model with a full mass matrix, and this model with V_eff in place of V; H_q and H_qq typed by hand.
 fn with_effective_potential(h: f64) -> (Problem, Problem) {
     let head = "coordinate q : R^2 = (0.2, -0.1)\nmomentum p of q = (0.15, 0.2)\nlet M = matrix((2, 0.5), (0.5, 1))\n\
                 let V = dot(q, q)/2 + q.x^2*q.y - q.y^3/3 + q.x^4\n\
@@ -45,10 +45,11 @@ fn zhang_skeel_is_velocity_verlet_in_the_effective_potential() {
         let other = simulation(effective.clone(), "velocity-verlet", BETA).steps((0.0, h), 50, &start).unwrap();
         // 50 steps of some roundings each, which a regular motion adds up.
         assert!(difference(&own, &other) < 1e-13, "{h}: {own:?} {other:?}");
-        // The third derivatives count: without them it is another map.
+        // The third derivatives matter: without them the map is another one.
         let simplified = simulation(plain.clone(), "zhang-skeel-simplified", BETA).steps((0.0, h), 50, &start).unwrap();
         assert!(difference(&simplified, &other) > 1e-11, "{h}: {:e}", difference(&simplified, &other));
-        // So its modified energy is the Hamiltonian of the other, whose drift it has, in a loop of machine code and out of it.
+        // So its modified energy is the Hamiltonian of the other, and the drifts agree, within a loop of machine code
+        // and without.
         let text = format!("--step {h} --until {} --beta {BETA} --samples 2", 3000.0 * h);
         let drift = |problem: Problem, method: &str, name: &str| {
             let finished = run(problem, options(&format!("--method {method} {text}"))).unwrap();
@@ -79,7 +80,7 @@ fn defect(step: impl Fn(&[f64]) -> Vec<f64>, x: &[f64]) -> f64 {
     defect
 }
 
-/// A step on the Hénon–Heiles model typed by itself, with `sign` times the term of third derivatives.
+/// A step on the Hénon–Heiles model typed independently, with `sign` times the term of third derivatives.
 fn typed_step(sign: f64, h: f64, x: &[f64]) -> Vec<f64> {
     let f = |q: [f64; 2]| {
         let ([x, y], b) = (q, BETA * h * h);
@@ -105,7 +106,7 @@ fn the_simplified_method_is_symplectic_up_to_order_five() {
         [0.4, 0.2, 0.1].iter().map(|&h| defect(|x| simplified.steps((0.0, h), 1, x).unwrap(), &x)).collect();
     let slopes: Vec<f64> = defects.windows(2).map(|pair| (pair[0] / pair[1]).log2()).collect();
     assert!(slopes.iter().all(|slope| (slope - 5.0).abs() < 0.35), "{defects:?} {slopes:?}");
-    // What makes it so is the term of third derivatives with its own sign.
+    // The cause is the term of third derivatives with its own sign.
     let typed = |sign: f64| defect(|x| typed_step(sign, 0.2, x), &x);
     assert!(below(typed(1.0), DEFECT), "{:e}", typed(1.0));
     assert!((typed(0.0) / defects[1] - 1.0).abs() < 1e-6, "{:e} {:e}", typed(0.0), defects[1]);
@@ -128,7 +129,7 @@ fn the_simplified_method_is_symplectic_where_eigenvectors_are_constant() {
     }
 }
 
-/// The largest drift of an integral over a run, and its size.
+/// Largest drift of an integral over a run.
 fn drift(problem: Problem, method: &str, name: &str) -> f64 {
     let text = format!("--method {method} --step 0.15 --until 150 --beta {BETA} --samples 2");
     let finished = run(problem, options(&text)).unwrap();
@@ -167,13 +168,13 @@ fn newmark_is_symplectic_in_the_variables_of_its_pushforward() {
     let (there, other) =
         (eta(&newmark.steps((0.0, h), 20, &x).unwrap()), forward.steps((0.0, h), 20, &eta(&x)).unwrap());
     assert!(difference(&there, &other) < 1e-13, "{there:?} {other:?}");
-    // As it stands it is not symplectic: the form that it keeps is another one by O(h²).
+    // By itself it is not symplectic: the form that it keeps differs by O(h²).
     let found = defect(|x| newmark.steps((0.0, h), 1, x).unwrap(), &x);
     assert!(found > 1e-4, "{found:e}");
 }
 
-/// What grows, grows by a factor each step; what does not is bounded by the condition of an eigenbasis, which is (hω)² at
-/// most.
+/// Bounds of an amplitude: an unstable one grows by a factor in each step; a stable one is bounded by the condition of
+/// an eigenbasis, which is (hω)² at most.
 const STABLE: f64 = 1e4;
 const UNSTABLE: f64 = 1e8;
 
@@ -205,7 +206,7 @@ fn linear_stability_has_the_stated_limits() {
         assert!(amplitude(method, 0.2, 4.4) < STABLE, "{method}");
     }
     assert!(amplitude("velocity-verlet", 0.4, 1.9) < STABLE && amplitude("velocity-verlet", 0.4, 2.1) > UNSTABLE);
-    // A composition of Yoshida's keeps that, one of Suzuki's does not.
+    // A composition of Yoshida's keeps the stability, one of Suzuki's does not.
     for h in [1.0, 10.0, 100.0] {
         assert!(amplitude("yoshida4(zhang-skeel)", 0.4, h) < STABLE, "{h}");
     }
@@ -213,7 +214,7 @@ fn linear_stability_has_the_stated_limits() {
     assert!(suzuki(3.0) < STABLE && suzuki(3.2) > UNSTABLE, "{:e} {:e}", suzuki(3.0), suzuki(3.2));
 }
 
-/// One force, one matrix and one solve a step, and those at the start: first same as last. No Newton iteration.
+/// One force, one matrix and one solve per step, and those at the start: FSAL. No Newton iteration.
 #[test]
 fn a_step_takes_one_solve() {
     for (method, per_step) in [("zhang-skeel", 1), ("zhang-skeel-simplified", 1), ("yoshida4(zhang-skeel)", 6)] {
@@ -228,7 +229,7 @@ fn a_step_takes_one_solve() {
     }
 }
 
-/// Where steps are longer than the periods of stiff springs, the whole iteration keeps the energies of a nonlinear chain in
+/// With steps longer than the periods of stiff springs, the whole iteration keeps the energies of a nonlinear chain in
 /// bounds, and so does the linear solve of a symplectic method; one iteration of Newmark's loses them.
 #[test]
 fn one_newton_iteration_is_not_enough() {
@@ -237,13 +238,13 @@ fn one_newton_iteration_is_not_enough() {
     let end = |method: &str| simulation(chain(), method, BETA).steps((0.0, 0.1), 10_000, &start);
     for method in ["newmark", "pushforward-newmark", "zhang-skeel", "zhang-skeel-stiff"] {
         let x = end(method).unwrap();
-        // H = 2 holds momenta below 2, and positions in a quartic well; errors of these steps a few times as much.
+        // H = 2 keeps momenta below 2, and positions in a quartic well; errors of these steps are a few times as large.
         assert!(x.iter().all(|x| x.abs() < 10.0), "{method}: {x:?}");
     }
     assert!(end("newmark-one-step").map_or(true, |x| x.iter().any(|x| x.abs() > 1e3)));
 }
 
-/// What a step hands over is for a step of the same length: a shorter last one finds it anew.
+/// FSAL data are for a step of the same length: a shorter last step computes them anew.
 #[test]
 fn a_shorter_last_step_takes_nothing_over() {
     let problem = || common::model("henon-heiles", &[]);
@@ -254,12 +255,12 @@ fn a_shorter_last_step_takes_nothing_over() {
         let steps = simulation(problem(), method, BETA);
         let x = steps.steps((0.0, 0.25), 20, &start).unwrap();
         let x = steps.steps((5.0, 0.125), 1, &x).unwrap();
-        // The same formulas, but for the order of some roundings.
+        // The same formulas, except for the order of some roundings.
         assert!(difference(&finished.state(), &x) < 1e-14, "{method}: {:?} {x:?}", finished.state());
     }
 }
 
-/// A stopped run goes on with the same bits, its β and its stiff term: what is handed over is stored.
+/// A stopped run is resumed with the same bits, its β and its stiff term: FSAL data are stored.
 #[test]
 fn resumed_runs_are_the_same() {
     use holonome::Control;
@@ -300,7 +301,7 @@ fn trajectories_of_an_ensemble_are_runs_of_their_own() {
     for (i, found) in drifts.into_iter().enumerate() {
         let single = run(load(&path, &[("omega", &format!("{}", 50 + 10 * i))]).unwrap(), options(text)).unwrap();
         let expected = single.summary.drift.iter().find(|drift| drift.name == "modified_energy").unwrap().max;
-        // 40 steps of roundings of an energy of size 2, whose stiff part amplifies them.
+        // Roundings of an energy of size 2 in 40 steps, amplified by its stiff part.
         assert!((found - expected).abs() < 1e-12 && expected > 1e-3, "{i}: {found} {expected}");
     }
 }

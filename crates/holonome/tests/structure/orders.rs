@@ -6,13 +6,13 @@ use crate::methods::{bases, cases_of, compositions, few_cases_of};
 use holonome::method::{Method, Needs};
 use std::collections::BTreeMap;
 
-/// Over what time errors are measured: the steps of order 16 with errors above round-off are as long as the motion's own
+/// Time over which errors are measured: steps of order 16 with errors above round-off are as long as the motion's own
 /// time.
 fn span(method: &Method) -> f64 {
     if method.order() < 16 { 2.0 } else { 20.0 }
 }
 
-/// The state at `end` by another method: DOP853 on the Dirac extension at a tolerance at round-off.
+/// State at `end` by another method: DOP853 on the Dirac extension at a tolerance at round-off.
 fn reference(case: &Case, end: f64) -> Vec<f64> {
     let options = options(&format!("--method plain:dop853 --rtol 1e-14 --atol 1e-15 --until {end} --samples 2"));
     run(case.problem(), options).unwrap().state()
@@ -27,16 +27,17 @@ fn slope(points: &[(f64, f64)]) -> f64 {
     covariance / x.iter().map(|x| (x - mx) * (x - mx)).sum::<f64>()
 }
 
-/// Round-off: some hundred steps that each round a state of length 1 or so, amplified a few times, and the reference's own
-/// error.
+/// Round-off of some hundred steps that each round a state of length 1 or so, amplified a few times, and the
+/// reference's own error.
 const ROUND_OFF: f64 = 1e-12;
 
-/// The measured order over the five or so shortest steps T/n whose errors are above round-off, n growing by √2 or less from
-/// where a step is longer than sensible; none where fewer than four are.
+/// Measured order over the five or so shortest steps T/n whose errors are above round-off, with n growing by √2 or less
+/// from a step longer than sensible; `None` if there are fewer than four.
 fn measured(method: &Method, case: &Case, reference: &[f64]) -> Option<f64> {
     let simulation = case.with(&method.to_string());
     let start = case.start();
-    // SHAKE's result stands somewhere on its fibre: a step of RATTLE, which does not feel where, takes it to the set.
+    // SHAKE's result lies somewhere on its fibre: a step of RATTLE, which does not depend on the place, takes it to the
+    // set.
     let closing = (method.scheme.name == "shake").then(|| case.with(&method.to_string().replace("shake", "rattle")));
     let t = span(method);
     let end = |n: u64| {
@@ -46,7 +47,7 @@ fn measured(method: &Method, case: &Case, reference: &[f64]) -> Option<f64> {
         rattle.steps(((n - 1) as f64 * h, h), 1, &x)
     };
     let mut points = Vec::new();
-    // The errors of order 10 fall by so much from step to step that more steps are closer together.
+    // Errors of order 10 fall so fast from step to step that more and closer steps are used.
     let (coarsest, finer, count) = match method.order() {
         ..10 => (4.0, 0.5, 5),
         10..16 => (2.0, 0.25, 9),
@@ -57,7 +58,7 @@ fn measured(method: &Method, case: &Case, reference: &[f64]) -> Option<f64> {
         match end(n).map(|end| difference(&end, reference)) {
             Ok(error) if error > ROUND_OFF => points.push((t / n as f64, error)),
             Ok(_) => break,
-            // A step may be too long to have a solution, not a short one.
+            // A long step may have no solution, a short one must have one.
             Err(error) => assert!(finer * f64::from(k) < 3.0, "{method} on {}, {n} steps: {error}", case.name()),
         }
     }
@@ -65,9 +66,10 @@ fn measured(method: &Method, case: &Case, reference: &[f64]) -> Option<f64> {
     (last.len() >= 4).then(|| slope(&last))
 }
 
-/// An order too many does no harm: it is the model's doing, where errors of some kind do not show. An order lost is an
-/// error. A margin of a third is enough where errors span six decades; those of order 8 fall to round-off before the
-/// expansion in h has quite set in, and as the orders of symmetric methods are even, two would be lost at once.
+/// Check the measured orders. An additional order does no harm: in some models errors of some kind do not show. A lost
+/// order is an error. A margin of a third suffices if errors span six decades; those of order 8 fall to round-off
+/// before the expansion in h has quite set in, and as the orders of symmetric methods are even, they would lose two at
+/// once.
 fn check(methods: &[Method], cases: impl Fn(&Method) -> Vec<&'static Case>) {
     let (mut references, mut wrong) = (BTreeMap::new(), Vec::new());
     for method in methods {
@@ -106,7 +108,7 @@ fn every_method_has_its_order() {
 
 #[test]
 fn every_composition_has_its_order() {
-    // Models of every kind. A uniform field is no test: every base map solves it exactly.
+    // Models of every kind. A uniform field tests nothing: every base map solves it exactly.
     let few = [
         "kepler",
         "sprung-masses",

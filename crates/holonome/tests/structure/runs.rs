@@ -8,8 +8,8 @@ use holonome::model::treatment::InvariantKind;
 use holonome::{Problem, RunOptions, Settings, Simulation, StepSize, prepare};
 use std::collections::BTreeMap;
 
-/// Residuals of the constraints after a step: Newton's method ends at round-off of a few terms of sizes up to 4, and a moving
-/// constraint depends on the time, which is known to 2e-15.
+/// Bound of the constraints' residuals after a step: Newton's method ends at round-off of a few terms of sizes up to 4,
+/// and a moving constraint depends on the time, which is accurate to 2e-15.
 const ON_THE_SET: f64 = 1e-14;
 
 #[test]
@@ -21,7 +21,7 @@ fn constraints_stay_at_round_off() {
             for k in 0..8 {
                 x = simulation.steps(((k * chunk) as f64 * case.h, case.h), chunk, &x).unwrap();
                 let mut residuals = (case.restrictions)(((k + 1) * chunk) as f64 * case.h, &x);
-                // SHAKE stops on the constraints.
+                // SHAKE's steps end on the constraints only.
                 if method.scheme.name == "shake" {
                     residuals.truncate(residuals.len() / 2);
                 }
@@ -31,8 +31,8 @@ fn constraints_stay_at_round_off() {
     }
 }
 
-/// max |H − H₀| over the first and over the second half of a run, looked at every tenth step, and the mean of H over the
-/// halves: (max, max, change of the mean).
+/// max |H − H₀| over the first and over the second half of a run, sampled every tenth step, and the change of the mean
+/// of H between the halves.
 fn halves(case: &Case, simulation: &Simulation, closing: Option<&Simulation>, h: f64, steps: u64) -> (f64, f64, f64) {
     let mut x = case.start();
     let energy = (case.energy)(&x);
@@ -53,16 +53,16 @@ fn halves(case: &Case, simulation: &Simulation, closing: Option<&Simulation>, h:
     (largest[0], largest[1], (mean[1] - mean[0]).abs())
 }
 
-/// The energy error of a symplectic method, and of a symmetric one on a reversible system (HLW XI.3), is h^p times a function
-/// on phase space (HLW IX.8, IX.5.2), so over two halves of an orbit that comes back to where it was many times it has the
-/// same bounds and mean. Over some thousand periods a quasi-periodic orbit's extremes are met to a few per cent; what is at
-/// round-off has to stay there.
+/// The energy error of a symplectic method, and of a symmetric one on a reversible system (HLW XI.3), is h^p times a
+/// function on phase space (HLW IX.8, IX.5.2). On an orbit that returns to its start many times it therefore has the
+/// same bounds and mean over two halves. Over some thousand periods a quasi-periodic orbit meets its extremes to a few
+/// per cent; errors at round-off have to stay there.
 #[test]
 fn energies_have_no_trend() {
     let mut wrong = Vec::new();
     let bounded = |method: &Method| method.symplectic() || method.symmetric();
     for method in bases().into_iter().chain(compositions()).filter(bounded) {
-        // Regular orbits: without constraints, on a sphere, in phase space. Where the base map of a slide is named, one in a
+        // Regular orbits: without constraints, on a sphere, in phase space. A slide with a named base map gets one in a
         // field that is not uniform; curved fibres take long.
         let regular: &[(&str, u64)] = match (method.composition.is_some(), method.unconstrained.is_some()) {
             (true, true) => &[("hopf-pair", 1_000)],
@@ -93,7 +93,7 @@ fn energies_have_no_trend() {
                 (method.scheme.name == "shake").then(|| case.with(&method.to_string().replace("shake", "rattle")));
             let (first, second, change) = halves(case, &simulation, closing.as_ref(), case.h, steps);
             println!("{method} on {}: {first:.2e} {second:.2e} {change:.1e}", case.name());
-            // Rounding: a random walk of a few 1e-16 a substep.
+            // Rounding: a random walk of a few 1e-16 per substep.
             let walk = 1e-15 * ((steps as usize * method.substeps().len()) as f64).sqrt();
             if !(below(second, 1.1 * first + walk) && below(change, 0.1 * first + walk)) {
                 wrong.push(format!("{method} on {}: {first:e} {second:e}, mean {change:e}", case.name()));
@@ -103,7 +103,7 @@ fn energies_have_no_trend() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// A trend shows in the measure above.
+/// The measure above detects a trend.
 #[test]
 fn energies_of_other_methods_drift() {
     for (name, on) in [("rk4", "henon-heiles"), ("rk4", "spherical-pendulum"), ("rk4", "hopf-pair")] {
@@ -114,8 +114,8 @@ fn energies_of_other_methods_drift() {
     }
 }
 
-/// Gauss methods keep every quadratic invariant of any field (HLW IV.2.1): of a free body its orthogonality, energy and
-/// angular momentum.
+/// Gauss methods keep every quadratic invariant of any field (HLW IV.2.1): for a free body its orthogonality, energy
+/// and angular momentum.
 #[test]
 fn gauss_methods_keep_quadratic_invariants() {
     for name in ["implicit-midpoint", "gauss2", "gauss4", "gauss6"] {
@@ -137,13 +137,13 @@ fn gauss_methods_keep_quadratic_invariants() {
                 errors.push((0..3).map(|k| r[3 * k + i] * r[3 * k + j]).sum::<f64>() - f64::from(i == j));
             }
         }
-        // Compensated sums leave a rounding of the increments a step, h 1e-16, and Newton's last residuals as many: a
-        // random walk of 2000 such steps is 1e-15, times numbers up to 3.
+        // Compensated sums leave one rounding of the increments per step, h 1e-16, and Newton's last residuals as much:
+        // a random walk of 2000 such steps is 1e-15, times numbers up to 3.
         assert!(largest(&errors) < 1e-14, "{name}: {errors:?}");
     }
 }
 
-/// A constraint says the same in other units, also one on phase space, whose fibres are recognised by their numbers.
+/// A constraint means the same in other units, also one on phase space, whose fibres are recognised by their numbers.
 #[test]
 fn the_unit_of_a_constraint_does_not_matter() {
     let written = "dot(q, q) + dot(p, p) = 1";
@@ -164,12 +164,12 @@ fn the_unit_of_a_constraint_does_not_matter() {
     let expected = end("1");
     for factor in ["1e-7", "1e7"] {
         let differences: Vec<f64> = end(factor).iter().zip(&expected).map(|(a, b)| a - b).collect();
-        // Other roundings in each of 1000 steps, all of which the motion adds up: 1000 · 2e-16, a few times.
+        // Different roundings in each of 1000 steps, all of which the motion adds up: 1000 · 2e-16, a few times.
         assert!(largest(&differences) < 1e-11, "{factor}: {differences:?}");
     }
 }
 
-/// A symmetric method on a reversible system (HLW V.1.4): with p turned round, the run goes back.
+/// A symmetric method on a reversible system (HLW V.1.4): with p reversed, the run returns.
 #[test]
 fn runs_go_back() {
     for method in bases().into_iter().chain(compositions()).filter(Method::symmetric) {
@@ -195,18 +195,18 @@ fn runs_go_back() {
             };
             let there = steps(&start);
             let back = turned(&steps(&turned(&there)));
-            // 40 steps of a few roundings, amplified by the flow over a time of 2, less than a hundred times.
+            // Roundings of 40 steps, amplified by the flow over a time of 2, less than a hundred times.
             let gap = crate::cases::difference(&back, &start);
             assert!(gap < 1e-12, "{method} on {}: {gap:e}", case.name());
         }
     }
 }
 
-/// The end of a run is one of its states, whoever made the last steps: loops of many or single ones.
+/// The end of a run is one of its states, whether its last steps are single ones or in a loop.
 #[test]
 fn the_largest_drift_is_that_of_all_steps() {
     for method in ["rk4", "gauss4", "symplectic-euler-a"] {
-        // Away from the pericentre, where H is off by more and more for a while: at the end it is off most.
+        // Away from the pericentre the error of H grows for a while: it is largest at the end.
         for until in ["0.01", "0.3", "0.31"] {
             let steps = (until.parse::<f64>().unwrap() * 100.0).round() as u64;
             let text = format!("--method {method} --step 0.01 --until {until} --samples {}", steps + 1);
@@ -215,7 +215,7 @@ fn the_largest_drift_is_that_of_all_steps() {
             let off = energies.iter().fold(0.0f64, |off, energy| off.max((energy - energies[0]).abs()));
             let drift = found.summary.drift.iter().find(|drift| drift.kind == InvariantKind::Hamiltonian).unwrap();
             assert!(drift.last <= drift.max, "{method} to {until}: {:e} {:e}", drift.last, drift.max);
-            // Of H as it is watched and as it is stored: some roundings of its terms, which are of size 1.
+            // Monitored and stored H differ by some roundings of its terms, which are of size 1.
             assert!((drift.max - off).abs() < 8.0 * f64::EPSILON, "{method} to {until}: {:e} {off:e}", drift.max);
         }
     }

@@ -1,4 +1,4 @@
-//! `suite/structure/steps.toml`: states after a few steps, computed by an independent program.
+//! Test of `suite/structure/steps.toml`: states after a few steps, computed by an independent program.
 
 use crate::cases::difference;
 use crate::common::{load_with, repository};
@@ -7,9 +7,9 @@ use holonome::{PenaltyStrength, RunOptions, StepSize, prepare};
 use std::collections::BTreeSet;
 use toml::Table;
 
-/// The equations are solved to round-off of their terms, which are of size 1 to 3; the unknowns enter with factors of h and
-/// the inverse of matrices of size 1. One or two steps, of up to 15 substeps, leave some ten roundings; more steps as many
-/// more.
+/// Tolerance of a step. The equations are solved to round-off of their terms, which are of size 1 to 3; the unknowns
+/// enter with factors of h and the inverse of matrices of size 1. One or two steps, of up to 15 substeps, leave some
+/// ten roundings; more steps leave proportionally more.
 const TOLERANCE: f64 = 2e-14;
 
 #[test]
@@ -39,7 +39,7 @@ fn steps_of_the_independent_program() {
         seen.insert(name.to_string());
     }
     println!("worst: {:.1e}, {}", worst.0, worst.1);
-    // Every method that is registered has a row; of compositions, every one of them over some base.
+    // Every registered method has a row; every composition has rows over some bases.
     let missing: Vec<String> = bases().iter().map(ToString::to_string).filter(|name| !seen.contains(name)).collect();
     assert!(missing.is_empty(), "no independent values for {missing:?}");
     for composition in compositions().iter().filter_map(|method| method.composition) {

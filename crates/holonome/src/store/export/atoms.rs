@@ -1,4 +1,4 @@
-//! What molecular formats know of a run: points in space that move. Every member of a coordinate of up to three
+//! Atoms of a run for molecular formats: points that move in space. Every member of a coordinate of up to three
 //! components is one.
 
 use super::Fail;
@@ -11,21 +11,21 @@ use std::io;
 /// Components of a point.
 pub const SPACE: usize = 3;
 
-/// The points of a run.
+/// Points of a run.
 pub struct Atoms<'a> {
     run: &'a StoredRun,
     coordinates: Vec<(&'a Series, usize)>,
-    /// The variable of each point, and its number within.
+    /// Variable of each point, and its number within the variable.
     pub names: Vec<(String, usize)>,
-    /// How many frames there are: samples, of an ensemble those of all trajectories.
+    /// Number of frames: samples, for an ensemble those of all trajectories.
     pub frames: usize,
-    /// The time between two frames.
+    /// Time between two frames.
     pub spacing: f64,
 }
 
-/// The points at one time.
+/// Points at one time.
 pub struct Frame<'f> {
-    /// Its number.
+    /// Number of the frame.
     pub number: usize,
     pub trajectory: Option<u64>,
     pub t: f64,
@@ -33,10 +33,10 @@ pub struct Frame<'f> {
 }
 
 impl<'a> Atoms<'a> {
-    /// Those of a run.
+    /// Points of a run.
     ///
     /// # Errors
-    /// When nothing in it moves in space.
+    /// If nothing in the run moves in space.
     pub fn of(run: &'a StoredRun, fail: Fail) -> Result<Atoms<'a>, StoreError> {
         let (mut coordinates, mut names) = (Vec::new(), Vec::new());
         let schema = run.schema();
@@ -62,10 +62,10 @@ impl<'a> Atoms<'a> {
         Ok(Atoms { run, coordinates, names, frames: run.samples() * trajectories.unwrap_or(1), spacing })
     }
 
-    /// Shows every frame in its order.
+    /// Pass every frame to `show`, in order.
     ///
     /// # Errors
-    /// What cannot be read, or of `show`.
+    /// If a row cannot be read, or from `show`.
     pub fn each(&self, show: &mut dyn FnMut(Frame) -> Result<(), StoreError>) -> Result<(), StoreError> {
         let (times, first) = (self.run.times()?, self.run.trajectories().map(|range| range.start));
         let mut readers: Vec<_> =

@@ -1,5 +1,5 @@
-//! A run as comma-separated values: a header, then one line for each stored sample; of an ensemble, for each sample of
-//! each trajectory, whose number comes first.
+//! Runs as comma-separated values: a header, then one line for each stored sample; for an ensemble, one for each sample
+//! of each trajectory, whose number comes first.
 //!
 //! Columns are named as in the model: `t`, `q.x`, `r[2].y`, `x[1,2].z`; vectors of more than three components and
 //! matrices are written with indices, `Q[4]`, `R[1,2]`, `A[3][1,2]`. Names with a comma stand in quotes (RFC 4180).
@@ -27,7 +27,7 @@ fn write(run: &StoredRun, output: &mut Stream, fail: Fail) -> Result<(), StoreEr
     }
 }
 
-/// A line for each sample of a run.
+/// Write a line for each sample of a run.
 fn write_samples(run: &StoredRun, output: &mut Stream, fail: Fail) -> Result<(), StoreError> {
     let schema = run.schema();
     let mut times = run.row_reader(&schema.time);
@@ -42,7 +42,7 @@ fn write_samples(run: &StoredRun, output: &mut Stream, fail: Fail) -> Result<(),
     Ok(())
 }
 
-/// A line for each time of each trajectory; what a trajectory has once is repeated.
+/// Write a line for each time of each trajectory; single values of a trajectory are repeated.
 fn write_trajectories(
     run: &StoredRun,
     trajectories: &Trajectories,
@@ -71,7 +71,8 @@ fn write_trajectories(
     Ok(())
 }
 
-/// Debug formatting, because it switches to an exponent where Display would write hundreds of zeros.
+/// Write numbers, each after `before`, in debug format: it switches to an exponent where Display would write hundreds
+/// of zeros.
 fn write_numbers(output: &mut Stream, numbers: &[f64], before: &[u8]) -> io::Result<()> {
     for number in numbers {
         output.write_all(before)?;
@@ -80,7 +81,7 @@ fn write_numbers(output: &mut Stream, numbers: &[f64], before: &[u8]) -> io::Res
     Ok(())
 }
 
-/// Writes the names of an array's columns.
+/// Write the names of an array's columns.
 fn write_columns(run: &StoredRun, series: &Series, output: &mut Stream, fail: Fail) -> Result<(), StoreError> {
     for title in run.columns(series)? {
         let written = if title.contains([',', '"']) {

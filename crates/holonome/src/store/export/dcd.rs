@@ -1,4 +1,4 @@
-//! DCD as CHARMM and NAMD write it: Fortran records of little-endian numbers, positions in single precision.
+//! DCD as written by CHARMM and NAMD: Fortran records of little-endian numbers, positions in single precision.
 
 use super::atoms::{Atoms, SPACE};
 use super::{Fail, Format, Stream};
@@ -9,13 +9,13 @@ use std::io::{self, Write};
 /// DCD.
 pub const FORMAT: Format = Format { name: "dcd", about: "DCD", write };
 
-/// The version of CHARMM that the header claims, which decides how it is read.
+/// Version of CHARMM that the header claims, which decides how it is read.
 const VERSION: i32 = 24;
 
-/// The format's unit of time, in picoseconds: a time of 1 reads back as 1 of these, as that of XTC.
+/// Unit of time of the format, in picoseconds: a time of 1 reads back as 1 ps, as with XTC.
 const TIME: f64 = 0.048_888_21;
 
-/// A line of the title.
+/// Length of a line of the title.
 const TITLE: usize = 80;
 
 fn write(run: &StoredRun, output: &mut Stream, fail: Fail) -> Result<(), StoreError> {
@@ -26,7 +26,7 @@ fn write(run: &StoredRun, output: &mut Stream, fail: Fail) -> Result<(), StoreEr
     };
     let (frames, points) = (count(atoms.frames)?, count(atoms.names.len())?);
     let mut header = b"CORD".to_vec();
-    // Frames, the first step, steps between frames, all steps; behind them the length of a step.
+    // Frames, first step, steps between frames, all steps; further back the length of a step.
     let mut numbers = [0i32; 20];
     numbers[..4].copy_from_slice(&[frames, 0, 1, frames]);
     numbers[9] = ((atoms.spacing / TIME) as f32).to_bits() as i32;
@@ -48,7 +48,7 @@ fn write(run: &StoredRun, output: &mut Stream, fail: Fail) -> Result<(), StoreEr
     })
 }
 
-/// A record, with its length on either side.
+/// Write a record, with its length on either side.
 fn record(output: &mut Stream, content: &[u8]) -> io::Result<()> {
     let too_long = |_| io::Error::new(io::ErrorKind::InvalidInput, "a frame is longer than a DCD record may be");
     let length = i32::try_from(content.len()).map_err(too_long)?.to_le_bytes();

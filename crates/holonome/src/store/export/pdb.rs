@@ -1,5 +1,5 @@
-//! PDB 3.3: a model for every frame, with an atom for every point. The name of the variable is that of the atom and of its
-//! residue, the member its number. Numbers have three decimals, and those that do not fit into their columns are refused.
+//! PDB 3.3: a model for every frame, with an atom for every point. The variable names the atom and its residue, the
+//! member is its number. Numbers have three decimals; those that do not fit into their columns are refused.
 
 use super::atoms::Atoms;
 use super::{Fail, Format, Stream};
@@ -10,7 +10,7 @@ use std::io::{self, Write};
 /// The Protein Data Bank's format.
 pub const FORMAT: Format = Format { name: "pdb", about: "PDB", write };
 
-/// Numbers of atoms, residues and models begin anew after these: their columns have no room for more.
+/// Numbers at which those of atoms, residues and models begin anew: their columns have no room for more.
 const ATOMS: usize = 100_000;
 const RESIDUES: usize = 10_000;
 

@@ -1,8 +1,8 @@
-//! XTC, the compressed format of GROMACS: positions in whole thousandths of its unit, packed into as few bits as their range
-//! needs. Runs of neighbours, which would take fewer, are not looked for.
+//! XTC, the compressed format of GROMACS: positions in whole thousandths of its unit, packed into as few bits as their
+//! range needs. Runs of neighbours, which would take fewer, are not searched for.
 //!
-//! The format's unit is a nanometre where those of the others are an ångström: a length of 1 is written as 0.1, so that all
-//! of them read back alike.
+//! The format's unit is a nanometre, that of the others an ångström: a length of 1 is written as 0.1, so that all of
+//! them read back alike.
 
 use super::atoms::{Atoms, SPACE};
 use super::{Fail, Format, Stream};
@@ -17,13 +17,13 @@ const MAGIC: i32 = 1995;
 const UNIT: f64 = 0.1;
 const PRECISION: f32 = 1000.0;
 
-/// Points up to which positions are not packed.
+/// Number of points up to which positions are not packed.
 const FEW: usize = 9;
 
-/// The index of the smallest range of neighbours that readers know.
+/// Index of the smallest range of neighbours that readers accept.
 const SMALLEST_NEIGHBOURS: i32 = 9;
 
-/// Ranges from which on components are packed one by one.
+/// Range from which on components are packed one by one.
 const WIDE: u64 = 0xff_ffff;
 
 fn write(run: &StoredRun, output: &mut Stream, fail: Fail) -> Result<(), StoreError> {
@@ -53,7 +53,7 @@ fn put(bytes: &mut Vec<u8>, numbers: &[i32]) {
     bytes.extend(numbers.iter().flat_map(|number| number.to_be_bytes()));
 }
 
-/// Puts positions in whole units of their precision, relative to the smallest of each component.
+/// Write positions in whole units of their precision, relative to the smallest of each component.
 fn pack(points: &[[f64; SPACE]], bytes: &mut Vec<u8>) -> io::Result<()> {
     let mut numbers = Vec::with_capacity(points.len());
     for point in points {
@@ -87,7 +87,7 @@ fn pack(points: &[[f64; SPACE]], bytes: &mut Vec<u8>) -> io::Result<()> {
                 bits.push((all >> first) as u64 & 0xff, (together - first).min(8));
             }
         }
-        // No run of neighbours follows.
+        // Without a run of neighbours.
         bits.push(0, 1);
     }
     let packed = bits.finish();
@@ -99,22 +99,22 @@ fn pack(points: &[[f64; SPACE]], bytes: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Bits of a number.
+/// Number of bits of a number.
 fn length(number: u128) -> u32 {
     u128::BITS - number.leading_zeros()
 }
 
-/// Bits, the highest of a number first.
+/// Sequence of bits, the highest of a number first.
 #[derive(Default)]
 struct Bits {
     bytes: Vec<u8>,
-    /// Those that are no byte yet, and how many they are.
+    /// Bits that do not fill a byte yet, and their number.
     rest: u64,
     count: u32,
 }
 
 impl Bits {
-    /// Adds the lowest bits of a number, 32 at most.
+    /// Add the lowest `count` bits of a number, at most 32.
     fn push(&mut self, number: u64, count: u32) {
         self.rest = self.rest << count | number;
         self.count += count;

@@ -1,4 +1,4 @@
-//! Extended XYZ: for every frame the number of points, a line of properties, and a line for each point. The species is the
+//! Extended XYZ: per frame the number of points, a line of properties, and a line for each point. The species is the
 //! name of the variable; numbers are the shortest decimals that read back as the same bits.
 
 use super::atoms::Atoms;

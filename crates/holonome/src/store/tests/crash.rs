@@ -1,4 +1,4 @@
-//! Runs that were cut off, and what `resume` makes of them.
+//! Interrupted runs, and their completion by `resume`.
 
 use super::*;
 use serde_json::json;
@@ -89,8 +89,8 @@ fn a_run_has_one_writer() {
     assert!(matches!(Store::resume(&path), Err(StoreError::InUse { .. })));
 }
 
-/// Kills a writer in the middle of each of its writes, from the first of the skeleton to the last: what is there is
-/// readable each time, and in the end has the right bytes.
+/// Kill a writer in the middle of each of its writes, from the first of the skeleton to the last: the run is readable
+/// each time, and in the end has the right bytes.
 #[test]
 fn killed_writers_leave_readable_runs() {
     let scratch = Scratch::new();
@@ -142,8 +142,8 @@ fn killed_writers_leave_readable_runs() {
             unmade += 1;
         }
     }
-    // The documents and labels of four arrays, three dimensions and the times; then the chunks of seven samples, of which
-    // `one` alone has seven, and two checkpoints.
+    // The documents and labels of four arrays, three dimensions and the times; then the chunks of seven samples, of
+    // which `one` alone has seven, and two checkpoints.
     assert!(unmade >= 10 && resumed >= 20, "{unmade} kills before the run was there, {resumed} after");
 }
 

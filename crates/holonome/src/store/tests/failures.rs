@@ -4,7 +4,7 @@ use super::*;
 use serde_json::json;
 use std::process::Command;
 
-/// Makes the next write of `file` go to `/dev/full`, which has no space; the failed write removes the link.
+/// Redirect the next write of `file` to `/dev/full`, which has no space; the failed write removes the link.
 #[cfg(target_os = "linux")]
 fn fill_disk_for(file: &Path) {
     let name = file.file_name().unwrap().to_str().unwrap();
@@ -18,8 +18,8 @@ fn a_full_disk_loses_nothing() {
     let (path, layout) = (scratch.join("run"), several_chunks(5));
     let expected = uninterrupted(&scratch.join("whole"), &layout);
     let mut store = Store::create(&path, &layout).unwrap();
-    // Chunks of `two` are full after every second sample, so the sample after that gives one away; and what did not get
-    // into its file is written once more when the next is full.
+    // Chunks of `two` are full after every second sample, so the sample after that gives one away; a page that failed
+    // to reach its file is written again when the next is full.
     let chunk = path.join("two/c.0.0");
     for number in 0..5 {
         if number == 2 || number == 4 {
@@ -66,7 +66,7 @@ fn a_run_whose_samples_do_not_fit_is_not_called_finished() {
     assert_eq!(run.read("q").unwrap(), sample(&layout, 0)[1]);
 }
 
-/// A limit on file sizes stands for a disk that is too small: the skeleton itself does not fit.
+/// A limit on file sizes acts as a disk that is too small: the skeleton itself does not fit.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_run_that_cannot_be_created_leaves_nothing() {
@@ -76,7 +76,7 @@ fn a_run_that_cannot_be_created_leaves_nothing() {
         if existing {
             fs::create_dir(&path).unwrap();
         }
-        // The signal that comes with the limit would end the child before it sees the error.
+        // The signal of the limit would end the child before it sees the error.
         let output = Command::new("bash")
             .args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "bash"])
             .arg(std::env::current_exe().unwrap())
@@ -101,7 +101,7 @@ fn child_creates() {
     println!("kind: {}; {error}", error.kind());
 }
 
-/// Below a regular file nobody can write, root included.
+/// Nobody, root included, can write below a regular file.
 #[test]
 fn unwritable_paths_are_said() {
     let scratch = Scratch::new();
@@ -161,8 +161,8 @@ fn damaged_runs_are_refused() {
     }
 }
 
-/// A medium that loses one bit of any file that holds numbers: whoever goes on with the run is told which file it is, and
-/// whoever reads it gets no wrong number.
+/// A medium loses one bit of any file that holds numbers: resuming names the damaged file, and reading gives no wrong
+/// number.
 #[test]
 fn one_wrong_bit_is_noticed() {
     let scratch = Scratch::new();

@@ -1,4 +1,4 @@
-//! Storing and reading back, and where runs go.
+//! Storing and reading back, and the paths of runs.
 
 use super::*;
 use std::thread;
@@ -136,7 +136,7 @@ fn a_run_needs_a_new_or_an_empty_folder() {
 fn numbered_runs_take_the_smallest_free_number() {
     let scratch = Scratch::new();
     let (layout, runs) = (every_kind(2), scratch.join("runs"));
-    // Eight at once get the eight smallest numbers; the two taken are skipped, whatever has them.
+    // Eight at once get the eight smallest free numbers; the two taken are skipped, whether folder or file.
     fs::create_dir_all(runs.join("top-2")).unwrap();
     fs::write(runs.join("top-4"), "").unwrap();
     let mut made: Vec<PathBuf> = thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! What the modules do together, on real files.
+//! Tests of the modules together, on real files.
 
 mod crash;
 mod exports;
@@ -36,8 +36,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Every kind of array: scalar, vector, matrix, families with one and two indices, with dependent ranges and without
-/// members, and names that clash with dimensions or are not fit for a path.
+/// Layout with every kind of array: scalar, vector, matrix, families with one and two indices, with dependent ranges
+/// and without members, and names that clash with dimensions or are not fit for a path.
 pub(crate) fn every_kind(samples: usize) -> Layout {
     let mut layout = Layout { times: (0..samples).map(|k| 0.25 * k as f64).collect(), ..Layout::default() };
     let vector = layout.dimension(Dimension::component(3));
@@ -88,7 +88,7 @@ fn lengths(layout: &Layout) -> Vec<usize> {
     layout.arrays.iter().map(|array| array.dimensions.iter().map(length).product()).collect()
 }
 
-/// The numbers of one sample: different in each place, and not integers.
+/// Numbers of one sample: different in each place, and not integers.
 fn sample(layout: &Layout, sample: usize) -> Vec<Vec<f64>> {
     let number = |array: usize, place: usize| 0.1 + sample as f64 + 1e3 * array as f64 + 1e-6 * place as f64;
     lengths(layout).iter().enumerate().map(|(k, &length)| (0..length).map(|place| number(k, place)).collect()).collect()
@@ -105,7 +105,7 @@ fn append_all(store: &mut Store, layout: &Layout) {
     }
 }
 
-/// The whole run in one go.
+/// Files of the whole run, written in one go.
 fn uninterrupted(path: &Path, layout: &Layout) -> BTreeMap<String, Vec<u8>> {
     let mut store = Store::create(path, layout).unwrap();
     append_all(&mut store, layout);

@@ -1,9 +1,9 @@
-//! Formats of molecules. What they hold was also read back by MDAnalysis 2.11; here it is read by their definitions.
+//! Formats of molecules, read by their definitions here; MDAnalysis 2.11 has read the contents back as well.
 
 use super::*;
 use serde_json::json;
 
-/// So many points r[i] and one in the plane, at two times.
+/// Run of `members` points r[i] and one in the plane, at two times.
 fn moving(path: &Path, members: i64, scale: f64) -> Vec<Vec<[f64; 3]>> {
     let mut layout = Layout { times: vec![0.0, 0.5], ..Layout::default() };
     let (i, three) = (layout.dimension(Dimension::index("i", 1..=members)), layout.dimension(Dimension::component(3)));
@@ -46,7 +46,7 @@ fn texts_hold_the_points() {
     let atoms: Vec<&str> = pdb.lines().filter(|line| line.starts_with("HETATM")).collect();
     assert_eq!((atoms.len(), pdb.matches("MODEL ").count(), pdb.lines().last()), (6, 2, Some("END")));
     assert_eq!(atoms[5], "HETATM    3  PLA PLA A   1       1.500  -2.250   0.000  1.00  0.00");
-    // What has no room in its columns is refused, by the place.
+    // A number without room in its columns is refused, with the point.
     let far = scratch.join("far");
     moving(&far, 2, 1e6);
     assert!(bytes("pdb", &far).unwrap_err().to_string().contains("no room in its columns"));
@@ -89,7 +89,7 @@ fn bits(bytes: &[u8], at: &mut usize, count: u32) -> u64 {
     })
 }
 
-/// The points of an XTC file, in its unit.
+/// Points of an XTC file, in its unit.
 fn read_xtc(mut bytes: &[u8]) -> Vec<Vec<[f64; 3]>> {
     let mut frames = Vec::new();
     while !bytes.is_empty() {
