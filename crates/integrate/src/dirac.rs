@@ -7,7 +7,7 @@
 
 use crate::phase_space::{Equation, Equations, Guess, PhaseSpace, Value, Watched};
 
-/// X at (t, x). `near` is whether it matters only where g and h vanish: then it has no a, and is the underlying field of index
+/// X at (t, x). If `near`, X matters only where g and h vanish: it then has no a, and is the underlying field of index
 /// reduction (HLW VII.1.1), which does not keep them elsewhere.
 pub fn extended_field(space: &mut dyn PhaseSpace, t: Value, x: &[Value], near: bool) -> Vec<Value> {
     let free = space.field(t, x);

@@ -13,7 +13,7 @@ const SHARE: f64 = 1e-2;
 pub struct Choice {
     /// The length.
     pub length: f64,
-    /// Whether it is a part of the whole span.
+    /// True if the length is a part of the whole span.
     pub by_span: bool,
 }
 
@@ -69,7 +69,7 @@ fn length(v: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// x'' = −ω²x from x = a, in the unit of length and time given.
+    /// First step for x'' = −ω²x from x = a, times ω, in the given units of length and time.
     fn oscillator(a: f64, omega: f64) -> f64 {
         let vectors = Vectors::components(2);
         let (x, span) = ([a, 0.0], 100.0 / omega);
