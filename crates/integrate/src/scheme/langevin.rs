@@ -1,8 +1,8 @@
-//! Langevin dynamics: friction and noise of a heat bath around, or within, a step that knows nothing of them.
+//! Langevin dynamics: friction and noise of a heat bath around, or within, a deterministic step.
 //!
 //! dq = H_p dt,  dp = (−H_q − Gᵀλ) dt − γ H_p dt + √(2γkT) dW keeps the distribution exp(−H/kT) on the constraint set.
-//! Friction and noise alone, at fixed positions, keep the Gaussian of the momenta exactly for any γ and step; what a method
-//! makes of the distribution is its deterministic part's.
+//! Friction and noise alone, at fixed positions, keep the Gaussian of the momenta exactly for any γ and step; the error
+//! of a method's distribution comes from its deterministic part.
 
 use super::StepFn;
 use super::rattle::{rattle, settle};
@@ -13,8 +13,9 @@ use crate::phase_space::{Equation, Equations, Function, Guess, Parameter, PhaseS
 ///
 /// p₁ = p₀ − ½hΓ M⁻¹(p₀ + p₁) + √(2hkTΓ) ξ − Gᵀλ,  G M⁻¹p₁ = 0.
 ///
-/// This midpoint rule keeps the Gaussian exp(−H/kT) of the momenta on their constraint set whatever Γ is. Of a diagonal M
-/// it takes ½hΓ/m = tanh(½hγ/m), which without constraints makes it the exact flow p₁ = e^(−hγ/m) p₀ + …, and Γ = γ of others.
+/// This midpoint rule keeps the Gaussian exp(−H/kT) of the momenta on their constraint set whatever Γ is. For a
+/// diagonal M, ½hΓ/m = tanh(½hγ/m), which without constraints makes it the exact flow p₁ = e^(−hγ/m) p₀ + …; for any
+/// other, Γ = γ.
 pub fn friction_and_noise(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     let n = space.degrees();
     let (q, p0) = x.split_at(n);
@@ -62,7 +63,7 @@ pub fn friction_and_noise(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[V
     held
 }
 
-/// [`friction_and_noise`] for any mass matrix: the momenta are solved for, with the multipliers.
+/// [`friction_and_noise`] for any mass matrix: the momenta are unknowns, with the multipliers.
 fn midpoint(
     space: &mut dyn PhaseSpace,
     t: Value,
@@ -136,7 +137,7 @@ pub fn g_baoab(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> V
     let x = travel(space, middle, &x);
     let after = space.h_q(t1, &x);
     space.hand_over(&after);
-    // Those of the two motions are not those of the step.
+    // Multipliers of the two motions are not those of the step.
     space.record_multipliers(&[], &[]);
     kick(space, t1, &x, &after)
 }
