@@ -26,7 +26,8 @@ pub fn newmark(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> V
     })
 }
 
-/// The same with one step of Newton's method from q₀ in place of its solution: no longer symplectic in any variables.
+/// [`newmark`] with one step of Newton's method from q₀ in place of its solution: no longer symplectic in any
+/// variables.
 pub fn one_step(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     trapezoid(space, t, h, x, &mut |space, _, gradient| {
         // (M + βh²V_qq(q₀)) (q₁ − q₀) = h p₀ − h²/2 V_q(q₀)
@@ -43,7 +44,7 @@ pub fn one_step(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> 
     })
 }
 
-/// A position from the time there and V_q at the start.
+/// Position at the end, from the time there and V_q at the start.
 type Position<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace, Value, &[Value]) -> Vec<Value>;
 
 /// p₁ = p₀ − h/2 (V_q(q₀) + V_q(q₁)) with q₁ from `position`. The second gradient is the first of the next step.

@@ -29,7 +29,7 @@ pub fn rattle(space: &mut dyn PhaseSpace, base: StepFn, t: Value, h: Value, x: &
     settled
 }
 
-/// The multipliers μ with which slide(μ·`time`) brings x onto the hidden constraints, and where.
+/// Multipliers μ with which slide(μ·`time`) brings x onto the hidden constraints, and the state there.
 pub(super) fn settle(
     space: &mut dyn PhaseSpace,
     t: Value,
@@ -49,7 +49,7 @@ pub(super) fn settle(
     (mu, settled)
 }
 
-/// The multipliers λ with which Ψ_h(slide(λ·`time`)) lands on g = 0, and where.
+/// Multipliers λ with which Ψ_h(slide(λ·`time`)) lands on g = 0, and the state there.
 fn land(
     space: &mut dyn PhaseSpace,
     base: StepFn,

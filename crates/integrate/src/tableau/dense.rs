@@ -43,7 +43,7 @@ impl Dense {
         self.combine(theta, out, 1.0, |d| d);
     }
 
-    /// What the round-off of b_i(θ) is relative to.
+    /// Scale of the round-off of b_i(θ).
     pub(super) fn magnitudes(&self, theta: f64, out: &mut [f64]) {
         self.combine(theta, out, -1.0, f64::abs);
     }

@@ -26,18 +26,18 @@ use crate::cost::Cost;
 use crate::scales::Scales;
 use crate::system::{Invariants, System};
 
-/// Why a step has no result.
+/// Reason why a step has no result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StepFailure<E> {
-    /// The base map has none.
+    /// The base map has no result.
     Base(E),
     /// The iteration for μ did not converge.
     Unconverged(Unconverged),
 }
 
-/// The scratch of a step.
+/// Scratch of a step.
 pub struct SymmetricProjection {
-    /// D(x₀)D(x₀)ᵀ, which tells dependent rows.
+    /// D(x₀)D(x₀)ᵀ, which shows dependent rows.
     at_start: NormalEquations,
     /// The matrix of (2).
     both: NormalEquations,
@@ -59,7 +59,7 @@ pub struct SymmetricProjection {
 }
 
 impl SymmetricProjection {
-    /// For these invariants of a state of length `dim`; a `tolerance` below round-off means round-off.
+    /// Projection for these invariants of a state of length `dim`; a `tolerance` below round-off stands for round-off.
     pub fn new(invariants: &Invariants, dim: usize, tolerance: f64) -> SymmetricProjection {
         let entries = invariants.nonzeros();
         SymmetricProjection {
@@ -77,11 +77,11 @@ impl SymmetricProjection {
         }
     }
 
-    /// Steps from `x0` at t₀ to `x1` at t₁. `base` applies Φ_h: it reads x̃₀, writes x̃₁ and counts what that costs.
-    /// `values` receives F at the result.
+    /// Step from `x0` at t₀ to `x1` at t₁. `base` applies Φ_h: it reads x̃₀, writes x̃₁ and counts the cost. `values`
+    /// receives F at the result.
     ///
     /// # Errors
-    /// The base map's own; and when the iteration gets no nearer.
+    /// The base map's own; and if the iteration gets no nearer.
     pub fn step<E>(
         &mut self,
         system: &dyn System,
@@ -135,7 +135,7 @@ impl SymmetricProjection {
         }
     }
 
-    /// F and D at x₁.
+    /// Evaluate F and D at x₁.
     fn evaluate(
         &mut self,
         system: &dyn System,
@@ -151,7 +151,7 @@ impl SymmetricProjection {
         cost.jacobian += 1;
     }
 
-    /// Factors the matrix of (2).
+    /// Factor the matrix of (2).
     fn factor(&mut self, invariants: &Invariants) {
         self.at_start.factor(&self.start_jacobian);
         self.both.keep_rows_of(&self.at_start);
@@ -159,7 +159,7 @@ impl SymmetricProjection {
         self.both.factor(&self.stacked);
     }
 
-    /// δ, and how large it is.
+    /// Compute δ and its size.
     fn find_lack(&mut self) -> Off {
         self.lack.fill(0.0);
         self.at_start.add_transpose(&self.jacobian, &self.mu, &mut self.lack);

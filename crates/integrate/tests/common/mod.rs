@@ -12,7 +12,7 @@ pub fn method(name: &str) -> Method {
     name.parse().unwrap()
 }
 
-/// Runs a plan to its end, which it must reach.
+/// Run a plan to its end, which it must reach.
 pub fn finish(plan: &Plan, system: &dyn System, x0: &[f64]) -> (StepState, Recorder) {
     let mut state = StepState::new(plan, system, x0, None);
     let mut recorder = Recorder::default();
