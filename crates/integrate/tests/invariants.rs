@@ -91,8 +91,8 @@ fn angle() -> FnSystem<'static> {
 
 #[test]
 fn round_off_over_a_short_gradient_does_not_move_the_state() {
-    // At an amplitude of 1.5e-8 the energy flickers by one unit in its last place, 1.1e-16; over its gradient 1.5e-8 that
-    // would be a move of half the amplitude. The correction must see that it knows nothing here.
+    // At an amplitude of 1.5e-8 the energy flickers by one unit in its last place, 1.1e-16; over its gradient 1.5e-8
+    // that would be a move of half the amplitude. The correction must not follow this.
     let start = [1.5e-8, 0.0];
     let run = |name: &str| finish(&Plan::fixed(method(name), 0.0, 100.0, 0.01).unwrap(), &angle(), &start).0;
     let (plain, corrected) = (run("plain:rk4"), run("corrected:rk4"));
