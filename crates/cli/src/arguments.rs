@@ -85,7 +85,8 @@ pub enum Command {
         after_help = "Examples:\n  holonome report runs/spherical-pendulum-1\n  holonome report runs/kepler-1 runs/kepler-2 --out kepler.html --open\n  holonome report runs/chain-1 --live"
     )]
     Report(ReportArguments),
-    /// Draw a figure for a paper: drifts and orbit of runs, work and precision of a comparison, or columns of one's own.
+    /// Draw a figure for a paper: drifts and orbit of runs, work and precision of a comparison, or columns of one's
+    /// own.
     #[command(
         after_help = "Examples:\n  holonome plot runs/kepler-1 --pdf kepler.pdf\n  holonome plot runs/kepler-1 --x x.x --y v.x --svg phase.svg\n  holonome plot runs/kepler-1 runs/kepler-2 --y drift.H --png drift.png"
     )]
@@ -367,8 +368,8 @@ pub struct RunArguments {
     /// Time of the initial state
     #[arg(long, value_name = "T0", default_value_t = 0.0, allow_hyphen_values = true)]
     pub from: f64,
-    /// What is stored at each output, by name (`q`, `H`, an integral, an observable, `residual.rod`, `drift.H`) [default:
-    /// everything]
+    /// What is stored at each output, by name (`q`, `H`, an integral, an observable, `residual.rod`, `drift.H`)
+    /// [default: everything]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub record: Option<Vec<String>>,
     /// Measure the orbit's error by a second run, at a hundredth of the tolerances or at half the step

@@ -1,4 +1,4 @@
-//! `run`, `resume` and `export`.
+//! Commands `run`, `resume` and `export`.
 
 use crate::arguments::{ExportArguments, Exported, OutputArguments, ResumeArguments, RunArguments, ThreadArguments};
 use crate::closing::{cost_line, drift_table, stored_in};

@@ -1,4 +1,4 @@
-//! `sweep` and `merge`.
+//! Commands `sweep` and `merge`.
 
 use crate::arguments::{MergeArguments, OutputArguments, SweepArguments};
 use crate::closing::{cost_line, drift_table, stored_in};

@@ -13,8 +13,9 @@
 //!   the commands that follow;
 //! - `<!-- $ command -->` above a block: it is the output of this command.
 //!
-//! All blocks of a page share one folder, in their order. Words and numbers are compared, but for times of a clock. After
-//! a change of the output, `HOLONOME_BLESS=1 cargo test -p holonome-cli --test docs` writes the new one into the pages.
+//! All blocks of a page share one folder, in their order. Words and numbers are compared, but for times of a clock.
+//! After a change of the output, `HOLONOME_BLESS=1 cargo test -p holonome-cli --test docs` writes the new one into the
+//! pages.
 
 mod common;
 

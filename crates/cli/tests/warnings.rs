@@ -1,4 +1,4 @@
-//! Warnings reach everyone: on stderr for people, as `warnings` for programs, from every command that knows of them.
+//! Warnings of all commands: on stderr for people, as `warnings` for programs, from every command that knows of them.
 
 mod common;
 
@@ -179,8 +179,8 @@ fn relative_drifts_have_a_size_where_the_ends_have_none() {
         for path in ["/hamiltonian", "/constraints/rod", "/hidden/rod"] {
             let (max, relative) =
                 (number(&drift, &format!("{path}/max")), number(&drift, &format!("{path}/relative/max")));
-            // Terms are of order one: m g l, 2 l^2, and 2 q.p, somewhere along the way. Measured after 1, 2, 4, ... steps,
-            // they may be seen at a quarter of their largest size.
+            // Terms are of order one: m g l, 2 l^2, and 2 q.p, somewhere along the way. Measured after 1, 2, 4, ...
+            // steps, they may be seen at a quarter of their largest size.
             assert!(relative < 10.0 * max && relative > max / 100.0, "{steps}: {path}: {max:e} {relative:e}");
         }
     }

@@ -12,8 +12,8 @@ struct Extreme {
 /// Selection of the rows that hold the least and the largest number of each column in each of many equal stretches, and
 /// of the first and the last row of all. Rows come one at a time, so that a run may be longer than memory.
 ///
-/// A column's curve through these rows covers the pixels that it covers through all of them, if a pixel is no narrower than
-/// a stretch; and the rows are the same for all columns, so that any may be drawn over any other.
+/// A column's curve through these rows covers the pixels that it covers through all of them, if a pixel is no narrower
+/// than a stretch; and the rows are the same for all columns, so that any may be drawn over any other.
 #[derive(Debug)]
 pub struct Extremes {
     rows: usize,

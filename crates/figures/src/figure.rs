@@ -86,7 +86,8 @@ impl Figure {
     }
 }
 
-/// A dashed line as lines, one for each dash: kuva's pixels begin the dashes anew at every point, and do not scale them.
+/// A dashed line as lines, one for each dash: kuva's pixels begin the dashes anew at every point, and do not scale
+/// them.
 fn without_dashes(element: Primitive) -> Vec<Primitive> {
     let (points, stroke, stroke_width, dashes) = match element {
         Primitive::PolyLine { points, stroke, stroke_width, stroke_dasharray: Some(dashes) } => {

@@ -59,7 +59,7 @@ pub enum Panel {
     Table(Table),
     /// A text, word for word.
     Text {
-        /// Its title.
+        /// Title.
         title: String,
         /// The text.
         text: String,

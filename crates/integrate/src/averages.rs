@@ -1,7 +1,7 @@
 //! Averages over samples that come one by one, with the standard errors that correlated samples leave.
 //!
-//! An observer accumulates them in the [state](crate::state::StepState) of a run, which carries, stores and resumes them;
-//! stored samples are averaged by the same code.
+//! An observer accumulates them in the [state](crate::state::StepState) of a run, which carries, stores and resumes
+//! them; stored samples are averaged by the same code.
 
 use crate::exact;
 use serde::{Deserialize, Serialize};
@@ -131,9 +131,9 @@ impl Blocks {
 /// Number of samples per level of a correlation.
 const LAGS: usize = 16;
 
-/// Functions of two samples over the time between them: at lags 0 to 15 of every sample, 16 to 30 of every second one, 32
-/// to 60 of every fourth one and so on (Frenkel, Smit, Understanding Molecular Simulation, 4.4.2), so that memory grows
-/// with the logarithm of their number.
+/// Functions of two samples over the time between them: at lags 0 to 15 of every sample, 16 to 30 of every second one,
+/// 32 to 60 of every fourth one and so on (Frenkel, Smit, Understanding Molecular Simulation, 4.4.2), so that memory
+/// grows with the logarithm of their number.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lagged {
     levels: Vec<LagLevel>,

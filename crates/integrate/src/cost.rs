@@ -24,7 +24,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Adds another cost.
+    /// Add another cost.
     pub fn add(&mut self, cost: &Cost) {
         let Cost { field, gradient, hessian, invariants, jacobian, linear_solves, newton_iterations, rejected } = cost;
         self.field += field;

@@ -104,9 +104,9 @@ pub enum Failure<E> {
     ClaimFails {
         /// Time at which it was found.
         t: f64,
-        /// The claim's name.
+        /// Name of the claim.
         claim: String,
-        /// Its rate |DF X| over the sum of the absolute terms.
+        /// Rate |DF X| over the sum of the absolute terms.
         rate: f64,
     },
     /// The constraints do not determine their forces.
@@ -134,13 +134,13 @@ pub enum Culprit {
     Constraint {
         /// The constraint's name.
         name: String,
-        /// Its pivot.
+        /// Pivot of the constraint.
         pivot: f64,
     },
     /// The vector of the state with the largest error.
     #[error("the error of {name} is the largest, and the field may be singular there")]
     Vector {
-        /// Its name.
+        /// Name of the vector.
         name: String,
     },
 }

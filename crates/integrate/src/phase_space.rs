@@ -2,11 +2,11 @@
 //!
 //! A step computes with [`Value`]s, numbers that it does not see: it adds and multiplies them, asks for the model's
 //! functions, and states equations. Whoever runs the step turns that into formulas, differentiates the equations and
-//! solves them by Newton's method. So a method reads like its source, serves every model, and its Newton matrix is never
-//! typed.
+//! solves them by Newton's method. So a method reads like its source, serves every model, and its Newton matrix is
+//! never typed.
 //!
-//! The state is x = (q, p). Constraints are g = 0 with multipliers λ, and X_g = (g_p, −g_q) is the field of g, so that a
-//! force of constraint has the sign ṗ = −H_q − g_qᵀλ.
+//! The state is x = (q, p). Constraints are g = 0 with multipliers λ, and X_g = (g_p, −g_q) is the field of g, so that
+//! a force of constraint has the sign ṗ = −H_q − g_qᵀλ.
 
 /// A number of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,16 +53,16 @@ impl Equation {
 /// Start of a Newton iteration.
 #[derive(Clone, Copy, Debug)]
 pub enum Guess<'a> {
-    /// At the solution of the step before; at 0 in the first step.
+    /// Solution of the step before; 0 in the first step.
     Last,
-    /// At these values.
+    /// These values.
     At(&'a [Value]),
 }
 
 /// Equations whose matrix is monitored along a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watched {
-    /// None.
+    /// No equations.
     Never,
     /// Equations whose matrix is h times one that does not depend on h.
     Always,
@@ -74,7 +74,7 @@ pub enum Watched {
     Definite,
 }
 
-/// As many equations as unknowns.
+/// System of as many equations as unknowns.
 #[derive(Clone, Copy, Debug)]
 pub struct Equations<'a> {
     /// Identities of the equations.

@@ -8,10 +8,10 @@
 //! - the scale S ≥ σ of the error norm, with floors for vectors that rest while others of their kind move:
 //!   position max(σ, 10⁻³ max σ of its family, 10⁻⁶ √(I/m)), I = max m σ² over all positions;
 //!   momentum max(σ, 10⁻³ m max(σ/m) of its family, 10⁻⁶ √(K m)), K = max σ²/m over all momenta,
-//!   and in a step of the length h at least 10⁻⁶ m S_q/h, where S_q is the scale of its position: an error below that part
-//!   of the tolerance moves the position by as small a part of its own tolerance. At rest, where forces cancel and all
-//!   momenta are rounding, this floor alone is their scale. An oscillation of the frequency ω has the momentum m ω S_q,
-//!   which is more than this from hω = 10⁻⁶ on;
+//!   and in a step of the length h at least 10⁻⁶ m S_q/h, where S_q is the scale of its position: an error below that
+//!   part of the tolerance moves the position by as small a part of its own tolerance. At rest, where forces cancel and
+//!   all momenta are rounding, this floor alone is their scale. An oscillation of the frequency ω has the momentum
+//!   m ω S_q, which is more than this from hω = 10⁻⁶ on;
 //! - the weight w of the correction, w² ← max(0.9 w², |e|² + (u σ)²), e the step's estimated error and u = 2⁻⁵³.
 //!
 //! All are kept as squares, and every operation on them commutes with a change of units by powers of two.

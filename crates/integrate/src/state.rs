@@ -112,7 +112,7 @@ pub struct FailedClaim {
     /// Time at which that was found.
     #[serde(with = "exact::number")]
     pub t: f64,
-    /// Its rate there over the sum of the absolute terms that should cancel in it.
+    /// Rate of the claim there over the sum of the absolute terms that should cancel in it.
     #[serde(with = "exact::number")]
     pub rate: f64,
     /// Time from which on nothing holds it.

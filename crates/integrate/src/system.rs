@@ -248,7 +248,7 @@ pub fn all_finite(numbers: &[f64]) -> bool {
 }
 
 impl Invariants {
-    /// No invariants at all.
+    /// Description without invariants.
     pub fn none() -> Invariants {
         Invariants { row_start: vec![0].into(), ..Invariants::default() }
     }

@@ -1,4 +1,4 @@
-//! Butcher tableaus as data that check themselves.
+//! Butcher tableaus as data, with checks of their order conditions.
 //!
 //! A scheme's file gives a, b, error weights and dense-output weights; everything else is derived here: the nodes c,
 //! the number of stages, whether the scheme is FSAL (its last stage is the first of the next step), the stability
@@ -98,7 +98,7 @@ pub enum TableauError {
         part: &'static str,
         /// Number of the row.
         row: usize,
-        /// Its length.
+        /// Length of the row.
         len: usize,
     },
     /// An order condition is violated beyond round-off.
@@ -110,7 +110,7 @@ pub enum TableauError {
         part: &'static str,
         /// Index of the tree.
         tree: usize,
-        /// Its number of vertices.
+        /// Number of vertices of the tree.
         order: u32,
         /// Ratio of the violation to the round-off bound.
         excess: f64,

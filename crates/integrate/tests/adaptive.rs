@@ -1,5 +1,5 @@
-//! Adaptive runs: accuracy against tolerance, exact evaluation counts, outputs that do not disturb the steps, steps that
-//! have no tableau.
+//! Adaptive runs: accuracy against tolerance, exact evaluation counts, outputs that do not disturb the steps, steps
+//! that have no tableau.
 
 mod common;
 
@@ -29,8 +29,8 @@ fn the_error_follows_the_tolerance() {
             let error = distance(&state.x, &reference);
             points.push((rtol, error, state.cost.field));
             assert_eq!(state.t, 5.0, "the last step lands on the end");
-            // Each of some tens of steps errs by the tolerance at most, and the oscillator amplifies by about e over T = 5
-            // (scipy's RK23, RK45 and DOP853 err by 2 to 20 tolerances here).
+            // Each of some tens of steps errs by the tolerance at most, and the oscillator amplifies by about e over T
+            // = 5 (scipy's RK23, RK45 and DOP853 err by 2 to 20 tolerances here).
             assert!(error < 50.0 * rtol, "{} at {rtol}: {error}", scheme.name);
         }
         let decades = (points[0].1 / points[5].1).log10();
@@ -184,8 +184,8 @@ fn a_shorter_last_step_lands_on_the_end() {
     assert!(distance(&state.x, &finish(&exact, &system, &DRIVEN_START).0.x) < 2e-14);
 }
 
-/// Taylor's method of order 8 for the logistic equation x' = x (1 − x), with the last term but one as the estimate of the
-/// error and its polynomial as the interpolant: a map that has neither stages nor a tableau.
+/// Taylor's method of order 8 for the logistic equation x' = x (1 − x), with the last term but one as the estimate of
+/// the error and its polynomial as the interpolant: a map that has neither stages nor a tableau.
 struct Taylor;
 
 const TERMS: usize = 8;

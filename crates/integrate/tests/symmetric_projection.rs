@@ -179,7 +179,8 @@ fn it_holds_the_invariants_at_round_off_along_a_long_run() {
     }
 }
 
-/// Kepler's L and A: six functions of rank five. The reference has a basis of them (`suite/reference/symmetric_projection.py`).
+/// Kepler's L and A: six functions of rank five. The reference has a basis of them
+/// (`suite/reference/symmetric_projection.py`).
 #[test]
 fn it_leaves_out_what_depends_on_the_rest() {
     let plan = Plan::fixed(method("symmetric-projection:rk4"), 0.0, 0.5, 0.1).unwrap();

@@ -28,8 +28,9 @@ pub fn probe(x: &[f64], field: &[f64], norms: &[f64], vectors: &Vectors, span: f
     Choice { length: PROBE * shortest, by_span: shortest == SHARE * span }
 }
 
-/// The first step of a method of order p: the least over the vectors of 0.1 max(|x|/|ẋ|, |ẋ|/|ẍ|) and of 0.3 √(|x|/|ẍ|),
-/// at most a hundredth of the span, times 2 rtol^(1/(p+1)). `change` is the field after the probe less the field.
+/// The first step of a method of order p: the least over the vectors of 0.1 max(|x|/|ẋ|, |ẋ|/|ẍ|) and of 0.3
+/// √(|x|/|ẍ|), at most a hundredth of the span, times 2 rtol^(1/(p+1)). `change` is the field after the probe less the
+/// field.
 pub fn first_step(
     probe: f64,
     (x, field, change): (&[f64], &[f64], &[f64]),

@@ -8,7 +8,7 @@ use super::{COMPOSITIONS, Composition, Method, Needs, Scheme, Step, Treatment};
 /// Reason why a method's name was not understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MethodError {
-    /// No such base scheme.
+    /// The base scheme does not exist.
     #[error("there is no method `{name}`{}", did_you_mean(.suggestion))]
     UnknownScheme {
         /// Name as written.
@@ -16,7 +16,7 @@ pub enum MethodError {
         /// The nearest known name.
         suggestion: Option<&'static str>,
     },
-    /// No such treatment.
+    /// The treatment does not exist.
     #[error("there is no treatment `{name}`{}", did_you_mean(.suggestion))]
     UnknownTreatment {
         /// Name as written.

@@ -1,5 +1,5 @@
-//! Path to the solution that belongs to a step, among all of its equations: the one that a step of the length 0 begins
-//! with.
+//! Path to the solution that belongs to a step, among all solutions of its equations: the one that a step of the length 0
+//! begins with.
 //!
 //! Newton's method may find any solution if the guess is not near one. An iteration is therefore ended as soon as its
 //! updates do not contract, and the solution is followed from shorter steps to that of the whole length.
@@ -111,7 +111,8 @@ pub fn follow<T, E>(unknowns: usize, mut attempt: impl FnMut(f64, &mut Predictio
 mod tests {
     use super::*;
 
-    /// y = h (1 + y²) near 0: (1 − √(1 − 4h²))/(2h), up to h = ½. Newton's method from h, ended where it does not contract.
+    /// y = h (1 + y²) near 0: (1 − √(1 − 4h²))/(2h), up to h = ½. Newton's method from h, ended where it does not
+    /// contract.
     fn solve(h: f64, y: &mut f64) -> Result<f64, ()> {
         let mut contraction = Contraction::new(true);
         for _ in 0..50 {

@@ -1,3 +1,5 @@
+//! Tests of plans: steps, outputs, refusals.
+
 use super::*;
 
 fn method(name: &str) -> Method {

@@ -1,4 +1,4 @@
-//! Way from the state to an accepted x₁: the first stage, the first step's length, and attempts until one is accepted.
+//! Attempts at an adaptive step: the first stage, the first step's length, and attempts until x₁ is accepted.
 
 use super::Engine;
 use super::march::Wanted;

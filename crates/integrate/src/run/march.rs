@@ -1,4 +1,4 @@
-//! Adaptive steps in a loop of the map: into the loop, and out of it.
+//! Adaptive steps in a loop of the map: entry into the loop, and exit from it.
 
 use super::{Engine, LONGEST_BLOCK};
 use crate::controller::slots::{Slots, Status};

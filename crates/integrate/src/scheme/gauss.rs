@@ -1,9 +1,9 @@
 //! The Gauss collocation methods of s stages and order 2s (HLW II.1.3), symmetric and symplectic, for any field. One
 //! stage is the implicit midpoint rule.
 //!
-//! The unknowns are the increments Z_i = h Σ a_ij X(x + Z_j) (HLW VIII.6 (6.2)), solved by Newton's method to round-off,
-//! and x + h Σ b_i X(x + Z_i) is a compensated sum (HLW VIII.5): together they keep the error of rounding a random walk
-//! of increments, not of states.
+//! The unknowns are the increments Z_i = h Σ a_ij X(x + Z_j) (HLW VIII.6 (6.2)), solved by Newton's method to
+//! round-off, and x + h Σ b_i X(x + Z_i) is a compensated sum (HLW VIII.5): together they keep the error of rounding a
+//! random walk of increments, not of states.
 
 use crate::phase_space::{Equation, Equations, Guess, PhaseSpace, Value, Watched};
 

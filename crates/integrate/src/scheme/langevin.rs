@@ -8,8 +8,8 @@ use super::StepFn;
 use super::rattle::{rattle, settle};
 use crate::phase_space::{Equation, Equations, Function, Guess, Parameter, PhaseSpace, Value, Watched};
 
-/// Friction and noise at (t, x) for the time h, on the hidden constraints (Lelièvre, Rousset, Stoltz, Math. Comp. 81 (2012)
-/// 2071, (2.16)):
+/// Friction and noise at (t, x) for the time h, on the hidden constraints (Lelièvre, Rousset, Stoltz, Math. Comp. 81
+/// (2012) 2071, (2.16)):
 ///
 /// p₁ = p₀ − ½hΓ M⁻¹(p₀ + p₁) + √(2hkTΓ) ξ − Gᵀλ,  G M⁻¹p₁ = 0.
 ///
@@ -103,15 +103,15 @@ fn midpoint(
     [q, &p1[..n]].concat()
 }
 
-/// The geometric Langevin algorithm: a deterministic step, then friction and noise (Bou-Rabee, Owhadi, SIAM J. Numer. Anal.
-/// 48 (2010) 278).
+/// The geometric Langevin algorithm: a deterministic step, then friction and noise (Bou-Rabee, Owhadi, SIAM J. Numer.
+/// Anal. 48 (2010) 278).
 pub fn gla(space: &mut dyn PhaseSpace, t: Value, h: Value, x1: &[Value]) -> Vec<Value> {
     let t1 = space.sum(t, h);
     friction_and_noise(space, t1, h, x1)
 }
 
-/// Half a kick, half a motion along geodesics, friction and noise, and back (Leimkuhler, Matthews, Proc. R. Soc. A 472 (2016)
-/// 20160138); without constraints BAOAB. The geodesic is followed by one step of RATTLE.
+/// Half a kick, half a motion along geodesics, friction and noise, and back (Leimkuhler, Matthews, Proc. R. Soc. A 472
+/// (2016) 20160138); without constraints BAOAB. The geodesic is followed by one step of RATTLE.
 pub fn g_baoab(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     let n = space.degrees();
     let (half, middle, t1) = (space.scaled(0.5, h), space.time(t, 0.5, h), space.sum(t, h));

@@ -90,11 +90,11 @@ pub enum NoStep {
 /// A requested step: from x at t, over h.
 #[derive(Clone, Copy, Debug)]
 pub struct StepFrom<'a, N = f64> {
-    /// The time at which it begins.
+    /// Time at which the step begins.
     pub t: N,
-    /// Its length.
+    /// Length of the step.
     pub h: N,
-    /// The state at which it begins.
+    /// State at which the step begins.
     pub x: &'a [N],
 }
 
@@ -115,7 +115,7 @@ pub struct Workspace<'a> {
 /// A state between two steps of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Between<'a> {
-    /// Its time.
+    /// Time of the state.
     pub t: f64,
     /// Length of the step before it, 0 at the start of the run.
     pub before: f64,

@@ -1,5 +1,6 @@
-//! Newmark's methods with γ = ½ for H = ½ pᵀM⁻¹p + V(q, t) (Tao, Owhadi, IMA J. Numer. Anal. 36 (2016) 80, integrators 2.1
-//! and 2.2), written in momenta and forces F = −V_q: all of them are stable for every step on linear systems if β ≥ ¼.
+//! Newmark's methods with γ = ½ for H = ½ pᵀM⁻¹p + V(q, t) (Tao, Owhadi, IMA J. Numer. Anal. 36 (2016) 80, integrators
+//! 2.1 and 2.2), written in momenta and forces F = −V_q: all of them are stable for every step on linear systems if β ≥
+//! ¼.
 
 use super::symplectic_euler::implicit;
 use super::zhang_skeel::{Force, beta_h2, kick_drift_kick, shifted, velocity};

@@ -1,7 +1,7 @@
 //! Steps in a loop, with repairs: steps that the loop does not make well are made by themselves.
 //!
-//! Whether a step is the loop's or one by itself depends on that step alone, never on the block in which it was tried: so
-//! results depend neither on where blocks end nor, in an ensemble, on the neighbours of a lane.
+//! Whether a step is the loop's or one by itself depends on that step alone, never on the block in which it was tried:
+//! so results depend neither on where blocks end nor, in an ensemble, on the neighbours of a lane.
 
 use super::map::{Blocks, Carry, StepFrom, StepMap, Workspace};
 use crate::system::all_finite;

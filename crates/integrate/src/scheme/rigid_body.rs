@@ -1,10 +1,10 @@
 //! Rigid bodies by their attitude R in SO(3) and their angular momentum Π in the body's frame.
 //!
-//! Whatever turns the body, R → R W, leaves the angular momentum R Π in space alone: Π → Wᵀ Π. So Π is turned like a row of
-//! R, and the momentum maps of all symmetries are kept to round-off.
+//! Whatever turns the body, R → R W, leaves the angular momentum R Π in space alone: Π → Wᵀ Π. So Π is turned like a
+//! row of R, and the momentum maps of all symmetries are kept to round-off.
 //!
-//! The Cayley methods come from the discrete action Σ h (½ Ω·IΩ − V(R)) with R₁ = R cay(hΩ), cay(x̂) = (1 − x̂/2)⁻¹(1 + x̂/2)
-//! (Bou-Rabee, Marsden 2009). Its discrete Legendre transform is
+//! The Cayley methods come from the discrete action Σ h (½ Ω·IΩ − V(R)) with R₁ = R cay(hΩ), cay(x̂) = (1 − x̂/2)⁻¹(1 +
+//! x̂/2) (Bou-Rabee, Marsden 2009). Its discrete Legendre transform is
 //!
 //! Π = IΩ + h/2 Ω × IΩ + h²/4 (Ω·IΩ) Ω,
 //!

@@ -6,7 +6,8 @@
 //!
 //! (M + βh²V_qq(q)) a = −V_q(q),   F = M a − ½β²h⁴ a·V_qqq(q)·a.
 //!
-//! F is exactly the force of V_eff = V − ½βh² V_qᵀ(M + βh²V_qq)⁻¹V_q. The unknowns are φ = M a, in φ + βh²V_qq M⁻¹φ = −V_q.
+//! F is exactly the force of V_eff = V − ½βh² V_qᵀ(M + βh²V_qq)⁻¹V_q. The unknowns are φ = M a, in φ + βh²V_qq M⁻¹φ =
+//! −V_q.
 
 use crate::phase_space::{Equation, Equations, Guess, Parameter, PhaseSpace, Potential, Value, Watched};
 

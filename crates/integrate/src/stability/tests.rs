@@ -1,3 +1,5 @@
+//! Tests of the stability monitor and of the rate that a pilot run finds.
+
 use super::*;
 use crate::pilot::pilot_rate;
 use crate::plan::Plan;

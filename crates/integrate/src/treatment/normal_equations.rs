@@ -1,5 +1,5 @@
-//! The systems (DF W DFᵀ + R) μ = r of correction and projection: W = diag(w²) is the metric of the move x ← x − W DFᵀμ,
-//! R the round-off of F. The rows of DF are scaled to unit length in that metric first.
+//! The systems (DF W DFᵀ + R) μ = r of correction and projection: W = diag(w²) is the metric of the move x ← x − W
+//! DFᵀμ, R the round-off of F. The rows of DF are scaled to unit length in that metric first.
 //!
 //! The matrix is dense if it has few rows, or constraints of which most share variables. Otherwise it has a sparse,
 //! regular block of constraints bordered by a few dense rows, the Hamiltonian and the integrals:

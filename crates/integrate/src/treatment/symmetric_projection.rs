@@ -4,9 +4,9 @@
 //! x̃₁ = Φ_h(x̃₀)                base step,                           (1)
 //! x₁ = x̃₁ + D(x₁)ᵀμ,  F(x₁) = F₀  projection,
 //!
-//! with the same μ before and after the base step. Exchanging x₀ with x₁, h with −h and μ with −μ turns (1) into the same
-//! equations with Φ_{−h}⁻¹ for Φ_h: the step is symmetric if its base is, which standard projection is not. It has the
-//! order of its base, because at the exact solution (1) fails by the local error only, so that μ is of that size.
+//! with the same μ before and after the base step. Exchanging x₀ with x₁, h with −h and μ with −μ turns (1) into the
+//! same equations with Φ_{−h}⁻¹ for Φ_h: the step is symmetric if its base is, which standard projection is not. It has
+//! the order of its base, because at the exact solution (1) fails by the local error only, so that μ is of that size.
 //!
 //! HLW solve for (x₁, μ) by a simplified Newton iteration. Its unknown x₁ is moved by μ and by what it still lacks,
 //! δ = x̃₁ + D(x₁)ᵀμ − x₁, so that
@@ -15,10 +15,11 @@
 //! x₁ ← Φ_h(x₀ + D(x₀)ᵀμ) + D(x₁)ᵀμ,
 //!
 //! where x̃₁ in the matrix is that of μ = 0. The matrix stands for D(x₁)(Φ_h'(x̃₀) D(x₀)ᵀ + D(x₁)ᵀ). Invariants of the
-//! field around their level set have D(x₁)Φ_h' = D(x₀) but for the local error, so each iteration gains as many digits as
-//! the local error has. For invariants that are constant on the level set only it gains O(h), as the matrix of HLW does
-//! for all, 2D(x₀)D(x₀)ᵀ. The metric is Euclidean. Rows of D(x₀) that depend on others are left out: where the rank is
-//! constant, μ then lacks a null vector that D(x₀)ᵀ and D(x₁)ᵀ have in common, and (1) has the solution of least norm.
+//! field around their level set have D(x₁)Φ_h' = D(x₀) but for the local error, so each iteration gains as many digits
+//! as the local error has. For invariants that are constant on the level set only it gains O(h), as the matrix of HLW
+//! does for all, 2D(x₀)D(x₀)ᵀ. The metric is Euclidean. Rows of D(x₀) that depend on others are left out: where the
+//! rank is constant, μ then lacks a null vector that D(x₀)ᵀ and D(x₁)ᵀ have in common, and (1) has the solution of
+//! least norm.
 
 use super::normal_equations::{NormalEquations, Regularisation, stack};
 use super::stopping::{Off, Stopping, Unconverged};

@@ -1,3 +1,5 @@
+//! Tests of the normal equations: dense and bordered systems, dependent rows, stacked Jacobians.
+
 use super::*;
 use crate::system::{Group, GroupKind};
 use proptest::prelude::*;
