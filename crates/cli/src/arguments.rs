@@ -488,7 +488,7 @@ pub struct MergeArguments {
     pub output: OutputArguments,
 }
 
-/// Forms of the output.
+/// Output of results.
 #[derive(Args, Clone, Copy)]
 pub struct OutputArguments {
     /// Print one JSON object on stdout

@@ -34,7 +34,7 @@ pub struct Monitor<'a> {
     /// Number of steps from one sample to the next; `None` if the number of steps of the run is not known.
     spacing: Option<u64>,
     jacobian: Vec<f64>,
-    /// Small systems: the m × m matrix and DF DFᵀ. K DF (m × n, full) is not needed.
+    /// Small systems: the m × m matrix and DF DFᵀ, with a scattered row in `back`; K DF (m × n, full) is not needed.
     matrix: Vec<f64>,
     product: Vec<f64>,
     /// Large systems: DF v and K DF v, and DFᵀK DF v.
