@@ -87,7 +87,7 @@ pub trait EqualSteps: LaneSystem {
     );
 
     /// Make the equal steps of these numbers in every lane; `largest` receives the largest deviation of every group
-    /// after any of them but the last.
+    /// at the states with which these steps begin.
     fn steps(
         &self,
         bound: &Self::Bound,

@@ -47,8 +47,8 @@ pub trait Observer {
         false
     }
 
-    /// True if every step is to be passed to [`Observer::piece`] for an interpolant; the run then takes its dense output,
-    /// and no loop of several steps.
+    /// True if every step is to be passed to [`Observer::piece`] for an interpolant; the run then takes its dense
+    /// output, and no loop of several steps.
     fn wants_pieces(&self) -> bool {
         false
     }

@@ -1,5 +1,5 @@
-// Numbers of an array from `first` on, between two frames of so many numbers each: by the cubic through the frames around
-// (Catmull, Rom), as a polygon would show its corners.
+// Numbers of an array from `first` on, between two frames of so many numbers each: by the cubic through the frames
+// around (Catmull, Rom), as a polygon would show its corners.
 function cubic(array, width, first, frame, share, out) {
   const at = frame * width + first;
   if (!(share > 0)) { for (let c = 0; c < out.length; c++) out[c] = array[at + c]; return out; }

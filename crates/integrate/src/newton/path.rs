@@ -1,5 +1,5 @@
-//! Path to the solution that belongs to a step, among all solutions of its equations: the one that a step of the length 0
-//! begins with.
+//! Path to the solution that belongs to a step, among all solutions of its equations: the one with which a step of the
+//! length 0 begins.
 //!
 //! Newton's method may find any solution if the guess is not near one. An iteration is therefore ended as soon as its
 //! updates do not contract, and the solution is followed from shorter steps to that of the whole length.
