@@ -1,9 +1,9 @@
-//! How long it takes until a run begins: `cargo bench -p holonome-benches --bench latency` (criterion). The command line
-//! is timed as a process, if `cargo build --release -p holonome-cli` has built it.
+//! Time until a run begins: `cargo bench -p holonome-benches --bench latency` (criterion). The command line is timed as
+//! a process, if `cargo build --release -p holonome-cli` has built it.
 //!
 //! Targets for the spherical pendulum: a step is machine code 2 ms after its problem is checked, a process that runs to
-//! t = 1 ends within 30 ms. What is timed here as compiling is all that a run evaluates: its samples and its invariants
-//! too, and the correction twice, within the step and alone.
+//! t = 1 ends within 30 ms. The time of compiling includes everything that a run evaluates: its samples and its
+//! invariants too, and the correction twice, within the step and alone.
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use holonome::model::graph::fuse::fuse;
@@ -29,7 +29,8 @@ fn options(method: &str, step: Option<f64>) -> RunOptions {
     RunOptions { method: method.parse().expect("a method"), step: step.into(), ..RunOptions::default() }
 }
 
-/// A model's file to a checked problem, and a problem to machine code: the step, and all else that a run evaluates.
+/// Time from a model's file to a checked problem, and from a problem to machine code: the step, and all else that a run
+/// evaluates.
 fn latency(criterion: &mut Criterion) {
     criterion.bench_function("read and check the spherical pendulum", |bench| bench.iter(|| black_box(load())));
     for (method, step) in [("plain:rk4", Some(1e-3)), ("corrected:rk4", Some(1e-3)), ("corrected:dop853", None)] {
@@ -43,7 +44,7 @@ fn latency(criterion: &mut Criterion) {
     }
 }
 
-/// The stages that a formula goes through, for its field and for the longest of its formulas.
+/// Stages of compiling a formula, for the field and for the longest of the formulas.
 fn stages(criterion: &mut Criterion) {
     let problem = load();
     let (field, _) = problem.examined.field.as_ref().expect("a small model is written out");
@@ -72,7 +73,7 @@ fn stages(criterion: &mut Criterion) {
     }
 }
 
-/// The command line from its start to its end.
+/// Time of the command line from its start to its end.
 fn process(criterion: &mut Criterion) {
     // Beside the folder of this program.
     let this = std::env::current_exe().unwrap_or_default();

@@ -11,14 +11,14 @@ use rayon::ThreadPoolBuilder;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Turns of each side.
+/// Number of turns of each side.
 const ROUNDS: usize = 15;
 
 fn model(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../models").join(format!("{name}.holo"))
 }
 
-/// A run's summary as `run --json` prints it; the run is stored like any other.
+/// Summary of a run as `run --json` prints it; the run is stored like any other.
 fn run(name: &str, settings: &Settings, options: &RunOptions) -> serde_json::Value {
     run_problem(Problem::load(&model(name), settings).expect("a model of the repository"), options)
 }
@@ -57,7 +57,7 @@ fn adaptive(method: &str, tolerance: f64, until: f64) -> RunOptions {
     }
 }
 
-/// One row of the table: what, the ratio, and the target.
+/// One row of the table: name, target and measurement of the ratio.
 struct Row {
     name: &'static str,
     target: f64,
@@ -77,11 +77,11 @@ fn double_pendulum(method: &str, arguments: &[&str]) -> f64 {
     ours / c
 }
 
-/// Time per step of RATTLE on a hanging chain of so many links, whose constraints and energy are watched after every step,
-/// over that of C, which does not count its watching.
+/// Time per step of RATTLE on a hanging chain of so many links, whose constraints and energy are monitored after every
+/// step, over that of C, which does not count its monitoring.
 fn chain(links: u64, h: f64) -> f64 {
     let Some(limit) = Limit::compile("limit_chain") else { return f64::NAN };
-    // Of a large one, too, so many that storing its start and its end does not count.
+    // For a large chain, too, so many that storing its start and its end does not count.
     let (steps, settings) = ((2_000_000 / links).max(200), of_links(links));
     let arguments = [links.to_string(), h.to_string(), steps.to_string(), "down".to_string()];
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -138,12 +138,12 @@ fn run_bodies(n: u64, options: &RunOptions) -> serde_json::Value {
     run_problem(problem, options)
 }
 
-/// So many steps take some hundredths of a second.
+/// Number of steps that take some hundredths of a second.
 fn steps_of_bodies(n: u64, evaluations: u64) -> u64 {
     (20_000_000 / (n * n * evaluations)).max(10)
 }
 
-/// Time per step of so many bodies over that of vectorised C with fixed steps, the energy watched by both.
+/// Time per step of so many bodies over that of vectorised C with fixed steps, the energy monitored by both.
 fn bodies(n: u64, method: &str, kernel: &str, evaluations: u64) -> f64 {
     let Some(limit) = Limit::compile_with("nbody", &["-ffast-math"]) else { return f64::NAN };
     let (h, steps) = (1e-4, steps_of_bodies(n, evaluations));
@@ -155,8 +155,8 @@ fn bodies(n: u64, method: &str, kernel: &str, evaluations: u64) -> f64 {
     ours / c
 }
 
-/// Time per step of RATTLE on so many water molecules, whose constraints, energy and momenta are watched after every step,
-/// over that of C from the same start, which does not count its watching.
+/// Time per step of RATTLE on so many water molecules, whose constraints, energy and momenta are monitored after every
+/// step, over that of C from the same start, which does not count its monitoring.
 fn water(n: u64) -> f64 {
     let Some(limit) = Limit::compile_with("limit_water", &["-ffast-math"]) else { return f64::NAN };
     let (h, steps) = (0.05, (2_000_000 / (n * n)).clamp(100, 20_000));
@@ -231,7 +231,7 @@ fn per_step(limit: &Limit, kernel: &str, method: &str) -> f64 {
 }
 
 /// The spherical pendulum's Dirac extension written out by hand as a plain vector field, of which no invariants are
-/// known. It takes as many operations as the field that is made of the model.
+/// known. It takes as many operations as the field that is derived from the model.
 const UNWATCHED: &str = "\
 parameter m = 1
 parameter g = 1
@@ -242,8 +242,8 @@ q' = (p - s*q)/m
 p' = s/m*p + (m*g*q.z - dot(p, p)/m)/dot(q, q)*q - (0, 0, m*g)
 ";
 
-/// Time of a fixed-step run whose four invariants are watched after every step, over that of the same field and method
-/// with nothing to watch.
+/// Time of a fixed-step run whose four invariants are monitored after every step, over that of the same field and
+/// method with nothing to monitor.
 fn watching(method: &str) -> f64 {
     let options = RunOptions { gain: None, ..fixed(method, 1e-3, 200.0) };
     let settings = Settings::default();
@@ -571,7 +571,7 @@ const ROWS: &[Row] = &[
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let Some(limit) = Limit::compile("drive_pendulum") else { return };
-    // As many as the C has.
+    // As many threads as the C has.
     holonome::set_threads(1).expect("no threads yet");
     println!("ratio  target");
     for row in ROWS.iter().filter(|row| wanted.is_empty() || wanted.iter().any(|part| row.name.contains(part))) {

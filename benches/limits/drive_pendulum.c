@@ -9,7 +9,7 @@
 #define PENDULA 4096
 
 /* RATTLE for |q|^2 = 1 and H = |p|^2/2 + z, in closed form: the multiplier of the positions is the smaller root of a
-   quadratic equation. The largest deviations of H and J are watched, as in the other kernels with diagnostics. */
+   quadratic equation. The largest deviations of H and J are monitored, as in the other kernels with diagnostics. */
 #include <math.h>
 static void rattle(double *y, double H0, double J0, double h, long n, double *mx)
 {

@@ -14,7 +14,7 @@ static double *m;
 static const double eps2=0.01;
 static double now(void){struct timespec t;clock_gettime(CLOCK_MONOTONIC,&t);return t.tv_sec+1e-9*t.tv_nsec;}
 static double*al(int k){size_t s=((size_t)k*8+63)/64*64;double*p=aligned_alloc(64,s);memset(p,0,s);return p;}
-/* accelerations; q and a are x, y, z one behind the other. Gives the potential energy. */
+/* accelerations; q and a are x, y, z one after the other. Returns the potential energy. */
 static double forces(const double*restrict q,double*restrict a,const double*restrict m){
   const double*restrict x=q,*restrict y=q+pad,*restrict z=q+2*pad;
   double*restrict ax=a,*restrict ay=a+pad,*restrict az=a+2*pad;

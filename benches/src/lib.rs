@@ -1,4 +1,4 @@
-//! What the benches share: hand-written C kernels (`limits`), compiled here where there is a C compiler, and ratios
+//! Common parts of the benches: hand-written C kernels (`limits`), compiled here if there is a C compiler, and ratios
 //! measured in one run.
 //!
 //! Machines are shared and noisy, so nothing here is an absolute time: both sides run in turns, many times, and the
@@ -14,13 +14,13 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Compiles `limits/NAME.c` for this processor, as a person would who wants it fast. None where there is no C
-    /// compiler, with the reason on stderr.
+    /// Compile `limits/NAME.c` for this processor, with the flags of a person who wants it fast. `None` if there is no
+    /// C compiler, with the reason on stderr.
     pub fn compile(name: &str) -> Option<Limit> {
         Limit::compile_with(name, &[])
     }
 
-    /// The same with more flags.
+    /// [`Limit::compile`] with more flags.
     pub fn compile_with(name: &str, flags: &[&str]) -> Option<Limit> {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("limits").join(format!("{name}.c"));
         let folder = tempfile::tempdir().ok()?;
@@ -47,10 +47,10 @@ impl Limit {
         }
     }
 
-    /// Runs a program that takes these arguments and says how long a step took: seconds per step.
+    /// Run a program that takes these arguments and prints how long a step took: seconds per step.
     ///
     /// # Panics
-    /// If it does not say that.
+    /// If it does not print that.
     pub fn seconds_per_step(&self, arguments: &[&str]) -> f64 {
         let output =
             Command::new(&self.program).args(arguments).output().expect("a program that was just compiled runs");
@@ -59,10 +59,10 @@ impl Limit {
         1e-6 * word.and_then(|word| word.parse::<f64>().ok()).expect("microseconds per step")
     }
 
-    /// Runs a kernel for `count` steps of length `h`: seconds per step.
+    /// Run a kernel for `count` steps of length `h`: seconds per step.
     ///
     /// # Panics
-    /// If the program does not say how long it took.
+    /// If the program does not print how long it took.
     pub fn seconds(&self, kernel: &str, h: f64, count: u64) -> f64 {
         let output = Command::new(&self.program)
             .args([kernel, &h.to_string(), &count.to_string()])
@@ -74,7 +74,7 @@ impl Limit {
     }
 }
 
-/// The shortest of `rounds` times of each side, taken in turns.
+/// Shortest of `rounds` times of each side, taken in turns.
 pub fn in_turns(rounds: usize, mut one: impl FnMut() -> f64, mut other: impl FnMut() -> f64) -> (f64, f64) {
     let mut shortest = (f64::INFINITY, f64::INFINITY);
     for _ in 0..rounds {

@@ -1,4 +1,4 @@
-//! The studies and the models are part of the program: what is new among them makes it anew.
+//! Build script: the studies and the models are part of the program, which is built anew when they change.
 
 fn main() {
     for folder in ["studies", "models", "suite/models"] {

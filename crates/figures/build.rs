@@ -1,4 +1,5 @@
-//! Takes plotly.js out of the crate `plotly` and compresses it, so that the program holds a third of its text.
+//! Build script that takes plotly.js out of the crate `plotly` and compresses it, so that the program holds a third of
+//! its text.
 
 use flate2::{Compression, write::GzEncoder};
 use std::io::Write;

@@ -29,7 +29,7 @@ fn text(analysis: &Analysis) -> String {
         trajectories => format!(" of {} trajectories", count(trajectories as u64)),
     };
     let samples = count(analysis.samples as u64);
-    // A run's own measures say their samples themselves.
+    // A run's own measures state their samples themselves.
     let own = analysis.tables.iter().any(|table| table.name.is_some());
     let head = match own {
         true => String::new(),

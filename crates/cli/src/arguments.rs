@@ -29,7 +29,7 @@ pub struct Cli {
     pub color: Colour,
 }
 
-/// When messages are coloured.
+/// Choice of when messages are coloured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Colour {
     #[default]
@@ -85,7 +85,8 @@ pub enum Command {
         after_help = "Examples:\n  holonome report runs/spherical-pendulum-1\n  holonome report runs/kepler-1 runs/kepler-2 --out kepler.html --open\n  holonome report runs/chain-1 --live"
     )]
     Report(ReportArguments),
-    /// Draw a figure for a paper: drifts and orbit of runs, work and precision of a comparison, or columns of one's own.
+    /// Draw a figure for a paper: drifts and orbit of runs, work and precision of a comparison, or columns of one's
+    /// own.
     #[command(
         after_help = "Examples:\n  holonome plot runs/kepler-1 --pdf kepler.pdf\n  holonome plot runs/kepler-1 --x x.x --y v.x --svg phase.svg\n  holonome plot runs/kepler-1 runs/kepler-2 --y drift.H --png drift.png"
     )]
@@ -131,14 +132,14 @@ pub struct CompletionsArguments {
     pub shell: Shell,
 }
 
-/// The script that tells a shell the commands and options.
+/// Script that completes the commands and options in a shell.
 pub fn completions(shell: Shell) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "holonome", &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// What changes the model.
+/// Model, and changes of it.
 #[derive(Args, Clone)]
 pub struct ModelArguments {
     /// The model file
@@ -188,7 +189,7 @@ pub enum Switch {
 }
 
 impl PenaltyArguments {
-    /// `options` with these.
+    /// Copy of `options` with these arguments.
     fn put(&self, options: RunOptions) -> Result<RunOptions, Error> {
         Ok(RunOptions {
             penalty: self.penalty.as_deref().map(str::parse::<PenaltyStrength>).transpose()?,
@@ -223,7 +224,7 @@ pub enum ThermostatName {
 }
 
 impl HeatBathArguments {
-    /// `options` with these.
+    /// Copy of `options` with these arguments.
     fn put(&self, options: RunOptions) -> RunOptions {
         RunOptions {
             thermostat: self.thermostat.map(|ThermostatName::Gla| Thermostat::Gla),
@@ -235,7 +236,7 @@ impl HeatBathArguments {
     }
 }
 
-/// What every command that integrates takes, whatever its methods and steps.
+/// Arguments of every command that integrates, whatever its methods and steps.
 #[derive(Args)]
 pub struct IntegrationArguments {
     /// Time at the end: a number or a constant formula, as 2*pi
@@ -295,7 +296,7 @@ pub enum MetricName {
     Euclidean,
 }
 
-/// How many cores are used.
+/// Number of cores that are used.
 #[derive(Args)]
 pub struct ThreadArguments {
     /// Threads for ensembles, comparisons and long sums, whose results do not depend on them [default: all cores]
@@ -304,14 +305,14 @@ pub struct ThreadArguments {
 }
 
 impl ThreadArguments {
-    /// Makes so many threads, before anything is computed.
+    /// Start so many threads, before anything is computed.
     pub fn start(&self) -> Result<(), Error> {
         self.threads.map_or(Ok(()), holonome::set_threads)
     }
 }
 
 impl IntegrationArguments {
-    /// What changes the model: with targets from elsewhere, the start need not meet the constraints.
+    /// Changes of the model: with targets from elsewhere, the start need not meet the constraints.
     pub fn settings(&self, model: &ModelArguments) -> Result<Settings, Error> {
         Ok(Settings {
             start_off_set: self.reference.is_some(),
@@ -322,7 +323,7 @@ impl IntegrationArguments {
         })
     }
 
-    /// These, with the defaults of a run.
+    /// Options by these arguments, with the defaults of a run.
     fn options(&self) -> Result<RunOptions, Error> {
         self.penalty.put(RunOptions {
             until: self.until,
@@ -367,8 +368,8 @@ pub struct RunArguments {
     /// Time of the initial state
     #[arg(long, value_name = "T0", default_value_t = 0.0, allow_hyphen_values = true)]
     pub from: f64,
-    /// What is stored at each output, by name (`q`, `H`, an integral, an observable, `residual.rod`, `drift.H`) [default:
-    /// everything]
+    /// What is stored at each output, by name (`q`, `H`, an integral, an observable, `residual.rod`, `drift.H`)
+    /// [default: everything]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub record: Option<Vec<String>>,
     /// Measure the orbit's error by a second run, at a hundredth of the tolerances or at half the step
@@ -419,7 +420,7 @@ pub struct CompareArguments {
 }
 
 impl CompareArguments {
-    /// These but for the methods; see [`CompareArguments::methods`].
+    /// Options without the methods; see [`CompareArguments::methods`].
     pub fn options(&self) -> Result<CompareOptions, Error> {
         let run = self.integration.options()?;
         let (methods, steps) = (Vec::new(), self.steps.clone());
@@ -467,7 +468,7 @@ impl SweepArguments {
     }
 }
 
-/// `NAME=EXPR` of every text.
+/// Split `NAME=EXPR` in every text.
 fn assignments(option: &str, texts: &[String], example: &str) -> Result<Vec<(String, String)>, Error> {
     let split = |text: &String| match text.split_once('=') {
         Some((name, value)) => Ok((name.trim().to_string(), value.trim().to_string())),
@@ -487,7 +488,7 @@ pub struct MergeArguments {
     pub output: OutputArguments,
 }
 
-/// How results are shown.
+/// Output of results.
 #[derive(Args, Clone, Copy)]
 pub struct OutputArguments {
     /// Print one JSON object on stdout
@@ -499,7 +500,7 @@ pub struct OutputArguments {
 }
 
 impl RunArguments {
-    /// What changes the model, and where its time begins.
+    /// Changes of the model, and its initial time.
     pub fn settings(&self) -> Result<Settings, Error> {
         if !self.from.is_finite() {
             return Err(Error::option(format!("--from must be finite, but it is {}", self.from)));
@@ -508,7 +509,7 @@ impl RunArguments {
         Ok(Settings { span, ..self.integration.settings(&self.model)? })
     }
 
-    /// These but for the method, whose name is wrong only after the model is; see [`RunArguments::method`].
+    /// Options without the method, whose name is checked only after the model; see [`RunArguments::method`].
     pub fn options(&self) -> Result<RunOptions, Error> {
         let adaptive = StepSize::Adaptive { rtol: self.rtol, atol: self.atol.unwrap_or(0.0) };
         Ok(self.heat_bath.put(RunOptions {
@@ -524,7 +525,7 @@ impl RunArguments {
         Ok(self.method.parse()?)
     }
 
-    /// What is given but stands nowhere among the options.
+    /// Warning about arguments that are given and have no effect.
     pub fn unused(&self) -> Option<String> {
         let given = StepSize::Adaptive { rtol: self.rtol, atol: self.atol.unwrap_or(0.0) } != StepSize::default();
         (self.step.is_some() && given)

@@ -5,7 +5,7 @@ use holonome::model::treatment::InvariantKind;
 use holonome::summary::{Cost, Drift, Relative};
 use std::path::Path;
 
-/// Energies first, the rest as in the model.
+/// Sort key of an invariant: energies first, the rest as in the model.
 pub fn energies_first(kind: InvariantKind) -> usize {
     match kind {
         InvariantKind::Hamiltonian => 0,
@@ -15,7 +15,7 @@ pub fn energies_first(kind: InvariantKind) -> usize {
     }
 }
 
-/// The drift of every invariant, a line each.
+/// Table of the drift of every invariant, a line each.
 pub fn drift_table(drift: &[Drift], heated: bool) -> String {
     if drift.is_empty() && heated {
         return "  nothing is kept in a heat bath: look at averages\n".to_string();
@@ -50,10 +50,10 @@ pub fn drift_table(drift: &[Drift], heated: bool) -> String {
     columns(&rows)
 }
 
-/// What a run or an ensemble has cost.
+/// Line on the cost of a run or an ensemble.
 pub fn cost_line(cost: &Cost, wall_seconds: f64) -> String {
     let mut parts = Vec::new();
-    // Methods that keep the structure evaluate forces, others the field.
+    // Structure-preserving methods evaluate forces, others the field.
     if cost.field > 0 || cost.gradient == 0 {
         parts.push(format!("{} field evaluations", count(cost.field)));
     }
@@ -71,7 +71,7 @@ pub fn cost_line(cost: &Cost, wall_seconds: f64) -> String {
     format!("  cost: {}, {wall_seconds:.3} s\n", parts.join(", "))
 }
 
-/// A value for a table cell.
+/// Text of a value for a table cell.
 fn shorten(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::Array(list) => format!("({})", list.iter().map(shorten).collect::<Vec<_>>().join(", ")),
@@ -79,7 +79,7 @@ fn shorten(value: &serde_json::Value) -> String {
     }
 }
 
-/// Where a run is stored.
+/// Line on the folder of a run.
 pub fn stored_in(out: Option<&Path>) -> String {
     out.map_or(String::new(), |out| format!("  stored in {}\n", out.display()))
 }

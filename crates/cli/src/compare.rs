@@ -14,7 +14,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-/// Invariants in one table at most: more would not fit a terminal.
+/// Largest number of invariants in one table: more would not fit a terminal.
 const INVARIANTS_ABREAST: usize = 4;
 
 pub fn compare(arguments: CompareArguments) -> Result<ExitCode, Error> {
@@ -61,7 +61,7 @@ pub fn compare(arguments: CompareArguments) -> Result<ExitCode, Error> {
     Ok(ExitCode::from(if comparison.interrupted { INTERRUPTED } else { u8::from(none) }))
 }
 
-/// The tables.
+/// Tables of a comparison.
 fn describe(comparison: &Comparison) -> String {
     let mut out = format!("{} to t = {}\n", comparison.model, exact(comparison.t));
     out.push_str(&reference(comparison));
@@ -77,12 +77,12 @@ fn describe(comparison: &Comparison) -> String {
     out
 }
 
-/// A word for a run that is not there.
+/// Word for a run that has no result.
 fn how_it_ended(failed: &Failed) -> &'static str {
     if failed.kind == "interrupted" { "stopped" } else { "failed" }
 }
 
-/// What the errors are measured against.
+/// Lines on the reference of the errors.
 fn reference(comparison: &Comparison) -> String {
     let r = &comparison.reference;
     let names = format!("{} at {:.0e}, checked by {} at {:.0e}", r.method, r.rtol, r.checked_by, r.checked_at);
@@ -113,12 +113,12 @@ fn steps(row: &Row) -> String {
     }
 }
 
-/// To two digits.
+/// Round to two digits.
 fn rounded(value: f64) -> f64 {
     format!("{value:.1e}").parse().unwrap_or(value)
 }
 
-/// As it was written, if that is short.
+/// Text of a number as it was written, if that is short.
 fn short(value: f64) -> String {
     let exact = if (1e-3..1e4).contains(&value) { format!("{value}") } else { format!("{value:e}") };
     if exact.len() <= 7 { exact } else { format!("{value:.3e}") }
@@ -170,10 +170,10 @@ fn error_cells(measured: &Measured) -> [String; 3] {
     }
 }
 
-/// The largest drift of every invariant, and its growth where that is secular.
+/// Tables of the largest drift of every invariant, and of its growth if that is secular.
 fn drifts(comparison: &Comparison) -> String {
     let measured = comparison.rows.iter().filter_map(|row| Some((row, row.outcome.as_ref().ok()?)));
-    // What is extrapolated has no drift of its own.
+    // An extrapolated row has no drift of its own.
     let runs: Vec<_> = measured.filter(|(row, _)| !row.extrapolated).collect();
     let mut out = String::new();
     let mut secular = false;
@@ -193,7 +193,7 @@ fn drifts(comparison: &Comparison) -> String {
             });
             rows.push([row.method.to_string(), steps(row)].into_iter().chain(cells).collect());
         }
-        // What drifts are small against: nearly the same for all runs.
+        // Scale of the drifts: nearly the same for all runs.
         let terms = part.iter().map(|&invariant| {
             let of = |measured: &Measured| {
                 let (drift, _) = measured.of(invariant)?;

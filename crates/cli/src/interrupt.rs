@@ -10,7 +10,7 @@ pub const INTERRUPTED: u8 = 130;
 pub fn stop_flag() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
-    // A second handler cannot be set, and none is: a command calls this once.
+    // A second handler cannot be set and is not needed: a command calls this once.
     let _ = ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed));
     stop
 }

@@ -1,6 +1,6 @@
 //! The command line: flags to library calls, results to a terminal or to JSON. It decides nothing.
 
-/// Text for the reader of the terminal, on stderr. Unlike `eprint!` it does not mind a closed pipe.
+/// Print text for the reader of the terminal, on stderr. Unlike `eprint!` it ignores a closed pipe.
 macro_rules! say {
     ($($argument:tt)*) => {{
         use std::io::Write;
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Reads the command line. What `--color` says holds for what is wrong with it, too.
+/// Read the command line. The choice of `--color` holds for errors in it, too.
 fn parse() -> Result<Cli, clap::Error> {
     let words: Vec<_> = std::env::args_os().collect();
     let said = |(k, word): (usize, &std::ffi::OsString)| {
@@ -88,7 +88,7 @@ fn parse() -> Result<Cli, clap::Error> {
     Ok(cli)
 }
 
-/// A mistake of the program itself is said as such, and is an error like any other for who called it.
+/// Report a mistake of the program itself as such, and to the caller as an error like any other.
 fn report_panics(json: bool) {
     std::panic::set_hook(Box::new(move |panic| {
         say!(
@@ -101,22 +101,22 @@ fn report_panics(json: bool) {
     }));
 }
 
-/// Help, version, or a command line that clap cannot read.
+/// Print help, version, or the error of a command line that clap cannot read.
 fn usage(error: &clap::Error, json: bool) -> ExitCode {
     let harmless = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if json && !harmless {
-        // What is wrong stands before the first empty line, in one line or as a short list.
+        // The error is before the first empty line, in one line or as a short list.
         let text = error.to_string();
         let what: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
         let message = what.join(" ");
         print_json(&json!({"error": {"kind": "usage", "message": message.trim_start_matches("error: ")}}));
     }
-    // A closed pipe is nobody's mistake.
+    // A closed pipe is not an error.
     let _ = error.print();
     ExitCode::from(if harmless { 0 } else { 2 })
 }
 
-/// Tells the user what went wrong; programs get the same as JSON.
+/// Report an error to the user, and to programs as JSON.
 fn fail(error: &Error, json: bool) -> ExitCode {
     match error {
         Error::Model { text, diagnostics } => say!("{}", text.render(diagnostics, coloured())),

@@ -1,9 +1,9 @@
-//! Tables of what measures came to.
+//! Tables of measured results.
 
 use crate::table::{columns, count, exact, number, small};
 use holonome::Table;
 
-/// All tables; means of single numbers stand in one.
+/// All tables; means of single numbers are in one.
 pub fn tables(tables: &[Table]) -> String {
     let mut out = means(tables);
     for table in tables.iter().filter(|table| !is_mean(table)) {
@@ -24,7 +24,7 @@ pub fn lines(tables: &[Table]) -> String {
             Some(error) if !error.is_nan() => format!("{} ± {}", shown(row, name), small(error)),
             _ => shown(row, name),
         };
-        // In a box g tells more than how distances are distributed, which are many where they are long.
+        // In a box g tells more than the density of distances, of which the long ones are many.
         let of_box = column("g").filter(|&g| table.rows.iter().any(|row| !row[g].is_nan()));
         let height = of_box.map(|g| ("g", g)).or_else(|| Some(("density", column("density")?)));
         let line = match height {

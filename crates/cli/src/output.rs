@@ -1,4 +1,4 @@
-//! What a user is told: results on stdout, what happens on the way on stderr, warnings on both where programs listen.
+//! Output to the user: results on stdout, progress on stderr, warnings on both if stdout is for a program.
 
 use crate::arguments::{Colour, OutputArguments};
 use crate::table::small;
@@ -12,12 +12,12 @@ static COLOUR: OnceLock<Colour> = OnceLock::new();
 /// Every warning of this process, for its JSON object.
 static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Takes the choice of `--color`, once.
+/// Set the choice of `--color`, once.
 pub fn choose_colour(colour: Colour) {
     let _ = COLOUR.set(colour);
 }
 
-/// Whether messages on stderr are coloured.
+/// True if messages on stderr are coloured.
 pub fn coloured() -> bool {
     match COLOUR.get().copied().unwrap_or_default() {
         Colour::Always => true,
@@ -29,7 +29,7 @@ pub fn coloured() -> bool {
     }
 }
 
-/// Whether stderr is a terminal on which a progress bar can be drawn over.
+/// True if stderr is a terminal on which a progress bar can be redrawn.
 pub fn moves_the_cursor() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
@@ -38,14 +38,14 @@ fn warnings() -> MutexGuard<'static, Vec<String>> {
     WARNINGS.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Warns on stderr, and in the JSON object. A warning is given once.
+/// Warn on stderr, and in the JSON object. A warning is given once.
 pub fn warn(text: &str, output: OutputArguments) {
     if keep_warning(text) && !output.quiet {
         say!("warning: {text}\n");
     }
 }
 
-/// Keeps a warning for the JSON object; says whether it is new.
+/// Record a warning for the JSON object; true if it is new.
 pub fn keep_warning(text: &str) -> bool {
     let mut all = warnings();
     let new = !all.iter().any(|known| known == text);
@@ -55,14 +55,14 @@ pub fn keep_warning(text: &str) -> bool {
     new
 }
 
-/// Says what happens on the way.
+/// Report progress on stderr.
 pub fn note(text: &str, output: OutputArguments) {
     if !output.quiet {
         say!("{text}");
     }
 }
 
-/// A result for people: on stdout, or on stderr where stdout is for a program.
+/// Show a result to people: on stdout, or on stderr if stdout is for a program.
 pub fn show_result(text: &str, output: OutputArguments) {
     match (output.quiet, output.json) {
         (true, _) => {}
@@ -71,7 +71,7 @@ pub fn show_result(text: &str, output: OutputArguments) {
     }
 }
 
-/// One JSON object on stdout. Its `warnings` are its own, and those that were given before it.
+/// Print one JSON object on stdout. Its `warnings` are its own, and those that were given before it.
 pub fn print_json(value: &Value) {
     let mut value = value.clone();
     if let Some(object) = value.as_object_mut() {
@@ -85,7 +85,7 @@ pub fn print_json(value: &Value) {
     print_text(&format!("{value}\n"));
 }
 
-/// Text that is the command's result, on stdout.
+/// Print text that is the command's result, on stdout.
 pub fn print_text(text: &str) {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -98,7 +98,7 @@ pub fn print_text(text: &str) {
     }
 }
 
-/// A word of a command line as a shell has to read it.
+/// Quote a word of a command line for a shell.
 pub fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
     match !word.is_empty() && word.chars().all(plain) {

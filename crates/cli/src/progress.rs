@@ -1,24 +1,24 @@
-//! The progress bar of runs and ensembles. What matters most stands first: a narrow terminal shows the beginning.
+//! The progress bar of runs and ensembles. The most important part is first: a narrow terminal shows the beginning.
 
 use crate::table::count;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};
 
-/// A bar for shorter runs would only flicker.
+/// Duration of shorter runs, for which a bar would only flicker.
 const SHORT: Duration = Duration::from_millis(700);
 
-/// How often it is drawn.
+/// Time between two drawings of the bar.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// A bar's finest division.
+/// Number of divisions of a bar.
 const TICKS: u64 = 10_000;
 
-/// How far, how long still, how fast.
+/// Progress bar with the part that is done, the time left, and the rate.
 pub struct Bar {
     wanted: bool,
     bar: Option<ProgressBar>,
     drawn: Instant,
-    /// The first look: what an earlier process made takes no time in this one.
+    /// First look, so that the work of an earlier process takes no time in this one.
     first: Option<Look>,
 }
 
@@ -33,8 +33,8 @@ impl Bar {
         Bar { wanted, bar: None, drawn: Instant::now(), first: None }
     }
 
-    /// Shows that this `fraction` of all is done, so many things `made`. `line` gets the time left and how many are
-    /// made in a second.
+    /// Show that this `fraction` of all is done, with so many things `made`. `line` gets the time left and the number
+    /// made per second.
     pub fn show(&mut self, fraction: f64, made: u64, line: impl FnOnce(&str, &str) -> String) {
         let now = Instant::now();
         let first = self.first.get_or_insert(Look { at: now, fraction, made });
@@ -66,7 +66,7 @@ impl Bar {
     }
 }
 
-/// A time to wait, in the unit in which a person thinks of it.
+/// Text of a time to wait, in the unit in which a person thinks of it.
 fn duration(seconds: f64) -> String {
     const UNITS: [(f64, f64, &str); 4] =
         [(100.0, 1.0, "s"), (100.0 * 60.0, 60.0, "min"), (48.0 * 3600.0, 3600.0, "h"), (f64::MAX, 86400.0, "days")];

@@ -1,4 +1,4 @@
-//! `report` and `plot`: pages and figures of what runs came to.
+//! `report` and `plot`: pages and figures of the results of runs.
 
 use crate::arguments::{OutputArguments, PlotArguments, ReportArguments};
 use crate::interrupt::{INTERRUPTED, stop_flag};
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Time between two looks at a run that goes on.
+/// Time between two checks of a run that goes on.
 const LOOK: Duration = Duration::from_secs(2);
 
 pub fn report(arguments: ReportArguments) -> Result<ExitCode, Error> {
@@ -48,7 +48,7 @@ fn write(paths: &[&Path], out: &Path, live: bool) -> Result<(), Error> {
     pages::write(&pages::report(paths, live)?, out)
 }
 
-/// Says where a page is, and opens it if that is wanted.
+/// Report the place of a page, and open it if wanted.
 pub fn show(out: &Path, open: bool, output: OutputArguments) {
     note(&format!("  report: {}\n", out.display()), output);
     if open && let Err(error) = open::that_detached(out) {
@@ -56,7 +56,7 @@ pub fn show(out: &Path, open: bool, output: OutputArguments) {
     }
 }
 
-/// The page of a run that has just ended, in its folder.
+/// Write the page of a run that has just ended, in its folder.
 pub fn of_run(run: &Path, open: bool, output: OutputArguments) -> Result<(), Error> {
     let out = run.join("report.html");
     write(&[run], &out, false)?;
@@ -82,7 +82,7 @@ pub fn plot(arguments: PlotArguments) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The columns of a list. Commas within brackets are part of a name: `x[1,2].y,t`.
+/// Columns of a list. Commas within brackets are part of a name: `x[1,2].y,t`.
 fn columns(list: &str) -> Vec<String> {
     let mut depth = 0;
     let parts = list.split(|c| {

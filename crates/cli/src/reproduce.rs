@@ -1,4 +1,4 @@
-//! `reproduce`: the published experiments, from their models to what becomes of their claims.
+//! `reproduce`: the published experiments, from their models to the verdicts on their claims.
 
 use crate::arguments::{Cli, Command, ReproduceArguments, RunArguments};
 use crate::interrupt::{INTERRUPTED, stop_flag};
@@ -20,13 +20,13 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static STUDIES: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../studies");
-/// The models, where the studies' commands find them.
+/// Models, in the folders where the studies' commands find them.
 static MODELS: [(&str, Dir); 2] = [
     ("models", include_dir!("$CARGO_MANIFEST_DIR/../../models")),
     ("suite/models", include_dir!("$CARGO_MANIFEST_DIR/../../suite/models")),
 ];
 
-/// What stands beside a run and says how it was made, so that the same one is not made twice.
+/// Extension of a file beside a run that records how it was made, so that the same run is not made twice.
 const RECIPE: &str = "recipe";
 
 /// A study by its name.
@@ -42,7 +42,7 @@ struct Job<'s> {
     planned: &'s Planned,
 }
 
-/// What became of it.
+/// Outcome of a job.
 enum Outcome {
     Made(Made),
     Interrupted,
@@ -158,7 +158,7 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode, Error> {
     Ok(ExitCode::from(if interrupted { INTERRUPTED } else { u8::from(differ > 0) }))
 }
 
-/// Writes a study's page, and its figures for papers.
+/// Write a study's page, and its figures for papers.
 fn show(of: &Reproduced, made: &BTreeMap<String, Made>, folder: &Path) -> Result<(), Error> {
     pages::write(&pages::study(of, made, "../report.html")?, &folder.join("report.html"))?;
     for (planned, figure) in pages::drawn(of.study, made)? {
@@ -168,7 +168,7 @@ fn show(of: &Reproduced, made: &BTreeMap<String, Made>, folder: &Path) -> Result
     Ok(())
 }
 
-/// The studies of these names, all where none is given.
+/// Studies of these names; all if none is given.
 fn chosen(names: &[String]) -> Result<Vec<Named>, Error> {
     let mut all = Vec::new();
     for file in STUDIES.files().filter(|file| file.path().extension().is_some_and(|extension| extension == "toml")) {
@@ -184,7 +184,7 @@ fn chosen(names: &[String]) -> Result<Vec<Named>, Error> {
     Ok(all)
 }
 
-/// Makes a run, or opens what was made of it before.
+/// Make a run, or open the one that was made before.
 fn make(job: &Job, study: &str, out: &Path, stop: &AtomicBool) -> Result<Outcome, Error> {
     if stop.load(Ordering::Relaxed) {
         return Ok(Outcome::Interrupted);
@@ -217,13 +217,13 @@ fn make(job: &Job, study: &str, out: &Path, stop: &AtomicBool) -> Result<Outcome
     let ended = simulation.run(&mut |_| if stop.load(Ordering::Relaxed) { Control::Stop } else { Control::Continue });
     match ended {
         Ok(summary) if summary.interrupted => Ok(Outcome::Interrupted),
-        // A run that fails is stored up to there, and may be what a claim is about.
+        // A run that fails is stored up to the failure, and may be the subject of a claim.
         Ok(_) | Err(Error::Failed { .. }) => Made::open(&folder).map(Outcome::Made),
         Err(error) => Err(error),
     }
 }
 
-/// What a study's command says, with the model in the folder of the models.
+/// Arguments of a study's command, with the model in the folder of the models.
 fn parse(study: &str, planned: &Planned, out: &Path) -> Result<RunArguments, Error> {
     let wrong = |error: &str| Error::option(format!("study {study}: '{}': {error}", planned.command));
     let words = ["holonome", "run"].into_iter().chain(planned.command.split_whitespace());
@@ -243,7 +243,7 @@ fn begin(arguments: &RunArguments, folder: &Path) -> Result<Simulation, Error> {
     prepare(problem, options)
 }
 
-/// A study with its claims, for a terminal.
+/// Text of a study with its claims, for a terminal.
 fn describe(named: &Named, judged: &[Judged]) -> String {
     let mut out = format!("{}: {}\n", named.name, named.study.title);
     for claim in judged {
@@ -274,7 +274,7 @@ fn in_words(measured: &Measured) -> String {
     format!("{name}: {value}{but} ({wanted})")
 }
 
-/// The table of all claims.
+/// Table of all claims.
 fn markdown(studies: &[Named], judged: &[Vec<Judged>]) -> String {
     let mut out = "# The papers' claims\n".to_string();
     for (named, judged) in studies.iter().zip(judged) {

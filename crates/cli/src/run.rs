@@ -1,4 +1,4 @@
-//! `run`, `resume` and `export`.
+//! Commands `run`, `resume` and `export`.
 
 use crate::arguments::{ExportArguments, Exported, OutputArguments, ResumeArguments, RunArguments, ThreadArguments};
 use crate::closing::{cost_line, drift_table, stored_in};
@@ -31,7 +31,8 @@ pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
     start(simulation, page, output)
 }
 
-/// A trajectory is computed step by step: only the sums of a step may be long enough to be shared.
+/// Warn of `--threads` without an effect: a trajectory is computed step by step, and only the sums of a step may be
+/// long enough to be shared.
 fn warn_of_threads(threads: &ThreadArguments, simulation: &Simulation, output: OutputArguments) {
     if threads.threads.is_some() && !simulation.is_divided() {
         warn("--threads has no effect: a single trajectory of this model takes one", output);
@@ -73,8 +74,8 @@ pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
     }
 }
 
-/// Whether standard output was closed when the program began. Its runtime has then opened `/dev/null` there, for reading
-/// as well, which no redirection does.
+/// True if standard output was closed when the program began. Its runtime has then opened `/dev/null` there, for
+/// reading as well, which no redirection does.
 fn stdout_is_closed() -> bool {
     let null = std::fs::read_link("/proc/self/fd/1").is_ok_and(|path| path == Path::new("/dev/null"));
     let flags = std::fs::read_to_string("/proc/self/fdinfo/1").unwrap_or_default();
@@ -121,7 +122,7 @@ pub fn export(arguments: ExportArguments) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs. A `page` is written of the run, and opened if it says so.
+/// Run the simulation. With `page` a page of the run is written, and opened if that is true.
 fn start(mut simulation: Simulation, page: Option<bool>, output: OutputArguments) -> Result<ExitCode, Error> {
     simulation.warn_of_size();
     simulation.all_warnings().iter().for_each(|warning| warn(warning, output));
@@ -153,7 +154,7 @@ fn start(mut simulation: Simulation, page: Option<bool>, output: OutputArguments
     Ok(if summary.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
-/// What a penalised run is made with.
+/// Line on the penalty of a run.
 pub fn describe_penalty(penalty: &Penalised) -> String {
     let moved = match &penalty.moved {
         Some(moved) => format!(
@@ -173,7 +174,7 @@ fn show_progress(bar: &mut Bar, progress: &Progress) {
     });
 }
 
-/// The closing table.
+/// Closing table.
 fn describe(summary: &Summary) -> String {
     let mut out = if summary.interrupted {
         format!(
@@ -205,7 +206,7 @@ fn describe(summary: &Summary) -> String {
     out
 }
 
-/// The orbit's error, a line for each variable.
+/// Table of the orbit's error, a line for each variable.
 fn error_table(error: &OrbitError) -> String {
     let second = match error.second {
         Second::Step(h) => format!("h = {}", exact(h)),

@@ -1,4 +1,4 @@
-//! `show`: a readable dump of each stage.
+//! `show`: a readable dump of each stage of a model's translation.
 
 use crate::arguments::{ShowArguments, Stage};
 use crate::output::{print_json, print_text};

@@ -1,4 +1,4 @@
-//! `sweep` and `merge`.
+//! Commands `sweep` and `merge`.
 
 use crate::arguments::{MergeArguments, OutputArguments, SweepArguments};
 use crate::closing::{cost_line, drift_table, stored_in};
@@ -24,7 +24,7 @@ pub fn sweep(arguments: SweepArguments) -> Result<ExitCode, Error> {
     start(sweep, run.output)
 }
 
-/// Goes on with an ensemble, or says that it is finished.
+/// Go on with an ensemble, or report that it is finished.
 pub fn resume(opened: Resumed<Sweep>, path: &Path, output: OutputArguments) -> Result<ExitCode, Error> {
     match opened {
         Resumed::Continues(sweep) => {
@@ -86,7 +86,7 @@ fn show_progress(bar: &mut Bar, progress: &SweepProgress) {
     });
 }
 
-/// The closing table.
+/// Closing table.
 fn describe(summary: &SweepSummary) -> String {
     let (model, done, t) = (&summary.model, count(summary.trajectories), exact(summary.t));
     let mut out = match summary.interrupted {

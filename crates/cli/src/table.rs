@@ -2,7 +2,7 @@
 
 pub use holonome::report::figures::numbers::{count, exact, number, small};
 
-/// Columns padded to their widest cell, two spaces apart, two in front.
+/// Text of columns padded to their widest cell, two spaces apart, two in front.
 pub fn columns(rows: &[Vec<String>]) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |c: usize| rows.iter().filter_map(|r| r.get(c)).map(|cell| cell.chars().count()).max().unwrap_or(0);

@@ -9,7 +9,7 @@ const GAS: &str = "size n = 5\ncoordinate r[i in 1..n] : R^3 = (i, 0, 0)\nmoment
 
 const HEAT: &str = "--method stormer-verlet-b --step 0.1 --thermostat gla --friction 1 --inverse-temperature 2";
 
-/// Where g is known its peak is shown, and elsewhere that of the distribution of distances.
+/// The peak of g is shown if g is known, otherwise that of the distribution of distances.
 #[test]
 fn a_run_ends_with_its_measures() {
     let folder = Folder::new();
@@ -22,11 +22,11 @@ fn a_run_ends_with_its_measures() {
     }
 }
 
-/// So many atoms that pairs are found by lists.
+/// Enough atoms that pairs are found by lists.
 const ARGON: &str = "models/argon.holo --set N=400 --method stormer-verlet-a";
 
-/// Energy and pressure of a Lennard-Jones liquid at the state of `models/argon.holo`, of which NIST's Standard Reference
-/// Simulation Website has -5.5121 and 0.0068 by Monte Carlo.
+/// Energy and pressure of a Lennard-Jones liquid at the state of `models/argon.holo`, for which NIST's Standard
+/// Reference Simulation Website has -5.5121 and 0.0068 by Monte Carlo.
 #[test]
 fn a_liquid_has_the_published_energy_and_pressure() {
     let folder = Folder::new();
@@ -88,7 +88,7 @@ fn averages_of_a_run() {
     let last = far.last().unwrap();
     assert!(number(&far[0], "mean") == 0.0 && (number(last, "mean") - 3.0).abs() < 0.3, "{last}");
     assert!((number(&rows(5)[0], "mean") - 1.0).abs() < 1e-12 && number(&rows(5)[9], "mean").abs() < 0.1);
-    // Without a measure, what is recorded beside the state.
+    // Without a measure, everything that is recorded beside the state.
     let text = folder.run("analyse run").ok().stdout;
     assert!(
         text.contains("2 001 samples, t = 0 to 4000") && text.contains("\n  H ") && text.contains("\n  square "),

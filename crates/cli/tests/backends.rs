@@ -1,5 +1,5 @@
-//! Every backend gives the same bits: each model of the repository by methods that use all parts of a step, run by
-//! machine code, by the block interpreter and by the interpreter, alone and in lanes.
+//! Equality of all backends: each model of the repository, by methods that use all parts of a step, gives the same bits
+//! by machine code, by the block interpreter and by the interpreter, alone and in lanes.
 
 mod common;
 
@@ -39,7 +39,7 @@ fn models() -> Vec<PathBuf> {
     all
 }
 
-/// What a command says, without what may differ from run to run; an error's message where it fails.
+/// Output of a command, without everything that may differ from run to run; the error if the command fails.
 fn said(folder: &Folder, backend: &str, arguments: &str) -> Value {
     let mut command = folder.command(&format!("{arguments} --json --quiet"));
     let mut said = Answer::new(command.env("HOLONOME_BACKEND", backend).output().unwrap()).json();
@@ -50,7 +50,7 @@ fn said(folder: &Folder, backend: &str, arguments: &str) -> Value {
         }
         if let Some(error) = object.get_mut("error").and_then(Value::as_object_mut) {
             error.remove("out");
-            // It names the folder.
+            // The message names the folder.
             error.remove("message");
         }
     }

@@ -1,4 +1,4 @@
-//! Claims that fail only along the run: the run goes on without them, and says so.
+//! Claims that fail only along the run: the run goes on without them, and reports that.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::{Folder, number};
 use serde_json::Value;
 use std::process::Stdio;
 
-/// A particle that meets a wall at x = 40, where its momentum stops being constant, and another at y = 30.
+/// Model of a particle that meets a wall at x = 40, where its momentum stops being constant, and another at y = 30.
 const WALLS: &str = "coordinate q : R^2 = (0, 0)
 momentum p of q = (1, 0.5)
 hamiltonian dot(p, p)/2 + 5*max(q.x - 40, 0)^2 + 5*max(q.y - 30, 0)^2
@@ -20,7 +20,7 @@ const METHODS: [&str; 7] = [
     "--method projection:dopri5 --step 0.01",
     "--method symmetric-projection:rk4 --step 0.01",
     "--method feedback:rk4 --step 0.01",
-    // Plain steps are looked at after 256 of them.
+    // Claims of plain steps are checked after 256 of them.
     "--method plain:rk4 --step 0.002",
     "--method stormer-verlet-a --step 0.01",
 ];
@@ -55,7 +55,7 @@ fn a_claim_that_fails_on_the_way_is_not_held_any_more() {
     let shown = folder.run("run walls.holo --until 100").ok();
     assert!(shown.stdout.contains("integral X (varies, not held)"), "{shown:?}");
     assert!(shown.stderr.contains("integral 'X' is not constant along the motion: at t = 40."), "{shown:?}");
-    // What holds is held all along, and nothing is said.
+    // A claim that holds is held all along, without a warning.
     let held = folder.summary("run walls.holo --until 39");
     assert!(warnings(&held).is_empty() && held["drift"]["integrals"]["X"]["held"].is_null(), "{held}");
 }
@@ -91,7 +91,7 @@ fn resume_knows_what_was_left_out() {
     for method in METHODS {
         let run = format!("run walls.holo {method} --until 100 --samples 1001 --quiet --out");
         folder.run(&format!("{run} whole")).ok();
-        // Before the first wall, where the samples go back, between the two, and behind both.
+        // Before the first wall, where the samples go back, between the two, and after both.
         for point in ["samples 390", "samples 402", "checkpoint 500", "checkpoint 700"] {
             let flag = folder.path("flag");
             let mut killed = folder
@@ -173,7 +173,7 @@ fn a_correction_that_leads_nowhere_fails_as_a_projection_does() {
         assert_eq!(error["kind"], kind, "{error}");
         assert!((5.0..6.5).contains(&number(error, "/t")) && number(error, "/residual") > 0.05, "{error}");
         assert!(["one", "two"].contains(&error["constraint"].as_str().unwrap()), "{error}");
-        // One of three trajectories comes to z = 5.
+        // One of three trajectories reaches z = 5.
         let swept =
             folder.run(&format!("sweep contradicts.holo --trajectories 3 --vary z=4*i-8 {method} --until 7 --json"));
         let object = swept.json();

@@ -1,4 +1,4 @@
-//! What `compare` promises: its tables, its JSON object, its folder, and what it says of bad input.
+//! Behaviour of `compare`: its tables, its JSON object, its folder, and its messages on bad input.
 
 mod common;
 
@@ -44,13 +44,13 @@ fn the_object_and_the_tables() {
     }
     assert!(rows[0]["order"].is_null() && number(&rows[1], "/order") > 3.0 && rows[2]["order"].is_null());
     assert!(rows[2]["atol"] == 0.0, "no absolute tolerance but where one is asked for");
-    // What a row tells of the run is what `run` tells.
+    // A row and `run` report the same on a run.
     let same = folder.summary("run models/spherical-pendulum.holo --method rk4 --step 0.1 --until 2");
     assert_eq!(
         (&rows[0]["drift"], &rows[0]["steps"], &rows[0]["cost"]["field"]),
         (&same["drift"], &same["steps"], &same["cost"]["field"])
     );
-    // People read the same on the other stream.
+    // People see the same on the other stream.
     for text in [
         "reference: corrected:dop853 at 1e-15",
         "error at T",
@@ -116,7 +116,7 @@ fn options_that_nobody_uses_are_warnings() {
     warns("--method rk4,corrected:rk4 --step 0.1 --gain 1", "--gain");
     warns("--method rk4,heun --step 0.1 --rtol 1e-6", "--rtol or --atol");
     warns("--method tsit5 --step 0.1 --rtol 1e-6", "--step");
-    // What one method uses is no warning of the others.
+    // An option that one method uses causes no warning for the others.
     let answer = compare(&folder, "--method rk4,feedback:rk4 --step 0.1 --gain 1 --until 1").ok();
     assert!(!answer.stderr.contains("warning"), "{answer:?}");
 }
@@ -151,14 +151,14 @@ fn bad_input_is_refused_with_its_name() {
     assert!(!folder.path("runs").exists() && !folder.path("new").exists(), "nothing that was refused left a folder");
 }
 
-/// A method may watch more than another one: its modified energy has a column, which is empty for others.
+/// A method may monitor more than another one: its modified energy has a column, which is empty for others.
 #[test]
 fn modified_energies_stand_beside_others() {
     let folder = Folder::new();
     let methods = "--method velocity-verlet,zhang-skeel,zhang-skeel-stiff --stiff stiff --beta 0.3";
     let answer = folder.run(&format!("compare models/fpu-stiff.holo {methods} --step 0.02,0.01 --until 2 --json")).ok();
     let object = answer.json();
-    // What one of the methods uses is no mistake.
+    // An option that one of the methods uses is not a mistake.
     assert_eq!(object["warnings"].as_array().unwrap().len(), 0, "{answer:?}");
     for row in object["rows"].as_array().unwrap() {
         let modified = &row["drift"]["modified_energy"]["max"];
@@ -207,7 +207,7 @@ fn penalised_runs_are_extrapolated() {
     assert_eq!(rows[2]["penalty"], serde_json::json!({"omega": 20.0, "extrapolated": true}));
     assert!(rows[1]["drift"].get("penalised_hamiltonian").is_some());
     assert!(rows[0]["drift"].get("penalised_hamiltonian").is_none());
-    // C/ω² of both halves of the state, and what is left by the next orders.
+    // C/ω² of both halves of the state, and the remainder of the next orders.
     let error = |row: &Value| number(row, "/error/final");
     assert!((0.005..0.02).contains(&error(&rows[1])), "{}", error(&rows[1]));
     assert!(error(&rows[2]) < error(&rows[1]) / 100.0, "{}", error(&rows[2]));

@@ -1,4 +1,4 @@
-//! What the command line promises about its output: JSON keys and their order, exit codes, folders, streams.
+//! Output of the command line: JSON keys and their order, exit codes, folders, streams.
 
 mod common;
 
@@ -11,7 +11,7 @@ const KEYS: [&str; 8] = ["model", "method", "t", "steps", "state", "drift", "cos
 const COST: [&str; 7] =
     ["field", "gradient", "hessian", "linear_solves", "newton_iterations", "rejected", "wall_seconds"];
 
-/// The summary's keys: the promised ones first, in their order.
+/// Check the summary's keys: the promised ones first, in their order.
 #[track_caller]
 fn check_keys(summary: &Value) {
     assert_eq!(keys(summary)[..KEYS.len()], KEYS, "{summary}");
@@ -42,7 +42,7 @@ fn the_summary_of_a_constrained_hamiltonian() {
     assert_eq!(keys(&drift["integrals"]["J"]), ["initial", "final", "max", "relative"]);
     assert_eq!(number(drift, "/hamiltonian/initial"), 1.0); // H of (0,1,0), (1,0,-1): 1/2 + 1/2 + 0
     assert_eq!(number(drift, "/integrals/J/initial"), -1.0);
-    // The drift is the deviation of the state that stands beside it.
+    // The drift is the deviation of the state beside it.
     let q: Vec<f64> = serde_json::from_value(summary["state"]["q"].clone()).unwrap();
     let p: Vec<f64> = serde_json::from_value(summary["state"]["p"].clone()).unwrap();
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
@@ -55,11 +55,11 @@ fn the_summary_of_a_constrained_hamiltonian() {
         assert!(number(entry, "/max") >= number(entry, "/final") && number(entry, "/final") > 0.0, "{entry}");
     }
     assert_eq!(summary["warnings"], serde_json::json!([]));
-    // The terms of |q|² − 1 are 2q·q = 2 and what is left of it; those of a drift beside it are the same.
+    // The terms of |q|² − 1 are 2q·q = 2 and its remainder; those of a drift beside it are the same.
     let rod = &drift["constraints"]["rod"];
     assert!((number(rod, "/max") / number(rod, "/relative/max") - 2.0).abs() < 1e-3, "{rod}");
     assert!((number(rod, "/final") / number(rod, "/relative/final") - 2.0).abs() < 1e-3, "{rod}");
-    // The human half went to stderr.
+    // The text for people went to stderr.
     assert!(answer.stderr.contains("Hamiltonian") && answer.stderr.contains("runs/spherical-pendulum-1"), "{answer:?}");
 }
 
@@ -166,7 +166,7 @@ fn quiet_and_json_keep_the_streams_apart() {
         let object = folder.run(&format!("{command} --json")).ok().json();
         assert!(keys(&object).len() > 1 && object["warnings"].is_array(), "{command}: {object}");
     }
-    // An error is still said, in both ways.
+    // An error is still reported, in both ways.
     let failed = folder.run("run models/none.holo --json --quiet");
     assert_eq!(failed.code, Some(2));
     assert!(failed.stderr.contains("models/none.holo"), "{failed:?}");
@@ -242,7 +242,7 @@ fn unreadable_models() {
         run("nul.holo").refused(&["nul.holo:1:1"]);
     }
     assert!(!folder.path("runs").exists());
-    // Another editor's habits are no mistakes.
+    // Another editor's habits are not mistakes.
     let text = "\u{feff}coordinate q = 1\r\nmomentum p of q\r\nhamiltonian p^2/2 + q^2/2\r\n";
     folder.write("windows.holo", text);
     folder.run("run windows.holo --until 1").ok();
@@ -293,10 +293,10 @@ fn what_check_tells() {
         assert!(text.contains(fragment), "no {fragment:?} in {text}");
     }
     assert_eq!(folder.run("check models/kepler.holo --quiet").ok().stdout, "");
-    // The rank of Kepler's seven invariants is five: no mistake, but worth a note.
+    // The rank of Kepler's seven invariants is five: not a mistake, but worth a note.
     let rank = &folder.summary("check models/kepler.holo")["rank"];
     assert_eq!((number(rank, "/rank"), number(rank, "/count")), (5.0, 7.0));
-    // A claimed integral that is none is a finding, and nothing holds it.
+    // A claimed integral that is not one is a finding, and nothing holds it.
     let text = fs::read_to_string(folder.path("models/spherical-pendulum.holo")).unwrap();
     folder.write("claim.holo", format!("{text}\nintegral S = q.x + p.y\n"));
     let answer = folder.run("check claim.holo").ok();
@@ -333,7 +333,7 @@ fn check_advises() {
         ("models/kepler.holo", "corrected:dop853", "5 independent integrals (their brackets have rank 4) of 3 degrees"),
         ("central.holo", "corrected:dop853", "4 independent integrals (their brackets have rank 2) of 3 degrees"),
         ("matrix-rigid-body.holo", "corrected:dop853", "(their brackets have rank 2) of 3 degrees"),
-        // As many integrals as degrees of freedom, and more, are not enough where they do not commute.
+        // As many integrals as degrees of freedom, and more, are not enough if they do not commute.
         ("molecule.holo", "suzuki4(stormer-verlet-a)", "7 independent integrals (their brackets have rank 4) of 6"),
         ("oscillators.holo", "suzuki4(stormer-verlet-a)", "3 independent integrals (their brackets have rank 2) of 3"),
         // With the relative angular momentum the molecule is integrable.
@@ -350,7 +350,7 @@ fn check_advises() {
     ] {
         let said = folder.summary(&format!("check {model}"))["advice"].clone();
         let lines = said.as_array().unwrap();
-        // The third is on accuracy, the fourth on what a penalty is for, where it has constraints to act on.
+        // The third line is on accuracy, the fourth on the use of a penalty, if there are constraints for it.
         assert!(lines[2].as_str().unwrap().contains(":gauss16 for errors below"), "{model}: {said}");
         let penalty = lines.get(3).is_some_and(|line| line.as_str().unwrap().contains("--penalty is for"));
         assert_eq!(
@@ -361,7 +361,7 @@ fn check_advises() {
         assert!(lines[0].as_str().unwrap().starts_with(&format!("advice: {method}")), "{model}: {said}");
         assert!(lines[1].as_str().unwrap().contains(reason), "{model}: {said}");
     }
-    // What the table says of methods is what a run says.
+    // The table and a run say the same of methods.
     let text = folder.run("check models/double-pendulum.holo --verbose").ok().stdout;
     assert!(text.contains("yes shake rattle g-baoab\n") && text.contains("no lie-trotter"), "{text}");
     folder.run("run models/double-pendulum.holo --method strang --step 0.1").refused(&["constraint `lower`"]);
@@ -491,7 +491,7 @@ fn the_methods_and_the_stages() {
         assert!(text.lines().count() > 5 && text.contains(fragment), "{stage}: {text}");
     }
     folder.run("show dream models/planar-pendulum.holo").refused(&["dream", "syntax", "tape"]);
-    // A file with mistakes still has a tree, and its mistakes are told.
+    // A file with mistakes still has a tree, and its mistakes are reported.
     folder.write("bad.holo", "parameter m = 1\nparameter = 2\n");
     let broken = folder.run("show syntax bad.holo");
     assert_eq!(broken.code, Some(2));

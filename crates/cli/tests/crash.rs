@@ -1,4 +1,4 @@
-//! Runs that are killed, stopped, out of space, or that diverge: what is left can be read, and resumed to the same bytes.
+//! Runs that are killed, stopped, out of space, or that diverge: their data can be read, and resumed to the same bytes.
 
 mod common;
 
@@ -11,8 +11,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Runs, with the number of their samples. What is compared with takes machine code, what is killed is interpreted: so
-/// both are said to give the same bits.
+/// Runs, with the number of their samples. Whole runs take machine code, killed ones are interpreted: so both are
+/// tested to give the same bits.
 const RUNS: [(&str, &str, usize); 7] = [
     ("plain-fixed", "models/spherical-pendulum.holo --method plain:rk4 --step 1e-3 --until 20 --samples 2001", 2001),
     (
@@ -39,7 +39,7 @@ const RUNS: [(&str, &str, usize); 7] = [
     ),
 ];
 
-/// The contents of all chunks of a run, by file.
+/// Contents of all chunks of a run, by file.
 fn chunks(run: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut all = BTreeMap::new();
     for array in fs::read_dir(run).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
@@ -62,7 +62,7 @@ fn same_chunks(a: &Path, b: &Path) {
     assert!(different.is_empty(), "{different:?}");
 }
 
-/// A summary without what may differ between two runs of the same.
+/// A summary without everything that may differ between two equal runs.
 fn comparable(mut summary: Value) -> Value {
     let object = summary.as_object_mut().unwrap();
     object.remove("out");
@@ -70,12 +70,12 @@ fn comparable(mut summary: Value) -> Value {
     summary
 }
 
-/// A process that waits at a point of its own (`crates/holonome/src/hold.rs`), so that it is killed there however fast
-/// or busy the machine is.
+/// Process that waits at a point of its own (`crates/holonome/src/hold.rs`), so that it is killed there however fast or
+/// busy the machine is.
 struct Held(Child);
 
 impl Held {
-    /// Starts a command and waits until it is at the point.
+    /// Start a command and wait until it is at the point.
     #[track_caller]
     fn new(folder: &Folder, arguments: &str, point: &str) -> Held {
         let here = folder.path("held");
@@ -97,13 +97,13 @@ impl Held {
         Held(child)
     }
 
-    /// Kills it: SIGKILL, which no process sees coming.
+    /// Kill it with SIGKILL, of which a process has no notice.
     fn kill(mut self) {
         self.0.kill().unwrap();
         assert_eq!(self.0.wait().unwrap().code(), None, "killed, not ended");
     }
 
-    /// Ctrl-C.
+    /// Interrupt it as Ctrl-C does.
     fn interrupt(self) -> Answer {
         assert!(Command::new("kill").args(["-INT", &self.0.id().to_string()]).status().unwrap().success());
         Answer::new(self.0.wait_with_output().unwrap())
@@ -117,7 +117,7 @@ fn killed_and_resumed(name: &str) {
     let (_, all) = folder.samples("whole");
     assert_eq!(all.len(), samples);
     let killed = folder.path("killed");
-    // Just created; behind a checkpoint; with samples that no checkpoint knows; in the middle of the second, of the
+    // Just created; after a checkpoint; with samples that no checkpoint knows; in the middle of the second, of the
     // fourth and of the sixth write of a resumed run, the first being that of its status.
     let (quarter, half) = (samples / 4, samples / 2);
     let points = [
@@ -134,7 +134,7 @@ fn killed_and_resumed(name: &str) {
         let command =
             if killed.exists() { "resume killed --json".to_string() } else { format!("run {run} --out killed") };
         Held::new(&folder, &command, point).kill();
-        // Whatever is there can be read, and is the beginning of the whole.
+        // The data can be read, and are the beginning of the whole.
         let (names, rows) = folder.samples("killed");
         assert!(names.len() > 5);
         assert!((least..samples).contains(&rows.len()), "{name}, {point}: {} rows", rows.len());
@@ -143,7 +143,7 @@ fn killed_and_resumed(name: &str) {
     let end = folder.run("resume killed --json").ok();
     same_chunks(&folder.path("whole"), &killed);
     assert_eq!(comparable(end.json()), comparable(whole), "{name}");
-    // Nothing is left behind of the writes that were cut off.
+    // The writes that were cut off have left nothing.
     let leftovers = Command::new("find").arg(&killed).args(["-name", ".tmp*"]).output().unwrap().stdout;
     assert!(leftovers.is_empty(), "{}", String::from_utf8_lossy(&leftovers));
 }
@@ -253,7 +253,7 @@ fn a_full_disk_ends_the_run_and_keeps_what_was_stored() {
     let error = full.json()["error"].clone();
     assert_eq!((error["kind"].as_str(), error["out"].as_str()), (Some("disk-full"), Some("full")), "{error}");
     assert!(full.stderr.contains("space"), "{full:?}");
-    // What fitted is readable, and the run can go on when there is space.
+    // The part that fitted is readable, and the run can go on when there is space.
     let (_, rows) = folder.samples("full");
     let summary = folder.run("resume full --json").ok().json();
     let whole = folder.summary(&format!("{run} --out whole"));
@@ -261,11 +261,11 @@ fn a_full_disk_ends_the_run_and_keeps_what_was_stored() {
     same_chunks(&folder.path("whole"), &folder.path("full"));
     let (_, all) = folder.samples("whole");
     assert!(rows.iter().zip(&all).all(|(a, b)| a == b));
-    // Full from the start: no folder, and no mistake of the user's.
+    // Full from the start: no folder, and not a mistake of the user's.
     let start = limited(0, &format!("{run} --json --out start"));
     assert!(start.code == Some(1) && start.json()["error"]["kind"] == "disk-full", "{start:?}");
     assert!(!folder.path("start").exists());
-    // Full before the first sample: the folder is a run without rows, and says so.
+    // Full before the first sample: the folder is a run without rows, and the message says so.
     let early = limited(16, &format!("{} --json --out early", run.replace("5001", "1001")));
     assert_eq!((early.code, early.json()["error"]["kind"].as_str()), (Some(1), Some("disk-full")), "{early:?}");
     assert!(early.stderr.contains("no sample is stored in early"), "{early:?}");
@@ -301,7 +301,7 @@ fn a_blow_up_ends_the_run_and_keeps_the_trajectory() {
     let error = failed("blow-up.holo --method plain:euler --step 0.1 --until 10 --out fixed");
     assert_eq!((error["kind"].as_str(), error["out"].as_str()), (Some("non-finite"), Some("fixed")), "{error}");
     let times = folder.times("fixed");
-    // The field at the last good state is what is not finite: that state is stored.
+    // The field at the last good state is not finite: that state is stored.
     assert!(times.len() > 10 && *times.last().unwrap() <= number(&error, "/t"), "{times:?} {error}");
     assert!(error.get("constraint").is_none(), "the field is no constraint: {error}");
     let text = folder.run("export fixed --csv -").ok().stdout;
@@ -349,7 +349,7 @@ fn a_collapsed_step_names_what_needs_it() {
          momentum s of b = (0.8, -0.6)\nhamiltonian dot(p, p)/2 + dot(s, s)/2\nconstraint first : dot(a, a) = 1\n\
          constraint middle : dot(b - a, b - a) = 4\nconstraint last : dot(b - (2, 0), b - (2, 0)) = 1\n",
     );
-    // Rounding decides whether a step comes near enough to collapse; whatever it does, the constraint is named.
+    // Rounding decides whether a step comes near enough to collapse; in either case the constraint is named.
     let answer = folder.run("run flat.holo --method plain:dopri5 --rtol 1e-12 --until 10 --json");
     let said = match answer.code {
         Some(1) => answer.json()["error"]["message"].to_string(),
@@ -435,7 +435,7 @@ fn an_export_stays_out_of_runs_and_needs_a_reader() {
     }
     assert_eq!(chunks(&folder.path("run")), before);
     folder.run("export run --csv out.csv").ok();
-    // Beside the runs is not inside of them.
+    // A folder beside the runs is not inside of them.
     fs::create_dir(folder.path("runs")).unwrap();
     folder.run("export run --csv runs/out.csv").ok();
     let mut closed = Command::new("bash");

@@ -1,20 +1,21 @@
-//! The documentation is true: its models load, its commands run and print what it shows, its tables list what the
-//! source has, its links lead somewhere.
+//! Tests of the documentation: its models load, its commands run and print the output that it shows, its tables list
+//! what the source has, its links lead somewhere.
 //!
-//! What the fenced blocks of README.md and docs/*.md mean here:
+//! Meaning of the fenced blocks of README.md and docs/*.md:
 //!
 //! - `holo`: a model that loads without a warning; `holo fails`: one that is refused;
-//! - `console`: lines `$ command`, each followed by what it prints, with `…` for what is left out;
+//! - `console`: lines `$ command`, each followed by its output, with `…` for omitted parts;
 //!   `console fails`: the same for commands that exit with 2;
 //! - `sh`: commands; those of `holonome` are run;
 //! - `rust`: run by the tests of the library, whose documentation the page is;
-//! - `python`: run at the end, where HOLONOME_PYTHON names a Python with xarray;
-//! - `<!-- NAME -->` above a block: it is the file NAME, the repository's own where there is one, otherwise written for
+//! - `python`: run at the end, if HOLONOME_PYTHON names a Python with xarray;
+//! - `<!-- NAME -->` above a block: it is the file NAME, the repository's own if there is one, otherwise written for
 //!   the commands that follow;
-//! - `<!-- $ command -->` above a block: it is what this command prints.
+//! - `<!-- $ command -->` above a block: it is the output of this command.
 //!
-//! All blocks of a page share one folder, in their order. Words and numbers are compared, but for times of a clock. After
-//! a change of the output, `HOLONOME_BLESS=1 cargo test -p holonome-cli --test docs` writes the new one into the pages.
+//! All blocks of a page share one folder, in their order. Words and numbers are compared, but for times of a clock.
+//! After a change of the output, `HOLONOME_BLESS=1 cargo test -p holonome-cli --test docs` writes the new one into the
+//! pages.
 
 mod common;
 
@@ -47,11 +48,11 @@ fn read(page: &str) -> String {
 
 /// A fenced block of a page.
 struct Block {
-    /// What stands after the fence: the language and a word for this test.
+    /// Text after the fence: the language and a word for this test.
     info: String,
-    /// What the comment above it says.
+    /// Text of the comment above it.
     label: Option<String>,
-    /// Its lines within the page, fences left out.
+    /// Lines within the page, without the fences.
     lines: std::ops::Range<usize>,
     text: String,
 }
@@ -75,7 +76,7 @@ fn blocks(page: &str, text: &str) -> Vec<Block> {
     out
 }
 
-/// The arguments of a `holonome` command line, or nothing for another program's.
+/// Arguments of a `holonome` command line; `None` for another program's.
 fn arguments(line: &str) -> Option<Vec<String>> {
     let rest = line.strip_prefix("holonome ").or_else(|| line.strip_prefix("cargo run --release -- "))?;
     let (mut words, mut word, mut quoted, mut begun) = (Vec::new(), String::new(), false, false);
@@ -101,7 +102,7 @@ fn arguments(line: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// Runs a command line and returns what a terminal would show.
+/// Run a command line and return what a terminal would show.
 #[track_caller]
 fn run(folder: &Folder, line: &str, code: i32) -> String {
     let arguments = arguments(line).unwrap_or_else(|| panic!("`{line}` is no command of holonome"));
@@ -117,7 +118,7 @@ fn run(folder: &Folder, line: &str, code: i32) -> String {
     text.trim_end().lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// The words of a line, with `#` for times of a clock: numbers before a lone `s`.
+/// Words of a line, with `#` for times of a clock: numbers before a lone `s`.
 fn words(line: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for word in line.split_whitespace() {
@@ -125,14 +126,14 @@ fn words(line: &str) -> String {
         if let Some(last) = words.last_mut().filter(|last| seconds && last.parse::<f64>().is_ok()) {
             *last = "#".to_string();
         }
-        // How long an underline or a rule is depends on the numbers beside it.
+        // The length of an underline or a rule depends on the numbers beside it.
         let rule = word.chars().all(|c| c == '-') || word.chars().all(|c| c == '^');
         words.push(if rule { word[..1].to_string() } else { word.to_string() });
     }
     words.join(" ")
 }
 
-/// Whether a page shows what a command printed; `…` stands for any lines, or for the rest of its line.
+/// True if a page shows the output of a command; `…` stands for any lines, or for the rest of its line.
 fn shows(shown: &str, printed: &str) -> bool {
     fn same(shown: &str, printed: &str) -> bool {
         shown.strip_suffix('…').map_or(shown == printed, |start| printed.starts_with(start))
@@ -150,7 +151,7 @@ fn shows(shown: &str, printed: &str) -> bool {
     matches(&lines(shown), &lines(printed))
 }
 
-/// A JSON object for a page: one key a line down to `depth`, the rest in one line.
+/// Text of a JSON object for a page: one key a line down to `depth`, the rest in one line.
 fn pretty(value: &Value, depth: usize, indent: usize) -> String {
     match value.as_object().filter(|object| depth > 0 && !object.is_empty()) {
         None => value.to_string().replace("\":", "\": ").replace(",\"", ", \""),
@@ -162,7 +163,7 @@ fn pretty(value: &Value, depth: usize, indent: usize) -> String {
     }
 }
 
-/// What is compared of an object: everything but times.
+/// Compared part of an object: everything but times.
 fn without_times(value: &Value) -> Value {
     let kept = |(key, value): (&String, &Value)| match key.as_str() {
         "wall_seconds" => (key.clone(), Value::Null),
@@ -175,12 +176,12 @@ fn without_times(value: &Value) -> Value {
     }
 }
 
-/// Runs a page: every block in its order, in one folder.
+/// Run a page: every block in its order, in one folder.
 fn check_page(page: &str) {
     check_page_in(&Folder::new(), page);
 }
 
-/// The same in a folder where other pages may have been before.
+/// Run a page in a folder where other pages may have been before.
 fn check_page_in(folder: &Folder, page: &str) {
     let text = read(page);
     let bless = std::env::var_os("HOLONOME_BLESS").is_some();
@@ -231,7 +232,7 @@ fn check_page_in(folder: &Folder, page: &str) {
                         expected.push('\n');
                     }
                     if command.starts_with("cargo ") {
-                        // What it prints is the next block, where it runs without building.
+                        // Its output is the next block, which runs without building.
                         assert!(arguments(command).is_some() && expected.is_empty(), "{place}: {command}");
                         all.push_str(&format!("{line}\n"));
                         continue;
@@ -257,7 +258,7 @@ fn check_page_in(folder: &Folder, page: &str) {
                     }
                 }
             }
-            // They are the library's documentation, whose tests run them.
+            // Tests of the library run these blocks of its documentation.
             ("rust", None, None) => {}
             ("python", None, None) => python.push((place, block.text)),
             ("text", None, Some(name)) => drop(folder.write(name, &block.text)),
@@ -328,7 +329,7 @@ fn the_storage_page_is_true() {
     check_page("docs/storage.md");
 }
 
-/// The rows of the tables below a heading, as cells without the header.
+/// Rows of the tables below a heading, as cells without the header.
 fn rows(page: &str, heading: &str) -> Vec<Vec<String>> {
     let text = read(page);
     let (_, section) = text.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("{page}: no {heading}"));
@@ -339,7 +340,7 @@ fn rows(page: &str, heading: &str) -> Vec<Vec<String>> {
     rows[rule + 1..].to_vec()
 }
 
-/// The words that stand in backticks, up to the first character that is none of a name's.
+/// Words in backticks, up to the first character that cannot be part of a name.
 fn quoted(cell: &str) -> Vec<String> {
     let name =
         |quoted: &str| quoted.split(|c: char| !c.is_alphanumeric() && !"_-".contains(c)).next().unwrap().to_string();
@@ -398,7 +399,7 @@ fn the_methods_page_lists_every_method() {
     }
 }
 
-/// The checksum of the program `cksum` (POSIX): a cyclic redundancy check of the bytes and of their number.
+/// Checksum of the program `cksum` (POSIX): a cyclic redundancy check of the bytes and of their number.
 fn cksum(bytes: &[u8]) -> u32 {
     let length = std::iter::successors(Some(bytes.len()), |rest| Some(rest >> 8)).take_while(|rest| *rest > 0);
     let all = bytes.iter().copied().chain(length.map(|rest| rest as u8));
@@ -411,7 +412,7 @@ fn cksum(bytes: &[u8]) -> u32 {
     })
 }
 
-/// Pictures are those that the script draws of the models as they are; `sh docs/figures/draw.sh` draws them anew.
+/// The pictures are those that the script draws of the present models; `sh docs/figures/draw.sh` draws them anew.
 #[test]
 fn pictures_are_up_to_date() {
     assert_eq!(cksum(b"123456789"), 930_766_865);
@@ -476,7 +477,7 @@ fn links_lead_somewhere_and_lines_are_short() {
         let mut fenced = false;
         for (number, line) in text.lines().enumerate() {
             fenced ^= line.starts_with("```");
-            // What a program prints has the width that it has.
+            // The output of a program has its own width.
             let long = line.chars().count() > 110 && !fenced;
             assert!(!long, "{page}:{}: {} characters", number + 1, line.chars().count());
         }

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-/// All chunks of a run.
+/// Contents of all chunks of a run.
 fn chunks(run: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut all = BTreeMap::new();
     for array in fs::read_dir(run).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
@@ -26,14 +26,14 @@ fn chunks(run: &Path) -> BTreeMap<String, Vec<u8>> {
 fn comparable(mut summary: Value) -> Value {
     let object = summary.as_object_mut().unwrap();
     object.remove("out");
-    // A gain's stability, and what a drift is relative to, are looked at as often in a longer run as in a shorter one.
+    // The stability of a gain and the scale of a drift are measured as often in a longer run as in a shorter one.
     object.remove("stability");
     without(&mut object["drift"], "relative");
     object["cost"].as_object_mut().unwrap().remove("wall_seconds");
     summary
 }
 
-/// Removes an entry, however deep.
+/// Remove an entry, however deep.
 fn without(value: &mut Value, key: &str) {
     if let Some(object) = value.as_object_mut() {
         object.remove(key);
@@ -42,7 +42,7 @@ fn without(value: &mut Value, key: &str) {
 }
 
 /// Fixed steps and adaptive ones, blocks of steps, equations, multipliers, treatments, a shorter last step on the way
-/// (1.95 and 4.3 are no multiples of 0.01 but one), large models.
+/// (1.95 and 4.3 are not multiples of 0.01 but for one), large models.
 const RUNS: [(&str, &str, f64, f64); 12] = [
     ("adaptive", "models/spherical-pendulum.holo --every 0.05", 3.0, 7.0),
     ("first-same", "models/kepler.holo --method plain:dopri5 --rtol 1e-6 --every 0.05", 3.0, 7.0),
@@ -70,7 +70,7 @@ fn a_longer_run_has_the_bytes_of_one_from_the_start() {
         let whole = folder.summary(&format!("run {run} --until {last} --out whole"));
         folder.summary(&format!("run {run} --until {first} --out extended"));
         let middle = 0.5 * (first + last);
-        // To an end that is no multiple of anything, and from there on.
+        // To an end that is not a multiple of anything, and from there on.
         folder.summary(&format!("resume extended --until {}", middle + 0.003_7));
         fs::write(folder.path("extended/notes.txt"), "mine").unwrap();
         let end = folder.summary(&format!("resume extended --until {last}"));
@@ -86,7 +86,7 @@ fn a_longer_run_has_the_bytes_of_one_from_the_start() {
     }
 }
 
-/// Where the number of samples was said, their spacing stays.
+/// If the number of samples was given, their spacing stays.
 #[test]
 fn samples_keep_their_distance() {
     let folder = Folder::new();
@@ -112,7 +112,7 @@ fn what_cannot_be_extended_is_said() {
     assert!(folder.run("resume run").ok().stderr.contains("is finished"));
     folder.summary("sweep models/kepler.holo --trajectories 3 --until 1 --out sweep");
     folder.run("resume sweep --until 2").refused(&["sweep", "is an ensemble"]);
-    // The gain would be another one: its pilot run goes no further than the run.
+    // The gain would be another one: its pilot run ends with the run.
     folder.summary("run models/kepler.holo --method feedback:rk4 --step 0.01 --gain auto --until 0.05 --out gain");
     folder.run("resume gain --until 3").refused(&["gain cannot be extended", "--until 3"]);
     assert_eq!(folder.times("gain").last(), Some(&0.05), "it stays as it is");
@@ -126,7 +126,7 @@ fn what_cannot_be_extended_is_said() {
     folder.summary("run blow-up.holo --until 0.5 --every 0.1 --out blow-up");
     let answer = folder.run("resume blow-up --until 2");
     assert_eq!(answer.code, Some(1), "{answer:?}");
-    // x = 1/(1 − t): how near to t = 1 the last step comes is the step control's matter.
+    // x = 1/(1 − t): the step control decides how near to t = 1 the last step comes.
     assert!((10..=11).contains(&folder.times("blow-up").len()));
 }
 
@@ -154,7 +154,7 @@ fn a_stopped_run_is_extended() {
     }
 }
 
-/// An extension that is killed while it copies leaves the run that was there, and the next one clears up.
+/// An extension that is killed while it copies leaves the old run as it was, and the next one cleans up.
 #[test]
 fn a_killed_extension_leaves_the_run() {
     let folder = Folder::new();
@@ -180,8 +180,8 @@ fn a_killed_extension_leaves_the_run() {
     assert_eq!(fs::read_dir(folder.path(".")).unwrap().count(), 3, "models, run, whole");
 }
 
-/// An adaptive run of which nobody says how many samples it has gets no more of them than it makes steps, and they are
-/// those that it would have got for that number.
+/// An adaptive run without a given number of samples gets no more samples than it makes steps, and they are those that
+/// it would have got for that number.
 #[test]
 fn samples_by_default_are_no_more_than_steps() {
     let folder = Folder::new();
@@ -200,7 +200,7 @@ fn samples_by_default_are_no_more_than_steps() {
         let chosen = folder.summary(&format!("run {run} --samples {samples} --out {whole}"));
         assert_eq!(number(&chosen, "/steps") as usize, steps);
         assert!(chunks(&folder.path(name)) == chunks(&folder.path(&whole)), "{name}");
-        // It can be extended like one for which they were chosen.
+        // It can be extended like a run for which the number was given.
         let until = 1.37 * times.last().unwrap();
         for out in [name, &whole] {
             folder.summary(&format!("resume {out} --until {until}"));
@@ -214,7 +214,7 @@ fn samples_by_default_are_no_more_than_steps() {
     assert!(steps > 1000.0 && folder.times("long").len() == 1001, "{steps}");
 }
 
-/// Samples are left out exactly, too, where the run was killed before, meanwhile or afterwards, or stands behind a link.
+/// Samples are thinned exactly, too, if the run was killed before, meanwhile or afterwards, or is behind a link.
 #[test]
 fn samples_are_left_out_of_killed_runs() {
     let folder = Folder::new();
@@ -223,7 +223,7 @@ fn samples_are_left_out_of_killed_runs() {
     let samples = folder.times("whole").len();
     assert!(samples < 300);
     let here = folder.path("held");
-    // Every file that it writes on its way is one to be killed at, until there are no more.
+    // The run is killed at every file that it writes, until there are no more.
     let mut points = vec!["created 0".to_string(), "checkpoint 100".to_string(), "samples 500".to_string()];
     points.extend((1..400).step_by(3).map(|write| format!("write {write}")));
     let mut killed = 0;
@@ -253,7 +253,7 @@ fn samples_are_left_out_of_killed_runs() {
             fs::remove_dir_all(folder.path("killed")).unwrap();
             killed += 1;
         }
-        // A run that was killed before it was there has left its hidden folder.
+        // A run that was killed before its folder existed has left a hidden folder.
         for entry in fs::read_dir(folder.path(".")).unwrap().map(|entry| entry.unwrap()) {
             if entry.file_name().to_string_lossy().starts_with(".killed.tmp-") {
                 assert!(!folder.path("killed").exists());
@@ -271,7 +271,7 @@ fn samples_are_left_out_of_killed_runs() {
     assert!(folder.path("link").is_symlink());
 }
 
-/// Whoever stands in the folder of a run goes on to see it.
+/// A process in the folder of a run continues to see it.
 #[test]
 fn the_current_folder_keeps_all_samples() {
     let folder = Folder::new();

@@ -1,10 +1,10 @@
-//! `--from T0`: the initial state is that of another time.
+//! `--from T0`: initial states at a time other than 0.
 
 mod common;
 
 use common::{Folder, number};
 
-/// A model that depends on time from 2 to 5 is one whose time is shifted by 2, from 0 to 3: checks of the start,
+/// A model that depends on time from 2 to 5 equals one whose time is shifted by 2, from 0 to 3: checks of the start,
 /// hidden constraints, multipliers, penalties and drifts included. Times differ by a rounding, and so do the states.
 #[test]
 fn a_start_elsewhere_in_time_is_a_shift_of_time() {
@@ -45,10 +45,10 @@ fn a_start_elsewhere_in_time_is_a_shift_of_time() {
         std::fs::remove_dir_all(folder.path("late")).unwrap();
         std::fs::remove_dir_all(folder.path("early")).unwrap();
     }
-    // A start that meets the constraint at 0 does not at 2, and the other way round.
+    // A start that meets the constraint at 0 does not at 2, and vice versa.
     folder.run("run pivot.holo --until 3").refused(&["rod"]);
     folder.run("run pivot-shifted.holo --from 2 --until 5").refused(&["rod"]);
-    // Moved onto the constraints of its time.
+    // Starts moved onto the constraints at their time.
     folder.summary("run pivot.holo --project-initial --until 3");
     folder.summary("run pivot.holo --from 1.9 --project-initial --until 3");
 }
@@ -60,9 +60,9 @@ fn a_time_that_does_not_enter_only_labels() {
     folder.summary(&format!("run {run} --until 8 --out zero"));
     folder.summary(&format!("run {run} --from -16 --until -8 --out before"));
     let ((_, a), (_, b)) = (folder.samples("zero"), folder.samples("before"));
-    // Steps of 1/8 are exact wherever they stand.
+    // Steps of 1/8 are exact at any time.
     assert!(a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a[0] - 16.0 == b[0] && a[1..] == b[1..]));
-    // It is kept: resumed, extended, in an ensemble.
+    // The time is kept: resumed, extended, in an ensemble.
     folder.summary("resume before --until -4");
     assert_eq!(folder.times("before").first(), Some(&-16.0));
     assert_eq!(folder.times("before").last(), Some(&-4.0));

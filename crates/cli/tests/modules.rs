@@ -1,4 +1,4 @@
-//! The graph of modules of each crate: what one module uses must not use it.
+//! The graph of modules of each crate: a module must not use one that uses it.
 
 mod common;
 
@@ -9,10 +9,10 @@ use std::path::Path;
 
 const CRATES: [&str; 7] = ["linear", "model", "integrate", "jit", "figures", "holonome", "cli"];
 
-/// Which modules each module of a crate uses.
+/// Modules that each module of a crate uses.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
-/// The top-level modules of a crate with their files, tests left out.
+/// Top-level modules of a crate with their files, tests left out.
 fn modules(source: &Path) -> BTreeMap<String, Vec<String>> {
     fn read(path: &Path, texts: &mut Vec<String>) {
         let name = path.file_stem().unwrap().to_str().unwrap();
@@ -36,7 +36,7 @@ fn modules(source: &Path) -> BTreeMap<String, Vec<String>> {
     modules
 }
 
-/// The first names of the paths below `crate::` in a file's code.
+/// First names of the paths below `crate::` in a file's code.
 fn names_used(text: &str) -> BTreeSet<String> {
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
     let code: String = text.lines().map(|line| line.split("//").next().unwrap()).collect::<Vec<_>>().join("\n");
@@ -77,7 +77,7 @@ fn uses(source: &Path) -> Uses {
     modules.iter().map(of_module).collect()
 }
 
-/// The modules that `from` uses, whether by itself or through others.
+/// Modules that `from` uses, itself or through others.
 fn reached(uses: &Uses, from: &str) -> BTreeSet<String> {
     let mut reached = BTreeSet::new();
     let mut stack = vec![from.to_string()];

@@ -1,4 +1,4 @@
-//! The options of `run`: what each does, and how a wrong value is refused.
+//! Options of `run`: their effects, and the messages on wrong values.
 
 mod common;
 
@@ -81,7 +81,7 @@ fn methods_that_are_not_there() {
     bad("rattle --step 0.01 --thermostat langevin", &["gla"]);
     let compared = "compare models/spherical-pendulum.holo --method rattle,g-baoab --step 0.01";
     folder.run(compared).refused(&["--method g-baoab", "noise drives apart"]);
-    // Methods of equal steps, and methods that do not suit the model: what does is named.
+    // Methods of equal steps, and methods that do not suit the model: one that does is named.
     bad("rattle", &["`rattle`", "fixed step", "--step"]);
     bad("stormer-verlet-a --step 0.01", &["takes no constraints", "use rattle"]);
     bad("corrected:rattle --step 0.01", &["symplectic", "use rattle alone"]);
@@ -89,7 +89,7 @@ fn methods_that_are_not_there() {
     folder.run("run models/kepler.holo --method rattle --step 0.01").refused(&["has none", "stormer-verlet-a"]);
     folder.run("run models/chain.holo --method strang --step 0.01").refused(&["flow", "`link[2]`", "use rattle"]);
     bad("rattle --step 0.01 --newton-tolerance -1", &["--newton-tolerance must be positive"]);
-    // Whether a method solves equations may depend on the model.
+    // The model may decide whether a method solves equations.
     let warned = |model: &str| {
         let arguments = format!("run {model} --method stormer-verlet-a --step 0.01 --until 1 --newton-tolerance 1e-6");
         folder.run(&arguments).ok().stderr.contains("--newton-tolerance has no effect")
@@ -130,7 +130,7 @@ fn penalties() {
     double("--method dop853 --penalty 5 --slow-manifold maybe").refused(&["--slow-manifold", "on", "off"]);
     let hopf = common::repository().join("suite/models/hopf-oscillator.holo").display().to_string();
     folder.run(&format!("run {hopf} --method gauss4 --step 0.1 --penalty 5")).refused(&["holds momenta"]);
-    // What was chosen is told.
+    // The choice is reported.
     let answer = double("--method gauss4 --step 0.01 --penalty auto").ok();
     assert!(answer.stderr.contains("penalty omega = 300.0000 = 3/h; starts on the slow manifold"), "{}", answer.stderr);
     let answer = double("--method dop853 --penalty 20 --slow-manifold off").ok();
@@ -141,7 +141,7 @@ fn penalties() {
     };
     warned("--method rattle --step 0.1 --penalty 5", "--penalty has no effect: the method holds the constraints");
     warned("--slow-manifold on", "--slow-manifold has no effect: there is no --penalty");
-    // A spring chain is no chain.
+    // A chain of springs is not a chain.
     let weak = folder.run("run models/chain.holo --set n=50 --method dop853 --penalty 1 --until 0.1").ok();
     assert!(weak.stderr.contains("the constraints give way"), "{}", weak.stderr);
 }
@@ -183,13 +183,13 @@ fn outputs_of_fixed_steps_fall_on_steps() {
     assert_eq!(times("--step 0.1 --until 1 --samples 3"), [0.0, 0.5, 1.0]);
     // 10/3 and 20/3 steps: the nearest ones.
     assert_eq!(times("--step 0.1 --until 1 --samples 4"), multiples(0.1, &[0, 3, 7, 10]));
-    // Fewer where there are fewer steps; the default asks for 1001.
+    // Fewer if there are fewer steps; the default asks for 1001.
     assert_eq!(times("--step 0.1 --until 1"), multiples(0.1, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]));
     assert_eq!(times("--step 0.1 --until 1 --samples 12").len(), 11);
     assert_eq!(times("--step 0.001 --until 2").len(), 1001);
     assert_eq!(times("--step 0.1 --until 1 --every 0.3"), multiples(0.1, &[0, 3, 6, 9]));
     assert_eq!(times("--step 0.1 --until 1 --every 0.1").len(), 11);
-    // T/h is no integer: a shorter last step lands on T.
+    // T/h is not an integer: a shorter last step lands on T.
     assert_eq!(times("--step 0.3 --until 1"), [0.0, 0.3, 0.6, 3.0 * 0.3, 1.0]);
     // T/h is one to 1e-9, though 0.7/0.1 is not in binary; t = k·h.
     assert_eq!(times("--step 0.1 --until 0.7").len(), 8);
@@ -222,7 +222,7 @@ fn outputs_of_adaptive_steps_are_dense() {
         for (a, b) in rows[k][1..7].iter().zip(q.iter().chain(&p)) {
             assert!((a - b).abs() < 1e-7, "at t = {until}: {a} {b}");
         }
-        // Samples are corrected as steps are.
+        // Samples are corrected, like steps.
         let defect = rows[k][1..4].iter().map(|x| x * x).sum::<f64>() - 1.0;
         assert!(defect.abs() < 1e-14, "{defect:e}");
     }
@@ -391,8 +391,8 @@ fn gains() {
     assert_eq!(gain("rod.hidden=12.5,H=1"), "rod=0,rod.hidden=12.5,H=1,J=0");
     assert!(gain("auto").starts_with("auto: kappa="));
     assert_eq!(gain("auto"), folder.summary(run)["gain"].as_str().unwrap(), "auto is the default");
-    // A gain of nothing does nothing, up to the rounding of formulas that are arranged differently: a thousand steps of
-    // four stages with a few roundings of numbers about 1 each.
+    // A gain of 0 does nothing, up to the rounding of formulas that are arranged differently: a thousand steps of four
+    // stages with a few roundings of numbers about 1 each.
     let zero = folder.summary(&format!("{run} --gain 0"));
     let plain = folder.summary("run models/spherical-pendulum.holo --method plain:rk4 --step 1e-3 --until 1");
     for (variable, values) in zero["state"].as_object().unwrap() {

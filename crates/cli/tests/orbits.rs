@@ -1,11 +1,11 @@
-//! `run --error`: the orbit's error is what the second run says it is.
+//! `run --error`: the orbit's error as measured by a second run.
 
 mod common;
 
 use common::{Folder, keys, number};
 use serde_json::Value;
 
-/// x'' = −x from (1, 0): the exact state is (cos t, −sin t).
+/// Model x'' = −x from (1, 0): the exact state is (cos t, −sin t).
 const OSCILLATOR: &str = "coordinate x = 1\nmomentum v of x = 0\nhamiltonian v^2/2 + x^2/2\n";
 
 fn exact_error(summary: &Value) -> [f64; 2] {
@@ -36,7 +36,7 @@ fn the_error_is_that_of_the_exact_solution() {
         }
         assert!(error["separated"].is_null(), "{options}: {error}");
     }
-    // Whoever does not ask has a line that says what is missing.
+    // Without `--error` a line says what is missing.
     let plain = folder.run("run oscillator.holo --until 1").ok();
     assert!(plain.stdout.contains("drift is not error: --error"), "{plain:?}");
     let asked = folder.run("run oscillator.holo --until 1 --error").ok();
@@ -52,7 +52,7 @@ fn orbits_that_separate_are_told() {
     let separated = number(&summary, "/orbit_error/separated");
     assert!(separated > 1.0 && separated < 300.0, "{summary}");
     assert!(number(&summary, "/orbit_error/families/r2/relative") > 0.1);
-    // What is not asked for is not there; a sweep has none.
+    // There is no error without the option; a sweep has none.
     assert!(folder.summary("run models/kepler.holo --until 1").get("orbit_error").is_none());
     let sweep = folder.summary("sweep models/kepler.holo --until 1 --trajectories 2 --error");
     assert!(sweep["warnings"][0].as_str().unwrap().contains("--error has no effect"), "{sweep}");
@@ -74,7 +74,7 @@ fn large_penalised_and_ensemble_models_have_errors_too() {
             let relative = number(family, "/relative");
             assert!(relative > 0.0 && relative < 0.1, "{run}: {name}: {family}");
         }
-        // A resumed run that is finished tells it again.
+        // A resumed run that is finished reports it again.
         let again = folder.run(&format!("resume {} --json --quiet", summary["out"].as_str().unwrap())).ok().json();
         assert_eq!(again["orbit_error"], summary["orbit_error"]);
     }

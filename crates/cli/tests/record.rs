@@ -1,4 +1,4 @@
-//! What a run stores: residuals and drifts, the parameters, and what `--record` leaves of it.
+//! Data that a run stores: residuals and drifts, the parameters, and the selection by `--record`.
 
 mod common;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 
-/// The columns of a run's CSV.
+/// Columns of a run's CSV.
 fn columns(folder: &Folder, run: &str) -> BTreeMap<String, Vec<f64>> {
     let (names, rows) = folder.samples(run);
     names.into_iter().enumerate().map(|(k, name)| (name, rows.iter().map(|row| row[k]).collect())).collect()
@@ -33,8 +33,8 @@ fn residuals_and_drifts_are_those_of_the_table() {
         let mut seen = 0;
         let mut check = |path: &str, column: &str| {
             let drift = summary.pointer(path).unwrap_or_else(|| panic!("no {path} in {summary}"));
-            // The same formulas, compiled with a step or alone: their products are fused otherwise, which moves each of a
-            // handful of terms (at most l² = 4, of a chain L² = 5) by a rounding.
+            // The same formulas, compiled with a step or alone: their products are fused differently, which moves each
+            // of a handful of terms (at most l² = 4, of a chain L² = 5) by a rounding.
             let near = |a: f64, b: f64| (a - b).abs() <= 4.0 * 5.0 * f64::EPSILON;
             assert!(near(number(drift, "/max"), largest(&columns[column])), "{run}: {column}");
             assert!(near(number(drift, "/final"), *columns[column].last().unwrap()), "{run}: {column}");
@@ -70,7 +70,7 @@ fn parameters_are_attributes() {
     folder.summary("run model.holo --until 1 --set c=(3,4) --out run");
     let expected = json!({"k": 2.0 * std::f64::consts::PI, "c": [3.0, 4.0], "m": [1.0, 2.0, 3.0]});
     assert_eq!(attributes(&folder, "run")["parameters"], expected);
-    // Those that differ between trajectories are arrays.
+    // Parameters that differ between trajectories are arrays.
     folder.summary("sweep model.holo --until 1 --trajectories 2 --vary k=i --out sweep");
     assert_eq!(attributes(&folder, "sweep")["parameters"], json!({"c": [1.0, 2.0], "m": [1.0, 2.0, 3.0]}));
     assert_eq!(columns(&folder, "sweep")["k"][..1], [0.0]);
@@ -120,13 +120,13 @@ fn what_is_recorded_can_be_chosen() {
     folder.run(&format!("sweep {run} --trajectories 3 --record drift.H")).refused(&["--record drift.H", "ensemble"]);
 }
 
-/// Sizes are told before a run, and what there is no memory for is refused in words.
+/// Sizes are reported before a run, and a run without enough memory is refused in words.
 #[test]
 #[cfg(target_os = "linux")]
 fn sizes_are_foreseen() {
     use std::process::{Command, Stdio};
     let folder = Folder::new();
-    // 40001 samples of 5010 numbers. It is held at its start, as nobody wants to wait for it.
+    // 40001 samples of 5010 numbers. The run is held at its start, as it would take too long.
     let here = folder.path("held");
     let run = "run models/chain.holo --set n=1000 --method rattle --step 1e-3 --until 100 --samples 40001 --out large";
     let mut command = folder.command(run);
@@ -140,7 +140,7 @@ fn sizes_are_foreseen() {
     let said = common::Answer::new(child.wait_with_output().unwrap()).stderr;
     assert!(said.contains("warning: this will store up to 1.6 GB"), "{said}");
     assert!(said.contains("--samples N") && said.contains("--record"), "{said}");
-    // A quiet run of the usual size says nothing.
+    // A quiet run of the usual size prints nothing.
     assert!(!folder.run("run models/kepler.holo --until 1 --out small").ok().stderr.contains("warning"));
     // 450 MB of address space: the times can be listed (120 MB), but not three times and more.
     for (samples, fragment) in

@@ -1,4 +1,4 @@
-//! Pages as a browser shows them. Where there is no Chromium this is skipped, unless CI asks for it.
+//! Pages in a browser. Without Chromium this is skipped, unless CI asks for it.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Stands before the page's own scripts: collects what goes wrong.
+/// Script before the page's own ones: collects errors.
 const BEFORE: &str = r#"<script>
 window.wrong = [];
 addEventListener("error", (event) => wrong.push(String(event.message)));
@@ -18,7 +18,7 @@ window.requestAnimationFrame = (draw) => setTimeout(() => draw(performance.now()
 for (const level of ["error", "warn"]) { console[level] = (...all) => wrong.push(all.join(" ")); }
 </script>"#;
 
-/// Stands behind them: plays with the page, and leaves what it found in the document.
+/// Script after them: plays with the page, and leaves its findings in the document.
 const AFTER: &str = r#"<script>
 (async () => {
   const wait = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -96,7 +96,7 @@ fn chromium() -> Option<PathBuf> {
     found
 }
 
-/// Shows a page in a window of a width, plays with it, and says what was found.
+/// Show a page in a window of a width, play with it, and return the findings.
 fn shown(chromium: &Path, folder: &Folder, page: &str, width: u32) -> Value {
     let path = folder.path(page);
     let html = fs::read_to_string(&path).unwrap();
@@ -121,7 +121,7 @@ fn shown(chromium: &Path, folder: &Folder, page: &str, width: u32) -> Value {
     serde_json::from_str(&json).unwrap()
 }
 
-/// What every page has to do.
+/// Check the common behaviour of all pages.
 #[track_caller]
 fn check(found: &Value, plots: usize, canvases: usize) {
     assert_eq!(found["wrong"], serde_json::json!([]), "{found:#}");
@@ -195,7 +195,7 @@ fn a_study_shows_its_claims_and_figures() {
     let folder = Folder::new();
     folder.run("reproduce planar-pendulum-2022 --out all").ok();
     let found = shown(&chromium, &folder, "all/planar-pendulum-2022/report.html", 1280);
-    // Both panels of Fig. 6, and what every page of runs has.
+    // Both panels of Fig. 6, and those of every page of runs.
     check(&found, 5, 3);
     let panels = found["panels"].to_string();
     assert!(panels.contains("error over step\",\"error over work in gradients"), "{panels}");
@@ -208,7 +208,7 @@ fn a_report_is_made_of_results_only() {
     folder.run("report models").refused(&["it holds no zarr.json"]);
     let answer = folder.run("run models/kepler.holo --until 10 --record x --out few").ok();
     assert!(answer.stdout.contains("kepler"));
-    // What was not recorded is left out.
+    // Data that were not recorded are left out.
     let answer = folder.run("report few --json").ok();
     assert_eq!(answer.json()["out"], "few/report.html");
     let html = fs::read_to_string(folder.path("few/report.html")).unwrap();
@@ -222,7 +222,7 @@ fn figures_are_drawn_in_three_formats() {
     folder.run("plot run --svg run.svg --pdf run.pdf --png run.png").ok();
     let read = |name: &str| fs::read(folder.path(name)).unwrap();
     let svg = String::from_utf8(read("run.svg")).unwrap();
-    // Beside the orbit the drifts, at round-off.
+    // The drifts are beside the orbit, at round-off.
     for text in [">q.y<", ">rod.hidden<", "10⁻¹⁶"] {
         assert!(svg.contains(text), "no {text} in {svg}");
     }
@@ -235,7 +235,7 @@ fn figures_are_drawn_in_three_formats() {
     assert!(String::from_utf8(read("body.svg")).unwrap().contains(">R[1,2]<"));
     folder.run("plot run --y q.w --svg none.svg").refused(&["run has no column 'q.w'", "did you mean"]);
     folder.run("plot run").refused(&["--svg"]);
-    // Of several runs a line for each, named after its folder.
+    // Several runs give a line each, named after its folder.
     folder.pendulum("--until 5 --method euler --step 0.01 --out other/run").ok();
     folder.run("plot run other/run --y drift.H --svg both.svg").ok();
     let both = String::from_utf8(read("both.svg")).unwrap();

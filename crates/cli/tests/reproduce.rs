@@ -5,7 +5,7 @@ mod common;
 use common::Folder;
 use serde_json::Value;
 
-/// Every claim of the papers is as it was recorded; what was made once is not made again.
+/// Every claim of the papers is as recorded; a run that was made once is not made again.
 #[test]
 fn claims_are_as_recorded() {
     let folder = Folder::new();
@@ -15,7 +15,7 @@ fn claims_are_as_recorded() {
     let claims: Vec<&Value> = studies.iter().flat_map(|study| study["claims"].as_array().unwrap()).collect();
     let measured = |claim: &&&Value| !claim["measured"].as_array().unwrap().is_empty();
     assert!(claims.iter().filter(measured).all(|claim| claim["agrees"] == true));
-    // Those of the long runs of water are left to `--full`.
+    // Claims of the long runs of water are left to `--full`.
     let open = claims.iter().filter(|claim| !measured(claim)).count();
     assert_eq!((&first["differ"], &first["open"], open), (&0.into(), &2.into(), 2));
     for verdict in ["holds", "holds-as-corrected", "does-not-hold"] {
@@ -36,12 +36,12 @@ fn claims_are_as_recorded() {
     }
     assert!(read("timings-2016/report.html").contains("section 4.2: chain of ten pendula"));
 
-    // Seconds would be others.
+    // A second run would take other seconds.
     let second = folder.run("reproduce rigid-body-2016 --out all --json").ok().json();
     let rigid_body = studies.iter().find(|study| study["name"] == "rigid-body-2016");
     assert_eq!(Some(&second["studies"][0]), rigid_body);
 
-    // A run whose recipe is another is made anew.
+    // A run with another recipe is made anew.
     let recipe = folder.path("all/rigid-body-2016/splitting.recipe");
     let known = std::fs::read_to_string(&recipe).unwrap();
     std::fs::write(&recipe, "another").unwrap();

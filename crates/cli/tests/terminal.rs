@@ -1,4 +1,4 @@
-//! What a terminal and a shell get: streams, colours, quotes, completions; numbers as formulas; threads.
+//! Behaviour in a terminal and a shell: streams, colours, quotes, completions; numbers as formulas; threads.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::{Answer, Folder, keys, number};
 use std::f64::consts::PI;
 use std::process::Command;
 
-/// Runs with these environment variables; the streams are pipes, so nothing is coloured unless it is asked for.
+/// Run with these environment variables; the streams are pipes, so nothing is coloured unless asked for.
 fn with(folder: &Folder, arguments: &str, variables: &[(&str, &str)]) -> Answer {
     let mut command: Command = folder.command(arguments);
     command.envs(variables.iter().copied());
@@ -53,7 +53,7 @@ fn colours_are_for_who_wants_them() {
     assert!(coloured("run bad.holo --color always", &[]));
     assert!(coloured("--color=always run bad.holo", &[("NO_COLOR", "1"), ("TERM", "dumb")]), "an option beats them");
     assert!(!coloured("run bad.holo --color never", &[]));
-    // What clap itself says, too.
+    // Messages of clap itself are coloured, too.
     assert!(coloured("run --color always --nothing", &[]) && !coloured("run --nothing", &[]));
     with(&folder, "run bad.holo --color pink", &[]).refused(&["--color", "always"]);
 }
@@ -67,7 +67,7 @@ fn the_next_command_can_be_pasted() {
     let answer = Answer::new(command.args(["a run;", "my model's.holo"]).output().unwrap()).ok();
     let next = answer.stderr.lines().find_map(|line| line.trim().strip_prefix("next:")).expect("a next command");
     assert_eq!(next.trim(), "holonome export 'a run;' --csv 'my model'\\''s.csv'");
-    // A shell reads it as it was meant.
+    // A shell reads it as intended.
     let line = next.trim().replacen("holonome", env!("CARGO_BIN_EXE_holonome"), 1);
     let pasted = Command::new("sh").args(["-c", &line]).current_dir(folder.path("")).output().unwrap();
     assert!(pasted.status.success() && folder.path("my model's.csv").exists(), "{pasted:?}");

@@ -29,7 +29,7 @@ const FORMATS: [&str; 14] = [
 /// Crates that talk to a terminal.
 const TERMINAL: [&str; 4] = ["anyhow", "clap", "ctrlc", "indicatif"];
 
-/// The workspace's packages, as cargo knows them.
+/// Packages of the workspace, by cargo.
 fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
@@ -41,7 +41,7 @@ fn packages() -> Vec<Value> {
     metadata["packages"].as_array().unwrap().clone()
 }
 
-/// What a package depends on when it is built, tests apart.
+/// Dependencies of a package when it is built, without those of tests.
 fn dependencies(packages: &[Value], name: &str) -> Vec<String> {
     let package = packages.iter().find(|p| p["name"] == name).unwrap_or_else(|| panic!("no package {name}"));
     let list = package["dependencies"].as_array().unwrap();
@@ -52,7 +52,7 @@ fn is_format(name: &str) -> bool {
     FORMATS.iter().any(|format| name == *format || name.starts_with(&format!("{format}-")) || name.starts_with("zarr"))
 }
 
-/// Every Rust file below a folder of the repository.
+/// All Rust files below a folder of the repository.
 fn sources(folder: &str) -> Vec<PathBuf> {
     fn walk(folder: &Path, out: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).unwrap() {
@@ -70,7 +70,7 @@ fn sources(folder: &str) -> Vec<PathBuf> {
     out
 }
 
-/// Lines of code that hold one of `words`, with their places; comments do not count.
+/// Lines of code that contain one of `words`, with their places; comments do not count.
 fn lines_with(folder: &str, words: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     for path in sources(folder) {
@@ -85,13 +85,13 @@ fn lines_with(folder: &str, words: &[&str]) -> Vec<String> {
     found
 }
 
-/// The leaves that both halves know.
+/// Leaves that both halves know.
 const LINEAR: &str = "holonome-linear";
 const WORDS: &str = "holonome-words";
 
 #[test]
 fn linear_algebra_knows_numbers_only() {
-    // What chooses the instructions of a processor.
+    // The crate that chooses the instructions of a processor.
     assert_eq!(dependencies(&packages(), LINEAR), ["pulp"]);
 }
 
@@ -100,7 +100,7 @@ fn the_names_of_options_know_nothing() {
     assert!(dependencies(&packages(), WORDS).is_empty());
 }
 
-/// The string literals of a file with their lines; comments and what is for tests left out.
+/// String literals of a file with their lines, without comments and tests.
 fn literals(text: &str) -> Vec<(usize, String)> {
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
     let (mut found, mut rest, mut line) = (Vec::new(), text.chars().peekable(), 1);
@@ -108,7 +108,7 @@ fn literals(text: &str) -> Vec<(usize, String)> {
         match c {
             '\n' => line += 1,
             '/' if rest.peek() == Some(&'/') => while rest.next_if(|c| *c != '\n').is_some() {},
-            // A quote as a character is no string.
+            // A quote as a character does not begin a string.
             '\'' if rest.next_if_eq(&'"').is_some() => {}
             '"' => {
                 let (start, mut literal) = (line, String::new());
@@ -127,7 +127,7 @@ fn literals(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Whether a text names an option as a command line spells it.
+/// True if a text names an option as a command line spells it.
 fn names_a_flag(text: &str) -> bool {
     text.match_indices("--").any(|(at, _)| {
         let before = text[..at].chars().next_back();
@@ -206,7 +206,7 @@ fn figures_know_no_runs() {
     assert!(own.is_empty(), "{own:?}");
 }
 
-/// The only crate with unsafe code: it runs machine code that it made.
+/// The only crate with unsafe code: it runs the machine code that it makes.
 const UNSAFE: &str = "holonome-jit";
 
 #[test]

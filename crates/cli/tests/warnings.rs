@@ -1,11 +1,11 @@
-//! Warnings reach everyone: on stderr for people, as `warnings` for programs, from every command that knows of them.
+//! Warnings of all commands: on stderr for people, as `warnings` for programs, from every command that knows of them.
 
 mod common;
 
 use common::{Answer, Folder, number, repository};
 use serde_json::Value;
 
-/// The warnings of a command's JSON object.
+/// Warnings of a command's JSON object.
 fn warnings(answer: &Answer) -> Vec<String> {
     serde_json::from_value(answer.json()["warnings"].clone()).unwrap()
 }
@@ -52,13 +52,13 @@ fn a_constraint_on_momenta_is_not_rolling() {
         let quiet = folder.run(&format!("{command} --json --quiet")).ok();
         assert!(quiet.stderr.is_empty() && mentions(&warnings(&quiet), "not as rolling"), "{command}");
     }
-    // What is stored of the run has it, too.
+    // The stored run has the warning, too.
     assert!(mentions(&warnings(&folder.run("resume runs/hopf-1 --json").ok()), "not as rolling"));
-    // So has the error that suggests to move the start onto such a set.
+    // The error that suggests moving the start onto such a set has it as well.
     let off = folder.run("run hopf.holo --set p=(2,0) --method rattle --step 0.1");
     let off = off.refused(&["--project-initial"]);
     assert!(off.stderr.contains("not as rolling"), "{off:?}");
-    // A constraint on positions is what it says.
+    // A constraint on positions causes no warning.
     assert!(warnings(&folder.pendulum("--until 1 --json").ok()).is_empty());
 }
 
@@ -72,12 +72,12 @@ fn a_start_that_is_moved_far_is_told() {
     // Off by half the length; by a hundredth.
     assert!(mentions(&moved("(0,1.5,0)"), "--project-initial moved 'q' by 5.0"), "{:?}", moved("(0,1.5,0)"));
     assert!(moved("(0,1.01,0)").is_empty());
-    // Of a sweep those are counted that are.
+    // In a sweep the trajectories that are moved far are counted.
     let sweep = "sweep models/spherical-pendulum.holo --trajectories 10 --vary q=(0,1+i/10,0) --project-initial";
     let swept = warnings(&folder.run(&format!("{sweep} --until 0.1 --json")).ok());
     // From 1 + i/10 to 1: more than a tenth of 1 + i/10 from i = 2 on.
     assert!(mentions(&swept, "--project-initial: 8 trajectories"), "{swept:?}");
-    // In units in which the rod is a millionth of the unit it is as far.
+    // In units in which the rod is a millionth of the unit the start is as far off.
     let small = "--set l=1e-6 --set p=(1e-6,0,-1e-6) --set q=(0,1.5e-6,0) --project-initial --until 0.1 --json";
     assert!(mentions(&warnings(&folder.pendulum(small).ok()), "moved 'q' by 5.0"));
 }
@@ -104,7 +104,7 @@ fn a_sweep_says_how_many_reached_the_end() {
         let all = sweep("0.1", more).ok();
         assert!(warnings(&all).is_empty() && number(&all.json(), "/failed") == 0.0);
     }
-    // Its parts, joined, say the same.
+    // Parts of a sweep, joined, say the same.
     for k in 1..=2 {
         sweep("0.3+0.5*i", &format!("--shard {k}/2 --out part-{k}"));
     }
@@ -121,7 +121,7 @@ fn an_energy_that_drifts_by_its_own_size_is_no_result() {
     assert!(kepler("--method plain:rk4 --step 0.01 --until 6").is_empty());
     let sweep = "sweep models/kepler.holo --trajectories 3 --method plain:euler --step 0.5 --until 20 --json";
     assert!(mentions(&warnings(&folder.run(sweep).ok()), "in the worst trajectory, the energy drifts"));
-    // From rest at the bottom the energy is 0, and a drift of rounding is no drift by its own size.
+    // From rest at the bottom the energy is 0, and a drift of rounding does not count as one of its own size.
     let rest = "run models/planar-pendulum.holo --set q=(0,-1) --set p=(1e-3,0) --method plain:rk4 --step 0.01 --json";
     assert!(warnings(&folder.run(rest).ok()).is_empty());
     // Euler's method leaves the sphere.
@@ -157,7 +157,8 @@ fn a_tolerance_means_the_same_in_run_and_compare() {
 #[test]
 fn the_largest_drift_is_that_of_every_sample() {
     let folder = Folder::new();
-    // Dense output of a loose run without correction is worse than its steps; the energy is stored at every sample.
+    // Dense output of a loose run without correction is less accurate than its steps; the energy is stored at every
+    // sample.
     let summary =
         folder.summary("run models/kepler.holo --method plain:tsit5 --rtol 1e-4 --until 70.25 --samples 1001");
     let (names, rows) = folder.samples("runs/kepler-1");
@@ -178,8 +179,8 @@ fn relative_drifts_have_a_size_where_the_ends_have_none() {
         for path in ["/hamiltonian", "/constraints/rod", "/hidden/rod"] {
             let (max, relative) =
                 (number(&drift, &format!("{path}/max")), number(&drift, &format!("{path}/relative/max")));
-            // Terms are of order one: m g l, 2 l^2, and 2 q.p, somewhere along the way. Measured after 1, 2, 4, ... steps,
-            // they may be seen at a quarter of their largest size.
+            // Terms are of order one: m g l, 2 l^2, and 2 q.p, somewhere along the way. Measured after 1, 2, 4, ...
+            // steps, they may be seen at a quarter of their largest size.
             assert!(relative < 10.0 * max && relative > max / 100.0, "{steps}: {path}: {max:e} {relative:e}");
         }
     }

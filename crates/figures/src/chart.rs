@@ -3,11 +3,11 @@
 /// An axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Axis {
-    /// What it shows, with its unit if it has one.
+    /// Quantity that is shown, with its unit if it has one.
     pub label: String,
-    /// Whether its scale is logarithmic.
+    /// True if the scale is logarithmic.
     pub log: bool,
-    /// Whether it is the time of the page's motion, with which all such axes are linked.
+    /// True if the axis is the time of the page's motion; all such axes are linked.
     pub time: bool,
 }
 
@@ -28,7 +28,7 @@ impl Axis {
     }
 }
 
-/// How a curve is drawn.
+/// Style of a curve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
     /// A line.
@@ -40,44 +40,44 @@ pub enum Style {
     Points,
     /// Points with a line through them.
     Marked,
-    /// Bars, of a histogram whose bins these are the centres of.
+    /// Bars of a histogram; the abscissae are the centres of its bins.
     Bars,
 }
 
 /// Points in order. Those with a number that is not finite, or not positive on a logarithmic axis, are gaps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Curve {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub name: String,
-    /// Which colour and marker it has. Curves that belong together share one.
+    /// Number of its colour and marker. Curves that belong together share one.
     pub colour: usize,
     /// Abscissae.
     pub x: Vec<f64>,
-    /// Ordinates, as many.
+    /// Ordinates; as many as abscissae.
     pub y: Vec<f64>,
-    /// Points that are bounds and no values, drawn open; none, or as many.
+    /// True for points that are bounds and not values, which are drawn open; empty, or one per point.
     pub bounds: Vec<bool>,
-    /// How it is drawn.
+    /// Style of the curve.
     pub style: Style,
 }
 
 /// A horizontal line with a name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its height.
+    /// Height.
     pub y: f64,
-    /// Whose colour it has; grey if none.
+    /// Number of its colour; `None` for grey.
     pub colour: Option<usize>,
 }
 
 /// Curves over two axes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chart {
-    /// What it shows, in a few words.
+    /// Title, in a few words.
     pub title: String,
-    /// The same in a sentence, for who cannot see it; with what is not to be missed.
+    /// Description in a sentence, for readers who cannot see the chart, with everything that must not be missed.
     pub note: String,
     /// The horizontal axis.
     pub x: Axis,
@@ -87,12 +87,12 @@ pub struct Chart {
     pub curves: Vec<Curve>,
     /// Levels, such as the round-off floor.
     pub levels: Vec<Level>,
-    /// Whether both axes have the same scale.
+    /// True if both axes have the same scale.
     pub equal: bool,
 }
 
 impl Chart {
-    /// Whether anything can be seen.
+    /// True if nothing can be seen.
     pub fn is_empty(&self) -> bool {
         self.curves.iter().all(|curve| self.shown(curve).next().is_none())
     }
@@ -103,7 +103,7 @@ impl Chart {
         points.filter(move |&(x, y)| self.fits(x, y))
     }
 
-    /// Whether the axes can show a point.
+    /// True if the axes can show a point.
     pub fn fits(&self, x: f64, y: f64) -> bool {
         [(&self.x, x), (&self.y, y)].iter().all(|(axis, v)| v.is_finite() && !(axis.log && *v <= 0.0))
     }

@@ -1,46 +1,47 @@
-//! Few of many rows, none of whose extremes is lost.
+//! Selection of few of many rows that loses no extremes.
 
 use std::ops::Range;
 
-/// A number and the row it stands in.
+/// A number and its row.
 #[derive(Clone, Copy, Debug)]
 struct Extreme {
     value: f64,
     row: usize,
 }
 
-/// The rows that hold the least and the largest number of each column in each of many equal stretches, and the first and
-/// the last row of all. Rows come one at a time, so that a run may be longer than memory.
+/// Selection of the rows that hold the least and the largest number of each column in each of many equal stretches, and
+/// of the first and the last row of all. Rows come one at a time, so that a run may be longer than memory.
 ///
-/// A column's curve through these rows covers the pixels that it covers through all of them, if a pixel is no narrower than
-/// a stretch; and the rows are the same for all columns, so that any may be drawn over any other.
+/// A column's curve through these rows covers the pixels that it covers through all of them, if a pixel is no narrower
+/// than a stretch; and the rows are the same for all columns, so that any may be drawn over any other.
 #[derive(Debug)]
 pub struct Extremes {
     rows: usize,
     stretches: usize,
     columns: usize,
-    /// Least and largest of each column in the stretch at hand; `None` until it has a number.
+    /// Least and largest of each column in the current stretch; `None` until it has a number.
     current: Vec<[Option<Extreme>; 2]>,
     kept: Vec<usize>,
     seen: usize,
 }
 
 impl Extremes {
-    /// For `rows` rows of `columns` numbers, of which about `numbers` are to stay. Where that is all of them, all stay.
+    /// Selection from `rows` rows of `columns` numbers that keeps about `numbers` numbers, or all rows if they have no
+    /// more.
     pub fn new(rows: usize, columns: usize, numbers: usize) -> Extremes {
-        // Of each stretch two rows stay for each column, and each of these has all columns.
+        // Each stretch keeps two rows for each column, and each of these has all columns.
         let all = rows.saturating_mul(columns) <= numbers;
         let stretches = if all { rows } else { (numbers / (2 * columns * columns).max(1)).clamp(1, rows.max(1)) };
         Extremes { rows, stretches, columns, current: vec![[None; 2]; columns], kept: Vec::new(), seen: 0 }
     }
 
-    /// The rows of stretch `k`.
+    /// Rows of stretch `k`.
     fn stretch(&self, k: usize) -> Range<usize> {
         let at = |k: usize| (k as u128 * self.rows as u128 / self.stretches.max(1) as u128) as usize;
         at(k)..at(k + 1)
     }
 
-    /// Takes the next row. Numbers that are not finite are in no one's way.
+    /// Add the next row; numbers that are not finite are ignored.
     pub fn push(&mut self, numbers: &[f64]) {
         debug_assert_eq!(numbers.len(), self.columns);
         let row = self.seen;
@@ -63,7 +64,7 @@ impl Extremes {
         }
     }
 
-    /// Ends a stretch.
+    /// End a stretch.
     fn close(&mut self) {
         let start = self.kept.len();
         let found = self.current.iter_mut().flat_map(std::mem::take).flatten();
@@ -71,7 +72,7 @@ impl Extremes {
         self.kept[start..].sort_unstable();
     }
 
-    /// The rows that stay, ascending.
+    /// Rows that are kept, ascending.
     pub fn finish(mut self) -> Vec<usize> {
         self.close();
         if let Some(last) = self.seen.checked_sub(1) {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Colours that colour-blind readers can tell apart (Okabe, Ito 2008), without the yellow, which is too pale for lines.
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
 
-/// Markers and dashes differ too, so that a grey print tells the curves apart.
+/// Markers and dashes, which differ as well, so that curves can be told apart in a grey print.
 const MARKERS: [MarkerShape; 5] =
     [MarkerShape::Circle, MarkerShape::Square, MarkerShape::Triangle, MarkerShape::Diamond, MarkerShape::TriangleDown];
 const DASHES: [Option<&str>; 4] = [None, Some("7 3"), Some("2 2"), Some("8 3 2 3")];
@@ -22,10 +22,10 @@ const DASHES: [Option<&str>; 4] = [None, Some("7 3"), Some("2 2"), Some("8 3 2 3
 /// Size of a panel, in the units of the file.
 const PANEL: (f64, f64) = (440.0, 340.0);
 
-/// Panels of a figure that has one row.
+/// Largest number of panels of a figure that has one row.
 const MOST_IN_ROW: usize = 3;
 
-/// Ticks of a logarithmic axis at most.
+/// Largest number of ticks of a logarithmic axis.
 const TICKS: f64 = 9.0;
 
 /// Pixels of a PNG for each unit: 300 dots per inch at a panel's width in print.
@@ -53,7 +53,7 @@ impl Figure {
     /// The figure as a file.
     ///
     /// # Errors
-    /// When the program that draws it says that it cannot.
+    /// If the drawing library reports one.
     pub fn to_file(&self, format: Format) -> Result<Vec<u8>, String> {
         let mut entries: Vec<LegendEntry> = Vec::new();
         for curve in self.panels.iter().flat_map(|chart| &chart.curves) {
@@ -86,7 +86,8 @@ impl Figure {
     }
 }
 
-/// A dashed line as lines, one for each dash: kuva's pixels begin the dashes anew at every point, and do not scale them.
+/// A dashed line as lines, one for each dash: kuva's pixels begin the dashes anew at every point, and do not scale
+/// them.
 fn without_dashes(element: Primitive) -> Vec<Primitive> {
     let (points, stroke, stroke_width, dashes) = match element {
         Primitive::PolyLine { points, stroke, stroke_width, stroke_dasharray: Some(dashes) } => {
@@ -117,7 +118,7 @@ fn without_dashes(element: Primitive) -> Vec<Primitive> {
             from = (from.0 + share * (to.0 - from.0), from.1 + share * (to.1 - from.1));
             dash.push(from);
             let ended = std::mem::replace(&mut dash, vec![from]);
-            // Dashes and gaps by turns.
+            // Dashes and gaps alternate.
             if k % 2 == 0 {
                 all.push(line(ended));
             }
@@ -148,7 +149,7 @@ fn entry(curve: &Curve) -> LegendEntry {
     }
 }
 
-/// A chart's plots and their axes.
+/// Plots of a chart, and their axes.
 fn drawn(chart: &Chart) -> (Vec<Plot>, Layout) {
     let mut plots: Vec<Plot> = Vec::new();
     for curve in &chart.curves {
@@ -217,8 +218,8 @@ fn drawn(chart: &Chart) -> (Vec<Plot>, Layout) {
     (plots, layout)
 }
 
-/// Ends of a logarithmic axis and the distance of its ticks, in powers of ten; `None` of a linear axis. The logarithms are
-/// taken here, as kuva's own logarithmic axes end at 10⁻¹⁰.
+/// Ends of a logarithmic axis and the distance of its ticks, in powers of ten; `None` for a linear axis. The logarithms
+/// are taken here, as kuva's own logarithmic axes end at 10⁻¹⁰.
 fn decades(chart: &Chart, axis: &Axis, of: impl Fn((f64, f64)) -> f64) -> Option<(f64, f64, f64)> {
     if !axis.log {
         return None;

@@ -5,7 +5,7 @@ pub fn small(value: f64) -> String {
     if value == 0.0 { "0".to_string() } else { format!("{value:.1e}") }
 }
 
-/// A number to six significant digits, without those that are 0.
+/// A number to six significant digits, without trailing zeros.
 pub fn number(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return if value == 0.0 { "0".to_string() } else { value.to_string() };
@@ -23,7 +23,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// A number in full, short where it can be.
+/// A number in full, as short as possible.
 pub fn exact(value: f64) -> String {
     let size = value.abs();
     if size == 0.0 || (1e-5..1e16).contains(&size) { format!("{}", value + 0.0) } else { format!("{value:e}") }

@@ -21,32 +21,32 @@ const PLOTLY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plotly.js.gz"));
 /// A page.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// Its title.
+    /// Title.
     pub title: String,
-    /// What stands below the title: short facts with their names.
+    /// Facts below the title: short texts with their names.
     pub facts: Vec<(String, String)>,
-    /// What has to be read first.
+    /// Warnings, which have to be read first.
     pub warnings: Vec<String>,
-    /// The sections, in order.
+    /// Sections, in order.
     pub sections: Vec<Section>,
-    /// Seconds after which it is read again, while what it shows grows.
+    /// Seconds after which the page is read again, while its content grows.
     pub reload: Option<u32>,
-    /// What made it.
+    /// Name of the program that made it.
     pub made_by: String,
 }
 
 /// Panels with a title.
 #[derive(Clone, Debug, Default)]
 pub struct Section {
-    /// The title; none for what needs none.
+    /// Title; empty if none is needed.
     pub title: String,
-    /// The page that the title leads to, if it leads to one.
+    /// Page to which the title leads, if any.
     pub link: Option<String>,
-    /// The panels, side by side where there is room.
+    /// Panels, side by side where there is room.
     pub panels: Vec<Panel>,
 }
 
-/// What a page is made of.
+/// Part of a page.
 #[derive(Clone, Debug)]
 pub enum Panel {
     /// One of several charts by its name, as the drifts, absolute or relative.
@@ -59,7 +59,7 @@ pub enum Panel {
     Table(Table),
     /// A text, word for word.
     Text {
-        /// Its title.
+        /// Title.
         title: String,
         /// The text.
         text: String,
@@ -69,44 +69,44 @@ pub enum Panel {
 /// Columns of numbers, of one run or of an ensemble.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
-    /// Whose they are.
+    /// Name of the run or the ensemble.
     pub name: String,
-    /// The columns with their names, all of one length; the first is the time, or what counts the rows.
+    /// Columns with their names, all of one length; the first is the time, or counts the rows.
     pub columns: Vec<(String, Vec<f64>)>,
-    /// Rows that there were before the extremes of stretches were taken.
+    /// Number of rows before the extremes of stretches were taken.
     pub of: usize,
-    /// Whether the first column is the time, and rows are joined by lines.
+    /// True if the first column is the time, and rows are joined by lines.
     pub motion: bool,
 }
 
-/// Axes to begin with.
+/// Axes of an explorer, as a choice with a name.
 #[derive(Clone, Debug, Default)]
 pub struct Preset {
-    /// The name of the choice.
+    /// Name of the choice.
     pub name: String,
     /// Horizontal column.
     pub x: String,
     /// Vertical column.
     pub y: String,
-    /// Column whose passing of the value, upwards, makes the points of a section.
+    /// Column and value: the points of a section are where the column passes the value upwards.
     pub section: Option<(String, f64)>,
 }
 
-/// Cells, the first row and the first column being headings.
+/// Table of cells, whose first row and first column are headings.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// Its title.
+    /// Title.
     pub title: String,
     /// Rows of cells.
     pub rows: Vec<Vec<String>>,
-    /// What else is to be known.
+    /// Further remarks.
     pub note: String,
-    /// Whether its cells are sentences, which are broken, and not numbers.
+    /// True if the cells are sentences, which are broken, and not numbers.
     pub words: bool,
 }
 
 impl Page {
-    /// The page as a file.
+    /// The page as the text of an HTML file.
     pub fn to_html(&self) -> String {
         let mut blob = Blob::default();
         let sections: Vec<Value> = self.sections.iter().map(|section| section_json(section, &mut blob)).collect();
@@ -176,7 +176,7 @@ fn samples_json(samples: &Samples, blob: &mut Blob) -> Value {
         .columns
         .iter()
         .enumerate()
-        // Neighbouring times may differ by less than a 32-bit number tells.
+        // Neighbouring times may differ by less than the rounding of a 32-bit number.
         .map(|(k, (name, values))| json!([name, if k == 0 { blob.exact(values) } else { blob.rounded(values) }]))
         .collect();
     json!({"name": samples.name, "columns": columns, "of": samples.of, "motion": samples.motion})
@@ -209,12 +209,12 @@ fn chart_json(chart: &Chart, blob: &mut Blob) -> Value {
     })
 }
 
-/// Text that stands in HTML.
+/// Escape a text that stands in HTML.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Text that stands in a script, which nothing in it may end.
+/// Escape a text that stands in a script, which nothing in it may end.
 fn in_script(text: &str) -> String {
     text.replace("</", "<\\/").replace("<!--", "<\\u0021--")
 }

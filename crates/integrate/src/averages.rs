@@ -1,7 +1,7 @@
 //! Averages over samples that come one by one, with the standard errors that correlated samples leave.
 //!
-//! An observer accumulates them in the [state](crate::state::StepState) of a run, which carries, stores and resumes them;
-//! stored samples are averaged by the same code.
+//! An observer accumulates them in the [state](crate::state::StepState) of a run, which carries, stores and resumes
+//! them; stored samples are averaged by the same code.
 
 use crate::exact;
 use serde::{Deserialize, Serialize};
@@ -11,19 +11,20 @@ use serde::{Deserialize, Serialize};
 pub struct Mean {
     /// The mean.
     pub value: f64,
-    /// Its standard error; NaN where there are too few samples to tell.
+    /// Standard error; NaN if there are too few samples to tell.
     pub error: f64,
-    /// As many independent samples would have that error.
+    /// Number of independent samples with the same standard error.
     pub independent: f64,
 }
 
-/// Blocks below which their spread says little, and trajectories from which on theirs says enough.
+/// Number of blocks below which their spread says little; number of trajectories from which on the spread of their
+/// means suffices.
 const FEWEST_BLOCKS: u64 = 32;
 
-/// Samples of several numbers, as far as their means and the errors of these tell.
+/// Block averages of samples of several numbers: their means and the errors of these.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Blocks {
-    /// Single samples, means of two, of four and so on.
+    /// Blocks of one sample, of two, of four and so on.
     levels: Vec<Level>,
 }
 
@@ -50,7 +51,7 @@ impl Level {
 }
 
 impl Blocks {
-    /// Takes a sample. What `numbers` holds afterwards is of no meaning.
+    /// Add a sample; `numbers` is overwritten and holds nothing of use afterwards.
     pub fn push(&mut self, numbers: &mut [f64]) {
         for level in 0.. {
             if level == self.levels.len() {
@@ -74,18 +75,18 @@ impl Blocks {
         }
     }
 
-    /// Samples taken.
+    /// Number of samples.
     pub fn count(&self) -> u64 {
         self.levels.first().map_or(0, |level| level.count)
     }
 
-    /// Means of the numbers; none where there are no samples.
+    /// Means of the numbers; empty if there are no samples.
     pub fn means(&self) -> &[f64] {
         self.levels.first().map_or(&[], |level| &level.mean)
     }
 
-    /// The standard error of mean `k`: that of the shortest blocks which longer ones do not exceed by more than theirs is
-    /// known to (Flyvbjerg, Petersen, J. Chem. Phys. 91 (1989) 461).
+    /// Standard error of mean `k`: that of the shortest blocks which no longer blocks exceed by more than the
+    /// uncertainty of their own error (Flyvbjerg, Petersen, J. Chem. Phys. 91 (1989) 461).
     fn error(&self, k: usize) -> f64 {
         let mut error = f64::NAN;
         for level in self.levels.iter().take_while(|level| level.count >= FEWEST_BLOCKS) {
@@ -97,8 +98,8 @@ impl Blocks {
         error
     }
 
-    /// Mean `k` over the samples of independent trajectories: its error is that of many of them by the spread of their
-    /// means, otherwise by that of blocks of samples.
+    /// Mean `k` over the samples of independent trajectories. Its error follows from the spread of the trajectories'
+    /// means if there are many, otherwise from blocks of samples.
     pub fn mean(trajectories: &[&Blocks], k: usize) -> Mean {
         let mut of_means = Blocks::default();
         trajectories.iter().for_each(|one| of_means.push(&mut [one.levels[0].mean[k]]));
@@ -127,12 +128,12 @@ impl Blocks {
     }
 }
 
-/// Samples per level of a correlation.
+/// Number of samples per level of a correlation.
 const LAGS: usize = 16;
 
-/// Functions of two samples over the time between them: at lags 0 to 15 of every sample, 16 to 30 of every second one, 32
-/// to 60 of every fourth one and so on (Frenkel, Smit, Understanding Molecular Simulation, 4.4.2), so that memory grows
-/// with the logarithm of their number.
+/// Functions of two samples over the time between them: at lags 0 to 15 of every sample, 16 to 30 of every second one,
+/// 32 to 60 of every fourth one and so on (Frenkel, Smit, Understanding Molecular Simulation, 4.4.2), so that memory
+/// grows with the logarithm of their number.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lagged {
     levels: Vec<LagLevel>,
@@ -140,17 +141,17 @@ pub struct Lagged {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct LagLevel {
-    /// Samples that came to this level.
+    /// Number of samples that reached this level.
     count: u64,
     /// The last [`LAGS`] of them, as a ring.
     #[serde(with = "exact::list")]
     ring: Vec<f64>,
-    /// For each lag.
+    /// Functions of two samples, for each lag.
     products: Vec<Blocks>,
 }
 
 impl Lagged {
-    /// Takes a sample; `of` is the function of an earlier and a later one.
+    /// Add a sample; `of` is the function of an earlier and a later one.
     pub fn push(&mut self, sample: &[f64], of: impl Fn(&[f64], &[f64]) -> f64) {
         for level in 0.. {
             if level == self.levels.len() {
@@ -161,21 +162,21 @@ impl Lagged {
             let width = sample.len();
             let place = |number: u64| (number % LAGS as u64) as usize * width;
             ring[place(*count)..][..width].copy_from_slice(sample);
-            // Shorter lags are those of the level below.
+            // The level below has the shorter lags.
             let shortest = if level == 0 { 0 } else { LAGS / 2 };
             for lag in shortest..LAGS.min(*count as usize + 1) {
                 let earlier = &ring[place(*count - lag as u64)..][..width];
                 products[lag].push(&mut [of(earlier, sample)]);
             }
             *count += 1;
-            // Every second one goes up, beginning with the second: so each push ends.
+            // Every second sample goes to the next level, beginning with the second one, so each push ends.
             if *count % 2 == 1 {
                 return;
             }
         }
     }
 
-    /// Lags at which there is something, in samples, with what was found there.
+    /// Lags that have values, in samples, with these values.
     pub fn lags(&self) -> impl Iterator<Item = (u64, &Blocks)> {
         self.levels.iter().enumerate().flat_map(|(level, of_level)| {
             let products = of_level.products.iter().enumerate().filter(|(_, products)| products.count() > 0);
@@ -193,7 +194,7 @@ impl Lagged {
     }
 }
 
-/// What an observer accumulates of one quantity.
+/// Accumulated averages of one quantity.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Averages {
     /// Means of numbers.
@@ -229,7 +230,7 @@ mod tests {
             assert!(mean.value.abs() < 4.0 * expected);
             assert!((mean.independent * expected * expected - 1.0).abs() < 0.4, "{}", mean.independent);
         }
-        // As many trajectories of one number each.
+        // Trajectories of one number each.
         let alone: Vec<Blocks> = (0..10_000).map(|k| blocks([noise.normal(k, 1)])).collect();
         assert!((Blocks::mean(&alone.iter().collect::<Vec<_>>(), 0).error * 100.0 - 1.0).abs() < 0.05);
         assert!(Blocks::mean(&[&blocks((0..31).map(f64::from))], 0).error.is_nan(), "too few to tell");

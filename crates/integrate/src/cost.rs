@@ -1,4 +1,4 @@
-//! What a run has cost.
+//! Cost of a run: evaluations, solves and rejected steps.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Adds another cost.
+    /// Add another cost.
     pub fn add(&mut self, cost: &Cost) {
         let Cost { field, gradient, hessian, invariants, jacobian, linear_solves, newton_iterations, rejected } = cost;
         self.field += field;
@@ -37,14 +37,14 @@ impl Cost {
         self.rejected += rejected;
     }
 
-    /// Adds so many corrections: each evaluates F and DF once and solves one system.
+    /// Add so many corrections: each evaluates F and DF once and solves one system.
     pub fn count_corrections(&mut self, count: u64) {
         self.invariants += count;
         self.jacobian += count;
         self.linear_solves += count;
     }
 
-    /// Adds so many projections of so many iterations each.
+    /// Add so many projections of so many iterations each.
     pub fn count_projections(&mut self, count: u64, iterations: u64) {
         self.jacobian += count;
         self.invariants += count * (1 + iterations);

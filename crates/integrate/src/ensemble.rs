@@ -1,12 +1,13 @@
 //! Many trajectories of one system, several side by side in the lanes of a vector processor.
 //!
-//! Lanes do not know of each other: each has its own parameters, its own time and, with adaptive steps, its own step.
-//! A lane computes what [`run`](crate::run::run) computes for its trajectory, bit for bit, so results depend neither
-//! on the number of lanes nor on who their neighbours are. Arrays are ordered by variable, then by lane: component i of
-//! lane l stands at `i * lanes + l`.
+//! Lanes are independent: each has its own parameters, its own time and, with adaptive steps, its own step. A lane
+//! computes what [`run`](crate::run::run) computes for its trajectory, bit for bit, so results depend neither on the
+//! number of lanes nor on the neighbours. Arrays are ordered by variable, then by lane: component i of lane l stands at
+//! `i * lanes + l`.
 //!
-//! With equal steps all lanes march together; where a lane misses what a run by itself would compute, its steps are made
-//! again by themselves from where the block began, and it joins the others at its end. With adaptive steps a lane whose trajectory ends takes up the next one.
+//! With equal steps all lanes march together. Steps of a lane that would differ from those of a run by itself are made
+//! again by themselves from the start of the block, and the lane joins the others at its end. With adaptive steps a
+//! lane whose trajectory ends takes up the next one.
 
 mod adaptive;
 mod fixed;
@@ -23,7 +24,7 @@ use std::ops::Range;
 
 /// A system with its invariants, in lanes.
 pub trait LaneSystem: Sync {
-    /// What the lanes know of their trajectories: parameters, targets.
+    /// Parameters and targets of the trajectories in the lanes.
     type Bound;
 
     /// Number of lanes.
@@ -32,26 +33,26 @@ pub trait LaneSystem: Sync {
     /// Length n of a state.
     fn dim(&self) -> usize;
 
-    /// Number of groups of invariants, and of what steps watch besides.
+    /// Number of groups of invariants and of other quantities that steps monitor.
     fn groups(&self) -> usize;
 
     /// Length of the scratch.
     fn work_len(&self) -> usize;
 
-    /// Whether steps end with a correction.
+    /// True if steps end with a correction.
     fn corrects(&self) -> bool;
 
-    /// Adds what treating the results of so many steps costs; says whether a treatment moves them.
+    /// Add the cost of treating the results of so many steps; true if a treatment moves them.
     fn count_treatments(&self, steps: u64, cost: &mut Cost) -> bool;
 
-    /// The vectors of a state.
+    /// Vectors of a state.
     fn vectors(&self) -> &Vectors;
 
-    /// The scales that a trajectory keeps.
+    /// Scales that a trajectory carries.
     fn kept(&self) -> Kept;
 
-    /// The deviations of the groups at (t, x) in every lane, where steps carry `carried`, and the sizes of their terms (see
-    /// [`terms`](crate::terms)), 0 where nobody knows them; the vectors count as large as the roots of their squares say.
+    /// Compute the deviations of the groups in every lane and the scales of their terms (see [`terms`](crate::terms)),
+    /// 0 if unknown. The sizes of the vectors in these terms are the roots of `at.squares`.
     fn watch(&self, bound: &Self::Bound, at: LaneStates, deviations: &mut [f64], terms: &mut [f64], work: &mut [f64]);
 }
 
@@ -62,7 +63,7 @@ pub struct LaneStates<'a> {
     pub t: &'a [f64],
     /// The states.
     pub x: &'a [f64],
-    /// What steps carry there.
+    /// Numbers that steps carry there.
     pub carried: &'a [f64],
     /// |x_b|² of the vectors.
     pub squares: &'a [f64],
@@ -70,11 +71,11 @@ pub struct LaneStates<'a> {
 
 /// Equal steps of several trajectories at once.
 pub trait EqualSteps: LaneSystem {
-    /// How many numbers of a lane outlive a step beside the state.
+    /// Number of values per lane that outlive a step, beside the state.
     fn carried_len(&self) -> usize;
 
-    /// Finds what trajectories carry at their start at `t0`; says of every lane whether its steps can begin, and what
-    /// finding it cost.
+    /// Compute the numbers that trajectories carry at their start at `t0`; `begun` receives, for every lane, whether
+    /// its steps can begin and the cost of computing them.
     fn begin(
         &self,
         bound: &mut Self::Bound,
@@ -85,8 +86,8 @@ pub trait EqualSteps: LaneSystem {
         work: &mut [f64],
     );
 
-    /// The equal steps of these numbers in every lane; `largest` receives the largest deviation of every group after any of
-    /// them but the last.
+    /// Make the equal steps of these numbers in every lane; `largest` receives the largest deviation of every group
+    /// at the states with which these steps begin.
     fn steps(
         &self,
         bound: &Self::Bound,
@@ -97,11 +98,11 @@ pub trait EqualSteps: LaneSystem {
         work: &mut [f64],
     );
 
-    /// Makes the steps of one lane that [`EqualSteps::steps`] has [missed](LaneCarry::missed) as a run by itself does, from
-    /// what the lane began with, and counts what they cost.
+    /// Make the steps of one lane that [`EqualSteps::steps`] has [missed](LaneCarry::missed) as a run by itself does,
+    /// from the state in which the lane began, and count their cost.
     ///
     /// # Errors
-    /// When a step has no result.
+    /// If a step has no result.
     fn alone(
         &self,
         _bound: &mut Self::Bound,
@@ -113,16 +114,16 @@ pub trait EqualSteps: LaneSystem {
         Err(Unmade)
     }
 
-    /// Adds what the steps of these numbers cost a trajectory.
+    /// Add the cost of the steps of these numbers for one trajectory.
     fn count(&self, steps: Range<u64>, cost: &mut Cost);
 
-    /// How many multipliers it knows at a state.
+    /// Number of multipliers that are known at a state.
     fn multiplier_count(&self) -> usize {
         0
     }
 
-    /// Puts the multipliers at states between steps of the lengths `around`, 0 where there is none, into those of the lanes
-    /// that `wanted` says; `step` steps have been made.
+    /// Compute the multipliers of the `wanted` lanes into `lambda`; `step` is the steps, t₀ and the number of steps
+    /// made, `at` the states and what they carry.
     fn multipliers(
         &self,
         _bound: &mut Self::Bound,
@@ -137,22 +138,22 @@ pub trait EqualSteps: LaneSystem {
 
 /// Adaptive steps of several trajectories at once.
 pub trait AdaptiveSteps: LaneSystem {
-    /// What is known of the steps.
+    /// Facts about the steps.
     fn facts(&self) -> &Facts;
 
-    /// Evaluations of the field that an attempt takes, beside that of a first stage which the step before knows.
+    /// Number of field evaluations in an attempt, without that of a first stage that the step before provides.
     fn evaluations(&self) -> u64;
 
     /// X(t, x) in every lane.
     fn fields(&self, bound: &Self::Bound, t: &[f64], x: &[f64], dx: &mut [f64], work: &mut [f64]);
 
-    /// Where the state of a loop of attempts stands.
+    /// Slots of the state of a loop of attempts.
     fn slots(&self) -> &Slots;
 
-    /// Up to `count` attempts in every lane, until a lane ends; lanes that are computed together end together.
+    /// Make up to `count` attempts in every lane, until a lane ends; lanes that are computed together end together.
     fn attempts(&self, bound: &Self::Bound, count: u64, state: &mut [f64], work: &mut [f64]);
 
-    /// Makes deviations of what stands in [`Slots::largest`] of one lane.
+    /// Turn the contents of [`Slots::largest`] of one lane into deviations.
     fn finish(&self, largest: &mut [f64]);
 
     /// Number of numbers of a lane from which a sample within an accepted attempt is found: those of [`Within`], and what
@@ -178,13 +179,13 @@ pub trait AdaptiveSteps: LaneSystem {
     fn interpolant_evaluations(&self) -> u64;
 }
 
-/// What outlives a step beside the state, in every lane.
+/// Values that outlive a step beside the state, in every lane.
 pub struct LaneCarry<'a> {
-    /// The scales of the state's vectors, or the memory of a map.
+    /// Scales of the state's vectors, or the numbers that a map carries.
     pub carried: &'a mut [f64],
-    /// The largest square of an innovation of these steps.
+    /// Largest square of an innovation of these steps.
     pub innovation: &'a mut [f64],
-    /// Becomes true of the lanes in which a step is not as good as one of a run by itself; nothing else of such a lane is of
+    /// Set to true in lanes where a step is not as good as one of a run by itself; nothing else of such a lane is of
     /// use.
     pub missed: &'a mut [bool],
 }
@@ -193,13 +194,13 @@ pub struct LaneCarry<'a> {
 pub struct LaneAlone<'a> {
     /// The state.
     pub x: &'a mut Vec<f64>,
-    /// What steps carry.
+    /// Numbers that steps carry.
     pub carried: &'a mut [f64],
     /// Receives the largest deviations.
     pub largest: &'a mut [f64],
 }
 
-/// A sample of the trajectory in a lane.
+/// Sample of the trajectory in a lane.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LaneSample {
     /// The lane.
@@ -210,91 +211,93 @@ pub struct LaneSample {
     pub sample: usize,
 }
 
-/// Where trajectories come from and where their results go.
+/// Source of trajectories and sink of their results.
 pub trait Trajectories<B> {
-    /// Puts the next trajectory into a lane, its initial state into `x` and the masses of its vectors into `masses`, if
-    /// that is not empty (both of one trajectory); its number, counted from 0, or none where there are no more.
+    /// Put the next trajectory into a lane: its initial state into `x` and the masses of its vectors into `masses`,
+    /// unless that is empty (both of one trajectory). Returns its number, counted from 0, or `None` if there are no
+    /// more.
     fn next(&mut self, bound: &mut B, lane: usize, x: &mut [f64], masses: &mut [f64]) -> Option<usize>;
 
-    /// Samples of these trajectories; in `x` the states of all lanes, followed by their multipliers if they are
+    /// Store these samples. `x` holds the states of all lanes, followed by their multipliers if they are
     /// [wanted](Trajectories::wants_multipliers) and steps know them.
     fn samples(&mut self, of: &[LaneSample], x: &[f64]);
 
-    /// Whether samples are to have multipliers.
+    /// True if samples are to have multipliers.
     fn wants_multipliers(&self) -> bool {
         false
     }
 
-    /// Whether corrections leave a constraint so far off that they may not bring it nearer at all, by the groups' deviations
-    /// and the sizes of their terms.
+    /// True if corrections leave a constraint so far off that they may not bring it nearer at all, judged by the
+    /// groups' deviations and the scales of their terms.
     fn may_be_far(&self, _deviations: &[f64], _terms: &[f64]) -> bool {
         false
     }
 
-    /// Whether [`Trajectories::look`] has anything to look at.
+    /// True if [`Trajectories::look`] has claims to check.
     fn looks(&self) -> bool {
         false
     }
 
-    /// How many equal steps may be made between two looks.
+    /// Largest number of equal steps between two checks.
     fn steps_between_looks(&self) -> u64 {
         u64::MAX
     }
 
-    /// Looks at the states of these trajectories, by lane and number, at the steps at which a run by itself looks at its
-    /// claims; says of a lane whether one fails there. The squares are σ² of the vectors, nothing where that is not kept.
+    /// Check the claims of these trajectories, given by lane and number, at the steps at which a run by itself does;
+    /// `doubted` receives, for each lane, whether one fails there. The squares are σ² of the vectors, empty if they are
+    /// not kept.
     fn look(&mut self, _of: &[(usize, usize)], _at: LaneStates, _doubted: &mut [bool]) {}
 
-    /// How many equal steps from step `step` on these trajectories, by lane and number, may make before
+    /// Largest number of equal steps from step `step` on that these trajectories, by lane and number, may make before
     /// [`Trajectories::follow`].
     fn steps_to_follow(&self, _of: &[(usize, usize)], _step: u64) -> u64 {
         u64::MAX
     }
 
-    /// Follows the constraints of trajectory `number`, in lane `lane`, to its state after `step` steps.
+    /// Follow the constraints of trajectory `number`, in lane `lane`, to its state after `step` steps.
     fn follow(&mut self, (_lane, _number): (usize, usize), (_step, _t): (u64, f64), _x: &[f64]) {}
 
-    /// Trajectory `number` has ended.
+    /// Report the end of trajectory `number`.
     fn end(&mut self, number: usize, end: &End);
 }
 
-/// How a trajectory ended.
+/// End of a trajectory.
 #[derive(Clone, Debug)]
 pub struct End {
-    /// Where.
+    /// Time of the end.
     pub t: f64,
-    /// After how many accepted steps.
+    /// Number of accepted steps.
     pub steps: u64,
-    /// The last deviation of every group of invariants.
+    /// Last deviation of every group of invariants.
     pub deviations: Vec<f64>,
-    /// The largest.
+    /// Largest deviation of every group.
     pub largest: Vec<f64>,
-    /// The size of every group's terms, the larger one of those at both ends.
+    /// Scale of every group's terms, the larger one of those at both ends.
     pub terms: Vec<f64>,
-    /// The largest innovation of a correction (see [`StepState`](crate::state::StepState)).
+    /// Largest innovation of a correction (see [`StepState`](crate::state::StepState)).
     pub innovation: f64,
-    /// The time at which it had reached that.
+    /// Time at which that innovation was reached.
     pub innovation_at: f64,
-    /// What it cost.
+    /// Cost of the trajectory.
     pub cost: Cost,
-    /// Why it ended early.
+    /// Reason for an early end.
     pub failure: Option<Stopped>,
 }
 
-/// Why a trajectory ended early.
+/// Reason for a trajectory's early end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stopped {
     /// Something was not a finite number after the last good step.
     NonFinite,
     /// The step became too short to resolve time.
     StepCollapsed,
-    /// The limit on the number of steps.
+    /// The limit on the number of steps is reached.
     TooManySteps,
-    /// A claim fails, or may: what becomes of the trajectory is found by a run of its own.
+    /// A claim fails, or may fail; a run of its own decides the trajectory's fate.
     Doubted,
 }
 
-/// Whether `plan` can be run in lanes: a shorter last step cannot. Trajectories start on the level set that their
+/// True if `plan` can be run in lanes: a shorter last step cannot. Trajectories start on the level set that their
 /// corrections aim at.
 pub fn suits(plan: &Plan) -> bool {
     match &plan.stepping {
@@ -303,7 +306,7 @@ pub fn suits(plan: &Plan) -> bool {
     }
 }
 
-/// Runs equal steps of `plan` for all `trajectories`.
+/// Run equal steps of `plan` for all `trajectories`.
 ///
 /// # Panics
 /// If the plan has none, or does not [suit](suits).
@@ -318,7 +321,7 @@ pub fn run_equal<S: EqualSteps>(
     fixed::run(plan, fixed, steps, bound, trajectories);
 }
 
-/// Runs adaptive steps of `plan` for all `trajectories`.
+/// Run adaptive steps of `plan` for all `trajectories`.
 ///
 /// # Panics
 /// If the plan has none, or does not [suit](suits).
@@ -333,7 +336,7 @@ pub fn run_adaptive<S: AdaptiveSteps>(
     adaptive::run(plan, adaptive, steps, bound, trajectories);
 }
 
-/// Whether lane `lane` of `all` is finite throughout.
+/// True if lane `lane` of `all` is finite throughout.
 fn finite(all: &[f64], lanes: usize, lane: usize) -> bool {
     all.iter().skip(lane).step_by(lanes).all(|x| x.is_finite())
 }
@@ -355,7 +358,7 @@ impl End {
         }
     }
 
-    /// Takes up the square of an innovation of steps that came to `t`.
+    /// Record the square of an innovation of steps that ended at `t`.
     fn take_innovation(&mut self, square: f64, t: f64) {
         let innovation = square.sqrt();
         if innovation > self.innovation {
@@ -363,7 +366,7 @@ impl End {
         }
     }
 
-    /// The same memory for another trajectory.
+    /// Reset everything for another trajectory, in the same memory.
     fn restart(&mut self, t: f64) {
         (self.t, self.steps, self.failure) = (t, 0, None);
         (self.cost, self.innovation, self.innovation_at) = (Cost::default(), 0.0, t);
@@ -372,14 +375,14 @@ impl End {
         self.terms.fill(0.0);
     }
 
-    /// Takes the deviations for the largest where they are.
+    /// Raise the largest deviations to the current ones.
     fn raise_largest(&mut self) {
         for (largest, &now) in self.largest.iter_mut().zip(&self.deviations) {
             *largest = max_or_nan(*largest, now);
         }
     }
 
-    /// Takes these sizes of terms where they are larger.
+    /// Raise the scales of the terms to these finite ones.
     fn raise_terms(&mut self, terms: &[f64]) {
         for (largest, &now) in self.terms.iter_mut().zip(terms).filter(|(_, now)| now.is_finite()) {
             *largest = largest.max(now);

@@ -1,16 +1,16 @@
-//! Numbers stored as their bits, so that a stored state comes back exactly: a decimal text may round, and JSON has no
+//! Numbers stored as their bits, so that a stored state is restored exactly: a decimal text may round, and JSON has no
 //! NaN or infinity at all.
 
 /// One number, for `#[serde(with = "exact::number")]`.
 pub mod number {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    /// Writes the bits of `value`.
+    /// Write the bits of `value`.
     pub fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
         value.to_bits().serialize(serializer)
     }
 
-    /// Reads what [`serialize`] wrote.
+    /// Read the output of [`serialize`].
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
         u64::deserialize(deserializer).map(f64::from_bits)
     }
@@ -22,14 +22,14 @@ pub mod list {
     use serde::{Deserializer, Serializer};
     use std::fmt;
 
-    /// Writes the bits of each value, the lowest first.
+    /// Write the bits of each value, the lowest first.
     pub fn serialize<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
         let mut bytes = Vec::with_capacity(size_of_val(values));
         values.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
         serializer.serialize_bytes(&bytes)
     }
 
-    /// Reads what [`serialize`] wrote.
+    /// Read the output of [`serialize`].
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
         deserializer.deserialize_bytes(Bytes)
     }

@@ -1,30 +1,30 @@
-//! Why a run ended before its end. The state stays at the last good step.
+//! Reasons for which a run ended early. The state stays at the last good step.
 
 use holonome_words::option;
 
-/// Why a run failed; `E` is the observer's error.
+/// Reason why a run failed; `E` is the observer's error.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure<E> {
     /// The state, its field or an invariant is not a finite number.
     #[error("{quantity} is not finite any more at t = {t} (step {step})")]
     NonFinite {
-        /// End of the step at which it was found.
+        /// End of the step at which the failure was found.
         t: f64,
         /// Number of that step.
         step: u64,
-        /// What: `the state`, `the field`, or the invariant's name.
+        /// Name of the quantity: `the state`, `the field`, or the invariant's name.
         quantity: String,
     },
     /// The error estimate asks for a step that is too short to move t.
     #[error("the step collapsed to {h:e} at t = {t} ({rejections} rejections there): {culprit}")]
     StepCollapsed {
-        /// Where.
+        /// Time.
         t: f64,
-        /// The step that was asked for.
+        /// Step that was asked for.
         h: f64,
-        /// Rejected attempts at this point.
+        /// Number of rejected attempts at this point.
         rejections: u32,
-        /// What needs so short a step.
+        /// Quantity that needs so short a step.
         culprit: Culprit,
     },
     /// The plan's limit on steps is reached.
@@ -32,7 +32,7 @@ pub enum Failure<E> {
         "t = {t} is reached after {limit} steps, which is the limit; raise it with {max_steps}, or loosen the tolerance", max_steps = option("max_steps")
     )]
     TooManySteps {
-        /// How far the run came.
+        /// Time that the run reached.
         t: f64,
         /// The limit.
         limit: u64,
@@ -46,7 +46,7 @@ pub enum Failure<E> {
         t: f64,
         /// Newton iterations done.
         iterations: u32,
-        /// The largest |ΔF| over the length of its gradient: a distance in state space.
+        /// Largest |ΔF| over the length of its gradient: a distance in state space.
         residual: f64,
         /// Name of the group with the largest residual.
         constraint: String,
@@ -60,9 +60,9 @@ pub enum Failure<E> {
         t: f64,
         /// Newton iterations done.
         iterations: u32,
-        /// The largest residual over the size of what cancels in it.
+        /// Largest residual, relative to the scale of its terms.
         residual: f64,
-        /// What the equation of that residual says: a constraint's name, or a component of a stage.
+        /// Name of the equation of that residual: a constraint, or a component of a stage.
         constraint: String,
     },
     /// The hidden constraints stopped determining their multipliers.
@@ -85,7 +85,7 @@ pub enum Failure<E> {
         /// The eigenvalue, or a bound from above.
         eigenvalue: f64,
     },
-    /// A correction leaves a constraint as far off as it was.
+    /// A correction does not bring a constraint nearer.
     #[error(
         "the correction at t = {t} does not bring {constraint} nearer: it is still {residual:.1e} away; take a shorter step or a smaller tolerance, or look there for constraints that depend on each other or contradict the motion"
     )]
@@ -97,16 +97,16 @@ pub enum Failure<E> {
         /// Name of the constraint.
         constraint: String,
     },
-    /// What a treatment holds is not constant along the field.
+    /// A quantity that a treatment holds is not constant along the field.
     #[error(
         "'{claim}' is not constant along the motion at t = {t}: its rate is {rate:.1e} of the terms that cancel in it, so it cannot be held; leave it out of the model, or use a `plain` method"
     )]
     ClaimFails {
-        /// Where it was seen.
+        /// Time at which it was found.
         t: f64,
-        /// The claim's name.
+        /// Name of the claim.
         claim: String,
-        /// Its rate |DF X| over the sum of the absolute terms.
+        /// Rate |DF X| over the sum of the absolute terms.
         rate: f64,
     },
     /// The constraints do not determine their forces.
@@ -114,9 +114,9 @@ pub enum Failure<E> {
         "the constraints are dependent at t = {t}, where {constraint} says what others say (a pivot of {pivot:.1e}, where 1 is independent): their forces are not determined there; a start or parameters that keep away from that configuration help, and so does a penalty (`{penalty_auto}`)", penalty_auto = option("penalty").of("auto")
     )]
     Dependent {
-        /// Where it was seen.
+        /// Time at which it was found.
         t: f64,
-        /// One of them.
+        /// Name of one of the constraints.
         constraint: String,
         /// The smallest pivot of G H_pp Gᵀ, scaled to a unit diagonal.
         pivot: f64,
@@ -126,7 +126,7 @@ pub enum Failure<E> {
     Observer(E),
 }
 
-/// What a step collapsed at.
+/// Reason why a step collapsed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Culprit {
     /// A constraint that nearly follows from others, so that their forces are not bounded.
@@ -134,13 +134,13 @@ pub enum Culprit {
     Constraint {
         /// The constraint's name.
         name: String,
-        /// Its pivot.
+        /// Pivot of the constraint.
         pivot: f64,
     },
     /// The vector of the state with the largest error.
     #[error("the error of {name} is the largest, and the field may be singular there")]
     Vector {
-        /// Its name.
+        /// Name of the vector.
         name: String,
     },
 }
@@ -163,7 +163,7 @@ impl<E> Failure<E> {
         }
     }
 
-    /// The time at which the run failed, where the failure knows it.
+    /// Time at which the run failed; `None` for a failure of the observer.
     pub fn t(&self) -> Option<f64> {
         match *self {
             Failure::NonFinite { t, .. }

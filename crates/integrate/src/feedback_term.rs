@@ -1,5 +1,5 @@
-//! The Gauss–Newton form of feedback in numbers: κ W DFᵀ(DF W DFᵀ + ε diag)⁻¹ΔF by one sparse solve, for models whose
-//! formula of it would be long. W holds the squared scale of every vector of the state at the start of the run.
+//! Gauss–Newton form of feedback in numbers: κ W DFᵀ(DF W DFᵀ + ε diag)⁻¹ΔF by one sparse solve, for models for which
+//! its formula would be long. W holds the squared scale of every vector of the state at the start of the run.
 //!
 //! Rows of DF are scaled to unit length in the metric W first. The matrix is then symmetric, positive and has a unit
 //! diagonal, so it is eliminated without pivoting; the dense rows of H and of the integrals come last.
@@ -10,12 +10,12 @@ use crate::treatment::correction::EPSILON;
 use crate::treatment::normal_equations::{SMALL, length};
 use holonome_linear::unpivoted::Unpivoted;
 
-/// The plan for one sparsity of DF.
+/// Plan of the term for one sparsity pattern of DF.
 #[derive(Clone, Debug)]
 pub struct FeedbackTerm {
-    /// Rows that are held.
+    /// True for rows that are held.
     held: Vec<bool>,
-    /// What is added to the diagonal of every row.
+    /// Shift of the diagonal of every row.
     shift: Vec<f64>,
     solver: Unpivoted,
     /// Entries below the diagonal are sums of products of two entries of DF.
@@ -27,7 +27,7 @@ pub struct FeedbackTerm {
 #[derive(Clone, Copy, Debug)]
 struct Product {
     factors: [u32; 2],
-    /// The entry and its mirror image.
+    /// Slots of the entry and of its mirror image.
     places: [u32; 2],
 }
 
@@ -43,7 +43,7 @@ pub struct FeedbackNumbers<'a> {
 }
 
 impl FeedbackTerm {
-    /// For these invariants.
+    /// Plan for these invariants.
     pub fn new(invariants: &Invariants) -> FeedbackTerm {
         let count = invariants.count;
         let mut by_column: Vec<(u32, u32, u32)> = Vec::with_capacity(invariants.nonzeros());
@@ -83,7 +83,7 @@ impl FeedbackTerm {
         2 * self.held.len() + self.nonzeros + self.solver.values() + self.solver.work_len()
     }
 
-    /// Subtracts the term from the field in `dx`; `values` are F, and `jacobian` the nonzeros of DF.
+    /// Subtract the term from the field in `dx`; `values` are F, and `jacobian` the nonzeros of DF.
     pub fn subtract(
         &self,
         invariants: &Invariants,
@@ -105,7 +105,7 @@ impl FeedbackTerm {
                 unit[at] = jacobian[at] * numbers.roots[invariants.column[at] as usize];
             }
             let norm = length(&unit[entries.clone()]);
-            // A row without a length asks for nothing. NaN stays.
+            // A row of length 0 has no term. NaN stays.
             *scale = if self.held[row] && norm != 0.0 { 1.0 / norm } else { 0.0 };
             unit[entries].iter_mut().for_each(|entry| *entry = if *scale == 0.0 { 0.0 } else { *entry * *scale });
             right[row] = if *scale == 0.0 { 0.0 } else { (values[row] - numbers.targets[row]) * *scale };
@@ -130,9 +130,9 @@ impl FeedbackTerm {
     }
 }
 
-/// S² of the vectors at the start of a motion, in which rates and pulls are measured: those of the error norm, and for a
-/// momentum no less than the force makes of it along the size of its position, S_p² ≥ m |ṗ| S_q. A body that starts at rest
-/// has a scale of momenta by that. 0 for a vector of which nothing is known.
+/// S² of the vectors at the start of a motion, by which rates and pulls are measured: those of the error norm, and for
+/// a momentum at least what the force makes of it along the size of its position, S_p² ≥ m |ṗ| S_q. So a body that
+/// starts at rest has a scale of momenta. 0 for a vector without any scale.
 pub fn start_scales(system: &dyn System, t: f64, x: &[f64]) -> Vec<f64> {
     let vectors = system.vectors();
     let count = vectors.count();
@@ -141,12 +141,12 @@ pub fn start_scales(system: &dyn System, t: f64, x: &[f64]) -> Vec<f64> {
     let kept = Kept { sizes: true, weights: false, lagged: false };
     let mut scales = Scales::new(vectors, kept, masses, x);
     scales.renew_norms(vectors, 0.0);
-    // What a momentum does in a step stands behind them.
+    // The floors of momenta follow them.
     scales.norms.truncate(vectors.count());
     let (mut squares, speeds) = (scales.norms, speeds(system, t, x));
     for family in vectors.families().iter().filter(|family| family.role == Role::Momentum) {
         for momentum in family.vectors.clone() {
-            // Momenta stand as their positions do.
+            // Momenta are in the order of their positions.
             let Some(position) = momentum.checked_sub(count / 2) else { continue };
             let floor = scales.masses[momentum] * (speeds[momentum] * squares[position]).sqrt();
             if floor.is_finite() {
@@ -157,8 +157,8 @@ pub fn start_scales(system: &dyn System, t: f64, x: &[f64]) -> Vec<f64> {
     squares
 }
 
-/// The weights W of the Gauss–Newton form at the rate κ for a run that starts at `x`: [`start_scales`], and for a vector
-/// without a scale the way it moves in the time 1/κ.
+/// Weights W of the Gauss–Newton form at the rate κ for a run that starts at `x`: [`start_scales`], and for a vector
+/// without a scale the distance that it moves in the time 1/κ.
 pub fn metric(system: &dyn System, t: f64, x: &[f64], rate: f64) -> Vec<f64> {
     let mut squares = start_scales(system, t, x);
     for (square, speed) in squares.iter_mut().zip(speeds(system, t, x)) {
@@ -187,7 +187,7 @@ mod tests {
     use crate::scales::Vectors;
     use crate::system::{Group, GroupKind};
 
-    /// `constraints` rows over neighbouring components and two dense rows, with numbers without a pattern.
+    /// Invariants with `constraints` rows over neighbouring components and two dense rows, and random numbers.
     fn case(constraints: usize) -> (Invariants, Vec<f64>, Vec<f64>, Vec<f64>) {
         let n = 2 * constraints + 4;
         let mut invariants = Invariants { count: constraints + 2, constraints, ..Invariants::none() };
@@ -205,7 +205,7 @@ mod tests {
         (invariants, jacobian, values, roots)
     }
 
-    /// A pendulum of mass 2 and length 3 in a field of gravity 5, as it falls from rest beside a body at the origin.
+    /// Pendulum of mass 2 and length 3 in a field of gravity 5, as it falls from rest beside a body at the origin.
     #[test]
     fn bodies_at_rest_have_the_scales_of_what_moves_them() {
         struct Falling(Vectors);
@@ -235,7 +235,7 @@ mod tests {
         assert!((at_rest[1] / 9e-12 - 1.0).abs() < 1e-14, "{at_rest:?}");
         // A momentum that is larger than what the force makes of it keeps its own size.
         assert_eq!(start_scales(&system, 0.0, &[3.0, 0.0, 100.0, 0.0])[2], 1e4);
-        // Where nothing has a size, what moves has that of its way in the time 1/κ.
+        // Where nothing has a size, a moving vector has that of the distance it moves in the time 1/κ.
         let nothing = [0.0; 4];
         assert_eq!(start_scales(&system, 0.0, &nothing), [0.0; 4]);
         assert_eq!(metric(&system, 0.0, &nothing, 0.5), [0.0, 0.0, 0.0, 0.25]);

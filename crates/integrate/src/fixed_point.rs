@@ -1,5 +1,6 @@
-//! The step of a [`Collocation`] method: its stages are found by fixed-point iteration, which starts from the polynomial
-//! of the step before (HLW VIII.6.1). It is written over [`Stages`], which are slices here and compiled elsewhere.
+//! Step of a [`Collocation`] method whose stages are found by fixed-point iteration, which starts from the polynomial
+//! of the step before (HLW VIII.6.1). The step is written over [`Stages`], which are slices here and compiled
+//! elsewhere.
 
 use crate::controller::Control;
 use crate::plan::{Plan, Stepping};
@@ -10,74 +11,76 @@ use crate::system::System;
 use holonome_linear::widest::widest;
 use std::ops::Range;
 
-/// The stages of a step, s states and the field at them.
+/// Stages of a step: s states and the field at them.
 pub trait Stages: Sync {
-    /// Length of the scratch in which they are kept.
+    /// Length of the scratch that holds them.
     fn work_len(&self) -> usize;
 
-    /// Puts the stages to where the iteration starts: on the polynomial in the memory behind this end of its step, which is
-    /// that of the step to come when it has been made before and is made again, or in part.
+    /// Set the stages to the start of the iteration: the carried polynomial, evaluated beyond its step or, for a step
+    /// that has been made before and is made again or in part, within it (see [`From`]).
     fn start(&self, step: StepFrom, from: From, stop: Stop, memory: &Memory, work: &mut [f64]);
 
-    /// Iterates.
+    /// Iterate until `stop` applies.
     fn iterate(&self, stop: Stop, work: &mut [f64]) -> Iterated;
 
-    /// What the stages come to: x₁, the estimate of its error without its factor h, for which the field at the ends of the step
-    /// is looked at where steps are controlled, and what the next step takes from the memory. Whether a vector without a scale has moved, whose stages are not looked at.
+    /// Compute x₁, the estimate of its error without its factor h, and the numbers that `memory` carries to the next
+    /// step. Where steps are controlled the estimate includes the field at both ends. True if a vector without a scale
+    /// has moved; its stages have not been monitored.
     fn finish(&self, memory: &mut Memory, x1: &mut [f64], error: &mut [f64], work: &mut [f64]) -> bool;
 }
 
-/// When an iteration ends. Changes are squares, relative to the scales.
+/// Criteria at which an iteration ends. Changes are squares, relative to the scales.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stop {
-    /// A change that is small enough.
+    /// Change that is small enough.
     pub enough: f64,
-    /// A first change that shows that the iteration does not start near the solution.
+    /// First change from which on the iteration does not start near the solution.
     pub too_far: f64,
-    /// By how much changes have to shrink, once some have been made.
+    /// Factor by which changes have to shrink, after the first iterations.
     pub contraction: f64,
-    /// Which part of a vector's largest square so far its scale has at least: what has decayed is not worth what it was.
+    /// Least square of a vector's scale, relative to its largest square so far: a decayed vector does not keep its old
+    /// scale.
     pub decayed: f64,
 }
 
-/// What an iteration came to.
+/// Result of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Iterated {
-    /// How often the field was evaluated at all stages.
+    /// Number of field evaluations at all stages.
     pub count: u32,
     /// The last change.
     pub change: f64,
-    /// The two before: where positions and momenta wait for each other, every other one is small.
+    /// The two changes before it: where positions and momenta depend on each other, every other change is small.
     pub before: [f64; 2],
-    /// The first one.
+    /// First change.
     pub first: f64,
 }
 
-/// Iterations at most.
+/// Largest number of iterations.
 pub const MOST_ITERATIONS: u32 = 100;
-/// From this iteration on changes have to shrink.
+/// Number of iterations from which on changes have to shrink.
 pub const SETTLED: u32 = 5;
-/// By the square of 0.7 where a shorter step is better than more iterations.
+/// Contraction by the square of 0.7, where a shorter step is better than more iterations.
 const CONTRACTION: f64 = 0.49;
-/// Nearly not at all where steps are equal.
+/// Contraction for equal steps: nearly none.
 const SLOWEST_CONTRACTION: f64 = 0.95;
-/// A change below the square of this is one of rounding if it does not shrink any more.
+/// Square of the change below which one that does not shrink any more is due to rounding.
 pub const ROUNDING: f64 = 1e-24;
-/// The first change of a step that follows another may be a tenth of the state at most: else the iteration may lead to
-/// another solution.
+/// Largest first change of a step that follows another: a tenth of the state. After a larger one the iteration may lead
+/// to another solution.
 const TOO_FAR: f64 = 0.01;
-/// What such a first change counts in the control of steps: nearly as much as an error that is not accepted.
+/// Error by which such a first change counts in step-size control: nearly one that is not accepted.
 const FAR: f64 = 0.95;
-/// Where steps go to rounding: the square of 10⁻⁸.
+/// Least square of a scale where iterations go to rounding: the square of 10⁻⁸.
 const DECAYED: f64 = 1e-16;
-/// What is left of the iteration's error, as a part of the tolerance.
+/// Remaining error of the iteration, as a part of the tolerance.
 const PART: f64 = 0.2;
 
 impl Iterated {
-    /// None yet.
+    /// State before the first iteration.
     pub const NONE: Iterated = Iterated { count: 0, change: f64::INFINITY, before: [f64::INFINITY; 2], first: 0.0 };
 
-    /// Whether another iteration is to follow.
+    /// True if another iteration is to follow.
     pub fn goes_on(self, stop: Stop) -> bool {
         let Iterated { count, change, before: [last, older], .. } = self;
         let before = if last > older { last } else { older };
@@ -87,13 +90,13 @@ impl Iterated {
         change > stop.enough && count < MOST_ITERATIONS && !(far || stays || grows)
     }
 
-    /// Whether the stages are found.
+    /// True if the stages are found.
     pub fn converged(self, stop: Stop) -> bool {
         self.change <= if stop.enough > ROUNDING { stop.enough } else { ROUNDING }
     }
 }
 
-/// The step over some stages. Its memory is [`Memory`].
+/// Step over some stages. Its memory is [`Memory`].
 pub struct CollocationMap<'a> {
     collocation: &'static Collocation,
     system: &'a dyn System,
@@ -107,7 +110,7 @@ pub struct CollocationMap<'a> {
 }
 
 impl<'a> CollocationMap<'a> {
-    /// Of `plan`'s method.
+    /// Step of `plan`'s method.
     pub fn new(
         collocation: &'static Collocation,
         plan: &Plan,
@@ -126,17 +129,17 @@ impl<'a> CollocationMap<'a> {
         }
     }
 
-    /// The same with equal steps in a loop that takes so much scratch.
+    /// Add equal steps in a loop that takes so much scratch.
     pub fn with_blocks(self, blocks: &'a dyn Blocks, work_len: usize) -> CollocationMap<'a> {
         CollocationMap { blocks: Some((blocks, work_len)), ..self }
     }
 
-    /// The same with attempts in a loop.
+    /// Add attempts in a loop.
     pub fn with_attempts(self, attempts: &'a dyn Attempts) -> CollocationMap<'a> {
         CollocationMap { attempts: Some(attempts), ..self }
     }
 
-    /// Makes the step from a memory, and that of the next step. Where it fails, the last iteration.
+    /// Make the step from a memory, and the memory of the next step. An error is the last iteration.
     fn solve(
         &self,
         step: StepFrom,
@@ -153,7 +156,7 @@ impl<'a> CollocationMap<'a> {
         }
         let mut stop = if follows { self.stop } else { Stop { too_far: f64::INFINITY, ..self.stop } };
         let mut from = From::End;
-        // Once, or as often as something starts to move that the step before left at rest, which then has a scale.
+        // Once, and again whenever a vector that the step before left at rest starts to move, which then has a scale.
         for _ in 0..=self.system.vectors().count() {
             self.stages.start(step, from, stop, memory, work);
             let iterated = self.stages.iterate(stop, work);
@@ -172,7 +175,7 @@ impl<'a> CollocationMap<'a> {
         Ok(())
     }
 
-    /// As if a step of the length h with the field at its end had come before.
+    /// Set the memory as if a step of the length h with the field at its end had come before.
     fn begin(&self, StepFrom { t, h, x }: StepFrom, memory: &mut Memory, work: &mut [f64]) {
         let (field, work) = work.split_at_mut(self.system.dim());
         self.system.field(t, x, field, work);
@@ -184,25 +187,25 @@ impl<'a> CollocationMap<'a> {
     }
 }
 
-/// What a step keeps for the next one.
+/// Numbers that a step carries to the next one.
 pub struct Memory<'m> {
-    /// The coefficients of its polynomial.
+    /// Coefficients of its polynomial.
     pub w: &'m mut [f64],
-    /// What rounding has lost of x.
+    /// Rounding error of x.
     pub lost: &'m mut [f64],
     /// The largest square of every vector so far.
     pub sizes: &'m mut [f64],
-    /// Its length, 0 where no step came before.
+    /// Length of the step, 0 if there was none.
     pub length: &'m mut f64,
 }
 
 impl<'m> Memory<'m> {
-    /// Its length.
+    /// Length of the memory.
     pub fn len(collocation: &Collocation, vectors: &Vectors) -> usize {
         vectors.dim() * (collocation.stages + 1) + vectors.count() + 1
     }
 
-    /// The parts of it, for states of these vectors.
+    /// Parts of the memory, for states of these vectors.
     pub fn of(collocation: &Collocation, vectors: &Vectors, memory: &'m mut [f64]) -> Memory<'m> {
         let n = vectors.dim();
         let (w, rest) = memory.split_at_mut(n * collocation.stages);
@@ -212,7 +215,7 @@ impl<'m> Memory<'m> {
     }
 }
 
-/// What is known of the method.
+/// Facts about the method.
 pub fn facts(collocation: &Collocation) -> Facts {
     let s = collocation.stages;
     Facts {
@@ -224,7 +227,7 @@ pub fn facts(collocation: &Collocation) -> Facts {
     }
 }
 
-/// When the iterations of `plan` end: at rounding, if its steps are equal.
+/// Criteria at which iterations of `plan` end: at rounding, if its steps are equal.
 pub fn stop(plan: &Plan) -> Stop {
     match &plan.stepping {
         Stepping::Fixed(_) => Stop {
@@ -240,8 +243,8 @@ pub fn stop(plan: &Plan) -> Stop {
     }
 }
 
-/// How much of the largest estimate that is accepted the first change of an iteration may make the estimate: the next step
-/// is shorter then. 0 where steps are not controlled.
+/// Largest estimate that the first change of an iteration alone may cause, just below the largest that is accepted: the
+/// next step is then shorter. 0 if steps are not controlled.
 pub fn most_by_first_change(collocation: &Collocation, plan: &Plan) -> f64 {
     match (&plan.stepping, facts(collocation).control) {
         (Stepping::Adaptive(adaptive), Some(control)) => FAR * control.tolerance(adaptive.rtol),
@@ -249,7 +252,8 @@ pub fn most_by_first_change(collocation: &Collocation, plan: &Plan) -> f64 {
     }
 }
 
-/// At how many ends of a step its estimate looks, beside the stages: where steps are controlled.
+/// Number of ends of a step at which its estimate evaluates the field, beside the stages: both, if steps are
+/// controlled.
 pub fn ends(plan: &Plan) -> u64 {
     match plan.stepping {
         Stepping::Fixed(_) => 0,
@@ -320,7 +324,8 @@ impl StepMap for CollocationMap<'_> {
         false
     }
 
-    /// A step to that time: the polynomial is of half the order within the step, and tells where the iteration starts.
+    /// Make a step to that time: the polynomial is of half the order within the step, and serves as the start of the
+    /// iteration.
     fn interpolate(&self, StepFrom { t, h, x }: StepFrom, theta: f64, out: &mut [f64], workspace: &mut Workspace) {
         let (memory, work) = workspace.work.split_at_mut(workspace.memory.len());
         let (error, work) = work.split_at_mut(x.len());
@@ -334,10 +339,10 @@ impl StepMap for CollocationMap<'_> {
     }
 }
 
-/// What a failed iteration looked for.
+/// Name of the equations of a failed iteration.
 const STAGES: &str = "a stage of the step";
 
-/// Stages as slices over a system, one behind the other.
+/// Stages as slices over a system, one after the other.
 pub struct SliceStages<'a> {
     collocation: &'static Collocation,
     system: &'a dyn System,
@@ -345,16 +350,16 @@ pub struct SliceStages<'a> {
     ends: u64,
 }
 
-/// Their scratch.
+/// Parts of the scratch of [`SliceStages`].
 struct Slices<'w> {
     x: &'w mut [f64],
-    /// What rounding has lost of x.
+    /// Rounding error of x.
     lost: &'w mut [f64],
     /// 1/S² of the vectors.
     scales: &'w mut [f64],
     /// The largest square of every vector so far.
     sizes: &'w mut [f64],
-    /// t, h, and the part of a first change that is too far.
+    /// t, h, and the root of the first change as a part of one that is too far.
     numbers: &'w mut [f64],
     y: &'w mut [f64],
     field: &'w mut [f64],
@@ -364,7 +369,7 @@ struct Slices<'w> {
 }
 
 impl<'a> SliceStages<'a> {
-    /// Over `system`, for the steps of `plan`.
+    /// Stages over `system`, for the steps of `plan`.
     pub fn new(collocation: &'static Collocation, plan: &Plan, system: &'a dyn System) -> SliceStages<'a> {
         SliceStages {
             collocation,
@@ -387,8 +392,9 @@ impl<'a> SliceStages<'a> {
         Slices { x, lost, scales, sizes, numbers, y, field, next, rest }
     }
 
-    /// 1/S² of every vector, S² = |x|² + h² Σ|W_k|² with floors: of its largest square so far, which `sizes` keeps, and for
-    /// those that rest while others of their family move; 0 where that is 0.
+    /// Compute 1/S² of every vector, S² = |x|² + h² Σ|W_k|², 0 where S² is 0. There are two floors: a part of the
+    /// vector's largest square so far, which `sizes` keeps, and one for vectors at rest while others of their family
+    /// move.
     fn scales(&self, decayed: f64, x: &[f64], memory: &Memory, sizes: &mut [f64], scales: &mut [f64]) {
         let (vectors, s) = (self.system.vectors(), self.collocation.stages);
         let square_of_h = *memory.length * *memory.length;
@@ -484,7 +490,7 @@ impl Stages for SliceStages<'_> {
         }
         memory.sizes.copy_from_slice(sizes);
         for (i, w) in memory.w.chunks_exact(s).enumerate() {
-            // The last two coefficients: one alone vanishes by accident.
+            // The sum of the last two coefficients: one alone vanishes by accident.
             error[i] = w[s - 1].abs() + w[s - 2].abs();
             sum[i] = w[before_last(s)].iter().map(|w| w.abs()).sum();
             // By compensated summation (HLW VIII.5).
@@ -492,7 +498,7 @@ impl Stages for SliceStages<'_> {
             x1[i] = x[i] + increment;
             memory.lost[i] = increment - (x1[i] - x[i]);
         }
-        // No node is at an end: what is before the first one and behind the last one shows there alone.
+        // No node is at an end: a change of the field before the first node or after the last one shows only there.
         let end = &mut y[..n];
         for (sign, t, x) in [(-1.0, t, &*x), (1.0, t + h, &*x1)].into_iter().take(self.ends as usize) {
             self.system.field(t, x, end, rest);
@@ -508,8 +514,8 @@ impl Stages for SliceStages<'_> {
         };
         let (last, before) = (square(error), square(sum));
         let norm = h * (last / scales.len().max(1) as f64).sqrt();
-        // As large as it has to be for the first change of the iteration, but no larger than what is accepted; and where
-        // coefficients hardly decrease, at a kink or at a wall, as large as the last would be of those that do.
+        // As large as the first change of the iteration demands, but no larger than is accepted. Where coefficients
+        // hardly decrease, at a kink or at a wall, as large as the last coefficient would be if they did.
         let wanted = (self.most_by_first_change * far).max((last / before).min(1.0) * norm.sqrt());
         if norm > 0.0 && wanted > norm {
             error.iter_mut().for_each(|error| *error *= wanted / norm);
@@ -521,13 +527,13 @@ impl Stages for SliceStages<'_> {
     }
 }
 
-/// The coefficients before the last two, without the mean: their decrease is that from these to the last.
+/// Coefficients before the last two, without the mean; the decrease is measured from these to the last two.
 pub fn before_last(stages: usize) -> Range<usize> {
     (stages - 4).max(1)..stages - 2
 }
 
-/// Σ w_j f_j of vectors f_j one behind the other; those of even number and those of odd number are summed up by
-/// themselves.
+/// Σ w_j f_j of vectors f_j, one after the other; those of even number and those of odd number are summed up
+/// separately.
 fn sum_of_stages(weights: &[f64], f: &[f64], out: &mut [f64]) {
     let n = out.len();
     widest(

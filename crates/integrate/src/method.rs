@@ -1,5 +1,5 @@
-//! The registry of methods: one table of base schemes, one of treatments, one of compositions
-//! ([`COMPOSITIONS`]), and the parser of their names.
+//! Registry of methods: one table of base schemes, one of treatments, one of compositions ([`COMPOSITIONS`]), and the
+//! parser of their names.
 //!
 //! Help texts, `holonome methods` and the tests are generated from these tables; adding a scheme means one file in
 //! `scheme/` and one row here.
@@ -17,39 +17,39 @@ use crate::scheme::collocation::{CONVERGES_TO, Collocation};
 use crate::scheme::{SlidingFn, StepFn};
 use crate::tableau::Tableau;
 
-/// The facts of a base scheme, as a user reads them.
+/// Facts about a base scheme, as a user reads them.
 #[derive(Debug)]
 pub struct Scheme {
     /// Name on the command line.
     pub name: &'static str,
     /// Order of convergence.
     pub order: u32,
-    /// Whether stepping forward and back returns to the start.
+    /// True if stepping forward and back returns to the start.
     pub symmetric: bool,
-    /// Whether the map preserves the symplectic form.
+    /// True if the map preserves the symplectic form.
     pub symplectic: bool,
-    /// Whether a step needs no equation solved.
+    /// True if a step solves no equations.
     pub explicit: bool,
-    /// Whether it estimates its error, and so can choose its steps.
+    /// True if it estimates its error, and so can choose its steps.
     pub adaptive: bool,
-    /// What it needs of a model.
+    /// Requirements on a model.
     pub needs: Needs,
-    /// One line on what it is and when to take it.
+    /// One line on the scheme and its use.
     pub description: &'static str,
-    /// Where it comes from.
+    /// Source.
     pub citation: &'static str,
-    /// How it steps.
+    /// Form of the step.
     pub step: Step,
 }
 
-/// How a scheme steps.
+/// Form of a scheme's step.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     /// An explicit Runge–Kutta method of these coefficients.
     RungeKutta(fn() -> &'static Tableau),
     /// Collocation, whose stages are found by fixed-point iteration.
     Collocation(fn() -> &'static Collocation),
-    /// The Taylor series of the solution, which only formulas of the field tell.
+    /// Taylor series of the solution, which needs the formulas of the field.
     Taylor,
     /// A map of the phase space.
     Map(StepFn),
@@ -57,14 +57,14 @@ pub enum Step {
     Sliding(SlidingFn),
 }
 
-/// What a scheme needs of a model.
+/// Requirements of a scheme on a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// A vector field.
     Field,
     /// A vector field of formulas that have a Taylor series.
     Series,
-    /// A vector field; it is symplectic for that of a Hamiltonian without constraints.
+    /// A vector field; the scheme is symplectic for that of a Hamiltonian without constraints.
     Canonical,
     /// A Hamiltonian without constraints.
     Hamiltonian,
@@ -78,19 +78,19 @@ pub enum Needs {
     FreeBody,
     /// A Hamiltonian ½ pᵀM⁻¹p + V(q, t) with a constant mass matrix M, without constraints.
     Natural,
-    /// The same with a part of V that is known as the stiff one.
+    /// [`Needs::Natural`] with a part of V that is marked as the stiff one.
     Stiff,
     /// [`Needs::Natural`] in a heat bath, with constraints on positions or without any.
     HeatBath,
 }
 
 impl Needs {
-    /// Whether formulas of a known form are looked for in the model.
+    /// True if the model has to contain formulas of a known form.
     pub fn recognised(self) -> bool {
         matches!(self, Needs::Flows | Needs::Body | Needs::FreeBody)
     }
 
-    /// Whether it is that of Newmark's methods and their like, which have a parameter β.
+    /// True for the requirements of Newmark's methods and their like, which have a parameter β.
     pub fn has_beta(self) -> bool {
         matches!(self, Needs::Natural | Needs::Stiff)
     }
@@ -114,7 +114,7 @@ impl fmt::Display for Needs {
 }
 
 impl Scheme {
-    /// The coefficients of a Runge–Kutta scheme, built and checked on first use; none of other schemes.
+    /// Coefficients of a Runge–Kutta scheme, built and checked on first use; `None` for other schemes.
     pub fn runge_kutta(&self) -> Option<&'static Tableau> {
         match self.step {
             Step::RungeKutta(tableau) => Some(tableau()),
@@ -122,7 +122,7 @@ impl Scheme {
         }
     }
 
-    /// The collocation method of a scheme, if it is one by fixed-point iteration.
+    /// Collocation method of a scheme; `None` unless its stages are found by fixed-point iteration.
     pub fn collocation(&self) -> Option<&'static Collocation> {
         match self.step {
             Step::Collocation(collocation) => Some(collocation()),
@@ -130,18 +130,19 @@ impl Scheme {
         }
     }
 
-    /// Whether it steps along vector fields, with every treatment of a step's result, and asks for nothing else of a model.
+    /// True if the scheme steps along vector fields, with every treatment of a step's result, and needs nothing else of
+    /// a model.
     pub fn follows_fields(&self) -> bool {
         matches!(self.step, Step::RungeKutta(_) | Step::Collocation(_) | Step::Taylor)
     }
 
-    /// Whether the field has to be one of formulas: its values are not enough.
+    /// True if values of the field are not enough: the field has to consist of formulas.
     pub fn needs_formulas(&self) -> bool {
         self.needs == Needs::Series
     }
 
-    /// Length r of the real interval h λ in [−r, 0] for which it is stable, or its iteration converges; of schemes that
-    /// [follow fields](Scheme::follows_fields).
+    /// Length r of the real interval h λ in [−r, 0] in which the scheme is stable, or its iteration converges; `None`
+    /// for schemes without one.
     pub fn real_stability_interval(&self) -> Option<f64> {
         match self.step {
             Step::RungeKutta(tableau) => Some(tableau().real_stability_interval()),
@@ -150,8 +151,8 @@ impl Scheme {
         }
     }
 
-    /// Degree of the polynomial as which it knows a step, and the order of the states within; none where that is nothing but
-    /// a cubic with the field at both ends.
+    /// Degree of the polynomial of a step, and order of the states within; `None` if the polynomial is only a cubic
+    /// with the field at both ends.
     pub fn dense_output(&self) -> Option<(usize, u32)> {
         match self.step {
             Step::RungeKutta(tableau) => tableau().dense.as_ref().map(|dense| (dense.degree(), dense.order)),
@@ -162,7 +163,7 @@ impl Scheme {
         }
     }
 
-    /// The coefficients of a scheme that is known to be a Runge–Kutta one, because it adapts its steps or carries a
+    /// Coefficients of a scheme that is known to be a Runge–Kutta one, because it adapts its steps or carries a
     /// feedback term.
     ///
     /// # Panics
@@ -171,12 +172,12 @@ impl Scheme {
         self.runge_kutta().unwrap_or_else(|| panic!("{} is no Runge-Kutta method", self.name))
     }
 
-    /// Whether it steps with any Hamiltonian, so that it can stand between slides along fibres.
+    /// True if the scheme steps with any Hamiltonian, so that it can stand between slides along fibres.
     pub fn takes_any_hamiltonian(&self) -> bool {
         matches!(self.needs, Needs::Canonical | Needs::Hamiltonian)
     }
 
-    /// The scheme of this name.
+    /// Scheme of this name.
     pub fn named(name: &str) -> Option<&'static Scheme> {
         SCHEMES.iter().find(|scheme| scheme.name == name)
     }
@@ -189,7 +190,7 @@ impl PartialEq for Scheme {
     }
 }
 
-/// What is done around a base scheme to keep the invariants.
+/// Treatment around a base scheme that keeps the invariants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Treatment {
     /// Nothing: the field as it is.
@@ -204,23 +205,23 @@ pub enum Treatment {
     SymmetricProjection,
 }
 
-/// The facts of a treatment, as a user reads them.
+/// Facts about a treatment, as a user reads them.
 #[derive(Debug)]
 pub struct TreatmentFacts {
     /// Name on the command line, before the colon.
     pub name: &'static str,
     /// The treatment.
     pub treatment: Treatment,
-    /// What it needs of a model beyond what its scheme needs.
+    /// Requirements on a model beyond those of the scheme.
     pub needs: &'static str,
-    /// One line on what it does.
+    /// One line on the treatment.
     pub description: &'static str,
-    /// Where it comes from.
+    /// Source.
     pub citation: &'static str,
 }
 
 impl Treatment {
-    /// The treatment's row in the table.
+    /// Row of the treatment in the table.
     pub fn facts(self) -> &'static TreatmentFacts {
         match self {
             Treatment::Plain => &TREATMENTS[0],
@@ -231,39 +232,39 @@ impl Treatment {
         }
     }
 
-    /// Whether a step's result is moved, so that the field at it must be evaluated anew.
+    /// True if a step's result is moved, so that the field at it must be evaluated anew.
     pub fn moves_the_state(self) -> bool {
         matches!(self, Treatment::Corrected | Treatment::Projection | Treatment::SymmetricProjection)
     }
 
-    /// Whether every step begins where the constraints are met, so that a field matters near by only.
+    /// True if every step begins where the constraints are met, so that the field matters only near there.
     pub fn begins_on_the_set(self) -> bool {
         matches!(self, Treatment::Corrected | Treatment::Projection)
     }
 
-    /// Whether all steps have to be equal: a step that depends on the direction of time is not symmetric.
+    /// True if all steps have to be equal: a step that depends on the direction of time is not symmetric.
     pub fn needs_equal_steps(self) -> bool {
         self == Treatment::SymmetricProjection
     }
 
-    /// Whether it solves equations by an iteration with a tolerance.
+    /// True if the treatment solves equations by an iteration with a tolerance.
     pub fn iterates(self) -> bool {
         matches!(self, Treatment::Projection | Treatment::SymmetricProjection)
     }
 }
 
-/// A method: a treatment around a base scheme or a composition of it. It is written `TREATMENT:BASE` or
+/// Method: a treatment around a base scheme or a composition of it. Its name is `TREATMENT:BASE` or
 /// `TREATMENT:COMPOSITION(BASE)`, with `BASE` alone for `plain:BASE`. A scheme that slides takes an unconstrained map:
 /// `rattle:symplectic-euler-a`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Method {
-    /// What is done around the scheme.
+    /// Treatment around the scheme.
     pub treatment: Treatment,
     /// The composition of steps of the scheme, if it is one.
     pub composition: Option<&'static Composition>,
     /// The base scheme.
     pub scheme: &'static Scheme,
-    /// The unconstrained map of a scheme that slides; Störmer–Verlet A where none is named.
+    /// Unconstrained map of a scheme that slides; `None` stands for Störmer–Verlet A.
     pub unconstrained: Option<&'static Scheme>,
 }
 
@@ -273,7 +274,7 @@ impl Method {
         Method { treatment: Treatment::Plain, composition: None, scheme, unconstrained: None }
     }
 
-    /// The map that a scheme which slides is made of.
+    /// Unconstrained map of a scheme that slides.
     pub fn unconstrained_map(&self) -> StepFn {
         match self.unconstrained.map(|scheme| scheme.step) {
             Some(Step::Map(step)) => step,
@@ -287,18 +288,18 @@ impl Method {
         self.composition.map_or(base, |composition| composition.order)
     }
 
-    /// Whether stepping forward and back returns to the start.
+    /// True if stepping forward and back returns to the start.
     pub fn symmetric(&self) -> bool {
         let kept = !self.treatment.moves_the_state() || self.treatment == Treatment::SymmetricProjection;
         self.scheme.symmetric && self.unconstrained.is_none_or(|base| base.symmetric) && kept
     }
 
-    /// Whether the map preserves the symplectic form of a Hamiltonian model.
+    /// True if the map preserves the symplectic form of a Hamiltonian model.
     pub fn symplectic(&self) -> bool {
         self.scheme.symplectic && self.treatment == Treatment::Plain
     }
 
-    /// γ₁ … γ_s, by which the step of the scheme is multiplied one after the other.
+    /// Factors γ₁ … γ_s of the scheme's successive steps.
     pub fn substeps(&self) -> Vec<f64> {
         self.composition.map_or(vec![1.0], Composition::substeps)
     }

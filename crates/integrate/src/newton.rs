@@ -8,107 +8,108 @@ use holonome_linear::lu::Pivots;
 use path::Contraction;
 use std::ops::Range;
 
-/// The equations of a step, in numbers. They read registers, among which their unknowns stand, and the sizes of what
-/// cancels in them.
+/// Equations of a step, in numbers: functions of registers, which hold the unknowns and the scales of the equations.
 pub trait Equations {
-    /// Computes those sizes, if that is not done yet.
+    /// Compute the scales, unless that has been done.
     fn measure(&self, _registers: &mut [f64], _work: &mut [f64]) {}
 
-    /// Computes the residuals.
+    /// Compute the residuals.
     fn residuals(&self, registers: &mut [f64], work: &mut [f64]);
 
-    /// Computes the residuals and what [`Equations::eliminate`] needs besides.
+    /// Compute the residuals and whatever [`Equations::eliminate`] needs besides.
     fn evaluate(&self, registers: &mut [f64], work: &mut [f64]) {
         self.residuals(registers, work);
     }
 
-    /// The registers up to the unknowns and sizes at least, and the residuals, in whose place [`Equations::eliminate`] puts the
-    /// step.
+    /// Registers, up to the unknowns and scales at least, and the residuals, which [`Equations::eliminate`] replaces by
+    /// the step.
     fn split<'a>(&self, registers: &'a mut [f64], work: &'a mut [f64]) -> (&'a mut [f64], &'a mut [f64]);
 
-    /// Puts into the place of the residuals what the Jacobian takes to them.
+    /// Replace the residuals r by the solution s of J s = r, with the Jacobian J.
     fn eliminate(&self, registers: &mut [f64], work: &mut [f64]) -> Pivots;
 
-    /// Whether elimination compares rows by their sizes.
+    /// True if elimination compares rows by their scales.
     fn weighs_rows(&self) -> bool;
 }
 
-/// How equations are to be solved.
+/// Unknowns and scales of equations, and the way to solve them.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// Where the unknowns stand, which hold the guess.
+    /// Registers of the unknowns, which hold the guess.
     pub unknowns: Range<usize>,
-    /// Where the sizes of what cancels stand.
+    /// Registers of the scales.
     pub sizes: Range<usize>,
-    /// Whether they are linear: one iteration solves them.
+    /// True if the equations are linear: one iteration solves them.
     pub linear: bool,
-    /// Whether an iteration that leads away from the guess is ended: where the unknowns are of the kind of their equations,
-    /// so that updates have a size, and the guess is one.
+    /// True if an iteration that leads away from the guess is ended. The unknowns are then of the kind of their
+    /// equations, so that updates have a scale, and the guess is near a solution.
     pub local: bool,
-    /// Whether they are of the form u = f(u) and solved by fixed-point iteration.
+    /// True if the equations are of the form u = f(u) and solved by fixed-point iteration.
     pub sweeps: bool,
 }
 
-/// Why an iteration ended without a solution.
+/// Reason why an iteration ended without a solution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unsolved {
-    /// Iterations done.
+    /// Number of iterations.
     pub iterations: u32,
-    /// The largest residual over the size of what cancels in it; NaN where something is not finite.
+    /// Largest residual, relative to its scale; NaN if something is not finite.
     pub residual: f64,
-    /// The equation of that residual.
+    /// Row of that residual.
     pub row: usize,
-    /// As in [`Solved`].
+    /// See [`Solved::strayed`].
     pub strayed: bool,
-    /// Whether the iteration was ended because it leads away from the guess: what it converged to would be any solution.
+    /// True if the iteration was ended because it led away from the guess, from where it might converge to any
+    /// solution.
     pub far: bool,
 }
 
-/// How an iteration ended.
+/// Result of an iteration that converged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Solved {
-    /// Iterations: evaluations of residual and Jacobian, and systems solved.
+    /// Number of iterations: evaluations of residual and Jacobian, and systems solved.
     pub iterations: u32,
-    /// The pivots of the last matrix.
+    /// Pivots of the last matrix.
     pub pivots: Pivots,
-    /// Whether the determinant changed its sign, or a great deal, between two iterations: the solution may not be the one
-    /// near the guess, which may not exist. (Where Kantorovich's condition ensures that it does, the derivative of one
-    /// equation keeps at least half of its value in an iteration.)
+    /// True if the determinant changed its sign, or a great deal, between two iterations: the solution may not be the
+    /// one near the guess, which may not exist. (Under Kantorovich's condition, which ensures that it does, the
+    /// derivative of one equation keeps at least half of its value in an iteration.)
     pub strayed: bool,
-    /// Sweeps of a fixed-point iteration.
+    /// Number of sweeps of a fixed-point iteration.
     pub sweeps: u32,
 }
 
-/// Sweeps of a fixed-point iteration at most; Newton's method is faster from far fewer on.
+/// Largest number of sweeps of a fixed-point iteration; Newton's method is faster from far fewer on.
 const MOST_SWEEPS: u32 = 40;
 
-/// Part of an update that the next but one may have, for a fixed-point iteration to go on.
+/// Largest ratio of an update to the last but one at which a fixed-point iteration goes on.
 const SWEEP_CONTRACTION: f64 = 0.25;
 
-/// A fixed-point iteration whose updates have come to δ, each θ times the one before, has an error of θδ, and a step of a
-/// collocation method h times that of a rate: √θ θδ, as θ is h² where positions alone are unknowns. Where that is below
-/// this, relative to the sizes, it is lost in rounding, of many steps, too (HLW VIII.6).
+/// Error of a fixed-point iteration, relative to the scales, that is lost in rounding, also over many steps (HLW
+/// VIII.6). If updates have come to δ, each θ times the one before, the error is θδ. In a step of a collocation method
+/// h times the error of a rate counts: √θ θδ, as θ is h² if positions alone are unknowns.
 pub const SWEPT: f64 = f64::EPSILON / 256.0;
 
-/// Updates below this that do not become smaller are rounding.
+/// Size below which updates that do not decrease are rounding.
 pub const ROUNDING_SWEEP: f64 = 2.0 * f64::EPSILON;
 
-/// How much smaller or larger the smallest pivot may become in an iteration.
+/// Largest factor by which the smallest pivot may shrink or grow in an iteration.
 const GREAT_DEAL: f64 = 4.0;
 
-/// Newton's method doubles the digits each time where it converges at all, so this many do not fail for lack of them.
+/// Largest number of iterations. Newton's method doubles the digits each time where it converges at all, so none fails
+/// for lack of iterations.
 pub const MOST_ITERATIONS: u32 = 50;
 
-/// A residual below this, relative to what cancels in it, is at round-off after one more iteration: the error is squared,
-/// and multiplied by a curvature that is not far from 1 in these units.
+/// Residual, relative to its scale, from which one more iteration reaches round-off: the error is squared, and
+/// multiplied by a curvature that is not far from 1 in these units.
 pub const CLOSE: f64 = 1e-9;
 
 impl Task {
-    /// Solves for the unknowns in place; `tolerance` loosens round-off.
+    /// Solve for the unknowns in place; `tolerance` loosens round-off.
     ///
     /// # Errors
-    /// Where the iteration does not converge, or leads away from the guess, or something is not finite; the unknowns are of
-    /// no use then.
+    /// If the iteration does not converge, or leads away from the guess, or something is not finite; the unknowns are
+    /// then of no use.
     pub fn solve(
         &self,
         equations: &impl Equations,
@@ -117,7 +118,7 @@ impl Task {
         work: &mut [f64],
     ) -> Result<Solved, Unsolved> {
         if self.sweeps {
-            // What does not contract may lead to any solution: that of the step is followed from shorter ones.
+            // Without contraction any solution may be found; the step's solution is then followed from shorter steps.
             let lost = |iterations| Unsolved { iterations, residual: f64::NAN, row: 0, strayed: false, far: true };
             return self.sweep(equations, registers, work).ok_or(lost(0));
         }
@@ -166,7 +167,7 @@ impl Task {
         unreachable!("the loop returns in its last turn")
     }
 
-    /// u ← u − r by turns; none where that does not contract.
+    /// Iterate u ← u − r; `None` if that does not contract.
     fn sweep(&self, equations: &impl Equations, registers: &mut [f64], work: &mut [f64]) -> Option<Solved> {
         equations.measure(registers, work);
         let (mut before, mut contracted) = (f64::INFINITY, f64::INFINITY);
@@ -184,7 +185,7 @@ impl Task {
             if update.is_nan() {
                 return None;
             }
-            // Where equations hand each other's errors over, only every other update contracts.
+            // Where equations pass errors on to each other, only every other update contracts.
             let square = contraction * contracted;
             let error = square.sqrt() * square.sqrt().sqrt() * update;
             if error <= SWEPT || (update >= before && update <= ROUNDING_SWEEP) {
@@ -199,7 +200,7 @@ impl Task {
         None
     }
 
-    /// How far off the unknowns are, for a message.
+    /// Residual of the unknowns, for a message.
     fn lost(
         &self,
         equations: &impl Equations,
@@ -218,14 +219,15 @@ impl Task {
     }
 }
 
-/// Whether every residual is within `enough` of what cancels in it.
+/// True if every residual is within `enough` times its scale.
 fn are_close(residuals: &[f64], sizes: &[f64], enough: f64) -> bool {
-    // Counted without a branch, as that runs in vectors.
+    // Counted without a branch, so that it vectorises.
     let close = |(residual, size): (&f64, &f64)| u32::from(residual.abs() <= enough * size);
     residuals.iter().zip(sizes).map(close).sum::<u32>() == residuals.len() as u32
 }
 
-/// Gives rows in which nothing cancels, as those of momenta at rest, the size of what they lack before the first iteration.
+/// Set scales that are 0, as those of momenta at rest, to the largest residual of their rows before the first
+/// iteration.
 fn fill_sizes(residuals: &[f64], sizes: &mut [f64]) {
     if sizes.contains(&0.0) {
         let rows = || residuals.iter().zip(&*sizes).filter(|(_, size)| **size == 0.0);
@@ -234,9 +236,9 @@ fn fill_sizes(residuals: &[f64], sizes: &mut [f64]) {
     }
 }
 
-/// Whether the step of a late iteration changes its unknowns by no more than their rounding: what is left of the
-/// residuals of a system at rest is the rounding of forces that cancel, however small their own size. (Unknowns of several
-/// units are compared here, so this is no test for an iteration that still converges.)
+/// True if the step of a late iteration changes its unknowns by no more than their rounding: the residuals of a system
+/// at rest are then the rounding of forces that cancel, however small their own scale. (Unknowns of several units are
+/// compared here, so this is not a test for an iteration that still converges.)
 fn is_rounding(iterations: u32, step: &[f64], unknowns: &[f64]) -> bool {
     const LATE: u32 = 6;
     const ROUNDINGS: f64 = 4.0 * f64::EPSILON;
@@ -247,9 +249,9 @@ fn is_rounding(iterations: u32, step: &[f64], unknowns: &[f64]) -> bool {
     largest(step) <= ROUNDINGS * largest(unknowns)
 }
 
-/// The largest |r_i|/size_i; NaN where one is not finite. Where nothing has a size nothing is to be off.
+/// Largest |r_i|/size_i; NaN if one is not finite. A row of scale 0 is met only by a residual of 0.
 fn largest_ratio(residuals: &[f64], sizes: &[f64]) -> f64 {
-    // Several side by side, as one alone would wait for itself.
+    // Several maxima side by side, as a single one would wait for itself.
     const SIDE: usize = 8;
     let (mut most, mut odd) = ([0.0f64; SIDE], [0.0; SIDE]);
     let mut take = |k: usize, residual: f64, size: f64| {
@@ -269,7 +271,8 @@ fn largest_ratio(residuals: &[f64], sizes: &[f64]) -> f64 {
     if finite { by_halves(most, |a, b| if b > a { b } else { a }) } else { f64::NAN }
 }
 
-/// The largest |r_i|/size_i, and its row; NaN before all else. Without a size anything is off by its own.
+/// Largest |r_i|/size_i and its row; the first NaN if there is one. Without a scale, a residual other than 0 counts as
+/// 1.
 fn worst(residuals: &[f64], size: &[f64]) -> (f64, usize) {
     let mut worst = (0.0, 0);
     for (row, (residual, size)) in residuals.iter().zip(size).enumerate() {
@@ -292,7 +295,7 @@ mod tests {
     use super::*;
     use holonome_linear::lu::Elimination;
 
-    /// Two equations; the sizes of what cancels stand before the unknowns.
+    /// Two equations; their scales precede the unknowns.
     struct Two<F>(F);
 
     impl<F: Fn(&[f64], &mut [f64])> Equations for Two<F> {
@@ -318,7 +321,7 @@ mod tests {
 
     const TASK: Task = Task { unknowns: 2..4, sizes: 0..2, linear: false, local: false, sweeps: false };
 
-    /// Registers with these unknowns; the sizes stand before them.
+    /// Registers with these unknowns, preceded by the scales.
     fn registers(sizes: [f64; 2], unknowns: [f64; 2]) -> [f64; 4] {
         [sizes[0], sizes[1], unknowns[0], unknowns[1]]
     }
@@ -382,7 +385,7 @@ mod tests {
         let mut u = registers([10.0, 4.0], [1.4, 1.41]);
         let unsolved = solve(&stages, &mut u, 0.0, circle_and_hyperbola).unwrap_err();
         assert!(unsolved.far && unsolved.iterations <= 4, "{unsolved:?}");
-        // Near a solution nothing changes, and rounding at rest is no leading away.
+        // Near a solution nothing changes, and rounding at rest does not count as leading away.
         let mut u = registers([10.0, 4.0], [0.9, 2.1]);
         assert!(solve(&stages, &mut u, 0.0, circle_and_hyperbola).is_ok());
         let mut u = registers([1.0, 1e-20], [1e-20, 1e-20]);

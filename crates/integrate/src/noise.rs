@@ -3,16 +3,16 @@
 //! A draw is a function of (seed, trajectory, step, variable) and of nothing else: no state, so results do not depend
 //! on threads, lanes or the order of evaluation, and a resumed run draws what an uninterrupted one would have drawn.
 
-/// The generator of one trajectory.
+/// Random number generator of one trajectory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Noise {
     key: [u32; 2],
-    /// The seed's upper half; it has no room in the key and takes the last word of the counter.
+    /// Upper half of the seed; it has no room in the key and takes the last word of the counter.
     seed_high: u32,
 }
 
 impl Noise {
-    /// Different (seed, trajectory) give independent streams.
+    /// Generator of one stream; different (seed, trajectory) give independent streams.
     pub fn new(seed: u64, trajectory: u32) -> Noise {
         Noise { key: [seed as u32, trajectory], seed_high: (seed >> 32) as u32 }
     }
@@ -55,14 +55,14 @@ impl Noise {
     }
 }
 
-/// Streams of which numbers are made together.
+/// Number of streams whose numbers are computed together.
 pub const STREAMS: usize = 8;
 
 /// k·2⁻⁵³ from the upper 53 bits k of two words; 0, which has half a cell, becomes 2⁻⁵⁴.
 fn open_unit(low: u32, high: u32) -> f64 {
     const CELL: f64 = 1.0 / (1u64 << 53) as f64;
     let k = (u64::from(high) << 32 | u64::from(low)) >> 11;
-    // Below 2⁵³ a signed number is the same, and quicker to convert.
+    // Below 2⁵³ the conversion of a signed number gives the same result, and is faster.
     if k == 0 { 0.5 * CELL } else { k as i64 as f64 * CELL }
 }
 
@@ -71,7 +71,7 @@ pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     philox_side_by_side(counter.map(|word| [word]), key.map(|word| [word])).map(|[word]| word)
 }
 
-/// [`philox`] of several counters, which vectors compute together.
+/// [`philox`] of several counters, computed together in vectors.
 fn philox_side_by_side<const N: usize>(mut counter: [[u32; N]; 4], mut key: [[u32; N]; 2]) -> [[u32; N]; 4] {
     const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
     const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85]; // the golden ratio and √3 − 1

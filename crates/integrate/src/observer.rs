@@ -1,24 +1,24 @@
-//! Who watches a run: writes its samples, stores its state, stops it.
+//! Observers of a run: they write its samples, store its state, stop it.
 
 use crate::averages::Averages;
 use crate::state::StepState;
 
-/// Whether a run goes on.
+/// Decision of an observer whether a run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// On with the next step.
+    /// Go on with the next step.
     Continue,
     /// Stop here; the state is complete and can be resumed.
     Stop,
 }
 
-/// Watches a run.
+/// Observer of a run.
 pub trait Observer {
-    /// What can go wrong while watching.
+    /// Error of the observer.
     type Error;
 
-    /// Output `index` of the plan: the state, followed by the multipliers if they are wanted and the map knows them.
-    /// Outputs come in order, each once unless the run goes back.
+    /// Take output `index` of the plan: the state, followed by the multipliers if they are wanted and the map knows
+    /// them. Outputs come in order, each once unless the run goes back.
     ///
     /// # Errors
     /// The observer's own.
@@ -26,8 +26,8 @@ pub trait Observer {
         Ok(())
     }
 
-    /// Outputs `index`, `index + 1`, … at the times `t`: their states in `x` one after the other, each as in
-    /// [`Observer::sample`]. At least one, all of one block of steps.
+    /// Take outputs `index`, `index + 1`, … at the times `t`, at least one, all of one block of steps. `x` holds their
+    /// states one after the other, each as in [`Observer::sample`].
     ///
     /// # Errors
     /// The failure, with the number of outputs that were taken before it.
@@ -39,21 +39,23 @@ pub trait Observer {
         Ok(())
     }
 
-    /// Output `index`, which has been taken, for averages that the state carries: whoever resumes the run has them.
+    /// Add output `index`, which has been taken, to averages that the state carries, so that a resumed run has them.
     fn accumulate(&mut self, _index: usize, _t: f64, _x: &[f64], _averages: &mut Vec<Averages>) {}
 
-    /// Whether samples are to have the [multipliers](crate::scheme::map::StepMap::multipliers), which cost a step each.
+    /// True if samples are to have the [multipliers](crate::scheme::map::StepMap::multipliers), which cost a step each.
     fn wants_multipliers(&self) -> bool {
         false
     }
 
-    /// Whether every step is to be handed over for an interpolant, which takes its dense output, and no loop of steps.
+    /// True if every step is to be passed to [`Observer::piece`] for an interpolant; the run then takes its dense
+    /// output, and no loop of several steps.
     fn wants_pieces(&self) -> bool {
         false
     }
 
-    /// The step from `t` to `t1`: its states at the points θ of [`piece_points`](crate::run::piece_points), one after the
-    /// other, through which the polynomial that belongs to it passes. All are treated like results of steps.
+    /// Take the step from `t` to `t1`. `states` are its states at the points θ of
+    /// [`piece_points`](crate::run::piece_points), one after the other, through which its polynomial passes. All are
+    /// treated like results of steps.
     ///
     /// # Errors
     /// The observer's own.
@@ -61,21 +63,21 @@ pub trait Observer {
         Ok(())
     }
 
-    /// The run has gone back to `state`: the outputs from number `state.next_sample` on come once more. Whoever keeps
-    /// outputs forgets these.
+    /// Go back to `state`: the outputs from number `state.next_sample` on come once more. An observer that keeps
+    /// outputs drops these.
     fn rewind(&mut self, state: &StepState) -> Result<(), Self::Error> {
         let _ = state;
         Ok(())
     }
 
-    /// After each accepted step, when its samples are written. The state is complete: stored now, it resumes exactly.
+    /// Observe an accepted step, after its samples. The state is complete: stored now, it resumes exactly.
     fn step(&mut self, state: &StepState) -> Result<Control, Self::Error> {
         let _ = state;
         Ok(Control::Continue)
     }
 }
 
-/// Keeps all samples in memory; enough for small runs and tests.
+/// Observer that keeps all samples in memory; enough for small runs and tests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recorder {
     /// Times of the samples.

@@ -1,12 +1,12 @@
-//! What a step of a structure-preserving method is written in: the phase space of one model.
+//! Phase space of one model, over which steps of structure-preserving methods are written.
 //!
 //! A step computes with [`Value`]s, numbers that it does not see: it adds and multiplies them, asks for the model's
 //! functions, and states equations. Whoever runs the step turns that into formulas, differentiates the equations and
-//! solves them by Newton's method. So a method reads like its source, serves every model, and its Newton matrix is never
-//! typed.
+//! solves them by Newton's method. So a method reads like its source, serves every model, and its Newton matrix is
+//! never typed.
 //!
-//! The state is x = (q, p). Constraints are g = 0 with multipliers λ, and X_g = (g_p, −g_q) is the field of g, so that a
-//! force of constraint has the sign ṗ = −H_q − g_qᵀλ.
+//! The state is x = (q, p). Constraints are g = 0 with multipliers λ, and X_g = (g_p, −g_q) is the field of g, so that
+//! a force of constraint has the sign ṗ = −H_q − g_qᵀλ.
 
 /// A number of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,12 +29,12 @@ pub enum Function {
     HyperbolicTangent,
 }
 
-/// What an equation says; a failed solve is reported with it.
+/// Identity of an equation; a failed solve is reported with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Equation {
     /// Scalar constraint number i.
     Constraint(usize),
-    /// Its hidden constraint.
+    /// Hidden constraint number i.
     Hidden(usize),
     /// Component i of the state at a stage of an implicit method.
     Stage(usize),
@@ -43,52 +43,52 @@ pub enum Equation {
 }
 
 impl Equation {
-    /// Whether it says what a component of a stage is: then its unknown has its unit, which no multiplier of a constraint
-    /// and no angular velocity has.
+    /// True if the equation is that of a component of a stage. Its unknown then has its unit, unlike a multiplier of a
+    /// constraint or an angular velocity.
     pub fn is_stage(&self) -> bool {
         matches!(self, Equation::Stage(_))
     }
 }
 
-/// Where a Newton iteration starts.
+/// Start of a Newton iteration.
 #[derive(Clone, Copy, Debug)]
 pub enum Guess<'a> {
-    /// At the solution of the step before; at 0 in the first step.
+    /// Solution of the step before; 0 in the first step.
     Last,
-    /// At these values.
+    /// These values.
     At(&'a [Value]),
 }
 
-/// Of which equations the matrix is watched along a run.
+/// Equations whose matrix is monitored along a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watched {
-    /// None.
+    /// No equations.
     Never,
-    /// Of equations whose matrix is h times one that does not depend on h.
+    /// Equations whose matrix is h times one that does not depend on h.
     Always,
-    /// Of equations whose matrix is h² times such a one; only where fibres are no straight lines, as they may then meet
-    /// what is solved for several times.
+    /// Equations whose matrix is h² times such a one. They are monitored only if fibres are not straight lines, as
+    /// these may then meet the set that is solved for several times.
     OnCurves,
-    /// Of linear equations whose matrix is I + K M⁻¹ with a symmetric K, which vanishes with h, and the mass matrix M: the
-    /// run ends where its smallest eigenvalue comes too near to 0.
+    /// Linear equations whose matrix is I + K M⁻¹ with a symmetric K, which vanishes with h, and the mass matrix M: the
+    /// run ends if its smallest eigenvalue comes too near to 0.
     Definite,
 }
 
-/// As many equations as unknowns.
+/// System of as many equations as unknowns.
 #[derive(Clone, Copy, Debug)]
 pub struct Equations<'a> {
-    /// What they say.
+    /// Identities of the equations.
     pub rows: &'a [Equation],
-    /// The size of what cancels in each: its round-off is a few units in the last place of that.
+    /// Scale of each equation: its round-off is a few units in the last place of that.
     pub size: &'a [Value],
-    /// Where the iteration starts.
+    /// Start of the iteration.
     pub guess: Guess<'a>,
-    /// Whether the run is to end where their matrix becomes singular, or its determinant changes sign: what they solve
-    /// for is lost there, though a solver may step over it.
+    /// Monitoring of the matrix: the run ends if it becomes singular, or its determinant changes sign. The solution is
+    /// lost there, though a solver may step over it.
     pub watched: Watched,
 }
 
-/// A flow that is known exactly.
+/// A part of H whose flow is known exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
     /// The part of H whose flow moves the positions: free motion, great circles, rotations of a body, an oscillator.
@@ -103,13 +103,13 @@ pub type Vector = [Value; 3];
 /// A rigid body, as a step sees it.
 #[derive(Clone, Debug)]
 pub struct Body {
-    /// R, which takes the body's frame to space: its rows; empty where a model does not say how the body stands.
+    /// Rows of R, which maps the body's frame to space; empty if a model has no attitude.
     pub attitude: Vec<Vector>,
-    /// The angular momentum Π = I Ω in the body's frame, which space sees as R Π.
+    /// Angular momentum Π = I Ω in the body's frame; in space it is R Π.
     pub momentum: Vector,
 }
 
-/// Which part of the potential energy a linearly implicit method linearises.
+/// Part of the potential energy that a linearly implicit method linearises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Potential {
     /// All of it.
@@ -118,10 +118,10 @@ pub enum Potential {
     Stiff,
 }
 
-/// A computation within a step, at a place where another step may have made it.
+/// Computation within a step that another step may have made already.
 pub type Finding<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace) -> Vec<Value>;
 
-/// A function of the unknowns, of as many values: what is to vanish.
+/// Function of the unknowns, of as many values, whose zero is sought.
 pub type Residual<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace, &[Value]) -> Vec<Value>;
 
 /// A function of the model at (t, x).
@@ -133,11 +133,11 @@ pub enum Asked {
     Slope,
     /// H_p.
     Velocity,
-    /// H, in parts whose total it is.
+    /// H, in parts of which it is the total.
     Energy,
     /// g.
     Constraints,
-    /// Its hidden constraints.
+    /// Hidden constraints.
     Hidden,
     /// X_{a·h} of the hidden constraints h for multipliers a.
     HiddenField,
@@ -145,9 +145,9 @@ pub enum Asked {
     ConstraintRates,
     /// Dh ẋ + h_t for a rate ẋ.
     HiddenRates,
-    /// The size of what cancels in g.
+    /// Scales of the constraints.
     ConstraintSizes,
-    /// The size of what cancels in the hidden constraints.
+    /// Scales of the hidden constraints.
     HiddenSizes,
     /// V_qq v for a direction v.
     Second,
@@ -157,7 +157,7 @@ pub enum Asked {
     StiffSecond,
 }
 
-/// A number that a method is given besides the model.
+/// A parameter of a method besides the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parameter {
     /// Newmark's β.
@@ -173,10 +173,10 @@ pub trait PhaseSpace {
     /// Length of the state.
     fn dimension(&self) -> usize;
 
-    /// Length n of q and of p; of a general field, 0.
+    /// Length n of q and of p; 0 for a general field.
     fn degrees(&self) -> usize;
 
-    /// The number c.
+    /// Constant c.
     fn constant(&mut self, c: f64) -> Value;
     /// a + b
     fn sum(&mut self, a: Value, b: Value) -> Value;
@@ -187,11 +187,11 @@ pub trait PhaseSpace {
     /// A function of a.
     fn function(&mut self, f: Function, a: Value) -> Value;
 
-    /// max |x_i|, the size of each of x's components: what is added to x is known to a rounding of x at best.
+    /// max |x_i|, the scale of each of x's components: an increment of x is known to a rounding of x at best.
     fn size(&mut self, x: &[Value]) -> Value;
 
-    /// For every component of a state x to which `step` is added the largest among those that have a unit in common with
-    /// it: positions, or momenta.
+    /// Scale of every component of a state x to which `step` is added: the largest component among those that have a
+    /// unit in common with it, positions or momenta.
     fn sizes(&mut self, x: &[Value], step: &[Value]) -> Vec<Value> {
         let degrees = self.degrees();
         let halves = if x.len() == 2 * degrees { [0..degrees, degrees..x.len()] } else { [0..x.len(), 0..0] };
@@ -203,7 +203,7 @@ pub trait PhaseSpace {
         sizes
     }
 
-    /// The sum of all numbers that these stand for.
+    /// Sum of all numbers that these values stand for.
     fn total(&mut self, x: &[Value]) -> Value;
 
     /// A function of the model at (t, x); directions and multipliers follow x.
@@ -214,57 +214,58 @@ pub trait PhaseSpace {
     /// x moved along its fibre, by the flow of X_{λ·g} for the time 1: p − g_qᵀλ where g depends on q only.
     fn slide(&mut self, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value>;
 
-    /// The exact flow of a part of H for the time `tau`. A method that needs it is refused where it is not known.
+    /// Exact flow of a part of H for the time `tau`. A method that needs it is refused if it is not known.
     fn flow(&mut self, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value>;
 
-    /// The rigid body that stands in x, where a step starts. A method that needs one is refused where the model is none.
+    /// Rigid body of the state x, where a step starts. A method that needs one is refused if the model is not a rigid
+    /// body.
     fn body(&mut self, x: &[Value]) -> Body;
-    /// The state in which this body stands, where the step ends. What rounding loses of its angular momentum is added to
-    /// it at the start of the next step: lost in every step alike, it would add up.
+    /// State of this body, where the step ends. The rounding error of its angular momentum is added to it at the start
+    /// of the next step: the error is alike in every step and would add up.
     fn state_of(&mut self, body: &Body) -> Vec<Value>;
-    /// The body's matrix of inertia I, in its frame: the rows.
+    /// Matrix of inertia I of the body, in its frame, by rows.
     fn inertia(&mut self) -> [Vector; 3];
     /// I⁻¹.
     fn inverse_inertia(&mut self) -> [Vector; 3];
-    /// The torque on the body, in its frame: −∂V(R exp(η̂))/∂η at η = 0.
+    /// Torque on the body, in its frame: −∂V(R exp(η̂))/∂η at η = 0.
     fn torque(&mut self, t: Value, body: &Body) -> Vector;
     /// A parameter of the method.
     fn parameter(&mut self, which: Parameter) -> Value;
-    /// Whether H holds every momentum by its square alone, so that H_p at the momenta 1 is 1/m.
+    /// True if H contains every momentum by its square alone, so that H_p at the momenta 1 is 1/m.
     fn mass_is_diagonal(&self) -> bool;
-    /// Independent standard normal numbers of this step, one for each momentum. A method asks for them once.
+    /// Independent standard normal numbers of this step, one per momentum. A method asks for them once.
     fn noise(&mut self) -> Vec<Value>;
 
-    /// The unknowns for which `residual` vanishes. Equations stated inside a residual are solved together with the
-    /// outer ones, never one Newton iteration within another; those that give their unknowns explicitly are not solved
-    /// at all.
+    /// Unknowns for which `residual` vanishes. Equations stated inside a residual are solved together with the outer
+    /// ones, never one Newton iteration within another; those that give their unknowns explicitly are not solved at
+    /// all.
     fn solve(&mut self, equations: &Equations, residual: Residual) -> Vec<Value>;
 
-    /// x + increment by compensated summation (HLW VIII.5): what rounding loses is added to the next step's increment.
+    /// x + increment by compensated summation (HLW VIII.5): the rounding error is added to the next step's increment.
     fn accumulate(&mut self, x: &[Value], increment: &[Value]) -> Vec<Value>;
 
-    /// What the step before has [handed over](PhaseSpace::hand_over), which is what `find` computes at the start of this
-    /// one: first same as last. Where no step of this length came before, or its result was moved, it is
-    /// computed. Each value is as many numbers as that of `like` in its place.
+    /// FSAL values, which the step before has [carried over](PhaseSpace::hand_over) and which equal the result of
+    /// `find` at the start of this one. If no step of this length came before, or its result was moved, `find` computes
+    /// them. Each value is as many numbers as that of `like` in its place.
     fn take_over(&mut self, like: &[Value], find: Finding) -> Vec<Value>;
 
-    /// The same of values that an iteration starts from. They are taken over where the iteration sees by itself whether it
+    /// FSAL values from which an iteration starts. They are carried over if the iteration itself detects whether it
     /// leads away from them.
     fn take_over_guess(&mut self, like: &[Value], find: Finding) -> Vec<Value> {
         self.take_over(like, find)
     }
 
-    /// Gives the next step what it computes at its start.
+    /// Carry FSAL values to the next step, which computes them at its start otherwise.
     fn hand_over(&mut self, values: &[Value]);
 
-    /// Watches one of the values that are handed over along the run: an energy that the method keeps.
+    /// Monitor one of the FSAL values along the run: an energy that the method conserves.
     fn watch(&mut self, energy: Value);
 
-    /// Says that the force which acts at the start of the step is, but for what is small, that of V at these positions and
-    /// not at those of the step: what stiff parts of V are to do shows there.
+    /// Declare that the force at the start of the step is, up to small terms, that of V at these positions and not at
+    /// those of the step. The effect of stiff parts of V shows there.
     fn force_at(&mut self, q: &[Value]);
 
-    /// Keeps the multipliers of the constraints that act at the start of the step and at its end.
+    /// Record the multipliers of the constraints that act at the start of the step and at its end.
     fn record_multipliers(&mut self, start: &[Value], end: &[Value]);
 }
 
@@ -295,7 +296,7 @@ impl dyn PhaseSpace + '_ {
         self.ask(Asked::Constraints, t, x)
     }
 
-    /// The hidden constraints X_g(H) + g_t at (t, x).
+    /// Hidden constraints X_g(H) + g_t at (t, x).
     pub fn hidden_constraints(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
         self.ask(Asked::Hidden, t, x)
     }
@@ -315,19 +316,19 @@ impl dyn PhaseSpace + '_ {
         self.ask(Asked::HiddenRates, t, &[x, rate].concat())
     }
 
-    /// The size of what cancels in each constraint, or hidden one: Σ |∂g/∂x_i| max |x_j|, among positions or momenta as
-    /// x_i is. It does not vanish where a component happens to.
+    /// Scale of each constraint, or hidden one: Σ |∂g/∂x_i| max |x_j|, with the maximum over positions or over momenta,
+    /// as x_i is. It does not vanish where a component happens to.
     pub fn constraint_sizes(&mut self, t: Value, x: &[Value], hidden: bool) -> Vec<Value> {
         self.ask(if hidden { Asked::HiddenSizes } else { Asked::ConstraintSizes }, t, x)
     }
 
-    /// V_qq v at (t, x), of H = ½ pᵀM⁻¹p + V(q, t) or of a part of V. A method that needs it is refused where H is of
+    /// V_qq v at (t, x), for H = ½ pᵀM⁻¹p + V(q, t) or for a part of V. A method that needs it is refused if H is of
     /// another form.
     pub fn hessian_times(&mut self, part: Potential, t: Value, x: &[Value], v: &[Value]) -> Vec<Value> {
         self.ask(if part == Potential::Stiff { Asked::StiffSecond } else { Asked::Second }, t, &[x, v].concat())
     }
 
-    /// v·V_qqq·v at (t, x), of the same H.
+    /// v·V_qqq·v at (t, x), for the same H.
     pub fn third_times(&mut self, t: Value, x: &[Value], v: &[Value]) -> Vec<Value> {
         self.ask(Asked::Third, t, &[x, v].concat())
     }

@@ -1,4 +1,4 @@
-//! Pilot runs: what a few steps tell about a gain before the run itself begins.
+//! Pilot runs: a few steps that test or choose a gain before the run itself begins.
 
 use std::convert::Infallible;
 
@@ -11,35 +11,35 @@ use crate::stability::Monitor;
 use crate::state::{StabilityMemory, StepState};
 use crate::system::System;
 
-/// Steps of a pilot run that decides on a gain.
+/// Number of steps of a pilot run that decides on a gain.
 pub const PILOT_STEPS: u64 = 1000;
 
-/// Steps of a pilot run that chooses a rate.
+/// Number of steps of a pilot run that chooses a rate.
 const RATE_STEPS: u64 = 100;
 
-/// What a pilot run found of h·λmax/r.
+/// Values of h·λmax/r in a pilot run.
 #[derive(Debug)]
 pub struct Pilot {
-    /// The mean; a gain is refused where it exceeds 1.
+    /// Mean; a gain is refused if it exceeds 1.
     pub mean: f64,
-    /// The maximum.
+    /// Maximum.
     pub max: f64,
-    /// Steps taken.
+    /// Number of steps.
     pub steps: u64,
-    /// Why it ended early, if it did: an unstable gain may blow up within the pilot.
+    /// Failure that ended it early: an unstable gain may blow up within the pilot.
     pub failure: Option<Failure<Infallible>>,
 }
 
-/// The interval of `plan`'s scheme, whose field carries a term of feedback.
+/// Stability interval of `plan`'s scheme, whose field carries a term of feedback.
 fn interval(plan: &Plan) -> f64 {
     plan.method.scheme.real_stability_interval().expect("feedback is for schemes that follow fields")
 }
 
-/// Runs up to [`PILOT_STEPS`] steps of `plan`, which has a gain, from `state` and reports h·λmax/r.
+/// Run up to [`PILOT_STEPS`] steps of `plan`, which has a gain, from `state` and report h·λmax/r.
 pub fn pilot(plan: &Plan, system: &dyn System, state: &StepState) -> Pilot {
     let Some(gain) = &plan.gain else { return Pilot { mean: 0.0, max: 0.0, steps: 0, failure: None } };
     let mut monitor = Monitor::new(gain, system, interval(plan));
-    // At the start of every step; the run itself need not look.
+    // Sampled at the start of every step here; the run itself need not monitor the gain.
     let mut memory = StabilityMemory::default();
     monitor.prepare(&mut memory.direction);
     let mut work = vec![0.0; system.work_len()];
@@ -66,8 +66,9 @@ pub fn pilot(plan: &Plan, system: &dyn System, state: &StepState) -> Pilot {
     Pilot { mean: memory.mean(), max: memory.max, steps: state.step - first, failure }
 }
 
-/// The rate κ of the Gauss–Newton form: the median of ‖DX·X‖/‖X‖ over the first hundred steps of `plan`, at most
-/// 0.2 r/h for fixed steps. Vectors count relative to their scales at the start ([`start_scales`]), whatever their units. `plan` and `system` are those without feedback. None where the field vanishes throughout.
+/// Rate κ of the Gauss–Newton form: the median of ‖DX·X‖/‖X‖ over the first hundred steps of `plan`, at most 0.2 r/h
+/// for fixed steps. Vectors count relative to their scales at the start ([`start_scales`]), whatever their units.
+/// `plan` and `system` are those without feedback. `None` if the field vanishes throughout.
 pub fn pilot_rate(plan: &Plan, system: &dyn System, state: &StepState) -> Option<f64> {
     let n = system.dim();
     let (mut field, mut derivative) = (vec![0.0; n], vec![0.0; n]);
@@ -80,7 +81,7 @@ pub fn pilot_rate(plan: &Plan, system: &dyn System, state: &StepState) -> Option
         system.field_derivative(state.t, &state.x, &field, &mut derivative, &mut work);
         let mut norm = |v: &[f64]| {
             system.vectors().squares(v, &mut lengths);
-            // A vector without a scale tells nothing.
+            // A vector without a scale does not count.
             let known = lengths.iter().zip(&scales).filter(|(_, scale)| **scale > 0.0);
             known.map(|(square, scale)| square / scale).sum::<f64>().sqrt()
         };
@@ -96,7 +97,7 @@ pub fn pilot_rate(plan: &Plan, system: &dyn System, state: &StepState) -> Option
         sample(state);
         if state.step < last { Control::Continue } else { Control::Stop }
     });
-    // A pilot that fails has still seen the steps before; the run itself will report the failure.
+    // A pilot that fails has still sampled the steps before; the run itself will report the failure.
     let _ = run(plan, system, &mut state, &mut watcher);
     rates.sort_by(f64::total_cmp);
     let median = *rates.get(rates.len() / 2)?;
@@ -106,7 +107,7 @@ pub fn pilot_rate(plan: &Plan, system: &dyn System, state: &StepState) -> Option
     })
 }
 
-/// Watches steps and ignores samples.
+/// Observer that watches steps and ignores samples.
 struct Watcher<F>(F);
 
 impl<F: FnMut(&StepState) -> Control> Observer for Watcher<F> {

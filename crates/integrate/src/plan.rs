@@ -1,4 +1,4 @@
-//! What a run is to do: the method, the steps, the outputs. Made once, and never changed while running.
+//! Plan of a run: the method, the steps, the outputs. It is made once, and never changed while running.
 
 use crate::method::Method;
 use holonome_words::option;
@@ -11,43 +11,43 @@ pub enum Gain {
     Diagonal(Vec<f64>),
     /// A symmetric positive semidefinite m × m matrix, row by row.
     Dense(Vec<f64>),
-    /// The Gauss–Newton form, −κ DF⁺ΔF: its one eigenvalue is κ wherever DF is.
+    /// The Gauss–Newton form, −κ DF⁺ΔF: its eigenvalues other than 0 are all κ.
     Rate(f64),
 }
 
-/// A run's plan.
+/// Plan of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The method.
     pub method: Method,
-    /// Where time starts.
+    /// Initial time.
     pub t0: f64,
     /// The steps and the outputs.
     pub stepping: Stepping,
-    /// The run fails after this many accepted and rejected steps.
+    /// Number of accepted and rejected steps after which the run fails.
     pub step_limit: u64,
-    /// Largest residual, as a distance in state space, that projections accept; round-off where absent.
+    /// Largest residual, as a distance in state space, that projections accept; `None` stands for round-off.
     pub projection_tolerance: Option<f64>,
-    /// The metric in which `projection` moves a state.
+    /// Metric in which `projection` moves a state.
     pub metric: Metric,
-    /// The gain whose h·λmax/r is watched, where the field carries a feedback term.
+    /// Gain whose h·λmax/r is monitored, if the field carries a feedback term.
     pub gain: Option<Gain>,
 }
 
-/// The metric in which `projection` moves a state.
+/// Metric in which `projection` moves a state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Metric {
-    /// That of the step's error for schemes of an order above 2, the Euclidean one of the source for others.
+    /// The metric of the step's error for schemes of an order above 2, the Euclidean one of the source for others.
     #[default]
     Auto,
-    /// That of the step's error: parts of the state that err little move little.
+    /// The metric of the step's error: parts of the state that err little move little.
     Error,
     /// Every component moves alike (HLW IV.4.2).
     Euclidean,
 }
 
-/// How a run steps.
+/// Steps of a run.
 #[derive(Clone, Debug)]
 pub enum Stepping {
     /// Equal steps.
@@ -63,22 +63,22 @@ pub struct FixedSteps {
     pub h: f64,
     /// Number of whole steps.
     pub steps: u64,
-    /// The end, where a last shorter step has to reach it.
+    /// End of the run, if a shorter last step has to reach it.
     pub shorter_last: Option<f64>,
-    /// After which steps there is output, ascending; 0 is the start.
+    /// Numbers of the steps after which there is output, ascending; 0 is the start.
     pub samples: Vec<u64>,
 }
 
 /// Steps chosen so that the estimated error meets a tolerance.
 #[derive(Clone, Debug)]
 pub struct AdaptiveSteps {
-    /// The end.
+    /// End of the run.
     pub t_end: f64,
     /// Relative tolerance.
     pub rtol: f64,
     /// Absolute tolerance.
     pub atol: f64,
-    /// First step; chosen from the field where absent (HNW II.4).
+    /// First step; `None` if it is chosen from the field (HNW II.4).
     pub first_step: Option<f64>,
     /// Longest step.
     pub longest_step: f64,
@@ -88,17 +88,17 @@ pub struct AdaptiveSteps {
     pub samples: Vec<f64>,
 }
 
-/// Why a plan makes no sense.
+/// Reason why a plan is refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PlanError {
     /// A quantity is out of its range.
     #[error("{quantity} must be {range}, but it is {value}")]
     OutOfRange {
-        /// What.
+        /// Name of the quantity.
         quantity: &'static str,
-        /// Which values make sense.
+        /// Admissible values.
         range: &'static str,
-        /// What was given.
+        /// Value that was given.
         value: f64,
     },
     /// An adaptive run was asked of a scheme without an error estimate.
@@ -115,7 +115,7 @@ pub enum PlanError {
         /// The treatment.
         treatment: &'static str,
     },
-    /// A fixed-step run puts its outputs on steps.
+    /// The outputs of a fixed-step run have to be on steps.
     #[error("the output spacing {every} is not a multiple of the step {h}")]
     SpacingOffSteps {
         /// The output spacing.
@@ -126,32 +126,32 @@ pub enum PlanError {
     /// More outputs than there is memory for.
     #[error("{quantity} would be {value:e}, and there is no memory to list their times")]
     NoMemory {
-        /// Of what.
+        /// Name of the number.
         quantity: &'static str,
-        /// How many.
+        /// Value of the number.
         value: f64,
     },
     /// More steps or outputs than can be counted.
     #[error("{quantity} would be {value:e}, more than this program can count")]
     TooMany {
-        /// Of what.
+        /// Name of the number.
         quantity: &'static str,
-        /// How many.
+        /// Value of the number.
         value: f64,
     },
 }
 
-/// Ratios this close to an integer, relatively, count as one: 100/1e-3 is not exact in binary.
+/// Relative tolerance within which ratios count as integers: 100/1e-3 is not exact in binary.
 const INTEGER_TOLERANCE: f64 = 1e-9;
 
-/// Adaptive steps, rejected ones included, that a run may take unless it is allowed more: some minutes of a small model. A
-/// step that crawls at a singularity would take all time.
+/// Largest number of adaptive steps, rejected ones included, unless a run is allowed more: some minutes of a small
+/// model. Steps that crawl at a singularity would otherwise take all time.
 pub const MOST_ADAPTIVE_STEPS: u64 = 100_000_000;
 
-/// Numbers of steps stay below 2⁵³, so that k·h is exact in k.
+/// Largest number of steps: below 2⁵³, so that k·h is exact in k.
 const MOST_STEPS: f64 = 9.0e15;
 
-/// Output times are listed; this many take 8 GB.
+/// Largest number of outputs: their times are listed, and this many take 8 GB.
 const MOST_SAMPLES: f64 = 1.0e9;
 
 impl Plan {
@@ -209,7 +209,7 @@ impl Plan {
         }
     }
 
-    /// The same plan with adaptive steps of at most `longest`.
+    /// Limit adaptive steps to `longest`.
     pub fn with_longest_step(mut self, longest: f64) -> Result<Plan, PlanError> {
         check_positive("the longest step", longest)?;
         if let Stepping::Adaptive(adaptive) = &mut self.stepping {
@@ -218,8 +218,8 @@ impl Plan {
         Ok(self)
     }
 
-    /// The same plan with `count` outputs evenly spaced from the start to the end, both included. With fixed steps the
-    /// outputs fall on the nearest steps, and there are fewer of them where there are fewer steps.
+    /// Set `count` outputs, evenly spaced from the start to the end, both included. With fixed steps the outputs fall
+    /// on the nearest steps, and there are fewer of them if there are fewer steps.
     pub fn with_samples(self, count: u64) -> Result<Plan, PlanError> {
         let (steps, end) = match &self.stepping {
             Stepping::Fixed(fixed) => (fixed.count(), fixed.time(self.t0, fixed.count())),
@@ -228,8 +228,8 @@ impl Plan {
         self.with_samples_over(count, steps, end)
     }
 
-    /// The same plan with outputs as far apart as `count` evenly spaced ones up to the time `until`, and one at the end:
-    /// the outputs of a run to `until`, and their continuation.
+    /// Set outputs as far apart as `count` evenly spaced ones up to the time `until`, and one at the end: the outputs
+    /// of a run to `until`, and their continuation.
     pub fn with_samples_until(self, count: u64, until: f64) -> Result<Plan, PlanError> {
         let steps = match &self.stepping {
             Stepping::Fixed(fixed) => match Plan::fixed(self.method, self.t0, until, fixed.h)?.stepping {
@@ -241,7 +241,7 @@ impl Plan {
         self.with_samples_over(count, steps, until)
     }
 
-    /// Outputs as `count` evenly spaced ones in the first `steps` equal steps, or up to the time `until`.
+    /// Set outputs as `count` evenly spaced ones in the first `steps` equal steps, or up to the time `until`.
     fn with_samples_over(mut self, count: u64, steps: u64, until: f64) -> Result<Plan, PlanError> {
         let (t0, quantity) = (self.t0, "the number of samples");
         if count < 2 {
@@ -271,7 +271,7 @@ impl Plan {
                     return Err(PlanError::TooMany { quantity, value: expected });
                 }
                 let (gaps, end) = (count - 1, adaptive.t_end);
-                // A last gap that only rounding makes is none.
+                // A last gap that is due to rounding alone is dropped.
                 let near = INTEGER_TOLERANCE * (length / gaps as f64);
                 let time = |i: u64| if i == gaps { until } else { t0 + length * (i as f64 / gaps as f64) };
                 adaptive.samples = Vec::new();
@@ -283,7 +283,7 @@ impl Plan {
         Ok(self)
     }
 
-    /// The same plan with outputs at t0, t0 + `every`, t0 + 2·`every` … up to the end.
+    /// Set outputs at t0, t0 + `every`, t0 + 2·`every` … up to the end.
     pub fn with_spacing(mut self, every: f64) -> Result<Plan, PlanError> {
         check_positive("the output spacing", every)?;
         let t0 = self.t0;
@@ -318,7 +318,7 @@ impl Plan {
         Ok(self)
     }
 
-    /// Where the run ends.
+    /// Time at which the run ends.
     pub fn t_end(&self) -> f64 {
         match &self.stepping {
             Stepping::Fixed(fixed) => fixed.time(self.t0, fixed.count()),
@@ -331,7 +331,7 @@ impl Plan {
         self.t_end() - self.t0
     }
 
-    /// The length h of equal steps; of adaptive ones none.
+    /// Length h of equal steps; `None` for adaptive ones.
     pub fn fixed_step(&self) -> Option<f64> {
         match &self.stepping {
             Stepping::Fixed(fixed) => Some(fixed.h),
@@ -339,7 +339,7 @@ impl Plan {
         }
     }
 
-    /// How many outputs the run has.
+    /// Number of outputs.
     pub fn sample_count(&self) -> usize {
         match &self.stepping {
             Stepping::Fixed(fixed) => fixed.samples.len(),
@@ -357,7 +357,7 @@ impl Plan {
 }
 
 impl AdaptiveSteps {
-    /// The square of the scale below which `atol` counts instead of `rtol`.
+    /// Square of the scale below which `atol` counts instead of `rtol`.
     pub fn square_of_least_scale(&self) -> f64 {
         (self.atol / self.rtol).powi(2)
     }
@@ -369,8 +369,9 @@ impl FixedSteps {
         self.steps + u64::from(self.shorter_last.is_some())
     }
 
-    /// Number of steps that do not depend on where the run ends. The last one does: it may be shorter, and multipliers at
-    /// its end are those of one side; those before a shorter step know its length.
+    /// Number of steps that do not depend on the end of the run. The last step does: it may be shorter, and multipliers
+    /// at its end are those of one side. The step before a shorter one does, too: multipliers between them depend on
+    /// that length.
     pub(crate) fn free_steps(&self) -> u64 {
         self.count().saturating_sub(if self.shorter_last.is_some() { 2 } else { 1 })
     }
@@ -391,7 +392,7 @@ impl FixedSteps {
         }
     }
 
-    /// The lengths of the steps before and after the state after `step` steps; 0 where there is none.
+    /// Lengths of the steps before and after the state after `step` steps; 0 if there is none.
     pub(crate) fn lengths_around(&self, t0: f64, step: u64) -> (f64, f64) {
         let before = if step == 0 { 0.0 } else { self.length(t0, step - 1) };
         let after = if step == self.count() { 0.0 } else { self.length(t0, step) };
@@ -399,7 +400,7 @@ impl FixedSteps {
     }
 }
 
-/// Room for about so many output times.
+/// Reserve memory for about so many output times.
 fn reserve<T>(samples: &mut Vec<T>, expected: f64) -> Result<(), PlanError> {
     let quantity = "the number of samples";
     samples.try_reserve(expected as usize + 2).map_err(|_| PlanError::NoMemory { quantity, value: expected })

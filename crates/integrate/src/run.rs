@@ -41,29 +41,29 @@ use crate::terms::{Terms, steps_to_measurement};
 use crate::treatment::Treatment;
 use crate::vector::max_or_nan;
 
-/// Steps in a block at most. A block costs a call, so hundreds make that negligible; and it stays far below the time in
-/// which a person would notice.
+/// Largest number of steps in a block. A block costs a call, so hundreds of steps make that negligible; and it stays
+/// far below the time that a person would notice.
 pub(crate) const LONGEST_BLOCK: u64 = 1024;
 
-/// How a run without a failure ended.
+/// Outcome of a run without a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The end is reached.
     Finished,
     /// The observer stopped it; the state can be resumed.
     Stopped,
-    /// A claimed integral turned out to vary. The state is back where it was last seen not to, with the claim among
+    /// A claimed integral turned out to vary. The state is back where the integral last passed, with the claim among
     /// [`StepState::failed_claims`]: the run goes on from there over a system that does not hold it.
     ClaimFailed,
 }
 
-/// Runs `plan` from `state` to its end. `state` is new ([`StepState::new`]) or one that an earlier run left behind, in
-/// which case the run continues as if it had never stopped.
+/// Run `plan` from `state` to its end. `state` is new ([`StepState::new`]) or that of an earlier run, in which case the
+/// run continues as if it had never stopped.
 ///
 /// # Panics
-/// If the system's description of its invariants is inconsistent, `state` belongs to another system, the plan adapts the
-/// steps of a treatment that needs equal ones, which [`Plan::adaptive`] refuses, or the method is written over a phase
-/// space or takes formulas, which a field alone does not tell of: [`run_map`] runs its map.
+/// If the system's description of its invariants is inconsistent, `state` belongs to another system, the plan adapts
+/// the steps of a treatment that needs equal ones, which [`Plan::adaptive`] refuses, or the method is written over a
+/// phase space or takes formulas, which a field alone does not provide: [`run_map`] runs its map.
 pub fn run<O: Observer + ?Sized>(
     plan: &Plan,
     system: &dyn System,
@@ -79,8 +79,8 @@ pub fn run<O: Observer + ?Sized>(
     }
 }
 
-/// [`run`] with a one-step map of the caller's: the plan's scheme over `system`, compiled for instance. What the map
-/// does not cover (the first stage, the treatment, the monitoring) still comes from `system`.
+/// [`run`] with a one-step map of the caller's: the plan's scheme over `system`, compiled for instance. The first
+/// stage, the treatment and the monitoring still come from `system`.
 ///
 /// # Panics
 /// As [`run`].
@@ -116,54 +116,54 @@ struct Engine<'a> {
     system: &'a dyn System,
     map: &'a dyn StepMap,
     state: &'a mut StepState,
-    /// How many groups of invariants the system has.
+    /// Number of groups of invariants of the system.
     groups: usize,
     treatment: Treatment,
     monitor: Option<Monitor<'a>>,
-    /// What the map keeps of a step, X(t, x) first.
+    /// Vectors that the map keeps of a step, X(t, x) first.
     stages: Vec<Vec<f64>>,
     x1: Vec<f64>,
     /// F at x1.
     values: Vec<f64>,
-    /// The groups' deviations at x1, and those of what the map watches.
+    /// The groups' deviations at x1, and those of what the map monitors.
     deviations: Vec<f64>,
     /// The largest deviations within a block of steps.
     largest: Vec<f64>,
-    /// The largest estimate of a step's error that is accepted.
+    /// Largest estimate of a step's error that is accepted.
     tolerance: f64,
-    /// The controller's memory after the step; the state's own stays until the step is accepted for good.
+    /// State of the controller after the step; the one in `state` stays until the step is accepted for good.
     controller: ControllerMemory,
     claims: Claims,
-    /// The rows that are corrected.
+    /// Rows that are corrected.
     held: Vec<bool>,
-    /// The constraint that each row is the rate of.
+    /// For each row, the constraint of which it is the rate.
     constraint_of: Vec<Option<usize>>,
     trial: unmet::Trial,
-    /// Which scales the run keeps.
+    /// Scales that the run keeps.
     kept: Kept,
-    /// The scales after the step; the state's own stay until the step is accepted for good.
+    /// Scales after the step; those in `state` stay until the step is accepted for good.
     scales: Scales,
     /// |x₁|² of every vector, and the square of its estimated error.
     sizes: Vec<f64>,
     errors: Vec<f64>,
     /// An error estimate.
     estimate: Vec<f64>,
-    /// S² where vectors that have always been 0 are left aside.
+    /// S² without vectors that have always been 0.
     norms: Vec<f64>,
     /// The square of the innovation at x1.
     innovation: f64,
-    /// The field at x1, where `field_known`.
+    /// The field at x1, if `field_known`.
     field: Vec<f64>,
     field_known: bool,
-    /// A state of dense output; or the state with the multipliers there.
+    /// A state of dense output; or a state with its multipliers.
     sample: Vec<f64>,
     sample_values: Vec<f64>,
     sample_deviations: Vec<f64>,
     outputs: KeptOutputs,
-    /// What it takes to hand steps over to an observer that wants them.
+    /// Scratch for passing steps to an observer that wants them.
     pieces: Option<Box<pieces::Pieces>>,
     terms: Terms,
-    /// What the map carries after the step; the state's own stays until the step is accepted for good.
+    /// Numbers that the map carries after the step; those in `state` stay until the step is accepted for good.
     memory: Vec<f64>,
     /// The state of a loop of attempts.
     march: Vec<f64>,
@@ -210,7 +210,7 @@ impl<'a> Engine<'a> {
                 Stepping::Fixed(_) => 0.0,
             },
             controller: state.controller,
-            // Two constraints are rarely dependent, and steps that solve for multipliers see where they are.
+            // Two constraints are rarely dependent, and steps that solve for multipliers detect it.
             claims: Claims::new(plan.method.treatment, system, state, if map.takes_first_stage() { 2 } else { 3 }),
             held: system.invariants().corrected_rows(),
             constraint_of: system.invariants().constraints_of_rates(),
@@ -277,7 +277,7 @@ impl<'a> Engine<'a> {
         Ok(Outcome::Finished)
     }
 
-    /// Makes one step.
+    /// Make one step.
     fn single<O: Observer + ?Sized>(
         &mut self,
         fixed: &FixedSteps,
@@ -311,7 +311,8 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// What the map is asked for a step of this length from the state: the step, a place for its result, and what it takes.
+    /// Arguments of the map for a step of this length from the state: the step, a place for its result, and its
+    /// workspace.
     fn asked(&mut self, h: f64) -> (StepFrom<'_>, &mut Vec<f64>, Workspace<'_>) {
         let StepState { t, x, cost, .. } = &mut *self.state;
         let workspace = Workspace { kept: &mut self.stages, memory: &mut self.memory, cost, work: &mut self.work };
@@ -372,13 +373,14 @@ impl<'a> Engine<'a> {
         Ok(Outcome::Finished)
     }
 
-    /// By what the steps are controlled.
+    /// Control of the steps.
     fn control(&self) -> crate::controller::Control {
         self.map.facts().control.expect("steps are controlled by an estimate of their error")
     }
 
-    /// How many steps the next block may have: as far as there is room for outputs, up to the next sample of the stability monitor, the
-    /// next look at claims, the limit of steps, the last step, and never so many that an observer has to wait.
+    /// Number of steps of the next block. It is limited by the room for outputs, the next sample of the stability
+    /// monitor, the next check of claims, the limit of steps and the last step, and an observer never has to wait for
+    /// it.
     fn block_length(&self, fixed: &FixedSteps) -> u64 {
         let state = &*self.state;
         let last_output = (state.next_sample + self.outputs.room()).saturating_sub(1);
@@ -392,13 +394,13 @@ impl<'a> Engine<'a> {
         };
         let to_look = self.longest_block();
         let to_end = fixed.steps.saturating_sub(state.step);
-        // Steps that are handed over are made one by one, and by the same loop: its results are its own.
+        // Steps for an observer are made one by one, but by the same loop, whose results are its own.
         let most = if self.pieces.is_some() { 1 } else { LONGEST_BLOCK };
         [most, to_end, to_full, to_monitor, to_limit, to_terms, to_last, to_look].into_iter().min().unwrap_or(0)
     }
 
-    /// Makes a block of steps with the outputs on its way. One that ends badly is made again step by step, up to the step
-    /// that failed.
+    /// Make a block of steps with the outputs on its way. One that ends badly is made again step by step, up to the
+    /// step that failed.
     fn block<O: Observer + ?Sized>(
         &mut self,
         fixed: &FixedSteps,
@@ -411,12 +413,12 @@ impl<'a> Engine<'a> {
         self.memory.copy_from_slice(&self.state.memory);
         self.scales.carried.copy_from_slice(&self.state.scales.carried);
         let good = self.steps_with_outputs(fixed, blocks, count, observer.wants_multipliers());
-        // The step at which a claim failed is the one to look at.
+        // Claims are to be tested at the step at which one failed.
         let surprised = good && count > 1 && self.is_surprised();
         let far = good && self.may_be_far(&self.largest);
         let finite = good && all_finite(&self.x1) && all_finite(&self.largest);
         if surprised || far || (!good && count == 1) {
-            // It does not look at the state that it began with, either.
+            // Single steps do not record the deviations of the state with which they begin.
             for drift in &mut self.state.drift {
                 drift.max = max_or_nan(drift.max, drift.now);
             }
@@ -450,7 +452,7 @@ impl<'a> Engine<'a> {
         self.check_met(t1, fixed.h)?;
         if let Err((taken, error)) = self.hand_over(observer) {
             if taken > 0 {
-                // The state follows the outputs that were taken, for whoever stores both.
+                // The state follows the outputs that were taken, so that both can be stored.
                 let last = fixed.samples[self.state.next_sample + taken - 1];
                 self.outputs.known = taken;
                 self.block(fixed, blocks, last - first, observer)?;
@@ -468,7 +470,7 @@ impl<'a> Engine<'a> {
             drift.max = max_or_nan(drift.max, largest);
         }
         if first + count == fixed.steps {
-            // Each block looks at the states that its steps begin with, and none begins here.
+            // Each block measures the states with which its steps begin, and none begins here.
             self.count_deviations();
         }
         self.hand_piece((fixed.h, t1), false, observer)?;
@@ -477,7 +479,7 @@ impl<'a> Engine<'a> {
         Ok(None)
     }
 
-    /// Makes x₁ the state.
+    /// Make x₁ the state.
     fn accept(&mut self, t1: f64, h: f64) {
         let state = &mut *self.state;
         if let Some(monitor) = self.monitor.as_mut().filter(|monitor| monitor.samples(state.step)) {
@@ -490,20 +492,20 @@ impl<'a> Engine<'a> {
         self.advance(step, t1);
     }
 
-    /// Takes the deviations at x₁ for the largest where they are.
+    /// Raise the largest deviations to those at x₁.
     fn count_deviations(&mut self) {
         for (&deviation, drift) in self.deviations.iter().zip(&mut self.state.drift) {
             drift.max = max_or_nan(drift.max, deviation);
         }
     }
 
-    /// Puts x₁, and what is known there, into the state.
+    /// Move x₁, and what is known there, into the state.
     fn advance(&mut self, step: u64, t1: f64) {
         let state = &mut *self.state;
         for (&deviation, drift) in self.deviations.iter().zip(&mut state.drift) {
             drift.now = deviation;
         }
-        // What the state had is overwritten by the next step before anything reads it.
+        // The old vectors are overwritten by the next step before anything reads them.
         std::mem::swap(&mut state.values, &mut self.values);
         std::mem::swap(&mut state.x, &mut self.x1);
         std::mem::swap(&mut state.memory, &mut self.memory);

@@ -1,5 +1,5 @@
-//! Scales of a state: which components belong together as vectors, how large each vector gets along a run, and how far
-//! a step's error estimate says that it may be off.
+//! Scales of a state: its division into vectors, how large each vector gets along a run, and how far it may be off by a
+//! step's error estimate.
 //!
 //! A state mixes quantities of many sizes and units, and nothing absolute can be said of all of them. Three scales of
 //! every vector take the place of an absolute one:
@@ -8,10 +8,10 @@
 //! - the scale S ≥ σ of the error norm, with floors for vectors that rest while others of their kind move:
 //!   position max(σ, 10⁻³ max σ of its family, 10⁻⁶ √(I/m)), I = max m σ² over all positions;
 //!   momentum max(σ, 10⁻³ m max(σ/m) of its family, 10⁻⁶ √(K m)), K = max σ²/m over all momenta,
-//!   and in a step of the length h at least 10⁻⁶ m S_q/h, where S_q is the scale of its position: an error below that part
-//!   of the tolerance moves the position by as small a part of its own tolerance. At rest, where forces cancel and all
-//!   momenta are rounding, that alone tells what they could be. An oscillation of the frequency ω has the momentum m ω S_q,
-//!   which is more than this from hω = 10⁻⁶ on;
+//!   and in a step of the length h at least 10⁻⁶ m S_q/h, where S_q is the scale of its position: an error below that
+//!   part of the tolerance moves the position by as small a part of its own tolerance. At rest, where forces cancel and
+//!   all momenta are rounding, this floor alone is their scale. An oscillation of the frequency ω has the momentum
+//!   m ω S_q, which is more than this from hω = 10⁻⁶ on;
 //! - the weight w of the correction, w² ← max(0.9 w², |e|² + (u σ)²), e the step's estimated error and u = 2⁻⁵³.
 //!
 //! All are kept as squares, and every operation on them commutes with a change of units by powers of two.
@@ -26,7 +26,7 @@ use holonome_linear::widest::widest;
 /// Unit round-off u = 2⁻⁵³.
 pub const UNIT_ROUND_OFF: f64 = f64::EPSILON / 2.0;
 
-/// How much of w² outlives a step: an estimate that vanishes at single points does not make a vector immovable.
+/// Part of w² that outlives a step: an estimate that vanishes at single points does not make a vector immovable.
 pub const WEIGHT_MEMORY: f64 = 0.9;
 
 /// Square of the floor of S within a family.
@@ -35,7 +35,7 @@ pub const FAMILY_FLOOR: f64 = 1e-6;
 /// Square of the floor of S between families, by mass.
 pub const MASS_FLOOR: f64 = 1e-12;
 
-/// Square of the floor of S for momenta, of what moves a position by its scale in a step.
+/// Square of the floor of S for momenta, relative to the momentum that moves a position by its scale in a step.
 pub const STEP_FLOOR: f64 = 1e-12;
 
 /// Role of a family of vectors in a state x = (q, p).
@@ -52,16 +52,16 @@ pub enum Role {
 /// Vectors of one kind: the members of one declared variable.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VectorFamily {
-    /// Their role.
+    /// Role of the vectors.
     pub role: Role,
-    /// Their numbers among the vectors.
+    /// Numbers of the vectors in the state.
     pub vectors: Range<usize>,
 }
 
-/// The vectors that make up a state, one behind the other.
+/// Vectors that make up a state, one after the other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vectors {
-    /// The first component of every vector, and the length of the state; one longer than the vectors.
+    /// First component of every vector, then the length of the state.
     start: Vec<u32>,
     families: Vec<VectorFamily>,
 }
@@ -73,7 +73,8 @@ impl Default for Vectors {
 }
 
 impl Vectors {
-    /// A state of length `dim` of which nothing is known: every component is a vector and a family of its own.
+    /// Vectors of a state of length `dim` of which nothing is known: every component is a vector and a family of its
+    /// own.
     pub fn components(dim: usize) -> Vectors {
         let mut vectors = Vectors::default();
         for _ in 0..dim {
@@ -82,7 +83,7 @@ impl Vectors {
         vectors
     }
 
-    /// Adds a family of `count` vectors of `width` components each.
+    /// Add a family of `count` vectors of `width` components each.
     pub fn push(&mut self, role: Role, count: usize, width: usize) {
         let (first, end) = (self.count(), self.dim() as u32);
         self.start.extend((1..=count).map(|k| end + (k * width) as u32));
@@ -94,7 +95,7 @@ impl Vectors {
         self.start.len() - 1
     }
 
-    /// Number of momenta that stand behind as many positions; 0 where there are others.
+    /// Number of momenta that follow as many positions; 0 if there are other vectors.
     pub fn conjugates(&self) -> usize {
         let of = |role: Role| self.families.iter().filter(|f| f.role == role).map(|f| f.vectors.len()).sum::<usize>();
         let (positions, momenta) = (of(Role::Position), of(Role::Momentum));
@@ -121,7 +122,7 @@ impl Vectors {
         self.start[vector] as usize..self.start[vector + 1] as usize
     }
 
-    /// |x_b|² of every vector.
+    /// Compute |x_b|² of every vector.
     pub fn squares(&self, x: &[f64], out: &mut [f64]) {
         widest(
             #[inline(always)]
@@ -133,7 +134,7 @@ impl Vectors {
         );
     }
 
-    /// Gives every component the largest |v_j| of its kind: among positions, among momenta, or in its own vector.
+    /// Set every component to the largest |v_j| of its kind: among positions, among momenta, or in its own vector.
     pub fn spread_largest(&self, v: &[f64], out: &mut [f64]) {
         let mut kinds = [0.0f64; 2];
         for family in &self.families {
@@ -158,7 +159,7 @@ impl Vectors {
         }
     }
 
-    /// Gives every component the root of what its vector has.
+    /// Set every component to the root of its vector's square.
     pub fn spread_roots(&self, squares: &[f64], out: &mut [f64]) {
         for (vector, square) in squares.iter().enumerate() {
             out[self.components_of(vector)].fill(square.sqrt());
@@ -166,16 +167,17 @@ impl Vectors {
     }
 }
 
-/// |v|², each product added with one rounding: a compiled step does the same.
+/// |v|², each product added with one rounding, as in a compiled step.
 #[inline(always)]
 pub fn square(v: &[f64]) -> f64 {
     let Some((first, rest)) = v.split_first() else { return 0.0 };
     rest.iter().fold(first * first, |sum, v| v.mul_add(*v, sum))
 }
 
-/// With what an estimate that lags behind begins, where `next` is the weight of the field at the end of a step and `first`
-/// that at the start of the first one. The first step takes its error for 0 without more; if it was made before, `after` is
-/// the field at its end and what its estimate lacked there, and it takes its error for what it turned out to be.
+/// Compute the pending part with which a lagging estimate begins. `next` is the weight of the field at the end of a
+/// step, `first` the field at the start of the first one. The first step then takes its error for 0. If it was made
+/// before, `after` is the field at its end and the pending part there, and it takes its error for the one that was
+/// found.
 pub fn first_pending(next: f64, first: &[f64], after: Option<(&[f64], &[f64])>, pending: &mut [f64]) {
     for (i, pending) in pending.iter_mut().enumerate() {
         let without = -(next * first[i]);
@@ -184,19 +186,19 @@ pub fn first_pending(next: f64, first: &[f64], after: Option<(&[f64], &[f64])>, 
     }
 }
 
-/// Which scales a run keeps.
+/// Scales that a run keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     /// σ.
     pub sizes: bool,
-    /// w, and what the estimate of a step still lacks at its end.
+    /// w, and the pending part of an estimate that lags behind.
     pub weights: bool,
-    /// Whether the estimate lacks the field at the end of the step.
+    /// True if the estimate lacks the field at the end of the step.
     pub lagged: bool,
 }
 
 impl Kept {
-    /// How many numbers are carried of the scales of `vectors`.
+    /// Number of values that are carried for the scales of `vectors`.
     pub fn carried(self, vectors: &Vectors) -> usize {
         let count = vectors.count();
         match self {
@@ -211,10 +213,10 @@ impl Kept {
 /// Scales of a run's state, as they are carried from step to step.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Scales {
-    /// m of every vector of positions and momenta, 0 where it has none; nothing where no norm is taken.
+    /// m of every vector of positions and momenta, 0 if it has none; empty if no norm is taken.
     #[serde(with = "exact::list")]
     pub masses: Vec<f64>,
-    /// S² of every vector, without the state that a step arrives at and the step's own floor; then, for every momentum,
+    /// S² of every vector, without the state at the end of a step and the step's own floor; then, for every momentum,
     /// that floor times h².
     #[serde(with = "exact::list")]
     pub norms: Vec<f64>,
@@ -225,7 +227,7 @@ pub struct Scales {
 }
 
 impl Scales {
-    /// The scales of a run that starts at `x`. `masses` are those of the vectors.
+    /// Scales of a run that starts at `x`. `masses` are those of the vectors.
     pub fn new(vectors: &Vectors, kept: Kept, masses: Vec<f64>, x: &[f64]) -> Scales {
         let mut carried = vec![0.0; kept.carried(vectors)];
         if kept.sizes {
@@ -234,7 +236,7 @@ impl Scales {
         Scales { masses, norms: Vec::new(), carried }
     }
 
-    /// Begins with the start as uncertain as `distance` relative to the size of every vector: it is off the level set.
+    /// Set the uncertainty of the start to `distance`, relative to the size of every vector: it is off the level set.
     pub fn start_off(&mut self, count: usize, distance: f64) {
         let (sizes, rest) = self.carried.split_at_mut(count);
         for (weight, size) in rest.iter_mut().zip(sizes.iter()) {
@@ -252,12 +254,12 @@ impl Scales {
         &self.carried[count..2 * count]
     }
 
-    /// What the estimate of the last step still lacks at its end.
+    /// Pending part of the last step's estimate, which lacks the field at its end.
     pub fn pending(&mut self, count: usize) -> &mut [f64] {
         &mut self.carried[2 * count..]
     }
 
-    /// Takes up a step that came to vectors of the squared lengths `sizes`, with the squared errors `errors`.
+    /// Update the scales after a step to vectors of the squared lengths `sizes`, with the squared errors `errors`.
     pub fn take(&mut self, sizes: &[f64], errors: &[f64]) {
         let count = sizes.len();
         let (kept, rest) = self.carried.split_at_mut(count);
@@ -274,14 +276,14 @@ impl Scales {
         );
     }
 
-    /// Finds S² anew from σ²; `absolute` is the square of the smallest scale that the user wants.
+    /// Compute S² anew from σ²; `absolute` is the square of the smallest scale that the user wants.
     pub fn renew_norms(&mut self, vectors: &Vectors, absolute: f64) {
         let count = vectors.count();
         let sizes = &self.carried[..count];
         self.norms.clear();
         self.norms.extend(sizes.iter().map(|size| size.max(absolute)));
         let mass = |vector: usize| self.masses.get(vector).copied().filter(|m| *m > 0.0 && m.is_finite());
-        // I and K.
+        // I and K of the head of this file.
         let mut between = [0.0f64; 2];
         for family in vectors.families() {
             for vector in family.vectors.clone() {
@@ -306,7 +308,7 @@ impl Scales {
                         Role::Other => floor,
                     };
                 }
-                // A floor that overflows is none.
+                // A floor that overflows does not count.
                 if floor.is_finite() {
                     self.norms[vector] = self.norms[vector].max(floor);
                 }

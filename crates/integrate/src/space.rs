@@ -2,14 +2,14 @@
 //!
 //! A step knows two things only: weighted sums of vectors, in a fixed order and with fused multiply-adds, and named
 //! functions of the model. On [`SliceSpace`] these act on `f64` slices; a tracing space records them instead, which
-//! gives the same step as one straight-line program. A step may therefore never look at a number: the same
-//! operations happen whatever the values are. Coefficients of the method are numbers in every space, and terms whose
-//! coefficient is zero are left out in every space, so both give the same bits where the field does.
+//! gives the same step as one straight-line program. A step may therefore never depend on the value of a number: the
+//! same operations happen whatever the values are. Coefficients of the method are numbers in every space, and terms
+//! whose coefficient is zero are left out in every space, so both give the same bits where the field does.
 
 use crate::system::System;
 use crate::vector::{add_scaled, combine, combine_scaled};
 
-/// Vectors of numbers, and what a step may do with them.
+/// Vectors of numbers, and the operations of a step on them.
 pub trait Space {
     /// A number: t, h, or a component of a vector.
     type Scalar: Copy;
@@ -36,10 +36,10 @@ pub trait Space {
     /// out = out + h·weight·k, as fma(h·weight, k, out).
     fn add_scaled(&mut self, out: &mut [Self::Scalar], h: Self::Scalar, weight: f64, k: &[Self::Scalar]);
 
-    /// The same sum for a point at which the field is evaluated, where the last term is the one that comes last: with
-    /// w_s the last weight that is not zero it is fma(h·w_s, k_s, y), where y is [`Space::displaced`] by the terms before
-    /// it. One operation follows k_s instead of two, and a step is a chain of such points. The second rounding at the
-    /// size of x is multiplied by h before it reaches the step's result.
+    /// out = x + h·Σ w_i k_i for a point at which the field is evaluated, with the last term added last: with w_s the
+    /// last weight that is not zero it is fma(h·w_s, k_s, y), where y is [`Space::displaced`] by the terms before it.
+    /// One operation follows k_s instead of two, and a step is a chain of such points. The second rounding at the size
+    /// of x is multiplied by h before it reaches the step's result.
     fn stage_point(
         &mut self,
         out: &mut [Self::Scalar],
@@ -67,12 +67,12 @@ pub struct SliceSpace<'a> {
 }
 
 impl<'a> SliceSpace<'a> {
-    /// Over `system`, with scratch of [`System::work_len`].
+    /// Space over `system`, with scratch of [`System::work_len`].
     pub fn new(system: &'a dyn System, work: &'a mut [f64]) -> SliceSpace<'a> {
         SliceSpace { system, work, evaluations: 0 }
     }
 
-    /// Evaluations of the field so far.
+    /// Number of evaluations of the field so far.
     pub fn evaluations(&self) -> u64 {
         self.evaluations
     }

@@ -1,8 +1,8 @@
 //! Stability of a feedback term −∇V under an explicit scheme (`docs/methods.md`).
 //!
 //! The term has the Jacobian −DFᵀK DF on the level set, so a scheme whose real stability interval is r damps it iff
-//! h·λmax(K^½ DF DFᵀ K^½) < r. The ratio h·λmax/r is watched along a run; a pilot run of up to a thousand steps gives
-//! its mean, which is what decides whether a gain is refused. A pilot also gives the rate κ of the Gauss–Newton form.
+//! h·λmax(K^½ DF DFᵀ K^½) < r. The ratio h·λmax/r is monitored along a run; a pilot run of up to a thousand steps gives
+//! its mean, which decides whether a gain is refused. A pilot also gives the rate κ of the Gauss–Newton form.
 
 use crate::plan::{Gain, Stepping};
 use crate::state::StabilityMemory;
@@ -10,31 +10,31 @@ use crate::system::System;
 use crate::vector::max_or_nan;
 use holonome_linear::eigen::{jacobi, power_iteration};
 
-/// Samples along a run with equal steps, evenly spaced. One costs as much as many steps of a small system.
+/// Number of samples along a run with equal steps, evenly spaced. One costs as much as many steps of a small system.
 const SAMPLES: u64 = 250;
 
-/// Where the number of steps is not known, samples are so many steps apart at first. Later every power of two of steps is
-/// divided into as many as follow here, so that their cost vanishes in the long run.
+/// Number of steps between the first samples, if the number of steps of the run is not known, and number of samples in
+/// every later doubling of the steps, so that their cost vanishes in the long run.
 const FIRST_SPACING: u64 = 64;
 const LATER_SAMPLES: u64 = 128;
 
-/// Up to this many rows the eigenvalues come from the m × m matrix, by Jacobi rotations.
+/// Largest number of rows for which the eigenvalues come from the m × m matrix, by Jacobi rotations.
 const SMALL: usize = 12;
 
-/// Power iteration stops when the estimate moves by less than this, relatively: the bound itself is sharp to 10 %.
+/// Relative change of the estimate below which power iteration stops: the bound itself is sharp to 10 %.
 const TOLERANCE: f64 = 1e-4;
 
-/// Products per sample at most; the iteration goes on from there at the next sample.
+/// Largest number of products per sample; the iteration goes on from there at the next sample.
 const MOST_PRODUCTS: u32 = 100;
 
-/// Computes h·λmax/r along a run.
+/// Monitor of h·λmax/r along a run.
 pub struct Monitor<'a> {
     gain: &'a Gain,
     interval: f64,
-    /// Every so manieth step is sampled; none where their number is not known.
+    /// Number of steps from one sample to the next; `None` if the number of steps of the run is not known.
     spacing: Option<u64>,
     jacobian: Vec<f64>,
-    /// Small systems: K DF (m × n, full) is not needed; the m × m matrix and a scattered row are.
+    /// Small systems: the m × m matrix and DF DFᵀ, with a scattered row in `back`; K DF (m × n, full) is not needed.
     matrix: Vec<f64>,
     product: Vec<f64>,
     /// Large systems: DF v and K DF v, and DFᵀK DF v.
@@ -44,7 +44,7 @@ pub struct Monitor<'a> {
 }
 
 impl<'a> Monitor<'a> {
-    /// For a scheme with the real stability interval `interval`.
+    /// Monitor for a scheme with the real stability interval `interval`.
     pub fn new(gain: &'a Gain, system: &dyn System, interval: f64) -> Monitor<'a> {
         let (m, n) = (system.invariants().count, system.dim());
         let square = if m <= SMALL { m * m } else { 0 };
@@ -61,8 +61,8 @@ impl<'a> Monitor<'a> {
         }
     }
 
-    /// The same monitor for a run that steps so: it samples some of the steps, chosen by their number only, so that a
-    /// resumed run samples the same.
+    /// Set the spacing of samples for a run with these steps: they are chosen by their number only, so that a resumed
+    /// run samples the same.
     pub fn along(mut self, stepping: &Stepping) -> Monitor<'a> {
         self.spacing = match stepping {
             Stepping::Fixed(fixed) => Some(fixed.count().div_ceil(SAMPLES).max(1)),
@@ -71,27 +71,27 @@ impl<'a> Monitor<'a> {
         self
     }
 
-    /// How far apart the samples are at the step of this number.
+    /// Number of steps from one sample to the next at the step of this number.
     fn spacing(&self, step: u64) -> u64 {
         self.spacing.unwrap_or_else(|| 1 << (step / LATER_SAMPLES).max(FIRST_SPACING).ilog2())
     }
 
-    /// Whether the step of this number is sampled.
+    /// True if the step of this number is sampled.
     pub fn samples(&self, step: u64) -> bool {
         step.is_multiple_of(self.spacing(step))
     }
 
-    /// How many steps after `step` the next sampled one follows in a run with equal steps; at least 1.
+    /// Number of steps from `step` to the next sampled one in a run with equal steps; at least 1.
     pub fn steps_to_sample(&self, step: u64) -> u64 {
         let spacing = self.spacing(step);
         spacing - step % spacing
     }
 
-    /// Sizes the memory of the power iteration, where one is needed and none is going on yet.
+    /// Size the memory of the power iteration, if one is needed and has not begun yet.
     pub fn prepare(&self, direction: &mut Vec<f64>) {
         let iterates = self.image.len() > SMALL && !matches!(self.gain, Gain::Rate(_));
         if iterates && direction.len() != self.back.len() {
-            // A start that is orthogonal to no eigenvector one would meet in practice.
+            // A start that is not orthogonal to any eigenvector that occurs in practice.
             *direction = (0..self.back.len()).map(|i| 1.0 + 0.5 * (i as f64 * 0.754_877_666).sin()).collect();
         }
     }
@@ -122,7 +122,8 @@ impl<'a> Monitor<'a> {
         h * largest / self.interval
     }
 
-    /// Adds the sample of the step of this number to the run's statistics, where it stands for all steps up to the next.
+    /// Add the sample of the step of this number to the run's statistics; it stands for all steps up to the next
+    /// sample.
     pub fn sample(
         &mut self,
         system: &dyn System,
@@ -138,7 +139,8 @@ impl<'a> Monitor<'a> {
         memory.max = max_or_nan(memory.max, ratio);
     }
 
-    /// K has a Cholesky-like root R with K = R Rᵀ, so λmax(DFᵀK DF) = λmax(Rᵀ DF DFᵀ R).
+    /// Compute λmax by Jacobi rotations: K has a Cholesky-like root R with K = R Rᵀ, so λmax(DFᵀK DF) = λmax(Rᵀ DF DFᵀ
+    /// R).
     fn largest_by_jacobi(&mut self, system: &dyn System, gain: &Gain) -> f64 {
         let invariants = system.invariants();
         let m = invariants.count;

@@ -1,4 +1,4 @@
-//! Everything a run knows at a step boundary. Stored and read back, it continues with the same bits.
+//! State of a run at a step boundary. Stored and read back, the run continues with the same bits.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,21 +14,21 @@ use crate::treatment::Treatment;
 /// The state of a run between two steps.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StepState {
-    /// Accepted steps so far.
+    /// Number of accepted steps.
     pub step: u64,
-    /// Time; of a fixed-step run t0 + step·h.
+    /// Time; in a fixed-step run t0 + step·h.
     #[serde(with = "exact::number")]
     pub t: f64,
     /// The state x, of length n.
     #[serde(with = "exact::list")]
     pub x: Vec<f64>,
-    /// The field at (t, x), where it is already known.
+    /// The field at (t, x), if already known.
     pub first_stage: FirstStage,
-    /// Memory of the step-size controller.
+    /// State of the step-size controller.
     pub controller: ControllerMemory,
-    /// The scales of the state's vectors.
+    /// Scales of the state's vectors.
     pub scales: Scales,
-    /// F₀: what F is to be; 0 for constraint rows.
+    /// Targets F₀ of F; 0 for constraint rows.
     #[serde(with = "exact::list")]
     pub target: Vec<f64>,
     /// F at the start of the run.
@@ -39,65 +39,65 @@ pub struct StepState {
     pub values: Vec<f64>,
     /// Deviation from the target of each group of invariants.
     pub drift: Vec<Drift>,
-    /// Size of the terms that cancel in each group, the largest over the outputs (see [`crate::terms`]).
+    /// Scale of the terms that cancel in each group, the largest over the outputs (see [`crate::terms`]).
     #[serde(default, with = "exact::list")]
     pub terms: Vec<f64>,
-    /// What the run has cost.
+    /// Cost of the run.
     pub cost: Cost,
-    /// The largest innovation of a correction: by how many standard deviations of a step's error H and the integrals were
-    /// off after it.
+    /// Largest innovation of a correction: the number of standard deviations of a step's error by which H and the
+    /// integrals were off after it.
     #[serde(with = "exact::number")]
     pub innovation: f64,
-    /// The time at which it had reached that.
+    /// Time at which that innovation was reached.
     #[serde(with = "exact::number")]
     pub innovation_at: f64,
-    /// The state at which the constraints were nearest to being dependent.
+    /// State at which the constraints were nearest to being dependent.
     #[serde(default)]
     pub singularity: Singularity,
-    /// Claimed integrals that turned out to vary along the motion, in the order in which that was seen.
+    /// Claimed integrals that turned out to vary along the motion, in the order in which that was found.
     #[serde(default)]
     pub failed_claims: Vec<FailedClaim>,
-    /// Of a run that holds claimed integrals, the last state at which they passed a test: where one fails, the run goes
+    /// Last state at which the claimed integrals passed a test, of a run that holds some: if one fails, the run goes
     /// back to there.
     #[serde(default)]
     pub tested: Option<Box<StepState>>,
-    /// The next output to be written.
+    /// Number of the next output to be written.
     pub next_sample: usize,
-    /// The feedback term's stability along the run.
+    /// Stability of the feedback term along the run.
     pub stability: StabilityMemory,
-    /// What the observer accumulates of outputs.
+    /// Averages of outputs that the observer accumulates.
     #[serde(default)]
     pub averages: Vec<Averages>,
-    /// What the map carries from step to step: what rounding lost, the last multipliers.
+    /// Numbers that the map carries from step to step: rounding errors, the last multipliers.
     #[serde(with = "exact::list")]
     pub memory: Vec<f64>,
-    /// Of a run that is near its end, the last state that the end has not yet had a part in: from there a run to a later
-    /// end goes on. None before, when that is this state itself.
+    /// Last state that does not depend on the end, of a run that is near it: from there a run to a later end goes on.
+    /// `None` as long as that is this state itself.
     #[serde(default)]
     pub before_end: Option<Box<StepState>>,
 }
 
-/// The field at the beginning of the next step, where it is already known (first same as last).
+/// The field at the beginning of the next step, if already known (FSAL).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FirstStage {
-    /// Whether `value` is the field at the state.
+    /// True if `value` is the field at the state.
     pub known: bool,
     /// The field; empty before it is first known.
     #[serde(with = "exact::list")]
     pub value: Vec<f64>,
 }
 
-/// Below this pivot of constraints' rows of unit length a singular configuration is near: the angle between what they say
-/// is a thousandth.
+/// Pivot of constraints' rows of unit length below which a singular configuration is near: the angle between their
+/// gradients is a thousandth.
 pub const NEARLY_DEPENDENT: f64 = 1e-6;
 
-/// How near constraints came to being dependent.
+/// Configuration in which constraints came nearest to being dependent.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Singularity {
-    /// The smallest pivot of G H_pp Gᵀ, scaled to a unit diagonal.
+    /// Smallest pivot of G H_pp Gᵀ, scaled to a unit diagonal.
     #[serde(with = "exact::number")]
     pub pivot: f64,
-    /// The time at which it was seen.
+    /// Time at which it was found.
     #[serde(with = "exact::number")]
     pub t: f64,
     /// The constraint's row.
@@ -107,15 +107,15 @@ pub struct Singularity {
 /// A claimed integral that is not constant along the motion.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FailedClaim {
-    /// Its group of invariants.
+    /// Number of its group of invariants.
     pub group: usize,
-    /// The time at which that was seen.
+    /// Time at which that was found.
     #[serde(with = "exact::number")]
     pub t: f64,
-    /// Its rate there over the sum of the absolute terms that should cancel in it.
+    /// Rate of the claim there over the sum of the absolute terms that should cancel in it.
     #[serde(with = "exact::number")]
     pub rate: f64,
-    /// The time from which on nothing holds it.
+    /// Time from which on nothing holds it.
     #[serde(with = "exact::number")]
     pub free_from: f64,
 }
@@ -129,32 +129,32 @@ impl Default for Singularity {
 /// Deviation of a group of invariants from its target.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Drift {
-    /// Now.
+    /// Current deviation.
     #[serde(with = "exact::number")]
     pub now: f64,
-    /// The largest over all accepted steps, all outputs and the start.
+    /// Largest deviation over all accepted steps, all outputs and the start.
     #[serde(with = "exact::number")]
     pub max: f64,
 }
 
-/// h·λmax/r along the run (see [`crate::stability`]).
+/// Statistics of h·λmax/r along the run (see [`crate::stability`]).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct StabilityMemory {
-    /// How many steps the samples stand for.
+    /// Number of steps for which the samples stand.
     pub count: u64,
-    /// The largest value.
+    /// Largest value.
     #[serde(with = "exact::number")]
     pub max: f64,
-    /// The sum of the values over these steps.
+    /// Sum of the values over these steps.
     #[serde(with = "exact::number")]
     pub sum: f64,
-    /// Where the power iteration goes on from.
+    /// Vector from which the power iteration goes on.
     #[serde(with = "exact::list")]
     pub direction: Vec<f64>,
 }
 
 impl StabilityMemory {
-    /// The mean of the sampled values; 0 where there are none.
+    /// Mean of the sampled values; 0 if there are none.
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }
     }
@@ -164,7 +164,7 @@ impl StepState {
     /// The state at the start `x0` of a run. F₀ is F at `reference`, or at `x0`; constraints have the target 0.
     ///
     /// # Panics
-    /// If `x0` or `reference` has not the system's length.
+    /// If `x0` or `reference` does not have the system's length.
     pub fn new(plan: &Plan, system: &dyn System, x0: &[f64], reference: Option<&[f64]>) -> StepState {
         let (n, invariants) = (system.dim(), system.invariants());
         assert_eq!(x0.len(), n, "the initial state has not the system's length");
@@ -211,12 +211,12 @@ impl StepState {
         }
     }
 
-    /// Whether this group of invariants turned out to vary.
+    /// True if this group of invariants turned out to vary.
     pub fn has_failed(&self, group: usize) -> bool {
         self.failed_claims.iter().any(|claim| claim.group == group)
     }
 
-    /// Keeps this state as the last one at which claims passed their test; its memory serves again.
+    /// Store this state as the last one at which claims passed their test, in the memory of the one before.
     pub(crate) fn keep_tested(&mut self) {
         match self.tested.take() {
             Some(mut tested) => {
@@ -231,7 +231,7 @@ impl StepState {
         }
     }
 
-    /// Goes back to the last state at which claims passed their test. What was spent since stays spent.
+    /// Go back to the last state at which claims passed their test. The cost since then stays counted.
     pub(crate) fn go_back(&mut self) {
         let Some(mut tested) = self.tested.take() else { return };
         tested.before_end = self.before_end.take().filter(|before| before.step <= tested.step);
@@ -240,9 +240,9 @@ impl StepState {
         *self = *tested;
     }
 
-    /// Copies another state of the same run, but for the states that it keeps.
+    /// Copy another state of the same run, without the states that it stores.
     fn copy_from(&mut self, other: &StepState) {
-        // Every field by name: one that is added has to be thought of here.
+        // Every field by name, so that a new one cannot be forgotten.
         let StepState {
             step,
             t,
@@ -289,14 +289,14 @@ impl StepState {
         self.memory.clone_from(memory);
     }
 
-    /// Keeps this state, as the next step is the first one that depends on where the run ends.
+    /// Store this state, as the next step is the first one that depends on the end of the run.
     pub(crate) fn keep_before_end(&mut self) {
         if self.before_end.is_none() {
             self.before_end = Some(Box::new(self.clone()));
         }
     }
 
-    /// The state from which a run to a later end goes on.
+    /// State from which a run to a later end goes on.
     pub fn without_end(mut self) -> StepState {
         match self.before_end.take() {
             Some(state) => *state,
@@ -305,7 +305,7 @@ impl StepState {
     }
 }
 
-/// The scales with which a run begins at `x0`, where F is `initial` and ought to be `target`.
+/// Scales with which a run begins at `x0`, where F is `initial` and ought to be `target`.
 fn start_scales(plan: &Plan, system: &dyn System, x0: &[f64], off: (&[f64], &[f64]), work: &mut [f64]) -> Scales {
     let (kept, vectors) = (Treatment::kept(plan, system), system.vectors());
     let mut masses = Vec::new();
@@ -326,11 +326,11 @@ fn start_scales(plan: &Plan, system: &dyn System, x0: &[f64], off: (&[f64], &[f6
     scales
 }
 
-/// A start is on the level set if F is off by less than this part of the terms that cancel in it: a thousand of their
-/// roundings, which a start that was computed elsewhere may have.
+/// Relative distance below which a start is on the level set: a thousand roundings of the terms that cancel, which a
+/// start that was computed elsewhere may have.
 const START_ROUND_OFF: f64 = 2e-13;
 
-/// How far `x0` is from F = target: the largest |ΔF_i|/(Σ_j |∂_jF_i x_j| + |F₀_i|).
+/// Relative distance of `x0` from F = target: the largest |ΔF_i|/(Σ_j |∂_jF_i x_j| + |F₀_i|).
 fn relative_distance(
     plan: &Plan,
     system: &dyn System,

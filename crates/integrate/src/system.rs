@@ -1,4 +1,4 @@
-//! What the numeric half knows of a mechanical system: a vector field, its known invariants, and their Jacobian.
+//! Mechanical systems as the numeric half knows them: a vector field, its known invariants, and their Jacobian.
 //!
 //! Nothing here knows text, symbols or files. Compiled models, interpreted models and plain Rust closures
 //! ([`FnSystem`]) all look alike from this side.
@@ -30,27 +30,27 @@ pub trait System: Sync {
     /// The vector field X(t, x).
     fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]);
 
-    /// The motion's own field, without what a treatment adds to it, for testing what is claimed of the motion; whether the
-    /// system knows it.
+    /// Compute the motion's own field, without the terms of a treatment, for testing claims about the motion; false if
+    /// the system does not know it.
     fn motion(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) -> bool {
         self.field(t, x, dx, work);
         true
     }
 
-    /// The vectors that make up the state.
+    /// Vectors that make up the state.
     fn vectors(&self) -> &Vectors;
 
-    /// What a vector is called.
+    /// Name of a vector.
     fn vector_name(&self, vector: usize) -> String {
         format!("component {} of the state", self.vectors().components_of(vector).start + 1)
     }
 
-    /// The mass of every vector of positions and momenta at (t, x), 0 where nothing is known of it.
+    /// Mass of every vector of positions and momenta at (t, x), 0 if unknown.
     fn masses(&self, _t: f64, _x: &[f64], masses: &mut [f64], _work: &mut [f64]) {
         masses.fill(0.0);
     }
 
-    /// Static description of the invariants F. By default there are none, and then F and DF are never asked for.
+    /// Static description of the invariants F. By default there are none, and F and DF are never evaluated.
     fn invariants(&self) -> &Invariants {
         static NONE: LazyLock<Invariants> = LazyLock::new(Invariants::none);
         &NONE
@@ -61,15 +61,16 @@ pub trait System: Sync {
         assert!(f.is_empty(), "a system with invariants evaluates them");
     }
 
-    /// F(t, x) and the deviation of every group from `target`, for watching a run.
+    /// F(t, x) and the deviation of every group from `target`, for monitoring a run.
     fn monitor(&self, t: f64, target: &[f64], x: &[f64], values: &mut [f64], deviations: &mut [f64], work: &mut [f64]) {
         self.invariant_values(t, x, values, work);
         self.invariants().deviations(values, target, deviations);
     }
 
-    /// What the treatment of the run's method makes of `x`, a step's result at t, with the targets F₀ and the `carried` scales
-    /// of the vectors, and then [`System::monitor`], if this system can do that by itself, faster than [`Correction`] and
-    /// [`Projection`] do from F and DF; the definitions are the same. `None` where it cannot, and `x` is as it was.
+    /// Treat `x`, a step's result at t, by the treatment of the run's method, with the targets F₀ and the `carried`
+    /// scales of the vectors, and then [`System::monitor`] it, if this system does that by itself, faster than
+    /// [`Correction`] and [`Projection`] do from F and DF; the definitions are the same. `None` if it does not, and `x`
+    /// is as it was.
     ///
     /// [`Correction`]: crate::treatment::correction::Correction
     /// [`Projection`]: crate::treatment::projection::Projection
@@ -84,44 +85,44 @@ pub trait System: Sync {
         None
     }
 
-    /// The nonzeros of DF(t, x), in the order of the pattern in [`Invariants`].
+    /// Compute the nonzeros of DF(t, x), in the order of the pattern in [`Invariants`].
     fn invariant_jacobian(&self, _t: f64, _x: &[f64], values: &mut [f64], _work: &mut [f64]) {
         assert!(values.is_empty(), "a system with invariants evaluates their Jacobian");
     }
 
-    /// The derivative of the field along `v`: DX(t, x)·v.
+    /// Compute the derivative of the field along `v`: DX(t, x)·v.
     fn field_derivative(&self, t: f64, x: &[f64], v: &[f64], out: &mut [f64], work: &mut [f64]);
 }
 
-/// What a system's own treatment of a state came to.
+/// Result of a system's own treatment of a state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mended {
     /// A correction.
     Corrected {
-        /// The square of the innovation.
+        /// Square of the innovation.
         innovation: f64,
     },
     /// A projection.
     Projected {
-        /// Its iterations.
+        /// Number of iterations.
         iterations: u64,
     },
 }
 
-/// Static description of the invariants F: their number, the sparsity of DF, and what the rows mean to the user.
+/// Static description of the invariants F: their number, the sparsity of DF, and the meaning of the rows to the user.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Invariants {
     /// Number m of rows of F.
     pub count: usize,
     /// Compressed rows of DF: the entries of row i are `row_start[i]..row_start[i + 1]`; length m + 1. Shared, as they
-    /// are long where there are many rows.
+    /// are long if there are many rows.
     pub row_start: Arc<Vec<usize>>,
     /// The column of each entry.
     pub column: Arc<Vec<u32>>,
     /// The first `constraints` rows are constraints and hidden constraints, whose target is 0.
     /// The other rows are H and integrals, whose target is their value at the reference state.
     pub constraints: usize,
-    /// What the rows are called; every row belongs to at least one group.
+    /// Names of the rows; every row belongs to at least one group.
     pub groups: Vec<Group>,
 }
 
@@ -131,14 +132,14 @@ pub struct Invariants {
 pub struct Group {
     /// The user's name.
     pub name: String,
-    /// What kind of quantity it is.
+    /// Kind of the quantity.
     pub kind: GroupKind,
     /// One list per member of the family (one list for a single quantity): the rows and their weights. The weight
     /// counts how many entries of the user's quantity a row stands for: 2 for the upper half of a symmetric matrix.
     pub members: Lists<(u32, f64)>,
-    /// Monitored but not corrected.
+    /// True if the group is monitored but not corrected.
     pub watched_only: bool,
-    /// Where the members are scalars of weight one in rows one behind the other, these rows.
+    /// Rows of the members, if these are scalars of weight one in consecutive rows.
     scalars: Option<std::ops::Range<u32>>,
 }
 
@@ -148,7 +149,7 @@ pub struct Group {
 pub enum GroupKind {
     /// An imposed constraint g = 0.
     Constraint,
-    /// The constraint's consequence for the momenta.
+    /// The consequence of a constraint for the momenta.
     Hidden,
     /// The Hamiltonian.
     Hamiltonian,
@@ -175,14 +176,14 @@ impl Group {
         Group { name: name.into(), kind, members, watched_only: false, scalars }
     }
 
-    /// The same group, monitored but not corrected.
+    /// Let the group be monitored but not corrected.
     pub fn watched(mut self) -> Group {
         self.watched_only = true;
         self
     }
 
-    /// The deviation of F from its target: the largest over the members of √(Σ w ΔF²), which for one scalar of weight
-    /// one is |ΔF|. A NaN in any row makes it NaN.
+    /// Deviation of F from its target: the largest over the members of √(Σ w ΔF²), which for one scalar of weight one
+    /// is |ΔF|. A NaN in any row makes it NaN.
     pub fn drift(&self, f: &[f64], target: &[f64]) -> f64 {
         if let Some(rows) = &self.scalars {
             let rows = rows.start as usize..rows.end as usize;
@@ -191,7 +192,7 @@ impl Group {
         self.largest_member(|row| f[row] - target[row])
     }
 
-    /// The largest √(Σ w v²) of a member whose rows have the values v; NaN if any is.
+    /// Largest √(Σ w v²) of a member whose rows have the values v; NaN if any is.
     pub(crate) fn largest_member(&self, value: impl Fn(usize) -> f64) -> f64 {
         let mut largest = 0.0;
         for member in self.members.iter() {
@@ -213,7 +214,7 @@ impl Group {
     }
 }
 
-/// max |a_i − b_i|, NaN if any is: several largest ones side by side, as each waits for the one before.
+/// max |a_i − b_i|, NaN if any is: several maxima side by side, as each waits for the one before.
 fn farthest(a: &[f64], b: &[f64]) -> f64 {
     let (mut largest, mut odd) = ([0.0; 8], [0.0; 8]);
     let mut take = |k: usize, a: f64, b: f64| {
@@ -233,9 +234,9 @@ fn farthest(a: &[f64], b: &[f64]) -> f64 {
     if lost { f64::NAN } else { by_halves(largest, |a, b| if b > a { b } else { a }) }
 }
 
-/// Whether all of these are finite: 0·x is 0 for those, and NaN for all else.
+/// True if all of these are finite: 0·x is 0 for those, and NaN for all else.
 pub fn all_finite(numbers: &[f64]) -> bool {
-    // Sums side by side: one alone would wait for itself.
+    // Several sums side by side, as a single one would wait for itself.
     let mut sums = [0.0; 8];
     let (whole, rest) = numbers.as_chunks::<8>();
     for chunk in whole {
@@ -247,12 +248,12 @@ pub fn all_finite(numbers: &[f64]) -> bool {
 }
 
 impl Invariants {
-    /// No invariants at all.
+    /// Description without invariants.
     pub fn none() -> Invariants {
         Invariants { row_start: vec![0].into(), ..Invariants::default() }
     }
 
-    /// Adds the columns of the entries of the next row of DF.
+    /// Add the columns of the entries of the next row of DF.
     pub fn push_row(&mut self, columns: impl IntoIterator<Item = u32>) {
         let column = Arc::make_mut(&mut self.column);
         column.extend(columns);
@@ -270,7 +271,7 @@ impl Invariants {
         }
     }
 
-    /// The deviation of every group from its target.
+    /// Compute the deviation of every group from its target.
     pub fn deviations(&self, f: &[f64], target: &[f64], out: &mut [f64]) {
         for (group, out) in self.groups.iter().zip(out) {
             *out = group.drift(f, target);
@@ -287,8 +288,8 @@ impl Invariants {
         self.row_start[row]..self.row_start[row + 1]
     }
 
-    /// For each row, the constraint that it is the rate of, where the second half of the constraints are the hidden ones of
-    /// the first.
+    /// For each row, the constraint of which it is the rate, if the second half of the constraints are the hidden ones
+    /// of the first.
     pub fn constraints_of_rates(&self) -> Vec<Option<usize>> {
         let mut of = vec![None; self.count];
         let count = self.constraints / 2;
@@ -298,7 +299,7 @@ impl Invariants {
         of
     }
 
-    /// For each row, whether it is corrected: it belongs to a group that is not only watched.
+    /// For each row, true if it is corrected: it belongs to a group that is not only monitored.
     pub fn corrected_rows(&self) -> Vec<bool> {
         let mut corrected = vec![false; self.count];
         for group in self.groups.iter().filter(|group| !group.watched_only) {
@@ -315,7 +316,7 @@ impl Invariants {
         self.groups.iter().find(holds).map_or("", |group| &group.name)
     }
 
-    /// What is inconsistent in this description of a system of dimension `dim`, if anything.
+    /// Inconsistency in this description of a system of dimension `dim`, if there is one.
     pub fn inconsistency(&self, dim: usize) -> Option<&'static str> {
         let rows_ascend = self.row_start.windows(2).all(|pair| pair[0] <= pair[1]);
         if self.row_start.len() != self.count + 1 || self.row_start[0] != 0 || !rows_ascend {

@@ -1,8 +1,8 @@
-//! Butcher tableaus as data that check themselves.
+//! Butcher tableaus as data, with checks of their order conditions.
 //!
 //! A scheme's file gives a, b, error weights and dense-output weights; everything else is derived here: the nodes c,
-//! the number of stages, whether the last stage is the first of the next step, the stability polynomial. Building a
-//! tableau verifies its order conditions, so that a mistyped digit cannot integrate anything.
+//! the number of stages, whether the scheme is FSAL (its last stage is the first of the next step), the stability
+//! polynomial. Building a tableau verifies its order conditions, so that a mistyped digit cannot integrate anything.
 
 mod dense;
 
@@ -14,7 +14,7 @@ use crate::trees::{HIGHEST_ORDER, StageWeights, TREES};
 pub struct Definition {
     /// The scheme's name.
     pub name: &'static str,
-    /// The order that b is to have.
+    /// Order that b is to have.
     pub order: u32,
     /// Rows of a, the first (empty) one included; row i holds the coefficients of stages 0..i.
     pub a: &'static [&'static [f64]],
@@ -22,7 +22,7 @@ pub struct Definition {
     pub b: &'static [f64],
     /// Weights e of the error estimates h·Σ e_i k_i, with the order of the method b − e.
     pub error: &'static [(&'static [f64], u32)],
-    /// Of a scheme without error estimates the weights of a rough one, good enough to say which parts of a state err
+    /// Weights of a rough error estimate, for a scheme without one, good enough to show which parts of a state err
     /// most: those of its stages and of the field at x₁, with the order of the method b − e.
     pub lagged: Option<(&'static [f64], u32)>,
     /// Dense output.
@@ -32,11 +32,11 @@ pub struct Definition {
 /// Dense output as its file states it: cubic Hermite interpolation raised by the terms θ²ϑ²D₀, θ³ϑ²D₁, θ³ϑ³D₂, …,
 /// ϑ = 1 − θ, each D_j being h·Σ d_ji k_i (HNW II.6, written as in Hairer's codes).
 pub struct DenseDefinition {
-    /// The order that is claimed at every θ.
+    /// Order that is claimed at every θ.
     pub order: u32,
     /// Rows of a for stages that only dense output needs.
     pub extra_a: &'static [&'static [f64]],
-    /// The rows d_j; none is cubic Hermite itself.
+    /// Rows d_j; empty for cubic Hermite itself.
     pub d: &'static [&'static [f64]],
 }
 
@@ -55,12 +55,12 @@ pub struct Tableau {
     pub b: Vec<f64>,
     /// Error estimates.
     pub error: Vec<ErrorWeights>,
-    /// What equal steps estimate their error by, where that takes the field at x₁, which they do not evaluate: it is
-    /// known when the next step begins.
+    /// Error estimate of equal steps, if it takes the field at x₁, which they do not evaluate: it is known when the
+    /// next step begins.
     pub lagged: Option<Lagged>,
     /// Dense output.
     pub dense: Option<Dense>,
-    /// Whether the last stage is the field at the new point: the first stage of the next step.
+    /// True if the last stage is the field at the new point: the first stage of the next step (FSAL).
     pub first_same_as_last: bool,
     /// Number of stages that x₁ needs.
     pub stages_of_step: usize,
@@ -86,7 +86,7 @@ pub struct Lagged {
     pub next: f64,
 }
 
-/// Why coefficients were refused.
+/// Reason why coefficients were refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TableauError {
     /// A row is longer than an explicit method allows.
@@ -94,11 +94,11 @@ pub enum TableauError {
     Shape {
         /// The scheme.
         name: &'static str,
-        /// Which table.
+        /// Name of the table.
         part: &'static str,
-        /// Which row.
+        /// Number of the row.
         row: usize,
-        /// Its length.
+        /// Length of the row.
         len: usize,
     },
     /// An order condition is violated beyond round-off.
@@ -106,13 +106,13 @@ pub enum TableauError {
     OrderCondition {
         /// The scheme.
         name: &'static str,
-        /// Which weights.
+        /// Name of the weights.
         part: &'static str,
         /// Index of the tree.
         tree: usize,
-        /// Its number of vertices.
+        /// Number of vertices of the tree.
         order: u32,
-        /// By how many times the round-off bound.
+        /// Ratio of the violation to the round-off bound.
         excess: f64,
     },
     /// Dense output lacks the stage at the end of the step.
@@ -126,13 +126,13 @@ pub enum TableauError {
     OrderTooHigh {
         /// The scheme.
         name: &'static str,
-        /// The claim.
+        /// Order that is claimed.
         order: u32,
     },
 }
 
 impl Tableau {
-    /// Derives what can be derived and verifies the rest.
+    /// Derive what follows from the definition and verify the rest.
     pub fn new(definition: &Definition) -> Result<Tableau, TableauError> {
         let Definition { name, order, .. } = *definition;
         let stages = definition.a.len();
@@ -182,7 +182,7 @@ impl Tableau {
         Ok(tableau)
     }
 
-    /// Whether there is an error estimate.
+    /// True if there is an error estimate.
     pub fn is_adaptive(&self) -> bool {
         !self.error.is_empty()
     }
@@ -216,7 +216,7 @@ impl Tableau {
         inside
     }
 
-    /// Verifies the order of an estimate that takes the field at x₁ as one more stage.
+    /// Verify the order of an estimate that takes the field at x₁ as one more stage.
     fn check_lagged(&self, weights: &[f64], order: u32) -> Result<(), TableauError> {
         let rows = [&self.a[..self.stages], std::slice::from_ref(&self.b)].concat();
         let weights = padded(weights, rows.len());
@@ -252,8 +252,8 @@ impl Tableau {
         let absolute = |weights: &[f64]| weights.iter().map(|w| w.abs()).collect::<Vec<_>>();
         check("b", self.order, &self.b, &absolute(&self.b), &|tree| 1.0 / TREES[tree].gamma)?;
         for error in &self.error {
-            // e = b − b̂, and both satisfy the conditions of b̂'s order. It is a difference of rounded numbers, so what
-            // rounds is as large as b where that is larger.
+            // e = b − b̂, and both satisfy the conditions of b̂'s order. It is a difference of rounded numbers, so its
+            // rounding is as large as that of b if b is larger.
             let magnitude = error.weights.iter().zip(&self.b).map(|(e, b)| e.abs().max(b.abs())).collect::<Vec<_>>();
             check("error", error.order, &error.weights, &magnitude, &|_| 0.0)?;
         }
@@ -277,7 +277,7 @@ fn padded(row: &[f64], len: usize) -> Vec<f64> {
     row
 }
 
-/// The sum rounded once (nearly): c is derived from a, and c = 1 should come out as 1.
+/// Sum, rounded once (nearly): c is derived from a, and c = 1 should come out as 1.
 fn exact_sum(terms: &[f64]) -> f64 {
     let (mut sum, mut lost) = (0.0_f64, 0.0);
     for &term in terms {

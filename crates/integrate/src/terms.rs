@@ -1,43 +1,45 @@
-//! How large the terms are that cancel in an invariant: what a drift is small or large against.
+//! Scale of the terms that cancel in an invariant, relative to which a drift is small or large.
 //!
-//! Of a row F_i these are Σ_j |∂_jF_i| max(|x_j|, 10⁻⁶ max |x|) + |F_i(x)|, the inner maximum over the positions, or the
-//! momenta, as x_j is one: up to factors of order one the sum of the absolute values of its terms. (The terms of a constraint
-//! y = 0 are its own rounding, and that of the others.) It has the units of F_i, so that a drift over it means the same in any. Along a run the largest counts: at rest
-//! at the origin all terms vanish. It is measured at up to 128 of the outputs, and after 1, 2, 4, 8, … steps, so that runs
-//! whose ends alone are kept have a size, too; of trajectories in lanes after
-//! 1, 4, 16, … equal steps, or at both ends of adaptive ones as if every vector were as large as it has been.
+//! For a row F_i it is Σ_j |∂_jF_i| max(|x_j|, 10⁻⁶ max |x|) + |F_i(x)|, with the inner maximum over the positions or
+//! over the momenta, as x_j is one: up to factors of order one the sum of the absolute values of its terms. (The terms
+//! of a constraint y = 0 are its own rounding, and that of the others.) It has the units of F_i, so that a drift
+//! relative to it means the same in any. Along a run the largest counts: at rest at the origin all terms vanish. It is
+//! measured at up to 128 of the outputs, and after 1, 2, 4, 8, … steps, so that runs that keep their ends alone have a
+//! scale, too; for trajectories in lanes after 1, 4, 16, … equal steps, or at both ends of adaptive ones as if every
+//! vector were as large as it has been.
 
 use crate::system::{Group, Invariants, System};
 use std::ops::Range;
 
-/// Of so many samples of a run the terms are measured, evenly spread: their size changes little.
+/// Number of samples of a run at which the terms are measured, evenly spread: their size changes little.
 const MEASURED: usize = 128;
 
-/// At which of these outputs, of `count`, the terms are measured: among others at the first and the last one of all.
+/// Outputs among these, of `count` in all, at which the terms are measured; the first and the last one of all are among
+/// them.
 pub fn measured(outputs: Range<usize>, count: usize) -> impl Iterator<Item = usize> {
     let (every, last) = (count.div_ceil(MEASURED).max(1), count.saturating_sub(1));
     let spread = (outputs.start.next_multiple_of(every)..outputs.end.min(last)).step_by(every);
     spread.chain(outputs.contains(&last).then_some(last))
 }
 
-/// Whether they are at output `index`.
+/// True if the terms are measured at output `index`.
 pub fn is_measured(index: usize, count: usize) -> bool {
     measured(index..index + 1, count).next().is_some()
 }
 
-/// Steps from step `step` to the next one at which the terms are measured.
+/// Number of steps from step `step` to the next one at which the terms are measured.
 pub(crate) fn steps_to_measurement(step: u64) -> u64 {
     (step + 1).checked_next_power_of_two().map_or(u64::MAX, |next| next - step)
 }
 
-/// Measures the terms of every group of a system's invariants.
+/// Measurement of the terms of every group of a system's invariants.
 #[derive(Clone, Debug, Default)]
 pub struct Terms {
     values: Vec<f64>,
     floors: Vec<f64>,
 }
 
-/// Part of the largest of its kind below which a component counts as that much.
+/// Least size of a component in a term, relative to the largest of its kind.
 pub const FLOOR: f64 = 1e-6;
 
 impl Terms {
@@ -46,13 +48,14 @@ impl Terms {
         Terms { values: vec![0.0; invariants.count], floors: Vec::new() }
     }
 
-    /// Length of the scratch of [`Terms::raise`]: the Jacobian of a large model stands where its steps have theirs.
+    /// Length of the scratch of [`Terms::raise`], with the Jacobian: that of a large model shares the scratch of its
+    /// steps.
     pub fn work_len(system: &dyn System) -> usize {
         system.invariants().nonzeros() + system.work_len()
     }
 
-    /// Raises each number in `largest`, one for each group, to the size of the group's terms at (t, x): that of its
-    /// largest member, √(Σ w s²) over the sizes s of the member's rows. What is not finite is left out.
+    /// Raise each number in `largest`, one for each group, to the scale of the group's terms at (t, x): that of its
+    /// largest member, √(Σ w s²) over the scales s of the member's rows. A scale that is not finite is left out.
     pub fn raise(&mut self, system: &dyn System, t: f64, x: &[f64], largest: &mut [f64], work: &mut [f64]) {
         let invariants = system.invariants();
         if invariants.count == 0 {
@@ -68,7 +71,7 @@ impl Terms {
             let terms = |p: usize| jacobian[p].abs() * size(invariants.column[p] as usize);
             *value = value.abs() + invariants.row(row).map(terms).sum::<f64>();
         }
-        // A row without entries is one that is watched only, whose gradient nobody computes.
+        // A row without entries is only monitored, and its gradient is not computed.
         let known =
             |group: &&Group| group.members.iter().flatten().all(|&(r, _)| !invariants.row(r as usize).is_empty());
         for (group, largest) in invariants.groups.iter().zip(largest).filter(|(group, _)| known(group)) {

@@ -6,7 +6,7 @@
 
 use std::sync::LazyLock;
 
-/// The highest order whose conditions are known here.
+/// Highest order whose conditions are known here.
 pub const HIGHEST_ORDER: u32 = 8;
 
 /// A rooted tree.
@@ -34,7 +34,7 @@ pub static TREES: LazyLock<Vec<Tree>> = LazyLock::new(|| {
     trees
 });
 
-/// Appends to `found` every ascending list of trees, none before `first`, that has `vertices` vertices in all.
+/// Append to `found` every ascending list of trees, none before `first`, that has `vertices` vertices in all.
 fn extend_forest(trees: &[Tree], vertices: u32, first: usize, forest: &mut Vec<usize>, found: &mut Vec<Vec<usize>>) {
     if vertices == 0 {
         found.push(forest.clone());
@@ -53,17 +53,17 @@ fn extend_forest(trees: &[Tree], vertices: u32, first: usize, forest: &mut Vec<u
 pub struct StageWeights {
     /// Φ_i, by tree and stage.
     pub value: Vec<Vec<f64>>,
-    /// Φ_i with every coefficient replaced by its absolute value: what round-off is relative to.
+    /// Φ_i with every coefficient replaced by its absolute value: the scale of round-off.
     pub magnitude: Vec<Vec<f64>>,
 }
 
 impl StageWeights {
-    /// For the coefficients `a`, whose row i holds a_ij of the stages before i.
+    /// Weights for the coefficients `a`, whose row i holds a_ij of the stages before i.
     pub fn new(a: &[Vec<f64>], order: u32) -> StageWeights {
         StageWeights { value: phi(a, order, |a| a), magnitude: phi(a, order, f64::abs) }
     }
 
-    /// How far Σ_i b_i Φ_i(τ) is from `exact`, in units of the round-off bound of that sum.
+    /// Distance of Σ_i b_i Φ_i(τ) from `exact`, in units of the round-off bound of that sum.
     ///
     /// Each term is a product of at most |τ| coefficients, each rounded once, and of |τ| sums of at most s terms; so
     /// the sum's error is at most (2|τ| + (|τ| + 1)s)·u times the sum of absolute values, with u = ε/2. A weight may

@@ -1,11 +1,11 @@
 //! Loops over the components of vectors.
 //!
-//! A fused multiply-add is one instruction on processors that have it, and a call of the mathematical library in code for
-//! those that need not; loops over vectors are therefore compiled for both ([`widest`]), with the same bits.
+//! A fused multiply-add is one instruction on processors that have it, and a call of the mathematical library in code
+//! that must run without; loops over vectors are therefore compiled for both ([`widest`]), with the same bits.
 
 use holonome_linear::widest::widest;
 
-/// Components per block: the block of `out` stays in the first-level cache while the terms pass over it.
+/// Number of components per block: the block of `out` stays in the first-level cache while the terms pass over it.
 pub const BLOCK: usize = 1024;
 
 /// Σ w_i k_i in the order that [`Space::weighted_sum`](crate::space::Space::weighted_sum) fixes for each component.
@@ -29,7 +29,8 @@ pub fn combine(out: &mut [f64], weights: &[f64], k: &[Vec<f64>]) {
     );
 }
 
-/// x + scale·Σ (w_i/w₁) k_i in the order that [`Space::displaced`](crate::space::Space::displaced) fixes for each component; `first` is w₁.
+/// x + scale·Σ (w_i/w₁) k_i in the order that [`Space::displaced`](crate::space::Space::displaced) fixes for each
+/// component; `first` is w₁.
 pub fn combine_scaled(out: &mut [f64], x: &[f64], scale: f64, first: f64, weights: &[f64], k: &[Vec<f64>]) {
     widest(
         #[inline(always)]
@@ -75,7 +76,7 @@ pub fn max_or_nan(a: f64, b: f64) -> f64 {
     if b > a || b.is_nan() { b } else { a }
 }
 
-/// Copies lane `lane` of `all` into `one`.
+/// Copy lane `lane` of `all` into `one`.
 #[inline]
 pub fn gather(all: &[f64], lanes: usize, lane: usize, one: &mut [f64]) {
     for (k, one) in one.iter_mut().enumerate() {
@@ -83,9 +84,9 @@ pub fn gather(all: &[f64], lanes: usize, lane: usize, one: &mut [f64]) {
     }
 }
 
-/// Copies the first `len` numbers of each of `rows` rows, which begin so many numbers apart in either array.
+/// Copy the first `len` numbers of each of `rows` rows, which begin so many numbers apart in either array.
 pub fn copy_rows((rows, len): (usize, usize), from: (&[f64], usize), to: (&mut [f64], usize)) {
-    /// Rows of a length that is known beforehand take a few moves each, not a call.
+    /// Copy rows of a length that is known at compile time: a few moves each, not a call.
     fn short<const N: usize>(rows: usize, (from, apart): (&[f64], usize), (to, onto): (&mut [f64], usize)) {
         for (to, from) in to.chunks_mut(onto).zip(from.chunks(apart)).take(rows) {
             to[..N].copy_from_slice(&from[..N]);
@@ -106,7 +107,7 @@ pub fn copy_rows((rows, len): (usize, usize), from: (&[f64], usize), to: (&mut [
     }
 }
 
-/// Copies `one` into lane `lane` of `all`.
+/// Copy `one` into lane `lane` of `all`.
 #[inline]
 pub fn scatter(one: &[f64], lanes: usize, lane: usize, all: &mut [f64]) {
     for (k, one) in one.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Adaptive runs: accuracy against tolerance, exact evaluation counts, outputs that do not disturb the steps, steps that
-//! have no tableau.
+//! Adaptive runs: accuracy against tolerance, exact evaluation counts, outputs that do not disturb the steps, steps
+//! that have no tableau.
 
 mod common;
 
@@ -29,8 +29,8 @@ fn the_error_follows_the_tolerance() {
             let error = distance(&state.x, &reference);
             points.push((rtol, error, state.cost.field));
             assert_eq!(state.t, 5.0, "the last step lands on the end");
-            // Each of some tens of steps errs by the tolerance at most, and the oscillator amplifies by about e over T = 5
-            // (scipy's RK23, RK45 and DOP853 err by 2 to 20 tolerances here).
+            // Each of some tens of steps errs by the tolerance at most, and the oscillator amplifies by about e over T
+            // = 5 (scipy's RK23, RK45 and DOP853 err by 2 to 20 tolerances here).
             assert!(error < 50.0 * rtol, "{} at {rtol}: {error}", scheme.name);
         }
         let decades = (points[0].1 / points[5].1).log10();
@@ -40,7 +40,7 @@ fn the_error_follows_the_tolerance() {
     }
 }
 
-/// The pendulum or the driven oscillator, with the calls of the field counted.
+/// The pendulum, with the calls of the field counted.
 fn counted<'a>(count: &'a AtomicU64) -> FnSystem<'a> {
     let field = move |_t: f64, x: &[f64], dx: &mut [f64]| {
         count.fetch_add(1, Ordering::Relaxed);
@@ -59,7 +59,7 @@ fn counted<'a>(count: &'a AtomicU64) -> FnSystem<'a> {
 fn run_counted(plan: &Plan) -> StepState {
     let count = AtomicU64::new(0);
     let (state, _) = finish(plan, &counted(&count), &PENDULUM_START);
-    // Claims are looked at every 64 steps and at the end, which is monitoring and no cost.
+    // Claims are checked every 64 steps and at the end, which is monitoring and not a cost.
     let looks = state.step.div_ceil(64);
     assert_eq!(state.cost.field + looks, count.into_inner(), "{}: the count is what was called", plan.method);
     state
@@ -80,8 +80,8 @@ fn fixed_steps_evaluate_no_stage_for_nothing() {
         for treatment in ["plain", "corrected", "projection"] {
             let plan = Plan::fixed(method(&format!("{treatment}:{scheme}")), 0.0, 1.0, 0.01).unwrap();
             let state = run_counted(&plan);
-            // Where the metric of the step's error is used and the estimate lags behind, the first step is made twice
-            // and the field taken at its end. The field at its start is known then.
+            // If the metric of the step's error is used and the estimate lags behind, the first step is made twice and
+            // the field taken at its end. The field at its start is known then.
             let weighs = treatment == "corrected"
                 || (treatment == "projection" && !["euler", "midpoint", "heun"].contains(&scheme));
             let rehearsal = if weighs && scheme != "dop853" { per_step } else { 0 };
@@ -103,7 +103,7 @@ fn adaptive_steps_reuse_what_they_can() {
             assert!(rejected > 0);
             let tableau = plan.method.scheme.tableau();
             // Every attempt evaluates the stages after the first; the first is evaluated once per accepted step unless
-            // the step before left it behind, which an untreated pair with first same as last does.
+            // the step before left it behind, which an untreated FSAL pair does.
             let attempts = (steps + rejected) * (tableau.stages as u64 - 1);
             let firsts = if tableau.first_same_as_last && treatment == "plain" { 1 } else { steps };
             assert_eq!(state.cost.field, attempts + firsts, "{treatment}:{scheme}");
@@ -184,8 +184,8 @@ fn a_shorter_last_step_lands_on_the_end() {
     assert!(distance(&state.x, &finish(&exact, &system, &DRIVEN_START).0.x) < 2e-14);
 }
 
-/// Taylor's method of order 8 for the logistic equation x' = x (1 − x), with the last term but one as the estimate of the
-/// error and its polynomial as the interpolant: a map that has neither stages nor a tableau.
+/// Taylor's method of order 8 for the logistic equation x' = x (1 − x), with the last term but one as the estimate of
+/// the error and its polynomial as the interpolant: a map that has neither stages nor a tableau.
 struct Taylor;
 
 const TERMS: usize = 8;
@@ -268,8 +268,8 @@ fn a_step_needs_no_tableau() {
     assert!(orders.iter().all(|order| (7.2..9.2).contains(order)), "{orders:?}");
 }
 
-/// A part of the state that has decayed below all numbers is small, not a scale of its own: the stages of an implicit step
-/// are found all the same.
+/// A part of the state that has decayed below all numbers is small and has no scale of its own: the stages of an
+/// implicit step are found all the same.
 #[test]
 fn what_has_decayed_holds_up_no_iteration() {
     let system = FnSystem::new(2, |_, x: &[f64], dx: &mut [f64]| {

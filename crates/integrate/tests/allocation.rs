@@ -1,5 +1,5 @@
-//! A step allocates nothing: ten times the steps make no more allocations. A program of its own without a test harness,
-//! because the counter sees the whole process.
+//! Test that a step allocates nothing: ten times the steps make no more allocations. A program of its own without a
+//! test harness, because the counter sees the whole process.
 
 mod common;
 
@@ -15,7 +15,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<std::alloc::System> = &INSTRUMENTED_SYSTEM;
 
-/// Looks at everything and keeps nothing.
+/// Observer that reads everything and keeps nothing.
 struct Glance(f64);
 
 impl Observer for Glance {

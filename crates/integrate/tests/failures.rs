@@ -1,4 +1,5 @@
-//! Every way to fail is typed, found at the step where it happens, and leaves the state at the step before.
+//! Failures of runs: every way to fail is typed, found at the step where it happens, and leaves the state at the step
+//! before.
 
 mod common;
 
@@ -20,7 +21,7 @@ fn fail(plan: &Plan, system: &dyn System, x0: &[f64]) -> (StepState, Failure<Inf
     (state, failure)
 }
 
-/// x' = x² from 1 reaches infinity at t = 1.
+/// System x' = x², which from 1 reaches infinity at t = 1.
 fn explosion() -> FnSystem<'static> {
     FnSystem::new(1, |_, x, dx| dx[0] = x[0] * x[0])
 }
@@ -58,7 +59,7 @@ fn an_adaptive_explosion_collapses_the_step() {
 
 #[test]
 fn a_field_that_ends_collapses_the_step() {
-    // x' = −1/(2√x): x = √(1 − t)… ends at t = 1, and the field is NaN beyond.
+    // x' = −1/√x: x = (1 − 3t/2)^(2/3) ends at t = 2/3, and the field is NaN beyond.
     let system = FnSystem::new(1, |_, x, dx| dx[0] = -x[0].sqrt().recip());
     let plan = Plan::adaptive(method("dopri5"), 0.0, 2.0, 1e-8, 1e-8).unwrap();
     let (_, failure) = fail(&plan, &system, &[1.0]);
@@ -92,7 +93,7 @@ fn an_undefined_start_is_found() {
     assert!(matches!(&failure, Failure::NonFinite { step: 0, quantity, .. } if quantity == "the state"));
 }
 
-/// x' = −1 with the invariant √x, which exists until t = 1.
+/// System x' = −1 with the invariant √x, which exists until t = 1.
 fn fading() -> FnSystem<'static> {
     let groups = vec![Group::rows("other", GroupKind::Integral, 0..1), Group::rows("root", GroupKind::Integral, 1..2)];
     FnSystem::new(1, |_, _, dx| dx[0] = -1.0).with_invariants(
@@ -164,7 +165,7 @@ fn contradicting_constraints_do_not_converge() {
     }
 }
 
-/// Points on the circle that turn, `count` of them; after t = 1 the last is to have another radius, too.
+/// `count` points that turn on circles; after t = 1 the last is to have another radius, too.
 fn circles(count: usize) -> FnSystem<'static> {
     let entries = move |row: usize| 2 * row.min(count - 1)..2 * row.min(count - 1) + 2;
     let name = |row: usize| if row == count { "other".to_string() } else { format!("circle{row}") };
@@ -214,7 +215,7 @@ fn a_correction_that_leads_nowhere_fails() {
             assert!(constraint == "other" || *constraint == format!("circle{}", count - 1), "{failure:?}");
             assert!(*t > 1.0 && state.t <= *t && *t < 1.5, "{failure:?} {}", state.t);
         }
-        // Before, and with a motion far too coarse for round-off, corrections bring down what the steps leave.
+        // Before that, and with steps far too long for round-off, corrections reduce the errors of the steps.
         for h in [0.01, 0.5] {
             let plan = Plan::fixed(method("corrected:euler"), 0.0, 1.0, h).unwrap();
             let (state, _) = finish(&plan, &system, &start);
@@ -240,7 +241,7 @@ fn the_step_limit_is_kept() {
     }
 }
 
-/// Refuses one sample, once.
+/// Observer that refuses one sample, once.
 struct FullDisk {
     recorder: Recorder,
     refuse: Option<usize>,
@@ -279,7 +280,7 @@ fn a_failing_observer_can_be_satisfied_later() {
     }
 }
 
-/// Counts its steps in what it carries, and moves by them.
+/// Map that counts its steps in its memory, and moves by their number.
 struct Counting;
 
 impl StepMap for Counting {

@@ -56,8 +56,8 @@ fn conical_pendulum_keeps_its_circle() {
         let (state, _) = finish(&plan, &pendulum(), &start);
         let error = distance(&state.x, &end);
         println!("{name}: error {error:.1e} drift {:.1e}", max_drift(&state));
-        // RK4's phase error: T·ω⁵h⁴/120 ≈ 7e-9·…; a correction that divided by the vanishing pivot would throw the state
-        // about by its round-off over √ε.
+        // RK4's phase error: T·ω⁵h⁴/120 ≈ 7e-9·…; a correction that divided by the vanishing pivot would throw the
+        // state about by its round-off over √ε.
         assert!(error < 1e-8, "{name}: {error}");
         assert!(name.starts_with("plain") || max_drift(&state) < 2e-15, "{name}: {:?}", state.drift);
     }
@@ -91,8 +91,8 @@ fn angle() -> FnSystem<'static> {
 
 #[test]
 fn round_off_over_a_short_gradient_does_not_move_the_state() {
-    // At an amplitude of 1.5e-8 the energy flickers by one unit in its last place, 1.1e-16; over its gradient 1.5e-8 that
-    // would be a move of half the amplitude. The correction must see that it knows nothing here.
+    // At an amplitude of 1.5e-8 the energy flickers by one unit in its last place, 1.1e-16; over its gradient 1.5e-8
+    // that would be a move of half the amplitude. The correction must not follow this.
     let start = [1.5e-8, 0.0];
     let run = |name: &str| finish(&Plan::fixed(method(name), 0.0, 100.0, 0.01).unwrap(), &angle(), &start).0;
     let (plain, corrected) = (run("plain:rk4"), run("corrected:rk4"));
@@ -100,7 +100,8 @@ fn round_off_over_a_short_gradient_does_not_move_the_state() {
     assert_eq!(plain.x, corrected.x);
 }
 
-/// Rotors on circles with a coupling: `count` constraints |q_i|² = 1 of two entries each, and the energy over everything.
+/// Rotors on circles with a coupling: `count` constraints |q_i|² = 1 of two entries each, and the energy over
+/// everything.
 fn rotors(count: usize) -> FnSystem<'static> {
     let n = 3 * count;
     let mut invariants = Invariants { count: count + 1, constraints: count, ..Invariants::none() };
@@ -162,8 +163,8 @@ fn many_rows_are_treated_alike() {
             let (state, _) = finish(&plan, &system, &start);
             let [circle, energy] = [state.drift[0].max, state.drift[1].max];
             println!("{count} {name}: {circle:.1e} {energy:.1e}");
-            // H is a sum of 3·count terms with partial sums up to count, so its round-off is about √(3·count)·count·ε, of
-            // the target and of the value; the circles' is ε each.
+            // H is a sum of 3·count terms with partial sums up to count, so its round-off is about √(3·count)·count·ε,
+            // of the target and of the value; the circles' is ε each.
             let round_off = 2.0 * f64::EPSILON * (3.0 * count as f64).sqrt() * count as f64;
             let held = circle < 2e-15 && energy < round_off;
             assert_eq!(held, name != "plain:rk4", "{count} {name}: {circle:e} {energy:e}");

@@ -20,8 +20,9 @@ fn end(name: &str, system: &dyn System, x0: &[f64], t: f64, h: f64) -> Vec<f64> 
     finish(&Plan::fixed(method(name), 0.0, t, h).unwrap(), system, x0).0.x
 }
 
-/// Errors at the end of a run over steps at which they are above round-off. The run is one of length 2 for most, and of
-/// length 20 for order 16, whose steps are long; `coarsest` says into how many steps that is divided at least.
+/// Measured order of a scheme: the slope of errors at the end of a run, over steps at which they are above round-off.
+/// The run has the length 2 for most, and 20 for order 16, whose steps are long; `coarsest` is then the least number of
+/// steps.
 fn measured(name: &str, order: u32, system: &dyn System, x0: &[f64], coarsest: f64) -> f64 {
     let t = if order >= 16 { 20.0 } else { 2.0 };
     // dop853 at h = 1/200: its error at h = 1/4 is below 1e-6, so here it is below 1e-6·(1/50)⁸, round-off.
@@ -53,8 +54,8 @@ fn every_scheme_has_its_order() {
     for scheme in SCHEMES.iter().filter(|scheme| scheme.follows_fields() && !scheme.needs_formulas()) {
         let slope = measured(scheme.name, scheme.order, &system, &x0, 17.0);
         println!("{:>8} {slope:.2}", scheme.name);
-        // The usual margin: half an order would be a different method. Steps that are as long as the motion's own time, as
-        // those of order 16 have to be for an error above round-off, see the next terms as well.
+        // The usual margin: half an order would be a different method. Steps that are as long as the motion's own time,
+        // as those of order 16 have to be for an error above round-off, show the next terms as well.
         let margin = if scheme.order >= 16 { 1.0 } else { 0.35 };
         assert!((slope - f64::from(scheme.order)).abs() < margin, "{}: {slope}", scheme.name);
     }
@@ -107,7 +108,7 @@ fn dense_output_has_its_order() {
     }
 }
 
-/// A collocation polynomial is of half the order within a step; samples there are as good as its end all the same.
+/// A collocation polynomial is of half the order within a step; samples there are nevertheless as good as its end.
 #[test]
 fn states_within_a_long_step_are_as_good_as_its_end() {
     let (system, x0) = (driven(), [1.2, 0.5]);

@@ -1,4 +1,5 @@
-//! A run that is stopped after every step, stored as JSON and read back makes the same bits as one that was not.
+//! Resumption of runs: one that is stopped after every step, stored as JSON and read back makes the same bits as one
+//! that was not.
 
 mod common;
 
@@ -12,7 +13,7 @@ use holonome_integrate::run::{Outcome, run};
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
 
-/// Stops after every step.
+/// Observer that stops after every step.
 #[derive(Default)]
 struct Impatient(Recorder);
 

@@ -1,4 +1,4 @@
-//! Symmetric projection: it is symmetric where its base is, keeps the invariants, and counts what that costs.
+//! Symmetric projection: symmetric if its base is, with invariants kept and costs counted.
 
 mod common;
 
@@ -81,7 +81,7 @@ fn it_is_symmetric_where_its_base_is() {
     }
 }
 
-/// The pendulum in Cartesian coordinates as HLW V.4 have it; its energy is watched.
+/// The pendulum in Cartesian coordinates as in HLW V.4; its energy is monitored.
 fn planar_pendulum() -> FnSystem<'static> {
     let groups = vec![
         Group::rows("rod", GroupKind::Constraint, 0..1),
@@ -108,8 +108,8 @@ fn planar_pendulum() -> FnSystem<'static> {
 
 const PLANAR_START: [f64; 4] = [1.0, 0.0, 0.0, 0.0];
 
-/// HLW V.4: the pendulum projected onto its constraints. Its energy is kept without a trend by a symmetric method, as the
-/// problem is reversible; standard projection loses it.
+/// HLW V.4: the pendulum projected onto its constraints. A symmetric method conserves its energy without a trend, as
+/// the problem is reversible; standard projection loses it.
 #[test]
 fn it_has_no_secular_energy_error() {
     // Means of the energy error over five windows of 200 time units.
@@ -179,7 +179,8 @@ fn it_holds_the_invariants_at_round_off_along_a_long_run() {
     }
 }
 
-/// Kepler's L and A: six functions of rank five. The reference has a basis of them (`suite/reference/symmetric_projection.py`).
+/// Kepler's L and A: six functions of rank five. The reference has a basis of them
+/// (`suite/reference/symmetric_projection.py`).
 #[test]
 fn it_leaves_out_what_depends_on_the_rest() {
     let plan = Plan::fixed(method("symmetric-projection:rk4"), 0.0, 0.5, 0.1).unwrap();
@@ -238,8 +239,8 @@ fn a_start_off_the_set_is_brought_there_by_the_first_step() {
     assert!(state.drift.iter().all(|drift| drift.now < 1.5e-14), "{:?}", state.drift);
 }
 
-/// Away from the origin at unit speed, on a line that turns at unit rate: x = (1 + s)(cos s, sin s), where the time s runs
-/// from `from` on, or back.
+/// Motion away from the origin at unit speed, on a line that turns at unit rate: x = (1 + s)(cos s, sin s), where the
+/// time s runs from `from` on, or back.
 fn turning_line(from: f64, direction: f64) -> FnSystem<'static> {
     let time = move |t: f64| from + direction * t;
     FnSystem::new(2, move |_, x, dx| {
@@ -279,7 +280,7 @@ fn adaptive_steps_are_refused() {
     assert_eq!(refused, PlanError::NeedsEqualSteps { treatment: "symmetric-projection" });
     let message = refused.to_string();
     assert!(message.contains("`symmetric-projection` needs a fixed step (`step`)"), "{message}");
-    // Without an error estimate that is what is said first.
+    // Without an error estimate that is reported first.
     let refused = Plan::adaptive(method("symmetric-projection:rk4"), 0.0, 1.0, 1e-6, 1e-6).unwrap_err();
     assert_eq!(refused, PlanError::NeedsStep { scheme: "rk4" });
 }

@@ -1,4 +1,4 @@
-//! Runs the built binary in a folder of its own.
+//! The built binary in a folder of its own.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The repository's root.
+/// Root of the repository.
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
@@ -16,7 +16,7 @@ pub fn repository() -> PathBuf {
 /// A folder with the models of the repository in `models/`, removed at the end.
 pub struct Folder(PathBuf);
 
-/// How a command ended.
+/// Output and exit status of a command.
 #[derive(Debug)]
 pub struct Answer {
     pub code: Option<i32>,
@@ -32,12 +32,12 @@ impl Answer {
         answer
     }
 
-    /// What a terminal shows, results after the rest.
+    /// Text that a terminal shows, results after the rest.
     pub fn shown(&self) -> String {
         format!("{}{}", self.stderr, self.stdout)
     }
 
-    /// The one JSON object on stdout.
+    /// The only JSON object on stdout.
     #[track_caller]
     pub fn json(&self) -> Value {
         assert_eq!(self.stdout.matches('\n').count(), 1, "one line on stdout: {self:?}");
@@ -131,7 +131,7 @@ impl Drop for Folder {
     }
 }
 
-/// The keys of an object, in their order.
+/// Keys of an object, in their order.
 #[track_caller]
 pub fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap_or_else(|| panic!("{value} is no object")).keys().map(String::as_str).collect()

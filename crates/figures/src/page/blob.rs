@@ -5,12 +5,11 @@ use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
 use std::io::Write;
 
-/// Steps into which a range of places is divided, in 16 bits; one more value is left for what is no number.
+/// Number of steps into which a range of places is divided, in 16 bits; one more value is left for NaN and infinities.
 const STEPS: f64 = 65_534.0;
 const NO_PLACE: u16 = 65_535;
 
-/// The arrays so far. What stands in a page for an array is `[kind, first byte, numbers]`, and `[…, least, step]` for
-/// places.
+/// Arrays so far. A page refers to an array by `[kind, first byte, numbers]`, and `[…, least, step]` for places.
 #[derive(Default)]
 pub struct Blob(Vec<u8>);
 
@@ -23,12 +22,13 @@ impl Blob {
         json!([kind, start, (self.0.len() - before) / N])
     }
 
-    /// Numbers of 64 bits.
+    /// Store numbers of 64 bits.
     pub fn exact(&mut self, numbers: &[f64]) -> Value {
         self.put("f8", numbers.iter().map(|x| x.to_le_bytes()))
     }
 
-    /// Numbers of 32 bits. What is too large or too small for these stays at the end of their range, and away from 0.
+    /// Store numbers of 32 bits. Those that are too large or too small for these stay at the end of their range, and
+    /// away from 0.
     pub fn rounded(&mut self, numbers: &[f64]) -> Value {
         let fits = |x: f64| {
             let size = x.abs();
@@ -42,7 +42,7 @@ impl Blob {
         self.put("f4", numbers.iter().map(|&x| fits(x)))
     }
 
-    /// Numbers as steps of a 65534th of their range: enough for what is only looked at.
+    /// Store numbers as steps of a 65534th of their range: enough for pictures.
     pub fn places(&mut self, numbers: &[f64]) -> Value {
         let finite = numbers.iter().copied().filter(|x| x.is_finite());
         let (low, high) = finite.fold((f64::MAX, f64::MIN), |(a, b), x| (a.min(x), b.max(x)));
@@ -55,7 +55,7 @@ impl Blob {
         all
     }
 
-    /// All of it, compressed.
+    /// All arrays, compressed.
     pub fn packed(&self) -> String {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
         encoder

@@ -1,4 +1,4 @@
-// Charts, all drawn by plotly.js. Those over time share their range and show where the motion is.
+// Charts, all drawn by plotly.js. Those over time share their range and show the time of the motion.
 
 const MARKERS = ["circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star"];
 const DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];
@@ -14,7 +14,7 @@ function axisLayout(axis) {
   return layout;
 }
 
-// Far below round-off there is nothing to be seen: on a logarithmic axis it would take the space of all else.
+// Lowest value to be shown: far below round-off there is nothing to be seen, but it would fill a logarithmic axis.
 function lowest(chart) {
   const levels = chart.levels || [];
   if (!levels.length) return undefined;
@@ -22,7 +22,7 @@ function lowest(chart) {
   return chart.curves.some((curve) => curve.y.some((y) => y > 0 && y < floor)) ? floor : undefined;
 }
 
-// A trace that is not seen, for the sake of a decade on each side of the levels.
+// An invisible trace that makes room for a decade on each side of the levels.
 function room(chart) {
   const levels = (chart.levels || []).map((level) => level.y), first = chart.curves.find((curve) => curve.x.length);
   if (!chart.y.log || !levels.length || !first) return [];
@@ -31,7 +31,7 @@ function room(chart) {
 
 const hasWebGl = (() => { try { return !!document.createElement("canvas").getContext("webgl", { failIfMajorPerformanceCaveat: true }); } catch { return false; } })();
 
-// Text that plotly would otherwise read as markup.
+// Escape text that plotly would otherwise read as markup.
 function escaped(text) {
   return String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
@@ -81,7 +81,7 @@ function trace(curve) {
   return { ...base, mode: curve.style === "points" ? "markers" : "lines+markers", marker, line: { ...line, width: 1.6 } };
 }
 
-// A chart in a panel. `chart` has x, y, curves, levels, equal, note; it may be exchanged by `show`.
+// A chart in a panel. `chart` has x, y, curves, levels, equal, note; `show` may replace it.
 class ChartView {
   constructor(host, onSeek) {
     this.host = host;
@@ -108,7 +108,7 @@ class ChartView {
 
   restyle() { if (this.chart) this.show(this.chart); }
 
-  // Gives the range of time that was chosen here to all others.
+  // Set the range of time that was chosen here in all other charts.
   follow(change) {
     if (linking || !this.chart.x.time) return;
     const range = change["xaxis.autorange"] ? null : change["xaxis.range"] || ("xaxis.range[0]" in change ? [change["xaxis.range[0]"], change["xaxis.range[1]"]] : undefined);
@@ -118,7 +118,7 @@ class ChartView {
     Promise.all(others.map((other) => Plotly.relayout(other.host, range ? { "xaxis.range": [...range] } : { "xaxis.autorange": true }))).finally(() => { linking = false; });
   }
 
-  // Shows the time of the motion: a line over time, else a dot on each curve that knows its times.
+  // Show the time of the motion: a line over time, otherwise a dot on each curve with times.
   at(t) { this.t = t; this.place(); }
 
   place() {

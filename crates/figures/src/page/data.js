@@ -8,7 +8,7 @@ async function unpack(id) {
   return new Response(stream).arrayBuffer();
 }
 
-// An array by what stands for it: [kind, first byte, count], and of places also [..., least, step].
+// Array of a reference: [kind, first byte, count], and for places also [..., least, step].
 function numbers(buffer, [kind, start, count, least, step]) {
   if (kind === "f8") return new Float64Array(buffer, start, count);
   if (kind === "f4") return new Float32Array(buffer, start, count);
@@ -16,7 +16,7 @@ function numbers(buffer, [kind, start, count, least, step]) {
   return Float32Array.from(steps, (k) => (k === 65535 ? NaN : least + step * k));
 }
 
-// The place in ascending times: the last one not after t, and how far t is on the way to the next.
+// Place of t in ascending times: the last one not after t, and the part of the way from it to the next.
 function locate(times, t) {
   let low = 0, high = times.length - 1;
   if (!(t > times[0])) return [0, 0];

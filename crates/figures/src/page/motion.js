@@ -1,5 +1,5 @@
-// Numbers of an array from `first` on, between two frames of so many numbers each: by the cubic through the frames around
-// (Catmull, Rom), as a polygon would show its corners.
+// Numbers of an array from `first` on, between two frames of so many numbers each: by the cubic through the frames
+// around (Catmull, Rom), as a polygon would show its corners.
 function cubic(array, width, first, frame, share, out) {
   const at = frame * width + first;
   if (!(share > 0)) { for (let c = 0; c < out.length; c++) out[c] = array[at + c]; return out; }
@@ -22,7 +22,7 @@ class MotionView {
     new ResizeObserver(() => this.draw()).observe(canvas);
   }
 
-  // The box of all positions.
+  // Compute the box of all positions.
   measure() {
     const { positions, fixed, bodies, dimension } = this.motion;
     const low = [Infinity, Infinity, Infinity], high = [-Infinity, -Infinity, -Infinity];
@@ -32,7 +32,7 @@ class MotionView {
     if (!(low[0] <= high[0])) { low.fill(-1); high.fill(1); }
     this.middle = low.map((x, k) => (x + high[k]) / 2);
     this.sides = low.map((x, k) => high[k] - x);
-    // Seen from the side that a motion in space turns to, its diagonal has to fit.
+    // A motion in space can be turned to any side, so its diagonal has to fit.
     const diagonal = Math.hypot(...this.sides);
     this.radius = (dimension === 3 ? diagonal / 2 : 0) || Math.max(...this.sides) / 2 || 1;
     if (bodies && !this.motion.moving) { this.middle = [0, 0, 0]; this.radius = 1.45; }
@@ -138,7 +138,7 @@ class MotionView {
     this.solids(pen, see, frame, share, colours, ink);
   }
 
-  // Radius of a point in pixels: smaller where there are many.
+  // Radius of a point in pixels: smaller if there are many.
   ball(width, height, size) {
     const sticks = this.motion.sticks.length ? this.stickLength() * size * 0.24 : this.motion.string ? size * 0.32 : Infinity;
     return Math.max(1.2, Math.min(11, sticks, (Math.min(width, height) * 0.5) / Math.sqrt(this.points + 8)));
@@ -196,7 +196,7 @@ class MotionView {
     });
   }
 
-  // Where points came from: of all if there are few, else of the last one.
+  // Trails of the points: of all if there are few, otherwise of the last one.
   trails(pen, see, frame, colours) {
     const { motion } = this, whole = motion.moving <= 6, all = whole ? [...Array(motion.moving).keys()] : motion.moving <= 400 && !motion.kinds.length && !motion.string ? [motion.moving - 1] : [];
     const length = Math.min(frame, 500), fine = 4, place = [0, 0, 0];

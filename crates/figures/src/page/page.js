@@ -1,4 +1,4 @@
-// Puts the page together: panels, the player, the theme.
+// Parts of the page: panels, the player, the theme.
 
 const motions = [];
 let player = null;
@@ -8,7 +8,7 @@ function panel(title, ...tools) {
   return element("section", { class: "panel", "aria-label": title }, top);
 }
 
-// One of several: buttons if they are few, else a list.
+// Choice of one of several: buttons if they are few, otherwise a list.
 function choice(label, names, act) {
   if (names.length > 5) return element("select", { "aria-label": label, onchange: (event) => act(Number(event.target.value)) }, ...names.map((text, value) => element("option", { value, text })));
   const buttons = names.map((name, k) => element("button", { type: "button", text: name, "aria-pressed": String(k === 0), onclick: () => { buttons.forEach((b, j) => b.setAttribute("aria-pressed", String(j === k))); act(k); } }));
@@ -28,7 +28,7 @@ function chartsPanel({ charts: choices }, buffer) {
   return { made, start: () => show(0) };
 }
 
-// Columns over each other, of one run or several; with a section, where a column passes a value upwards.
+// Panel of columns over each other, of one run or several, or of the points where a column passes a value upwards.
 function explorerPanel({ runs, presets }, buffer) {
   for (const run of runs) run.columns = new Map(run.columns.map(([name, array]) => [name, numbers(buffer, array)]));
   const names = [...new Set(runs.flatMap((run) => [...run.columns.keys()]))], time = names[0], motion = runs[0].motion;
@@ -49,7 +49,7 @@ function explorerPanel({ runs, presets }, buffer) {
       const [t, a, b] = [run.columns.get(time), run.columns.get(x.value), run.columns.get(y.value)];
       if (!a || !b) return;
       if (run.of > t.length) thinned = run.of;
-      // Rows that are no neighbours are joined over time only.
+      // Rows that are not neighbours are joined over time only.
       const curve = { name: runs.length > 1 ? run.name : "", colour: k, style: motion && (x.value === time || run.of === t.length) ? "line" : "points", x: a, y: b, smooth: run.of === t.length && t.length <= 2500 };
       if (section) {
         const passes = crossings(run, t, run.columns.get(by.value), Number(level.value), [a, b]);
@@ -71,13 +71,13 @@ function explorerPanel({ runs, presets }, buffer) {
   return { made, start: () => { if (presets.length) use(presets[0]); else { x.value = names[0]; y.value = names[1] || names[0]; } draw(); } };
 }
 
-// Whether two columns are components of one quantity, so that one scale suits both.
+// True if two columns are components of one quantity, so that one scale suits both.
 function alike(a, b) {
   const stem = (name) => name.replace(/\.[xyz]$|\[[^\]]*\]$/, "");
   return a !== b && stem(a) === stem(b);
 }
 
-// Where a column passes a value upwards between neighbouring samples: the other columns there, by the cubic through four
+// Values of other columns where a column passes a value upwards between neighbouring samples, by the cubic through four
 // rows if they are neighbours too.
 function crossings(run, t, column, value, others) {
   const found = others.map(() => []), gap = (1.5 * (t[t.length - 1] - t[0])) / Math.max(1, run.of - 1);
@@ -124,7 +124,7 @@ function textPanel({ title, text }) {
   return { made };
 }
 
-// Plays all motions together, and shows the time in all charts.
+// Player of all motions together, which shows the time in all charts.
 class Player {
   constructor() {
     const by = (id) => document.getElementById(id);
@@ -141,11 +141,11 @@ class Player {
     this.play.addEventListener("click", () => this.toggle());
     this.scrub.addEventListener("input", () => this.seek(this.from + (this.scrub.value / 1000) * (this.until - this.from)));
     by("trail").addEventListener("change", (event) => motions.forEach((view) => { view.trail = event.target.checked; view.draw(); }));
-    // A time may stand behind the address: report.html#t=12.5
+    // The address may end with a time: report.html#t=12.5
     this.seek(Number(new URLSearchParams(location.hash.slice(1)).get("t")) || this.from);
   }
 
-  // Speeds at which it can be followed: at ×1 the whole takes about 20 s, or two frames of it make one of the screen.
+  // Speeds at which the motion can be followed: at ×1 it takes about 20 s, or two of its frames make one of the screen.
   rates(timed) {
     const frames = timed.length ? Math.max(...timed.map((times) => times.length)) : 1000;
     this.unit = (this.until - this.from) / Math.max(12, Math.min(60, frames / 30));
@@ -187,7 +187,7 @@ class Player {
   }
 }
 
-// What a place of the page keeps when it is read again, or nothing where the browser keeps nothing.
+// Value that is kept for when the page is read again; null if the browser keeps nothing.
 function remembered(key) { try { return localStorage.getItem(key); } catch { return null; } }
 
 function theme(dark) {

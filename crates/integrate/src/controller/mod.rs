@@ -9,29 +9,29 @@ use crate::scales::{Vectors, square};
 use crate::vector::max_or_nan;
 use holonome_linear::widest::widest;
 
-/// By what steps are controlled.
+/// Parameters of step-size control for one scheme.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Control {
     /// Order of convergence of a step.
     pub order: u32,
     /// Order of the estimate.
     pub estimate: u32,
-    /// How large the estimate may be for an error of 1, and which power of the error goes with it.
+    /// (c, p): for an error e the estimate may be as large as c eᵖ; see [`Control::tolerance`].
     scale: (f64, f64),
-    /// Part of the step that the estimate asks for: less where the error grows faster than that.
+    /// Safety factor on the step that the estimate asks for; smaller where the error grows faster than the estimate.
     pub safety: f64,
-    /// The factor after an attempt that came to nothing: its error is not finite.
+    /// Factor on the step after an attempt whose error is not finite.
     pub blind: f64,
-    /// By how much a step may be longer than the one before; no more than the controller allows in any case.
+    /// Largest ratio of a step to the one before; the limit of the controller applies in any case.
     pub grow: f64,
-    /// Whether the step finds its own length, and only needs to know how long it may be.
+    /// True if the step finds its own length and needs only an upper bound of it.
     pub finds_length: bool,
-    /// Whether steps that get shorter are taken to go on doing so.
+    /// True if decreasing step lengths are extrapolated; see [`pi`].
     pub foresees: bool,
 }
 
 impl Control {
-    /// By an estimate of the error itself.
+    /// Control by an estimate of the error itself.
     pub const fn of_error(order: u32, estimate: u32) -> Control {
         Control {
             order,
@@ -45,8 +45,8 @@ impl Control {
         }
     }
 
-    /// By the last coefficients of a polynomial that collocates the step, of degree `estimate`: where they decrease like
-    /// ρᵏ the error is about ρ to the order, however large they are themselves.
+    /// Control by the last coefficients of a polynomial of degree `estimate` that collocates the step. Where they
+    /// decrease like ρᵏ the error is about ρ to the order, however large they are themselves.
     pub fn of_coefficients(order: u32, estimate: u32) -> Control {
         let power = f64::from(estimate + 1) / f64::from(order);
         Control {
@@ -61,8 +61,8 @@ impl Control {
         }
     }
 
-    /// By the last terms of a Taylor series, which find the length of their own step. From one step to the next it grows to
-    /// three times itself at most: terms that are 0 at the state say nothing of those between them.
+    /// Control by the last terms of a Taylor series, which find the length of their own step. A step is at most three
+    /// times as long as the one before: terms that are 0 at the state say nothing of those between them.
     pub fn of_series(order: u32) -> Control {
         let power = f64::from(order - 1) / f64::from(order);
         Control {
@@ -77,27 +77,27 @@ impl Control {
         }
     }
 
-    /// How large the estimate of an error may be that is to be `rtol`.
+    /// Largest estimate that is accepted for an error of `rtol`.
     pub fn tolerance(&self, rtol: f64) -> f64 {
         let (factor, power) = self.scale;
         if power == 1.0 { factor * rtol } else { factor * rtol.powf(power) }
     }
 }
 
-/// The last coefficients of a step whose error would be 1, for each order: with it the errors of gauss16 are smaller than
-/// those of dop853 at the same tolerance, and those of gauss8 not twice as large, on pendula, Kepler's problem and that of
-/// Hénon and Heiles.
+/// Last coefficients, per order, of a step whose error would be 1. With this value the errors of gauss16 are smaller
+/// than those of dop853 at the same tolerance, and those of gauss8 not twice as large, on pendula, Kepler's problem and
+/// that of Hénon and Heiles.
 const LARGEST_COEFFICIENT: f64 = 3.0 / 16.0;
 
-/// The term of the order of a Taylor series whose error would be 1: with it the errors of taylor are 0.01 to 3 times those of
-/// dop853 at the same tolerance, on pendula, Kepler's problem and that of Hénon and Heiles.
+/// Term of the method's order in a Taylor series whose error would be 1. With this value the errors of taylor are 0.01
+/// to 3 times those of dop853 at the same tolerance, on pendula, Kepler's problem and that of Hénon and Heiles.
 const TERM: f64 = 1.0 / 32.0;
 
-/// How large the last two terms of a Taylor series may be together, where one that falls short of its order by one may be as
-/// large as a tolerance to that power.
+/// Bound on the sum of the last two terms of a Taylor series, in units of the tolerance to the power (order − 1)/order,
+/// which is the size of a term of one order less.
 pub const LAST_TERMS: f64 = 2.0;
 
-/// What an attempted step is measured against.
+/// Tolerance and scales with which an attempted step is measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Yardstick<'a> {
     /// Relative tolerance.
@@ -108,15 +108,15 @@ pub struct Yardstick<'a> {
     pub norms: &'a [f64],
 }
 
-/// What an attempted step tells of its vectors.
+/// Squared sizes and errors of the vectors of an attempted step.
 pub struct Measured<'a> {
     /// |x₁|² of every vector.
     pub sizes: &'a mut [f64],
-    /// The square of every vector's estimated error.
+    /// Square of every vector's estimated error.
     pub errors: &'a mut [f64],
 }
 
-/// The error of an attempted step in units of the tolerance,
+/// Error of an attempted step in units of the tolerance,
 ///
 /// err² = (1/n) Σ |e_b|²/(rtol² max(S_b, |x₁_b|)²)
 ///
@@ -151,7 +151,7 @@ fn norm(h: f64, errors: &[Vec<f64>], x1: &[f64], yardstick: Yardstick, measured:
         own.mul_add(square_of_tolerance, f64::MIN_POSITIVE)
     };
     let sum = |squares: &mut dyn FnMut(usize) -> f64, sizes: &[f64]| {
-        // Several sums side by side: the next step waits for this number.
+        // Four independent sums, since the next step waits for this number.
         let mut sums = [0.0; 4];
         for (vector, &size) in sizes.iter().enumerate() {
             sums[vector % 4] += squares(vector) / scale(vector, size);

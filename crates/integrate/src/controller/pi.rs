@@ -2,24 +2,24 @@
 //!
 //! h_new = h · safety · err_n^(−α) · err_{n−1}^β,  α = 1/q − ¾β,
 //!
-//! with q one more than the order of the error estimate and the factor kept within limits. Powers are rough ones
-//! ([`rough_power`]): an estimate of an error is not worth more.
+//! with q one more than the order of the error estimate and the factor kept within limits. Powers are approximate
+//! ([`rough_power`]), as the error itself is an estimate.
 //!
-//! Where it foresees (Gustafsson, ACM Trans. Math. Softw. 20 (1994) 496), lengths ℓ_n = h_n err_n^(−α) that errors ask for
-//! and that become shorter are taken to go on doing so: h_new = safety ℓ_n · min(1, ℓ_n/ℓ_{n−1}).
+//! With extrapolation (Gustafsson, ACM Trans. Math. Softw. 20 (1994) 496), decreasing lengths ℓ_n = h_n err_n^(−α) that
+//! errors ask for are taken to go on decreasing: h_new = safety ℓ_n · min(1, ℓ_n/ℓ_{n−1}).
 
 use super::Control;
 use crate::exact;
 use serde::{Deserialize, Serialize};
 
-/// What the step-size controller remembers.
+/// Numbers that the step-size controller carries.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct ControllerMemory {
     /// The step to try next; 0 before the first one is chosen.
     #[serde(with = "exact::number")]
     pub h: f64,
-    /// Error of the last accepted step in units of the tolerance, at least 1e-4. For a controller that foresees, the length
-    /// that it asked for as a part of h.
+    /// Error of the last accepted step in units of the tolerance, at least 1e-4. For a controller that extrapolates,
+    /// the length that the error asked for, divided by `h`.
     #[serde(with = "exact::number")]
     pub last_error: f64,
 }
@@ -29,31 +29,31 @@ pub struct ControllerMemory {
 pub struct Controller {
     /// Exponent of the error.
     pub alpha: f64,
-    /// Exponent of the error before.
+    /// Exponent of the previous error.
     pub beta: f64,
-    /// Part of the step that the error asks for.
+    /// Safety factor on the step that the error asks for.
     pub safety: f64,
-    /// The least factor.
+    /// Smallest factor.
     pub shrink: f64,
-    /// The largest factor.
+    /// Largest factor.
     pub grow: f64,
-    /// The factor after an attempt whose error is not finite, which says nothing.
+    /// Factor after an attempt whose error is not finite.
     pub blind: f64,
-    /// Whether the error says nothing of the step after it.
+    /// True if the step finds its own length, so that its error says nothing of the next step.
     pub finds_length: bool,
-    /// Whether steps that get shorter are taken to go on doing so.
+    /// True if decreasing step lengths are extrapolated.
     pub foresees: bool,
 }
 
-/// A zero error must not divide; its step grows by the limit anyway.
+/// Smallest error that enters a power: a zero error must not divide, and its step grows by the limit anyway.
 pub const LEAST_ERROR: f64 = 1e-10;
 
-/// The least error that the next step remembers.
+/// Smallest error that is carried to the next step.
 pub const LEAST_LAST_ERROR: f64 = 1e-4;
 
 impl Controller {
-    /// For steps that are controlled like this. Hairer's constants: β = 0.04 and factors within [0.2, 10],
-    /// for high orders β = 0 and [1/3, 6].
+    /// Controller for `control` with Hairer's constants: β = 0.04 and factors within [0.2, 10], for high orders β = 0
+    /// and [1/3, 6].
     pub fn new(control: &Control) -> Controller {
         let Control { order, estimate, finds_length, foresees, .. } = *control;
         let high = order >= 8;
@@ -70,8 +70,8 @@ impl Controller {
         }
     }
 
-    /// The step after one of length `h` was accepted with this error; `rejected` says whether it took several attempts,
-    /// after which the step does not grow.
+    /// Set the step after an accepted one of length `h` with this error. `rejected` is true if the step took several
+    /// attempts; the next one then does not grow.
     pub fn accepted(&self, memory: &mut ControllerMemory, h: f64, error: f64, rejected: bool) {
         let error = error.max(LEAST_ERROR);
         let part = rough_power(error, -self.alpha);
@@ -89,7 +89,7 @@ impl Controller {
         memory.last_error = if self.foresees { part / factor } else { error.max(LEAST_LAST_ERROR) };
     }
 
-    /// The step to try after one of length `h` was rejected.
+    /// Step to try after one of length `h` was rejected.
     pub fn rejected(&self, h: f64, error: f64) -> f64 {
         if error.is_finite() {
             h * (self.safety * rough_power(error, -self.alpha)).clamp(self.shrink, 1.0)
@@ -99,8 +99,8 @@ impl Controller {
     }
 }
 
-/// About aᵇ, within 1.4e-4 of itself, for a positive, normal a and |b| ≤ 1: bit for bit what
-/// `holonome_model::graph::primitive::rough_power` is in a compiled loop, where its constants are explained.
+/// Approximation of aᵇ within 1.4e-4, relative, for a positive, normal a and |b| ≤ 1. Equals
+/// `holonome_model::graph::primitive::rough_power` in a compiled loop bit for bit; its constants are explained there.
 pub fn rough_power(a: f64, b: f64) -> f64 {
     const LOGARITHM: [f64; 5] =
         [-2.5128546239059855, 4.070090791858758, -2.120675131120078, 0.6451423635899062, -0.08161580849841568];
@@ -161,8 +161,8 @@ mod tests {
         assert!(dopri5.rejected(1.0, 1.001) < 0.9, "a rejected step must shrink");
     }
 
-    /// Lengths ℓ that errors ask for, of which each is `ratio` times the one before: steps that are 0.8 of the next such
-    /// length, where lengths decrease, and of the last one where they do not.
+    /// Lengths ℓ that errors ask for, each `ratio` times the one before. Steps are 0.8 of the next length if lengths
+    /// decrease, and 0.8 of the last one otherwise.
     #[test]
     fn decreasing_lengths_are_foreseen() {
         let gauss = Controller::new(&Control::of_coefficients(16, 6));

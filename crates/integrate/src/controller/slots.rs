@@ -1,15 +1,15 @@
-//! Adaptive steps in a loop of their own: where the numbers stand that one attempt hands to the next.
+//! Slots of the numbers that adaptive steps in a loop of their own carry from one attempt to the next.
 //!
 //! A map or an ensemble may make many attempts in one call, with acceptance and step-size control in it. Both sides
-//! know the loop's state by these numbers; with several lanes number k of lane l stands at `k * lanes + l`.
+//! know the loop's state by these slots; with several lanes number k of lane l stands at `k * lanes + l`.
 //!
-//! An attempt that is like any other is made as in [`run`](crate::run): x₁ is treated and becomes x, or the step
-//! shrinks. One that is not leaves everything as it was but the status, and a state whose status is set stays as it is.
+//! An ordinary attempt is made as in [`run`](crate::run): x₁ is treated and becomes x, or the step shrinks. Any other
+//! leaves everything but the status as it was, and a state whose status is set stays as it is.
 
 use crate::scales::Vectors;
 use std::ops::Range;
 
-/// What an attempt is to do, or why it did nothing.
+/// Status of a loop: the next attempt is due, or the reason why it was not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Status {
@@ -19,18 +19,18 @@ pub enum Status {
     Idle,
     /// The end of the run is reached.
     Arrived,
-    /// The next attempt would come to the pause or beyond, or its step is too short to be one.
+    /// The next attempt would reach or pass the pause, or its step is too short.
     Held,
     /// The error of the first attempt at a step is not a number: the field may be undefined where it starts.
     Undefined,
-    /// What an accepted step came to is not finite.
+    /// The result of an accepted step is not finite.
     Broken,
-    /// The result of an accepted step is not treated within the iterations of the loop.
+    /// The treatment of an accepted step's result did not converge within the iterations of the loop.
     Unsettled,
 }
 
 impl Status {
-    /// All of them, by their numbers.
+    /// All statuses, by their numbers.
     pub const ALL: [Status; 7] = [
         Status::Going,
         Status::Idle,
@@ -41,43 +41,43 @@ impl Status {
         Status::Unsettled,
     ];
 
-    /// Its number.
+    /// Number of the status.
     pub fn number(self) -> f64 {
         f64::from(self as u8)
     }
 
-    /// The status of this number.
+    /// Status of this number.
     pub fn of(number: f64) -> Status {
         Status::ALL[number as usize]
     }
 }
 
-/// Where everything stands.
+/// Slots of the numbers of a loop of attempts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slots {
     /// The state x.
     pub x: Range<usize>,
     /// The time.
     pub t: usize,
-    /// The step that is wanted next, before its limit.
+    /// Step wanted next, before its limit.
     pub h: usize,
-    /// The one that was wanted behind the last accepted step.
+    /// Step wanted after the last accepted one.
     pub h_accepted: usize,
-    /// The last accepted error, or what a controller keeps in its place.
+    /// Last accepted error, or the number that a controller carries in its place.
     pub last_error: usize,
     /// Rejections of this step.
     pub rejections: usize,
-    /// X(t, x), where the loop hands it on.
+    /// X(t, x); empty unless the loop carries it.
     pub first: Range<usize>,
-    /// What is carried of the scales: σ², w².
+    /// Carried scales: σ², w².
     pub carried: Range<usize>,
-    /// S² of the vectors and floors of momenta, as `Scales::norms` has them.
+    /// S² of the vectors and floors of momenta, as in `Scales::norms`.
     pub norms: Range<usize>,
     /// The largest deviation of every group at accepted states, or its square.
     pub largest: Range<usize>,
-    /// The largest innovation of a correction.
+    /// Largest innovation of a correction.
     pub innovation: usize,
-    /// The time at which it had reached that.
+    /// Time at which that innovation was reached.
     pub innovation_at: usize,
     /// Accepted steps.
     pub steps: usize,
@@ -85,15 +85,15 @@ pub struct Slots {
     pub rejected: usize,
     /// The [`Status`].
     pub status: usize,
-    /// No step is made that comes to this time or beyond; the loop does not change it.
+    /// Time that no step may reach or pass; the loop does not change it.
     pub pause: usize,
     /// Masses of the vectors; the loop does not change them.
     pub masses: Range<usize>,
 }
 
 impl Slots {
-    /// Of a state of these vectors with so many groups of invariants; `first` says whether the first stage is handed on,
-    /// `weights` whether w² are carried.
+    /// Slots for a state of these vectors with `groups` groups of invariants. `first` is true if the first stage is
+    /// carried, `weights` if w² are.
     pub fn new(first: bool, weights: bool, state: &Vectors, groups: usize) -> Slots {
         let (n, vectors) = (state.dim(), state.count());
         let mut end = 0;
@@ -129,12 +129,12 @@ impl Slots {
         }
     }
 
-    /// How many numbers the loop changes: the first ones.
+    /// Number of slots that the loop changes: the first ones.
     pub fn changed(&self) -> usize {
         self.pause
     }
 
-    /// How many numbers there are.
+    /// Number of slots.
     pub fn count(&self) -> usize {
         self.masses.end
     }

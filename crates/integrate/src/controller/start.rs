@@ -13,7 +13,7 @@ const SHARE: f64 = 1e-2;
 pub struct Choice {
     /// The length.
     pub length: f64,
-    /// Whether it is a part of the whole span.
+    /// True if the length is a part of the whole span.
     pub by_span: bool,
 }
 
@@ -28,8 +28,9 @@ pub fn probe(x: &[f64], field: &[f64], norms: &[f64], vectors: &Vectors, span: f
     Choice { length: PROBE * shortest, by_span: shortest == SHARE * span }
 }
 
-/// The first step of a method of order p: the least over the vectors of 0.1 max(|x|/|ẋ|, |ẋ|/|ẍ|) and of 0.3 √(|x|/|ẍ|),
-/// at most a hundredth of the span, times 2 rtol^(1/(p+1)). `change` is the field after the probe less the field.
+/// The first step of a method of order p: the least over the vectors of 0.1 max(|x|/|ẋ|, |ẋ|/|ẍ|) and of 0.3
+/// √(|x|/|ẍ|), at most a hundredth of the span, times 2 rtol^(1/(p+1)). `change` is the field after the probe less the
+/// field.
 pub fn first_step(
     probe: f64,
     (x, field, change): (&[f64], &[f64], &[f64]),
@@ -69,7 +70,7 @@ fn length(v: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// x'' = −ω²x from x = a, in the unit of length and time given.
+    /// First step for x'' = −ω²x from x = a, times ω, in the given units of length and time.
     fn oscillator(a: f64, omega: f64) -> f64 {
         let vectors = Vectors::components(2);
         let (x, span) = ([a, 0.0], 100.0 / omega);

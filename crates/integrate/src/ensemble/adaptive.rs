@@ -1,4 +1,5 @@
-//! Adaptive steps: every lane has its own time and its own step, and takes up the next trajectory when one ends.
+//! Adaptive steps in lanes: every lane has its own time and its own step, and takes up the next trajectory when one
+//! ends.
 
 use super::{AdaptiveSteps as Attempting, End, LaneSample, LaneStates, Stopped, Trajectories};
 use super::{finite, gather, scatter};
@@ -12,13 +13,13 @@ use crate::scales::Scales;
 use crate::vector::max_or_nan;
 use std::ops::Range;
 
-/// Attempts in one call: lanes whose trajectories have ended wait for the others in it no longer than that.
+/// Largest number of attempts in one call; lanes whose trajectories have ended wait no longer than that for the others.
 const MOST_ATTEMPTS: u64 = 64;
 
-/// Attempts in one go where samples fall within steps, which are found when all are made.
+/// Maximum number of attempts after which the samples within them are found.
 const MOST_KEPT: usize = 16;
 
-/// The last error of a trajectory that has had none.
+/// Last error of a trajectory before its first accepted step.
 const NO_LAST_ERROR: f64 = 1e-4;
 
 pub(super) fn run<S: Attempting>(
@@ -36,10 +37,10 @@ pub(super) fn run<S: Attempting>(
     }
 }
 
-/// What a lane knows of its trajectory, beside the state.
+/// Trajectory of a lane, without its state.
 struct Lane {
     number: Option<usize>,
-    /// The step from which on claims are looked at again.
+    /// Step from which on claims are checked again.
     next_look: u64,
     /// Index of the next sample.
     next_sample: usize,
@@ -69,12 +70,12 @@ struct Race<'a, S: Attempting> {
     steps: &'a S,
     lanes: Vec<Lane>,
     slots: Slots,
-    /// The state of the loop, of every lane.
+    /// State of the loop, of all lanes.
     state: Vec<f64>,
-    /// The states before each of the last attempts and after them, where samples fall within steps.
+    /// States before each of the last attempts and after them; empty if no sample falls within a step.
     kept: Vec<Vec<f64>>,
     within: Samples,
-    /// For what is asked about some lanes while the others wait.
+    /// Results for some lanes while the others wait.
     aside: Vec<f64>,
     deviations: Vec<f64>,
     terms: Vec<f64>,
@@ -88,9 +89,9 @@ struct Race<'a, S: Attempting> {
     change: Vec<f64>,
     masses: Vec<f64>,
     group: Vec<f64>,
-    /// The lanes in which something that is claimed or corrected fails.
+    /// Lanes in which a claim or a correction fails.
     doubted: Vec<bool>,
-    /// The trajectories to be looked at, by lane and number.
+    /// Trajectories to be checked, by lane and number.
     due: Vec<(usize, usize)>,
     work: Vec<f64>,
 }
@@ -155,18 +156,18 @@ impl<'a, S: Attempting> Race<'a, S> {
         }
     }
 
-    /// What stands in these slots, of all lanes.
+    /// Range of these slots in `state`, over all lanes.
     fn all(&self, slots: Range<usize>) -> Range<usize> {
         let lanes = self.lanes.len();
         slots.start * lanes..slots.end * lanes
     }
 
-    /// A number of a lane.
+    /// Number in a slot of a lane.
     fn at(&self, slot: usize, lane: usize) -> f64 {
         self.state[slot * self.lanes.len() + lane]
     }
 
-    /// Makes it another.
+    /// Set the number in a slot of a lane.
     fn set(&mut self, slot: usize, lane: usize, value: f64) {
         let lanes = self.lanes.len();
         self.state[slot * lanes + lane] = value;
@@ -177,13 +178,13 @@ impl<'a, S: Attempting> Race<'a, S> {
         [self.slots.steps, self.slots.rejected].map(|slot| self.at(slot, lane))
     }
 
-    /// Puts numbers of a lane into slots.
+    /// Put numbers of a lane into slots.
     fn put(&mut self, slots: Range<usize>, lane: usize, values: &[f64]) {
         let at = self.all(slots);
         scatter(values, self.lanes.len(), lane, &mut self.state[at]);
     }
 
-    /// Puts the next trajectories that can start into these lanes, and chooses their first steps.
+    /// Put the next trajectories that can start into these lanes, and choose their first steps.
     fn take_up(&mut self, free: &[usize], bound: &mut S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
         let t0 = self.plan.t0;
         let mut free = free.to_vec();
@@ -214,7 +215,7 @@ impl<'a, S: Attempting> Race<'a, S> {
         }
     }
 
-    /// Begins with the states of these lanes; gives the lanes whose trajectories cannot begin.
+    /// Start the trajectories of these lanes. Returns the lanes whose trajectories cannot begin.
     fn start(
         &mut self,
         mut taken: Vec<usize>,
@@ -222,7 +223,7 @@ impl<'a, S: Attempting> Race<'a, S> {
         trajectories: &mut dyn Trajectories<S::Bound>,
     ) -> Vec<usize> {
         let lanes = self.lanes.len();
-        // The other lanes compute something too; nobody reads it.
+        // The other lanes are computed too; nobody reads their results.
         self.watch(bound);
         self.fields(bound);
         let mut unsound = Vec::new();
@@ -262,7 +263,7 @@ impl<'a, S: Attempting> Race<'a, S> {
         unsound
     }
 
-    /// As single runs choose them; `aside` has the fields.
+    /// Choose first steps as single runs do; `aside` holds the fields.
     fn first_steps(&mut self, taken: &[usize], bound: &S::Bound) {
         let (lanes, vectors) = (self.lanes.len(), self.steps.vectors());
         let (rtol, span) = (self.adaptive.rtol, self.adaptive.t_end - self.plan.t0);
@@ -300,7 +301,7 @@ impl<'a, S: Attempting> Race<'a, S> {
         }
     }
 
-    /// The scales with which a lane's trajectory begins; `one` is its state and `masses` are its masses.
+    /// Set the scales with which a lane's trajectory begins; `one` is its state and `masses` are its masses.
     fn start_scales(&mut self, lane: usize) {
         let vectors = self.steps.vectors();
         let mut scales = Scales::new(vectors, self.steps.kept(), self.masses.clone(), &self.one);
@@ -310,14 +311,14 @@ impl<'a, S: Attempting> Race<'a, S> {
         self.put(self.slots.masses.clone(), lane, &scales.masses);
     }
 
-    /// The fields at the states, into `aside`.
+    /// Compute the fields at the states, into `aside`.
     fn fields(&mut self, bound: &S::Bound) {
         let lanes = self.lanes.len();
         let (t, x) = (&self.state[self.slots.t * lanes..][..lanes], &self.state[..self.slots.x.end * lanes]);
         self.steps.fields(bound, t, x, &mut self.aside, &mut self.work);
     }
 
-    /// The deviations and terms at the states, whose vectors count as large as they have been.
+    /// Compute the deviations and terms at the states; the size of a vector in them is its largest so far.
     fn watch(&mut self, bound: &S::Bound) {
         let lanes = self.lanes.len();
         let (t, x) = (&self.state[self.slots.t * lanes..][..lanes], &self.state[..self.slots.x.end * lanes]);
@@ -326,7 +327,7 @@ impl<'a, S: Attempting> Race<'a, S> {
         self.steps.watch(bound, at, &mut self.deviations, &mut self.terms, &mut self.work);
     }
 
-    /// Notes the deviations and terms of a lane.
+    /// Record the deviations and terms of a lane.
     fn note(&mut self, lane: usize) {
         let (lanes, end) = (self.lanes.len(), &mut self.lanes[lane].end);
         gather(&self.deviations, lanes, lane, &mut end.deviations);
@@ -335,7 +336,7 @@ impl<'a, S: Attempting> Race<'a, S> {
         end.raise_terms(&self.group);
     }
 
-    /// Attempts in every lane, until one of them ends.
+    /// Make attempts in every lane, until one of them ends.
     fn go_on(&mut self, bound: &mut S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
         let limit = self.plan.step_limit;
         let mut count = MOST_ATTEMPTS;
@@ -472,7 +473,7 @@ impl<'a, S: Attempting> Race<'a, S> {
         trajectories.samples(&samples, &out[..n * lanes]);
     }
 
-    /// Finds the lanes in which something that is claimed or corrected fails: looked at after some steps, and at the end.
+    /// Find the lanes in which a claim or a correction fails; checked after some steps, and at the end.
     fn find_doubted(&mut self, trajectories: &mut dyn Trajectories<S::Bound>) {
         let (lanes, corrects, looks) = (self.lanes.len(), self.steps.corrects(), trajectories.looks());
         self.doubted.fill(false);
@@ -503,7 +504,7 @@ impl<'a, S: Attempting> Race<'a, S> {
         trajectories.look(&self.due, LaneStates { t, x, carried: &[], squares }, &mut self.doubted);
     }
 
-    /// Whether corrections in a lane are larger than a step's error explains, or leave a constraint far off.
+    /// True if corrections in a lane are larger than a step's error explains, or leave a constraint far off.
     fn may_be_pushed(&mut self, lane: usize, trajectories: &mut dyn Trajectories<S::Bound>) -> bool {
         let largest = self.all(self.slots.largest.clone());
         gather(&self.state[largest], self.lanes.len(), lane, &mut self.group);
@@ -513,12 +514,12 @@ impl<'a, S: Attempting> Race<'a, S> {
             || trajectories.may_be_far(&self.group, &self.lanes[lane].end.terms)
     }
 
-    /// By what the steps are controlled.
+    /// Control of the steps.
     fn control(&self) -> Control {
         self.steps.facts().control.expect("steps are controlled by an estimate of their error")
     }
 
-    /// Rejects the first attempt at a step, whose error is not a number.
+    /// Reject the first attempt at a step, whose error is not a number.
     fn reject_blindly(&mut self, lane: usize) {
         let wanted = self.at(self.slots.h, lane).min(self.adaptive.longest_step);
         let t = self.at(self.slots.t, lane);
@@ -530,7 +531,7 @@ impl<'a, S: Attempting> Race<'a, S> {
         self.set(self.slots.status, lane, Status::Going.number());
     }
 
-    /// Hands over the states of these lanes.
+    /// Pass on the states of these lanes.
     fn sample(&self, sample: usize, lanes: &[usize], trajectories: &mut dyn Trajectories<S::Bound>) {
         let of: Vec<LaneSample> = lanes
             .iter()
@@ -541,7 +542,7 @@ impl<'a, S: Attempting> Race<'a, S> {
         }
     }
 
-    /// Reports the end of a lane's trajectory.
+    /// Report the end of a lane's trajectory.
     fn finish(&mut self, lane: usize, failure: Option<Stopped>, trajectories: &mut dyn Trajectories<S::Bound>) {
         let (lanes, slots) = (self.lanes.len(), self.slots.clone());
         let Some(number) = self.lanes[lane].number.take() else { return };

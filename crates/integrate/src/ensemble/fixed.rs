@@ -1,4 +1,4 @@
-//! Equal steps: all lanes march together, from output to output.
+//! Equal steps in lanes: all lanes march together, from output to output.
 
 use super::{
     End, EqualSteps, LaneAlone, LaneCarry, LaneSample, LaneStates, Stopped, Trajectories, finite, gather, scatter,
@@ -23,7 +23,7 @@ pub(super) fn run<S: EqualSteps>(
     }
 }
 
-/// The first step after step `step` at which terms are measured: 1, 4, 16, …
+/// First step after step `step` at which terms are measured: 1, 4, 16, …
 fn next_measured(step: u64) -> u64 {
     (0..32).map(|k| 1 << (2 * k)).find(|&measured| measured > step).unwrap_or(u64::MAX)
 }
@@ -32,27 +32,27 @@ struct March<'a, S: EqualSteps> {
     plan: &'a Plan,
     fixed: &'a FixedSteps,
     steps: &'a S,
-    /// The number of the trajectory in each lane, while it goes on.
+    /// Number of the trajectory in each lane, until it ends.
     number: Vec<Option<usize>>,
     ends: Vec<End>,
     x: Vec<f64>,
-    /// The states at the start of a block.
+    /// States at the start of a block.
     before: Vec<f64>,
-    /// The initial states, where failed lanes wait.
+    /// Initial states, where failed lanes wait.
     initial: Vec<f64>,
-    /// The same three of what is carried beside the state.
+    /// Numbers carried at the same three states.
     carried: Vec<f64>,
     carried_before: Vec<f64>,
     carried_initially: Vec<f64>,
     innovation: Vec<f64>,
-    /// The lanes in which a correction was larger than a step's error explains.
+    /// Lanes in which a correction was larger than a step's error explains.
     surprised: Vec<bool>,
-    /// The lanes whose block has to be made by itself, and those whose trajectories cannot begin.
+    /// Lanes whose block has to be made by itself, and lanes whose trajectories can begin.
     missed: Vec<bool>,
     begun: Vec<bool>,
-    /// The cost of a block that a lane has made by itself.
+    /// Cost of a block that a lane has made by itself.
     costs: Vec<Cost>,
-    /// What a lane carries.
+    /// Numbers that one lane carries.
     one_carried: Vec<f64>,
     /// Samples: states with their multipliers.
     samples: Vec<f64>,
@@ -62,7 +62,7 @@ struct March<'a, S: EqualSteps> {
     terms: Vec<f64>,
     group: Vec<f64>,
     one: Vec<f64>,
-    /// The lanes in which a claim fails.
+    /// Lanes in which a claim fails.
     doubted: Vec<bool>,
     /// |x_b|² of the vectors.
     all_squares: Vec<f64>,
@@ -107,7 +107,7 @@ impl<'a, S: EqualSteps> March<'a, S> {
         }
     }
 
-    /// Puts a trajectory into every lane; says whether there was one at all. Lanes without one repeat another's numbers.
+    /// Put a trajectory into every lane; true if there was one at all. Lanes without one repeat another's numbers.
     fn fill(&mut self, bound: &mut S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) -> bool {
         let lanes = self.steps.lanes();
         for lane in 0..lanes {
@@ -155,7 +155,7 @@ impl<'a, S: EqualSteps> March<'a, S> {
             }
             let to_sample = self.fixed.samples.get(next).map_or(u64::MAX, |&sample| sample - step);
             let block = LONGEST_BLOCK.min(count - step).min(to_sample).min(limit - step);
-            // A run by itself keeps the state before its last step, for a later end.
+            // A run by itself stores the state before its last step, for a later end.
             let to_last = match self.fixed.free_steps().saturating_sub(step) {
                 0 => u64::MAX,
                 to_last => to_last,
@@ -196,7 +196,7 @@ impl<'a, S: EqualSteps> March<'a, S> {
         }
     }
 
-    /// Makes a block of steps; one in which a lane fails is made again step by step, up to the step that failed it.
+    /// Make a block of steps. One in which a lane fails is made again step by step, up to the step that failed it.
     fn block(&mut self, bound: &mut S::Bound, first: u64, count: u64, trajectories: &mut dyn Trajectories<S::Bound>) {
         let lanes = self.steps.lanes();
         self.before.copy_from_slice(&self.x);
@@ -241,7 +241,7 @@ impl<'a, S: EqualSteps> March<'a, S> {
         }
     }
 
-    /// Makes the steps of a lane by themselves, from where a block began.
+    /// Make the steps of a lane by themselves, from the start of a block.
     fn make_alone(
         &mut self,
         bound: &mut S::Bound,
@@ -262,13 +262,13 @@ impl<'a, S: EqualSteps> March<'a, S> {
                 scatter(&self.one_carried, lanes, lane, &mut self.carried);
                 return scatter(&self.group, lanes, lane, &mut self.largest);
             }
-            // A run by itself says why.
+            // A run by itself finds the reason.
             self.stop(lane, first, Stopped::Doubted, trajectories);
         }
         self.wait(lane);
     }
 
-    /// Ends the trajectories whose constraints may not be met.
+    /// End the trajectories whose constraints may not be met.
     fn look_for_far(&mut self, step: u64, trajectories: &mut dyn Trajectories<S::Bound>) {
         for lane in 0..self.steps.lanes() {
             if self.number[lane].is_none() {
@@ -280,7 +280,7 @@ impl<'a, S: EqualSteps> March<'a, S> {
         }
     }
 
-    /// Ends the trajectories whose claims fail after `step` steps, and those that were pushed about.
+    /// End the trajectories whose claims fail after `step` steps, and those with a surprising correction.
     fn look(&mut self, step: u64, due: bool, trajectories: &mut dyn Trajectories<S::Bound>) {
         let lanes = self.steps.lanes();
         for lane in 0..lanes {
@@ -305,13 +305,13 @@ impl<'a, S: EqualSteps> March<'a, S> {
         }
     }
 
-    /// Finds which trajectories there are.
+    /// Collect the trajectories that have not ended.
     fn find_who(&mut self) {
         self.who.clear();
         self.who.extend(self.number.iter().enumerate().filter_map(|(lane, number)| Some((lane, (*number)?))));
     }
 
-    /// Ends the trajectory of a lane after `step` steps; the lane then waits at a state that is sound.
+    /// End the trajectory of a lane after `step` steps; the lane then waits at a sound state.
     fn stop(&mut self, lane: usize, step: u64, failure: Stopped, trajectories: &mut dyn Trajectories<S::Bound>) {
         if let Some(number) = self.number[lane].take() {
             let end = &mut self.ends[lane];
@@ -321,7 +321,7 @@ impl<'a, S: EqualSteps> March<'a, S> {
         self.wait(lane);
     }
 
-    /// Leaves a lane without a trajectory at a state that is sound.
+    /// Put a lane without a trajectory back to a sound state.
     fn wait(&mut self, lane: usize) {
         let lanes = self.steps.lanes();
         gather(&self.initial, lanes, lane, &mut self.one);
@@ -337,7 +337,7 @@ impl<'a, S: EqualSteps> March<'a, S> {
         }
     }
 
-    /// |x_b|² of the vectors, in every lane.
+    /// Compute |x_b|² of the vectors, in every lane.
     fn find_squares(&mut self) {
         let (lanes, vectors) = (self.steps.lanes(), self.steps.vectors());
         for vector in 0..vectors.count() {
@@ -350,7 +350,7 @@ impl<'a, S: EqualSteps> March<'a, S> {
         }
     }
 
-    /// Notes the groups' deviations and terms after `step` steps.
+    /// Record the groups' deviations and terms after `step` steps.
     fn note_deviations(&mut self, bound: &S::Bound, step: u64) {
         let lanes = self.steps.lanes();
         self.times.fill(self.fixed.time(self.plan.t0, step));
@@ -359,7 +359,7 @@ impl<'a, S: EqualSteps> March<'a, S> {
         self.steps.watch(bound, at, &mut self.deviations, &mut self.terms, &mut self.work);
         for (lane, end) in self.ends.iter_mut().enumerate() {
             gather(&self.deviations, lanes, lane, &mut end.deviations);
-            // Every block looks at the states with which its steps begin: at all but the last one.
+            // Every block measures the states with which its steps begin: all but the last one.
             if step == 0 || step == self.fixed.steps {
                 end.raise_largest();
             }
@@ -368,7 +368,7 @@ impl<'a, S: EqualSteps> March<'a, S> {
         }
     }
 
-    /// Hands over the states after `step` steps.
+    /// Pass on the states after `step` steps.
     fn sample(
         &mut self,
         bound: &mut S::Bound,
@@ -393,7 +393,7 @@ impl<'a, S: EqualSteps> March<'a, S> {
         trajectories.samples(&of, &self.samples);
     }
 
-    /// Follows the constraints of the trajectories to their states after `step` steps.
+    /// Follow the constraints of the trajectories to their states after `step` steps.
     fn follow(&mut self, step: u64, trajectories: &mut dyn Trajectories<S::Bound>) {
         let t = self.fixed.time(self.plan.t0, step);
         for lane in 0..self.steps.lanes() {

@@ -1,41 +1,41 @@
-//! The parser of method names.
+//! Parser of method names.
 
 use std::str::FromStr;
 
 use super::table::{SCHEMES, TREATMENTS};
 use super::{COMPOSITIONS, Composition, Method, Needs, Scheme, Step, Treatment};
 
-/// Why a method's name was not understood.
+/// Reason why a method's name was not understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MethodError {
-    /// No such base scheme.
+    /// The base scheme does not exist.
     #[error("there is no method `{name}`{}", did_you_mean(.suggestion))]
     UnknownScheme {
-        /// What was written.
+        /// Name as written.
         name: String,
         /// The nearest known name.
         suggestion: Option<&'static str>,
     },
-    /// No such treatment.
+    /// The treatment does not exist.
     #[error("there is no treatment `{name}`{}", did_you_mean(.suggestion))]
     UnknownTreatment {
-        /// What was written.
+        /// Name as written.
         name: String,
         /// The nearest known name.
         suggestion: Option<&'static str>,
     },
-    /// Its parts do not go together.
+    /// The parts do not go together.
     #[error("`{method}` makes no method: {reason}")]
     Unsuitable {
-        /// What was written.
+        /// Method as written.
         method: String,
-        /// Why, and what to write instead.
+        /// Reason, and what to write instead.
         reason: String,
     },
     /// A treatment was given without a base scheme, or nothing at all.
     #[error("`{text}` names no base scheme; write `BASE` or `TREATMENT:BASE`, for example `corrected:dop853`")]
     NoScheme {
-        /// What was written.
+        /// Text as written.
         text: String,
     },
 }
@@ -50,7 +50,7 @@ impl FromStr for Method {
     fn from_str(text: &str) -> Result<Method, MethodError> {
         let text = text.trim();
         let no_scheme = || MethodError::NoScheme { text: text.into() };
-        // The first name says what the rest is: a treatment or a scheme before a colon, a composition before a bracket.
+        // The first name determines the rest: a treatment or a scheme before a colon, a composition before a bracket.
         let first = text.find([':', '(']);
         let head = text[..first.unwrap_or(text.len())].trim();
         let rest = first.map(|at| text[at + 1..].trim());
@@ -108,7 +108,7 @@ impl FromStr for Method {
     }
 }
 
-/// The unconstrained map behind the colon of `rattle:BASE`.
+/// Unconstrained map after the colon of `rattle:BASE`.
 fn unconstrained(scheme: &'static Scheme, base: &str) -> Result<&'static Scheme, MethodError> {
     let unsuitable =
         |reason: String| Err(MethodError::Unsuitable { method: format!("{}:{base}", scheme.name), reason });
@@ -143,7 +143,7 @@ fn composed(text: &str, composition: &'static Composition, base: Method) -> Resu
     Ok(Method { composition: Some(composition), ..base })
 }
 
-/// Refuses treatments of schemes that would lose by them what they are for.
+/// Refuse treatments that would destroy the purpose of their scheme.
 fn suited(method: Method) -> Result<Method, MethodError> {
     let reason = match method.treatment {
         Treatment::Corrected if method.scheme.symplectic && !method.scheme.follows_fields() => {
@@ -171,7 +171,7 @@ fn treatment_named(name: &str) -> Option<Treatment> {
     TREATMENTS.iter().find(|facts| facts.name == name).map(|facts| facts.treatment)
 }
 
-/// The candidate that takes the fewest edits from `name`, if it takes fewer than about half of the letters.
+/// Candidate with the fewest edits from `name`, if these are at most a third of its letters, or one.
 fn nearest(name: &str, candidates: impl Iterator<Item = &'static str>) -> Option<&'static str> {
     let name = name.to_lowercase();
     let allowed = (name.chars().count() / 3).max(1);

@@ -1,4 +1,4 @@
-//! The tables of methods.
+//! Tables of base schemes and treatments.
 
 use super::{Needs, Scheme, Step, Treatment, TreatmentFacts};
 use crate::scheme;

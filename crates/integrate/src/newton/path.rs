@@ -1,28 +1,29 @@
-//! The solution that belongs to a step, among all that its equations have: the one that a step of the length 0 begins with.
+//! Path to the solution that belongs to a step, among all solutions of its equations: the one with which a step of the
+//! length 0 begins.
 //!
-//! Newton's method finds any solution where the guess is not near one. An iteration is therefore ended as soon as its
+//! Newton's method may find any solution if the guess is not near one. An iteration is therefore ended as soon as its
 //! updates do not contract, and the solution is followed from shorter steps to that of the whole length.
 
 use crate::vector::max_or_nan;
 
-/// Part of an update of the unknowns that the next one may have: of the first, and of any later one. Where Kantorovich's
-/// condition ω|Δ₀| ≤ ½ ensures a solution near the guess, with the relative change ω of the Jacobian, every update is at
-/// most half as long as the one before, and the solution is within 2|Δ₀|; from ω|Δ₀| = 0.47 on the parts are 0.44, 0.32,
-/// 0.21, …. Far from all solutions of quadratic equations they are ½, one after the other. Lengths are measured in sizes of the
-/// equations, whose units are the unknowns'.
+/// Largest ratio of an update of the unknowns to the one before: to the first one, and to any later one. Where
+/// Kantorovich's condition ω|Δ₀| ≤ ½ ensures a solution near the guess, with the relative change ω of the Jacobian,
+/// every update is at most half as long as the one before, and the solution is within 2|Δ₀|; from ω|Δ₀| = 0.47 on the
+/// ratios are 0.44, 0.32, 0.21, …. Far from all solutions of quadratic equations they are all ½. Lengths are measured
+/// in scales of the equations, whose units are the unknowns'.
 const CONTRACTION: f64 = 1.0 / 2.0;
 const LATER_CONTRACTION: f64 = 1.0 / 3.0;
 
-/// An update that is smaller than this part of the largest size is the rounding of forces that cancel, and need not
-/// contract. (Sizes of several units are compared here: those who lead far away are no smaller in all of them.)
+/// Part of the largest scale below which an update is the rounding of forces that cancel, and need not contract.
+/// (Scales of several units are compared here: an update that leads far away is not that small in all of them.)
 const ROUNDING_UPDATE: f64 = 1e-10;
 
-/// The first part of a step to which its solution is followed, and how many parts are tried at most. Where the solution ends
-/// before the step does, the parts are halved to rounding.
+/// First part of a step to which its solution is followed, and largest number of parts that are tried. If the solution
+/// ends before the step does, the parts are halved to rounding.
 const FIRST_PART: f64 = 0.25;
 const MOST_PARTS: u32 = 64;
 
-/// Whether the updates of an iteration contract.
+/// Monitor of the contraction of an iteration's updates.
 #[derive(Clone, Copy, Debug)]
 pub struct Contraction {
     watched: bool,
@@ -31,12 +32,12 @@ pub struct Contraction {
 }
 
 impl Contraction {
-    /// Before the first update; one that is not `watched` is never lost.
+    /// Monitor before the first update; an iteration that is not `watched` is never lost.
     pub fn new(watched: bool) -> Contraction {
         Contraction { watched, allowed: f64::INFINITY, updates: 0 }
     }
 
-    /// Takes one more update, and tells whether it is too long after those before.
+    /// Record an update; true if it is too long after those before.
     pub fn is_lost(&mut self, update: &[f64], sizes: &[f64]) -> bool {
         if !self.watched {
             return false;
@@ -49,7 +50,7 @@ impl Contraction {
     }
 }
 
-/// Length of an update of the unknowns in sizes of their equations; 0 where it is rounding.
+/// Length of an update of the unknowns in scales of their equations; 0 if it is rounding.
 fn length(step: &[f64], sizes: &[f64]) -> f64 {
     let largest = |v: &[f64]| v.iter().fold(0.0, |largest: f64, x| max_or_nan(largest, x.abs()));
     if largest(step) <= ROUNDING_UPDATE * largest(sizes) {
@@ -59,8 +60,8 @@ fn length(step: &[f64], sizes: &[f64]) -> f64 {
     relative.fold(0.0, max_or_nan)
 }
 
-/// Where the iteration for a part of a step begins: at its own guess, and as far from that as the solution of the part
-/// before was, in proportion.
+/// Start of the iteration for a part of a step: the part's own guess, moved in proportion to the distance of the
+/// previous part's solution from its guess.
 #[derive(Clone, Debug)]
 pub struct Prediction {
     growth: f64,
@@ -69,7 +70,7 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// Moves the unknowns from their guess to where the iteration begins.
+    /// Move the unknowns from their guess to the start of the iteration.
     pub fn predict(&mut self, unknowns: &mut [f64]) {
         self.guess.copy_from_slice(unknowns);
         for (unknown, moved) in unknowns.iter_mut().zip(&self.moved) {
@@ -77,7 +78,7 @@ impl Prediction {
         }
     }
 
-    /// Takes a solution.
+    /// Record a solution.
     pub fn solved(&mut self, unknowns: &[f64]) {
         for (moved, (unknown, guess)) in self.moved.iter_mut().zip(unknowns.iter().zip(&self.guess)) {
             *moved = unknown - guess;
@@ -85,11 +86,11 @@ impl Prediction {
     }
 }
 
-/// Follows the solution of so many equations through parts of a step to the whole, the part 1: `attempt` solves for a part,
-/// with the prediction. (It allocates: steps that need this are few.)
+/// Follow the solution of so many equations through parts of a step to the whole, the part 1. `attempt` solves for a
+/// part, with the prediction. (It allocates: steps that need this are few.)
 ///
 /// # Errors
-/// That of the last attempt, where the solution ends before the step does.
+/// The error of the last attempt, if the solution ends before the step does.
 pub fn follow<T, E>(unknowns: usize, mut attempt: impl FnMut(f64, &mut Prediction) -> Result<T, E>) -> Result<T, E> {
     let mut prediction = Prediction { growth: 0.0, moved: vec![0.0; unknowns], guess: vec![0.0; unknowns] };
     let (mut gone, mut part, mut tries) = (0.0, FIRST_PART, 0);
@@ -110,7 +111,8 @@ pub fn follow<T, E>(unknowns: usize, mut attempt: impl FnMut(f64, &mut Predictio
 mod tests {
     use super::*;
 
-    /// y = h (1 + y²) near 0: (1 − √(1 − 4h²))/(2h), up to h = ½. Newton's method from h, ended where it does not contract.
+    /// y = h (1 + y²) near 0: (1 − √(1 − 4h²))/(2h), up to h = ½. Newton's method from h, ended where it does not
+    /// contract.
     fn solve(h: f64, y: &mut f64) -> Result<f64, ()> {
         let mut contraction = Contraction::new(true);
         for _ in 0..50 {

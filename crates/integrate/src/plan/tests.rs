@@ -1,3 +1,5 @@
+//! Tests of plans: steps, outputs, refusals.
+
 use super::*;
 
 fn method(name: &str) -> Method {
@@ -80,7 +82,7 @@ fn later_ends_continue_the_samples() {
         let same = Plan::fixed(rk4, 0.0, until, 0.1).unwrap().with_samples(count).unwrap();
         assert!(matches!(&same.stepping, Stepping::Fixed(f) if f.samples == few), "{until} {count}");
         let (many, steps) = samples(later);
-        // The last step of the shorter run is no step of the longer one if it is shortened, but its number is.
+        // The last step of the shorter run, if shortened, is not a step of the longer one, but its number is.
         let kept = few.iter().filter(|&&step| step < steps).count();
         assert_eq!(many[..kept], few[..kept]);
         assert!(many.is_sorted_by(|a, b| a < b) && many.last() == Some(&steps) && few.last() == Some(&few_steps));

@@ -1,4 +1,4 @@
-//! From the state to an accepted x₁: the first stage, the first step's length, and attempts until one is accepted.
+//! Attempts at an adaptive step: the first stage, the first step's length, and attempts until x₁ is accepted.
 
 use super::Engine;
 use super::march::Wanted;
@@ -11,18 +11,18 @@ use crate::scheme::map::{StepFrom, Workspace};
 use crate::state::StepState;
 use crate::system::all_finite;
 
-/// Rejections in a row after which vectors that have always been 0 do not count: the relative error of one that starts
-/// like a high power of the time is the same for every step.
+/// Number of rejections in a row after which vectors that have always been 0 do not count: the relative error of one
+/// that starts like a high power of the time is the same for every step.
 pub const REJECTIONS_OF_NEW: u32 = 12;
 
-/// The step that was accepted.
+/// An accepted step.
 pub(super) struct Accepted {
     pub h: f64,
     pub t1: f64,
 }
 
 impl Engine<'_> {
-    /// Puts the field at the state into the first stage.
+    /// Put the field at the state into the first stage.
     pub(super) fn first_stage<E>(&mut self) -> Result<(), Failure<E>> {
         let state = &mut *self.state;
         if !state.first_stage.known {
@@ -39,7 +39,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Costs one evaluation beside the first stage.
+    /// Choose the first step. Costs one evaluation beside the first stage.
     pub(super) fn choose_first_step(&mut self, adaptive: &AdaptiveSteps) -> f64 {
         let (order, rtol, span) = (self.control().order, adaptive.rtol, adaptive.t_end - self.plan.t0);
         let (state, vectors) = (&mut *self.state, self.system.vectors());
@@ -55,7 +55,7 @@ impl Engine<'_> {
         }
         let first = start::first_step(probe.length, (x, first, &self.field), (norms, vectors), (order, rtol, span));
         if probe.by_span || first.by_span {
-            // A run to a later end would have begun otherwise, and makes this choice again.
+            // A run to a later end would have begun with another step, and makes this choice again.
             state.cost.field -= 1;
             state.keep_before_end();
             state.cost.field += 1;
@@ -63,7 +63,7 @@ impl Engine<'_> {
         first.length
     }
 
-    /// Attempts steps until one is accepted.
+    /// Attempt steps until one is accepted.
     pub(super) fn accepted_attempt<E>(
         &mut self,
         adaptive: &AdaptiveSteps,
@@ -113,7 +113,7 @@ impl Engine<'_> {
         }
     }
 
-    /// S² where vectors that have always been 0 have no say.
+    /// Compute S² without vectors that have always been 0.
     fn leave_new_vectors_aside(&mut self) {
         let (norms, floors) = self.state.scales.norms.split_at(self.system.vectors().count());
         self.norms.clear();
@@ -121,7 +121,7 @@ impl Engine<'_> {
         self.norms.extend(floors);
     }
 
-    /// Attempts a step of the length `h` for the errors of its vectors alone.
+    /// Attempt a step of the length `h` only for the errors of its vectors.
     pub(super) fn measure_attempt(&mut self, h: f64) {
         let spent = self.state.cost.field;
         self.length(h, Norms::Own);
@@ -129,7 +129,7 @@ impl Engine<'_> {
         self.state.cost.field = spent;
     }
 
-    /// The length of a step of h at most.
+    /// Length of the next step, at most h.
     fn length(&mut self, h: f64, norms: Norms) -> f64 {
         let StepState { t, x, cost, memory, scales, .. } = &mut *self.state;
         let norms = match norms {
@@ -141,7 +141,7 @@ impl Engine<'_> {
         self.map.length(StepFrom { t: *t, h, x }, yardstick, workspace)
     }
 
-    /// One attempt; gives its error in units of the tolerance, NaN where x₁ is not finite.
+    /// Make one attempt. Returns its error in units of the tolerance, NaN if x₁ is not finite.
     fn attempt(&mut self, h: f64, norms: Norms) -> f64 {
         let (map, vectors) = (self.map, self.system.vectors());
         self.memory.copy_from_slice(&self.state.memory);
@@ -158,16 +158,16 @@ impl Engine<'_> {
     }
 }
 
-/// S² of a vector that has been other than 0, and of any other what no error reaches.
+/// S² of a vector that has been other than 0; of any other, a scale that no error reaches.
 pub(crate) fn old_norm(norm: f64) -> f64 {
     if norm > 0.0 { norm } else { f64::MAX }
 }
 
-/// Which scales an attempt is measured against.
+/// Scales with which an attempt is measured.
 #[derive(Clone, Copy)]
 enum Norms {
-    /// Those of the state.
+    /// Scales of the state.
     Own,
-    /// Those of the vectors that have been other than 0.
+    /// Scales of the vectors that have been other than 0.
     OfOld,
 }

@@ -7,7 +7,7 @@ use crate::system::all_finite;
 use crate::treatment::stopping::Unconverged;
 
 impl Engine<'_> {
-    /// Checks x₁, treats it, and evaluates F there.
+    /// Check x₁, treat it, and evaluate F there.
     pub(super) fn treat<E>(&mut self, t1: f64) -> Result<(), Failure<E>> {
         let step = self.state.step + 1;
         if !all_finite(&self.x1) {
@@ -33,7 +33,7 @@ impl Engine<'_> {
         self.check_met(t1, t1 - self.state.t)
     }
 
-    /// Checks x₁ and F there after a block of steps up to number `step`.
+    /// Check x₁ and F there after a block of steps up to number `step`.
     pub(super) fn check_result<E>(&self, step: u64, t1: f64) -> Result<(), Failure<E>> {
         if !all_finite(&self.x1) {
             return Err(Failure::NonFinite { t: t1, step, quantity: "the state".into() });

@@ -1,11 +1,11 @@
-//! Claims watched along a run: a claimed integral, and what a treatment holds, must be constant along the motion, and the
-//! constraints must determine their forces.
+//! Claims monitored along a run: a claimed integral, and what a treatment holds, must be constant along the motion, and
+//! the constraints must determine their forces.
 //!
-//! Both are looked at now and then, at states that the run has come to. Tests at a run's start see random points of the
-//! constraint set; a wall or a pulse that is met later only shows here. A claimed integral that fails is not held any
-//! more: the run goes back to the last state at which it passed ([`StepState::tested`]), so that nothing is left of the
-//! steps that were pushed towards it, and ends there with [`Outcome::ClaimFailed`] for a system that leaves it out. A
-//! constraint that fails ends the run.
+//! Both are checked now and then, at states of the run. Tests at a run's start see random points of the constraint set;
+//! a wall or a pulse that is met later only shows here. A claimed integral that fails is no longer held: the run goes
+//! back to the last state at which it passed ([`StepState::tested`]), so that nothing is left of the steps that were
+//! pushed towards it, and ends there with [`Outcome::ClaimFailed`] for a system that leaves it out. A constraint that
+//! fails ends the run.
 //!
 //! [`StepState::tested`]: crate::state::StepState::tested
 
@@ -19,48 +19,48 @@ use crate::state::{FailedClaim, NEARLY_DEPENDENT, Singularity, StepState};
 use crate::system::{Group, GroupKind, Invariants, System, all_finite};
 use crate::treatment::correction::largest_innovation;
 
-/// Steps between two looks, of which each costs a field and a Jacobian.
+/// Number of steps between two checks, each of which costs a field and a Jacobian.
 pub(crate) const STEPS_BETWEEN_LOOKS: u64 = 64;
 
-/// A rate above this part of the terms that cancel in it is no rounding, also where forces of constraint are
+/// Part of its cancelling terms above which a rate is not rounding, also where forces of constraint are
 /// ill-conditioned.
 const FALSE: f64 = 1e-5;
 
-/// Nor is one above this part of what the fastest of its kind would change: a velocity that is 0 comes out as the rounding
-/// of others.
+/// Part of the change by the fastest of its kind up to which a rate is rounding: a velocity that is 0 comes out as the
+/// rounding of others.
 const NOTHING: f64 = 1e-9;
 
-/// Nor is one that changes an invariant by less than this part of its terms in a step: at rest, where the forces cancel, all
+/// Part of an invariant's terms up to which its change in a step is rounding: at rest, where the forces cancel, all
 /// velocities and accelerations are rounding, and there is no other to compare them with.
 pub(super) const UNSEEN: f64 = 1e3 * f64::EPSILON;
 
-/// Nor is one that is not larger than so many times what it changes by where the state is moved by a few roundings.
+/// Factor up to which a rate is rounding, relative to its change if the state is moved by a few roundings.
 const NOISES: f64 = 16.0;
 
-/// Part of its size by which a state is moved to see the rounding of its motion.
+/// Part of its size by which a state is moved to measure the rounding of its motion.
 const ROUNDINGS: f64 = 64.0 * f64::EPSILON;
 
-/// Where no treatment keeps the motion on the constraint set, rates are judged only as near to it as this part of the
-/// constraints' terms: an integral of the set alone varies off it.
+/// Distance from the constraint set, as a part of the constraints' terms, up to which rates are judged where no
+/// treatment keeps the motion on the set: an integral of the set alone varies off it.
 const ON_SET: f64 = 1e-8;
 
-/// A rate in time that differs by more than this part before and after is that of a jump, not of a motion.
+/// Relative difference of a rate in time before and after from which on it is that of a jump, not of a motion.
 const JUMP: f64 = 1e-3;
 
-/// An innovation this many times beyond what is believed asks for a look at once.
+/// Ratio of an innovation to the largest plausible one from which on claims are checked at once.
 const SURPRISE: f64 = 10.0;
 
-/// A pivot below this belongs to a constraint whose force rounding decides, and with it the rate of every claim.
+/// Pivot below which rounding decides the force of a constraint, and with it the rate of every claim.
 const DEPENDENT: f64 = 1e-6;
 
-/// Whether a correction with this square of an innovation, of a state of `vectors` vectors, asks for a look at claims.
+/// True if a correction with this squared innovation, of a state of `vectors` vectors, asks for a check of claims.
 pub(crate) fn surprises(innovation: f64, vectors: usize) -> bool {
     innovation > (SURPRISE * largest_innovation(vectors)).powi(2)
 }
 
-/// Gives every component the largest rate of its kind, or what its size and the fastest kind beside its size make of one:
-/// where a motion turns round, what is at rest has the rounding of what is not. `squares` are σ² of the vectors, nothing
-/// where that is not known.
+/// Set every component to the largest rate of its kind or, if that is more, to the rate of the fastest kind relative to
+/// its size, times its own size: where a motion turns round, what is at rest has the rounding of what is not. `squares`
+/// are σ² of the vectors, empty if unknown.
 fn speeds(vectors: &Vectors, (x, field, squares): (&[f64], &[f64], &[f64]), out: &mut [f64]) {
     vectors.spread_largest(field, out);
     let size = |vector: usize| {
@@ -98,7 +98,7 @@ fn speeds(vectors: &Vectors, (x, field, squares): (&[f64], &[f64], &[f64]), out:
 struct Noise {
     x: Vec<f64>,
     field: Vec<f64>,
-    /// What was found for every component.
+    /// Result for every component.
     speeds: Vec<f64>,
 }
 
@@ -107,9 +107,9 @@ impl Noise {
         Noise { x: vec![0.0; n], field: vec![0.0; n], speeds: vec![0.0; n] }
     }
 
-    /// Finds by how much the field at (t, x), which is `field`, changes where x is moved by a few roundings, and where it is
-    /// moved by what that makes of it in `time`; of every component the largest of its kind. Whether there is a field
-    /// there.
+    /// Compute by how much the field at (t, x), which is `field`, changes if x is moved by a few roundings, and if it
+    /// is moved by the effect of that change in `time`; for every component the largest of its kind. True if there is a
+    /// finite field there.
     fn find(
         &mut self,
         system: &dyn System,
@@ -123,7 +123,7 @@ impl Noise {
             let known = squares.get(vector).copied().unwrap_or(0.0);
             let size = known.max(square(&x[at.clone()])).sqrt();
             for i in at {
-                // Any direction will do that no symmetry has.
+                // Any direction without a symmetry will do.
                 let part = ((i + 1) as f64 * 0.618_033_988_749_894_9).fract() - 0.5;
                 self.x[i] = x[i] + ROUNDINGS * size * (part + 0.5f64.copysign(part));
             }
@@ -149,17 +149,17 @@ impl Noise {
 /// Rates of invariants along a motion, with scratch.
 #[derive(Clone, Debug, Default)]
 pub struct Rates {
-    /// The rows that are judged.
+    /// Rows that are judged.
     judged: Vec<bool>,
-    /// Whether the motion may leave the constraint set.
+    /// True if the motion may leave the constraint set.
     may_leave: bool,
-    /// Whether feedback or a projection holds what is judged.
+    /// True if feedback or a projection holds what is judged.
     pulls: bool,
-    /// The constraint that each row is the rate of.
+    /// For each row, the constraint of which it is the rate.
     constraint_of: Vec<Option<usize>>,
     jacobian: Vec<f64>,
     field: Vec<f64>,
-    /// For every component the largest rate of its kind.
+    /// Largest rate of its kind, for every component.
     fastest: Vec<f64>,
     values: Vec<f64>,
     before: Vec<f64>,
@@ -172,16 +172,16 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// For judging what a run with this treatment claims of `system`, but for the groups that `failed` says have failed:
-    /// everything that a treatment of results holds, and claimed integrals in any case.
+    /// Rates for judging what a run with this treatment claims of `system`: everything that a treatment of results
+    /// holds, and claimed integrals in any case. Groups that have `failed` are left out if nothing holds them.
     pub fn new(treatment: Treatment, system: &dyn System, failed: impl Fn(usize) -> bool) -> Rates {
         let invariants = system.invariants();
-        // The field of feedback has the pull in it, whose rates are what it is for.
+        // The field of feedback contains the pull, whose purpose is such a rate.
         let holds = !matches!(treatment, Treatment::Plain | Treatment::Feedback);
         let mut judged = vec![false; invariants.count];
         for (k, group) in invariants.groups.iter().enumerate() {
             let claimed = group.kind == GroupKind::Integral;
-            // What is held although it has failed is an error, which is said where it fails again.
+            // A group that is held although it has failed is an error, which is reported when it fails again.
             let open = !failed(k) || treatment != Treatment::Plain;
             if !group.watched_only && open && (holds || claimed) {
                 group.members.iter().flatten().for_each(|&(row, _)| judged[row as usize] = true);
@@ -208,8 +208,9 @@ impl Rates {
         }
     }
 
-    /// How many steps may be made in one block, so that a claim that fails for a while is seen to. Corrections tell by
-    /// their innovation, projections do not; what nothing holds does no harm, and its drift tells in the end.
+    /// Largest number of steps in one block, so that a claim that fails for a while is noticed. Corrections show it by
+    /// their innovation, projections do not; an integral that nothing holds does no harm, and its drift shows it in the
+    /// end.
     pub fn longest_block(&self) -> u64 {
         match self.judges() {
             true if self.pulls => STEPS_BETWEEN_LOOKS,
@@ -218,19 +219,19 @@ impl Rates {
         }
     }
 
-    /// The same of lanes, where a look takes little.
+    /// Largest number of steps in one block of lanes, where a check costs little.
     pub fn longest_block_of_lanes(&self) -> u64 {
         if self.judges() { 2 * STEPS_BETWEEN_LOOKS } else { u64::MAX }
     }
 
-    /// Whether there is anything to be judged.
+    /// True if there is anything to judge.
     pub fn judges(&self) -> bool {
         !self.judged.is_empty()
     }
 
-    /// Gives every row that varies along the motion at (t, x), with its rate over the sum of the absolute terms. `span` is
-    /// the length of the run and `h` that of a step, infinite where nobody knows it; `squares` are σ² of the vectors where
-    /// that is known.
+    /// Call `found` for every row that varies along the motion at (t, x), with its rate over the sum of the absolute
+    /// terms. `span` is the length of the run and `h` that of a step, infinite if unknown; `squares` are σ² of the
+    /// vectors, empty if unknown.
     pub fn varying(
         &mut self,
         system: &dyn System,
@@ -242,7 +243,7 @@ impl Rates {
     ) {
         let invariants = system.invariants();
         if !self.judges() || !system.motion(t, x, &mut self.field, work) || !all_finite(&self.field) {
-            return; // A field that is not finite is what the next step says.
+            return; // The next step reports a field that is not finite.
         }
         system.invariant_jacobian(t, x, &mut self.jacobian, work);
         system.invariant_values(t, x, &mut self.values, work);
@@ -256,7 +257,7 @@ impl Rates {
                 return;
             }
         }
-        // What depends on the time itself has a rate of its own.
+        // A row that depends on the time itself has a rate of its own.
         let step = f64::EPSILON.sqrt() * t.abs().max(span);
         system.invariant_values(t + step, x, &mut self.after, work);
         match self.after == self.values {
@@ -264,7 +265,7 @@ impl Rates {
             false => system.invariant_values(t - step, x, &mut self.before, work),
         }
         speeds(system.vectors(), (x, &self.field, squares), &mut self.fastest);
-        // Of a hidden constraint, by what it does to the constraint that it is the rate of.
+        // A hidden constraint counts by its effect on the constraint of which it is the rate.
         let unseen = |row: usize, rate: f64| match self.constraint_of[row] {
             Some(constraint) => rate * h * h <= UNSEEN * size(constraint),
             None => rate * h <= UNSEEN * size(row),
@@ -277,7 +278,7 @@ impl Rates {
                 noise = 4.0 * f64::EPSILON * size(row) / step;
                 let bend = (ahead - behind).abs() / step;
                 let known = bend <= noise + JUMP * (ahead.abs() + behind.abs()) / step;
-                // Only of integrals the rate in time is of use: H and what depends on it change by it.
+                // The rate in time is of use for integrals only: H and what depends on it change by it.
                 if !known || row < invariants.constraints || group_of(system, row).is_none() {
                     continue;
                 }
@@ -312,8 +313,8 @@ impl Rates {
 }
 
 impl Rates {
-    /// In lanes, where nothing depends on the time: marks those in which [`Rates::varying`] may find a row, from the motion
-    /// and from DF.
+    /// Mark the lanes in which [`Rates::varying`] may find a row, from the motion and from DF, if nothing depends on
+    /// the time.
     pub fn suspects(&mut self, invariants: &Invariants, field: &[f64], jacobian: &[f64], suspected: &mut [bool]) {
         let lanes = suspected.len();
         let (rate, terms) = (&mut self.in_lanes.0, &mut self.in_lanes.1);
@@ -339,25 +340,25 @@ impl Rates {
     }
 }
 
-/// The claimed integral that a row belongs to.
+/// Claimed integral to which a row belongs.
 fn group_of(system: &dyn System, row: usize) -> Option<usize> {
     let holds = |group: &Group| group.members.iter().flatten().any(|&(r, _)| r as usize == row);
     let claimed = |group: &Group| group.kind == GroupKind::Integral && !group.watched_only;
     system.invariants().groups.iter().position(|group| claimed(group) && holds(group))
 }
 
-/// What is watched along a run, with scratch.
+/// Monitors of claims and of independence along a run, with scratch.
 pub(super) struct Claims {
     treatment: Treatment,
     rates: Rates,
     independence: Independence,
-    /// Whether a claim that fails takes the run back.
+    /// True if a claim that fails takes the run back.
     takes_back: bool,
     next: u64,
 }
 
 impl Claims {
-    /// The independence of at least `followed` constraints is followed.
+    /// Monitors of a run; independence is followed if there are at least `followed` constraints.
     pub(super) fn new(treatment: Treatment, system: &dyn System, state: &StepState, followed: usize) -> Claims {
         let rates = Rates::new(treatment, system, |group| state.has_failed(group));
         let claimed = |group: &Group| group.kind == GroupKind::Integral && !group.watched_only;
@@ -374,18 +375,18 @@ impl Claims {
 }
 
 impl Claims {
-    /// Steps from step `step` to the next look.
+    /// Number of steps from step `step` to the next check.
     pub(super) fn steps_to_look(&self, step: u64) -> u64 {
         self.next.min(self.independence.next()).saturating_sub(step).max(1)
     }
 }
 
-/// The step from which on to look again.
+/// Step from which on to check again.
 pub(crate) fn next_look(step: u64) -> u64 {
     (step / STEPS_BETWEEN_LOOKS + 1) * STEPS_BETWEEN_LOOKS
 }
 
-/// Where claims are looked at.
+/// State at which claims are checked.
 #[derive(Clone, Copy)]
 enum At {
     State,
@@ -394,7 +395,7 @@ enum At {
 }
 
 impl Engine<'_> {
-    /// Keeps the state at which a run begins: claims were tested there before.
+    /// Store the state at which a run begins: claims were tested there before.
     pub(super) fn begin_claims(&mut self) {
         if self.claims.takes_back && self.state.tested.is_none() {
             self.state.keep_tested();
@@ -406,13 +407,13 @@ impl Engine<'_> {
         self.plan.fixed_step().unwrap_or(self.state.controller.h)
     }
 
-    /// How many steps may be made in one block.
+    /// Largest number of steps in one block.
     pub(super) fn longest_block(&self) -> u64 {
         let to_look = self.claims.independence.next().saturating_sub(self.state.step).max(1);
         self.claims.rates.longest_block().min(to_look)
     }
 
-    /// Notes a configuration with dependent constraints that the motion has gone through.
+    /// Record a configuration with dependent constraints through which the motion has gone.
     fn follow_independence(&mut self) {
         let StepState { step, t, x, singularity, .. } = &mut *self.state;
         let at = (*step, *t, &x[..]);
@@ -423,12 +424,12 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether the last correction was larger than a step's error explains, so that a claim may be wrong.
+    /// True if the last correction was larger than a step's error explains, so that a claim may be wrong.
     pub(super) fn is_surprised(&self) -> bool {
         self.claims.takes_back && surprises(self.innovation, self.system.vectors().count())
     }
 
-    /// Looks at the claims at the state, if it is time; always at the end of the run.
+    /// Check the claims at the state, if it is time; always at the end of the run.
     pub(super) fn watch_claims<O: Observer + ?Sized>(
         &mut self,
         at_end: bool,
@@ -442,7 +443,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Looks at the claims at the state.
+    /// Check the claims at the state.
     pub(super) fn test_claims<O: Observer + ?Sized>(
         &mut self,
         observer: &mut O,
@@ -456,7 +457,7 @@ impl Engine<'_> {
         Ok(outcome)
     }
 
-    /// What a projection that does not converge comes to: it may be a claim that it cannot meet.
+    /// Outcome of a projection that does not converge: there may be a claim that it cannot meet.
     pub(super) fn excuse<O: Observer + ?Sized>(
         &mut self,
         failure: Failure<O::Error>,
@@ -474,7 +475,7 @@ impl Engine<'_> {
         Err(failure)
     }
 
-    /// DF X: 0 of what is constant. `nearest` says how near the constraints are to being dependent there.
+    /// Test DF X, which is 0 for what is constant. `nearest` is how near the constraints are to being dependent there.
     fn test_rates<O: Observer + ?Sized>(
         &mut self,
         (at, nearest): (At, Singularity),
@@ -494,7 +495,7 @@ impl Engine<'_> {
         let h = self.step_length();
         self.claims.rates.varying(self.system, (t, x), (span, h), squares, &mut self.work, found);
         if let At::Result(_) = at {
-            // Where a projection does not arrive, a constraint has a rate because the state is off its set.
+            // Where a projection does not converge, a constraint has a rate because the state is off its set.
             failed.retain(|&(row, _)| group_of(self.system, row).is_some());
         }
         if failed.is_empty() {
@@ -512,7 +513,7 @@ impl Engine<'_> {
                     let free_from = self.state.tested.as_ref().filter(|_| holds).map_or(t, |tested| tested.t);
                     self.state.failed_claims.push(FailedClaim { group, t, rate, free_from });
                 }
-                // Another row of a group that fails here; one that is held although it failed before is below.
+                // Another row of a group that fails here. A group that is held although it failed before comes below.
                 Some(_) if !holds => {}
                 Some(group) if self.state.failed_claims.iter().any(|claim| claim.group == group && claim.t == t) => {}
                 _ => {
@@ -531,7 +532,7 @@ impl Engine<'_> {
         Ok(None)
     }
 
-    /// Notes how near the constraints are to being dependent at the state.
+    /// Record how near the constraints are to being dependent at the state.
     fn watch_independence(&mut self) -> Singularity {
         let (t, x) = (self.state.t, &self.state.x);
         let nearest = self.claims.independence.least_pivot(self.system, (t, x), &mut self.work);
@@ -542,7 +543,7 @@ impl Engine<'_> {
         nearest
     }
 
-    /// What the step at the state has collapsed at: a constraint that is nearly dependent, or the vector with the largest
+    /// Culprit of a collapsed step at the state: a constraint that is nearly dependent, or the vector with the largest
     /// error in an attempt of the length `h`.
     pub(super) fn culprit(&mut self, h: f64) -> Culprit {
         let (t, x) = (self.state.t, &self.state.x);

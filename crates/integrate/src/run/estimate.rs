@@ -1,4 +1,4 @@
-//! What a step tells of the scales of the state's vectors.
+//! Errors of a step's vectors, and the scales that follow from them.
 
 use super::Engine;
 use crate::controller::{Measured, Yardstick, error_norm};
@@ -10,7 +10,7 @@ use crate::scales::first_pending;
 use crate::scheme::map::Estimate;
 
 impl Engine<'_> {
-    /// Makes the first step once for nothing but its error estimate: one that lags behind has none of a step before.
+    /// Make the first step once only for its error estimate: an estimate that lags behind has no step before it.
     pub(super) fn rehearse<E>(&mut self, fixed: &FixedSteps) -> Result<(), Failure<E>> {
         let Estimate::Lagged(next) = self.map.facts().equal_steps else { return Ok(()) };
         let (t0, cost) = (self.plan.t0, self.state.cost.clone());
@@ -23,7 +23,7 @@ impl Engine<'_> {
         let (map, (step, x1, mut workspace)) = (self.map, self.asked(h));
         if map.fixed_step(step, x1, &mut workspace).is_ok() {
             self.measure_equal_step(fixed.h, h);
-            // Whatever is wrong with the step shows when it is made in earnest.
+            // Any fault of the step shows when it is made in earnest.
             if self.treat::<E>(t1).is_ok() {
                 self.system.field(t1, &self.x1, &mut self.field, &mut self.work);
                 let sums = &self.scales.pending(count)[..];
@@ -36,7 +36,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Finds the scales after an equal step from the state to x₁ of the length `h`; the steps before had the length
+    /// Compute the scales after an equal step from the state to x₁ of the length `h`; the steps before had the length
     /// `before`. Compiled steps compute the same bits.
     pub(super) fn measure_equal_step(&mut self, before: f64, h: f64) {
         if !self.kept.sizes {
@@ -51,7 +51,7 @@ impl Engine<'_> {
         self.scales.take(&self.sizes, &self.errors);
     }
 
-    /// The square of the error of every vector: of this step, or of the one before where the estimate lags behind.
+    /// Compute the squared error of every vector: of this step, or of the one before if the estimate lags behind.
     fn estimate_equal_step(&mut self, before: f64, h: f64) {
         let vectors = self.system.vectors();
         let facts = self.map.facts();
@@ -83,7 +83,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Finds S² anew where an accepted step made a vector larger than it had been.
+    /// Compute S² anew if an accepted step made a vector larger than it had been.
     pub(super) fn renew_norms(&mut self, adaptive: &AdaptiveSteps) {
         let vectors = self.system.vectors();
         let count = vectors.count();

@@ -1,39 +1,40 @@
 //! Independence of the constraints along a run: how near they are to being dependent, and whether the motion has gone
 //! through a configuration in which they are.
 //!
-//! With D the pivots of G H_pp Gᵀ = L D Lᵀ, row i of L⁻¹G is what constraint i says that those before it do not say. Its
-//! square in the metric H_pp is D_i, which vanishes where the constraints are dependent; the row itself then points the
-//! other way. A step may go through such a configuration without coming near it at either end, and which branch it takes
-//! is then decided by its error. So the rows are compared from step to step, the more often the sooner a pivot would vanish
-//! at the rate at which it moves.
+//! With D the pivots of G H_pp Gᵀ = L D Lᵀ, row i of L⁻¹G is the part of constraint i that is independent of those
+//! before it. Its square in the metric H_pp is D_i, which vanishes where the constraints are dependent; beyond, the row
+//! points the other way. A step may go through such a configuration without coming near it at either end, and its error
+//! then decides which branch it takes. So the rows are compared from step to step, the more often the sooner a pivot
+//! would vanish at the rate at which it moves.
 
 use crate::system::{GroupKind, System};
 use crate::vector::gather;
 use holonome_linear::dense::ldl_factor;
 
-/// Up to this many constraints their independence is looked at.
+/// Largest number of constraints whose independence is monitored.
 const MOST_CONSTRAINTS: usize = 64;
 
-/// Up to this many it is followed from step to step.
+/// Largest number of constraints whose independence is followed from step to step.
 const MOST_FOLLOWED: usize = 8;
 
-/// Steps between two looks at most.
+/// Largest number of steps between two checks.
 const LONGEST_GAP: u64 = 128;
 
-/// A look follows after this part of the steps in which a pivot would vanish at its rate, which may grow.
+/// Part of the steps in which a pivot would vanish at its rate, which may grow, after which the next check follows.
 const OF_THE_WAY: f64 = 0.25;
 
-/// The cosine below which a row counts as reversed.
+/// Cosine below which a row counts as reversed.
 const REVERSED: f64 = -0.5;
 
-/// A row that is reversed between two states has vanished between them if its pivot falls there to this part of what it
-/// is at either: one that has turned keeps its length.
+/// Part of its values at two states to which a pivot has to fall between them, if a row that is reversed has vanished
+/// there: one that has turned keeps its length.
 const VANISHED: f64 = 1e-2;
 
-/// How far constraints are from being dependent, with scratch.
+/// Distance of constraints from being dependent, with scratch.
 #[derive(Clone, Debug, Default)]
 pub struct Independence {
-    /// The entries of DF by constraint and by hidden constraint, where both are there.
+    /// Products that add up to G H_pp Gᵀ: row, column, and the places in DF of an entry of a hidden constraint and of
+    /// one of a constraint.
     products: Vec<(u32, u32, u32, u32)>,
     jacobian: Vec<f64>,
     matrix: Vec<f64>,
@@ -41,16 +42,16 @@ pub struct Independence {
     followed: Option<Followed>,
 }
 
-/// What is followed from look to look.
+/// Data that is carried from check to check.
 #[derive(Clone, Debug)]
 struct Followed {
-    /// The step from which on to look again.
+    /// Step from which on to check again.
     next: u64,
     /// Number of coordinates.
     degrees: usize,
     /// Entries of G and of H_pp Gᵀ: constraint, coordinate, place in DF.
     entries: [Vec<(u32, u32, u32)>; 2],
-    /// Whether there is a last look.
+    /// True if there was a check before.
     begun: bool,
     last: Look,
     now: Look,
@@ -58,7 +59,7 @@ struct Followed {
     images: Vec<f64>,
 }
 
-/// What was seen at a state.
+/// Data of one check.
 #[derive(Clone, Debug, Default)]
 struct Look {
     step: u64,
@@ -73,7 +74,7 @@ struct Look {
 }
 
 impl Independence {
-    /// Of the constraints of `system` that have hidden ones, if they are few.
+    /// Independence of the constraints of `system` that have hidden ones, if they are few.
     pub fn new(system: &dyn System) -> Independence {
         let invariants = system.invariants();
         let count = invariants.constraints / 2;
@@ -126,7 +127,7 @@ impl Independence {
         self
     }
 
-    /// The same, followed from step `step` on if the constraints are few, but at least `least`.
+    /// Follow the constraints from step `step` on, if they are few, but at least `least`.
     pub fn followed(mut self, least: usize, step: u64) -> Independence {
         match &mut self.followed {
             Some(followed) if self.diagonal.len() >= least => followed.next = step + 1,
@@ -135,23 +136,23 @@ impl Independence {
         self
     }
 
-    /// Whether there is anything to be watched.
+    /// True if there is anything to monitor.
     pub fn watches(&self) -> bool {
         !self.products.is_empty()
     }
 
-    /// The step from which on [`Independence::follow`] has something to look at.
+    /// Step from which on [`Independence::follow`] checks.
     pub fn next(&self) -> u64 {
         self.followed.as_ref().map_or(u64::MAX, |followed| followed.next)
     }
 
-    /// Finds L and D at (t, x).
+    /// Compute L and D at (t, x).
     fn factor(&mut self, system: &dyn System, (t, x): (f64, &[f64]), work: &mut [f64]) {
         system.invariant_jacobian(t, x, &mut self.jacobian, work);
         self.factor_known();
     }
 
-    /// Finds L and D of what DF is known to be.
+    /// Compute L and D from the stored DF.
     fn factor_known(&mut self) {
         let n = self.diagonal.len();
         self.matrix.fill(0.0);
@@ -172,7 +173,7 @@ impl Independence {
         }
     }
 
-    /// The smallest pivot of G H_pp Gᵀ at (t, x), scaled to a unit diagonal, and the constraint's row: near 0 the
+    /// Smallest pivot of G H_pp Gᵀ at (t, x), scaled to a unit diagonal, and the constraint's row. Near 0 the
     /// constraints do not determine their forces.
     pub fn least_pivot(&mut self, system: &dyn System, at: (f64, &[f64]), work: &mut [f64]) -> Option<(usize, f64)> {
         if !self.watches() {
@@ -182,7 +183,7 @@ impl Independence {
         self.least()
     }
 
-    /// The same where DF is known: in lane `lane` of so many.
+    /// Smallest pivot as in [`Independence::least_pivot`] for a known DF, in lane `lane` of so many.
     pub fn least_pivot_of(&mut self, jacobian: &[f64], (lane, lanes): (usize, usize)) -> Option<(usize, f64)> {
         if !self.watches() {
             return None;
@@ -196,8 +197,8 @@ impl Independence {
         (0..self.diagonal.len()).map(|i| (i, self.scaled_pivot(i))).min_by(|a, b| a.1.total_cmp(&b.1))
     }
 
-    /// Looks at the state after step `step`, if it is time; gives the row of a constraint that was dependent on the others
-    /// since the last look, and when.
+    /// Check the state after step `step`, if it is time. Returns the row of a constraint that was dependent on the
+    /// others since the last check, and the time.
     pub fn follow(
         &mut self,
         system: &dyn System,
@@ -246,7 +247,7 @@ impl Independence {
         crossing
     }
 
-    /// Puts L⁻¹ of the matrix with these entries, by rows, into `rows`.
+    /// Put L⁻¹ times the matrix with these entries, by rows, into `rows`.
     fn remainders(&self, entries: &[(u32, u32, u32)], rows: &mut [f64]) {
         let n = self.diagonal.len();
         let degrees = rows.len() / n;
@@ -263,7 +264,7 @@ impl Independence {
         }
     }
 
-    /// The least scaled pivot of row i on Hermite's cubic between two states, with its time.
+    /// Time and value of the least scaled pivot of row i on Hermite's cubic between two states.
     fn least_between(
         &mut self,
         system: &dyn System,

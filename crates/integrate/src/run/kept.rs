@@ -1,5 +1,5 @@
-//! The outputs of a block of steps, kept until the block is known to be good and then handed over together: a block that
-//! ended at every output would cost a call of everything for each.
+//! Outputs of a block of steps, kept until the block is known to be good and then passed on together: a block that
+//! ended at every output would cost all calls for each.
 
 use super::{Engine, LONGEST_BLOCK};
 use crate::cost::Cost;
@@ -9,31 +9,31 @@ use crate::scheme::map::{Between, Blocks, Carry, Outputs, StepMap};
 use crate::scheme::repairs::{Looped, Repairs};
 use crate::terms::measured;
 
-/// Numbers of the outputs of a block at most, unless one output has more: what a second-level cache holds.
+/// Largest number of values in the outputs of a block, unless one output has more: the size of a second-level cache.
 const MOST_NUMBERS: usize = 32 * 1024;
 
-/// Outputs that the observer has not got yet.
+/// Outputs that the observer does not have yet.
 #[derive(Default)]
 pub(super) struct KeptOutputs {
     t: Vec<f64>,
     /// States, each followed by its multipliers if they are wanted.
     x: Vec<f64>,
-    /// Outputs from the next one on that the observer has already.
+    /// Number of outputs, from the next one on, that the observer has already.
     pub known: usize,
-    /// How many fit.
+    /// Number of outputs that fit.
     room: usize,
-    /// What the map carries at the outputs, and what the steps after them have found at their starts.
+    /// Numbers that the map carries at the outputs, and those that the steps after them have computed at their starts.
     memories: Vec<f64>,
     starts: Vec<f64>,
-    /// Scratch for a step that is made to learn that.
+    /// Scratch for a step that is made to compute those at its start.
     start: Vec<f64>,
     trial: Vec<f64>,
     trial_memory: Vec<f64>,
     trial_scales: Vec<f64>,
     trial_largest: Vec<f64>,
-    /// For steps of a block that are made by themselves.
+    /// Scratch for steps of a block that are made by themselves.
     repairs: Repairs,
-    /// What the block cost.
+    /// Cost of the block.
     pub cost: Cost,
 }
 
@@ -63,15 +63,15 @@ impl KeptOutputs {
         }
     }
 
-    /// How many outputs a block may have.
+    /// Largest number of outputs in a block.
     pub fn room(&self) -> usize {
         self.room
     }
 }
 
 impl Engine<'_> {
-    /// Makes `count` steps in loops from x₁ and keeps the outputs on the way; says whether all of them have a result. The
-    /// bits are those of one loop.
+    /// Make `count` steps in loops from x₁ and keep the outputs on the way; true if all of them have a result. The bits
+    /// are those of one loop.
     pub(super) fn steps_with_outputs(
         &mut self,
         fixed: &FixedSteps,
@@ -83,7 +83,7 @@ impl Engine<'_> {
         let multipliers = if with_multipliers { self.map.multiplier_count() } else { 0 };
         let looped = Looped { map: self.map, blocks, h: fixed.h, t0: self.plan.t0 };
         let after = &fixed.samples[self.state.next_sample..];
-        // No more than come in so many steps: a search among all of a long run takes longer than a step.
+        // At most as many outputs as steps: a search among all of a long run takes longer than a step.
         let after = &after[..after.len().min(count as usize)];
         let after = &after[..after.partition_point(|&after| after <= first + count)];
         let kept = &mut self.outputs;
@@ -112,7 +112,7 @@ impl Engine<'_> {
         true
     }
 
-    /// Puts x₁ after `end` steps and the multipliers there into `sample`, as a loop finds them; false where it cannot.
+    /// Put x₁ after `end` steps and the multipliers there into `sample`, as a loop computes them; false if it cannot.
     pub(super) fn looped_multipliers(&mut self, fixed: &FixedSteps, end: u64) -> bool {
         let Some(blocks) = self.map.blocks().filter(|blocks| blocks.start_len() > 0) else { return false };
         if !self.is_followed(fixed, end) {
@@ -134,7 +134,7 @@ impl Engine<'_> {
         true
     }
 
-    /// Puts the multipliers at the outputs of a block of steps that ends after `end` behind their states.
+    /// Append the multipliers at the outputs of a block of steps that ends after `end` to their states.
     fn keep_multipliers(&mut self, fixed: &FixedSteps, blocks: &dyn Blocks, end: u64) {
         let (n, len, first) = (self.x1.len(), self.sample.len(), self.state.next_sample);
         let after = &fixed.samples[first..first + self.outputs.t.len()];
@@ -159,16 +159,16 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether the state after `end` steps stands between two equal ones, or a loop begins there.
+    /// True if the state after `end` steps is between two equal ones, or a loop begins there.
     fn is_followed(&self, fixed: &FixedSteps, end: u64) -> bool {
         let begins = || self.map.blocks().is_some_and(Blocks::makes_first_steps);
         end < fixed.steps && (end > 0 || begins())
     }
 
-    /// Gives the observer the outputs of a block, but for those that it has.
+    /// Pass the outputs of a block to the observer, but for those that it has.
     ///
     /// # Errors
-    /// The observer's, with how many outputs of the block it has.
+    /// The observer's, with the number of outputs of the block that it has.
     pub(super) fn hand_over<O: Observer + ?Sized>(&mut self, observer: &mut O) -> Result<(), (usize, O::Error)> {
         let KeptOutputs { t, x, known, .. } = &mut self.outputs;
         let skipped = std::mem::take(known).min(t.len());
@@ -181,8 +181,8 @@ impl Engine<'_> {
             .map_err(|(taken, error)| (skipped + taken, error))
     }
 
-    /// Lets the observer accumulate the outputs of a block, measures the terms of the invariants where that is due, and
-    /// counts these outputs.
+    /// Let the observer accumulate the outputs of a block, measure the terms of the invariants where that is due, and
+    /// count these outputs.
     pub(super) fn measure_outputs<O: Observer + ?Sized>(&mut self, fixed: &FixedSteps, observer: &mut O) {
         let (n, first) = (self.x1.len(), self.state.next_sample);
         let KeptOutputs { t, x, .. } = &self.outputs;

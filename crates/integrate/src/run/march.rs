@@ -1,4 +1,4 @@
-//! Adaptive steps in one go, where the map can do that: into its loop, and out of it.
+//! Adaptive steps in a loop of the map: entry into the loop, and exit from it.
 
 use super::{Engine, LONGEST_BLOCK};
 use crate::controller::slots::{Slots, Status};
@@ -8,18 +8,18 @@ use crate::scheme::map::{Attempts, Workspace};
 use crate::terms::steps_to_measurement;
 use crate::vector::max_or_nan;
 
-/// Where an attempt at a step begins.
+/// Start of the attempts at a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
-    /// The step that is wanted.
+    /// Wanted length of the step.
     pub h: f64,
-    /// Attempts at it that were rejected.
+    /// Number of attempts at it that were rejected.
     pub rejections: u32,
 }
 
 impl Engine<'_> {
-    /// Makes steps in one go, as far as the next one that is not like any other: one with a sample, the last one. None
-    /// where the state is then at a step's end; otherwise the attempt to be made next.
+    /// Make steps in one go, up to the next one that is not ordinary: one with a sample, the last one. `None` if the
+    /// state is then at a step's end; otherwise the attempt to be made next.
     pub(super) fn march<E>(
         &mut self,
         adaptive: &AdaptiveSteps,
@@ -50,8 +50,8 @@ impl Engine<'_> {
         Ok((rejections > 0 || steps == 0).then_some(if rejections > 0 { pending } else { wanted }))
     }
 
-    /// How many attempts there may be: up to the next look at something, to the limit of steps, and never so many that an
-    /// observer has to wait.
+    /// Largest number of attempts: up to the next check of any kind and to the limit of steps, and so few that an
+    /// observer never has to wait.
     fn march_length(&self) -> u64 {
         let state = &*self.state;
         let to_monitor = match &self.monitor {
@@ -66,7 +66,7 @@ impl Engine<'_> {
             .unwrap_or(0)
     }
 
-    /// Puts the state where the loop finds it.
+    /// Copy the state into the slots of the loop.
     fn enter(&mut self, slots: &Slots, pause: f64) {
         let (state, at) = (&*self.state, &mut self.march);
         at[slots.x.clone()].copy_from_slice(&state.x);
@@ -94,7 +94,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Makes what the loop came to after `steps` accepted steps the state.
+    /// Make the loop's result after `steps` accepted steps the state.
     fn leave<E>(&mut self, attempts: &dyn Attempts, steps: u64) -> Result<(), Failure<E>> {
         let slots = attempts.slots();
         let known = !slots.first.is_empty();
@@ -113,12 +113,12 @@ impl Engine<'_> {
         state.controller.last_error = at[slots.last_error];
         state.scales.norms.copy_from_slice(&at[slots.norms.clone()]);
         self.scales.carried.copy_from_slice(&at[slots.carried.clone()]);
-        // For who looks at claims at once where one is too large.
+        // One that is too large causes a check of claims at once.
         self.innovation = if at[slots.innovation] > state.innovation { at[slots.innovation].powi(2) } else { 0.0 };
         (state.innovation, state.innovation_at) = (at[slots.innovation], at[slots.innovation_at]);
         attempts.count_treatments(steps, &mut state.cost);
         if self.map.takes_first_stage() && !known {
-            // The loop has evaluated it for every step but the one that it began with.
+            // The loop has evaluated the first stage for every step but the one that it began with.
             state.cost.field += steps - 1;
         }
         self.field_known = known;

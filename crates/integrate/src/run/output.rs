@@ -10,7 +10,7 @@ use crate::terms::is_measured;
 use crate::vector::max_or_nan;
 
 impl Engine<'_> {
-    /// Writes the sample at the start of a new run.
+    /// Write the sample at the start of a new run.
     pub(super) fn sample_start<O: Observer + ?Sized>(&mut self, observer: &mut O) -> Result<(), Failure<O::Error>> {
         if self.state.step > 0 || self.state.next_sample > 0 {
             return Ok(());
@@ -33,7 +33,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Writes the sample at x₁ after `end` steps, if there is one.
+    /// Write the sample at x₁ after `end` steps, if there is one.
     pub(super) fn sample_fixed<O: Observer + ?Sized>(
         &mut self,
         fixed: &FixedSteps,
@@ -63,7 +63,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Puts x₁ and the multipliers there into `sample`.
+    /// Put x₁ and the multipliers there into `sample`.
     pub(super) fn add_multipliers(&mut self, fixed: &FixedSteps, end: u64, t1: f64) {
         let (before, after) = fixed.lengths_around(self.plan.t0, end);
         if self.looped_multipliers(fixed, end) {
@@ -74,7 +74,7 @@ impl Engine<'_> {
         self.map.multipliers(Between { t: t1, before, after, x, memory: &self.memory }, lambda, &mut self.work);
     }
 
-    /// Writes the samples up to t₁; says whether the interpolant was prepared for them.
+    /// Write the samples up to t₁; true if the interpolant was prepared for them.
     pub(super) fn sample_adaptive<O: Observer + ?Sized>(
         &mut self,
         adaptive: &AdaptiveSteps,
@@ -108,7 +108,7 @@ impl Engine<'_> {
         Ok(prepared)
     }
 
-    /// Finds what the interpolant needs beyond the step itself.
+    /// Compute what the interpolant needs beyond the step itself.
     pub(super) fn prepare_interpolant(&mut self, h: f64, t1: f64) {
         let facts = self.map.facts();
         if let Some(place) = facts.end_field.filter(|_| !facts.ends_with_field) {
@@ -125,7 +125,7 @@ impl Engine<'_> {
         map.prepare_interpolant(step, &mut workspace);
     }
 
-    /// Puts the treated dense output at `t` into `sample`.
+    /// Put the treated dense output at `t` into `sample`.
     pub(super) fn interpolate<E>(&mut self, h: f64, t: f64) -> Result<(), Failure<E>> {
         let (mut sample, map) = (std::mem::take(&mut self.sample), self.map);
         let (step, _, mut workspace) = self.asked(h);
@@ -134,7 +134,7 @@ impl Engine<'_> {
         self.treat_sample(h, t)
     }
 
-    /// Treats the state in `sample`.
+    /// Treat the state in `sample`.
     pub(super) fn treat_sample<E>(&mut self, h: f64, t: f64) -> Result<(), Failure<E>> {
         if self.treatment.moves_the_state() {
             let (target, cost) = (&self.state.target, &mut self.state.cost);

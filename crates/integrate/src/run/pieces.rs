@@ -1,44 +1,44 @@
-//! Steps handed over for an interpolant: dense output where the scheme has one, else the cubic that has the field at both
-//! ends (HNW II.6), as states at some points of the step.
+//! Steps as polynomials for an observer's interpolant: dense output if the scheme has one, otherwise the cubic that has
+//! the field at both ends (HNW II.6), as states at some points of the step.
 
 use super::Engine;
 use crate::failure::Failure;
 use crate::method::{Method, Treatment};
 use crate::observer::Observer;
 
-/// Degree and order of the dense output from which a method's pieces come; none where they are cubics. A treatment around
-/// the step leaves no stages that belong to its result.
+/// Degree and order of the dense output from which a method's pieces come; `None` if they are cubics. A treatment
+/// around the step leaves no stages that belong to its result.
 fn dense_of(method: &Method) -> Option<(usize, u32)> {
     let around = method.treatment == Treatment::SymmetricProjection;
     method.scheme.dense_output().filter(|_| !around)
 }
 
-/// The points θ in [0, 1] at which a method's steps are handed over, 0 first and 1 last: those of Chebyshev, between which
-/// a polynomial swings least.
+/// Points θ in [0, 1] at which a method's steps are passed on, 0 first and 1 last: those of Chebyshev, between which a
+/// polynomial swings least.
 pub fn piece_points(method: &Method) -> Vec<f64> {
     let degree = dense_of(method).map_or(3, |(degree, _)| degree);
     (0..=degree).map(|k| 0.5 - 0.5 * (std::f64::consts::PI * k as f64 / degree as f64).cos()).collect()
 }
 
-/// The order of the error between the steps of a method.
+/// Order of the error between the steps of a method.
 pub fn piece_order(method: &Method) -> u32 {
-    // That of the interpolation is made anew in every step: of the fourth order for a cubic.
+    // The error of the interpolation is made anew in every step: of the fourth order for a cubic.
     dense_of(method).map_or(4, |(_, order)| order + 1).min(method.order())
 }
 
-/// What it takes to hand steps over.
+/// Scratch for passing steps to an observer.
 #[derive(Default)]
 pub(super) struct Pieces {
     points: Vec<f64>,
     dense: bool,
     states: Vec<f64>,
-    /// The field at both ends of the step; the first is known where the step before has ended there.
+    /// The field at both ends of the step; the first is known if the step before ended there.
     ends: [Vec<f64>; 2],
     known: Option<f64>,
 }
 
 impl Engine<'_> {
-    /// Prepares for an observer that wants steps.
+    /// Prepare for an observer that wants steps.
     pub(super) fn begin_pieces(&mut self) {
         let n = self.x1.len();
         let (points, dense) = (piece_points(&self.plan.method), dense_of(&self.plan.method).is_some());
@@ -46,12 +46,12 @@ impl Engine<'_> {
         self.pieces = Some(Box::new(Pieces { points, dense, ends, ..Pieces::default() }));
     }
 
-    /// Whether steps are handed over whose stages dense output needs: no loop keeps them.
+    /// True if steps are passed on by dense output from their stages, which no loop keeps.
     pub(super) fn needs_stages(&self) -> bool {
         self.pieces.as_ref().is_some_and(|pieces| pieces.dense)
     }
 
-    /// Hands over the step to x₁, the stages of whose dense output may be known.
+    /// Pass on the step to x₁; `known` is true if the stages of its dense output are known.
     pub(super) fn hand_piece<O: Observer + ?Sized>(
         &mut self,
         (h, t1): (f64, f64),
@@ -90,7 +90,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Finds the field at x₁ after an equal step, whose last stage dense output may need: equal steps do without it.
+    /// Evaluate the field at x₁ after an equal step, if dense output needs it as the last stage: equal steps do without
+    /// it.
     pub(super) fn know_end(&mut self, t1: f64) {
         if let Some(place) = self.map.facts().end_field.filter(|_| self.needs_stages()) {
             self.system.field(t1, &self.x1, &mut self.field, &mut self.work);
@@ -100,7 +101,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Puts the cubic from x to x₁ at θ into `sample`.
+    /// Put the cubic from x to x₁ at θ into `sample`.
     fn cubic(&mut self, pieces: &mut Pieces, (t, h, t1): (f64, f64, f64), theta: f64) {
         let (system, work) = (self.system, &mut self.work);
         let mut evaluate = |t: f64, x: &[f64], out: &mut [f64]| {

@@ -1,4 +1,4 @@
-//! The step whose treatment surrounds the base map instead of following it.
+//! Step whose treatment surrounds the base map instead of following it.
 
 use super::Engine;
 use crate::failure::Failure;
@@ -8,16 +8,16 @@ use crate::system::all_finite;
 use crate::treatment::Treatment;
 use crate::treatment::symmetric_projection::StepFailure;
 
-/// Why the base map has no result.
+/// Reason why the base map has no result.
 enum NoBase {
-    /// What is not finite.
+    /// A quantity is not finite.
     NonFinite { t: f64, step: u64, quantity: &'static str },
-    /// Its equations.
+    /// The equations of the step are not solved.
     NoStep(NoStep),
 }
 
 impl Engine<'_> {
-    /// Makes x₁ of a step from t to t₁ if the treatment surrounds the base map; whether it does.
+    /// Make x₁ of a step from t to t₁ if the treatment surrounds the base map; true if it does.
     pub(super) fn surrounded_step<E>(&mut self, (t, t1): (f64, f64), h: f64) -> Result<bool, Failure<E>> {
         let Treatment::SymmetricProjection(projection) = &mut self.treatment else { return Ok(false) };
         let (system, map, stages) = (self.system, self.map, &mut self.stages);

@@ -1,10 +1,10 @@
 //! Corrections that do not bring a constraint nearer: where the constraints lose rank or contradict each other, one
 //! Gauss-Newton step after each step leads nowhere, as the iteration of a projection does.
 //!
-//! A correction leaves of a residual what its square is of, so that after steps that are not far too long nothing can be
-//! seen of it. A constraint that is far off nevertheless is corrected once more, for a trial: if it stays where it is, the
-//! run fails. What is limited on purpose, H and integrals, is not looked at. Nor is a hidden constraint that changes its
-//! constraint in a step by no more than rounding: at rest its terms are rounding themselves.
+//! A correction leaves about the square of a residual, of which nothing is visible after steps that are not far too
+//! long. A constraint that is far off nevertheless is corrected once more, for a trial: if it stays where it is, the
+//! run fails. Quantities that are limited on purpose, H and integrals, are not checked. Nor is a hidden constraint that
+//! changes its constraint in a step by no more than rounding: at rest its terms are rounding themselves.
 
 use super::Engine;
 use super::claims::UNSEEN;
@@ -14,16 +14,16 @@ use crate::scales::square;
 use crate::system::{GroupKind, Invariants};
 use crate::treatment::Treatment;
 
-/// A constraint is far off from this part of its terms on. A run whose steps end as far away is slower for being looked
-/// at, and has errors of a thousandth in every step.
+/// Part of its terms from which on a constraint is far off. A run whose steps end as far away is slower because of the
+/// check, and has errors of a thousandth in every step.
 const FAR: f64 = 1e-6;
 
-/// A correction that leaves more than this part of a residual brings it no nearer.
+/// Part of a residual above which a correction that leaves it has brought it no nearer.
 const LEFT: f64 = 0.9;
 
-/// Whether one of these deviations of the groups is that of a constraint which is far off, where `terms` are the sizes of
-/// the groups' terms and `h` is the length of a step, infinite where nobody knows it. A hidden constraint counts that
-/// moves the constraint it is the rate of in a step: at rest its own terms are rounding.
+/// True if one of these deviations of the groups is that of a constraint which is far off. `terms` are the scales of
+/// the groups' terms and `h` is the length of a step, infinite if unknown. A hidden constraint counts only if it moves
+/// the constraint of which it is the rate in a step: at rest its own terms are rounding.
 pub fn may_be_far(invariants: &Invariants, deviations: &[f64], terms: &[f64], h: f64) -> bool {
     let groups = &invariants.groups;
     let far = |k: usize| match groups[k].kind {
@@ -46,19 +46,19 @@ pub(super) struct Trial {
     values: Vec<f64>,
     deviations: Vec<f64>,
     sizes: Vec<f64>,
-    /// The terms of every row of a constraint that is far off, 0 of the others.
+    /// Terms of every row of a constraint that is far off, 0 for the others.
     terms: Vec<f64>,
 }
 
 impl Engine<'_> {
-    /// Whether a constraint may be far off after corrections that left these deviations.
+    /// True if a constraint may be far off after corrections that left these deviations.
     pub(super) fn may_be_far(&self, deviations: &[f64]) -> bool {
         let corrects = matches!(self.treatment, Treatment::Correction(_));
         let h = self.step_length();
         corrects && may_be_far(self.system.invariants(), &deviations[..self.groups], &self.state.terms, h)
     }
 
-    /// Fails where a constraint is far off at x₁, the result of a step of the length `h`, and another correction leaves it
+    /// Fail if a constraint is far off at x₁, the result of a step of the length `h`, and another correction leaves it
     /// there.
     pub(super) fn check_met<E>(&mut self, t1: f64, h: f64) -> Result<(), Failure<E>> {
         if !self.may_be_far(&self.deviations) {

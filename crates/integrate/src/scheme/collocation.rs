@@ -1,15 +1,15 @@
 //! Gauss collocation with many stages, whose equations are solved by fixed-point iteration (HLW II.1.3, VIII.6.1): for
 //! problems that are not stiff, at high accuracy.
 //!
-//! Everything is written with the Legendre polynomials P_k on the step: the field along it is Σ W_k P_k(2θ − 1), with
-//! W = L F of its values F at the nodes. Its integral from an end of the step gives the stages, Z = h A F, the start of the
-//! iteration in the next step, and the state anywhere in between; x₁ = x + h W₀, and the last coefficients tell how well
-//! the polynomial fits.
+//! Everything is written with the Legendre polynomials P_k on the step: the field along it is Σ W_k P_k(2θ − 1), with W
+//! = L F of its values F at the nodes. Its integral from an end of the step gives the stages, Z = h A F, the start of
+//! the iteration in the next step, and the state anywhere in between; x₁ = x + h W₀, and the last coefficients show how
+//! well the polynomial fits.
 
 use holonome_linear::widest::widest;
 use std::sync::OnceLock;
 
-/// |h λ| up to which the iteration is taken to converge well.
+/// Largest |h λ| for which the iteration is taken to converge well.
 pub const CONVERGES_TO: f64 = 1.2;
 
 /// A collocation method.
@@ -30,26 +30,26 @@ pub struct Collocation {
 /// An end of the step from which the integral of its polynomial is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
-    /// Its start: for a state within the step.
+    /// Start of the step: for a state within it.
     Start,
-    /// Its end: for what may be expected of the next step.
+    /// End of the step: for the guess of the next step.
     End,
 }
 
-/// Four stages, order 8.
+/// Method of four stages, order 8.
 pub fn gauss8() -> &'static Collocation {
     static CELL: OnceLock<Collocation> = OnceLock::new();
     CELL.get_or_init(|| Collocation::gauss(4))
 }
 
-/// Eight stages, order 16.
+/// Method of eight stages, order 16.
 pub fn gauss16() -> &'static Collocation {
     static CELL: OnceLock<Collocation> = OnceLock::new();
     CELL.get_or_init(|| Collocation::gauss(8))
 }
 
 impl Collocation {
-    /// The method of so many stages, computed in twice the precision: an error of a coefficient is the same in every step,
+    /// Method of so many stages, computed in twice the precision: an error of a coefficient is the same in every step,
     /// and adds up.
     fn gauss(stages: usize) -> Collocation {
         assert!(matches!(stages, 4 | 8), "the stages of one vector");
@@ -95,8 +95,8 @@ impl Collocation {
         2 * self.stages as u32
     }
 
-    /// The integrals of the polynomials of a step from its start or end over `ratio` times the part of its length up to
-    /// each node, times `length`: of P_k up to node i at `out[k s + i]`.
+    /// Compute the integrals of the polynomials of a step from its start or end over `ratio` times the part of its
+    /// length up to each node, times `length`: that of P_k up to node i at `out[k s + i]`.
     pub fn reach(&self, from: From, ratio: f64, length: f64, out: &mut [f64]) {
         let base = if from == From::Start { -1.0 } else { 1.0 };
         match self.stages {
@@ -106,7 +106,7 @@ impl Collocation {
     }
 }
 
-/// [`Collocation::reach`] of S stages, those of a polynomial side by side.
+/// [`Collocation::reach`] of S stages; those of a polynomial are computed side by side.
 fn reach<const S: usize>(nodes: &[f64], base: f64, ratio: f64, length: f64, out: &mut [f64]) {
     let (Ok(nodes), (out, [])) = (<&[f64; S]>::try_from(nodes), out.as_chunks_mut::<S>()) else {
         unreachable!("the numbers of a method with so many stages")
@@ -244,7 +244,7 @@ mod tests {
         assert!((2.0 * gauss16().coefficients[0][7] - w).abs() <= f64::EPSILON / 8.0);
     }
 
-    /// Of a polynomial of degree s − 1 on one step, the integrals are exact wherever the next step lies.
+    /// The integrals of a polynomial of degree s − 1 on one step are exact wherever the next step is.
     #[test]
     fn what_a_step_reaches_is_the_integral_of_its_polynomial() {
         let method = gauss16();

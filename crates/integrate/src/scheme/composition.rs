@@ -3,16 +3,16 @@
 // The sources give more digits than f64 holds; they document which number is meant.
 #![allow(clippy::excessive_precision)]
 
-/// A composition's facts and substeps.
+/// Facts and substeps of a composition.
 #[derive(Debug)]
 pub struct Composition {
     /// Name on the command line.
     pub name: &'static str,
     /// Order of a composition of a symmetric method of order 2.
     pub order: u32,
-    /// One line on what it is.
+    /// One line on the composition.
     pub description: &'static str,
-    /// Where it comes from.
+    /// Source.
     pub citation: &'static str,
     substeps: fn() -> Vec<f64>,
 }
@@ -129,7 +129,7 @@ pub static COMPOSITIONS: &[Composition] = &[
     },
 ];
 
-/// γ from its first half: the middle one makes the sum 1.
+/// γ from its first half; the middle substep makes the sum 1.
 fn symmetric(half: &[f64]) -> Vec<f64> {
     let middle = 1.0 - 2.0 * half.iter().sum::<f64>();
     half.iter().copied().chain([middle]).chain(half.iter().rev().copied()).collect()

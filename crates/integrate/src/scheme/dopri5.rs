@@ -1,5 +1,5 @@
-//! Dormand and Prince's pair of orders 5(4) (HNW II.5, table 5.2), first same as last, with Shampine's dense output of
-//! order 4 as in Hairer's `dopri5.f`.
+//! Dormand and Prince's pair of orders 5(4) (HNW II.5, table 5.2), FSAL, with Shampine's dense output of order 4 as in
+//! Hairer's `dopri5.f`.
 
 use std::sync::OnceLock;
 

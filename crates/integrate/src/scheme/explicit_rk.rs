@@ -27,17 +27,17 @@ impl<'a, N> Stages<'a, N> {
     }
 }
 
-/// How many stages [`fixed_step`] or [`attempt`] may touch, those of dense output included.
+/// Number of stages that [`fixed_step`] or [`attempt`] may touch, those of dense output included.
 pub fn stage_count(tableau: &Tableau) -> usize {
     tableau.a.len()
 }
 
-/// How many vectors a step needs.
+/// Number of vectors that a step needs.
 pub fn vector_count(tableau: &Tableau) -> usize {
     stage_count(tableau) + tableau.error.len() + 1
 }
 
-/// Fills k₂ … k_last; the first `first` stages are already there.
+/// Compute the stages in `range`; those before it are known.
 fn fill_stages<S: Space>(
     tableau: &Tableau,
     space: &mut S,
@@ -66,8 +66,8 @@ pub fn fixed_step<S: Space>(
     space.displaced(x1, from.x, from.h, &tableau.b, stages.k);
 }
 
-/// One step with its error estimates (the factor h is left to the norm). `stages.k[0]` is X(t, x); where the last stage
-/// is the first of the next step, it is evaluated at x₁ itself.
+/// One step with its error estimates (the factor h is left to the norm). `stages.k[0]` is X(t, x); the last stage of an
+/// FSAL scheme is evaluated at x₁ itself.
 pub fn attempt<S: Space>(
     tableau: &Tableau,
     space: &mut S,

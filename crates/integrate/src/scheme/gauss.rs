@@ -1,9 +1,9 @@
 //! The Gauss collocation methods of s stages and order 2s (HLW II.1.3), symmetric and symplectic, for any field. One
 //! stage is the implicit midpoint rule.
 //!
-//! The unknowns are the increments Z_i = h Σ a_ij X(x + Z_j) (HLW VIII.6 (6.2)), solved by Newton's method to round-off,
-//! and x + h Σ b_i X(x + Z_i) is a compensated sum (HLW VIII.5): together they keep the error of rounding a random walk
-//! of increments, not of states.
+//! The unknowns are the increments Z_i = h Σ a_ij X(x + Z_j) (HLW VIII.6 (6.2)), solved by Newton's method to
+//! round-off, and x + h Σ b_i X(x + Z_i) is a compensated sum (HLW VIII.5): together they keep the error of rounding a
+//! random walk of increments, not of states.
 
 use crate::phase_space::{Equation, Equations, Guess, PhaseSpace, Value, Watched};
 
@@ -12,20 +12,20 @@ pub fn step_2(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Ve
     collocation(space, t, h, x, &[0.5])
 }
 
-/// Order 4: c = 1/2 ± √3/6.
+/// Gauss method of order 4: c = 1/2 ± √3/6.
 pub fn step_4(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     let d = 3f64.sqrt() / 6.0;
     collocation(space, t, h, x, &[0.5 - d, 0.5 + d])
 }
 
-/// Order 6: c = 1/2, 1/2 ± √15/10.
+/// Gauss method of order 6: c = 1/2, 1/2 ± √15/10.
 pub fn step_6(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     let d = 15f64.sqrt() / 10.0;
     collocation(space, t, h, x, &[0.5 - d, 0.5, 0.5 + d])
 }
 
-/// The step with the nodes `c`. The iteration starts from the polynomial of the step before (HLW VIII.6.1): what its
-/// fields at the stages come to at those of this one; and at the straight line where there is none.
+/// Step with the nodes `c`. The iteration starts from the polynomial of the step before (HLW VIII.6.1): the fields at
+/// its stages, extrapolated to the stages of this one. It starts from the straight line if there was none.
 fn collocation(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value], c: &[f64]) -> Vec<Value> {
     let times: Vec<Value> = c.iter().map(|&c| space.time(t, c, h)).collect();
     let expected = space.take_over_guess(&x.repeat(c.len()), &mut |space| space.field(t, x).repeat(c.len()));
@@ -35,7 +35,7 @@ fn collocation(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value], c: &
     space.accumulate(x, &increment)
 }
 
-/// Six nodes: order 12.
+/// Nodes of six stages: order 12.
 pub const NODES_6: [f64; 6] = [
     0.033_765_242_898_423_99,
     0.169_395_306_766_867_74,
@@ -45,18 +45,17 @@ pub const NODES_6: [f64; 6] = [
     0.966_234_757_101_576,
 ];
 
-/// A field at a stage of this number.
+/// Field at a stage, which is given by its number.
 pub type StageField<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace, usize, &[Value]) -> Vec<Value>;
 
-/// Follows the flow of `field`, for the time h from x, in one step with the nodes
-/// `c`.
+/// Follow the flow of `field`, for the time h from x, in one step with the nodes `c`.
 pub fn follow(space: &mut dyn PhaseSpace, h: Value, x: &[Value], c: &[f64], field: StageField) -> Vec<Value> {
     let expected = field(space, 0, x).repeat(c.len());
     let (one, Stages { increment, .. }) = (space.constant(1.0), stages(space, h, x, c, &expected, field));
     space.moved(x, one, &increment)
 }
 
-/// What the stages of a step come to.
+/// Results of the stages of a step.
 struct Stages {
     /// h Σ b_i X(x + Z_i).
     increment: Vec<Value>,
@@ -64,7 +63,7 @@ struct Stages {
     fields: Vec<Vec<Value>>,
 }
 
-/// The stages, where the fields at them are expected to be like these.
+/// Solve for the stages, with a guess from the fields that are expected at them.
 fn stages(
     space: &mut dyn PhaseSpace,
     h: Value,

@@ -1,20 +1,21 @@
-//! Langevin dynamics: friction and noise of a heat bath around, or within, a step that knows nothing of them.
+//! Langevin dynamics: friction and noise of a heat bath around, or within, a deterministic step.
 //!
 //! dq = H_p dt,  dp = (−H_q − Gᵀλ) dt − γ H_p dt + √(2γkT) dW keeps the distribution exp(−H/kT) on the constraint set.
-//! Friction and noise alone, at fixed positions, keep the Gaussian of the momenta exactly for any γ and step; what a method
-//! makes of the distribution is its deterministic part's.
+//! Friction and noise alone, at fixed positions, keep the Gaussian of the momenta exactly for any γ and step; the error
+//! of a method's distribution comes from its deterministic part.
 
 use super::StepFn;
 use super::rattle::{rattle, settle};
 use crate::phase_space::{Equation, Equations, Function, Guess, Parameter, PhaseSpace, Value, Watched};
 
-/// Friction and noise at (t, x) for the time h, on the hidden constraints (Lelièvre, Rousset, Stoltz, Math. Comp. 81 (2012)
-/// 2071, (2.16)):
+/// Friction and noise at (t, x) for the time h, on the hidden constraints (Lelièvre, Rousset, Stoltz, Math. Comp. 81
+/// (2012) 2071, (2.16)):
 ///
 /// p₁ = p₀ − ½hΓ M⁻¹(p₀ + p₁) + √(2hkTΓ) ξ − Gᵀλ,  G M⁻¹p₁ = 0.
 ///
-/// This midpoint rule keeps the Gaussian exp(−H/kT) of the momenta on their constraint set whatever Γ is. Of a diagonal M
-/// it takes ½hΓ/m = tanh(½hγ/m), which without constraints makes it the exact flow p₁ = e^(−hγ/m) p₀ + …, and Γ = γ of others.
+/// This midpoint rule keeps the Gaussian exp(−H/kT) of the momenta on their constraint set whatever Γ is. For a
+/// diagonal M, ½hΓ/m = tanh(½hγ/m), which without constraints makes it the exact flow p₁ = e^(−hγ/m) p₀ + …; for any
+/// other, Γ = γ.
 pub fn friction_and_noise(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     let n = space.degrees();
     let (q, p0) = x.split_at(n);
@@ -62,7 +63,7 @@ pub fn friction_and_noise(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[V
     held
 }
 
-/// [`friction_and_noise`] for any mass matrix: the momenta are solved for, with the multipliers.
+/// [`friction_and_noise`] for any mass matrix: the momenta are unknowns, with the multipliers.
 fn midpoint(
     space: &mut dyn PhaseSpace,
     t: Value,
@@ -102,15 +103,15 @@ fn midpoint(
     [q, &p1[..n]].concat()
 }
 
-/// The geometric Langevin algorithm: a deterministic step, then friction and noise (Bou-Rabee, Owhadi, SIAM J. Numer. Anal.
-/// 48 (2010) 278).
+/// The geometric Langevin algorithm: a deterministic step, then friction and noise (Bou-Rabee, Owhadi, SIAM J. Numer.
+/// Anal. 48 (2010) 278).
 pub fn gla(space: &mut dyn PhaseSpace, t: Value, h: Value, x1: &[Value]) -> Vec<Value> {
     let t1 = space.sum(t, h);
     friction_and_noise(space, t1, h, x1)
 }
 
-/// Half a kick, half a motion along geodesics, friction and noise, and back (Leimkuhler, Matthews, Proc. R. Soc. A 472 (2016)
-/// 20160138); without constraints BAOAB. The geodesic is followed by one step of RATTLE.
+/// Half a kick, half a motion along geodesics, friction and noise, and back (Leimkuhler, Matthews, Proc. R. Soc. A 472
+/// (2016) 20160138); without constraints BAOAB. The geodesic is followed by one step of RATTLE.
 pub fn g_baoab(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     let n = space.degrees();
     let (half, middle, t1) = (space.scaled(0.5, h), space.time(t, 0.5, h), space.sum(t, h));
@@ -136,7 +137,7 @@ pub fn g_baoab(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> V
     let x = travel(space, middle, &x);
     let after = space.h_q(t1, &x);
     space.hand_over(&after);
-    // Those of the two motions are not those of the step.
+    // Multipliers of the two motions are not those of the step.
     space.record_multipliers(&[], &[]);
     kick(space, t1, &x, &after)
 }

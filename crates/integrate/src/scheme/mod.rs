@@ -37,11 +37,11 @@ pub type StepFn = fn(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]
 /// A step that is made of an unconstrained map and slides along fibres.
 pub type SlidingFn = fn(space: &mut dyn PhaseSpace, base: StepFn, t: Value, h: Value, x: &[Value]) -> Vec<Value>;
 
-/// Builds and checks a scheme's tableau on first use.
+/// Build and check a scheme's tableau on first use.
 fn build(cell: &'static OnceLock<Tableau>, definition: &Definition) -> &'static Tableau {
     cell.get_or_init(|| match Tableau::new(definition) {
         Ok(tableau) => tableau,
-        // Coefficients are constants of the program and a test builds every one of them.
+        // Coefficients are constants of the program, and a test builds all of them.
         Err(error) => panic!("{error}"),
     })
 }

@@ -1,5 +1,6 @@
-//! Newmark's methods with γ = ½ for H = ½ pᵀM⁻¹p + V(q, t) (Tao, Owhadi, IMA J. Numer. Anal. 36 (2016) 80, integrators 2.1
-//! and 2.2), written in momenta and forces F = −V_q: all of them are stable for every step on linear systems if β ≥ ¼.
+//! Newmark's methods with γ = ½ for H = ½ pᵀM⁻¹p + V(q, t) (Tao, Owhadi, IMA J. Numer. Anal. 36 (2016) 80, integrators
+//! 2.1 and 2.2), written in momenta and forces F = −V_q: all of them are stable for every step on linear systems if β ≥
+//! ¼.
 
 use super::symplectic_euler::implicit;
 use super::zhang_skeel::{Force, beta_h2, kick_drift_kick, shifted, velocity};
@@ -26,7 +27,8 @@ pub fn newmark(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> V
     })
 }
 
-/// The same with one step of Newton's method from q₀ in place of its solution: no longer symplectic in any variables.
+/// [`newmark`] with one step of Newton's method from q₀ in place of its solution: no longer symplectic in any
+/// variables.
 pub fn one_step(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     trapezoid(space, t, h, x, &mut |space, _, gradient| {
         // (M + βh²V_qq(q₀)) (q₁ − q₀) = h p₀ − h²/2 V_q(q₀)
@@ -43,7 +45,7 @@ pub fn one_step(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> 
     })
 }
 
-/// A position from the time there and V_q at the start.
+/// Position at the end, from the time there and V_q at the start.
 type Position<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace, Value, &[Value]) -> Vec<Value>;
 
 /// p₁ = p₀ − h/2 (V_q(q₀) + V_q(q₁)) with q₁ from `position`. The second gradient is the first of the next step.

@@ -1,10 +1,10 @@
-//! SHAKE and RATTLE for constraints g(q, p) = 0 whose brackets {g_i, g_j} vanish on the constraint set (McLachlan, Modin,
-//! Verdier, Wilkins 2014; for g(q) HLW VII.1 (1.26) and (1.19)): slide, map, slide.
+//! SHAKE and RATTLE for constraints g(q, p) = 0 whose brackets {g_i, g_j} vanish on the constraint set (McLachlan,
+//! Modin, Verdier, Wilkins 2014; for g(q) HLW VII.1 (1.26) and (1.19)): slide, map, slide.
 //!
 //! The fibre of a point is the orbit of the flows of X_{g_i}; for g(q) it is p − Gᵀλ. With an unconstrained symplectic
-//! map Ψ_h, slide x along its fibre so that Ψ_h lands on g = 0: that is SHAKE. RATTLE slides along the fibre at the end,
-//! too, until the hidden constraints X_{g_i}(H) = 0 hold. Both are symplectic on the constraint set, where it is the
-//! hidden one for RATTLE, and do not change when the start moves along its fibre.
+//! map Ψ_h, slide x along its fibre so that Ψ_h lands on g = 0: that is SHAKE. RATTLE slides along the fibre at the
+//! end, too, until the hidden constraints X_{g_i}(H) = 0 hold. Both are symplectic on the constraint set, where it is
+//! the hidden one for RATTLE, and do not change when the start moves along its fibre.
 //!
 //! The multipliers are forces: they act for half a step at either end of a step of RATTLE, and for a whole step at the
 //! start of one of SHAKE, where those at the end belong to the next.
@@ -29,7 +29,7 @@ pub fn rattle(space: &mut dyn PhaseSpace, base: StepFn, t: Value, h: Value, x: &
     settled
 }
 
-/// The multipliers μ with which slide(μ·`time`) brings x onto the hidden constraints, and where.
+/// Multipliers μ with which slide(μ·`time`) brings x onto the hidden constraints, and the state there.
 pub(super) fn settle(
     space: &mut dyn PhaseSpace,
     t: Value,
@@ -49,7 +49,7 @@ pub(super) fn settle(
     (mu, settled)
 }
 
-/// The multipliers λ with which Ψ_h(slide(λ·`time`)) lands on g = 0, and where.
+/// Multipliers λ with which Ψ_h(slide(λ·`time`)) lands on g = 0, and the state there.
 fn land(
     space: &mut dyn PhaseSpace,
     base: StepFn,

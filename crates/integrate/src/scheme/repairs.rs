@@ -1,29 +1,29 @@
-//! Steps in a loop, of which those that the loop does not make well are made by themselves.
+//! Steps in a loop, with repairs: steps that the loop does not make well are made by themselves.
 //!
-//! Whether a step is the loop's or one by itself depends on that step alone, never on the block in which it was tried: so
-//! results depend neither on where blocks end nor, in an ensemble, on the neighbours of a lane.
+//! Whether a step is the loop's or one by itself depends on that step alone, never on the block in which it was tried:
+//! so results depend neither on where blocks end nor, in an ensemble, on the neighbours of a lane.
 
 use super::map::{Blocks, Carry, StepFrom, StepMap, Workspace};
 use crate::system::all_finite;
 use crate::vector::max_or_nan;
 use std::ops::Range;
 
-/// After a step by itself the loop is tried for one step, and then for so many times as many as went well before.
+/// Growth of the number of steps in a try of the loop after one that went well; it starts at 1 after a step by itself.
 const GROWTH: u64 = 2;
 
-/// A block that does not go well is tried in parts of so many times fewer steps.
+/// Factor by which a block that did not go well is shortened for the next try.
 const SHRINKAGE: u64 = 4;
 
 /// A map and its loop, and the equal steps of a run.
 #[derive(Clone, Copy)]
 pub struct Looped<'a> {
-    /// Makes one step.
+    /// Map of one step.
     pub map: &'a dyn StepMap,
-    /// Makes many.
+    /// Loop of many steps.
     pub blocks: &'a dyn Blocks,
-    /// The length of a step.
+    /// Length of a step.
     pub h: f64,
-    /// When the first one begins.
+    /// Time at which the first step begins.
     pub t0: f64,
 }
 
@@ -31,7 +31,7 @@ pub struct Looped<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unmade;
 
-/// Scratch for what a part of a block began with.
+/// Scratch for the values with which a part of a block began.
 #[derive(Debug, Default)]
 pub struct Repairs {
     x: Vec<f64>,
@@ -42,12 +42,12 @@ pub struct Repairs {
 }
 
 impl Repairs {
-    /// Makes these steps from `x` as [`Blocks::steps`] does, but for those that this does not make well, and counts what
-    /// they cost. `known` says that not all are made well. What a step by itself has found at its start is NaN among the
-    /// [`Carry::outputs`].
+    /// Make these steps from `x` as [`Blocks::steps`] does, except for those that it does not make well, and count
+    /// their cost. `known` is true if not all can be made well. The numbers at the start of a step by itself are NaN
+    /// among the [`Carry::outputs`].
     ///
     /// # Errors
-    /// When a step has no result. Nothing of what was written is of use then.
+    /// If a step has no result. Nothing that was written is of use then.
     pub fn steps(
         &mut self,
         looped: Looped,
@@ -78,7 +78,7 @@ impl Repairs {
             let good = blocks.steps(first, length, x, part, &mut self.largest, work);
             let bad = !good && length > 1;
             if !bad {
-                // The state with which a single step begins was looked at, whatever became of the step.
+                // The state with which a single step begins was measured, even if the step failed.
                 for (largest, &part) in largest.iter_mut().zip(&self.largest) {
                     *largest = max_or_nan(*largest, part);
                 }
@@ -92,7 +92,7 @@ impl Repairs {
             memory.copy_from_slice(&self.memory);
             scales.copy_from_slice(&self.scales);
             if !map.stands_alone() {
-                // Such a step, and what is done to its result, is not the map's.
+                // The map alone does not make such a step and the treatment of its result.
                 return Err(Unmade);
             }
             if bad {

@@ -1,10 +1,10 @@
 //! Rigid bodies by their attitude R in SO(3) and their angular momentum Π in the body's frame.
 //!
-//! Whatever turns the body, R → R W, leaves the angular momentum R Π in space alone: Π → Wᵀ Π. So Π is turned like a row of
-//! R, and the momentum maps of all symmetries are kept to round-off.
+//! Whatever turns the body, R → R W, leaves the angular momentum R Π in space alone: Π → Wᵀ Π. So Π is turned like a
+//! row of R, and the momentum maps of all symmetries are kept to round-off.
 //!
-//! The Cayley methods come from the discrete action Σ h (½ Ω·IΩ − V(R)) with R₁ = R cay(hΩ), cay(x̂) = (1 − x̂/2)⁻¹(1 + x̂/2)
-//! (Bou-Rabee, Marsden 2009). Its discrete Legendre transform is
+//! The Cayley methods come from the discrete action Σ h (½ Ω·IΩ − V(R)) with R₁ = R cay(hΩ), cay(x̂) = (1 − x̂/2)⁻¹(1 +
+//! x̂/2) (Bou-Rabee, Marsden 2009). Its discrete Legendre transform is
 //!
 //! Π = IΩ + h/2 Ω × IΩ + h²/4 (Ω·IΩ) Ω,
 //!
@@ -44,13 +44,13 @@ pub fn cayley_symmetric(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Val
     space.state_of(&body)
 }
 
-/// The torque for a time.
+/// Apply the torque for a time.
 fn kick(space: &mut dyn PhaseSpace, body: &mut Body, t: Value, time: Value) {
     let torque = space.torque(t, body);
     body.momentum = space.moved_vector(body.momentum, time, torque);
 }
 
-/// R exp(φ ê_k): the two other columns turn.
+/// Turn the body to R exp(φ ê_k): the two other columns turn.
 fn turn_about(space: &mut dyn PhaseSpace, body: &mut Body, axis: usize, angle: Value) {
     let (cosine, sine) = (space.function(Function::Cosine, angle), space.function(Function::Sine, angle));
     let minus = space.function(Function::Negative, sine);
@@ -62,7 +62,7 @@ fn turn_about(space: &mut dyn PhaseSpace, body: &mut Body, axis: usize, angle: V
     }
 }
 
-/// The free body's step: R cay(hΩ).
+/// Turn the free body by a step: R cay(hΩ).
 fn turn(space: &mut dyn PhaseSpace, body: &mut Body, h: Value) {
     let omega = angular_velocity(space, body.momentum, h);
     let x = omega.map(|omega| space.product(h, omega));
@@ -80,7 +80,7 @@ fn turn(space: &mut dyn PhaseSpace, body: &mut Body, h: Value) {
     round(space, body);
 }
 
-/// Ω of the discrete Legendre transform above.
+/// Ω of the discrete Legendre transform in the head of this file.
 fn angular_velocity(space: &mut dyn PhaseSpace, momentum: Vector, h: Value) -> Vector {
     let (inertia, inverse) = (space.inertia(), space.inverse_inertia());
     let start = space.transformed(&inverse, momentum);
@@ -113,7 +113,7 @@ fn angular_velocity(space: &mut dyn PhaseSpace, momentum: Vector, h: Value) -> V
     [omega[0], omega[1], omega[2]]
 }
 
-/// Solves equations for components of the angular momentum, which start at `guess`.
+/// Solve equations for components of the angular momentum, which start at `guess`.
 fn stated(
     space: &mut dyn PhaseSpace,
     guess: &[Value],
@@ -125,14 +125,14 @@ fn stated(
     space.solve(&equations, residual)
 }
 
-/// Whether I is a multiple of the identity whatever the parameters are.
+/// True if I is a multiple of the identity whatever the parameters are.
 fn is_spherical(space: &mut dyn PhaseSpace, inertia: &[Vector; 3]) -> bool {
     let zero = space.constant(0.0);
     (0..3).all(|i| (0..3).all(|j| inertia[i][j] == if i == j { inertia[0][0] } else { zero }))
 }
 
-/// Takes the round-off of a step's turns off the attitude, which they would leave steadily: R (3 − RᵀR)/2, a Newton step
-/// to the nearest rotation.
+/// Remove the round-off of a step's turns from the attitude, which would drift off the rotations steadily: R (3 −
+/// RᵀR)/2, a Newton step to the nearest rotation.
 fn round(space: &mut dyn PhaseSpace, body: &mut Body) {
     let rows = body.attitude.clone();
     let three = space.constant(3.0);

@@ -12,7 +12,7 @@ pub fn step_a(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Ve
     [q1, p1].concat()
 }
 
-/// q₁ = q₀ + h H_p(p₀, q₁),  p₁ = p₀ − h H_q(p₀, q₁): the adjoint of the other.
+/// q₁ = q₀ + h H_p(p₀, q₁),  p₁ = p₀ − h H_q(p₀, q₁): the adjoint of [`step_a`].
 pub fn step_b(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     let (q0, p0) = x.split_at(space.degrees());
     let t1 = space.sum(t, h);
@@ -21,12 +21,12 @@ pub fn step_b(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Ve
     [q1, p1].concat()
 }
 
-/// At which end of its step a half that moves takes itself.
+/// End of the step at which the half that moves enters its own rate.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum End {
-    /// At the start: explicit.
+    /// Start of the step: explicit.
     Old,
-    /// At the end: an equation, unless H is separable.
+    /// End of the step: an equation, unless H is separable.
     New,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn drifted(
     }
 }
 
-/// The y for which y = f(y), near y₀; its components are those of the state from number `first` on.
+/// Solution y of y = f(y) near y₀; its components are those of the state from number `first` on.
 pub(super) fn implicit(space: &mut dyn PhaseSpace, first: usize, y0: &[Value], f: Residual) -> Vec<Value> {
     let rows: Vec<Equation> = (0..y0.len()).map(|i| Equation::Stage(first + i)).collect();
     let size = vec![space.size(y0); y0.len()];

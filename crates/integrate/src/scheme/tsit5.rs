@@ -1,5 +1,4 @@
-//! Tsitouras' pair of orders 5(4) (Comput. Math. Appl. 62 (2011) 770), first same as last, with his dense output of
-//! order 4.
+//! Tsitouras' pair of orders 5(4) (Comput. Math. Appl. 62 (2011) 770), FSAL, with his dense output of order 4.
 
 // The source gives more digits than f64 holds; they document which number is meant.
 #![allow(clippy::excessive_precision)]

@@ -6,11 +6,12 @@
 //!
 //! (M + βh²V_qq(q)) a = −V_q(q),   F = M a − ½β²h⁴ a·V_qqq(q)·a.
 //!
-//! F is exactly the force of V_eff = V − ½βh² V_qᵀ(M + βh²V_qq)⁻¹V_q. The unknowns are φ = M a, in φ + βh²V_qq M⁻¹φ = −V_q.
+//! F is exactly the force of V_eff = V − ½βh² V_qᵀ(M + βh²V_qq)⁻¹V_q. The unknowns are φ = M a, in φ + βh²V_qq M⁻¹φ =
+//! −V_q.
 
 use crate::phase_space::{Equation, Equations, Guess, Parameter, PhaseSpace, Potential, Value, Watched};
 
-/// With the term of third derivatives: symplectic and symmetric.
+/// Step with the term of third derivatives: symplectic and symmetric.
 pub fn step(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     kick_drift_kick(space, t, h, x, &mut |space, t, x| {
         let linearised = Linearised::at(space, Potential::Whole, t, h, x);
@@ -23,12 +24,12 @@ pub fn step(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<
     })
 }
 
-/// Without it, f = a: symplectic up to O(h⁵), and where the eigenvectors of M⁻¹V_qq are constant exactly.
+/// Step without that term, F = M a: symplectic up to O(h⁵), and exactly if the eigenvectors of M⁻¹V_qq are constant.
 pub fn step_simplified(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     linearised(space, Potential::Whole, t, h, x)
 }
 
-/// The simplified method with the second derivatives of the stiff part of V alone in its matrix.
+/// Step of the simplified method with the second derivatives of the stiff part of V alone in its matrix.
 pub fn step_stiff(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     linearised(space, Potential::Stiff, t, h, x)
 }
@@ -46,9 +47,9 @@ pub(super) fn beta_h2(space: &mut dyn PhaseSpace, h: Value) -> Value {
 /// The force of a step at (t, x).
 pub(super) struct Force {
     pub force: Vec<Value>,
-    /// V_eff − V there, if that is to be watched.
+    /// V_eff − V there, if that is to be monitored.
     pub energy: Option<Value>,
-    /// Where V has this force, but for what is small: q + βh²a.
+    /// Position at which V has this force, up to small terms: q + βh²a.
     pub place: Vec<Value>,
 }
 
@@ -88,7 +89,7 @@ pub(super) fn kick_drift_kick(
     x1
 }
 
-/// The force, and H + V_eff − V where that is known: ½ pᵀM⁻¹p + V_eff, the energy that a step keeps.
+/// The force, and H + V_eff − V if known: ½ pᵀM⁻¹p + V_eff, the energy that a step conserves.
 fn known_there(space: &mut dyn PhaseSpace, t: Value, x: &[Value], found: Force) -> Vec<Value> {
     let mut known = found.force;
     if let Some(correction) = found.energy {
@@ -134,8 +135,8 @@ pub(super) fn velocity(space: &mut dyn PhaseSpace, t: Value, x: &[Value], phi: &
     space.h_p(t, &[q, phi].concat())
 }
 
-/// The φ for which φ + βh²V_qq M⁻¹φ = −r, linear equations with the second derivatives of a part of V at (t, x); and
-/// whether they are watched.
+/// Solution φ of φ + βh²V_qq M⁻¹φ = −r, linear equations with the second derivatives of a part of V at (t, x), which
+/// are monitored as `watched` says.
 pub(super) fn shifted(
     space: &mut dyn PhaseSpace,
     part: Potential,

@@ -1,10 +1,12 @@
+//! Tests of the stability monitor and of the rate that a pilot run finds.
+
 use super::*;
 use crate::pilot::pilot_rate;
 use crate::plan::Plan;
 use crate::state::StepState;
 use crate::system::{FnSystem, Group, GroupKind, Invariants};
 
-/// Constant gradients: DF is `rows` throughout, over n columns.
+/// System with constant gradients: DF is `rows` throughout, over n columns.
 fn linear(n: usize, rows: Vec<f64>) -> FnSystem<'static> {
     let m = rows.len() / n;
     let groups = vec![Group::rows("I", GroupKind::Integral, 0..m as u32)];
@@ -87,13 +89,13 @@ fn samples_are_chosen_by_number() {
     let long = monitor(100.0 * SAMPLES as f64);
     let sampled: Vec<u64> = (0..1000).filter(|&step| long.samples(step)).collect();
     assert_eq!(sampled, (0..10).map(|k| 100 * k).collect::<Vec<_>>());
-    // From any step, the next sampled one is where it is said to be.
+    // From any step, the next sampled one is as far away as predicted.
     for step in 0..300 {
         let next = (step + 1..).find(|&later| long.samples(later)).unwrap();
         assert_eq!(long.steps_to_sample(step), next - step);
     }
-    // Where their number is not known, the first samples are 64 steps apart, and the nine doublings from 2¹³ steps on
-    // have 128 each. Together they stand for all steps.
+    // If their number is not known, the first samples are 64 steps apart, and the nine doublings from 2¹³ steps on have
+    // 128 each. Together they stand for all steps.
     let plan = Plan::adaptive("dopri5".parse().unwrap(), 0.0, 1.0, 1e-6, 1e-6).unwrap();
     let adaptive = Monitor::new(&gain, &system, 1.0).along(&plan.stepping);
     let steps = 1 << 22;

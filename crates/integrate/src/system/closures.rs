@@ -7,7 +7,7 @@ type FieldFn<'a> = Box<dyn Fn(f64, &[f64], &mut [f64]) + Send + Sync + 'a>;
 
 type ScalarFn<'a> = Box<dyn Fn(f64, &[f64]) -> f64 + Send + Sync + 'a>;
 
-/// A number F(t, x) that the motion keeps, with its gradient.
+/// A number F(t, x) that the motion conserves, with its gradient.
 struct Scalar<'a> {
     name: String,
     kind: GroupKind,
@@ -40,7 +40,7 @@ pub struct FnSystem<'a> {
     invariants: Invariants,
     values: FieldFn<'a>,
     jacobian: FieldFn<'a>,
-    /// Invariants one by one, constraints first; empty where all of them are given at once.
+    /// Invariants one by one, constraints first; empty if all of them are given at once.
     scalars: Vec<Scalar<'a>>,
 }
 
@@ -58,8 +58,8 @@ impl<'a> FnSystem<'a> {
         }
     }
 
-    /// The same field with one more number F(t, x) that its motion keeps, and the gradient of that. A constraint keeps
-    /// the value 0, all else the value at the start.
+    /// Add a number F(t, x) that the motion conserves, and its gradient. A constraint keeps the value 0, any other the
+    /// value at the start.
     pub fn with_invariant(
         mut self,
         name: &str,
@@ -78,7 +78,7 @@ impl<'a> FnSystem<'a> {
         self
     }
 
-    /// The same field with the vectors that make up its state, which else are its components.
+    /// Set the vectors that make up the state; by default they are its components.
     ///
     /// # Panics
     /// If they make up a state of another length.
@@ -88,8 +88,7 @@ impl<'a> FnSystem<'a> {
         self
     }
 
-    /// The same field with these invariants in place of others: their description, F(t, x), and the entries of DF(t, x)
-    /// in its order.
+    /// Set these invariants in place of others: their description, F(t, x), and the entries of DF(t, x) in its order.
     pub fn with_invariants(
         mut self,
         invariants: Invariants,

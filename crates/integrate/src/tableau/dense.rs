@@ -48,12 +48,12 @@ impl Dense {
         self.combine(theta, out, 1.0, |d| d);
     }
 
-    /// What the round-off of b_i(θ) is relative to.
+    /// Scale of the round-off of b_i(θ).
     pub(super) fn magnitudes(&self, theta: f64, out: &mut [f64]) {
         self.combine(theta, out, -1.0, f64::abs);
     }
 
-    /// With x₁ − x₀ = hΣ b_i k_i, Hermite's cubic (HNW II.6 (6.7)) and the terms above it are
+    /// Combine Hermite's cubic (HNW II.6 (6.7)), with x₁ − x₀ = hΣ b_i k_i, and the terms above it:
     /// b_i(θ) = θ b_i + θϑ(δ_i,first − b_i) + θ²ϑ(2b_i − δ_i,first − δ_i,last) + θ²ϑ² d_0i + θ³ϑ² d_1i + …;
     /// `minus` = −1 turns its differences into sums.
     fn combine(&self, theta: f64, out: &mut [f64], minus: f64, map: impl Fn(f64) -> f64) {

@@ -1,3 +1,5 @@
+//! Tests of the tableaus: their checks, their structure, their stability intervals.
+
 use super::*;
 use crate::method::SCHEMES;
 

@@ -1,24 +1,25 @@
 //! `corrected`: one Gauss–Newton step towards the invariants after each accepted step, in the metric of the step's own
-//! error (`docs/methods.md`). It is the most likely error of the state x̃, given that ΔF = F(x̃) − F₀ was found there: a
-//! Kalman update with W = diag(w²) as the covariance of the state and R as that of F.
+//! error (`docs/methods.md`). It removes the most likely error of the state x̃, given that ΔF = F(x̃) − F₀ was found
+//! there: a Kalman update with W = diag(w²) as the covariance of the state and R as that of F.
 //!
 //! d₁ = W Cᵀ(C W Cᵀ + R_C)⁻¹ ΔF_C                                    constraints and hidden ones, C
 //! d₂ = W Dᵀ(D W Dᵀ + R)⁻¹ (0, ΔF_B − B d₁) · min(1, limit/ν)         H and integrals B along them, D = (C; B)
 //! x ← x̃ − d₁ − d₂
 //!
 //! Both solves are one elimination with the constraints first. w comes from the step's error estimate (see
-//! [`scales`](crate::scales)), and R_i = (u (Σ_j |∂_jF_i x̃_j| + |F₀_i|))² is the round-off of F_i, so near a critical point
-//! of an invariant, such as the energy's at rest, nothing is thrown about. The innovation ν says by how many standard
-//! deviations H and the integrals are off; an error that is no error of the step is not believed.
+//! [`scales`](crate::scales)), and R_i = (u (Σ_j |∂_jF_i x̃_j| + |F₀_i|))² is the round-off of F_i, so the state does
+//! not jump near a critical point of an invariant, such as that of the energy at rest. The innovation ν is the number
+//! of standard deviations by which H and the integrals are off; the limit bounds the effect of an error that is not an
+//! error of the step.
 //!
-//! The estimate knows nothing of the rounding of forces that cancel. At rest that is all that moves, a constraint's hidden
-//! one is then off by as much as its own terms, and positions, as uncertain relative to their size as momenta to theirs,
-//! would be moved by as much of their size. But a position is off by no more than its momentum made of it. So where a
-//! hidden constraint is off by more standard deviations than are believed, momenta are taken to be that uncertain: all that
-//! are in hidden constraints, as those of a chain have to give way together.
+//! The estimate does not include the rounding of forces that cancel. At rest that is all that moves: a hidden
+//! constraint is then off by as much as its own terms, and positions, as uncertain relative to their size as momenta to
+//! theirs, would be moved by as much of their size. But a position is off by no more than its momentum made of it. So
+//! if a hidden constraint is off by more standard deviations than are plausible, momenta are taken to be that
+//! uncertain: all that are in hidden constraints, as those of a chain have to give way together.
 //!
-//! A relative ε on the diagonal of the rows that are no constraints serves where they lose rank, as on a conical
-//! pendulum; on constraints it would stop correcting the long modes of a chain.
+//! A relative ε on the diagonal of the rows that are not constraints is needed where they lose rank, as on a conical
+//! pendulum; on constraints it would stop the correction of the long modes of a chain.
 //!
 //! The step keeps the order of the map before it: ΔF is of the size of the local error, and so is the move.
 
@@ -27,16 +28,16 @@ use crate::cost::Cost;
 use crate::scales::UNIT_ROUND_OFF;
 use crate::system::{GroupKind, Invariants, System};
 
-/// ε, relative to rows of unit length. Between 1e-12 and 1e-8 it makes no difference where DF has full rank.
+/// ε, relative to rows of unit length. Between 1e-12 and 1e-8 it makes no difference if DF has full rank.
 pub const EPSILON: f64 = 1e-8;
 
-/// Up to how many standard deviations an innovation of a state of `vectors` vectors is believed: ten of a few vectors
-/// whose errors are independent, and √n of many whose errors have one cause, and add up.
+/// Largest plausible innovation, in standard deviations, of a state of `vectors` vectors: ten for a few vectors whose
+/// errors are independent, and √n for many whose errors have one cause, and add up.
 pub fn largest_innovation(vectors: usize) -> f64 {
     (100.0 + vectors as f64).sqrt()
 }
 
-/// The correction's scratch.
+/// Scratch of the correction.
 pub struct Correction {
     equations: NormalEquations,
     jacobian: Vec<f64>,
@@ -47,7 +48,7 @@ pub struct Correction {
 }
 
 impl Correction {
-    /// For these invariants of a state of length `dim`.
+    /// Correction for these invariants of a state of length `dim`.
     pub fn new(invariants: &Invariants, dim: usize) -> Correction {
         Correction {
             equations: NormalEquations::new(invariants, dim, Regularisation::Shift(EPSILON)),
@@ -59,8 +60,8 @@ impl Correction {
         }
     }
 
-    /// Corrects `x` once; `weights` are w² of its vectors. `values` receives F at the result, `deviations` that of every
-    /// group. Gives ν².
+    /// Correct `x` once; `weights` are w² of its vectors. `values` receives F at the result, `deviations` that of every
+    /// group. Returns ν².
     pub fn apply(
         &mut self,
         system: &dyn System,
@@ -97,16 +98,16 @@ pub fn squared_round_off(equations: &NormalEquations, jacobian: &[f64], x: &[f64
     (equations.round_off(jacobian, x, target, i) * (UNIT_ROUND_OFF / f64::EPSILON)).powi(2)
 }
 
-/// Momenta are widened up to this factor of w².
+/// Largest factor of w² by which momenta are widened.
 const MOST_WIDENED: f64 = 1e100;
 
-/// Where momenta are widened, no w of a family is below this much of its largest. Forces that cancel at a joint act on
-/// both its members with one size, and so does their rounding; members that have not been reached by it yet would be
-/// immovable beside those that have.
+/// Least w of a vector relative to the largest of its family, where momenta are widened. Forces that cancel at a joint
+/// act on both its members with one size, and so does their rounding; members that it has not reached yet would be
+/// immovable beside those that it has.
 const NEIGHBOURS_FLOOR: f64 = 1e-3;
 
-/// Makes the momenta in hidden constraints wide enough to explain their residuals, where one is off by more standard
-/// deviations than are believed. `roots` is w of every component, `noise` R of every row, and `concerned` is scratch.
+/// Widen the momenta in hidden constraints enough to explain their residuals, if one is off by more standard deviations
+/// than are plausible. `roots` is w of every component, `noise` R of every row, and `concerned` is scratch.
 pub fn widen(
     system: &dyn System,
     jacobian: &[f64],

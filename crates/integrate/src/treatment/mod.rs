@@ -1,5 +1,5 @@
-//! Discrete treatments: they wrap a one-step map and move its result towards the invariants' level set, or its start and
-//! its result.
+//! Discrete treatments: they wrap a one-step map and move its result, or its start and its result, towards the
+//! invariants' level set.
 
 pub mod correction;
 pub mod normal_equations;
@@ -17,7 +17,7 @@ use projection::Projection;
 use stopping::Unconverged;
 use symmetric_projection::SymmetricProjection;
 
-/// Whether a projection of `plan`'s method moves a state in the metric of the step's error, not in the Euclidean one.
+/// True if a projection of `plan`'s method moves a state in the metric of the step's error, not in the Euclidean one.
 pub fn projects_by_error(plan: &Plan) -> bool {
     match plan.metric {
         Metric::Error => true,
@@ -26,20 +26,20 @@ pub fn projects_by_error(plan: &Plan) -> bool {
     }
 }
 
-/// What is done to a step's result, with its scratch.
+/// Treatment of a step's result, with its scratch.
 pub enum Treatment {
-    /// Nothing.
+    /// No treatment.
     None,
     /// [`Correction`].
     Correction(Box<Correction>),
     /// [`Projection`].
     Projection(Box<Projection>),
-    /// [`SymmetricProjection`], which is no treatment of a result: it surrounds the step.
+    /// [`SymmetricProjection`], which is not a treatment of a result: it surrounds the step.
     SymmetricProjection(Box<SymmetricProjection>),
 }
 
 impl Treatment {
-    /// The discrete part of the treatment of `plan`'s method over `system`.
+    /// Discrete part of the treatment of `plan`'s method over `system`.
     pub fn new(plan: &Plan, system: &dyn System) -> Treatment {
         let invariants = system.invariants();
         let tolerance = plan.projection_tolerance.unwrap_or(0.0);
@@ -61,8 +61,8 @@ impl Treatment {
         }
     }
 
-    /// The treatment of `plan`'s method, which is none where there is nothing to correct: the field at the end of a step
-    /// stays known then.
+    /// Treatment of `plan`'s method, plain if there is nothing to correct: the field at the end of a step then stays
+    /// known.
     fn effective(plan: &Plan, system: &dyn System) -> method::Treatment {
         match system.invariants().corrected_rows().contains(&true) {
             true => plan.method.treatment,
@@ -70,7 +70,7 @@ impl Treatment {
         }
     }
 
-    /// Whether the treatment of `plan` moves a state in the metric of the step's error.
+    /// True if the treatment of `plan` moves a state in the metric of the step's error.
     fn weighs(plan: &Plan, system: &dyn System) -> bool {
         match Treatment::effective(plan, system) {
             method::Treatment::Corrected => true,
@@ -79,7 +79,7 @@ impl Treatment {
         }
     }
 
-    /// The scales that a run of `plan` over `system` keeps.
+    /// Scales that a run of `plan` over `system` keeps.
     pub fn kept(plan: &Plan, system: &dyn System) -> Kept {
         let weights = Treatment::weighs(plan, system);
         let moves =
@@ -89,14 +89,14 @@ impl Treatment {
         Kept { sizes: moves || !equal_steps, weights, lagged: weights && equal_steps && lagged }
     }
 
-    /// Whether a step's result is not that of its base map.
+    /// True if a step's result differs from that of its base map.
     pub fn moves_the_state(&self) -> bool {
         !matches!(self, Treatment::None)
     }
 
-    /// Treats the state `x` at time `t` after a step of the length `h`, unless that is done. `scales` are those of the step that came to it. `values`
-    /// receives F at the resulting state and `deviations` that of every group, for monitoring. Gives the square of the
-    /// innovation, where a correction knows it.
+    /// Treat the state `x` at time `t` after a step of the length `h`. `scales` are those after that step. `values`
+    /// receives F at the resulting state and `deviations` that of every group, for monitoring. Returns the square of
+    /// the innovation of a correction, 0 for other treatments.
     pub fn apply(
         &mut self,
         system: &dyn System,

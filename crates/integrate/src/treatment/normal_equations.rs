@@ -1,8 +1,8 @@
-//! The systems (DF W DFᵀ + R) μ = r of correction and projection: W = diag(w²) is the metric of the move x ← x − W DFᵀμ,
-//! R the round-off of F. The rows of DF are scaled to unit length in that metric first.
+//! The systems (DF W DFᵀ + R) μ = r of correction and projection: W = diag(w²) is the metric of the move x ← x − W
+//! DFᵀμ, R the round-off of F. The rows of DF are scaled to unit length in that metric first.
 //!
-//! The matrix is dense where it has few rows, or constraints of which most share variables. Else it has a sparse, regular
-//! block of constraints bordered by a few dense rows, the Hamiltonian and the integrals:
+//! The matrix is dense if it has few rows, or constraints of which most share variables. Otherwise it has a sparse,
+//! regular block of constraints bordered by a few dense rows, the Hamiltonian and the integrals:
 //!
 //! ⎡C  B⎤   C = L D Lᵀ sparse,
 //! ⎣Bᵀ E⎦   S = E − Bᵀ C⁻¹ B dense.
@@ -12,22 +12,22 @@ use holonome_linear::dense::{PivotedCholesky, ldl_factor, ldl_solve_limited};
 use holonome_linear::sparse::SparseLdl;
 use std::sync::Arc;
 
-/// Up to this many rows the matrix is dense: sparse elimination takes as long there.
+/// Largest number of rows for which the matrix is dense in any case: sparse elimination takes as long there.
 const FEW_ROWS: usize = 12;
 
-/// Up to this many rows the matrix is dense where the sparse block would be filled by more than a quarter: an entry costs
-/// several times as much there. Beyond, a dense matrix would take the memory of its square.
+/// Largest number of rows for which the matrix is dense if the sparse block would be filled by more than a quarter: an
+/// entry costs several times as much there. Beyond, a dense matrix would take the memory of its square.
 pub const SMALL: usize = 64;
 const QUARTER: usize = 4;
 
-/// Pivots up to this count as zero: the rows have unit length, so they are squared sines of an angle to the rows
+/// Largest pivot that counts as zero: the rows have unit length, so pivots are squared sines of an angle to the rows
 /// before, and their round-off is about m·ε ≤ 1e-12 for a few thousand rows.
 const PIVOT_TOLERANCE: f64 = 1e-12;
 
-/// How a singular matrix is dealt with.
+/// Treatment of a singular matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Regularisation {
-    /// This much is added to the diagonal of the rows that are no constraints.
+    /// This much is added to the diagonal of the rows that are not constraints.
     Shift(f64),
     /// Rows that depend on others are left out, which keeps the range of DFᵀ: the least-norm solution.
     LeastNorm,
@@ -39,9 +39,9 @@ pub struct NormalEquations {
     column: Arc<Vec<u32>>,
     active: Vec<bool>,
     constraints: usize,
-    /// w of every component; nothing where the metric is Euclidean.
+    /// w of every component; empty if the metric is Euclidean.
     roots: Vec<f64>,
-    /// 1/√(|w ∇F_i|² + R_i); 0 for rows that are not corrected or of which nothing is left in this metric.
+    /// 1/√(|w ∇F_i|² + R_i); 0 for rows that are not corrected or vanish in this metric.
     scale: Vec<f64>,
     /// The diagonal that R adds to rows of unit length.
     noise: Vec<f64>,
@@ -51,7 +51,7 @@ pub struct NormalEquations {
     scattered: Vec<f64>,
     regularisation: Regularisation,
     sparse: Option<ConstraintBlock>,
-    /// First row of the dense part: 0 where there is no sparse block.
+    /// First row of the dense part: 0 if there is no sparse block.
     first: usize,
     /// The dense part, (m − first)² numbers: all rows, or the Schur complement.
     dense: Vec<f64>,
@@ -73,7 +73,7 @@ struct ConstraintBlock {
 }
 
 impl NormalEquations {
-    /// For this sparsity in a state of length `dim`.
+    /// Equations for this sparsity in a state of length `dim`.
     pub fn new(invariants: &Invariants, dim: usize, regularisation: Regularisation) -> NormalEquations {
         let m = invariants.count;
         let sparse = sparse_block(invariants);
@@ -97,7 +97,7 @@ impl NormalEquations {
         }
     }
 
-    /// For DF(x₀) and DF(x₁) side by side, a state of length 2 `dim`: D₀D₀ᵀ + D₁D₁ᵀ. See [`stack`].
+    /// Equations for DF(x₀) and DF(x₁) side by side, a state of length 2 `dim`: D₀D₀ᵀ + D₁D₁ᵀ. See [`stack`].
     pub fn stacked(invariants: &Invariants, dim: usize, regularisation: Regularisation) -> NormalEquations {
         let Invariants { row_start, column, .. } = Invariants::none();
         let mut stacked = Invariants { row_start, column, ..invariants.clone() };
@@ -108,7 +108,7 @@ impl NormalEquations {
         NormalEquations::new(&stacked, 2 * dim, regularisation)
     }
 
-    /// Leaves out, from the next factorisation on, the rows that `other` left out in its last one.
+    /// Leave out, from the next factorisation on, the rows that `other` left out in its last one.
     pub fn keep_rows_of(&mut self, other: &NormalEquations) {
         for (active, scale) in self.active.iter_mut().zip(&other.scale) {
             *active = *scale != 0.0;
@@ -120,7 +120,7 @@ impl NormalEquations {
         }
     }
 
-    /// Takes these rows in or out, from the next factorisation on.
+    /// Include or exclude these rows, from the next factorisation on.
     pub fn set_active(&mut self, rows: &[usize], active: bool) {
         rows.iter().for_each(|&row| self.active[row] = active);
     }
@@ -130,13 +130,13 @@ impl NormalEquations {
         length(&jacobian[self.row_start[row]..self.row_start[row + 1]])
     }
 
-    /// Factors DF DFᵀ for these nonzeros of DF.
+    /// Factor DF DFᵀ for these nonzeros of DF.
     pub fn factor(&mut self, jacobian: &[f64]) {
         self.factor_in(jacobian, &[], &[]);
     }
 
-    /// Factors DF W DFᵀ + R for these nonzeros of DF, with `roots` w for every component and R_i for every row; nothing
-    /// stands for W = 1 and for R = 0.
+    /// Factor DF W DFᵀ + R for these nonzeros of DF, with `roots` w for every component and R_i for every row; empty
+    /// slices stand for W = 1 and R = 0.
     pub fn factor_in(&mut self, jacobian: &[f64], roots: &[f64], noise: &[f64]) {
         let m = self.scale.len();
         self.roots.clear();
@@ -148,7 +148,7 @@ impl NormalEquations {
             let row = &mut self.unit[self.row_start[i]..self.row_start[i + 1]];
             let noise = noise.get(i).map_or(0.0, |noise| noise.sqrt());
             let norm = length(row).hypot(noise);
-            // What has no length cannot be followed: the row is left out. NaN stays.
+            // A row without a length cannot be met and is left out. NaN stays.
             let scale = if self.active[i] && norm != 0.0 { 1.0 / norm } else { 0.0 };
             row.iter_mut().for_each(|entry| *entry = if scale == 0.0 { 0.0 } else { *entry * scale });
             (self.scale[i], self.noise[i]) = (scale, (noise * scale) * (noise * scale));
@@ -177,7 +177,7 @@ impl NormalEquations {
         }
     }
 
-    /// The dense block: products of its rows, less what the sparse block explains.
+    /// Compute the dense block: products of its rows, less the part that the sparse block explains.
     fn assemble_dense(&mut self) {
         let (m, first) = (self.scale.len(), self.first);
         let size = m - first;
@@ -215,18 +215,18 @@ impl NormalEquations {
         }
     }
 
-    /// Turns the residual r into the multipliers μ of the unscaled rows, so that W DFᵀμ = DF⁺r.
+    /// Turn the residual r into the multipliers μ of the unscaled rows, so that W DFᵀμ = DF⁺r.
     pub fn solve(&mut self, r: &mut [f64]) {
         self.solve_limited(r, f64::INFINITY);
     }
 
-    /// [`NormalEquations::solve`] with a limit on the innovation ν, the residual of the rows that are no constraints over
-    /// its standard deviation: with W the covariance of the state's error and R that of F, and what the constraints explain
-    /// taken off first. A larger one is scaled down to the limit. Gives ν², and 0 under [`Regularisation::LeastNorm`], which
-    /// limits nothing.
+    /// [`NormalEquations::solve`] with a limit on the innovation ν, the residual of the rows that are not constraints
+    /// over its standard deviation: with W the covariance of the state's error and R that of F, and after the part that
+    /// the constraints explain is removed. A larger one is scaled down to the limit. Returns ν², and 0 under
+    /// [`Regularisation::LeastNorm`], which limits nothing.
     pub fn solve_limited(&mut self, r: &mut [f64], limit: f64) -> f64 {
         for (r, scale) in r.iter_mut().zip(&self.scale) {
-            // A row that takes no part must not bring in its residual, which may be anything.
+            // The residual of a row that takes no part may be anything and must not enter.
             *r = if *scale == 0.0 { 0.0 } else { *r * scale };
         }
         let first = self.first;
@@ -296,8 +296,8 @@ impl NormalEquations {
     }
 }
 
-/// Puts the nonzeros of two Jacobians of the same sparsity side by side, row by row, as [`NormalEquations::stacked`] has
-/// them.
+/// Put the nonzeros of two Jacobians of the same sparsity side by side, row by row, in the order of
+/// [`NormalEquations::stacked`].
 pub fn stack(invariants: &Invariants, left: &[f64], right: &[f64], out: &mut [f64]) {
     for row in 0..invariants.count {
         let entries = invariants.row(row);
@@ -307,7 +307,7 @@ pub fn stack(invariants: &Invariants, left: &[f64], right: &[f64], out: &mut [f6
     }
 }
 
-/// The sparse block, where it is worth while.
+/// Sparse block, if it is worth while.
 fn sparse_block(invariants: &Invariants) -> Option<ConstraintBlock> {
     let (m, c) = (invariants.count, invariants.constraints);
     if m <= FEW_ROWS || c == 0 {

@@ -6,11 +6,11 @@
 //!
 //! Δμ = −(DF(x̃) W DF(x̃)ᵀ)⁻¹ (F(x̃ + W DF(x̃)ᵀμ) − F₀),  μ ← μ + Δμ.       (4.5)
 //!
-//! The Jacobian stays at x̃, so that one factorisation serves. W is 1, as in the source, or diag(w²) with the weights of the
-//! correction (see [`scales`](crate::scales)), which let light bodies beside heavy ones where they are. Where DF loses
-//! rank, dependent rows are left out, which gives the solution of least norm.
+//! The Jacobian stays at x̃, so that one factorisation suffices. W is 1, as in the source, or diag(w²) with the weights
+//! of the correction (see [`scales`](crate::scales)), which leave light bodies beside heavy ones where they are. Where
+//! DF loses rank, dependent rows are left out, which gives the solution of least norm.
 //!
-//! At rest the energy's gradient is that of constraints, but for rounding, and what is left of it may ask for any move. An
+//! At rest the energy's gradient is that of constraints, but for rounding, and the remainder may ask for any move. An
 //! iteration that fails is made once more without the integrals that are met to round-off before it.
 
 use super::correction::{squared_round_off, widen};
@@ -20,9 +20,9 @@ use crate::cost::Cost;
 use crate::scales::Scales;
 use crate::system::{Invariants, System};
 
-/// The projection's scratch.
+/// Scratch of the projection.
 pub struct Projection {
-    /// Whether the metric is that of the step's error.
+    /// True if the metric is that of the step's error.
     by_error: bool,
     roots: Vec<f64>,
     equations: NormalEquations,
@@ -32,12 +32,12 @@ pub struct Projection {
     mu_step: Vec<f64>,
     start: Vec<f64>,
     concerned: Vec<bool>,
-    /// The integrals that are met to round-off before the iteration.
+    /// Integrals that are met to round-off before the iteration.
     met: Vec<usize>,
 }
 
 impl Projection {
-    /// For these invariants of a state of length `dim`; a `tolerance` below round-off means round-off.
+    /// Projection for these invariants of a state of length `dim`; a `tolerance` below round-off stands for round-off.
     pub fn new(invariants: &Invariants, dim: usize, tolerance: f64, by_error: bool) -> Projection {
         Projection {
             by_error,
@@ -53,8 +53,8 @@ impl Projection {
         }
     }
 
-    /// Projects `x`, the result of a step of the length `h`. `values` receives F at the result, `deviations` that of every
-    /// group.
+    /// Project `x`, the result of a step of the length `h`. `values` receives F at the result, `deviations` that of
+    /// every group.
     pub fn apply(
         &mut self,
         system: &dyn System,
@@ -92,7 +92,7 @@ impl Projection {
         found
     }
 
-    /// (4.5) from the start again, without these rows.
+    /// Iterate (4.5) from the start again, without these rows.
     fn iterate_without(
         &mut self,
         rows: &[usize],
@@ -119,7 +119,7 @@ impl Projection {
         self.stopping.set_active(rows, active);
     }
 
-    /// (4.5) from the start and F there.
+    /// Iterate (4.5) from the start and F there.
     fn iterate(
         &mut self,
         system: &dyn System,

@@ -1,53 +1,53 @@
-//! When the Newton iteration of a projection has arrived: at round-off, row by row, or at a looser tolerance, which is a
-//! distance in state space, |ΔF_i|/|∇F_i|.
+//! Stopping test of the Newton iteration of a projection: it has arrived at round-off, row by row, or at a looser
+//! tolerance, which is a distance in state space, |ΔF_i|/|∇F_i|.
 //!
-//! Round-off of a hidden constraint is that of its momenta, whose sizes are known once they move. At rest they are rounding
-//! themselves, and no iteration makes them small beside themselves. So an iteration that gets no nearer has arrived also
-//! where all that the hidden constraint is off by changes its constraint by round-off in a step.
+//! Round-off of a hidden constraint is that of its momenta, whose sizes are known once they move. At rest they are
+//! rounding themselves, and no iteration makes them small relative to themselves. So an iteration that gets no nearer
+//! has also arrived if the residual of the hidden constraint changes its constraint by round-off in a step.
 
 use super::normal_equations::NormalEquations;
 use crate::scales::{Scales, Vectors, square};
 use crate::system::Invariants;
 use crate::vector::max_or_nan;
 
-/// A simplified Newton iteration gains about as many digits per iteration as the local error has; thirty is far more
-/// than it takes where it converges at all.
+/// Largest number of iterations. A simplified Newton iteration gains about as many digits per iteration as the local
+/// error has; thirty is far more than it takes if it converges at all.
 const MOST_ITERATIONS: u32 = 30;
 
-/// Round-off in F is estimated from one product per entry of DF. A stagnating residual within this factor of the
-/// estimate is round-off too.
+/// Factor within which a stagnating residual counts as round-off: the round-off in F is estimated from one product per
+/// entry of DF.
 const STAGNATION_SLACK: f64 = 100.0;
 
-/// Why a projection stopped.
+/// Reason why a projection stopped.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unconverged {
-    /// Newton iterations done.
+    /// Number of Newton iterations.
     pub iterations: u32,
-    /// The largest |ΔF_i|/|∇F_i|, NaN where F or DF is.
+    /// Largest |ΔF_i|/|∇F_i|, NaN if F or DF is.
     pub residual: f64,
-    /// The row of that residual.
+    /// Row of that residual.
     pub row: usize,
 }
 
-/// How far a state is from meeting equations other than F = F₀.
+/// Distance of a state from meeting equations other than F = F₀.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Off {
-    /// The largest component.
+    /// Largest component.
     pub distance: f64,
-    /// The largest over the size of its vector.
+    /// Largest component over the size of its vector.
     pub relative: f64,
-    /// What that changes of F, in units of F's round-off.
+    /// Resulting change of F, in units of F's round-off.
     pub of_round_off: f64,
-    /// What that changes of F, in units of what a step makes visible.
+    /// Resulting change of F, in units of the least that is visible after a step.
     pub of_visible: f64,
 }
 
 impl Off {
-    /// It meets them.
+    /// The equations are met.
     pub const NOTHING: Off = Off { distance: 0.0, relative: 0.0, of_round_off: 0.0, of_visible: 0.0 };
 }
 
-/// Watches an iteration.
+/// Stopping test of an iteration.
 pub(super) struct Stopping {
     active: Vec<bool>,
     tolerance: f64,
@@ -55,19 +55,19 @@ pub(super) struct Stopping {
     distance_per_value: Vec<f64>,
     /// Round-off of ΔF_i/|∇F_i|.
     round_off: Vec<f64>,
-    /// The least of ΔF_i/|∇F_i| that shows after a step, where it is the rate of a constraint.
+    /// Least ΔF_i/|∇F_i| that is visible after a step, if row i is the rate of a constraint.
     visible: Vec<f64>,
-    /// The constraint that each row is the rate of.
+    /// For each row, the constraint of which it is the rate.
     constraint_of: Vec<Option<usize>>,
     /// σ of every component's vector.
     sizes: Vec<f64>,
     iterations: u32,
-    /// The residuals one and two iterations ago, in units of round-off: distances of several units do not compare.
+    /// Residuals one and two iterations ago, in units of round-off: distances of several units do not compare.
     before: [f64; 2],
 }
 
 impl Stopping {
-    /// For these invariants; a `tolerance` below round-off means round-off.
+    /// Test for these invariants; a `tolerance` below round-off stands for round-off.
     pub fn new(invariants: &Invariants, dim: usize, tolerance: f64) -> Stopping {
         Stopping {
             active: invariants.corrected_rows(),
@@ -82,8 +82,8 @@ impl Stopping {
         }
     }
 
-    /// Before the first iteration, near the state `x` with these running sizes and these nonzeros of DF, in a step of the
-    /// length `h`.
+    /// Prepare for the first iteration, near the state `x` with these running sizes and these nonzeros of DF, in a step
+    /// of the length `h`.
     pub fn begin(
         &mut self,
         (equations, jacobian): (&NormalEquations, &[f64]),
@@ -102,10 +102,10 @@ impl Stopping {
         for i in 0..target.len() {
             let gradient = equations.gradient(jacobian, i);
             self.distance_per_value[i] = if gradient == 0.0 { 1.0 } else { 1.0 / gradient };
-            // Twice: of F_i and of its target.
+            // Twice: for F_i and for its target.
             let value = 2.0 * equations.round_off(jacobian, &self.sizes, target[i], i);
             self.round_off[i] = value * self.distance_per_value[i];
-            // Rows of constraints stand before those of their rates.
+            // Rows of constraints precede those of their rates.
             self.visible[i] = match self.constraint_of[i] {
                 Some(constraint) => {
                     let value = self.round_off[constraint] / self.distance_per_value[constraint];
@@ -116,12 +116,12 @@ impl Stopping {
         }
     }
 
-    /// Begins anew at the same state.
+    /// Restart at the same state.
     pub fn restart(&mut self) {
         (self.iterations, self.before) = (0, [f64::INFINITY; 2]);
     }
 
-    /// Puts the rows behind the `constraints` that meet their targets to round-off.
+    /// Collect the rows after the `constraints` that meet their targets to round-off.
     pub fn put_met_integrals(&self, values: &[f64], target: &[f64], constraints: usize, out: &mut Vec<usize>) {
         let off = |row: usize| self.distance_per_value[row] * (values[row] - target[row]).abs();
         let met = |row: &usize| self.active[*row] && off(*row) <= STAGNATION_SLACK * self.round_off[*row];
@@ -129,16 +129,16 @@ impl Stopping {
         out.extend((constraints..values.len()).filter(met));
     }
 
-    /// Takes these rows in or out.
+    /// Include or exclude these rows.
     pub fn set_active(&mut self, rows: &[usize], active: bool) {
         rows.iter().for_each(|&row| self.active[row] = active);
     }
 
-    /// Whether the iteration is at its end; if not, the next one is counted. `off` is how far the state is from meeting
+    /// True if the iteration has arrived; otherwise the next one is counted. `off` is the state's distance from meeting
     /// other equations.
     ///
     /// # Errors
-    /// When it gets no nearer.
+    /// If it gets no nearer.
     pub fn arrived(&mut self, values: &[f64], target: &[f64], off: Off) -> Result<bool, Unconverged> {
         let mut worst = self.worst_row(values, target);
         if off.distance > 0.0 || off.distance.is_nan() {
@@ -152,12 +152,13 @@ impl Stopping {
             return Ok(true);
         }
         let ([last, last_but_one], spent) = (self.before, self.iterations == MOST_ITERATIONS);
-        // Halving each time is slow already; less than that near round-off is round-off.
+        // Halving in each iteration is slow already; slower than that near round-off is round-off.
         let now = if worst.residual.is_nan() { f64::NAN } else { worst.excess_of_round_off };
         if (now > 0.5 * last || spent) && now <= STAGNATION_SLACK {
             return Ok(true);
         }
-        // Two unknowns may take turns, as μ and x₁ of a symmetric projection do: two iterations have to halve it.
+        // Two unknowns may converge in turns, as μ and x₁ of a symmetric projection do: two iterations have to halve
+        // it.
         let stagnates = now > 0.5 * last_but_one || now.is_nan();
         if (stagnates || spent) && !now.is_nan() && worst.excess_of_visible <= STAGNATION_SLACK {
             return Ok(true);
@@ -170,7 +171,7 @@ impl Stopping {
         Ok(false)
     }
 
-    /// How far a state is off by `lack`, which changes F by `rows`.
+    /// Distance of a state that is off by `lack`, which changes F by `rows`.
     pub fn off(&self, lack: &[f64], rows: &[f64]) -> Off {
         let mut off = Off::NOTHING;
         for (lack, size) in lack.iter().zip(&self.sizes).filter(|(lack, _)| **lack != 0.0) {
@@ -208,11 +209,11 @@ impl Stopping {
     }
 }
 
-/// The row that is furthest from its target.
+/// Row that is furthest from its target.
 struct Worst {
     row: usize,
     residual: f64,
-    /// The residual in units of the tolerance.
+    /// Residual in units of the tolerance.
     excess: f64,
     excess_of_round_off: f64,
     excess_of_visible: f64,

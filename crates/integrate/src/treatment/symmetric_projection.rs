@@ -4,9 +4,9 @@
 //! x̃₁ = Φ_h(x̃₀)                base step,                           (1)
 //! x₁ = x̃₁ + D(x₁)ᵀμ,  F(x₁) = F₀  projection,
 //!
-//! with the same μ before and after the base step. Exchanging x₀ with x₁, h with −h and μ with −μ turns (1) into the same
-//! equations with Φ_{−h}⁻¹ for Φ_h: the step is symmetric if its base is, which standard projection is not. It has the
-//! order of its base, because at the exact solution (1) fails by the local error only, so that μ is of that size.
+//! with the same μ before and after the base step. Exchanging x₀ with x₁, h with −h and μ with −μ turns (1) into the
+//! same equations with Φ_{−h}⁻¹ for Φ_h: the step is symmetric if its base is, which standard projection is not. It has
+//! the order of its base, because at the exact solution (1) fails by the local error only, so that μ is of that size.
 //!
 //! HLW solve for (x₁, μ) by a simplified Newton iteration. Its unknown x₁ is moved by μ and by what it still lacks,
 //! δ = x̃₁ + D(x₁)ᵀμ − x₁, so that
@@ -15,10 +15,11 @@
 //! x₁ ← Φ_h(x₀ + D(x₀)ᵀμ) + D(x₁)ᵀμ,
 //!
 //! where x̃₁ in the matrix is that of μ = 0. The matrix stands for D(x₁)(Φ_h'(x̃₀) D(x₀)ᵀ + D(x₁)ᵀ). Invariants of the
-//! field around their level set have D(x₁)Φ_h' = D(x₀) but for the local error, so each iteration gains as many digits as
-//! the local error has. For invariants that are constant on the level set only it gains O(h), as the matrix of HLW does
-//! for all, 2D(x₀)D(x₀)ᵀ. The metric is Euclidean. Rows of D(x₀) that depend on others are left out: where the rank is
-//! constant, μ then lacks a null vector that D(x₀)ᵀ and D(x₁)ᵀ have in common, and (1) has the solution of least norm.
+//! field around their level set have D(x₁)Φ_h' = D(x₀) but for the local error, so each iteration gains as many digits
+//! as the local error has. For invariants that are constant on the level set only it gains O(h), as the matrix of HLW
+//! does for all, 2D(x₀)D(x₀)ᵀ. The metric is Euclidean. Rows of D(x₀) that depend on others are left out: where the
+//! rank is constant, μ then lacks a null vector that D(x₀)ᵀ and D(x₁)ᵀ have in common, and (1) has the solution of
+//! least norm.
 
 use super::normal_equations::{NormalEquations, Regularisation, stack};
 use super::stopping::{Off, Stopping, Unconverged};
@@ -26,18 +27,18 @@ use crate::cost::Cost;
 use crate::scales::Scales;
 use crate::system::{Invariants, System};
 
-/// Why a step has no result.
+/// Reason why a step has no result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StepFailure<E> {
-    /// The base map has none.
+    /// The base map has no result.
     Base(E),
     /// The iteration for μ did not converge.
     Unconverged(Unconverged),
 }
 
-/// The scratch of a step.
+/// Scratch of a step.
 pub struct SymmetricProjection {
-    /// D(x₀)D(x₀)ᵀ, which tells dependent rows.
+    /// D(x₀)D(x₀)ᵀ, which shows dependent rows.
     at_start: NormalEquations,
     /// The matrix of (2).
     both: NormalEquations,
@@ -59,7 +60,7 @@ pub struct SymmetricProjection {
 }
 
 impl SymmetricProjection {
-    /// For these invariants of a state of length `dim`; a `tolerance` below round-off means round-off.
+    /// Projection for these invariants of a state of length `dim`; a `tolerance` below round-off stands for round-off.
     pub fn new(invariants: &Invariants, dim: usize, tolerance: f64) -> SymmetricProjection {
         let entries = invariants.nonzeros();
         SymmetricProjection {
@@ -77,11 +78,11 @@ impl SymmetricProjection {
         }
     }
 
-    /// Steps from `x0` at t₀ to `x1` at t₁. `base` applies Φ_h: it reads x̃₀, writes x̃₁ and counts what that costs.
-    /// `values` receives F at the result.
+    /// Step from `x0` at t₀ to `x1` at t₁. `base` applies Φ_h: it reads x̃₀, writes x̃₁ and counts the cost. `values`
+    /// receives F at the result.
     ///
     /// # Errors
-    /// The base map's own; and when the iteration gets no nearer.
+    /// The base map's own; and if the iteration gets no nearer.
     pub fn step<E>(
         &mut self,
         system: &dyn System,
@@ -135,7 +136,7 @@ impl SymmetricProjection {
         }
     }
 
-    /// F and D at x₁.
+    /// Evaluate F and D at x₁.
     fn evaluate(
         &mut self,
         system: &dyn System,
@@ -151,7 +152,7 @@ impl SymmetricProjection {
         cost.jacobian += 1;
     }
 
-    /// Factors the matrix of (2).
+    /// Factor the matrix of (2).
     fn factor(&mut self, invariants: &Invariants) {
         self.at_start.factor(&self.start_jacobian);
         self.both.keep_rows_of(&self.at_start);
@@ -159,7 +160,7 @@ impl SymmetricProjection {
         self.both.factor(&self.stacked);
     }
 
-    /// δ, and how large it is.
+    /// Compute δ and its size.
     fn find_lack(&mut self) -> Off {
         self.lack.fill(0.0);
         self.at_start.add_transpose(&self.jacobian, &self.mu, &mut self.lack);

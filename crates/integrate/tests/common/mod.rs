@@ -12,7 +12,7 @@ pub fn method(name: &str) -> Method {
     name.parse().unwrap()
 }
 
-/// Runs a plan to its end, which it must reach.
+/// Run a plan to its end, which it must reach.
 pub fn finish(plan: &Plan, system: &dyn System, x0: &[f64]) -> (StepState, Recorder) {
     let mut state = StepState::new(plan, system, x0, None);
     let mut recorder = Recorder::default();
@@ -90,7 +90,7 @@ pub fn pendulum() -> FnSystem<'static> {
 /// The gains of V = ½(50Δf₁² + 50(q·p)² + 50ΔH² + 50ΔJ²) over the rows above, whose second is 2 q·p.
 pub const PENDULUM_GAINS: [f64; 4] = [50.0, 12.5, 50.0, 50.0];
 
-/// The same pendulum with the literal feedback −∇V of these gains times `factor`.
+/// The pendulum with the literal feedback −∇V of these gains times `factor`.
 pub fn pendulum_with_feedback(factor: f64) -> FnSystem<'static> {
     let field = move |_t: f64, x: &[f64], dx: &mut [f64]| {
         pendulum_field(x, dx);

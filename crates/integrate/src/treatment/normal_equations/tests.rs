@@ -1,3 +1,5 @@
+//! Tests of the normal equations: dense and bordered systems, dependent rows, stacked Jacobians.
+
 use super::*;
 use crate::system::{Group, GroupKind};
 use proptest::prelude::*;
@@ -16,7 +18,7 @@ fn bordered(c: usize, b: usize) -> (Invariants, usize) {
     (invariants, n)
 }
 
-/// Numbers in (−1, 1) without a pattern that matters.
+/// Random numbers in (−1, 1).
 fn numbers(count: usize, seed: u64) -> Vec<f64> {
     let noise = crate::noise::Noise::new(seed, 0);
     (0..count as u64).map(|i| 2.0 * noise.uniform(i, 0) - 1.0).collect()
@@ -86,7 +88,7 @@ fn vanishing_redundant_and_watched_rows_do_no_harm() {
             jacobian[invariants.row(1)].fill(0.0);
             jacobian[invariants.row(c)].fill(0.0);
             (r[1], r[c]) = (1e300, f64::NAN);
-            // The last row is watched only.
+            // The last row is monitored only.
             let last = (c + b - 1) as u32;
             invariants.groups = vec![
                 Group::rows("corrected", GroupKind::Integral, 0..last),
