@@ -45,6 +45,11 @@ pub trait LaneSystem: Sync {
     /// Add the cost of treating the results of so many steps; true if a treatment moves them.
     fn count_treatments(&self, steps: u64, cost: &mut Cost) -> bool;
 
+    /// Evaluations of the field that a trajectory has counted in what it carries.
+    fn carried_evaluations(&self, _carried: &[f64]) -> u64 {
+        0
+    }
+
     /// Vectors of a state.
     fn vectors(&self) -> &Vectors;
 
@@ -71,6 +76,11 @@ pub struct LaneStates<'a> {
 
 /// Equal steps of several trajectories at once.
 pub trait EqualSteps: LaneSystem {
+    /// True if a run by itself makes its first step outside of a loop, and monitors the state after it by itself.
+    fn first_step_is_single(&self) -> bool {
+        false
+    }
+
     /// Number of values per lane that outlive a step, beside the state.
     fn carried_len(&self) -> usize;
 
@@ -155,6 +165,9 @@ pub trait AdaptiveSteps: LaneSystem {
 
     /// Turn the contents of [`Slots::largest`] of one lane into deviations.
     fn finish(&self, largest: &mut [f64]);
+
+    /// Find what a trajectory carries in [`Slots::memory`] before its first step, where the field is `field`.
+    fn begin_memory(&self, _field: &[f64], _memory: &mut [f64]) {}
 
     /// Number of numbers of a lane from which a sample within an accepted attempt is found: those of [`Within`], and what
     /// [`AdaptiveSteps::within`] puts behind them.

@@ -4,26 +4,29 @@
 //! A step is three kernels over one array: the start of the iteration, an iteration, and the results of the stages. In
 //! a loop a fourth kernel judges the attempt, in one lane: a division takes half as long there as in all lanes.
 
+mod formulas;
+mod lanes;
+
 use super::bound::{Bound, Quantities, WideBound};
 use super::formula::Formula;
 use super::map::Repeated;
-use super::march::{self, AttemptLoop, Attempted, Begun, Interpolant, Judging, larger, least};
-use super::step::squares;
+use super::march::{self, AttemptLoop, Attempted, Begun, Interpolant, Judging};
 use super::vectors::StateVectors;
+use formulas::{Places, StageNodes, states};
 use holonome_integrate::controller::slots::{Slots, Status};
 use holonome_integrate::controller::trial::trial;
 use holonome_integrate::fixed_point::{
-    Iterated, MOST_ITERATIONS, Memory, ROUNDING, SETTLED, Stages, Stop, before_last, ends, most_by_first_change, stop,
+    Iterated, MOST_ITERATIONS, Memory, Stages, Stop, ends, most_by_first_change, stop,
 };
 use holonome_integrate::plan::{AdaptiveSteps, FixedSteps, Plan};
-use holonome_integrate::scales::{FAMILY_FLOOR, Vectors};
+use holonome_integrate::scales::Vectors;
 use holonome_integrate::scheme::collocation::{Collocation, From};
 use holonome_integrate::scheme::map::{self, Carry, StepFrom, Workspace};
 use holonome_integrate::state::Cost;
+use holonome_model::graph::Graph;
 use holonome_model::graph::aligned::first_aligned;
-use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::tape::Tape;
-use holonome_model::graph::{Graph, Node};
+pub use lanes::{LaneStages, LaneStagesBound, Made};
 use std::ops::Range;
 
 /// Compiled stages of steps of a field.
@@ -41,64 +44,6 @@ pub struct CompiledStages {
     finish: WideBound,
 }
 
-/// Places of a step's numbers, each in all lanes. A kernel changes the numbers up to some place.
-#[derive(Clone)]
-struct Places {
-    /// The stages; x₁ once the step is finished.
-    stages: Range<usize>,
-    /// The field at the stages, without components that follow from others; the estimate of the error once the step is
-    /// finished.
-    field: Range<usize>,
-    /// [`Iterated`]: the change, the two before, the first one, their count. Once the step is finished, the first place
-    /// is true if a vector without a scale has moved.
-    iterated: usize,
-    /// 1/S² of every vector.
-    scales: Range<usize>,
-    /// [`Memory`]: the largest squares, W by lanes, the part of x lost by rounding, the length.
-    sizes: Range<usize>,
-    w: Range<usize>,
-    lost: Range<usize>,
-    length: usize,
-    /// End of the polynomial's step, as its argument; [`Stop`].
-    from: usize,
-    stop: usize,
-    /// Start t and length h of the step, and its x, in the first lane alone.
-    t: usize,
-    h: usize,
-    x: Range<usize>,
-}
-
-impl Places {
-    fn new(vectors: &Vectors) -> Places {
-        let (n, count) = (vectors.dim(), vectors.count());
-        let mut end = 0;
-        let mut take = |len: usize| {
-            end += len;
-            end - len..end
-        };
-        Places {
-            stages: take(n),
-            field: take(n),
-            iterated: take(5).start,
-            scales: take(count),
-            sizes: take(count),
-            w: take(n),
-            lost: take(n),
-            length: take(1).start,
-            from: take(1).start,
-            stop: take(4).start,
-            t: take(1).start,
-            h: take(1).start,
-            x: take(n),
-        }
-    }
-
-    /// Number of places.
-    fn count(&self) -> usize {
-        self.x.end
-    }
-}
-
 impl CompiledStages {
     /// Stages for steps of `plan` over `field` with these parameters.
     pub fn new(
@@ -108,17 +53,17 @@ impl CompiledStages {
         vectors: &StateVectors,
         parameters: &[f64],
     ) -> CompiledStages {
-        let s = collocation.stages;
-        let at = Places::new(&vectors.vectors);
-        let wide = |tape: &Tape| WideBound::new(tape, s, &vec![0.0; tape.parameters]);
+        let of = StageNodes { collocation, apart: false };
+        let (at, known) = (Places::new(of, &vectors.vectors), parameters.len());
+        let wide = |tape: &Tape| WideBound::new(tape, collocation.stages, &vec![0.0; tape.parameters]);
         let mut stages = CompiledStages {
             collocation,
             most: most_by_first_change(collocation, plan),
             ends: ends(plan),
             vectors: vectors.vectors.clone(),
-            start: wide(&start(&at, &vectors.vectors, s)),
-            iterate: wide(&iteration(&at, field, vectors, (parameters.len(), s))),
-            finish: wide(&finish(&at, field, &vectors.vectors, (parameters.len(), s), ends(plan) > 0)),
+            start: wide(&formulas::start(of, &at, &vectors.vectors)),
+            iterate: wide(&formulas::iteration(of, &at, field, vectors, known)),
+            finish: wide(&formulas::finish(of, &at, field, &vectors.vectors, (known, ends(plan) > 0, 0.0))),
             at,
         };
         stages.bind(parameters);
@@ -514,297 +459,14 @@ impl map::Blocks for CollocationSteps {
     }
 }
 
-/// Σ_j p_j f_j over stages j, where p_j is parameter `first` + j, which differs from lane to lane; in the order of the
-/// slices.
-fn sum_of_stages(g: &mut Graph, first: usize, s: usize, f: Node) -> Node {
-    let weights: Vec<Node> = (0..s).map(|j| g.parameter(first + j)).collect();
-    sum_of_lanes(g, &weights, f)
-}
-
-/// Σ_j w_j f_j, where f_j is lane j of f.
-fn sum_of_lanes(g: &mut Graph, weights: &[Node], f: Node) -> Node {
-    let mut sums = [g.zero(); 2];
-    for (j, &weight) in weights.iter().enumerate() {
-        let f = g.spread(f, j as u8);
-        sums[j % 2] = if j < 2 { g.mul(weight, f) } else { g.fma(weight, f, sums[j % 2]) };
-    }
-    g.add(sums[0], sums[1])
-}
-
-/// Σ_k a_k over lanes.
-fn all_lanes(g: &mut Graph, a: Node, s: usize) -> Node {
-    let one = g.one();
-    sum_of_lanes(g, &vec![one; s], a)
-}
-
-/// Number at a place in the first lane, spread over all.
-fn single(g: &mut Graph, place: usize) -> Node {
-    let number = g.state(place);
-    g.spread(number, 0)
-}
-
-/// Numbers at several places in the first lane, spread over all.
-fn singles(g: &mut Graph, range: &Range<usize>) -> Vec<Node> {
-    range.clone().map(|place| single(g, place)).collect()
-}
-
-/// Numbers at these places, lane by lane.
-fn states(g: &mut Graph, range: &Range<usize>) -> Vec<Node> {
-    range.clone().map(|k| g.state(k)).collect()
-}
-
-/// Tape of the iteration's start: x + Σ W_k reach_k (see [`Collocation::reach`]), the scales of the vectors, no
-/// iterations.
-fn start(at: &Places, vectors: &Vectors, s: usize) -> Tape {
-    let g = &mut Graph::new();
-    let (x, h, w) = (singles(g, &at.x), single(g, at.h), states(g, &at.w));
-    let [length, base, decayed] = [at.length, at.from, at.stop + 3].map(|k| g.state(k));
-    let (ratio, node) = (g.div(h, length), g.parameter(0));
-    let mut reach = Vec::with_capacity(s);
-    let (part, two) = (g.mul(ratio, node), g.constant(2.0));
-    reach.push(g.mul(length, part));
-    let twice = g.mul(two, ratio);
-    let argument = g.fma(twice, node, base);
-    let (mut before, mut now) = (g.one(), argument);
-    for k in 1..s {
-        let k = k as f64;
-        let [up, down, part] =
-            [(2.0 * k + 1.0) / (k + 1.0), -k / (k + 1.0), 1.0 / (4.0 * k + 2.0)].map(|number| g.constant(number));
-        let (above, below) = (g.mul(up, argument), g.mul(down, before));
-        let next = g.fma(above, now, below);
-        let difference = g.sub(next, before);
-        let part = g.mul(part, length);
-        reach.push(g.mul(part, difference));
-        (before, now) = (now, next);
-    }
-    let mut outputs = Vec::with_capacity(at.w.start);
-    for (&x, &w) in x.iter().zip(&w) {
-        let moved = sum_of_lanes(g, &reach, w);
-        outputs.push(g.add(x, moved));
-    }
-    outputs.extend(states(g, &at.field));
-    let Iterated { count, change, before: [last, older], first } = Iterated::NONE;
-    outputs.extend([change, last, older, first, f64::from(count)].map(|number| g.constant(number)));
-
-    let square_of_length = g.mul(length, length);
-    let (of_x, of_w) = (squares(g, &x, vectors), squares(g, &w, vectors));
-    let (mut sizes, mut scales) = (Vec::new(), Vec::new());
-    for (vector, (&of_x, &of_w)) in of_x.iter().zip(&of_w).enumerate() {
-        let (size, moves) = (g.state(at.sizes.start + vector), all_lanes(g, of_w, s));
-        let size = larger(g, size, of_x);
-        let scale = g.fma(square_of_length, moves, of_x);
-        let least = g.mul(decayed, size);
-        sizes.push(size);
-        scales.push(larger(g, scale, least));
-    }
-    let (floor, smallest) = (g.constant(FAMILY_FLOOR), g.constant(f64::MIN_POSITIVE));
-    for family in vectors.families() {
-        let scales = &mut scales[family.vectors.clone()];
-        let most = scales.iter().copied().reduce(|a, b| larger(g, a, b)).expect("a family has members");
-        let floor = g.mul(floor, most);
-        for scale in scales {
-            let square = if family.vectors.len() > 1 { larger(g, *scale, floor) } else { *scale };
-            let (one, none) = (g.one(), g.zero());
-            let inverse = g.div(one, square);
-            let counts = g.binary(Binary::LessEqual, smallest, square);
-            *scale = g.select(counts, inverse, none);
-        }
-    }
-    Tape::of_fused(g, &[outputs, scales, sizes].concat(), at.count(), 1)
-}
-
-/// Tape of the results of the stages, as in [`Stages::finish`]. The parameters after those of the field are those of W,
-/// the node, the largest estimate that the iteration's first change may cause, and the end of the step at which the
-/// lane evaluates the field.
-fn finish(
-    at: &Places,
-    field: &Formula,
-    vectors: &Vectors,
-    (parameters, s): (usize, usize),
-    looks_at_ends: bool,
-) -> Tape {
-    let g = &mut Graph::new();
-    let (x, [h, t]) = (singles(g, &at.x), [at.h, at.t].map(|k| single(g, k)));
-    let (stages, lost, scales) = (states(g, &at.stages), states(g, &at.lost), states(g, &at.scales));
-    let [node, sign] = [parameters + s, parameters + s + 2].map(|k| g.parameter(k));
-    let time = g.fma(node, h, t);
-    // The field of components that follow from the others was not kept.
-    let (found, kept) = (field.at(g, time, &stages), states(g, &at.field));
-    let slopes = field.independent_roots().into_iter().zip(found.into_iter().zip(kept));
-    let slopes: Vec<Node> = slopes.map(|(later, (found, kept))| if later { found } else { kept }).collect();
-    let [change, too_far] = [at.iterated + 3, at.stop + 1].map(|k| g.state(k));
-    let (zero, one) = (g.zero(), g.one());
-    let (mut all_w, mut all_x1, mut all_lost) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut error, mut earlier, mut sizes, mut at_ends) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for ((&slope, &x), &lost) in slopes.iter().zip(&x).zip(&lost) {
-        let w = sum_of_stages(g, parameters, s, slope);
-        all_w.push(w);
-        // The last two coefficients: one alone vanishes by accident.
-        let [last, before] = [s - 2..s, before_last(s)].map(|range| {
-            let sizes = range.map(|k| {
-                let w = g.spread(w, k as u8);
-                g.unary(Unary::Abs, w)
-            });
-            sizes.collect::<Vec<_>>().into_iter().rev().reduce(|a, b| g.add(a, b)).expect("there are some")
-        });
-        error.push(last);
-        earlier.push(before);
-        let parts: Vec<Node> = (0..s).map(|k| g.spread(w, k as u8)).collect();
-        let of_ends = parts.into_iter().rev().reduce(|sum, w| g.fma(sign, sum, w)).unwrap_or(zero);
-        at_ends.push(of_ends);
-        // By compensated summation (HLW VIII.5).
-        let mean = g.spread(w, 0);
-        let increment = g.fma(h, mean, lost);
-        let x1 = g.add(x, increment);
-        let moved = g.sub(x1, x);
-        all_x1.push(x1);
-        all_lost.push(g.sub(increment, moved));
-        let mean = g.unary(Unary::Abs, mean);
-        sizes.push(g.add(mean, error[error.len() - 1]));
-    }
-    // No node is at an end: events before the first node and after the last one show at the ends alone. One lane is at
-    // the start, the others are at the end.
-    let (is_start, infinity) = (g.binary(Binary::Less, sign, zero), g.constant(f64::INFINITY));
-    let end = g.add(t, h);
-    let end = g.select(is_start, t, end);
-    let points: Vec<Node> = x.iter().zip(&all_x1).map(|(&x, &x1)| g.select(is_start, x, x1)).collect();
-    let found = if looks_at_ends { field.at(g, end, &points) } else { Vec::new() };
-    for ((error, found), polynomial) in error.iter_mut().zip(found).zip(at_ends) {
-        let missed = g.sub(found, polynomial);
-        let missed = g.unary(Unary::Abs, missed);
-        let [start, end] = [0, 1].map(|lane| g.spread(missed, lane));
-        // Where the field is undefined, no error is small enough.
-        let missed = larger(g, end, start);
-        let is_number = g.binary(Binary::LessEqual, missed, infinity);
-        let missed = g.select(is_number, missed, infinity);
-        *error = larger(g, *error, missed);
-    }
-    let [last, before] = [&error, &earlier].map(|of| {
-        let squares = squares(g, of, vectors);
-        scales.iter().zip(&squares).fold(zero, |sum, (&scale, &square)| g.fma(scale, square, sum))
-    });
-    let mean = g.constant(1.0 / vectors.count().max(1) as f64);
-    let mean = g.mul(mean, last);
-    let root = g.sqrt(mean);
-    let norm = g.mul(h, root);
-    // The estimate is at least as large as the first change of the iteration requires, but no larger than what is
-    // accepted. If coefficients hardly decrease, at a kink or at a wall, it is as large as the last one would be if
-    // they did.
-    let part = g.div(change, too_far);
-    let part = least(g, part, one);
-    let (part, most) = (g.sqrt(part), g.parameter(parameters + s + 1));
-    let by_change = g.mul(most, part);
-    let decrease = g.div(last, before);
-    let (decrease, root) = (least(g, decrease, one), g.sqrt(norm));
-    let by_decrease = g.mul(decrease, root);
-    let wanted = larger(g, by_change, by_decrease);
-    let counts = g.binary(Binary::Less, zero, norm);
-    let wants_more = g.binary(Binary::Less, norm, wanted);
-    let counts = g.binary(Binary::And, counts, wants_more);
-    let factor = g.div(wanted, norm);
-    let factor = g.select(counts, factor, one);
-    error.iter_mut().for_each(|error| *error = g.mul(factor, *error));
-    // True if a vector without a scale has moved.
-    let mut any_moved = zero;
-    for (vector, &scale) in scales.iter().enumerate() {
-        let all = vectors.components_of(vector).map(|i| sizes[i]).reduce(|a, b| g.add(a, b)).unwrap_or(zero);
-        let (without, moves) = (g.binary(Binary::Equal, scale, zero), g.binary(Binary::Less, zero, all));
-        let moved = g.binary(Binary::And, without, moves);
-        any_moved = if vector == 0 { moved } else { g.binary(Binary::Or, any_moved, moved) };
-    }
-    let rest = states(g, &(at.iterated + 1..at.w.start));
-    Tape::of_fused(g, &[all_x1, error, vec![any_moved], rest, all_w, all_lost].concat(), at.count(), parameters + s + 3)
-}
-
 /// Tape that judges an attempt of a loop, from the slots, x₁ and the estimate of its error.
-fn judge(attempts: &AttemptLoop) -> Tape {
+pub(super) fn judge(attempts: &AttemptLoop) -> Tape {
     let g = &mut Graph::new();
     let (slots, n) = (attempts.slots.count(), attempts.slots.x.len());
     let [before, x1, error] = [0..slots, slots..slots + n, slots + n..slots + 2 * n].map(|range| states(g, &range));
     let attempted = Attempted { x1, errors: vec![error], end_field: Vec::new(), interpolant: Interpolant::None };
     let judgement = attempts.judge(g, &before, |_, at| Begun { length: at.h, attempt: Box::new(|_, _| attempted) });
     Tape::of_fused(g, &judgement.after, slots + 2 * n, attempts.parameters + march::PARAMETERS)
-}
-
-/// Tape of an iteration, X = x + h A F(X). Components that depend on the others alone take the others' new values.
-/// Where F is linear in these, they are x + h c F(x) + h² A² F(F), which does not wait for the new values. The field of
-/// these components is not kept.
-fn iteration(at: &Places, field: &Formula, vectors: &StateVectors, (parameters, s): (usize, usize)) -> Tape {
-    let n = vectors.vectors.dim();
-    let (later, linear) = (field.independent_roots(), field.linear_roots());
-    let g = &mut Graph::new();
-    let (stages, x, scales) = (states(g, &at.stages), singles(g, &at.x), states(g, &at.scales));
-    let [last, older, first, count] = [0, 1, 3, 4].map(|k| g.state(at.iterated + k));
-    let [h, t] = [at.h, at.t].map(|k| single(g, k));
-    let stop = [0, 1, 2].map(|k| g.state(at.stop + k));
-    let node = g.parameter(parameters + 2 * s);
-    let (part, square) = (g.mul(node, h), g.mul(h, h));
-    let time = g.fma(node, h, t);
-    let mut next = stages.clone();
-    let slopes = field.at(g, time, &stages);
-    for i in (0..n).filter(|&i| !later[i]) {
-        let sum = sum_of_stages(g, parameters, s, slopes[i]);
-        next[i] = g.fma(h, sum, x[i]);
-    }
-    if later.contains(&true) {
-        let [of_next, of_x, of_slopes] = [&next, &x, &slopes].map(|states| field.at(g, time, states));
-        for i in (0..n).filter(|&i| later[i]) {
-            next[i] = if linear[i] {
-                let (straight, bent) = (g.fma(part, of_x[i], x[i]), sum_of_stages(g, parameters + s, s, of_slopes[i]));
-                g.fma(square, bent, straight)
-            } else {
-                let sum = sum_of_stages(g, parameters, s, of_next[i]);
-                g.fma(h, sum, x[i])
-            };
-        }
-    }
-
-    // The change includes components that follow from the rest: a light body's momentum shows in its position.
-    let changes: Vec<Node> = next.iter().zip(&stages).map(|(&next, &stage)| g.sub(next, stage)).collect();
-    let mut moved = g.zero();
-    for (&square, &scale) in squares(g, &changes, &vectors.vectors).iter().zip(&scales) {
-        moved = g.fma(scale, square, moved);
-    }
-    let moved = g.unary(Unary::Abs, moved);
-    let mut changes: Vec<Node> = (0..s).map(|lane| g.spread(moved, lane as u8)).collect();
-    while changes.len() > 1 {
-        changes = changes.chunks(2).map(|pair| g.largest(pair[0], pair[pair.len() - 1])).collect();
-    }
-    let change = changes[0];
-    let one = g.one();
-    let none = g.zero();
-    let is_first = g.binary(Binary::Equal, count, none);
-    let first = g.select(is_first, change, first);
-    let count = g.add(count, one);
-    let before = g.largest(last, older);
-    let goes_on = goes_on(g, (count, change, before, first), stop);
-    let kept = slopes.iter().zip(states(g, &at.field)).zip(&later);
-    let kept: Vec<Node> = kept.map(|((&slope, before), &later)| if later { before } else { slope }).collect();
-    let outputs = [&next[..], &kept, &[change, last, older, first, count]].concat();
-    Tape::of_loop(g, &outputs, goes_on, at.count(), parameters + 2 * s + 1)
-}
-
-/// [`Iterated::goes_on`] as a formula, without the limit on iterations, which the loop counts. Changes not made yet are
-/// infinite, so that no test of contraction fails by them; a first change that is too far ends the iteration.
-fn goes_on(
-    g: &mut Graph,
-    (count, change, before, first): (Node, Node, Node, Node),
-    [enough, too_far, contraction]: [Node; 3],
-) -> Node {
-    let (settled, rounding) = (g.constant(f64::from(SETTLED)), g.constant(ROUNDING));
-    let part = g.mul(contraction, before);
-    let more = g.binary(Binary::Less, enough, change);
-    let far = g.binary(Binary::Less, too_far, first);
-    let rounds = g.binary(Binary::LessEqual, change, rounding);
-    let stays = g.binary(Binary::LessEqual, before, change);
-    let stays = g.binary(Binary::And, rounds, stays);
-    let (slow, late) = (g.binary(Binary::Less, part, change), g.binary(Binary::LessEqual, settled, count));
-    let does_not = g.unary(Unary::Not, rounds);
-    let grows = [slow, late].into_iter().fold(does_not, |all, one| g.binary(Binary::And, all, one));
-    [far, stays, grows].into_iter().fold(more, |goes_on, ends| {
-        let not = g.unary(Unary::Not, ends);
-        g.binary(Binary::And, goes_on, not)
-    })
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
 //! Step of a method compiled for several trajectories in lanes.
 
+use super::collocation::{LaneStages, LaneStagesBound, Made, judge};
 use super::map::{CompiledStep, repeated_tape};
+use super::march::AttemptLoop;
 use super::step::{Ingredients, Mend, Recorded, Settling};
 use super::vectors::StateVectors;
 use super::watching::{Watching, watch_tape};
 use super::{WrittenOut, march};
 use crate::backend::compile;
 use crate::policy::LONGEST_STEP;
-use holonome_integrate::controller::slots::{Slots, Within};
+use holonome_integrate::controller::slots::{Slots, Status, Within};
 use holonome_integrate::controller::trial::trial;
 use holonome_integrate::ensemble::{AdaptiveSteps, EqualSteps, LaneCarry, LaneStates, LaneSystem, gather, scatter};
 use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
@@ -46,6 +48,10 @@ enum Advance {
     Repeated(Box<dyn Kernel>, usize),
     /// Attempts in a loop.
     March { kernel: Box<dyn Kernel>, slots: Slots, within: Option<SamplesWithin> },
+    /// Equal steps of a collocation method, with the kernel that settles them; length of what it maps to itself.
+    Collocated { stages: LaneStages, settle: Box<dyn Kernel>, len: usize },
+    /// Attempts of such a method, with the kernel that judges them.
+    CollocatedMarch { stages: LaneStages, judge: Box<dyn Kernel>, slots: Slots },
 }
 
 /// Samples within accepted attempts.
@@ -91,6 +97,7 @@ pub struct LaneBound {
     watch: WatchBound,
     advance: Aligned,
     within: Option<Aligned>,
+    stages: Option<LaneStagesBound>,
 }
 
 impl CompiledLanes {
@@ -104,14 +111,19 @@ impl CompiledLanes {
         lanes: usize,
     ) -> Option<CompiledLanes> {
         let taylor = CompiledStep::taylor(plan, field).ok()?;
-        let scheme = match &taylor {
-            Some(taylor) => Recorded::Taylor(taylor),
-            None => Recorded::RungeKutta(plan.method.scheme.runge_kutta()?),
+        let collocation = plan.method.scheme.collocation();
+        let scheme = match (&taylor, collocation) {
+            (Some(taylor), _) => Recorded::Taylor(taylor),
+            (None, Some(collocation)) => Recorded::Iterated(collocation),
+            (None, None) => Recorded::RungeKutta(plan.method.scheme.runge_kutta()?),
         };
         let formula = system.formula();
-        if !CompiledStep::suits(plan, field, formula) || !CompiledStep::ends_in_formulas(plan, field) {
+        let stages = collocation.map_or(1, |collocation| collocation.stages);
+        let small = formula.operations() * stages <= LONGEST_STEP;
+        if !small || !CompiledStep::suits(plan, field, formula) || !CompiledStep::ends_in_formulas(plan, field) {
             return None;
         }
+        let stages = collocation.map(|of| LaneStages::new(of, plan, (formula, parameters), vectors, lanes));
         let (dimension, mend) = (field.dimension, Mend::of(plan, field));
         let kept = Mend::kept(mend, plan);
         let ingredients = Ingredients { scheme, dimension, parameters, field: formula, vectors, kept };
@@ -120,18 +132,37 @@ impl CompiledLanes {
             Stepping::Fixed(fixed) => {
                 let settling = CompiledStep::settling(plan, field, vectors, system.settling());
                 let tape = repeated_tape(&ingredients, field, targets, settling.as_ref());
-                (Advance::Repeated(compile(&tape, lanes), tape.states), vec![fixed.h, plan.t0])
+                let (kernel, more) = (compile(&tape, lanes), vec![fixed.h, plan.t0]);
+                let advance = match stages {
+                    Some(stages) => Advance::Collocated { stages, settle: kernel, len: tape.outputs.len() },
+                    None => Advance::Repeated(kernel, tape.states),
+                };
+                (advance, more)
             }
             Stepping::Adaptive(adaptive) => {
                 let control = facts.control?;
                 let settling = CompiledStep::settling(plan, field, vectors, system.settling())?;
-                let kernel = compile(&ingredients.march(&settling, targets), lanes);
-                let mut within = None;
-                if adaptive.samples.iter().any(|&t| t != plan.t0 && t != adaptive.t_end) {
-                    within = Some(SamplesWithin::new(&ingredients, &settling, targets, lanes)?);
-                }
-                let slots = ingredients.slots(&settling);
-                (Advance::March { kernel, slots, within }, march::parameters(adaptive, control).to_vec())
+                let on_the_way = adaptive.samples.iter().any(|&t| t != plan.t0 && t != adaptive.t_end);
+                let (slots, more) = (ingredients.slots(&settling), march::parameters(adaptive, control).to_vec());
+                let advance = match stages {
+                    // A sample within such a step is a step of its own.
+                    Some(_) if on_the_way => return None,
+                    Some(stages) => {
+                        let slots = slots.with_memory(stages.memory_len());
+                        let of =
+                            AttemptLoop { slots: &slots, control, vectors, parameters, settling: &settling, targets };
+                        Advance::CollocatedMarch { judge: compile(&judge(&of), lanes), stages, slots }
+                    }
+                    None => {
+                        let kernel = compile(&ingredients.march(&settling, targets), lanes);
+                        let within = match on_the_way {
+                            true => Some(SamplesWithin::new(&ingredients, &settling, targets, lanes)?),
+                            false => None,
+                        };
+                        Advance::March { kernel, slots, within }
+                    }
+                };
+                (advance, more)
             }
         };
         let alone = formula.tape(field.dimension, field.parameters);
@@ -155,13 +186,22 @@ impl CompiledLanes {
     fn advancing(&self) -> &dyn Kernel {
         match &self.advance {
             Advance::Repeated(kernel, _) | Advance::March { kernel, .. } => kernel.as_ref(),
+            Advance::Collocated { settle, .. } => settle.as_ref(),
+            Advance::CollocatedMarch { judge, .. } => judge.as_ref(),
+        }
+    }
+
+    fn stages(&self) -> Option<&LaneStages> {
+        match &self.advance {
+            Advance::Collocated { stages, .. } | Advance::CollocatedMarch { stages, .. } => Some(stages),
+            Advance::Repeated(..) | Advance::March { .. } => None,
         }
     }
 
     fn samples_within(&self) -> Option<&SamplesWithin> {
         match &self.advance {
             Advance::March { within, .. } => within.as_ref(),
-            Advance::Repeated(..) => None,
+            _ => None,
         }
     }
 
@@ -173,6 +213,7 @@ impl CompiledLanes {
             watch: self.watch.bind(parameters),
             advance: self.advancing().bind(&all),
             within: self.samples_within().map(|within| within.kernel.bind(&all)),
+            stages: self.stages().map(|stages| stages.bind(parameters)),
         }
     }
 
@@ -185,6 +226,125 @@ impl CompiledLanes {
         if let Some((within, bound)) = self.samples_within().zip(bound.within.as_mut()) {
             within.kernel.rebind(bound, lane, &all);
         }
+        if let Some((stages, bound)) = self.stages().zip(bound.stages.as_mut()) {
+            stages.rebind(bound, lane, parameters);
+        }
+    }
+}
+
+impl CompiledLanes {
+    /// Equal steps of a collocation method. `state` is that of the loop, of length `len` in every lane, and room for x₁ and
+    /// the estimate of its error.
+    fn collocated_steps(
+        &self,
+        (stages, settle): (&LaneStages, &dyn Kernel),
+        bound: &LaneBound,
+        steps: Range<u64>,
+        (state, len): (&mut [f64], usize),
+        (memory, missed): (&mut [f64], &mut [bool]),
+        work: &mut [f64],
+    ) {
+        let (lanes, n) = (self.lanes, self.dimension * self.lanes);
+        let Some(bound_stages) = &bound.stages else { unreachable!("a collocation method") };
+        let [h, t0] = self.more[..] else { unreachable!("the parameters of equal steps") };
+        let (work, own) = work.split_at_mut(stages.work_len());
+        let mut numbers = stages.enter(memory, work);
+        let [lengths, counts] = stages.lengths_and_counts();
+        let mut made = vec![Made::Yes; lanes];
+        for step in steps {
+            let t = (step as f64).mul_add(h, t0);
+            for lane in 0..lanes {
+                made[lane] = if missed[lane] { Made::Idle } else { Made::Yes };
+                stages.set(lane, (t, h, memory[lengths.start + lane]), &mut numbers);
+                // A first step takes the field at its start.
+                memory[counts.start + lane] += f64::from(u8::from(memory[lengths.start + lane] == 0.0));
+            }
+            stages.make(bound_stages, &state[..n], &mut numbers, &mut made, &mut memory[counts.clone()]);
+            for (missed, made) in missed.iter_mut().zip(&made) {
+                *missed = *made != Made::Yes;
+            }
+            state[len * lanes..].copy_from_slice(stages.results(&numbers));
+            for lane in (0..lanes).filter(|&lane| missed[lane]) {
+                // The lane waits at a state that is sound.
+                for i in 0..self.dimension {
+                    state[(len + i) * lanes + lane] = state[i * lanes + lane];
+                    state[(len + self.dimension + i) * lanes + lane] = 0.0;
+                }
+            }
+            stages.accept(&mut numbers, |lane| made[lane] == Made::Yes);
+            memory[lengths.clone()].fill(h);
+            settle.iterate(&bound.advance, state, 1, own);
+        }
+        stages.leave(&numbers, memory);
+    }
+
+    /// Attempts of a collocation method in every lane, until one of them ends.
+    fn collocated_attempts(
+        &self,
+        (stages, judge, slots): (&LaneStages, &dyn Kernel, &Slots),
+        bound: &LaneBound,
+        count: u64,
+        state: &mut [f64],
+        work: &mut [f64],
+    ) {
+        let (lanes, n) = (self.lanes, self.dimension);
+        let Some(bound_stages) = &bound.stages else { unreachable!("a collocation method") };
+        let [_, t_end, longest, shortest, _] = self.more[..] else { unreachable!("the parameters of a loop") };
+        let (judged, work) = work.split_at_mut((slots.count() + 2 * n) * lanes);
+        let (work, own) = work.split_at_mut(stages.work_len());
+        let rows = |slots: &Range<usize>| slots.start * lanes..slots.end * lanes;
+        judged[..state.len()].copy_from_slice(state);
+        let memory = &mut state[rows(&slots.memory)];
+        let mut numbers = stages.enter(memory, work);
+        let [lengths, counts] = stages.lengths_and_counts();
+        let (mut made, mut steps, mut tried) = (vec![Made::Idle; lanes], vec![0.0; lanes], vec![0.0; lanes]);
+        for _ in 0..count {
+            for lane in 0..lanes {
+                made[lane] = Made::Idle;
+                let [t, h, rejections, pause, status] =
+                    [slots.t, slots.h, slots.rejections, slots.pause, slots.status].map(|k| judged[k * lanes + lane]);
+                if Status::of(status) != Status::Going {
+                    continue;
+                }
+                let trial = trial((t_end, shortest), t, h.min(longest), rejections as u32);
+                let Some((h, _)) = trial.filter(|&(_, end)| end < pause) else {
+                    judged[slots.status * lanes + lane] = Status::Held.number();
+                    continue;
+                };
+                let length = memory[lengths.start + lane];
+                (made[lane], tried[lane]) = (Made::Yes, h);
+                memory[counts.start + lane] += f64::from(u8::from(length == 0.0));
+                stages.set(lane, (t, h, length), &mut numbers);
+            }
+            let x = rows(&slots.x);
+            stages.make(bound_stages, &judged[x.clone()], &mut numbers, &mut made, &mut memory[counts.clone()]);
+            let (before, attempted) = judged.split_at_mut(slots.count() * lanes);
+            attempted.copy_from_slice(stages.results(&numbers));
+            for (lane, made) in made.iter().enumerate().filter(|(_, made)| **made != Made::Yes) {
+                // Nothing was made, or nothing that could be accepted.
+                for i in 0..n {
+                    attempted[i * lanes + lane] = before[x.start + i * lanes + lane];
+                    attempted[(n + i) * lanes + lane] = f64::INFINITY;
+                }
+                if *made == Made::Moves {
+                    before[slots.status * lanes + lane] = Status::Held.number();
+                }
+            }
+            steps.copy_from_slice(&judged[slots.steps * lanes..][..lanes]);
+            judge.iterate(&bound.advance, judged, 1, own);
+            let accepted = |lane: usize| judged[slots.steps * lanes + lane] != steps[lane];
+            stages.accept(&mut numbers, accepted);
+            for lane in (0..lanes).filter(|&lane| accepted(lane)) {
+                memory[lengths.start + lane] = tried[lane];
+            }
+            let ended = |status: f64| !matches!(Status::of(status), Status::Going | Status::Idle);
+            if judged[slots.status * lanes..][..lanes].iter().any(|&status| ended(status)) {
+                break;
+            }
+        }
+        stages.leave(&numbers, memory);
+        let changed = slots.changed() * lanes;
+        state[..changed].copy_from_slice(&judged[..changed]);
     }
 }
 
@@ -211,12 +371,23 @@ impl LaneSystem for CompiledLanes {
                     within.as_ref().map_or(0, |of| of.kernel.outputs() * self.lanes + of.kernel.work_len());
                 kernel.work_len().max(of_samples)
             }
+            Advance::Collocated { stages, settle, len } => {
+                stages.work_len() + (len + 2 * self.dimension) * self.lanes + settle.work_len()
+            }
+            Advance::CollocatedMarch { stages, judge, slots } => {
+                stages.work_len() + (slots.count() + 2 * self.dimension) * self.lanes + judge.work_len()
+            }
         };
         self.field.work_len().max(self.watch.work_len(self.dimension)).max(advancing)
     }
 
     fn corrects(&self) -> bool {
         self.mend == Some(Mend::Corrects)
+    }
+
+    fn carried_evaluations(&self, carried: &[f64]) -> u64 {
+        // The count is the last number.
+        carried.last().filter(|_| self.stages().is_some()).map_or(0, |&count| count as u64)
     }
 
     fn count_treatments(&self, steps: u64, cost: &mut Cost) -> bool {
@@ -240,8 +411,12 @@ impl LaneSystem for CompiledLanes {
 }
 
 impl EqualSteps for CompiledLanes {
+    fn first_step_is_single(&self) -> bool {
+        self.stages().is_some()
+    }
+
     fn carried_len(&self) -> usize {
-        self.kept.carried(self.vectors())
+        self.kept.carried(self.vectors()) + self.stages().map_or(0, LaneStages::memory_len)
     }
 
     fn begin(
@@ -255,10 +430,20 @@ impl EqualSteps for CompiledLanes {
     ) {
         begun.fill(true);
         let (lanes, kept) = (self.lanes, self.kept);
+        let (carried, memory) = carried.split_at_mut(kept.carried(self.vectors()) * lanes);
+        let mut one = vec![0.0; self.dimension];
+        if let Some(stages) = self.stages() {
+            let (mut field, mut own) = (vec![0.0; x.len()], vec![0.0; stages.memory_len()]);
+            self.fields(bound, &vec![t0; lanes], x, &mut field, work);
+            for lane in 0..lanes {
+                gather(&field, lanes, lane, &mut one);
+                stages.begin(&one, &mut own);
+                scatter(&own, lanes, lane, memory);
+            }
+        }
         if !kept.sizes {
             return;
         }
-        let mut one = vec![0.0; self.dimension];
         for lane in 0..lanes {
             gather(x, lanes, lane, &mut one);
             let scales = Scales::new(self.vectors(), kept, Vec::new(), &one);
@@ -290,30 +475,48 @@ impl EqualSteps for CompiledLanes {
         largest: &mut [f64],
         work: &mut [f64],
     ) {
-        let Advance::Repeated(kernel, len) = &self.advance else { unreachable!("an ensemble with equal steps") };
+        let len = match &self.advance {
+            Advance::Repeated(_, len) => *len,
+            Advance::Collocated { len, .. } => len + 2 * self.dimension,
+            _ => unreachable!("an ensemble with equal steps"),
+        };
+        let scales = self.kept.carried(self.vectors()) * self.lanes;
         let (state, work) = work.split_at_mut(len * self.lanes);
         let (start, rest) = state.split_at_mut(x.len());
         let (watched, rest) = rest.split_at_mut(largest.len());
-        let (scales, rest) = rest.split_at_mut(carry.carried.len());
+        let (carried, rest) = rest.split_at_mut(scales);
         let (unsettled, number) = rest.split_at_mut(if self.mend.is_some() { self.lanes } else { 0 });
         start.copy_from_slice(x);
         watched.fill(0.0);
-        scales.copy_from_slice(carry.carried);
+        carried.copy_from_slice(&carry.carried[..scales]);
         unsettled.fill(0.0);
         number.fill(steps.start as f64);
-        kernel.iterate(&bound.advance, state, steps.end - steps.start, work);
+        match &self.advance {
+            Advance::Collocated { stages, settle, len } => {
+                let memory = &mut carry.carried[scales..];
+                self.collocated_steps(
+                    (stages, settle.as_ref()),
+                    bound,
+                    steps,
+                    (state, *len),
+                    (memory, carry.missed),
+                    work,
+                );
+            }
+            _ => self.advancing().iterate(&bound.advance, state, steps.end - steps.start, work),
+        }
         let (end, rest) = state.split_at(x.len());
         let (watched, rest) = rest.split_at(largest.len());
-        let (scales, rest) = rest.split_at(carry.carried.len());
+        let (after, rest) = rest.split_at(scales);
         x.copy_from_slice(end);
         largest.copy_from_slice(watched);
-        carry.carried.copy_from_slice(scales);
+        carry.carried[..scales].copy_from_slice(after);
         match self.mend {
             Some(Mend::Corrects) => carry.innovation.copy_from_slice(&rest[..self.lanes]),
             Some(Mend::Projects { .. }) => {
                 carry.innovation.fill(0.0);
                 for (missed, unsettled) in carry.missed.iter_mut().zip(rest) {
-                    *missed = *unsettled != 0.0;
+                    *missed |= *unsettled != 0.0;
                 }
             }
             None => {}
@@ -342,12 +545,25 @@ impl AdaptiveSteps for CompiledLanes {
     }
 
     fn slots(&self) -> &Slots {
-        let Advance::March { slots, .. } = &self.advance else { unreachable!("an adaptive ensemble") };
-        slots
+        match &self.advance {
+            Advance::March { slots, .. } | Advance::CollocatedMarch { slots, .. } => slots,
+            _ => unreachable!("an adaptive ensemble"),
+        }
     }
 
     fn attempts(&self, bound: &LaneBound, count: u64, state: &mut [f64], work: &mut [f64]) {
-        self.advancing().iterate(&bound.advance, state, count, work);
+        match &self.advance {
+            Advance::CollocatedMarch { stages, judge, slots } => {
+                self.collocated_attempts((stages, judge.as_ref(), slots), bound, count, state, work);
+            }
+            _ => self.advancing().iterate(&bound.advance, state, count, work),
+        }
+    }
+
+    fn begin_memory(&self, field: &[f64], memory: &mut [f64]) {
+        if let Some(stages) = self.stages() {
+            stages.begin(field, memory);
+        }
     }
 
     fn finish(&self, largest: &mut [f64]) {

@@ -109,7 +109,7 @@ fn every_method_in_lanes_is_what_it_is_alone() {
             }
         }
     }
-    assert!(with_lanes >= 18, "{with_lanes} methods have lanes");
+    assert!(with_lanes >= 20, "{with_lanes} methods have lanes");
     agrees(&oscillator, &["suzuki4(stormer-verlet-a)", "yoshida6(strang)"]);
 }
 
@@ -176,6 +176,33 @@ fn long_sweeps_in_lanes() {
     agrees(&case, &["gauss4", "gauss6", "suzuki4(implicit-midpoint)"]);
     // One trajectory needs more sweeps than others.
     agrees(&Case { vary: &[("G", "if(i == 7, 4, 1)")], ..case }, &["gauss6"]);
+}
+
+/// Collocation, with a trajectory in every lane: iterations of many lengths, rejections, lanes that leave the others.
+#[test]
+fn collocation_in_lanes() {
+    let vary = [("m", "1 + i"), ("a", "0.1*i")];
+    let fixed = Case { text: DRIVEN, vary: &vary, penalty: None, step: StepSize::Fixed(0.1), friction: None };
+    agrees(&fixed, &["gauss8", "corrected:gauss16", "projection:gauss16", "feedback:gauss8"]);
+    let adaptive = Case { step: StepSize::adaptive(1e-9), ..fixed };
+    let oscillator = Case { text: OSCILLATOR, vary: &[("m", "10^(i/6)"), ("q", "(1 + i/N, 0.5)")], ..adaptive };
+    for (case, method) in [
+        (&adaptive, "corrected:gauss16"),
+        (&adaptive, "projection:gauss8"),
+        (&oscillator, "gauss16"),
+        (&oscillator, "gauss8"),
+        (&oscillator, "corrected:gauss16"),
+    ] {
+        let made = sweep(case, method, 2, 20.0).unwrap_or_else(|error| panic!("{error}"));
+        assert!(agree(&made, method), "{method} has no lanes");
+    }
+    // One member begins to move that nothing was known of, and steps too long for the iteration.
+    let rests = "parameter k = 1\ncoordinate q[i in 1..2] : R = (1, 0)[i]\nmomentum p of q\n\
+        hamiltonian sum(i in 1..2 : p[i]^2/2 + k*q[i]^2/2) - q[2]*max(0, t - 1.03)^3";
+    let begins = Case { text: rests, vary: &[("k", "1 + i*i")], ..fixed };
+    agrees(&Case { step: StepSize::Fixed(0.05), ..begins }, &["gauss16"]);
+    let made = sweep(&Case { step: StepSize::adaptive(1e-9), ..begins }, "gauss16", 2, 5.0).unwrap();
+    assert!(agree(&made, "what begins to move"));
 }
 
 /// Samples within adaptive steps, few and many to a step, where trajectories end at different times and fail.

@@ -89,6 +89,8 @@ pub struct Slots {
     pub pause: usize,
     /// Masses of the vectors; the loop does not change them.
     pub masses: Range<usize>,
+    /// What steps carry beside, which the loop does not change by formulas.
+    pub memory: Range<usize>,
 }
 
 impl Slots {
@@ -108,6 +110,7 @@ impl Slots {
         let (norms, largest) = (take(state.norms()), take(groups));
         let [innovation, innovation_at, steps, rejected, status, pause] = [(); 6].map(|()| take(1).start);
         let masses = take(vectors);
+        let memory = take(0);
         Slots {
             x,
             t,
@@ -126,7 +129,13 @@ impl Slots {
             status,
             pause,
             masses,
+            memory,
         }
+    }
+
+    /// These slots with so many numbers of memory.
+    pub fn with_memory(self, len: usize) -> Slots {
+        Slots { memory: self.memory.start..self.memory.start + len, ..self }
     }
 
     /// Number of slots that the loop changes: the first ones.
@@ -136,7 +145,7 @@ impl Slots {
 
     /// Number of slots.
     pub fn count(&self) -> usize {
-        self.masses.end
+        self.memory.end
     }
 }
 

@@ -249,6 +249,14 @@ impl<'a, S: Attempting> Race<'a, S> {
                 scatter(&self.field, lanes, lane, &mut self.state[first]);
             }
         }
+        if !self.slots.memory.is_empty() {
+            let (at, mut memory) = (self.slots.memory.clone(), vec![0.0; self.slots.memory.len()]);
+            for &lane in &taken {
+                gather(&self.aside, lanes, lane, &mut self.field);
+                self.steps.begin_memory(&self.field, &mut memory);
+                self.put(at.clone(), lane, &memory);
+            }
+        }
         match self.adaptive.first_step {
             Some(h) => taken.iter().for_each(|&lane| self.set(self.slots.h, lane, h)),
             None => self.first_steps(&taken, bound),
@@ -555,8 +563,11 @@ impl<'a, S: Attempting> Race<'a, S> {
         let largest = self.all(slots.largest.clone());
         gather(&self.state[largest], lanes, lane, &mut self.group);
         self.steps.finish(&mut self.group);
+        let mut memory = vec![0.0; slots.memory.len()];
+        gather(&self.state[self.all(slots.memory)], lanes, lane, &mut memory);
         let facts = self.steps.facts();
         let end = &mut self.lanes[lane].end;
+        end.cost.field += self.steps.carried_evaluations(&memory);
         for (largest, &inside) in end.largest.iter_mut().zip(&self.group) {
             *largest = max_or_nan(*largest, inside);
         }

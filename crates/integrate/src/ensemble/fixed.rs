@@ -189,6 +189,7 @@ impl<'a, S: EqualSteps> March<'a, S> {
         for lane in 0..self.steps.lanes() {
             if let Some(number) = self.number[lane].take() {
                 let failure = (!finite(&self.deviations, self.steps.lanes(), lane)).then_some(Stopped::NonFinite);
+                self.count_carried(lane);
                 let end = &mut self.ends[lane];
                 (end.t, end.steps, end.failure) = (t, step, failure);
                 trajectories.end(number, &self.ends[lane]);
@@ -314,11 +315,18 @@ impl<'a, S: EqualSteps> March<'a, S> {
     /// End the trajectory of a lane after `step` steps; the lane then waits at a sound state.
     fn stop(&mut self, lane: usize, step: u64, failure: Stopped, trajectories: &mut dyn Trajectories<S::Bound>) {
         if let Some(number) = self.number[lane].take() {
+            self.count_carried(lane);
             let end = &mut self.ends[lane];
             (end.t, end.steps, end.failure) = (self.fixed.time(self.plan.t0, step), step, Some(failure));
             trajectories.end(number, &self.ends[lane]);
         }
         self.wait(lane);
+    }
+
+    /// Count the evaluations that a lane has counted itself.
+    fn count_carried(&mut self, lane: usize) {
+        gather(&self.carried, self.steps.lanes(), lane, &mut self.one_carried);
+        self.ends[lane].cost.field += self.steps.carried_evaluations(&self.one_carried);
     }
 
     /// Put a lane without a trajectory back to a sound state.
@@ -360,7 +368,8 @@ impl<'a, S: EqualSteps> March<'a, S> {
         for (lane, end) in self.ends.iter_mut().enumerate() {
             gather(&self.deviations, lanes, lane, &mut end.deviations);
             // Every block measures the states with which its steps begin: all but the last one.
-            if step == 0 || step == self.fixed.steps {
+            let first_alone = step == 1 && self.steps.first_step_is_single();
+            if step == 0 || step == self.fixed.steps || first_alone {
                 end.raise_largest();
             }
             gather(&self.terms, lanes, lane, &mut self.group);
