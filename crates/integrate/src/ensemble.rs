@@ -175,16 +175,14 @@ pub trait AdaptiveSteps: LaneSystem {
     /// [`Within`]: crate::controller::slots::Within
     fn within_len(&self) -> usize;
 
-    /// Treated states within accepted attempts, in the lanes that are wanted. `numbers` has [`AdaptiveSteps::within_len`]
-    /// of them in every lane; the state and then the deviations of the groups there are put into `out`. `missed` becomes
-    /// true of lanes in which a run by itself does more to find them.
+    /// Find treated states within accepted attempts, in the lanes that are wanted. `numbers` has
+    /// [`AdaptiveSteps::within_len`] of them in every lane.
     fn within(
         &self,
         bound: &Self::Bound,
         wanted: &[bool],
         numbers: &mut [f64],
-        out: &mut [f64],
-        missed: &mut [bool],
+        found: &mut LanesWithin,
         work: &mut [f64],
     );
 
@@ -211,6 +209,16 @@ pub struct LaneAlone<'a> {
     pub carried: &'a mut [f64],
     /// Receives the largest deviations.
     pub largest: &'a mut [f64],
+}
+
+/// States within steps, in lanes.
+pub struct LanesWithin {
+    /// The states, then the deviations of the groups there.
+    pub out: Vec<f64>,
+    /// Evaluations of the field that each took, beside those of [`AdaptiveSteps::interpolant_evaluations`].
+    pub evaluations: Vec<f64>,
+    /// True in lanes in which a run by itself does more to find the state.
+    pub missed: Vec<bool>,
 }
 
 /// Sample of the trajectory in a lane.

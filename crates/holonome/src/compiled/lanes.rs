@@ -11,7 +11,9 @@ use crate::backend::compile;
 use crate::policy::LONGEST_STEP;
 use holonome_integrate::controller::slots::{Slots, Status, Within};
 use holonome_integrate::controller::trial::trial;
-use holonome_integrate::ensemble::{AdaptiveSteps, EqualSteps, LaneCarry, LaneStates, LaneSystem, gather, scatter};
+use holonome_integrate::ensemble::{
+    AdaptiveSteps, EqualSteps, LaneCarry, LaneStates, LaneSystem, LanesWithin, gather, scatter,
+};
 use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
 use holonome_integrate::scales::{Kept, Scales, Vectors, first_pending};
 use holonome_integrate::scheme::map::Facts;
@@ -51,7 +53,7 @@ enum Advance {
     /// Equal steps of a collocation method, with the kernel that settles them; length of what it maps to itself.
     Collocated { stages: LaneStages, settle: Box<dyn Kernel>, len: usize },
     /// Attempts of such a method, with the kernel that judges them.
-    CollocatedMarch { stages: LaneStages, judge: Box<dyn Kernel>, slots: Slots },
+    CollocatedMarch { stages: LaneStages, judge: Box<dyn Kernel>, slots: Slots, within: Option<Box<dyn Kernel>> },
 }
 
 /// Samples within accepted attempts.
@@ -145,13 +147,14 @@ impl CompiledLanes {
                 let on_the_way = adaptive.samples.iter().any(|&t| t != plan.t0 && t != adaptive.t_end);
                 let (slots, more) = (ingredients.slots(&settling), march::parameters(adaptive, control).to_vec());
                 let advance = match stages {
-                    // A sample within such a step is a step of its own.
-                    Some(_) if on_the_way => return None,
                     Some(stages) => {
                         let slots = slots.with_memory(stages.memory_len());
                         let of =
                             AttemptLoop { slots: &slots, control, vectors, parameters, settling: &settling, targets };
-                        Advance::CollocatedMarch { judge: compile(&judge(&of), lanes), stages, slots }
+                        let judge = compile(&judge(&of), lanes);
+                        // A state within such a step is the end of a shorter one.
+                        let within = on_the_way.then(|| compile(&ingredients.settled(&settling, targets), lanes));
+                        Advance::CollocatedMarch { judge, stages, slots, within }
                     }
                     None => {
                         let kernel = compile(&ingredients.march(&settling, targets), lanes);
@@ -198,6 +201,15 @@ impl CompiledLanes {
         }
     }
 
+    /// Kernel of samples within steps.
+    fn within_kernel(&self) -> Option<&dyn Kernel> {
+        match &self.advance {
+            Advance::March { within, .. } => within.as_ref().map(|within| within.kernel.as_ref()),
+            Advance::CollocatedMarch { within, .. } => within.as_deref(),
+            _ => None,
+        }
+    }
+
     fn samples_within(&self) -> Option<&SamplesWithin> {
         match &self.advance {
             Advance::March { within, .. } => within.as_ref(),
@@ -212,7 +224,7 @@ impl CompiledLanes {
             field: self.field.bind(parameters),
             watch: self.watch.bind(parameters),
             advance: self.advancing().bind(&all),
-            within: self.samples_within().map(|within| within.kernel.bind(&all)),
+            within: self.within_kernel().map(|kernel| kernel.bind(&all)),
             stages: self.stages().map(|stages| stages.bind(parameters)),
         }
     }
@@ -223,8 +235,8 @@ impl CompiledLanes {
         self.field.rebind(&mut bound.field, lane, parameters);
         self.watch.rebind(&mut bound.watch, lane, parameters, targets);
         self.advancing().rebind(&mut bound.advance, lane, &all);
-        if let Some((within, bound)) = self.samples_within().zip(bound.within.as_mut()) {
-            within.kernel.rebind(bound, lane, &all);
+        if let Some((kernel, bound)) = self.within_kernel().zip(bound.within.as_mut()) {
+            kernel.rebind(bound, lane, &all);
         }
         if let Some((stages, bound)) = self.stages().zip(bound.stages.as_mut()) {
             stages.rebind(bound, lane, parameters);
@@ -233,6 +245,67 @@ impl CompiledLanes {
 }
 
 impl CompiledLanes {
+    /// Number of states of [`Ingredients::settled`].
+    fn settled_states(&self) -> usize {
+        self.dimension + self.kept.carried(self.vectors())
+    }
+
+    /// Weights of dense output, behind the numbers of samples in the lanes that are wanted.
+    fn weigh(&self, wanted: &[bool], numbers: &mut [f64]) {
+        let Some((within, dense)) = self.samples_within().and_then(|within| Some((within, within.dense?))) else {
+            return;
+        };
+        let mut weights = vec![0.0; within.weights];
+        for lane in (0..self.lanes).filter(|&lane| wanted[lane]) {
+            let (h, passed) = self.passed(&within.at, lane, numbers);
+            dense.weights(passed / h, &mut weights);
+            scatter(&weights, self.lanes, lane, &mut numbers[within.at.len() * self.lanes..]);
+        }
+    }
+
+    /// Length of the accepted attempt of a lane, and the time from its start to the sample.
+    fn passed(&self, at: &Within, lane: usize, numbers: &[f64]) -> (f64, f64) {
+        let slots = AdaptiveSteps::slots(self);
+        let [_, t_end, longest, shortest, _] = self.more[..] else { unreachable!("the parameters of a loop") };
+        let [t, h, rejections, time] =
+            [slots.t, slots.h, slots.rejections, at.t].map(|slot| numbers[slot * self.lanes + lane]);
+        let tried = trial((t_end, shortest), t, h.min(longest), rejections as u32);
+        let Some((h, _)) = tried else { unreachable!("an attempt that was accepted") };
+        (h, time - t)
+    }
+
+    /// States within steps of a collocation method, as ends of shorter steps, and the scales after the whole ones.
+    fn parts_of_steps(
+        &self,
+        (stages, at): (&LaneStages, &Within),
+        bound: &LaneBound,
+        (wanted, numbers): (&[bool], &[f64]),
+        (states, found): (&mut [f64], &mut LanesWithin),
+        work: &mut [f64],
+    ) {
+        let (lanes, slots) = (self.lanes, AdaptiveSteps::slots(self));
+        let Some(bound) = &bound.stages else { unreachable!("a collocation method") };
+        let rows = |slots: &Range<usize>| slots.start * lanes..slots.end * lanes;
+        let memory = &numbers[rows(&at.memory)];
+        let [lengths, _] = stages.lengths_and_counts();
+        let mut of = stages.enter(memory, work);
+        stages.step_back(&mut of);
+        let mut made = vec![Made::Idle; lanes];
+        for lane in (0..lanes).filter(|&lane| wanted[lane]) {
+            let (h, passed) = self.passed(at, lane, numbers);
+            made[lane] = Made::Yes;
+            let t = numbers[slots.t * lanes + lane];
+            stages.set(lane, (t, passed / h * h, memory[lengths.start + lane]), &mut of);
+        }
+        stages.make(bound, &numbers[rows(&slots.x)], &mut of, &mut made, &mut found.evaluations);
+        let n = self.dimension * lanes;
+        states[..n].copy_from_slice(&stages.results(&of)[..n]);
+        states[n..].copy_from_slice(&numbers[rows(&at.carried)]);
+        for (missed, made) in found.missed.iter_mut().zip(&made) {
+            *missed = *made == Made::No;
+        }
+    }
+
     /// Equal steps of a collocation method. `state` is that of the loop, of length `len` in every lane, and room for x₁ and
     /// the estimate of its error.
     fn collocated_steps(
@@ -374,8 +447,12 @@ impl LaneSystem for CompiledLanes {
             Advance::Collocated { stages, settle, len } => {
                 stages.work_len() + (len + 2 * self.dimension) * self.lanes + settle.work_len()
             }
-            Advance::CollocatedMarch { stages, judge, slots } => {
-                stages.work_len() + (slots.count() + 2 * self.dimension) * self.lanes + judge.work_len()
+            Advance::CollocatedMarch { stages, judge, slots, within } => {
+                let of_samples = within
+                    .as_ref()
+                    .map_or(0, |kernel| (self.settled_states() + kernel.outputs()) * self.lanes + kernel.work_len());
+                let judged = (slots.count() + 2 * self.dimension) * self.lanes + judge.work_len();
+                stages.work_len() + judged.max(of_samples)
             }
         };
         self.field.work_len().max(self.watch.work_len(self.dimension)).max(advancing)
@@ -553,7 +630,7 @@ impl AdaptiveSteps for CompiledLanes {
 
     fn attempts(&self, bound: &LaneBound, count: u64, state: &mut [f64], work: &mut [f64]) {
         match &self.advance {
-            Advance::CollocatedMarch { stages, judge, slots } => {
+            Advance::CollocatedMarch { stages, judge, slots, .. } => {
                 self.collocated_attempts((stages, judge.as_ref(), slots), bound, count, state, work);
             }
             _ => self.advancing().iterate(&bound.advance, state, count, work),
@@ -571,7 +648,10 @@ impl AdaptiveSteps for CompiledLanes {
     }
 
     fn within_len(&self) -> usize {
-        self.samples_within().map_or(0, SamplesWithin::len)
+        match &self.advance {
+            Advance::CollocatedMarch { slots, .. } => Within::of(slots).len(),
+            _ => self.samples_within().map_or(0, SamplesWithin::len),
+        }
     }
 
     fn within(
@@ -579,41 +659,45 @@ impl AdaptiveSteps for CompiledLanes {
         bound: &LaneBound,
         wanted: &[bool],
         numbers: &mut [f64],
-        out: &mut [f64],
-        missed: &mut [bool],
+        found: &mut LanesWithin,
         work: &mut [f64],
     ) {
-        let (Some(within), Some(bound)) = (self.samples_within(), &bound.within) else {
+        let (Some(kernel), Some(bound_kernel)) = (self.within_kernel(), &bound.within) else {
             unreachable!("samples of these attempts are asked for")
         };
-        let (slots, lanes) = (AdaptiveSteps::slots(self), self.lanes);
-        if let Some(dense) = within.dense {
-            let [_, t_end, longest, shortest, _] = self.more[..] else { unreachable!("the parameters of a loop") };
-            let mut weights = vec![0.0; within.weights];
-            for lane in (0..lanes).filter(|&lane| wanted[lane]) {
-                let [t, h, rejections, time] =
-                    [slots.t, slots.h, slots.rejections, within.at.t].map(|slot| numbers[slot * lanes + lane]);
-                let tried = trial((t_end, shortest), t, h.min(longest), rejections as u32);
-                let Some((h, _)) = tried else { unreachable!("an attempt that was accepted") };
-                dense.weights((time - t) / h, &mut weights);
-                scatter(&weights, lanes, lane, &mut numbers[within.at.len() * lanes..]);
+        let lanes = self.lanes;
+        let at = Within::of(AdaptiveSteps::slots(self));
+        let times = at.t * lanes..(at.t + 1) * lanes;
+        let (values, work) = work.split_at_mut(kernel.outputs() * lanes);
+        match &self.advance {
+            Advance::CollocatedMarch { stages, .. } => {
+                let (states, work) = work.split_at_mut(self.settled_states() * lanes);
+                let (inner, work) = work.split_at_mut(stages.work_len());
+                self.parts_of_steps((stages, &at), bound, (wanted, numbers), (states, found), inner);
+                kernel.run(bound_kernel, &numbers[times], states, values, work);
+            }
+            _ => {
+                self.weigh(wanted, numbers);
+                // The time of a sample is one of the numbers.
+                kernel.run(bound_kernel, &numbers[times], numbers, values, work);
             }
         }
-        let (values, work) = work.split_at_mut(within.kernel.outputs() * lanes);
-        // The time of a sample is one of the numbers.
-        within.kernel.run(bound, &numbers[within.at.t * lanes..][..lanes], numbers, values, work);
-        let (found, unsettled) = values.split_at(out.len());
-        out.copy_from_slice(found);
-        self.watch.watching.finish(&mut out[self.dimension * lanes..], lanes);
+        let (settled, unsettled) = values.split_at(found.out.len());
+        found.out.copy_from_slice(settled);
+        self.watch.watching.finish(&mut found.out[self.dimension * lanes..], lanes);
         if let Some(Mend::Projects { .. }) = self.mend {
-            for (missed, unsettled) in missed.iter_mut().zip(unsettled) {
-                *missed = *unsettled != 0.0;
+            for (missed, unsettled) in found.missed.iter_mut().zip(unsettled) {
+                *missed |= *unsettled != 0.0;
             }
         }
     }
 
     fn interpolant_evaluations(&self) -> u64 {
-        self.samples_within().map_or(0, |within| within.evaluations)
+        match &self.advance {
+            // The field at the end of the step.
+            Advance::CollocatedMarch { .. } => 1,
+            _ => self.samples_within().map_or(0, |within| within.evaluations),
+        }
     }
 }
 

@@ -23,7 +23,7 @@ use holonome_integrate::state::Cost;
 use holonome_integrate::tableau::Tableau;
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::tape::Tape;
-use holonome_model::graph::{Graph, Node};
+use holonome_model::graph::{Graph, Input, Node};
 
 /// Number of parameters that a loop of attempts takes from the run.
 pub const PARAMETERS: usize = 5;
@@ -225,6 +225,20 @@ impl Ingredients<'_> {
             settling.at(g, time, &[&sample[..], &target].concat(), &carry[settling.scales()]);
         let outputs = [x, largest, vec![unsettled]].concat();
         Tape::of_fused(g, &outputs, all.len(), self.parameters + PARAMETERS)
+    }
+
+    /// A state within an accepted attempt, known before it is treated: a map from the state, and the scales that are carried
+    /// after the attempt, to what [`Ingredients::within`] gives.
+    pub fn settled(&self, settling: &Settling, targets: usize) -> Tape {
+        let g = &mut Graph::new();
+        let time = g.input(Input::Time);
+        let states = self.dimension + self.slots(settling).carried.len();
+        let all: Vec<Node> = (0..states).map(|k| g.state(k)).collect();
+        let (x, carry) = all.split_at(self.dimension);
+        let target = settling.targets(g, |g, row| g.parameter(targets + row));
+        let Settled { x, largest, unsettled, .. } =
+            settling.at(g, time, &[x, &target].concat(), &carry[settling.scales()]);
+        Tape::of_fused(g, &[x, largest, vec![unsettled]].concat(), states, self.parameters + PARAMETERS)
     }
 
     /// Number of weights of dense output: one for each stage of a Runge–Kutta scheme.

@@ -212,6 +212,7 @@ fn samples_within_adaptive_steps_in_lanes() {
     let vary = [("m", "1 + i"), ("a", "0.1*i")];
     let driven = Case { text: DRIVEN, vary: &vary, penalty: None, step, friction: None };
     agrees(&driven, &["corrected:dop853", "plain:tsit5", "projection:bs3", "corrected:taylor"]);
+    agrees(&driven, &["corrected:gauss16", "gauss8", "projection:gauss16"]);
     let oscillator = Case { text: OSCILLATOR, vary: &[("m", "10^(i/6)"), ("q", "(1 + i/N, 0.5)")], ..driven };
     for samples in [3, 17, 400] {
         let made = sweep(&oscillator, "corrected:dop853", samples, 20.0).unwrap_or_else(|error| panic!("{error}"));

@@ -156,6 +156,8 @@ pub struct Within {
     pub x1: Range<usize>,
     /// What is carried of the scales after it.
     pub carried: Range<usize>,
+    /// The memory after it.
+    pub memory: Range<usize>,
     /// Time of the sample.
     pub t: usize,
 }
@@ -165,7 +167,8 @@ impl Within {
     pub fn of(slots: &Slots) -> Within {
         let x1 = slots.count()..slots.count() + slots.x.len();
         let carried = x1.end..x1.end + slots.carried.len();
-        Within { t: carried.end, x1, carried }
+        let memory = carried.end..carried.end + slots.memory.len();
+        Within { t: memory.end, x1, carried, memory }
     }
 
     /// Number of all numbers, the slots included.

@@ -1,7 +1,7 @@
 //! Adaptive steps in lanes: every lane has its own time and its own step, and takes up the next trajectory when one
 //! ends.
 
-use super::{AdaptiveSteps as Attempting, End, LaneSample, LaneStates, Stopped, Trajectories};
+use super::{AdaptiveSteps as Attempting, End, LaneSample, LaneStates, LanesWithin, Stopped, Trajectories};
 use super::{finite, gather, scatter};
 use crate::controller::Control;
 use crate::controller::slots::{Slots, Status, Within};
@@ -101,10 +101,8 @@ struct Samples {
     at: Within,
     /// The lanes that have one.
     wanted: Vec<bool>,
-    missed: Vec<bool>,
     numbers: Vec<f64>,
-    /// States, then deviations of the groups.
-    out: Vec<f64>,
+    found: LanesWithin,
 }
 
 impl<'a, S: Attempting> Race<'a, S> {
@@ -133,9 +131,8 @@ impl<'a, S: Attempting> Race<'a, S> {
             within: Samples {
                 at: Within::of(&slots),
                 wanted: vec![false; lanes],
-                missed: vec![false; lanes],
                 numbers: zeros(within),
-                out: zeros(n + groups),
+                found: LanesWithin { out: zeros(n + groups), evaluations: zeros(1), missed: vec![false; lanes] },
             },
             state,
             aside: zeros(n),
@@ -442,9 +439,10 @@ impl<'a, S: Attempting> Race<'a, S> {
     /// Finds and hands over sample number `round` of those that are due in every lane.
     fn samples_due(&mut self, round: usize, bound: &S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
         let (lanes, n) = (self.lanes.len(), self.steps.dim());
-        let (slots, Samples { at, wanted, missed, numbers, out }) = (&self.slots, &mut self.within);
+        let (slots, Samples { at, wanted, numbers, found }) = (&self.slots, &mut self.within);
         wanted.fill(false);
-        missed.fill(false);
+        found.missed.fill(false);
+        found.evaluations.fill(0.0);
         let copy = |to: &mut [f64], first: usize, from: &[f64], range: Range<usize>, lane: usize| {
             for (k, slot) in range.enumerate() {
                 to[(first + k) * lanes + lane] = from[slot * lanes + lane];
@@ -456,11 +454,13 @@ impl<'a, S: Attempting> Race<'a, S> {
             copy(numbers, 0, &self.kept[due.attempt], 0..slots.count(), lane);
             copy(numbers, at.x1.start, &self.kept[due.attempt + 1], slots.x.clone(), lane);
             copy(numbers, at.carried.start, &self.kept[due.attempt + 1], slots.carried.clone(), lane);
+            copy(numbers, at.memory.start, &self.kept[due.attempt + 1], slots.memory.clone(), lane);
             numbers[at.t * lanes + lane] = due.t;
         }
         if wanted.contains(&true) {
-            self.steps.within(bound, wanted, numbers, out, missed, &mut self.work);
+            self.steps.within(bound, wanted, numbers, found, &mut self.work);
         }
+        let LanesWithin { out, evaluations, missed } = found;
         let mut samples = Vec::with_capacity(lanes);
         for (lane, this) in self.lanes.iter_mut().enumerate() {
             let (Some(due), Some(trajectory)) = (this.due.get(round), this.number) else { continue };
@@ -472,6 +472,7 @@ impl<'a, S: Attempting> Race<'a, S> {
             let end = &mut this.end;
             let is_first = round == 0 || this.due[round - 1].attempt != due.attempt;
             end.cost.field += if is_first { self.steps.interpolant_evaluations() } else { 0 };
+            end.cost.field += evaluations[lane] as u64;
             self.steps.count_treatments(1, &mut end.cost);
             for (group, largest) in end.largest.iter_mut().enumerate() {
                 *largest = max_or_nan(*largest, out[(n + group) * lanes + lane]);

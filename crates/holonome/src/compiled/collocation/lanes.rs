@@ -140,10 +140,18 @@ impl LaneStages {
         places.start * self.lanes..places.end * self.lanes
     }
 
-    /// Set the start t and the length h of a lane's step, which follows one of `length` or is the first one.
+    /// Start from the start of the last step in place of its end, for states within it.
+    pub fn step_back(&self, of: &mut LaneNumbers) {
+        of.numbers[self.rows(&(self.at.from..self.at.stop))].fill(-1.0);
+        of.numbers[self.rows(&self.at.lost)].fill(0.0);
+    }
+
+    /// Set the start t and the length h of a lane's step, which follows one of `length`, or is the first one.
     pub fn set(&self, lane: usize, (t, h, length): (f64, f64, f64), of: &mut LaneNumbers) {
-        // The first step follows from nothing, and may start anywhere.
-        let (length, too_far) = if length == 0.0 { (h, f64::INFINITY) } else { (length, self.stop.too_far) };
+        // The first step follows from nothing, and a part of one is known: both may start anywhere.
+        let known = of.numbers[self.at.from * self.lanes + lane] < 0.0;
+        let too_far = if known || length == 0.0 { f64::INFINITY } else { self.stop.too_far };
+        let length = if length == 0.0 { h } else { length };
         let at = [(self.at.t, t), (self.at.h, h), (self.at.length, length), (self.at.stop + 1, too_far)];
         for (place, number) in at {
             of.numbers[place * self.lanes + lane] = number;
@@ -207,10 +215,10 @@ impl LaneStages {
         let first = (2 * self.at.x.len() + 1) * self.lanes;
         let kept = self.at.w.start * self.lanes..self.at.lost.end * self.lanes;
         let made = &of.results[first..first + kept.len()];
-        let lanes: Vec<bool> = (0..self.lanes).map(accepted).collect();
+        let masks: Vec<u64> = (0..self.lanes).map(|lane| if accepted(lane) { u64::MAX } else { 0 }).collect();
         for (kept, made) in of.numbers[kept].chunks_exact_mut(self.lanes).zip(made.chunks_exact(self.lanes)) {
-            for ((kept, made), accepted) in kept.iter_mut().zip(made).zip(&lanes) {
-                *kept = if *accepted { *made } else { *kept };
+            for ((kept, made), mask) in kept.iter_mut().zip(made).zip(&masks) {
+                *kept = f64::from_bits((made.to_bits() & mask) | (kept.to_bits() & !mask));
             }
         }
     }
