@@ -1,12 +1,12 @@
 //! Report of `holonome check`: properties that the engine derived from a model.
 
 use crate::backend::backend;
-use crate::compiled::{Formula, Taylor};
 use crate::gain::is_imposed;
 use crate::heat_bath::determinant_varies;
+use crate::kernels::{Formula, Taylor};
 use crate::policy::LONGEST_LOOP;
 use crate::problem::Problem;
-use crate::structured::{self, survey};
+use crate::step::{self, survey};
 use holonome_integrate::method::{Method, Needs, SCHEMES, Scheme, TREATMENTS, Treatment};
 use holonome_linear::gram::{Gram, Row, dot};
 use holonome_linear::rank;
@@ -149,7 +149,7 @@ pub struct Report {
     notes: Vec<String>,
     methods: Vec<MethodRow>,
     /// Rows of the methods that are not Runge–Kutta methods; methods refused for the same reason share a row.
-    structured: Vec<MethodRow>,
+    structure_preserving: Vec<MethodRow>,
     /// Advice which method to take, and why.
     advice: Vec<String>,
 }
@@ -229,7 +229,7 @@ impl Report {
             weak: problem.examined.weak_integrals.clone(),
             notes,
             methods: method_rows(problem),
-            structured: structured_rows(&survey, problem),
+            structure_preserving: structure_preserving_rows(&survey, problem),
             advice: advice(problem, &survey, held, degrees),
         }
     }
@@ -261,12 +261,13 @@ impl Report {
         let applies =
             |rows: &[MethodRow]| rows.iter().filter(|m| m.applies).map(|m| m.name.clone()).collect::<Vec<_>>();
         let mut methods = Vec::new();
-        let (treatments, structured) = (applies(&self.methods), applies(&self.structured).join(" "));
+        let (treatments, structure_preserving) =
+            (applies(&self.methods), applies(&self.structure_preserving).join(" "));
         if !treatments.is_empty() {
             let of_all = treatments.len() == self.methods.len();
             methods.push(if of_all { "TREATMENT:BASE".to_string() } else { treatments.join(" ") });
         }
-        methods.extend(structured.split_whitespace().map(String::from));
+        methods.extend(structure_preserving.split_whitespace().map(String::from));
         let methods: Vec<&str> = methods.iter().map(String::as_str).collect();
         if !methods.is_empty() {
             lines.push(listed("  methods:", &methods));
@@ -407,7 +408,7 @@ impl Report {
         if self.methods.iter().any(|m| m.applies) {
             out.push_str(&format!("    BASE is one of {}\n", self.bases.join(" ")));
         }
-        for m in &self.structured {
+        for m in &self.structure_preserving {
             let note = if m.reason.is_empty() { String::new() } else { format!(": {}", m.reason) };
             out.push_str(&format!("    {} {}{note}\n", if m.applies { "yes" } else { "no " }, m.name));
         }
@@ -457,7 +458,7 @@ impl Report {
             "weak_integrals": self.weak,
             "notes": self.notes,
             "advice": self.advice,
-            "methods": self.methods.iter().chain(&self.structured).map(|m| json!({"name": m.name, "applies": m.applies, "reason": m.reason})).collect::<Vec<_>>(),
+            "methods": self.methods.iter().chain(&self.structure_preserving).map(|m| json!({"name": m.name, "applies": m.applies, "reason": m.reason})).collect::<Vec<_>>(),
         });
         if let (Some((templates, rows)), Some(object)) = (self.rows, all.as_object_mut()) {
             object.insert("rows".to_string(), json!({"templates": templates, "rows": rows}));
@@ -611,7 +612,7 @@ fn groups(problem: &Problem) -> &[InvariantGroup] {
 }
 
 /// Rows of the schemes that are not Runge–Kutta ones, suitable ones first.
-fn structured_rows(survey: &[(&'static Scheme, Option<String>)], problem: &Problem) -> Vec<MethodRow> {
+fn structure_preserving_rows(survey: &[(&'static Scheme, Option<String>)], problem: &Problem) -> Vec<MethodRow> {
     let redundant = !problem.examined.redundant.is_empty();
     let refused = |(scheme, reason): &(&'static Scheme, Option<String>)| {
         let constrained =
@@ -722,9 +723,8 @@ fn advice(
     degrees: Option<usize>,
 ) -> Vec<String> {
     let model = &problem.model;
-    let penalised = || {
-        penalise(model, 1.0).is_ok_and(|model| suited(&structured::survey(&Derived::new(model)), "stormer-verlet-a"))
-    };
+    let penalised =
+        || penalise(model, 1.0).is_ok_and(|model| suited(&step::survey(&Derived::new(model)), "stormer-verlet-a"));
     if !problem.examined.redundant.is_empty() {
         let leave_out = "leave out those that say what others say";
         return match penalised() {

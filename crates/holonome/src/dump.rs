@@ -1,7 +1,7 @@
 //! Readable dumps of the stages between a model and its tape.
 
-use crate::compiled::Formula;
 use crate::error::Error;
+use crate::kernels::Formula;
 use crate::problem::Problem;
 use holonome_model::elaborate::model::{Dynamics, Family, Model, Quantity, Role};
 use holonome_model::functional::{Functional, Source};

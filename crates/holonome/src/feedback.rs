@@ -1,8 +1,8 @@
 //! Feedback term of a run: its field compiled with its gains, and the check of its stability.
 
-use crate::compiled::{CompiledSystem, StateVectors};
 use crate::error::Error;
 use crate::gain;
+use crate::kernels::{CompiledSystem, StateVectors};
 use crate::options::{Gains, RunOptions};
 use crate::pilot;
 use crate::policy::LARGEST_FEEDBACK;

@@ -22,7 +22,6 @@ mod backend;
 #[doc(hidden)]
 pub mod check;
 pub mod compare;
-mod compiled;
 mod component_names;
 mod constant;
 #[doc(hidden)]
@@ -38,6 +37,7 @@ mod hold;
 mod includes;
 mod integrate;
 mod interpolant;
+mod kernels;
 mod measure;
 mod options;
 pub mod orbit;
@@ -55,8 +55,8 @@ mod simulation;
 mod solution;
 mod source;
 mod starts;
+mod step;
 pub mod store;
-mod structured;
 pub mod study;
 pub mod summary;
 pub mod sweep;

@@ -5,9 +5,9 @@ mod measuring;
 
 pub(crate) use measuring::{Measuring, RunMeasure, Scratch};
 
-use crate::compiled::{Bound, CompiledSystem, Quantities, compile_rows};
 use crate::error::Error;
 use crate::hold;
+use crate::kernels::{Bound, CompiledSystem, Quantities, compile_rows};
 use crate::output::Output;
 use crate::penalty::MeanMultipliers;
 use crate::pieces::Pieces;

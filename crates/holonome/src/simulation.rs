@@ -19,13 +19,13 @@ pub(crate) use resumption::stored_problem;
 pub use resumption::{Resumed, open_run};
 pub(crate) use stepping::{claim_fails, failed_names, run_method};
 
-use crate::compiled::{CompiledStep, CompiledSystem, StateVectors};
+use crate::kernels::{CompiledStep, CompiledSystem, StateVectors};
 use crate::options::RunOptions;
 use crate::penalty::{MeanMultipliers, Penalised};
 use crate::problem::Problem;
 use crate::recording::{Measuring, Recorded};
+use crate::step::Program;
 use crate::store::Store;
-use crate::structured::Program;
 use crate::summary::Initial;
 use holonome_integrate::feedback_term::metric;
 use holonome_integrate::plan::Gain;

@@ -10,8 +10,8 @@
 //! stretched 1 + β(hω)²GM⁻¹Gᵀ times too far in q. For such a run the window lies on the flow through q + βh²a.
 
 use super::slow::SlowManifold;
-use crate::compiled::{WideBound, compile_rows, single_step};
-use crate::structured::ForcePlaces;
+use crate::kernels::{WideBound, compile_rows, single_step};
+use crate::step::ForcePlaces;
 use holonome_integrate::ensemble::{gather, scatter};
 use holonome_integrate::scales::Vectors;
 use holonome_integrate::scheme::map::{StepFrom, StepMap, TableauMap, Workspace};

@@ -3,7 +3,7 @@
 
 use super::{Place, Recorded};
 use crate::backend;
-use crate::compiled::{CompiledSystem, WideBound, WideWatch};
+use crate::kernels::{CompiledSystem, WideBound, WideWatch};
 use crate::penalty::MeanMultipliers;
 use holonome_integrate::ensemble::{gather, scatter};
 use holonome_integrate::system::System;

@@ -1,8 +1,8 @@
 //! Measures of a run: the outputs at which they sample, and the averages that they accumulate.
 
 use super::quantities;
-use crate::compiled::Quantities;
 use crate::error::Error;
+use crate::kernels::Quantities;
 use crate::measure::{Applied, Table, shown};
 use crate::options::RunOptions;
 use holonome_integrate::averages::{Averages, Mean};

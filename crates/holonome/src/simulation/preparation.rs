@@ -4,16 +4,16 @@ use super::Simulation;
 use super::choices::{beta, plan, tolerance, unused_options};
 use super::reference::reference_state;
 use super::stepping::follow;
-use crate::compiled::{CompiledStep, CompiledSystem, Mend, StateVectors};
 use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
 use crate::heat_bath;
+use crate::kernels::{CompiledStep, CompiledSystem, Mend, StateVectors};
 use crate::options::{Gains, RunOptions};
 use crate::penalty::{self, MeanMultipliers};
 use crate::policy::ALIKE_MASSES;
 use crate::problem::Problem;
 use crate::recording::{Measuring, Recorded, RecordedArray, initial_values};
-use crate::structured::{MethodSettings, Program, Start, extension};
+use crate::step::{MethodSettings, Program, Start, extension};
 use holonome_integrate::method::{Method, Treatment};
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
@@ -98,20 +98,19 @@ impl Simulation {
             beta: beta(options.beta)?,
         };
         let h = options.step.fixed();
-        let structured =
-            crate::structured::program(&method, &problem.model, form.written_out().map(Arc::as_ref), &settings, h)?;
+        let program = crate::step::program(&method, &problem.model, form.written_out().map(Arc::as_ref), &settings, h)?;
         if let Some((penalty, h)) = penalty.as_mut().zip(options.step.fixed())
             && let Some(multipliers) = penalty.multipliers.take()
         {
-            let places = crate::structured::force_places(&method, &problem.model, h, &settings)?;
+            let places = crate::step::force_places(&method, &problem.model, h, &settings)?;
             penalty.multipliers = Some(multipliers.with_places(places));
         }
-        let solves = structured.as_ref().is_some_and(Program::iterates);
+        let solves = program.as_ref().is_some_and(Program::iterates);
         warnings.extend(unused_options(&options, &problem.settings, &method, solves));
         warnings.extend(crate::backend::warning());
         let field = form.written_out();
         let mean = penalty.as_ref().and_then(|penalty| penalty.multipliers.as_ref());
-        let own = structured.as_ref().map_or(0, |program| program.map().multiplier_count());
+        let own = program.as_ref().map_or(0, |program| program.map().multiplier_count());
         let multipliers = mean.map_or(own, MeanMultipliers::count);
         if multipliers == 0 {
             refuse_multipliers(&problem, &method)?;
@@ -177,14 +176,14 @@ impl Simulation {
             _ => {
                 let all = [&parameters, &state.target[constraints..]].concat();
                 // A program makes all steps itself.
-                let written_out = field.zip(plain.written_out()).filter(|_| structured.is_none());
+                let written_out = field.zip(plain.written_out()).filter(|_| program.is_none());
                 let step =
                     written_out.map(|(field, system)| CompiledStep::new(&plan, field, &vectors, system, targets, &all));
                 let step = step.transpose()?;
                 (plain, step.unwrap_or_default())
             }
         };
-        let program = structured.map(|mut program| {
+        let program = program.map(|mut program| {
             let start =
                 Start { parameters: &parameters, targets: &state.target[constraints..], x: &problem.model.initial };
             let of = (field.map(Arc::as_ref), system.shared_invariants());

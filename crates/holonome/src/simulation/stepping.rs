@@ -1,13 +1,13 @@
 //! The loop over time for a compiled problem, in which claims that fail are left out.
 
 use super::{Simulation, prepare};
-use crate::compiled::{CompiledStep, CompiledSystem};
 use crate::error::Error;
+use crate::kernels::{CompiledStep, CompiledSystem};
 use crate::options::RunOptions;
 use crate::penalty::Followed;
 use crate::problem::Problem;
+use crate::step::Program;
 use crate::store::StoreError;
-use crate::structured::Program;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::observer::{Control, Observer};

@@ -2,12 +2,12 @@
 
 use super::Sweep;
 use super::lanes::{LaneSteps, SweepLanes, TakesUp};
-use crate::compiled::{CompiledSystem, Quantities, WideBound, WideRates};
 use crate::error::StartError;
+use crate::kernels::{CompiledSystem, Quantities, WideBound, WideRates};
 use crate::penalty::MeanMultipliers;
 use crate::recording::{Measuring, Place, Scratch, with_multipliers};
 use crate::simulation::{MANY_TIMES, Simulation, claim_fails, run_method};
-use crate::structured::Start;
+use crate::step::Start;
 use crate::summary::{Relative, size_of_terms};
 use holonome_integrate::averages::{Averages, Mean};
 use holonome_integrate::ensemble::{End, LaneSample, LaneStates, Stopped, Trajectories, gather};

@@ -1,9 +1,9 @@
 //! Kernels that compute an ensemble's trajectories side by side.
 
 use super::Sweep;
-use crate::compiled::{CompiledLanes, LaneBound, WideBound, WideRates};
+use crate::kernels::{CompiledLanes, LaneBound, WideBound, WideRates};
 use crate::penalty::MeanMultipliers;
-use crate::structured::{ProgramBound, ProgramLanes, Start};
+use crate::step::{ProgramBound, ProgramLanes, Start};
 use holonome_integrate::ensemble::{self, LaneSystem, Trajectories};
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::{Plan, Stepping};

@@ -26,8 +26,8 @@ use crate::problem::Problem;
 use crate::recording::{Place, RunMeasure};
 use crate::simulation::{Resumed, Simulation, failed_names, open_run, reference_state};
 use crate::starts::Starts;
+use crate::step::Start;
 use crate::store::{ArrayLayout, Dimension, Layout, Resumed as Reopened, Status, Store, StoreError};
-use crate::structured::Start;
 use crate::summary::{Drift, Relative, StoredSummary, drift_json, is_varying, large_drifts};
 use batch::{Batch, Met, Seen, compute};
 use holonome_integrate::averages::{Blocks, Mean};
@@ -198,7 +198,7 @@ fn recognised_throughout(simulation: &Simulation, starts: &Starts) -> Result<(),
     for trajectory in [starts.trajectories() / 2, starts.trajectories() - 1] {
         // A start that cannot be made is the trajectory's own failure.
         if starts.at(trajectory, &mut parameters, &mut x, &mut starts.work()).is_ok() {
-            crate::structured::recognised_with(&method, model, &parameters).map_err(|reason| {
+            crate::step::recognised_with(&method, model, &parameters).map_err(|reason| {
                 Error::option(format!("`{method}` does not suit this model in trajectory {trajectory}: {reason}"))
             })?;
         }

@@ -1,11 +1,11 @@
 //! Tests that steps over columns are those of the same model unrolled.
 
 use super::Rows;
-use crate::compiled::{CompiledSystem, StateVectors};
+use crate::kernels::{CompiledSystem, StateVectors};
 use crate::options::{RunOptions, Settings, StepSize};
 use crate::problem::Problem;
 use crate::simulation::prepare;
-use crate::structured::{
+use crate::step::{
     LoweredProgram, MethodSettings, Program, Start, column_places, column_program, straight_places, straight_program,
 };
 use holonome_integrate::method::Method;

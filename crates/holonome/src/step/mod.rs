@@ -1,4 +1,5 @@
-//! Structure-preserving methods: steps written over a phase space, run as kernels with Newton iterations between them.
+//! Recorded steps of structure-preserving methods: written over a phase space, run as kernels with Newton iterations
+//! between them.
 //!
 //! [`recorder`] runs a step once and records, in [`symbols`], the quantities that it computes and the equations that it
 //! states: as [`nodes`] of a graph over the [`functions`] of a small model, or as [`columns`] of a large one.
@@ -24,8 +25,8 @@ mod rigid_body;
 mod straight;
 mod symbols;
 
-use crate::compiled::{Formula, StateVectors};
 use crate::error::Error;
+use crate::kernels::{Formula, StateVectors};
 use columns::{ColumnSymbols, Rows};
 pub use extension::extension;
 use flows::Flows;

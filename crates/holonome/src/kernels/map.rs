@@ -3,10 +3,10 @@
 use super::collocation::{CollocationLoop, CollocationSteps, CompiledStages};
 use super::formula::Formula;
 use super::march::{self, AttemptLoop, Judging};
-use super::step::{Ingredients, Mend, Recorded, Settling};
 use super::taylor::{CompiledSeries, SeriesMap, Taylor};
 use super::vectors::StateVectors;
 use super::watching::{Watching, is_small};
+use super::whole_step::{Ingredients, Mend, Recorded, Settling};
 use super::{Bound, Quantities, WrittenOut};
 use crate::error::Error;
 use crate::policy::LONGEST_STEP;

@@ -7,7 +7,7 @@
 
 use super::nodes::Nodes;
 use super::recorder::Recorder;
-use crate::compiled::Formula;
+use crate::kernels::Formula;
 use holonome_integrate::phase_space::{Function, PhaseSpace, Value};
 use holonome_integrate::scheme::gauss::{NODES_6, follow};
 use holonome_model::elaborate::model::Model;

@@ -2,8 +2,8 @@
 //! computed there. The steps are those that are made one by one.
 
 use super::rows::Rows;
-use crate::compiled::compile_rows;
-use crate::structured::program::{Program, Start};
+use crate::kernels::compile_rows;
+use crate::step::program::{Program, Start};
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scheme::map::{Blocks, Carry, StepFrom, StepMap};

@@ -2,7 +2,7 @@
 
 use super::{CompiledSystem, Quantities, StateVectors, compile_rows};
 use crate::backend::backend;
-use crate::structured::extension;
+use crate::step::extension;
 use crate::{Problem, Settings};
 use holonome_integrate::system::System;
 use holonome_jit::{BlockInterpreter, Isa, MachineCode};

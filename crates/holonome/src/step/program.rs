@@ -9,7 +9,7 @@ use super::draws::Draws;
 use super::first_same::{Finds, FirstSame};
 use super::multipliers::Multipliers;
 use super::recorder::Calls;
-use crate::compiled::Quantities;
+use crate::kernels::Quantities;
 use crate::watched::{INDEFINITE, NOTABLE};
 use holonome_integrate::newton::path::follow;
 use holonome_integrate::newton::{Equations, Task, Unsolved};

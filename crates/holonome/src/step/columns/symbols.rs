@@ -1,8 +1,8 @@
 //! Columns as the symbols of a recorded step: one component of every member of a family.
 
-use crate::structured::program::Reduction;
-use crate::structured::recorder::Recorder;
-use crate::structured::symbols::{ParameterPlaces, Symbols};
+use crate::step::program::Reduction;
+use crate::step::recorder::Recorder;
+use crate::step::symbols::{ParameterPlaces, Symbols};
 use holonome_integrate::phase_space::{Asked, Body, Equation, Parameter, Part, PhaseSpace, Value, Vector};
 use holonome_model::columns::{Column, Definition};
 use holonome_model::graph::op::{Binary, Unary};

@@ -6,14 +6,14 @@
 
 use super::blocks::Watched;
 use super::symbols::{ColumnSymbols, Reduced};
-use crate::compiled::compile_parts;
 use crate::component_names::component_name;
+use crate::kernels::compile_parts;
 use crate::policy::LONGEST_ELIMINATION;
-use crate::structured::draws::Draws;
-use crate::structured::first_same::FirstSame;
-use crate::structured::multipliers::Multipliers;
-use crate::structured::program::{Action, LoweredEquations, Lowering, Program, Solve, Stage, Watch, Watching};
-use crate::structured::recorder::{Drawn, System, Trace};
+use crate::step::draws::Draws;
+use crate::step::first_same::FirstSame;
+use crate::step::multipliers::Multipliers;
+use crate::step::program::{Action, LoweredEquations, Lowering, Program, Solve, Stage, Watch, Watching};
+use crate::step::recorder::{Drawn, System, Trace};
 use holonome_integrate::newton::Equations;
 use holonome_integrate::phase_space::{self, Equation};
 use holonome_integrate::scheme::map::Blocks;

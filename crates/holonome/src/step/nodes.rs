@@ -4,7 +4,7 @@ use super::functions::{Curvature, Functions};
 use super::recorder::Recorder;
 use super::rigid_body::RigidBody;
 use super::symbols::Symbols;
-use crate::compiled::Formula;
+use crate::kernels::Formula;
 use holonome_integrate::phase_space::{Asked, Body, Equation, Parameter, Part, Value, Vector};
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::{Expression, Graph, Input, Node};

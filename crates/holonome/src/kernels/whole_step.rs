@@ -587,7 +587,7 @@ pub(super) fn error_norm(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compiled::CompiledSystem;
+    use crate::kernels::CompiledSystem;
     use crate::{Problem, Settings};
     use holonome_integrate::noise::Noise;
     use holonome_integrate::observer::Recorder;

@@ -4,11 +4,11 @@
 //! branches: selections keep the numbers that an attempt does not change, or must not change because it is not like the
 //! others.
 
-use super::step::{Ingredients, Mend, Recorded, Settled, Settling, error_norm, taken};
 use super::taylor::{Scales, Taylor};
 use super::tracing::TracingSpace;
 use super::vectors::StateVectors;
 use super::watching::Watching;
+use super::whole_step::{Ingredients, Mend, Recorded, Settled, Settling, error_norm, taken};
 use holonome_integrate::controller::Control;
 use holonome_integrate::controller::pi::{Controller, LEAST_ERROR, LEAST_LAST_ERROR};
 use holonome_integrate::controller::slots::{Slots, Status, Within};

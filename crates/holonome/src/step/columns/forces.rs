@@ -1,8 +1,8 @@
 //! Forces at the end of a step that are reused at the start of the next (FSAL).
 
 use super::symbols::ColumnSymbols;
-use crate::structured::recorder::{Calls, System, Trace};
-use crate::structured::symbols::Symbols;
+use crate::step::recorder::{Calls, System, Trace};
+use crate::step::symbols::Symbols;
 use holonome_model::columns::Column;
 use holonome_model::graph::op::Binary;
 use holonome_model::templated::Together;

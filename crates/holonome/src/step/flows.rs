@@ -7,7 +7,7 @@
 
 use super::nodes::Nodes;
 use super::recorder::Recorder;
-use crate::compiled::Formula;
+use crate::kernels::Formula;
 use holonome_integrate::phase_space::{Asked, Part, PhaseSpace, Value};
 use holonome_model::elaborate::model::Model;
 use holonome_model::graph::op::{Binary, Unary};

@@ -5,7 +5,7 @@ use super::columns::{self, ColumnSymbols, Rows};
 use super::program::Program;
 use super::recorder::{Given, Handing, record};
 use super::symbols::ParameterPlaces;
-use crate::compiled::Quantities;
+use crate::kernels::Quantities;
 use holonome_integrate::dirac::extended_field;
 use holonome_integrate::scheme::map::{StepFrom, StepMap, Workspace};
 use holonome_integrate::state::Cost;

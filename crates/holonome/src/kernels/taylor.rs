@@ -4,8 +4,8 @@
 use super::bound::{Bound, Quantities};
 use super::map::{Developed, Repeated};
 use super::march::{larger, least};
-use super::step::squares;
 use super::vectors::StateVectors;
+use super::whole_step::squares;
 use crate::error::Error;
 use crate::policy::LONGEST_SERIES;
 use holonome_integrate::controller::{Control, LAST_TERMS, Yardstick};

@@ -11,8 +11,8 @@ use super::program::{
 };
 use super::recorder::{System, Trace};
 use super::symbols::Symbols;
-use crate::compiled::{Bound, Quantities};
 use crate::component_names::component_names;
+use crate::kernels::{Bound, Quantities};
 use holonome_integrate::method::Treatment;
 use holonome_integrate::newton::{CLOSE, Equations};
 use holonome_integrate::phase_space::{Equation, Watched};

@@ -2,7 +2,7 @@
 
 use super::bound::WideBound;
 use super::formula::Formula;
-use super::step::{Settled, Settling};
+use super::whole_step::{Settled, Settling};
 use crate::policy::{FEW_INVARIANTS, SMALL_SYSTEM};
 use holonome_integrate::scales::{Role, Vectors};
 use holonome_integrate::terms::FLOOR;

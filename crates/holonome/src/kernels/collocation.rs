@@ -8,8 +8,8 @@ use super::bound::{Bound, Quantities, WideBound};
 use super::formula::Formula;
 use super::map::Repeated;
 use super::march::{self, AttemptLoop, Attempted, Begun, Interpolant, Judging, larger, least};
-use super::step::squares;
 use super::vectors::StateVectors;
+use super::whole_step::squares;
 use holonome_integrate::controller::slots::{Slots, Status};
 use holonome_integrate::controller::trial::trial;
 use holonome_integrate::fixed_point::{

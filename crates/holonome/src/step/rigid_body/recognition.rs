@@ -2,7 +2,7 @@
 //! taken from them are formulas of the parameters, not numbers.
 
 use super::{Carrier, RigidBody};
-use crate::compiled::Formula;
+use crate::kernels::Formula;
 use holonome_model::elaborate::model::{Model, Role, Variable};
 use holonome_model::elaborate::shape::Shape;
 use holonome_model::graph::{Expression, Graph, Input, Node};

@@ -1,9 +1,9 @@
 //! Step of a method compiled for several trajectories in lanes.
 
 use super::map::{CompiledStep, repeated_tape};
-use super::step::{Ingredients, Mend, Recorded, Settling};
 use super::vectors::StateVectors;
 use super::watching::{Watching, watch_tape};
+use super::whole_step::{Ingredients, Mend, Recorded, Settling};
 use super::{WrittenOut, march};
 use crate::backend::compile;
 use crate::policy::LONGEST_STEP;

@@ -1,5 +1,5 @@
-//! Compiled fields: a field of the symbolic half as a system of the numeric half. Small systems have kernels for what a
-//! step calls and for whole steps, large ones a kernel for each template.
+//! Compiled kernels of fields, and whole steps over them: a field of the symbolic half as a system of the numeric half.
+//! Small systems have kernels for what a step calls and for whole steps, large ones a kernel for each template.
 
 mod bound;
 mod collocation;
@@ -9,23 +9,23 @@ mod lanes;
 mod map;
 mod march;
 mod pull;
-mod step;
 mod system;
 mod taylor;
 mod tracing;
 mod vectors;
 mod watching;
+mod whole_step;
 
 pub use bound::{Bound, Quantities, WideBound, compile_parts, compile_rows};
 pub(crate) use formula::Formula;
 pub use lanes::{CompiledLanes, LaneBound, LaneWatch, WatchBound};
 pub use map::CompiledStep;
-pub use step::{Mend, single_step};
 pub use system::{CompiledSystem, WideRates, WrittenOut};
 pub(crate) use taylor::Taylor;
 pub use vectors::StateVectors;
 pub(crate) use watching::Watching;
 pub use watching::WideWatch;
+pub use whole_step::{Mend, single_step};
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use super::fibre::{Fibre, Gradients};
 use super::flows::Flows;
 use super::rigid_body::RigidBody;
 use super::symbols::ParameterPlaces;
-use crate::compiled::Formula;
+use crate::kernels::Formula;
 use holonome_model::elaborate::model::Model;
 use holonome_model::graph::op::Unary;
 use holonome_model::graph::{Input, Node};

@@ -11,7 +11,7 @@ mod recognition;
 
 use super::nodes::Nodes;
 use super::recorder::Recorder;
-use crate::compiled::Formula;
+use crate::kernels::Formula;
 use holonome_integrate::phase_space::{Asked, Body, PhaseSpace, Value, Vector};
 use holonome_model::elaborate::model::Model;
 use holonome_model::treatment::mechanics::Mechanics;

@@ -3,7 +3,7 @@
 use super::many::{Lanes, Many};
 use super::program::{self, Start};
 use super::straight::Straight;
-use crate::compiled::{LaneWatch, StateVectors, WatchBound};
+use crate::kernels::{LaneWatch, StateVectors, WatchBound};
 use holonome_integrate::ensemble::{EqualSteps, LaneAlone, LaneCarry, LaneStates, LaneSystem, gather, scatter};
 use holonome_integrate::plan::{FixedSteps, Plan};
 use holonome_integrate::scales::{Kept, Vectors};

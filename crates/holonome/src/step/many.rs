@@ -10,7 +10,7 @@ use super::multipliers::Multipliers;
 use super::nodes::Nodes;
 use super::program::Taken;
 use super::recorder::{self, Calls};
-use crate::compiled::{Formula, Watching, WideBound};
+use crate::kernels::{Formula, Watching, WideBound};
 use crate::policy::{FEW_ROWS, LONGEST_LOOP};
 use holonome_integrate::ensemble::gather;
 use holonome_integrate::newton::{CLOSE, ROUNDING_SWEEP, SWEPT};
