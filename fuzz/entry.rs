@@ -6,7 +6,7 @@ use holonome_model::elaborate::{Environment, elaborate};
 use holonome_model::syntax;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 
-/// Models are examined up to this many operations when written out, and this many scalar constraints: what
+/// Models are examined up to this many operations when unrolled, and this many scalar constraints: what
 /// examining costs grows with the square of the constraints and would hide what the fuzzer looks for.
 const EXAMINED_OPERATIONS: usize = 5_000;
 /// See [`EXAMINED_OPERATIONS`].

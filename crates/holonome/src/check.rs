@@ -142,7 +142,7 @@ pub struct Report {
     ways: [Way; 4],
     /// Schemes that follow the model's field.
     bases: Vec<&'static str>,
-    /// Number of templates and rows of a field that is run row by row.
+    /// Number of templates and rows of a templated field.
     rows: Option<(usize, usize)>,
     varying: Vec<String>,
     weak: Vec<String>,
@@ -159,15 +159,15 @@ impl Report {
     pub fn new(problem: &Problem) -> Report {
         let model = &problem.model;
         let field = problem.examined.field.as_ref();
-        let by_rows = problem.examined.rows.as_ref();
+        let templated = problem.examined.rows.as_ref();
         let structure = field.map(|(_, s)| s);
-        let rank = match by_rows {
+        let rank = match templated {
             Some(rows) => rank_of_rows(model, rows),
             None => field.map(|(f, _)| rank_on_set(model, f)),
         };
         let mut notes = Vec::new();
         if let Some(too_large) = &problem.examined.too_large {
-            notes.push(format!("{too_large}; constraints and numbers at the start were checked row by row, hidden constraints and ranks were not"));
+            notes.push(format!("{too_large}; constraints and numbers at the start were checked over the rows of the templates, hidden constraints and ranks were not"));
         }
         if structure.is_some_and(|s| s.hidden.iter().any(|h| h.tangency)) {
             notes.push("the kinetic energy does not feel a constraint's normal: its hidden constraint is G p = 0 (the momentum is tangent)".to_string());
@@ -204,11 +204,11 @@ impl Report {
             explicit_time: model.explicit_time,
             invariants: groups(problem).iter().map(|g| gain_name(&g.name, g.kind)).collect(),
             rank,
-            nonzeros: match by_rows {
+            nonzeros: match templated {
                 Some(rows) => Some((rows.column.len(), rows.count() * rows.dimension)),
                 None => field.map(|(f, _)| (f.jacobian.iter().map(Vec::len).sum(), f.jacobian.len() * f.dimension)),
             },
-            operations: match by_rows {
+            operations: match templated {
                 Some(rows) => Some(rows.field.operations(rows.parameters)),
                 None => {
                     field.map(|(f, _)| Formula::new(&f.graph, &f.field).tape(f.dimension, f.parameters).operations())
@@ -221,7 +221,7 @@ impl Report {
                 Way::of_step(model, true, 1, true),
             ],
             bases: bases(field.map(|(field, _)| &**field)),
-            rows: by_rows.map(|rows| {
+            rows: templated.map(|rows| {
                 let pieces = &rows.field.pieces;
                 (pieces.len(), pieces.iter().map(|piece| piece.rows).sum())
             }),
@@ -377,18 +377,18 @@ impl Report {
             let form = self.rows.map(|(templates, rows)| {
                 let templates =
                     if templates == 1 { "1 template".to_string() } else { format!("{templates} templates") };
-                format!(", run row by row: {templates} over {rows} rows")
+                format!(", templated: {templates} over {rows} rows")
             });
             out.push_str(&format!("  the field takes {operations} operations{}\n", form.unwrap_or_default()));
         }
         out.push_str(&format!("  field and invariants: {}\n", self.ways[0]));
         if self.hamiltonian {
             out.push_str(&format!(
-                "  steps of explicit structure-preserving methods: {}\n  of others: {}\n  written out, fixed steps are \
+                "  steps of explicit structure-preserving methods: {}\n  of others: {}\n  unrolled, fixed steps are \
                  a loop of machine code where that takes no more than {LONGEST_LOOP} operations\n",
                 self.ways[1], self.ways[2]
             ));
-            if self.ways[3].by_rows != self.ways[1].by_rows {
+            if self.ways[3].templated != self.ways[1].templated {
                 out.push_str(&format!("  those of explicit ones in sweeps: {}\n", self.ways[3]));
             }
         }

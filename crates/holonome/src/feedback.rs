@@ -73,7 +73,7 @@ pub(crate) fn feedback_system(
             }
         });
     }
-    let base = base.ok_or_else(|| Error::option("gains other than `auto` need a field that is written out"))?;
+    let base = base.ok_or_else(|| Error::option("gains other than `auto` need an unrolled field"))?;
     let (treated, inserted, gain, text) = match &gains {
         Gains::Formula => {
             let Some((potential, transport)) = formulas else {

@@ -282,7 +282,7 @@ impl<'a> Wanted<'a> {
 }
 
 impl Recorded {
-    /// Recording of a model, or of `only` a part; by rows if there is no unrolled `field`. The state of a sample is
+    /// Recording of a model, or of `only` a part; templated if there is no unrolled `field`. The state of a sample is
     /// followed by `multiplier_count` multipliers: those of the constraints, or none. `groups` are the invariants whose
     /// deviations are stored.
     ///
@@ -404,7 +404,7 @@ impl Recorded {
     }
 }
 
-/// Kernel of functionals with `outputs` outputs in all; by rows if a model has no unrolled `field`.
+/// Kernel of functionals with `outputs` outputs in all; templated if a model has no unrolled `field`.
 fn quantities(
     model: &Model,
     field: Option<&Field>,

@@ -141,7 +141,7 @@ static TOO_SHORT: Scheme = scheme("too-short", Step::Map(too_short));
 
 #[test]
 fn a_step_of_ones_own_runs_like_a_built_in_one() {
-    // An unrolled model, and one over columns.
+    // An unrolled model, and a templated one.
     for (name, set, h) in [("henon-heiles", vec![], "0.1"), ("fpu", vec![], "0.01")] {
         let builtin = options(&format!("--method stormer-verlet-a --step {h} --until 20 --samples 11"));
         let own = RunOptions { method: Method::plain(&LEAPFROG), ..builtin.clone() };

@@ -119,12 +119,12 @@ fn both_forms_watch_the_same_and_hold_what_is_left() {
         assert_eq!(field.constraints, 2 * scalars, "{name}");
         for x in ambient_points(&model, 2, 0x70c5) {
             let nodes = [field.field.clone(), field.invariants.clone()].concat();
-            let straight = evaluate(&field.graph, &nodes, 0.3, &x, &penalised.parameter_values);
+            let unrolled = evaluate(&field.graph, &nodes, 0.3, &x, &penalised.parameter_values);
             let at =
                 |program: &holonome_model::rows::RowProgram| program.evaluate(0.3, &x, &penalised.parameter_values);
-            let by_rows = [at(&rows.field), at(&rows.invariants)].concat();
-            let size = straight.iter().fold(1.0f64, |s, v| s.max(v.abs()));
-            for (k, (a, b)) in straight.iter().zip(&by_rows).enumerate() {
+            let templated = [at(&rows.field), at(&rows.invariants)].concat();
+            let size = unrolled.iter().fold(1.0f64, |s, v| s.max(v.abs()));
+            for (k, (a, b)) in unrolled.iter().zip(&templated).enumerate() {
                 // Roundings of the largest number.
                 assert!((a - b).abs() <= 1e-13 * size, "{name}, {k}: {a} {b}");
             }

@@ -165,9 +165,9 @@ impl Reference {
 /// True if the model has invariants, none of which is known to vary.
 fn invariants_hold(problem: &Problem) -> bool {
     let examined = &problem.examined;
-    let straight = examined.field.as_ref().is_some_and(|(field, _)| !field.groups.is_empty());
-    let by_rows = examined.rows.as_ref().is_some_and(|rows| !rows.groups.is_empty());
-    (straight || by_rows) && examined.varying.is_empty()
+    let unrolled = examined.field.as_ref().is_some_and(|(field, _)| !field.groups.is_empty());
+    let templated = examined.rows.as_ref().is_some_and(|rows| !rows.groups.is_empty());
+    (unrolled || templated) && examined.varying.is_empty()
 }
 
 /// States at `times` as far as the run got, and why it got no further.

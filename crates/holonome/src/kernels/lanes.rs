@@ -4,7 +4,7 @@ use super::map::{CompiledStep, repeated_tape};
 use super::vectors::StateVectors;
 use super::watching::{Watching, watch_tape};
 use super::whole_step::{Ingredients, Mend, Recorded, Settling};
-use super::{WrittenOut, march};
+use super::{UnrolledParts, march};
 use crate::backend::compile;
 use crate::policy::LONGEST_STEP;
 use holonome_integrate::controller::slots::{Slots, Within};
@@ -98,7 +98,7 @@ impl CompiledLanes {
     /// if the step is not compiled as a whole, or the method's treatment is not one of formulas.
     pub fn new(
         plan: &Plan,
-        (field, system): (&Field, &WrittenOut),
+        (field, system): (&Field, &UnrolledParts),
         vectors: &Arc<StateVectors>,
         (targets, parameters): (usize, usize),
         lanes: usize,

@@ -7,7 +7,7 @@ use super::taylor::{CompiledSeries, SeriesMap, Taylor};
 use super::vectors::StateVectors;
 use super::watching::{Watching, is_small};
 use super::whole_step::{Ingredients, Mend, Recorded, Settling};
-use super::{Bound, Quantities, WrittenOut};
+use super::{Bound, Quantities, UnrolledParts};
 use crate::error::Error;
 use crate::policy::LONGEST_STEP;
 use holonome_integrate::controller::slots::Slots;
@@ -87,7 +87,7 @@ impl CompiledStep {
         plan: &Plan,
         field: &Field,
         vectors: &StateVectors,
-        system: &WrittenOut,
+        system: &UnrolledParts,
         targets: usize,
         parameters: &[f64],
     ) -> Result<CompiledStep, Error> {

@@ -20,7 +20,7 @@ pub use bound::{Bound, Quantities, WideBound, compile_parts, compile_rows};
 pub(crate) use formula::Formula;
 pub use lanes::{CompiledLanes, LaneBound, LaneWatch, WatchBound};
 pub use map::CompiledStep;
-pub use system::{CompiledSystem, WideRates, WrittenOut};
+pub use system::{CompiledSystem, UnrolledParts, WideRates};
 pub(crate) use taylor::Taylor;
 pub use vectors::StateVectors;
 pub(crate) use watching::Watching;

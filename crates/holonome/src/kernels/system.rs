@@ -29,11 +29,11 @@ pub struct CompiledSystem {
     jacobian: Box<dyn Quantities>,
     masses: Masses,
     invariants: Arc<Invariants>,
-    written_out: Option<WrittenOut>,
+    unrolled: Option<UnrolledParts>,
 }
 
 /// Parts that a system has besides if its formulas are unrolled.
-pub struct WrittenOut {
+pub struct UnrolledParts {
     /// X, from which the steps of a Runge–Kutta method are made, too.
     formula: Arc<LazyLock<Formula, Box<dyn FnOnce() -> Formula + Send>>>,
     derivative: Deferred,
@@ -99,7 +99,7 @@ impl CompiledSystem {
             jacobian: Box::new(Bound::of(field, &entries, parameters)),
             masses: Masses::new(vectors, parameters),
             invariants: Arc::new(invariants(field)),
-            written_out: Some(WrittenOut { formula, derivative, watching, settled, depends_on_time }),
+            unrolled: Some(UnrolledParts { formula, derivative, watching, settled, depends_on_time }),
         }
     }
 
@@ -128,7 +128,7 @@ impl CompiledSystem {
             jacobian: compiled(&field.jacobian),
             masses: Masses::new(vectors, parameters),
             invariants: Arc::new(invariants),
-            written_out: None,
+            unrolled: None,
         }
     }
 
@@ -153,8 +153,8 @@ impl CompiledSystem {
     }
 
     /// Unrolled parts; `None` if the system is templated.
-    pub fn written_out(&self) -> Option<&WrittenOut> {
-        self.written_out.as_ref()
+    pub fn unrolled(&self) -> Option<&UnrolledParts> {
+        self.unrolled.as_ref()
     }
 
     /// Invariants, to be shared.
@@ -184,15 +184,15 @@ impl CompiledSystem {
 
     /// Monitor of the invariants in so many lanes, bit for bit as in one; `None` unless it is a kernel of its own.
     pub fn wide_watch(&self, lanes: usize) -> Option<WideWatch> {
-        let written = self.written_out.as_ref()?;
-        let kernel = written.settled.as_ref()?.watch.in_lanes(lanes)?;
+        let unrolled = self.unrolled.as_ref()?;
+        let kernel = unrolled.settled.as_ref()?.watch.in_lanes(lanes)?;
         let first = self.dim() + self.invariants.count;
-        Some(WideWatch { kernel, watching: written.watching.clone(), first, groups: self.invariants.groups.len() })
+        Some(WideWatch { kernel, watching: unrolled.watching.clone(), first, groups: self.invariants.groups.len() })
     }
 
     /// Motion and DF in so many lanes; `None` if they are not unrolled.
     pub fn wide_rates(&self, lanes: usize) -> Option<WideRates> {
-        let depends_on_time = self.written_out.as_ref()?.depends_on_time;
+        let depends_on_time = self.unrolled.as_ref()?.depends_on_time;
         let (motion, jacobian) = (self.own_field().in_lanes(lanes)?, self.jacobian.in_lanes(lanes)?);
         Some(WideRates { motion, jacobian, depends_on_time })
     }
@@ -208,7 +208,7 @@ impl CompiledSystem {
             jacobian: self.jacobian.boxed(parameters),
             masses: self.masses.rebound(parameters),
             invariants: Arc::clone(&self.invariants),
-            written_out: self.written_out.as_ref().map(|written| written.rebound(parameters)),
+            unrolled: self.unrolled.as_ref().map(|unrolled| unrolled.rebound(parameters)),
         }
     }
 
@@ -249,7 +249,7 @@ impl CompiledSystem {
     }
 }
 
-impl WrittenOut {
+impl UnrolledParts {
     /// Formula of the field.
     pub(crate) fn formula(&self) -> &Formula {
         &self.formula
@@ -260,8 +260,8 @@ impl WrittenOut {
         self.settled.as_ref().map(|settled| &*settled.settling)
     }
 
-    fn rebound(&self, parameters: &[f64]) -> WrittenOut {
-        WrittenOut {
+    fn rebound(&self, parameters: &[f64]) -> UnrolledParts {
+        UnrolledParts {
             formula: Arc::clone(&self.formula),
             derivative: self.derivative.rebound(parameters),
             watching: self.watching.clone(),
@@ -313,9 +313,9 @@ impl System for CompiledSystem {
             .as_ref()
             .map_or(0, |pull| m + self.invariants.nonzeros() + pull.work_len().max(values).max(jacobian));
         let field = self.field.work_len().max(pull);
-        let written = self.written_out.as_ref();
-        let derivative = 2 * n + written.map_or(field, |written| written.derivative.work_len());
-        let settled = written.and_then(|written| written.settled.as_ref()).map_or(0, |settled| {
+        let unrolled = self.unrolled.as_ref();
+        let derivative = 2 * n + unrolled.map_or(field, |unrolled| unrolled.derivative.work_len());
+        let settled = unrolled.and_then(|unrolled| unrolled.settled.as_ref()).map_or(0, |settled| {
             let kernels = settled.watch.work_len().max(settled.mend.as_ref().map_or(0, Bound::work_len));
             kernels + 2 * (n + m) + groups + 2 * self.vectors().count() + 1
         });
@@ -363,10 +363,10 @@ impl System for CompiledSystem {
     }
 
     fn monitor(&self, t: f64, target: &[f64], x: &[f64], values: &mut [f64], deviations: &mut [f64], work: &mut [f64]) {
-        let written = self.written_out.as_ref();
-        match written.and_then(|written| Some((written, written.settled.as_ref()?))) {
-            Some((written, settled)) => {
-                written.settle(&settled.watch, (t, target, &[], x), values, deviations, work);
+        let unrolled = self.unrolled.as_ref();
+        match unrolled.and_then(|unrolled| Some((unrolled, unrolled.settled.as_ref()?))) {
+            Some((unrolled, settled)) => {
+                unrolled.settle(&settled.watch, (t, target, &[], x), values, deviations, work);
             }
             None => {
                 self.invariant_values(t, x, values, work);
@@ -383,10 +383,10 @@ impl System for CompiledSystem {
         deviations: &mut [f64],
         work: &mut [f64],
     ) -> Option<Mended> {
-        let written = self.written_out.as_ref()?;
-        let SettlingKernels { settling, mend, .. } = written.settled.as_ref()?;
+        let unrolled = self.unrolled.as_ref()?;
+        let SettlingKernels { settling, mend, .. } = unrolled.settled.as_ref()?;
         let at = (t, target, &carried[settling.scales()], &*x);
-        let (mended, unsettled) = written.settle(mend.as_ref()?, at, values, deviations, work);
+        let (mended, unsettled) = unrolled.settle(mend.as_ref()?, at, values, deviations, work);
         let found = match settling.mend()? {
             Mend::Corrects => Mended::Corrected { innovation: unsettled },
             Mend::Projects { .. } if unsettled != 0.0 => return None,
@@ -401,11 +401,11 @@ impl System for CompiledSystem {
     }
 
     fn field_derivative(&self, t: f64, x: &[f64], v: &[f64], out: &mut [f64], work: &mut [f64]) {
-        let Some(written) = &self.written_out else { return self.difference_along(t, x, v, out, work) };
+        let Some(unrolled) = &self.unrolled else { return self.difference_along(t, x, v, out, work) };
         let (both, work) = work.split_at_mut(2 * x.len());
         both[..x.len()].copy_from_slice(x);
         both[x.len()..].copy_from_slice(v);
-        written.derivative.run(t, both, out, work);
+        unrolled.derivative.run(t, both, out, work);
     }
 }
 

@@ -95,7 +95,7 @@ fn extended(model: &Derived) -> Option<Box<dyn Quantities>> {
     (!model.constraints.is_empty()).then(|| extension(model, false))
 }
 
-fn written_out(model: &Derived) -> Field {
+fn unrolled(model: &Derived) -> Field {
     model.field().expect("it is small, without constraints").0
 }
 
@@ -115,11 +115,11 @@ fn largest(v: &[f64]) -> f64 {
 }
 
 #[test]
-fn rows_agree_with_the_model_written_out() {
+fn rows_agree_with_the_unrolled_model() {
     for ((name, text), near) in MODELS.into_iter().flat_map(|case| [(case, false), (case, true)]) {
         let model = load(text);
         let parameters = &model.parameter_values;
-        let field = match written_out(&model) {
+        let field = match unrolled(&model) {
             field if !near => field,
             field => match field.from_the_set() {
                 Some(field) => field,
@@ -128,16 +128,16 @@ fn rows_agree_with_the_model_written_out() {
             },
         };
         let extended = (!model.constraints.is_empty()).then(|| extension(&model, near));
-        let straight = CompiledSystem::new(&Arc::new(field), &StateVectors::of(&model), parameters, true, None);
+        let unrolled = CompiledSystem::new(&Arc::new(field), &StateVectors::of(&model), parameters, true, None);
         let rows = CompiledSystem::of_rows(&model.row_field(), &StateVectors::of(&model), parameters, extended);
-        let (a, b) = (straight.invariants(), rows.invariants());
+        let (a, b) = (unrolled.invariants(), rows.invariants());
         assert_eq!(a, b, "{name}");
         assert_eq!(b.inconsistency(model.dimension()), None, "{name}");
         for (k, point) in ambient_points(&model, 4, 0x905).iter().enumerate() {
             // Near the start: rods of very different lengths amplify the rounding of a difference.
             let x = &model.initial.iter().zip(point).map(|(start, x)| start + 0.1 * (x - start)).collect::<Vec<_>>();
             let t = 0.4 * k as f64;
-            for (a, b) in evaluated(&straight, t, x).iter().zip(&evaluated(&rows, t, x)) {
+            for (a, b) in evaluated(&unrolled, t, x).iter().zip(&evaluated(&rows, t, x)) {
                 let size = largest(a).max(model.dimension() as f64);
                 for (k, (a, b)) in a.iter().zip(b).enumerate() {
                     assert!((a - b).abs() <= 1e-14 * size, "{name}, {k}: {a} {b}");
@@ -146,7 +146,7 @@ fn rows_agree_with_the_model_written_out() {
             // A central difference, against the derivative of the formulas.
             let v: Vec<f64> = (0..x.len()).map(|i| (i as f64).cos()).collect();
             let [mut a, mut b] = [vec![0.0; x.len()], vec![0.0; x.len()]];
-            straight.field_derivative(t, x, &v, &mut a, &mut vec![0.0; straight.work_len()]);
+            unrolled.field_derivative(t, x, &v, &mut a, &mut vec![0.0; unrolled.work_len()]);
             rows.field_derivative(t, x, &v, &mut b, &mut vec![0.0; rows.work_len()]);
             let worst = a.iter().zip(&b).fold(0.0f64, |w, (a, b)| w.max((a - b).abs()));
             assert!(worst <= 1e-6 * largest(&a).max(1.0), "{name}: {worst:e} of {}", largest(&a));
@@ -160,21 +160,21 @@ fn every_form_pulls_alike() {
     for (name, text) in MODELS {
         let model = load(text);
         let vectors = StateVectors::of(&model);
-        let (field, parameters) = (written_out(&model), &model.parameter_values);
+        let (field, parameters) = (unrolled(&model), &model.parameter_values);
         // Near the start, where constraints and H depend on each other in some models.
         let point = &ambient_points(&model, 1, 0x905)[0];
         let x = &model.initial.iter().zip(point).map(|(start, x)| start + 0.1 * (x - start)).collect::<Vec<_>>();
-        let straight = CompiledSystem::new(&Arc::new(field.clone()), &vectors, parameters, true, None);
-        let [_, start, _] = evaluated(&straight, 0.0, x);
+        let unrolled = CompiledSystem::new(&Arc::new(field.clone()), &vectors, parameters, true, None);
+        let [_, start, _] = evaluated(&unrolled, 0.0, x);
         // Off the level set by a thousandth and more, in a metric that is far from the Euclidean one.
         let targets: Vec<f64> = start[field.constraints..].iter().map(|f| f * 0.999 + 1e-3).collect();
         let weights: Vec<f64> = (0..vectors.vectors.count()).map(|b| 4f64.powi((b % 5) as i32 - 2)).collect();
         let all = [&parameters[..], &targets, &[3.0], &weights].concat();
         let rows = CompiledSystem::of_rows(&model.row_field(), &vectors, parameters, extended(&model));
-        let free = evaluated(&straight, 0.1, x)[0].clone();
-        let straight = straight.rebound(&all).with_pull(&vectors, parameters.len(), &all);
+        let free = evaluated(&unrolled, 0.1, x)[0].clone();
+        let unrolled = unrolled.rebound(&all).with_pull(&vectors, parameters.len(), &all);
         let rows = rows.rebound(&all).with_pull(&vectors, parameters.len(), &all);
-        let mut systems: Vec<(&str, Box<dyn System>)> = vec![("solve", Box::new(straight)), ("rows", Box::new(rows))];
+        let mut systems: Vec<(&str, Box<dyn System>)> = vec![("solve", Box::new(unrolled)), ("rows", Box::new(rows))];
         // Unrolled formulas of a pull are for few rows.
         if field.invariants.len() <= 24 {
             let (treated, _) = gauss_newton(&field, &vectors.vector_of);

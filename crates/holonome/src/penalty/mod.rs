@@ -33,7 +33,7 @@ pub struct Penalised {
     pub moved: Option<Moved>,
     /// Slow manifold, for moving other starts onto it.
     pub slow: Option<SlowManifold>,
-    /// Multipliers at a state; for models that are run row by row only if an observable uses them.
+    /// Multipliers at a state; for templated models only if an observable uses them.
     pub multipliers: Option<MeanMultipliers>,
 }
 

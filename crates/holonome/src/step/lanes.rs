@@ -2,7 +2,7 @@
 
 use super::many::{Lanes, Many};
 use super::program::{self, Start};
-use super::straight::Straight;
+use super::unrolled::Unrolled;
 use crate::kernels::{LaneWatch, StateVectors, WatchBound};
 use holonome_integrate::ensemble::{EqualSteps, LaneAlone, LaneCarry, LaneStates, LaneSystem, gather, scatter};
 use holonome_integrate::plan::{FixedSteps, Plan};
@@ -14,7 +14,7 @@ use holonome_model::treatment::Field;
 use std::ops::Range;
 use std::sync::Arc;
 
-type Program = program::Program<Straight>;
+type Program = program::Program<Unrolled>;
 
 /// Steps of a method's program in lanes.
 pub struct ProgramLanes {

@@ -3,7 +3,7 @@
 //!
 //! [`recorder`] runs a step once and records, in [`symbols`], the quantities that it computes and the equations that it
 //! states: as [`nodes`] of a graph over the [`functions`] of a small model, or as [`columns`] of a large one.
-//! [`program`] runs what the recording is lowered to, kernels between equations: [`straight`] (unrolled) ones, or
+//! [`program`] runs what the recording is lowered to, kernels between equations: [`unrolled`] ones, or
 //! templated ones over columns. The size of a model decides nothing else.
 
 mod columns;
@@ -22,8 +22,8 @@ mod nodes;
 mod program;
 mod recorder;
 mod rigid_body;
-mod straight;
 mod symbols;
+mod unrolled;
 
 use crate::error::Error;
 use crate::kernels::{Formula, StateVectors};
@@ -54,39 +54,39 @@ use program::{Lowering, Program as LoweredProgram};
 use recorder::{Given, Handing, Trace, record};
 use rigid_body::RigidBody;
 use std::sync::Arc;
-use straight::{Straight, StraightTrace};
 use symbols::{ParameterPlaces, Symbols};
+use unrolled::{Unrolled, UnrolledTrace};
 
 /// A method's step as a program.
 pub enum Program {
     /// Unrolled, with its recording.
-    Straight(Box<LoweredProgram<Straight>>, Box<StraightTrace>),
-    /// Over columns.
-    Columns(Box<LoweredProgram<Rows>>),
+    Unrolled(Box<LoweredProgram<Unrolled>>, Box<UnrolledTrace>),
+    /// Templated: over columns.
+    Templated(Box<LoweredProgram<Rows>>),
 }
 
 impl Program {
     /// Map with which a run makes its steps.
     pub fn map(&self) -> &dyn StepMap {
         match self {
-            Program::Straight(program, _) => &**program,
-            Program::Columns(program) => &**program,
+            Program::Unrolled(program, _) => &**program,
+            Program::Templated(program) => &**program,
         }
     }
 
     /// True if a step solves equations by Newton's iteration; linear equations need none.
     pub fn iterates(&self) -> bool {
         match self {
-            Program::Straight(program, _) => program.iterates(),
-            Program::Columns(program) => program.iterates(),
+            Program::Unrolled(program, _) => program.iterates(),
+            Program::Templated(program) => program.iterates(),
         }
     }
 
     /// Monitored energy of steps of length h, at (t, x); `None` if they monitor none.
     pub fn watched_energy(&self, t_and_h: (f64, f64), x: &[f64]) -> Option<f64> {
         match self {
-            Program::Straight(program, _) => program.watched_energy(t_and_h, x),
-            Program::Columns(program) => program.watched_energy(t_and_h, x),
+            Program::Unrolled(program, _) => program.watched_energy(t_and_h, x),
+            Program::Templated(program) => program.watched_energy(t_and_h, x),
         }
     }
 
@@ -94,24 +94,24 @@ impl Program {
     /// [`NOTABLE`](crate::watched::NOTABLE) if none was smaller, `None` if no matrix is monitored.
     pub fn smallest_eigenvalue(&self, memory: &[f64]) -> Option<f64> {
         match self {
-            Program::Straight(program, _) => program.smallest_eigenvalue(memory),
-            Program::Columns(program) => program.smallest_eigenvalue(memory),
+            Program::Unrolled(program, _) => program.smallest_eigenvalue(memory),
+            Program::Templated(program) => program.smallest_eigenvalue(memory),
         }
     }
 
     /// Independent map with other parameters, which makes every step by itself.
     pub fn rebound(&self, parameters: &[f64]) -> Box<dyn StepMap> {
         match self {
-            Program::Straight(program, _) => Box::new(program.rebound(parameters)),
-            Program::Columns(program) => Box::new(program.rebound(parameters)),
+            Program::Unrolled(program, _) => Box::new(program.rebound(parameters)),
+            Program::Templated(program) => Box::new(program.rebound(parameters)),
         }
     }
 
     /// Independent map for a run of `plan` from another start, which takes its steps as this program does.
     pub fn rebound_for(&self, plan: &Plan, start: &Start) -> Box<dyn StepMap> {
         match self {
-            Program::Straight(program, _) => Box::new(program.rebound_for(plan, start)),
-            Program::Columns(program) => Box::new(program.rebound_for(start)),
+            Program::Unrolled(program, _) => Box::new(program.rebound_for(plan, start)),
+            Program::Templated(program) => Box::new(program.rebound_for(start)),
         }
     }
 
@@ -124,8 +124,8 @@ impl Program {
         lanes: usize,
     ) -> Option<ProgramLanes> {
         match self {
-            Program::Straight(program, _) => ProgramLanes::new(program, plan, of, start, lanes),
-            Program::Columns(_) => None,
+            Program::Unrolled(program, _) => ProgramLanes::new(program, plan, of, start, lanes),
+            Program::Templated(_) => None,
         }
     }
 
@@ -141,12 +141,12 @@ impl Program {
         ensemble: bool,
     ) {
         match self {
-            Program::Straight(program, trace) => {
+            Program::Unrolled(program, trace) => {
                 if let Some(field) = field {
                     program.repeat(trace, field, plan, starts, ensemble);
                 }
             }
-            Program::Columns(program) => program.repeat((rows, invariants), plan, &starts[0]),
+            Program::Templated(program) => program.repeat((rows, invariants), plan, &starts[0]),
         }
     }
 }
@@ -186,23 +186,23 @@ pub fn program(
         return Ok(None);
     }
     let unsuitable = |reason: String| Error::option(format!("`{method}` does not suit this model: {reason}"));
-    if let Some(facts) = by_columns(method, model, settings.in_lanes) {
+    if let Some(facts) = templated_facts(method, model, settings.in_lanes) {
         suits(method, &facts).map_err(unsuitable)?;
-        let lowered = |guesses: bool| column_program(method, model, settings, guesses);
+        let lowered = |guesses: bool| templated_program(method, model, settings, guesses);
         let mut program = lowered(true).map_err(unsuitable)?;
         if !chooses_sweeps(&mut program, model, h) {
             program = lowered(false).map_err(unsuitable)?;
         }
-        return Ok(Some(Program::Columns(Box::new(program))));
+        return Ok(Some(Program::Templated(Box::new(program))));
     }
     let mechanics = model.mechanics().map_err(|reason| Error::option(format!("`{method}`: {reason}")))?;
     suits(method, &Facts::of(mechanics)).map_err(unsuitable)?;
-    let lowered = |guesses: bool| straight_program(method, mechanics, model, extension, (settings, guesses));
+    let lowered = |guesses: bool| unrolled_program(method, mechanics, model, extension, (settings, guesses));
     let (mut program, mut trace) = lowered(true).map_err(unsuitable)?;
     if !chooses_sweeps(&mut program, model, h) {
         (program, trace) = lowered(false).map_err(unsuitable)?;
     }
-    Ok(Some(Program::Straight(Box::new(program), Box::new(trace))))
+    Ok(Some(Program::Unrolled(Box::new(program), Box::new(trace))))
 }
 
 /// Choose how a program for steps of length h iterates. True if the program may keep its guesses from the previous
@@ -239,35 +239,35 @@ fn step_of_length(
     x.to_vec()
 }
 
-/// Facts about a model whose steps by this method are computed over columns; `None` if they are not. Columns need a
+/// Facts about a model whose steps by this method are templated; `None` if they are unrolled. Templated steps need a
 /// large model, and a method that needs nothing unrolled.
-fn by_columns(method: &Method, model: &Model, in_lanes: bool) -> Option<Facts<'static>> {
+fn templated_facts(method: &Method, model: &Model, in_lanes: bool) -> Option<Facts<'static>> {
     let needs = method.scheme.needs;
-    let written_out = needs.recognised() || method.treatment.moves_the_state();
-    let large = Way::of_step(model, method.scheme.explicit, method.substeps().len(), in_lanes).by_rows;
+    let unrolled = needs.recognised() || method.treatment.moves_the_state();
+    let templated = Way::of_step(model, method.scheme.explicit, method.substeps().len(), in_lanes).templated;
     let constrained = !model.constraints.is_empty();
     let kind = if constrained { Kind::Holonomic } else { Kind::Free };
-    (large && !written_out).then_some(Facts { constrained, hamiltonian: true, kind, degenerate: None })
+    (templated && !unrolled).then_some(Facts { constrained, hamiltonian: true, kind, degenerate: None })
 }
 
 /// Unrolled step of a method.
 ///
 /// # Errors
 /// If the model is not of the form that the method needs.
-fn straight_program(
+fn unrolled_program(
     method: &Method,
     mechanics: &Mechanics,
     model: &Model,
     extension: Option<&Field>,
     (settings, guesses): (&MethodSettings, bool),
-) -> Result<(LoweredProgram<Straight>, StraightTrace), String> {
+) -> Result<(LoweredProgram<Unrolled>, UnrolledTrace), String> {
     let functions = Arc::new(functions(method, mechanics, model, extension, settings)?);
     let heated = model.heat_bath.is_some();
     let recorded = |handing: Handing| recorded((method, heated), Nodes::new(&functions), (handing, guesses));
     let (trace, find) = with_find(method, recorded)?;
     let tolerance = settings.newton_tolerance.unwrap_or(0.0);
     let (substeps, own) = (recorded_substeps(method, heated), settings.own(method));
-    let program = straight::lower(&trace, find.as_ref(), (mechanics, model), substeps, own, tolerance);
+    let program = unrolled::lower(&trace, find.as_ref(), (mechanics, model), substeps, own, tolerance);
     Ok((program, trace))
 }
 
@@ -308,14 +308,14 @@ pub fn force_places(
         return Ok(None);
     }
     let unsuitable = |reason: String| Error::option(format!("`{method}` does not suit this model: {reason}"));
-    if by_columns(method, model, settings.in_lanes).is_some() {
-        return column_places(method, model, h, settings).map_err(unsuitable);
+    if templated_facts(method, model, settings.in_lanes).is_some() {
+        return templated_places(method, model, h, settings).map_err(unsuitable);
     }
     let mechanics = model.mechanics().map_err(|reason| Error::option(format!("`{method}`: {reason}")))?;
-    straight_places(method, mechanics, model, h, settings).map_err(unsuitable)
+    unrolled_places(method, mechanics, model, h, settings).map_err(unsuitable)
 }
 
-fn straight_places(
+fn unrolled_places(
     method: &Method,
     mechanics: &Mechanics,
     model: &Model,
@@ -328,11 +328,11 @@ fn straight_places(
         return Ok(None);
     }
     let (own, tolerance) = (settings.own(method), settings.newton_tolerance.unwrap_or(0.0));
-    let program = straight::lower(&trace, None, (mechanics, model), vec![1.0], own, tolerance);
+    let program = unrolled::lower(&trace, None, (mechanics, model), vec![1.0], own, tolerance);
     Ok(Some(ForcePlaces::new(program, method.substeps()[0] * h)))
 }
 
-fn column_places(
+fn templated_places(
     method: &Method,
     model: &Derived,
     h: f64,
@@ -349,11 +349,11 @@ fn column_places(
     Ok(Some(ForcePlaces::new(program, method.substeps()[0] * h)))
 }
 
-/// Step of a method over columns.
+/// Templated step of a method, over columns.
 ///
 /// # Errors
 /// If the model is not of the form that the method needs.
-fn column_program(
+fn templated_program(
     method: &Method,
     model: &Derived,
     settings: &MethodSettings,
@@ -500,7 +500,7 @@ pub fn survey(model: &Derived) -> Vec<(&'static Scheme, Option<String>)> {
     let mechanics = model.mechanics();
     let schemes = SCHEMES.iter().filter(|scheme| !scheme.follows_fields());
     let why = |scheme: &&'static Scheme| match mechanics {
-        _ if let Some(facts) = by_columns(&Method::plain(scheme), model, false) => {
+        _ if let Some(facts) = templated_facts(&Method::plain(scheme), model, false) => {
             suits(&Method::plain(scheme), &facts).err()
         }
         Err(reason) => Some(reason.to_string()),

@@ -3,7 +3,7 @@
 //! All numbers of a step are in one array, the registers: x, t, h, the carried quantities, and then, kernel after
 //! kernel, the values that later kernels need. A kernel reads registers before its own and writes its own, so nothing
 //! is copied. A [`Lowering`] decides how a recording becomes kernels and how equations are eliminated:
-//! [`straight`](super::straight) for small models, [`columns`](super::columns) for large ones.
+//! [`unrolled`](super::unrolled) for small models, [`columns`](super::columns) for large ones.
 
 use super::draws::Draws;
 use super::first_same::{Finds, FirstSame};

@@ -107,7 +107,7 @@ impl SweepLanes {
             }
             None => {
                 let inputs = (targets, targets + simulation.target_count() + simulation.gains.len());
-                let of = (&**field, simulation.system.written_out()?);
+                let of = (&**field, simulation.system.unrolled()?);
                 LaneSteps::RungeKutta(Box::new(CompiledLanes::new(plan, of, &simulation.vectors, inputs, lanes)?))
             }
         };

@@ -82,7 +82,7 @@ pub(super) fn rows_hold(
     if let Some(moving) = model.constraints.iter().find(|c| c.depends & TIME != 0) {
         let names: Vec<String> = model.integrals.iter().map(|integral| format!("'{}'", integral.name)).collect();
         let message = format!(
-            "no test of integrals: whether {} are constant is not known before a run, as constraint '{}' moves and the model is too large to be written out",
+            "no test of integrals: whether {} are constant is not known before a run, as constraint '{}' moves and the model is too large to be unrolled",
             names.join(", "),
             moving.name
         );

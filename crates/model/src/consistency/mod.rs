@@ -110,9 +110,9 @@ pub fn examine_by(backend: &dyn Backend, derived: &Derived, span: (f64, f64)) ->
         unverified: Vec::new(),
         weak_integrals: Vec::new(),
     };
-    let by_rows = Way::of_field(model).by_rows;
+    let templated = Way::of_field(model).templated;
     // Compilation pays for many rows.
-    let of_rows: &dyn Backend = if by_rows { backend } else { &Interpreter };
+    let of_rows: &dyn Backend = if templated { backend } else { &Interpreter };
     let scales = LazyCell::new(|| Scales::by(of_rows, model));
     let mut values = || {
         finite_values(model, of_rows, &mut found.diagnostics);
@@ -120,7 +120,7 @@ pub fn examine_by(backend: &dyn Backend, derived: &Derived, span: (f64, f64)) ->
         // Derivatives of undefined values are meaningless.
         found.is_sound().then_some(off)
     };
-    if by_rows {
+    if templated {
         let (field, off) = beside(|| derived.row_field(), values);
         if let Some(off) = off {
             examine_rows((model, field), &scales, &off, span, backend, &mut found);

@@ -151,7 +151,7 @@ impl RowMechanics {
         let stiff = model.stiff.as_ref().map(Functional::evened);
         let stiff = stiff.as_ref().unwrap_or(&hamiltonian);
         self.curvature = Some([of(&hamiltonian, 1), of(&hamiltonian, 2), of(stiff, 1)]);
-        let (rows, families) = by_rows(hamiltonian);
+        let (rows, families) = with_row_outputs(hamiltonian);
         self.energies = Some((self.columns.function(Function::size(&rows)), families));
         Ok(())
     }
@@ -419,7 +419,7 @@ fn weighted(functional: &Functional, dimension: usize) -> Functional {
 }
 
 /// A functional of one output as one with an output for every row of its terms, and the outputs of each term.
-fn by_rows(mut functional: Functional) -> (Functional, Vec<Family>) {
+fn with_row_outputs(mut functional: Functional) -> (Functional, Vec<Family>) {
     let (mut families, mut next) = (Vec::new(), 0);
     for term in &mut functional.terms {
         let first = next;

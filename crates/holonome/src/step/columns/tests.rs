@@ -6,7 +6,8 @@ use crate::options::{RunOptions, Settings, StepSize};
 use crate::problem::Problem;
 use crate::simulation::prepare;
 use crate::step::{
-    LoweredProgram, MethodSettings, Program, Start, column_places, column_program, straight_places, straight_program,
+    LoweredProgram, MethodSettings, Program, Start, templated_places, templated_program, unrolled_places,
+    unrolled_program,
 };
 use holonome_integrate::method::Method;
 use holonome_integrate::plan::Plan;
@@ -140,10 +141,10 @@ fn compare_model(model: &Derived, names: &[&str], h: f64) {
         let method: Method = name.parse().unwrap();
         let mechanics = model.mechanics().unwrap();
         let settings = MethodSettings { in_lanes: false, newton_tolerance: None, beta: 0.3 };
-        let (straight, _) = straight_program(&method, mechanics, model, None, (&settings, true)).unwrap();
-        let columns = column_program(&method, model, &settings, true).unwrap();
-        assert_eq!(columns.iterates(), straight.iterates(), "{name}");
-        let (expected, multipliers, _) = run(&straight, &model.initial, h, 12);
+        let (unrolled, _) = unrolled_program(&method, mechanics, model, None, (&settings, true)).unwrap();
+        let columns = templated_program(&method, model, &settings, true).unwrap();
+        assert_eq!(columns.iterates(), unrolled.iterates(), "{name}");
+        let (expected, multipliers, _) = run(&unrolled, &model.initial, h, 12);
         let (found, others, cost) = run(&columns, &model.initial, h, 12);
         // Each of the twelve steps rounds numbers of a size up to 20 some tens of times.
         for (found, expected) in found.iter().zip(&expected) {
@@ -163,30 +164,30 @@ fn compare_model(model: &Derived, names: &[&str], h: f64) {
             continue;
         }
         let (back, ..) = run(&columns, &expected, -h, 1);
-        let (back_expected, ..) = run(&straight, &expected, -h, 1);
+        let (back_expected, ..) = run(&unrolled, &expected, -h, 1);
         assert!(back.iter().zip(back_expected).all(|(a, b)| (a - b).abs() < 2e-13), "{name} backwards");
         // Energies are sums of some tens of numbers of a size up to 20.
         let energy = |(e, f): (&f64, &f64)| assert!((e - f).abs() < 2e-12, "{name}: {e} {f}");
-        let (a, b) = (straight.watched_energy((0.0, h), &expected), columns.watched_energy((0.0, h), &expected));
+        let (a, b) = (unrolled.watched_energy((0.0, h), &expected), columns.watched_energy((0.0, h), &expected));
         assert_eq!(a.is_some(), b.is_some(), "{name}");
         a.iter().zip(&b).for_each(energy);
-        let (a, b) = (watched_run(&straight, &model.initial, h, 12).3, watched_run(&again, &model.initial, h, 12).3);
+        let (a, b) = (watched_run(&unrolled, &model.initial, h, 12).3, watched_run(&again, &model.initial, h, 12).3);
         assert_eq!(a.len(), b.len(), "{name}");
         assert!(a.iter().all(|off| *off > 1e-9), "{name}: {a:?}");
         a.iter().zip(&b).for_each(energy);
         if method.scheme.needs.has_beta() {
             let places = [
-                straight_places(&method, mechanics, model, h, &settings).unwrap(),
-                column_places(&method, model, h, &settings).unwrap(),
+                unrolled_places(&method, mechanics, model, h, &settings).unwrap(),
+                templated_places(&method, model, h, &settings).unwrap(),
             ];
-            let [straight, columns] = places.map(|places| {
+            let [unrolled, columns] = places.map(|places| {
                 let places = places?.rebound(&model.parameter_values);
                 let mut x = model.initial.clone();
                 places.put(0.3, &mut x).unwrap();
                 Some(x)
             });
-            assert_eq!((columns.is_none(), straight.is_none()), (name.starts_with("newmark"), columns.is_none()));
-            let off = columns.iter().flatten().zip(straight.iter().flatten()).map(|(a, b)| (a - b).abs());
+            assert_eq!((columns.is_none(), unrolled.is_none()), (name.starts_with("newmark"), columns.is_none()));
+            let off = columns.iter().flatten().zip(unrolled.iter().flatten()).map(|(a, b)| (a - b).abs());
             assert!(off.fold(0.0, f64::max) < 2e-13 && columns != Some(model.initial.clone()), "{name}: {columns:?}");
         }
     }
@@ -231,7 +232,7 @@ fn sums_over_pairs() {
     // Forces of pairs are opposite: total momentum and angular momentum stay.
     let problem = problem(CLUSTER, &Settings::default());
     let (model, settings) = (&problem.model, MethodSettings { in_lanes: false, newton_tolerance: None, beta: 0.3 });
-    let program = column_program(&"stormer-verlet-a".parse().unwrap(), model, &settings, true).unwrap();
+    let program = templated_program(&"stormer-verlet-a".parse().unwrap(), model, &settings, true).unwrap();
     let (x, ..) = run(&program, &model.initial, 0.05, 100);
     let kept = |x: &[f64]| -> Vec<f64> {
         let (q, p) = x.split_at(x.len() / 2);
@@ -251,7 +252,8 @@ fn sums_over_pairs() {
 /// Number of sums of H that come with the forces of a step.
 fn sums_with_forces(text: &str, method: &str) -> usize {
     let settings = MethodSettings { in_lanes: false, newton_tolerance: None, beta: 0.3 };
-    let program = column_program(&method.parse().unwrap(), &problem(text, &Settings::default()).model, &settings, true);
+    let program =
+        templated_program(&method.parse().unwrap(), &problem(text, &Settings::default()).model, &settings, true);
     program.unwrap().sums.len()
 }
 
@@ -382,7 +384,7 @@ fn loop_agrees(text: &str, method: &str, h: f64) {
         ..RunOptions::default()
     };
     let simulation = prepare(problem(text, &Settings::default()), options).unwrap_or_else(|e| panic!("{method}: {e}"));
-    let Some(Program::Straight(program, _)) = &simulation.program else { panic!("{method} is not written out") };
+    let Some(Program::Unrolled(program, _)) = &simulation.program else { panic!("{method} is not unrolled") };
     let many = program.repeated.as_ref().unwrap_or_else(|| panic!("{method} makes no loop"));
     let largest_system = program.solves().map(|solve| solve.rows.len()).max();
     assert!(largest_system > Some(crate::policy::FEW_ROWS), "{method}: {largest_system:?}");
@@ -440,7 +442,8 @@ fn heat_baths() {
 fn what_is_not_natural_is_refused() {
     let problem = problem(MIXED, &Settings::default());
     let settings = MethodSettings { in_lanes: false, newton_tolerance: None, beta: 0.3 };
-    let refused = |name: &str| column_program(&name.parse().unwrap(), &problem.model, &settings, true).err().unwrap();
+    let refused =
+        |name: &str| templated_program(&name.parse().unwrap(), &problem.model, &settings, true).err().unwrap();
     assert!(refused("zhang-skeel").contains("varies with position"), "{}", refused("zhang-skeel"));
     assert!(refused("zhang-skeel-stiff").contains("stiff = NAME"), "{}", refused("zhang-skeel-stiff"));
 }

@@ -198,7 +198,7 @@ impl<'a> Builder<'a> {
                 self.span(),
                 "too large",
             )
-            .help("a sum inside a nonlinear function is written out for each of its lengths"));
+            .help("a sum inside a nonlinear function is expanded for each of its lengths"));
         }
         // All rows that have answered alike so far get the same questions in the same order.
         let mut at = 0;

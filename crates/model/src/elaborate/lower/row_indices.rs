@@ -159,7 +159,7 @@ impl<'a> RowIndices<'a> {
         if seen.visits > LARGEST_TEMPLATE {
             return Err(Diagnostic::error(
                 format!(
-                    "this index expression has more than {LARGEST_TEMPLATE} operations, with every choice written out"
+                    "this index expression has more than {LARGEST_TEMPLATE} operations, with every choice expanded"
                 ),
                 e.span,
                 "too large",

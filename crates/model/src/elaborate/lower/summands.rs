@@ -44,7 +44,7 @@ fn few(range: &Range) -> Option<usize> {
 }
 
 /// Number of last ranges of a sum that are unrolled if the sum stands inside others: those of two sites at most.
-fn written_out(ranges: &Ranges) -> usize {
+fn unrolled_ranges(ranges: &Ranges) -> usize {
     let lengths = ranges.ranges.iter().rev().map_while(few);
     let products = lengths.scan(1, |product, length| {
         *product *= length;
@@ -58,7 +58,7 @@ fn has_rows(e: &Ex) -> bool {
     if !e.has_sum || e.depends & expression::DRAW != 0 {
         return e.has_sum;
     }
-    let mut found = matches!(&e.kind, Kind::Sum(ranges, _) if written_out(ranges) < ranges.ranges.len());
+    let mut found = matches!(&e.kind, Kind::Sum(ranges, _) if unrolled_ranges(ranges) < ranges.ranges.len());
     e.kind.for_each_part(&mut |part| found = found || has_rows(part));
     found
 }
@@ -76,7 +76,7 @@ fn split(e: &Ex, around: Piece, out: &mut Vec<Piece>) -> Result<(), Diagnostic> 
     let linear = |factor: &Ex| factor.depends & moves == 0 && !factor.has_sum;
     match &e.kind {
         Kind::Sum(ranges, body) if has_sum(e) => {
-            let short = if ranges.filter.is_some() || has_rows(body) { 0 } else { written_out(ranges) };
+            let short = if ranges.filter.is_some() || has_rows(body) { 0 } else { unrolled_ranges(ranges) };
             let outer = Some(ranges.ranges.len() - short).filter(|&outer| outer > 0).unwrap_or(ranges.ranges.len());
             let (outer, inner) = ranges.ranges.split_at(outer);
             let body = match inner {
@@ -120,7 +120,7 @@ fn split(e: &Ex, around: Piece, out: &mut Vec<Piece>) -> Result<(), Diagnostic> 
             Ok(())
         }
         _ if out.len() == MOST_PIECES => Err(Diagnostic::error(
-            format!("this formula has more than {MOST_PIECES} summands, with every `let` written out"),
+            format!("this formula has more than {MOST_PIECES} summands, with every `let` expanded"),
             e.span,
             "too many",
         )),

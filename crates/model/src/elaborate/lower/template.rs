@@ -101,12 +101,12 @@ impl<'l, 'a> Lowering<'l, 'a> {
         let nodes = self.lower_new(e)?;
         if self.graph.len() > LARGEST_TEMPLATE {
             return Err(Diagnostic::error(
-                format!("this expression unrolls to more than {LARGEST_TEMPLATE} operations"),
+                format!("this expression expands to more than {LARGEST_TEMPLATE} operations"),
                 e.span,
                 "too large",
             )
             .help(
-                "a sum inside a nonlinear function is written out in full; sums that are only added up are not limited",
+                "a sum inside a nonlinear function is expanded in full; sums that are only added up are not limited",
             ));
         }
         self.memo.insert(key, nodes.clone());
@@ -251,7 +251,7 @@ impl<'l, 'a> Lowering<'l, 'a> {
                 return Err(Diagnostic::error(
                     format!("a sum of more than {LARGEST_TEMPLATE} terms inside a nonlinear function"),
                     body.span,
-                    "too long to write out",
+                    "too long to expand",
                 )
                 .help("sums that are only added up are not limited like this"));
             }
@@ -280,9 +280,9 @@ impl<'l, 'a> Lowering<'l, 'a> {
             return Err(Diagnostic::error(
                 format!("a sum of {length} terms inside a nonlinear function"),
                 range.span,
-                "too long to write out",
+                "too long to expand",
             )
-            .help(format!("at most {LARGEST_TEMPLATE} operations may be written out")));
+            .help(format!("at most {LARGEST_TEMPLATE} operations may result from its expansion")));
         }
         let outer_scope = self.scope;
         let mut k = 0.0;

@@ -31,7 +31,7 @@ impl Elaborator<'_> {
             self.once(
                 "too deep",
                 Diagnostic::error(
-                    format!("this is nested more than {DEEPEST} deep, with every `let` written out"),
+                    format!("this is nested more than {DEEPEST} deep, with every `let` expanded"),
                     e.span,
                     "too deep",
                 ),
@@ -40,7 +40,7 @@ impl Elaborator<'_> {
             self.once(
                 "too large",
                 Diagnostic::error(
-                    format!("the model has more than {MOST_EXPRESSIONS} expressions, with every `let` written out"),
+                    format!("the model has more than {MOST_EXPRESSIONS} expressions, with every `let` expanded"),
                     e.span,
                     "too large",
                 ),
@@ -54,7 +54,7 @@ impl Elaborator<'_> {
             return self.once(
                 "too deep",
                 Diagnostic::error(
-                    format!("this is nested more than {DEEPEST} deep, with every `let` written out"),
+                    format!("this is nested more than {DEEPEST} deep, with every `let` expanded"),
                     e.span,
                     "too deep",
                 ),
@@ -71,7 +71,7 @@ impl Elaborator<'_> {
             return self.once(
                 "too wide",
                 Diagnostic::error(
-                    format!("this takes more than {LARGEST_TEMPLATE} operations, with every component written out"),
+                    format!("this takes more than {LARGEST_TEMPLATE} operations, with every component expanded"),
                     e.span,
                     "too large",
                 ),

@@ -8,7 +8,7 @@
 
 use super::cost::{Cost, weight};
 use super::monomial::{Literal, Monomial};
-use super::normal::write_out;
+use super::normal::expand;
 use super::system::{Place, System, Term};
 use super::uniform::Coefficient;
 use rustc_hash::FxHashMap;
@@ -176,7 +176,7 @@ impl Extraction<'_> {
             }
             None => {
                 // Its terms may cancel: then it is shorter than it seemed.
-                write_out(self.system, &mut divisor);
+                expand(self.system, &mut divisor);
                 match self.system.value(divisor) {
                     Some(value) => value,
                     None => return self.replace(occurrences.iter(), None),

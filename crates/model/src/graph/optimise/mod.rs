@@ -57,7 +57,7 @@ pub fn optimise(graph: &Graph, outputs: &[Node]) -> (Graph, Vec<Node>) {
     let mut best: Option<Candidate> = None;
     // Products that several formulas share show more common factors if they are expanded in each. Kept whole, they
     // cannot be split.
-    for products in [Products::WrittenOut, Products::Shared] {
+    for products in [Products::Expanded, Products::Shared] {
         let (system, differ) = normal::read(graph, outputs, products);
         if let Some(candidate) = rewrite(graph, system, before <= MOST_SEARCHED, longest) {
             let cheaper = best.as_ref().is_none_or(|b| candidate.cost < b.cost);

@@ -7,7 +7,7 @@ use crate::graph::op::{Binary, Unary};
 use crate::graph::{Expression, Graph, Input, Node, strict};
 
 /// Length up to which sums are expanded in longer ones, to find out if terms cancel.
-const LONGEST_WRITTEN_OUT: usize = 32;
+const LONGEST_EXPANDED: usize = 32;
 /// Length up to which sums are searched for such sums.
 const LONGEST_SEARCHED: usize = 64;
 
@@ -18,7 +18,7 @@ const MOST_PARTIAL: usize = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Products {
     /// Expanded in every use.
-    WrittenOut,
+    Expanded,
     /// Kept as an atom.
     Shared,
 }
@@ -228,13 +228,13 @@ impl Reader<'_> {
             terms.iter_mut().for_each(|t| t.coefficient = t.coefficient.negated());
         }
         self.system.collect(&mut terms);
-        write_out(&mut self.system, &mut terms);
+        expand(&mut self.system, &mut terms);
         self.system.value(terms)
     }
 }
 
 /// Expand the sums among the terms of a sum if terms cancel and make it shorter.
-pub fn write_out(system: &mut System, terms: &mut Vec<Term>) {
+pub fn expand(system: &mut System, terms: &mut Vec<Term>) {
     if terms.len() > LONGEST_SEARCHED {
         return;
     }
@@ -244,7 +244,7 @@ pub fn write_out(system: &mut System, terms: &mut Vec<Term>) {
         i += 1;
         let Some(place) = system.monomials.atom(term.monomial).and_then(|atom| system.sum_of(atom)) else { continue };
         let inner = &system.sums[place as usize];
-        if inner.len() > LONGEST_WRITTEN_OUT {
+        if inner.len() > LONGEST_EXPANDED {
             continue;
         }
         // Each hit saves one term, and another one if nothing remains of it.

@@ -181,7 +181,7 @@ pub fn inline(system: &mut System, places: &[Place]) {
             if !here || list.len() > MOST_USES || list.iter().any(|u| u.1 != monomial) {
                 continue;
             }
-            let Some(rewritten) = written_out(system, inner, monomial, list) else { continue };
+            let Some(rewritten) = expanded(system, inner, monomial, list) else { continue };
             if system.saving(&rewritten) + system.cost(&system.sums[inner as usize]).operations() <= 0 {
                 continue;
             }
@@ -202,7 +202,7 @@ pub fn inline(system: &mut System, places: &[Place]) {
 }
 
 /// Sums of `uses` with `inner` expanded in place of its atom, given as a monomial.
-fn written_out(system: &mut System, inner: Place, monomial: Monomial, uses: &[Use]) -> Option<Rewritten> {
+fn expanded(system: &mut System, inner: Place, monomial: Monomial, uses: &[Use]) -> Option<Rewritten> {
     let terms = system.sums[inner as usize].clone();
     let mut result: Rewritten = Vec::with_capacity(uses.len());
     for &(place, ..) in uses {

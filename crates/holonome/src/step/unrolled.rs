@@ -36,14 +36,14 @@ use std::ops::Range;
 const DOUBTFUL_ITERATIONS: u32 = 5;
 
 /// Unrolled lowering.
-pub struct Straight;
+pub struct Unrolled;
 
 /// Recording of nodes.
-pub type StraightTrace = Trace<Nodes>;
+pub type UnrolledTrace = Trace<Nodes>;
 
-impl Lowering for Straight {
+impl Lowering for Unrolled {
     type Kernel = Bound;
-    type Equations = StraightEquations;
+    type Equations = UnrolledEquations;
     type Names = Names;
     type Repeated = Many;
 
@@ -56,7 +56,7 @@ impl Lowering for Straight {
         }
     }
 
-    fn blocks(program: &Program<Straight>) -> Option<(&dyn Blocks, usize)> {
+    fn blocks(program: &Program<Unrolled>) -> Option<(&dyn Blocks, usize)> {
         program.repeated.as_ref().map(|many| (many as &dyn Blocks, many.work_len()))
     }
 }
@@ -69,7 +69,7 @@ pub struct Names {
 }
 
 /// Equations with residuals and Jacobian from one kernel.
-pub struct StraightEquations {
+pub struct UnrolledEquations {
     kernel: Bound,
     /// Residuals alone, for equations that may be solved by fixed-point iteration.
     residuals: Option<Bound>,
@@ -81,7 +81,7 @@ pub struct StraightEquations {
     elimination: Elimination,
 }
 
-impl Equations for StraightEquations {
+impl Equations for UnrolledEquations {
     fn residuals(&self, registers: &mut [f64], work: &mut [f64]) {
         let Some(kernel) = &self.residuals else { return self.evaluate(registers, work) };
         let (residuals, work) = work.split_at_mut(kernel.outputs());
@@ -108,14 +108,14 @@ impl Equations for StraightEquations {
     }
 }
 
-impl LoweredEquations for StraightEquations {
+impl LoweredEquations for UnrolledEquations {
     fn work_len(&self) -> usize {
         let residuals = self.residuals.as_ref().map_or(0, Bound::work_len);
         self.kernel.outputs() + self.kernel.work_len().max(self.elimination.work_len()).max(residuals)
     }
 
-    fn rebound(&self, parameters: &[f64]) -> StraightEquations {
-        StraightEquations {
+    fn rebound(&self, parameters: &[f64]) -> UnrolledEquations {
+        UnrolledEquations {
             kernel: self.kernel.rebound(parameters),
             residuals: self.residuals.as_ref().map(|kernel| kernel.rebound(parameters)),
             unknowns: self.unknowns.clone(),
@@ -152,13 +152,13 @@ impl System<Nodes> {
 /// Program of `trace`, made once for each of `substeps`. The tolerance loosens that of the Newton iterations, and `own`
 /// are the parameters of the method. If the step reuses values of the previous one (FSAL), `find` finds these.
 pub fn lower(
-    trace: &StraightTrace,
-    find: Option<&StraightTrace>,
+    trace: &UnrolledTrace,
+    find: Option<&UnrolledTrace>,
     (mechanics, model): (&Mechanics, &Model),
     substeps: Vec<f64>,
     own: &[f64],
     tolerance: f64,
-) -> Program<Straight> {
+) -> Program<Unrolled> {
     let parameters = &[&model.parameter_values, own].concat();
     let mut cut = Cut::new(trace);
     let sizes_have_units = trace.symbols.degrees() > 0;
@@ -168,7 +168,7 @@ pub fn lower(
     };
     let (mut actions, mut registers, mut watched) = (Vec::new(), trace.x.len() + 2 + trace.carried.len(), 0);
     let compute =
-        |cut: &Cut, actions: &mut Vec<Action<Straight>>, level: usize, outputs: &[Node], first: &mut usize| {
+        |cut: &Cut, actions: &mut Vec<Action<Unrolled>>, level: usize, outputs: &[Node], first: &mut usize| {
             let stage =
                 Stage { kernel: cut.kernel(outputs, level, *first, parameters), first: *first, length: outputs.len() };
             *first += stage.length;
@@ -228,7 +228,7 @@ fn solve(
     unknowns: Range<usize>,
     sizes: Range<usize>,
     parameters: &[f64],
-) -> Solve<Straight> {
+) -> Solve<Unrolled> {
     let values: Vec<Node> = system.jacobian.iter().map(|&(_, _, node)| node).collect();
     let outputs = [&system.residuals[..], &values].concat();
     let level = cut.level_of(system.unknowns[0]);
@@ -237,7 +237,7 @@ fn solve(
     let task = system.task(unknowns.clone(), sizes.clone());
     let residuals = task.local.then(|| cut.tape(&system.residuals, level, unknowns.end, parameters));
     Solve {
-        equations: StraightEquations {
+        equations: UnrolledEquations {
             operations: (residuals.as_ref().map_or(0, Tape::operations), tape.operations() + elimination.operations()),
             kernel: Bound::new(&tape, parameters),
             residuals: residuals.map(|tape| Bound::new(&tape, parameters)),
@@ -266,7 +266,7 @@ fn watching(system: &System<Nodes>, mechanics: &Mechanics) -> Option<Watching> {
     }
 }
 
-impl Program<Straight> {
+impl Program<Unrolled> {
     /// Parameters of the model and of the method, F₀, h and t₀.
     pub fn all_parameters(&self, plan: &Plan, h: f64, start: &Start) -> Vec<f64> {
         [start.parameters, &self.own, start.targets, &[h, plan.t0]].concat()
@@ -274,7 +274,7 @@ impl Program<Straight> {
 
     /// Let runs of `plan` take their steps in loops, if the step is small enough: one run, or several of one ensemble.
     /// `starts` are examples of its runs, whose first steps are made in loops, too.
-    pub fn repeat(&mut self, trace: &StraightTrace, field: &Field, plan: &Plan, starts: &[Start], ensemble: bool) {
+    pub fn repeat(&mut self, trace: &UnrolledTrace, field: &Field, plan: &Plan, starts: &[Start], ensemble: bool) {
         self.repeated = None;
         let Some(h) = plan.fixed_step() else { return };
         let alone = self.solves().filter_map(|solve| solve.watch.as_ref()).any(Watch::wants_single_steps);
@@ -300,7 +300,7 @@ impl Program<Straight> {
     /// Loop that serves these runs of a model with `own` parameters.
     fn many_of(
         &self,
-        (trace, field): (&StraightTrace, &Field),
+        (trace, field): (&UnrolledTrace, &Field),
         (pilots, taken): (&[Piloted], &[[Vec<Taken>; 2]]),
         own: usize,
         ensemble: bool,
@@ -310,7 +310,7 @@ impl Program<Straight> {
             (0..self.solves().count()).map(of_system).collect()
         };
         let (first, later) = (most(0), most(1));
-        let doubtful = |(solve, most): (&Solve<Straight>, &Taken)| {
+        let doubtful = |(solve, most): (&Solve<Unrolled>, &Taken)| {
             let mixed = solve.task.sweeps && most.iterations > 0;
             mixed || (solve.task.local && most.iterations >= DOUBTFUL_ITERATIONS)
         };
@@ -332,7 +332,7 @@ impl Program<Straight> {
     }
 
     /// This program for a run of `plan` from `start`, with its loop.
-    pub fn rebound_for(&self, plan: &Plan, start: &Start) -> Program<Straight> {
+    pub fn rebound_for(&self, plan: &Plan, start: &Start) -> Program<Unrolled> {
         let many = self.repeated.as_ref().zip(plan.fixed_step()).map(|(many, h)| {
             let mut many = many.clone();
             many.rebind(0, &self.all_parameters(plan, h, start));
@@ -344,7 +344,7 @@ impl Program<Straight> {
 
     /// This program with other parameters of the model, ready to [be bound](Program::take_over) to the trajectories of
     /// lanes.
-    pub fn copy(&self, parameters: &[f64]) -> Program<Straight> {
+    pub fn copy(&self, parameters: &[f64]) -> Program<Unrolled> {
         Program { repeated: self.repeated.clone(), ..self.rebound(parameters) }
     }
 
@@ -372,7 +372,7 @@ struct Cut<'a> {
 }
 
 impl<'a> Cut<'a> {
-    fn new(trace: &'a StraightTrace) -> Cut<'a> {
+    fn new(trace: &'a UnrolledTrace) -> Cut<'a> {
         let graph = &trace.symbols.graph;
         let mut solved: FxHashMap<Node, usize> = FxHashMap::default();
         for (k, system) in trace.systems.iter().enumerate() {
@@ -409,7 +409,7 @@ impl<'a> Cut<'a> {
     }
 
     /// Find, from the last level to the first, the nodes of earlier levels that each level's kernels need.
-    fn find_needs(&mut self, trace: &StraightTrace) {
+    fn find_needs(&mut self, trace: &UnrolledTrace) {
         let last = trace.systems.len();
         let mut needed: Vec<FxHashSet<Node>> = vec![FxHashSet::default(); last + 1];
         for level in (0..=last).rev() {
