@@ -244,19 +244,19 @@ pub trait PhaseSpace {
     /// x + increment by compensated summation (HLW VIII.5): the rounding error is added to the next step's increment.
     fn accumulate(&mut self, x: &[Value], increment: &[Value]) -> Vec<Value>;
 
-    /// FSAL values, which the step before has [carried over](PhaseSpace::hand_over) and which equal the result of
+    /// FSAL values, which the step before has [carried over](PhaseSpace::carry) and which equal the result of
     /// `find` at the start of this one. If no step of this length came before, or its result was moved, `find` computes
     /// them. Each value is as many numbers as that of `like` in its place.
-    fn take_over(&mut self, like: &[Value], find: Finding) -> Vec<Value>;
+    fn carried(&mut self, like: &[Value], find: Finding) -> Vec<Value>;
 
     /// FSAL values from which an iteration starts. They are carried over if the iteration itself detects whether it
     /// leads away from them.
-    fn take_over_guess(&mut self, like: &[Value], find: Finding) -> Vec<Value> {
-        self.take_over(like, find)
+    fn carried_guess(&mut self, like: &[Value], find: Finding) -> Vec<Value> {
+        self.carried(like, find)
     }
 
     /// Carry FSAL values to the next step, which computes them at its start otherwise.
-    fn hand_over(&mut self, values: &[Value]);
+    fn carry(&mut self, values: &[Value]);
 
     /// Monitor one of the FSAL values along the run: an energy that the method conserves.
     fn watch(&mut self, energy: Value);

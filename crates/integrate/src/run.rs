@@ -305,7 +305,7 @@ impl<'a> Engine<'a> {
         self.treat(t1)?;
         self.map.deviations(&self.memory, &mut self.deviations[self.groups..]);
         self.sample_fixed(fixed, step + 1, t1, observer)?;
-        self.know_end(t1);
+        self.find_end_field(t1);
         self.hand_piece((h, t1), false, observer)?;
         self.accept(t1, h);
         Ok(())
@@ -450,7 +450,7 @@ impl<'a> Engine<'a> {
         self.map.deviations(&self.memory, watched);
         self.check_result(first + count, t1)?;
         self.check_met(t1, fixed.h)?;
-        if let Err((taken, error)) = self.hand_over(observer) {
+        if let Err((taken, error)) = self.deliver(observer) {
             if taken > 0 {
                 // The state follows the outputs that were taken, so that both can be stored.
                 let last = fixed.samples[self.state.next_sample + taken - 1];

@@ -214,7 +214,7 @@ fn a_start_off_its_rod_is_refused_for_rods_of_every_length() {
 }
 
 #[test]
-fn a_rod_far_from_the_origin_is_looked_at_from_its_end() {
+fn a_rod_far_from_the_origin_is_measured_from_its_end() {
     // The rounding of a rod of length 1 at a distance of 1e6 is 1e-10 of the rod: a start off by a thousandth is not
     // rounding.
     let text = |x: &str| {

@@ -22,7 +22,7 @@ pub struct CompiledSystem {
     /// Field without the term of feedback, if the field has one.
     untreated: Option<Box<dyn Quantities>>,
     /// True if one of these is the motion's field: with constraints X_H alone is not.
-    knows_motion: bool,
+    has_motion: bool,
     /// Term of feedback that the field does not hold yet.
     pull: Option<Pull>,
     values: Box<dyn Quantities>,
@@ -93,7 +93,7 @@ impl CompiledSystem {
         CompiledSystem {
             field: Box::new(compiled),
             untreated: None,
-            knows_motion: true,
+            has_motion: true,
             pull: None,
             values: Box::new(values),
             jacobian: Box::new(Bound::of(field, &entries, parameters)),
@@ -120,7 +120,7 @@ impl CompiledSystem {
         };
         let compiled = |program: &RowProgram| Box::new(compile_rows(&program.in_columns(&field.layout), parameters));
         CompiledSystem {
-            knows_motion: extended.is_some() || field.constraints == 0,
+            has_motion: extended.is_some() || field.constraints == 0,
             field: extended.unwrap_or_else(|| compiled(&field.field)),
             untreated: None,
             pull: None,
@@ -202,7 +202,7 @@ impl CompiledSystem {
         CompiledSystem {
             field: self.field.boxed(parameters),
             untreated: self.untreated.as_ref().map(|field| field.boxed(parameters)),
-            knows_motion: self.knows_motion,
+            has_motion: self.has_motion,
             pull: self.pull.as_ref().map(|pull| pull.rebound(parameters)),
             values: self.values.boxed(parameters),
             jacobian: self.jacobian.boxed(parameters),
@@ -340,10 +340,10 @@ impl System for CompiledSystem {
     }
 
     fn motion(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) -> bool {
-        if self.knows_motion {
+        if self.has_motion {
             self.own_field().run(t, x, dx, work);
         }
-        self.knows_motion
+        self.has_motion
     }
 
     fn vectors(&self) -> &Vectors {

@@ -32,7 +32,7 @@ const MORE_STEPS: u64 = 10;
 const SEPARATED: f64 = 0.1;
 
 /// Interval between two calls of `watch`.
-const LOOK: Duration = Duration::from_millis(20);
+const CALL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Error of `run`, which is finished and whose samples are in `output`; `None` if `watch` stops the second run.
 ///
@@ -113,7 +113,7 @@ struct Comparer<'a> {
     until: f64,
     factor: f64,
     watch: &'a mut (dyn FnMut(&Progress) -> Control + Send),
-    looked: Instant,
+    called: Instant,
 }
 
 impl<'a> Comparer<'a> {
@@ -132,7 +132,7 @@ impl<'a> Comparer<'a> {
                 width: array.shape.len().max(1),
             });
         }
-        Ok(Comparer { arrays, separated: None, from, until, factor, watch, looked: Instant::now() })
+        Ok(Comparer { arrays, separated: None, from, until, factor, watch, called: Instant::now() })
     }
 
     fn families(&self) -> Vec<FamilyError> {
@@ -164,10 +164,10 @@ impl Observer for Comparer<'_> {
     }
 
     fn step(&mut self, state: &StepState) -> Result<Control, StoreError> {
-        if self.looked.elapsed() < LOOK {
+        if self.called.elapsed() < CALL_INTERVAL {
             return Ok(Control::Continue);
         }
-        self.looked = Instant::now();
+        self.called = Instant::now();
         let progress =
             Progress { from: self.from, t: state.t, until: self.until, steps: state.step, of: None, drift: None };
         Ok((self.watch)(&progress))

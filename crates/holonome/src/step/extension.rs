@@ -3,7 +3,7 @@
 
 use super::columns::{self, ColumnSymbols, Rows};
 use super::program::Program;
-use super::recorder::{Given, Handing, record};
+use super::recorder::{FsalMode, Given, record};
 use super::symbols::ParameterPlaces;
 use crate::kernels::Quantities;
 use holonome_integrate::dirac::extended_field;
@@ -21,9 +21,9 @@ struct Extension(Program<Rows>);
 /// If the model is of another kind.
 pub fn extension(model: &Derived, near: bool) -> Box<dyn Quantities> {
     let mut mechanics = model.row_mechanics().expect("a large model with constraints has some on positions only");
-    mechanics.know_extension(model);
+    mechanics.derive_extension(model);
     let symbols = ColumnSymbols::new(mechanics, ParameterPlaces::of(model));
-    let given = Given { follows: false, handing: Handing::Nothing, guesses: false };
+    let given = Given { follows: false, fsal: FsalMode::Compute, guesses: false };
     let trace = record(symbols, given, |space, t, _, x| extended_field(space, t, x, near));
     Box::new(Extension(columns::lower(trace, None, model, vec![1.0], &[], 0.0)))
 }

@@ -1,7 +1,7 @@
 //! Positions at which the force that acts in a step is the force of the model: those that a step
 //! [records](holonome_integrate::phase_space::PhaseSpace::force_at), as a function of the state.
 
-use super::first_same::Finds;
+use super::fsal::Finds;
 use super::program::{Lowering, Program};
 use holonome_integrate::scheme::map::{NoStep, StepFrom, StepMap};
 use holonome_integrate::state::Cost;

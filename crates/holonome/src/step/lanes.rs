@@ -106,7 +106,7 @@ impl ProgramLanes {
     /// Bind the program for single steps to a lane.
     fn single_for(&self, bound: &mut ProgramBound, lane: usize) {
         if bound.single_of != Some(lane) {
-            bound.single.take_over(&bound.many, lane, self.own, &bound.parameters[lane]);
+            bound.single.bind_lane(&bound.many, lane, self.own, &bound.parameters[lane]);
             bound.single_of = Some(lane);
         }
     }

@@ -10,9 +10,9 @@ mod columns;
 mod draws;
 mod extension;
 mod fibre;
-mod first_same;
 mod flows;
 mod force_places;
+mod fsal;
 mod functions;
 mod lanes;
 mod many;
@@ -51,7 +51,7 @@ pub use lanes::{ProgramBound, ProgramLanes};
 use nodes::Nodes;
 pub use program::Start;
 use program::{Lowering, Program as LoweredProgram};
-use recorder::{Given, Handing, Trace, record};
+use recorder::{FsalMode, Given, Trace, record};
 use rigid_body::RigidBody;
 use std::sync::Arc;
 use symbols::{ParameterPlaces, Symbols};
@@ -263,7 +263,7 @@ fn unrolled_program(
 ) -> Result<(LoweredProgram<Unrolled>, UnrolledTrace), String> {
     let functions = Arc::new(functions(method, mechanics, model, extension, settings)?);
     let heated = model.heat_bath.is_some();
-    let recorded = |handing: Handing| recorded((method, heated), Nodes::new(&functions), (handing, guesses));
+    let recorded = |fsal: FsalMode| recorded((method, heated), Nodes::new(&functions), (fsal, guesses));
     let (trace, find) = with_find(method, recorded)?;
     let tolerance = settings.newton_tolerance.unwrap_or(0.0);
     let (substeps, own) = (recorded_substeps(method, heated), settings.own(method));
@@ -323,7 +323,7 @@ fn unrolled_places(
     settings: &MethodSettings,
 ) -> Result<Option<ForcePlaces>, String> {
     let functions = Arc::new(functions(method, mechanics, model, None, settings)?);
-    let trace = recorded((method, false), Nodes::new(&functions), (Handing::ForcePlaces, false))?;
+    let trace = recorded((method, false), Nodes::new(&functions), (FsalMode::ForcePlaces, false))?;
     if trace.result.is_empty() {
         return Ok(None);
     }
@@ -340,7 +340,7 @@ fn templated_places(
 ) -> Result<Option<ForcePlaces>, String> {
     let mechanics = column_mechanics(method, model, settings)?;
     let symbols = ColumnSymbols::new(mechanics, ParameterPlaces::of(model));
-    let trace = recorded((method, false), symbols, (Handing::ForcePlaces, false))?;
+    let trace = recorded((method, false), symbols, (FsalMode::ForcePlaces, false))?;
     if trace.result.is_empty() {
         return Ok(None);
     }
@@ -359,16 +359,16 @@ fn templated_program(
     settings: &MethodSettings,
     guesses: bool,
 ) -> Result<LoweredProgram<Rows>, String> {
-    knows_stiff_part(method.scheme, model)?;
+    check_stiff_part(method.scheme, model)?;
     let mechanics = column_mechanics(method, model, settings)?;
     let (heated, places) = (model.heat_bath.is_some(), ParameterPlaces::of(model));
     let symbols = || ColumnSymbols::new(mechanics.clone(), places.clone());
-    let recorded = |handing| recorded((method, heated), symbols(), (handing, guesses));
+    let recorded = |fsal| recorded((method, heated), symbols(), (fsal, guesses));
     let (mut trace, find) = with_find(method, recorded)?;
     let find = match find {
         Some(find) => Some((find, false)),
         None if method.treatment.moves_the_state() => None,
-        None => columns::take_over(&mut trace).map(|find| (find, true)),
+        None => columns::carry_forces(&mut trace).map(|find| (find, true)),
     };
     let (tolerance, substeps) = (settings.newton_tolerance.unwrap_or(0.0), recorded_substeps(method, heated));
     Ok(columns::lower(trace, find, model, substeps, settings.own(method), tolerance))
@@ -415,7 +415,7 @@ fn heated_step(
 fn recorded<S: Symbols>(
     (method, heated): (&Method, bool),
     symbols: S,
-    (handing, guesses): (Handing, bool),
+    (fsal, guesses): (FsalMode, bool),
 ) -> Result<Trace<S>, String> {
     let mut fits = Ok(());
     let step = |space: &mut dyn PhaseSpace, t, h, x: &[Value]| match heated {
@@ -423,7 +423,7 @@ fn recorded<S: Symbols>(
         false => step_of_length(method, space, (t, h), x, &mut fits),
     };
     // With noise, extrapolation from two steps is no better a guess than the last solution.
-    let trace = record(symbols, Given { follows: follows(method) && !heated, handing, guesses }, step);
+    let trace = record(symbols, Given { follows: follows(method) && !heated, fsal, guesses }, step);
     fits.map(|()| trace)
 }
 
@@ -431,14 +431,14 @@ fn recorded<S: Symbols>(
 /// these.
 fn with_find<S: Symbols>(
     method: &Method,
-    recorded: impl Fn(Handing) -> Result<Trace<S>, String>,
+    recorded: impl Fn(FsalMode) -> Result<Trace<S>, String>,
 ) -> Result<(Trace<S>, Option<Trace<S>>), String> {
     // Values that a map finds between two slides are not those at the start of the step.
     if !follows(method) || matches!(method.scheme.step, Step::Sliding(_)) {
-        return Ok((recorded(Handing::Nothing)?, None));
+        return Ok((recorded(FsalMode::Compute)?, None));
     }
-    let trace = recorded(Handing::Over)?;
-    let find = if trace.takes_over { Some(recorded(Handing::Found)?) } else { None };
+    let trace = recorded(FsalMode::Carry)?;
+    let find = if trace.has_fsal { Some(recorded(FsalMode::FindOnly)?) } else { None };
     Ok((trace, find))
 }
 
@@ -450,7 +450,7 @@ fn column_mechanics(method: &Method, model: &Derived, settings: &MethodSettings)
     let mut mechanics = model.row_mechanics().ok_or("its constraints hold momenta")?;
     let heated = model.heat_bath.is_some();
     if !settings.own(method).is_empty() || heated {
-        mechanics.know_curvature(model).map_err(|reason| match heated {
+        mechanics.derive_curvature(model).map_err(|reason| match heated {
             true => format!(
                 "in a heat bath a model of this size needs a constant mass matrix, and {reason}; make it smaller"
             ),
@@ -557,10 +557,10 @@ fn body(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Result<RigidBo
 /// Check that H has the form that the scheme needs, and that its stiff part is known if the scheme needs it.
 fn known_potential(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Result<(), String> {
     natural::check(mechanics, model)?;
-    knows_stiff_part(scheme, model)
+    check_stiff_part(scheme, model)
 }
 
-fn knows_stiff_part(scheme: &Scheme, model: &Model) -> Result<(), String> {
+fn check_stiff_part(scheme: &Scheme, model: &Model) -> Result<(), String> {
     match scheme.needs == Needs::Stiff && model.stiff.is_none() {
         true => Err(format!(
             "it has to know which part of the potential energy is stiff; name it with {stiff_name}, a `let` that the Hamiltonian adds, or use zhang-skeel-simplified",

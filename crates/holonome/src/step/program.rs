@@ -6,7 +6,7 @@
 //! [`unrolled`](super::unrolled) for small models, [`columns`](super::columns) for large ones.
 
 use super::draws::Draws;
-use super::first_same::{Finds, FirstSame};
+use super::fsal::{Finds, Fsal};
 use super::multipliers::Multipliers;
 use super::recorder::Calls;
 use crate::kernels::Quantities;
@@ -78,7 +78,7 @@ pub struct Program<L: Lowering> {
     pub names: L::Names,
     /// Parameters of the method, which follow those of the model.
     pub own: Vec<f64>,
-    pub handover: Option<FirstSame<Program<L>>>,
+    pub fsal: Option<Fsal<Program<L>>>,
     /// Places, among the carried quantities, of the sums of H that are found with the forces; empty if they are not.
     pub sums: Range<usize>,
     /// Random numbers of the steps, and those of the trajectory.
@@ -354,7 +354,7 @@ impl<L: Lowering> Program<L> {
     /// True if a step solves equations by Newton's iteration; linear equations need none.
     pub fn iterates(&self) -> bool {
         let own = self.solves().any(|solve| !solve.task.linear);
-        own || self.handover.as_ref().is_some_and(|handover| handover.program().iterates())
+        own || self.fsal.as_ref().is_some_and(|fsal| fsal.program().iterates())
     }
 
     /// Systems, in the order in which they are solved.
@@ -367,7 +367,7 @@ impl<L: Lowering> Program<L> {
 
     /// This program with other parameters of the model.
     pub fn rebound(&self, parameters: &[f64]) -> Program<L> {
-        let handover = self.handover.as_ref().map(|handover| handover.rebound(|find| find.rebound(parameters)));
+        let fsal = self.fsal.as_ref().map(|fsal| fsal.rebound(|find| find.rebound(parameters)));
         let draws = self.draws.as_ref().map(|(draws, _)| (draws.clone(), draws.noise(parameters)));
         let parameters = &[parameters, &self.own].concat();
         let action = |action: &Action<L>| match action {
@@ -384,7 +384,7 @@ impl<L: Lowering> Program<L> {
             substeps: self.substeps.clone(),
             names: self.names.clone(),
             own: self.own.clone(),
-            handover,
+            fsal,
             sums: self.sums.clone(),
             draws,
             repeated: None,
@@ -401,8 +401,8 @@ impl<L: Lowering> Program<L> {
                 Action::Solve(solve) => solve.equations.rebind(parameters),
             }
         }
-        if let Some(handover) = &mut self.handover {
-            handover.program_mut().rebind(parameters);
+        if let Some(fsal) = &mut self.fsal {
+            fsal.program_mut().rebind(parameters);
         }
         if let Some((draws, noise)) = &mut self.draws {
             *noise = draws.noise(parameters);
@@ -411,7 +411,7 @@ impl<L: Lowering> Program<L> {
 
     /// True if a run computes, at its start, values that steps reuse (FSAL).
     pub fn finds_first(&self) -> bool {
-        self.handover.is_some()
+        self.fsal.is_some()
     }
 
     /// Length of the carried quantities.
@@ -555,7 +555,7 @@ impl<L: Lowering> Program<L> {
         let mut made = 0.0f64;
         for (k, &gamma) in self.substeps.iter().enumerate() {
             let step = StepFrom { t: made.mul_add(h, t), h: gamma * h, x: if k == 0 { x } else { &*x1 } };
-            self.find_handed(step, workspace)?;
+            self.find_fsal(step, workspace)?;
             let (registers, work) = workspace.work.split_at_mut(self.registers);
             let (carried, scale) = workspace.memory.split_at_mut(self.carried_len());
             self.load(step, carried, registers);
@@ -617,8 +617,8 @@ impl<L: Lowering> Program<L> {
     }
 
     /// Find the values that a substep reuses, if the previous one had another length or there was none.
-    fn find_handed(&self, step: StepFrom, workspace: &mut Workspace) -> Result<(), NoStep> {
-        self.handover.as_ref().map_or(Ok(()), |handover| handover.find(step, workspace))
+    fn find_fsal(&self, step: StepFrom, workspace: &mut Workspace) -> Result<(), NoStep> {
+        self.fsal.as_ref().map_or(Ok(()), |fsal| fsal.find(step, workspace))
     }
 
     /// Put into the registers the values that a trial substep reuses, if the previous one had another length or there
@@ -630,17 +630,17 @@ impl<L: Lowering> Program<L> {
         registers: &mut [f64],
         work: &mut [f64],
     ) -> Result<(), NoStep> {
-        let Some(handover) = self.handover.as_ref().filter(|handover| !handover.serves(known_for, step.h)) else {
+        let Some(fsal) = self.fsal.as_ref().filter(|fsal| !fsal.serves(known_for, step.h)) else {
             return Ok(());
         };
-        let found = handover.program().evaluate(step, &mut Cost::default(), work)?;
+        let found = fsal.program().evaluate(step, &mut Cost::default(), work)?;
         registers[self.dimension + 2..][..found.len()].copy_from_slice(found);
         Ok(())
     }
 
     /// Monitored energy of steps of length h, at (t, x); `None` if they monitor none.
     pub fn watched_energy(&self, (t, h): (f64, f64), x: &[f64]) -> Option<f64> {
-        self.handover.as_ref()?.energy(StepFrom { t, h: self.substeps[0] * h, x })
+        self.fsal.as_ref()?.energy(StepFrom { t, h: self.substeps[0] * h, x })
     }
 
     /// Smallest eigenvalue of the monitored matrices in a run that now carries `memory`; [`NOTABLE`] if none was
@@ -665,27 +665,27 @@ impl<L: Lowering> Finds for Program<L> {
 impl<L: Lowering> StepMap for Program<L> {
     fn work_len(&self) -> usize {
         // The trial step of `multipliers`, and the values found for it, follow the registers.
-        let handed = self.handover.as_ref().map_or(0, FirstSame::work_len);
-        let own = self.registers + 2 * self.watched() + self.substep_work_len().max(handed);
+        let fsal = self.fsal.as_ref().map_or(0, Fsal::work_len);
+        let own = self.registers + 2 * self.watched() + self.substep_work_len().max(fsal);
         own.max(L::blocks(self).map_or(0, |(_, work_len)| work_len))
     }
 
     fn memory_len(&self) -> usize {
         // The last number is the length of the step that left the reused values.
-        self.carried_len() + 2 * self.watched() + usize::from(self.handover.is_some())
+        self.carried_len() + 2 * self.watched() + usize::from(self.fsal.is_some())
     }
 
     fn begin(&self, step: StepFrom, workspace: &mut Workspace) -> Result<(), NoStep> {
-        self.find_handed(StepFrom { h: self.substeps[0] * step.h, ..step }, workspace)
+        self.find_fsal(StepFrom { h: self.substeps[0] * step.h, ..step }, workspace)
     }
 
     fn watched_count(&self) -> usize {
-        self.handover.as_ref().map_or(0, |handover| usize::from(handover.watched.is_some()))
+        self.fsal.as_ref().map_or(0, |fsal| usize::from(fsal.watched.is_some()))
     }
 
     fn deviations(&self, memory: &[f64], deviations: &mut [f64]) {
-        if let Some(handover) = &self.handover {
-            handover.deviations(memory, deviations);
+        if let Some(fsal) = &self.fsal {
+            fsal.deviations(memory, deviations);
         }
     }
 

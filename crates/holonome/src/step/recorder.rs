@@ -65,7 +65,7 @@ pub struct Trace<S: Symbols> {
     /// Multipliers at the start of the step, and the places, among the carried quantities, of those at its end.
     pub multipliers: (Vec<S::Symbol>, Vec<usize>),
     /// True if the step reuses values of the previous one (FSAL).
-    pub takes_over: bool,
+    pub has_fsal: bool,
     /// Places, among the carried quantities, of the monitored energy and of its value at the start of the run.
     pub watched: Option<(usize, usize)>,
     /// Places, among the carried quantities, of the sums of H at the end of the step, which are found with the forces
@@ -180,13 +180,13 @@ struct Call<T> {
 
 /// Treatment of the values that a step may reuse from the previous one (FSAL).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Handing {
+pub enum FsalMode {
     /// Compute them.
-    Nothing,
+    Compute,
     /// Reuse them.
-    Over,
+    Carry,
     /// Record nothing but them.
-    Found,
+    FindOnly,
     /// Compute them; record nothing but the positions at which the force acts.
     ForcePlaces,
 }
@@ -211,7 +211,7 @@ struct NoiseInputs<T> {
 pub struct Given {
     /// True if the previous step was as long, and its result is where this one begins.
     pub follows: bool,
-    pub handing: Handing,
+    pub fsal: FsalMode,
     /// True if guesses are reused, too.
     pub guesses: bool,
 }
@@ -227,9 +227,9 @@ pub struct Recorder<S: Symbols> {
     lost: Vec<S::Symbol>,
     given: Given,
     /// Inputs for values reused from the previous step.
-    taken: Vec<S::Symbol>,
+    fsal_inputs: Vec<S::Symbol>,
     /// True if values are reused.
-    takes_over: bool,
+    has_fsal: bool,
     /// Values recorded in place of the step's result.
     found: Option<Found<S::Symbol>>,
     watched: Option<(usize, usize)>,
@@ -256,7 +256,7 @@ pub fn record<S: Symbols>(
     let mut recorder = Recorder::new(symbols, given);
     let result = step(&mut recorder, S::value(t), S::value(h), &values::<S>(&x));
     let mut result = recorder.with_lengths(self::symbols::<S>(&result));
-    if matches!(given.handing, Handing::Found | Handing::ForcePlaces) {
+    if matches!(given.fsal, FsalMode::FindOnly | FsalMode::ForcePlaces) {
         let found = recorder.found.take().unwrap_or(Found { symbols: Vec::new(), systems: 0, calls: 0 });
         result = found.symbols;
         recorder.systems.truncate(found.systems);
@@ -266,8 +266,8 @@ pub fn record<S: Symbols>(
         recorder.noise = None;
     }
     let (calls, drawn) = (recorder.count(), recorder.drawn());
-    let Recorder { symbols, systems, carried, multipliers, takes_over, watched, .. } = recorder;
-    Trace { symbols, x, t, h, result, systems, carried, multipliers, takes_over, watched, sums: 0..0, drawn, calls }
+    let Recorder { symbols, systems, carried, multipliers, has_fsal, watched, .. } = recorder;
+    Trace { symbols, x, t, h, result, systems, carried, multipliers, has_fsal, watched, sums: 0..0, drawn, calls }
 }
 
 impl<S: Symbols> Recorder<S> {
@@ -280,8 +280,8 @@ impl<S: Symbols> Recorder<S> {
             multipliers: (Vec::new(), Vec::new()),
             lost: Vec::new(),
             given,
-            taken: Vec::new(),
-            takes_over: false,
+            fsal_inputs: Vec::new(),
+            has_fsal: false,
             found: None,
             watched: None,
             noise: None,
@@ -538,41 +538,41 @@ impl<S: Symbols> PhaseSpace for Recorder<S> {
         normal
     }
 
-    fn take_over(&mut self, like: &[Value], find: Finding) -> Vec<Value> {
+    fn carried(&mut self, like: &[Value], find: Finding) -> Vec<Value> {
         let lengths: Vec<u32> = like.iter().map(|&value| self.symbols.length(S::symbol(value))).collect();
         let (systems, calls, carried) = (self.systems.len(), self.calls.len(), self.carried.len());
         let mut found = symbols::<S>(&find(self));
-        match self.given.handing {
-            Handing::Nothing | Handing::ForcePlaces => {}
-            Handing::Found => {
+        match self.given.fsal {
+            FsalMode::Compute | FsalMode::ForcePlaces => {}
+            FsalMode::FindOnly => {
                 let symbols = found.iter().copied().zip(lengths).collect();
                 self.found = Some(self.found_here(symbols));
             }
-            Handing::Over => {
+            FsalMode::Carry => {
                 // Only their lengths were needed.
                 self.systems.truncate(systems);
                 self.calls.truncate(calls);
                 self.carried.truncate(carried);
                 found = found.iter().zip(lengths).map(|(_, length)| self.symbols.input(length)).collect();
-                self.taken.clone_from(&found);
-                self.takes_over = true;
+                self.fsal_inputs.clone_from(&found);
+                self.has_fsal = true;
             }
         }
         values::<S>(&found)
     }
 
-    fn take_over_guess(&mut self, like: &[Value], find: Finding) -> Vec<Value> {
-        if self.given.guesses { self.take_over(like, find) } else { find(self) }
+    fn carried_guess(&mut self, like: &[Value], find: Finding) -> Vec<Value> {
+        if self.given.guesses { self.carried(like, find) } else { find(self) }
     }
 
-    fn hand_over(&mut self, values: &[Value]) {
-        let taken = std::mem::take(&mut self.taken);
-        self.carried.splice(0..0, taken.into_iter().zip(symbols::<S>(values)));
+    fn carry(&mut self, values: &[Value]) {
+        let inputs = std::mem::take(&mut self.fsal_inputs);
+        self.carried.splice(0..0, inputs.into_iter().zip(symbols::<S>(values)));
     }
 
     fn watch(&mut self, energy: Value) {
         let place = self.carried.iter().position(|&(_, next)| next == S::symbol(energy));
-        if let Some(place) = place.filter(|_| self.symbols.autonomous() && self.takes_over) {
+        if let Some(place) = place.filter(|_| self.symbols.autonomous() && self.has_fsal) {
             let start = self.symbols.input(1);
             self.carried.push((start, start));
             self.watched = Some((place, self.carried.len() - 1));
@@ -580,7 +580,7 @@ impl<S: Symbols> PhaseSpace for Recorder<S> {
     }
 
     fn force_at(&mut self, q: &[Value]) {
-        if self.given.handing == Handing::ForcePlaces {
+        if self.given.fsal == FsalMode::ForcePlaces {
             let symbols = self.with_lengths(symbols::<S>(q));
             self.found = Some(self.found_here(symbols));
         }

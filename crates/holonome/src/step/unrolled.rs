@@ -1,7 +1,7 @@
 //! Unrolled steps of small models: formulas as straight-line kernels, Newton matrices eliminated with pivoting.
 
 use super::draws::Draws;
-use super::first_same::FirstSame;
+use super::fsal::Fsal;
 use super::many::{Ingredients, Many, Piloted};
 use super::multipliers::Multipliers;
 use super::natural::diagonal_mass;
@@ -210,9 +210,9 @@ pub fn lower(
         tolerance,
         names,
         own: own.to_vec(),
-        handover: find.map(|find| {
+        fsal: find.map(|find| {
             let find = lower(find, None, (mechanics, model), vec![1.0], own, tolerance);
-            FirstSame::new(find, false, trace.watched)
+            Fsal::new(find, false, trace.watched)
         }),
         sums: 0..0,
         draws: Draws::new(trace.drawn.clone(), model).map(|draws| (draws.clone(), draws.noise(parameters))),
@@ -342,7 +342,7 @@ impl Program<Unrolled> {
         Program { repeated: many, ..self.rebound(start.parameters) }
     }
 
-    /// This program with other parameters of the model, ready to [be bound](Program::take_over) to the trajectories of
+    /// This program with other parameters of the model, ready to [be bound](Program::bind_lane) to the trajectories of
     /// lanes.
     pub fn copy(&self, parameters: &[f64]) -> Program<Unrolled> {
         Program { repeated: self.repeated.clone(), ..self.rebound(parameters) }
@@ -350,7 +350,7 @@ impl Program<Unrolled> {
 
     /// Bind this program to a lane's trajectory. `all` is as in [`Piloted::parameters`], and its first `own` numbers
     /// are those of the model.
-    pub fn take_over(&mut self, lanes: &Many, lane: usize, own: usize, all: &[f64]) {
+    pub fn bind_lane(&mut self, lanes: &Many, lane: usize, own: usize, all: &[f64]) {
         self.rebind(&all[..own + self.own.len()]);
         if let Some(many) = &mut self.repeated {
             many.rebind(0, all);

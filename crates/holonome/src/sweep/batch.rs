@@ -172,7 +172,7 @@ impl<'a> Collector<'a> {
     }
 
     /// Bind all kernels to the parameters of a trajectory.
-    fn look_at(&mut self, number: usize) {
+    fn bind(&mut self, number: usize) {
         if self.recorded_for == Some(number) {
             return;
         }
@@ -190,7 +190,7 @@ impl<'a> Collector<'a> {
 
     /// Add an output to the averages of a trajectory.
     fn accumulate(&mut self, number: usize, (output, t, x): (usize, f64, &[f64]), averages: &mut Vec<Averages>) {
-        self.look_at(number);
+        self.bind(number);
         let Some((measuring, kernel)) = self.simulation.measuring.as_ref().zip(self.measured.as_deref()) else {
             return;
         };
@@ -203,7 +203,7 @@ impl<'a> Collector<'a> {
     fn sample(&mut self, number: usize, output: usize, t: f64, x: &[f64]) {
         let outputs = self.simulation.measuring.as_ref().map(|measuring| &measuring.outputs);
         let Some(sample) = outputs.map_or(Some(output), |outputs| outputs.sample(output)) else { return };
-        self.look_at(number);
+        self.bind(number);
         let plan = &self.simulation.plan;
         let width = self.simulation.system.dim() + self.simulation.recorded.multipliers;
         let x = complete(self.multipliers.as_ref(), t, x, width, &mut self.extended);

@@ -169,7 +169,7 @@ impl Engine<'_> {
     ///
     /// # Errors
     /// The observer's, with the number of outputs of the block that it has.
-    pub(super) fn hand_over<O: Observer + ?Sized>(&mut self, observer: &mut O) -> Result<(), (usize, O::Error)> {
+    pub(super) fn deliver<O: Observer + ?Sized>(&mut self, observer: &mut O) -> Result<(), (usize, O::Error)> {
         let KeptOutputs { t, x, known, .. } = &mut self.outputs;
         let skipped = std::mem::take(known).min(t.len());
         if skipped == t.len() {

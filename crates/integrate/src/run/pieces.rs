@@ -92,7 +92,7 @@ impl Engine<'_> {
 
     /// Evaluate the field at x₁ after an equal step, if dense output needs it as the last stage: equal steps do without
     /// it.
-    pub(super) fn know_end(&mut self, t1: f64) {
+    pub(super) fn find_end_field(&mut self, t1: f64) {
         if let Some(place) = self.map.facts().end_field.filter(|_| self.needs_stages()) {
             self.system.field(t1, &self.x1, &mut self.field, &mut self.work);
             self.state.cost.field += 1;

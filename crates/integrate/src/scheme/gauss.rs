@@ -28,10 +28,10 @@ pub fn step_6(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Ve
 /// its stages, extrapolated to the stages of this one. It starts from the straight line if there was none.
 fn collocation(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value], c: &[f64]) -> Vec<Value> {
     let times: Vec<Value> = c.iter().map(|&c| space.time(t, c, h)).collect();
-    let expected = space.take_over_guess(&x.repeat(c.len()), &mut |space| space.field(t, x).repeat(c.len()));
+    let expected = space.carried_guess(&x.repeat(c.len()), &mut |space| space.field(t, x).repeat(c.len()));
     let Stages { increment, fields } = stages(space, h, x, c, &expected, &mut |space, i, y| space.field(times[i], y));
     let next: Vec<Value> = c.iter().flat_map(|&ci| combination(space, &lagrange(c, 1.0 + ci), &fields)).collect();
-    space.hand_over(&next);
+    space.carry(&next);
     space.accumulate(x, &increment)
 }
 

@@ -130,13 +130,13 @@ pub fn g_baoab(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> V
         };
         if free { motion(space, t, half, x) } else { rattle(space, motion, t, half, x) }
     };
-    let before = space.take_over(&x[..n], &mut |space| space.h_q(t, x));
+    let before = space.carried(&x[..n], &mut |space| space.h_q(t, x));
     let x = kick(space, t, x, &before);
     let x = travel(space, t, &x);
     let x = friction_and_noise(space, middle, h, &x);
     let x = travel(space, middle, &x);
     let after = space.h_q(t1, &x);
-    space.hand_over(&after);
+    space.carry(&after);
     // Multipliers of the two motions are not those of the step.
     space.record_multipliers(&[], &[]);
     kick(space, t1, &x, &after)

@@ -52,12 +52,12 @@ type Position<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace, Value, &[Value]) -> V
 fn trapezoid(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value], position: Position) -> Vec<Value> {
     let p0 = &x[space.degrees()..];
     let (minus_half, t1) = (space.scaled(-0.5, h), space.sum(t, h));
-    let before = space.take_over(&x[..space.degrees()], &mut |space| space.h_q(t, x));
+    let before = space.carried(&x[..space.degrees()], &mut |space| space.h_q(t, x));
     let q1 = position(space, t1, &before);
     let after = space.h_q(t1, &[&q1, p0].concat());
     let p = space.moved(p0, minus_half, &before);
     let p1 = space.moved(&p, minus_half, &after);
-    space.hand_over(&after);
+    space.carry(&after);
     [q1, p1].concat()
 }
 

@@ -68,7 +68,7 @@ pub(super) fn kick_drift_kick(
     let half = space.scaled(0.5, h);
     // The energy is one number.
     let like = [q0, &[h]].concat();
-    let before = space.take_over(&like, &mut |space| {
+    let before = space.carried(&like, &mut |space| {
         let found = forces(space, t, x);
         space.force_at(&found.place);
         known_there(space, t, x, found)
@@ -82,7 +82,7 @@ pub(super) fn kick_drift_kick(
     let p1 = space.moved(&p, half, &after.force);
     let x1 = [q1, p1].concat();
     let known = known_there(space, t1, &x1, after);
-    space.hand_over(&known);
+    space.carry(&known);
     if let Some(&energy) = known.get(n) {
         space.watch(energy);
     }

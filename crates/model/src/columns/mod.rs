@@ -484,8 +484,8 @@ impl Columns {
                 let input = function.input(contribution, *slot);
                 input.is_none_or(|input| call.reads_one(input, function.step(contribution, *slot), rows))
             };
-            let looked_at = if slots.iter().all(one) { 1 } else { rows };
-            (0..looked_at).all(|row| is_linear(contribution.moved(row)))
+            let checked = if slots.iter().all(one) { 1 } else { rows };
+            (0..checked).all(|row| is_linear(contribution.moved(row)))
         })
     }
 }

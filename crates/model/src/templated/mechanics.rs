@@ -128,7 +128,7 @@ impl RowMechanics {
     ///
     /// # Errors
     /// If H is not of that form: a message that says why.
-    pub fn know_curvature(&mut self, model: &Model) -> Result<(), String> {
+    pub fn derive_curvature(&mut self, model: &Model) -> Result<(), String> {
         let Dynamics::Hamiltonian(hamiltonian, _) = &model.dynamics else { return Err("it has no Hamiltonian".into()) };
         let lengths: Vec<u32> = self.state.iter().map(|family| family.length).collect();
         let x: Vec<Column> = lengths.into_iter().map(|length| self.columns.input(length)).collect();
@@ -157,7 +157,7 @@ impl RowMechanics {
     }
 
     /// Derives [`RowMechanics::hidden_field`] and [`RowMechanics::hidden_rates`].
-    pub fn know_extension(&mut self, model: &Model) {
+    pub fn derive_extension(&mut self, model: &Model) {
         let Dynamics::Hamiltonian(hamiltonian, _) = &model.dynamics else {
             unreachable!("these are the mechanics of a Hamiltonian")
         };

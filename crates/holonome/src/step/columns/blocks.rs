@@ -73,8 +73,8 @@ impl Program<Rows> {
         self.repeated = None;
         let (Some(h), Some(layout)) = (plan.fixed_step(), &self.layout) else { return };
         // Steps of another length compute reused values anew, from the state in its own order.
-        let takes_over_anew = self.handover.as_ref().is_some_and(|handover| handover.is_broken_by(&self.substeps));
-        if plan.method.treatment != Treatment::Plain || takes_over_anew {
+        let is_broken = self.fsal.as_ref().is_some_and(|fsal| fsal.is_broken_by(&self.substeps));
+        if plan.method.treatment != Treatment::Plain || is_broken {
             return;
         }
         let Some(moves) = in_order(self.moves()) else { return };
@@ -182,7 +182,7 @@ impl Blocks for Program<Rows> {
         let Some(watched) = &self.repeated else { return false };
         let Carry { memory, mut outputs, cost, .. } = carry;
         let length = self.substeps[0] * watched.h;
-        if self.handover.as_ref().is_some_and(|handover| !handover.serves(memory.last().copied(), length)) {
+        if self.fsal.as_ref().is_some_and(|fsal| !fsal.serves(memory.last().copied(), length)) {
             return false;
         }
         let (registers, work) = work.split_at_mut(self.registers);

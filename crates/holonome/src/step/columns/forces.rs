@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Make a step reuse the sums over pairs that it needs at its start and finds at its end, whatever its length. Return
 /// the recording that finds them where no step came before; `None` if there are no such sums. The sums of H come with
 /// them, for H is monitored where it stays constant.
-pub fn take_over(trace: &mut Trace<ColumnSymbols>) -> Option<Trace<ColumnSymbols>> {
+pub fn carry_forces(trace: &mut Trace<ColumnSymbols>) -> Option<Trace<ColumnSymbols>> {
     let Trace { symbols, x, t, h, result, systems, carried, multipliers, sums, drawn, .. } = trace;
     let (x, t, h) = (x.clone(), *t, *h);
     let roots: Vec<Column> = systems
@@ -54,7 +54,7 @@ pub fn take_over(trace: &mut Trace<ColumnSymbols>) -> Option<Trace<ColumnSymbols
         systems: Vec::new(),
         carried: Vec::new(),
         multipliers: (Vec::new(), Vec::new()),
-        takes_over: false,
+        has_fsal: false,
         watched: None,
         sums: 0..0,
         drawn: None,
@@ -74,15 +74,15 @@ pub fn take_over(trace: &mut Trace<ColumnSymbols>) -> Option<Trace<ColumnSymbols
         uniform.chain([&mut drawn.number])
     });
     multipliers.1.iter_mut().chain(places).for_each(|place| *place += pairs.len());
-    let handed: Vec<(Column, Column)> = pairs
+    let fsal: Vec<(Column, Column)> = pairs
         .iter()
         .map(|&(start, mut end)| {
             replace(&mut end);
             (taken[&start], end)
         })
         .collect();
-    carried.splice(0..0, handed);
-    trace.takes_over = true;
+    carried.splice(0..0, fsal);
+    trace.has_fsal = true;
     trace.calls.gradient -= 1;
     Some(find)
 }

@@ -6,7 +6,7 @@ mod forces;
 mod rows;
 mod symbols;
 
-pub use forces::take_over;
+pub use forces::carry_forces;
 pub use rows::{Rows, lower};
 pub use symbols::ColumnSymbols;
 

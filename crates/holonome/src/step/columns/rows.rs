@@ -10,7 +10,7 @@ use crate::component_names::component_name;
 use crate::kernels::compile_parts;
 use crate::policy::LONGEST_ELIMINATION;
 use crate::step::draws::Draws;
-use crate::step::first_same::FirstSame;
+use crate::step::fsal::Fsal;
 use crate::step::multipliers::Multipliers;
 use crate::step::program::{Action, LoweredEquations, Lowering, Program, Solve, Stage, Watch, Watching};
 use crate::step::recorder::{Drawn, System, Trace};
@@ -493,9 +493,9 @@ fn lower_with(
         tolerance,
         names,
         own: own.to_vec(),
-        handover: find.map(|(find, any_length)| {
+        fsal: find.map(|(find, any_length)| {
             let find = lower_with(solvers, find, None, model, vec![1.0], (own, tolerance));
-            FirstSame::new(find, any_length, watched_energy)
+            Fsal::new(find, any_length, watched_energy)
         }),
         sums,
         draws: Draws::new(drawn, model).map(|draws| (draws.clone(), draws.noise(&parameters))),

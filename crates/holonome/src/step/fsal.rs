@@ -17,7 +17,7 @@ pub trait Finds: StepMap {
 }
 
 /// Values at a step's start, with the program that computes them if no step of the same length came before.
-pub struct FirstSame<P> {
+pub struct Fsal<P> {
     find: Box<P>,
     /// True if steps of any length have the same values.
     any_length: bool,
@@ -25,15 +25,15 @@ pub struct FirstSame<P> {
     pub watched: Option<(usize, usize)>,
 }
 
-impl<P: Finds> FirstSame<P> {
+impl<P: Finds> Fsal<P> {
     /// Values that the program `find` computes.
-    pub fn new(find: P, any_length: bool, watched: Option<(usize, usize)>) -> FirstSame<P> {
-        FirstSame { find: Box::new(find), any_length, watched }
+    pub fn new(find: P, any_length: bool, watched: Option<(usize, usize)>) -> Fsal<P> {
+        Fsal { find: Box::new(find), any_length, watched }
     }
 
     /// These values by the program that `rebound` makes of the present one.
-    pub fn rebound(&self, rebound: impl FnOnce(&P) -> P) -> FirstSame<P> {
-        FirstSame::new(rebound(&self.find), self.any_length, self.watched)
+    pub fn rebound(&self, rebound: impl FnOnce(&P) -> P) -> Fsal<P> {
+        Fsal::new(rebound(&self.find), self.any_length, self.watched)
     }
 
     /// True if values left by a step serve one of length h; `known_for` is the last number of the memory.
