@@ -663,9 +663,14 @@ impl Held {
     /// The ranks at random points of the set; `None` if there are too many rows.
     fn new(model: &Model, field: &Field) -> Option<Held> {
         const MOST_ROWS: usize = 300;
-        let watched: Vec<usize> =
-            field.groups.iter().filter(|g| g.watched).flat_map(|g| g.members.flat()).map(|&(row, _)| row).collect();
-        let rows: Vec<usize> = (0..field.invariants.len()).filter(|row| !watched.contains(row)).collect();
+        let monitored: Vec<usize> = field
+            .groups
+            .iter()
+            .filter(|g| g.monitored_only)
+            .flat_map(|g| g.members.flat())
+            .map(|&(row, _)| row)
+            .collect();
+        let rows: Vec<usize> = (0..field.invariants.len()).filter(|row| !monitored.contains(row)).collect();
         if rows.len() > MOST_ROWS {
             return None;
         }
@@ -776,7 +781,8 @@ fn explicit(problem: &Problem) -> Option<(&'static str, Vec<String>)> {
     if problem.examined.rows.is_some() && moves && unrolled::fits(&problem.model).is_err() {
         return None; // the forces of constraints that move are unrolled
     }
-    let held: Vec<String> = groups(problem).iter().filter(|g| !g.watched).map(|g| gain_name(&g.name, g.kind)).collect();
+    let held: Vec<String> =
+        groups(problem).iter().filter(|g| !g.monitored_only).map(|g| gain_name(&g.name, g.kind)).collect();
     Some((if held.is_empty() { "plain:dop853" } else { "corrected:dop853" }, held))
 }
 

@@ -93,7 +93,7 @@ pub fn integrate_while(
     let arrays = output.into_parts().1.expect("the output is memory");
     let outcome = outcome.map_err(|failure| {
         let (failure, kept) = (Box::new(failure), Some(Box::new(arrays.clone())));
-        Error::Failed { failure, watched: None, out: None, samples, kept }
+        Error::Failed { failure, monitored: None, out: None, samples, kept }
     })?;
     let initial: Vec<_> = invariants.groups.iter().map(|group| initial_value(group, &state.initial)).collect();
     let drift = Summary::drift_of(&groups, &[], &initial, (&state, plan.span()));
@@ -214,7 +214,7 @@ fn groups(invariants: &Invariants) -> Vec<InvariantGroup> {
         name: group.name.clone(),
         kind: kind(group.kind),
         members: group.members.iter().map(|m| m.iter().map(|&(row, weight)| (row as usize, weight))).collect(),
-        watched: group.watched_only,
+        monitored_only: group.monitored_only,
     };
     invariants.groups.iter().map(group).collect()
 }
@@ -352,7 +352,7 @@ impl<'a> Unheld<'a> {
     fn new(system: &'a dyn System, state: &StepState) -> Unheld<'a> {
         let mut invariants = system.invariants().clone();
         for claim in &state.failed_claims {
-            invariants.groups[claim.group].watched_only = true;
+            invariants.groups[claim.group].monitored_only = true;
         }
         Unheld { system, invariants }
     }

@@ -53,7 +53,7 @@ pub trait LaneSystem: Sync {
 
     /// Compute the deviations of the groups in every lane and the scales of their terms (see [`terms`](crate::terms)),
     /// 0 if unknown. The sizes of the vectors in these terms are the roots of `at.squares`.
-    fn watch(&self, bound: &Self::Bound, at: LaneStates, deviations: &mut [f64], terms: &mut [f64], work: &mut [f64]);
+    fn monitor(&self, bound: &Self::Bound, at: LaneStates, deviations: &mut [f64], terms: &mut [f64], work: &mut [f64]);
 }
 
 /// States in lanes.

@@ -61,7 +61,7 @@ pub enum Guess<'a> {
 
 /// Equations whose matrix is monitored along a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Watched {
+pub enum Monitored {
     /// No equations.
     Never,
     /// Equations whose matrix is h times one that does not depend on h.
@@ -85,7 +85,7 @@ pub struct Equations<'a> {
     pub guess: Guess<'a>,
     /// Monitoring of the matrix: the run ends if it becomes singular, or its determinant changes sign. The solution is
     /// lost there, though a solver may step over it.
-    pub watched: Watched,
+    pub monitored: Monitored,
 }
 
 /// A part of H whose flow is known exactly.
@@ -259,7 +259,7 @@ pub trait PhaseSpace {
     fn carry(&mut self, values: &[Value]);
 
     /// Monitor one of the FSAL values along the run: an energy that the method conserves.
-    fn watch(&mut self, energy: Value);
+    fn monitor(&mut self, energy: Value);
 
     /// Declare that the force at the start of the step is, up to small terms, that of V at these positions and not at
     /// those of the step. The effect of stiff parts of V shows there.

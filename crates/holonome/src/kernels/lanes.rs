@@ -1,8 +1,8 @@
 //! Step of a method compiled for several trajectories in lanes.
 
 use super::map::{CompiledStep, repeated_tape};
+use super::monitoring::{Monitoring, monitor_tape};
 use super::vectors::StateVectors;
-use super::watching::{Watching, watch_tape};
 use super::whole_step::{Ingredients, Mend, Recorded, Settling};
 use super::{UnrolledParts, march};
 use crate::backend::compile;
@@ -35,7 +35,7 @@ pub struct CompiledLanes {
     vectors: Arc<StateVectors>,
     kept: Kept,
     field: Box<dyn Kernel>,
-    watch: LaneWatch,
+    watch: LaneMonitor,
     advance: Advance,
     /// Parameters of a step's kernel after those of the model: h and t₀, or [`march::parameters`].
     more: Vec<f64>,
@@ -88,7 +88,7 @@ impl SamplesWithin {
 /// Lanes bound to their trajectories.
 pub struct LaneBound {
     field: Aligned,
-    watch: WatchBound,
+    watch: MonitorBound,
     advance: Aligned,
     within: Option<Aligned>,
 }
@@ -146,7 +146,7 @@ impl CompiledLanes {
             vectors: Arc::clone(vectors),
             kept,
             field: compile(&alone, lanes),
-            watch: LaneWatch::new(field, vectors, lanes),
+            watch: LaneMonitor::new(field, vectors, lanes),
             advance,
             more,
         })
@@ -234,7 +234,7 @@ impl LaneSystem for CompiledLanes {
         self.kept
     }
 
-    fn watch(&self, bound: &LaneBound, at: LaneStates, deviations: &mut [f64], terms: &mut [f64], work: &mut [f64]) {
+    fn monitor(&self, bound: &LaneBound, at: LaneStates, deviations: &mut [f64], terms: &mut [f64], work: &mut [f64]) {
         self.watch.run(&bound.watch, at, deviations, terms, work);
     }
 }
@@ -318,7 +318,7 @@ impl EqualSteps for CompiledLanes {
             }
             None => {}
         }
-        self.watch.watching.finish(largest, self.lanes);
+        self.watch.monitoring.finish(largest, self.lanes);
     }
 
     fn count(&self, steps: Range<u64>, cost: &mut Cost) {
@@ -351,7 +351,7 @@ impl AdaptiveSteps for CompiledLanes {
     }
 
     fn finish(&self, largest: &mut [f64]) {
-        self.watch.watching.finish(largest, 1);
+        self.watch.monitoring.finish(largest, 1);
     }
 
     fn within_len(&self) -> usize {
@@ -388,7 +388,7 @@ impl AdaptiveSteps for CompiledLanes {
         within.kernel.run(bound, &numbers[within.at.t * lanes..][..lanes], numbers, values, work);
         let (found, unsettled) = values.split_at(out.len());
         out.copy_from_slice(found);
-        self.watch.watching.finish(&mut out[self.dimension * lanes..], lanes);
+        self.watch.monitoring.finish(&mut out[self.dimension * lanes..], lanes);
         if let Some(Mend::Projects { .. }) = self.mend {
             for (missed, unsettled) in missed.iter_mut().zip(unsettled) {
                 *missed = *unsettled != 0.0;
@@ -402,38 +402,38 @@ impl AdaptiveSteps for CompiledLanes {
 }
 
 /// Monitor of invariants and of the sizes of their terms, in lanes.
-pub struct LaneWatch {
+pub struct LaneMonitor {
     kernel: Box<dyn Kernel>,
-    watching: Watching,
+    monitoring: Monitoring,
     rows: usize,
     vectors: usize,
 }
 
 /// Monitor bound to the trajectories.
-pub struct WatchBound {
+pub struct MonitorBound {
     values: Aligned,
     /// F₀ of every row.
     targets: Vec<f64>,
 }
 
-impl LaneWatch {
+impl LaneMonitor {
     /// Monitor of the invariants of `field` in so many lanes.
-    pub fn new(field: &Field, vectors: &StateVectors, lanes: usize) -> LaneWatch {
-        LaneWatch {
-            kernel: compile(&watch_tape(field, &vectors.vectors), lanes),
-            watching: Watching::of(field),
+    pub fn new(field: &Field, vectors: &StateVectors, lanes: usize) -> LaneMonitor {
+        LaneMonitor {
+            kernel: compile(&monitor_tape(field, &vectors.vectors), lanes),
+            monitoring: Monitoring::of(field),
             rows: field.invariants.len(),
             vectors: vectors.vectors.count(),
         }
     }
 
     /// Lanes that all have these parameters.
-    pub fn bind(&self, parameters: &[f64]) -> WatchBound {
-        WatchBound { values: self.kernel.bind(parameters), targets: vec![0.0; self.rows * self.kernel.lanes()] }
+    pub fn bind(&self, parameters: &[f64]) -> MonitorBound {
+        MonitorBound { values: self.kernel.bind(parameters), targets: vec![0.0; self.rows * self.kernel.lanes()] }
     }
 
     /// Set the parameters and targets of one lane to those of its trajectory.
-    pub fn rebind(&self, bound: &mut WatchBound, lane: usize, parameters: &[f64], targets: &[f64]) {
+    pub fn rebind(&self, bound: &mut MonitorBound, lane: usize, parameters: &[f64], targets: &[f64]) {
         self.kernel.rebind(&mut bound.values, lane, parameters);
         scatter(targets, self.kernel.lanes(), lane, &mut bound.targets);
     }
@@ -446,7 +446,7 @@ impl LaneWatch {
     /// Compute the deviations of the groups and the sizes of their terms.
     pub fn run(
         &self,
-        bound: &WatchBound,
+        bound: &MonitorBound,
         LaneStates { t, x, squares, .. }: LaneStates,
         deviations: &mut [f64],
         terms: &mut [f64],
@@ -463,6 +463,6 @@ impl LaneWatch {
         let (distances, sizes) = outputs.split_at(deviations.len());
         deviations.copy_from_slice(distances);
         terms.copy_from_slice(sizes);
-        self.watching.finish(deviations, self.kernel.lanes());
+        self.monitoring.finish(deviations, self.kernel.lanes());
     }
 }

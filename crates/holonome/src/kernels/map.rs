@@ -3,9 +3,9 @@
 use super::collocation::{CollocationLoop, CollocationSteps, CompiledStages};
 use super::formula::Formula;
 use super::march::{self, AttemptLoop, Judging};
+use super::monitoring::{Monitoring, is_small};
 use super::taylor::{CompiledSeries, SeriesMap, Taylor};
 use super::vectors::StateVectors;
-use super::watching::{Watching, is_small};
 use super::whole_step::{Ingredients, Mend, Recorded, Settling};
 use super::{Bound, Quantities, UnrolledParts};
 use crate::error::Error;
@@ -114,7 +114,7 @@ impl CompiledStep {
                 (Stepping::Adaptive(adaptive), Some(settling), Some(control)) => {
                     let weights = Mend::kept(settling.mend(), plan).weights;
                     let slots = Slots::new(false, weights, &vectors.vectors, settling.groups());
-                    let judging = Judging { slots, control, watching: Watching::of(field), mend: settling.mend() };
+                    let judging = Judging { slots, control, monitoring: Monitoring::of(field), mend: settling.mend() };
                     let (slots, settling) = (&judging.slots, &settling);
                     let of = AttemptLoop { slots, control, vectors, parameters: parameters.len(), settling, targets };
                     Some(CollocationLoop::new(&stages, &of, &judging, (plan, adaptive), parameters))
@@ -203,7 +203,7 @@ impl CompiledStep {
         let mend = Mend::of(plan, field);
         Some(match known {
             Some(known) if known.mend() == mend => known.clone(),
-            Some(known) if mend.is_none() => known.watching(),
+            Some(known) if mend.is_none() => known.monitoring(),
             _ => Settling::new(field, mend.map(|mend| (mend, vectors))),
         })
     }
@@ -276,7 +276,7 @@ impl CompiledStep {
 pub(super) fn effective_treatment(plan: &Plan, field: &Field) -> Treatment {
     match plan.method.treatment {
         Treatment::Feedback => Treatment::Feedback,
-        _ if field.groups.iter().all(|group| group.watched) => Treatment::Plain,
+        _ if field.groups.iter().all(|group| group.monitored_only) => Treatment::Plain,
         treatment => treatment,
     }
 }
@@ -284,7 +284,7 @@ pub(super) fn effective_treatment(plan: &Plan, field: &Field) -> Treatment {
 /// Equal steps in a loop.
 pub struct Repeated {
     kernel: Bound,
-    watching: Watching,
+    monitoring: Monitoring,
     /// Length of (x, largest deviations, carried numbers, number of the step).
     len: usize,
     /// Length of the carried scales of the vectors.
@@ -304,7 +304,7 @@ pub(super) fn repeated_tape(
     let target = |g: &mut Graph, row: usize| g.parameter(targets + row - field.constraints);
     let mut first = field.clone();
     let delta = deviation(&mut first, target);
-    let (nodes, groups) = Watching::of(field).deviations(&mut first, &delta);
+    let (nodes, groups) = Monitoring::of(field).deviations(&mut first, &delta);
     let roots = [&first.field[..], &nodes].concat();
     let first = Formula::new(&first.graph, &roots);
     ingredients.repeated(&first, &groups, settling, targets)
@@ -321,7 +321,7 @@ impl Repeated {
         let tape = repeated_tape(ingredients, field, targets, settling);
         Repeated {
             kernel: Bound::new(&tape, &[parameters, &[fixed.h, plan.t0]].concat()),
-            watching: Watching::of(field),
+            monitoring: Monitoring::of(field),
             len: tape.outputs.len(),
             carried: ingredients.kept.carried(&ingredients.vectors.vectors),
             evaluations: ingredients.scheme.evaluations()[0],
@@ -339,8 +339,8 @@ impl Repeated {
     }
 
     pub(super) fn rebound(&self, parameters: &[f64]) -> Repeated {
-        let (kernel, watching) = (self.kernel.rebound(parameters), self.watching.clone());
-        Repeated { kernel, watching, ..*self }
+        let (kernel, monitoring) = (self.kernel.rebound(parameters), self.monitoring.clone());
+        Repeated { kernel, monitoring, ..*self }
     }
 
     pub(super) fn work_len(&self) -> usize {
@@ -380,7 +380,7 @@ impl Repeated {
         scales.copy_from_slice(&state[carried]);
         x.copy_from_slice(&state[..n]);
         largest.copy_from_slice(&state[n..n + groups]);
-        self.watching.finish(largest, 1);
+        self.monitoring.finish(largest, 1);
         match self.mend {
             Some(Mend::Projects { .. }) if unsettled != 0.0 => return false,
             Some(Mend::Projects { .. }) => {}
@@ -469,7 +469,7 @@ impl March {
         let all = [parameters, &march::parameters(adaptive, control)].concat();
         March {
             kernel: Bound::new(&ingredients.march(settling, targets), &all),
-            judging: Judging { slots, control, watching: Watching::of(field), mend: settling.mend() },
+            judging: Judging { slots, control, monitoring: Monitoring::of(field), mend: settling.mend() },
             evaluations: ingredients.scheme.evaluations()[1],
         }
     }

@@ -4,10 +4,10 @@
 //! branches: selections keep the numbers that an attempt does not change, or must not change because it is not like the
 //! others.
 
+use super::monitoring::Monitoring;
 use super::taylor::{Scales, Taylor};
 use super::tracing::TracingSpace;
 use super::vectors::StateVectors;
-use super::watching::Watching;
 use super::whole_step::{Ingredients, Mend, Recorded, Settled, Settling, error_norm, taken};
 use holonome_integrate::controller::Control;
 use holonome_integrate::controller::pi::{Controller, LEAST_ERROR, LEAST_LAST_ERROR};
@@ -39,7 +39,7 @@ pub fn parameters(adaptive: &AdaptiveSteps, control: Control) -> [f64; PARAMETER
 pub struct Judging {
     pub slots: Slots,
     pub control: Control,
-    pub watching: Watching,
+    pub monitoring: Monitoring,
     pub mend: Option<Mend>,
 }
 
@@ -53,7 +53,7 @@ impl Judging {
 
     /// Finish the deviations; see [`holonome_integrate::scheme::map::Attempts::finish`].
     pub fn finish(&self, largest: &mut [f64]) {
-        self.watching.finish(largest, 1);
+        self.monitoring.finish(largest, 1);
     }
 }
 

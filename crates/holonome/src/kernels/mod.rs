@@ -8,23 +8,23 @@ mod formula;
 mod lanes;
 mod map;
 mod march;
+mod monitoring;
 mod pull;
 mod system;
 mod taylor;
 mod tracing;
 mod vectors;
-mod watching;
 mod whole_step;
 
 pub use bound::{Bound, Quantities, WideBound, compile_parts, compile_rows};
 pub(crate) use formula::Formula;
-pub use lanes::{CompiledLanes, LaneBound, LaneWatch, WatchBound};
+pub use lanes::{CompiledLanes, LaneBound, LaneMonitor, MonitorBound};
 pub use map::CompiledStep;
+pub(crate) use monitoring::Monitoring;
+pub use monitoring::WideMonitor;
 pub use system::{CompiledSystem, UnrolledParts, WideRates};
 pub(crate) use taylor::Taylor;
 pub use vectors::StateVectors;
-pub(crate) use watching::Watching;
-pub use watching::WideWatch;
 pub use whole_step::{Mend, single_step};
 
 #[cfg(test)]

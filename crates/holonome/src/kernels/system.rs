@@ -3,9 +3,9 @@
 use super::bound::{Bound, Quantities, WideBound, compile_rows};
 use super::deferred::Deferred;
 use super::formula::Formula;
+use super::monitoring::{Monitoring, WideMonitor, is_small, settling_tape};
 use super::pull::Pull;
 use super::vectors::{Masses, StateVectors};
-use super::watching::{Watching, WideWatch, is_small, settling_tape};
 use super::whole_step::{ITERATIONS, Mend, Settling};
 use holonome_integrate::scales::Vectors;
 use holonome_integrate::system::{Group, GroupKind, Invariants, Mended, System};
@@ -37,7 +37,7 @@ pub struct UnrolledParts {
     /// X, from which the steps of a Runge–Kutta method are made, too.
     formula: Arc<LazyLock<Formula, Box<dyn FnOnce() -> Formula + Send>>>,
     derivative: Deferred,
-    watching: Watching,
+    monitoring: Monitoring,
     settled: Option<SettlingKernels>,
     /// True if F depends on the time.
     depends_on_time: bool,
@@ -48,7 +48,7 @@ struct SettlingKernels {
     /// Formulas, which a step that ends with them uses again: they are the most expensive to optimise.
     settling: Arc<Settling>,
     /// Kernel from (x, F₀) to F and the groups' deviations.
-    watch: Bound,
+    monitor: Bound,
     /// Kernel from (x, F₀, scales) to the treated x, and F and deviations there.
     mend: Option<Bound>,
 }
@@ -84,12 +84,12 @@ impl CompiledSystem {
         let settled = is_small(field).then(|| {
             let settling = Settling::new(field, mend.map(|mend| (mend, &**vectors)));
             let compiled = |settling: &Settling| Bound::new(&settling_tape(field, settling), parameters);
-            let watch = compiled(&settling.watching());
+            let monitor = compiled(&settling.monitoring());
             let mend = settling.mend().map(|_| compiled(&settling));
-            SettlingKernels { settling: Arc::new(settling), watch, mend }
+            SettlingKernels { settling: Arc::new(settling), monitor, mend }
         });
         let values = Bound::of(field, &field.invariants, parameters);
-        let (watching, depends_on_time) = (Watching::of(field), values.reads_time());
+        let (monitoring, depends_on_time) = (Monitoring::of(field), values.reads_time());
         CompiledSystem {
             field: Box::new(compiled),
             untreated: None,
@@ -99,7 +99,7 @@ impl CompiledSystem {
             jacobian: Box::new(Bound::of(field, &entries, parameters)),
             masses: Masses::new(vectors, parameters),
             invariants: Arc::new(invariants(field)),
-            unrolled: Some(UnrolledParts { formula, derivative, watching, settled, depends_on_time }),
+            unrolled: Some(UnrolledParts { formula, derivative, monitoring, settled, depends_on_time }),
         }
     }
 
@@ -183,11 +183,16 @@ impl CompiledSystem {
     }
 
     /// Monitor of the invariants in so many lanes, bit for bit as in one; `None` unless it is a kernel of its own.
-    pub fn wide_watch(&self, lanes: usize) -> Option<WideWatch> {
+    pub fn wide_monitor(&self, lanes: usize) -> Option<WideMonitor> {
         let unrolled = self.unrolled.as_ref()?;
-        let kernel = unrolled.settled.as_ref()?.watch.in_lanes(lanes)?;
+        let kernel = unrolled.settled.as_ref()?.monitor.in_lanes(lanes)?;
         let first = self.dim() + self.invariants.count;
-        Some(WideWatch { kernel, watching: unrolled.watching.clone(), first, groups: self.invariants.groups.len() })
+        Some(WideMonitor {
+            kernel,
+            monitoring: unrolled.monitoring.clone(),
+            first,
+            groups: self.invariants.groups.len(),
+        })
     }
 
     /// Motion and DF in so many lanes; `None` if they are not unrolled.
@@ -264,10 +269,10 @@ impl UnrolledParts {
         UnrolledParts {
             formula: Arc::clone(&self.formula),
             derivative: self.derivative.rebound(parameters),
-            watching: self.watching.clone(),
+            monitoring: self.monitoring.clone(),
             settled: self.settled.as_ref().map(|settled| SettlingKernels {
                 settling: Arc::clone(&settled.settling),
-                watch: settled.watch.rebound(parameters),
+                monitor: settled.monitor.rebound(parameters),
                 mend: settled.mend.as_ref().map(|mend| mend.rebound(parameters)),
             }),
             depends_on_time: self.depends_on_time,
@@ -295,7 +300,7 @@ impl UnrolledParts {
         let (drift, unsettled) = rest.split_at(deviations.len());
         values.copy_from_slice(f);
         deviations.copy_from_slice(drift);
-        self.watching.finish(deviations, 1);
+        self.monitoring.finish(deviations, 1);
         (settled, unsettled.first().copied().unwrap_or(0.0))
     }
 }
@@ -316,7 +321,7 @@ impl System for CompiledSystem {
         let unrolled = self.unrolled.as_ref();
         let derivative = 2 * n + unrolled.map_or(field, |unrolled| unrolled.derivative.work_len());
         let settled = unrolled.and_then(|unrolled| unrolled.settled.as_ref()).map_or(0, |settled| {
-            let kernels = settled.watch.work_len().max(settled.mend.as_ref().map_or(0, Bound::work_len));
+            let kernels = settled.monitor.work_len().max(settled.mend.as_ref().map_or(0, Bound::work_len));
             kernels + 2 * (n + m) + groups + 2 * self.vectors().count() + 1
         });
         let untreated = self.untreated.as_ref().map_or(0, |untreated| untreated.work_len());
@@ -366,7 +371,7 @@ impl System for CompiledSystem {
         let unrolled = self.unrolled.as_ref();
         match unrolled.and_then(|unrolled| Some((unrolled, unrolled.settled.as_ref()?))) {
             Some((unrolled, settled)) => {
-                unrolled.settle(&settled.watch, (t, target, &[], x), values, deviations, work);
+                unrolled.settle(&settled.monitor, (t, target, &[], x), values, deviations, work);
             }
             None => {
                 self.invariant_values(t, x, values, work);
@@ -461,5 +466,5 @@ fn group(g: &InvariantGroup) -> Group {
     };
     let members = g.members.iter().map(|m| m.iter().map(|&(row, w)| (row as u32, w)));
     let group = Group::family(&g.name, kind, members);
-    if g.watched { group.watched() } else { group }
+    if g.monitored_only { group.monitored_only() } else { group }
 }

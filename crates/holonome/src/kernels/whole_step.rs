@@ -2,10 +2,10 @@
 //! results.
 
 use super::formula::Formula;
+use super::monitoring::{Monitoring, mends};
 use super::taylor::Taylor;
 use super::tracing::TracingSpace;
 use super::vectors::StateVectors;
-use super::watching::{Watching, mends};
 use holonome_integrate::fixed_point;
 use holonome_integrate::method::Treatment;
 use holonome_integrate::plan::Plan;
@@ -263,21 +263,21 @@ fn kept(tableau: &Tableau, g: &mut Graph, k0: Vec<Node>) -> Vec<Vec<Node>> {
     kept
 }
 
-/// Tape of a step of `field` of any length h, without an error estimate: from (x, h) at t to x₁, and `watched` at (t,
+/// Tape of a step of `field` of any length h, without an error estimate: from (x, h) at t to x₁, and `monitored` at (t,
 /// x).
-pub fn single_step(tableau: &'static Tableau, field: &Field, watched: &[Node]) -> Tape {
+pub fn single_step(tableau: &'static Tableau, field: &Field, monitored: &[Node]) -> Tape {
     let n = field.dimension;
     let formula = Formula::new(&field.graph, &field.field);
     let mut space = TracingSpace::new(&formula);
     let g = &mut space.graph;
     let x: Vec<Node> = (0..n).map(|i| g.state(i)).collect();
     let (h, t) = (g.state(n), g.input(holonome_model::graph::Input::Time));
-    let watched = Formula::new(&field.graph, watched).at(g, t, &x);
+    let monitored = Formula::new(&field.graph, monitored).at(g, t, &x);
     let mut kept = vec![x.clone(); vector_count(tableau)];
     kept[0] = formula.at(g, t, &x);
     let mut x1 = x.clone();
     fixed_step(tableau, &mut space, StepFrom { t, h, x: &x }, &mut Stages::of(tableau, &mut kept), &mut x1);
-    Tape::of_fused(&space.graph, &[x1, watched].concat(), n + 1, field.parameters)
+    Tape::of_fused(&space.graph, &[x1, monitored].concat(), n + 1, field.parameters)
 }
 
 /// Treatment of a step's result by formulas.
@@ -407,7 +407,7 @@ impl Mending {
 pub struct Settling {
     mending: Option<Arc<Mending>>,
     /// F and then the deviation of every member.
-    watch: Arc<Formula>,
+    monitor: Arc<Formula>,
     dimension: usize,
     rows: usize,
     constraints: usize,
@@ -434,18 +434,18 @@ impl Settling {
         let (n, m) = (field.dimension, field.invariants.len());
         let target = |g: &mut Graph, row: usize| g.state(n + row);
         let mending = mend.map(|(mend, vectors)| Arc::new(Mending::new(field, vectors, mend)));
-        let mut watched = field.clone();
-        let delta = deviation(&mut watched, target);
-        let (nodes, members) = Watching::of(field).deviations(&mut watched, &delta);
-        let mut roots = watched.invariants.clone();
+        let mut monitored = field.clone();
+        let delta = deviation(&mut monitored, target);
+        let (nodes, members) = Monitoring::of(field).deviations(&mut monitored, &delta);
+        let mut roots = monitored.invariants.clone();
         roots.extend(nodes);
-        let watch = Arc::new(Formula::new(&watched.graph, &roots));
+        let monitor = Arc::new(Formula::new(&monitored.graph, &roots));
         let (constraints, groups) = (field.constraints, field.groups.len());
-        Settling { mending, watch, dimension: n, rows: m, constraints, members, groups }
+        Settling { mending, monitor, dimension: n, rows: m, constraints, members, groups }
     }
 
     /// These formulas without the mending.
-    pub fn watching(&self) -> Settling {
+    pub fn monitoring(&self) -> Settling {
         Settling { mending: None, ..self.clone() }
     }
 
@@ -480,7 +480,7 @@ impl Settling {
             settled[..self.dimension].copy_from_slice(&mended.x);
             unsettled = mended.unsettled;
         }
-        let mut values = self.watch.at(g, t, &settled);
+        let mut values = self.monitor.at(g, t, &settled);
         let deviations = values.split_off(self.rows);
         let mut largest = vec![g.zero(); self.groups];
         for (&deviation, &group) in deviations.iter().zip(&self.members) {

@@ -97,7 +97,7 @@ pub(crate) fn apply(
     let claimed = |name: &&String| !problem.examined.varying.contains(name);
     for name in penalised.examined.varying.iter().filter(claimed) {
         warnings.push(format!(
-            "integral '{name}' is constant on the constraint set only, not along the penalised motion: it is watched and not held"
+            "integral '{name}' is constant on the constraint set only, not along the penalised motion: it is monitored and not held"
         ));
     }
     Ok((penalised, Some(known)))

@@ -3,7 +3,7 @@
 
 use super::{Place, Recorded};
 use crate::backend;
-use crate::kernels::{CompiledSystem, WideBound, WideWatch};
+use crate::kernels::{CompiledSystem, WideBound, WideMonitor};
 use crate::penalty::MeanMultipliers;
 use holonome_integrate::ensemble::{gather, scatter};
 use holonome_integrate::system::System;
@@ -19,12 +19,12 @@ pub(crate) struct Batch {
     /// The multipliers of a penalised run.
     means: Option<MeanMultipliers>,
     /// Monitor of the invariants, if deviations are recorded.
-    watch: Option<WideWatch>,
+    monitor: Option<WideMonitor>,
     t: Vec<f64>,
     x: Vec<f64>,
     values: Vec<f64>,
     /// (x, F₀) of every lane.
-    watched: Vec<f64>,
+    monitored: Vec<f64>,
     found: Vec<f64>,
     work: Vec<f64>,
     /// Rows of each recorded array.
@@ -45,13 +45,14 @@ impl Batch {
             Some(means) => Some(means.in_lanes(lanes)?),
             None => None,
         };
-        let watches = recorded.arrays.iter().any(|array| array.place == Place::Deviations);
-        let watch = if watches { Some(system.wide_watch(lanes)?) } else { None };
+        let monitors = recorded.arrays.iter().any(|array| array.place == Place::Deviations);
+        let monitor = if monitors { Some(system.wide_monitor(lanes)?) } else { None };
         let quantities = recorded.kernel.in_lanes(lanes)?;
-        let (watch_work, watch_outputs) = watch.as_ref().map_or((0, 0), |watch| (watch.work_len(), watch.outputs()));
+        let (monitor_work, monitor_outputs) =
+            monitor.as_ref().map_or((0, 0), |monitor| (monitor.work_len(), monitor.outputs()));
         let dimension = system.dim();
-        let mut watched = vec![0.0; dimension * lanes];
-        watched.extend(target.iter().flat_map(|&target| std::iter::repeat_n(target, lanes)));
+        let mut monitored = vec![0.0; dimension * lanes];
+        monitored.extend(target.iter().flat_map(|&target| std::iter::repeat_n(target, lanes)));
         Some(Batch {
             lanes,
             dimension,
@@ -59,13 +60,13 @@ impl Batch {
             t: vec![0.0; lanes],
             x: vec![0.0; (width + means.as_ref().map_or(0, MeanMultipliers::count)) * lanes],
             values: vec![0.0; quantities.outputs() * lanes],
-            watched,
-            found: vec![0.0; watch_outputs * lanes],
-            work: vec![0.0; quantities.work_len().max(watch_work)],
+            monitored,
+            found: vec![0.0; monitor_outputs * lanes],
+            work: vec![0.0; quantities.work_len().max(monitor_work)],
             columns: vec![Vec::new(); recorded.arrays.len()],
             quantities,
             means,
-            watch,
+            monitor,
         })
     }
 
@@ -94,11 +95,11 @@ impl Batch {
                 means.put(&self.t, x, |lane| lane < samples, lambda);
             }
             self.quantities.run(&self.t, &self.x, &mut self.values, &mut self.work);
-            let deviations = match &self.watch {
-                Some(watch) => {
+            let deviations = match &self.monitor {
+                Some(monitor) => {
                     let state = self.dimension * lanes;
-                    self.watched[..state].copy_from_slice(&self.x[..state]);
-                    watch.run(lanes, &self.t, &self.watched, &mut self.found, &mut self.work)
+                    self.monitored[..state].copy_from_slice(&self.x[..state]);
+                    monitor.run(lanes, &self.t, &self.monitored, &mut self.found, &mut self.work)
                 }
                 None => &[],
             };

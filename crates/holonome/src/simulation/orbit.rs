@@ -73,7 +73,7 @@ pub(crate) fn measure(
         }
         Ok(Outcome::Stopped | Outcome::ClaimFailed) => Ok(None),
         Err(failure) => {
-            Err(Error::Failed { failure: Box::new(failure), watched: None, out: None, samples: 0, kept: None })
+            Err(Error::Failed { failure: Box::new(failure), monitored: None, out: None, samples: 0, kept: None })
         }
     }
 }

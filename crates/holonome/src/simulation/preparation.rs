@@ -195,10 +195,10 @@ impl Simulation {
         let of_step = |h| heat_bath::warning(&method, settings.beta, &problem.model, &system, h);
         warnings.extend(plan.fixed_step().filter(|_| has_field).and_then(of_step));
         let modified = program.as_ref().zip(plan.fixed_step()).and_then(|(program, h)| {
-            let energy = program.watched_energy((plan.t0, h), &problem.model.initial)?;
+            let energy = program.monitored_energy((plan.t0, h), &problem.model.initial)?;
             let name = "modified_energy".to_string();
             let kind = InvariantKind::ModifiedEnergy;
-            groups.push(InvariantGroup { name, kind, members: Default::default(), watched: true });
+            groups.push(InvariantGroup { name, kind, members: Default::default(), monitored_only: true });
             Some(energy)
         });
         let initial = initial_values(&problem.model, &groups, &state.initial, modified);
@@ -273,7 +273,7 @@ impl Form<'_> {
             NoMechanics::TooLarge(reason) => too_large(reason),
             NoMechanics::Irregular(_) => Error::option(reason.to_string()),
         })?;
-        field.watch_only(&problem.examined.varying);
+        field.monitor_only(&problem.examined.varying);
         Ok(Form::followed(Arc::new(field), near))
     }
 

@@ -46,17 +46,17 @@ impl Simulation {
         let program = self.program.as_ref().map(|program| program.rebound(&self.problem.model.parameter_values));
         let all = [&self.problem.model.parameter_values[..], &state.target[self.constraints..], &self.gains].concat();
         let step = self.step.by_itself(&all);
-        run_method(program.as_deref(), &step, &plan, &self.system, &mut state, &mut Unwatched).map_err(|failure| {
-            Error::Failed { failure: Box::new(failure), watched: None, out: None, samples: 0, kept: None }
+        run_method(program.as_deref(), &step, &plan, &self.system, &mut state, &mut NoObserver).map_err(|failure| {
+            Error::Failed { failure: Box::new(failure), monitored: None, out: None, samples: 0, kept: None }
         })?;
         Ok(state.x)
     }
 }
 
 /// Observer that does nothing.
-struct Unwatched;
+struct NoObserver;
 
-impl Observer for Unwatched {
+impl Observer for NoObserver {
     type Error = StoreError;
 }
 

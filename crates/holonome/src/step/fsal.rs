@@ -22,18 +22,18 @@ pub struct Fsal<P> {
     /// True if steps of any length have the same values.
     any_length: bool,
     /// Places, among the carried numbers, of a monitored energy and of its value at the start of the run.
-    pub watched: Option<(usize, usize)>,
+    pub monitored: Option<(usize, usize)>,
 }
 
 impl<P: Finds> Fsal<P> {
     /// Values that the program `find` computes.
-    pub fn new(find: P, any_length: bool, watched: Option<(usize, usize)>) -> Fsal<P> {
-        Fsal { find: Box::new(find), any_length, watched }
+    pub fn new(find: P, any_length: bool, monitored: Option<(usize, usize)>) -> Fsal<P> {
+        Fsal { find: Box::new(find), any_length, monitored }
     }
 
     /// These values by the program that `rebound` makes of the present one.
     pub fn rebound(&self, rebound: impl FnOnce(&P) -> P) -> Fsal<P> {
-        Fsal::new(rebound(&self.find), self.any_length, self.watched)
+        Fsal::new(rebound(&self.find), self.any_length, self.monitored)
     }
 
     /// True if values left by a step serve one of length h; `known_for` is the last number of the memory.
@@ -68,14 +68,14 @@ impl<P: Finds> Fsal<P> {
 
     /// Monitored energy where this step begins, if one is monitored.
     pub fn energy(&self, step: StepFrom) -> Option<f64> {
-        let (energy, _) = self.watched?;
+        let (energy, _) = self.monitored?;
         let mut work = vec![0.0; self.find.work_len()];
         Some(self.find.evaluate(step, &mut Cost::default(), &mut work).ok()?[energy])
     }
 
     /// Put into `deviations` the distance of the monitored energy from its value at the start of the run.
     pub fn deviations(&self, memory: &[f64], deviations: &mut [f64]) {
-        if let Some((energy, start)) = self.watched {
+        if let Some((energy, start)) = self.monitored {
             deviations[0] = (memory[energy] - memory[start]).abs();
         }
     }
@@ -90,7 +90,7 @@ impl<P: Finds> Fsal<P> {
             return Ok(());
         };
         let found = self.find.evaluate(step, cost, work)?;
-        if let Some((energy, start)) = self.watched {
+        if let Some((energy, start)) = self.monitored {
             // At the start of the run both were 0. The energy of a step of another length is another one, so its start
             // is shifted.
             carried[start] += found[energy] - carried[energy];

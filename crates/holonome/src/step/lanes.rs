@@ -3,7 +3,7 @@
 use super::many::{Lanes, Many};
 use super::program::{self, Start};
 use super::unrolled::Unrolled;
-use crate::kernels::{LaneWatch, StateVectors, WatchBound};
+use crate::kernels::{LaneMonitor, MonitorBound, StateVectors};
 use holonome_integrate::ensemble::{EqualSteps, LaneAlone, LaneCarry, LaneStates, LaneSystem, gather, scatter};
 use holonome_integrate::plan::{FixedSteps, Plan};
 use holonome_integrate::scales::{Kept, Vectors};
@@ -21,7 +21,7 @@ pub struct ProgramLanes {
     /// Program for single steps.
     program: Program,
     many: Many,
-    watch: LaneWatch,
+    monitor: LaneMonitor,
     vectors: Arc<StateVectors>,
     plan: Plan,
     /// Number of groups of invariants, and of values that steps monitor besides.
@@ -33,7 +33,7 @@ pub struct ProgramLanes {
 /// Lanes bound to their trajectories.
 pub struct ProgramBound {
     many: Many,
-    watch: WatchBound,
+    monitor: MonitorBound,
     /// Parameters of every lane, as the loop takes them.
     parameters: Vec<Vec<f64>>,
     /// Program for single steps, and the lane whose parameters it has.
@@ -59,10 +59,10 @@ impl ProgramLanes {
         Some(ProgramLanes {
             many: program.repeated.as_ref()?.in_lanes(lanes, &all),
             program: program.rebound_for(plan, start),
-            watch: LaneWatch::new(field, vectors, lanes),
+            monitor: LaneMonitor::new(field, vectors, lanes),
             vectors: Arc::clone(vectors),
             plan: plan.clone(),
-            groups: [field.groups.len(), program.watched_count()],
+            groups: [field.groups.len(), program.monitored_count()],
             own: start.parameters.len(),
         })
     }
@@ -72,7 +72,7 @@ impl ProgramLanes {
         let single = self.program.copy(&parameters[..self.own]);
         ProgramBound {
             many: self.many.clone(),
-            watch: self.watch.bind(parameters),
+            monitor: self.monitor.bind(parameters),
             parameters: vec![self.all(parameters); self.many.lanes()],
             work: vec![0.0; single.work_len()],
             carried: vec![0.0; single.memory_len()],
@@ -86,7 +86,7 @@ impl ProgramLanes {
     pub fn rebind(&self, bound: &mut ProgramBound, lane: usize, parameters: &[f64], targets: &[f64]) {
         bound.parameters[lane] = self.all(parameters);
         bound.many.rebind(lane, &bound.parameters[lane]);
-        self.watch.rebind(&mut bound.watch, lane, parameters, targets);
+        self.monitor.rebind(&mut bound.monitor, lane, parameters, targets);
         if bound.single_of == Some(lane) {
             bound.single_of = None;
         }
@@ -138,7 +138,7 @@ impl LaneSystem for ProgramLanes {
     }
 
     fn work_len(&self) -> usize {
-        self.many.work_len().max(self.watch.work_len(self.dim()))
+        self.many.work_len().max(self.monitor.work_len(self.dim()))
     }
 
     fn count_treatments(&self, _: u64, _: &mut Cost) -> bool {
@@ -157,11 +157,18 @@ impl LaneSystem for ProgramLanes {
         Kept::default()
     }
 
-    fn watch(&self, bound: &ProgramBound, at: LaneStates, deviations: &mut [f64], terms: &mut [f64], work: &mut [f64]) {
+    fn monitor(
+        &self,
+        bound: &ProgramBound,
+        at: LaneStates,
+        deviations: &mut [f64],
+        terms: &mut [f64],
+        work: &mut [f64],
+    ) {
         let (lanes, [groups, own]) = (self.many.lanes(), self.groups);
         let (of_groups, own_ones) = deviations.split_at_mut(groups * lanes);
         let (terms, unknown) = terms.split_at_mut(groups * lanes);
-        self.watch.run(&bound.watch, at, of_groups, terms, work);
+        self.monitor.run(&bound.monitor, at, of_groups, terms, work);
         unknown.fill(0.0);
         if own > 0 {
             let (mut carried, mut found) = (vec![0.0; bound.carried.len()], vec![0.0; own]);

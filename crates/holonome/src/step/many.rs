@@ -10,12 +10,12 @@ use super::multipliers::Multipliers;
 use super::nodes::Nodes;
 use super::program::Taken;
 use super::recorder::{self, Calls};
-use crate::kernels::{Formula, Watching, WideBound};
+use crate::kernels::{Formula, Monitoring, WideBound};
 use crate::policy::{FEW_ROWS, LONGEST_LOOP};
 use holonome_integrate::ensemble::gather;
 use holonome_integrate::newton::{CLOSE, ROUNDING_SWEEP, SWEPT};
 use holonome_integrate::noise::Noise;
-use holonome_integrate::phase_space::Watched;
+use holonome_integrate::phase_space::Monitored;
 use holonome_integrate::scheme::map::{Blocks, Carry, KEPT_STATES, LoopPlaces, StateLoop};
 use holonome_integrate::state::Cost;
 use holonome_linear::unpivoted::Unpivoted;
@@ -66,7 +66,7 @@ impl Rows {
             end - len..end
         };
         let (unknowns, updates) = (next(swept), next(if swept > 0 { UPDATES } else { 0 }));
-        let (x, largest) = (next(of.trace.x.len()), next(of.watched_count()));
+        let (x, largest) = (next(of.trace.x.len()), next(of.monitored_count()));
         let residual = next(1).start;
         let (carried, starts) = (next(of.trace.carried.len()), next(of.trace.multipliers.0.len()));
         let references = next(references);
@@ -107,7 +107,7 @@ pub struct Many {
     pivots: WideBound,
     /// Pivots of monitored systems at the start, in every lane.
     references: Vec<f64>,
-    watching: Watching,
+    monitoring: Monitoring,
     multipliers: Multipliers,
     /// Random numbers of every lane; empty if steps take none.
     noise: Vec<Noise>,
@@ -211,18 +211,18 @@ pub struct Piloted {
 impl Ingredients<'_> {
     /// Places, among the carried numbers, of the monitored energy and of its value at the start.
     fn energy(&self) -> Option<(usize, usize)> {
-        self.trace.watched
+        self.trace.monitored
     }
 
     /// Number of largest deviations.
-    fn watched_count(&self) -> usize {
+    fn monitored_count(&self) -> usize {
         self.field.groups.len() + usize::from(self.energy().is_some())
     }
 
     /// Number of pivots of monitored systems that are compared with those at the start.
     fn reference_count(&self) -> usize {
-        let watched = self.trace.systems.iter().filter(|system| system.watched == Watched::Always);
-        watched.map(|system| Inverse::pivot_count(system.rows.len())).sum()
+        let monitored = self.trace.systems.iter().filter(|system| system.monitored == Monitored::Always);
+        monitored.map(|system| Inverse::pivot_count(system.rows.len())).sum()
     }
 
     fn parameter_count(&self) -> usize {
@@ -301,7 +301,7 @@ impl Many {
         });
         // The last iteration with the matrix of the one before it, if that is enough; one iteration more, if need be.
         let attempts = [(0, true), (0, false), (1, true), (1, false)];
-        let (watching, multipliers) = (Watching::of(of.field), of.multipliers.of_starts());
+        let (monitoring, multipliers) = (Monitoring::of(of.field), of.multipliers.of_starts());
         let sweeps = of.most.iter().any(|most| most.sweeps > 0);
         attempts.into_iter().find_map(|(more, frozen)| {
             let most = of.more(of.most, more);
@@ -310,7 +310,7 @@ impl Many {
             let (takes, pivots) = (of.work(&most), of.pivots());
             let tapes = Arc::new(Tapes { steps, takes, first: first.clone(), pivots, rows, draws: of.draws.cloned() });
             let parameters = &of.pilots[0].parameters;
-            let mut many = Many::compiled(tapes, 1, parameters, (watching.clone(), multipliers.clone()));
+            let mut many = Many::compiled(tapes, 1, parameters, (monitoring.clone(), multipliers.clone()));
             // The first pilot comes last, so that the loop stays bound to its run.
             let serves = of.pilots.iter().rev().all(|pilot| {
                 many.rebind(0, &pilot.parameters);
@@ -325,7 +325,7 @@ impl Many {
         tapes: Arc<Tapes>,
         lanes: usize,
         parameters: &[f64],
-        (watching, multipliers): (Watching, Multipliers),
+        (monitoring, multipliers): (Monitoring, Multipliers),
     ) -> Many {
         let compiled = |tape: &Tape| WideBound::new(tape, lanes, parameters);
         let pieces = |tapes: &PieceTapes| Pieces(tapes.iter().map(|(tape, times)| (compiled(tape), *times)).collect());
@@ -335,7 +335,7 @@ impl Many {
             pivots: compiled(&tapes.pivots),
             references: vec![0.0; tapes.rows.references.len() * lanes],
             lanes,
-            watching,
+            monitoring,
             multipliers,
             noise: tapes.draws.iter().flat_map(|draws| vec![draws.noise(parameters); lanes]).collect(),
             tapes,
@@ -344,8 +344,8 @@ impl Many {
 
     /// This loop in so many lanes, which all have these parameters (as [`Piloted::parameters`]).
     pub fn in_lanes(&self, lanes: usize, parameters: &[f64]) -> Many {
-        let (watching, multipliers) = (self.watching.clone(), self.multipliers.clone());
-        Many::compiled(Arc::clone(&self.tapes), lanes, parameters, (watching, multipliers))
+        let (monitoring, multipliers) = (self.monitoring.clone(), self.multipliers.clone());
+        Many::compiled(Arc::clone(&self.tapes), lanes, parameters, (monitoring, multipliers))
     }
 
     /// True if the loop is as good as single steps, from the state of a pilot run on: residuals are at most `enough`.
@@ -457,7 +457,7 @@ impl Many {
         let state = &states[..rows.count() * k];
         lanes.x.copy_from_slice(&state[of(&rows.x)]);
         lanes.largest.copy_from_slice(&state[of(&rows.largest)]);
-        self.watching.finish(lanes.largest, k);
+        self.monitoring.finish(lanes.largest, k);
         lanes.carried.copy_from_slice(&state[of(&rows.carried)]);
         lanes.starts.copy_from_slice(&state[of(&rows.starts)][..lanes.starts.len()]);
         &state[rows.residual * k..(rows.residual + 1) * k]
@@ -569,12 +569,12 @@ impl Written {
     fn step(&mut self, of: &Ingredients, most: &[Taken]) -> Rows {
         let (trace, own) = (of.trace, of.own_parameters);
         let constraints = of.field.constraints;
-        let mut watched = of.field.clone();
-        let delta = deviation(&mut watched, |g, row| g.parameter(own + row - constraints));
-        let watching = Watching::of(of.field);
-        let (nodes, members) = watching.deviations(&mut watched, &delta);
-        let watch = Formula::unfused(&watched.graph, &nodes);
-        let counts = watch.reads_time() || trace.reads_time();
+        let mut monitored = of.field.clone();
+        let delta = deviation(&mut monitored, |g, row| g.parameter(own + row - constraints));
+        let monitoring = Monitoring::of(of.field);
+        let (nodes, members) = monitoring.deviations(&mut monitored, &delta);
+        let monitor = Formula::unfused(&monitored.graph, &nodes);
+        let counts = monitor.reads_time() || trace.reads_time();
         let swept = if self.split { trace.systems[0].unknowns.len() } else { 0 };
         let rows = Rows::new(of, swept, of.reference_count(), counts);
 
@@ -585,7 +585,7 @@ impl Written {
         let (zero, one) = (g.zero(), g.one());
         let number = rows.number.map_or(zero, |number| g.state(number));
         let t = g.fma(number, h, t0);
-        for (deviation, group) in watch.at(g, t, &now.x).into_iter().zip(members) {
+        for (deviation, group) in monitor.at(g, t, &now.x).into_iter().zip(members) {
             now.largest[group] = g.largest(deviation, now.largest[group]);
         }
         let (mut made, mut starts): (_, Vec<Node>) = (0.0, rows.starts.clone().map(|k| g.state(k)).collect());
@@ -618,10 +618,10 @@ impl Written {
                 }
                 let (count, residual) = (most.iterations, &mut now.residual);
                 let inverse_pivots = solve(g, trace, system, count, self.frozen, &mut known, residual);
-                if system.watched == Watched::Definite {
+                if system.monitored == Monitored::Definite {
                     *residual = definite(g, trace, system, &known, *residual);
                 }
-                if system.watched == Watched::Always {
+                if system.monitored == Monitored::Always {
                     for (inverse, rows) in inverse_pivots {
                         let per_length = per_length(g, inverse, rows, h);
                         if let Some(&reference) = references_left.next() {
@@ -676,7 +676,7 @@ impl Written {
                 continue;
             }
             let inverse_pivots = solve(g, trace, system, most.iterations, false, &mut known, &mut residual);
-            if system.watched == Watched::Always {
+            if system.monitored == Monitored::Always {
                 for (inverse, rows) in inverse_pivots {
                     let per_length = per_length(g, inverse, rows, h);
                     pivots.push(g.div(one, per_length));
@@ -740,10 +740,10 @@ fn remember(g: &mut Graph, ratio: Node, residual: Node) -> Node {
 }
 
 /// Add infinity to the largest residual if an eigenvalue of a matrix that has to be definite is below
-/// [`NOTABLE`](crate::watched::NOTABLE).
+/// [`NOTABLE`](crate::monitored::NOTABLE).
 fn definite(g: &mut Graph, trace: &Trace, system: &System, known: &FxHashMap<Node, Node>, residual: Node) -> Node {
     let mut matrix = matrix(g, trace, system, &system.elimination_order(), known);
-    let notable = g.constant(crate::watched::NOTABLE);
+    let notable = g.constant(crate::monitored::NOTABLE);
     for i in 0..matrix.size() {
         let shifted = g.sub(matrix.get(i, i), notable);
         matrix.set(i, i, shifted);

@@ -83,15 +83,15 @@ impl Program {
     }
 
     /// Monitored energy of steps of length h, at (t, x); `None` if they monitor none.
-    pub fn watched_energy(&self, t_and_h: (f64, f64), x: &[f64]) -> Option<f64> {
+    pub fn monitored_energy(&self, t_and_h: (f64, f64), x: &[f64]) -> Option<f64> {
         match self {
-            Program::Unrolled(program, _) => program.watched_energy(t_and_h, x),
-            Program::Templated(program) => program.watched_energy(t_and_h, x),
+            Program::Unrolled(program, _) => program.monitored_energy(t_and_h, x),
+            Program::Templated(program) => program.monitored_energy(t_and_h, x),
         }
     }
 
     /// Smallest eigenvalue of the monitored matrices in a run that now carries `memory`;
-    /// [`NOTABLE`](crate::watched::NOTABLE) if none was smaller, `None` if no matrix is monitored.
+    /// [`NOTABLE`](crate::monitored::NOTABLE) if none was smaller, `None` if no matrix is monitored.
     pub fn smallest_eigenvalue(&self, memory: &[f64]) -> Option<f64> {
         match self {
             Program::Unrolled(program, _) => program.smallest_eigenvalue(memory),

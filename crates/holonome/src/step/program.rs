@@ -10,7 +10,7 @@ use super::fsal::{Finds, Fsal};
 use super::multipliers::Multipliers;
 use super::recorder::Calls;
 use crate::kernels::Quantities;
-use crate::watched::{INDEFINITE, NOTABLE};
+use crate::monitored::{INDEFINITE, NOTABLE};
 use holonome_integrate::newton::path::follow;
 use holonome_integrate::newton::{Equations, Task, Unsolved};
 use holonome_integrate::noise::Noise;
@@ -125,21 +125,21 @@ pub struct Solve<L: Lowering> {
     pub task: Task,
     /// Families of equations, each with the number of its first.
     pub rows: Vec<(usize, Equation)>,
-    pub watch: Option<Watch>,
+    pub monitor: Option<SystemMonitor>,
     pub calls: Calls,
 }
 
 /// Monitoring of a system.
 #[derive(Clone)]
-pub struct Watch {
+pub struct SystemMonitor {
     /// Number among the monitored systems.
     pub number: usize,
-    pub what: Watching,
+    pub property: MonitoredProperty,
 }
 
 /// Monitored property of a system.
 #[derive(Clone)]
-pub enum Watching {
+pub enum MonitoredProperty {
     /// Determinant: it may not change its sign, nor vanish.
     Determinant {
         /// Power of h in every row of the equations.
@@ -153,14 +153,14 @@ pub enum Watching {
     Positive,
 }
 
-impl Watch {
+impl SystemMonitor {
     fn is_curved(&self) -> bool {
-        matches!(self.what, Watching::Determinant { curved: true, .. })
+        matches!(self.property, MonitoredProperty::Determinant { curved: true, .. })
     }
 
     fn least_eigenvalue(&self) -> Option<&LeastEigenvalue> {
-        match &self.what {
-            Watching::LeastEigenvalue(least) => Some(least),
+        match &self.property {
+            MonitoredProperty::LeastEigenvalue(least) => Some(least),
             _ => None,
         }
     }
@@ -279,22 +279,22 @@ impl<L: Lowering> Solve<L> {
         let task = &Task { sweeps: self.task.sweeps && !newton, ..self.task.clone() };
         let solved = task.solve(&self.equations, registers, tolerance, work).map_err(|unsolved| {
             self.count(0, unsolved.iterations, cost);
-            let lost = unsolved.strayed && self.watch.as_ref().is_some_and(Watch::is_curved);
+            let lost = unsolved.strayed && self.monitor.as_ref().is_some_and(SystemMonitor::is_curved);
             if lost { Lost::Degenerate(0.0) } else { Lost::Unsolved(unsolved) }
         })?;
         self.count(solved.sweeps, solved.iterations, cost);
         let taken = Taken { iterations: solved.iterations, sweeps: solved.sweeps };
-        let Some(Watch { number, what }) = &self.watch else { return Ok(taken) };
+        let Some(SystemMonitor { number, property }) = &self.monitor else { return Ok(taken) };
         let scale = &mut scale[2 * number..2 * number + 2];
-        match what {
-            &Watching::Determinant { power, curved } => {
+        match property {
+            &MonitoredProperty::Determinant { power, curved } => {
                 if curved && solved.strayed {
                     // It became singular on the way.
                     return Err(Lost::Degenerate(0.0));
                 }
                 self.compare(power, h, solved.pivots, scale)?;
             }
-            Watching::LeastEigenvalue(least) => {
+            MonitoredProperty::LeastEigenvalue(least) => {
                 let smallest = NOTABLE - scale[0];
                 let (entries, work) = self.equations.entries(work);
                 if !least.exceeds(entries, smallest, work) {
@@ -305,8 +305,8 @@ impl<L: Lowering> Solve<L> {
                     scale[0] = NOTABLE - eigenvalue;
                 }
             }
-            Watching::Positive if solved.pivots.negative => return Err(Lost::Indefinite(0.0)),
-            Watching::Positive => {}
+            MonitoredProperty::Positive if solved.pivots.negative => return Err(Lost::Indefinite(0.0)),
+            MonitoredProperty::Positive => {}
         }
         Ok(taken)
     }
@@ -335,7 +335,8 @@ impl<L: Lowering> Solve<L> {
     }
 
     fn work_len(&self) -> usize {
-        let least = self.watch.as_ref().and_then(Watch::least_eigenvalue).map_or(0, LeastEigenvalue::work_len);
+        let least =
+            self.monitor.as_ref().and_then(SystemMonitor::least_eigenvalue).map_or(0, LeastEigenvalue::work_len);
         self.equations.work_len() + least
     }
 
@@ -344,7 +345,7 @@ impl<L: Lowering> Solve<L> {
             equations: self.equations.rebound(parameters),
             task: self.task.clone(),
             rows: self.rows.clone(),
-            watch: self.watch.clone(),
+            monitor: self.monitor.clone(),
             calls: self.calls,
         }
     }
@@ -420,8 +421,8 @@ impl<L: Lowering> Program<L> {
     }
 
     /// Number of monitored systems, each of which carries a scale.
-    pub fn watched(&self) -> usize {
-        self.solves().filter(|solve| solve.watch.is_some()).count()
+    pub fn monitored_systems(&self) -> usize {
+        self.solves().filter(|solve| solve.monitor.is_some()).count()
     }
 
     /// Put x, t, h and the carried quantities into the registers.
@@ -639,7 +640,7 @@ impl<L: Lowering> Program<L> {
     }
 
     /// Monitored energy of steps of length h, at (t, x); `None` if they monitor none.
-    pub fn watched_energy(&self, (t, h): (f64, f64), x: &[f64]) -> Option<f64> {
+    pub fn monitored_energy(&self, (t, h): (f64, f64), x: &[f64]) -> Option<f64> {
         self.fsal.as_ref()?.energy(StepFrom { t, h: self.substeps[0] * h, x })
     }
 
@@ -647,8 +648,9 @@ impl<L: Lowering> Program<L> {
     /// smaller, `None` if no matrix is monitored.
     pub fn smallest_eigenvalue(&self, memory: &[f64]) -> Option<f64> {
         let scale = memory.get(self.carried_len()..)?;
-        let watches = self.solves().filter_map(|solve| solve.watch.as_ref());
-        let below = watches.filter(|watch| watch.least_eigenvalue().is_some()).map(|watch| scale[2 * watch.number]);
+        let monitors = self.solves().filter_map(|solve| solve.monitor.as_ref());
+        let below =
+            monitors.filter(|monitor| monitor.least_eigenvalue().is_some()).map(|monitor| scale[2 * monitor.number]);
         below.map(|below| NOTABLE - below).min_by(f64::total_cmp)
     }
 }
@@ -657,7 +659,7 @@ impl<L: Lowering> Finds for Program<L> {
     fn evaluate<'w>(&self, step: StepFrom, cost: &mut Cost, work: &'w mut [f64]) -> Result<&'w [f64], NoStep> {
         let (registers, work) = work.split_at_mut(self.registers);
         self.load(step, &[], registers);
-        self.substep(registers, &mut vec![0.0; 2 * self.watched()], cost, work, &mut [])?;
+        self.substep(registers, &mut vec![0.0; 2 * self.monitored_systems()], cost, work, &mut [])?;
         Ok(&registers[self.result.clone()])
     }
 }
@@ -666,21 +668,21 @@ impl<L: Lowering> StepMap for Program<L> {
     fn work_len(&self) -> usize {
         // The trial step of `multipliers`, and the values found for it, follow the registers.
         let fsal = self.fsal.as_ref().map_or(0, Fsal::work_len);
-        let own = self.registers + 2 * self.watched() + self.substep_work_len().max(fsal);
+        let own = self.registers + 2 * self.monitored_systems() + self.substep_work_len().max(fsal);
         own.max(L::blocks(self).map_or(0, |(_, work_len)| work_len))
     }
 
     fn memory_len(&self) -> usize {
         // The last number is the length of the step that left the reused values.
-        self.carried_len() + 2 * self.watched() + usize::from(self.fsal.is_some())
+        self.carried_len() + 2 * self.monitored_systems() + usize::from(self.fsal.is_some())
     }
 
     fn begin(&self, step: StepFrom, workspace: &mut Workspace) -> Result<(), NoStep> {
         self.find_fsal(StepFrom { h: self.substeps[0] * step.h, ..step }, workspace)
     }
 
-    fn watched_count(&self) -> usize {
-        self.fsal.as_ref().map_or(0, |fsal| usize::from(fsal.watched.is_some()))
+    fn monitored_count(&self) -> usize {
+        self.fsal.as_ref().map_or(0, |fsal| usize::from(fsal.monitored.is_some()))
     }
 
     fn deviations(&self, memory: &[f64], deviations: &mut [f64]) {
@@ -708,7 +710,7 @@ impl<L: Lowering> StepMap for Program<L> {
     fn multipliers(&self, at: Between, lambda: &mut [f64], work: &mut [f64]) {
         let Between { t, before, after, x, memory } = at;
         let (registers, work) = work.split_at_mut(self.registers);
-        let (scale, work) = work.split_at_mut(2 * self.watched());
+        let (scale, work) = work.split_at_mut(2 * self.monitored_systems());
         let after = self.multipliers.step((before, after));
         if after != 0.0 {
             // The first substep as it will be made: the multipliers that it finds at its start act here.

@@ -4,8 +4,8 @@
 use super::symbols::Symbols;
 use holonome_integrate::newton::Task;
 use holonome_integrate::phase_space::{
-    Asked, Body, Equation, Equations, Finding, Function, Guess, Parameter, Part, PhaseSpace, Residual, Value, Vector,
-    Watched,
+    Asked, Body, Equation, Equations, Finding, Function, Guess, Monitored, Parameter, Part, PhaseSpace, Residual,
+    Value, Vector,
 };
 use holonome_integrate::state::Cost;
 use holonome_model::graph::op::{Binary, Unary};
@@ -67,7 +67,7 @@ pub struct Trace<S: Symbols> {
     /// True if the step reuses values of the previous one (FSAL).
     pub has_fsal: bool,
     /// Places, among the carried quantities, of the monitored energy and of its value at the start of the run.
-    pub watched: Option<(usize, usize)>,
+    pub monitored: Option<(usize, usize)>,
     /// Places, among the carried quantities, of the sums of H at the end of the step, which are found with the forces
     /// there; empty, or all sums.
     pub sums: Range<usize>,
@@ -117,7 +117,7 @@ pub struct System<S: Symbols> {
     /// True if no derivative depends on the unknowns.
     pub linear: bool,
     /// Kind of monitoring: the run may end where the determinant vanishes.
-    pub watched: Watched,
+    pub monitored: Monitored,
     /// Evaluations of an iteration.
     pub calls: Calls,
 }
@@ -232,7 +232,7 @@ pub struct Recorder<S: Symbols> {
     has_fsal: bool,
     /// Values recorded in place of the step's result.
     found: Option<Found<S::Symbol>>,
-    watched: Option<(usize, usize)>,
+    monitored: Option<(usize, usize)>,
     noise: Option<NoiseInputs<S::Symbol>>,
     calls: Vec<Call<S::Symbol>>,
 }
@@ -266,8 +266,8 @@ pub fn record<S: Symbols>(
         recorder.noise = None;
     }
     let (calls, drawn) = (recorder.count(), recorder.drawn());
-    let Recorder { symbols, systems, carried, multipliers, has_fsal, watched, .. } = recorder;
-    Trace { symbols, x, t, h, result, systems, carried, multipliers, has_fsal, watched, sums: 0..0, drawn, calls }
+    let Recorder { symbols, systems, carried, multipliers, has_fsal, monitored, .. } = recorder;
+    Trace { symbols, x, t, h, result, systems, carried, multipliers, has_fsal, monitored, sums: 0..0, drawn, calls }
 }
 
 impl<S: Symbols> Recorder<S> {
@@ -283,7 +283,7 @@ impl<S: Symbols> Recorder<S> {
             fsal_inputs: Vec::new(),
             has_fsal: false,
             found: None,
-            watched: None,
+            monitored: None,
             noise: None,
             calls: Vec::new(),
         }
@@ -352,7 +352,7 @@ impl<S: Symbols> Recorder<S> {
     }
 
     /// Turn a complete frame into a system to solve.
-    fn close(&mut self, frame: Frame<S::Symbol>, watched: Watched) {
+    fn close(&mut self, frame: Frame<S::Symbol>, monitored: Monitored) {
         // The equations' own guesses first: guesses of inner equations may depend on them, and so may scales.
         let mut replaced = FxHashMap::default();
         let mut guesses = Vec::with_capacity(frame.unknowns.len());
@@ -374,7 +374,7 @@ impl<S: Symbols> Recorder<S> {
             residuals: frame.residuals,
             jacobian,
             linear,
-            watched,
+            monitored,
             calls: Calls::default(),
         });
     }
@@ -570,12 +570,12 @@ impl<S: Symbols> PhaseSpace for Recorder<S> {
         self.carried.splice(0..0, inputs.into_iter().zip(symbols::<S>(values)));
     }
 
-    fn watch(&mut self, energy: Value) {
+    fn monitor(&mut self, energy: Value) {
         let place = self.carried.iter().position(|&(_, next)| next == S::symbol(energy));
         if let Some(place) = place.filter(|_| self.symbols.autonomous() && self.has_fsal) {
             let start = self.symbols.input(1);
             self.carried.push((start, start));
-            self.watched = Some((place, self.carried.len() - 1));
+            self.monitored = Some((place, self.carried.len() - 1));
         }
     }
 
@@ -624,7 +624,7 @@ impl<S: Symbols> PhaseSpace for Recorder<S> {
         frame.join(inner);
         match self.frames.last_mut() {
             Some(outer) => outer.join(frame),
-            None => self.close(frame, equations.watched),
+            None => self.close(frame, equations.monitored),
         }
         solution
     }

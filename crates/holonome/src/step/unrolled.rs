@@ -7,7 +7,8 @@ use super::multipliers::Multipliers;
 use super::natural::diagonal_mass;
 use super::nodes::Nodes;
 use super::program::{
-    Action, LoweredEquations, Lowering, PILOT_STEPS, Pilot, Program, Solve, Stage, Start, Taken, Watch, Watching,
+    Action, LoweredEquations, Lowering, MonitoredProperty, PILOT_STEPS, Pilot, Program, Solve, Stage, Start,
+    SystemMonitor, Taken,
 };
 use super::recorder::{System, Trace};
 use super::symbols::Symbols;
@@ -15,7 +16,7 @@ use crate::component_names::component_names;
 use crate::kernels::{Bound, Quantities};
 use holonome_integrate::method::Treatment;
 use holonome_integrate::newton::{CLOSE, Equations};
-use holonome_integrate::phase_space::{Equation, Watched};
+use holonome_integrate::phase_space::{Equation, Monitored};
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scheme::map::Blocks;
 use holonome_linear::least_eigenvalue::LeastEigenvalue;
@@ -166,7 +167,7 @@ pub fn lower(
         constraints: mechanics.constraints.iter().map(|constraint| constraint.name.clone()).collect(),
         components: component_names(model),
     };
-    let (mut actions, mut registers, mut watched) = (Vec::new(), trace.x.len() + 2 + trace.carried.len(), 0);
+    let (mut actions, mut registers, mut monitored) = (Vec::new(), trace.x.len() + 2 + trace.carried.len(), 0);
     let compute =
         |cut: &Cut, actions: &mut Vec<Action<Unrolled>>, level: usize, outputs: &[Node], first: &mut usize| {
             let stage =
@@ -184,9 +185,10 @@ pub fn lower(
         cut.place(&stored, first);
         let unknowns = sizes.end..sizes.end + m;
         cut.place(&system.unknowns, unknowns.start);
-        let watch = watching(system, mechanics).map(|what| Watch { number: watched, what });
-        watched += usize::from(watch.is_some());
-        actions.push(Action::Solve(Box::new(solve(&cut, system, watch, unknowns, sizes, parameters))));
+        let monitor =
+            monitored_property(system, mechanics).map(|property| SystemMonitor { number: monitored, property });
+        monitored += usize::from(monitor.is_some());
+        actions.push(Action::Solve(Box::new(solve(&cut, system, monitor, unknowns, sizes, parameters))));
     }
     let next = trace.next();
     let wanted: Vec<Node> = trace.result.iter().map(|&(node, _)| node).collect();
@@ -212,7 +214,7 @@ pub fn lower(
         own: own.to_vec(),
         fsal: find.map(|find| {
             let find = lower(find, None, (mechanics, model), vec![1.0], own, tolerance);
-            Fsal::new(find, false, trace.watched)
+            Fsal::new(find, false, trace.monitored)
         }),
         sums: 0..0,
         draws: Draws::new(trace.drawn.clone(), model).map(|draws| (draws.clone(), draws.noise(parameters))),
@@ -224,7 +226,7 @@ pub fn lower(
 fn solve(
     cut: &Cut,
     system: &System<Nodes>,
-    watch: Option<Watch>,
+    monitor: Option<SystemMonitor>,
     unknowns: Range<usize>,
     sizes: Range<usize>,
     parameters: &[f64],
@@ -247,21 +249,21 @@ fn solve(
         },
         task,
         rows: system.rows.iter().copied().enumerate().collect(),
-        watch,
+        monitor,
         calls: system.calls,
     }
 }
 
 /// Monitored property of a system.
-fn watching(system: &System<Nodes>, mechanics: &Mechanics) -> Option<Watching> {
+fn monitored_property(system: &System<Nodes>, mechanics: &Mechanics) -> Option<MonitoredProperty> {
     let curved = mechanics.kind == Kind::Coisotropic;
-    match system.watched {
-        Watched::Never => None,
-        Watched::Always => Some(Watching::Determinant { power: 1, curved }),
-        Watched::OnCurves => curved.then_some(Watching::Determinant { power: 2, curved }),
-        Watched::Definite => {
+    match system.monitored {
+        Monitored::Never => None,
+        Monitored::Always => Some(MonitoredProperty::Determinant { power: 1, curved }),
+        Monitored::OnCurves => curved.then_some(MonitoredProperty::Determinant { power: 2, curved }),
+        Monitored::Definite => {
             let least = LeastEigenvalue::new(system.rows.len(), &system.entries(), diagonal_mass(mechanics));
-            Some(Watching::LeastEigenvalue(Box::new(least)))
+            Some(MonitoredProperty::LeastEigenvalue(Box::new(least)))
         }
     }
 }
@@ -277,7 +279,7 @@ impl Program<Unrolled> {
     pub fn repeat(&mut self, trace: &UnrolledTrace, field: &Field, plan: &Plan, starts: &[Start], ensemble: bool) {
         self.repeated = None;
         let Some(h) = plan.fixed_step() else { return };
-        let alone = self.solves().filter_map(|solve| solve.watch.as_ref()).any(Watch::wants_single_steps);
+        let alone = self.solves().filter_map(|solve| solve.monitor.as_ref()).any(SystemMonitor::wants_single_steps);
         if plan.method.treatment != Treatment::Plain || self.tolerance > CLOSE || alone {
             return;
         }

@@ -480,8 +480,8 @@ fn in_lanes<'a, L: TakesUp>(
 /// Rates of the model's claims; a Hamiltonian and its constraints are kept by construction.
 fn claimed_rates(simulation: &Simulation) -> Rates {
     let claimed = |group: &InvariantGroup| match group.kind {
-        InvariantKind::Integral => !group.watched,
-        InvariantKind::Constraint => !group.watched && !simulation.problem.model.is_hamiltonian(),
+        InvariantKind::Integral => !group.monitored_only,
+        InvariantKind::Constraint => !group.monitored_only && !simulation.problem.model.is_hamiltonian(),
         _ => false,
     };
     match simulation.groups.iter().any(claimed) {
@@ -690,7 +690,7 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
     }
 
     fn looks(&self) -> bool {
-        self.rates.judges() || self.independence.watches()
+        self.rates.judges() || self.independence.monitors()
     }
 
     fn steps_between_looks(&self) -> u64 {

@@ -224,7 +224,7 @@ impl<'a, S: Attempting> Race<'a, S> {
     ) -> Vec<usize> {
         let lanes = self.lanes.len();
         // The other lanes are computed too; nobody reads their results.
-        self.watch(bound);
+        self.monitor(bound);
         self.fields(bound);
         let mut unsound = Vec::new();
         taken.retain(|&lane| {
@@ -319,12 +319,12 @@ impl<'a, S: Attempting> Race<'a, S> {
     }
 
     /// Compute the deviations and terms at the states; the size of a vector in them is its largest so far.
-    fn watch(&mut self, bound: &S::Bound) {
+    fn monitor(&mut self, bound: &S::Bound) {
         let lanes = self.lanes.len();
         let (t, x) = (&self.state[self.slots.t * lanes..][..lanes], &self.state[..self.slots.x.end * lanes]);
         let squares = &self.state[self.slots.carried.start * lanes..][..self.steps.vectors().count() * lanes];
         let at = LaneStates { t, x, carried: &[], squares };
-        self.steps.watch(bound, at, &mut self.deviations, &mut self.terms, &mut self.work);
+        self.steps.monitor(bound, at, &mut self.deviations, &mut self.terms, &mut self.work);
     }
 
     /// Record the deviations and terms of a lane.
@@ -386,7 +386,7 @@ impl<'a, S: Attempting> Race<'a, S> {
             }
         }
         if !ended.is_empty() {
-            self.watch(bound);
+            self.monitor(bound);
             let last = self.adaptive.samples.len() - 1;
             if self.adaptive.samples[last] == self.adaptive.t_end {
                 let arrived = ended.iter().filter(|(_, failure)| failure.is_none());

@@ -183,7 +183,7 @@ impl Rates {
             let claimed = group.kind == GroupKind::Integral;
             // A group that is held although it has failed is an error, which is reported when it fails again.
             let open = !failed(k) || treatment != Treatment::Plain;
-            if !group.watched_only && open && (holds || claimed) {
+            if !group.monitored_only && open && (holds || claimed) {
                 group.members.iter().flatten().for_each(|&(row, _)| judged[row as usize] = true);
             }
         }
@@ -343,7 +343,7 @@ impl Rates {
 /// Claimed integral to which a row belongs.
 fn group_of(system: &dyn System, row: usize) -> Option<usize> {
     let holds = |group: &Group| group.members.iter().flatten().any(|&(r, _)| r as usize == row);
-    let claimed = |group: &Group| group.kind == GroupKind::Integral && !group.watched_only;
+    let claimed = |group: &Group| group.kind == GroupKind::Integral && !group.monitored_only;
     system.invariants().groups.iter().position(|group| claimed(group) && holds(group))
 }
 
@@ -361,7 +361,7 @@ impl Claims {
     /// Monitors of a run; independence is followed if there are at least `followed` constraints.
     pub(super) fn new(treatment: Treatment, system: &dyn System, state: &StepState, followed: usize) -> Claims {
         let rates = Rates::new(treatment, system, |group| state.has_failed(group));
-        let claimed = |group: &Group| group.kind == GroupKind::Integral && !group.watched_only;
+        let claimed = |group: &Group| group.kind == GroupKind::Integral && !group.monitored_only;
         Claims {
             treatment,
             takes_back: treatment != Treatment::Plain
@@ -430,7 +430,7 @@ impl Engine<'_> {
     }
 
     /// Check the claims at the state, if it is time; always at the end of the run.
-    pub(super) fn watch_claims<O: Observer + ?Sized>(
+    pub(super) fn monitor_claims<O: Observer + ?Sized>(
         &mut self,
         at_end: bool,
         observer: &mut O,
@@ -449,7 +449,7 @@ impl Engine<'_> {
         observer: &mut O,
     ) -> Result<Option<Outcome>, Failure<O::Error>> {
         self.claims.next = next_look(self.state.step);
-        let nearest = self.watch_independence();
+        let nearest = self.monitor_independence();
         let outcome = self.test_rates((At::State, nearest), observer)?;
         if outcome.is_none() && self.claims.takes_back {
             self.state.keep_tested();
@@ -533,7 +533,7 @@ impl Engine<'_> {
     }
 
     /// Record how near the constraints are to being dependent at the state.
-    fn watch_independence(&mut self) -> Singularity {
+    fn monitor_independence(&mut self) -> Singularity {
         let (t, x) = (self.state.t, &self.state.x);
         let nearest = self.claims.independence.least_pivot(self.system, (t, x), &mut self.work);
         let nearest = nearest.map(|(row, pivot)| Singularity { pivot, t, row }).unwrap_or_default();

@@ -39,7 +39,7 @@ pub(super) struct KeptOutputs {
 
 impl KeptOutputs {
     /// Room for the outputs of a block of `map`, if it makes any.
-    pub fn new(plan: &Plan, n: usize, watched: usize, map: &dyn StepMap) -> KeptOutputs {
+    pub fn new(plan: &Plan, n: usize, monitored: usize, map: &dyn StepMap) -> KeptOutputs {
         let (Stepping::Fixed(fixed), Some(blocks)) = (&plan.stepping, map.blocks()) else {
             return KeptOutputs::default();
         };
@@ -57,7 +57,7 @@ impl KeptOutputs {
             trial: vec![0.0; n],
             trial_memory: vec![0.0; map.memory_len()],
             trial_scales: Vec::new(),
-            trial_largest: vec![0.0; watched],
+            trial_largest: vec![0.0; monitored],
             repairs: Repairs::default(),
             cost: Cost::default(),
         }

@@ -5,7 +5,7 @@
 //! round-off, and x + h Σ b_i X(x + Z_i) is a compensated sum (HLW VIII.5): together they keep the error of rounding a
 //! random walk of increments, not of states.
 
-use crate::phase_space::{Equation, Equations, Guess, PhaseSpace, Value, Watched};
+use crate::phase_space::{Equation, Equations, Guess, Monitored, PhaseSpace, Value};
 
 /// Implicit midpoint rule, order 2: c = 1/2.
 pub fn step_2(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
@@ -83,7 +83,7 @@ fn stages(
     }
     let rows: Vec<Equation> = (0..c.len()).flat_map(|_| (0..n).map(Equation::Stage)).collect();
     let size = space.sizes(x, &expected[0]).repeat(c.len());
-    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&guess), watched: Watched::Never };
+    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&guess), monitored: Monitored::Never };
     let (mut fields, mut k) = (Vec::new(), Vec::new());
     space.solve(&equations, &mut |space, z| {
         fields.clear();

@@ -165,7 +165,7 @@ pub trait StepMap: Sync {
     }
 
     /// Number of quantities that the map monitors itself, after the system's groups of invariants.
-    fn watched_count(&self) -> usize {
+    fn monitored_count(&self) -> usize {
         0
     }
 

@@ -4,7 +4,7 @@
 
 use super::symplectic_euler::implicit;
 use super::zhang_skeel::{Force, beta_h2, kick_drift_kick, shifted, velocity};
-use crate::phase_space::{PhaseSpace, Potential, Value, Watched};
+use crate::phase_space::{Monitored, PhaseSpace, Potential, Value};
 
 /// q₁ = q₀ + h M⁻¹p₀ + h² M⁻¹((½ − β) F₀ + β F(q₁)),  p₁ = p₀ + h/2 (F₀ + F(q₁)), solved by Newton's method. It is
 /// symplectic in other momenta and positions: those of [`pushforward_newmark`].
@@ -39,7 +39,7 @@ pub fn one_step(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> 
         let kicked = space.multiplied(half, gradient);
         let right = space.moved(&kicked, minus_h, p0);
         let bh2 = beta_h2(space, h);
-        let moved = shifted(space, Potential::Whole, bh2, t, x, (&right, Watched::Never));
+        let moved = shifted(space, Potential::Whole, bh2, t, x, (&right, Monitored::Never));
         let (one, step) = (space.constant(1.0), velocity(space, t, x, &moved));
         space.moved(q0, one, &step)
     })

@@ -1,6 +1,6 @@
 //! The symplectic Euler methods (HLW VI.3 (3.1)), for any Hamiltonian; explicit for a separable one.
 
-use crate::phase_space::{Equation, Equations, Guess, PhaseSpace, Residual, Value, Watched};
+use crate::phase_space::{Equation, Equations, Guess, Monitored, PhaseSpace, Residual, Value};
 
 /// p₁ = p₀ − h H_q(p₁, q₀),  q₁ = q₀ + h H_p(p₁, q₀).
 pub fn step_a(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
@@ -71,7 +71,7 @@ pub(super) fn drifted(
 pub(super) fn implicit(space: &mut dyn PhaseSpace, first: usize, y0: &[Value], f: Residual) -> Vec<Value> {
     let rows: Vec<Equation> = (0..y0.len()).map(|i| Equation::Stage(first + i)).collect();
     let size = vec![space.size(y0); y0.len()];
-    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(y0), watched: Watched::Never };
+    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(y0), monitored: Monitored::Never };
     space.solve(&equations, &mut |space, y| {
         let next = f(space, y);
         space.difference(y, &next)

@@ -31,7 +31,7 @@ pub(super) fn integrals_hold(model: &Model, field: &Field, span: (f64, f64), fou
         kind == InvariantKind::Integral || kind == InvariantKind::Constraint && !model.is_hamiltonian()
     };
     // Quantities that a penalty monitors in place of the constraints are not claims.
-    let claims = || field.groups.iter().filter(|g| claimed(g.kind) && !g.watched);
+    let claims = || field.groups.iter().filter(|g| claimed(g.kind) && !g.monitored_only);
     if claims().next().is_none() {
         return;
     }

@@ -23,7 +23,7 @@ use crate::templated::RowField;
 use crate::treatment::mechanics::NoMechanics;
 use crate::treatment::structure::{Structure, evaluate, evaluate_rows};
 use crate::treatment::unrolled::TooLarge;
-use crate::treatment::{Field, watch_only};
+use crate::treatment::{Field, monitor_only};
 use claims::{integrals_hold, rows_hold};
 use domains::{field_is_finite, finite_values};
 use initial_state::{constraints_met, hidden_met, row_hidden_met};
@@ -77,10 +77,10 @@ impl Examined {
     /// No longer holds the claims that have failed: they are monitored only.
     pub fn leave_out_unverified(&mut self) {
         if let Some((field, _)) = &mut self.field {
-            Arc::make_mut(field).watch_only(&self.varying);
+            Arc::make_mut(field).monitor_only(&self.varying);
         }
         if let Some(field) = &mut self.rows {
-            watch_only(&mut field.groups, &self.varying, &mut |_| {});
+            monitor_only(&mut field.groups, &self.varying, &mut |_| {});
         }
     }
 }

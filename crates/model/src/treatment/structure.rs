@@ -197,11 +197,11 @@ pub(crate) fn onto_zeros(
 
 /// Probe of the constraints and hidden constraints of `field` that are held.
 pub(crate) fn set_probe(model: &Model, field: &Field) -> Probe {
-    let watched = |row: &usize| {
-        let of = |g: &super::InvariantGroup| g.watched && g.members.iter().flatten().any(|(r, _)| r == row);
+    let monitored = |row: &usize| {
+        let of = |g: &super::InvariantGroup| g.monitored_only && g.members.iter().flatten().any(|(r, _)| r == row);
         field.groups.iter().any(of)
     };
-    let rows: Vec<usize> = (0..field.constraints).filter(|row| !watched(row)).collect();
+    let rows: Vec<usize> = (0..field.constraints).filter(|row| !monitored(row)).collect();
     let gradients: Vec<&Gradient> = rows.iter().map(|&row| &field.jacobian[row]).collect();
     let nodes: Vec<Node> = rows.iter().map(|&row| field.invariants[row]).collect();
     Probe::new(&field.graph, &nodes, &gradients, field.dimension, &model.parameter_values)

@@ -21,7 +21,7 @@ const MOST_REGISTERS: usize = 1 << 26;
 const FEWEST_STEPS: u64 = 4;
 
 /// Data that a block of steps takes besides its program.
-pub struct Watched {
+pub struct BlockData {
     /// F over columns, without the carried sums of H, which are added to the rows `sums`; its groups, and the targets
     /// F₀.
     values: RowKernel,
@@ -35,17 +35,17 @@ pub struct Watched {
     moves: Arc<[(Range<usize>, usize)]>,
 }
 
-impl Watched {
+impl BlockData {
     fn target(invariants: &Invariants, start: &Start) -> Vec<f64> {
         [&vec![0.0; invariants.constraints], start.targets].concat()
     }
 
     /// This data for another start.
-    fn rebound(&self, start: &Start) -> Watched {
-        Watched {
+    fn rebound(&self, start: &Start) -> BlockData {
+        BlockData {
             values: self.values.rebound(start.parameters),
             invariants: Arc::clone(&self.invariants),
-            target: Watched::target(&self.invariants, start),
+            target: BlockData::target(&self.invariants, start),
             sums: Arc::clone(&self.sums),
             moves: Arc::clone(&self.moves),
             ..*self
@@ -57,7 +57,7 @@ impl Watched {
         program.registers
             + self.invariants.count
             + self.invariants.groups.len()
-            + program.watched_count()
+            + program.monitored_count()
             + self.values.work_len().max(program.substep_work_len())
     }
 }
@@ -86,20 +86,26 @@ impl Program<Rows> {
             values = values.without_apart();
         }
         let values = compile_rows(&values, start.parameters);
-        let target = Watched::target(invariants, start);
+        let target = BlockData::target(invariants, start);
         let invariants = Arc::clone(invariants);
-        self.repeated = Some(Watched { values, sums, invariants, target, t0: plan.t0, h, moves: moves.into() });
+        self.repeated = Some(BlockData { values, sums, invariants, target, t0: plan.t0, h, moves: moves.into() });
     }
 
     /// This program for a run from another start.
     pub fn rebound_for(&self, start: &Start) -> Program<Rows> {
-        let repeated = self.repeated.as_ref().map(|watched| watched.rebound(start));
+        let repeated = self.repeated.as_ref().map(|block| block.rebound(start));
         Program { repeated, ..self.rebound(start.parameters) }
     }
 
     /// Compute the deviations of the state.
-    fn look(&self, t: f64, registers: &[f64], (values, deviations): (&mut [f64], &mut [f64]), work: &mut [f64]) {
-        let Some(Watched { values: kernel, sums, invariants, target, .. }) = &self.repeated else { return };
+    fn find_deviations(
+        &self,
+        t: f64,
+        registers: &[f64],
+        (values, deviations): (&mut [f64], &mut [f64]),
+        work: &mut [f64],
+    ) {
+        let Some(BlockData { values: kernel, sums, invariants, target, .. }) = &self.repeated else { return };
         kernel.run(t, registers, values, work);
         let carried = &registers[self.dimension + 2..];
         sums.iter().zip(&carried[self.sums.clone()]).for_each(|(&row, sum)| values[row as usize] += sum);
@@ -111,7 +117,7 @@ impl Program<Rows> {
     /// Make a step from the registers at their start, and put its result there; true if it has one.
     fn go_on(
         &self,
-        watched: &Watched,
+        block: &BlockData,
         t: f64,
         registers: &mut [f64],
         scale: &mut [f64],
@@ -120,12 +126,12 @@ impl Program<Rows> {
     ) -> bool {
         let mut made = 0.0f64;
         for gamma in &self.substeps {
-            registers[self.dimension] = made.mul_add(watched.h, t);
-            registers[self.dimension + 1] = gamma * watched.h;
+            registers[self.dimension] = made.mul_add(block.h, t);
+            registers[self.dimension + 1] = gamma * block.h;
             if self.substep(registers, scale, cost, work, &mut []).is_err() {
                 return false;
             }
-            for (from, to) in &*watched.moves {
+            for (from, to) in &*block.moves {
                 registers.copy_within(from.clone(), *to);
             }
             made += gamma;
@@ -179,16 +185,16 @@ impl Blocks for Program<Rows> {
         largest: &mut [f64],
         work: &mut [f64],
     ) -> bool {
-        let Some(watched) = &self.repeated else { return false };
+        let Some(block) = &self.repeated else { return false };
         let Carry { memory, mut outputs, cost, .. } = carry;
-        let length = self.substeps[0] * watched.h;
+        let length = self.substeps[0] * block.h;
         if self.fsal.as_ref().is_some_and(|fsal| !fsal.serves(memory.last().copied(), length)) {
             return false;
         }
         let (registers, work) = work.split_at_mut(self.registers);
-        let (values, work) = work.split_at_mut(watched.invariants.count);
+        let (values, work) = work.split_at_mut(block.invariants.count);
         let (deviations, work) = work.split_at_mut(largest.len());
-        self.load(StepFrom { t: watched.t0, h: watched.h, x }, &memory[..self.carried_len()], registers);
+        self.load(StepFrom { t: block.t0, h: block.h, x }, &memory[..self.carried_len()], registers);
         largest.fill(0.0);
         let (mut spent, mut known) = (Cost::default(), 0);
         for step in first..=first + count {
@@ -198,13 +204,13 @@ impl Blocks for Program<Rows> {
                 known += 1;
             }
             if step < first + count {
-                let t = (step as f64).mul_add(watched.h, watched.t0);
-                self.look(t, registers, (values, deviations), work);
+                let t = (step as f64).mul_add(block.h, block.t0);
+                self.find_deviations(t, registers, (values, deviations), work);
                 for (largest, &deviation) in largest.iter_mut().zip(&*deviations) {
                     *largest = max_or_nan(*largest, deviation);
                 }
                 let scale = &mut memory[self.carried_len()..];
-                if !self.go_on(watched, t, registers, scale, &mut spent, work) {
+                if !self.go_on(block, t, registers, scale, &mut spent, work) {
                     return false;
                 }
             }

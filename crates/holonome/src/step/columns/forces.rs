@@ -55,7 +55,7 @@ pub fn carry_forces(trace: &mut Trace<ColumnSymbols>) -> Option<Trace<ColumnSymb
         carried: Vec::new(),
         multipliers: (Vec::new(), Vec::new()),
         has_fsal: false,
-        watched: None,
+        monitored: None,
         sums: 0..0,
         drawn: None,
         calls: Calls { gradient: 1, ..Calls::default() },

@@ -4,7 +4,7 @@
 //! A column is stored if a function of the model is called with it, as the function may read it at several members.
 //! Columns that are combined member by member are computed where they are used.
 
-use super::blocks::Watched;
+use super::blocks::BlockData;
 use super::symbols::{ColumnSymbols, Reduced};
 use crate::component_names::component_name;
 use crate::kernels::compile_parts;
@@ -12,7 +12,9 @@ use crate::policy::LONGEST_ELIMINATION;
 use crate::step::draws::Draws;
 use crate::step::fsal::Fsal;
 use crate::step::multipliers::Multipliers;
-use crate::step::program::{Action, LoweredEquations, Lowering, Program, Solve, Stage, Watch, Watching};
+use crate::step::program::{
+    Action, LoweredEquations, Lowering, MonitoredProperty, Program, Solve, Stage, SystemMonitor,
+};
 use crate::step::recorder::{Drawn, System, Trace};
 use holonome_integrate::newton::Equations;
 use holonome_integrate::phase_space::{self, Equation};
@@ -34,14 +36,14 @@ impl Lowering for Rows {
     type Kernel = RowKernel;
     type Equations = RowEquations;
     type Names = Names;
-    type Repeated = Watched;
+    type Repeated = BlockData;
 
     fn name(names: &Names, equation: Equation, member: usize) -> String {
         names.name(equation, member)
     }
 
     fn blocks(program: &Program<Rows>) -> Option<(&dyn Blocks, usize)> {
-        program.repeated.as_ref().map(|watched| (program as &dyn Blocks, watched.work_len(program)))
+        program.repeated.as_ref().map(|block| (program as &dyn Blocks, block.work_len(program)))
     }
 }
 
@@ -156,7 +158,7 @@ impl LoweredEquations for RowEquations {
     }
 
     fn entries<'a>(&self, _: &'a mut [f64]) -> (&'a [f64], &'a mut [f64]) {
-        unreachable!("of large systems the sign of the determinant is watched")
+        unreachable!("of large systems the sign of the determinant is monitored")
     }
 }
 
@@ -447,12 +449,12 @@ fn lower_with(
     for &column in trace.result.iter().map(|(column, _)| column).chain(&next).chain(&trace.multipliers.0) {
         planner.need(column);
     }
-    let (mut actions, mut watched) = (Actions::default(), 0);
+    let (mut actions, mut monitored) = (Actions::default(), 0);
     for (level, system) in trace.systems.iter().enumerate() {
         planner.compute(&mut actions, level, |_, _| true);
-        let watch = watching(system).map(|what| Watch { number: watched, what });
-        watched += usize::from(watch.is_some());
-        planner.solve(&mut actions, level, system, watch);
+        let monitor = monitored_property(system).map(|property| SystemMonitor { number: monitored, property });
+        monitored += usize::from(monitor.is_some());
+        planner.solve(&mut actions, level, system, monitor);
     }
     planner.compute(&mut actions, trace.systems.len(), |_, _| true);
     let wanted: Vec<_> = trace.result.iter().map(|&(column, length)| (column, length as usize)).collect();
@@ -473,7 +475,7 @@ fn lower_with(
     actions.finish(&planner);
     let number = |entry: usize| carried[..entry].iter().map(Range::len).sum::<usize>();
     let places: Vec<_> = end.iter().map(|&k| number(k)..number(k) + carried[k].len()).collect();
-    let watched_energy = trace.watched.map(|(energy, start)| (number(energy), number(start)));
+    let monitored_energy = trace.monitored.map(|(energy, start)| (number(energy), number(start)));
     let sums = number(trace.sums.start)..number(trace.sums.end);
     let drawn = trace.drawn.map(|Drawn { number: of_step, uniform }| Drawn {
         number: number(of_step),
@@ -495,7 +497,7 @@ fn lower_with(
         own: own.to_vec(),
         fsal: find.map(|(find, any_length)| {
             let find = lower_with(solvers, find, None, model, vec![1.0], (own, tolerance));
-            Fsal::new(find, any_length, watched_energy)
+            Fsal::new(find, any_length, monitored_energy)
         }),
         sums,
         draws: Draws::new(drawn, model).map(|draws| (draws.clone(), draws.noise(&parameters))),
@@ -506,11 +508,11 @@ fn lower_with(
 }
 
 /// Monitored property of a system. Fibres of large models are straight.
-fn watching(system: &System<ColumnSymbols>) -> Option<Watching> {
-    match system.watched {
-        phase_space::Watched::Always => Some(Watching::Determinant { power: 1, curved: false }),
-        phase_space::Watched::Definite => Some(Watching::Positive),
-        phase_space::Watched::Never | phase_space::Watched::OnCurves => None,
+fn monitored_property(system: &System<ColumnSymbols>) -> Option<MonitoredProperty> {
+    match system.monitored {
+        phase_space::Monitored::Always => Some(MonitoredProperty::Determinant { power: 1, curved: false }),
+        phase_space::Monitored::Definite => Some(MonitoredProperty::Positive),
+        phase_space::Monitored::Never | phase_space::Monitored::OnCurves => None,
     }
 }
 
@@ -528,7 +530,13 @@ impl Planner<'_> {
     }
 
     /// Add the scales and the guesses of a system, and its solution.
-    fn solve(&mut self, actions: &mut Actions, level: usize, system: &System<ColumnSymbols>, watch: Option<Watch>) {
+    fn solve(
+        &mut self,
+        actions: &mut Actions,
+        level: usize,
+        system: &System<ColumnSymbols>,
+        monitor: Option<SystemMonitor>,
+    ) {
         let lengths = self.lengths(&system.sizes, &system.unknowns);
         let sizes = self.stage(&lengths);
         let m = sizes.length;
@@ -599,7 +607,7 @@ impl Planner<'_> {
             actions.compute(sizes);
         }
         actions.compute(guess);
-        actions.push(self, Action::Solve(Box::new(Solve { equations, task, rows, watch, calls: system.calls })));
+        actions.push(self, Action::Solve(Box::new(Solve { equations, task, rows, monitor, calls: system.calls })));
         // Computed once more at the solution, for kernels that read it later on.
         actions.stages.extend(before);
     }

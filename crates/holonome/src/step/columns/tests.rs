@@ -96,12 +96,12 @@ fn problem(text: &str, settings: &Settings) -> Problem {
 
 /// State after some steps of a map, the multipliers there, and the cost.
 fn run(map: &dyn StepMap, x: &[f64], h: f64, steps: usize) -> (Vec<f64>, Vec<f64>, Cost) {
-    let (x, lambda, cost, _) = watched_run(map, x, h, steps);
+    let (x, lambda, cost, _) = monitored_run(map, x, h, steps);
     (x, lambda, cost)
 }
 
 /// Result of [`run`], and the deviations of the monitored quantities at the end.
-fn watched_run(map: &dyn StepMap, x: &[f64], h: f64, steps: usize) -> (Vec<f64>, Vec<f64>, Cost, Vec<f64>) {
+fn monitored_run(map: &dyn StepMap, x: &[f64], h: f64, steps: usize) -> (Vec<f64>, Vec<f64>, Cost, Vec<f64>) {
     let (mut x, mut x1) = (x.to_vec(), x.to_vec());
     let (mut memory, mut work) = (vec![0.0; map.memory_len()], vec![f64::NAN; map.work_len()]);
     let mut cost = Cost::default();
@@ -117,7 +117,7 @@ fn watched_run(map: &dyn StepMap, x: &[f64], h: f64, steps: usize) -> (Vec<f64>,
         let at = Between { t: steps as f64 * h, before: h, after: h, x: &x, memory: &memory };
         map.multipliers(at, &mut lambda, &mut work);
     }
-    let mut deviations = vec![0.0; map.watched_count()];
+    let mut deviations = vec![0.0; map.monitored_count()];
     map.deviations(&memory, &mut deviations);
     (x, lambda, cost, deviations)
 }
@@ -168,10 +168,11 @@ fn compare_model(model: &Derived, names: &[&str], h: f64) {
         assert!(back.iter().zip(back_expected).all(|(a, b)| (a - b).abs() < 2e-13), "{name} backwards");
         // Energies are sums of some tens of numbers of a size up to 20.
         let energy = |(e, f): (&f64, &f64)| assert!((e - f).abs() < 2e-12, "{name}: {e} {f}");
-        let (a, b) = (unrolled.watched_energy((0.0, h), &expected), columns.watched_energy((0.0, h), &expected));
+        let (a, b) = (unrolled.monitored_energy((0.0, h), &expected), columns.monitored_energy((0.0, h), &expected));
         assert_eq!(a.is_some(), b.is_some(), "{name}");
         a.iter().zip(&b).for_each(energy);
-        let (a, b) = (watched_run(&unrolled, &model.initial, h, 12).3, watched_run(&again, &model.initial, h, 12).3);
+        let (a, b) =
+            (monitored_run(&unrolled, &model.initial, h, 12).3, monitored_run(&again, &model.initial, h, 12).3);
         assert_eq!(a.len(), b.len(), "{name}");
         assert!(a.iter().all(|off| *off > 1e-9), "{name}: {a:?}");
         a.iter().zip(&b).for_each(energy);
@@ -333,7 +334,7 @@ fn blocks_agree(method: &Method, mut program: LoweredProgram<Rows>, model: &Deri
     program.begin(StepFrom { t: 0.0, h, x: &x }, workspace).unwrap();
     cost = Cost::default();
     let (begun, groups) = (memory.clone(), invariants.groups.len());
-    let mut largest = vec![0.0f64; groups + program.watched_count()];
+    let mut largest = vec![0.0f64; groups + program.monitored_count()];
     let (mut states, mut memories) = (vec![x.clone()], vec![memory.clone()]);
     for k in 0..STEPS {
         let (t, mut off) = ((k as f64) * h, vec![0.0; largest.len()]);

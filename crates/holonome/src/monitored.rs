@@ -10,17 +10,17 @@ pub const INDEFINITE: f64 = 0.5;
 
 /// Monitored quantities of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Watched {
+pub struct Monitored {
     /// Largest |E − E₀| of the modified energy, if monitored.
     pub energy: Option<f64>,
     /// Smallest eigenvalue of I + βh²M⁻¹V_qq, if monitored; 0.9 if none was smaller.
     pub eigenvalue: Option<f64>,
 }
 
-impl Watched {
+impl Monitored {
     /// Monitored quantities of a run; `None` if it monitors none.
-    pub(crate) fn new(energy: Option<f64>, eigenvalue: Option<f64>) -> Option<Watched> {
-        (energy.is_some() || eigenvalue.is_some()).then_some(Watched { energy, eigenvalue })
+    pub(crate) fn new(energy: Option<f64>, eigenvalue: Option<f64>) -> Option<Monitored> {
+        (energy.is_some() || eigenvalue.is_some()).then_some(Monitored { energy, eigenvalue })
     }
 
     /// Warning for a run that reached its end.
@@ -32,12 +32,12 @@ impl Watched {
     }
 
     /// The quantities if they explain this failure, because the motion has left all bounds.
-    pub(crate) fn explaining<E>(self, failure: &Failure<E>) -> Option<Watched> {
+    pub(crate) fn explaining<E>(self, failure: &Failure<E>) -> Option<Monitored> {
         matches!(failure, Failure::NonFinite { .. }).then_some(self)
     }
 }
 
-impl Display for Watched {
+impl Display for Monitored {
     fn fmt(&self, f: &mut Formatter) -> Result {
         let energy = self.energy.map(|off| {
             format!("the modified energy, which a method keeps whose step is short enough, was off by up to {off:.1e}")
@@ -48,7 +48,7 @@ impl Display for Watched {
             ),
             false => format!("all eigenvalues of I + beta h^2 M^-1 V_qq stayed above {NOTABLE}"),
         });
-        let watched: Vec<String> = energy.into_iter().chain(eigenvalue).collect();
-        write!(f, "{}; take a shorter step, or a smaller penalty where there is one", watched.join(", and "))
+        let monitored: Vec<String> = energy.into_iter().chain(eigenvalue).collect();
+        write!(f, "{}; take a shorter step, or a smaller penalty where there is one", monitored.join(", and "))
     }
 }

@@ -14,14 +14,14 @@ use std::sync::Arc;
 
 /// Monitored groups of invariants: true for groups whose formulas give the squares of their deviations.
 #[derive(Clone, Debug)]
-pub(crate) struct Watching {
+pub(crate) struct Monitoring {
     squares: Arc<[bool]>,
 }
 
-impl Watching {
-    pub(crate) fn of(field: &Field) -> Watching {
+impl Monitoring {
+    pub(crate) fn of(field: &Field) -> Monitoring {
         let squares = field.groups.iter().map(|g| g.members.iter().any(|member| member.len() > 1)).collect();
-        Watching { squares }
+        Monitoring { squares }
     }
 
     /// Turn the values of the formulas into deviations, in every lane.
@@ -86,7 +86,7 @@ pub(super) fn settling_tape(field: &Field, settling: &Settling) -> Tape {
 /// Tape from (x, F₀) and the squared sizes of the vectors to the largest deviation of every group and the size of its
 /// terms. This is as `holonome_integrate::terms::Terms` finds it for vectors of these sizes, 0 where a gradient is not
 /// known.
-pub(super) fn watch_tape(field: &Field, vectors: &Vectors) -> Tape {
+pub(super) fn monitor_tape(field: &Field, vectors: &Vectors) -> Tape {
     let (n, m) = (field.dimension, field.invariants.len());
     let settling = Settling::new(field, None);
     let mut measured = field.graph.clone();
@@ -168,20 +168,20 @@ fn kind_of(role: Role) -> Option<usize> {
 }
 
 /// Monitor of groups of invariants in several lanes.
-pub struct WideWatch {
+pub struct WideMonitor {
     pub(super) kernel: WideBound,
-    pub(super) watching: Watching,
+    pub(super) monitoring: Monitoring,
     /// Place of the first deviation among the outputs, and number of groups.
     pub(super) first: usize,
     pub(super) groups: usize,
 }
 
-impl WideWatch {
+impl WideMonitor {
     /// Deviations of every group in each of so many lanes, at t and the numbers (x, F₀).
     pub fn run<'o>(&self, lanes: usize, t: &[f64], inputs: &[f64], out: &'o mut [f64], work: &mut [f64]) -> &'o [f64] {
         self.kernel.run(t, inputs, out, work);
         let deviations = &mut out[self.first * lanes..(self.first + self.groups) * lanes];
-        self.watching.finish(deviations, lanes);
+        self.monitoring.finish(deviations, lanes);
         deviations
     }
 
