@@ -1,4 +1,5 @@
-//! What both fuzzers run: `fuzz_targets/model_text.rs` (coverage-guided) and `crates/model/tests/fuzz.rs` (part of the tests).
+//! What both fuzzers run: `fuzz_targets/model_text.rs` (coverage-guided) and `crates/model/tests/fuzz.rs` (part of the
+//! tests).
 
 use holonome_model::consistency;
 use holonome_model::elaborate::model::{Dynamics, Model};

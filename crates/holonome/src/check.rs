@@ -7,7 +7,7 @@ use crate::kernels::{Formula, Taylor};
 use crate::policy::LONGEST_LOOP;
 use crate::problem::Problem;
 use crate::step::{self, survey};
-use holonome_integrate::method::{Method, Needs, SCHEMES, Scheme, TREATMENTS, Treatment};
+use holonome_integrate::method::{Method, MethodTreatment, Needs, SCHEMES, Scheme, TREATMENTS};
 use holonome_linear::gram::{Gram, Row, dot};
 use holonome_linear::rank;
 use holonome_model::derived::Derived;
@@ -19,7 +19,7 @@ use holonome_model::scales::{Scales, in_units};
 use holonome_model::templated::RowField;
 use holonome_model::treatment::feedback::gain_name;
 use holonome_model::treatment::penalty::penalise;
-use holonome_model::treatment::structure::{Kind, Probe, Structure, ambient_points, points_on_set};
+use holonome_model::treatment::structure::{ConstraintKind, Probe, Structure, ambient_points, points_on_set};
 use holonome_model::treatment::unrolled;
 use holonome_model::treatment::{Field, InvariantGroup};
 use holonome_words::option;
@@ -479,9 +479,9 @@ fn degrees_of_freedom(model: &Model, structure: Option<&Structure>, regular: boo
         return Some(model.degrees());
     }
     match structure?.kind {
-        Kind::Free => Some(model.degrees()),
-        Kind::Holonomic | Kind::Coisotropic => model.degrees().checked_sub(scalars),
-        Kind::SecondClass => (2 * model.degrees()).checked_sub(scalars).map(|d| d / 2),
+        ConstraintKind::Free => Some(model.degrees()),
+        ConstraintKind::Holonomic | ConstraintKind::Coisotropic => model.degrees().checked_sub(scalars),
+        ConstraintKind::SecondClass => (2 * model.degrees()).checked_sub(scalars).map(|d| d / 2),
     }
 }
 
@@ -495,9 +495,9 @@ fn constraint_rows(model: &Model, structure: Option<&Structure>) -> Vec<Constrai
             let own: Vec<_> = hidden.by_ref().take(scalars).collect();
             let holonomic = c.depends & MOMENTUM == 0;
             let class = match structure.map(|s| s.kind) {
-                Some(Kind::SecondClass) => "second class",
-                Some(Kind::Coisotropic) => "coisotropic, second class with its hidden constraint",
-                Some(Kind::Holonomic) => "second class with its hidden constraint",
+                Some(ConstraintKind::SecondClass) => "second class",
+                Some(ConstraintKind::Coisotropic) => "coisotropic, second class with its hidden constraint",
+                Some(ConstraintKind::Holonomic) => "second class with its hidden constraint",
                 _ => "",
             };
             let formula = own.first().map(|h| match (h.tangency, holonomic, c.depends & TIME != 0) {
@@ -863,7 +863,7 @@ fn method_rows(problem: &Problem) -> Vec<MethodRow> {
             if let Some(reason) = &refusal {
                 return MethodRow { name, applies: false, reason: reason.clone() };
             }
-            if t.treatment != Treatment::Plain && invariants == 0 {
+            if t.treatment != MethodTreatment::Plain && invariants == 0 {
                 return MethodRow {
                     name,
                     applies: false,
@@ -871,7 +871,7 @@ fn method_rows(problem: &Problem) -> Vec<MethodRow> {
                 };
             }
             // The description of `plain` contains this already.
-            let extended = imposed && problem.model.is_hamiltonian() && t.treatment != Treatment::Plain;
+            let extended = imposed && problem.model.is_hamiltonian() && t.treatment != MethodTreatment::Plain;
             let field = if extended { ", on the Dirac extension" } else { "" };
             MethodRow { name, applies: true, reason: format!("{}{field}", t.description) }
         })

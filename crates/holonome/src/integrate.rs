@@ -11,7 +11,7 @@ use crate::solution::Solution;
 use crate::store::{ArrayLayout, Dimension, Layout, StoreError};
 use crate::summary::{FinalState, Initial, Summary, large_drifts};
 use holonome_integrate::failure::Failure;
-use holonome_integrate::method::{Method, Treatment};
+use holonome_integrate::method::{Method, MethodTreatment};
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::Plan;
 use holonome_integrate::run::{Outcome, run};
@@ -55,7 +55,7 @@ pub fn integrate_while(
     let mut warnings = unused_options(options, &Settings::default(), &method, false);
     warnings.extend(of_models(options));
     let invariants = system.invariants();
-    if method.treatment != Treatment::Plain && !invariants.corrected_rows().contains(&true) {
+    if method.treatment != MethodTreatment::Plain && !invariants.corrected_rows().contains(&true) {
         let name = method.treatment.facts().name;
         warnings.push(format!("the system has no invariants, so `{name}` does what `plain` does"));
     }
@@ -130,7 +130,7 @@ fn check_method(method: Method) -> Result<(), Error> {
             method.scheme.needs
         )));
     }
-    if method.treatment == Treatment::Feedback {
+    if method.treatment == MethodTreatment::Feedback {
         return Err(Error::option(format!(
             "`{method}` adds a term of formulas to the field, which a system of functions does not have: `corrected:{}` holds the same invariants",
             method.scheme.name
@@ -191,7 +191,7 @@ fn run_holding(
     recorder: &mut Recorder,
 ) -> Result<Outcome, Failure<StoreError>> {
     loop {
-        let outcome = if state.failed_claims.is_empty() || plan.method.treatment == Treatment::Plain {
+        let outcome = if state.failed_claims.is_empty() || plan.method.treatment == MethodTreatment::Plain {
             run(plan, system, state, recorder)?
         } else {
             run(plan, &Unheld::new(system, state), state, recorder)?

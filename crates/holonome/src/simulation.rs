@@ -23,7 +23,7 @@ use crate::kernels::{CompiledStep, CompiledSystem, StateVectors};
 use crate::options::RunOptions;
 use crate::penalty::{MeanMultipliers, Penalised};
 use crate::problem::Problem;
-use crate::recording::{Measuring, Recorded};
+use crate::recording::{Measuring, RecordedArrays};
 use crate::step::Program;
 use crate::store::Store;
 use crate::summary::Initial;
@@ -62,7 +62,7 @@ pub struct Simulation {
     /// Step of a method that is not a Runge–Kutta one.
     pub(crate) program: Option<Program>,
     state: StepState,
-    pub(crate) recorded: Recorded,
+    pub(crate) recorded: RecordedArrays,
     /// Measures of the run, if any.
     pub(crate) measuring: Option<Measuring>,
     gain_text: Option<String>,

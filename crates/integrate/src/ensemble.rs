@@ -137,7 +137,7 @@ pub trait EqualSteps: LaneSystem {
 }
 
 /// Adaptive steps of several trajectories at once.
-pub trait AdaptiveSteps: LaneSystem {
+pub trait AdaptiveLaneSteps: LaneSystem {
     /// Facts about the steps.
     fn facts(&self) -> &Facts;
 
@@ -156,15 +156,15 @@ pub trait AdaptiveSteps: LaneSystem {
     /// Turn the contents of [`Slots::largest`] of one lane into deviations.
     fn finish(&self, largest: &mut [f64]);
 
-    /// Number of numbers of a lane from which a sample within an accepted attempt is found: those of [`Within`], and what
-    /// [`AdaptiveSteps::within`] puts behind them.
+    /// Number of numbers of a lane from which a sample within an accepted attempt is found: those of [`Within`], and
+    /// what [`AdaptiveLaneSteps::within`] puts behind them.
     ///
     /// [`Within`]: crate::controller::slots::Within
     fn within_len(&self) -> usize;
 
-    /// Treated states within accepted attempts, in the lanes that are wanted. `numbers` has [`AdaptiveSteps::within_len`]
-    /// of them in every lane; the state and then the deviations of the groups there are put into `out`. `missed` becomes
-    /// true of lanes in which a run by itself does more to find them.
+    /// Treated states within accepted attempts, in the lanes that are wanted. `numbers` has
+    /// [`AdaptiveLaneSteps::within_len`] of them in every lane; the state and then the deviations of the groups there
+    /// are put into `out`. `missed` becomes true of lanes in which a run by itself does more to find them.
     fn within(
         &self,
         bound: &Self::Bound,
@@ -325,7 +325,7 @@ pub fn run_equal<S: EqualSteps>(
 ///
 /// # Panics
 /// If the plan has none, or does not [suit](suits).
-pub fn run_adaptive<S: AdaptiveSteps>(
+pub fn run_adaptive<S: AdaptiveLaneSteps>(
     plan: &Plan,
     steps: &S,
     bound: &mut S::Bound,

@@ -374,7 +374,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Control of the steps.
-    fn control(&self) -> crate::controller::Control {
+    fn control(&self) -> crate::controller::StepControl {
         self.map.facts().control.expect("steps are controlled by an estimate of their error")
     }
 

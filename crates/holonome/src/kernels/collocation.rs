@@ -7,7 +7,7 @@
 use super::bound::{Bound, Quantities, WideBound};
 use super::formula::Formula;
 use super::map::Repeated;
-use super::march::{self, AttemptLoop, Attempted, Begun, Interpolant, Judging, larger, least};
+use super::march::{self, AttemptLoop, Attempted, Begun, Judging, StepInterpolant, larger, least};
 use super::vectors::StateVectors;
 use super::whole_step::squares;
 use holonome_integrate::controller::slots::{Slots, Status};
@@ -721,7 +721,7 @@ fn judge(attempts: &AttemptLoop) -> Tape {
     let g = &mut Graph::new();
     let (slots, n) = (attempts.slots.count(), attempts.slots.x.len());
     let [before, x1, error] = [0..slots, slots..slots + n, slots + n..slots + 2 * n].map(|range| states(g, &range));
-    let attempted = Attempted { x1, errors: vec![error], end_field: Vec::new(), interpolant: Interpolant::None };
+    let attempted = Attempted { x1, errors: vec![error], end_field: Vec::new(), interpolant: StepInterpolant::None };
     let judgement = attempts.judge(g, &before, |_, at| Begun { length: at.h, attempt: Box::new(|_, _| attempted) });
     Tape::of_fused(g, &judgement.after, slots + 2 * n, attempts.parameters + march::PARAMETERS)
 }

@@ -9,12 +9,12 @@ use crate::backend::compile;
 use crate::policy::LONGEST_STEP;
 use holonome_integrate::controller::slots::{Slots, Within};
 use holonome_integrate::controller::trial::trial;
-use holonome_integrate::ensemble::{AdaptiveSteps, EqualSteps, LaneCarry, LaneStates, LaneSystem, gather, scatter};
+use holonome_integrate::ensemble::{AdaptiveLaneSteps, EqualSteps, LaneCarry, LaneStates, LaneSystem, gather, scatter};
 use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
 use holonome_integrate::scales::{Kept, Scales, Vectors, first_pending};
 use holonome_integrate::scheme::map::Facts;
 use holonome_integrate::state::Cost;
-use holonome_integrate::tableau::{Dense, Lagged};
+use holonome_integrate::tableau::{Dense, LaggedEstimate};
 use holonome_model::graph::aligned::Aligned;
 use holonome_model::graph::interpret::Kernel;
 use holonome_model::treatment::Field;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// Kernels of an ensemble's steps.
 pub struct CompiledLanes {
     /// Lagged estimate of a Runge–Kutta method, if it has one.
-    lagged: Option<&'static Lagged>,
+    lagged: Option<&'static LaggedEstimate>,
     /// [`Recorded::evaluations`].
     evaluations: [u64; 2],
     facts: Facts,
@@ -328,7 +328,7 @@ impl EqualSteps for CompiledLanes {
     }
 }
 
-impl AdaptiveSteps for CompiledLanes {
+impl AdaptiveLaneSteps for CompiledLanes {
     fn facts(&self) -> &Facts {
         &self.facts
     }
@@ -370,7 +370,7 @@ impl AdaptiveSteps for CompiledLanes {
         let (Some(within), Some(bound)) = (self.samples_within(), &bound.within) else {
             unreachable!("samples of these attempts are asked for")
         };
-        let (slots, lanes) = (AdaptiveSteps::slots(self), self.lanes);
+        let (slots, lanes) = (AdaptiveLaneSteps::slots(self), self.lanes);
         if let Some(dense) = within.dense {
             let [_, t_end, longest, shortest, _] = self.more[..] else { unreachable!("the parameters of a loop") };
             let mut weights = vec![0.0; within.weights];

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::policy::LONGEST_STEP;
 use holonome_integrate::controller::slots::Slots;
 use holonome_integrate::fixed_point::{self, CollocationMap};
-use holonome_integrate::method::Treatment;
+use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::plan::{AdaptiveSteps, FixedSteps, Plan, Stepping};
 use holonome_integrate::scheme::map::{
     self, Blocks, Carry, Facts, KEPT_STATES, LoopPlaces, NoStep, StateLoop, StepFrom, StepMap, TableauMap, Workspace,
@@ -185,7 +185,7 @@ impl CompiledStep {
     /// True if the results of steps are treated by formulas, or not at all.
     pub(super) fn ends_in_formulas(plan: &Plan, field: &Field) -> bool {
         match effective_treatment(plan, field) {
-            Treatment::Plain | Treatment::Feedback => true,
+            MethodTreatment::Plain | MethodTreatment::Feedback => true,
             _ => Mend::of(plan, field).is_some(),
         }
     }
@@ -273,10 +273,10 @@ impl CompiledStep {
 }
 
 /// Treatment of a method over `field`; plain if there is nothing to correct.
-pub(super) fn effective_treatment(plan: &Plan, field: &Field) -> Treatment {
+pub(super) fn effective_treatment(plan: &Plan, field: &Field) -> MethodTreatment {
     match plan.method.treatment {
-        Treatment::Feedback => Treatment::Feedback,
-        _ if field.groups.iter().all(|group| group.monitored_only) => Treatment::Plain,
+        MethodTreatment::Feedback => MethodTreatment::Feedback,
+        _ if field.groups.iter().all(|group| group.monitored_only) => MethodTreatment::Plain,
         treatment => treatment,
     }
 }

@@ -9,14 +9,14 @@ use super::taylor::{Scales, Taylor};
 use super::tracing::TracingSpace;
 use super::vectors::StateVectors;
 use super::whole_step::{Ingredients, Mend, Recorded, Settled, Settling, error_norm, taken};
-use holonome_integrate::controller::Control;
+use holonome_integrate::controller::StepControl;
 use holonome_integrate::controller::pi::{Controller, LEAST_ERROR, LEAST_LAST_ERROR};
 use holonome_integrate::controller::slots::{Slots, Status, Within};
 use holonome_integrate::controller::trial::{MOST_REJECTIONS, SHORTEST_STEP_ULPS, SLIVER};
 use holonome_integrate::plan::AdaptiveSteps;
 use holonome_integrate::run::REJECTIONS_OF_NEW;
 use holonome_integrate::scales::{FAMILY_FLOOR, MASS_FLOOR, Role, STEP_FLOOR, Vectors};
-use holonome_integrate::scheme::explicit_rk::{Stages, dense_stages, stage_count};
+use holonome_integrate::scheme::explicit_rk::{ExplicitStages, dense_stages, stage_count};
 use holonome_integrate::scheme::map::StepFrom;
 use holonome_integrate::space::Space;
 use holonome_integrate::state::Cost;
@@ -29,7 +29,7 @@ use holonome_model::graph::{Graph, Node};
 pub const PARAMETERS: usize = 5;
 
 /// Parameters of the run, which follow those of the model and of its treatment.
-pub fn parameters(adaptive: &AdaptiveSteps, control: Control) -> [f64; PARAMETERS] {
+pub fn parameters(adaptive: &AdaptiveSteps, control: StepControl) -> [f64; PARAMETERS] {
     let AdaptiveSteps { rtol, t_end, longest_step, shortest_step, .. } = *adaptive;
     [control.tolerance(rtol), t_end, longest_step, shortest_step, adaptive.square_of_least_scale()]
 }
@@ -38,7 +38,7 @@ pub fn parameters(adaptive: &AdaptiveSteps, control: Control) -> [f64; PARAMETER
 #[derive(Clone)]
 pub struct Judging {
     pub slots: Slots,
-    pub control: Control,
+    pub control: StepControl,
     pub monitoring: Monitoring,
     pub mend: Option<Mend>,
 }
@@ -66,11 +66,11 @@ pub struct Attempted {
     /// Field at x₁, if it is known and carried (FSAL).
     pub end_field: Vec<Node>,
     /// States within the step.
-    pub interpolant: Interpolant,
+    pub interpolant: StepInterpolant,
 }
 
 /// Interpolant of an attempt, as nodes.
-pub enum Interpolant {
+pub enum StepInterpolant {
     /// None that a loop needs.
     None,
     /// Dense output of a Runge–Kutta scheme from its stages and the vectors behind them.
@@ -160,9 +160,9 @@ impl Ingredients<'_> {
                 let attempt = Box::new(move |g: &mut Graph, length| {
                     let (x1, mut kept) =
                         self.traced(g, |space| self.attempted(tableau, space, StepFrom { t, h: length, x: &x }, first));
-                    let stages = Stages::of(tableau, &mut kept);
+                    let stages = ExplicitStages::of(tableau, &mut kept);
                     let (errors, end_field) = (stages.errors.to_vec(), stages.k[tableau.stages - 1].clone());
-                    Attempted { x1, errors, end_field, interpolant: Interpolant::Stages(kept) }
+                    Attempted { x1, errors, end_field, interpolant: StepInterpolant::Stages(kept) }
                 });
                 Begun { length: h, attempt }
             }
@@ -173,7 +173,7 @@ impl Ingredients<'_> {
                     let part = g.div(length, h);
                     let errors = vec![taylor.estimate(g, &coefficients, (part, length))];
                     let x1 = Taylor::value(g, &coefficients, part);
-                    let interpolant = Interpolant::Series { coefficients, length: h };
+                    let interpolant = StepInterpolant::Series { coefficients, length: h };
                     Attempted { x1, errors, end_field: Vec::new(), interpolant }
                 });
                 Begun { length: g.mul(h, part), attempt }
@@ -192,8 +192,8 @@ impl Ingredients<'_> {
     }
 
     /// A sample within an accepted attempt of a loop, as `holonome_integrate::run` finds it: a map from the numbers of
-    /// [`Within`], and the weights of dense output behind them, to the treated state, the largest deviation of every group
-    /// there, and [`Settled::unsettled`].
+    /// [`Within`], and the weights of dense output behind them, to the treated state, the largest deviation of every
+    /// group there, and [`Settled::unsettled`].
     pub fn within(&self, settling: &Settling, targets: usize) -> Tape {
         let control = self.scheme.facts().control.expect("attempts are made by schemes with an estimate");
         let slots = &self.slots(settling);
@@ -208,10 +208,10 @@ impl Ingredients<'_> {
         let (t, h, x) = (before[slots.t], tried.length, &before[slots.x.clone()]);
         let attempted = (tried.attempt)(g, h);
         let sample = match (attempted.interpolant, self.scheme) {
-            (Interpolant::Stages(kept), Recorded::RungeKutta(tableau)) => {
+            (StepInterpolant::Stages(kept), Recorded::RungeKutta(tableau)) => {
                 self.dense_output(g, tableau, kept, (StepFrom { t, h, x }, tried.t1, x1), &all[at.len()..])
             }
-            (Interpolant::Series { coefficients, length }, _) => {
+            (StepInterpolant::Series { coefficients, length }, _) => {
                 let passed = g.sub(time, t);
                 let theta = g.div(passed, h);
                 let passed = g.mul(theta, h);
@@ -251,7 +251,7 @@ impl Ingredients<'_> {
                 space.field(&mut end_field, t1, x1);
                 kept[dense.endpoint] = end_field;
             }
-            dense_stages(tableau, dense, space, from, &mut Stages::of(tableau, &mut kept));
+            dense_stages(tableau, dense, space, from, &mut ExplicitStages::of(tableau, &mut kept));
             let g = &mut space.graph;
             // Weights that vanish identically are left out, as in sums over slices.
             let counts: Vec<usize> = (0..weights.len()).filter(|&i| dense.uses(i)).collect();
@@ -275,7 +275,7 @@ impl Ingredients<'_> {
 /// Inputs of a loop of attempts, beside the attempt itself.
 pub struct AttemptLoop<'a> {
     pub slots: &'a Slots,
-    pub control: Control,
+    pub control: StepControl,
     /// Vectors of the state.
     pub vectors: &'a StateVectors,
     /// Number of parameters of the field and its treatment.

@@ -8,7 +8,7 @@ use super::vectors::StateVectors;
 use super::whole_step::squares;
 use crate::error::Error;
 use crate::policy::LONGEST_SERIES;
-use holonome_integrate::controller::{Control, LAST_TERMS, Yardstick};
+use holonome_integrate::controller::{LAST_TERMS, StepControl, Yardstick};
 use holonome_integrate::method::{Method, Scheme};
 use holonome_integrate::scales::Vectors;
 use holonome_integrate::scheme::map::{Attempts, Blocks, Estimate, Facts, NoStep, StepFrom, StepMap, Workspace};
@@ -71,7 +71,7 @@ impl Taylor {
     pub fn facts(&self) -> Facts {
         let order = self.order as usize;
         Facts {
-            control: Some(Control::of_series(self.order)),
+            control: Some(StepControl::of_series(self.order)),
             equal_steps: Estimate::Known,
             errors: order..order + 1,
             end_field: None,

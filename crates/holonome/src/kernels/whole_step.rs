@@ -7,15 +7,15 @@ use super::taylor::Taylor;
 use super::tracing::TracingSpace;
 use super::vectors::StateVectors;
 use holonome_integrate::fixed_point;
-use holonome_integrate::method::Treatment;
+use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scales::{Kept, UNIT_ROUND_OFF, Vectors, WEIGHT_MEMORY};
 use holonome_integrate::scheme::collocation::Collocation;
-use holonome_integrate::scheme::explicit_rk::{Stages, attempt, fixed_step, stage_count, vector_count};
+use holonome_integrate::scheme::explicit_rk::{ExplicitStages, attempt, fixed_step, stage_count, vector_count};
 use holonome_integrate::scheme::map::{Facts, StepFrom};
 use holonome_integrate::space::Space;
 use holonome_integrate::state::Cost;
-use holonome_integrate::tableau::{Lagged, Tableau};
+use holonome_integrate::tableau::{LaggedEstimate, Tableau};
 use holonome_integrate::treatment::correction::largest_innovation;
 use holonome_integrate::treatment::projects_by_error;
 use holonome_model::graph::op::Binary;
@@ -95,7 +95,7 @@ impl Ingredients<'_> {
             Recorded::RungeKutta(tableau) => {
                 let mut kept = kept(tableau, g, k0);
                 let mut x1 = from.x.to_vec();
-                fixed_step(tableau, space, from, &mut Stages::of(tableau, &mut kept), &mut x1);
+                fixed_step(tableau, space, from, &mut ExplicitStages::of(tableau, &mut kept), &mut x1);
                 kept.truncate(stage_count(tableau));
                 (x1, kept)
             }
@@ -123,7 +123,7 @@ impl Ingredients<'_> {
     }
 
     /// Part of the error of equal steps that only the next step knows.
-    pub fn lagged(&self) -> Option<&'static Lagged> {
+    pub fn lagged(&self) -> Option<&'static LaggedEstimate> {
         match self.scheme {
             Recorded::RungeKutta(tableau) => tableau.lagged.as_ref(),
             Recorded::Taylor(_) | Recorded::Iterated(_) => None,
@@ -192,7 +192,7 @@ impl Ingredients<'_> {
         let (sizes, rest) = carried.split_at(count);
         if !self.kept.weights {
             let g = &mut space.graph;
-            let measured = Measured { error: g.zero(), sizes: squares(g, x1, vectors), errors: Vec::new() };
+            let measured = AttemptMeasures { error: g.zero(), sizes: squares(g, x1, vectors), errors: Vec::new() };
             return taken(g, sizes, &[], &measured);
         }
         let (weights, pending) = rest.split_at(count);
@@ -211,7 +211,7 @@ impl Ingredients<'_> {
         for error in &mut errors {
             *error = g.mul(*error, square_of_h);
         }
-        let measured = Measured { error: g.zero(), sizes: squares(g, x1, vectors), errors };
+        let measured = AttemptMeasures { error: g.zero(), sizes: squares(g, x1, vectors), errors };
         let mut carry = taken(g, sizes, weights, &measured);
         let mut pending = estimate;
         space.weighted_sum(&mut pending, &lagged.weights, k);
@@ -230,7 +230,7 @@ impl Ingredients<'_> {
         let (h, t) = (g.state(n), g.input(holonome_model::graph::Input::Time));
         let first = tableau.first_same_as_last.then(|| (0..n).map(|i| g.state(n + 1 + i)).collect());
         let (x1, mut kept) = self.attempted(tableau, &mut space, StepFrom { t, h, x: &x }, first);
-        let Stages { k, errors, .. } = Stages::of(tableau, &mut kept);
+        let ExplicitStages { k, errors, .. } = ExplicitStages::of(tableau, &mut kept);
         let outputs = [&[x1], &k[..tableau.stages], &errors[..]].concat().concat();
         Tape::of_fused(&space.graph, &outputs, self.attempt_inputs(tableau), self.parameters)
     }
@@ -246,7 +246,7 @@ impl Ingredients<'_> {
         let k0 = first.unwrap_or_else(|| self.field.at(&mut space.graph, from.t, from.x));
         let mut kept = kept(tableau, &mut space.graph, k0);
         let mut x1 = from.x.to_vec();
-        attempt(tableau, space, from, &mut Stages::of(tableau, &mut kept), &mut x1);
+        attempt(tableau, space, from, &mut ExplicitStages::of(tableau, &mut kept), &mut x1);
         (x1, kept)
     }
 
@@ -276,7 +276,7 @@ pub fn single_step(tableau: &'static Tableau, field: &Field, monitored: &[Node])
     let mut kept = vec![x.clone(); vector_count(tableau)];
     kept[0] = formula.at(g, t, &x);
     let mut x1 = x.clone();
-    fixed_step(tableau, &mut space, StepFrom { t, h, x: &x }, &mut Stages::of(tableau, &mut kept), &mut x1);
+    fixed_step(tableau, &mut space, StepFrom { t, h, x: &x }, &mut ExplicitStages::of(tableau, &mut kept), &mut x1);
     Tape::of_fused(&space.graph, &[x1, monitored].concat(), n + 1, field.parameters)
 }
 
@@ -301,8 +301,8 @@ impl Mend {
     pub fn of(plan: &Plan, field: &Field) -> Option<Mend> {
         let mends = mends(field);
         match super::map::effective_treatment(plan, field) {
-            Treatment::Corrected if mends => Some(Mend::Corrects),
-            Treatment::Projection if mends => Some(Mend::Projects {
+            MethodTreatment::Corrected if mends => Some(Mend::Corrects),
+            MethodTreatment::Projection if mends => Some(Mend::Projects {
                 by_error: projects_by_error(plan),
                 tolerance: plan.projection_tolerance.unwrap_or(0.0),
             }),
@@ -492,7 +492,7 @@ impl Settling {
 }
 
 /// Measures of an attempted step's vectors, as nodes; see `holonome_integrate::controller`.
-pub(super) struct Measured {
+pub(super) struct AttemptMeasures {
     pub error: Node,
     sizes: Vec<Node>,
     errors: Vec<Node>,
@@ -510,7 +510,7 @@ pub(super) fn squares(g: &mut Graph, v: &[Node], vectors: &Vectors) -> Vec<Node>
 }
 
 /// σ² and w² after a step, as `holonome_integrate::scales::Scales::take` finds them; w² only if there are weights.
-pub(super) fn taken(g: &mut Graph, sizes: &[Node], weights: &[Node], measured: &Measured) -> Vec<Node> {
+pub(super) fn taken(g: &mut Graph, sizes: &[Node], weights: &[Node], measured: &AttemptMeasures) -> Vec<Node> {
     let mut taken: Vec<Node> = measured.sizes.iter().zip(sizes).map(|(&size, &kept)| g.largest(size, kept)).collect();
     let (unit, memory) = (g.constant(UNIT_ROUND_OFF * UNIT_ROUND_OFF), g.constant(WEIGHT_MEMORY));
     for (vector, &weight) in weights.iter().enumerate() {
@@ -530,7 +530,7 @@ pub(super) fn error_norm(
     x1: &[Node],
     norms: &[Node],
     vectors: &Vectors,
-) -> Measured {
+) -> AttemptMeasures {
     let sizes = squares(g, x1, vectors);
     let all: Vec<Vec<Node>> = errors.iter().map(|error| squares(g, error, vectors)).collect();
     let (square_of_tolerance, square_of_h) = (g.mul(rtol, rtol), g.mul(h, h));
@@ -581,7 +581,7 @@ pub(super) fn error_norm(
         Some(squares) => squares.iter().map(|&square| g.mul(square, factor)).collect(),
         None => vec![g.zero(); sizes.len()],
     };
-    Measured { error: g.mul(h, norm), sizes, errors }
+    AttemptMeasures { error: g.mul(h, norm), sizes, errors }
 }
 
 #[cfg(test)]

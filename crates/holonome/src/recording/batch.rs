@@ -1,7 +1,7 @@
 //! Recording of many samples at once: the recorded quantities of several samples are computed in the lanes of one call,
 //! and stored array by array.
 
-use super::{Place, Recorded};
+use super::{Place, RecordedArrays};
 use crate::backend;
 use crate::kernels::{CompiledSystem, WideBound, WideMonitor};
 use crate::penalty::MeanMultipliers;
@@ -35,7 +35,7 @@ impl Batch {
     /// Kernels for the quantities `recorded` of samples with `width` numbers, in a run over a system from the targets
     /// F₀; `None` if one of them is not unrolled. Samples of a penalised run do not contain its multipliers.
     pub(crate) fn new(
-        recorded: &Recorded,
+        recorded: &RecordedArrays,
         (system, target): (&CompiledSystem, &[f64]),
         width: usize,
         means: Option<&MeanMultipliers>,
@@ -71,7 +71,7 @@ impl Batch {
     }
 
     /// Rows of every recorded array for samples at the times `t`, which lie in `x` one after the other.
-    pub(crate) fn rows(&mut self, recorded: &Recorded, t: &[f64], x: &[f64]) -> &[Vec<f64>] {
+    pub(crate) fn rows(&mut self, recorded: &RecordedArrays, t: &[f64], x: &[f64]) -> &[Vec<f64>] {
         let (lanes, width, count) = (self.lanes, self.width, t.len());
         for (column, array) in self.columns.iter_mut().zip(&recorded.arrays) {
             column.resize(count * array.len, 0.0);

@@ -9,9 +9,9 @@ use super::{Simulation, prepare};
 use crate::error::Error;
 use crate::options::{RunOptions, StepSize};
 use crate::orbit::{FamilyError, OrbitError, Second};
-use crate::output::{Output, Rows};
+use crate::output::{AppendedRows, Output};
 use crate::problem::Problem;
-use crate::recording::{Progress, Recorded};
+use crate::recording::{Progress, RecordedArrays};
 use crate::store::StoreError;
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
@@ -99,7 +99,7 @@ fn at_samples_of(first: &Plan, plan: &Plan) -> Plan {
 /// One array of the first run, and the second run's distance from it.
 struct Compared<'a> {
     error: FamilyError,
-    rows: Rows<'a>,
+    rows: AppendedRows<'a>,
     first: usize,
     /// Length of a member.
     width: usize,
@@ -118,7 +118,7 @@ struct Comparer<'a> {
 
 impl<'a> Comparer<'a> {
     fn new(
-        recorded: &Recorded,
+        recorded: &RecordedArrays,
         output: &'a Output,
         (from, until, factor): (f64, f64, f64),
         watch: &'a mut (dyn FnMut(&Progress) -> Control + Send),

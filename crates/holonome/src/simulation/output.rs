@@ -12,7 +12,9 @@ use crate::monitored::Monitored;
 use crate::options::RunOptions;
 use crate::output::Output;
 use crate::pieces::Pieces;
-use crate::recording::{CHECKPOINT_INTERVAL, Deviations, Lanes, Progress, Recorder, Scratch, look_every};
+use crate::recording::{
+    CHECKPOINT_INTERVAL, Deviations, LaneRecording, MeasuringScratch, Progress, Recorder, look_every,
+};
 use crate::solution::Solution;
 use crate::store::{Status, Store};
 use crate::summary::{Summary, large_drifts};
@@ -118,7 +120,7 @@ impl Simulation {
         let mut recorder = Recorder {
             recorded: &self.recorded,
             measuring: self.measuring.as_ref(),
-            scratch: Scratch::default(),
+            scratch: MeasuringScratch::default(),
             multipliers: self.penalty.as_ref().and_then(|penalty| penalty.multipliers.as_ref()),
             extended: Vec::new(),
             output,
@@ -127,7 +129,7 @@ impl Simulation {
             groups: &self.groups,
             deviations: Deviations::new(&*self.system, &self.state.target),
             system: &self.system,
-            lanes: Lanes::Unknown,
+            lanes: LaneRecording::Unknown,
             pieces,
             values: vec![0.0; self.recorded.outputs],
             work: vec![0.0; self.recorded.kernel.work_len()],

@@ -12,9 +12,9 @@ use crate::options::{Gains, RunOptions};
 use crate::penalty::{self, MeanMultipliers};
 use crate::policy::ALIKE_MASSES;
 use crate::problem::Problem;
-use crate::recording::{Measuring, Recorded, RecordedArray, initial_values};
+use crate::recording::{Measuring, RecordedArray, RecordedArrays, initial_values};
 use crate::step::{MethodSettings, Program, Start, extension};
-use holonome_integrate::method::{Method, Treatment};
+use holonome_integrate::method::{Method, MethodTreatment};
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
 use holonome_model::derived::Derived;
@@ -115,7 +115,7 @@ impl Simulation {
         if multipliers == 0 {
             refuse_multipliers(&problem, &method)?;
         }
-        let recorded = Recorded::new(
+        let recorded = RecordedArrays::new(
             &problem.model,
             field.map(Arc::as_ref),
             multipliers,
@@ -131,7 +131,7 @@ impl Simulation {
         }
         let mut plan = plan(&options, problem.model.t0, method, &mut warnings)?;
         let mut groups = form.groups().to_vec();
-        if method.treatment != Treatment::Plain && groups.is_empty() {
+        if method.treatment != MethodTreatment::Plain && groups.is_empty() {
             warnings.push(format!(
                 "the model has no invariants, so `{}` does what `plain` does",
                 method.treatment.facts().name
@@ -139,7 +139,7 @@ impl Simulation {
         }
         let parameters = problem.model.parameter_values.clone();
         let reference = reference_state(&problem, &options)?;
-        let feeds_back = method.treatment == Treatment::Feedback;
+        let feeds_back = method.treatment == MethodTreatment::Feedback;
         let stepped = method.scheme.follows_fields();
         let plain = match &form {
             Form::Unrolled(field) => {
@@ -254,7 +254,7 @@ impl Form<'_> {
         let moves = problem.model.constraints.iter().any(|c| c.depends & TIME != 0);
         let extends = moves && method.scheme.follows_fields();
         let automatic = gain.is_none_or(|gain| *gain == Gains::Auto);
-        if (method.treatment != Treatment::Feedback || automatic) && !extends {
+        if (method.treatment != MethodTreatment::Feedback || automatic) && !extends {
             return Ok(Form::Templated(rows));
         }
         let too_large = |too_large: &TooLarge| {

@@ -9,7 +9,7 @@ use crate::problem::Problem;
 use crate::step::Program;
 use crate::store::StoreError;
 use holonome_integrate::failure::Failure;
-use holonome_integrate::method::Treatment;
+use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
 use holonome_integrate::run::{Outcome, run, run_map};
@@ -112,7 +112,7 @@ impl Running<'_> {
         observer: &mut O,
     ) -> Result<Outcome, Failure<O::Error>> {
         loop {
-            let outcome = if state.failed_claims.is_empty() || plan.method.treatment == Treatment::Plain {
+            let outcome = if state.failed_claims.is_empty() || plan.method.treatment == MethodTreatment::Plain {
                 run_method(self.program.map(Program::map), self.step, plan, self.system, state, observer)?
             } else {
                 let left = self.without_failed(state).map_err(|_| claim_fails(self.groups, state))?;

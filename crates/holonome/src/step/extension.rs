@@ -1,8 +1,8 @@
 //! Dirac extension of a large model's field, recorded as a step is: its linear systems are sparse systems of the
 //! recording.
 
-use super::columns::{self, ColumnSymbols, Rows};
-use super::program::Program;
+use super::columns::{self, ColumnSymbols, Templated};
+use super::program::LoweredProgram;
 use super::recorder::{FsalMode, Given, record};
 use super::symbols::ParameterPlaces;
 use crate::kernels::Quantities;
@@ -12,7 +12,7 @@ use holonome_integrate::state::Cost;
 use holonome_model::derived::Derived;
 
 /// Program that computes the field.
-struct Extension(Program<Rows>);
+struct Extension(LoweredProgram<Templated>);
 
 /// Extended field of a large model with constraints on its positions: `near` the set of constraints only, or
 /// everywhere.

@@ -6,14 +6,14 @@
 //! however large the error is.
 
 use super::nodes::Nodes;
-use super::recorder::Recorder;
+use super::recorder::StepRecorder;
 use crate::kernels::Formula;
 use holonome_integrate::phase_space::{Function, PhaseSpace, Value};
 use holonome_integrate::scheme::gauss::{NODES_6, follow};
 use holonome_model::elaborate::model::Model;
 use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::treatment::mechanics::{Mechanics, Restriction};
-use holonome_model::treatment::structure::{Kind, evaluate};
+use holonome_model::treatment::structure::{ConstraintKind, evaluate};
 use rustc_hash::FxHashMap;
 
 /// Motion of a point along its fibre.
@@ -29,14 +29,14 @@ pub enum Fibre {
 impl Fibre {
     /// Fibre of the constraints of `mechanics`.
     pub fn new(mechanics: &Mechanics, model: &Model) -> Fibre {
-        if mechanics.kind != Kind::Coisotropic {
+        if mechanics.kind != ConstraintKind::Coisotropic {
             return Fibre::Kick;
         }
         linear(mechanics, model).map_or(Fibre::Curved, Fibre::Linear)
     }
 
     /// Move x by λ.
-    pub fn slide(&self, space: &mut Recorder<Nodes>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
+    pub fn slide(&self, space: &mut StepRecorder<Nodes>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
         let one = space.constant(1.0);
         match self {
             Fibre::Kick => {
@@ -73,7 +73,7 @@ impl Gradients {
     }
 
     /// X_{λ·g} at x.
-    pub fn field(&self, space: &mut Recorder<Nodes>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
+    pub fn field(&self, space: &mut StepRecorder<Nodes>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
         let mut entries = space.at(&self.entries, t, x).into_iter();
         let mut field = vec![space.constant(0.0); x.len()];
         for (columns, &lambda) in self.columns.iter().zip(lambda) {
@@ -103,7 +103,7 @@ pub struct Linear {
 }
 
 impl Linear {
-    fn of(&self, space: &mut Recorder<Nodes>, t: Value, x: &[Value], lambda: Value) -> Vec<Value> {
+    fn of(&self, space: &mut StepRecorder<Nodes>, t: Value, x: &[Value], lambda: Value) -> Vec<Value> {
         let numbers = space.at(&self.numbers, t, x);
         let (b, rest) = numbers.split_at(self.b.len());
         let (b2, omega2) = rest.split_at(self.b2.len());

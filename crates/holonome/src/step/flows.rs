@@ -6,14 +6,14 @@
 //! kicks.
 
 use super::nodes::Nodes;
-use super::recorder::Recorder;
+use super::recorder::StepRecorder;
 use crate::kernels::Formula;
 use holonome_integrate::phase_space::{Asked, Part, PhaseSpace, Value};
 use holonome_model::elaborate::model::Model;
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::treatment::mechanics::{Mechanics, Restriction};
-use holonome_model::treatment::structure::{Kind, ambient_points, evaluate};
+use holonome_model::treatment::structure::{ConstraintKind, ambient_points, evaluate};
 
 /// Exact flows of a model's two parts.
 pub struct Flows {
@@ -84,14 +84,14 @@ impl Flows {
     }
 
     /// Move x for time `tau` along the flow of `part`.
-    pub fn flow(&self, space: &mut Recorder<Nodes>, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
+    pub fn flow(&self, space: &mut StepRecorder<Nodes>, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
         match part {
             Part::Motion => self.motion(space, t, tau, x),
             Part::Kick => self.kick(space, t, tau, x),
         }
     }
 
-    fn motion(&self, space: &mut Recorder<Nodes>, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
+    fn motion(&self, space: &mut StepRecorder<Nodes>, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
         let n = x.len() / 2;
         let velocity = space.ask(Asked::Velocity, t, x);
         let mut moved = (space as &mut dyn PhaseSpace).moved(&x[..n], tau, &velocity);
@@ -131,7 +131,7 @@ impl Flows {
 
     /// Remove the round-off of the rotations from the constraints, where it would grow steadily: cos² + sin² is not
     /// exactly 1.
-    fn round(&self, space: &mut Recorder<Nodes>, t: Value, x: &mut [Value]) {
+    fn round(&self, space: &mut StepRecorder<Nodes>, t: Value, x: &mut [Value]) {
         let n = x.len() / 2;
         let residuals = space.ask(Asked::Constraints, t, x);
         let (zero, one) = (space.constant(0.0), space.constant(1.0));
@@ -162,7 +162,7 @@ impl Flows {
         }
     }
 
-    fn kick(&self, space: &mut Recorder<Nodes>, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
+    fn kick(&self, space: &mut StepRecorder<Nodes>, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
         let n = x.len() / 2;
         let mut force = space.ask(Asked::Slope, t, x);
         if let Some(stiffness) = &self.stiffness {
@@ -192,12 +192,12 @@ impl Flows {
     }
 }
 
-fn root(space: &mut Recorder<Nodes>, a: Value) -> Value {
+fn root(space: &mut StepRecorder<Nodes>, a: Value) -> Value {
     space.function(holonome_integrate::phase_space::Function::Root, a)
 }
 
 /// Σ x_i² over the components of a sphere; `shift` is added to the indices.
-fn norm2(space: &mut Recorder<Nodes>, x: &[Value], sphere: &[usize], shift: usize) -> Value {
+fn norm2(space: &mut StepRecorder<Nodes>, x: &[Value], sphere: &[usize], shift: usize) -> Value {
     let zero = space.constant(0.0);
     sphere.iter().fold(zero, |sum, &i| {
         let square = space.product(x[i + shift], x[i + shift]);
@@ -206,7 +206,7 @@ fn norm2(space: &mut Recorder<Nodes>, x: &[Value], sphere: &[usize], shift: usiz
 }
 
 /// sin ωτ/ω (τ if ω is 0) and cos ωτ.
-fn oscillation(space: &mut Recorder<Nodes>, omega: Value, tau: Value) -> (Value, Value) {
+fn oscillation(space: &mut StepRecorder<Nodes>, omega: Value, tau: Value) -> (Value, Value) {
     use holonome_integrate::phase_space::Function::{Cosine, Sine};
     let angle = space.product(omega, tau);
     let (sine, cosine) = (space.function(Sine, angle), space.function(Cosine, angle));
@@ -216,7 +216,7 @@ fn oscillation(space: &mut Recorder<Nodes>, omega: Value, tau: Value) -> (Value,
 
 /// Put q c + p f and p c − q b in the place of some components.
 fn rotate(
-    space: &mut Recorder<Nodes>,
+    space: &mut StepRecorder<Nodes>,
     x: &[Value],
     moved: &mut [Value],
     components: &[usize],
@@ -242,7 +242,7 @@ fn sphere(
 ) -> Result<Vec<usize>, String> {
     let unknown =
         |why: &str| Err(format!("the flow of the motion is not known: constraint `{}` {why}", constraint.name));
-    if mechanics.kind != Kind::Holonomic {
+    if mechanics.kind != ConstraintKind::Holonomic {
         return unknown("is not one on positions");
     }
     let Some(masses) = masses else {

@@ -2,7 +2,7 @@
 //! [records](holonome_integrate::phase_space::PhaseSpace::force_at), as a function of the state.
 
 use super::fsal::Finds;
-use super::program::{Lowering, Program};
+use super::program::{LoweredProgram, Lowering};
 use holonome_integrate::scheme::map::{NoStep, StepFrom, StepMap};
 use holonome_integrate::state::Cost;
 
@@ -18,12 +18,12 @@ trait Places: Send + Sync {
     fn put(&self, t: f64, h: f64, x: &mut [f64]) -> Result<(), NoStep>;
 }
 
-impl<L: Lowering + 'static> Places for Program<L>
+impl<L: Lowering + 'static> Places for LoweredProgram<L>
 where
-    Program<L>: Send + Sync,
+    LoweredProgram<L>: Send + Sync,
 {
     fn rebound(&self, parameters: &[f64]) -> Box<dyn Places> {
-        Box::new(Program::rebound(self, parameters))
+        Box::new(LoweredProgram::rebound(self, parameters))
     }
 
     fn put(&self, t: f64, h: f64, x: &mut [f64]) -> Result<(), NoStep> {
@@ -36,9 +36,9 @@ where
 
 impl ForcePlaces {
     /// Positions that a program of (sub)steps of length h results in.
-    pub fn new<L: Lowering + 'static>(program: Program<L>, h: f64) -> ForcePlaces
+    pub fn new<L: Lowering + 'static>(program: LoweredProgram<L>, h: f64) -> ForcePlaces
     where
-        Program<L>: Send + Sync,
+        LoweredProgram<L>: Send + Sync,
     {
         ForcePlaces { places: Box::new(program), h }
     }

@@ -14,12 +14,12 @@ use holonome_model::treatment::Field;
 use std::ops::Range;
 use std::sync::Arc;
 
-type Program = program::Program<Unrolled>;
+type LoweredProgram = program::LoweredProgram<Unrolled>;
 
 /// Steps of a method's program in lanes.
 pub struct ProgramLanes {
     /// Program for single steps.
-    program: Program,
+    program: LoweredProgram,
     many: Many,
     monitor: LaneMonitor,
     vectors: Arc<StateVectors>,
@@ -37,7 +37,7 @@ pub struct ProgramBound {
     /// Parameters of every lane, as the loop takes them.
     parameters: Vec<Vec<f64>>,
     /// Program for single steps, and the lane whose parameters it has.
-    single: Program,
+    single: LoweredProgram,
     single_of: Option<usize>,
     repairs: Repairs,
     /// Scratch of single steps, and the numbers that a lane carries.
@@ -48,7 +48,7 @@ pub struct ProgramBound {
 impl ProgramLanes {
     /// Lanes for runs of `plan`; `None` if the program has no loop. `start` is that of any trajectory.
     pub fn new(
-        program: &Program,
+        program: &LoweredProgram,
         plan: &Plan,
         (field, vectors): (&Field, &Arc<StateVectors>),
         start: &Start,

@@ -38,7 +38,7 @@ const TRIAL_STEPS: u64 = 1024;
 
 /// Rows of the numbers of a lane, in this order.
 #[derive(Clone, Debug)]
-pub struct Rows {
+pub struct LaneRows {
     /// Unknowns of a sweep that is repeated, and sizes of its last updates, the last one first.
     unknowns: Range<usize>,
     updates: Range<usize>,
@@ -58,8 +58,8 @@ pub struct Rows {
     pub number: Option<usize>,
 }
 
-impl Rows {
-    fn new(of: &Ingredients, swept: usize, references: usize, counts: bool) -> Rows {
+impl LaneRows {
+    fn new(of: &LoopIngredients, swept: usize, references: usize, counts: bool) -> LaneRows {
         let mut end = 0;
         let mut next = |len: usize| {
             end += len;
@@ -71,7 +71,7 @@ impl Rows {
         let (carried, starts) = (next(of.trace.carried.len()), next(of.trace.multipliers.0.len()));
         let references = next(references);
         let number = counts.then_some(end);
-        Rows { unknowns, updates, x, largest, residual, carried, starts, references, number }
+        LaneRows { unknowns, updates, x, largest, residual, carried, starts, references, number }
     }
 
     /// Number of rows.
@@ -158,7 +158,7 @@ struct Tapes {
     first: Option<(PieceTapes, Work)>,
     /// Pivots of monitored systems at a state.
     pivots: Tape,
-    rows: Rows,
+    rows: LaneRows,
     draws: Option<Draws>,
 }
 
@@ -175,7 +175,7 @@ pub struct Lanes<'a> {
 }
 
 /// Inputs from which a loop of steps is made.
-pub struct Ingredients<'a> {
+pub struct LoopIngredients<'a> {
     /// The step.
     pub trace: &'a Trace,
     /// Numbers of iterations of each of its systems.
@@ -208,7 +208,7 @@ pub struct Piloted {
     pub steps: u64,
 }
 
-impl Ingredients<'_> {
+impl LoopIngredients<'_> {
     /// Places, among the carried numbers, of the monitored energy and of its value at the start.
     fn energy(&self) -> Option<(usize, usize)> {
         self.trace.monitored
@@ -255,7 +255,7 @@ impl Ingredients<'_> {
     }
 
     /// Tapes of the step, in one piece or in several, and its rows; `None` if a piece is too long.
-    fn tapes(&self, most: &[Taken], split: bool, frozen: bool) -> Option<(PieceTapes, Rows)> {
+    fn tapes(&self, most: &[Taken], split: bool, frozen: bool) -> Option<(PieceTapes, LaneRows)> {
         let mut written = Written { split, frozen, ..Written::default() };
         let rows = written.step(self, most);
         let tape = |(outputs, times): &(Vec<Node>, u64)| {
@@ -270,7 +270,7 @@ impl Ingredients<'_> {
     fn is_split(&self, most: &[Taken]) -> bool {
         let [Taken { sweeps: 1.., .. }] = most else { return false };
         // One piece by itself is short enough to be unrolled here.
-        let whole = |(pieces, _): (PieceTapes, Rows)| {
+        let whole = |(pieces, _): (PieceTapes, LaneRows)| {
             pieces.iter().map(|(tape, times)| tape.operations() * *times as usize).sum::<usize>()
         };
         self.tapes(most, true, false).map(whole).is_some_and(|operations| operations > LONGEST_LOOP)
@@ -287,7 +287,7 @@ impl Ingredients<'_> {
 
 impl Many {
     /// Loop of the step; `None` if the step is too long to be unrolled.
-    pub fn new(of: &Ingredients) -> Option<Many> {
+    pub fn new(of: &LoopIngredients) -> Option<Many> {
         // Detect eliminations that are too long without unrolling them.
         let eliminations = of.trace.systems.iter().zip(of.most).filter(|(_, most)| most.sweeps == 0);
         let operations: usize = eliminations.map(|(system, _)| system.unpivoted().operations()).sum();
@@ -393,7 +393,7 @@ impl Many {
     }
 
     /// Rows of the numbers.
-    pub fn rows(&self) -> &Rows {
+    pub fn rows(&self) -> &LaneRows {
         &self.tapes.rows
     }
 
@@ -565,8 +565,8 @@ struct Written {
 const CLOSE_FROZEN: f64 = 1e-11;
 
 impl Written {
-    /// Unroll the step as maps of its [`Rows`] to themselves.
-    fn step(&mut self, of: &Ingredients, most: &[Taken]) -> Rows {
+    /// Unroll the step as maps of its [`LaneRows`] to themselves.
+    fn step(&mut self, of: &LoopIngredients, most: &[Taken]) -> LaneRows {
         let (trace, own) = (of.trace, of.own_parameters);
         let constraints = of.field.constraints;
         let mut monitored = of.field.clone();
@@ -576,7 +576,7 @@ impl Written {
         let monitor = Formula::unfused(&monitored.graph, &nodes);
         let counts = monitor.reads_time() || trace.reads_time();
         let swept = if self.split { trace.systems[0].unknowns.len() } else { 0 };
-        let rows = Rows::new(of, swept, of.reference_count(), counts);
+        let rows = LaneRows::new(of, swept, of.reference_count(), counts);
 
         let mut now = Now::of(&mut self.graph, &rows);
         let g = &mut self.graph;
@@ -657,7 +657,7 @@ impl Written {
 
     /// Unroll the pivots of monitored systems over the step's length, for a first substep from x before which nothing
     /// is carried.
-    fn pivots(&mut self, of: &Ingredients) -> Vec<Node> {
+    fn pivots(&mut self, of: &LoopIngredients) -> Vec<Node> {
         let (trace, g) = (of.trace, &mut self.graph);
         let (h, t0) = (g.parameter(of.parameter_count() - 2), g.parameter(of.parameter_count() - 1));
         let x: Vec<Node> = (0..trace.x.len()).map(|i| g.state(i)).collect();
@@ -697,7 +697,7 @@ struct Now {
 
 impl Now {
     /// Rows at the start of a piece.
-    fn of(g: &mut Graph, rows: &Rows) -> Now {
+    fn of(g: &mut Graph, rows: &LaneRows) -> Now {
         let mut states = |rows: &Range<usize>| -> Vec<Node> { rows.clone().map(|k| g.state(k)).collect() };
         let (x, largest, carried) = (states(&rows.x), states(&rows.largest), states(&rows.carried));
         Now { x, largest, residual: g.state(rows.residual), carried }

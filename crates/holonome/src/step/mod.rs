@@ -27,7 +27,7 @@ mod unrolled;
 
 use crate::error::Error;
 use crate::kernels::{Formula, StateVectors};
-use columns::{ColumnSymbols, Rows};
+use columns::{ColumnSymbols, Templated};
 pub use extension::extension;
 use flows::Flows;
 pub use force_places::ForcePlaces;
@@ -45,12 +45,12 @@ use holonome_model::rows::RowProgram;
 use holonome_model::templated::RowMechanics;
 use holonome_model::treatment::Field;
 use holonome_model::treatment::mechanics::Mechanics;
-use holonome_model::treatment::structure::Kind;
+use holonome_model::treatment::structure::ConstraintKind;
 use holonome_words::option;
 pub use lanes::{ProgramBound, ProgramLanes};
 use nodes::Nodes;
 pub use program::Start;
-use program::{Lowering, Program as LoweredProgram};
+use program::{LoweredProgram, Lowering};
 use recorder::{FsalMode, Given, Trace, record};
 use rigid_body::RigidBody;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub enum Program {
     /// Unrolled, with its recording.
     Unrolled(Box<LoweredProgram<Unrolled>>, Box<UnrolledTrace>),
     /// Templated: over columns.
-    Templated(Box<LoweredProgram<Rows>>),
+    Templated(Box<LoweredProgram<Templated>>),
 }
 
 impl Program {
@@ -246,7 +246,7 @@ fn templated_facts(method: &Method, model: &Model, in_lanes: bool) -> Option<Fac
     let unrolled = needs.recognised() || method.treatment.moves_the_state();
     let templated = Way::of_step(model, method.scheme.explicit, method.substeps().len(), in_lanes).templated;
     let constrained = !model.constraints.is_empty();
-    let kind = if constrained { Kind::Holonomic } else { Kind::Free };
+    let kind = if constrained { ConstraintKind::Holonomic } else { ConstraintKind::Free };
     (templated && !unrolled).then_some(Facts { constrained, hamiltonian: true, kind, degenerate: None })
 }
 
@@ -358,7 +358,7 @@ fn templated_program(
     model: &Derived,
     settings: &MethodSettings,
     guesses: bool,
-) -> Result<LoweredProgram<Rows>, String> {
+) -> Result<LoweredProgram<Templated>, String> {
     check_stiff_part(method.scheme, model)?;
     let mechanics = column_mechanics(method, model, settings)?;
     let (heated, places) = (model.heat_bath.is_some(), ParameterPlaces::of(model));
@@ -470,7 +470,7 @@ fn follows(method: &Method) -> bool {
 struct Facts<'a> {
     constrained: bool,
     hamiltonian: bool,
-    kind: Kind,
+    kind: ConstraintKind,
     degenerate: Option<&'a str>,
 }
 
@@ -480,7 +480,7 @@ impl Facts<'_> {
         match (self.hamiltonian, self.constrained) {
             (false, _) => "gauss4 or corrected:dop853",
             (true, false) => "stormer-verlet-a or gauss4",
-            (true, true) if self.degenerate.is_some() || self.kind == Kind::SecondClass => "corrected:dop853",
+            (true, true) if self.degenerate.is_some() || self.kind == ConstraintKind::SecondClass => "corrected:dop853",
             (true, true) => "rattle",
         }
     }
@@ -585,7 +585,7 @@ fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
         Needs::Field | Needs::Series | Needs::Canonical | Needs::Hamiltonian | Needs::Natural | Needs::Stiff
             if hamiltonian && constrained =>
         {
-            let penalty = if kind == Kind::Holonomic {
+            let penalty = if kind == ConstraintKind::Holonomic {
                 format!(", or make them a potential with {penalty}", penalty = option("penalty"))
             } else {
                 String::new()
@@ -606,10 +606,10 @@ fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
         Needs::Coisotropic if !constrained => {
             "it is for constraints, and the model has none; use stormer-verlet-a, gauss4, or a composition of them"
         }
-        Needs::HeatBath if constrained && kind != Kind::Holonomic => {
+        Needs::HeatBath if constrained && kind != ConstraintKind::Holonomic => {
             return Err(format!("it takes constraints on positions only; use {}", facts.remedy()));
         }
-        Needs::Coisotropic if kind == Kind::SecondClass => {
+        Needs::Coisotropic if kind == ConstraintKind::SecondClass => {
             "the brackets of the constraints do not vanish on the constraint set, so they have no fibres to slide along; use corrected:dop853"
         }
         _ => return Ok(()),

@@ -1,14 +1,14 @@
 //! Nodes of a graph as the symbols of a recorded step, for unrolled models.
 
 use super::functions::{Curvature, Functions};
-use super::recorder::Recorder;
+use super::recorder::StepRecorder;
 use super::rigid_body::RigidBody;
 use super::symbols::Symbols;
 use crate::kernels::Formula;
 use holonome_integrate::phase_space::{Asked, Body, Equation, Parameter, Part, Value, Vector};
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::{Expression, Graph, Input, Node};
-use holonome_model::rows::Family;
+use holonome_model::rows::StridedFamily;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
@@ -108,9 +108,9 @@ impl Symbols for Nodes {
         self.functions.parameters.mass_is_diagonal()
     }
 
-    fn momenta(&self) -> Vec<Family> {
+    fn momenta(&self) -> Vec<StridedFamily> {
         let momenta = self.functions.degrees as u32..self.functions.dimension as u32;
-        momenta.map(|first| Family { first, stride: 1, length: 1 }).collect()
+        momenta.map(|first| StridedFamily { first, stride: 1, length: 1 }).collect()
     }
 
     fn ask(&mut self, asked: Asked, t: Node, x: &[Node]) -> Vec<Node> {
@@ -171,35 +171,35 @@ impl Symbols for Nodes {
         (jacobian, linear)
     }
 
-    fn constraint_field(space: &mut Recorder<Nodes>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
+    fn constraint_field(space: &mut StepRecorder<Nodes>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
         let functions = space.functions();
         functions.gradients.field(space, t, x, lambda)
     }
 
-    fn slide(space: &mut Recorder<Nodes>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
+    fn slide(space: &mut StepRecorder<Nodes>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
         let functions = space.functions();
         functions.fibre.slide(space, t, x, lambda)
     }
 
-    fn flow(space: &mut Recorder<Nodes>, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
+    fn flow(space: &mut StepRecorder<Nodes>, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
         let functions = space.functions();
         let flows = functions.flows.as_ref();
         flows.expect("a method that needs flows is refused where they are not known").flow(space, part, t, tau, x)
     }
 
-    fn body(space: &mut Recorder<Nodes>, x: &[Value]) -> Body {
+    fn body(space: &mut StepRecorder<Nodes>, x: &[Value]) -> Body {
         rigid_body(&space.functions()).body(space, x)
     }
 
-    fn state_of(space: &mut Recorder<Nodes>, body: &Body) -> Vec<Value> {
+    fn state_of(space: &mut StepRecorder<Nodes>, body: &Body) -> Vec<Value> {
         rigid_body(&space.functions()).state_of(space, body)
     }
 
-    fn inertia(space: &mut Recorder<Nodes>, inverse: bool) -> [Vector; 3] {
+    fn inertia(space: &mut StepRecorder<Nodes>, inverse: bool) -> [Vector; 3] {
         rigid_body(&space.functions()).matrix(space, usize::from(inverse))
     }
 
-    fn torque(space: &mut Recorder<Nodes>, t: Value, body: &Body) -> Vector {
+    fn torque(space: &mut StepRecorder<Nodes>, t: Value, body: &Body) -> Vector {
         rigid_body(&space.functions()).torque(space, t, body)
     }
 }
@@ -208,7 +208,7 @@ fn rigid_body(functions: &Functions) -> &RigidBody {
     functions.body.as_ref().expect("a method that needs a rigid body is refused where the model is none")
 }
 
-impl Recorder<Nodes> {
+impl StepRecorder<Nodes> {
     fn functions(&self) -> Arc<Functions> {
         Arc::clone(&self.symbols.functions)
     }

@@ -12,7 +12,7 @@ use super::recorder::Calls;
 use crate::kernels::Quantities;
 use crate::monitored::{INDEFINITE, NOTABLE};
 use holonome_integrate::newton::path::follow;
-use holonome_integrate::newton::{Equations, Task, Unsolved};
+use holonome_integrate::newton::{NewtonSystem, Task, Unsolved};
 use holonome_integrate::noise::Noise;
 use holonome_integrate::phase_space::Equation;
 use holonome_integrate::scheme::map::{Between, Blocks, NoStep, StepFrom, StepMap, Workspace};
@@ -41,11 +41,11 @@ pub trait Lowering: Sized {
     fn name(names: &Self::Names, equation: Equation, member: usize) -> String;
 
     /// Blocks of many steps in one go, if the program makes them, and the length of their scratch.
-    fn blocks(program: &Program<Self>) -> Option<(&dyn Blocks, usize)>;
+    fn blocks(program: &LoweredProgram<Self>) -> Option<(&dyn Blocks, usize)>;
 }
 
 /// Equations of a system.
-pub trait LoweredEquations: Equations + Sync {
+pub trait LoweredEquations: NewtonSystem + Sync {
     /// Length of the scratch.
     fn work_len(&self) -> usize;
     /// These equations with other parameters.
@@ -59,7 +59,7 @@ pub trait LoweredEquations: Equations + Sync {
 }
 
 /// Step that can be run.
-pub struct Program<L: Lowering> {
+pub struct LoweredProgram<L: Lowering> {
     pub dimension: usize,
     /// Layout of x at the start of the registers: by columns, or `None` for the order of the state.
     pub layout: Option<Arc<Layout>>,
@@ -78,7 +78,7 @@ pub struct Program<L: Lowering> {
     pub names: L::Names,
     /// Parameters of the method, which follow those of the model.
     pub own: Vec<f64>,
-    pub fsal: Option<Fsal<Program<L>>>,
+    pub fsal: Option<Fsal<LoweredProgram<L>>>,
     /// Places, among the carried quantities, of the sums of H that are found with the forces; empty if they are not.
     pub sums: Range<usize>,
     /// Random numbers of the steps, and those of the trajectory.
@@ -351,7 +351,7 @@ impl<L: Lowering> Solve<L> {
     }
 }
 
-impl<L: Lowering> Program<L> {
+impl<L: Lowering> LoweredProgram<L> {
     /// True if a step solves equations by Newton's iteration; linear equations need none.
     pub fn iterates(&self) -> bool {
         let own = self.solves().any(|solve| !solve.task.linear);
@@ -367,7 +367,7 @@ impl<L: Lowering> Program<L> {
     }
 
     /// This program with other parameters of the model.
-    pub fn rebound(&self, parameters: &[f64]) -> Program<L> {
+    pub fn rebound(&self, parameters: &[f64]) -> LoweredProgram<L> {
         let fsal = self.fsal.as_ref().map(|fsal| fsal.rebound(|find| find.rebound(parameters)));
         let draws = self.draws.as_ref().map(|(draws, _)| (draws.clone(), draws.noise(parameters)));
         let parameters = &[parameters, &self.own].concat();
@@ -376,7 +376,7 @@ impl<L: Lowering> Program<L> {
             Action::Reduce { how, of, to } => Action::Reduce { how: *how, of: of.clone(), to: *to },
             Action::Solve(solve) => Action::Solve(Box::new(solve.rebound(parameters))),
         };
-        Program {
+        LoweredProgram {
             layout: self.layout.clone(),
             actions: self.actions.iter().map(action).collect(),
             result: self.result.clone(),
@@ -655,7 +655,7 @@ impl<L: Lowering> Program<L> {
     }
 }
 
-impl<L: Lowering> Finds for Program<L> {
+impl<L: Lowering> Finds for LoweredProgram<L> {
     fn evaluate<'w>(&self, step: StepFrom, cost: &mut Cost, work: &'w mut [f64]) -> Result<&'w [f64], NoStep> {
         let (registers, work) = work.split_at_mut(self.registers);
         self.load(step, &[], registers);
@@ -664,7 +664,7 @@ impl<L: Lowering> Finds for Program<L> {
     }
 }
 
-impl<L: Lowering> StepMap for Program<L> {
+impl<L: Lowering> StepMap for LoweredProgram<L> {
     fn work_len(&self) -> usize {
         // The trial step of `multipliers`, and the values found for it, follow the registers.
         let fsal = self.fsal.as_ref().map_or(0, Fsal::work_len);

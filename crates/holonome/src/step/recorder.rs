@@ -9,7 +9,7 @@ use holonome_integrate::phase_space::{
 };
 use holonome_integrate::state::Cost;
 use holonome_model::graph::op::{Binary, Unary};
-use holonome_model::rows::Family;
+use holonome_model::rows::StridedFamily;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
@@ -83,7 +83,7 @@ pub struct Drawn {
     /// Number of the step.
     pub number: usize,
     /// Two uniform numbers that make a normal one, for the components of the state of each family.
-    pub uniform: Vec<([usize; 2], Family)>,
+    pub uniform: Vec<([usize; 2], StridedFamily)>,
 }
 
 impl<S: Symbols> Trace<S> {
@@ -217,7 +217,7 @@ pub struct Given {
 }
 
 /// Recording phase space of a model.
-pub struct Recorder<S: Symbols> {
+pub struct StepRecorder<S: Symbols> {
     pub symbols: S,
     frames: Vec<Frame<S::Symbol>>,
     systems: Vec<System<S>>,
@@ -253,7 +253,7 @@ pub fn record<S: Symbols>(
 ) -> Trace<S> {
     let x: Vec<S::Symbol> = symbols.lengths().into_iter().map(|length| symbols.input(length)).collect();
     let [t, h] = [(); 2].map(|()| symbols.input(1));
-    let mut recorder = Recorder::new(symbols, given);
+    let mut recorder = StepRecorder::new(symbols, given);
     let result = step(&mut recorder, S::value(t), S::value(h), &values::<S>(&x));
     let mut result = recorder.with_lengths(self::symbols::<S>(&result));
     if matches!(given.fsal, FsalMode::FindOnly | FsalMode::ForcePlaces) {
@@ -266,13 +266,13 @@ pub fn record<S: Symbols>(
         recorder.noise = None;
     }
     let (calls, drawn) = (recorder.count(), recorder.drawn());
-    let Recorder { symbols, systems, carried, multipliers, has_fsal, monitored, .. } = recorder;
+    let StepRecorder { symbols, systems, carried, multipliers, has_fsal, monitored, .. } = recorder;
     Trace { symbols, x, t, h, result, systems, carried, multipliers, has_fsal, monitored, sums: 0..0, drawn, calls }
 }
 
-impl<S: Symbols> Recorder<S> {
-    fn new(symbols: S, given: Given) -> Recorder<S> {
-        Recorder {
+impl<S: Symbols> StepRecorder<S> {
+    fn new(symbols: S, given: Given) -> StepRecorder<S> {
+        StepRecorder {
             symbols,
             frames: Vec::new(),
             systems: Vec::new(),
@@ -293,7 +293,8 @@ impl<S: Symbols> Recorder<S> {
     fn drawn(&self) -> Option<Drawn> {
         let NoiseInputs { number, pairs } = self.noise.as_ref()?;
         let place = |symbol: S::Symbol| self.carried.iter().position(|&(input, _)| input == symbol);
-        let pair = |(pair, family): (&[S::Symbol; 2], Family)| Some(([place(pair[0])?, place(pair[1])?], family));
+        let pair =
+            |(pair, family): (&[S::Symbol; 2], StridedFamily)| Some(([place(pair[0])?, place(pair[1])?], family));
         let uniform = pairs.iter().zip(self.symbols.momenta()).map(pair).collect::<Option<_>>()?;
         Some(Drawn { number: place(*number)?, uniform })
     }
@@ -400,7 +401,7 @@ impl<S: Symbols> Recorder<S> {
     }
 }
 
-impl<S: Symbols> PhaseSpace for Recorder<S> {
+impl<S: Symbols> PhaseSpace for StepRecorder<S> {
     fn dimension(&self) -> usize {
         self.symbols.lengths().len()
     }

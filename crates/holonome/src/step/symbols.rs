@@ -1,11 +1,11 @@
 //! Symbols that stand for numbers while a step is recorded: nodes of a graph, or columns with one number for each
 //! member of a family.
 
-use super::recorder::Recorder;
+use super::recorder::StepRecorder;
 use holonome_integrate::phase_space::{Asked, Body, Equation, Parameter, Part, Value, Vector};
 use holonome_model::elaborate::model::{HeatBath, Model};
 use holonome_model::graph::op::{Binary, Unary};
-use holonome_model::rows::Family;
+use holonome_model::rows::StridedFamily;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::hash::Hash;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ pub trait Symbols: Sized {
     /// True if H holds every momentum by its square alone.
     fn mass_is_diagonal(&self) -> bool;
     /// Components of the state that each component of the momenta stands for.
-    fn momenta(&self) -> Vec<Family>;
+    fn momenta(&self) -> Vec<StridedFamily>;
     /// Values of a function of the model.
     fn ask(&mut self, asked: Asked, t: Self::Symbol, x: &[Self::Symbol]) -> Vec<Self::Symbol>;
 
@@ -101,16 +101,16 @@ pub trait Symbols: Sized {
     fn differentiated(&mut self, residuals: &[Self::Symbol], unknowns: &[Self::Symbol]) -> (Self::Jacobian, bool);
 
     /// X_{λ·g}.
-    fn constraint_field(space: &mut Recorder<Self>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value>;
+    fn constraint_field(space: &mut StepRecorder<Self>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value>;
     /// x moved along its fibre.
-    fn slide(space: &mut Recorder<Self>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value>;
+    fn slide(space: &mut StepRecorder<Self>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value>;
     /// Exact flow of a part of H.
-    fn flow(space: &mut Recorder<Self>, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value>;
+    fn flow(space: &mut StepRecorder<Self>, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value>;
     /// Rigid body of x, and the state of a body.
-    fn body(space: &mut Recorder<Self>, x: &[Value]) -> Body;
-    fn state_of(space: &mut Recorder<Self>, body: &Body) -> Vec<Value>;
+    fn body(space: &mut StepRecorder<Self>, x: &[Value]) -> Body;
+    fn state_of(space: &mut StepRecorder<Self>, body: &Body) -> Vec<Value>;
     /// Matrix of inertia of the rigid body, or its inverse.
-    fn inertia(space: &mut Recorder<Self>, inverse: bool) -> [Vector; 3];
+    fn inertia(space: &mut StepRecorder<Self>, inverse: bool) -> [Vector; 3];
     /// Torque on the rigid body.
-    fn torque(space: &mut Recorder<Self>, t: Value, body: &Body) -> Vector;
+    fn torque(space: &mut StepRecorder<Self>, t: Value, body: &Body) -> Vector;
 }

@@ -2,20 +2,20 @@
 
 use super::draws::Draws;
 use super::fsal::Fsal;
-use super::many::{Ingredients, Many, Piloted};
+use super::many::{LoopIngredients, Many, Piloted};
 use super::multipliers::Multipliers;
 use super::natural::diagonal_mass;
 use super::nodes::Nodes;
 use super::program::{
-    Action, LoweredEquations, Lowering, MonitoredProperty, PILOT_STEPS, Pilot, Program, Solve, Stage, Start,
+    Action, LoweredEquations, LoweredProgram, Lowering, MonitoredProperty, PILOT_STEPS, Pilot, Solve, Stage, Start,
     SystemMonitor, Taken,
 };
 use super::recorder::{System, Trace};
 use super::symbols::Symbols;
 use crate::component_names::component_names;
 use crate::kernels::{Bound, Quantities};
-use holonome_integrate::method::Treatment;
-use holonome_integrate::newton::{CLOSE, Equations};
+use holonome_integrate::method::MethodTreatment;
+use holonome_integrate::newton::{CLOSE, NewtonSystem};
 use holonome_integrate::phase_space::{Equation, Monitored};
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scheme::map::Blocks;
@@ -27,7 +27,7 @@ use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::treatment::Field;
 use holonome_model::treatment::mechanics::Mechanics;
-use holonome_model::treatment::structure::Kind;
+use holonome_model::treatment::structure::ConstraintKind;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
@@ -45,10 +45,10 @@ pub type UnrolledTrace = Trace<Nodes>;
 impl Lowering for Unrolled {
     type Kernel = Bound;
     type Equations = UnrolledEquations;
-    type Names = Names;
+    type Names = EquationNames;
     type Repeated = Many;
 
-    fn name(names: &Names, equation: Equation, _: usize) -> String {
+    fn name(names: &EquationNames, equation: Equation, _: usize) -> String {
         match equation {
             Equation::Constraint(i) => names.constraints[i].clone(),
             Equation::Hidden(i) => format!("{}.hidden", names.constraints[i]),
@@ -57,14 +57,14 @@ impl Lowering for Unrolled {
         }
     }
 
-    fn blocks(program: &Program<Unrolled>) -> Option<(&dyn Blocks, usize)> {
+    fn blocks(program: &LoweredProgram<Unrolled>) -> Option<(&dyn Blocks, usize)> {
         program.repeated.as_ref().map(|many| (many as &dyn Blocks, many.work_len()))
     }
 }
 
 /// Data needed to name an equation.
 #[derive(Clone)]
-pub struct Names {
+pub struct EquationNames {
     constraints: Vec<String>,
     components: Vec<String>,
 }
@@ -82,7 +82,7 @@ pub struct UnrolledEquations {
     elimination: Elimination,
 }
 
-impl Equations for UnrolledEquations {
+impl NewtonSystem for UnrolledEquations {
     fn residuals(&self, registers: &mut [f64], work: &mut [f64]) {
         let Some(kernel) = &self.residuals else { return self.evaluate(registers, work) };
         let (residuals, work) = work.split_at_mut(kernel.outputs());
@@ -159,11 +159,11 @@ pub fn lower(
     substeps: Vec<f64>,
     own: &[f64],
     tolerance: f64,
-) -> Program<Unrolled> {
+) -> LoweredProgram<Unrolled> {
     let parameters = &[&model.parameter_values, own].concat();
     let mut cut = Cut::new(trace);
     let sizes_have_units = trace.symbols.degrees() > 0;
-    let names = Names {
+    let names = EquationNames {
         constraints: mechanics.constraints.iter().map(|constraint| constraint.name.clone()).collect(),
         components: component_names(model),
     };
@@ -199,7 +199,7 @@ pub fn lower(
     compute(&cut, &mut actions, trace.systems.len(), &[&wanted[..], &next, &others].concat(), &mut registers);
     cut.place(&others, result.end + next.len());
     let start = start.iter().map(|node| cut.place[node]).collect();
-    Program {
+    LoweredProgram {
         dimension: trace.x.len(),
         layout: None,
         registers,
@@ -256,7 +256,7 @@ fn solve(
 
 /// Monitored property of a system.
 fn monitored_property(system: &System<Nodes>, mechanics: &Mechanics) -> Option<MonitoredProperty> {
-    let curved = mechanics.kind == Kind::Coisotropic;
+    let curved = mechanics.kind == ConstraintKind::Coisotropic;
     match system.monitored {
         Monitored::Never => None,
         Monitored::Always => Some(MonitoredProperty::Determinant { power: 1, curved }),
@@ -268,7 +268,7 @@ fn monitored_property(system: &System<Nodes>, mechanics: &Mechanics) -> Option<M
     }
 }
 
-impl Program<Unrolled> {
+impl LoweredProgram<Unrolled> {
     /// Parameters of the model and of the method, F₀, h and t₀.
     pub fn all_parameters(&self, plan: &Plan, h: f64, start: &Start) -> Vec<f64> {
         [start.parameters, &self.own, start.targets, &[h, plan.t0]].concat()
@@ -280,7 +280,7 @@ impl Program<Unrolled> {
         self.repeated = None;
         let Some(h) = plan.fixed_step() else { return };
         let alone = self.solves().filter_map(|solve| solve.monitor.as_ref()).any(SystemMonitor::wants_single_steps);
-        if plan.method.treatment != Treatment::Plain || self.tolerance > CLOSE || alone {
+        if plan.method.treatment != MethodTreatment::Plain || self.tolerance > CLOSE || alone {
             return;
         }
         let pilot = |start: &Start| {
@@ -320,7 +320,7 @@ impl Program<Unrolled> {
             return None;
         }
         let safe = ensemble && !self.solves().zip(&first).any(doubtful);
-        Many::new(&Ingredients {
+        Many::new(&LoopIngredients {
             trace,
             most: &later,
             most_first: safe.then_some(&first),
@@ -334,20 +334,20 @@ impl Program<Unrolled> {
     }
 
     /// This program for a run of `plan` from `start`, with its loop.
-    pub fn rebound_for(&self, plan: &Plan, start: &Start) -> Program<Unrolled> {
+    pub fn rebound_for(&self, plan: &Plan, start: &Start) -> LoweredProgram<Unrolled> {
         let many = self.repeated.as_ref().zip(plan.fixed_step()).map(|(many, h)| {
             let mut many = many.clone();
             many.rebind(0, &self.all_parameters(plan, h, start));
             many.begin(start.x);
             many
         });
-        Program { repeated: many, ..self.rebound(start.parameters) }
+        LoweredProgram { repeated: many, ..self.rebound(start.parameters) }
     }
 
-    /// This program with other parameters of the model, ready to [be bound](Program::bind_lane) to the trajectories of
-    /// lanes.
-    pub fn copy(&self, parameters: &[f64]) -> Program<Unrolled> {
-        Program { repeated: self.repeated.clone(), ..self.rebound(parameters) }
+    /// This program with other parameters of the model, ready to [be bound](LoweredProgram::bind_lane) to the
+    /// trajectories of lanes.
+    pub fn copy(&self, parameters: &[f64]) -> LoweredProgram<Unrolled> {
+        LoweredProgram { repeated: self.repeated.clone(), ..self.rebound(parameters) }
     }
 
     /// Bind this program to a lane's trajectory. `all` is as in [`Piloted::parameters`], and its first `own` numbers

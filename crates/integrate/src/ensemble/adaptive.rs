@@ -1,9 +1,9 @@
 //! Adaptive steps in lanes: every lane has its own time and its own step, and takes up the next trajectory when one
 //! ends.
 
-use super::{AdaptiveSteps as Attempting, End, LaneSample, LaneStates, Stopped, Trajectories};
+use super::{AdaptiveLaneSteps, End, LaneSample, LaneStates, Stopped, Trajectories};
 use super::{finite, gather, scatter};
-use crate::controller::Control;
+use crate::controller::StepControl;
 use crate::controller::slots::{Slots, Status, Within};
 use crate::controller::start;
 use crate::controller::trial::trial;
@@ -22,7 +22,7 @@ const MOST_KEPT: usize = 16;
 /// Last error of a trajectory before its first accepted step.
 const NO_LAST_ERROR: f64 = 1e-4;
 
-pub(super) fn run<S: Attempting>(
+pub(super) fn run<S: AdaptiveLaneSteps>(
     plan: &Plan,
     adaptive: &AdaptiveSteps,
     steps: &S,
@@ -64,7 +64,7 @@ struct Due {
     at_end: bool,
 }
 
-struct Race<'a, S: Attempting> {
+struct Race<'a, S: AdaptiveLaneSteps> {
     plan: &'a Plan,
     adaptive: &'a AdaptiveSteps,
     steps: &'a S,
@@ -107,7 +107,7 @@ struct Samples {
     out: Vec<f64>,
 }
 
-impl<'a, S: Attempting> Race<'a, S> {
+impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
     fn new(plan: &'a Plan, adaptive: &'a AdaptiveSteps, steps: &'a S) -> Race<'a, S> {
         let (lanes, n, groups) = (steps.lanes(), steps.dim(), steps.groups());
         let zeros = |len: usize| vec![0.0; len * lanes];
@@ -515,7 +515,7 @@ impl<'a, S: Attempting> Race<'a, S> {
     }
 
     /// Control of the steps.
-    fn control(&self) -> Control {
+    fn control(&self) -> StepControl {
         self.steps.facts().control.expect("steps are controlled by an estimate of their error")
     }
 

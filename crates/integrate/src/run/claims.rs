@@ -12,7 +12,7 @@
 use super::independence::Independence;
 use super::{Engine, Outcome};
 use crate::failure::{Culprit, Failure};
-use crate::method::Treatment;
+use crate::method::MethodTreatment;
 use crate::observer::Observer;
 use crate::scales::{Role, Vectors, square};
 use crate::state::{FailedClaim, NEARLY_DEPENDENT, Singularity, StepState};
@@ -174,15 +174,15 @@ pub struct Rates {
 impl Rates {
     /// Rates for judging what a run with this treatment claims of `system`: everything that a treatment of results
     /// holds, and claimed integrals in any case. Groups that have `failed` are left out if nothing holds them.
-    pub fn new(treatment: Treatment, system: &dyn System, failed: impl Fn(usize) -> bool) -> Rates {
+    pub fn new(treatment: MethodTreatment, system: &dyn System, failed: impl Fn(usize) -> bool) -> Rates {
         let invariants = system.invariants();
         // The field of feedback contains the pull, whose purpose is such a rate.
-        let holds = !matches!(treatment, Treatment::Plain | Treatment::Feedback);
+        let holds = !matches!(treatment, MethodTreatment::Plain | MethodTreatment::Feedback);
         let mut judged = vec![false; invariants.count];
         for (k, group) in invariants.groups.iter().enumerate() {
             let claimed = group.kind == GroupKind::Integral;
             // A group that is held although it has failed is an error, which is reported when it fails again.
-            let open = !failed(k) || treatment != Treatment::Plain;
+            let open = !failed(k) || treatment != MethodTreatment::Plain;
             if !group.monitored_only && open && (holds || claimed) {
                 group.members.iter().flatten().for_each(|&(row, _)| judged[row as usize] = true);
             }
@@ -194,7 +194,7 @@ impl Rates {
         Rates {
             judged,
             may_leave: !holds,
-            pulls: matches!(treatment, Treatment::Feedback | Treatment::Projection),
+            pulls: matches!(treatment, MethodTreatment::Feedback | MethodTreatment::Projection),
             constraint_of: invariants.constraints_of_rates(),
             jacobian: vec![0.0; invariants.nonzeros()],
             field: vec![0.0; n],
@@ -349,7 +349,7 @@ fn group_of(system: &dyn System, row: usize) -> Option<usize> {
 
 /// Monitors of claims and of independence along a run, with scratch.
 pub(super) struct Claims {
-    treatment: Treatment,
+    treatment: MethodTreatment,
     rates: Rates,
     independence: Independence,
     /// True if a claim that fails takes the run back.
@@ -359,12 +359,12 @@ pub(super) struct Claims {
 
 impl Claims {
     /// Monitors of a run; independence is followed if there are at least `followed` constraints.
-    pub(super) fn new(treatment: Treatment, system: &dyn System, state: &StepState, followed: usize) -> Claims {
+    pub(super) fn new(treatment: MethodTreatment, system: &dyn System, state: &StepState, followed: usize) -> Claims {
         let rates = Rates::new(treatment, system, |group| state.has_failed(group));
         let claimed = |group: &Group| group.kind == GroupKind::Integral && !group.monitored_only;
         Claims {
             treatment,
-            takes_back: treatment != Treatment::Plain
+            takes_back: treatment != MethodTreatment::Plain
                 && rates.judges()
                 && system.invariants().groups.iter().any(claimed),
             rates,
@@ -507,7 +507,7 @@ impl Engine<'_> {
         }
         for &(row, rate) in &failed {
             let group = group_of(self.system, row);
-            let holds = self.claims.treatment != Treatment::Plain;
+            let holds = self.claims.treatment != MethodTreatment::Plain;
             match group {
                 Some(group) if !self.state.has_failed(group) => {
                     let free_from = self.state.tested.as_ref().filter(|_| holds).map_or(t, |tested| tested.t);

@@ -3,13 +3,13 @@
 
 use super::Engine;
 use crate::failure::Failure;
-use crate::method::{Method, Treatment};
+use crate::method::{Method, MethodTreatment};
 use crate::observer::Observer;
 
 /// Degree and order of the dense output from which a method's pieces come; `None` if they are cubics. A treatment
 /// around the step leaves no stages that belong to its result.
 fn dense_of(method: &Method) -> Option<(usize, u32)> {
-    let around = method.treatment == Treatment::SymmetricProjection;
+    let around = method.treatment == MethodTreatment::SymmetricProjection;
     method.scheme.dense_output().filter(|_| !around)
 }
 

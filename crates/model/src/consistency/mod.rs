@@ -9,7 +9,7 @@ mod projection;
 mod ranks;
 
 pub use misses::{Constraints, HiddenConstraints, Miss, Residual};
-pub use projection::{Projected, Projection, project_initial};
+pub use projection::{ProjectedStart, Projection, project_initial};
 
 use crate::derived::{Derived, Written};
 use crate::elaborate::model::Model;

@@ -5,7 +5,7 @@
 //!
 //! for which f and H are first integrals everywhere, not only on the constraint set.
 
-use super::structure::{Hidden, Irregular, Kind, Probe, Structure, ambient_points, bracket_size};
+use super::structure::{ConstraintKind, Hidden, Irregular, Probe, Structure, ambient_points, bracket_size};
 use super::unrolled::{Scalar, Unrolled};
 use super::{Field, InvariantGroup, InvariantKind};
 use crate::elaborate::model::Model;
@@ -21,8 +21,10 @@ use holonome_linear::rank;
 /// If the constraints have no Dirac bracket.
 pub fn extend(model: &Model, mut unrolled: Unrolled, structure: &Structure) -> Result<Field, Irregular> {
     let (field, underlying) = match structure.kind {
-        Kind::Free if !model.is_hamiltonian() => (unrolled.field.clone(), None),
-        Kind::Free => (hamiltonian_field(&mut unrolled.graph, &unrolled.hamiltonian_gradient, model.degrees()), None),
+        ConstraintKind::Free if !model.is_hamiltonian() => (unrolled.field.clone(), None),
+        ConstraintKind::Free => {
+            (hamiltonian_field(&mut unrolled.graph, &unrolled.hamiltonian_gradient, model.degrees()), None)
+        }
         _ => constrained_field(model, &mut unrolled, structure)?,
     };
     Ok(Field { underlying, ..with_invariants(model, unrolled, structure, field) })
@@ -76,7 +78,7 @@ fn constrained_field(
         .collect();
     // C is antisymmetric, so X = X_H + Σ u_j X_{f_j} with C u = b.
     let factors = match structure.kind {
-        Kind::Holonomic => factors_of_pairs(model, g, &constraints, &structure.hidden)?,
+        ConstraintKind::Holonomic => factors_of_pairs(model, g, &constraints, &structure.hidden)?,
         _ => None,
     };
     let with = |g: &mut Graph, u: &[Node]| {

@@ -1,10 +1,10 @@
 //! Blocks of many steps of a large model: the state stays in columns from step to step, and monitored quantities are
 //! computed there. The steps are those that are made one by one.
 
-use super::rows::Rows;
+use super::rows::Templated;
 use crate::kernels::compile_rows;
-use crate::step::program::{Program, Start};
-use holonome_integrate::method::Treatment;
+use crate::step::program::{LoweredProgram, Start};
+use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scheme::map::{Blocks, Carry, StepFrom, StepMap};
 use holonome_integrate::state::Cost;
@@ -53,7 +53,7 @@ impl BlockData {
     }
 
     /// Length of the scratch.
-    pub fn work_len(&self, program: &Program<Rows>) -> usize {
+    pub fn work_len(&self, program: &LoweredProgram<Templated>) -> usize {
         program.registers
             + self.invariants.count
             + self.invariants.groups.len()
@@ -62,7 +62,7 @@ impl BlockData {
     }
 }
 
-impl Program<Rows> {
+impl LoweredProgram<Templated> {
     /// Let a run of `plan` make its steps in blocks; `values` computes F.
     pub fn repeat(
         &mut self,
@@ -74,7 +74,7 @@ impl Program<Rows> {
         let (Some(h), Some(layout)) = (plan.fixed_step(), &self.layout) else { return };
         // Steps of another length compute reused values anew, from the state in its own order.
         let is_broken = self.fsal.as_ref().is_some_and(|fsal| fsal.is_broken_by(&self.substeps));
-        if plan.method.treatment != Treatment::Plain || is_broken {
+        if plan.method.treatment != MethodTreatment::Plain || is_broken {
             return;
         }
         let Some(moves) = in_order(self.moves()) else { return };
@@ -92,9 +92,9 @@ impl Program<Rows> {
     }
 
     /// This program for a run from another start.
-    pub fn rebound_for(&self, start: &Start) -> Program<Rows> {
+    pub fn rebound_for(&self, start: &Start) -> LoweredProgram<Templated> {
         let repeated = self.repeated.as_ref().map(|block| block.rebound(start));
-        Program { repeated, ..self.rebound(start.parameters) }
+        LoweredProgram { repeated, ..self.rebound(start.parameters) }
     }
 
     /// Compute the deviations of the state.
@@ -175,7 +175,7 @@ fn in_order(mut moves: Vec<(Range<usize>, usize)>) -> Option<Vec<(Range<usize>, 
     Some(ordered)
 }
 
-impl Blocks for Program<Rows> {
+impl Blocks for LoweredProgram<Templated> {
     fn steps(
         &self,
         first: u64,

@@ -7,7 +7,7 @@ mod rows;
 mod symbols;
 
 pub use forces::carry_forces;
-pub use rows::{Rows, lower};
+pub use rows::{Templated, lower};
 pub use symbols::ColumnSymbols;
 
 #[cfg(test)]

@@ -13,10 +13,10 @@ use crate::step::draws::Draws;
 use crate::step::fsal::Fsal;
 use crate::step::multipliers::Multipliers;
 use crate::step::program::{
-    Action, LoweredEquations, Lowering, MonitoredProperty, Program, Solve, Stage, SystemMonitor,
+    Action, LoweredEquations, LoweredProgram, Lowering, MonitoredProperty, Solve, Stage, SystemMonitor,
 };
 use crate::step::recorder::{Drawn, System, Trace};
-use holonome_integrate::newton::Equations;
+use holonome_integrate::newton::NewtonSystem;
 use holonome_integrate::phase_space::{self, Equation};
 use holonome_integrate::scheme::map::Blocks;
 use holonome_linear::lu::Pivots;
@@ -25,34 +25,34 @@ use holonome_model::columns::{Alike, Column, Columns, Definition, Jacobian, Stor
 use holonome_model::elaborate::model::{Model, Quantity, Variable};
 use holonome_model::functional::Functional;
 use holonome_model::graph::interpret::SEGMENT_LANES;
-use holonome_model::rows::{Family, Piece, RowKernel, RowProgram};
+use holonome_model::rows::{Piece, RowKernel, RowProgram, StridedFamily};
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Templated lowering, over columns.
-pub struct Rows;
+pub struct Templated;
 
-impl Lowering for Rows {
+impl Lowering for Templated {
     type Kernel = RowKernel;
     type Equations = RowEquations;
-    type Names = Names;
+    type Names = FamilyNames;
     type Repeated = BlockData;
 
-    fn name(names: &Names, equation: Equation, member: usize) -> String {
+    fn name(names: &FamilyNames, equation: Equation, member: usize) -> String {
         names.name(equation, member)
     }
 
-    fn blocks(program: &Program<Rows>) -> Option<(&dyn Blocks, usize)> {
+    fn blocks(program: &LoweredProgram<Templated>) -> Option<(&dyn Blocks, usize)> {
         program.repeated.as_ref().map(|block| (program as &dyn Blocks, block.work_len(program)))
     }
 }
 
 /// Data needed to name an equation.
 #[derive(Clone)]
-pub struct Names {
+pub struct FamilyNames {
     constraints: Vec<(Quantity, usize)>,
     variables: Vec<Variable>,
-    state: Vec<Family>,
+    state: Vec<StridedFamily>,
 }
 
 /// Approximate number of rows that a kernel runs side by side. An elimination goes through lists, number by number.
@@ -80,7 +80,7 @@ enum Elimination {
     Evaluated(Range<usize>),
 }
 
-impl Equations for RowEquations {
+impl NewtonSystem for RowEquations {
     fn measure(&self, registers: &mut [f64], work: &mut [f64]) {
         if let Some(sizes) = &self.sizes {
             sizes.run(registers, work);
@@ -374,7 +374,7 @@ impl Planner<'_> {
 /// List of actions in the making.
 #[derive(Default)]
 struct Actions {
-    done: Vec<Action<Rows>>,
+    done: Vec<Action<Templated>>,
     /// Next stages, one after the other.
     stages: Vec<Stage<RowProgram>>,
 }
@@ -384,7 +384,7 @@ impl Actions {
         self.stages.push(stage);
     }
 
-    fn push(&mut self, planner: &Planner, action: Action<Rows>) {
+    fn push(&mut self, planner: &Planner, action: Action<Templated>) {
         self.finish(planner);
         self.done.push(action);
     }
@@ -410,7 +410,7 @@ pub fn lower(
     substeps: Vec<f64>,
     own: &[f64],
     tolerance: f64,
-) -> Program<Rows> {
+) -> LoweredProgram<Templated> {
     lower_with(&mut Solvers::default(), trace, find, model, substeps, (own, tolerance))
 }
 
@@ -421,7 +421,7 @@ fn lower_with(
     model: &Model,
     substeps: Vec<f64>,
     (own, tolerance): (&[f64], f64),
-) -> Program<Rows> {
+) -> LoweredProgram<Templated> {
     let parameters = [&model.parameter_values, own].concat();
     let ColumnSymbols { mechanics, reduced, .. } = trace.symbols;
     let mut planner = Planner {
@@ -481,8 +481,8 @@ fn lower_with(
         number: number(of_step),
         uniform: uniform.into_iter().map(|(pair, family)| (pair.map(number), family)).collect(),
     });
-    let names = Names::new(model, &mechanics.state);
-    Program {
+    let names = FamilyNames::new(model, &mechanics.state);
+    LoweredProgram {
         dimension: mechanics.dimension,
         layout: Some(Arc::clone(&mechanics.layout)),
         registers: planner.registers,
@@ -637,8 +637,8 @@ impl Planner<'_> {
     }
 }
 
-impl Names {
-    fn new(model: &Model, state: &[Family]) -> Names {
+impl FamilyNames {
+    fn new(model: &Model, state: &[StridedFamily]) -> FamilyNames {
         // The names only, not the formulas.
         let bare = |quantity: &Quantity| Quantity {
             name: quantity.name.clone(),
@@ -653,7 +653,7 @@ impl Names {
         };
         let constraints =
             model.constraints.iter().map(|quantity| (bare(quantity), quantity.components.len())).collect();
-        Names { constraints, variables: model.variables.clone(), state: state.to_vec() }
+        FamilyNames { constraints, variables: model.variables.clone(), state: state.to_vec() }
     }
 
     /// Constraint of a family of equations.

@@ -1,12 +1,12 @@
 //! Columns as the symbols of a recorded step: one component of every member of a family.
 
 use crate::step::program::Reduction;
-use crate::step::recorder::Recorder;
+use crate::step::recorder::StepRecorder;
 use crate::step::symbols::{ParameterPlaces, Symbols};
 use holonome_integrate::phase_space::{Asked, Body, Equation, Parameter, Part, PhaseSpace, Value, Vector};
 use holonome_model::columns::{Column, Definition};
 use holonome_model::graph::op::{Binary, Unary};
-use holonome_model::rows::Family;
+use holonome_model::rows::StridedFamily;
 use holonome_model::templated::RowMechanics;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -129,7 +129,7 @@ impl Symbols for ColumnSymbols {
         self.parameters.mass_is_diagonal()
     }
 
-    fn momenta(&self) -> Vec<Family> {
+    fn momenta(&self) -> Vec<StridedFamily> {
         self.mechanics.state[self.mechanics.degrees()..].to_vec()
     }
 
@@ -203,7 +203,7 @@ impl Symbols for ColumnSymbols {
         ((), residuals.iter().all(|&residual| columns.is_linear(residual, unknowns)))
     }
 
-    fn constraint_field(space: &mut Recorder<Self>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
+    fn constraint_field(space: &mut StepRecorder<Self>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
         let columns = |values: &[Value]| values.iter().map(|&value| Self::symbol(value)).collect::<Vec<_>>();
         let forces = space.symbols.mechanics.constraint_forces(Self::symbol(t), &columns(x), &columns(lambda));
         let still = vec![space.symbols.constant(0.0); forces.len()];
@@ -212,28 +212,28 @@ impl Symbols for ColumnSymbols {
     }
 
     /// Kick, as the constraints are on positions only.
-    fn slide(space: &mut Recorder<Self>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
+    fn slide(space: &mut StepRecorder<Self>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
         let moved = Self::constraint_field(space, t, x, lambda);
         x.iter().zip(moved).map(|(&x, step)| space.sum(x, step)).collect()
     }
 
-    fn flow(_: &mut Recorder<Self>, _: Part, _: Value, _: Value, _: &[Value]) -> Vec<Value> {
+    fn flow(_: &mut StepRecorder<Self>, _: Part, _: Value, _: Value, _: &[Value]) -> Vec<Value> {
         unreachable!("methods that need flows are refused for large models")
     }
 
-    fn body(_: &mut Recorder<Self>, _: &[Value]) -> Body {
+    fn body(_: &mut StepRecorder<Self>, _: &[Value]) -> Body {
         unreachable!("{NO_BODY}")
     }
 
-    fn state_of(_: &mut Recorder<Self>, _: &Body) -> Vec<Value> {
+    fn state_of(_: &mut StepRecorder<Self>, _: &Body) -> Vec<Value> {
         unreachable!("{NO_BODY}")
     }
 
-    fn inertia(_: &mut Recorder<Self>, _: bool) -> [Vector; 3] {
+    fn inertia(_: &mut StepRecorder<Self>, _: bool) -> [Vector; 3] {
         unreachable!("{NO_BODY}")
     }
 
-    fn torque(_: &mut Recorder<Self>, _: Value, _: &Body) -> Vector {
+    fn torque(_: &mut StepRecorder<Self>, _: Value, _: &Body) -> Vector {
         unreachable!("{NO_BODY}")
     }
 }

@@ -1,6 +1,6 @@
 //! Tests that steps over columns are those of the same model unrolled.
 
-use super::Rows;
+use super::Templated;
 use crate::kernels::{CompiledSystem, StateVectors};
 use crate::options::{RunOptions, Settings, StepSize};
 use crate::problem::Problem;
@@ -311,7 +311,7 @@ fn stiff_potentials() {
 
 /// Check that steps in blocks are those made one by one, bit for bit and with the same deviations, wherever blocks and
 /// outputs end.
-fn blocks_agree(method: &Method, mut program: LoweredProgram<Rows>, model: &Derived, h: f64) {
+fn blocks_agree(method: &Method, mut program: LoweredProgram<Templated>, model: &Derived, h: f64) {
     const STEPS: u64 = 12;
     let plan = Plan::fixed(*method, 0.0, STEPS as f64 * h, h).unwrap();
     let field = model.row_field();

@@ -7,7 +7,7 @@ use holonome_model::elaborate::model::{Model, Role, Variable};
 use holonome_model::elaborate::shape::Shape;
 use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::treatment::mechanics::Mechanics;
-use holonome_model::treatment::structure::{Kind, Probe, ambient_points};
+use holonome_model::treatment::structure::{ConstraintKind, Probe, ambient_points};
 
 /// A 3 × 3 matrix of formulas.
 type Matrix = [[Node; 3]; 3];
@@ -71,7 +71,7 @@ fn of_momentum(mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String
 /// Check that the constraints say that R is a rotation.
 fn on_rotations(mechanics: &Mechanics, name: &str, samples: &Samples) -> Result<(), String> {
     let orthogonal = format!("transpose({name})*{name} = identity(3)");
-    if mechanics.kind != Kind::Holonomic || mechanics.constraints.len() != 6 {
+    if mechanics.kind != ConstraintKind::Holonomic || mechanics.constraints.len() != 6 {
         return Err(format!("a rigid body has the constraint {orthogonal}, and no other"));
     }
     for constraint in &mechanics.constraints {
