@@ -1,4 +1,5 @@
-//! What both fuzzers run: `fuzz_targets/model_text.rs` (coverage-guided) and `crates/model/tests/fuzz.rs` (part of the tests).
+//! What both fuzzers run: `fuzz_targets/model_text.rs` (coverage-guided) and `crates/model/tests/fuzz.rs` (part of the
+//! tests).
 
 use holonome_model::consistency;
 use holonome_model::elaborate::model::{Dynamics, Model};
@@ -6,7 +7,7 @@ use holonome_model::elaborate::{Environment, elaborate};
 use holonome_model::syntax;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 
-/// Models are examined up to this many operations when written out, and this many scalar constraints: what
+/// Models are examined up to this many operations when unrolled, and this many scalar constraints: what
 /// examining costs grows with the square of the constraints and would hide what the fuzzer looks for.
 const EXAMINED_OPERATIONS: usize = 5_000;
 /// See [`EXAMINED_OPERATIONS`].

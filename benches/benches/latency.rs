@@ -47,7 +47,7 @@ fn latency(criterion: &mut Criterion) {
 /// Stages of compiling a formula, for the field and for the longest of the formulas.
 fn stages(criterion: &mut Criterion) {
     let problem = load();
-    let (field, _) = problem.examined.field.as_ref().expect("a small model is written out");
+    let (field, _) = problem.examined.field.as_ref().expect("a small model is unrolled");
     let mut correction = (**field).clone();
     let targets = problem.model.parameter_values.len();
     let weights: Vec<_> = (0..field.dimension).map(|k| correction.graph.state(field.dimension + k)).collect();

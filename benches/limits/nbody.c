@@ -1,6 +1,6 @@
 /* Hand-written limit for softened gravity between all pairs of n bodies: every pair once, the partners of a body in
    vectors. Velocity Verlet, and the method of order 8 of Dormand and Prince (coefficients of Hairer's dop853.f) with
-   fixed steps and without its estimate of the error. The energy is watched after every step; its potential comes with the
+   fixed steps and without its estimate of the error. The energy is monitored after every step; its potential comes with the
    forces.  Own code.
    build: gcc -O3 -march=native -ffast-math -o nbody nbody.c -lm, as sums over partners are no vectors otherwise
    use:   nbody verlet|dop853 n h steps                                     */

@@ -5,7 +5,9 @@ use crate::closing::energies_first;
 use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::output::{moves_the_cursor, note, print_json, show_result, show_warnings, warn};
 use crate::table::{columns, count, exact, number, small};
-use holonome::compare::{COUNTED, Errors, Failed, Folder, Measured, Row, Size, Trend, budget_of, compare as run_all};
+use holonome::compare::{
+    COUNTED, Errors, Failed, Folder, MeasuredRun, Row, Size, Trend, budget_of, compare as run_all,
+};
 use holonome::model::treatment::InvariantKind;
 use holonome::model::treatment::feedback::gain_name;
 use holonome::summary::Cost;
@@ -158,7 +160,7 @@ fn errors(comparison: &Comparison) -> Vec<Vec<String>> {
     rows
 }
 
-fn error_cells(measured: &Measured) -> [String; 3] {
+fn error_cells(measured: &MeasuredRun) -> [String; 3] {
     let size = |size: Size| match size {
         Size::Known(size) => small(size),
         Size::AtMost(size) => format!("<= {}", small(size)),
@@ -195,7 +197,7 @@ fn drifts(comparison: &Comparison) -> String {
         }
         // Scale of the drifts: nearly the same for all runs.
         let terms = part.iter().map(|&invariant| {
-            let of = |measured: &Measured| {
+            let of = |measured: &MeasuredRun| {
                 let (drift, _) = measured.of(invariant)?;
                 Some(drift.max / drift.relative.filter(|relative| relative.max > 0.0)?.max)
             };

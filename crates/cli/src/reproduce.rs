@@ -8,7 +8,7 @@ use crate::table::columns;
 use clap::Parser;
 use holonome::report::figures::Format;
 use holonome::report::{self as pages, Reproduced};
-use holonome::study::{Judged, Made, Measured, Planned, Study, short};
+use holonome::study::{Judged, Made, MeasuredValue, Planned, Study, short};
 use holonome::{Control, Error, Problem, Resumed, Simulation, prepare};
 use include_dir::{Dir, include_dir};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -263,8 +263,8 @@ fn describe(named: &Named, judged: &[Judged]) -> String {
     out
 }
 
-fn in_words(measured: &Measured) -> String {
-    let Measured { name, value, wanted, agrees, failed } = measured;
+fn in_words(measured: &MeasuredValue) -> String {
+    let MeasuredValue { name, value, wanted, agrees, failed } = measured;
     let value = match (value, failed) {
         (Some(value), _) => short(*value),
         (None, Some(failed)) => failed.clone(),

@@ -425,7 +425,7 @@ fn check_fits_a_terminal() {
     let folder = Folder::new();
     let folders = ["models", "suite/models"].map(|folder| repository().join(folder));
     let files = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap()).map(|entry| entry.unwrap().path());
-    let mut looked_at = 0;
+    let mut checked = 0;
     for path in files.filter(|path| path.extension().is_some_and(|extension| extension == "holo")) {
         for (option, most) in [("", 10), ("--verbose", usize::MAX)] {
             let answer = folder.run(&format!("check {} {option}", path.display()));
@@ -435,10 +435,10 @@ fn check_fits_a_terminal() {
             let text = &answer.stdout;
             assert!(text.lines().all(|line| line.chars().count() <= 80), "{}:\n{text}", path.display());
             assert!(text.lines().count() <= most && text.contains("advice: "), "{}:\n{text}", path.display());
-            looked_at += 1;
+            checked += 1;
         }
     }
-    assert!(looked_at > 40, "{looked_at}");
+    assert!(checked > 40, "{checked}");
 }
 
 #[test]

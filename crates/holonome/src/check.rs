@@ -1,13 +1,13 @@
 //! Report of `holonome check`: properties that the engine derived from a model.
 
 use crate::backend::backend;
-use crate::compiled::{Formula, Taylor};
 use crate::gain::is_imposed;
 use crate::heat_bath::determinant_varies;
+use crate::kernels::{Formula, Taylor};
 use crate::policy::LONGEST_LOOP;
 use crate::problem::Problem;
-use crate::structured::{self, survey};
-use holonome_integrate::method::{Method, Needs, SCHEMES, Scheme, TREATMENTS, Treatment};
+use crate::step::{self, survey};
+use holonome_integrate::method::{Method, MethodTreatment, Needs, SCHEMES, Scheme, TREATMENTS};
 use holonome_linear::gram::{Gram, Row, dot};
 use holonome_linear::rank;
 use holonome_model::derived::Derived;
@@ -19,7 +19,7 @@ use holonome_model::scales::{Scales, in_units};
 use holonome_model::templated::RowField;
 use holonome_model::treatment::feedback::gain_name;
 use holonome_model::treatment::penalty::penalise;
-use holonome_model::treatment::structure::{Kind, Probe, Structure, ambient_points, points_on_set};
+use holonome_model::treatment::structure::{ConstraintKind, Probe, Structure, ambient_points, points_on_set};
 use holonome_model::treatment::unrolled;
 use holonome_model::treatment::{Field, InvariantGroup};
 use holonome_words::option;
@@ -142,14 +142,14 @@ pub struct Report {
     ways: [Way; 4],
     /// Schemes that follow the model's field.
     bases: Vec<&'static str>,
-    /// Number of templates and rows of a field that is run row by row.
+    /// Number of templates and rows of a templated field.
     rows: Option<(usize, usize)>,
     varying: Vec<String>,
     weak: Vec<String>,
     notes: Vec<String>,
     methods: Vec<MethodRow>,
     /// Rows of the methods that are not Runge–Kutta methods; methods refused for the same reason share a row.
-    structured: Vec<MethodRow>,
+    structure_preserving: Vec<MethodRow>,
     /// Advice which method to take, and why.
     advice: Vec<String>,
 }
@@ -159,15 +159,15 @@ impl Report {
     pub fn new(problem: &Problem) -> Report {
         let model = &problem.model;
         let field = problem.examined.field.as_ref();
-        let by_rows = problem.examined.rows.as_ref();
+        let templated = problem.examined.rows.as_ref();
         let structure = field.map(|(_, s)| s);
-        let rank = match by_rows {
+        let rank = match templated {
             Some(rows) => rank_of_rows(model, rows),
             None => field.map(|(f, _)| rank_on_set(model, f)),
         };
         let mut notes = Vec::new();
         if let Some(too_large) = &problem.examined.too_large {
-            notes.push(format!("{too_large}; constraints and numbers at the start were checked row by row, hidden constraints and ranks were not"));
+            notes.push(format!("{too_large}; constraints and numbers at the start were checked over the rows of the templates, hidden constraints and ranks were not"));
         }
         if structure.is_some_and(|s| s.hidden.iter().any(|h| h.tangency)) {
             notes.push("the kinetic energy does not feel a constraint's normal: its hidden constraint is G p = 0 (the momentum is tangent)".to_string());
@@ -204,11 +204,11 @@ impl Report {
             explicit_time: model.explicit_time,
             invariants: groups(problem).iter().map(|g| gain_name(&g.name, g.kind)).collect(),
             rank,
-            nonzeros: match by_rows {
+            nonzeros: match templated {
                 Some(rows) => Some((rows.column.len(), rows.count() * rows.dimension)),
                 None => field.map(|(f, _)| (f.jacobian.iter().map(Vec::len).sum(), f.jacobian.len() * f.dimension)),
             },
-            operations: match by_rows {
+            operations: match templated {
                 Some(rows) => Some(rows.field.operations(rows.parameters)),
                 None => {
                     field.map(|(f, _)| Formula::new(&f.graph, &f.field).tape(f.dimension, f.parameters).operations())
@@ -221,7 +221,7 @@ impl Report {
                 Way::of_step(model, true, 1, true),
             ],
             bases: bases(field.map(|(field, _)| &**field)),
-            rows: by_rows.map(|rows| {
+            rows: templated.map(|rows| {
                 let pieces = &rows.field.pieces;
                 (pieces.len(), pieces.iter().map(|piece| piece.rows).sum())
             }),
@@ -229,7 +229,7 @@ impl Report {
             weak: problem.examined.weak_integrals.clone(),
             notes,
             methods: method_rows(problem),
-            structured: structured_rows(&survey, problem),
+            structure_preserving: structure_preserving_rows(&survey, problem),
             advice: advice(problem, &survey, held, degrees),
         }
     }
@@ -261,12 +261,13 @@ impl Report {
         let applies =
             |rows: &[MethodRow]| rows.iter().filter(|m| m.applies).map(|m| m.name.clone()).collect::<Vec<_>>();
         let mut methods = Vec::new();
-        let (treatments, structured) = (applies(&self.methods), applies(&self.structured).join(" "));
+        let (treatments, structure_preserving) =
+            (applies(&self.methods), applies(&self.structure_preserving).join(" "));
         if !treatments.is_empty() {
             let of_all = treatments.len() == self.methods.len();
             methods.push(if of_all { "TREATMENT:BASE".to_string() } else { treatments.join(" ") });
         }
-        methods.extend(structured.split_whitespace().map(String::from));
+        methods.extend(structure_preserving.split_whitespace().map(String::from));
         let methods: Vec<&str> = methods.iter().map(String::as_str).collect();
         if !methods.is_empty() {
             lines.push(listed("  methods:", &methods));
@@ -376,18 +377,18 @@ impl Report {
             let form = self.rows.map(|(templates, rows)| {
                 let templates =
                     if templates == 1 { "1 template".to_string() } else { format!("{templates} templates") };
-                format!(", run row by row: {templates} over {rows} rows")
+                format!(", templated: {templates} over {rows} rows")
             });
             out.push_str(&format!("  the field takes {operations} operations{}\n", form.unwrap_or_default()));
         }
         out.push_str(&format!("  field and invariants: {}\n", self.ways[0]));
         if self.hamiltonian {
             out.push_str(&format!(
-                "  steps of explicit structure-preserving methods: {}\n  of others: {}\n  written out, fixed steps are \
+                "  steps of explicit structure-preserving methods: {}\n  of others: {}\n  unrolled, fixed steps are \
                  a loop of machine code where that takes no more than {LONGEST_LOOP} operations\n",
                 self.ways[1], self.ways[2]
             ));
-            if self.ways[3].by_rows != self.ways[1].by_rows {
+            if self.ways[3].templated != self.ways[1].templated {
                 out.push_str(&format!("  those of explicit ones in sweeps: {}\n", self.ways[3]));
             }
         }
@@ -407,7 +408,7 @@ impl Report {
         if self.methods.iter().any(|m| m.applies) {
             out.push_str(&format!("    BASE is one of {}\n", self.bases.join(" ")));
         }
-        for m in &self.structured {
+        for m in &self.structure_preserving {
             let note = if m.reason.is_empty() { String::new() } else { format!(": {}", m.reason) };
             out.push_str(&format!("    {} {}{note}\n", if m.applies { "yes" } else { "no " }, m.name));
         }
@@ -457,7 +458,7 @@ impl Report {
             "weak_integrals": self.weak,
             "notes": self.notes,
             "advice": self.advice,
-            "methods": self.methods.iter().chain(&self.structured).map(|m| json!({"name": m.name, "applies": m.applies, "reason": m.reason})).collect::<Vec<_>>(),
+            "methods": self.methods.iter().chain(&self.structure_preserving).map(|m| json!({"name": m.name, "applies": m.applies, "reason": m.reason})).collect::<Vec<_>>(),
         });
         if let (Some((templates, rows)), Some(object)) = (self.rows, all.as_object_mut()) {
             object.insert("rows".to_string(), json!({"templates": templates, "rows": rows}));
@@ -478,9 +479,9 @@ fn degrees_of_freedom(model: &Model, structure: Option<&Structure>, regular: boo
         return Some(model.degrees());
     }
     match structure?.kind {
-        Kind::Free => Some(model.degrees()),
-        Kind::Holonomic | Kind::Coisotropic => model.degrees().checked_sub(scalars),
-        Kind::SecondClass => (2 * model.degrees()).checked_sub(scalars).map(|d| d / 2),
+        ConstraintKind::Free => Some(model.degrees()),
+        ConstraintKind::Holonomic | ConstraintKind::Coisotropic => model.degrees().checked_sub(scalars),
+        ConstraintKind::SecondClass => (2 * model.degrees()).checked_sub(scalars).map(|d| d / 2),
     }
 }
 
@@ -494,9 +495,9 @@ fn constraint_rows(model: &Model, structure: Option<&Structure>) -> Vec<Constrai
             let own: Vec<_> = hidden.by_ref().take(scalars).collect();
             let holonomic = c.depends & MOMENTUM == 0;
             let class = match structure.map(|s| s.kind) {
-                Some(Kind::SecondClass) => "second class",
-                Some(Kind::Coisotropic) => "coisotropic, second class with its hidden constraint",
-                Some(Kind::Holonomic) => "second class with its hidden constraint",
+                Some(ConstraintKind::SecondClass) => "second class",
+                Some(ConstraintKind::Coisotropic) => "coisotropic, second class with its hidden constraint",
+                Some(ConstraintKind::Holonomic) => "second class with its hidden constraint",
                 _ => "",
             };
             let formula = own.first().map(|h| match (h.tangency, holonomic, c.depends & TIME != 0) {
@@ -611,7 +612,7 @@ fn groups(problem: &Problem) -> &[InvariantGroup] {
 }
 
 /// Rows of the schemes that are not Runge–Kutta ones, suitable ones first.
-fn structured_rows(survey: &[(&'static Scheme, Option<String>)], problem: &Problem) -> Vec<MethodRow> {
+fn structure_preserving_rows(survey: &[(&'static Scheme, Option<String>)], problem: &Problem) -> Vec<MethodRow> {
     let redundant = !problem.examined.redundant.is_empty();
     let refused = |(scheme, reason): &(&'static Scheme, Option<String>)| {
         let constrained =
@@ -662,9 +663,14 @@ impl Held {
     /// The ranks at random points of the set; `None` if there are too many rows.
     fn new(model: &Model, field: &Field) -> Option<Held> {
         const MOST_ROWS: usize = 300;
-        let watched: Vec<usize> =
-            field.groups.iter().filter(|g| g.watched).flat_map(|g| g.members.flat()).map(|&(row, _)| row).collect();
-        let rows: Vec<usize> = (0..field.invariants.len()).filter(|row| !watched.contains(row)).collect();
+        let monitored: Vec<usize> = field
+            .groups
+            .iter()
+            .filter(|g| g.monitored_only)
+            .flat_map(|g| g.members.flat())
+            .map(|&(row, _)| row)
+            .collect();
+        let rows: Vec<usize> = (0..field.invariants.len()).filter(|row| !monitored.contains(row)).collect();
         if rows.len() > MOST_ROWS {
             return None;
         }
@@ -722,9 +728,8 @@ fn advice(
     degrees: Option<usize>,
 ) -> Vec<String> {
     let model = &problem.model;
-    let penalised = || {
-        penalise(model, 1.0).is_ok_and(|model| suited(&structured::survey(&Derived::new(model)), "stormer-verlet-a"))
-    };
+    let penalised =
+        || penalise(model, 1.0).is_ok_and(|model| suited(&step::survey(&Derived::new(model)), "stormer-verlet-a"));
     if !problem.examined.redundant.is_empty() {
         let leave_out = "leave out those that say what others say";
         return match penalised() {
@@ -776,7 +781,8 @@ fn explicit(problem: &Problem) -> Option<(&'static str, Vec<String>)> {
     if problem.examined.rows.is_some() && moves && unrolled::fits(&problem.model).is_err() {
         return None; // the forces of constraints that move are unrolled
     }
-    let held: Vec<String> = groups(problem).iter().filter(|g| !g.watched).map(|g| gain_name(&g.name, g.kind)).collect();
+    let held: Vec<String> =
+        groups(problem).iter().filter(|g| !g.monitored_only).map(|g| gain_name(&g.name, g.kind)).collect();
     Some((if held.is_empty() { "plain:dop853" } else { "corrected:dop853" }, held))
 }
 
@@ -857,7 +863,7 @@ fn method_rows(problem: &Problem) -> Vec<MethodRow> {
             if let Some(reason) = &refusal {
                 return MethodRow { name, applies: false, reason: reason.clone() };
             }
-            if t.treatment != Treatment::Plain && invariants == 0 {
+            if t.treatment != MethodTreatment::Plain && invariants == 0 {
                 return MethodRow {
                     name,
                     applies: false,
@@ -865,7 +871,7 @@ fn method_rows(problem: &Problem) -> Vec<MethodRow> {
                 };
             }
             // The description of `plain` contains this already.
-            let extended = imposed && problem.model.is_hamiltonian() && t.treatment != Treatment::Plain;
+            let extended = imposed && problem.model.is_hamiltonian() && t.treatment != MethodTreatment::Plain;
             let field = if extended { ", on the Dirac extension" } else { "" };
             MethodRow { name, applies: true, reason: format!("{}{field}", t.description) }
         })

@@ -1,7 +1,7 @@
 //! Readable dumps of the stages between a model and its tape.
 
-use crate::compiled::Formula;
 use crate::error::Error;
+use crate::kernels::Formula;
 use crate::problem::Problem;
 use holonome_model::elaborate::model::{Dynamics, Family, Model, Quantity, Role};
 use holonome_model::functional::{Functional, Source};
@@ -148,7 +148,7 @@ fn pieces(out: &mut String, what: &str, program: &RowProgram, show: impl Fn(&Pie
 }
 
 /// The field (for a constrained Hamiltonian its Dirac extension) and its invariants as one graph; for a model that is
-/// run row by row, the graph of every template.
+/// templated, the graph of every template.
 pub fn graph(problem: &Problem) -> Result<String, Error> {
     if let Some(rows) = &problem.examined.rows {
         let mut out = String::new();

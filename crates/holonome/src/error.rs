@@ -5,9 +5,9 @@ mod start;
 pub use start::StartError;
 
 use crate::arrays::Arrays;
+use crate::monitored::Monitored;
 use crate::source::Source;
 use crate::store::StoreError;
-use crate::watched::Watched;
 use holonome_integrate::failure::{Culprit, Failure};
 use holonome_integrate::method::MethodError;
 use holonome_integrate::plan::PlanError;
@@ -64,12 +64,12 @@ pub enum Error {
         source: StoreError,
     },
     /// A run that failed.
-    #[error("{}", failure_message(failure, watched, out, *samples))]
+    #[error("{}", failure_message(failure, monitored, out, *samples))]
     Failed {
         /// Reason.
         failure: Box<Failure<StoreError>>,
         /// Quantities monitored on the way, if they explain the failure.
-        watched: Option<Watched>,
+        monitored: Option<Monitored>,
         /// Folder in which the trajectory up to the failure is stored.
         out: Option<PathBuf>,
         /// Number of samples stored there.
@@ -113,13 +113,13 @@ fn plan_message(error: &PlanError) -> String {
 
 fn failure_message(
     failure: &Failure<StoreError>,
-    watched: &Option<Watched>,
+    monitored: &Option<Monitored>,
     out: &Option<PathBuf>,
     samples: usize,
 ) -> String {
     let mut message = failure.to_string();
-    if let Some(watched) = watched {
-        message.push_str(&format!("; {watched}"));
+    if let Some(monitored) = monitored {
+        message.push_str(&format!("; {monitored}"));
     }
     match out {
         Some(path) if samples == 0 => message.push_str(&format!("; no sample is stored in {}", path.display())),
@@ -194,7 +194,7 @@ impl Error {
                     error.insert("residual".to_string(), json!(miss.residual.value()));
                 }
             }
-            Error::Failed { failure, watched, out, .. } => {
+            Error::Failed { failure, monitored, out, .. } => {
                 if let Some(t) = failure.t() {
                     error.insert("t".to_string(), json!(t));
                 }
@@ -215,7 +215,7 @@ impl Error {
                 if let Failure::Indefinite { eigenvalue, .. } = **failure {
                     error.insert("eigenvalue".to_string(), json!(eigenvalue));
                 }
-                if let Some(Watched { energy, eigenvalue }) = watched {
+                if let Some(Monitored { energy, eigenvalue }) = monitored {
                     let entries = [("modified_energy", energy), ("eigenvalue", eigenvalue)];
                     let known =
                         entries.into_iter().filter_map(|(key, value)| Some((key.to_string(), json!((*value)?))));

@@ -1,13 +1,13 @@
 //! Feedback term of a run: its field compiled with its gains, and the check of its stability.
 
-use crate::compiled::{CompiledSystem, StateVectors};
 use crate::error::Error;
 use crate::gain;
+use crate::kernels::{CompiledSystem, StateVectors};
 use crate::options::{Gains, RunOptions};
 use crate::pilot;
 use crate::policy::LARGEST_FEEDBACK;
 use holonome_integrate::feedback_term::metric;
-use holonome_integrate::method::Treatment;
+use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::pilot::{pilot, pilot_rate};
 use holonome_integrate::plan::Gain;
 use holonome_integrate::plan::{Plan, Stepping};
@@ -55,7 +55,7 @@ pub(crate) fn feedback_system(
     let all = |gains: &[f64]| [parameters, targets, gains].concat();
     if gains == Gains::Auto {
         let mut short = plan.clone();
-        short.method.treatment = Treatment::Plain;
+        short.method.treatment = MethodTreatment::Plain;
         // A field at rest needs no feedback.
         let rate = pilot_rate(&short, plain, state).unwrap_or(0.0);
         let weights = metric(plain, plan.t0, &state.x, rate);
@@ -73,7 +73,7 @@ pub(crate) fn feedback_system(
             }
         });
     }
-    let base = base.ok_or_else(|| Error::option("gains other than `auto` need a field that is written out"))?;
+    let base = base.ok_or_else(|| Error::option("gains other than `auto` need an unrolled field"))?;
     let (treated, inserted, gain, text) = match &gains {
         Gains::Formula => {
             let Some((potential, transport)) = formulas else {

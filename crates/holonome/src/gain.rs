@@ -57,10 +57,10 @@ impl std::str::FromStr for Gains {
 /// If a name is not that of an invariant.
 pub fn by_group(gains: &Gains, field: &Field) -> Result<Vec<f64>, Error> {
     match gains {
-        Gains::Uniform(gain) => Ok(field.groups.iter().map(|g| if g.watched { 0.0 } else { *gain }).collect()),
+        Gains::Uniform(gain) => Ok(field.groups.iter().map(|g| if g.monitored_only { 0.0 } else { *gain }).collect()),
         Gains::Named(named) => {
             let all: Vec<String> = field.groups.iter().map(|g| gain_name(&g.name, g.kind)).collect();
-            let held = all.iter().zip(&field.groups).filter(|(_, group)| !group.watched);
+            let held = all.iter().zip(&field.groups).filter(|(_, group)| !group.monitored_only);
             let names: Vec<&String> = held.map(|(name, _)| name).collect();
             if let Some((unknown, _)) = named.iter().find(|(n, _)| !names.contains(&n)) {
                 let hint = match did_you_mean(unknown, names.iter().map(|name| name.as_str())) {

@@ -5,7 +5,7 @@ use crate::component_names::component_names;
 use crate::error::Error;
 use crate::options::RunOptions;
 use crate::problem::Problem;
-use holonome_integrate::method::{Method, Needs, Step, Treatment};
+use holonome_integrate::method::{Method, MethodTreatment, Needs, Step};
 use holonome_integrate::noise::Noise;
 use holonome_integrate::system::System;
 use holonome_model::consistency;
@@ -84,7 +84,7 @@ fn why_not(method: &Method) -> Option<String> {
             return Some(format!("brings friction and noise with it; leave {} out", option("thermostat")));
         }
         Needs::Body | Needs::FreeBody => "moves a body in its own frame, where the noise of momenta is none",
-        _ if method.treatment != Treatment::Plain => {
+        _ if method.treatment != MethodTreatment::Plain => {
             "returns to the invariants of the start, which a heat bath changes"
         }
         _ if !matches!(method.scheme.step, Step::Map(_) | Step::Sliding(_)) => {

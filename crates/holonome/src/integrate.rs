@@ -11,7 +11,7 @@ use crate::solution::Solution;
 use crate::store::{ArrayLayout, Dimension, Layout, StoreError};
 use crate::summary::{FinalState, Initial, Summary, large_drifts};
 use holonome_integrate::failure::Failure;
-use holonome_integrate::method::{Method, Treatment};
+use holonome_integrate::method::{Method, MethodTreatment};
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::Plan;
 use holonome_integrate::run::{Outcome, run};
@@ -55,7 +55,7 @@ pub fn integrate_while(
     let mut warnings = unused_options(options, &Settings::default(), &method, false);
     warnings.extend(of_models(options));
     let invariants = system.invariants();
-    if method.treatment != Treatment::Plain && !invariants.corrected_rows().contains(&true) {
+    if method.treatment != MethodTreatment::Plain && !invariants.corrected_rows().contains(&true) {
         let name = method.treatment.facts().name;
         warnings.push(format!("the system has no invariants, so `{name}` does what `plain` does"));
     }
@@ -93,7 +93,7 @@ pub fn integrate_while(
     let arrays = output.into_parts().1.expect("the output is memory");
     let outcome = outcome.map_err(|failure| {
         let (failure, kept) = (Box::new(failure), Some(Box::new(arrays.clone())));
-        Error::Failed { failure, watched: None, out: None, samples, kept }
+        Error::Failed { failure, monitored: None, out: None, samples, kept }
     })?;
     let initial: Vec<_> = invariants.groups.iter().map(|group| initial_value(group, &state.initial)).collect();
     let drift = Summary::drift_of(&groups, &[], &initial, (&state, plan.span()));
@@ -130,7 +130,7 @@ fn check_method(method: Method) -> Result<(), Error> {
             method.scheme.needs
         )));
     }
-    if method.treatment == Treatment::Feedback {
+    if method.treatment == MethodTreatment::Feedback {
         return Err(Error::option(format!(
             "`{method}` adds a term of formulas to the field, which a system of functions does not have: `corrected:{}` holds the same invariants",
             method.scheme.name
@@ -191,7 +191,7 @@ fn run_holding(
     recorder: &mut Recorder,
 ) -> Result<Outcome, Failure<StoreError>> {
     loop {
-        let outcome = if state.failed_claims.is_empty() || plan.method.treatment == Treatment::Plain {
+        let outcome = if state.failed_claims.is_empty() || plan.method.treatment == MethodTreatment::Plain {
             run(plan, system, state, recorder)?
         } else {
             run(plan, &Unheld::new(system, state), state, recorder)?
@@ -214,7 +214,7 @@ fn groups(invariants: &Invariants) -> Vec<InvariantGroup> {
         name: group.name.clone(),
         kind: kind(group.kind),
         members: group.members.iter().map(|m| m.iter().map(|&(row, weight)| (row as usize, weight))).collect(),
-        watched: group.watched_only,
+        monitored_only: group.monitored_only,
     };
     invariants.groups.iter().map(group).collect()
 }
@@ -352,7 +352,7 @@ impl<'a> Unheld<'a> {
     fn new(system: &'a dyn System, state: &StepState) -> Unheld<'a> {
         let mut invariants = system.invariants().clone();
         for claim in &state.failed_claims {
-            invariants.groups[claim.group].watched_only = true;
+            invariants.groups[claim.group].monitored_only = true;
         }
         Unheld { system, invariants }
     }

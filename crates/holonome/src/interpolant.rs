@@ -2,8 +2,8 @@
 //! has the field at both ends, given by states at some points of the step.
 
 use crate::arrays::Arrays;
-use crate::compiled::CompiledSystem;
 use crate::error::Error;
+use crate::kernels::CompiledSystem;
 use crate::pieces::Pieces;
 use crate::recording::{RecordedArray, interpolated};
 use crate::store::Layout;

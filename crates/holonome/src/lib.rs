@@ -22,7 +22,6 @@ mod backend;
 #[doc(hidden)]
 pub mod check;
 pub mod compare;
-mod compiled;
 mod component_names;
 mod constant;
 #[doc(hidden)]
@@ -38,7 +37,9 @@ mod hold;
 mod includes;
 mod integrate;
 mod interpolant;
+mod kernels;
 mod measure;
+mod monitored;
 mod options;
 pub mod orbit;
 mod output;
@@ -55,12 +56,11 @@ mod simulation;
 mod solution;
 mod source;
 mod starts;
+mod step;
 pub mod store;
-mod structured;
 pub mod study;
 pub mod summary;
 pub mod sweep;
-mod watched;
 
 // Models.
 pub use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
@@ -76,6 +76,7 @@ pub use footprint::Footprint;
 pub use holonome_integrate::observer::Control;
 pub use holonome_integrate::plan::Metric;
 pub use interpolant::Interpolant;
+pub use monitored::Monitored;
 pub use options::{Gains, PenaltyStrength, RunOptions, StepSize, Thermostat};
 pub use orbit::OrbitError;
 pub use penalty::Penalised;
@@ -83,7 +84,6 @@ pub use recording::Progress;
 pub use simulation::{Resumed, Simulation, open_run, prepare};
 pub use solution::Solution;
 pub use summary::Summary;
-pub use watched::Watched;
 
 // Averages.
 pub use analysis::{Analysis, analyse};

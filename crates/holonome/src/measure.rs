@@ -2,7 +2,7 @@
 
 use crate::constant::constant;
 use crate::error::Error;
-use holonome_integrate::averages::{Averages, Blocks, Lagged, Mean};
+use holonome_integrate::averages::{Averages, BlockAverages, Lagged, Mean};
 use holonome_integrate::system::all_finite;
 use holonome_model::elaborate::statistic::{FORMS, Statistic};
 use holonome_words::option;
@@ -213,7 +213,7 @@ impl Applied {
 
     /// Means of the averages of independent trajectories.
     pub fn means(&self, trajectories: &[&Averages]) -> Vec<Mean> {
-        let blocks: Vec<&Blocks> = trajectories.iter().map(|one| &one.blocks).collect();
+        let blocks: Vec<&BlockAverages> = trajectories.iter().map(|one| &one.blocks).collect();
         if blocks.is_empty() || blocks.iter().any(|blocks| blocks.count() == 0) {
             return Vec::new();
         }
@@ -227,7 +227,7 @@ impl Applied {
                     .for_each(|mean| (mean.value, mean.error) = (mean.value / variance, mean.error / variance));
                 found
             }
-            _ => (0..blocks[0].means().len()).map(|k| Blocks::mean(&blocks, k)).collect(),
+            _ => (0..blocks[0].means().len()).map(|k| BlockAverages::mean(&blocks, k)).collect(),
         }
     }
 
@@ -305,11 +305,11 @@ fn distances(means: &[Mean], (bin, side): (f64, Option<f64>), width: usize) -> V
 
 /// Means of functions of two samples at the first `count` lags.
 fn lagged(trajectories: &[&Averages], count: usize) -> Vec<Mean> {
-    let mut found: Vec<Vec<&Blocks>> = vec![Vec::new(); count];
+    let mut found: Vec<Vec<&BlockAverages>> = vec![Vec::new(); count];
     for one in trajectories {
         found.iter_mut().zip(one.lagged.lags()).for_each(|(found, (_, blocks))| found.push(blocks));
     }
-    found.iter().take_while(|blocks| !blocks.is_empty()).map(|blocks| Blocks::mean(blocks, 0)).collect()
+    found.iter().take_while(|blocks| !blocks.is_empty()).map(|blocks| BlockAverages::mean(blocks, 0)).collect()
 }
 
 #[cfg(test)]

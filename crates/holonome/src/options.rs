@@ -1,7 +1,7 @@
 //! Options of a model and of a run.
 
 use crate::error::Error;
-use holonome_integrate::method::{Method, Scheme, Treatment};
+use holonome_integrate::method::{Method, MethodTreatment, Scheme};
 use holonome_integrate::plan::Metric;
 use holonome_words::option;
 use serde::{Deserialize, Serialize};
@@ -226,7 +226,7 @@ impl Default for RunOptions {
     fn default() -> Self {
         RunOptions {
             method: Method {
-                treatment: Treatment::Corrected,
+                treatment: MethodTreatment::Corrected,
                 ..Method::plain(Scheme::named("dop853").expect("a registered scheme"))
             },
             step: StepSize::default(),

@@ -99,10 +99,10 @@ impl Output {
     }
 
     /// The rows of an array, one at a time.
-    pub(crate) fn rows(&self, name: &str) -> Result<Rows<'_>, StoreError> {
+    pub(crate) fn rows(&self, name: &str) -> Result<AppendedRows<'_>, StoreError> {
         match self {
-            Output::Folder(store) => Ok(Rows::Stored(Box::new(StoredRun::open(store.path())?.rows(name)?))),
-            Output::Memory(arrays) => Ok(Rows::Kept(&arrays[name])),
+            Output::Folder(store) => Ok(AppendedRows::Stored(Box::new(StoredRun::open(store.path())?.rows(name)?))),
+            Output::Memory(arrays) => Ok(AppendedRows::Kept(&arrays[name])),
         }
     }
 
@@ -116,16 +116,16 @@ impl Output {
 }
 
 /// Rows of one array that were appended before.
-pub(crate) enum Rows<'a> {
+pub(crate) enum AppendedRows<'a> {
     Stored(Box<RowReader>),
     Kept(&'a Array),
 }
 
-impl Rows<'_> {
+impl AppendedRows<'_> {
     pub(crate) fn row(&mut self, row: usize) -> Result<&[f64], StoreError> {
         match self {
-            Rows::Stored(reader) => reader.row(row),
-            Rows::Kept(array) => Ok(array.row(row)),
+            AppendedRows::Stored(reader) => reader.row(row),
+            AppendedRows::Kept(array) => Ok(array.row(row)),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 /// Maximum number of operations of a structure-preserving step as a loop of machine code. Three times the capacity of
 /// the first-level instruction cache costs little if the code is read from end to end: 15 substeps of RATTLE on 24
-/// links, 52 000 operations, take half as long as by rows. But compiling takes 10 microseconds per operation.
+/// links, 52 000 operations, take half as long as templated. But compiling takes 10 microseconds per operation.
 pub(crate) const LONGEST_LOOP: usize = 12_000;
 
 /// Maximum number of rows of systems that are eliminated in such a loop one row after the other; larger ones are

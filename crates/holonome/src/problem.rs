@@ -7,7 +7,7 @@ use crate::includes::expanded;
 use crate::options::Settings;
 use crate::source::Source;
 use holonome_integrate::noise::Noise;
-use holonome_model::consistency::{self, Examined, Projected};
+use holonome_model::consistency::{self, Examined, ProjectedStart};
 use holonome_model::derived::Derived;
 use holonome_model::elaborate::expression::{Draw, MOMENTUM};
 use holonome_model::elaborate::model::{Model, Role};
@@ -46,7 +46,7 @@ pub struct Problem {
     /// Results of the model's examination.
     pub examined: Examined,
     /// Move of the start by `--project-initial`, if any.
-    pub projected: Option<Projected>,
+    pub projected: Option<ProjectedStart>,
     /// Warning about that move, if it is far.
     pub far: Option<String>,
 }

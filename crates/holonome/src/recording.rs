@@ -3,11 +3,11 @@
 mod batch;
 mod measuring;
 
-pub(crate) use measuring::{Measuring, RunMeasure, Scratch};
+pub(crate) use measuring::{Measuring, MeasuringScratch, RunMeasure};
 
-use crate::compiled::{Bound, CompiledSystem, Quantities, compile_rows};
 use crate::error::Error;
 use crate::hold;
+use crate::kernels::{Bound, CompiledSystem, Quantities, compile_rows};
 use crate::output::Output;
 use crate::penalty::MeanMultipliers;
 use crate::pieces::Pieces;
@@ -238,7 +238,7 @@ impl RecordedArray {
 
 /// Stored arrays of a sample: the variables, H, the integrals, the observables, the multipliers, the residuals and
 /// drifts.
-pub(crate) struct Recorded {
+pub(crate) struct RecordedArrays {
     pub(crate) arrays: Vec<RecordedArray>,
     pub(crate) kernel: Box<dyn Quantities>,
     pub(crate) outputs: usize,
@@ -281,8 +281,8 @@ impl<'a> Wanted<'a> {
     }
 }
 
-impl Recorded {
-    /// Recording of a model, or of `only` a part; by rows if there is no unrolled `field`. The state of a sample is
+impl RecordedArrays {
+    /// Recording of a model, or of `only` a part; templated if there is no unrolled `field`. The state of a sample is
     /// followed by `multiplier_count` multipliers: those of the constraints, or none. `groups` are the invariants whose
     /// deviations are stored.
     ///
@@ -294,7 +294,7 @@ impl Recorded {
         multiplier_count: usize,
         groups: &[InvariantGroup],
         only: Option<&[String]>,
-    ) -> Result<Recorded, Error> {
+    ) -> Result<RecordedArrays, Error> {
         let mut arrays = Vec::new();
         let mut wanted = Wanted::new(only);
         for v in &model.variables {
@@ -400,11 +400,11 @@ impl Recorded {
         wanted.check()?;
         let depends = |observable: &Quantity| observable.depends & MULTIPLIER != 0;
         let uses_multipliers = arrays.iter().any(|array| array.role == "multiplier") || model.observed().any(depends);
-        Ok(Recorded { arrays, kernel, outputs, multipliers: multiplier_count, uses_multipliers })
+        Ok(RecordedArrays { arrays, kernel, outputs, multipliers: multiplier_count, uses_multipliers })
     }
 }
 
-/// Kernel of functionals with `outputs` outputs in all; by rows if a model has no unrolled `field`.
+/// Kernel of functionals with `outputs` outputs in all; templated if a model has no unrolled `field`.
 fn quantities(
     model: &Model,
     field: Option<&Field>,
@@ -447,7 +447,7 @@ pub(crate) fn interpolated(recorded: &[RecordedArray], mut layout: Layout) -> (L
     (layout, variables().map(|variable| (variable.first, variable.len)).collect())
 }
 
-impl Recorded {
+impl RecordedArrays {
     /// Add the recorded arrays to a layout.
     pub(crate) fn add_to(&self, layout: &mut Layout) {
         for array in &self.arrays {
@@ -521,7 +521,7 @@ impl<'a> Deviations<'a> {
 }
 
 /// State of recording in lanes.
-pub(crate) enum Lanes {
+pub(crate) enum LaneRecording {
     /// Not decided yet.
     Unknown,
     /// Not possible.
@@ -532,9 +532,9 @@ pub(crate) enum Lanes {
 
 /// Observer that writes samples, stores checkpoints and reports progress.
 pub(crate) struct Recorder<'a> {
-    pub(crate) recorded: &'a Recorded,
+    pub(crate) recorded: &'a RecordedArrays,
     pub(crate) measuring: Option<&'a Measuring>,
-    pub(crate) scratch: Scratch,
+    pub(crate) scratch: MeasuringScratch,
     /// Multipliers of a penalised run, which its samples do not contain.
     pub(crate) multipliers: Option<&'a MeanMultipliers>,
     /// A sample with its multipliers.
@@ -545,7 +545,7 @@ pub(crate) struct Recorder<'a> {
     pub(crate) groups: &'a [InvariantGroup],
     pub(crate) deviations: Deviations<'a>,
     pub(crate) system: &'a CompiledSystem,
-    pub(crate) lanes: Lanes,
+    pub(crate) lanes: LaneRecording,
     /// Steps for an interpolant, if one is wanted.
     pub(crate) pieces: Option<&'a mut Pieces>,
     pub(crate) values: Vec<f64>,
@@ -590,11 +590,11 @@ impl Observer for Recorder<'_> {
 
     fn samples(&mut self, index: usize, t: &[f64], x: &[f64]) -> Result<(), (usize, StoreError)> {
         let width = x.len() / t.len();
-        if matches!(self.lanes, Lanes::Unknown) && self.measuring.is_none() && t.len() >= FEWEST_IN_LANES {
+        if matches!(self.lanes, LaneRecording::Unknown) && self.measuring.is_none() && t.len() >= FEWEST_IN_LANES {
             let batch = Batch::new(self.recorded, (self.system, &self.deviations.target), width, self.multipliers);
-            self.lanes = batch.map_or(Lanes::No, |batch| Lanes::Yes(Box::new(batch)));
+            self.lanes = batch.map_or(LaneRecording::No, |batch| LaneRecording::Yes(Box::new(batch)));
         }
-        let Lanes::Yes(batch) = &mut self.lanes else {
+        let LaneRecording::Yes(batch) = &mut self.lanes else {
             for (k, (&t, x)) in t.iter().zip(x.chunks_exact(width.max(1))).enumerate() {
                 self.sample(index + k, t, x).map_err(|error| (k, error))?;
             }

@@ -19,13 +19,13 @@ pub(crate) use resumption::stored_problem;
 pub use resumption::{Resumed, open_run};
 pub(crate) use stepping::{claim_fails, failed_names, run_method};
 
-use crate::compiled::{CompiledStep, CompiledSystem, StateVectors};
+use crate::kernels::{CompiledStep, CompiledSystem, StateVectors};
 use crate::options::RunOptions;
 use crate::penalty::{MeanMultipliers, Penalised};
 use crate::problem::Problem;
-use crate::recording::{Measuring, Recorded};
+use crate::recording::{Measuring, RecordedArrays};
+use crate::step::Program;
 use crate::store::Store;
-use crate::structured::Program;
 use crate::summary::Initial;
 use holonome_integrate::feedback_term::metric;
 use holonome_integrate::plan::Gain;
@@ -62,7 +62,7 @@ pub struct Simulation {
     /// Step of a method that is not a Runge–Kutta one.
     pub(crate) program: Option<Program>,
     state: StepState,
-    pub(crate) recorded: Recorded,
+    pub(crate) recorded: RecordedArrays,
     /// Measures of the run, if any.
     pub(crate) measuring: Option<Measuring>,
     gain_text: Option<String>,

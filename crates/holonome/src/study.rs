@@ -7,7 +7,7 @@ mod figure;
 mod measure;
 
 pub use figure::{Columns, Figure, Panel, Points, Timing};
-pub use measure::{Measure, Quantity, What, short};
+pub use measure::{ExpectedMeasure, Quantity, What, short};
 
 use crate::arrays::Arrays;
 use crate::error::Error;
@@ -76,7 +76,7 @@ pub struct Claim {
     #[serde(default)]
     pub because: Option<String>,
     /// Measures on which the verdict is based.
-    pub measures: Vec<Measure>,
+    pub measures: Vec<ExpectedMeasure>,
 }
 
 /// Verdict on a claim.
@@ -151,12 +151,12 @@ pub struct Judged {
     /// True if all measured values agree with the verdict; `None` if runs are missing.
     pub agrees: Option<bool>,
     /// Measured values, in the order of the study.
-    pub measured: Vec<Measured>,
+    pub measured: Vec<MeasuredValue>,
 }
 
 /// A measured value.
 #[derive(Clone, Debug, Serialize)]
-pub struct Measured {
+pub struct MeasuredValue {
     /// Name in words: "error of rk4".
     pub name: String,
     /// The value; `None` if it could not be measured.
@@ -222,7 +222,7 @@ impl Study {
 
     fn judge_claim(&self, claim: &Claim, made: &BTreeMap<String, Made>) -> Judged {
         let all_made = claim.measures.iter().all(|measure| measure.runs(self).all(|run| made.contains_key(run)));
-        let measured: Vec<Measured> = match all_made {
+        let measured: Vec<MeasuredValue> = match all_made {
             true => claim.measures.iter().map(|measure| measure.take(self, made)).collect(),
             false => Vec::new(),
         };

@@ -238,7 +238,7 @@ impl StoredSummary {
 
 /// True if a group is one of the claims that the motion does not keep.
 pub(crate) fn is_varying(group: &InvariantGroup, varying: &[String]) -> bool {
-    group.watched
+    group.monitored_only
         && matches!(group.kind, InvariantKind::Constraint | InvariantKind::Integral)
         && varying.contains(&group.name)
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{distance, model, repository};
-use holonome::compare::{CompareOptions, Comparison, Folder, Measured, Row, Size, USEFUL, budget_of, compare};
+use holonome::compare::{CompareOptions, Comparison, Folder, MeasuredRun, Row, Size, USEFUL, budget_of, compare};
 use holonome::model::treatment::InvariantKind;
 use holonome::{Control, PenaltyStrength, Problem, RunOptions, Settings};
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ fn text_model(text: &str) -> Problem {
 }
 
 #[track_caller]
-fn measured(row: &Row) -> &Measured {
+fn measured(row: &Row) -> &MeasuredRun {
     row.outcome.as_ref().unwrap_or_else(|failed| panic!("{}: {}", row.method, failed.message))
 }
 

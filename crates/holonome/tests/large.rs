@@ -1,4 +1,4 @@
-//! Large models, which are run row by row: properties of small ones hold for them, too.
+//! Large models, which are templated: properties of small ones hold for them, too.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn load(text: &str) -> Problem {
 }
 
 #[test]
-fn every_treatment_runs_by_rows() {
+fn every_treatment_runs_on_templated_models() {
     let run = |text: &str| {
         let problem = load(RING);
         assert!(problem.examined.rows.is_some() && problem.examined.field.is_none());
@@ -49,7 +49,7 @@ fn every_treatment_runs_by_rows() {
     assert!(feedback.summary.gain.as_ref().is_some_and(|gain| gain.starts_with("auto: kappa=")));
     let held = drift(&feedback);
     assert!(held[0] < 0.25 * grown[0] && held[1] < 1e-6, "{held:?} {grown:?}");
-    // Quantities recorded by rows agree with the states.
+    // Quantities of templated recordings agree with the states.
     let (q, p) = (plain.array("q"), plain.array("p"));
     for (k, (work, total)) in plain.array("work").iter().zip(plain.array("P")).enumerate() {
         let [expected, momentum] = [q[k].iter().zip(&p[k]).map(|(q, p)| q * p).sum::<f64>(), p[k].iter().sum()];
@@ -78,7 +78,7 @@ fn feedback_of_a_large_model_names_a_remedy() {
     assert_eq!(common::run(small, options(gains)).unwrap().summary.steps, 2);
 }
 
-/// A chain by rows: fixed and adaptive steps pull a start off its rods back; from a start on them a scheme has its
+/// A templated chain: fixed and adaptive steps pull a start off its rods back; from a start on them a scheme has its
 /// order.
 #[test]
 fn feedback_of_a_large_chain_pulls_and_keeps_the_order() {

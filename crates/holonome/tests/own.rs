@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use holonome::method::{Method, Needs, Scheme, Step, Treatment};
+use holonome::method::{Method, MethodTreatment, Needs, Scheme, Step};
 use holonome::phase_space::{PhaseSpace, Value};
 use holonome::system::{FnSystem, GroupKind};
 use holonome::{Error, RunOptions, integrate, prepare};
@@ -141,7 +141,7 @@ static TOO_SHORT: Scheme = scheme("too-short", Step::Map(too_short));
 
 #[test]
 fn a_step_of_ones_own_runs_like_a_built_in_one() {
-    // An unrolled model, and one over columns.
+    // An unrolled model, and a templated one.
     for (name, set, h) in [("henon-heiles", vec![], "0.1"), ("fpu", vec![], "0.01")] {
         let builtin = options(&format!("--method stormer-verlet-a --step {h} --until 20 --samples 11"));
         let own = RunOptions { method: Method::plain(&LEAPFROG), ..builtin.clone() };
@@ -170,7 +170,7 @@ fn a_step_of_ones_own_composes_and_is_corrected() {
     let order = |method: Method| (distance(&end(method, 0.1), &exact) / distance(&end(method, 0.05), &exact)).log2();
     assert!((order(Method::plain(&LEAPFROG)) - 2.0).abs() < 0.2);
     assert!((order(fourth) - 4.0).abs() < 0.3);
-    let held = Method { treatment: Treatment::Corrected, ..Method::plain(&LEAPFROG) };
+    let held = Method { treatment: MethodTreatment::Corrected, ..Method::plain(&LEAPFROG) };
     let options = RunOptions { method: held, ..options("--step 0.1 --until 20") };
     let solution = prepare(model("henon-heiles", &[]), options).unwrap().solve().unwrap();
     assert!(solution.summary.drift[0].max < 1e-8, "{:?}", solution.summary.drift);

@@ -501,8 +501,8 @@ fn a_large_model_runs_row_by_row() -> Result<(), Error> {
     assert!(off_by(&a, &b) < 1e-10, "{a:?} {b:?}");
     // The modified energy of 20 000 rods is 20 000 times that of one, except for the rounding of a sum by halves.
     let energy = |found: &Finished| {
-        let watched = found.summary.drift.iter().find(|drift| drift.kind == InvariantKind::ModifiedEnergy).unwrap();
-        (watched.initial.as_ref().and_then(|initial| initial.number()).unwrap(), watched.max)
+        let monitored = found.summary.drift.iter().find(|drift| drift.kind == InvariantKind::ModifiedEnergy).unwrap();
+        (monitored.initial.as_ref().and_then(|initial| initial.number()).unwrap(), monitored.max)
     };
     let ((one, one_max), (all, all_max)) = (energy(&few), energy(&many));
     assert!((all / 20_000.0 - one).abs() < 1e-13 && (all_max / 20_000.0 - one_max).abs() < 1e-13, "{one} {all}");

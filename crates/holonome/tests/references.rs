@@ -6,7 +6,7 @@
 mod common;
 
 use common::{distance, load, numbers, options, repository, run};
-use holonome::method::Treatment;
+use holonome::method::MethodTreatment;
 use holonome::recording::variables;
 use holonome::{Problem, RunOptions, StepSize};
 use serde_json::Value;
@@ -156,7 +156,7 @@ fn affordable(row: &Table) -> RunOptions {
     let mut options = options(text(row, "options"));
     let steps = options.step.fixed().map_or(0.0, |h| options.until / h);
     if steps > 2e6 && std::env::var_os("HOLONOME_LONG").is_none() {
-        if options.method.treatment == Treatment::Feedback {
+        if options.method.treatment == MethodTreatment::Feedback {
             // The drift is periodic and has its maximum in the first of the 155 periods (suite/reference/NOTES.md).
             options.until /= 20.0;
         } else {

@@ -27,14 +27,14 @@ const HANGING: [(&str, &str); 6] = [
          constraint base : dot(q[1] - q[2], q[1] - q[2]) = 0.36\n",
     ),
     (
-        "a chain by rows",
+        "a templated chain",
         "size n = 200\nparameter g = (0.6, -0.8)*9.81\ncoordinate q[i in 1..n] : R^2 = 0.7*i*(0.6, -0.8)\n\
          momentum p of q\nhamiltonian sum(i in 1..n : dot(p[i], p[i])/2 - dot(g, q[i]))\n\
          constraint anchor : dot(q[1], q[1]) = 0.49\n\
          constraint link[i in 2..n] : dot(q[i] - q[i-1], q[i] - q[i-1]) = 0.49\n",
     ),
     // Along an axis most momenta stay 0, and some are reached only by the rounding of forces far away.
-    ("a chain by rows along an axis", ALONG_AN_AXIS),
+    ("a templated chain along an axis", ALONG_AN_AXIS),
     ("unlike masses along an axis", UNLIKE_MASSES),
 ];
 

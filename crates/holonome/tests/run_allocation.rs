@@ -20,7 +20,7 @@ use std::time::Instant;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<std::alloc::System> = &INSTRUMENTED_SYSTEM;
 
-/// A few numbers in the state and many rows: run row by row, with the clock checked as rarely as for a small model.
+/// A few numbers in the state and many rows: templated, with the clock checked as rarely as for a small model.
 const WELLS: &str = "size n = 50000\ncoordinate q = 0.3\nmomentum p of q = 0.2\n\
     hamiltonian p^2/2 + sum(i in 1..n : sin(i)^2*cos(8*q*i/n))/n\n";
 

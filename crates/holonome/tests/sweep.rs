@@ -47,9 +47,9 @@ fn chunks(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 #[test]
 fn a_trajectory_is_what_a_run_gives() {
     let folder = tempfile::tempdir().unwrap();
-    // In lanes: with equal steps, with adaptive ones (with and without FSAL, with one sample or several within a step), with
-    // projections that converge within the iterations of the loop and with others. One by one: because of a projection
-    // around the step, of a shorter last step.
+    // In lanes: with equal steps, with adaptive ones (with and without FSAL, with one sample or several within a step),
+    // with projections that converge within the iterations of the loop and with others. One by one: because of a
+    // projection around the step, of a shorter last step.
     for (k, (method, step, samples)) in [
         ("plain:rk4", Some(0.01), 5),
         ("feedback:heun", Some(0.01), 2),

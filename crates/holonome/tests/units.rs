@@ -60,7 +60,7 @@ const MODELS: [(&str, &str); 5] = [
          constraint orthogonal : transpose(R)*R = identity(3)\nintegral E = dot(w, I*w)/2\nintegral Pi = R*I*w\n",
     ),
     (
-        "chain by rows",
+        "templated chain",
         "size n = 60\nparameter k = 2.5*{M}*{L}/{T}^2\nparameter m = {M}\nparameter l = {L}\n\
          coordinate r[i in 1..n] : R^2 = {L}*(0.6*i, 0.8*i)\nmomentum p of r\n\
          hamiltonian sum(i in 1..n : dot(p[i], p[i])/(2*m) + k*r[i].y)\n\
@@ -173,7 +173,7 @@ fn feedback_off_the_set_changes_no_bit() {
         ("spherical pendulum", (&[("q", "(0.01, 0.83, 0.02)*{L}")], "q=(0, 0.8, 0)*{L}")),
         ("double pendulum from rest", (&[("a", "(1.02, 0.03)*{L}")], "a=(1, 0)*{L}")),
         ("free rigid body as states", (&[("w", "(1.1, 0.9, 1)/{T}")], "w=(1, 1, 1)/{T}")),
-        ("chain by rows", (&[("l", "1.001*{L}"), ("r", "1.001*{L}*(0.6*i, 0.8*i)")], "r=1.001*{L}*(0.8*i, 0.6*i)")),
+        ("templated chain", (&[("l", "1.001*{L}"), ("r", "1.001*{L}*(0.6*i, 0.8*i)")], "r=1.001*{L}*(0.8*i, 0.6*i)")),
     ];
     for (name, off) in starts {
         let (_, text) = MODELS.into_iter().find(|(model, _)| *model == name).expect("one of them");

@@ -80,7 +80,7 @@ fn molecules_stay_rigid() {
             let limit = if drift.name == "H" { 5e-3 } else { 1e-11 };
             assert!(drift.max < limit, "{n} molecules: {} {:e}", drift.name, drift.max);
         }
-        assert!(finished.summary.drift.len() > 8, "every invariant is watched");
+        assert!(finished.summary.drift.len() > 8, "every invariant is monitored");
     }
 }
 

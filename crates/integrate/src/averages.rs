@@ -23,7 +23,7 @@ const FEWEST_BLOCKS: u64 = 32;
 
 /// Block averages of samples of several numbers: their means and the errors of these.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Blocks {
+pub struct BlockAverages {
     /// Blocks of one sample, of two, of four and so on.
     levels: Vec<Level>,
 }
@@ -50,7 +50,7 @@ impl Level {
     }
 }
 
-impl Blocks {
+impl BlockAverages {
     /// Add a sample; `numbers` is overwritten and holds nothing of use afterwards.
     pub fn push(&mut self, numbers: &mut [f64]) {
         for level in 0.. {
@@ -100,8 +100,8 @@ impl Blocks {
 
     /// Mean `k` over the samples of independent trajectories. Its error follows from the spread of the trajectories'
     /// means if there are many, otherwise from blocks of samples.
-    pub fn mean(trajectories: &[&Blocks], k: usize) -> Mean {
-        let mut of_means = Blocks::default();
+    pub fn mean(trajectories: &[&BlockAverages], k: usize) -> Mean {
+        let mut of_means = BlockAverages::default();
         trajectories.iter().for_each(|one| of_means.push(&mut [one.levels[0].mean[k]]));
         let Some(means) = of_means.levels.first() else {
             return Mean { value: f64::NAN, error: f64::NAN, independent: f64::NAN };
@@ -147,7 +147,7 @@ struct LagLevel {
     #[serde(with = "exact::list")]
     ring: Vec<f64>,
     /// Functions of two samples, for each lag.
-    products: Vec<Blocks>,
+    products: Vec<BlockAverages>,
 }
 
 impl Lagged {
@@ -155,7 +155,7 @@ impl Lagged {
     pub fn push(&mut self, sample: &[f64], of: impl Fn(&[f64], &[f64]) -> f64) {
         for level in 0.. {
             if level == self.levels.len() {
-                let (ring, products) = (vec![0.0; LAGS * sample.len()], vec![Blocks::default(); LAGS]);
+                let (ring, products) = (vec![0.0; LAGS * sample.len()], vec![BlockAverages::default(); LAGS]);
                 self.levels.push(LagLevel { count: 0, ring, products });
             }
             let LagLevel { count, ring, products } = &mut self.levels[level];
@@ -177,7 +177,7 @@ impl Lagged {
     }
 
     /// Lags that have values, in samples, with these values.
-    pub fn lags(&self) -> impl Iterator<Item = (u64, &Blocks)> {
+    pub fn lags(&self) -> impl Iterator<Item = (u64, &BlockAverages)> {
         self.levels.iter().enumerate().flat_map(|(level, of_level)| {
             let products = of_level.products.iter().enumerate().filter(|(_, products)| products.count() > 0);
             products.map(move |(lag, products)| ((lag as u64) << level, products))
@@ -198,7 +198,7 @@ impl Lagged {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Averages {
     /// Means of numbers.
-    pub blocks: Blocks,
+    pub blocks: BlockAverages,
     /// Functions of two samples.
     pub lagged: Lagged,
 }
@@ -208,8 +208,8 @@ mod tests {
     use super::*;
     use crate::noise::Noise;
 
-    fn blocks(numbers: impl IntoIterator<Item = f64>) -> Blocks {
-        let mut blocks = Blocks::default();
+    fn blocks(numbers: impl IntoIterator<Item = f64>) -> BlockAverages {
+        let mut blocks = BlockAverages::default();
         numbers.into_iter().for_each(|number| blocks.push(&mut [number]));
         blocks
     }
@@ -224,16 +224,16 @@ mod tests {
                 x = c * x + (1.0 - c * c).sqrt() * noise.normal(k, 0);
                 x
             }));
-            let mean = Blocks::mean(&[&series], 0);
+            let mean = BlockAverages::mean(&[&series], 0);
             let expected = ((1.0 + c) / (1.0 - c) / n as f64).sqrt();
             assert!((mean.error / expected - 1.0).abs() < 0.15, "{c}: {} {expected}", mean.error);
             assert!(mean.value.abs() < 4.0 * expected);
             assert!((mean.independent * expected * expected - 1.0).abs() < 0.4, "{}", mean.independent);
         }
         // Trajectories of one number each.
-        let alone: Vec<Blocks> = (0..10_000).map(|k| blocks([noise.normal(k, 1)])).collect();
-        assert!((Blocks::mean(&alone.iter().collect::<Vec<_>>(), 0).error * 100.0 - 1.0).abs() < 0.05);
-        assert!(Blocks::mean(&[&blocks((0..31).map(f64::from))], 0).error.is_nan(), "too few to tell");
+        let alone: Vec<BlockAverages> = (0..10_000).map(|k| blocks([noise.normal(k, 1)])).collect();
+        assert!((BlockAverages::mean(&alone.iter().collect::<Vec<_>>(), 0).error * 100.0 - 1.0).abs() < 0.05);
+        assert!(BlockAverages::mean(&[&blocks((0..31).map(f64::from))], 0).error.is_nan(), "too few to tell");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! X = X_H + X_{a·h} + X_{b·g} with Dg X + g_t = 0 and Dh X + h_t = 0. As {g_i, g_j} = 0, the first gives a, which
 //! vanishes where h does, and the second b: two linear systems with the matrix G H_pp Gᵀ.
 
-use crate::phase_space::{Equation, Equations, Guess, PhaseSpace, Value, Watched};
+use crate::phase_space::{Equation, Equations, Guess, Monitored, PhaseSpace, Value};
 
 /// X at (t, x). If `near`, X matters only where g and h vanish: it then has no a, and is the underlying field of index
 /// reduction (HLW VII.1.1), which does not keep them elsewhere.
@@ -14,7 +14,7 @@ pub fn extended_field(space: &mut dyn PhaseSpace, t: Value, x: &[Value], near: b
     let size = space.constraint_sizes(t, x, true);
     let rows: Vec<Equation> = (0..size.len()).map(Equation::Hidden).collect();
     let nothing = vec![space.constant(0.0); size.len()];
-    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&nothing), watched: Watched::Never };
+    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&nothing), monitored: Monitored::Never };
     let along = if near {
         free
     } else {

@@ -58,7 +58,7 @@ pub trait LaneSystem: Sync {
 
     /// Compute the deviations of the groups in every lane and the scales of their terms (see [`terms`](crate::terms)),
     /// 0 if unknown. The sizes of the vectors in these terms are the roots of `at.squares`.
-    fn watch(&self, bound: &Self::Bound, at: LaneStates, deviations: &mut [f64], terms: &mut [f64], work: &mut [f64]);
+    fn monitor(&self, bound: &Self::Bound, at: LaneStates, deviations: &mut [f64], terms: &mut [f64], work: &mut [f64]);
 }
 
 /// States in lanes.
@@ -147,7 +147,7 @@ pub trait EqualSteps: LaneSystem {
 }
 
 /// Adaptive steps of several trajectories at once.
-pub trait AdaptiveSteps: LaneSystem {
+pub trait AdaptiveLaneSteps: LaneSystem {
     /// Facts about the steps.
     fn facts(&self) -> &Facts;
 
@@ -170,13 +170,13 @@ pub trait AdaptiveSteps: LaneSystem {
     fn begin_memory(&self, _field: &[f64], _memory: &mut [f64]) {}
 
     /// Number of numbers of a lane from which a sample within an accepted attempt is found: those of [`Within`], and what
-    /// [`AdaptiveSteps::within`] puts behind them.
+    /// [`AdaptiveLaneSteps::within`] puts behind them.
     ///
     /// [`Within`]: crate::controller::slots::Within
     fn within_len(&self) -> usize;
 
     /// Find treated states within accepted attempts, in the lanes that are wanted. `numbers` has
-    /// [`AdaptiveSteps::within_len`] of them in every lane.
+    /// [`AdaptiveLaneSteps::within_len`] of them in every lane.
     fn within(
         &self,
         bound: &Self::Bound,
@@ -215,7 +215,7 @@ pub struct LaneAlone<'a> {
 pub struct LanesWithin {
     /// The states, then the deviations of the groups there.
     pub out: Vec<f64>,
-    /// Evaluations of the field that each took, beside those of [`AdaptiveSteps::interpolant_evaluations`].
+    /// Evaluations of the field that each took, beside those of [`AdaptiveLaneSteps::interpolant_evaluations`].
     pub evaluations: Vec<f64>,
     /// True in lanes in which a run by itself does more to find the state.
     pub missed: Vec<bool>,
@@ -346,7 +346,7 @@ pub fn run_equal<S: EqualSteps>(
 ///
 /// # Panics
 /// If the plan has none, or does not [suit](suits).
-pub fn run_adaptive<S: AdaptiveSteps>(
+pub fn run_adaptive<S: AdaptiveLaneSteps>(
     plan: &Plan,
     steps: &S,
     bound: &mut S::Bound,

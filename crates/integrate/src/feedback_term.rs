@@ -298,7 +298,7 @@ mod tests {
         (values[7], values[81]) = (1e300, f64::NAN);
         invariants.groups = vec![
             Group::rows("held", GroupKind::Integral, 0..81),
-            Group::rows("watched", GroupKind::Integral, 81..82).watched(),
+            Group::rows("monitored", GroupKind::Integral, 81..82).monitored_only(),
         ];
         let term = FeedbackTerm::new(&invariants);
         let targets = vec![0.0; invariants.count];

@@ -2,7 +2,7 @@
 //! of the step before (HLW VIII.6.1). The step is written over [`Stages`], which are slices here and compiled
 //! elsewhere.
 
-use crate::controller::Control;
+use crate::controller::StepControl;
 use crate::plan::{Plan, Stepping};
 use crate::scales::{FAMILY_FLOOR, UNIT_ROUND_OFF, Vectors, square};
 use crate::scheme::collocation::{CONVERGES_TO, Collocation, From};
@@ -219,7 +219,7 @@ impl<'m> Memory<'m> {
 pub fn facts(collocation: &Collocation) -> Facts {
     let s = collocation.stages;
     Facts {
-        control: Some(Control::of_coefficients(collocation.order(), s as u32 - 2)),
+        control: Some(StepControl::of_coefficients(collocation.order(), s as u32 - 2)),
         equal_steps: Estimate::Known,
         errors: 0..1,
         end_field: Some(1),

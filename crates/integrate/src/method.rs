@@ -192,7 +192,7 @@ impl PartialEq for Scheme {
 
 /// Treatment around a base scheme that keeps the invariants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Treatment {
+pub enum MethodTreatment {
     /// Nothing: the field as it is.
     Plain,
     /// The field carries an attracting term; the steps are plain.
@@ -211,7 +211,7 @@ pub struct TreatmentFacts {
     /// Name on the command line, before the colon.
     pub name: &'static str,
     /// The treatment.
-    pub treatment: Treatment,
+    pub treatment: MethodTreatment,
     /// Requirements on a model beyond those of the scheme.
     pub needs: &'static str,
     /// One line on the treatment.
@@ -220,36 +220,36 @@ pub struct TreatmentFacts {
     pub citation: &'static str,
 }
 
-impl Treatment {
+impl MethodTreatment {
     /// Row of the treatment in the table.
     pub fn facts(self) -> &'static TreatmentFacts {
         match self {
-            Treatment::Plain => &TREATMENTS[0],
-            Treatment::Feedback => &TREATMENTS[1],
-            Treatment::Corrected => &TREATMENTS[2],
-            Treatment::Projection => &TREATMENTS[3],
-            Treatment::SymmetricProjection => &TREATMENTS[4],
+            MethodTreatment::Plain => &TREATMENTS[0],
+            MethodTreatment::Feedback => &TREATMENTS[1],
+            MethodTreatment::Corrected => &TREATMENTS[2],
+            MethodTreatment::Projection => &TREATMENTS[3],
+            MethodTreatment::SymmetricProjection => &TREATMENTS[4],
         }
     }
 
     /// True if a step's result is moved, so that the field at it must be evaluated anew.
     pub fn moves_the_state(self) -> bool {
-        matches!(self, Treatment::Corrected | Treatment::Projection | Treatment::SymmetricProjection)
+        matches!(self, MethodTreatment::Corrected | MethodTreatment::Projection | MethodTreatment::SymmetricProjection)
     }
 
     /// True if every step begins where the constraints are met, so that the field matters only near there.
     pub fn begins_on_the_set(self) -> bool {
-        matches!(self, Treatment::Corrected | Treatment::Projection)
+        matches!(self, MethodTreatment::Corrected | MethodTreatment::Projection)
     }
 
     /// True if all steps have to be equal: a step that depends on the direction of time is not symmetric.
     pub fn needs_equal_steps(self) -> bool {
-        self == Treatment::SymmetricProjection
+        self == MethodTreatment::SymmetricProjection
     }
 
     /// True if the treatment solves equations by an iteration with a tolerance.
     pub fn iterates(self) -> bool {
-        matches!(self, Treatment::Projection | Treatment::SymmetricProjection)
+        matches!(self, MethodTreatment::Projection | MethodTreatment::SymmetricProjection)
     }
 }
 
@@ -259,7 +259,7 @@ impl Treatment {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Method {
     /// Treatment around the scheme.
-    pub treatment: Treatment,
+    pub treatment: MethodTreatment,
     /// The composition of steps of the scheme, if it is one.
     pub composition: Option<&'static Composition>,
     /// The base scheme.
@@ -271,7 +271,7 @@ pub struct Method {
 impl Method {
     /// A scheme by itself.
     pub fn plain(scheme: &'static Scheme) -> Method {
-        Method { treatment: Treatment::Plain, composition: None, scheme, unconstrained: None }
+        Method { treatment: MethodTreatment::Plain, composition: None, scheme, unconstrained: None }
     }
 
     /// Unconstrained map of a scheme that slides.
@@ -290,13 +290,13 @@ impl Method {
 
     /// True if stepping forward and back returns to the start.
     pub fn symmetric(&self) -> bool {
-        let kept = !self.treatment.moves_the_state() || self.treatment == Treatment::SymmetricProjection;
+        let kept = !self.treatment.moves_the_state() || self.treatment == MethodTreatment::SymmetricProjection;
         self.scheme.symmetric && self.unconstrained.is_none_or(|base| base.symmetric) && kept
     }
 
     /// True if the map preserves the symplectic form of a Hamiltonian model.
     pub fn symplectic(&self) -> bool {
-        self.scheme.symplectic && self.treatment == Treatment::Plain
+        self.scheme.symplectic && self.treatment == MethodTreatment::Plain
     }
 
     /// Factors γ₁ … γ_s of the scheme's successive steps.
@@ -307,7 +307,7 @@ impl Method {
 
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.treatment != Treatment::Plain {
+        if self.treatment != MethodTreatment::Plain {
             write!(f, "{}:", self.treatment.facts().name)?;
         }
         let base = match self.unconstrained {

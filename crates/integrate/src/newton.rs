@@ -9,20 +9,20 @@ use path::Contraction;
 use std::ops::Range;
 
 /// Equations of a step, in numbers: functions of registers, which hold the unknowns and the scales of the equations.
-pub trait Equations {
+pub trait NewtonSystem {
     /// Compute the scales, unless that has been done.
     fn measure(&self, _registers: &mut [f64], _work: &mut [f64]) {}
 
     /// Compute the residuals.
     fn residuals(&self, registers: &mut [f64], work: &mut [f64]);
 
-    /// Compute the residuals and whatever [`Equations::eliminate`] needs besides.
+    /// Compute the residuals and whatever [`NewtonSystem::eliminate`] needs besides.
     fn evaluate(&self, registers: &mut [f64], work: &mut [f64]) {
         self.residuals(registers, work);
     }
 
-    /// Registers, up to the unknowns and scales at least, and the residuals, which [`Equations::eliminate`] replaces by
-    /// the step.
+    /// Registers, up to the unknowns and scales at least, and the residuals, which [`NewtonSystem::eliminate`] replaces
+    /// by the step.
     fn split<'a>(&self, registers: &'a mut [f64], work: &'a mut [f64]) -> (&'a mut [f64], &'a mut [f64]);
 
     /// Replace the residuals r by the solution s of J s = r, with the Jacobian J.
@@ -112,7 +112,7 @@ impl Task {
     /// then of no use.
     pub fn solve(
         &self,
-        equations: &impl Equations,
+        equations: &impl NewtonSystem,
         registers: &mut [f64],
         tolerance: f64,
         work: &mut [f64],
@@ -168,7 +168,7 @@ impl Task {
     }
 
     /// Iterate u ← u − r; `None` if that does not contract.
-    fn sweep(&self, equations: &impl Equations, registers: &mut [f64], work: &mut [f64]) -> Option<Solved> {
+    fn sweep(&self, equations: &impl NewtonSystem, registers: &mut [f64], work: &mut [f64]) -> Option<Solved> {
         equations.measure(registers, work);
         let (mut before, mut contracted) = (f64::INFINITY, f64::INFINITY);
         for sweeps in 1..=MOST_SWEEPS {
@@ -203,7 +203,7 @@ impl Task {
     /// Residual of the unknowns, for a message.
     fn lost(
         &self,
-        equations: &impl Equations,
+        equations: &impl NewtonSystem,
         registers: &mut [f64],
         work: &mut [f64],
         iterations: u32,
@@ -298,7 +298,7 @@ mod tests {
     /// Two equations; their scales precede the unknowns.
     struct Two<F>(F);
 
-    impl<F: Fn(&[f64], &mut [f64])> Equations for Two<F> {
+    impl<F: Fn(&[f64], &mut [f64])> NewtonSystem for Two<F> {
         fn residuals(&self, registers: &mut [f64], work: &mut [f64]) {
             (self.0)(registers, &mut work[..6]);
         }

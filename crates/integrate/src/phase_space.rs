@@ -61,7 +61,7 @@ pub enum Guess<'a> {
 
 /// Equations whose matrix is monitored along a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Watched {
+pub enum Monitored {
     /// No equations.
     Never,
     /// Equations whose matrix is h times one that does not depend on h.
@@ -85,7 +85,7 @@ pub struct Equations<'a> {
     pub guess: Guess<'a>,
     /// Monitoring of the matrix: the run ends if it becomes singular, or its determinant changes sign. The solution is
     /// lost there, though a solver may step over it.
-    pub watched: Watched,
+    pub monitored: Monitored,
 }
 
 /// A part of H whose flow is known exactly.
@@ -244,22 +244,22 @@ pub trait PhaseSpace {
     /// x + increment by compensated summation (HLW VIII.5): the rounding error is added to the next step's increment.
     fn accumulate(&mut self, x: &[Value], increment: &[Value]) -> Vec<Value>;
 
-    /// FSAL values, which the step before has [carried over](PhaseSpace::hand_over) and which equal the result of
+    /// FSAL values, which the step before has [carried over](PhaseSpace::carry) and which equal the result of
     /// `find` at the start of this one. If no step of this length came before, or its result was moved, `find` computes
     /// them. Each value is as many numbers as that of `like` in its place.
-    fn take_over(&mut self, like: &[Value], find: Finding) -> Vec<Value>;
+    fn carried(&mut self, like: &[Value], find: Finding) -> Vec<Value>;
 
     /// FSAL values from which an iteration starts. They are carried over if the iteration itself detects whether it
     /// leads away from them.
-    fn take_over_guess(&mut self, like: &[Value], find: Finding) -> Vec<Value> {
-        self.take_over(like, find)
+    fn carried_guess(&mut self, like: &[Value], find: Finding) -> Vec<Value> {
+        self.carried(like, find)
     }
 
     /// Carry FSAL values to the next step, which computes them at its start otherwise.
-    fn hand_over(&mut self, values: &[Value]);
+    fn carry(&mut self, values: &[Value]);
 
     /// Monitor one of the FSAL values along the run: an energy that the method conserves.
-    fn watch(&mut self, energy: Value);
+    fn monitor(&mut self, energy: Value);
 
     /// Declare that the force at the start of the step is, up to small terms, that of V at these positions and not at
     /// those of the step. The effect of stiff parts of V shows there.

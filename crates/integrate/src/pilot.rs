@@ -43,14 +43,14 @@ pub fn pilot(plan: &Plan, system: &dyn System, state: &StepState) -> Pilot {
     let mut memory = StabilityMemory::default();
     monitor.prepare(&mut memory.direction);
     let mut work = vec![0.0; system.work_len()];
-    let unwatched = Plan { gain: None, ..plan.clone() };
+    let without_feedback = Plan { gain: None, ..plan.clone() };
     let (first, last) = (state.step, state.step + PILOT_STEPS);
     let (mut state, mut t) = (state.clone(), state.t);
     if let Stepping::Fixed(fixed) = &plan.stepping {
         let at = (state.step, t, fixed.length(plan.t0, state.step));
         monitor.sample(system, at, &state.x, &mut memory, &mut work);
     }
-    let mut watcher = Watcher(|state: &StepState| {
+    let mut observer = StepObserver(|state: &StepState| {
         let goes_on = state.step < last;
         if goes_on {
             let h = match &plan.stepping {
@@ -62,7 +62,7 @@ pub fn pilot(plan: &Plan, system: &dyn System, state: &StepState) -> Pilot {
         t = state.t;
         if goes_on { Control::Continue } else { Control::Stop }
     });
-    let failure = run(&unwatched, system, &mut state, &mut watcher).err();
+    let failure = run(&without_feedback, system, &mut state, &mut observer).err();
     Pilot { mean: memory.mean(), max: memory.max, steps: state.step - first, failure }
 }
 
@@ -93,12 +93,12 @@ pub fn pilot_rate(plan: &Plan, system: &dyn System, state: &StepState) -> Option
     let mut state = state.clone();
     sample(&state);
     let last = state.step + RATE_STEPS - 1;
-    let mut watcher = Watcher(|state: &StepState| {
+    let mut observer = StepObserver(|state: &StepState| {
         sample(state);
         if state.step < last { Control::Continue } else { Control::Stop }
     });
     // A pilot that fails has still sampled the steps before; the run itself will report the failure.
-    let _ = run(plan, system, &mut state, &mut watcher);
+    let _ = run(plan, system, &mut state, &mut observer);
     rates.sort_by(f64::total_cmp);
     let median = *rates.get(rates.len() / 2)?;
     Some(match &plan.stepping {
@@ -107,10 +107,10 @@ pub fn pilot_rate(plan: &Plan, system: &dyn System, state: &StepState) -> Option
     })
 }
 
-/// Observer that watches steps and ignores samples.
-struct Watcher<F>(F);
+/// Observer that follows steps and ignores samples.
+struct StepObserver<F>(F);
 
-impl<F: FnMut(&StepState) -> Control> Observer for Watcher<F> {
+impl<F: FnMut(&StepState) -> Control> Observer for StepObserver<F> {
     type Error = Infallible;
 
     fn step(&mut self, state: &StepState) -> Result<Control, Infallible> {

@@ -188,8 +188,8 @@ impl<'a> Engine<'a> {
         // Fewer are kept where a claim is not held any more.
         state.scales.carried.truncate(kept.carried(system.vectors()));
         let vectors = if kept.sizes { system.vectors().count() } else { 0 };
-        let watched = groups + map.watched_count();
-        state.drift.resize(watched, Drift { now: 0.0, max: 0.0 });
+        let monitored = groups + map.monitored_count();
+        state.drift.resize(monitored, Drift { now: 0.0, max: 0.0 });
         state.terms.resize(groups, 0.0);
         Engine {
             plan,
@@ -201,8 +201,8 @@ impl<'a> Engine<'a> {
             stages: vec![vec![0.0; n]; map.vectors()],
             x1: vec![0.0; n],
             values: vec![0.0; m],
-            deviations: vec![0.0; watched],
-            largest: vec![0.0; watched],
+            deviations: vec![0.0; monitored],
+            largest: vec![0.0; monitored],
             tolerance: match &plan.stepping {
                 Stepping::Adaptive(adaptive) => {
                     map.facts().control.map_or(adaptive.rtol, |control| control.tolerance(adaptive.rtol))
@@ -227,7 +227,7 @@ impl<'a> Engine<'a> {
             sample: vec![0.0; n + map.multiplier_count()],
             sample_values: vec![0.0; m],
             sample_deviations: vec![0.0; groups],
-            outputs: KeptOutputs::new(plan, system.dim(), watched, map),
+            outputs: KeptOutputs::new(plan, system.dim(), monitored, map),
             pieces: None,
             terms: Terms::new(system.invariants()),
             memory: state.memory.clone(),
@@ -267,7 +267,7 @@ impl<'a> Engine<'a> {
                 return Ok(outcome);
             }
             let at_end = self.state.step == fixed.count();
-            if let Some(outcome) = self.watch_claims(at_end, observer)? {
+            if let Some(outcome) = self.monitor_claims(at_end, observer)? {
                 return Ok(outcome);
             }
             if observer.step(self.state).map_err(Failure::Observer)? == Control::Stop {
@@ -305,7 +305,7 @@ impl<'a> Engine<'a> {
         self.treat(t1)?;
         self.map.deviations(&self.memory, &mut self.deviations[self.groups..]);
         self.sample_fixed(fixed, step + 1, t1, observer)?;
-        self.know_end(t1);
+        self.find_end_field(t1);
         self.hand_piece((h, t1), false, observer)?;
         self.accept(t1, h);
         Ok(())
@@ -338,7 +338,7 @@ impl<'a> Engine<'a> {
             let mut wanted = Wanted { h: self.state.controller.h.min(adaptive.longest_step), rejections: 0 };
             if let Some(attempts) = self.map.attempts().filter(|_| self.pieces.is_none()) {
                 let Some(pending) = self.march(adaptive, attempts)? else {
-                    if let Some(outcome) = self.watch_claims(false, observer)? {
+                    if let Some(outcome) = self.monitor_claims(false, observer)? {
                         return Ok(outcome);
                     }
                     if observer.step(self.state).map_err(Failure::Observer)? == Control::Stop {
@@ -363,7 +363,7 @@ impl<'a> Engine<'a> {
             self.hand_piece((h, t1), dense, observer)?;
             self.renew_norms(adaptive);
             self.accept(t1, h);
-            if let Some(outcome) = self.watch_claims(t1 == adaptive.t_end, observer)? {
+            if let Some(outcome) = self.monitor_claims(t1 == adaptive.t_end, observer)? {
                 return Ok(outcome);
             }
             if observer.step(self.state).map_err(Failure::Observer)? == Control::Stop {
@@ -374,7 +374,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Control of the steps.
-    fn control(&self) -> crate::controller::Control {
+    fn control(&self) -> crate::controller::StepControl {
         self.map.facts().control.expect("steps are controlled by an estimate of their error")
     }
 
@@ -445,12 +445,12 @@ impl<'a> Engine<'a> {
         }
         let t1 = fixed.time(t0, first + count);
         let (state, work) = (&*self.state, &mut self.work);
-        let (groups, watched) = self.deviations.split_at_mut(self.groups);
+        let (groups, monitored) = self.deviations.split_at_mut(self.groups);
         self.system.monitor(t1, &state.target, &self.x1, &mut self.values, groups, work);
-        self.map.deviations(&self.memory, watched);
+        self.map.deviations(&self.memory, monitored);
         self.check_result(first + count, t1)?;
         self.check_met(t1, fixed.h)?;
-        if let Err((taken, error)) = self.hand_over(observer) {
+        if let Err((taken, error)) = self.deliver(observer) {
             if taken > 0 {
                 // The state follows the outputs that were taken, so that both can be stored.
                 let last = fixed.samples[self.state.next_sample + taken - 1];

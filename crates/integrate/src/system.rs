@@ -138,7 +138,7 @@ pub struct Group {
     /// counts how many entries of the user's quantity a row stands for: 2 for the upper half of a symmetric matrix.
     pub members: Lists<(u32, f64)>,
     /// True if the group is monitored but not corrected.
-    pub watched_only: bool,
+    pub monitored_only: bool,
     /// Rows of the members, if these are scalars of weight one in consecutive rows.
     scalars: Option<std::ops::Range<u32>>,
 }
@@ -173,12 +173,12 @@ impl Group {
         let first = members.flat().first().map_or(0, |&(row, _)| row);
         let in_line = (first..).zip(members.iter()).all(|(row, member)| *member == [(row, 1.0)]);
         let scalars = in_line.then(|| first..first + members.len() as u32);
-        Group { name: name.into(), kind, members, watched_only: false, scalars }
+        Group { name: name.into(), kind, members, monitored_only: false, scalars }
     }
 
     /// Let the group be monitored but not corrected.
-    pub fn watched(mut self) -> Group {
-        self.watched_only = true;
+    pub fn monitored_only(mut self) -> Group {
+        self.monitored_only = true;
         self
     }
 
@@ -302,7 +302,7 @@ impl Invariants {
     /// For each row, true if it is corrected: it belongs to a group that is not only monitored.
     pub fn corrected_rows(&self) -> Vec<bool> {
         let mut corrected = vec![false; self.count];
-        for group in self.groups.iter().filter(|group| !group.watched_only) {
+        for group in self.groups.iter().filter(|group| !group.monitored_only) {
             for &(row, _) in group.members.iter().flatten() {
                 corrected[row as usize] = true;
             }

@@ -57,7 +57,7 @@ pub struct Tableau {
     pub error: Vec<ErrorWeights>,
     /// Error estimate of equal steps, if it takes the field at x₁, which they do not evaluate: it is known when the
     /// next step begins.
-    pub lagged: Option<Lagged>,
+    pub lagged: Option<LaggedEstimate>,
     /// Dense output.
     pub dense: Option<Dense>,
     /// True if the last stage is the field at the new point: the first stage of the next step (FSAL).
@@ -79,7 +79,7 @@ pub struct ErrorWeights {
 
 /// The error estimate h·(Σ e_i k_i + e X(x₁)) of a step, known at the beginning of the next one.
 #[derive(Debug)]
-pub struct Lagged {
+pub struct LaggedEstimate {
     /// e_i of the stages of the step.
     pub weights: Vec<f64>,
     /// e.
@@ -161,7 +161,7 @@ impl Tableau {
             check_length(name, "error", row, weights.len(), stages)?;
             tableau.error.push(ErrorWeights { weights: padded(weights, stages), order: *order });
         }
-        let split = |weights: &[f64]| Lagged { weights: weights[..stages].to_vec(), next: weights[stages] };
+        let split = |weights: &[f64]| LaggedEstimate { weights: weights[..stages].to_vec(), next: weights[stages] };
         tableau.lagged = match (definition.lagged, tableau.error.first()) {
             (Some((weights, order)), _) => {
                 check_length(name, "the lagged estimate", 0, weights.len(), stages + 1)?;
@@ -171,7 +171,7 @@ impl Tableau {
             // The last stage of such a scheme is the field at x₁.
             (None, Some(error)) if first_same_as_last => {
                 let (next, weights) = error.weights.split_last().expect("one a stage");
-                Some(Lagged { weights: weights.to_vec(), next: *next })
+                Some(LaggedEstimate { weights: weights.to_vec(), next: *next })
             }
             _ => None,
         };

@@ -6,7 +6,7 @@ mod common;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::*;
-use holonome_integrate::controller::Control;
+use holonome_integrate::controller::StepControl;
 use holonome_integrate::method::SCHEMES;
 use holonome_integrate::observer::Recorder;
 use holonome_integrate::plan::{Plan, Stepping};
@@ -190,7 +190,7 @@ struct Taylor;
 
 const TERMS: usize = 8;
 const TAYLOR: Facts = Facts {
-    control: Some(Control::of_error(TERMS as u32, TERMS as u32 - 1)),
+    control: Some(StepControl::of_error(TERMS as u32, TERMS as u32 - 1)),
     equal_steps: Estimate::None,
     errors: 1..2,
     end_field: None,

@@ -97,7 +97,7 @@ fn an_undefined_start_is_found() {
 fn fading() -> FnSystem<'static> {
     let groups = vec![Group::rows("other", GroupKind::Integral, 0..1), Group::rows("root", GroupKind::Integral, 1..2)];
     FnSystem::new(1, |_, _, dx| dx[0] = -1.0).with_invariants(
-        Invariants::dense(1, 2, 0, groups.into_iter().map(Group::watched).collect()),
+        Invariants::dense(1, 2, 0, groups.into_iter().map(Group::monitored_only).collect()),
         |_, x, f| {
             f[0] = 0.0;
             f[1] = x[0].sqrt();

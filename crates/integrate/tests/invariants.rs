@@ -188,11 +188,11 @@ fn a_reference_state_sets_the_target() {
 }
 
 #[test]
-fn watched_groups_are_monitored_only() {
+fn groups_can_be_monitored_only() {
     let plan = Plan::fixed(method("corrected:heun"), 0.0, 10.0, 0.01).unwrap();
-    let watched = {
+    let monitored = {
         let mut invariants = holonome_integrate::system::System::invariants(&pendulum()).clone();
-        invariants.groups[3] = invariants.groups[3].clone().watched();
+        invariants.groups[3] = invariants.groups[3].clone().monitored_only();
         let (values, jacobian) = (pendulum(), pendulum());
         FnSystem::new(6, |_, x, dx| pendulum_field(x, dx)).with_invariants(
             invariants,
@@ -200,7 +200,7 @@ fn watched_groups_are_monitored_only() {
             move |t, x, df| holonome_integrate::system::System::invariant_jacobian(&jacobian, t, x, df, &mut []),
         )
     };
-    let (state, _) = finish(&plan, &watched, &PENDULUM_START);
+    let (state, _) = finish(&plan, &monitored, &PENDULUM_START);
     assert!(state.drift[2].max < 1e-12, "H is corrected");
     assert!(state.drift[3].max > 1e-7, "J drifts with Heun's order, unseen by the correction");
 }

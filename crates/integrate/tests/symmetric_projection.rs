@@ -86,7 +86,7 @@ fn planar_pendulum() -> FnSystem<'static> {
     let groups = vec![
         Group::rows("rod", GroupKind::Constraint, 0..1),
         Group::rows("rod.hidden", GroupKind::Hidden, 1..2),
-        Group::rows("H", GroupKind::Hamiltonian, 2..3).watched(),
+        Group::rows("H", GroupKind::Hamiltonian, 2..3).monitored_only(),
     ];
     FnSystem::new(4, |_, x, dx| {
         let lambda = (x[2] * x[2] + x[3] * x[3] - x[1]) / (x[0] * x[0] + x[1] * x[1]);

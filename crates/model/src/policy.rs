@@ -1,6 +1,7 @@
-//! Choice between the ways of computing a model: unrolled as straight-line code, or over the rows of its templates. The
-//! size alone decides, never the machine. All sizes that decide are here, with what was measured; those from which
-//! threads share a sum are in `rows/parts.rs`, and those up to which it is taken by diagonals in `rows/diagonals.rs`.
+//! Choice between the ways of computing a model: unrolled as straight-line code, or templated, over the rows of its
+//! templates. The size alone decides, never the machine. All sizes that decide are here, with what was measured; those
+//! from which threads share a sum are in `rows/parts.rs`, and those up to which it is taken by diagonals in
+//! `rows/diagonals.rs`.
 
 use crate::elaborate::model::{Dynamics, Model};
 use crate::functional::{Source, Term};
@@ -9,25 +10,25 @@ use std::fmt::{Display, Formatter, Result};
 
 /// Largest number of operations of a model, derivatives not counted, whose field is unrolled whatever its form.
 /// Straight-line code runs as fast as rows or faster up to about here; beyond, it takes longer to make than it saves.
-pub const LARGEST_STRAIGHT: usize = 200_000;
+pub const LARGEST_UNROLLED_FIELD: usize = 200_000;
 
-/// [`LARGEST_STRAIGHT`] of a model with constraints, whose forces take an elimination that fills in when unrolled.
+/// [`LARGEST_UNROLLED_FIELD`] of a model with constraints: unrolled, the elimination for their forces fills in.
 const LARGEST_CONSTRAINED: usize = 5_000;
 
-/// [`LARGEST_STRAIGHT`] of a sum over pairs without constraints, in fields and in steps that an ensemble takes in
-/// lanes: its rows fill vectors from some thirty bodies on, and every unrolled formula takes time to make.
+/// [`LARGEST_UNROLLED_FIELD`] of a sum over pairs without constraints, in fields and in steps that an ensemble takes
+/// in lanes: its rows fill vectors from some thirty bodies on, and every unrolled formula takes time to make.
 const LARGEST_DENSE: usize = 10_000;
 
-/// [`LARGEST_DENSE`] in steps of a single run, where only the pairs can fill vectors. By rows, Störmer–Verlet takes 0.7
-/// of the unrolled time with 12 bodies, 0.4 with 20 and 0.3 with 30; in lanes of an ensemble, 4, 2 and 1.4 of it.
+/// [`LARGEST_DENSE`] in steps of a single run, where only the pairs can fill vectors. Templated, Störmer–Verlet takes
+/// 0.7 of the unrolled time with 12 bodies, 0.4 with 20 and 0.3 with 30; in lanes of an ensemble, 4, 2 and 1.4 of it.
 const LARGEST_DENSE_STEP: usize = 1_000;
 
 /// Largest number of operations of the right-hand side and the constraints for which a step is unrolled: of a method
 /// that solves equations, and of an explicit method, whose step is a fraction as long. A loop of machine code has no
-/// calls in its steps; in steps by rows calls matter. RATTLE takes 28 to 31 ns per link unrolled, on chains of 20 to 40
-/// links, and some 26 ns by rows, on chains of 50 to 100. Störmer–Verlet takes 5 to 8 ns per mass unrolled, on FPU
-/// chains of 32 to 200 masses, and 8 ns by rows, on chains of 300 to 1000. But making the code takes a millisecond per
-/// link, and a tenth of it per mass. Substeps are unrolled one after the other.
+/// calls in its steps; in templated steps calls matter. RATTLE takes 28 to 31 ns per link unrolled, on chains of 20 to
+/// 40 links, and some 26 ns templated, on chains of 50 to 100. Störmer–Verlet takes 5 to 8 ns per mass unrolled, on FPU
+/// chains of 32 to 200 masses, and 8 ns templated, on chains of 300 to 1000. But making the code takes a millisecond
+/// per link, and a tenth of it per mass. Substeps are unrolled one after the other.
 const LARGEST_LOOPED_STEP: [usize; 2] = [1_300, 6_000];
 
 /// [`LARGEST_LOOPED_STEP`] of steps that are not made in a loop, as with many substeps.
@@ -44,7 +45,8 @@ const DENSE: usize = 5;
 const ROWS_PER_TEMPLATE: usize = 16;
 
 /// [`ROWS_PER_TEMPLATE`] of a step that is [`LONG`] times longer than the largest unrolled one: no loop of machine code
-/// holds it, and rows fill the vectors anyway. By rows 7 rigid waters take 0.4 of the time, and 6 as much as in a loop.
+/// holds it, and rows fill the vectors anyway. Templated, 7 rigid waters take 0.4 of the time, and 6 as much as in a
+/// loop.
 const ROWS_OF_LONG: usize = 8;
 const LONG: f64 = 2.5;
 
@@ -59,8 +61,8 @@ pub(crate) const OWN_PILE: usize = 3;
 /// Way of computing a function of a model, with the reason for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// True if it runs over the rows of templates, false if it is unrolled.
-    pub by_rows: bool,
+    /// True if it is templated, evaluated over the rows of its templates; false if it is unrolled.
+    pub templated: bool,
     /// Number of operations of the model, derivatives not counted.
     pub size: usize,
     /// Largest number of operations that is unrolled.
@@ -72,15 +74,16 @@ pub struct Way {
 impl Way {
     /// Way of the field and the invariants.
     pub fn of_field(model: &Model) -> Way {
-        let way = Way::by_size(model, model.unrolled_size(), [LARGEST_STRAIGHT, LARGEST_CONSTRAINED], LARGEST_DENSE);
+        let way =
+            Way::by_size(model, model.unrolled_size(), [LARGEST_UNROLLED_FIELD, LARGEST_CONSTRAINED], LARGEST_DENSE);
         let scalars: usize = model.constraints.iter().map(|q| q.members * q.components.len()).sum();
         let on_positions = model.is_hamiltonian() && model.is_holonomic();
         if !model.constraints.is_empty() && !on_positions {
-            return way.written_out("its constraints are not those of a Hamiltonian model on its positions");
+            return way.unrolled("its constraints are not those of a Hamiltonian model on its positions");
         }
         if way.size > LARGEST_UNROLLED || scalars > MOST_CONSTRAINTS {
-            let why = "no model of this size, or with so many constraints, can be written out";
-            return Way { by_rows: true, why: Some(why).filter(|_| !way.by_rows), ..way };
+            let why = "no model of this size, or with so many constraints, can be unrolled";
+            return Way { templated: true, why: Some(why).filter(|_| !way.templated), ..way };
         }
         way
     }
@@ -95,7 +98,7 @@ impl Way {
         let way = Way::by_size(model, model.unrolled_dynamics() + noise, [largest, largest], dense);
         match model.is_hamiltonian() && model.is_holonomic() {
             true => way,
-            false => way.written_out("it is no Hamiltonian model whose constraints are on positions"),
+            false => way.unrolled("it is not a Hamiltonian model whose constraints are on positions"),
         }
     }
 
@@ -109,23 +112,23 @@ impl Way {
             true => free,
             false => constrained,
         };
-        let way = Way { by_rows: size > largest, size, largest, why: None };
+        let way = Way { templated: size > largest, size, largest, why: None };
         let rows = if size as f64 > LONG * largest as f64 { ROWS_OF_LONG } else { ROWS_PER_TEMPLATE };
         match size / rows >= model.template_size() {
             true => way,
-            false => way.written_out("its formulas hardly repeat themselves"),
+            false => way.unrolled("its formulas hardly repeat themselves"),
         }
     }
 
-    fn written_out(self, why: &'static str) -> Way {
-        Way { by_rows: false, why: Some(why).filter(|_| self.by_rows), ..self }
+    fn unrolled(self, why: &'static str) -> Way {
+        Way { templated: false, why: Some(why).filter(|_| self.templated), ..self }
     }
 }
 
 impl Display for Way {
     fn fmt(&self, f: &mut Formatter) -> Result {
-        let Way { by_rows, size, largest, why } = self;
-        let way = if *by_rows { "by rows" } else { "written out" };
+        let Way { templated, size, largest, why } = self;
+        let way = if *templated { "templated" } else { "unrolled" };
         let compared = if size > largest { "more than" } else { "no more than" };
         write!(f, "{way} ({size} operations, {compared} {largest}")?;
         why.map_or(Ok(()), |why| write!(f, ", but {why}"))?;

@@ -208,7 +208,7 @@ fn powers_of_every_kind() {
 }
 
 #[test]
-fn written_out_powers_are_accurate() {
+fn unrolled_powers_are_accurate() {
     // n squarings and products: each doubles the relative error and adds half an ulp, 2n roundings in all.
     let mut points = Points::new(5);
     for e in (-64..=64).map(|k| f64::from(k) / 2.0) {

@@ -128,16 +128,16 @@ fn what_cannot_be_tested_is_said() {
 }
 
 #[test]
-fn what_is_left_out_is_watched() {
+fn what_is_left_out_is_monitored() {
     let text = bodies(4, true, "integral X = sum(i in 1..n : p[i].x)\nintegral Y = sum(i in 1..n : p[i].y)\n");
     let mut examined = examined(&text, consistency::SPAN);
     examined.leave_out_unverified();
     let (field, _) = examined.field.unwrap();
     for group in field.groups.iter() {
-        let watched = group.kind == InvariantKind::Integral && group.name == "Y";
-        assert_eq!(group.watched, watched, "{}", group.name);
+        let monitored = group.kind == InvariantKind::Integral && group.name == "Y";
+        assert_eq!(group.monitored_only, monitored, "{}", group.name);
         for &(row, _) in group.members.iter().flatten() {
-            assert_eq!(field.jacobian[row].is_empty(), watched, "{}", group.name);
+            assert_eq!(field.jacobian[row].is_empty(), monitored, "{}", group.name);
         }
     }
 }

@@ -395,11 +395,11 @@ fn special_powers_and_angles() {
 
 /// Numbers that count the operations of the straight line, and the cases in which it does not suffice.
 #[derive(Default)]
-struct Watched {
+struct Counted {
     repairs: usize,
 }
 
-impl Arithmetic for Watched {
+impl Arithmetic for Counted {
     type Value = f64;
 
     fn bits(&mut self, bits: u64) -> f64 {
@@ -443,13 +443,13 @@ fn the_straight_line_suffices_for_ordinary_arguments() {
                 Elementary::Atan2 => a.abs().max(b.abs()) > 2f64.powi(1020),
                 _ => false,
             };
-            let mut watched = Watched::default();
-            let value = function.expand(&mut watched, [a, b]);
+            let mut counted = Counted::default();
+            let value = function.expand(&mut counted, [a, b]);
             assert!(same(value, function.evaluate(a, b)));
             if !a.is_nan() && !b.is_nan() || left_out {
-                assert_eq!(watched.repairs > 0, left_out, "{function:?} of {a:e}, {b:e}");
+                assert_eq!(counted.repairs > 0, left_out, "{function:?} of {a:e}, {b:e}");
             } else {
-                assert_eq!(watched.repairs, 0, "{function:?} of {a:e}, {b:e}");
+                assert_eq!(counted.repairs, 0, "{function:?} of {a:e}, {b:e}");
             }
             taken += usize::from(!left_out);
         }

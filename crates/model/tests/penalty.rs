@@ -93,7 +93,7 @@ fn the_penalty_sums_the_squares_of_all_entries_and_rates_are_derivatives_along_t
 }
 
 #[test]
-fn both_forms_watch_the_same_and_hold_what_is_left() {
+fn both_forms_monitor_the_same_and_hold_what_is_left() {
     for (name, model) in models() {
         let penalised = penalise(&model, OMEGA).unwrap();
         let (field, _) = Derived::new(penalised.clone()).field().unwrap();
@@ -102,9 +102,13 @@ fn both_forms_watch_the_same_and_hold_what_is_left() {
         let count = field.invariants.len();
         assert_eq!(count, rows.count(), "{name}");
         for (a, b) in field.groups.iter().zip(&rows.groups) {
-            assert_eq!((&a.name, a.kind, a.watched, &a.members), (&b.name, b.kind, b.watched, &b.members), "{name}");
+            assert_eq!(
+                (&a.name, a.kind, a.monitored_only, &a.members),
+                (&b.name, b.kind, b.monitored_only, &b.members),
+                "{name}"
+            );
             let own = matches!(a.kind, InvariantKind::Constraint | InvariantKind::Hidden | InvariantKind::Hamiltonian);
-            assert_eq!(a.watched, own, "{name}: {}", a.name);
+            assert_eq!(a.monitored_only, own, "{name}: {}", a.name);
             for &(row, _) in a.members.iter().flatten() {
                 assert_eq!(field.jacobian[row].is_empty(), own, "{name}: {}", a.name);
                 assert_eq!(rows.row_start[row] == rows.row_start[row + 1], own, "{name}: {}", a.name);
@@ -119,12 +123,12 @@ fn both_forms_watch_the_same_and_hold_what_is_left() {
         assert_eq!(field.constraints, 2 * scalars, "{name}");
         for x in ambient_points(&model, 2, 0x70c5) {
             let nodes = [field.field.clone(), field.invariants.clone()].concat();
-            let straight = evaluate(&field.graph, &nodes, 0.3, &x, &penalised.parameter_values);
+            let unrolled = evaluate(&field.graph, &nodes, 0.3, &x, &penalised.parameter_values);
             let at =
                 |program: &holonome_model::rows::RowProgram| program.evaluate(0.3, &x, &penalised.parameter_values);
-            let by_rows = [at(&rows.field), at(&rows.invariants)].concat();
-            let size = straight.iter().fold(1.0f64, |s, v| s.max(v.abs()));
-            for (k, (a, b)) in straight.iter().zip(&by_rows).enumerate() {
+            let templated = [at(&rows.field), at(&rows.invariants)].concat();
+            let size = unrolled.iter().fold(1.0f64, |s, v| s.max(v.abs()));
+            for (k, (a, b)) in unrolled.iter().zip(&templated).enumerate() {
                 // Roundings of the largest number.
                 assert!((a - b).abs() <= 1e-13 * size, "{name}, {k}: {a} {b}");
             }

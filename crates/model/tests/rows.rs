@@ -4,7 +4,7 @@ mod support;
 
 use holonome_model::derived::Derived;
 use holonome_model::elaborate::model::{Dynamics, Model};
-use holonome_model::policy::{LARGEST_STRAIGHT, Way};
+use holonome_model::policy::{LARGEST_UNROLLED_FIELD, Way};
 use holonome_model::rows::BLOCK;
 use holonome_model::treatment::structure::ambient_points;
 
@@ -89,28 +89,28 @@ fn families_are_read_backwards_and_in_steps() {
 }
 
 #[test]
-fn only_large_models_are_run_by_rows() {
+fn only_large_models_are_templated() {
     let suits = |text: &str| {
         let model = support::model(text);
-        (model.unrolled_size(), Way::of_field(&model).by_rows)
+        (model.unrolled_size(), Way::of_field(&model).templated)
     };
     let chain = support::file("models/fpu.holo");
     for (n, expected) in [(10, false), (1000, false), (10_000, true), (100_000, true)] {
-        let (size, by_rows) = suits(&chain.replace("size n = 32", &format!("size n = {n}")));
-        assert_eq!((by_rows, size > LARGEST_STRAIGHT), (expected, expected), "{n}: {size}");
+        let (size, templated) = suits(&chain.replace("size n = 32", &format!("size n = {n}")));
+        assert_eq!((templated, size > LARGEST_UNROLLED_FIELD), (expected, expected), "{n}: {size}");
     }
-    // A sum over pairs is run by rows sooner; a sum over something that all share, such as a sun, is not.
+    // A sum over pairs is templated sooner; a sum over something that all share, such as a sun, is not.
     let bodies = "size n = 30\ncoordinate q[i in 1..n] : R^3 = (i, cos(i), sin(i))\nmomentum p of q\nlet d(a, b) = \
                   dot(q[a] - q[b], q[a] - q[b])\nhamiltonian sum(i in 1..n : dot(p[i], p[i])/2) - sum(PAIRS)\n";
     let pairs = bodies.replace("PAIRS", "i in 1..n, j in i+1..n : 1/sqrt(d(i, j))");
     for (n, expected) in [(6, false), (16, false), (60, true), (90, true)] {
-        let (size, by_rows) = suits(&pairs.replace("size n = 30", &format!("size n = {n}")));
-        assert_eq!((by_rows, size > 10_000), (expected, expected), "{n}: {size}");
-        assert!(size < LARGEST_STRAIGHT);
+        let (size, templated) = suits(&pairs.replace("size n = 30", &format!("size n = {n}")));
+        assert_eq!((templated, size > 10_000), (expected, expected), "{n}: {size}");
+        assert!(size < LARGEST_UNROLLED_FIELD);
     }
     let sun = bodies.replace("PAIRS", "j in 2..n : 1/sqrt(d(1, j))").replace("size n = 30", "size n = 700");
-    let (size, by_rows) = suits(&sun);
-    assert!(size > 10_000 && !by_rows, "{size}");
+    let (size, templated) = suits(&sun);
+    assert!(size > 10_000 && !templated, "{size}");
     let constrained = support::file("models/chain.holo").replace("size n = 10", "size n = 100000");
     assert!(suits(&constrained).1);
     // Models with constraints on momenta have to be unrolled.

@@ -115,7 +115,7 @@ fn formulas(model: &Model) -> Vec<(String, &Functional)> {
 }
 
 #[test]
-fn rows_and_written_out_formulas_agree_for_every_model() {
+fn rows_and_unrolled_formulas_agree_for_every_model() {
     let mut count = 0;
     for folder in ["models", "suite/models"] {
         for (name, text) in support::files(folder) {
@@ -324,7 +324,7 @@ fn elaborate_and_evaluate(n: usize) -> (f64, f64, Model) {
 }
 
 #[test]
-fn a_million_rows_are_not_written_out() {
+fn a_million_rows_are_not_unrolled() {
     let (read, evaluated, model) = elaborate_and_evaluate(1_000_000);
     println!("10^6 masses: read in {read:.1} s, H in {evaluated:.2} s");
     assert_eq!(terms_and_rows(dynamics(&model)), [1_000_000]);

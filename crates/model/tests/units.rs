@@ -110,7 +110,7 @@ fn verdict(examined: &Examined) -> Vec<String> {
         .collect();
     verdict.push(format!("varying {:?}, weak {:?}", examined.varying, examined.weak_integrals));
     verdict.push(format!(
-        "{:?}, by rows: {}",
+        "{:?}, templated: {}",
         examined.field.as_ref().map(|(_, structure)| structure.kind),
         examined.rows.is_some()
     ));
@@ -158,7 +158,7 @@ fn large_models_are_judged_alike_in_all_units() {
         let text = support::file(&format!("models/{name}.holo"));
         let (model, found) = support::check_with(&text, &|_| Err(String::new()), &[set.split_once('=').unwrap()]);
         let model = model.unwrap_or_else(|| panic!("{name}: {found:?}"));
-        assert!(consistency::examine(&model).rows.is_some(), "{name} is not run by rows");
+        assert!(consistency::examine(&model).rows.is_some(), "{name} is not templated");
         says_the_same(name, &model);
     }
 }
@@ -214,7 +214,7 @@ fn a_start_off_its_rod_is_refused_for_rods_of_every_length() {
 }
 
 #[test]
-fn a_rod_far_from_the_origin_is_looked_at_from_its_end() {
+fn a_rod_far_from_the_origin_is_measured_from_its_end() {
     // The rounding of a rod of length 1 at a distance of 1e6 is 1e-10 of the rod: a start off by a thousandth is not
     // rounding.
     let text = |x: &str| {

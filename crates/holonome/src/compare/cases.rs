@@ -2,12 +2,12 @@
 
 use super::budget;
 use super::trial::Monitor;
-use super::{CompareOptions, Failed, Measured, Row};
+use super::{CompareOptions, Failed, MeasuredRun, Row};
 use crate::error::Error;
 use crate::options::{RTOL, RunOptions, StepSize};
 use crate::problem::Problem;
 use crate::simulation::{Simulation, prepare};
-use holonome_integrate::method::{Method, Needs, Treatment};
+use holonome_integrate::method::{Method, MethodTreatment, Needs};
 use holonome_words::option;
 
 /// A method and its steps.
@@ -156,7 +156,7 @@ impl Case {
         // An option that only another method here uses is not a mistake; an option that none uses is a warning of each
         // run.
         let another = |uses: &dyn Fn(&Method) -> bool| self.another(all, uses);
-        if another(&|m| m.treatment == Treatment::Feedback) {
+        if another(&|m| m.treatment == MethodTreatment::Feedback) {
             (options.gain, options.allow_unstable) = (None, false);
         }
         if another(&|m| m.treatment.iterates()) {
@@ -168,7 +168,7 @@ impl Case {
         if another(&|m| !m.scheme.explicit) {
             options.newton_tolerance = None;
         }
-        if another(&|m| m.treatment != Treatment::Plain) {
+        if another(&|m| m.treatment != MethodTreatment::Plain) {
             options.reference = None;
         }
         if another(&crate::penalty::takes) {
@@ -213,7 +213,7 @@ impl Case {
     }
 
     /// Row of this case.
-    pub(super) fn row(&self, run: Option<&Simulation>, outcome: Result<Measured, Failed>) -> Row {
+    pub(super) fn row(&self, run: Option<&Simulation>, outcome: Result<MeasuredRun, Failed>) -> Row {
         let used = run.map(|run| run.options.step);
         let penalty = run.and_then(|run| run.penalty.as_ref()).map(|penalty| penalty.omega);
         let (step, tolerance, budget) = match self.steps {

@@ -5,7 +5,7 @@ use super::cases::Case;
 use super::errors::Errors;
 use super::reference::Reference;
 use super::trial::{self, Monitor, Samples, Trial};
-use super::{Failed, Measured};
+use super::{Failed, MeasuredRun};
 use crate::options::{PenaltyStrength, RunOptions};
 use crate::penalty::takes;
 use crate::problem::Problem;
@@ -24,7 +24,7 @@ pub(super) fn row(
     samples: &Samples,
     reference: &Reference,
     monitor: &Monitor<'_>,
-) -> Result<Measured, Failed> {
+) -> Result<MeasuredRun, Failed> {
     let measured = extrapolated(problem, run, samples, reference, monitor);
     monitor.finish_one();
     measured
@@ -36,7 +36,7 @@ fn extrapolated(
     samples: &Samples,
     reference: &Reference,
     monitor: &Monitor<'_>,
-) -> Result<Measured, Failed> {
+) -> Result<MeasuredRun, Failed> {
     let omega = run.penalty.as_ref().map_or(f64::NAN, |penalty| 2.0 * penalty.omega);
     let options = RunOptions { penalty: Some(PenaltyStrength::Omega(omega)), ..run.options.clone() };
     let failed = |error: crate::Error| Failed { kind: error.kind(), message: error.to_string(), t: None };
@@ -53,7 +53,7 @@ fn extrapolated(
     let ((seconds, state), (more_seconds, more)) = (timed(run)?, timed(&stiffer)?);
     let mut cost = state.cost;
     cost.add(&more.cost);
-    Ok(Measured {
+    Ok(MeasuredRun {
         steps: state.step + more.step,
         errors: Errors::of(&extrapolated, reference),
         order: None,

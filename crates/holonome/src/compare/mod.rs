@@ -108,11 +108,11 @@ pub struct Row {
     /// True for the extrapolation of that run and one with 2ω, which reduces errors from ω⁻² to ω⁻⁴.
     pub extrapolated: bool,
     /// Result of the run.
-    pub outcome: Result<Measured, Failed>,
+    pub outcome: Result<MeasuredRun, Failed>,
 }
 
 /// Measurements of a run that reached its end.
-pub struct Measured {
+pub struct MeasuredRun {
     /// Accepted steps.
     pub steps: u64,
     /// Errors; `None` if there is no reference.
@@ -160,7 +160,7 @@ impl Row {
     }
 }
 
-impl Measured {
+impl MeasuredRun {
     /// Drift and trend of an invariant.
     pub fn of(&self, (name, kind): (&str, InvariantKind)) -> Option<(&Drift, Option<Trend>)> {
         let at = self.drift.iter().position(|drift| drift.name == name && drift.kind == kind)?;
@@ -297,7 +297,12 @@ fn sample_times<'a>(runs: impl Iterator<Item = &'a Simulation>, until: f64) -> V
 }
 
 /// Measurements of a run, with the time that it takes by itself.
-fn measure(run: &Simulation, trial: Trial, reference: &Reference, monitor: &Monitor<'_>) -> Result<Measured, Failed> {
+fn measure(
+    run: &Simulation,
+    trial: Trial,
+    reference: &Reference,
+    monitor: &Monitor<'_>,
+) -> Result<MeasuredRun, Failed> {
     if let Some(failed) = trial.failed {
         return Err(failed);
     }
@@ -309,7 +314,7 @@ fn measure(run: &Simulation, trial: Trial, reference: &Reference, monitor: &Moni
             None => (trial.wall_seconds, trial.state.clone()),
         },
     };
-    Ok(Measured {
+    Ok(MeasuredRun {
         steps: state.step,
         errors: Errors::of(&trial.samples, reference),
         order: None,

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::options::{RunOptions, StepSize};
 use crate::problem::Problem;
 use crate::simulation::prepare;
-use holonome_integrate::method::{Method, Scheme, Treatment};
+use holonome_integrate::method::{Method, MethodTreatment, Scheme};
 use holonome_integrate::plan::Stepping;
 use holonome_words::option;
 
@@ -89,7 +89,7 @@ impl Reference {
     ) -> Result<Reference, Error> {
         let redundant = !problem.examined.redundant.is_empty();
         let corrects = redundant || invariants_hold(problem);
-        let treatment = if corrects { Treatment::Corrected } else { Treatment::Plain };
+        let treatment = if corrects { MethodTreatment::Corrected } else { MethodTreatment::Plain };
         let [method, checked_by] = ["dop853", "tsit5"].map(|name| {
             let scheme = Scheme::named(name).expect("a registered scheme");
             Method { treatment, ..Method::plain(scheme) }
@@ -165,9 +165,9 @@ impl Reference {
 /// True if the model has invariants, none of which is known to vary.
 fn invariants_hold(problem: &Problem) -> bool {
     let examined = &problem.examined;
-    let straight = examined.field.as_ref().is_some_and(|(field, _)| !field.groups.is_empty());
-    let by_rows = examined.rows.as_ref().is_some_and(|rows| !rows.groups.is_empty());
-    (straight || by_rows) && examined.varying.is_empty()
+    let unrolled = examined.field.as_ref().is_some_and(|(field, _)| !field.groups.is_empty());
+    let templated = examined.rows.as_ref().is_some_and(|rows| !rows.groups.is_empty());
+    (unrolled || templated) && examined.varying.is_empty()
 }
 
 /// States at `times` as far as the run got, and why it got no further.

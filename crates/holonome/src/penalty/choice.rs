@@ -34,7 +34,7 @@ const GENTLE: f64 = 0.2;
 const RISKY: f64 = 0.12;
 const REFUSED: f64 = 0.4;
 
-/// Steps of the run that the pilot run covers; fewer for a model that is run row by row.
+/// Steps of the run that the pilot run covers; fewer for a templated model.
 const PILOT_STEPS: f64 = 200.0;
 const PILOT_STEPS_OF_ROWS: f64 = 20.0;
 
@@ -198,8 +198,8 @@ fn speed(
     (h, matters): (f64, f64),
     follow: Follow,
 ) -> Result<f64, Error> {
-    let by_rows = problem.examined.rows.is_some();
-    let steps = if by_rows { PILOT_STEPS_OF_ROWS } else { PILOT_STEPS };
+    let templated = problem.examined.rows.is_some();
+    let steps = if templated { PILOT_STEPS_OF_ROWS } else { PILOT_STEPS };
     let until = options.until.min(problem.model.t0 + steps * h);
     let pilot = |mut motion: Problem, method: &str, step: StepSize, samples: u64| {
         // Observables may need multipliers, which a pilot run does not have.
@@ -210,7 +210,7 @@ fn speed(
         let followed = follow(motion, options, &mut |t, x| largest = largest.max(open.manifold.speed(t, x)))?;
         Ok::<_, Error>((largest, followed.failure.is_none()))
     };
-    if by_rows {
+    if templated {
         let mut manifold = open.manifold.rebound(&open.model.parameter_values);
         let v = manifold.speed_within(until - problem.model.t0, &problem.model.initial);
         if v < FAR_BELOW * matters {
@@ -305,7 +305,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::Mutex;
 
-    /// Rods that turn about a common pivot, enough for the model to be run by rows.
+    /// Rods that turn about a common pivot, enough for the model to be templated.
     const RODS: &str = "size n = 2000\n\
         coordinate q[i in 1..n] : R^2 = (1, 0)\nmomentum p of q = (0, 1)\n\
         hamiltonian sum(i in 1..n : dot(p[i], p[i])/2)\n\

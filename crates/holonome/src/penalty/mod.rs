@@ -33,7 +33,7 @@ pub struct Penalised {
     pub moved: Option<Moved>,
     /// Slow manifold, for moving other starts onto it.
     pub slow: Option<SlowManifold>,
-    /// Multipliers at a state; for models that are run row by row only if an observable uses them.
+    /// Multipliers at a state; for templated models only if an observable uses them.
     pub multipliers: Option<MeanMultipliers>,
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn apply(
     let claimed = |name: &&String| !problem.examined.varying.contains(name);
     for name in penalised.examined.varying.iter().filter(claimed) {
         warnings.push(format!(
-            "integral '{name}' is constant on the constraint set only, not along the penalised motion: it is watched and not held"
+            "integral '{name}' is constant on the constraint set only, not along the penalised motion: it is monitored and not held"
         ));
     }
     Ok((penalised, Some(known)))

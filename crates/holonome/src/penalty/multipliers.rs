@@ -10,8 +10,8 @@
 //! stretched 1 + β(hω)²GM⁻¹Gᵀ times too far in q. For such a run the window lies on the flow through q + βh²a.
 
 use super::slow::SlowManifold;
-use crate::compiled::{WideBound, compile_rows, single_step};
-use crate::structured::ForcePlaces;
+use crate::kernels::{WideBound, compile_rows, single_step};
+use crate::step::ForcePlaces;
 use holonome_integrate::ensemble::{gather, scatter};
 use holonome_integrate::scales::Vectors;
 use holonome_integrate::scheme::map::{StepFrom, StepMap, TableauMap, Workspace};
@@ -68,12 +68,12 @@ impl Lane {
 /// Penalised flow with its constraints.
 enum Flow {
     /// Unrolled: from (x, h) at t to x after a step, and the constraints at (t, x).
-    Straight(Arc<Tape>, WideBound),
-    /// Row by row, in one lane.
-    Rows(Box<RowFlow>),
+    Unrolled(Arc<Tape>, WideBound),
+    /// Templated, in one lane.
+    Templated(Box<RowFlow>),
 }
 
-/// Penalised field, row by row.
+/// Penalised field of a templated model.
 struct RowFlow {
     constraints: RowKernel,
     field: RowKernel,
@@ -105,8 +105,8 @@ impl System for RowFlow {
 impl Flow {
     fn copy(&self, parameters: &[f64]) -> Flow {
         match self {
-            Flow::Straight(tape, kernel) => Flow::Straight(Arc::clone(tape), kernel.clone()),
-            Flow::Rows(rows) => Flow::Rows(Box::new(RowFlow {
+            Flow::Unrolled(tape, kernel) => Flow::Unrolled(Arc::clone(tape), kernel.clone()),
+            Flow::Templated(rows) => Flow::Templated(Box::new(RowFlow {
                 constraints: rows.constraints.rebound(parameters),
                 field: rows.field.rebound(parameters),
                 vectors: rows.vectors.clone(),
@@ -116,8 +116,8 @@ impl Flow {
 
     fn rebind(&mut self, lane: usize, parameters: &[f64]) {
         match self {
-            Flow::Straight(_, kernel) => kernel.rebind(lane, parameters),
-            Flow::Rows(rows) => {
+            Flow::Unrolled(_, kernel) => kernel.rebind(lane, parameters),
+            Flow::Templated(rows) => {
                 rows.constraints.rebind(parameters);
                 rows.field.rebind(parameters);
             }
@@ -128,13 +128,13 @@ impl Flow {
     /// the step, in every lane.
     fn step(&self, t: &[f64], x: &mut [f64], g: &mut [f64], scratch: &mut Scratch) {
         match self {
-            Flow::Straight(_, kernel) => {
+            Flow::Unrolled(_, kernel) => {
                 kernel.run(t, x, &mut scratch.out, &mut scratch.work);
                 let (x1, constraints) = scratch.out.split_at(x.len() - t.len());
                 x[..x1.len()].copy_from_slice(x1);
                 g.copy_from_slice(constraints);
             }
-            Flow::Rows(rows) => {
+            Flow::Templated(rows) => {
                 let Scratch { out, work, kept, at } = scratch;
                 let (state, h) = x.split_at(x.len() - 1);
                 rows.constraints.run(t[0], state, g, work);
@@ -153,11 +153,11 @@ impl Flow {
     fn scratch(&self, lanes: usize) -> Scratch {
         let zeros = |len: usize| vec![0.0; len];
         match self {
-            Flow::Straight(_, kernel) => {
+            Flow::Unrolled(_, kernel) => {
                 let (out, work) = (zeros(kernel.outputs() * lanes), zeros(kernel.work_len()));
                 Scratch { out, work, kept: Vec::new(), at: Vec::new() }
             }
-            Flow::Rows(rows) => {
+            Flow::Templated(rows) => {
                 let n = rows.dim();
                 let kept = vec![zeros(n); TableauMap::new(rk4::tableau(), &**rows).vectors()];
                 let work = zeros(rows.work_len().max(rows.constraints.work_len()));
@@ -205,18 +205,18 @@ impl MeanMultipliers {
         let count = places.last().map_or(0, |(quantity, first)| first + quantity.functional.outputs);
         let flow = match form {
             Ok(field) => {
-                let mut written = field.clone();
-                let nodes: Vec<_> = functionals.flat_map(|functional| functional.unroll(&mut written.graph)).collect();
-                let tape = single_step(rk4::tableau(), &written, &nodes);
+                let mut unrolled = field.clone();
+                let nodes: Vec<_> = functionals.flat_map(|functional| functional.unroll(&mut unrolled.graph)).collect();
+                let tape = single_step(rk4::tableau(), &unrolled, &nodes);
                 let kernel = WideBound::new(&tape, 1, parameters);
-                Flow::Straight(Arc::new(tape), kernel)
+                Flow::Unrolled(Arc::new(tape), kernel)
             }
             Err(rows) => {
                 let pieces = functionals.zip(&places).flat_map(|(functional, (_, first))| {
                     RowProgram::values(functional, &|output| Some((first + output) as u32))
                 });
                 let program = RowProgram::new(model.dimension(), count, pieces.collect());
-                Flow::Rows(Box::new(RowFlow {
+                Flow::Templated(Box::new(RowFlow {
                     constraints: compile_rows(&program, parameters),
                     field: compile_rows(&rows.field, parameters),
                     vectors: Vectors::components(model.dimension()),
@@ -244,11 +244,11 @@ impl MeanMultipliers {
         MeanMultipliers { flow: self.flow.copy(&self.lanes[0].parameters), lanes, ..*self }
     }
 
-    /// Copy in `lanes` lanes, all with the parameters of the first; `None` if the multipliers are found row by row.
+    /// Copy in `lanes` lanes, all with the parameters of the first; `None` if the flow is templated.
     pub fn in_lanes(&self, lanes: usize) -> Option<MeanMultipliers> {
-        let Flow::Straight(tape, _) = &self.flow else { return None };
+        let Flow::Unrolled(tape, _) = &self.flow else { return None };
         let first = &self.lanes[0];
-        let flow = Flow::Straight(Arc::clone(tape), WideBound::new(tape, lanes, &first.parameters));
+        let flow = Flow::Unrolled(Arc::clone(tape), WideBound::new(tape, lanes, &first.parameters));
         let lanes = (0..lanes).map(|_| first.rebound(&first.parameters)).collect();
         Some(MeanMultipliers { flow, lanes, ..*self })
     }

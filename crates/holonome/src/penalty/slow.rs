@@ -13,7 +13,7 @@ use holonome_model::rows::{BLOCK, RowKernel, RowProgram};
 use holonome_model::scales::Scales;
 use holonome_model::templated::Differentiated;
 use holonome_model::treatment::InvariantKind;
-use holonome_model::treatment::penalty::{Penalty, Watched};
+use holonome_model::treatment::penalty::{MonitoredQuantity, Penalty};
 use rustc_hash::FxHashMap;
 
 /// Distances by which a start was moved.
@@ -140,15 +140,15 @@ impl SlowManifold {
     /// Slow manifold of a penalised model.
     pub fn new(model: &Model, penalty: &Penalty) -> SlowManifold {
         let (n, parameters) = (model.degrees(), &model.parameter_values);
-        let of = |kind: InvariantKind| penalty.watched().filter(move |watched| watched.group.kind == kind);
+        let of = |kind: InvariantKind| penalty.monitored().filter(move |monitored| monitored.group.kind == kind);
         let derived = |kind| {
-            let list = of(kind).map(|Watched { functional, kept, .. }| (functional, kept)).collect();
+            let list = of(kind).map(|MonitoredQuantity { functional, kept, .. }| (functional, kept)).collect();
             Rows::new(Differentiated::of(model.dimension(), list), parameters)
         };
         let (constraints, rates) = (derived(InvariantKind::Constraint), derived(InvariantKind::Hidden));
         let mut pieces = Vec::new();
         let mut first = 0;
-        for Watched { functional, kept, .. } in of(InvariantKind::Hidden) {
+        for MonitoredQuantity { functional, kept, .. } in of(InvariantKind::Hidden) {
             let place = |output: usize| kept.binary_search(&output).ok().map(|k| (first + k) as u32);
             pieces.extend(RowProgram::time_derivatives(functional, &place));
             first += kept.len();
@@ -156,7 +156,8 @@ impl SlowManifold {
         let in_time = RowProgram::new(model.dimension(), first, pieces);
         let field = RowProgram::hamiltonian_field(&penalty.hamiltonian, n);
         let field = RowProgram::new(model.dimension(), model.dimension(), field);
-        let multiplicities = of(InvariantKind::Constraint).flat_map(|watched| watched.group.members.flat().to_vec());
+        let multiplicities =
+            of(InvariantKind::Constraint).flat_map(|monitored| monitored.group.members.flat().to_vec());
         let pattern = pattern(&constraints, &rates, n);
         SlowManifold {
             degrees: n,

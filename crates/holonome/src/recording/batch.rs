@@ -1,9 +1,9 @@
 //! Recording of many samples at once: the recorded quantities of several samples are computed in the lanes of one call,
 //! and stored array by array.
 
-use super::{Place, Recorded};
+use super::{Place, RecordedArrays};
 use crate::backend;
-use crate::compiled::{CompiledSystem, WideBound, WideWatch};
+use crate::kernels::{CompiledSystem, WideBound, WideMonitor};
 use crate::penalty::MeanMultipliers;
 use holonome_integrate::ensemble::{gather, scatter};
 use holonome_integrate::system::System;
@@ -19,12 +19,12 @@ pub(crate) struct Batch {
     /// The multipliers of a penalised run.
     means: Option<MeanMultipliers>,
     /// Monitor of the invariants, if deviations are recorded.
-    watch: Option<WideWatch>,
+    monitor: Option<WideMonitor>,
     t: Vec<f64>,
     x: Vec<f64>,
     values: Vec<f64>,
     /// (x, F₀) of every lane.
-    watched: Vec<f64>,
+    monitored: Vec<f64>,
     found: Vec<f64>,
     work: Vec<f64>,
     /// Rows of each recorded array.
@@ -35,7 +35,7 @@ impl Batch {
     /// Kernels for the quantities `recorded` of samples with `width` numbers, in a run over a system from the targets
     /// F₀; `None` if one of them is not unrolled. Samples of a penalised run do not contain its multipliers.
     pub(crate) fn new(
-        recorded: &Recorded,
+        recorded: &RecordedArrays,
         (system, target): (&CompiledSystem, &[f64]),
         width: usize,
         means: Option<&MeanMultipliers>,
@@ -45,13 +45,14 @@ impl Batch {
             Some(means) => Some(means.in_lanes(lanes)?),
             None => None,
         };
-        let watches = recorded.arrays.iter().any(|array| array.place == Place::Deviations);
-        let watch = if watches { Some(system.wide_watch(lanes)?) } else { None };
+        let monitors = recorded.arrays.iter().any(|array| array.place == Place::Deviations);
+        let monitor = if monitors { Some(system.wide_monitor(lanes)?) } else { None };
         let quantities = recorded.kernel.in_lanes(lanes)?;
-        let (watch_work, watch_outputs) = watch.as_ref().map_or((0, 0), |watch| (watch.work_len(), watch.outputs()));
+        let (monitor_work, monitor_outputs) =
+            monitor.as_ref().map_or((0, 0), |monitor| (monitor.work_len(), monitor.outputs()));
         let dimension = system.dim();
-        let mut watched = vec![0.0; dimension * lanes];
-        watched.extend(target.iter().flat_map(|&target| std::iter::repeat_n(target, lanes)));
+        let mut monitored = vec![0.0; dimension * lanes];
+        monitored.extend(target.iter().flat_map(|&target| std::iter::repeat_n(target, lanes)));
         Some(Batch {
             lanes,
             dimension,
@@ -59,18 +60,18 @@ impl Batch {
             t: vec![0.0; lanes],
             x: vec![0.0; (width + means.as_ref().map_or(0, MeanMultipliers::count)) * lanes],
             values: vec![0.0; quantities.outputs() * lanes],
-            watched,
-            found: vec![0.0; watch_outputs * lanes],
-            work: vec![0.0; quantities.work_len().max(watch_work)],
+            monitored,
+            found: vec![0.0; monitor_outputs * lanes],
+            work: vec![0.0; quantities.work_len().max(monitor_work)],
             columns: vec![Vec::new(); recorded.arrays.len()],
             quantities,
             means,
-            watch,
+            monitor,
         })
     }
 
     /// Rows of every recorded array for samples at the times `t`, which lie in `x` one after the other.
-    pub(crate) fn rows(&mut self, recorded: &Recorded, t: &[f64], x: &[f64]) -> &[Vec<f64>] {
+    pub(crate) fn rows(&mut self, recorded: &RecordedArrays, t: &[f64], x: &[f64]) -> &[Vec<f64>] {
         let (lanes, width, count) = (self.lanes, self.width, t.len());
         for (column, array) in self.columns.iter_mut().zip(&recorded.arrays) {
             column.resize(count * array.len, 0.0);
@@ -94,11 +95,11 @@ impl Batch {
                 means.put(&self.t, x, |lane| lane < samples, lambda);
             }
             self.quantities.run(&self.t, &self.x, &mut self.values, &mut self.work);
-            let deviations = match &self.watch {
-                Some(watch) => {
+            let deviations = match &self.monitor {
+                Some(monitor) => {
                     let state = self.dimension * lanes;
-                    self.watched[..state].copy_from_slice(&self.x[..state]);
-                    watch.run(lanes, &self.t, &self.watched, &mut self.found, &mut self.work)
+                    self.monitored[..state].copy_from_slice(&self.x[..state]);
+                    monitor.run(lanes, &self.t, &self.monitored, &mut self.found, &mut self.work)
                 }
                 None => &[],
             };

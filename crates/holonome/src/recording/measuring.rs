@@ -1,8 +1,8 @@
 //! Measures of a run: the outputs at which they sample, and the averages that they accumulate.
 
 use super::quantities;
-use crate::compiled::Quantities;
 use crate::error::Error;
+use crate::kernels::Quantities;
 use crate::measure::{Applied, Table, shown};
 use crate::options::RunOptions;
 use holonome_integrate::averages::{Averages, Mean};
@@ -54,7 +54,7 @@ pub(crate) struct RunMeasure {
 
 /// Scratch of an accumulating caller.
 #[derive(Default)]
-pub(crate) struct Scratch {
+pub(crate) struct MeasuringScratch {
     values: Vec<f64>,
     work: Vec<f64>,
     numbers: Vec<f64>,
@@ -62,7 +62,7 @@ pub(crate) struct Scratch {
 
 impl Measuring {
     /// Measures of a model in a run with this plan; `None` if there are none. See
-    /// [`Recorded::new`](super::Recorded::new).
+    /// [`RecordedArrays::new`](super::RecordedArrays::new).
     ///
     /// # Errors
     /// If a measure has no sample, or its samples do not fall on steps.
@@ -120,7 +120,7 @@ impl Measuring {
         kernel: &dyn Quantities,
         (output, t, x): (usize, f64, &[f64]),
         averages: &mut Vec<Averages>,
-        scratch: &mut Scratch,
+        scratch: &mut MeasuringScratch,
     ) {
         if !self.outputs.is_measured(output) {
             return;
@@ -139,7 +139,7 @@ impl Measuring {
         output: usize,
         values: &mut [f64],
         averages: &mut Vec<Averages>,
-        Scratch { numbers, .. }: &mut Scratch,
+        MeasuringScratch { numbers, .. }: &mut MeasuringScratch,
     ) {
         averages.resize_with(self.measures.len(), Averages::default);
         for ((measure, averages), outputs) in self.measures.iter().zip(averages).zip(&self.outputs.measured) {

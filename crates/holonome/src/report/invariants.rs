@@ -74,7 +74,7 @@ pub(super) fn invariants(drift: &Value) -> Vec<Invariant> {
 }
 
 /// A run whose drifts are drawn.
-pub(super) struct Source<'r> {
+pub(super) struct DrawnRun<'r> {
     pub name: &'r str,
     pub run: &'r StoredRun,
     pub times: &'r [f64],
@@ -82,7 +82,7 @@ pub(super) struct Source<'r> {
 }
 
 /// Charts of the drifts of runs: of one run all invariants in one chart, of several one chart per invariant.
-pub(super) fn charts(runs: &[Source]) -> Result<Vec<(String, Chart)>, Error> {
+pub(super) fn charts(runs: &[DrawnRun]) -> Result<Vec<(String, Chart)>, Error> {
     let mut charts = Vec::new();
     match runs {
         [run] => {
@@ -106,7 +106,7 @@ pub(super) fn charts(runs: &[Source]) -> Result<Vec<(String, Chart)>, Error> {
                 }
             }
             for key in keys {
-                let of = |run: &Source<'_>| run.invariants.iter().position(|invariant| invariant.key == key);
+                let of = |run: &DrawnRun<'_>| run.invariants.iter().position(|invariant| invariant.key == key);
                 let mut chart = empty(&format!("Drift of {key}"), false);
                 for (colour, run) in runs.iter().enumerate() {
                     if let Some(k) = of(run) {
@@ -132,7 +132,7 @@ fn empty(title: &str, relative: bool) -> Chart {
 /// Add the samples, and their largest so far.
 fn draw(
     chart: &mut Chart,
-    run: &Source,
+    run: &DrawnRun,
     invariant: &Invariant,
     name: &str,
     colour: usize,

@@ -1,8 +1,8 @@
 //! Figures for papers, drawn by `holonome plot`.
 
 use super::comparison::work_precision;
-use super::invariants::{Invariant, Source, charts, invariants};
-use super::sampled::{self, Place};
+use super::invariants::{DrawnRun, Invariant, charts, invariants};
+use super::sampled::{self, ColumnPlace};
 use super::{Stored, sweep};
 use crate::error::Error;
 use crate::store::{ArrayLayout, StoredRun};
@@ -84,8 +84,8 @@ fn of_runs(runs: &[&StoredRun], axes: &Axes) -> Result<Vec<Chart>, Error> {
         }
         drifting.iter_mut().for_each(|all| all.retain(|invariant| axes.y.contains(&invariant.array)));
     }
-    let sources: Vec<Source> = (0..runs.len())
-        .map(|k| Source { name: &names[k], run: runs[k], times: &times[k], invariants: &drifting[k] })
+    let sources: Vec<DrawnRun> = (0..runs.len())
+        .map(|k| DrawnRun { name: &names[k], run: runs[k], times: &times[k], invariants: &drifting[k] })
         .collect();
     let mut drifts = charts(&sources)?;
     let mut panels: Vec<Chart> = Vec::new();
@@ -230,7 +230,7 @@ fn named(run: &StoredRun, names: &[&str]) -> Result<Vec<Vec<f64>>, Error> {
         let columns = run.column_names(&array.name).map_err(Error::store)?;
         all.extend(columns.into_iter().enumerate().map(|(place, name)| (name, Some((k, place)))));
     }
-    let place = |name: &&str| -> Result<Option<Place>, Error> {
+    let place = |name: &&str| -> Result<Option<ColumnPlace>, Error> {
         match all.iter().find(|(known, _)| known == name) {
             Some((_, place)) => Ok(*place),
             None => {
@@ -244,7 +244,7 @@ fn named(run: &StoredRun, names: &[&str]) -> Result<Vec<Vec<f64>>, Error> {
         }
     };
     let places = names.iter().map(place).collect::<Result<Vec<_>, Error>>()?;
-    let of_arrays: Vec<Place> = places.iter().copied().flatten().collect();
+    let of_arrays: Vec<ColumnPlace> = places.iter().copied().flatten().collect();
     let mut columns = sampled::whole(run, &arrays, &of_arrays)?.into_iter();
     let mut times = run.times().map_err(Error::store)?;
     times.truncate(run.samples());

@@ -1,7 +1,7 @@
 //! Pages of runs, one or several side by side.
 
 use super::command::command;
-use super::invariants::{self, Invariant, Source, charts, cost_rows, drift_table};
+use super::invariants::{self, DrawnRun, Invariant, charts, cost_rows, drift_table};
 use super::measures;
 use super::sampled;
 use super::scene::Scene;
@@ -82,9 +82,9 @@ pub(super) fn page(runs: &[Shown]) -> Result<Page, Error> {
         run.motion.clone().map(|motion| Panel::Motion(Motion { name, ..motion }))
     };
     let mut first: Vec<Panel> = runs.iter().filter_map(motion).collect();
-    let sources: Vec<Source> = runs
+    let sources: Vec<DrawnRun> = runs
         .iter()
-        .map(|run| Source { name: &run.name, run: &run.run, times: &run.times, invariants: &run.invariants })
+        .map(|run| DrawnRun { name: &run.name, run: &run.run, times: &run.times, invariants: &run.invariants })
         .collect();
     let drifts = charts(&sources)?;
     if !drifts.is_empty() {

@@ -11,17 +11,17 @@ const COLUMNS: usize = 24;
 const ROWS: usize = 40_000;
 
 /// Place of a column: its array, and its position in the array's rows.
-pub(super) type Place = (usize, usize);
+pub(super) type ColumnPlace = (usize, usize);
 
 /// Rows of some columns of a run's arrays.
 struct Rows<'p> {
-    places: &'p [Place],
+    places: &'p [ColumnPlace],
     readers: Vec<RowReader>,
     row: Vec<f64>,
 }
 
 impl<'p> Rows<'p> {
-    fn new(run: &StoredRun, arrays: &[ArrayLayout], places: &'p [Place]) -> Result<Rows<'p>, Error> {
+    fn new(run: &StoredRun, arrays: &[ArrayLayout], places: &'p [ColumnPlace]) -> Result<Rows<'p>, Error> {
         let readers = arrays.iter().map(|array| run.rows(&array.name)).collect::<Result<_, _>>();
         Ok(Rows { places, readers: readers.map_err(Error::store)?, row: Vec::new() })
     }
@@ -36,7 +36,7 @@ impl<'p> Rows<'p> {
 }
 
 /// Columns in full.
-pub(super) fn whole(run: &StoredRun, arrays: &[ArrayLayout], places: &[Place]) -> Result<Vec<Vec<f64>>, Error> {
+pub(super) fn whole(run: &StoredRun, arrays: &[ArrayLayout], places: &[ColumnPlace]) -> Result<Vec<Vec<f64>>, Error> {
     let mut columns: Vec<Vec<f64>> = places.iter().map(|_| Vec::with_capacity(run.samples())).collect();
     let mut rows = Rows::new(run, arrays, places)?;
     for row in 0..run.samples() {

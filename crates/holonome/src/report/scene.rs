@@ -4,9 +4,9 @@
 //! their distance if a common rotation and shift of all points leaves it unchanged. A constraint s(|x − c|² − l²) on a
 //! single point holds it at a distance from c.
 
-use crate::compiled::StateVectors;
 use crate::component_names::member_name;
 use crate::error::Error;
+use crate::kernels::StateVectors;
 use crate::problem::Problem;
 use crate::store::{RowReader, StoredRun};
 use holonome_figures::Motion;

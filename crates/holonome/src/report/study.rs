@@ -5,7 +5,8 @@ use super::{made_by, report};
 use crate::error::Error;
 use crate::store::StoredRun;
 use crate::study::{
-    Columns, Figure as Planned, Judged, Made, Measured, Panel as Drawn, Points, Quantity, Study, Timing, What, short,
+    Columns, Figure as Planned, Judged, Made, MeasuredValue, Panel as Drawn, Points, Quantity, Study, Timing, What,
+    short,
 };
 use crate::summary::COUNTED;
 use holonome_figures::{Axis, Chart, Curve, Figure, Page, Panel, Section, Style, Table};
@@ -104,7 +105,7 @@ fn claims(of: &Reproduced) -> Panel {
             None => "not looked at",
         };
         let because = because.as_ref().map_or(String::new(), |because| format!(": {because}"));
-        let line = |Measured { name, value, wanted, failed, .. }: &Measured| {
+        let line = |MeasuredValue { name, value, wanted, failed, .. }: &MeasuredValue| {
             let value = value.map(short).or_else(|| failed.clone()).unwrap_or_default();
             format!("{name}: {value} ({wanted})")
         };

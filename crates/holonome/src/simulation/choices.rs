@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::options::{RunOptions, Settings, StepSize};
-use holonome_integrate::method::{Method, Needs, Treatment};
+use holonome_integrate::method::{Method, MethodTreatment, Needs};
 use holonome_integrate::plan::{Metric, Plan, PlanError, Stepping};
 use holonome_words::{OptionName, option};
 
@@ -20,7 +20,7 @@ pub(crate) fn unused_options(
             warnings.push(format!("{name} has no effect: {who}"));
         }
     };
-    let feedback = method.treatment == Treatment::Feedback;
+    let feedback = method.treatment == MethodTreatment::Feedback;
     unused(option("gain"), feedback, options.gain.is_some(), "only `feedback` methods have gains");
     let refusable = feedback || options.penalty.is_some();
     unused(
@@ -37,7 +37,7 @@ pub(crate) fn unused_options(
     );
     unused(
         option("reference"),
-        method.treatment != Treatment::Plain,
+        method.treatment != MethodTreatment::Plain,
         options.reference.is_some(),
         "`plain` methods aim at nothing",
     );
@@ -62,7 +62,7 @@ pub(crate) fn unused_options(
     );
     unused(
         option("metric"),
-        method.treatment == Treatment::Projection,
+        method.treatment == MethodTreatment::Projection,
         options.metric != Metric::Auto,
         "only `projection` moves a state in a metric that can be chosen",
     );

@@ -9,9 +9,9 @@ use super::{Simulation, prepare};
 use crate::error::Error;
 use crate::options::{RunOptions, StepSize};
 use crate::orbit::{FamilyError, OrbitError, Second};
-use crate::output::{Output, Rows};
+use crate::output::{AppendedRows, Output};
 use crate::problem::Problem;
-use crate::recording::{Progress, Recorded};
+use crate::recording::{Progress, RecordedArrays};
 use crate::store::StoreError;
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
@@ -32,7 +32,7 @@ const MORE_STEPS: u64 = 10;
 const SEPARATED: f64 = 0.1;
 
 /// Interval between two calls of `watch`.
-const LOOK: Duration = Duration::from_millis(20);
+const CALL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Error of `run`, which is finished and whose samples are in `output`; `None` if `watch` stops the second run.
 ///
@@ -73,7 +73,7 @@ pub(crate) fn measure(
         }
         Ok(Outcome::Stopped | Outcome::ClaimFailed) => Ok(None),
         Err(failure) => {
-            Err(Error::Failed { failure: Box::new(failure), watched: None, out: None, samples: 0, kept: None })
+            Err(Error::Failed { failure: Box::new(failure), monitored: None, out: None, samples: 0, kept: None })
         }
     }
 }
@@ -99,7 +99,7 @@ fn at_samples_of(first: &Plan, plan: &Plan) -> Plan {
 /// One array of the first run, and the second run's distance from it.
 struct Compared<'a> {
     error: FamilyError,
-    rows: Rows<'a>,
+    rows: AppendedRows<'a>,
     first: usize,
     /// Length of a member.
     width: usize,
@@ -113,12 +113,12 @@ struct Comparer<'a> {
     until: f64,
     factor: f64,
     watch: &'a mut (dyn FnMut(&Progress) -> Control + Send),
-    looked: Instant,
+    called: Instant,
 }
 
 impl<'a> Comparer<'a> {
     fn new(
-        recorded: &Recorded,
+        recorded: &RecordedArrays,
         output: &'a Output,
         (from, until, factor): (f64, f64, f64),
         watch: &'a mut (dyn FnMut(&Progress) -> Control + Send),
@@ -132,7 +132,7 @@ impl<'a> Comparer<'a> {
                 width: array.shape.len().max(1),
             });
         }
-        Ok(Comparer { arrays, separated: None, from, until, factor, watch, looked: Instant::now() })
+        Ok(Comparer { arrays, separated: None, from, until, factor, watch, called: Instant::now() })
     }
 
     fn families(&self) -> Vec<FamilyError> {
@@ -164,10 +164,10 @@ impl Observer for Comparer<'_> {
     }
 
     fn step(&mut self, state: &StepState) -> Result<Control, StoreError> {
-        if self.looked.elapsed() < LOOK {
+        if self.called.elapsed() < CALL_INTERVAL {
             return Ok(Control::Continue);
         }
-        self.looked = Instant::now();
+        self.called = Instant::now();
         let progress =
             Progress { from: self.from, t: state.t, until: self.until, steps: state.step, of: None, drift: None };
         Ok((self.watch)(&progress))

@@ -3,7 +3,7 @@
 use super::Simulation;
 use crate::recording::variables;
 use crate::summary::{FinalState, Summary};
-use holonome_integrate::method::{Method, Treatment};
+use holonome_integrate::method::{Method, MethodTreatment};
 use holonome_integrate::state::{Cost, FailedClaim, NEARLY_DEPENDENT, StepState};
 use holonome_integrate::system::System;
 use holonome_integrate::treatment::correction::largest_innovation;
@@ -51,7 +51,7 @@ impl Simulation {
 
 /// Warnings about the claims that failed on the way to `state`, one each.
 fn claim_warnings(state: &StepState, groups: &[InvariantGroup], method: Method) -> Vec<String> {
-    let held = method.treatment != Treatment::Plain;
+    let held = method.treatment != MethodTreatment::Plain;
     let warning = |claim: &FailedClaim| {
         let FailedClaim { group, t, rate, free_from } = claim;
         let until = if held { format!("; from t = {free_from} on nothing holds it") } else { String::new() };

@@ -8,14 +8,16 @@ use super::stepping::Running;
 use crate::error::Error;
 use crate::hold;
 use crate::interpolant::Interpolant;
+use crate::monitored::Monitored;
 use crate::options::RunOptions;
 use crate::output::Output;
 use crate::pieces::Pieces;
-use crate::recording::{CHECKPOINT_INTERVAL, Deviations, Lanes, Progress, Recorder, Scratch, look_every};
+use crate::recording::{
+    CHECKPOINT_INTERVAL, Deviations, LaneRecording, MeasuringScratch, Progress, Recorder, look_every,
+};
 use crate::solution::Solution;
 use crate::store::{Status, Store};
 use crate::summary::{Summary, large_drifts};
-use crate::watched::Watched;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::observer::Control;
 use holonome_integrate::run::Outcome;
@@ -101,8 +103,8 @@ impl Simulation {
         let arrays = output.into_parts().1.expect("the output is memory");
         match outcome {
             Ok(summary) => Ok(Solution { summary, arrays, interpolant: interpolant.transpose()? }),
-            Err(Error::Failed { failure, watched, samples, .. }) => {
-                Err(Error::Failed { failure, watched, out: None, samples, kept: Some(Box::new(arrays)) })
+            Err(Error::Failed { failure, monitored, samples, .. }) => {
+                Err(Error::Failed { failure, monitored, out: None, samples, kept: Some(Box::new(arrays)) })
             }
             Err(error) => Err(error),
         }
@@ -118,7 +120,7 @@ impl Simulation {
         let mut recorder = Recorder {
             recorded: &self.recorded,
             measuring: self.measuring.as_ref(),
-            scratch: Scratch::default(),
+            scratch: MeasuringScratch::default(),
             multipliers: self.penalty.as_ref().and_then(|penalty| penalty.multipliers.as_ref()),
             extended: Vec::new(),
             output,
@@ -127,7 +129,7 @@ impl Simulation {
             groups: &self.groups,
             deviations: Deviations::new(&*self.system, &self.state.target),
             system: &self.system,
-            lanes: Lanes::Unknown,
+            lanes: LaneRecording::Unknown,
             pieces,
             values: vec![0.0; self.recorded.outputs],
             work: vec![0.0; self.recorded.kernel.work_len()],
@@ -167,12 +169,12 @@ impl Simulation {
         }
         let eigenvalue = self.program.as_ref().and_then(|program| program.smallest_eigenvalue(&self.state.memory));
         let modified = summary.drift.iter().find(|drift| drift.kind == InvariantKind::ModifiedEnergy);
-        let watched = Watched::new(modified.map(|drift| drift.max), eigenvalue);
-        summary.warnings.extend(watched.and_then(|watched| watched.warning()));
+        let monitored = Monitored::new(modified.map(|drift| drift.max), eigenvalue);
+        summary.warnings.extend(monitored.and_then(|monitored| monitored.warning()));
         summary.warnings.extend(motion_warnings(&self.state, &*self.system, &self.groups, self.plan.method));
         let unstored = |source, samples| {
             let failure = Box::new(Failure::Observer(source));
-            Error::Failed { failure, watched: None, out: path.clone(), samples, kept: None }
+            Error::Failed { failure, monitored: None, out: path.clone(), samples, kept: None }
         };
         match outcome {
             Ok(Outcome::Finished) => {
@@ -198,11 +200,11 @@ impl Simulation {
                 Ok(summary)
             }
             Err(failure) => {
-                let watched = watched.and_then(|watched| watched.explaining(&failure));
+                let monitored = monitored.and_then(|monitored| monitored.explaining(&failure));
                 // The failure is reported even if the disk accepts nothing more.
                 let kept = output.checkpoint(&self.state);
                 let (failure, samples) = (Box::new(failure), output.kept());
-                let error = Error::Failed { failure, watched, out: path, samples, kept: None };
+                let error = Error::Failed { failure, monitored, out: path, samples, kept: None };
                 drop(kept.and_then(|()| output.finish(Status::Failed, &error.to_json())));
                 Err(error)
             }

@@ -4,17 +4,17 @@ use super::Simulation;
 use super::choices::{beta, plan, tolerance, unused_options};
 use super::reference::reference_state;
 use super::stepping::follow;
-use crate::compiled::{CompiledStep, CompiledSystem, Mend, StateVectors};
 use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
 use crate::heat_bath;
+use crate::kernels::{CompiledStep, CompiledSystem, Mend, StateVectors};
 use crate::options::{Gains, RunOptions};
 use crate::penalty::{self, MeanMultipliers};
 use crate::policy::ALIKE_MASSES;
 use crate::problem::Problem;
-use crate::recording::{Measuring, Recorded, RecordedArray, initial_values};
-use crate::structured::{MethodSettings, Program, Start, extension};
-use holonome_integrate::method::{Method, Treatment};
+use crate::recording::{Measuring, RecordedArray, RecordedArrays, initial_values};
+use crate::step::{MethodSettings, Program, Start, extension};
+use holonome_integrate::method::{Method, MethodTreatment};
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
 use holonome_model::derived::Derived;
@@ -98,25 +98,24 @@ impl Simulation {
             beta: beta(options.beta)?,
         };
         let h = options.step.fixed();
-        let structured =
-            crate::structured::program(&method, &problem.model, form.written_out().map(Arc::as_ref), &settings, h)?;
+        let program = crate::step::program(&method, &problem.model, form.unrolled().map(Arc::as_ref), &settings, h)?;
         if let Some((penalty, h)) = penalty.as_mut().zip(options.step.fixed())
             && let Some(multipliers) = penalty.multipliers.take()
         {
-            let places = crate::structured::force_places(&method, &problem.model, h, &settings)?;
+            let places = crate::step::force_places(&method, &problem.model, h, &settings)?;
             penalty.multipliers = Some(multipliers.with_places(places));
         }
-        let solves = structured.as_ref().is_some_and(Program::iterates);
+        let solves = program.as_ref().is_some_and(Program::iterates);
         warnings.extend(unused_options(&options, &problem.settings, &method, solves));
         warnings.extend(crate::backend::warning());
-        let field = form.written_out();
+        let field = form.unrolled();
         let mean = penalty.as_ref().and_then(|penalty| penalty.multipliers.as_ref());
-        let own = structured.as_ref().map_or(0, |program| program.map().multiplier_count());
+        let own = program.as_ref().map_or(0, |program| program.map().multiplier_count());
         let multipliers = mean.map_or(own, MeanMultipliers::count);
         if multipliers == 0 {
             refuse_multipliers(&problem, &method)?;
         }
-        let recorded = Recorded::new(
+        let recorded = RecordedArrays::new(
             &problem.model,
             field.map(Arc::as_ref),
             multipliers,
@@ -132,7 +131,7 @@ impl Simulation {
         }
         let mut plan = plan(&options, problem.model.t0, method, &mut warnings)?;
         let mut groups = form.groups().to_vec();
-        if method.treatment != Treatment::Plain && groups.is_empty() {
+        if method.treatment != MethodTreatment::Plain && groups.is_empty() {
             warnings.push(format!(
                 "the model has no invariants, so `{}` does what `plain` does",
                 method.treatment.facts().name
@@ -140,14 +139,14 @@ impl Simulation {
         }
         let parameters = problem.model.parameter_values.clone();
         let reference = reference_state(&problem, &options)?;
-        let feeds_back = method.treatment == Treatment::Feedback;
+        let feeds_back = method.treatment == MethodTreatment::Feedback;
         let stepped = method.scheme.follows_fields();
         let plain = match &form {
-            Form::Straight(field) => {
+            Form::Unrolled(field) => {
                 let mend = Mend::of(&plan, field);
                 CompiledSystem::new(field, &vectors, &parameters, stepped, mend)
             }
-            Form::Rows(field) => {
+            Form::Templated(field) => {
                 let extended = stepped && !problem.model.constraints.is_empty();
                 let extended = extended.then(|| extension(&problem.model, near));
                 CompiledSystem::of_rows(field, &vectors, &parameters, extended)
@@ -165,8 +164,8 @@ impl Simulation {
                 plan.gain = treated.gain;
                 gain_text = Some(treated.text);
                 refuse_unstable(&plan, &treated.system, &plain, &state, &options, &mut warnings)?;
-                let written_out = treated.field.as_ref().zip(treated.system.written_out());
-                let step = written_out.map(|(field, system)| {
+                let unrolled = treated.field.as_ref().zip(treated.system.unrolled());
+                let step = unrolled.map(|(field, system)| {
                     CompiledStep::new(&plan, field, &vectors, system, targets, &treated.parameters)
                 });
                 let step = step.transpose()?;
@@ -177,14 +176,14 @@ impl Simulation {
             _ => {
                 let all = [&parameters, &state.target[constraints..]].concat();
                 // A program makes all steps itself.
-                let written_out = field.zip(plain.written_out()).filter(|_| structured.is_none());
+                let unrolled = field.zip(plain.unrolled()).filter(|_| program.is_none());
                 let step =
-                    written_out.map(|(field, system)| CompiledStep::new(&plan, field, &vectors, system, targets, &all));
+                    unrolled.map(|(field, system)| CompiledStep::new(&plan, field, &vectors, system, targets, &all));
                 let step = step.transpose()?;
                 (plain, step.unwrap_or_default())
             }
         };
-        let program = structured.map(|mut program| {
+        let program = program.map(|mut program| {
             let start =
                 Start { parameters: &parameters, targets: &state.target[constraints..], x: &problem.model.initial };
             let of = (field.map(Arc::as_ref), system.shared_invariants());
@@ -192,14 +191,14 @@ impl Simulation {
             program
         });
         // Large models have no field on their constraints unless the method follows it.
-        let has_field = problem.model.constraints.is_empty() || system.written_out().is_some();
+        let has_field = problem.model.constraints.is_empty() || system.unrolled().is_some();
         let of_step = |h| heat_bath::warning(&method, settings.beta, &problem.model, &system, h);
         warnings.extend(plan.fixed_step().filter(|_| has_field).and_then(of_step));
         let modified = program.as_ref().zip(plan.fixed_step()).and_then(|(program, h)| {
-            let energy = program.watched_energy((plan.t0, h), &problem.model.initial)?;
+            let energy = program.monitored_energy((plan.t0, h), &problem.model.initial)?;
             let name = "modified_energy".to_string();
             let kind = InvariantKind::ModifiedEnergy;
-            groups.push(InvariantGroup { name, kind, members: Default::default(), watched: true });
+            groups.push(InvariantGroup { name, kind, members: Default::default(), monitored_only: true });
             Some(energy)
         });
         let initial = initial_values(&problem.model, &groups, &state.initial, modified);
@@ -234,12 +233,12 @@ impl Simulation {
 
 /// Form in which a model's field is run.
 enum Form<'a> {
-    Straight(Arc<Field>),
-    Rows(&'a RowField),
+    Unrolled(Arc<Field>),
+    Templated(&'a RowField),
 }
 
 impl Form<'_> {
-    /// Form for a model: row by row if it is large. `near` is true if the field matters near the constraints only. A
+    /// Form for a model: templated if it is large. `near` is true if the field matters near the constraints only. A
     /// feedback term with gains of its own is a formula, so it needs an unrolled field.
     fn of<'a>(problem: &'a Problem, method: &Method, gain: Option<&Gains>, near: bool) -> Result<Form<'a>, Error> {
         let Some(rows) = &problem.examined.rows else {
@@ -248,23 +247,23 @@ impl Form<'_> {
         };
         if method.scheme.needs_formulas() {
             return Err(Error::option(format!(
-                "`{method}` needs formulas that are written out, and the model is too large for that: use corrected:dop853"
+                "`{method}` needs unrolled formulas, and the model is too large for that: use corrected:dop853"
             )));
         }
-        // The rates of hidden constraints that move are not known row by row.
+        // The rates of moving hidden constraints are not derived for templated models.
         let moves = problem.model.constraints.iter().any(|c| c.depends & TIME != 0);
         let extends = moves && method.scheme.follows_fields();
         let automatic = gain.is_none_or(|gain| *gain == Gains::Auto);
-        if (method.treatment != Treatment::Feedback || automatic) && !extends {
-            return Ok(Form::Rows(rows));
+        if (method.treatment != MethodTreatment::Feedback || automatic) && !extends {
+            return Ok(Form::Templated(rows));
         }
         let too_large = |too_large: &TooLarge| {
             Error::option(match extends {
                 true => format!(
-                    "`{method}` writes out the forces of constraints that depend on the time, and {too_large}; use rattle"
+                    "`{method}` unrolls the forces of constraints that depend on the time, and {too_large}; use rattle"
                 ),
                 false => format!(
-                    "`{method}` writes out a feedback term with gains of its own, and {too_large}; `{gain_auto}` and `corrected:{}` hold the same invariants and run models of any size",
+                    "`{method}` unrolls a feedback term with gains of its own, and {too_large}; `{gain_auto}` and `corrected:{}` hold the same invariants and run models of any size",
                     method.scheme.name,
                     gain_auto = option("gain").of("auto")
                 ),
@@ -274,41 +273,41 @@ impl Form<'_> {
             NoMechanics::TooLarge(reason) => too_large(reason),
             NoMechanics::Irregular(_) => Error::option(reason.to_string()),
         })?;
-        field.watch_only(&problem.examined.varying);
+        field.monitor_only(&problem.examined.varying);
         Ok(Form::followed(Arc::new(field), near))
     }
 
     fn followed<'a>(field: Arc<Field>, near: bool) -> Form<'a> {
         let shorter = near.then(|| field.from_the_set()).flatten();
-        Form::Straight(shorter.map_or(field, Arc::new))
+        Form::Unrolled(shorter.map_or(field, Arc::new))
     }
 
-    fn written_out(&self) -> Option<&Arc<Field>> {
+    fn unrolled(&self) -> Option<&Arc<Field>> {
         match self {
-            Form::Straight(field) => Some(field),
-            Form::Rows(_) => None,
+            Form::Unrolled(field) => Some(field),
+            Form::Templated(_) => None,
         }
     }
 
     /// F over rows.
     fn row_invariants(&self, model: &Derived) -> RowProgram {
         match self {
-            Form::Straight(_) => model.row_invariants(),
-            Form::Rows(field) => field.invariants.clone(),
+            Form::Unrolled(_) => model.row_invariants(),
+            Form::Templated(field) => field.invariants.clone(),
         }
     }
 
     fn into_field(self) -> Option<Arc<Field>> {
         match self {
-            Form::Straight(field) => Some(field),
-            Form::Rows(_) => None,
+            Form::Unrolled(field) => Some(field),
+            Form::Templated(_) => None,
         }
     }
 
     fn groups(&self) -> &[InvariantGroup] {
         match self {
-            Form::Straight(field) => &field.groups,
-            Form::Rows(field) => &field.groups,
+            Form::Unrolled(field) => &field.groups,
+            Form::Templated(field) => &field.groups,
         }
     }
 }

@@ -4,7 +4,7 @@ use super::{Simulation, prepare};
 use crate::error::Error;
 use crate::options::{RunOptions, Settings};
 use crate::problem::Problem;
-use crate::store::{Resumed as Reopened, Status, Store, StoreError, StoredRun};
+use crate::store::{ResumedStore, Status, Store, StoreError, StoredRun};
 use crate::summary::StoredSummary;
 use holonome_integrate::state::StepState;
 use holonome_words::option;
@@ -30,10 +30,10 @@ impl Simulation {
     /// If the folder is not a run, or is damaged.
     pub fn resume(path: &Path) -> Result<Resumed<Simulation>, Error> {
         let (store, state) = match Store::resume(path).map_err(Error::store)? {
-            Reopened::Finished { summary } => {
+            ResumedStore::Finished { summary } => {
                 return Ok(Resumed::Finished { summary: StoredSummary(summary) });
             }
-            Reopened::Continues { store, state } => (*store, state),
+            ResumedStore::Continues { store, state } => (*store, state),
         };
         let (problem, options) = stored_problem(path, store.attributes())?;
         let mut simulation = prepare(problem, options)?;

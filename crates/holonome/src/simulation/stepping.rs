@@ -1,15 +1,15 @@
 //! The loop over time for a compiled problem, in which claims that fail are left out.
 
 use super::{Simulation, prepare};
-use crate::compiled::{CompiledStep, CompiledSystem};
 use crate::error::Error;
+use crate::kernels::{CompiledStep, CompiledSystem};
 use crate::options::RunOptions;
 use crate::penalty::Followed;
 use crate::problem::Problem;
+use crate::step::Program;
 use crate::store::StoreError;
-use crate::structured::Program;
 use holonome_integrate::failure::Failure;
-use holonome_integrate::method::Treatment;
+use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
 use holonome_integrate::run::{Outcome, run, run_map};
@@ -46,17 +46,17 @@ impl Simulation {
         let program = self.program.as_ref().map(|program| program.rebound(&self.problem.model.parameter_values));
         let all = [&self.problem.model.parameter_values[..], &state.target[self.constraints..], &self.gains].concat();
         let step = self.step.by_itself(&all);
-        run_method(program.as_deref(), &step, &plan, &self.system, &mut state, &mut Unwatched).map_err(|failure| {
-            Error::Failed { failure: Box::new(failure), watched: None, out: None, samples: 0, kept: None }
+        run_method(program.as_deref(), &step, &plan, &self.system, &mut state, &mut NoObserver).map_err(|failure| {
+            Error::Failed { failure: Box::new(failure), monitored: None, out: None, samples: 0, kept: None }
         })?;
         Ok(state.x)
     }
 }
 
 /// Observer that does nothing.
-struct Unwatched;
+struct NoObserver;
 
-impl Observer for Unwatched {
+impl Observer for NoObserver {
     type Error = StoreError;
 }
 
@@ -112,7 +112,7 @@ impl Running<'_> {
         observer: &mut O,
     ) -> Result<Outcome, Failure<O::Error>> {
         loop {
-            let outcome = if state.failed_claims.is_empty() || plan.method.treatment == Treatment::Plain {
+            let outcome = if state.failed_claims.is_empty() || plan.method.treatment == MethodTreatment::Plain {
                 run_method(self.program.map(Program::map), self.step, plan, self.system, state, observer)?
             } else {
                 let left = self.without_failed(state).map_err(|_| claim_fails(self.groups, state))?;

@@ -4,7 +4,7 @@ use super::chunks::{self, ChunkWriter};
 use super::error::StoreError;
 use super::files::{self, Lock};
 use super::layout::Layout;
-use super::progress::Progress;
+use super::progress::StoredProgress;
 use super::schema::{Grid, Schema, Trajectories};
 use super::zarr;
 use serde_json::Value;
@@ -190,7 +190,7 @@ fn fill(folder: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreEr
             }
         }
     }
-    Progress::running(0).write(folder)?;
+    StoredProgress::running(0).write(folder)?;
     write_document(folder, &zarr::group_document(schema, &documents))?;
     Ok(lock)
 }

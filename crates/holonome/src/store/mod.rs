@@ -56,4 +56,4 @@ pub use layout::{ArrayLayout, Dimension, Label, Layout, Role};
 pub use progress::{Checkpoint, Status};
 pub use reader::{RowReader, StoredRun};
 pub(crate) use schema::CHUNK_NUMBERS_MAX;
-pub use writer::{Resumed, Store};
+pub use writer::{ResumedStore, Store};

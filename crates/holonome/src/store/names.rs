@@ -7,9 +7,9 @@ const BYTES_MAX: usize = 200;
 
 /// Names claimed so far, without their case: some file systems treat `R` and `r` as one name.
 #[derive(Default)]
-pub(super) struct Names(HashSet<String>);
+pub(super) struct ClaimedNames(HashSet<String>);
 
-impl Names {
+impl ClaimedNames {
     /// A safe form of `name` that no other array has: underscores are appended until it is unique.
     pub(super) fn claim(&mut self, name: &str) -> String {
         let mut candidate = safe(name);
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        let mut names = Names::default();
+        let mut names = ClaimedNames::default();
         assert_eq!([names.claim("time"), names.claim("time"), names.claim("time")], ["time", "time_", "time__"]);
         assert_eq!(
             [names.claim("R"), names.claim("r"), names.claim("R_")],

@@ -53,7 +53,7 @@ impl Checkpoint {
 
 /// Content of `status.json`.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Progress<S = Value> {
+pub(super) struct StoredProgress<S = Value> {
     /// Status of the run.
     pub status: Status,
     /// Number of stored samples; while it runs, the number in the checkpoint is newer.
@@ -62,14 +62,14 @@ pub(super) struct Progress<S = Value> {
     pub summary: S,
 }
 
-impl Progress {
+impl StoredProgress {
     /// Progress of a run that has begun.
-    pub(super) fn running(samples: usize) -> Progress {
-        Progress { status: Status::Running, samples, summary: Value::Null }
+    pub(super) fn running(samples: usize) -> StoredProgress {
+        StoredProgress { status: Status::Running, samples, summary: Value::Null }
     }
 
     /// Read `status.json`.
-    pub(super) fn read(run: &Path) -> Result<Progress, StoreError> {
+    pub(super) fn read(run: &Path) -> Result<StoredProgress, StoreError> {
         let path = run.join(STATUS);
         let damaged = |reason: &str| StoreError::damaged(&path, reason);
         let text = files::read_if_present(&path)?.ok_or_else(|| damaged("it is missing"))?;
@@ -82,10 +82,10 @@ impl Progress {
     }
 }
 
-impl<S: Serialize> Progress<S> {
+impl<S: Serialize> StoredProgress<S> {
     /// Replace `status.json`. Its last entry is the checksum of everything before it.
     pub(super) fn write(&self, run: &Path) -> Result<(), StoreError> {
-        let Progress { status, samples, summary } = self;
+        let StoredProgress { status, samples, summary } = self;
         files::replace_by(&run.join(STATUS), |sink| {
             sink.write_all(b"{\"status\":")?;
             serde_json::to_writer(&mut *sink, status)?;

@@ -4,7 +4,7 @@ use super::chunks::{self, ChunkReader};
 use super::error::StoreError;
 use super::files;
 use super::layout::{ArrayLayout, Dimension, Label, Role};
-use super::progress::{self, Progress, Status};
+use super::progress::{self, Status, StoredProgress};
 use super::schema::{Axis, Grid, Schema, Series};
 use super::zarr;
 use serde_json::{Map, Value};
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub struct StoredRun {
     path: PathBuf,
     schema: Schema,
-    progress: Progress,
+    progress: StoredProgress,
 }
 
 impl StoredRun {
@@ -32,7 +32,7 @@ impl StoredRun {
         }
         let group = files::read_if_present(&path.join("zarr.json"))?;
         let schema = zarr::schema_from_group(path, &group.ok_or_else(|| not_a_run("it holds no zarr.json"))?)?;
-        let mut progress = Progress::read(path)?;
+        let mut progress = StoredProgress::read(path)?;
         if progress.status == Status::Running
             && let Some(checkpoint) = progress::read_checkpoint(path)?
         {

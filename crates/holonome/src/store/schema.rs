@@ -2,7 +2,7 @@
 
 use super::error::StoreError;
 use super::layout::{Layout, Role};
-use super::names::Names;
+use super::names::ClaimedNames;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 
@@ -115,7 +115,7 @@ impl Schema {
     /// Settle names and chunks; an error names the parts that do not fit.
     pub(super) fn new(layout: &Layout) -> Result<Schema, StoreError> {
         check(layout)?;
-        let mut names = Names::default();
+        let mut names = ClaimedNames::default();
         // Variables choose first, so that the names written by a user stay.
         let stored: Vec<String> = layout.arrays.iter().map(|array| names.claim(&array.name)).collect();
         let samples = layout.times.len();

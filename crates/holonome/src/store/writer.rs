@@ -6,7 +6,7 @@ use super::create;
 use super::error::StoreError;
 use super::files::{self, Lock};
 use super::layout::Layout;
-use super::progress::{self, Checkpoint, Progress, Status};
+use super::progress::{self, Checkpoint, Status, StoredProgress};
 use super::reader::StoredRun;
 use super::schema::Schema;
 use serde::Serialize;
@@ -31,7 +31,7 @@ pub struct Store {
 
 /// Result of [`Store::resume`].
 #[derive(Debug)]
-pub enum Resumed {
+pub enum ResumedStore {
     /// A run that can be continued.
     Continues {
         /// Store positioned after the samples of the last checkpoint.
@@ -62,16 +62,16 @@ impl Store {
     }
 
     /// Resume an interrupted, failed or killed run after its last checkpoint.
-    pub fn resume(path: &Path) -> Result<Resumed, StoreError> {
+    pub fn resume(path: &Path) -> Result<ResumedStore, StoreError> {
         let run = StoredRun::open(path)?;
         if run.status() == Status::Finished {
-            return Ok(Resumed::Finished { summary: run.summary().clone() });
+            return Ok(ResumedStore::Finished { summary: run.summary().clone() });
         }
         let lock = Lock::take(path)?;
         // Only now is the checkpoint the last one: before the lock, another process may have continued the run.
-        let progress = Progress::read(path)?;
+        let progress = StoredProgress::read(path)?;
         if progress.status == Status::Finished {
-            return Ok(Resumed::Finished { summary: progress.summary });
+            return Ok(ResumedStore::Finished { summary: progress.summary });
         }
         run.check_coordinates()?;
         let schema = run.into_schema();
@@ -82,13 +82,13 @@ impl Store {
             return Err(StoreError::damaged(&path.join("checkpoint.bin"), reason));
         }
         // Rows beyond the checkpoint are removed next, so from now on the status must not count them.
-        Progress::running(samples).write(path)?;
+        StoredProgress::running(samples).write(path)?;
         files::remove_temporaries(path)?;
         let behind = schema.arrays.iter().map(|series| ChunkWriter::behind(path, series, samples));
         let arrays = behind.collect::<Result<_, _>>()?;
         let path = path.to_path_buf();
         let store = Store { path, schema, arrays, background: None, samples, stored: samples, _lock: lock };
-        Ok(Resumed::Continues { store: Box::new(store), state })
+        Ok(ResumedStore::Continues { store: Box::new(store), state })
     }
 
     /// Extend a run: replace it by one of `layout`, whose first `rows` rows are its own and belong to `state`. Its rows
@@ -141,7 +141,7 @@ impl Store {
                 store.append(&values)?;
             }
             store.checkpoint(state)?;
-            Progress::running(rows.len()).write(hidden)?;
+            StoredProgress::running(rows.len()).write(hidden)?;
             Ok(store.into_lock())
         })?;
         let samples = rows.len();
@@ -202,7 +202,7 @@ impl Store {
         // The checkpoint first: after a kill in between, the run is resumed from there, and the rows beyond are removed
         // then.
         progress::write_checkpoint(&self.path, samples, state)?;
-        Progress::running(samples).write(&self.path)?;
+        StoredProgress::running(samples).write(&self.path)?;
         let behind = self.schema.arrays.iter().map(|series| ChunkWriter::behind(&self.path, series, samples));
         self.arrays = behind.collect::<Result<_, _>>()?;
         (self.samples, self.stored) = (samples, samples);
@@ -218,7 +218,7 @@ impl Store {
         if flushed.is_err() && status == Status::Finished {
             return flushed;
         }
-        let said = Progress { status, samples: self.stored, summary }.write(&self.path);
+        let said = StoredProgress { status, samples: self.stored, summary }.write(&self.path);
         flushed.and(said)
     }
 

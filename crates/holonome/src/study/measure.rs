@@ -1,6 +1,6 @@
 //! Quantities measured of the runs of a study.
 
-use super::{Made, Measured, Study, look_up};
+use super::{Made, MeasuredValue, Study, look_up};
 use crate::arrays::Array;
 use crate::summary::{Cost, budget_of};
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// A quantity and its expected value.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Measure {
+pub struct ExpectedMeasure {
     /// The measured quantity.
     pub measure: Quantity,
     /// Divisor, if any.
@@ -345,7 +345,7 @@ impl Quantity {
     }
 }
 
-impl Measure {
+impl ExpectedMeasure {
     /// Names of the runs that it needs.
     pub(super) fn runs<'m>(&'m self, study: &'m Study) -> impl Iterator<Item = &'m String> {
         let quantities = std::iter::once(&self.measure).chain(&self.over);
@@ -366,7 +366,7 @@ impl Measure {
     }
 
     /// Measure the quantity and compare it with the expected value.
-    pub(super) fn take(&self, study: &Study, made: &BTreeMap<String, Made>) -> Measured {
+    pub(super) fn take(&self, study: &Study, made: &BTreeMap<String, Made>) -> MeasuredValue {
         let value = self.measure.value(study, made).and_then(|value| match &self.over {
             None => Ok(value),
             Some(over) => over.value(study, made).map(|by| value / by),
@@ -386,7 +386,7 @@ impl Measure {
             Ok(value) => (Some(value), None),
             Err(message) => (None, Some(message)),
         };
-        Measured { name, value, wanted: self.wanted(), agrees, failed }
+        MeasuredValue { name, value, wanted: self.wanted(), agrees, failed }
     }
 
     fn wanted(&self) -> String {

@@ -2,18 +2,18 @@
 
 use super::Sweep;
 use super::lanes::{LaneSteps, SweepLanes, TakesUp};
-use crate::compiled::{CompiledSystem, Quantities, WideBound, WideRates};
 use crate::error::StartError;
+use crate::kernels::{CompiledSystem, Quantities, WideBound, WideRates};
 use crate::penalty::MeanMultipliers;
-use crate::recording::{Measuring, Place, Scratch, with_multipliers};
+use crate::recording::{Measuring, MeasuringScratch, Place, with_multipliers};
 use crate::simulation::{MANY_TIMES, Simulation, claim_fails, run_method};
-use crate::structured::Start;
+use crate::step::Start;
 use crate::summary::{Relative, size_of_terms};
 use holonome_integrate::averages::{Averages, Mean};
 use holonome_integrate::ensemble::{End, LaneSample, LaneStates, Stopped, Trajectories, gather};
 use holonome_integrate::exact;
 use holonome_integrate::failure::Failure;
-use holonome_integrate::method::Treatment;
+use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::observer::Observer;
 use holonome_integrate::plan::Plan;
 use holonome_integrate::run::{Independence, Outcome as IntegrationOutcome, Rates, may_be_far};
@@ -27,7 +27,7 @@ use std::convert::Infallible;
 use std::ops::Range;
 
 /// Result of a batch of trajectories.
-pub(super) struct Batch {
+pub(super) struct BatchResult {
     /// For every stored array, a row per trajectory.
     pub rows: Vec<Vec<f64>>,
     /// Largest deviations of every group of invariants: at the end, and at any time.
@@ -112,7 +112,7 @@ struct Collector<'a> {
     sweep: &'a Sweep,
     simulation: &'a Simulation,
     range: Range<u64>,
-    batch: Batch,
+    batch: BatchResult,
     /// Parameters of every trajectory of the batch, for its recorded quantities.
     parameters: Vec<f64>,
     recorded: Box<dyn Quantities>,
@@ -123,7 +123,7 @@ struct Collector<'a> {
     work: Vec<f64>,
     /// Kernel of the measured quantities, for the same trajectory.
     measured: Option<Box<dyn Quantities>>,
-    scratch: Scratch,
+    scratch: MeasuringScratch,
 }
 
 impl<'a> Collector<'a> {
@@ -137,7 +137,7 @@ impl<'a> Collector<'a> {
         Collector {
             sweep,
             simulation,
-            batch: Batch {
+            batch: BatchResult {
                 rows,
                 drift: vec![(0.0, 0.0); simulation.groups.len()],
                 relative: vec![(0.0, 0.0); simulation.groups.len()],
@@ -155,7 +155,7 @@ impl<'a> Collector<'a> {
             multipliers: multipliers.map(MeanMultipliers::copy),
             extended: Vec::new(),
             measured: simulation.measuring.as_ref().map(|measuring| measuring.kernel.boxed(base)),
-            scratch: Scratch::default(),
+            scratch: MeasuringScratch::default(),
         }
     }
 
@@ -172,7 +172,7 @@ impl<'a> Collector<'a> {
     }
 
     /// Bind all kernels to the parameters of a trajectory.
-    fn look_at(&mut self, number: usize) {
+    fn bind(&mut self, number: usize) {
         if self.recorded_for == Some(number) {
             return;
         }
@@ -190,7 +190,7 @@ impl<'a> Collector<'a> {
 
     /// Add an output to the averages of a trajectory.
     fn accumulate(&mut self, number: usize, (output, t, x): (usize, f64, &[f64]), averages: &mut Vec<Averages>) {
-        self.look_at(number);
+        self.bind(number);
         let Some((measuring, kernel)) = self.simulation.measuring.as_ref().zip(self.measured.as_deref()) else {
             return;
         };
@@ -203,7 +203,7 @@ impl<'a> Collector<'a> {
     fn sample(&mut self, number: usize, output: usize, t: f64, x: &[f64]) {
         let outputs = self.simulation.measuring.as_ref().map(|measuring| &measuring.outputs);
         let Some(sample) = outputs.map_or(Some(output), |outputs| outputs.sample(output)) else { return };
-        self.look_at(number);
+        self.bind(number);
         let plan = &self.simulation.plan;
         let width = self.simulation.system.dim() + self.simulation.recorded.multipliers;
         let x = complete(self.multipliers.as_ref(), t, x, width, &mut self.extended);
@@ -280,7 +280,7 @@ impl<'a> Collector<'a> {
 ///
 /// # Errors
 /// If one of them cannot start.
-pub(super) fn compute(sweep: &Sweep, lanes: Option<&SweepLanes>, range: Range<u64>) -> Result<Batch, StartError> {
+pub(super) fn compute(sweep: &Sweep, lanes: Option<&SweepLanes>, range: Range<u64>) -> Result<BatchResult, StartError> {
     let mut collector = Collector::new(sweep, range);
     match lanes {
         Some(lanes) => match &lanes.steps {
@@ -313,7 +313,7 @@ fn alone(sweep: &Sweep, collector: &mut Collector, number: usize, start_work: &m
     let mut state: Option<StepState> = None;
     let failure = loop {
         let left = match state.as_ref().filter(|state| !state.failed_claims.is_empty()) {
-            Some(state) if plan.method.treatment != Treatment::Plain => match sweep.without_failed(state) {
+            Some(state) if plan.method.treatment != MethodTreatment::Plain => match sweep.without_failed(state) {
                 Ok(left) => Some(left),
                 Err(_) => break Some(describe(&claim_fails::<Infallible>(&simulation.groups, state))),
             },
@@ -328,7 +328,7 @@ fn alone(sweep: &Sweep, collector: &mut Collector, number: usize, start_work: &m
         let state = state.get_or_insert_with(|| StepState::new(&plan, &system, &x, sweep.reference.as_deref()));
         let targets = &state.target[run.constraints..];
         all[first_target..first_target + targets.len()].copy_from_slice(targets);
-        if plan.method.treatment == Treatment::Feedback {
+        if plan.method.treatment == MethodTreatment::Feedback {
             all.truncate(first_target + run.target_count());
             all.extend(run.gains_at(&system, &x));
             system = run.system.rebound(&all);
@@ -480,8 +480,8 @@ fn in_lanes<'a, L: TakesUp>(
 /// Rates of the model's claims; a Hamiltonian and its constraints are kept by construction.
 fn claimed_rates(simulation: &Simulation) -> Rates {
     let claimed = |group: &InvariantGroup| match group.kind {
-        InvariantKind::Integral => !group.watched,
-        InvariantKind::Constraint => !group.watched && !simulation.problem.model.is_hamiltonian(),
+        InvariantKind::Integral => !group.monitored_only,
+        InvariantKind::Constraint => !group.monitored_only && !simulation.problem.model.is_hamiltonian(),
         _ => false,
     };
     match simulation.groups.iter().any(claimed) {
@@ -613,7 +613,7 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
         let targets = &self.targets[constraints..];
         let first_gain = first_target + targets.len();
         self.all[first_target..first_gain].copy_from_slice(targets);
-        if simulation.plan.method.treatment == Treatment::Feedback {
+        if simulation.plan.method.treatment == MethodTreatment::Feedback {
             self.values.rebind_motion(&self.all);
             self.values.rebind_masses(&self.all);
             self.all.splice(first_gain.., simulation.gains_at(&self.values, x));
@@ -690,7 +690,7 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
     }
 
     fn looks(&self) -> bool {
-        self.rates.judges() || self.independence.watches()
+        self.rates.judges() || self.independence.monitors()
     }
 
     fn steps_between_looks(&self) -> u64 {

@@ -1,11 +1,11 @@
 //! Kernels that compute an ensemble's trajectories side by side.
 
 use super::Sweep;
-use crate::compiled::{CompiledLanes, LaneBound, WideBound, WideRates};
+use crate::kernels::{CompiledLanes, LaneBound, WideBound, WideRates};
 use crate::penalty::MeanMultipliers;
-use crate::structured::{ProgramBound, ProgramLanes, Start};
+use crate::step::{ProgramBound, ProgramLanes, Start};
 use holonome_integrate::ensemble::{self, LaneSystem, Trajectories};
-use holonome_integrate::method::Treatment;
+use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::plan::{Plan, Stepping};
 
 /// Steps in lanes, with the kernels that evaluate their states.
@@ -90,9 +90,9 @@ impl SweepLanes {
         let simulation = &sweep.simulation;
         let plan = simulation.run_plan();
         let treatment = plan.method.treatment;
-        let aims_elsewhere = sweep.reference.is_some() && treatment == Treatment::Corrected;
+        let aims_elsewhere = sweep.reference.is_some() && treatment == MethodTreatment::Corrected;
         // A feedback term that is not a formula needs a solve, one trajectory at a time.
-        let solves = treatment == Treatment::Feedback && simulation.treated.is_none();
+        let solves = treatment == MethodTreatment::Feedback && simulation.treated.is_none();
         if !ensemble::suits(plan) || aims_elsewhere || solves {
             return None;
         }
@@ -107,7 +107,7 @@ impl SweepLanes {
             }
             None => {
                 let inputs = (targets, targets + simulation.target_count() + simulation.gains.len());
-                let of = (&**field, simulation.system.written_out()?);
+                let of = (&**field, simulation.system.unrolled()?);
                 LaneSteps::RungeKutta(Box::new(CompiledLanes::new(plan, of, &simulation.vectors, inputs, lanes)?))
             }
         };

@@ -26,13 +26,13 @@ use crate::problem::Problem;
 use crate::recording::{Place, RunMeasure};
 use crate::simulation::{Resumed, Simulation, failed_names, open_run, reference_state};
 use crate::starts::Starts;
-use crate::store::{ArrayLayout, Dimension, Layout, Resumed as Reopened, Status, Store, StoreError};
-use crate::structured::Start;
+use crate::step::Start;
+use crate::store::{ArrayLayout, Dimension, Layout, ResumedStore, Status, Store, StoreError};
 use crate::summary::{Drift, Relative, StoredSummary, drift_json, is_varying, large_drifts};
-use batch::{Batch, Met, Seen, compute};
-use holonome_integrate::averages::{Blocks, Mean};
+use batch::{BatchResult, Met, Seen, compute};
+use holonome_integrate::averages::{BlockAverages, Mean};
 use holonome_integrate::exact;
-use holonome_integrate::method::Treatment;
+use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::observer::Control;
 use holonome_integrate::state::{Cost, StepState};
 use holonome_integrate::system::System;
@@ -198,7 +198,7 @@ fn recognised_throughout(simulation: &Simulation, starts: &Starts) -> Result<(),
     for trajectory in [starts.trajectories() / 2, starts.trajectories() - 1] {
         // A start that cannot be made is the trajectory's own failure.
         if starts.at(trajectory, &mut parameters, &mut x, &mut starts.work()).is_ok() {
-            crate::structured::recognised_with(&method, model, &parameters).map_err(|reason| {
+            crate::step::recognised_with(&method, model, &parameters).map_err(|reason| {
                 Error::option(format!("`{method}` does not suit this model in trajectory {trajectory}: {reason}"))
             })?;
         }
@@ -337,10 +337,10 @@ impl Sweep {
             return Ok(None);
         }
         let (store, state) = match Store::resume(path).map_err(Error::store)? {
-            Reopened::Finished { summary } => {
+            ResumedStore::Finished { summary } => {
                 return Ok(Some(Resumed::Finished { summary: StoredSummary(summary) }));
             }
-            Reopened::Continues { store, state } => (*store, state),
+            ResumedStore::Continues { store, state } => (*store, state),
         };
         let damaged = |what: &str| {
             Error::store(StoreError::NotARun { path: path.to_path_buf(), reason: format!("its {what} cannot be read") })
@@ -408,7 +408,7 @@ impl Sweep {
                 warnings.push(format!("{} of {done} trajectories: {what}, first at t = {}", seen.count, seen.first));
             }
         };
-        let held = self.simulation.plan.method.treatment != Treatment::Plain;
+        let held = self.simulation.plan.method.treatment != MethodTreatment::Plain;
         for (&group, seen) in &met.failed_claims {
             let name = &self.simulation.groups[group].name;
             let free = if held { ", and nothing holds it from shortly before there" } else { "" };
@@ -485,7 +485,7 @@ impl Sweep {
         let arrays = self.layout().arrays;
         let first = arrays.len() - 2 * self.measures().count();
         let table = |(k, measure): (usize, &RunMeasure)| {
-            let (mut rows, mut blocks) = (output.rows(&arrays[first + 2 * k].name)?, Blocks::default());
+            let (mut rows, mut blocks) = (output.rows(&arrays[first + 2 * k].name)?, BlockAverages::default());
             for trajectory in 0..self.tally.done {
                 let row = rows.row(trajectory as usize)?;
                 if row.iter().all(|number| number.is_finite()) {
@@ -642,7 +642,7 @@ impl Sweep {
             let last = self.range.end.min(first + wave);
             let tasks: Vec<Range<u64>> =
                 (first..last).step_by(task as usize).map(|start| start..last.min(start + task)).collect();
-            let batches: Vec<Result<Batch, _>> =
+            let batches: Vec<Result<BatchResult, _>> =
                 tasks.into_par_iter().map(|range| compute(self, lanes.as_ref(), range)).collect();
             for batch in batches {
                 let batch = batch.map_err(Error::from)?;
@@ -663,7 +663,7 @@ impl Sweep {
         Ok(Control::Continue)
     }
 
-    fn append(&mut self, output: &mut Output, batch: Batch) -> Result<(), Error> {
+    fn append(&mut self, output: &mut Output, batch: BatchResult) -> Result<(), Error> {
         let widths = self.widths();
         let count = batch.rows.iter().zip(&widths).find(|(_, width)| **width > 0).map_or(0, |(r, w)| r.len() / w);
         let mut rows: Vec<&[f64]> = Vec::with_capacity(widths.len());
@@ -745,7 +745,7 @@ impl Tally {
         self.relative_max.resize(self.last.len(), 0.0);
     }
 
-    fn add(&mut self, count: u64, batch: Batch) {
+    fn add(&mut self, count: u64, batch: BatchResult) {
         self.done += count;
         self.steps += batch.steps;
         self.cost.add(&batch.cost);
@@ -769,7 +769,7 @@ impl Tally {
         let relative = later.relative_last.into_iter().zip(later.relative_max).collect();
         let failed = later.failed;
         let (steps, cost, failures) = (later.steps, later.cost, later.failures);
-        let batch = Batch { rows: Vec::new(), drift, relative, steps, cost, failures, met: later.met };
+        let batch = BatchResult { rows: Vec::new(), drift, relative, steps, cost, failures, met: later.met };
         let before = self.failed;
         self.far += later.far;
         self.add(later.done, batch);

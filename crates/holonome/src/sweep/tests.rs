@@ -1,6 +1,6 @@
 //! Tests that a trajectory in lanes is bit for bit the same as alone, by every method.
 
-use super::batch::{Batch, compute};
+use super::batch::{BatchResult, compute};
 use super::lanes::SweepLanes;
 use super::*;
 use crate::options::{StepSize, Thermostat};
@@ -47,7 +47,7 @@ fn sweep(case: &Case, method: &str, samples: u64, until: f64) -> Result<Sweep, E
     Sweep::new(problem, starts, options, SweepOptions { trajectories: TRAJECTORIES, vary, shard: None })
 }
 
-fn bits(batch: &Batch, of: Range<usize>, all: usize) -> Vec<Vec<u64>> {
+fn bits(batch: &BatchResult, of: Range<usize>, all: usize) -> Vec<Vec<u64>> {
     let part = |rows: &Vec<f64>| {
         let width = rows.len() / all;
         rows[of.start * width..of.end * width].iter().map(|number| number.to_bits()).collect()

@@ -78,7 +78,7 @@ fn a_small_eigenvalue_is_told_at_the_end() {
 }
 
 #[test]
-fn a_run_that_leaves_all_bounds_says_what_was_watched() {
+fn a_run_that_leaves_all_bounds_says_what_was_monitored() {
     // The steps are too long near the hill to keep the modified energy, until they reach |q| > 1.9: there h²V_eff'' >
     // 4, the limit of velocity Verlet.
     let error = run(double_well(), options("zhang-skeel", 1.1, 1100.0)).err().unwrap();

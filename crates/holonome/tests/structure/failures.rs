@@ -73,7 +73,7 @@ fn a_step_takes_the_solution_that_belongs_to_it() {
     }
 }
 
-/// Solutions of a step for a model that is run row by row, and for an unrolled one.
+/// Solutions of a step for a templated model, and for an unrolled one.
 #[test]
 fn large_models_take_the_solution_that_belongs_to_a_step() {
     let text = "size n = 1\ncoordinate q[i in 1..n] : R^2 = (0, 0.1)\nmomentum p[i] of q = (0.396, 0)\n\

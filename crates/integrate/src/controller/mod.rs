@@ -11,12 +11,12 @@ use holonome_linear::widest::widest;
 
 /// Parameters of step-size control for one scheme.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Control {
+pub struct StepControl {
     /// Order of convergence of a step.
     pub order: u32,
     /// Order of the estimate.
     pub estimate: u32,
-    /// (c, p): for an error e the estimate may be as large as c eᵖ; see [`Control::tolerance`].
+    /// (c, p): for an error e the estimate may be as large as c eᵖ; see [`StepControl::tolerance`].
     scale: (f64, f64),
     /// Safety factor on the step that the estimate asks for; smaller where the error grows faster than the estimate.
     pub safety: f64,
@@ -30,10 +30,10 @@ pub struct Control {
     pub foresees: bool,
 }
 
-impl Control {
+impl StepControl {
     /// Control by an estimate of the error itself.
-    pub const fn of_error(order: u32, estimate: u32) -> Control {
-        Control {
+    pub const fn of_error(order: u32, estimate: u32) -> StepControl {
+        StepControl {
             order,
             estimate,
             scale: (1.0, 1.0),
@@ -47,9 +47,9 @@ impl Control {
 
     /// Control by the last coefficients of a polynomial of degree `estimate` that collocates the step. Where they
     /// decrease like ρᵏ the error is about ρ to the order, however large they are themselves.
-    pub fn of_coefficients(order: u32, estimate: u32) -> Control {
+    pub fn of_coefficients(order: u32, estimate: u32) -> StepControl {
         let power = f64::from(estimate + 1) / f64::from(order);
-        Control {
+        StepControl {
             order,
             estimate,
             scale: (LARGEST_COEFFICIENT * f64::from(order), power),
@@ -63,9 +63,9 @@ impl Control {
 
     /// Control by the last terms of a Taylor series, which find the length of their own step. A step is at most three
     /// times as long as the one before: terms that are 0 at the state say nothing of those between them.
-    pub fn of_series(order: u32) -> Control {
+    pub fn of_series(order: u32) -> StepControl {
         let power = f64::from(order - 1) / f64::from(order);
-        Control {
+        StepControl {
             order,
             estimate: order - 1,
             scale: (LAST_TERMS * TERM.powf(power), power),

@@ -8,7 +8,7 @@
 //! With extrapolation (Gustafsson, ACM Trans. Math. Softw. 20 (1994) 496), decreasing lengths ℓ_n = h_n err_n^(−α) that
 //! errors ask for are taken to go on decreasing: h_new = safety ℓ_n · min(1, ℓ_n/ℓ_{n−1}).
 
-use super::Control;
+use super::StepControl;
 use crate::exact;
 use serde::{Deserialize, Serialize};
 
@@ -54,8 +54,8 @@ pub const LEAST_LAST_ERROR: f64 = 1e-4;
 impl Controller {
     /// Controller for `control` with Hairer's constants: β = 0.04 and factors within [0.2, 10], for high orders β = 0
     /// and [1/3, 6].
-    pub fn new(control: &Control) -> Controller {
-        let Control { order, estimate, finds_length, foresees, .. } = *control;
+    pub fn new(control: &StepControl) -> Controller {
+        let StepControl { order, estimate, finds_length, foresees, .. } = *control;
         let high = order >= 8;
         let beta = if high { 0.0 } else { 0.04 };
         Controller {
@@ -142,9 +142,9 @@ mod tests {
 
     #[test]
     fn factors_are_hairers() {
-        let dopri5 = Controller::new(&Control::of_error(5, 4));
+        let dopri5 = Controller::new(&StepControl::of_error(5, 4));
         assert_eq!((dopri5.alpha, dopri5.beta), (0.2 - 0.75 * 0.04, 0.04));
-        let dop853 = Controller::new(&Control::of_error(8, 7));
+        let dop853 = Controller::new(&StepControl::of_error(8, 7));
         assert_eq!((dop853.alpha, dop853.beta), (0.125, 0.0));
         assert!((accepted(&dop853, 1.0, false) / 0.9 - 1.0).abs() < 1.4e-4);
         assert_eq!(accepted(&dop853, 0.0, false), 6.0);
@@ -165,7 +165,7 @@ mod tests {
     /// decrease, and 0.8 of the last one otherwise.
     #[test]
     fn decreasing_lengths_are_foreseen() {
-        let gauss = Controller::new(&Control::of_coefficients(16, 6));
+        let gauss = Controller::new(&StepControl::of_coefficients(16, 6));
         for ratio in [0.7, 0.9, 1.0, 1.2] {
             let (mut memory, mut asked) = (ControllerMemory { h: 1.0, last_error: 1e-4 }, 2.0);
             for k in 0..10 {

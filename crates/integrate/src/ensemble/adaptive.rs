@@ -1,9 +1,9 @@
 //! Adaptive steps in lanes: every lane has its own time and its own step, and takes up the next trajectory when one
 //! ends.
 
-use super::{AdaptiveSteps as Attempting, End, LaneSample, LaneStates, LanesWithin, Stopped, Trajectories};
+use super::{AdaptiveLaneSteps, End, LaneSample, LaneStates, LanesWithin, Stopped, Trajectories};
 use super::{finite, gather, scatter};
-use crate::controller::Control;
+use crate::controller::StepControl;
 use crate::controller::slots::{Slots, Status, Within};
 use crate::controller::start;
 use crate::controller::trial::trial;
@@ -22,7 +22,7 @@ const MOST_KEPT: usize = 16;
 /// Last error of a trajectory before its first accepted step.
 const NO_LAST_ERROR: f64 = 1e-4;
 
-pub(super) fn run<S: Attempting>(
+pub(super) fn run<S: AdaptiveLaneSteps>(
     plan: &Plan,
     adaptive: &AdaptiveSteps,
     steps: &S,
@@ -64,7 +64,7 @@ struct Due {
     at_end: bool,
 }
 
-struct Race<'a, S: Attempting> {
+struct Race<'a, S: AdaptiveLaneSteps> {
     plan: &'a Plan,
     adaptive: &'a AdaptiveSteps,
     steps: &'a S,
@@ -105,7 +105,7 @@ struct Samples {
     found: LanesWithin,
 }
 
-impl<'a, S: Attempting> Race<'a, S> {
+impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
     fn new(plan: &'a Plan, adaptive: &'a AdaptiveSteps, steps: &'a S) -> Race<'a, S> {
         let (lanes, n, groups) = (steps.lanes(), steps.dim(), steps.groups());
         let zeros = |len: usize| vec![0.0; len * lanes];
@@ -221,7 +221,7 @@ impl<'a, S: Attempting> Race<'a, S> {
     ) -> Vec<usize> {
         let lanes = self.lanes.len();
         // The other lanes are computed too; nobody reads their results.
-        self.watch(bound);
+        self.monitor(bound);
         self.fields(bound);
         let mut unsound = Vec::new();
         taken.retain(|&lane| {
@@ -324,12 +324,12 @@ impl<'a, S: Attempting> Race<'a, S> {
     }
 
     /// Compute the deviations and terms at the states; the size of a vector in them is its largest so far.
-    fn watch(&mut self, bound: &S::Bound) {
+    fn monitor(&mut self, bound: &S::Bound) {
         let lanes = self.lanes.len();
         let (t, x) = (&self.state[self.slots.t * lanes..][..lanes], &self.state[..self.slots.x.end * lanes]);
         let squares = &self.state[self.slots.carried.start * lanes..][..self.steps.vectors().count() * lanes];
         let at = LaneStates { t, x, carried: &[], squares };
-        self.steps.watch(bound, at, &mut self.deviations, &mut self.terms, &mut self.work);
+        self.steps.monitor(bound, at, &mut self.deviations, &mut self.terms, &mut self.work);
     }
 
     /// Record the deviations and terms of a lane.
@@ -391,7 +391,7 @@ impl<'a, S: Attempting> Race<'a, S> {
             }
         }
         if !ended.is_empty() {
-            self.watch(bound);
+            self.monitor(bound);
             let last = self.adaptive.samples.len() - 1;
             if self.adaptive.samples[last] == self.adaptive.t_end {
                 let arrived = ended.iter().filter(|(_, failure)| failure.is_none());
@@ -524,7 +524,7 @@ impl<'a, S: Attempting> Race<'a, S> {
     }
 
     /// Control of the steps.
-    fn control(&self) -> Control {
+    fn control(&self) -> StepControl {
         self.steps.facts().control.expect("steps are controlled by an estimate of their error")
     }
 

@@ -364,7 +364,7 @@ impl<'a, S: EqualSteps> March<'a, S> {
         self.times.fill(self.fixed.time(self.plan.t0, step));
         self.find_squares();
         let at = LaneStates { t: &self.times, x: &self.x, carried: &self.carried, squares: &self.all_squares };
-        self.steps.watch(bound, at, &mut self.deviations, &mut self.terms, &mut self.work);
+        self.steps.monitor(bound, at, &mut self.deviations, &mut self.terms, &mut self.work);
         for (lane, end) in self.ends.iter_mut().enumerate() {
             gather(&self.deviations, lanes, lane, &mut end.deviations);
             // Every block measures the states with which its steps begin: all but the last one.

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use super::table::{SCHEMES, TREATMENTS};
-use super::{COMPOSITIONS, Composition, Method, Needs, Scheme, Step, Treatment};
+use super::{COMPOSITIONS, Composition, Method, MethodTreatment, Needs, Scheme, Step};
 
 /// Reason why a method's name was not understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,7 +61,7 @@ impl FromStr for Method {
                         return Err(no_scheme());
                     }
                     let inner: Method = rest.parse()?;
-                    if inner.treatment != Treatment::Plain {
+                    if inner.treatment != MethodTreatment::Plain {
                         return Err(MethodError::Unsuitable {
                             method: text.into(),
                             reason: "a method has one treatment".into(),
@@ -128,9 +128,9 @@ fn unconstrained(scheme: &'static Scheme, base: &str) -> Result<&'static Scheme,
 
 fn composed(text: &str, composition: &'static Composition, base: Method) -> Result<Method, MethodError> {
     let unsuitable = |reason: String| Err(MethodError::Unsuitable { method: text.into(), reason });
-    if base.treatment != Treatment::Plain {
+    if base.treatment != MethodTreatment::Plain {
         let name = base.treatment.facts().name;
-        let inner = Method { treatment: Treatment::Plain, ..base };
+        let inner = Method { treatment: MethodTreatment::Plain, ..base };
         return unsuitable(format!("a treatment stands outside: write {name}:{}({inner})", composition.name));
     }
     if !base.symmetric() || base.order() != 2 || base.composition.is_some() {
@@ -146,28 +146,30 @@ fn composed(text: &str, composition: &'static Composition, base: Method) -> Resu
 /// Refuse treatments that would destroy the purpose of their scheme.
 fn suited(method: Method) -> Result<Method, MethodError> {
     let reason = match method.treatment {
-        Treatment::Corrected if method.scheme.symplectic && !method.scheme.follows_fields() => {
+        MethodTreatment::Corrected if method.scheme.symplectic && !method.scheme.follows_fields() => {
             "a correction would destroy that the method is symplectic, which is what bounds its errors over long times"
         }
-        Treatment::Feedback if !method.scheme.follows_fields() => {
+        MethodTreatment::Feedback if !method.scheme.follows_fields() => {
             "the feedback term is for explicit Runge-Kutta methods, gauss8 and gauss16"
         }
-        Treatment::Feedback if method.scheme.needs_formulas() => {
+        MethodTreatment::Feedback if method.scheme.needs_formulas() => {
             "its steps are longer than the time in which a feedback term brings a state back"
         }
-        treatment if treatment != Treatment::Plain && method.scheme.needs == Needs::HeatBath => {
+        treatment if treatment != MethodTreatment::Plain && method.scheme.needs == Needs::HeatBath => {
             "in a heat bath there are no invariants to return to, and it holds the constraints itself"
         }
-        Treatment::Projection | Treatment::SymmetricProjection if method.scheme.needs == Needs::Coisotropic => {
+        MethodTreatment::Projection | MethodTreatment::SymmetricProjection
+            if method.scheme.needs == Needs::Coisotropic =>
+        {
             "it already lands on the constraints, and a projection would destroy that it is symplectic"
         }
         _ => return Ok(method),
     };
-    let base = Method { treatment: Treatment::Plain, ..method };
+    let base = Method { treatment: MethodTreatment::Plain, ..method };
     Err(MethodError::Unsuitable { method: method.to_string(), reason: format!("{reason}; use {base} alone") })
 }
 
-fn treatment_named(name: &str) -> Option<Treatment> {
+fn treatment_named(name: &str) -> Option<MethodTreatment> {
     TREATMENTS.iter().find(|facts| facts.name == name).map(|facts| facts.treatment)
 }
 

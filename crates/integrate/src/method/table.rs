@@ -1,6 +1,6 @@
 //! Tables of base schemes and treatments.
 
-use super::{Needs, Scheme, Step, Treatment, TreatmentFacts};
+use super::{MethodTreatment, Needs, Scheme, Step, TreatmentFacts};
 use crate::scheme;
 
 /// Every base scheme of this version.
@@ -455,35 +455,35 @@ pub static SCHEMES: &[Scheme] = &[
 pub static TREATMENTS: &[TreatmentFacts] = &[
     TreatmentFacts {
         name: "plain",
-        treatment: Treatment::Plain,
+        treatment: MethodTreatment::Plain,
         needs: "nothing",
         description: "the field as it is; for a constrained Hamiltonian, its Dirac extension",
         citation: "Dirac, Canad. J. Math. 2 (1950) 129",
     },
     TreatmentFacts {
         name: "feedback",
-        treatment: Treatment::Feedback,
+        treatment: MethodTreatment::Feedback,
         needs: "invariants and their gains",
         description: "the field plus a term that attracts to the invariants' level set",
         citation: "Chang, Jimenez, Perlmutter, J. Nonlinear Sci. 26 (2016) 1693",
     },
     TreatmentFacts {
         name: "corrected",
-        treatment: Treatment::Corrected,
+        treatment: MethodTreatment::Corrected,
         needs: "invariants",
         description: "one regularised Gauss-Newton step towards the invariants after each accepted step",
         citation: "the discrete form of the feedback above; Hairer, Lubich, Wanner, GNI, IV.4",
     },
     TreatmentFacts {
         name: "projection",
-        treatment: Treatment::Projection,
+        treatment: MethodTreatment::Projection,
         needs: "invariants",
         description: "standard projection onto the invariants' level set after each step",
         citation: "Hairer, Lubich, Wanner, GNI, IV.4.2",
     },
     TreatmentFacts {
         name: "symmetric-projection",
-        treatment: Treatment::SymmetricProjection,
+        treatment: MethodTreatment::SymmetricProjection,
         needs: "invariants and a fixed step",
         description: "projection by the same multipliers before and after each step: symmetric if its base is",
         citation: "Hairer, Lubich, Wanner, GNI, V.4.1; Hairer, BIT 40 (2000) 726",

@@ -26,20 +26,20 @@ const MOST_PARTS: u32 = 64;
 /// Monitor of the contraction of an iteration's updates.
 #[derive(Clone, Copy, Debug)]
 pub struct Contraction {
-    watched: bool,
+    monitored: bool,
     allowed: f64,
     updates: u32,
 }
 
 impl Contraction {
-    /// Monitor before the first update; an iteration that is not `watched` is never lost.
-    pub fn new(watched: bool) -> Contraction {
-        Contraction { watched, allowed: f64::INFINITY, updates: 0 }
+    /// Monitor before the first update; an iteration that is not `monitored` is never lost.
+    pub fn new(monitored: bool) -> Contraction {
+        Contraction { monitored, allowed: f64::INFINITY, updates: 0 }
     }
 
     /// Record an update; true if it is too long after those before.
     pub fn is_lost(&mut self, update: &[f64], sizes: &[f64]) -> bool {
-        if !self.watched {
+        if !self.monitored {
             return false;
         }
         let length = length(update, sizes);

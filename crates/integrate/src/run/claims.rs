@@ -12,7 +12,7 @@
 use super::independence::Independence;
 use super::{Engine, Outcome};
 use crate::failure::{Culprit, Failure};
-use crate::method::Treatment;
+use crate::method::MethodTreatment;
 use crate::observer::Observer;
 use crate::scales::{Role, Vectors, square};
 use crate::state::{FailedClaim, NEARLY_DEPENDENT, Singularity, StepState};
@@ -174,16 +174,16 @@ pub struct Rates {
 impl Rates {
     /// Rates for judging what a run with this treatment claims of `system`: everything that a treatment of results
     /// holds, and claimed integrals in any case. Groups that have `failed` are left out if nothing holds them.
-    pub fn new(treatment: Treatment, system: &dyn System, failed: impl Fn(usize) -> bool) -> Rates {
+    pub fn new(treatment: MethodTreatment, system: &dyn System, failed: impl Fn(usize) -> bool) -> Rates {
         let invariants = system.invariants();
         // The field of feedback contains the pull, whose purpose is such a rate.
-        let holds = !matches!(treatment, Treatment::Plain | Treatment::Feedback);
+        let holds = !matches!(treatment, MethodTreatment::Plain | MethodTreatment::Feedback);
         let mut judged = vec![false; invariants.count];
         for (k, group) in invariants.groups.iter().enumerate() {
             let claimed = group.kind == GroupKind::Integral;
             // A group that is held although it has failed is an error, which is reported when it fails again.
-            let open = !failed(k) || treatment != Treatment::Plain;
-            if !group.watched_only && open && (holds || claimed) {
+            let open = !failed(k) || treatment != MethodTreatment::Plain;
+            if !group.monitored_only && open && (holds || claimed) {
                 group.members.iter().flatten().for_each(|&(row, _)| judged[row as usize] = true);
             }
         }
@@ -194,7 +194,7 @@ impl Rates {
         Rates {
             judged,
             may_leave: !holds,
-            pulls: matches!(treatment, Treatment::Feedback | Treatment::Projection),
+            pulls: matches!(treatment, MethodTreatment::Feedback | MethodTreatment::Projection),
             constraint_of: invariants.constraints_of_rates(),
             jacobian: vec![0.0; invariants.nonzeros()],
             field: vec![0.0; n],
@@ -343,13 +343,13 @@ impl Rates {
 /// Claimed integral to which a row belongs.
 fn group_of(system: &dyn System, row: usize) -> Option<usize> {
     let holds = |group: &Group| group.members.iter().flatten().any(|&(r, _)| r as usize == row);
-    let claimed = |group: &Group| group.kind == GroupKind::Integral && !group.watched_only;
+    let claimed = |group: &Group| group.kind == GroupKind::Integral && !group.monitored_only;
     system.invariants().groups.iter().position(|group| claimed(group) && holds(group))
 }
 
 /// Monitors of claims and of independence along a run, with scratch.
 pub(super) struct Claims {
-    treatment: Treatment,
+    treatment: MethodTreatment,
     rates: Rates,
     independence: Independence,
     /// True if a claim that fails takes the run back.
@@ -359,12 +359,12 @@ pub(super) struct Claims {
 
 impl Claims {
     /// Monitors of a run; independence is followed if there are at least `followed` constraints.
-    pub(super) fn new(treatment: Treatment, system: &dyn System, state: &StepState, followed: usize) -> Claims {
+    pub(super) fn new(treatment: MethodTreatment, system: &dyn System, state: &StepState, followed: usize) -> Claims {
         let rates = Rates::new(treatment, system, |group| state.has_failed(group));
-        let claimed = |group: &Group| group.kind == GroupKind::Integral && !group.watched_only;
+        let claimed = |group: &Group| group.kind == GroupKind::Integral && !group.monitored_only;
         Claims {
             treatment,
-            takes_back: treatment != Treatment::Plain
+            takes_back: treatment != MethodTreatment::Plain
                 && rates.judges()
                 && system.invariants().groups.iter().any(claimed),
             rates,
@@ -430,7 +430,7 @@ impl Engine<'_> {
     }
 
     /// Check the claims at the state, if it is time; always at the end of the run.
-    pub(super) fn watch_claims<O: Observer + ?Sized>(
+    pub(super) fn monitor_claims<O: Observer + ?Sized>(
         &mut self,
         at_end: bool,
         observer: &mut O,
@@ -449,7 +449,7 @@ impl Engine<'_> {
         observer: &mut O,
     ) -> Result<Option<Outcome>, Failure<O::Error>> {
         self.claims.next = next_look(self.state.step);
-        let nearest = self.watch_independence();
+        let nearest = self.monitor_independence();
         let outcome = self.test_rates((At::State, nearest), observer)?;
         if outcome.is_none() && self.claims.takes_back {
             self.state.keep_tested();
@@ -507,7 +507,7 @@ impl Engine<'_> {
         }
         for &(row, rate) in &failed {
             let group = group_of(self.system, row);
-            let holds = self.claims.treatment != Treatment::Plain;
+            let holds = self.claims.treatment != MethodTreatment::Plain;
             match group {
                 Some(group) if !self.state.has_failed(group) => {
                     let free_from = self.state.tested.as_ref().filter(|_| holds).map_or(t, |tested| tested.t);
@@ -533,7 +533,7 @@ impl Engine<'_> {
     }
 
     /// Record how near the constraints are to being dependent at the state.
-    fn watch_independence(&mut self) -> Singularity {
+    fn monitor_independence(&mut self) -> Singularity {
         let (t, x) = (self.state.t, &self.state.x);
         let nearest = self.claims.independence.least_pivot(self.system, (t, x), &mut self.work);
         let nearest = nearest.map(|(row, pivot)| Singularity { pivot, t, row }).unwrap_or_default();

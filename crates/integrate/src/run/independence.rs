@@ -137,7 +137,7 @@ impl Independence {
     }
 
     /// True if there is anything to monitor.
-    pub fn watches(&self) -> bool {
+    pub fn monitors(&self) -> bool {
         !self.products.is_empty()
     }
 
@@ -176,7 +176,7 @@ impl Independence {
     /// Smallest pivot of G H_pp Gᵀ at (t, x), scaled to a unit diagonal, and the constraint's row. Near 0 the
     /// constraints do not determine their forces.
     pub fn least_pivot(&mut self, system: &dyn System, at: (f64, &[f64]), work: &mut [f64]) -> Option<(usize, f64)> {
-        if !self.watches() {
+        if !self.monitors() {
             return None;
         }
         self.factor(system, at, work);
@@ -185,7 +185,7 @@ impl Independence {
 
     /// Smallest pivot as in [`Independence::least_pivot`] for a known DF, in lane `lane` of so many.
     pub fn least_pivot_of(&mut self, jacobian: &[f64], (lane, lanes): (usize, usize)) -> Option<(usize, f64)> {
-        if !self.watches() {
+        if !self.monitors() {
             return None;
         }
         gather(jacobian, lanes, lane, &mut self.jacobian);

@@ -39,7 +39,7 @@ pub(super) struct KeptOutputs {
 
 impl KeptOutputs {
     /// Room for the outputs of a block of `map`, if it makes any.
-    pub fn new(plan: &Plan, n: usize, watched: usize, map: &dyn StepMap) -> KeptOutputs {
+    pub fn new(plan: &Plan, n: usize, monitored: usize, map: &dyn StepMap) -> KeptOutputs {
         let (Stepping::Fixed(fixed), Some(blocks)) = (&plan.stepping, map.blocks()) else {
             return KeptOutputs::default();
         };
@@ -57,7 +57,7 @@ impl KeptOutputs {
             trial: vec![0.0; n],
             trial_memory: vec![0.0; map.memory_len()],
             trial_scales: Vec::new(),
-            trial_largest: vec![0.0; watched],
+            trial_largest: vec![0.0; monitored],
             repairs: Repairs::default(),
             cost: Cost::default(),
         }
@@ -169,7 +169,7 @@ impl Engine<'_> {
     ///
     /// # Errors
     /// The observer's, with the number of outputs of the block that it has.
-    pub(super) fn hand_over<O: Observer + ?Sized>(&mut self, observer: &mut O) -> Result<(), (usize, O::Error)> {
+    pub(super) fn deliver<O: Observer + ?Sized>(&mut self, observer: &mut O) -> Result<(), (usize, O::Error)> {
         let KeptOutputs { t, x, known, .. } = &mut self.outputs;
         let skipped = std::mem::take(known).min(t.len());
         if skipped == t.len() {

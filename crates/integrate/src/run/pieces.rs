@@ -3,13 +3,13 @@
 
 use super::Engine;
 use crate::failure::Failure;
-use crate::method::{Method, Treatment};
+use crate::method::{Method, MethodTreatment};
 use crate::observer::Observer;
 
 /// Degree and order of the dense output from which a method's pieces come; `None` if they are cubics. A treatment
 /// around the step leaves no stages that belong to its result.
 fn dense_of(method: &Method) -> Option<(usize, u32)> {
-    let around = method.treatment == Treatment::SymmetricProjection;
+    let around = method.treatment == MethodTreatment::SymmetricProjection;
     method.scheme.dense_output().filter(|_| !around)
 }
 
@@ -92,7 +92,7 @@ impl Engine<'_> {
 
     /// Evaluate the field at x₁ after an equal step, if dense output needs it as the last stage: equal steps do without
     /// it.
-    pub(super) fn know_end(&mut self, t1: f64) {
+    pub(super) fn find_end_field(&mut self, t1: f64) {
         if let Some(place) = self.map.facts().end_field.filter(|_| self.needs_stages()) {
             self.system.field(t1, &self.x1, &mut self.field, &mut self.work);
             self.state.cost.field += 1;

@@ -27,7 +27,7 @@ const LEFT: f64 = 0.9;
 pub fn may_be_far(invariants: &Invariants, deviations: &[f64], terms: &[f64], h: f64) -> bool {
     let groups = &invariants.groups;
     let far = |k: usize| match groups[k].kind {
-        _ if groups[k].watched_only => false,
+        _ if groups[k].monitored_only => false,
         GroupKind::Constraint => deviations[k] > FAR * terms[k],
         GroupKind::Hidden => {
             let of = groups.iter().position(|g| g.kind == GroupKind::Constraint && g.name == groups[k].name);

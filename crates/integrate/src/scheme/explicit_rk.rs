@@ -9,7 +9,7 @@ use crate::space::Space;
 use crate::tableau::{Dense, Tableau};
 
 /// The stages of a step and the point at which the next one is evaluated.
-pub struct Stages<'a, N> {
+pub struct ExplicitStages<'a, N> {
     /// k_i.
     pub k: &'a mut [Vec<N>],
     /// x + h Σ a_ij k_j.
@@ -18,12 +18,12 @@ pub struct Stages<'a, N> {
     pub errors: &'a mut [Vec<N>],
 }
 
-impl<'a, N> Stages<'a, N> {
+impl<'a, N> ExplicitStages<'a, N> {
     /// The stages of a scheme in [`vector_count`] vectors: k_i, then the estimates, then y.
-    pub fn of(tableau: &Tableau, vectors: &'a mut [Vec<N>]) -> Stages<'a, N> {
+    pub fn of(tableau: &Tableau, vectors: &'a mut [Vec<N>]) -> ExplicitStages<'a, N> {
         let (k, rest) = vectors.split_at_mut(stage_count(tableau));
         let (errors, rest) = rest.split_at_mut(tableau.error.len());
-        Stages { k, y: &mut rest[0], errors }
+        ExplicitStages { k, y: &mut rest[0], errors }
     }
 }
 
@@ -42,7 +42,7 @@ fn fill_stages<S: Space>(
     tableau: &Tableau,
     space: &mut S,
     from: StepFrom<S::Scalar>,
-    stages: &mut Stages<S::Scalar>,
+    stages: &mut ExplicitStages<S::Scalar>,
     range: std::ops::Range<usize>,
 ) {
     let StepFrom { t, h, x } = from;
@@ -59,7 +59,7 @@ pub fn fixed_step<S: Space>(
     tableau: &Tableau,
     space: &mut S,
     from: StepFrom<S::Scalar>,
-    stages: &mut Stages<S::Scalar>,
+    stages: &mut ExplicitStages<S::Scalar>,
     x1: &mut [S::Scalar],
 ) {
     fill_stages(tableau, space, from, stages, 1..tableau.stages_of_step);
@@ -72,7 +72,7 @@ pub fn attempt<S: Space>(
     tableau: &Tableau,
     space: &mut S,
     from: StepFrom<S::Scalar>,
-    stages: &mut Stages<S::Scalar>,
+    stages: &mut ExplicitStages<S::Scalar>,
     x1: &mut [S::Scalar],
 ) {
     fixed_step(tableau, space, from, stages, x1);
@@ -87,7 +87,7 @@ pub fn attempt<S: Space>(
 }
 
 /// The error estimates of a step whose stages are known.
-pub fn estimates<S: Space>(tableau: &Tableau, space: &mut S, stages: &mut Stages<S::Scalar>) {
+pub fn estimates<S: Space>(tableau: &Tableau, space: &mut S, stages: &mut ExplicitStages<S::Scalar>) {
     for (out, error) in stages.errors.iter_mut().zip(&tableau.error) {
         space.weighted_sum(out, &error.weights, stages.k);
     }
@@ -100,7 +100,7 @@ pub fn dense_stages<S: Space>(
     dense: &Dense,
     space: &mut S,
     from: StepFrom<S::Scalar>,
-    stages: &mut Stages<S::Scalar>,
+    stages: &mut ExplicitStages<S::Scalar>,
 ) {
     fill_stages(tableau, space, from, stages, tableau.stages.max(dense.endpoint + 1)..dense.stages);
 }

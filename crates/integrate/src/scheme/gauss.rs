@@ -5,7 +5,7 @@
 //! round-off, and x + h Σ b_i X(x + Z_i) is a compensated sum (HLW VIII.5): together they keep the error of rounding a
 //! random walk of increments, not of states.
 
-use crate::phase_space::{Equation, Equations, Guess, PhaseSpace, Value, Watched};
+use crate::phase_space::{Equation, Equations, Guess, Monitored, PhaseSpace, Value};
 
 /// Implicit midpoint rule, order 2: c = 1/2.
 pub fn step_2(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
@@ -28,10 +28,10 @@ pub fn step_6(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Ve
 /// its stages, extrapolated to the stages of this one. It starts from the straight line if there was none.
 fn collocation(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value], c: &[f64]) -> Vec<Value> {
     let times: Vec<Value> = c.iter().map(|&c| space.time(t, c, h)).collect();
-    let expected = space.take_over_guess(&x.repeat(c.len()), &mut |space| space.field(t, x).repeat(c.len()));
+    let expected = space.carried_guess(&x.repeat(c.len()), &mut |space| space.field(t, x).repeat(c.len()));
     let Stages { increment, fields } = stages(space, h, x, c, &expected, &mut |space, i, y| space.field(times[i], y));
     let next: Vec<Value> = c.iter().flat_map(|&ci| combination(space, &lagrange(c, 1.0 + ci), &fields)).collect();
-    space.hand_over(&next);
+    space.carry(&next);
     space.accumulate(x, &increment)
 }
 
@@ -83,7 +83,7 @@ fn stages(
     }
     let rows: Vec<Equation> = (0..c.len()).flat_map(|_| (0..n).map(Equation::Stage)).collect();
     let size = space.sizes(x, &expected[0]).repeat(c.len());
-    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&guess), watched: Watched::Never };
+    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&guess), monitored: Monitored::Never };
     let (mut fields, mut k) = (Vec::new(), Vec::new());
     space.solve(&equations, &mut |space, z| {
         fields.clear();

@@ -6,7 +6,7 @@
 
 use super::StepFn;
 use super::rattle::{rattle, settle};
-use crate::phase_space::{Equation, Equations, Function, Guess, Parameter, PhaseSpace, Value, Watched};
+use crate::phase_space::{Equation, Equations, Function, Guess, Monitored, Parameter, PhaseSpace, Value};
 
 /// Friction and noise at (t, x) for the time h, on the hidden constraints (Lelièvre, Rousset, Stoltz, Math. Comp. 81
 /// (2012) 2071, (2.16)):
@@ -52,7 +52,7 @@ pub fn friction_and_noise(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[V
     }
     let rows: Vec<Equation> = (0..size.len()).map(Equation::Hidden).collect();
     let guess = vec![space.constant(0.0); rows.len()];
-    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&guess), watched: Watched::Never };
+    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&guess), monitored: Monitored::Never };
     let free = [q, &pushed].concat();
     let mut held = Vec::new();
     space.solve(&equations, &mut |space, lambda| {
@@ -84,7 +84,7 @@ fn midpoint(
     let size = [vec![momentum_size; n], hidden].concat();
     let zero = space.constant(0.0);
     let guess = [pushed.clone(), vec![zero; rows.len() - n]].concat();
-    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&guess), watched: Watched::Never };
+    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&guess), monitored: Monitored::Never };
     let minus = space.scaled(-1.0, half);
     let p1 = space.solve(&equations, &mut |space, unknowns| {
         let (p1, lambda) = unknowns.split_at(n);
@@ -120,7 +120,7 @@ pub fn g_baoab(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> V
     let kick = |space: &mut dyn PhaseSpace, t: Value, x: &[Value], slope: &[Value]| {
         let p = space.moved(&x[n..], minus_half, slope);
         let kicked = [&x[..n], &p].concat();
-        if free { kicked } else { settle(space, t, half, &kicked, Watched::Never).1 }
+        if free { kicked } else { settle(space, t, half, &kicked, Monitored::Never).1 }
     };
     let travel = |space: &mut dyn PhaseSpace, t: Value, x: &[Value]| {
         let motion: StepFn = |space, t, h, x| {
@@ -130,13 +130,13 @@ pub fn g_baoab(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> V
         };
         if free { motion(space, t, half, x) } else { rattle(space, motion, t, half, x) }
     };
-    let before = space.take_over(&x[..n], &mut |space| space.h_q(t, x));
+    let before = space.carried(&x[..n], &mut |space| space.h_q(t, x));
     let x = kick(space, t, x, &before);
     let x = travel(space, t, &x);
     let x = friction_and_noise(space, middle, h, &x);
     let x = travel(space, middle, &x);
     let after = space.h_q(t1, &x);
-    space.hand_over(&after);
+    space.carry(&after);
     // Multipliers of the two motions are not those of the step.
     space.record_multipliers(&[], &[]);
     kick(space, t1, &x, &after)

@@ -1,9 +1,9 @@
 //! The one-step map as the loop over time sees it: x₁, estimates of its error, an interpolant, and facts. The explicit
 //! Runge–Kutta steps on slices are one; steps that are compiled, or written by a user, are others.
 
-use super::explicit_rk::{Stages, attempt, dense_stages, estimates, fixed_step, stage_count, vector_count};
+use super::explicit_rk::{ExplicitStages, attempt, dense_stages, estimates, fixed_step, stage_count, vector_count};
 use crate::controller::slots::Slots;
-use crate::controller::{Control, Yardstick};
+use crate::controller::{StepControl, Yardstick};
 use crate::cost::Cost;
 use crate::space::{SliceSpace, Space};
 use crate::system::System;
@@ -15,7 +15,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
     /// Control of its steps, if they can be controlled.
-    pub control: Option<Control>,
+    pub control: Option<StepControl>,
     /// Error estimate of a step that is not controlled.
     pub equal_steps: Estimate,
     /// Numbers of the error estimates among the vectors that it keeps. Several of an attempt are combined as those of
@@ -54,7 +54,7 @@ impl Facts {
         };
         let lagged = tableau.lagged.as_ref().map(|lagged| Estimate::Lagged(lagged.next));
         Facts {
-            control: estimate.map(|estimate| Control::of_error(tableau.order, estimate)),
+            control: estimate.map(|estimate| StepControl::of_error(tableau.order, estimate)),
             equal_steps: lagged.unwrap_or(if estimate.is_some() { Estimate::Known } else { Estimate::None }),
             errors: stages..stages + tableau.error.len(),
             end_field: Some(tableau.dense.as_ref().map_or(tableau.stages - 1, |dense| dense.endpoint)),
@@ -165,7 +165,7 @@ pub trait StepMap: Sync {
     }
 
     /// Number of quantities that the map monitors itself, after the system's groups of invariants.
-    fn watched_count(&self) -> usize {
+    fn monitored_count(&self) -> usize {
         0
     }
 
@@ -470,14 +470,14 @@ impl StepMap for TableauMap<'_> {
 
     fn fixed_step(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Result<(), NoStep> {
         let mut space = SliceSpace::new(self.system, workspace.work);
-        fixed_step(self.tableau, &mut space, step, &mut Stages::of(self.tableau, workspace.kept), x1);
+        fixed_step(self.tableau, &mut space, step, &mut ExplicitStages::of(self.tableau, workspace.kept), x1);
         workspace.cost.field += space.evaluations();
         Ok(())
     }
 
     fn estimate(&self, kept: &mut [Vec<f64>], out: &mut [f64]) {
         let mut space = SliceSpace::new(self.system, &mut []);
-        let mut stages = Stages::of(self.tableau, kept);
+        let mut stages = ExplicitStages::of(self.tableau, kept);
         match &self.tableau.lagged {
             Some(lagged) => space.weighted_sum(out, &lagged.weights, stages.k),
             None => estimates(self.tableau, &mut space, &mut stages),
@@ -486,14 +486,14 @@ impl StepMap for TableauMap<'_> {
 
     fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) {
         let mut space = SliceSpace::new(self.system, workspace.work);
-        attempt(self.tableau, &mut space, step, &mut Stages::of(self.tableau, workspace.kept), x1);
+        attempt(self.tableau, &mut space, step, &mut ExplicitStages::of(self.tableau, workspace.kept), x1);
         workspace.cost.field += space.evaluations();
     }
 
     fn prepare_interpolant(&self, step: StepFrom, workspace: &mut Workspace) {
         let Some(dense) = &self.tableau.dense else { return };
         let mut space = SliceSpace::new(self.system, workspace.work);
-        dense_stages(self.tableau, dense, &mut space, step, &mut Stages::of(self.tableau, workspace.kept));
+        dense_stages(self.tableau, dense, &mut space, step, &mut ExplicitStages::of(self.tableau, workspace.kept));
         workspace.cost.field += space.evaluations();
     }
 

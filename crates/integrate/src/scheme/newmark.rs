@@ -4,7 +4,7 @@
 
 use super::symplectic_euler::implicit;
 use super::zhang_skeel::{Force, beta_h2, kick_drift_kick, shifted, velocity};
-use crate::phase_space::{PhaseSpace, Potential, Value, Watched};
+use crate::phase_space::{Monitored, PhaseSpace, Potential, Value};
 
 /// q₁ = q₀ + h M⁻¹p₀ + h² M⁻¹((½ − β) F₀ + β F(q₁)),  p₁ = p₀ + h/2 (F₀ + F(q₁)), solved by Newton's method. It is
 /// symplectic in other momenta and positions: those of [`pushforward_newmark`].
@@ -39,7 +39,7 @@ pub fn one_step(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> 
         let kicked = space.multiplied(half, gradient);
         let right = space.moved(&kicked, minus_h, p0);
         let bh2 = beta_h2(space, h);
-        let moved = shifted(space, Potential::Whole, bh2, t, x, (&right, Watched::Never));
+        let moved = shifted(space, Potential::Whole, bh2, t, x, (&right, Monitored::Never));
         let (one, step) = (space.constant(1.0), velocity(space, t, x, &moved));
         space.moved(q0, one, &step)
     })
@@ -52,12 +52,12 @@ type Position<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace, Value, &[Value]) -> V
 fn trapezoid(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value], position: Position) -> Vec<Value> {
     let p0 = &x[space.degrees()..];
     let (minus_half, t1) = (space.scaled(-0.5, h), space.sum(t, h));
-    let before = space.take_over(&x[..space.degrees()], &mut |space| space.h_q(t, x));
+    let before = space.carried(&x[..space.degrees()], &mut |space| space.h_q(t, x));
     let q1 = position(space, t1, &before);
     let after = space.h_q(t1, &[&q1, p0].concat());
     let p = space.moved(p0, minus_half, &before);
     let p1 = space.moved(&p, minus_half, &after);
-    space.hand_over(&after);
+    space.carry(&after);
     [q1, p1].concat()
 }
 

@@ -10,7 +10,7 @@
 //! start of one of SHAKE, where those at the end belong to the next.
 
 use super::StepFn;
-use crate::phase_space::{Equation, Equations, Guess, PhaseSpace, Value, Watched};
+use crate::phase_space::{Equation, Equations, Guess, Monitored, PhaseSpace, Value};
 
 /// SHAKE with the unconstrained map `base`.
 pub fn shake(space: &mut dyn PhaseSpace, base: StepFn, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
@@ -24,7 +24,7 @@ pub fn rattle(space: &mut dyn PhaseSpace, base: StepFn, t: Value, h: Value, x: &
     let half = space.scaled(0.5, h);
     let (lambda, x1) = land(space, base, t, h, half, x);
     let t1 = space.sum(t, h);
-    let (mu, settled) = settle(space, t1, half, &x1, Watched::Always);
+    let (mu, settled) = settle(space, t1, half, &x1, Monitored::Always);
     space.record_multipliers(&lambda, &mu);
     settled
 }
@@ -35,11 +35,11 @@ pub(super) fn settle(
     t: Value,
     time: Value,
     x: &[Value],
-    watched: Watched,
+    monitored: Monitored,
 ) -> (Vec<Value>, Vec<Value>) {
     let size = space.constraint_sizes(t, x, true);
     let rows: Vec<Equation> = (0..size.len()).map(Equation::Hidden).collect();
-    let equations = Equations { rows: &rows, size: &size, guess: Guess::Last, watched };
+    let equations = Equations { rows: &rows, size: &size, guess: Guess::Last, monitored };
     let mut settled = Vec::new();
     let mu = space.solve(&equations, &mut |space, mu| {
         let impulse = space.multiplied(time, mu);
@@ -60,7 +60,7 @@ fn land(
 ) -> (Vec<Value>, Vec<Value>) {
     let size = space.constraint_sizes(t, x, false);
     let rows: Vec<Equation> = (0..size.len()).map(Equation::Constraint).collect();
-    let equations = Equations { rows: &rows, size: &size, guess: Guess::Last, watched: Watched::OnCurves };
+    let equations = Equations { rows: &rows, size: &size, guess: Guess::Last, monitored: Monitored::OnCurves };
     let t1 = space.sum(t, h);
     let mut landed = Vec::new();
     let lambda = space.solve(&equations, &mut |space, lambda| {

@@ -10,7 +10,7 @@
 //!
 //! which a step solves for Ω; it is symmetric, as h and the two ends trade places together.
 
-use crate::phase_space::{Body, Equation, Equations, Function, Guess, PhaseSpace, Value, Vector, Watched};
+use crate::phase_space::{Body, Equation, Equations, Function, Guess, Monitored, PhaseSpace, Value, Vector};
 
 /// The free rigid body, H = Σ Π_k²/2I_k, by the exact flows of its three parts (HLW VII.5): ½R₁ ½R₂ R₃ ½R₂ ½R₁.
 pub fn rotation_splitting(space: &mut dyn PhaseSpace, _: Value, h: Value, x: &[Value]) -> Vec<Value> {
@@ -121,7 +121,7 @@ fn stated(
     residual: crate::phase_space::Residual,
 ) -> Vec<Value> {
     let rows: Vec<Equation> = (0..guess.len()).map(Equation::AngularMomentum).collect();
-    let equations = Equations { rows: &rows, size, guess: Guess::At(guess), watched: Watched::Never };
+    let equations = Equations { rows: &rows, size, guess: Guess::At(guess), monitored: Monitored::Never };
     space.solve(&equations, residual)
 }
 

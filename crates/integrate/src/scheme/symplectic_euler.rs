@@ -1,11 +1,11 @@
 //! The symplectic Euler methods (HLW VI.3 (3.1)), for any Hamiltonian; explicit for a separable one.
 
-use crate::phase_space::{Equation, Equations, Guess, PhaseSpace, Residual, Value, Watched};
+use crate::phase_space::{Equation, Equations, Guess, Monitored, PhaseSpace, Residual, Value};
 
 /// p₁ = p₀ − h H_q(p₁, q₀),  q₁ = q₀ + h H_p(p₁, q₀).
 pub fn step_a(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     let (q0, p0) = x.split_at(space.degrees());
-    let p1 = kicked(space, t, h, (q0, p0), End::New);
+    let p1 = kicked(space, t, h, (q0, p0), StepEnd::New);
     let x1 = [q0, &p1].concat();
     let v = space.h_p(t, &x1);
     let q1 = space.moved(q0, h, &v);
@@ -16,14 +16,14 @@ pub fn step_a(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Ve
 pub fn step_b(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     let (q0, p0) = x.split_at(space.degrees());
     let t1 = space.sum(t, h);
-    let q1 = drifted(space, t1, h, (q0, p0), End::New);
-    let p1 = kicked(space, t1, h, (&q1, p0), End::Old);
+    let q1 = drifted(space, t1, h, (q0, p0), StepEnd::New);
+    let p1 = kicked(space, t1, h, (&q1, p0), StepEnd::Old);
     [q1, p1].concat()
 }
 
 /// End of the step at which the half that moves enters its own rate.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum End {
+pub(super) enum StepEnd {
     /// Start of the step: explicit.
     Old,
     /// End of the step: an equation, unless H is separable.
@@ -36,7 +36,7 @@ pub(super) fn kicked(
     t: Value,
     h: Value,
     (q, p0): (&[Value], &[Value]),
-    end: End,
+    end: StepEnd,
 ) -> Vec<Value> {
     let minus_h = space.scaled(-1.0, h);
     let kick = |space: &mut dyn PhaseSpace, p: &[Value]| {
@@ -44,8 +44,8 @@ pub(super) fn kicked(
         space.moved(p0, minus_h, &force)
     };
     match end {
-        End::Old => kick(space, p0),
-        End::New => implicit(space, q.len(), p0, &mut |space, p| kick(space, p)),
+        StepEnd::Old => kick(space, p0),
+        StepEnd::New => implicit(space, q.len(), p0, &mut |space, p| kick(space, p)),
     }
 }
 
@@ -55,15 +55,15 @@ pub(super) fn drifted(
     t: Value,
     h: Value,
     (q0, p): (&[Value], &[Value]),
-    end: End,
+    end: StepEnd,
 ) -> Vec<Value> {
     let drift = |space: &mut dyn PhaseSpace, q: &[Value]| {
         let v = space.h_p(t, &[q, p].concat());
         space.moved(q0, h, &v)
     };
     match end {
-        End::Old => drift(space, q0),
-        End::New => implicit(space, 0, q0, &mut |space, q| drift(space, q)),
+        StepEnd::Old => drift(space, q0),
+        StepEnd::New => implicit(space, 0, q0, &mut |space, q| drift(space, q)),
     }
 }
 
@@ -71,7 +71,7 @@ pub(super) fn drifted(
 pub(super) fn implicit(space: &mut dyn PhaseSpace, first: usize, y0: &[Value], f: Residual) -> Vec<Value> {
     let rows: Vec<Equation> = (0..y0.len()).map(|i| Equation::Stage(first + i)).collect();
     let size = vec![space.size(y0); y0.len()];
-    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(y0), watched: Watched::Never };
+    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(y0), monitored: Monitored::Never };
     space.solve(&equations, &mut |space, y| {
         let next = f(space, y);
         space.difference(y, &next)

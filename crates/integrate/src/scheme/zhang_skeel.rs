@@ -9,7 +9,7 @@
 //! F is exactly the force of V_eff = V − ½βh² V_qᵀ(M + βh²V_qq)⁻¹V_q. The unknowns are φ = M a, in φ + βh²V_qq M⁻¹φ =
 //! −V_q.
 
-use crate::phase_space::{Equation, Equations, Guess, Parameter, PhaseSpace, Potential, Value, Watched};
+use crate::phase_space::{Equation, Equations, Guess, Monitored, Parameter, PhaseSpace, Potential, Value};
 
 /// Step with the term of third derivatives: symplectic and symmetric.
 pub fn step(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
@@ -68,7 +68,7 @@ pub(super) fn kick_drift_kick(
     let half = space.scaled(0.5, h);
     // The energy is one number.
     let like = [q0, &[h]].concat();
-    let before = space.take_over(&like, &mut |space| {
+    let before = space.carried(&like, &mut |space| {
         let found = forces(space, t, x);
         space.force_at(&found.place);
         known_there(space, t, x, found)
@@ -82,9 +82,9 @@ pub(super) fn kick_drift_kick(
     let p1 = space.moved(&p, half, &after.force);
     let x1 = [q1, p1].concat();
     let known = known_there(space, t1, &x1, after);
-    space.hand_over(&known);
+    space.carry(&known);
     if let Some(&energy) = known.get(n) {
-        space.watch(energy);
+        space.monitor(energy);
     }
     x1
 }
@@ -113,7 +113,7 @@ impl Linearised {
     fn at(space: &mut dyn PhaseSpace, part: Potential, t: Value, h: Value, x: &[Value]) -> Linearised {
         let bh2 = beta_h2(space, h);
         let gradient = space.h_q(t, x);
-        let force = shifted(space, part, bh2, t, x, (&gradient, Watched::Definite));
+        let force = shifted(space, part, bh2, t, x, (&gradient, Monitored::Definite));
         let acceleration = velocity(space, t, x, &force);
         let work = space.dot(&gradient, &acceleration);
         let half = space.scaled(0.5, bh2);
@@ -136,20 +136,20 @@ pub(super) fn velocity(space: &mut dyn PhaseSpace, t: Value, x: &[Value], phi: &
 }
 
 /// Solution φ of φ + βh²V_qq M⁻¹φ = −r, linear equations with the second derivatives of a part of V at (t, x), which
-/// are monitored as `watched` says.
+/// are monitored as `monitored` says.
 pub(super) fn shifted(
     space: &mut dyn PhaseSpace,
     part: Potential,
     bh2: Value,
     t: Value,
     x: &[Value],
-    (r, watched): (&[Value], Watched),
+    (r, monitored): (&[Value], Monitored),
 ) -> Vec<Value> {
     let n = space.degrees();
     let rows: Vec<Equation> = (n..2 * n).map(Equation::Stage).collect();
     let (size, zero) = (vec![space.size(r); r.len()], space.constant(0.0));
     let guess = vec![zero; n];
-    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&guess), watched };
+    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&guess), monitored };
     space.solve(&equations, &mut |space, phi| {
         let v = velocity(space, t, x, phi);
         let bent = space.hessian_times(part, t, x, &v);

@@ -44,17 +44,17 @@ impl Treatment {
         let invariants = system.invariants();
         let tolerance = plan.projection_tolerance.unwrap_or(0.0);
         match Treatment::effective(plan, system) {
-            method::Treatment::Plain | method::Treatment::Feedback => Treatment::None,
-            method::Treatment::Corrected => {
+            method::MethodTreatment::Plain | method::MethodTreatment::Feedback => Treatment::None,
+            method::MethodTreatment::Corrected => {
                 let correction = Correction::new(invariants, system.dim());
                 Treatment::Correction(Box::new(correction))
             }
-            method::Treatment::Projection => {
+            method::MethodTreatment::Projection => {
                 let by_error = Treatment::weighs(plan, system);
                 let projection = Projection::new(invariants, system.dim(), tolerance, by_error);
                 Treatment::Projection(Box::new(projection))
             }
-            method::Treatment::SymmetricProjection => {
+            method::MethodTreatment::SymmetricProjection => {
                 let projection = SymmetricProjection::new(invariants, system.dim(), tolerance);
                 Treatment::SymmetricProjection(Box::new(projection))
             }
@@ -63,18 +63,18 @@ impl Treatment {
 
     /// Treatment of `plan`'s method, plain if there is nothing to correct: the field at the end of a step then stays
     /// known.
-    fn effective(plan: &Plan, system: &dyn System) -> method::Treatment {
+    fn effective(plan: &Plan, system: &dyn System) -> method::MethodTreatment {
         match system.invariants().corrected_rows().contains(&true) {
             true => plan.method.treatment,
-            false => method::Treatment::Plain,
+            false => method::MethodTreatment::Plain,
         }
     }
 
     /// True if the treatment of `plan` moves a state in the metric of the step's error.
     fn weighs(plan: &Plan, system: &dyn System) -> bool {
         match Treatment::effective(plan, system) {
-            method::Treatment::Corrected => true,
-            method::Treatment::Projection => projects_by_error(plan),
+            method::MethodTreatment::Corrected => true,
+            method::MethodTreatment::Projection => projects_by_error(plan),
             _ => false,
         }
     }
@@ -82,8 +82,10 @@ impl Treatment {
     /// Scales that a run of `plan` over `system` keeps.
     pub fn kept(plan: &Plan, system: &dyn System) -> Kept {
         let weights = Treatment::weighs(plan, system);
-        let moves =
-            !matches!(Treatment::effective(plan, system), method::Treatment::Plain | method::Treatment::Feedback);
+        let moves = !matches!(
+            Treatment::effective(plan, system),
+            method::MethodTreatment::Plain | method::MethodTreatment::Feedback
+        );
         let equal_steps = plan.fixed_step().is_some();
         let lagged = plan.method.scheme.runge_kutta().is_some_and(|tableau| tableau.lagged.is_some());
         Kept { sizes: moves || !equal_steps, weights, lagged: weights && equal_steps && lagged }

@@ -26,7 +26,7 @@ pub(super) struct Leaf {
 }
 
 /// Builder of formulas.
-pub(super) trait Builder {
+pub(super) trait FormulaBuilder {
     /// Formula that is built.
     type Formula: Copy;
 
@@ -56,7 +56,7 @@ pub(super) fn mixed(hash: u64, with: u64) -> u64 {
     (product as u64) ^ (product >> 64) as u64 ^ with
 }
 
-impl Builder for Forms {
+impl FormulaBuilder for Forms {
     type Formula = u64;
 
     fn leaf(&mut self, number: u32) -> u64 {
@@ -95,7 +95,7 @@ pub(super) struct Graphs {
     pub graph: Graph,
 }
 
-impl Builder for Graphs {
+impl FormulaBuilder for Graphs {
     type Formula = Node;
 
     fn leaf(&mut self, number: u32) -> Node {
@@ -167,7 +167,7 @@ struct Element {
 }
 
 /// Expander of members' formulas.
-pub(super) struct Expansion<'a, B: Builder> {
+pub(super) struct Expansion<'a, B: FormulaBuilder> {
     columns: &'a Columns,
     pub builder: B,
     /// Numbers that the formulas read, in the order of their first use.
@@ -181,7 +181,7 @@ pub(super) struct Expansion<'a, B: Builder> {
     unknown: Vec<bool>,
 }
 
-impl<'a, B: Builder> Expansion<'a, B> {
+impl<'a, B: FormulaBuilder> Expansion<'a, B> {
     /// Expander of formulas that are differentiated with respect to `unknowns`, which are stored inputs.
     pub fn new(columns: &'a Columns, unknowns: &[Column], builder: B) -> Expansion<'a, B> {
         let count = columns.list.len();

@@ -70,7 +70,7 @@ pub enum Definition {
 
 /// Consecutive inputs of a function: component c of member i is input `first + i * columns.len() + c`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Segment {
+pub struct InputSegment {
     /// First input.
     pub first: u32,
     /// Column for every component.
@@ -82,14 +82,15 @@ pub struct Segment {
 struct Call {
     function: usize,
     /// Increasing; they cover the inputs that the function reads.
-    arguments: Vec<Segment>,
+    arguments: Vec<InputSegment>,
     time: Column,
 }
 
 impl Call {
     /// The call with other columns.
     fn mapped(&self, image: impl Fn(&Column) -> Column) -> Call {
-        let segment = |s: &Segment| Segment { first: s.first, columns: s.columns.iter().map(&image).collect() };
+        let segment =
+            |s: &InputSegment| InputSegment { first: s.first, columns: s.columns.iter().map(&image).collect() };
         Call {
             function: self.function,
             arguments: self.arguments.iter().map(segment).collect(),
@@ -264,7 +265,7 @@ impl Columns {
         &mut self,
         function: usize,
         time: Column,
-        arguments: &[Segment],
+        arguments: &[InputSegment],
         outputs: &[(u32, u32, u32)],
     ) -> Vec<Column> {
         debug_assert!(arguments.is_sorted_by_key(|segment| segment.first), "arguments are looked up by their places");
@@ -484,8 +485,8 @@ impl Columns {
                 let input = function.input(contribution, *slot);
                 input.is_none_or(|input| call.reads_one(input, function.step(contribution, *slot), rows))
             };
-            let looked_at = if slots.iter().all(one) { 1 } else { rows };
-            (0..looked_at).all(|row| is_linear(contribution.moved(row)))
+            let checked = if slots.iter().all(one) { 1 } else { rows };
+            (0..checked).all(|row| is_linear(contribution.moved(row)))
         })
     }
 }

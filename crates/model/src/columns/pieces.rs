@@ -1,6 +1,6 @@
 //! Columns and their derivatives as row programs: members whose formulas have one form become the rows of a template.
 
-use super::expansion::{Builder, Expansion, Forms, Graphs, Leaf, mixed};
+use super::expansion::{Expansion, Forms, FormulaBuilder, Graphs, Leaf, mixed};
 use super::{Column, Columns};
 use crate::functional::{Source, Stretches};
 use crate::graph::Node;
@@ -53,7 +53,12 @@ impl What<'_> {
     }
 
     /// Formulas of a member; their meanings are appended to `results`.
-    fn of<B: Builder>(&self, expansion: &mut Expansion<B>, member: u32, results: &mut Vec<Outcome>) -> Vec<B::Formula> {
+    fn of<B: FormulaBuilder>(
+        &self,
+        expansion: &mut Expansion<B>,
+        member: u32,
+        results: &mut Vec<Outcome>,
+    ) -> Vec<B::Formula> {
         let mut formulas = Vec::new();
         match *self {
             What::Values(columns) => {

@@ -45,7 +45,7 @@ fn through_columns(function: Function, n: usize, x: &[f64], parameters: &[f64]) 
     let state = columns.input(n as u32);
     columns.store(state, Stored { first: 0, stride: 1 });
     let (time, number) = (columns.time(), columns.function(function));
-    let arguments = [Segment { first: 0, columns: vec![state] }];
+    let arguments = [InputSegment { first: 0, columns: vec![state] }];
     let column = columns.call(number, time, &arguments, &[(0, 1, outputs as u32)])[0];
     let values = pieces(&columns, &[column], outputs as u32, &|_, member| member);
     let values = RowProgram::new(n, outputs, values).evaluate(0.0, x, parameters);
@@ -130,7 +130,7 @@ fn calls_are_told_apart_by_what_they_read() {
     let [q, p, other] = [(); 3].map(|()| columns.input(3));
     let (time, number) = (columns.time(), columns.function(function));
     let call = |columns: &mut Columns, p: Column| {
-        let arguments = [Segment { first: 0, columns: vec![q] }, Segment { first: 3, columns: vec![p] }];
+        let arguments = [InputSegment { first: 0, columns: vec![q] }, InputSegment { first: 3, columns: vec![p] }];
         columns.call(number, time, &arguments, &[(0, 1, 3), (3, 1, 3)])
     };
     let (first, second) = (call(&mut columns, p), call(&mut columns, other));

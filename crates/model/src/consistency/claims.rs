@@ -31,7 +31,7 @@ pub(super) fn integrals_hold(model: &Model, field: &Field, span: (f64, f64), fou
         kind == InvariantKind::Integral || kind == InvariantKind::Constraint && !model.is_hamiltonian()
     };
     // Quantities that a penalty monitors in place of the constraints are not claims.
-    let claims = || field.groups.iter().filter(|g| claimed(g.kind) && !g.watched);
+    let claims = || field.groups.iter().filter(|g| claimed(g.kind) && !g.monitored_only);
     if claims().next().is_none() {
         return;
     }
@@ -82,7 +82,7 @@ pub(super) fn rows_hold(
     if let Some(moving) = model.constraints.iter().find(|c| c.depends & TIME != 0) {
         let names: Vec<String> = model.integrals.iter().map(|integral| format!("'{}'", integral.name)).collect();
         let message = format!(
-            "no test of integrals: whether {} are constant is not known before a run, as constraint '{}' moves and the model is too large to be written out",
+            "no test of integrals: whether {} are constant is not known before a run, as constraint '{}' moves and the model is too large to be unrolled",
             names.join(", "),
             moving.name
         );

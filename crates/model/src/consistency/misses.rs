@@ -8,7 +8,7 @@ use crate::graph::interpret::{Backend, Interpreter, Kernel};
 use crate::graph::tape::Tape;
 use crate::graph::{Graph, Input, Node};
 use crate::scales::{Scales, with_sizes};
-use crate::treatment::structure::{Kind, Structure};
+use crate::treatment::structure::{ConstraintKind, Structure};
 use crate::treatment::{Field, InvariantGroup, InvariantKind};
 use std::fmt::{self, Display};
 
@@ -211,8 +211,8 @@ impl HiddenConstraints {
             scales: scales.clone(),
             columns: structure.hidden.iter().map(|h| h.gradient.iter().map(|&(i, _)| i).collect()).collect(),
             formula: match (structure.kind, structure.hidden.iter().any(|h| h.tangency)) {
-                (Kind::Holonomic, false) => VELOCITY_ALONG,
-                (Kind::Holonomic, true) => "the momentum along the constraint's normal, G p",
+                (ConstraintKind::Holonomic, false) => VELOCITY_ALONG,
+                (ConstraintKind::Holonomic, true) => "the momentum along the constraint's normal, G p",
                 _ => "{g, H}",
             },
             bound: kernel.bind(&model.parameter_values),

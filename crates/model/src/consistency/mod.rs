@@ -9,7 +9,7 @@ mod projection;
 mod ranks;
 
 pub use misses::{Constraints, HiddenConstraints, Miss, Residual};
-pub use projection::{Projected, Projection, project_initial};
+pub use projection::{ProjectedStart, Projection, project_initial};
 
 use crate::derived::{Derived, Written};
 use crate::elaborate::model::Model;
@@ -23,7 +23,7 @@ use crate::templated::RowField;
 use crate::treatment::mechanics::NoMechanics;
 use crate::treatment::structure::{Structure, evaluate, evaluate_rows};
 use crate::treatment::unrolled::TooLarge;
-use crate::treatment::{Field, watch_only};
+use crate::treatment::{Field, monitor_only};
 use claims::{integrals_hold, rows_hold};
 use domains::{field_is_finite, finite_values};
 use initial_state::{constraints_met, hidden_met, row_hidden_met};
@@ -77,10 +77,10 @@ impl Examined {
     /// No longer holds the claims that have failed: they are monitored only.
     pub fn leave_out_unverified(&mut self) {
         if let Some((field, _)) = &mut self.field {
-            Arc::make_mut(field).watch_only(&self.varying);
+            Arc::make_mut(field).monitor_only(&self.varying);
         }
         if let Some(field) = &mut self.rows {
-            watch_only(&mut field.groups, &self.varying, &mut |_| {});
+            monitor_only(&mut field.groups, &self.varying, &mut |_| {});
         }
     }
 }
@@ -110,9 +110,9 @@ pub fn examine_by(backend: &dyn Backend, derived: &Derived, span: (f64, f64)) ->
         unverified: Vec::new(),
         weak_integrals: Vec::new(),
     };
-    let by_rows = Way::of_field(model).by_rows;
+    let templated = Way::of_field(model).templated;
     // Compilation pays for many rows.
-    let of_rows: &dyn Backend = if by_rows { backend } else { &Interpreter };
+    let of_rows: &dyn Backend = if templated { backend } else { &Interpreter };
     let scales = LazyCell::new(|| Scales::by(of_rows, model));
     let mut values = || {
         finite_values(model, of_rows, &mut found.diagnostics);
@@ -120,7 +120,7 @@ pub fn examine_by(backend: &dyn Backend, derived: &Derived, span: (f64, f64)) ->
         // Derivatives of undefined values are meaningless.
         found.is_sound().then_some(off)
     };
-    if by_rows {
+    if templated {
         let (field, off) = beside(|| derived.row_field(), values);
         if let Some(off) = off {
             examine_rows((model, field), &scales, &off, span, backend, &mut found);

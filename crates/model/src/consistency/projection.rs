@@ -4,7 +4,7 @@ use crate::elaborate::model::Model;
 use crate::graph::Node;
 use crate::graph::calculus::Gradient;
 use crate::scales::Scales;
-use crate::treatment::structure::{self, Formulas, Kind};
+use crate::treatment::structure::{self, ConstraintKind, Formulas};
 use crate::treatment::unrolled::unroll;
 use holonome_linear::gram::{Row, dot};
 
@@ -12,7 +12,7 @@ const REDUNDANT: &str = "the constraints are redundant there";
 
 /// An initial state moved onto the constraint set.
 #[derive(Clone, Debug)]
-pub struct Projected {
+pub struct ProjectedStart {
     /// The state.
     pub initial: Vec<f64>,
     /// Euclidean distance by which the positions have moved.
@@ -25,9 +25,9 @@ pub struct Projected {
 ///
 /// # Errors
 /// A message, if there is no projection or Newton's iteration does not converge.
-pub fn project_initial(model: &Model) -> Result<Projected, String> {
+pub fn project_initial(model: &Model) -> Result<ProjectedStart, String> {
     if model.constraints.is_empty() {
-        return Ok(Projected { initial: model.initial.clone(), position: 0.0, momentum: 0.0 });
+        return Ok(ProjectedStart { initial: model.initial.clone(), position: 0.0, momentum: 0.0 });
     }
     Projection::new(model)?.project(&model.parameter_values, &model.initial)
 }
@@ -57,7 +57,7 @@ impl Projection {
         let n = model.degrees();
         let scalars: Vec<_> = unrolled.constraints.iter().flatten().cloned().collect();
         let structure = structure::structure(model, &mut unrolled).map_err(|e| e.to_string())?;
-        let holonomic = structure.kind == Kind::Holonomic;
+        let holonomic = structure.kind == ConstraintKind::Holonomic;
         // H_pp by rows over the momenta.
         let mut metric: Vec<(u32, Gradient)> = Vec::new();
         if holonomic && structure.hidden.iter().all(|h| !h.tangency) {
@@ -91,7 +91,7 @@ impl Projection {
     ///
     /// # Errors
     /// A message, if Newton's iteration does not converge.
-    pub fn project(&self, parameters: &[f64], start: &[f64]) -> Result<Projected, String> {
+    pub fn project(&self, parameters: &[f64], start: &[f64]) -> Result<ProjectedStart, String> {
         let n = self.degrees;
         let mut x = start.to_vec();
         let (momenta, mass) = &self.metric;
@@ -132,7 +132,7 @@ impl Projection {
         let distance = |range: std::ops::Range<usize>| range.map(|i| (x[i] - start[i]).powi(2)).sum::<f64>().sqrt();
         let split = if n == 0 { x.len() } else { n };
         let (position, momentum) = (distance(0..split), distance(split..x.len()));
-        Ok(Projected { initial: x, position, momentum })
+        Ok(ProjectedStart { initial: x, position, momentum })
     }
 }
 

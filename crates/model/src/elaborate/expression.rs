@@ -7,7 +7,7 @@ use crate::syntax::span::Span;
 use std::sync::Arc;
 
 /// A shared, immutable, checked expression.
-pub type Ex = Arc<Expression>;
+pub type Ex = Arc<CheckedExpression>;
 
 /// Set of inputs that an expression may depend on, as bits.
 pub type Depends = u16;
@@ -50,7 +50,7 @@ pub enum Draw {
 
 /// A checked expression.
 #[derive(Debug)]
-pub struct Expression {
+pub struct CheckedExpression {
     /// Form of the expression.
     pub kind: Kind,
     /// Its shape.
@@ -80,7 +80,7 @@ pub struct Range {
 
 /// The ranges of a sum or family with its condition.
 #[derive(Clone, Debug, Default)]
-pub struct Ranges {
+pub struct CheckedRanges {
     /// Ranges from left to right.
     pub ranges: Vec<Range>,
     /// Condition; rows for which it is false are left out.
@@ -129,27 +129,27 @@ pub enum Kind {
     /// A function of linear algebra.
     Linear(Linear, Vec<Ex>),
     /// A sum over indices.
-    Sum(Ranges, Ex),
+    Sum(CheckedRanges, Ex),
     /// A random draw.
     Draw(Draw),
     /// The number of the trajectory, `i` in `--vary`.
     Trajectory,
 }
 
-impl Expression {
+impl CheckedExpression {
     /// A number.
     pub fn number(value: f64, span: Span) -> Ex {
-        Expression::new(Kind::Number(value), Shape::Scalar, span)
+        CheckedExpression::new(Kind::Number(value), Shape::Scalar, span)
     }
 
     /// 0 of a shape.
     pub fn zero(shape: Shape, span: Span) -> Ex {
-        let zeros = |count: usize| vec![Expression::number(0.0, span); count];
-        let row = |columns: usize| Expression::new(Kind::Stack(zeros(columns)), Shape::Vector(columns), span);
+        let zeros = |count: usize| vec![CheckedExpression::number(0.0, span); count];
+        let row = |columns: usize| CheckedExpression::new(Kind::Stack(zeros(columns)), Shape::Vector(columns), span);
         match shape {
             Shape::Vector(count) => row(count),
-            Shape::Matrix(rows, columns) => Expression::new(Kind::Stack(vec![row(columns); rows]), shape, span),
-            Shape::Scalar | Shape::Condition => Expression::number(0.0, span),
+            Shape::Matrix(rows, columns) => CheckedExpression::new(Kind::Stack(vec![row(columns); rows]), shape, span),
+            Shape::Scalar | Shape::Condition => CheckedExpression::number(0.0, span),
         }
     }
 
@@ -171,14 +171,21 @@ impl Expression {
             has_sum |= part.has_sum;
             height = height.max(part.height + 1);
         });
-        Arc::new(Expression { kind, shape, span, depends, has_sum, height })
+        Arc::new(CheckedExpression { kind, shape, span, depends, has_sum, height })
     }
 
     /// A member of a variable, whose kind of input (position, momentum, state) is `own`.
     pub fn variable(variable: usize, indices: Vec<Ex>, own: Depends, shape: Shape, span: Span) -> Ex {
         let depends = indices.iter().fold(own, |d, i| d | i.depends);
         let height = indices.iter().map(|i| i.height + 1).max().unwrap_or(0);
-        Arc::new(Expression { kind: Kind::Variable(variable, indices), shape, span, depends, has_sum: false, height })
+        Arc::new(CheckedExpression {
+            kind: Kind::Variable(variable, indices),
+            shape,
+            span,
+            depends,
+            has_sum: false,
+            height,
+        })
     }
 
     /// The value of a number; `None` for any other form.

@@ -80,7 +80,7 @@ struct ParameterEntry {
     /// `None` if its ranges or value are in error.
     family: Option<Family>,
     value: Option<Ex>,
-    ranges: expression::Ranges,
+    ranges: expression::CheckedRanges,
 }
 
 /// Role of a variable while the file is read.
@@ -127,7 +127,7 @@ impl std::ops::Deref for TableEntry {
 #[derive(Clone)]
 struct Checked {
     name: ast::Name,
-    ranges: expression::Ranges,
+    ranges: expression::CheckedRanges,
     value: Ex,
 }
 

@@ -318,8 +318,8 @@ impl Model {
     /// All formulas: the right-hand side, constraints, integrals, observed quantities, constraints of a penalty.
     fn functionals(&self) -> impl Iterator<Item = &Functional> {
         let (Dynamics::Hamiltonian(dynamics, _) | Dynamics::Field(dynamics)) = &self.dynamics;
-        let watched = self.penalty.iter().flat_map(|penalty| penalty.constraints.iter().chain(&penalty.hidden));
-        let quantities = self.constraints.iter().chain(&self.integrals).chain(self.observed()).chain(watched);
+        let monitored = self.penalty.iter().flat_map(|penalty| penalty.constraints.iter().chain(&penalty.hidden));
+        let quantities = self.constraints.iter().chain(&self.integrals).chain(self.observed()).chain(monitored);
         std::iter::once(dynamics).chain(quantities.map(|q| &q.functional))
     }
 

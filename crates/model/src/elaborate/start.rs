@@ -25,7 +25,7 @@ pub struct Start {
     /// Draws of each trajectory, in order.
     pub draws: Vec<Draw>,
     /// Values that differ: parameters, each after those that it uses, then initial values.
-    pub values: Vec<Value>,
+    pub values: Vec<VariedValue>,
     /// Initial velocities whose momenta may differ.
     pub velocities: Vec<Velocity>,
     /// For each sum over pairs whose cut-off or periodic box differs: both, in the form that [`ShortBox`] reads.
@@ -38,7 +38,7 @@ pub struct Start {
 
 /// A parameter or an initial value that differs between trajectories.
 #[derive(Clone, Debug)]
-pub struct Value {
+pub struct VariedValue {
     /// Kind of the value.
     pub target: Target,
     /// Name.
@@ -49,7 +49,7 @@ pub struct Value {
     pub functional: Functional,
 }
 
-/// Kind of a [`Value`].
+/// Kind of a [`VariedValue`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A parameter.
@@ -77,7 +77,7 @@ impl Start {
         };
         marks.resize(len, false);
         marks[first..first + differs.len()].copy_from_slice(&differs);
-        self.values.push(Value { target, name: family.name.clone(), first, functional });
+        self.values.push(VariedValue { target, name: family.name.clone(), first, functional });
     }
 
     /// Keeps the distance at which a sum ends and the lengths of its box if they differ.

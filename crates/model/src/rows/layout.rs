@@ -5,7 +5,7 @@ use crate::elaborate::model::Model;
 
 /// Numbers at evenly spaced places: `first`, `first + stride` and so on, `length` of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Family {
+pub struct StridedFamily {
     /// Place of the first number.
     pub first: u32,
     /// Distance of the next one.
@@ -59,11 +59,11 @@ impl Layout {
     }
 
     /// Columns, by their places in the state.
-    pub fn families(&self) -> Vec<Family> {
+    pub fn families(&self) -> Vec<StridedFamily> {
         let of = |v: &Members| {
             let v = *v;
             let place = move |c: usize| (v.first + c) as u32;
-            (0..v.width).map(move |c| Family { first: place(c), stride: v.width as u32, length: v.count as u32 })
+            (0..v.width).map(move |c| StridedFamily { first: place(c), stride: v.width as u32, length: v.count as u32 })
         };
         self.variables.iter().flat_map(of).collect()
     }

@@ -22,7 +22,7 @@ mod segments;
 mod table;
 
 pub use kernel::RowKernel;
-pub use layout::{Family, Layout};
+pub use layout::{Layout, StridedFamily};
 
 use crate::functional::{Entries, Functional, Pairs, Side, Source, Stretch, Stretches, Term};
 use crate::graph::calculus::Gradient;

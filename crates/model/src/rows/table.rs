@@ -30,8 +30,8 @@ impl RowTable<'_> {
                 let first = self.numbers[first as usize].to_bits();
                 let is_first = |row: Entries| self.numbers[row.at(slot) as usize].to_bits() == first;
                 self.rows.iter().all(|stretch| {
-                    let looked_at = if stays(&stretch) { 1 } else { stretch.rows };
-                    stretch.each().take(looked_at).all(is_first)
+                    let checked = if stays(&stretch) { 1 } else { stretch.rows };
+                    stretch.each().take(checked).all(is_first)
                 })
             }
         }

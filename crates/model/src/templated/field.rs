@@ -5,7 +5,7 @@ use crate::columns::{Column, Jacobian, accumulated, pieces};
 use crate::elaborate::model::{Dynamics, Model, Quantity};
 use crate::functional::Functional;
 use crate::rows::{Layout, Piece, RowProgram};
-use crate::treatment::penalty::Watched;
+use crate::treatment::penalty::MonitoredQuantity;
 use crate::treatment::{InvariantGroup, InvariantKind};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ struct Part<'a> {
     functional: &'a Functional,
     rows: Box<dyn Fn(usize) -> Option<u32> + 'a>,
     /// True if it is only monitored: its rows of DF are empty.
-    watched: bool,
+    monitored_only: bool,
     /// Sums of H that come with its gradient and are computed apart; `None` for other quantities.
     sums: Option<Sums>,
 }
@@ -116,7 +116,7 @@ impl Differentiated {
         for (functional, kept) in list {
             let first = count;
             count += kept.len();
-            parts.push(Part { functional, rows: Box::new(kept_from(first, kept)), watched: false, sums: None });
+            parts.push(Part { functional, rows: Box::new(kept_from(first, kept)), monitored_only: false, sums: None });
         }
         Differentiated::new(dimension, &parts, None, count)
     }
@@ -133,7 +133,7 @@ impl Differentiated {
         };
         let is_full = |row: u32| row_start[row as usize + 1] - row_start[row as usize] == dimension;
         let entry = |part: &Part| RowProgram::jacobian(part.functional, &part.rows, &position, &is_full);
-        let mut entries: Vec<Piece> = parts.iter().filter(|part| !part.watched).flat_map(entry).collect();
+        let mut entries: Vec<Piece> = parts.iter().filter(|part| !part.monitored_only).flat_map(entry).collect();
         for ((first, step), derivatives) in &derivatives {
             entries.extend(derivatives.pieces(&|_, member, component| position(first + member * step, component)));
         }
@@ -263,11 +263,11 @@ struct Parts<'a> {
 fn parts(model: &Model, mechanics: Option<RowMechanics>) -> Parts<'_> {
     let (mut parts, mut groups, mut count) = (Vec::new(), Vec::new(), 0);
     let mut constraints = 0;
-    for Watched { group, functional, kept } in model.penalty.iter().flat_map(|penalty| penalty.watched()) {
+    for MonitoredQuantity { group, functional, kept } in model.penalty.iter().flat_map(|penalty| penalty.monitored()) {
         let first = count;
         count += kept.len();
         constraints += if group.kind == InvariantKind::Hamiltonian { 0 } else { kept.len() };
-        parts.push(Part { functional, rows: Box::new(kept_from(first, kept)), watched: true, sums: None });
+        parts.push(Part { functional, rows: Box::new(kept_from(first, kept)), monitored_only: true, sums: None });
         groups.push(group.moved(first));
     }
     let group = |quantity: &Quantity, kind: InvariantKind, first: usize| {
@@ -277,7 +277,7 @@ fn parts(model: &Model, mechanics: Option<RowMechanics>) -> Parts<'_> {
             components.map(move |(k, component)| (first + m * width + k, component.multiplicity))
         };
         let members = (0..quantity.members).map(member).collect();
-        InvariantGroup { name: quantity.name.clone(), kind, members, watched: false }
+        InvariantGroup { name: quantity.name.clone(), kind, members, monitored_only: false }
     };
     for quantity in &model.constraints {
         parts.push(held(quantity, count));
@@ -296,13 +296,13 @@ fn parts(model: &Model, mechanics: Option<RowMechanics>) -> Parts<'_> {
     {
         let row = count as u32;
         let sums = mechanics.map(Sums::new);
-        parts.push(Part { functional, rows: Box::new(move |_| Some(row)), watched: false, sums });
+        parts.push(Part { functional, rows: Box::new(move |_| Some(row)), monitored_only: false, sums });
         let (name, kind) = model.energy();
         groups.push(InvariantGroup {
             name: name.to_string(),
             kind,
             members: [[(count, 1.0)]].into_iter().collect(),
-            watched: false,
+            monitored_only: false,
         });
         count += 1;
     }
@@ -316,7 +316,12 @@ fn parts(model: &Model, mechanics: Option<RowMechanics>) -> Parts<'_> {
 
 /// A quantity that is held, from row `first` on.
 fn held(quantity: &Quantity, first: usize) -> Part<'_> {
-    Part { functional: &quantity.functional, rows: Box::new(rows_of(quantity, first)), watched: false, sums: None }
+    Part {
+        functional: &quantity.functional,
+        rows: Box::new(rows_of(quantity, first)),
+        monitored_only: false,
+        sums: None,
+    }
 }
 
 /// Row of F of each output of a quantity whose first row is `first`; only independent components have one.
@@ -337,7 +342,7 @@ fn pattern(
     count: usize,
 ) -> (Vec<usize>, Vec<u32>) {
     let terms = |part: &Part| -> Vec<_> { part.functional.terms.iter().map(|term| term.gradients().1).collect() };
-    let gradients: Vec<_> = parts.iter().filter(|part| !part.watched).map(|part| (part, terms(part))).collect();
+    let gradients: Vec<_> = parts.iter().filter(|part| !part.monitored_only).map(|part| (part, terms(part))).collect();
     // Visits every entry, some of them more than once: its row, and columns in equal steps by first, step and number.
     let each = |entries: &mut dyn FnMut(u32, (u32, u32, usize))| {
         for (part, gradients) in &gradients {

@@ -1,12 +1,12 @@
 //! Mechanics of a large model for structure-preserving methods: H with its derivatives, the constraints and their
 //! forces, as functions of columns.
 
-use crate::columns::{Column, Columns, Function, Segment, Stored};
+use crate::columns::{Column, Columns, Function, InputSegment, Stored};
 use crate::elaborate::model::{Dynamics, Model, Role};
 use crate::functional::{Entries, Functional, Source, Stretches, Term};
 use crate::graph::op::{Binary, Unary};
 use crate::graph::{Graph, Input, Node};
-use crate::rows::{Family, Layout};
+use crate::rows::{Layout, StridedFamily};
 use std::sync::Arc;
 
 /// Functions of a Hamiltonian model, which may have constraints on its positions.
@@ -17,12 +17,12 @@ pub struct RowMechanics {
     /// Length of the state.
     pub dimension: usize,
     /// Components of the positions, followed by those of the momenta in the same order.
-    pub state: Vec<Family>,
+    pub state: Vec<StridedFamily>,
     /// Layout of the components in the state.
     pub layout: Arc<Layout>,
     /// Independent components of the constraints, as outputs of g; the outputs of a symmetric matrix that repeat others
     /// are left out.
-    pub constraints: Vec<Family>,
+    pub constraints: Vec<StridedFamily>,
     /// First component and width of a member for each variable; in `quantities`, first output and width for each
     /// constraint.
     variables: Vec<(u32, usize)>,
@@ -42,7 +42,7 @@ pub struct RowMechanics {
     /// ∇_q (a·h) for given velocities, and the rates of h along velocities and accelerations.
     extension: Option<[usize; 4]>,
     /// Function that gives H with an output for every row of its terms, and the outputs of each term.
-    energies: Option<(usize, Vec<Family>)>,
+    energies: Option<(usize, Vec<StridedFamily>)>,
     /// True if H is constant along the motion: nothing depends on the time, and the model is not in a heat bath.
     pub autonomous: bool,
 }
@@ -81,7 +81,7 @@ impl RowMechanics {
         for quantity in &model.constraints {
             let width = quantity.shape.len();
             quantities.push((outputs as u32, width));
-            constraints.extend(quantity.components.iter().map(|component| Family {
+            constraints.extend(quantity.components.iter().map(|component| StridedFamily {
                 first: (outputs + component.offset) as u32,
                 stride: width as u32,
                 length: quantity.members as u32,
@@ -128,7 +128,7 @@ impl RowMechanics {
     ///
     /// # Errors
     /// If H is not of that form: a message that says why.
-    pub fn know_curvature(&mut self, model: &Model) -> Result<(), String> {
+    pub fn derive_curvature(&mut self, model: &Model) -> Result<(), String> {
         let Dynamics::Hamiltonian(hamiltonian, _) = &model.dynamics else { return Err("it has no Hamiltonian".into()) };
         let lengths: Vec<u32> = self.state.iter().map(|family| family.length).collect();
         let x: Vec<Column> = lengths.into_iter().map(|length| self.columns.input(length)).collect();
@@ -151,13 +151,13 @@ impl RowMechanics {
         let stiff = model.stiff.as_ref().map(Functional::evened);
         let stiff = stiff.as_ref().unwrap_or(&hamiltonian);
         self.curvature = Some([of(&hamiltonian, 1), of(&hamiltonian, 2), of(stiff, 1)]);
-        let (rows, families) = by_rows(hamiltonian);
+        let (rows, families) = with_row_outputs(hamiltonian);
         self.energies = Some((self.columns.function(Function::size(&rows)), families));
         Ok(())
     }
 
     /// Derives [`RowMechanics::hidden_field`] and [`RowMechanics::hidden_rates`].
-    pub fn know_extension(&mut self, model: &Model) {
+    pub fn derive_extension(&mut self, model: &Model) {
         let Dynamics::Hamiltonian(hamiltonian, _) = &model.dynamics else {
             unreachable!("these are the mechanics of a Hamiltonian")
         };
@@ -252,17 +252,17 @@ impl RowMechanics {
     }
 
     /// Columns of the state as arguments of a function.
-    fn arguments(&self, x: &[Column]) -> Vec<Segment> {
+    fn arguments(&self, x: &[Column]) -> Vec<InputSegment> {
         let mut rest = x;
         let mut segment = |&(first, width): &(u32, usize)| {
             let (columns, behind) = rest.split_at(width);
             rest = behind;
-            Segment { first, columns: columns.to_vec() }
+            InputSegment { first, columns: columns.to_vec() }
         };
         self.variables.iter().map(&mut segment).collect()
     }
 
-    fn outputs_of(families: &[Family]) -> Vec<(u32, u32, u32)> {
+    fn outputs_of(families: &[StridedFamily]) -> Vec<(u32, u32, u32)> {
         families.iter().map(|f| (f.first, f.stride, f.length)).collect()
     }
 
@@ -308,7 +308,7 @@ impl RowMechanics {
     /// Columns for the time and for the state at its place in a model's state.
     pub fn stored_state(&mut self) -> (Column, Vec<Column>) {
         let families = self.state.clone();
-        let mut stored = |family: Family| {
+        let mut stored = |family: StridedFamily| {
             let column = self.columns.input(family.length);
             self.columns.store(column, Stored { first: family.first, stride: family.stride });
             column
@@ -324,24 +324,24 @@ impl RowMechanics {
     }
 
     /// The state and velocities v of the positions as arguments of functions of both; velocities of momenta are 0.
-    fn with(&mut self, x: &[Column], v: &[Column]) -> Vec<Segment> {
+    fn with(&mut self, x: &[Column], v: &[Column]) -> Vec<InputSegment> {
         let mut arguments = self.arguments(x);
         self.push(&mut arguments, self.dimension + self.outputs, v);
         arguments
     }
 
     /// Adds to arguments a column for each component of the state, from `behind` on; components that `v` lacks are 0.
-    fn push(&mut self, arguments: &mut Vec<Segment>, behind: usize, v: &[Column]) {
+    fn push(&mut self, arguments: &mut Vec<InputSegment>, behind: usize, v: &[Column]) {
         let still = self.columns.constant(0.0);
         let mut rest = v.iter().copied().chain(std::iter::repeat(still));
         for &(first, width) in &self.variables {
             let columns = rest.by_ref().take(width).collect();
-            arguments.push(Segment { first: behind as u32 + first, columns });
+            arguments.push(InputSegment { first: behind as u32 + first, columns });
         }
     }
 
     /// Adds to arguments a column for each output of g, from `lambda`.
-    fn push_multipliers(&mut self, arguments: &mut Vec<Segment>, lambda: &[Column]) {
+    fn push_multipliers(&mut self, arguments: &mut Vec<InputSegment>, lambda: &[Column]) {
         let zero = self.columns.constant(0.0);
         for &(first, width) in &self.quantities {
             let component = |offset: usize| {
@@ -349,11 +349,11 @@ impl RowMechanics {
                 place.map_or(zero, |k| lambda[k])
             };
             let columns = (0..width).map(component).collect();
-            arguments.push(Segment { first: self.dimension as u32 + first, columns });
+            arguments.push(InputSegment { first: self.dimension as u32 + first, columns });
         }
     }
 
-    fn with_velocities(&mut self, t: Column, x: &[Column]) -> Vec<Segment> {
+    fn with_velocities(&mut self, t: Column, x: &[Column]) -> Vec<InputSegment> {
         let v = self.gradient(t, x, true);
         self.with(x, &v)
     }
@@ -419,7 +419,7 @@ fn weighted(functional: &Functional, dimension: usize) -> Functional {
 }
 
 /// A functional of one output as one with an output for every row of its terms, and the outputs of each term.
-fn by_rows(mut functional: Functional) -> (Functional, Vec<Family>) {
+fn with_row_outputs(mut functional: Functional) -> (Functional, Vec<StridedFamily>) {
     let (mut families, mut next) = (Vec::new(), 0);
     for term in &mut functional.terms {
         let first = next;
@@ -431,7 +431,7 @@ fn by_rows(mut functional: Functional) -> (Functional, Vec<Family>) {
             next += stretch.rows as u32;
         }
         term.table = table;
-        families.push(Family { first, stride: 1, length: next - first });
+        families.push(StridedFamily { first, stride: 1, length: next - first });
     }
     functional.outputs = next as usize;
     (functional, families)

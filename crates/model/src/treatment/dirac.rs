@@ -5,7 +5,7 @@
 //!
 //! for which f and H are first integrals everywhere, not only on the constraint set.
 
-use super::structure::{Hidden, Irregular, Kind, Probe, Structure, ambient_points, bracket_size};
+use super::structure::{ConstraintKind, Hidden, Irregular, Probe, Structure, ambient_points, bracket_size};
 use super::unrolled::{Scalar, Unrolled};
 use super::{Field, InvariantGroup, InvariantKind};
 use crate::elaborate::model::Model;
@@ -21,8 +21,10 @@ use holonome_linear::rank;
 /// If the constraints have no Dirac bracket.
 pub fn extend(model: &Model, mut unrolled: Unrolled, structure: &Structure) -> Result<Field, Irregular> {
     let (field, underlying) = match structure.kind {
-        Kind::Free if !model.is_hamiltonian() => (unrolled.field.clone(), None),
-        Kind::Free => (hamiltonian_field(&mut unrolled.graph, &unrolled.hamiltonian_gradient, model.degrees()), None),
+        ConstraintKind::Free if !model.is_hamiltonian() => (unrolled.field.clone(), None),
+        ConstraintKind::Free => {
+            (hamiltonian_field(&mut unrolled.graph, &unrolled.hamiltonian_gradient, model.degrees()), None)
+        }
         _ => constrained_field(model, &mut unrolled, structure)?,
     };
     Ok(Field { underlying, ..with_invariants(model, unrolled, structure, field) })
@@ -76,7 +78,7 @@ fn constrained_field(
         .collect();
     // C is antisymmetric, so X = X_H + Σ u_j X_{f_j} with C u = b.
     let factors = match structure.kind {
-        Kind::Holonomic => factors_of_pairs(model, g, &constraints, &structure.hidden)?,
+        ConstraintKind::Holonomic => factors_of_pairs(model, g, &constraints, &structure.hidden)?,
         _ => None,
     };
     let with = |g: &mut Graph, u: &[Node]| {
@@ -223,7 +225,7 @@ fn multipliers(model: &Model, g: &mut Graph, gradients: &[&Gradient], b: &[Node]
 /// The field with F = (constraints, hidden constraints, H, integrals); for a penalised model, with the monitored
 /// quantities of the penalty before the rest.
 fn with_invariants(model: &Model, mut unrolled: Unrolled, structure: &Structure, field: Vec<Node>) -> Field {
-    let watched = watched_scalars(model, &mut unrolled.graph);
+    let monitored = monitored_scalars(model, &mut unrolled.graph);
     let mut result = Field {
         graph: unrolled.graph,
         dimension: model.dimension(),
@@ -235,7 +237,7 @@ fn with_invariants(model: &Model, mut unrolled: Unrolled, structure: &Structure,
         constraints: 0,
         groups: Vec::new(),
     };
-    for (group, nodes) in watched {
+    for (group, nodes) in monitored {
         let first = result.invariants.len();
         result.groups.push(group.moved(first));
         result.jacobian.extend(nodes.iter().map(|_| Gradient::new()));
@@ -251,7 +253,7 @@ fn with_invariants(model: &Model, mut unrolled: Unrolled, structure: &Structure,
                 result.jacobian.push(gradient);
             }
             let members = members.into_iter().collect();
-            result.groups.push(InvariantGroup { name: name.to_string(), kind, members, watched: false });
+            result.groups.push(InvariantGroup { name: name.to_string(), kind, members, monitored_only: false });
         };
     for (quantity, scalars) in model.constraints.iter().zip(&unrolled.constraints) {
         push(
@@ -293,13 +295,13 @@ fn with_invariants(model: &Model, mut unrolled: Unrolled, structure: &Structure,
 }
 
 /// Groups that are monitored only, each with its nodes; rows are counted from 0.
-fn watched_scalars(model: &Model, g: &mut Graph) -> Vec<(InvariantGroup, Vec<Node>)> {
-    let quantities = model.penalty.iter().flat_map(|penalty| penalty.watched());
+fn monitored_scalars(model: &Model, g: &mut Graph) -> Vec<(InvariantGroup, Vec<Node>)> {
+    let quantities = model.penalty.iter().flat_map(|penalty| penalty.monitored());
     quantities
-        .map(|watched| {
-            let outputs = watched.functional.unroll(g);
-            let nodes = watched.kept.iter().map(|&output| outputs[output]).collect();
-            (watched.group, nodes)
+        .map(|monitored| {
+            let outputs = monitored.functional.unroll(g);
+            let nodes = monitored.kept.iter().map(|&output| outputs[output]).collect();
+            (monitored.group, nodes)
         })
         .collect()
 }

@@ -12,7 +12,7 @@ use super::{Field, InvariantKind};
 use crate::graph::{Graph, Input, Node};
 
 /// Builder of an expression from nodes: a user's W(ΔF) or L(x).
-pub type Formula<'a, T> = &'a dyn Fn(&mut Graph, &[Node]) -> T;
+pub type GraphFormula<'a, T> = &'a dyn Fn(&mut Graph, &[Node]) -> T;
 
 /// The potential W.
 pub enum Potential<'a> {
@@ -21,7 +21,7 @@ pub enum Potential<'a> {
     /// ½ ΔFᵀ K ΔF with a full matrix K over the rows of F.
     Matrix,
     /// The user's W ≥ 0, which vanishes only at 0; its argument is ΔF.
-    Function(Formula<'a, Node>),
+    Function(GraphFormula<'a, Node>),
 }
 
 /// The transport L.
@@ -29,7 +29,7 @@ pub enum Transport<'a> {
     /// 1, as in the papers' experiments.
     Identity,
     /// A matrix expression (row-major, n × n) with positive definite symmetric part; its argument is x.
-    Matrix(Formula<'a, Vec<Node>>),
+    Matrix(GraphFormula<'a, Vec<Node>>),
 }
 
 /// Places of the inputs of a feedback field among the parameters of its tapes.

@@ -1,6 +1,6 @@
 //! Mechanics of a model for structure-preserving methods: H with its derivatives, the constraints and their fibres.
 
-use super::structure::{Irregular, Kind, Structure};
+use super::structure::{ConstraintKind, Irregular, Structure};
 use super::unrolled::{TooLarge, Unrolled};
 use crate::elaborate::model::Model;
 use crate::graph::calculus::Gradient;
@@ -24,7 +24,7 @@ pub struct Mechanics {
     /// V_q of the part of H that is called stiff, if any.
     pub stiff: Option<Vec<Node>>,
     /// Kind of the constraints.
-    pub kind: Kind,
+    pub kind: ConstraintKind,
     /// Scalar constraints.
     pub constraints: Vec<Restriction>,
     /// Hidden constraints, one for each constraint; empty if the constraints are second class.

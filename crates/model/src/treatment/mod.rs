@@ -29,7 +29,7 @@ pub struct InvariantGroup {
     /// Components of each member: (row of F, number of entries of the user's quantity that it stands for).
     pub members: Lists<(usize, f64)>,
     /// True if it is monitored and not held: its rows of DF are empty.
-    pub watched: bool,
+    pub monitored_only: bool,
 }
 
 impl InvariantGroup {
@@ -65,19 +65,19 @@ pub struct Field {
 }
 
 /// Marks the claimed groups with these names as monitored; calls `clear` with their rows.
-pub(crate) fn watch_only(groups: &mut [InvariantGroup], names: &[String], clear: &mut dyn FnMut(usize)) {
+pub(crate) fn monitor_only(groups: &mut [InvariantGroup], names: &[String], clear: &mut dyn FnMut(usize)) {
     let claimed = |kind| matches!(kind, InvariantKind::Constraint | InvariantKind::Integral);
     for group in groups.iter_mut().filter(|group| claimed(group.kind) && names.contains(&group.name)) {
-        group.watched = true;
+        group.monitored_only = true;
         group.members.flat().iter().for_each(|&(row, _)| clear(row));
     }
 }
 
 impl Field {
     /// No longer holds the claimed invariants with these names: they are monitored only.
-    pub fn watch_only(&mut self, names: &[String]) {
+    pub fn monitor_only(&mut self, names: &[String]) {
         let Field { groups, jacobian, .. } = self;
-        watch_only(groups, names, &mut |row| jacobian[row].clear());
+        monitor_only(groups, names, &mut |row| jacobian[row].clear());
     }
 
     /// The underlying field, for steps that all begin on the constraint set; `None` if it is not known.

@@ -210,7 +210,7 @@ fn rate(constraint: &Quantity, hamiltonian: &Functional, feeders: &Feeders) -> R
 }
 
 /// A quantity that is monitored along a run and not held.
-pub struct Watched<'a> {
+pub struct MonitoredQuantity<'a> {
     /// The invariant, with rows counted from 0.
     pub group: InvariantGroup,
     /// Formula.
@@ -221,18 +221,19 @@ pub struct Watched<'a> {
 
 impl Penalty {
     /// The constraints, their hidden constraints, and the model's own H if it is constant along the constrained motion.
-    pub fn watched(&self) -> impl Iterator<Item = Watched<'_>> {
-        let constraints = self.constraints.iter().map(|q| Watched::quantity(q, InvariantKind::Constraint));
-        let hidden = self.hidden.iter().map(|q| Watched::quantity(q, InvariantKind::Hidden));
+    pub fn monitored(&self) -> impl Iterator<Item = MonitoredQuantity<'_>> {
+        let constraints = self.constraints.iter().map(|q| MonitoredQuantity::quantity(q, InvariantKind::Constraint));
+        let hidden = self.hidden.iter().map(|q| MonitoredQuantity::quantity(q, InvariantKind::Hidden));
         let members = [[(0, 1.0)]].into_iter().collect();
-        let energy = InvariantGroup { name: "H".to_string(), kind: InvariantKind::Hamiltonian, members, watched: true };
-        let own = Watched { group: energy, functional: &self.hamiltonian, kept: vec![0] };
+        let energy =
+            InvariantGroup { name: "H".to_string(), kind: InvariantKind::Hamiltonian, members, monitored_only: true };
+        let own = MonitoredQuantity { group: energy, functional: &self.hamiltonian, kept: vec![0] };
         constraints.chain(hidden).chain(self.conservative.then_some(own))
     }
 }
 
-impl Watched<'_> {
-    fn quantity(quantity: &Quantity, kind: InvariantKind) -> Watched<'_> {
+impl MonitoredQuantity<'_> {
+    fn quantity(quantity: &Quantity, kind: InvariantKind) -> MonitoredQuantity<'_> {
         let (width, kept) = (quantity.shape.len(), quantity.components.len());
         let row = |member: usize| {
             let components = quantity.components.iter().enumerate();
@@ -240,8 +241,8 @@ impl Watched<'_> {
         };
         let members = (0..quantity.members).map(row).collect();
         let output = |member: usize| quantity.components.iter().map(move |c| member * width + c.offset);
-        Watched {
-            group: InvariantGroup { name: quantity.name.clone(), kind, members, watched: true },
+        MonitoredQuantity {
+            group: InvariantGroup { name: quantity.name.clone(), kind, members, monitored_only: true },
             functional: &quantity.functional,
             kept: (0..quantity.members).flat_map(output).collect(),
         }

@@ -15,7 +15,7 @@ use holonome_linear::rank;
 
 /// Kind of constraints, by the origin of the second-class functions f (`{f, g}` is the Poisson bracket).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ConstraintKind {
     /// No constraints, or a state model, whose field is given.
     Free,
     /// Constraints on positions (and time) only; f = (g, hidden).
@@ -41,7 +41,7 @@ pub struct Hidden {
 #[derive(Clone, Debug)]
 pub struct Structure {
     /// Kind of the constraints.
-    pub kind: Kind,
+    pub kind: ConstraintKind,
     /// Hidden constraints, one for each scalar constraint in order; empty if there are none.
     pub hidden: Vec<Hidden>,
 }
@@ -197,11 +197,11 @@ pub(crate) fn onto_zeros(
 
 /// Probe of the constraints and hidden constraints of `field` that are held.
 pub(crate) fn set_probe(model: &Model, field: &Field) -> Probe {
-    let watched = |row: &usize| {
-        let of = |g: &super::InvariantGroup| g.watched && g.members.iter().flatten().any(|(r, _)| r == row);
+    let monitored = |row: &usize| {
+        let of = |g: &super::InvariantGroup| g.monitored_only && g.members.iter().flatten().any(|(r, _)| r == row);
         field.groups.iter().any(of)
     };
-    let rows: Vec<usize> = (0..field.constraints).filter(|row| !watched(row)).collect();
+    let rows: Vec<usize> = (0..field.constraints).filter(|row| !monitored(row)).collect();
     let gradients: Vec<&Gradient> = rows.iter().map(|&row| &field.jacobian[row]).collect();
     let nodes: Vec<Node> = rows.iter().map(|&row| field.invariants[row]).collect();
     Probe::new(&field.graph, &nodes, &gradients, field.dimension, &model.parameter_values)
@@ -224,11 +224,11 @@ pub fn structure(model: &Model, unrolled: &mut Unrolled) -> Result<Structure, Ir
     let n = model.degrees();
     let all: Vec<Scalar> = unrolled.constraints.iter().flatten().cloned().collect();
     if all.is_empty() || !model.is_hamiltonian() {
-        return Ok(Structure { kind: Kind::Free, hidden: Vec::new() });
+        return Ok(Structure { kind: ConstraintKind::Free, hidden: Vec::new() });
     }
     let holonomic = all.iter().all(|s| s.gradient.iter().all(|&(i, _)| (i as usize) < n));
-    let kind = if holonomic { Kind::Holonomic } else { phase_space_kind(model, unrolled, &all)? };
-    if kind == Kind::SecondClass {
+    let kind = if holonomic { ConstraintKind::Holonomic } else { phase_space_kind(model, unrolled, &all)? };
+    if kind == ConstraintKind::SecondClass {
         return Ok(Structure { kind, hidden: Vec::new() });
     }
     let mut hidden: Vec<Hidden> = all.iter().map(|s| rate(unrolled, s, n)).collect();
@@ -291,7 +291,7 @@ pub(crate) fn bracket_size(f: &Row, g: &Row, degrees: usize) -> f64 {
 }
 
 /// Kind of phase-space constraints: second class among themselves, or coisotropic.
-fn phase_space_kind(model: &Model, unrolled: &mut Unrolled, all: &[Scalar]) -> Result<Kind, Irregular> {
+fn phase_space_kind(model: &Model, unrolled: &mut Unrolled, all: &[Scalar]) -> Result<ConstraintKind, Irregular> {
     let (n, m) = (model.degrees(), all.len());
     let mut brackets = Vec::with_capacity(m * m);
     for a in all {
@@ -318,8 +318,8 @@ fn phase_space_kind(model: &Model, unrolled: &mut Unrolled, all: &[Scalar]) -> R
         lowest = lowest.min(rank);
     }
     match (all_zero, regular) {
-        (true, _) => Ok(Kind::Coisotropic),
-        (_, true) => Ok(Kind::SecondClass),
+        (true, _) => Ok(ConstraintKind::Coisotropic),
+        (_, true) => Ok(ConstraintKind::SecondClass),
         _ => {
             let names = model.constraints.iter().map(|c| c.name.clone()).collect::<Vec<_>>().join(", ");
             Err(Irregular::Mixed { names, rank: lowest, size: m })

@@ -12,7 +12,7 @@ pub const MOST_CONSTRAINTS: usize = 4_000;
 
 /// Error for a model that is too large to be unrolled.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("the model is too large to be written out: {size} {what}, and this version can unroll {limit}")]
+#[error("the model is too large to be unrolled: {size} {what}, and this version can unroll {limit}")]
 pub struct TooLarge {
     /// Size of the model.
     pub size: usize,

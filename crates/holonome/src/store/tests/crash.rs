@@ -71,8 +71,8 @@ fn a_finished_run_is_not_touched() {
     let (path, layout) = (scratch.join("run"), every_kind(4));
     let before = uninterrupted(&path, &layout);
     match Store::resume(&path).unwrap() {
-        Resumed::Finished { summary } => assert_eq!(summary, "done"),
-        Resumed::Continues { .. } => panic!("it is finished"),
+        ResumedStore::Finished { summary } => assert_eq!(summary, "done"),
+        ResumedStore::Continues { .. } => panic!("it is finished"),
     }
     assert_eq!(files_of(&path), before);
 }

@@ -130,7 +130,7 @@ fn files_of(run: &Path) -> BTreeMap<String, Vec<u8>> {
 
 fn resume(path: &Path) -> (Store, Option<serde_json::Value>) {
     match Store::resume(path).unwrap() {
-        Resumed::Continues { store, state } => (*store, state.map(|state| state.state().unwrap())),
-        Resumed::Finished { .. } => panic!("the run is finished"),
+        ResumedStore::Continues { store, state } => (*store, state.map(|state| state.state().unwrap())),
+        ResumedStore::Finished { .. } => panic!("the run is finished"),
     }
 }

@@ -78,7 +78,7 @@ fn large_constraint_blocks_are_not_shifted() {
 }
 
 #[test]
-fn vanishing_redundant_and_watched_rows_do_no_harm() {
+fn vanishing_redundant_and_monitored_rows_do_no_harm() {
     for (c, b) in [(4, 2), (80, 3)] {
         for how in [Regularisation::Shift(1e-8), Regularisation::LeastNorm] {
             let (mut invariants, n) = bordered(c, b);
@@ -92,13 +92,13 @@ fn vanishing_redundant_and_watched_rows_do_no_harm() {
             let last = (c + b - 1) as u32;
             invariants.groups = vec![
                 Group::rows("corrected", GroupKind::Integral, 0..last),
-                Group::rows("watched", GroupKind::Integral, last..last + 1).watched(),
+                Group::rows("monitored", GroupKind::Integral, last..last + 1).monitored_only(),
             ];
             let rest = left_over(&invariants, n, &jacobian, &r, how);
             for i in (0..c + b - 1).filter(|&i| i != 1 && i != c) {
                 assert!(rest[i].abs() < 1e-4, "{c} {b} {how:?} row {i}: {}", rest[i]);
             }
-            assert!(rest[c + b - 1].abs() > 1e-3, "a watched row must be left alone");
+            assert!(rest[c + b - 1].abs() > 1e-3, "a monitored row must be left alone");
         }
     }
 }

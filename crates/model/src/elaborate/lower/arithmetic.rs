@@ -1,12 +1,12 @@
 //! Components of expressions, derived from the components of their parts and written into a graph.
 
-use crate::elaborate::expression::{Expression, Kind};
+use crate::elaborate::expression::{CheckedExpression, Kind};
 use crate::elaborate::shape::Shape;
 use crate::graph::op::Binary;
 use crate::graph::{Graph, Node};
 
 /// The components of `e`, given those of its parts in the order of [`Kind::for_each_part`].
-pub(super) fn components(g: &mut Graph, e: &Expression, parts: &[Vec<Node>]) -> Vec<Node> {
+pub(super) fn components(g: &mut Graph, e: &CheckedExpression, parts: &[Vec<Node>]) -> Vec<Node> {
     match (&e.kind, parts) {
         (Kind::Number(v), []) => vec![g.constant(*v)],
         (Kind::Identity, []) => identity(g, e.shape),

@@ -2,8 +2,8 @@
 
 use super::row_indices::{Guard, RowIndices};
 use super::slots::Slot;
-use super::summands::{Piece, Wrapper};
-use super::template::{Lowering, Template};
+use super::summands::{Summand, Wrapper};
+use super::template::{LoweredTemplate, Lowering};
 use super::{Context, LARGEST_TEMPLATES, MOST_NUMBERS, MOST_ROWS, too_many_numbers};
 use crate::elaborate::expression::{Draw, Ex};
 use crate::functional::{Stretches, Term};
@@ -38,9 +38,9 @@ pub(super) struct Made {
     pub(super) others: Vec<Vec<Node>>,
 }
 
-pub(super) struct Builder<'a> {
+pub(super) struct ClassBuilder<'a> {
     context: &'a Context<'a>,
-    piece: &'a Piece,
+    piece: &'a Summand,
     components: usize,
     classes: Vec<Class>,
     /// Nodes of the decision tree; the root is first.
@@ -55,17 +55,17 @@ pub(super) struct Builder<'a> {
     draws: &'a mut Vec<Draw>,
 }
 
-impl<'a> Builder<'a> {
+impl<'a> ClassBuilder<'a> {
     /// Templates of `piece`, a summand of a formula of `components` components; its draws are added to `draws`.
     pub(super) fn new(
         context: &'a Context<'a>,
-        piece: &'a Piece,
+        piece: &'a Summand,
         components: usize,
         draws: &'a mut Vec<Draw>,
-    ) -> Builder<'a> {
+    ) -> ClassBuilder<'a> {
         let choices = vec![Choice::default()];
         let (classes, row) = (Vec::new(), Vec::new());
-        Builder { context, piece, components, classes, choices, rows: 0, row, entries: 0, written: 0, draws }
+        ClassBuilder { context, piece, components, classes, choices, rows: 0, row, entries: 0, written: 0, draws }
     }
 
     /// The model around the formula.
@@ -74,7 +74,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The summand.
-    pub(super) fn piece(&self) -> &'a Piece {
+    pub(super) fn piece(&self) -> &'a Summand {
         self.piece
     }
 
@@ -198,7 +198,7 @@ impl<'a> Builder<'a> {
                 self.span(),
                 "too large",
             )
-            .help("a sum inside a nonlinear function is written out for each of its lengths"));
+            .help("a sum inside a nonlinear function is expanded for each of its lengths"));
         }
         // All rows that have answered alike so far get the same questions in the same order.
         let mut at = 0;
@@ -222,7 +222,7 @@ impl<'a> Builder<'a> {
         Ok((class, decisions))
     }
 
-    /// [`Builder::template`] with the components of the formulas `others` in the same graph.
+    /// [`ClassBuilder::template`] with the components of the formulas `others` in the same graph.
     pub(super) fn template_with(
         &self,
         names: &mut RowIndices,
@@ -245,7 +245,7 @@ impl<'a> Builder<'a> {
             };
         }
         let others = others.iter().map(|e| lowering.lower(e)).collect::<Result<_, _>>()?;
-        let Template { graph, slots, guards, decisions } = lowering.into_template();
+        let LoweredTemplate { graph, slots, guards, decisions } = lowering.into_template();
         let term = Term {
             graph,
             roots,

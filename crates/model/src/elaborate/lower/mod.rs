@@ -15,15 +15,15 @@ mod summands;
 mod template;
 
 use super::reach;
-use crate::elaborate::expression::{Draw, Ex, Ranges};
+use crate::elaborate::expression::{CheckedRanges, Draw, Ex};
 use crate::elaborate::model::{Family, Quantity, Table};
 use crate::functional::{Functional, Term};
 use crate::graph::{Graph, Node};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
-use classes::Builder;
+use classes::ClassBuilder;
 use near::near;
-use rows::RowLoop;
+use rows::RangeLoop;
 use summands::summands;
 
 /// Largest number of rows of all terms of one formula.
@@ -98,7 +98,7 @@ fn is_of_rows(term: &Term, context: &Context) -> bool {
 pub fn lower(
     context: &Context,
     purpose: Purpose,
-    family: &Ranges,
+    family: &CheckedRanges,
     body: &Ex,
     draws: &mut Vec<Draw>,
 ) -> Result<Lowered, Diagnostic> {
@@ -107,7 +107,7 @@ pub fn lower(
     let mut functional = Functional::default();
     let (mut members, mut count, mut cutoffs) = (Vec::new(), 0, Vec::new());
     for (number, piece) in pieces.iter().enumerate() {
-        let mut builder = Builder::new(context, piece, components, draws);
+        let mut builder = ClassBuilder::new(context, piece, components, draws);
         let listed = match purpose {
             Purpose::Motion => true,
             Purpose::Integral => family.ranges.is_empty(),
@@ -116,11 +116,11 @@ pub fn lower(
         let mut near = listed.then(|| near(&builder, context, family)).flatten();
         cutoffs.extend(near.clone().map(|term| (term, piece.body.span)));
         near.take_if(|term| is_of_rows(term, context));
-        let loops: Vec<&Ranges> = match near {
+        let loops: Vec<&CheckedRanges> = match near {
             Some(_) => vec![family],
             None => std::iter::once(family).chain(&piece.ranges).collect(),
         };
-        let mut rows = RowLoop::new(family.ranges.len());
+        let mut rows = RangeLoop::new(family.ranges.len());
         rows.run(&mut builder, &loops, near.is_none())?;
         functional.terms.extend(near);
         functional.terms.extend(builder.into_terms());

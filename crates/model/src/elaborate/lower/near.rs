@@ -4,14 +4,14 @@
 //! depends on both indices. Otherwise all its pairs become rows, with the same meaning.
 
 use super::Context;
-use super::classes::{Builder, Class, Made};
+use super::classes::{Class, ClassBuilder, Made};
 use super::row_indices::RowIndices;
-use crate::elaborate::expression::{self, Ex, Expression, IndexVariable, Kind, Ranges};
+use crate::elaborate::expression::{self, CheckedExpression, CheckedRanges, Ex, IndexVariable, Kind};
 use crate::elaborate::linear_algebra::Linear;
 use crate::elaborate::shape::Shape;
 use crate::functional::{Pairs, Side, Source, Term, Which};
 use crate::graph::op::{Binary, Unary};
-use crate::graph::{Expression as GraphExpression, Input, Node};
+use crate::graph::{Expression, Input, Node};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
@@ -102,7 +102,7 @@ fn ends(apart: &Ex) -> Option<[Ex; 2]> {
             let ends = entries.iter().map(ends).collect::<Option<Vec<_>>>()?;
             let end = |k: usize| {
                 let entries = ends.iter().map(|ends| ends[k].clone()).collect();
-                Expression::new(Kind::Stack(entries), apart.shape, apart.span)
+                CheckedExpression::new(Kind::Stack(entries), apart.shape, apart.span)
             };
             Some([end(0), end(1)])
         }
@@ -111,7 +111,7 @@ fn ends(apart: &Ex) -> Option<[Ex; 2]> {
 }
 
 /// Collects the indices that an expression depends on, except for those of sums in it.
-fn indices(e: &Ex, seen: &mut FxHashSet<*const Expression>, found: &mut FxHashSet<IndexVariable>) {
+fn indices(e: &Ex, seen: &mut FxHashSet<*const CheckedExpression>, found: &mut FxHashSet<IndexVariable>) {
     if e.depends & expression::INDEX == 0 || !seen.insert(Arc::as_ptr(e)) {
         return;
     }
@@ -130,7 +130,7 @@ fn indices(e: &Ex, seen: &mut FxHashSet<*const Expression>, found: &mut FxHashSe
 fn side(names: &RowIndices, nodes: &[Node]) -> Option<Side> {
     let mut reads = [false; 2];
     for node in names.graph.reachable(nodes) {
-        if let GraphExpression::Input(Input::State(index)) = names.graph.expression(node) {
+        if let Expression::Input(Input::State(index)) = names.graph.expression(node) {
             reads[index as usize] = true;
         }
     }
@@ -144,7 +144,7 @@ fn side(names: &RowIndices, nodes: &[Node]) -> Option<Side> {
 
 /// Term of a summand over near pairs, in the loops of `family` and of the summand's own sums; `None` if the summand is
 /// not such a sum.
-pub(super) fn near(builder: &Builder, context: &Context, family: &Ranges) -> Option<Term> {
+pub(super) fn near(builder: &ClassBuilder, context: &Context, family: &CheckedRanges) -> Option<Term> {
     let piece = builder.piece();
     const OTHER: expression::Depends = expression::DRAW | expression::MOMENTUM | expression::MULTIPLIER;
     if piece.body.depends & OTHER != 0 || family.filter.is_some() {

@@ -2,12 +2,12 @@
 
 use super::arithmetic::{add_term, components};
 use super::{Context, LARGEST_INDEX, LARGEST_TEMPLATE};
-use crate::elaborate::expression::{Ex, Expression, IndexVariable, Kind, Range};
+use crate::elaborate::expression::{CheckedExpression, Ex, IndexVariable, Kind, Range};
 use crate::graph::aligned::Aligned;
 use crate::graph::interpret::{Backend, Interpreter, Kernel};
 use crate::graph::op::{Binary, Unary};
 use crate::graph::tape::Tape;
-use crate::graph::{Expression as GraphExpression, Graph, Input, Node};
+use crate::graph::{Expression, Graph, Input, Node};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -24,7 +24,7 @@ pub(super) struct RowIndices<'a> {
     /// Compiled evaluations, by node.
     kernels: FxHashMap<Node, (Box<dyn Kernel>, Aligned)>,
     /// Ends of ranges and filters, with their guards.
-    known: FxHashMap<*const Expression, (Node, Vec<Guard>)>,
+    known: FxHashMap<*const CheckedExpression, (Node, Vec<Guard>)>,
     /// Step of a node along the innermost index, if it is constant; in `still`, true if the node does not depend on it.
     slopes: FxHashMap<Node, Option<f64>>,
     still: FxHashMap<Node, bool>,
@@ -32,12 +32,12 @@ pub(super) struct RowIndices<'a> {
 }
 
 /// Nodes of shared expressions.
-type Memo = FxHashMap<*const Expression, Vec<Node>>;
+type Memo = FxHashMap<*const CheckedExpression, Vec<Node>>;
 
 /// Shared expressions that a walk has visited, each with the condition that leads there.
 #[derive(Default)]
 struct Seen {
-    pairs: FxHashSet<(*const Expression, Node)>,
+    pairs: FxHashSet<(*const CheckedExpression, Node)>,
     visits: usize,
 }
 
@@ -159,7 +159,7 @@ impl<'a> RowIndices<'a> {
         if seen.visits > LARGEST_TEMPLATE {
             return Err(Diagnostic::error(
                 format!(
-                    "this index expression has more than {LARGEST_TEMPLATE} operations, with every choice written out"
+                    "this index expression has more than {LARGEST_TEMPLATE} operations, with every choice expanded"
                 ),
                 e.span,
                 "too large",
@@ -258,12 +258,12 @@ impl<'a> RowIndices<'a> {
         }
         let whole = |value: f64| value.fract() == 0.0;
         let slope = match self.graph.expression(node) {
-            GraphExpression::Constant(bits) => whole(f64::from_bits(bits)).then_some(0.0),
-            GraphExpression::Input(Input::State(k)) => Some(f64::from(u8::from(self.is_innermost(k)))),
-            GraphExpression::Unary(Unary::Neg, a) => self.slope(a).map(|a| -a),
-            GraphExpression::Binary(Binary::Add, a, b) => self.slope(a).zip(self.slope(b)).map(|(a, b)| a + b),
-            GraphExpression::Binary(Binary::Sub, a, b) => self.slope(a).zip(self.slope(b)).map(|(a, b)| a - b),
-            GraphExpression::Binary(Binary::Mul, a, b) => match (self.graph.value(a), self.graph.value(b)) {
+            Expression::Constant(bits) => whole(f64::from_bits(bits)).then_some(0.0),
+            Expression::Input(Input::State(k)) => Some(f64::from(u8::from(self.is_innermost(k)))),
+            Expression::Unary(Unary::Neg, a) => self.slope(a).map(|a| -a),
+            Expression::Binary(Binary::Add, a, b) => self.slope(a).zip(self.slope(b)).map(|(a, b)| a + b),
+            Expression::Binary(Binary::Sub, a, b) => self.slope(a).zip(self.slope(b)).map(|(a, b)| a - b),
+            Expression::Binary(Binary::Mul, a, b) => match (self.graph.value(a), self.graph.value(b)) {
                 (Some(factor), None) if whole(factor) => self.slope(b).map(|b| factor * b),
                 (None, Some(factor)) if whole(factor) => self.slope(a).map(|a| a * factor),
                 _ => None,
@@ -284,7 +284,7 @@ impl<'a> RowIndices<'a> {
             return known;
         }
         let moves = |reached| match self.graph.expression(reached) {
-            GraphExpression::Input(Input::State(k)) => self.is_innermost(k),
+            Expression::Input(Input::State(k)) => self.is_innermost(k),
             _ => false,
         };
         let is_still = !self.graph.reachable(&[node]).into_iter().any(moves);
@@ -312,12 +312,12 @@ impl<'a> RowIndices<'a> {
         }
         // The common forms i, i + 1, i - 1 without a kernel.
         let state = |n: Node| match self.graph.expression(n) {
-            GraphExpression::Input(Input::State(k)) => Some(row[k as usize]),
+            Expression::Input(Input::State(k)) => Some(row[k as usize]),
             _ => self.graph.value(n),
         };
         match self.graph.expression(node) {
-            GraphExpression::Input(_) => return state(node).expect("an index is a state of its graph"),
-            GraphExpression::Binary(op, a, b) => {
+            Expression::Input(_) => return state(node).expect("an index is a state of its graph"),
+            Expression::Binary(op, a, b) => {
                 if let (Some(a), Some(b)) = (state(a), state(b)) {
                     return op.evaluate(a, b);
                 }

@@ -1,9 +1,9 @@
 //! Rows of a formula: the index values of nested ranges.
 
 use super::MOST_ROWS;
-use super::classes::Builder;
+use super::classes::ClassBuilder;
 use super::row_indices::RowIndices;
-use crate::elaborate::expression::{Ex, Range, Ranges};
+use crate::elaborate::expression::{CheckedRanges, Ex, Range};
 use crate::syntax::diagnostic::Diagnostic;
 
 /// Largest number of index values that the ranges of one formula may run through, including those that filters leave
@@ -14,7 +14,7 @@ const MOST_VISITED: usize = 2 * MOST_ROWS;
 const FEWEST_AT_ONCE: usize = 4;
 
 /// Runs through the rows of nested ranges; the first `family_depth` of them number the members.
-pub(super) struct RowLoop {
+pub(super) struct RangeLoop {
     family_depth: usize,
     /// Number of members so far.
     pub(super) member: usize,
@@ -25,14 +25,19 @@ pub(super) struct RowLoop {
     are_rows: bool,
 }
 
-impl RowLoop {
+impl RangeLoop {
     /// A loop before its first row.
-    pub(super) fn new(family_depth: usize) -> RowLoop {
-        RowLoop { family_depth, member: 0, members: Vec::new(), visited: 0, are_rows: true }
+    pub(super) fn new(family_depth: usize) -> RangeLoop {
+        RangeLoop { family_depth, member: 0, members: Vec::new(), visited: 0, are_rows: true }
     }
 
     /// Runs through `loops`; adds every row to `builder` if `are_rows`.
-    pub(super) fn run(&mut self, builder: &mut Builder, loops: &[&Ranges], are_rows: bool) -> Result<(), Diagnostic> {
+    pub(super) fn run(
+        &mut self,
+        builder: &mut ClassBuilder,
+        loops: &[&CheckedRanges],
+        are_rows: bool,
+    ) -> Result<(), Diagnostic> {
         self.are_rows = are_rows;
         let flat: Vec<&Range> = loops.iter().flat_map(|l| &l.ranges).collect();
         // A filter is decided once the indices of its own sum are set.
@@ -49,7 +54,7 @@ impl RowLoop {
 
     fn descend<'e>(
         &mut self,
-        builder: &mut Builder,
+        builder: &mut ClassBuilder,
         flat: &[&'e Range],
         filters: &[Vec<&'e Ex>],
         names: &mut RowIndices,
@@ -107,7 +112,7 @@ impl RowLoop {
     /// Adds the rows of the innermost range at once if they advance by equal steps; returns true if it has added them.
     fn run_evenly(
         &mut self,
-        builder: &mut Builder,
+        builder: &mut ClassBuilder,
         flat: &[&Range],
         filters: &[Vec<&Ex>],
         names: &mut RowIndices,

@@ -1,7 +1,7 @@
 //! Summands of a formula. The formula is split at the sums in linear position, except for short sums inside others: the
 //! sums over the sites of two molecules belong into the template of the pair.
 
-use crate::elaborate::expression::{self, Ex, Expression, Kind, Range, Ranges};
+use crate::elaborate::expression::{self, CheckedExpression, CheckedRanges, Ex, Kind, Range};
 use crate::elaborate::model::MOST_SITES;
 use crate::graph::op::{Binary, Unary};
 use crate::syntax::diagnostic::Diagnostic;
@@ -10,9 +10,9 @@ use crate::syntax::diagnostic::Diagnostic;
 const MOST_PIECES: usize = 10_000;
 
 /// One summand of a formula.
-pub(super) struct Piece {
+pub(super) struct Summand {
     /// Sums around it, outermost first.
-    pub(super) ranges: Vec<Ranges>,
+    pub(super) ranges: Vec<CheckedRanges>,
     /// Operations applied to it, outermost first.
     pub(super) wrappers: Vec<Wrapper>,
     pub(super) body: Ex,
@@ -31,9 +31,9 @@ pub(super) enum Wrapper {
 ///
 /// # Errors
 /// A finding, if there are too many summands.
-pub(super) fn summands(e: &Ex) -> Result<Vec<Piece>, Diagnostic> {
+pub(super) fn summands(e: &Ex) -> Result<Vec<Summand>, Diagnostic> {
     let mut pieces = Vec::new();
-    split(e, Piece { ranges: Vec::new(), wrappers: Vec::new(), body: e.clone(), offset: 0 }, &mut pieces)?;
+    split(e, Summand { ranges: Vec::new(), wrappers: Vec::new(), body: e.clone(), offset: 0 }, &mut pieces)?;
     Ok(pieces)
 }
 
@@ -44,7 +44,7 @@ fn few(range: &Range) -> Option<usize> {
 }
 
 /// Number of last ranges of a sum that are unrolled if the sum stands inside others: those of two sites at most.
-fn written_out(ranges: &Ranges) -> usize {
+fn unrolled_ranges(ranges: &CheckedRanges) -> usize {
     let lengths = ranges.ranges.iter().rev().map_while(few);
     let products = lengths.scan(1, |product, length| {
         *product *= length;
@@ -58,15 +58,15 @@ fn has_rows(e: &Ex) -> bool {
     if !e.has_sum || e.depends & expression::DRAW != 0 {
         return e.has_sum;
     }
-    let mut found = matches!(&e.kind, Kind::Sum(ranges, _) if written_out(ranges) < ranges.ranges.len());
+    let mut found = matches!(&e.kind, Kind::Sum(ranges, _) if unrolled_ranges(ranges) < ranges.ranges.len());
     e.kind.for_each_part(&mut |part| found = found || has_rows(part));
     found
 }
 
-fn split(e: &Ex, around: Piece, out: &mut Vec<Piece>) -> Result<(), Diagnostic> {
+fn split(e: &Ex, around: Summand, out: &mut Vec<Summand>) -> Result<(), Diagnostic> {
     let nested = around.ranges.iter().flat_map(|ranges| &ranges.ranges).any(|range| few(range).is_none());
     let has_sum = |e: &Ex| e.has_sum && (!nested || has_rows(e));
-    let with = |wrapper: Option<Wrapper>, body: &Ex| Piece {
+    let with = |wrapper: Option<Wrapper>, body: &Ex| Summand {
         ranges: around.ranges.clone(),
         wrappers: around.wrappers.iter().cloned().chain(wrapper).collect(),
         body: body.clone(),
@@ -76,18 +76,18 @@ fn split(e: &Ex, around: Piece, out: &mut Vec<Piece>) -> Result<(), Diagnostic> 
     let linear = |factor: &Ex| factor.depends & moves == 0 && !factor.has_sum;
     match &e.kind {
         Kind::Sum(ranges, body) if has_sum(e) => {
-            let short = if ranges.filter.is_some() || has_rows(body) { 0 } else { written_out(ranges) };
+            let short = if ranges.filter.is_some() || has_rows(body) { 0 } else { unrolled_ranges(ranges) };
             let outer = Some(ranges.ranges.len() - short).filter(|&outer| outer > 0).unwrap_or(ranges.ranges.len());
             let (outer, inner) = ranges.ranges.split_at(outer);
             let body = match inner {
                 [] => body.clone(),
                 _ => {
-                    let inner = Ranges { ranges: inner.to_vec(), filter: None };
-                    Expression::new(Kind::Sum(inner, body.clone()), body.shape, e.span)
+                    let inner = CheckedRanges { ranges: inner.to_vec(), filter: None };
+                    CheckedExpression::new(Kind::Sum(inner, body.clone()), body.shape, e.span)
                 }
             };
             let mut piece = with(None, &body);
-            piece.ranges.push(Ranges { ranges: outer.to_vec(), filter: ranges.filter.clone() });
+            piece.ranges.push(CheckedRanges { ranges: outer.to_vec(), filter: ranges.filter.clone() });
             split(&body, piece, out)
         }
         Kind::Add(terms) if has_sum(e) => {
@@ -120,7 +120,7 @@ fn split(e: &Ex, around: Piece, out: &mut Vec<Piece>) -> Result<(), Diagnostic> 
             Ok(())
         }
         _ if out.len() == MOST_PIECES => Err(Diagnostic::error(
-            format!("this formula has more than {MOST_PIECES} summands, with every `let` written out"),
+            format!("this formula has more than {MOST_PIECES} summands, with every `let` expanded"),
             e.span,
             "too many",
         )),

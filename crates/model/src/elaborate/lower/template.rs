@@ -4,7 +4,7 @@ use super::LARGEST_TEMPLATE;
 use super::arithmetic::{add_term, components};
 use super::row_indices::{Guard, RowIndices};
 use super::slots::Slot;
-use crate::elaborate::expression::{self, Ex, Expression, Kind, Range};
+use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind, Range};
 use crate::elaborate::shape::Shape;
 use crate::graph::{Graph, Input, Node};
 use crate::syntax::diagnostic::Diagnostic;
@@ -22,7 +22,7 @@ pub(super) struct Lowering<'l, 'a> {
     decisions: Vec<(Node, f64)>,
     guards: Vec<Guard>,
     /// Results by expression and scope: a shared sub-expression is lowered once.
-    memo: FxHashMap<(*const Expression, u32), Vec<Node>>,
+    memo: FxHashMap<(*const CheckedExpression, u32), Vec<Node>>,
     scope: u32,
     scopes: u32,
     /// Number of terms of inner sums lowered so far.
@@ -30,7 +30,7 @@ pub(super) struct Lowering<'l, 'a> {
 }
 
 /// A template once its formula has been lowered, without its roots.
-pub(super) struct Template {
+pub(super) struct LoweredTemplate {
     pub(super) graph: Graph,
     /// Slots with the spans of the expressions that read them.
     pub(super) slots: Vec<(Slot, Span)>,
@@ -59,8 +59,8 @@ impl<'l, 'a> Lowering<'l, 'a> {
     }
 
     /// The finished template, once everything is lowered.
-    pub(super) fn into_template(self) -> Template {
-        Template { graph: self.graph, slots: self.slots, guards: self.guards, decisions: self.decisions }
+    pub(super) fn into_template(self) -> LoweredTemplate {
+        LoweredTemplate { graph: self.graph, slots: self.slots, guards: self.guards, decisions: self.decisions }
     }
 
     fn decide(&mut self, node: Node) -> f64 {
@@ -101,12 +101,12 @@ impl<'l, 'a> Lowering<'l, 'a> {
         let nodes = self.lower_new(e)?;
         if self.graph.len() > LARGEST_TEMPLATE {
             return Err(Diagnostic::error(
-                format!("this expression unrolls to more than {LARGEST_TEMPLATE} operations"),
+                format!("this expression expands to more than {LARGEST_TEMPLATE} operations"),
                 e.span,
                 "too large",
             )
             .help(
-                "a sum inside a nonlinear function is written out in full; sums that are only added up are not limited",
+                "a sum inside a nonlinear function is expanded in full; sums that are only added up are not limited",
             ));
         }
         self.memo.insert(key, nodes.clone());
@@ -251,7 +251,7 @@ impl<'l, 'a> Lowering<'l, 'a> {
                 return Err(Diagnostic::error(
                     format!("a sum of more than {LARGEST_TEMPLATE} terms inside a nonlinear function"),
                     body.span,
-                    "too long to write out",
+                    "too long to expand",
                 )
                 .help("sums that are only added up are not limited like this"));
             }
@@ -280,9 +280,9 @@ impl<'l, 'a> Lowering<'l, 'a> {
             return Err(Diagnostic::error(
                 format!("a sum of {length} terms inside a nonlinear function"),
                 range.span,
-                "too long to write out",
+                "too long to expand",
             )
-            .help(format!("at most {LARGEST_TEMPLATE} operations may be written out")));
+            .help(format!("at most {LARGEST_TEMPLATE} operations may result from its expansion")));
         }
         let outer_scope = self.scope;
         let mut k = 0.0;

@@ -1,7 +1,7 @@
 //! Calls of built-in functions.
 
 use crate::elaborate::Elaborator;
-use crate::elaborate::expression::{self, Draw, Ex, Expression, Kind};
+use crate::elaborate::expression::{self, CheckedExpression, Draw, Ex, Kind};
 use crate::elaborate::linear_algebra::FUNCTIONS;
 use crate::elaborate::names::{self, Scope, Symbol};
 use crate::elaborate::shape::Shape;
@@ -53,7 +53,7 @@ impl Elaborator<'_> {
                     );
                 }
                 let shape = a.shape;
-                Some(Expression::new(Kind::Select(c, a, b), shape, span))
+                Some(CheckedExpression::new(Kind::Select(c, a, b), shape, span))
             }
             "normal" | "uniform" => {
                 if !arguments.is_empty() {
@@ -70,14 +70,14 @@ impl Elaborator<'_> {
                     );
                 }
                 let draw = if name == "normal" { Draw::Normal } else { Draw::Uniform };
-                Some(Expression::new(Kind::Draw(draw), Shape::Scalar, span))
+                Some(CheckedExpression::new(Kind::Draw(draw), Shape::Scalar, span))
             }
             "identity" => {
                 let [n] = arguments else { return self.wrong_count(name, "identity(n)", arguments.len(), span) };
                 let e = self.index_value(n, scope)?;
                 match e.value() {
                     Some(v) if (1.0..=64.0).contains(&v) => {
-                        Some(Expression::new(Kind::Identity, Shape::Matrix(v as usize, v as usize), span))
+                        Some(CheckedExpression::new(Kind::Identity, Shape::Matrix(v as usize, v as usize), span))
                     }
                     _ => self.refuse(Diagnostic::error(
                         "the dimension of identity must be a constant from 1 to 64",
@@ -103,7 +103,7 @@ impl Elaborator<'_> {
                     ));
                 }
                 let shape = Shape::Matrix(rows.len(), columns);
-                Some(Expression::new(Kind::Stack(rows), shape, span))
+                Some(CheckedExpression::new(Kind::Stack(rows), shape, span))
             }
             _ => self.built_in(function, arguments, span, scope),
         }
@@ -115,8 +115,8 @@ impl Elaborator<'_> {
             let [a] = arguments else { return self.wrong_count(name, &format!("{name}(x)"), arguments.len(), span) };
             let a = self.scalar(a, scope, &format!("the argument of {name}"))?;
             return Some(match a.value() {
-                Some(v) => Expression::number(op.evaluate(v), span),
-                None => Expression::new(Kind::Unary(op, a), Shape::Scalar, span),
+                Some(v) => CheckedExpression::number(op.evaluate(v), span),
+                None => CheckedExpression::new(Kind::Unary(op, a), Shape::Scalar, span),
             });
         }
         if let Some(op) = names::binary_function(name) {
@@ -127,8 +127,8 @@ impl Elaborator<'_> {
             let (a, b) = (self.scalar(a, scope, &what), self.scalar(b, scope, &what));
             let (a, b) = (a?, b?);
             return Some(match (a.value(), b.value()) {
-                (Some(u), Some(v)) => Expression::number(op.evaluate(u, v), span),
-                _ => Expression::new(Kind::Binary(op, a, b), Shape::Scalar, span),
+                (Some(u), Some(v)) => CheckedExpression::number(op.evaluate(u, v), span),
+                _ => CheckedExpression::new(Kind::Binary(op, a, b), Shape::Scalar, span),
             });
         }
         let Some(row) = FUNCTIONS.iter().find(|r| r.name == name) else {
@@ -170,7 +170,7 @@ impl Elaborator<'_> {
                     .help(format!("{}: {}", row.usage, row.doc)),
             );
         };
-        Some(Expression::new(Kind::Linear(row.function, values), shape, span))
+        Some(CheckedExpression::new(Kind::Linear(row.function, values), shape, span))
     }
 
     pub(super) fn wrong_count(&mut self, name: &str, usage: &str, given: usize, span: Span) -> Option<Ex> {

@@ -1,6 +1,6 @@
 //! Uses of definitions: each definition is read once, never in a cycle, and only once all that it depends on is known.
 
-use crate::elaborate::expression::{self, Ex, Expression, Kind};
+use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind};
 use crate::elaborate::names::Scope;
 use crate::elaborate::{Application, Elaborator};
 use crate::syntax::ast::{self, StatementKind};
@@ -119,7 +119,11 @@ impl Elaborator<'_> {
                     (Some(ranges), Some(body)) => {
                         let shape = body.shape;
                         let checks = values.iter().cloned().zip(ranges.ranges).collect();
-                        Some(Expression::new(Kind::Member(name.to_string(), checks, ranges.filter, body), shape, span))
+                        Some(CheckedExpression::new(
+                            Kind::Member(name.to_string(), checks, ranges.filter, body),
+                            shape,
+                            span,
+                        ))
                     }
                     _ => None,
                 };

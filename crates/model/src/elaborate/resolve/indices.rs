@@ -1,7 +1,7 @@
 //! Indices: ranges, members of families, components of vectors and matrices, rows of tables.
 
 use crate::elaborate::Elaborator;
-use crate::elaborate::expression::{self, Ex, Expression, Kind, Range, Ranges};
+use crate::elaborate::expression::{self, CheckedExpression, CheckedRanges, Ex, Kind, Range};
 use crate::elaborate::lower::LARGEST_INDEX;
 use crate::elaborate::model::Family;
 use crate::elaborate::names::{Scope, Symbol};
@@ -43,7 +43,7 @@ impl Elaborator<'_> {
     }
 
     /// Ranges with a condition on their indices; the indices stay in the scope.
-    pub(in crate::elaborate) fn ranges(&mut self, ranges: &ast::Ranges, scope: &mut Scope) -> Option<Ranges> {
+    pub(in crate::elaborate) fn ranges(&mut self, ranges: &ast::Ranges, scope: &mut Scope) -> Option<CheckedRanges> {
         let (checked, other) = self.conditional_ranges(ranges, scope)?;
         let Some(other) = other else { return Some(checked) };
         self.report(
@@ -62,9 +62,9 @@ impl Elaborator<'_> {
         &mut self,
         ranges: &ast::Ranges,
         scope: &mut Scope,
-    ) -> Option<(Ranges, Option<Ex>)> {
+    ) -> Option<(CheckedRanges, Option<Ex>)> {
         let mut other = None;
-        let mut checked = Ranges::default();
+        let mut checked = CheckedRanges::default();
         let mut good = true;
         for range in &ranges.ranges {
             let low = self.index_value(&range.low, scope);
@@ -80,9 +80,10 @@ impl Elaborator<'_> {
             let index = self.index_names.len() as u32;
             self.index_names.push(range.name.text.clone());
             let span = range.name.span.to(range.high.span);
-            scope
-                .locals
-                .push((range.name.text.clone(), Expression::new(Kind::Index(index), Shape::Scalar, range.name.span)));
+            scope.locals.push((
+                range.name.text.clone(),
+                CheckedExpression::new(Kind::Index(index), Shape::Scalar, range.name.span),
+            ));
             match (low, high) {
                 (Some(low), Some(high)) => checked.ranges.push(Range { index, low, high, span }),
                 _ => good = false,
@@ -186,7 +187,7 @@ impl Elaborator<'_> {
             }
             checked.push(i);
         }
-        Some(Expression::new(Kind::Component(e, checked), Shape::Scalar, span))
+        Some(CheckedExpression::new(Kind::Component(e, checked), Shape::Scalar, span))
     }
 
     pub(super) fn index(
@@ -236,7 +237,7 @@ impl Elaborator<'_> {
                         "no such row",
                     ));
                 }
-                Some(Expression::new(Kind::Table(number, at, row), Shape::Scalar, span))
+                Some(CheckedExpression::new(Kind::Table(number, at, row), Shape::Scalar, span))
             }
             _ => {
                 let base = self.value(base, scope)?;
@@ -286,8 +287,8 @@ impl Elaborator<'_> {
         };
         match base.shape {
             Shape::Vector(k) if position <= k => {
-                let index = Expression::number(position as f64, member.span);
-                Some(Expression::new(Kind::Component(base, vec![index]), Shape::Scalar, span))
+                let index = CheckedExpression::number(position as f64, member.span);
+                Some(CheckedExpression::new(Kind::Component(base, vec![index]), Shape::Scalar, span))
             }
             Shape::Vector(k) => self.refuse(Diagnostic::error(
                 format!("a vector in R^{k} has no component '{}'", member.text),
@@ -311,7 +312,7 @@ fn divided(condition: &Ex) -> [Option<Ex>; 2] {
             let ([a, x], [b, y]) = (divided(a), divided(b));
             [(a, b), (x, y)].map(|parts| match parts {
                 (Some(a), Some(b)) => {
-                    Some(Expression::new(Kind::Binary(Binary::And, a, b), Shape::Condition, condition.span))
+                    Some(CheckedExpression::new(Kind::Binary(Binary::And, a, b), Shape::Condition, condition.span))
                 }
                 (a, b) => a.or(b),
             })
@@ -321,6 +322,6 @@ fn divided(condition: &Ex) -> [Option<Ex>; 2] {
 }
 
 /// True if the index name is already bound in the same brackets.
-fn checked_name(ranges: &Ranges, name: &str, index_names: &[String]) -> bool {
+fn checked_name(ranges: &CheckedRanges, name: &str, index_names: &[String]) -> bool {
     ranges.ranges.iter().any(|r| index_names[r.index as usize] == name)
 }

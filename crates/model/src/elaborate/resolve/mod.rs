@@ -9,7 +9,7 @@ mod naming;
 mod operators;
 
 use crate::elaborate::Elaborator;
-use crate::elaborate::expression::{Ex, Expression, Kind};
+use crate::elaborate::expression::{CheckedExpression, Ex, Kind};
 use crate::elaborate::lower::LARGEST_TEMPLATE;
 use crate::elaborate::names::Scope;
 use crate::elaborate::shape::Shape;
@@ -31,7 +31,7 @@ impl Elaborator<'_> {
             self.once(
                 "too deep",
                 Diagnostic::error(
-                    format!("this is nested more than {DEEPEST} deep, with every `let` written out"),
+                    format!("this is nested more than {DEEPEST} deep, with every `let` expanded"),
                     e.span,
                     "too deep",
                 ),
@@ -40,7 +40,7 @@ impl Elaborator<'_> {
             self.once(
                 "too large",
                 Diagnostic::error(
-                    format!("the model has more than {MOST_EXPRESSIONS} expressions, with every `let` written out"),
+                    format!("the model has more than {MOST_EXPRESSIONS} expressions, with every `let` expanded"),
                     e.span,
                     "too large",
                 ),
@@ -54,7 +54,7 @@ impl Elaborator<'_> {
             return self.once(
                 "too deep",
                 Diagnostic::error(
-                    format!("this is nested more than {DEEPEST} deep, with every `let` written out"),
+                    format!("this is nested more than {DEEPEST} deep, with every `let` expanded"),
                     e.span,
                     "too deep",
                 ),
@@ -71,7 +71,7 @@ impl Elaborator<'_> {
             return self.once(
                 "too wide",
                 Diagnostic::error(
-                    format!("this takes more than {LARGEST_TEMPLATE} operations, with every component written out"),
+                    format!("this takes more than {LARGEST_TEMPLATE} operations, with every component expanded"),
                     e.span,
                     "too large",
                 ),
@@ -91,7 +91,7 @@ impl Elaborator<'_> {
     fn expression_kind(&mut self, e: &ast::Expr, scope: &mut Scope) -> Option<Ex> {
         let span = e.span;
         match &e.kind {
-            ExprKind::Number(v) => Some(Expression::number(*v, span)),
+            ExprKind::Number(v) => Some(CheckedExpression::number(*v, span)),
             ExprKind::Name(name) => self.name(name, &[], span, scope),
             ExprKind::Member(base, member) => self.member(base, member, span, scope),
             ExprKind::Index(base, indices) => self.index(base, indices, span, scope),
@@ -99,14 +99,14 @@ impl Elaborator<'_> {
             ExprKind::Unary(UnaryOperator::Negate, a) => {
                 let a = self.value(a, scope)?;
                 if let Some(v) = a.value() {
-                    return Some(Expression::number(-v, span));
+                    return Some(CheckedExpression::number(-v, span));
                 }
                 let shape = a.shape;
-                Some(Expression::new(Kind::Unary(Unary::Neg, a), shape, span))
+                Some(CheckedExpression::new(Kind::Unary(Unary::Neg, a), shape, span))
             }
             ExprKind::Unary(UnaryOperator::Not, a) => {
                 let a = self.condition(a, scope, "'not'")?;
-                Some(Expression::new(Kind::Unary(Unary::Not, a), Shape::Condition, span))
+                Some(CheckedExpression::new(Kind::Unary(Unary::Not, a), Shape::Condition, span))
             }
             ExprKind::Binary(operator, place, a, b) => self.operator(*operator, *place, a, b, span, scope),
             ExprKind::Vector(entries) => {
@@ -114,7 +114,7 @@ impl Elaborator<'_> {
                     entries.iter().map(|x| self.scalar(x, scope, "an entry of a vector")).collect();
                 let entries: Vec<Ex> = entries.into_iter().collect::<Option<_>>()?;
                 let shape = Shape::Vector(entries.len());
-                Some(Expression::new(Kind::Stack(entries), shape, span))
+                Some(CheckedExpression::new(Kind::Stack(entries), shape, span))
             }
             ExprKind::Sum(ranges, body) => {
                 let depth = scope.locals.len();
@@ -123,11 +123,11 @@ impl Elaborator<'_> {
                 scope.locals.truncate(depth);
                 let ((ranges, condition), mut body) = (ranges?, body?);
                 if let Some(condition) = condition {
-                    let absent = Expression::zero(body.shape, span);
-                    body = Expression::new(Kind::Select(condition, body.clone(), absent), body.shape, span);
+                    let absent = CheckedExpression::zero(body.shape, span);
+                    body = CheckedExpression::new(Kind::Select(condition, body.clone(), absent), body.shape, span);
                 }
                 let shape = body.shape;
-                Some(Expression::new(Kind::Sum(ranges, body), shape, span))
+                Some(CheckedExpression::new(Kind::Sum(ranges, body), shape, span))
             }
         }
     }

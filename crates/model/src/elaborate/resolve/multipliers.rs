@@ -1,7 +1,7 @@
 //! Multipliers of constraints, `lambda.NAME`.
 
 use super::definitions::which_member;
-use crate::elaborate::expression::{self, Ex, Expression, Kind};
+use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind};
 use crate::elaborate::names::{self, Scope, Symbol};
 use crate::elaborate::{Elaborator, VariableRole};
 use crate::syntax::ast::{self, ExprKind, StatementKind};
@@ -57,7 +57,7 @@ impl Elaborator<'_> {
         let own = own.iter().map(|index| self.index_value(index, scope)).collect::<Option<Vec<Ex>>>()?;
         let is_constraint = |s: &&ast::Statement| matches!(s.kind, StatementKind::Constraint { .. });
         let number = self.file.statements[..statement].iter().filter(is_constraint).count();
-        let e = Expression::new(Kind::Multiplier(number, own), checked.value.shape, span);
+        let e = CheckedExpression::new(Kind::Multiplier(number, own), checked.value.shape, span);
         self.component(e, rest, span, scope)
     }
 

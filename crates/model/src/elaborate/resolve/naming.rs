@@ -1,7 +1,7 @@
 //! Resolution of names in expressions: what each stands for, and whether it may be used there.
 
 use crate::elaborate::Elaborator;
-use crate::elaborate::expression::{self, Ex, Expression, Kind};
+use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind};
 use crate::elaborate::names::{self, Scope, Symbol};
 use crate::elaborate::shape::Shape;
 use crate::syntax::ast::{self, StatementKind};
@@ -27,15 +27,15 @@ impl Elaborator<'_> {
                 _ => None,
             };
             if let Some(kind) = same {
-                local = Expression::new(kind, Shape::Scalar, span);
+                local = CheckedExpression::new(kind, Shape::Scalar, span);
             }
             return self.component(local, indices, span, scope);
         }
         match name {
-            "pi" => return self.component(Expression::number(std::f64::consts::PI, span), indices, span, scope),
+            "pi" => return self.component(CheckedExpression::number(std::f64::consts::PI, span), indices, span, scope),
             "t" => {
                 self.allow(expression::TIME, "the time t", span, scope)?;
-                return self.component(Expression::new(Kind::Time, Shape::Scalar, span), indices, span, scope);
+                return self.component(CheckedExpression::new(Kind::Time, Shape::Scalar, span), indices, span, scope);
             }
             _ => {}
         }
@@ -49,7 +49,7 @@ impl Elaborator<'_> {
         match declared.symbol {
             Symbol::Size(statement) => {
                 let value = self.size(statement)?;
-                self.component(Expression::number(value as f64, span), indices, span, scope)
+                self.component(CheckedExpression::number(value as f64, span), indices, span, scope)
             }
             Symbol::Parameter(number) => {
                 self.allow(expression::PARAMETER, &format!("the parameter '{name}'"), span, scope)?;
@@ -58,7 +58,7 @@ impl Elaborator<'_> {
                 }
                 let family = self.parameters[number].family.clone()?;
                 let (own, rest) = self.family_indices(&family, indices, span, scope)?;
-                let e = Expression::new(Kind::Parameter(number, own), family.shape, span);
+                let e = CheckedExpression::new(Kind::Parameter(number, own), family.shape, span);
                 self.component(e, rest, span, scope)
             }
             Symbol::Variable(number) => {
@@ -69,7 +69,7 @@ impl Elaborator<'_> {
                 }
                 let family = self.variables[number].family.clone()?;
                 let (indices, rest) = self.family_indices(&family, indices, span, scope)?;
-                let e = Expression::variable(number, indices, own, family.shape, span);
+                let e = CheckedExpression::variable(number, indices, own, family.shape, span);
                 self.component(e, rest, span, scope)
             }
             Symbol::Definition(statement) => self.definition(statement, name, indices, span, scope),

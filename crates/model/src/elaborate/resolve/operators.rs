@@ -1,7 +1,7 @@
 //! Operators and the shapes that they accept.
 
 use crate::elaborate::Elaborator;
-use crate::elaborate::expression::{Ex, Expression, Kind};
+use crate::elaborate::expression::{CheckedExpression, Ex, Kind};
 use crate::elaborate::names::Scope;
 use crate::elaborate::shape::Shape;
 use crate::graph::op::{Binary, Unary};
@@ -43,13 +43,13 @@ impl Elaborator<'_> {
                     return self.refuse(Diagnostic::error("division by zero", b.span, "this is 0"));
                 }
                 if let (Some(u), Some(v)) = (x.value(), y.value()) {
-                    return Some(Expression::number(u / v, span));
+                    return Some(CheckedExpression::number(u / v, span));
                 }
                 let shape = x.shape;
                 Some(if shape == Shape::Scalar {
-                    Expression::new(Kind::Binary(Binary::Div, x, y), shape, span)
+                    CheckedExpression::new(Kind::Binary(Binary::Div, x, y), shape, span)
                 } else {
-                    Expression::new(Kind::Divide(x, y), shape, span)
+                    CheckedExpression::new(Kind::Divide(x, y), shape, span)
                 })
             }
             Power => {
@@ -75,15 +75,15 @@ impl Elaborator<'_> {
                     if u == 0.0 && v < 0.0 {
                         return self.refuse(Diagnostic::error("division by zero", span, "0 to a negative power"));
                     }
-                    return Some(Expression::number(u.powf(v), span));
+                    return Some(CheckedExpression::number(u.powf(v), span));
                 }
-                Some(Expression::new(Kind::Binary(Binary::Pow, x, y), Shape::Scalar, span))
+                Some(CheckedExpression::new(Kind::Binary(Binary::Pow, x, y), Shape::Scalar, span))
             }
             And | Or => {
                 let op = if operator == And { Binary::And } else { Binary::Or };
                 let whom = format!("'{}'", op.name());
                 let (x, y) = (self.condition(a, scope, &whom), self.condition(b, scope, &whom));
-                Some(Expression::new(Kind::Binary(op, x?, y?), Shape::Condition, span))
+                Some(CheckedExpression::new(Kind::Binary(op, x?, y?), Shape::Condition, span))
             }
             Less | LessEqual | Greater | GreaterEqual | Equal | NotEqual => {
                 let (x, y) = (self.value(a, scope), self.value(b, scope));
@@ -102,9 +102,9 @@ impl Elaborator<'_> {
                     GreaterEqual => (Binary::LessEqual, y, x),
                     _ => (Binary::Equal, x, y),
                 };
-                let e = Expression::new(Kind::Binary(op, x, y), Shape::Condition, span);
+                let e = CheckedExpression::new(Kind::Binary(op, x, y), Shape::Condition, span);
                 Some(if operator == NotEqual {
-                    Expression::new(Kind::Unary(Unary::Not, e), Shape::Condition, span)
+                    CheckedExpression::new(Kind::Unary(Unary::Not, e), Shape::Condition, span)
                 } else {
                     e
                 })
@@ -171,9 +171,9 @@ impl Elaborator<'_> {
             let total = terms
                 .iter()
                 .fold(0.0, |s, (negative, e)| if *negative { s - e.value().unwrap() } else { s + e.value().unwrap() });
-            return Some(Expression::number(total, span));
+            return Some(CheckedExpression::number(total, span));
         }
-        Some(Expression::new(Kind::Add(terms), shape, span))
+        Some(CheckedExpression::new(Kind::Add(terms), shape, span))
     }
 
     pub(in crate::elaborate) fn product(&mut self, a: Ex, b: Ex, place: Span, span: Span) -> Option<Ex> {
@@ -181,7 +181,7 @@ impl Elaborator<'_> {
         let kind = match (a.shape, b.shape) {
             (Scalar, Scalar) => {
                 if let (Some(u), Some(v)) = (a.value(), b.value()) {
-                    return Some(Expression::number(u * v, span));
+                    return Some(CheckedExpression::number(u * v, span));
                 }
                 (Kind::Binary(Binary::Mul, a, b), Scalar)
             }
@@ -203,6 +203,6 @@ impl Elaborator<'_> {
                 );
             }
         };
-        Some(Expression::new(kind.0, kind.1, span))
+        Some(CheckedExpression::new(kind.0, kind.1, span))
     }
 }

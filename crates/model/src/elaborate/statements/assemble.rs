@@ -1,7 +1,7 @@
 //! Assembly of the model from checked formulas: places in the state, parameter and initial values, lowered formulas.
 
 use super::{CheckedMeasure, Formulas, cutoff};
-use crate::elaborate::expression::{self, Draw, Ex, Ranges};
+use crate::elaborate::expression::{self, CheckedRanges, Draw, Ex};
 use crate::elaborate::lower::{self, Context, Lowered, MOST_NUMBERS, Purpose};
 use crate::elaborate::model::{
     self, Component, Dynamics, Family, Measured, Model, Parameter, Quantity, Role, Table, Variable,
@@ -41,7 +41,7 @@ struct Lowering<'a> {
 
 impl Lowering<'_> {
     /// Lowers a formula. Its draws are added to `draws`.
-    fn lower(&mut self, purpose: Purpose, ranges: &Ranges, e: &Ex, draws: &mut Vec<Draw>) -> Option<Lowered> {
+    fn lower(&mut self, purpose: Purpose, ranges: &CheckedRanges, e: &Ex, draws: &mut Vec<Draw>) -> Option<Lowered> {
         let lowered = lower::lower(&self.context, purpose, ranges, e, draws);
         let mut lowered = lowered.map_err(|finding| self.findings.push(finding)).ok()?;
         self.cutoffs.append(&mut lowered.cutoffs);
@@ -49,7 +49,7 @@ impl Lowering<'_> {
     }
 
     /// Lowers a formula that draws nothing: only starts do.
-    fn lower_fixed(&mut self, purpose: Purpose, ranges: &Ranges, e: &Ex) -> Option<Lowered> {
+    fn lower_fixed(&mut self, purpose: Purpose, ranges: &CheckedRanges, e: &Ex) -> Option<Lowered> {
         self.lower(purpose, ranges, e, &mut Vec::new())
     }
 
@@ -67,7 +67,7 @@ impl Lowering<'_> {
         let lowered = self.lower_fixed(Purpose::Motion, &checked.ranges, &checked.value)?;
         let mut given = Vec::new();
         let mut constant = |e: &Ex| -> Option<f64> {
-            let functional = self.lower_fixed(Purpose::Other, &Ranges::default(), e)?.functional;
+            let functional = self.lower_fixed(Purpose::Other, &CheckedRanges::default(), e)?.functional;
             let number = functional.evaluate(0.0, &[], parameters)[0];
             given.push(functional);
             Some(number)
@@ -121,7 +121,7 @@ struct FirstStart<'a> {
 
 impl FirstStart<'_> {
     /// Lowers the formula of a start and draws its random numbers.
-    fn lower(&mut self, lowering: &mut Lowering, ranges: &Ranges, e: &Ex) -> Option<Lowered> {
+    fn lower(&mut self, lowering: &mut Lowering, ranges: &CheckedRanges, e: &Ex) -> Option<Lowered> {
         let lowered = lowering.lower(Purpose::Other, ranges, e, &mut self.start.draws)?;
         let new = &self.start.draws[self.inputs.len() - 1..];
         self.inputs.extend(new.iter().map(|&which| (self.draw)(which)));
@@ -155,7 +155,8 @@ impl Elaborator<'_> {
         lowering.context.parameter_values.clone_from(&first.values);
         initial_values(&places, &formulas.initial, &mut lowering, &mut first)?;
         let dynamics = dynamics(&places, formulas, &mut lowering);
-        let fixed = |lowering: &mut Lowering, e: &Ex| lowering.lower_fixed(Purpose::Motion, &Ranges::default(), e);
+        let fixed =
+            |lowering: &mut Lowering, e: &Ex| lowering.lower_fixed(Purpose::Motion, &CheckedRanges::default(), e);
         let stiff = formulas.stiff.as_ref().and_then(|e| fixed(&mut lowering, e)).map(|l| l.functional);
         let constraints = lowering.quantities(Purpose::Other, formulas.constraints.iter());
         let integrals = lowering.quantities(Purpose::Integral, formulas.integrals.iter());
@@ -314,7 +315,7 @@ impl Elaborator<'_> {
 /// Evaluates the initial values; `None` if a variable has none.
 fn initial_values(
     places: &Places,
-    formulas: &[Option<(Ranges, Ex)>],
+    formulas: &[Option<(CheckedRanges, Ex)>],
     lowering: &mut Lowering,
     first: &mut FirstStart,
 ) -> Option<()> {
@@ -343,7 +344,7 @@ fn initial_values(
 /// The Hamiltonian, or the derivatives of all states as one functional.
 fn dynamics(places: &Places, formulas: &Formulas, lowering: &mut Lowering) -> Option<Dynamics> {
     if let Some(h) = &formulas.hamiltonian {
-        let lowered = lowering.lower_fixed(Purpose::Motion, &Ranges::default(), h)?;
+        let lowered = lowering.lower_fixed(Purpose::Motion, &CheckedRanges::default(), h)?;
         return Some(Dynamics::Hamiltonian(lowered.functional, h.span));
     }
     let mut whole = Functional { outputs: places.dimension, terms: Vec::new() };

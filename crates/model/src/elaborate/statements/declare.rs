@@ -1,6 +1,6 @@
 //! Declarations: every name once, and the statements that a whole file must have.
 
-use crate::elaborate::expression::{self, Depends, Ranges};
+use crate::elaborate::expression::{self, CheckedRanges, Depends};
 use crate::elaborate::model;
 use crate::elaborate::names::{Declared, Symbol};
 use crate::elaborate::{Elaborator, ParameterEntry, TableEntry, VariableEntry, VariableRole, kind_name};
@@ -39,7 +39,7 @@ impl Elaborator<'_> {
                         statement: number,
                         family: None,
                         value: None,
-                        ranges: Ranges::default(),
+                        ranges: CheckedRanges::default(),
                     });
                     Symbol::Parameter(self.parameters.len() - 1)
                 }

@@ -1,6 +1,6 @@
 //! Sizes, shapes, and the families of variables and parameters: boxes of index values.
 
-use crate::elaborate::expression::{Expression, Kind, Range, Ranges};
+use crate::elaborate::expression::{CheckedExpression, CheckedRanges, Kind, Range};
 use crate::elaborate::lower::{LARGEST_INDEX, MOST_ROWS};
 use crate::elaborate::model::Family;
 use crate::elaborate::names::Scope;
@@ -62,14 +62,20 @@ impl Elaborator<'_> {
     }
 
     /// Binds the indices of a family's members, under `names`; returns their ranges.
-    pub(super) fn bind_members(&mut self, names: &[String], family: &Family, span: Span, scope: &mut Scope) -> Ranges {
-        let mut ranges = Ranges::default();
+    pub(super) fn bind_members(
+        &mut self,
+        names: &[String],
+        family: &Family,
+        span: Span,
+        scope: &mut Scope,
+    ) -> CheckedRanges {
+        let mut ranges = CheckedRanges::default();
         for (name, &(low, high)) in names.iter().zip(&family.bounds) {
             let index = self.index_names.len() as u32;
             self.index_names.push(name.clone());
-            let bound = |v: i64| Expression::number(v as f64, span);
+            let bound = |v: i64| CheckedExpression::number(v as f64, span);
             ranges.ranges.push(Range { index, low: bound(low), high: bound(high), span });
-            scope.locals.push((name.clone(), Expression::new(Kind::Index(index), Shape::Scalar, span)));
+            scope.locals.push((name.clone(), CheckedExpression::new(Kind::Index(index), Shape::Scalar, span)));
         }
         ranges
     }
@@ -80,7 +86,7 @@ impl Elaborator<'_> {
         name: &ast::Name,
         ranges: &ast::Ranges,
         shape: Option<Shape>,
-    ) -> Option<(Family, Ranges)> {
+    ) -> Option<(Family, CheckedRanges)> {
         let mut scope = Scope::new(0, "a range");
         let checked = self.ranges(ranges, &mut scope);
         if let Some(filter) = &ranges.filter {

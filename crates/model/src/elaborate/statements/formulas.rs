@@ -1,7 +1,7 @@
 //! Formulas along the motion: the Hamiltonian, derivatives, constraints, integrals, observables, unused definitions.
 
 use super::CheckedMeasure;
-use crate::elaborate::expression::{self, Ex, Expression, Kind, Ranges};
+use crate::elaborate::expression::{self, CheckedExpression, CheckedRanges, Ex, Kind};
 use crate::elaborate::names::{Scope, Symbol};
 use crate::elaborate::shape::Shape;
 use crate::elaborate::statistic::{FORMS, STATISTICS};
@@ -59,8 +59,8 @@ impl Elaborator<'_> {
     }
 
     /// Right-hand sides of a state model: variable, ranges, expression.
-    pub(super) fn derivatives(&mut self) -> Vec<(usize, Ranges, Ex)> {
-        let mut all: Vec<(usize, Ranges, Ex)> = Vec::new();
+    pub(super) fn derivatives(&mut self) -> Vec<(usize, CheckedRanges, Ex)> {
+        let mut all: Vec<(usize, CheckedRanges, Ex)> = Vec::new();
         let mut seen: Vec<(usize, Span)> = Vec::new();
         for statement in &self.file.statements {
             let StatementKind::Derivative { name, indices, value } = &statement.kind else { continue };
@@ -195,7 +195,7 @@ impl Elaborator<'_> {
         let value = if r.value() == Some(0.0) {
             l
         } else {
-            Expression::new(Kind::Add(vec![(false, l), (true, r)]), shape, span)
+            CheckedExpression::new(Kind::Add(vec![(false, l), (true, r)]), shape, span)
         };
         Some(Checked { name: name.clone(), ranges, value })
     }
@@ -222,7 +222,7 @@ impl Elaborator<'_> {
         if family.ranges.is_empty()
             && let Some(known) = self.defined.get(&statement)
         {
-            return known.clone().map(|value| Checked { name: name.clone(), ranges: Ranges::default(), value });
+            return known.clone().map(|value| Checked { name: name.clone(), ranges: CheckedRanges::default(), value });
         }
         let value = self.value_of(statement, value, &mut scope);
         if family.ranges.is_empty() {
@@ -271,7 +271,7 @@ impl Elaborator<'_> {
         let ranges = self.ranges(over, &mut scope);
         let value = match value {
             Some(value) => self.value_of(statement, value, &mut scope),
-            None => Some(Expression::number(0.0, statistic.span)),
+            None => Some(CheckedExpression::number(0.0, statistic.span)),
         };
         let numbers: Vec<Option<Ex>> =
             numbers.iter().map(|e| self.scalar(e, &mut fixed.clone(), "a number of a measure")).collect();

@@ -1,6 +1,6 @@
 //! Initial values of the variables.
 
-use crate::elaborate::expression::{self, Ex, Expression, Ranges};
+use crate::elaborate::expression::{self, CheckedExpression, CheckedRanges, Ex};
 use crate::elaborate::names::Scope;
 use crate::elaborate::shape::Shape;
 use crate::elaborate::{Elaborator, VariableRole};
@@ -9,7 +9,7 @@ use crate::syntax::diagnostic::Diagnostic;
 
 impl Elaborator<'_> {
     /// Initial value of every variable: its ranges and expression.
-    pub(super) fn initial_expressions(&mut self) -> Vec<Option<(Ranges, Ex)>> {
+    pub(super) fn initial_expressions(&mut self) -> Vec<Option<(CheckedRanges, Ex)>> {
         let mut all = Vec::new();
         for number in 0..self.variables.len() {
             use StatementKind::*;
@@ -36,7 +36,7 @@ impl Elaborator<'_> {
             let name = self.variables[number].name.clone();
             let Some(value) = value else {
                 if matches!(self.variables[number].role, VariableRole::Momentum { .. }) {
-                    all.push(Some((Ranges::default(), Expression::number(0.0, statement.span))));
+                    all.push(Some((CheckedRanges::default(), CheckedExpression::number(0.0, statement.span))));
                 } else {
                     let usage = match family.shape {
                         Shape::Scalar => format!("{name} = 0"),

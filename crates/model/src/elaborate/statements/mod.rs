@@ -11,7 +11,7 @@ pub(super) mod replace;
 mod tables;
 
 use crate::elaborate::expression::Draw;
-use crate::elaborate::expression::{Ex, Ranges};
+use crate::elaborate::expression::{CheckedRanges, Ex};
 use crate::elaborate::model::Model;
 use crate::elaborate::{Checked, Elaborator};
 use crate::syntax::ast::{Name, StatementKind};
@@ -20,12 +20,12 @@ use crate::syntax::diagnostic::Severity;
 /// Checked formulas of a file.
 struct Formulas {
     /// Initial values of the variables with the ranges of their members, in the file's order.
-    initial: Vec<Option<(Ranges, Ex)>>,
+    initial: Vec<Option<(CheckedRanges, Ex)>>,
     hamiltonian: Option<Ex>,
     /// Stiff term of the Hamiltonian.
     stiff: Option<Ex>,
     /// Right-hand sides of a state model: variable, ranges, expression.
-    derivatives: Vec<(usize, Ranges, Ex)>,
+    derivatives: Vec<(usize, CheckedRanges, Ex)>,
     constraints: Vec<Checked>,
     integrals: Vec<Checked>,
     observables: Vec<Checked>,

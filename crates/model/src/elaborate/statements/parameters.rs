@@ -2,7 +2,7 @@
 
 use super::replace;
 use crate::elaborate::Elaborator;
-use crate::elaborate::expression::{self, Expression, Kind, Ranges};
+use crate::elaborate::expression::{self, CheckedExpression, CheckedRanges, Kind};
 use crate::elaborate::names::{Scope, Symbol};
 use crate::elaborate::resolve::DEEPEST;
 use crate::elaborate::shape::Shape;
@@ -133,11 +133,12 @@ impl Elaborator<'_> {
 }
 
 /// Adds a family's indices to a scope.
-fn bind(scope: &mut Scope, written: &ast::Ranges, ranges: &Ranges) {
+fn bind(scope: &mut Scope, written: &ast::Ranges, ranges: &CheckedRanges) {
     for (name, range) in written.ranges.iter().zip(&ranges.ranges) {
-        scope
-            .locals
-            .push((name.name.text.clone(), Expression::new(Kind::Index(range.index), Shape::Scalar, range.span)));
+        scope.locals.push((
+            name.name.text.clone(),
+            CheckedExpression::new(Kind::Index(range.index), Shape::Scalar, range.span),
+        ));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Replacement of values in the file by those of `--set` and `--vary`.
 
-use crate::elaborate::expression::{self, Expression, Kind};
+use crate::elaborate::expression::{self, CheckedExpression, Kind};
 use crate::elaborate::names::Scope;
 use crate::elaborate::shape::Shape;
 use crate::elaborate::{Elaborator, kind_name};
@@ -23,8 +23,8 @@ impl Elaborator<'_> {
         }
         scope.allowed |= expression::DRAW;
         let none = Span::default();
-        scope.locals.push((TRAJECTORY.to_string(), Expression::new(Kind::Trajectory, Shape::Scalar, none)));
-        scope.locals.push((TRAJECTORIES.to_string(), Expression::number(self.trajectories as f64, none)));
+        scope.locals.push((TRAJECTORY.to_string(), CheckedExpression::new(Kind::Trajectory, Shape::Scalar, none)));
+        scope.locals.push((TRAJECTORIES.to_string(), CheckedExpression::number(self.trajectories as f64, none)));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Cost of a sum of products that is computed with fused multiply-adds.
 
-use super::monomial::{Factors, ONE};
-use super::system::{Atom, Place, System, Term};
+use super::monomial::{FactorCounts, ONE};
+use super::system::{Atom, Place, System, UniformTerm};
 use super::uniform::Coefficient;
 
 /// Operations that a quotient counts as: processors take several times as long for it.
@@ -45,7 +45,7 @@ impl Cost {
 }
 
 /// Weight of coefficient · (powers) · (`extra` more atoms).
-pub fn weight(coefficient: Coefficient, Factors { above, below }: Factors, extra: i32) -> Weight {
+pub fn weight(coefficient: Coefficient, FactorCounts { above, below }: FactorCounts, extra: i32) -> Weight {
     let above = above + extra;
     let unit = coefficient.is_unit();
     let leads = !unit || !coefficient.is_negative();
@@ -60,12 +60,12 @@ pub fn weight(coefficient: Coefficient, Factors { above, below }: Factors, extra
 
 impl System {
     /// Weight of a term.
-    pub fn weight(&self, term: Term) -> Weight {
+    pub fn weight(&self, term: UniformTerm) -> Weight {
         weight(term.coefficient, self.monomials.factors(term.monomial), 0)
     }
 
     /// Cost of a sum.
-    pub fn cost(&self, terms: &[Term]) -> Cost {
+    pub fn cost(&self, terms: &[UniformTerm]) -> Cost {
         let mut cost = Cost::default();
         terms.iter().for_each(|&t| cost.add(self.weight(t), 1));
         cost
@@ -78,12 +78,12 @@ impl System {
 
     /// True if multiplying `terms` by `by` one by one is as accurate as multiplying their sum. Differences of inputs
     /// are exact if they cancel, and differences of their multiples are not; sums of products are rounded anyway.
-    pub fn distributes(&self, by: Coefficient, terms: &[Term]) -> bool {
+    pub fn distributes(&self, by: Coefficient, terms: &[UniformTerm]) -> bool {
         by.is_exact() || !terms.iter().any(|&t| t.monomial != ONE && self.is_exact(t, SUMS_OF_SUMS))
     }
 
     /// True if a term is an input, or a sum of inputs, times a power of two.
-    fn is_exact(&self, term: Term, depth: usize) -> bool {
+    fn is_exact(&self, term: UniformTerm, depth: usize) -> bool {
         let Some(atom) = self.monomials.atom(term.monomial).filter(|_| term.coefficient.is_exact()) else {
             return false;
         };

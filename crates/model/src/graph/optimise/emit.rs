@@ -1,7 +1,7 @@
 //! Emission of a graph from the normal form.
 
 use super::cost::Weight;
-use super::system::{Atom, Place, System, Term};
+use super::system::{Atom, Place, System, UniformTerm};
 use super::uniform::{Coefficient, Writer, power};
 use crate::graph::{Graph, Node};
 
@@ -52,13 +52,13 @@ impl Emitter<'_> {
         node
     }
 
-    fn sum(&mut self, terms: &[Term]) -> Node {
+    fn sum(&mut self, terms: &[UniformTerm]) -> Node {
         let Some(lead) = self.lead(terms) else {
             if terms.is_empty() {
                 return self.out.zero();
             }
-            let opposite: Vec<Term> =
-                terms.iter().map(|t| Term { coefficient: t.coefficient.negated(), ..*t }).collect();
+            let opposite: Vec<UniformTerm> =
+                terms.iter().map(|t| UniformTerm { coefficient: t.coefficient.negated(), ..*t }).collect();
             let sum = self.sum(&opposite);
             return self.out.neg(sum);
         };
@@ -76,8 +76,8 @@ impl Emitter<'_> {
     }
 
     /// Position of the term that comes first: preferably one without a product to be fused and without a sign.
-    fn lead(&self, terms: &[Term]) -> Option<usize> {
-        let rank = |t: &Term| {
+    fn lead(&self, terms: &[UniformTerm]) -> Option<usize> {
+        let rank = |t: &UniformTerm| {
             let Weight { fuses, leads, .. } = self.system.weight(*t);
             leads.then_some((fuses, t.coefficient.is_negative()))
         };
@@ -85,7 +85,7 @@ impl Emitter<'_> {
     }
 
     /// coefficient · (monomial of `term`)
-    fn term(&mut self, coefficient: Coefficient, term: Term) -> Node {
+    fn term(&mut self, coefficient: Coefficient, term: UniformTerm) -> Node {
         let literals = self.system.monomials.literals(term.monomial);
         let (mut above, mut below): (Option<Node>, Option<Node>) = (None, None);
         if !coefficient.is_unit() || literals.iter().all(|l| l.1 < 0) {

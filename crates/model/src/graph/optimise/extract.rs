@@ -8,8 +8,8 @@
 
 use super::cost::{Cost, weight};
 use super::monomial::{Literal, Monomial};
-use super::normal::write_out;
-use super::system::{Place, System, Term};
+use super::normal::expand;
+use super::system::{Place, System, UniformTerm};
 use super::uniform::Coefficient;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -17,7 +17,7 @@ use std::collections::BinaryHeap;
 
 /// Kind of divisors that are searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Divisors {
+pub enum DivisorKind {
     /// Sums of two terms.
     Sums,
     /// Products of two literals, or of a coefficient and a literal.
@@ -36,23 +36,23 @@ const EFFORT: usize = 20;
 struct Occurrence {
     place: Place,
     /// The terms that it replaces; for a product, the same one twice.
-    terms: [Term; 2],
+    terms: [UniformTerm; 2],
     /// Factor of the divisor in the terms.
-    cofactor: Term,
+    cofactor: UniformTerm,
 }
 
 struct Candidate {
     /// One term or two.
-    divisor: [Option<Term>; 2],
+    divisor: [Option<UniformTerm>; 2],
     occurrences: Vec<Occurrence>,
 }
 
 struct Extraction<'a> {
     system: &'a mut System,
-    kind: Divisors,
+    kind: DivisorKind,
     costs: Vec<Cost>,
     candidates: Vec<Candidate>,
-    index: FxHashMap<[Option<Term>; 2], u32>,
+    index: FxHashMap<[Option<UniformTerm>; 2], u32>,
     /// Candidates by their apparent saving; among equals the first that was found.
     queue: BinaryHeap<(i32, Reverse<u32>)>,
     /// Candidates with new occurrences.
@@ -63,7 +63,7 @@ struct Extraction<'a> {
 }
 
 /// Extract divisors in `places` as long as that saves operations.
-pub fn extract(system: &mut System, places: &[Place], kind: Divisors) {
+pub fn extract(system: &mut System, places: &[Place], kind: DivisorKind) {
     let terms: usize = places.iter().map(|&p| system.sums[p as usize].len()).sum();
     let mut extraction = Extraction {
         costs: vec![Cost::default(); system.sums.len()],
@@ -135,7 +135,7 @@ impl Extraction<'_> {
         let turned = known.is_none() && 2 * negative > occurrences.len();
         for (i, o) in occurrences.iter().enumerate() {
             // Occurrences that share a term exclude each other; they were found one soon after the other.
-            let taken = self.kind == Divisors::Sums
+            let taken = self.kind == DivisorKind::Sums
                 && occurrences[..i]
                     .iter()
                     .rev()
@@ -154,7 +154,7 @@ impl Extraction<'_> {
         let cost = self.costs[o.place as usize];
         let mut after = cost;
         after.add(self.system.weight(o.terms[0]), -1);
-        if self.kind == Divisors::Sums {
+        if self.kind == DivisorKind::Sums {
             after.add(self.system.weight(o.terms[1]), -1);
         }
         let cofactor = self.system.monomials.factors(o.cofactor.monomial);
@@ -166,17 +166,17 @@ impl Extraction<'_> {
     /// Make a divisor an atom.
     fn apply(&mut self, candidate: u32) {
         let candidate = candidate as usize;
-        let mut divisor: Vec<Term> = self.candidates[candidate].divisor.into_iter().flatten().collect();
+        let mut divisor: Vec<UniformTerm> = self.candidates[candidate].divisor.into_iter().flatten().collect();
         let occurrences = std::mem::take(&mut self.candidates[candidate].occurrences);
         let replacement = match self.system.find(&divisor) {
             Some(atom) => self.system.atom(atom),
-            None if self.kind == Divisors::Products => {
+            None if self.kind == DivisorKind::Products => {
                 let atom = self.system.define(divisor);
                 self.system.atom(atom)
             }
             None => {
                 // Its terms may cancel: then it is shorter than it seemed.
-                write_out(self.system, &mut divisor);
+                expand(self.system, &mut divisor);
                 match self.system.value(divisor) {
                     Some(value) => value,
                     None => return self.replace(occurrences.iter(), None),
@@ -196,7 +196,7 @@ impl Extraction<'_> {
     }
 
     /// Replace the occurrences of a divisor.
-    fn replace<'o>(&mut self, occurrences: impl Iterator<Item = &'o Occurrence>, replacement: Option<Term>) {
+    fn replace<'o>(&mut self, occurrences: impl Iterator<Item = &'o Occurrence>, replacement: Option<UniformTerm>) {
         let mut occurrences: Vec<&Occurrence> = occurrences.collect();
         occurrences.sort_by_key(|o| o.place);
         for here in occurrences.chunk_by(|a, b| a.place == b.place) {
@@ -220,8 +220,8 @@ impl Extraction<'_> {
                 let terms = &self.system.sums[place as usize];
                 let Ok(at) = terms.binary_search_by_key(&term.monomial, |t| t.monomial) else { continue };
                 match self.kind {
-                    Divisors::Sums => self.pair(place, at),
-                    Divisors::Products => self.split(place, at),
+                    DivisorKind::Sums => self.pair(place, at),
+                    DivisorKind::Products => self.split(place, at),
                 }
             }
         }
@@ -232,11 +232,11 @@ impl Extraction<'_> {
         let count = self.system.sums[place as usize].len();
         for at in 0..count {
             match self.kind {
-                Divisors::Sums => {
+                DivisorKind::Sums => {
                     let last = if count <= ALL_PAIRS { count } else { count.min(at + 1 + NEAR) };
                     (at + 1..last).for_each(|other| self.offer_sum(place, at, other));
                 }
-                Divisors::Products => self.split(place, at),
+                DivisorKind::Products => self.split(place, at),
             }
         }
     }
@@ -268,7 +268,7 @@ impl Extraction<'_> {
         for i in 0..count {
             let (atom, e) = self.system.monomials.literals(term.monomial)[i];
             if !coefficient.is_unit() {
-                let divisor = Term {
+                let divisor = UniformTerm {
                     coefficient: coefficient.magnitude(),
                     monomial: self.system.monomials.power_of(atom, e.signum()),
                 };
@@ -276,12 +276,12 @@ impl Extraction<'_> {
             }
             if e.abs() > 1 {
                 let monomial = self.system.monomials.power_of(atom, 2 * e.signum());
-                self.offer_product(place, term, Term { coefficient: Coefficient::UNIT, monomial });
+                self.offer_product(place, term, UniformTerm { coefficient: Coefficient::UNIT, monomial });
             }
             for j in i + 1..count {
                 let (other, f) = self.system.monomials.literals(term.monomial)[j];
                 let monomial = self.pair_of((atom, e.signum()), (other, f.signum()));
-                self.offer_product(place, term, Term { coefficient: Coefficient::UNIT, monomial });
+                self.offer_product(place, term, UniformTerm { coefficient: Coefficient::UNIT, monomial });
             }
         }
     }
@@ -291,7 +291,7 @@ impl Extraction<'_> {
         self.system.monomials.product(a, b)
     }
 
-    fn offer_product(&mut self, place: Place, term: Term, divisor: Term) {
+    fn offer_product(&mut self, place: Place, term: UniformTerm, divisor: UniformTerm) {
         let coefficient = if divisor.coefficient == Coefficient::UNIT {
             term.coefficient
         } else if term.coefficient.is_negative() {
@@ -299,11 +299,12 @@ impl Extraction<'_> {
         } else {
             Coefficient::UNIT
         };
-        let cofactor = Term { coefficient, monomial: self.system.monomials.quotient(term.monomial, divisor.monomial) };
+        let cofactor =
+            UniformTerm { coefficient, monomial: self.system.monomials.quotient(term.monomial, divisor.monomial) };
         self.offer([Some(divisor), None], Occurrence { place, terms: [term; 2], cofactor });
     }
 
-    fn offer(&mut self, divisor: [Option<Term>; 2], occurrence: Occurrence) {
+    fn offer(&mut self, divisor: [Option<UniformTerm>; 2], occurrence: Occurrence) {
         let next = self.candidates.len() as u32;
         let id = *self.index.entry(divisor).or_insert(next);
         if id == next {
@@ -315,6 +316,6 @@ impl Extraction<'_> {
 }
 
 /// Position of a term in a sum.
-fn find(sum: &[Term], term: Term) -> Option<usize> {
+fn find(sum: &[UniformTerm], term: UniformTerm) -> Option<usize> {
     sum.binary_search_by_key(&term.monomial, |t| t.monomial).ok().filter(|&at| sum[at] == term)
 }

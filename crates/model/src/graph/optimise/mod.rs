@@ -38,7 +38,7 @@ mod uniform;
 use super::fuse::count;
 use super::{Graph, Node};
 use cost::QUOTIENT;
-use extract::Divisors;
+use extract::DivisorKind;
 use normal::Products;
 use system::System;
 
@@ -57,7 +57,7 @@ pub fn optimise(graph: &Graph, outputs: &[Node]) -> (Graph, Vec<Node>) {
     let mut best: Option<Candidate> = None;
     // Products that several formulas share show more common factors if they are expanded in each. Kept whole, they
     // cannot be split.
-    for products in [Products::WrittenOut, Products::Shared] {
+    for products in [Products::Expanded, Products::Shared] {
         let (system, differ) = normal::read(graph, outputs, products);
         if let Some(candidate) = rewrite(graph, system, before <= MOST_SEARCHED, longest) {
             let cheaper = best.as_ref().is_none_or(|b| candidate.cost < b.cost);
@@ -90,8 +90,8 @@ fn rewrite(graph: &Graph, mut system: System, search: bool, longest: usize) -> O
     if system.operations(&places) > longest {
         return None;
     }
-    let sums: Pass = |system, places| extract::extract(system, places, Divisors::Sums);
-    let products: Pass = |system, places| extract::extract(system, places, Divisors::Products);
+    let sums: Pass = |system, places| extract::extract(system, places, DivisorKind::Sums);
+    let products: Pass = |system, places| extract::extract(system, places, DivisorKind::Products);
     let search = |pass: Pass| if search { vec![pass] } else { Vec::new() };
     let tidy: [Pass; 4] = [place::resolve, place::inline, place::rescale, place::share_reciprocals];
     let passes = [vec![place::rescale as Pass], search(sums), tidy.to_vec(), search(products), tidy.to_vec()];

@@ -19,16 +19,16 @@ const LARGEST_EXPONENT: i32 = 64;
 
 /// Numbers of products that the powers of a monomial take.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Factors {
+pub struct FactorCounts {
     /// Number for positive exponents; a product of them takes one less.
     pub above: i32,
     /// Number for negative exponents.
     pub below: i32,
 }
 
-impl Factors {
-    fn of(literals: &[Literal]) -> Factors {
-        let mut factors = Factors::default();
+impl FactorCounts {
+    fn of(literals: &[Literal]) -> FactorCounts {
+        let mut factors = FactorCounts::default();
         for &(_, e) in literals {
             // A power takes one product for each squaring and each further bit.
             let size = e.unsigned_abs();
@@ -42,7 +42,7 @@ impl Factors {
 /// Table of monomials. Literals are in the order of their atoms.
 pub struct Monomials {
     list: Vec<Rc<[Literal]>>,
-    factors: Vec<Factors>,
+    factors: Vec<FactorCounts>,
     known: FxHashMap<Rc<[Literal]>, Monomial>,
     scratch: Vec<Literal>,
 }
@@ -61,7 +61,7 @@ impl Monomials {
             return id;
         }
         let (id, literals) = (self.list.len() as Monomial, Rc::<[Literal]>::from(self.scratch.as_slice()));
-        self.factors.push(Factors::of(&literals));
+        self.factors.push(FactorCounts::of(&literals));
         self.list.push(literals.clone());
         self.known.insert(literals, id);
         id
@@ -73,7 +73,7 @@ impl Monomials {
     }
 
     /// Cost of the powers in `m`.
-    pub fn factors(&self, m: Monomial) -> Factors {
+    pub fn factors(&self, m: Monomial) -> FactorCounts {
         self.factors[m as usize]
     }
 

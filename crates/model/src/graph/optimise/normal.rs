@@ -1,13 +1,13 @@
 //! Conversion of a graph to its normal form.
 
 use super::monomial::ONE;
-use super::system::{Function, System, Term, Value};
+use super::system::{OpaqueFunction, System, TermValue, UniformTerm};
 use super::uniform::{Coefficient, Divisors, NONE, UniformAtom, is_tame};
 use crate::graph::op::{Binary, Unary};
 use crate::graph::{Expression, Graph, Input, Node, strict};
 
 /// Length up to which sums are expanded in longer ones, to find out if terms cancel.
-const LONGEST_WRITTEN_OUT: usize = 32;
+const LONGEST_EXPANDED: usize = 32;
 /// Length up to which sums are searched for such sums.
 const LONGEST_SEARCHED: usize = 64;
 
@@ -18,7 +18,7 @@ const MOST_PARTIAL: usize = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Products {
     /// Expanded in every use.
-    WrittenOut,
+    Expanded,
     /// Kept as an atom.
     Shared,
 }
@@ -26,9 +26,9 @@ pub enum Products {
 /// Form of a node found so far.
 enum Form {
     /// A sum that only one other operation uses, not yet sorted; `true` for its negative.
-    Open(bool, Vec<Term>),
+    Open(bool, Vec<UniformTerm>),
     /// A term, or 0.
-    Closed(Value),
+    Closed(TermValue),
 }
 
 struct Reader<'a> {
@@ -122,9 +122,9 @@ impl Reader<'_> {
                 return Form::Closed(if bits == 0 {
                     None
                 } else if is_tame(value) {
-                    Some(Term { coefficient: Coefficient::number(value), monomial: ONE })
+                    Some(UniformTerm { coefficient: Coefficient::number(value), monomial: ONE })
                 } else {
-                    Some(Term { coefficient: self.system.uniforms.atom(UniformAtom::Wild(bits)), monomial: ONE })
+                    Some(UniformTerm { coefficient: self.system.uniforms.atom(UniformAtom::Wild(bits)), monomial: ONE })
                 });
             }
             Expression::Input(Input::Parameter(_)) => return Form::Closed(self.opaque(node)),
@@ -156,7 +156,7 @@ impl Reader<'_> {
         for (place, a) in arguments.iter_mut().zip(e.arguments()) {
             *place = self.closed(a);
         }
-        let term = self.system.function(Function::of(e), arguments);
+        let term = self.system.function(OpaqueFunction::of(e), arguments);
         if self.graph.is_partial_function(node)
             && let Some(atom) = self.system.monomials.atom(term.monomial)
         {
@@ -171,8 +171,8 @@ impl Reader<'_> {
     }
 
     /// A uniform node as an atom.
-    fn opaque(&mut self, node: Node) -> Value {
-        Some(Term { coefficient: self.system.uniforms.atom(UniformAtom::Node(node)), monomial: ONE })
+    fn opaque(&mut self, node: Node) -> TermValue {
+        Some(UniformTerm { coefficient: self.system.uniforms.atom(UniformAtom::Node(node)), monomial: ONE })
     }
 
     /// Divisors that make a node infinite or NaN through its arguments: sums, products and dividends pass these on.
@@ -186,7 +186,7 @@ impl Reader<'_> {
     }
 
     /// Terms of a node: its own if nothing else uses them.
-    fn open(&mut self, node: Node) -> (bool, Vec<Term>) {
+    fn open(&mut self, node: Node) -> (bool, Vec<UniformTerm>) {
         let i = self.position[node.index()] as usize;
         match &mut self.forms[i] {
             Form::Open(negated, terms) => (*negated, std::mem::take(terms)),
@@ -204,11 +204,13 @@ impl Reader<'_> {
         }
         // Into the longer list: a chain of sums takes linear time on either side.
         let flip = negated != b_negated;
-        a.extend(b.into_iter().map(|t| if flip { Term { coefficient: t.coefficient.negated(), ..t } } else { t }));
+        a.extend(
+            b.into_iter().map(|t| if flip { UniformTerm { coefficient: t.coefficient.negated(), ..t } } else { t }),
+        );
         Form::Open(negated, a)
     }
 
-    fn closed(&mut self, node: Node) -> Value {
+    fn closed(&mut self, node: Node) -> TermValue {
         let i = self.position[node.index()] as usize;
         if let Form::Closed(value) = self.forms[i] {
             return value;
@@ -219,7 +221,7 @@ impl Reader<'_> {
         value
     }
 
-    fn close(&mut self, form: Form) -> Value {
+    fn close(&mut self, form: Form) -> TermValue {
         let (negated, mut terms) = match form {
             Form::Closed(value) => return value,
             Form::Open(negated, terms) => (negated, terms),
@@ -228,13 +230,13 @@ impl Reader<'_> {
             terms.iter_mut().for_each(|t| t.coefficient = t.coefficient.negated());
         }
         self.system.collect(&mut terms);
-        write_out(&mut self.system, &mut terms);
+        expand(&mut self.system, &mut terms);
         self.system.value(terms)
     }
 }
 
 /// Expand the sums among the terms of a sum if terms cancel and make it shorter.
-pub fn write_out(system: &mut System, terms: &mut Vec<Term>) {
+pub fn expand(system: &mut System, terms: &mut Vec<UniformTerm>) {
     if terms.len() > LONGEST_SEARCHED {
         return;
     }
@@ -244,7 +246,7 @@ pub fn write_out(system: &mut System, terms: &mut Vec<Term>) {
         i += 1;
         let Some(place) = system.monomials.atom(term.monomial).and_then(|atom| system.sum_of(atom)) else { continue };
         let inner = &system.sums[place as usize];
-        if inner.len() > LONGEST_WRITTEN_OUT {
+        if inner.len() > LONGEST_EXPANDED {
             continue;
         }
         // Each hit saves one term, and another one if nothing remains of it.
@@ -264,7 +266,7 @@ pub fn write_out(system: &mut System, terms: &mut Vec<Term>) {
             terms.remove(i - 1);
             for t in inner {
                 let coefficient = system.uniforms.product(t.coefficient, term.coefficient);
-                terms.push(Term { coefficient, ..t });
+                terms.push(UniformTerm { coefficient, ..t });
             }
             system.collect(terms);
             i -= 1;

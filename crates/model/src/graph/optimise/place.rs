@@ -2,7 +2,7 @@
 
 use super::cost::{Cost, QUOTIENT};
 use super::monomial::{Monomial, ONE};
-use super::system::{Place, System, Term};
+use super::system::{Place, System, UniformTerm};
 use super::uniform::{Coefficient, Divisors, NONE};
 
 /// Number of uses above which atoms stay as they are.
@@ -14,7 +14,7 @@ const MOST_SCALES: usize = 8;
 type Use = (Place, Monomial, i32);
 
 /// Rewritten sums.
-type Rewritten = Vec<(Place, Vec<Term>)>;
+type Rewritten = Vec<(Place, Vec<UniformTerm>)>;
 
 /// Length above which sums stay as they are: every change of a term would copy them.
 const LONGEST: usize = 64;
@@ -142,7 +142,7 @@ fn with_reciprocal(
         return None;
     }
     let monomial = system.monomials.power_of(atom, -1);
-    let reciprocal = system.define(vec![Term { coefficient: scale, monomial }]);
+    let reciprocal = system.define(vec![UniformTerm { coefficient: scale, monomial }]);
     let own = system.sum_of(reciprocal);
     let mut result = Rewritten::new();
     for &(place, monomial, e) in uses.iter().filter(|u| Some(u.0) != own) {
@@ -156,7 +156,7 @@ fn with_reciprocal(
         if !system.uniforms.may_become(coefficient, term.coefficient, lost[place as usize]) {
             return None;
         }
-        *term_in_mut(&mut result, place, term)? = Term { coefficient, monomial };
+        *term_in_mut(&mut result, place, term)? = UniformTerm { coefficient, monomial };
     }
     for (_, terms) in &mut result {
         system.collect(terms);
@@ -181,7 +181,7 @@ pub fn inline(system: &mut System, places: &[Place]) {
             if !here || list.len() > MOST_USES || list.iter().any(|u| u.1 != monomial) {
                 continue;
             }
-            let Some(rewritten) = written_out(system, inner, monomial, list) else { continue };
+            let Some(rewritten) = expanded(system, inner, monomial, list) else { continue };
             if system.saving(&rewritten) + system.cost(&system.sums[inner as usize]).operations() <= 0 {
                 continue;
             }
@@ -202,7 +202,7 @@ pub fn inline(system: &mut System, places: &[Place]) {
 }
 
 /// Sums of `uses` with `inner` expanded in place of its atom, given as a monomial.
-fn written_out(system: &mut System, inner: Place, monomial: Monomial, uses: &[Use]) -> Option<Rewritten> {
+fn expanded(system: &mut System, inner: Place, monomial: Monomial, uses: &[Use]) -> Option<Rewritten> {
     let terms = system.sums[inner as usize].clone();
     let mut result: Rewritten = Vec::with_capacity(uses.len());
     for &(place, ..) in uses {
@@ -210,11 +210,11 @@ fn written_out(system: &mut System, inner: Place, monomial: Monomial, uses: &[Us
         if system.sums[place as usize].len() > LONGEST || !system.distributes(by, &terms) {
             return None;
         }
-        let mut sum: Vec<Term> =
+        let mut sum: Vec<UniformTerm> =
             system.sums[place as usize].iter().copied().filter(|t| t.monomial != monomial).collect();
         for t in &terms {
             let coefficient = system.uniforms.product(by, t.coefficient);
-            sum.push(Term { coefficient, ..*t });
+            sum.push(UniformTerm { coefficient, ..*t });
         }
         system.collect(&mut sum);
         result.push((place, sum));
@@ -325,8 +325,8 @@ impl Rescaled {
     }
 
     /// Change the coefficient of a term.
-    fn change(&mut self, system: &System, cost: &mut Cost, term: Term, coefficient: Coefficient) {
-        let changed = Term { coefficient, ..term };
+    fn change(&mut self, system: &System, cost: &mut Cost, term: UniformTerm, coefficient: Coefficient) {
+        let changed = UniformTerm { coefficient, ..term };
         cost.add(system.weight(term), -1);
         cost.add(system.weight(changed), 1);
         self.saving.1 += system.burden(term) - system.burden(changed);
@@ -352,20 +352,20 @@ impl Rescaled {
 }
 
 /// Term of a rewritten sum, mutable.
-fn term_in_mut(rewritten: &mut Rewritten, place: Place, term: Term) -> Option<&mut Term> {
+fn term_in_mut(rewritten: &mut Rewritten, place: Place, term: UniformTerm) -> Option<&mut UniformTerm> {
     let (_, terms) = rewritten.iter_mut().find(|r| r.0 == place)?;
     terms.iter_mut().find(|t| **t == term)
 }
 
 impl System {
     /// Term of a place with this monomial.
-    fn term(&self, place: Place, monomial: Monomial) -> Option<Term> {
+    fn term(&self, place: Place, monomial: Monomial) -> Option<UniformTerm> {
         let sum = &self.sums[place as usize];
         sum.binary_search_by_key(&monomial, |t| t.monomial).ok().map(|at| sum[at])
     }
 
     /// Term with a monomial in a place, which is copied to `rewritten`; `None` if the sum is too long to be copied.
-    fn term_in(&self, rewritten: &mut Rewritten, place: Place, monomial: Monomial) -> Option<Term> {
+    fn term_in(&self, rewritten: &mut Rewritten, place: Place, monomial: Monomial) -> Option<UniformTerm> {
         if !rewritten.iter().any(|r| r.0 == place) {
             let terms = &self.sums[place as usize];
             if terms.len() > LONGEST {
@@ -384,7 +384,7 @@ impl System {
     }
 
     /// Weight of a removable coefficient, which counts half if a reciprocal may include it.
-    fn burden(&self, term: Term) -> i32 {
+    fn burden(&self, term: UniformTerm) -> i32 {
         if term.coefficient.is_unit() || term.monomial == ONE {
             0
         } else if self.monomials.factors(term.monomial).below > 0 {
@@ -395,7 +395,7 @@ impl System {
     }
 
     /// Operations saved by rewriting some sums.
-    fn saving(&self, rewritten: &[(Place, Vec<Term>)]) -> i32 {
+    fn saving(&self, rewritten: &[(Place, Vec<UniformTerm>)]) -> i32 {
         rewritten
             .iter()
             .map(|(place, terms)| self.cost(&self.sums[*place as usize]).operations() - self.cost(terms).operations())

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 /// A uniform coefficient times a monomial in atoms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Term {
+pub struct UniformTerm {
     /// Number in [`System::monomials`].
     pub monomial: Monomial,
     /// Coefficient over [`System::uniforms`].
@@ -16,7 +16,7 @@ pub struct Term {
 }
 
 /// A value as a term; `None` for 0. Sums of several terms are atoms.
-pub type Value = Option<Term>;
+pub type TermValue = Option<UniformTerm>;
 
 /// Number of a sum in [`System::sums`].
 pub type Place = u32;
@@ -27,20 +27,20 @@ pub enum Atom {
     /// A state component, the time or a slot.
     Input(Input),
     /// A function of the values in some places; its operation is opaque.
-    Function(Function, [Place; 3]),
+    Function(OpaqueFunction, [Place; 3]),
     /// The sum in a place.
     Sum(Place),
 }
 
 /// An operation that is neither a sum nor a product: an expression whose arguments are placeholders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Function(Expression);
+pub struct OpaqueFunction(Expression);
 
-impl Function {
+impl OpaqueFunction {
     /// Operation of an expression.
-    pub fn of(e: Expression) -> Function {
+    pub fn of(e: Expression) -> OpaqueFunction {
         let none = Node(0);
-        Function(match e {
+        OpaqueFunction(match e {
             Expression::Constant(_) | Expression::Input(_) => e,
             Expression::Unary(op, _) => Expression::Unary(op, none),
             Expression::Binary(op, ..) => Expression::Binary(op, none, none),
@@ -114,7 +114,7 @@ pub struct System {
     pub atoms: Vec<Atom>,
     /// Definitions of atoms, arguments of functions, and outputs. Terms are in the order of their monomials, each
     /// monomial once.
-    pub sums: Vec<Vec<Term>>,
+    pub sums: Vec<Vec<UniformTerm>>,
     /// Atom that a place's sum defines, by place.
     owners: Vec<Option<u32>>,
     /// Places of the results, and the divisors that make them infinite or NaN if they are 0.
@@ -122,8 +122,8 @@ pub struct System {
     /// Functions with a domain.
     pub partial: Partial,
     /// Atoms of sums, by the forms of these.
-    known: FxHashMap<Vec<Term>, u32>,
-    functions: FxHashMap<(Function, [Value; 3]), u32>,
+    known: FxHashMap<Vec<UniformTerm>, u32>,
+    functions: FxHashMap<(OpaqueFunction, [TermValue; 3]), u32>,
     inputs: FxHashMap<Input, u32>,
 }
 
@@ -150,19 +150,19 @@ impl System {
     }
 
     /// Create a place with these terms.
-    pub fn place(&mut self, terms: Vec<Term>) -> Place {
+    pub fn place(&mut self, terms: Vec<UniformTerm>) -> Place {
         self.sums.push(terms);
         self.owners.push(None);
         self.sums.len() as Place - 1
     }
 
     /// An atom as a term.
-    pub fn atom(&mut self, atom: u32) -> Term {
-        Term { coefficient: Coefficient::UNIT, monomial: self.monomials.power_of(atom, 1) }
+    pub fn atom(&mut self, atom: u32) -> UniformTerm {
+        UniformTerm { coefficient: Coefficient::UNIT, monomial: self.monomials.power_of(atom, 1) }
     }
 
     /// An input.
-    pub fn input(&mut self, input: Input) -> Term {
+    pub fn input(&mut self, input: Input) -> UniformTerm {
         let atom = match self.inputs.get(&input) {
             Some(&atom) => atom,
             None => {
@@ -175,7 +175,7 @@ impl System {
     }
 
     /// A function of some values.
-    pub fn function(&mut self, function: Function, arguments: [Value; 3]) -> Term {
+    pub fn function(&mut self, function: OpaqueFunction, arguments: [TermValue; 3]) -> UniformTerm {
         let atom = match self.functions.get(&(function, arguments)) {
             Some(&atom) => atom,
             None => {
@@ -192,12 +192,12 @@ impl System {
     }
 
     /// Atom of a sum, if there is one.
-    pub fn find(&self, terms: &[Term]) -> Option<u32> {
+    pub fn find(&self, terms: &[UniformTerm]) -> Option<u32> {
         self.known.get(terms).copied()
     }
 
     /// Atom of a sum, created if necessary.
-    pub fn define(&mut self, terms: Vec<Term>) -> u32 {
+    pub fn define(&mut self, terms: Vec<UniformTerm>) -> u32 {
         if let Some(atom) = self.find(&terms) {
             return atom;
         }
@@ -209,7 +209,7 @@ impl System {
     }
 
     /// Rewrite a sum. If the new form is that of another atom, both become one.
-    pub fn rewrite(&mut self, place: Place, terms: Vec<Term>) {
+    pub fn rewrite(&mut self, place: Place, terms: Vec<UniformTerm>) {
         let terms = match self.owners[place as usize] {
             Some(owner) => match self.known.get(&terms) {
                 Some(&other) if other != owner => vec![self.atom(other)],
@@ -273,10 +273,10 @@ impl System {
     }
 
     /// Replace the value by if(f == f, value, f), which is NaN where f is.
-    fn guard(&mut self, place: Place, f: Term) {
+    fn guard(&mut self, place: Place, f: UniformTerm) {
         let none = Node(0);
-        let equal = Function::of(Expression::Binary(Binary::Equal, none, none));
-        let select = Function::of(Expression::Select(none, none, none));
+        let equal = OpaqueFunction::of(Expression::Binary(Binary::Equal, none, none));
+        let select = OpaqueFunction::of(Expression::Select(none, none, none));
         let terms = std::mem::take(&mut self.sums[place as usize]);
         let value = self.value(terms);
         let defined = self.function(equal, [Some(f), Some(f), None]);
@@ -290,39 +290,39 @@ impl System {
     }
 
     /// a b
-    pub fn product(&mut self, a: Term, b: Term) -> Term {
+    pub fn product(&mut self, a: UniformTerm, b: UniformTerm) -> UniformTerm {
         let monomial = self.monomials.product(a.monomial, b.monomial);
         if self.monomials.is_large(monomial) {
             let (a, b) = (self.as_atom(a), self.as_atom(b));
             return self.product(a, b);
         }
-        Term { coefficient: self.uniforms.product(a.coefficient, b.coefficient), monomial }
+        UniformTerm { coefficient: self.uniforms.product(a.coefficient, b.coefficient), monomial }
     }
 
     /// True if a term is a coefficient times a single atom, or times none.
-    pub fn is_atom(&self, a: Term) -> bool {
+    pub fn is_atom(&self, a: UniformTerm) -> bool {
         a.monomial == ONE || self.monomials.atom(a.monomial).is_some()
     }
 
     /// A product as a coefficient times a single atom.
-    pub fn as_atom(&mut self, a: Term) -> Term {
+    pub fn as_atom(&mut self, a: UniformTerm) -> UniformTerm {
         if self.is_atom(a) {
             return a;
         }
-        let atom = self.define(vec![Term { coefficient: Coefficient::UNIT, monomial: a.monomial }]);
-        Term { coefficient: a.coefficient, ..self.atom(atom) }
+        let atom = self.define(vec![UniformTerm { coefficient: Coefficient::UNIT, monomial: a.monomial }]);
+        UniformTerm { coefficient: a.coefficient, ..self.atom(atom) }
     }
 
     /// 1 / a
-    pub fn reciprocal(&mut self, a: Term) -> Term {
-        Term {
+    pub fn reciprocal(&mut self, a: UniformTerm) -> UniformTerm {
+        UniformTerm {
             coefficient: self.uniforms.scaled(Coefficient::UNIT, a.coefficient, -1),
             monomial: self.monomials.times_power(ONE, a.monomial, -1),
         }
     }
 
     /// Sort terms and add up those with the same monomial.
-    pub fn collect(&mut self, terms: &mut Vec<Term>) {
+    pub fn collect(&mut self, terms: &mut Vec<UniformTerm>) {
         // The sort is stable: the order of addition depends on the graph only.
         terms.sort_by_key(|t| t.monomial);
         let mut kept = 0;
@@ -340,7 +340,7 @@ impl System {
                 i += 1;
             }
             if let Some(coefficient) = sum {
-                terms[kept] = Term { coefficient, monomial };
+                terms[kept] = UniformTerm { coefficient, monomial };
                 kept += 1;
             }
         }
@@ -348,18 +348,18 @@ impl System {
     }
 
     /// A collected sum as a value: the content of its coefficients times an atom.
-    pub fn value(&mut self, mut terms: Vec<Term>) -> Value {
+    pub fn value(&mut self, mut terms: Vec<UniformTerm>) -> TermValue {
         let (&first, rest) = terms.split_first()?;
         if rest.is_empty() {
             return Some(first);
         }
         let coefficient = self.take_coefficient(&mut terms);
         let atom = self.define(terms);
-        Some(Term { coefficient, ..self.atom(atom) })
+        Some(UniformTerm { coefficient, ..self.atom(atom) })
     }
 
     /// Divide terms by their common content, and return it.
-    pub fn take_content(&mut self, terms: &mut [Term]) -> Term {
+    pub fn take_content(&mut self, terms: &mut [UniformTerm]) -> UniformTerm {
         let coefficient = self.take_coefficient(terms);
         let first = terms[0].monomial;
         let monomial = terms[1..].iter().fold(first, |m, t| self.monomials.common(m, t.monomial));
@@ -369,11 +369,11 @@ impl System {
             }
             terms.sort_by_key(|t| t.monomial);
         }
-        Term { coefficient, monomial }
+        UniformTerm { coefficient, monomial }
     }
 
     /// Divide terms by the content of their coefficients, and return it.
-    fn take_coefficient(&mut self, terms: &mut [Term]) -> Coefficient {
+    fn take_coefficient(&mut self, terms: &mut [UniformTerm]) -> Coefficient {
         let coefficient = self.uniforms.content(terms.iter().map(|t| t.coefficient));
         for term in terms.iter_mut() {
             term.coefficient = self.uniforms.without(term.coefficient, coefficient);

@@ -1,0 +1,492 @@
+//! Stages of a collocation method as formulas: the start of the iteration, an iteration, and the result of a step.
+//!
+//! In a run by itself the stages are the lanes of one vector. In an ensemble the trajectories are the lanes, and the
+//! stages are numbers apart. Both give the same bits.
+
+use crate::kernels::formula::Formula;
+use crate::kernels::march::{larger, least};
+use crate::kernels::vectors::StateVectors;
+use crate::kernels::whole_step::squares;
+use holonome_integrate::fixed_point::{Iterated, ROUNDING, SETTLED, before_last};
+use holonome_integrate::scales::{FAMILY_FLOOR, Vectors};
+use holonome_integrate::scheme::collocation::Collocation;
+use holonome_model::graph::op::{Binary, Unary};
+use holonome_model::graph::tape::Tape;
+use holonome_model::graph::{Graph, Node};
+use std::ops::Range;
+
+/// Places of a step's numbers. A kernel changes the numbers up to some place.
+#[derive(Clone)]
+pub(super) struct Places {
+    /// Stages; after the step x₁ is at the first of them.
+    pub stages: Range<usize>,
+    /// Field at the stages, without the components that follow from the others; after the step the estimate of its error
+    /// is at the first of them.
+    pub field: Range<usize>,
+    /// Numbers of [`Iterated`]: the change, the two before, the first one, their count. After the step the first place
+    /// is not 0 if a vector without a scale has moved.
+    pub iterated: usize,
+    /// Not 0 in lanes whose iteration goes on; empty if the stages are lanes.
+    pub going: Range<usize>,
+    /// 1/S² of every vector.
+    pub scales: Range<usize>,
+    /// Numbers of [`Memory`]: largest squares, coefficients W, rounding losses, length.
+    ///
+    /// [`Memory`]: holonome_integrate::fixed_point::Memory
+    pub sizes: Range<usize>,
+    pub w: Range<usize>,
+    pub lost: Range<usize>,
+    pub length: usize,
+    /// End of the step of the polynomial, as its argument; then the numbers of [`Stop`].
+    ///
+    /// [`Stop`]: holonome_integrate::fixed_point::Stop
+    pub from: usize,
+    pub stop: usize,
+    /// Start t and length h of the step, in the first lane only if the stages are lanes.
+    pub t: usize,
+    pub h: usize,
+    pub x: Range<usize>,
+}
+
+impl Places {
+    pub fn new(stages: StageNodes, vectors: &Vectors) -> Places {
+        let (n, count, width) = (vectors.dim(), vectors.count(), stages.width());
+        let mut end = 0;
+        let mut take = |len: usize| {
+            end += len;
+            end - len..end
+        };
+        Places {
+            stages: take(n * width),
+            field: take(n * width),
+            iterated: take(5).start,
+            going: take(usize::from(stages.apart)),
+            scales: take(count),
+            sizes: take(count),
+            w: take(n * width),
+            lost: take(n),
+            length: take(1).start,
+            from: take(1).start,
+            stop: take(4).start,
+            t: take(1).start,
+            h: take(1).start,
+            x: take(n),
+        }
+    }
+
+    /// Number of the places.
+    pub fn count(&self) -> usize {
+        self.x.end
+    }
+}
+
+/// Numbers of a step as nodes. A number that differs from stage to stage is one node whose lanes are the stages, or a node
+/// for each stage.
+#[derive(Clone, Copy)]
+pub(super) struct StageNodes {
+    pub collocation: &'static Collocation,
+    /// True if there is a node for each stage.
+    pub apart: bool,
+}
+
+impl StageNodes {
+    /// Number of nodes of a number that differs from stage to stage.
+    pub fn width(self) -> usize {
+        if self.apart { self.collocation.stages } else { 1 }
+    }
+
+    /// Value at stage j, in all lanes if the stages are lanes.
+    fn stage(self, g: &mut Graph, value: &[Node], j: usize) -> Node {
+        if self.apart { value[j] } else { g.spread(value[0], j as u8) }
+    }
+
+    /// Number that is the same at all stages.
+    fn single(self, g: &mut Graph, place: usize) -> Node {
+        let number = g.state(place);
+        if self.apart { number } else { g.spread(number, 0) }
+    }
+
+    /// Numbers at these places, each the same at all stages.
+    fn singles(self, g: &mut Graph, range: &Range<usize>) -> Vec<Node> {
+        range.clone().map(|place| self.single(g, place)).collect()
+    }
+
+    /// Numbers at these places, each different from stage to stage.
+    fn staged(self, g: &mut Graph, range: &Range<usize>) -> Vec<Vec<Node>> {
+        let all: Vec<Node> = states(g, range);
+        all.chunks_exact(self.width()).map(<[Node]>::to_vec).collect()
+    }
+
+    /// Row k of a table; in lanes row k is that of lane k, as parameters from number `first` on.
+    fn row(self, g: &mut Graph, table: &[Vec<f64>], first: usize, k: usize) -> Vec<Node> {
+        let column = |g: &mut Graph, j: usize| match self.apart {
+            true => g.constant(table[k][j]),
+            false => g.parameter(first + j),
+        };
+        (0..self.collocation.stages).map(|j| column(g, j)).collect()
+    }
+
+    /// Node c_k; in lanes parameter number `first`.
+    fn node(self, g: &mut Graph, first: usize, k: usize) -> Node {
+        if self.apart { g.constant(self.collocation.nodes[k]) } else { g.parameter(first) }
+    }
+
+    /// Σ_j w_j f_j over stages j, in the order of the slices.
+    fn sum(self, g: &mut Graph, weights: &[Node], f: &[Node]) -> Node {
+        let mut sums = [g.zero(); 2];
+        for (j, &weight) in weights.iter().enumerate() {
+            let f = self.stage(g, f, j);
+            sums[j % 2] = if j < 2 { g.mul(weight, f) } else { g.fma(weight, f, sums[j % 2]) };
+        }
+        g.add(sums[0], sums[1])
+    }
+
+    /// Nodes of stage k of all these numbers.
+    fn of_stage(self, numbers: &[Vec<Node>], k: usize) -> Vec<Node> {
+        numbers.iter().map(|number| number[k]).collect()
+    }
+}
+
+/// Nodes at these places.
+pub(super) fn states(g: &mut Graph, range: &Range<usize>) -> Vec<Node> {
+    range.clone().map(|k| g.state(k)).collect()
+}
+
+/// Tape of the iteration's start: x + Σ W_k reach_k (see [`Collocation::reach`]), the scales of the vectors, no
+/// iterations.
+pub(super) fn start(of: StageNodes, at: &Places, vectors: &Vectors) -> Tape {
+    let (g, s) = (&mut Graph::new(), of.collocation.stages);
+    let (x, h, w) = (of.singles(g, &at.x), of.single(g, at.h), of.staged(g, &at.w));
+    let [length, base, decayed] = [at.length, at.from, at.stop + 3].map(|k| g.state(k));
+    let (ratio, two) = (g.div(h, length), g.constant(2.0));
+    let reaches: Vec<Vec<Node>> = (0..of.width())
+        .map(|stage| {
+            let node = of.node(g, 0, stage);
+            let mut reach = Vec::with_capacity(s);
+            let part = g.mul(ratio, node);
+            reach.push(g.mul(length, part));
+            let twice = g.mul(two, ratio);
+            let argument = g.fma(twice, node, base);
+            let (mut before, mut now) = (g.one(), argument);
+            for k in 1..s {
+                let k = k as f64;
+                let [up, down, part] = [(2.0 * k + 1.0) / (k + 1.0), -k / (k + 1.0), 1.0 / (4.0 * k + 2.0)]
+                    .map(|number| g.constant(number));
+                let (above, below) = (g.mul(up, argument), g.mul(down, before));
+                let next = g.fma(above, now, below);
+                let difference = g.sub(next, before);
+                let part = g.mul(part, length);
+                reach.push(g.mul(part, difference));
+                (before, now) = (now, next);
+            }
+            reach
+        })
+        .collect();
+    let mut outputs = Vec::with_capacity(at.w.start);
+    for (&x, w) in x.iter().zip(&w) {
+        for reach in &reaches {
+            let moved = of.sum(g, reach, w);
+            outputs.push(g.add(x, moved));
+        }
+    }
+    outputs.extend(states(g, &at.field));
+    let Iterated { count, change, before: [last, older], first } = Iterated::NONE;
+    outputs.extend([change, last, older, first, f64::from(count)].map(|number| g.constant(number)));
+    if of.apart {
+        outputs.push(g.one());
+    }
+
+    let square_of_length = g.mul(length, length);
+    let of_x = squares(g, &x, vectors);
+    let by_stage: Vec<Vec<Node>> = (0..of.width()).map(|k| squares(g, &of.of_stage(&w, k), vectors)).collect();
+    let ones = vec![g.one(); s];
+    let (mut sizes, mut scales) = (Vec::new(), Vec::new());
+    for (vector, &of_x) in of_x.iter().enumerate() {
+        let of_w: Vec<Node> = by_stage.iter().map(|squares| squares[vector]).collect();
+        let (size, moves) = (g.state(at.sizes.start + vector), of.sum(g, &ones, &of_w));
+        let size = larger(g, size, of_x);
+        let scale = g.fma(square_of_length, moves, of_x);
+        let least = g.mul(decayed, size);
+        sizes.push(size);
+        scales.push(larger(g, scale, least));
+    }
+    let (floor, smallest) = (g.constant(FAMILY_FLOOR), g.constant(f64::MIN_POSITIVE));
+    for family in vectors.families() {
+        let scales = &mut scales[family.vectors.clone()];
+        let most = scales.iter().copied().reduce(|a, b| larger(g, a, b)).expect("a family has members");
+        let floor = g.mul(floor, most);
+        for scale in scales {
+            let square = if family.vectors.len() > 1 { larger(g, *scale, floor) } else { *scale };
+            let (one, none) = (g.one(), g.zero());
+            let inverse = g.div(one, square);
+            let counts = g.binary(Binary::LessEqual, smallest, square);
+            *scale = g.select(counts, inverse, none);
+        }
+    }
+    Tape::of_fused(g, &[outputs, scales, sizes].concat(), at.count(), usize::from(!of.apart))
+}
+
+/// Tape of an iteration, X = x + h A F(X). Components that depend on the others alone take the others' new values.
+/// Where F is linear in these, they are x + h c F(x) + h² A² F(F), which does not wait for the new values. The field of
+/// these components is not kept. In lanes the parameters after those of the field are the rows of A and A², and the node;
+/// apart, nothing changes in a lane whose iteration has ended.
+pub(super) fn iteration(
+    of: StageNodes,
+    at: &Places,
+    field: &Formula,
+    vectors: &StateVectors,
+    parameters: usize,
+) -> Tape {
+    let (n, s) = (vectors.vectors.dim(), of.collocation.stages);
+    let (later, linear) = (field.independent_roots(), field.linear_roots());
+    let g = &mut Graph::new();
+    let (stages, x, scales) = (of.staged(g, &at.stages), of.singles(g, &at.x), states(g, &at.scales));
+    let numbers = states(g, &(at.iterated..at.iterated + 5));
+    let [last, older, first, count] = [0, 1, 3, 4].map(|k| numbers[k]);
+    let [h, t] = [at.h, at.t].map(|k| of.single(g, k));
+    let stop = [0, 1, 2].map(|k| g.state(at.stop + k));
+    let square = g.mul(h, h);
+    let nodes: Vec<Node> = (0..of.width()).map(|k| of.node(g, parameters + 2 * s, k)).collect();
+    let times: Vec<Node> = nodes.iter().map(|&node| g.fma(node, h, t)).collect();
+    let at_stages = |g: &mut Graph, states: &dyn Fn(usize) -> Vec<Node>| {
+        let fields: Vec<Vec<Node>> = (0..of.width()).map(|k| field.at(g, times[k], &states(k))).collect();
+        (0..n).map(|i| fields.iter().map(|field| field[i]).collect()).collect::<Vec<Vec<Node>>>()
+    };
+    let (sums, double_sums) = (&of.collocation.sums, &of.collocation.double_sums);
+    let mut next = stages.clone();
+    let slopes = at_stages(g, &|k| of.of_stage(&stages, k));
+    for i in (0..n).filter(|&i| !later[i]) {
+        for k in 0..of.width() {
+            let weights = of.row(g, sums, parameters, k);
+            let sum = of.sum(g, &weights, &slopes[i]);
+            next[i][k] = g.fma(h, sum, x[i]);
+        }
+    }
+    if later.contains(&true) {
+        let of_next = at_stages(g, &|k| of.of_stage(&next, k));
+        let of_x = at_stages(g, &|_| x.clone());
+        let of_slopes = at_stages(g, &|k| of.of_stage(&slopes, k));
+        for i in (0..n).filter(|&i| later[i]) {
+            for k in 0..of.width() {
+                next[i][k] = if linear[i] {
+                    let part = g.mul(nodes[k], h);
+                    let weights = of.row(g, double_sums, parameters + s, k);
+                    let (straight, bent) = (g.fma(part, of_x[i][k], x[i]), of.sum(g, &weights, &of_slopes[i]));
+                    g.fma(square, bent, straight)
+                } else {
+                    let weights = of.row(g, sums, parameters, k);
+                    let sum = of.sum(g, &weights, &of_next[i]);
+                    g.fma(h, sum, x[i])
+                };
+            }
+        }
+    }
+
+    // The change, also of what follows from the rest: what a light body's momentum does shows in its position.
+    let moved: Vec<Node> = (0..of.width())
+        .map(|k| {
+            let changes: Vec<Node> = (0..n).map(|i| g.sub(next[i][k], stages[i][k])).collect();
+            let mut moved = g.zero();
+            for (&square, &scale) in squares(g, &changes, &vectors.vectors).iter().zip(&scales) {
+                moved = g.fma(scale, square, moved);
+            }
+            g.unary(Unary::Abs, moved)
+        })
+        .collect();
+    let mut changes: Vec<Node> = (0..s).map(|k| of.stage(g, &moved, k)).collect();
+    while changes.len() > 1 {
+        changes = changes.chunks(2).map(|pair| g.largest(pair[0], pair[pair.len() - 1])).collect();
+    }
+    let change = changes[0];
+    let (one, none) = (g.one(), g.zero());
+    let is_first = g.binary(Binary::Equal, count, none);
+    let first = g.select(is_first, change, first);
+    let count = g.add(count, one);
+    let before = g.largest(last, older);
+    let goes_on = goes_on(g, (count, change, before, first), stop);
+    let fields = of.staged(g, &at.field);
+    let kept = slopes.iter().zip(&fields).zip(&later);
+    let kept: Vec<Node> =
+        kept.flat_map(|((slope, before), &later)| if later { before } else { slope }).copied().collect();
+    let outputs = [&next.concat()[..], &kept, &[change, last, older, first, count]].concat();
+    if !of.apart {
+        return Tape::of_loop(g, &outputs, goes_on, at.count(), parameters + 2 * s + 1);
+    }
+    let going = g.state(at.going.start);
+    let goes = g.binary(Binary::Less, none, going);
+    let before = [stages.concat(), fields.concat(), numbers].concat();
+    let mut outputs: Vec<Node> =
+        outputs.iter().zip(&before).map(|(&after, &before)| g.select(goes, after, before)).collect();
+    let goes_on = g.binary(Binary::And, goes, goes_on);
+    outputs.push(g.select(goes_on, one, none));
+    Tape::of_fused(g, &outputs, at.count(), parameters)
+}
+
+/// [`Iterated::goes_on`] as a formula, without the limit on iterations, which the loop counts. Changes not made yet are
+/// infinite, so that no test of contraction fails by them; a first change that is too far ends the iteration.
+fn goes_on(
+    g: &mut Graph,
+    (count, change, before, first): (Node, Node, Node, Node),
+    [enough, too_far, contraction]: [Node; 3],
+) -> Node {
+    let (settled, rounding) = (g.constant(f64::from(SETTLED)), g.constant(ROUNDING));
+    let part = g.mul(contraction, before);
+    let more = g.binary(Binary::Less, enough, change);
+    let far = g.binary(Binary::Less, too_far, first);
+    let rounds = g.binary(Binary::LessEqual, change, rounding);
+    let stays = g.binary(Binary::LessEqual, before, change);
+    let stays = g.binary(Binary::And, rounds, stays);
+    let (slow, late) = (g.binary(Binary::Less, part, change), g.binary(Binary::LessEqual, settled, count));
+    let does_not = g.unary(Unary::Not, rounds);
+    let grows = [slow, late].into_iter().fold(does_not, |all, one| g.binary(Binary::And, all, one));
+    [far, stays, grows].into_iter().fold(more, |goes_on, ends| {
+        let not = g.unary(Unary::Not, ends);
+        g.binary(Binary::And, goes_on, not)
+    })
+}
+
+/// Numbers that differ from one end of a step to the other, or from lane to lane.
+struct End {
+    /// −1 at the start of the step, 1 at its end.
+    sign: Node,
+    t: Node,
+    x: Vec<Node>,
+}
+
+/// Tape of the results of the stages, as in [`Stages::finish`]; `most` is the largest estimate that the iteration's first
+/// change may cause. In lanes the parameters after those of the field are the row of W, the node, that estimate, and the
+/// end of the step at which the lane evaluates the field; the outputs take the places of what they replace. Apart they are
+/// x₁, the estimate, whether a vector without a scale has moved, W, and what rounding has lost.
+///
+/// [`Stages::finish`]: holonome_integrate::fixed_point::Stages::finish
+pub(super) fn finish(
+    of: StageNodes,
+    at: &Places,
+    field: &Formula,
+    vectors: &Vectors,
+    (parameters, looks_at_ends, most): (usize, bool, f64),
+) -> Tape {
+    let (g, s) = (&mut Graph::new(), of.collocation.stages);
+    let (x, [h, t]) = (of.singles(g, &at.x), [at.h, at.t].map(|k| of.single(g, k)));
+    let (stages, lost, scales) = (of.staged(g, &at.stages), states(g, &at.lost), states(g, &at.scales));
+    // The field of components that follow from the others was not kept.
+    let found: Vec<Vec<Node>> = (0..of.width())
+        .map(|k| {
+            let node = of.node(g, parameters + s, k);
+            let time = g.fma(node, h, t);
+            field.at(g, time, &of.of_stage(&stages, k))
+        })
+        .collect();
+    let (mut slopes, later) = (of.staged(g, &at.field), field.independent_roots());
+    for (i, slope) in slopes.iter_mut().enumerate().filter(|(i, _)| later[*i]) {
+        *slope = found.iter().map(|found| found[i]).collect();
+    }
+    let [change, too_far] = [at.iterated + 3, at.stop + 1].map(|k| g.state(k));
+    let (zero, one) = (g.zero(), g.one());
+    let (mut all_w, mut all_x1, mut all_lost) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut error, mut earlier, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
+    for ((slope, &x), &lost) in slopes.iter().zip(&x).zip(&lost) {
+        let w: Vec<Node> = (0..of.width())
+            .map(|k| {
+                let weights = of.row(g, &of.collocation.coefficients, parameters, k);
+                of.sum(g, &weights, slope)
+            })
+            .collect();
+        // The last two coefficients: one alone vanishes by accident.
+        let [last, before] = [s - 2..s, before_last(s)].map(|range| {
+            let sizes = range.map(|k| {
+                let w = of.stage(g, &w, k);
+                g.unary(Unary::Abs, w)
+            });
+            sizes.collect::<Vec<_>>().into_iter().rev().reduce(|a, b| g.add(a, b)).expect("there are some")
+        });
+        error.push(last);
+        earlier.push(before);
+        // By compensated summation (HLW VIII.5).
+        let mean = of.stage(g, &w, 0);
+        let increment = g.fma(h, mean, lost);
+        let x1 = g.add(x, increment);
+        let moved = g.sub(x1, x);
+        all_x1.push(x1);
+        all_lost.push(g.sub(increment, moved));
+        let mean = g.unary(Unary::Abs, mean);
+        sizes.push(g.add(mean, error[error.len() - 1]));
+        all_w.push(w);
+    }
+    // No node is at an end: what is before the first one and behind the last one shows there alone.
+    let infinity = g.constant(f64::INFINITY);
+    let t1 = g.add(t, h);
+    let ends = if of.apart {
+        let minus = g.constant(-1.0);
+        vec![End { sign: minus, t, x: x.clone() }, End { sign: one, t: t1, x: all_x1.clone() }]
+    } else {
+        // One lane is at the start, the others are at the end.
+        let sign = g.parameter(parameters + s + 2);
+        let is_start = g.binary(Binary::Less, sign, zero);
+        let x = x.iter().zip(&all_x1).map(|(&x, &x1)| g.select(is_start, x, x1)).collect();
+        vec![End { sign, t: g.select(is_start, t, t1), x }]
+    };
+    let found: Vec<Vec<Node>> = match looks_at_ends {
+        true => ends.iter().map(|end| field.at(g, end.t, &end.x)).collect(),
+        false => Vec::new(),
+    };
+    for (i, error) in error.iter_mut().enumerate().filter(|_| looks_at_ends) {
+        let parts: Vec<Node> = (0..s).map(|k| of.stage(g, &all_w[i], k)).collect();
+        let missed: Vec<Node> = ends
+            .iter()
+            .zip(&found)
+            .map(|(end, found)| {
+                let polynomial = parts.iter().copied().rev().reduce(|sum, w| g.fma(end.sign, sum, w)).unwrap_or(zero);
+                let missed = g.sub(found[i], polynomial);
+                g.unary(Unary::Abs, missed)
+            })
+            .collect();
+        let [start, end] = [0, 1].map(|end| of.stage(g, &missed, end));
+        // Where the field is undefined, no error is small enough.
+        let missed = larger(g, end, start);
+        let is_number = g.binary(Binary::LessEqual, missed, infinity);
+        let missed = g.select(is_number, missed, infinity);
+        *error = larger(g, *error, missed);
+    }
+    let [last, before] = [&error, &earlier].map(|of| {
+        let squares = squares(g, of, vectors);
+        scales.iter().zip(&squares).fold(zero, |sum, (&scale, &square)| g.fma(scale, square, sum))
+    });
+    let mean = g.constant(1.0 / vectors.count().max(1) as f64);
+    let mean = g.mul(mean, last);
+    let root = g.sqrt(mean);
+    let norm = g.mul(h, root);
+    // As large as it has to be for the first change of the iteration, but no larger than what is accepted; and where
+    // coefficients hardly decrease, at a kink or at a wall, as large as the last would be of those that do.
+    let part = g.div(change, too_far);
+    let part = least(g, part, one);
+    let most = if of.apart { g.constant(most) } else { g.parameter(parameters + s + 1) };
+    let part = g.sqrt(part);
+    let by_change = g.mul(most, part);
+    let decrease = g.div(last, before);
+    let (decrease, root) = (least(g, decrease, one), g.sqrt(norm));
+    let by_decrease = g.mul(decrease, root);
+    let wanted = larger(g, by_change, by_decrease);
+    let counts = g.binary(Binary::Less, zero, norm);
+    let wants_more = g.binary(Binary::Less, norm, wanted);
+    let counts = g.binary(Binary::And, counts, wants_more);
+    let factor = g.div(wanted, norm);
+    let factor = g.select(counts, factor, one);
+    error.iter_mut().for_each(|error| *error = g.mul(factor, *error));
+    // True if a vector without a scale has moved.
+    let mut any_moved = zero;
+    for (vector, &scale) in scales.iter().enumerate() {
+        let all = vectors.components_of(vector).map(|i| sizes[i]).reduce(|a, b| g.add(a, b)).unwrap_or(zero);
+        let (without, moves) = (g.binary(Binary::Equal, scale, zero), g.binary(Binary::Less, zero, all));
+        let moved = g.binary(Binary::And, without, moves);
+        any_moved = if vector == 0 { moved } else { g.binary(Binary::Or, any_moved, moved) };
+    }
+    if of.apart {
+        let moved = g.select(any_moved, one, zero);
+        let outputs = [all_x1, error, vec![moved], all_w.concat(), all_lost].concat();
+        return Tape::of_fused(g, &outputs, at.count(), parameters);
+    }
+    let rest = states(g, &(at.iterated + 1..at.w.start));
+    let outputs = [all_x1, error, vec![any_moved], rest, all_w.concat(), all_lost].concat();
+    Tape::of_fused(g, &outputs, at.count(), parameters + s + 3)
+}

@@ -1,0 +1,602 @@
+//! Step of a method compiled as a whole, as the loop over time calls it.
+
+use super::collocation::{CollocationLoop, CollocationSteps, CompiledStages};
+use super::formula::Formula;
+use super::march::{self, AttemptLoop, Judging};
+use super::monitoring::{Monitoring, is_small};
+use super::taylor::{CompiledSeries, SeriesMap, Taylor};
+use super::vectors::StateVectors;
+use super::whole_step::{Ingredients, Mend, Recorded, Settling};
+use super::{Bound, Quantities, UnrolledParts};
+use crate::error::Error;
+use crate::policy::LONGEST_STEP;
+use holonome_integrate::controller::slots::Slots;
+use holonome_integrate::fixed_point::{self, CollocationMap};
+use holonome_integrate::method::MethodTreatment;
+use holonome_integrate::plan::{AdaptiveSteps, FixedSteps, Plan, Stepping};
+use holonome_integrate::scheme::map::{
+    self, Blocks, Carry, Facts, KEPT_STATES, LoopPlaces, NoStep, StateLoop, StepFrom, StepMap, TableauMap, Workspace,
+};
+use holonome_integrate::state::Cost;
+use holonome_integrate::system::System;
+use holonome_integrate::tableau::Tableau;
+use holonome_model::graph::Graph;
+use holonome_model::graph::tape::Tape;
+use holonome_model::treatment::Field;
+use holonome_model::treatment::correction::deviation;
+use std::ops::Range;
+
+/// Part of a method's step that is compiled as a whole.
+#[derive(Default)]
+pub enum CompiledStep {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Equal steps of a Runge–Kutta method.
+    Repeated(Repeated),
+    /// Attempts of a Runge–Kutta method.
+    Attempted(Box<Attempts>),
+    /// Steps of a collocation method.
+    Collocated(Box<Collocated>),
+    /// Steps of a Taylor series.
+    Developed(Box<Developed>),
+}
+
+/// Steps of a collocation method: the stages of one, and equal steps or attempts in a loop.
+pub struct Collocated {
+    stages: CompiledStages,
+    repeated: Option<CollocationSteps>,
+    march: Option<CollocationLoop>,
+}
+
+/// Steps of a Taylor series: one by itself, and equal steps or attempts in a loop.
+pub struct Developed {
+    pub(super) series: CompiledSeries,
+    pub(super) repeated: Option<Repeated>,
+    pub(super) march: Option<March>,
+}
+
+impl CompiledStep {
+    /// Map of `plan`'s scheme over `system`; `None` for a collocation method whose stages are not compiled.
+    pub fn map<'a>(&'a self, plan: &Plan, system: &'a dyn System) -> Option<Box<dyn StepMap + 'a>> {
+        let scheme = plan.method.scheme;
+        if let Some(tableau) = scheme.runge_kutta() {
+            return Some(Box::new(CompiledMap::new(self, tableau, system)));
+        }
+        if let CompiledStep::Developed(step) = self {
+            return Some(Box::new(SeriesMap { step }));
+        }
+        let CompiledStep::Collocated(collocated) = self else { return None };
+        let Collocated { stages, repeated, march } = &**collocated;
+        let mut map = CollocationMap::new(scheme.collocation()?, plan, system, stages);
+        if let Some(attempts) = march {
+            map = map.with_attempts(attempts);
+        }
+        if let Some(steps) = repeated {
+            map = map.with_blocks(steps, steps.work_len());
+        }
+        Some(Box::new(map))
+    }
+
+    /// Compile the step of `plan` over the `field` of `system`, whose `parameters` are the model's, then `targets` (F₀
+    /// of the rows that are not constraints), then those of its treatment.
+    ///
+    /// # Errors
+    /// If the method needs formulas that the field does not have.
+    pub fn new(
+        plan: &Plan,
+        field: &Field,
+        vectors: &StateVectors,
+        system: &UnrolledParts,
+        targets: usize,
+        parameters: &[f64],
+    ) -> Result<CompiledStep, Error> {
+        let formula = system.formula();
+        if let Some(collocation) = plan.method.scheme.collocation() {
+            if formula.operations() * collocation.stages > LONGEST_STEP {
+                return Ok(CompiledStep::default());
+            }
+            let stages = CompiledStages::new(collocation, plan, formula, vectors, parameters);
+            let settling = CompiledStep::settling(plan, field, vectors, system.settling());
+            let control = fixed_point::facts(collocation).control;
+            let repeated = match &plan.stepping {
+                Stepping::Fixed(fixed) if CompiledStep::ends_in_formulas(plan, field) => {
+                    let (dimension, mend) = (field.dimension, Mend::of(plan, field));
+                    let (scheme, kept) = (Recorded::Iterated(collocation), Mend::kept(mend, plan));
+                    let of =
+                        Ingredients { scheme, dimension, parameters: parameters.len(), field: formula, vectors, kept };
+                    let settle = Repeated::new((&of, field), (settling.as_ref(), targets), (plan, fixed), parameters);
+                    Some(CollocationSteps::new(&stages, settle, plan, fixed))
+                }
+                _ => None,
+            };
+            let march = match (&plan.stepping, settling, control) {
+                (Stepping::Adaptive(adaptive), Some(settling), Some(control)) => {
+                    let weights = Mend::kept(settling.mend(), plan).weights;
+                    let slots = Slots::new(false, weights, &vectors.vectors, settling.groups());
+                    let judging = Judging { slots, control, monitoring: Monitoring::of(field), mend: settling.mend() };
+                    let (slots, settling) = (&judging.slots, &settling);
+                    let of = AttemptLoop { slots, control, vectors, parameters: parameters.len(), settling, targets };
+                    Some(CollocationLoop::new(&stages, &of, &judging, (plan, adaptive), parameters))
+                }
+                _ => None,
+            };
+            return Ok(CompiledStep::Collocated(Box::new(Collocated { stages, repeated, march })));
+        }
+        let taylor = CompiledStep::taylor(plan, field)?;
+        let scheme = match (&taylor, plan.method.scheme.runge_kutta()) {
+            (Some(taylor), _) => Recorded::Taylor(taylor),
+            (None, Some(tableau)) => Recorded::RungeKutta(tableau),
+            _ => return Ok(CompiledStep::default()),
+        };
+        let developed = |repeated, march| {
+            let series = taylor.as_ref().map(|taylor| CompiledSeries::new(taylor, vectors, parameters));
+            series.map(|series| CompiledStep::Developed(Box::new(Developed { series, repeated, march })))
+        };
+        if !CompiledStep::suits(plan, field, formula) {
+            return Ok(developed(None, None).unwrap_or_default());
+        }
+        let (dimension, mend) = (field.dimension, Mend::of(plan, field));
+        let kept = Mend::kept(mend, plan);
+        let ingredients =
+            Ingredients { scheme, dimension, parameters: parameters.len(), field: formula, vectors, kept };
+        Ok(match &plan.stepping {
+            Stepping::Fixed(fixed) => {
+                let settling = CompiledStep::settling(plan, field, vectors, system.settling());
+                let of = (&ingredients, field);
+                let repeated = Repeated::new(of, (settling.as_ref(), targets), (plan, fixed), parameters);
+                match scheme {
+                    Recorded::RungeKutta(_) => CompiledStep::Repeated(repeated),
+                    _ => developed(Some(repeated), None).unwrap_or_default(),
+                }
+            }
+            Stepping::Adaptive(adaptive) => {
+                let settling = CompiledStep::settling(plan, field, vectors, system.settling());
+                let of = (&ingredients, field);
+                let march = settling.map(|settling| March::new(of, (&settling, targets), parameters, adaptive));
+                match scheme {
+                    Recorded::RungeKutta(tableau) => {
+                        let attempts = Attempts::new(&ingredients, tableau, march, parameters);
+                        CompiledStep::Attempted(Box::new(attempts))
+                    }
+                    _ => developed(None, march).unwrap_or_default(),
+                }
+            }
+        })
+    }
+
+    /// Series of `field`, if the method of `plan` is a Taylor series.
+    ///
+    /// # Errors
+    /// Those of [`Taylor::new`].
+    pub(super) fn taylor(plan: &Plan, field: &Field) -> Result<Option<Taylor>, Error> {
+        let wanted = plan.method.scheme.needs_formulas();
+        wanted.then(|| Taylor::new(&plan.method, field)).transpose()
+    }
+
+    /// True if the step of `plan` consists of formulas, and is small enough to be compiled as a whole.
+    pub(super) fn suits(plan: &Plan, field: &Field, formula: &Formula) -> bool {
+        let stages = plan.method.scheme.runge_kutta().map_or(0, |tableau| tableau.stages);
+        let small = formula.operations() * stages <= LONGEST_STEP;
+        // Attempts do not depend on the treatment of their results.
+        small && (matches!(plan.stepping, Stepping::Adaptive(_)) || CompiledStep::ends_in_formulas(plan, field))
+    }
+
+    /// True if the results of steps are treated by formulas, or not at all.
+    pub(super) fn ends_in_formulas(plan: &Plan, field: &Field) -> bool {
+        match effective_treatment(plan, field) {
+            MethodTreatment::Plain | MethodTreatment::Feedback => true,
+            _ => Mend::of(plan, field).is_some(),
+        }
+    }
+
+    /// Formulas that end an attempt of `plan`; `None` if the end is not one of formulas, or the field is too large.
+    pub(super) fn settling(
+        plan: &Plan,
+        field: &Field,
+        vectors: &StateVectors,
+        known: Option<&Settling>,
+    ) -> Option<Settling> {
+        if !CompiledStep::ends_in_formulas(plan, field) || !is_small(field) {
+            return None;
+        }
+        let mend = Mend::of(plan, field);
+        Some(match known {
+            Some(known) if known.mend() == mend => known.clone(),
+            Some(known) if mend.is_none() => known.monitoring(),
+            _ => Settling::new(field, mend.map(|mend| (mend, vectors))),
+        })
+    }
+
+    /// This step with other parameters.
+    pub fn rebound(&self, plan: &Plan, parameters: &[f64]) -> CompiledStep {
+        let all = |more: &[f64]| [parameters, more].concat();
+        match (self, &plan.stepping) {
+            (CompiledStep::Repeated(repeated), Stepping::Fixed(fixed)) => {
+                CompiledStep::Repeated(repeated.rebound(&all(&[fixed.h, plan.t0])))
+            }
+            (CompiledStep::Attempted(attempts), Stepping::Adaptive(adaptive)) => {
+                CompiledStep::Attempted(Box::new(attempts.rebound(parameters, adaptive)))
+            }
+            (CompiledStep::Collocated(collocated), stepping) => {
+                let stages = collocated.stages.rebound(parameters);
+                let (mut repeated, mut march) = (None, None);
+                match stepping {
+                    Stepping::Fixed(fixed) => {
+                        let own = all(&[fixed.h, plan.t0]);
+                        repeated = collocated.repeated.as_ref().map(|steps| steps.rebound(&stages, &own, plan, fixed));
+                    }
+                    Stepping::Adaptive(adaptive) => {
+                        march = collocated.march.as_ref().map(|march| march.rebound(&stages, parameters, adaptive));
+                    }
+                }
+                CompiledStep::Collocated(Box::new(Collocated { stages, repeated, march }))
+            }
+            (CompiledStep::Developed(step), stepping) => {
+                let (mut repeated, mut march) = (None, None);
+                match stepping {
+                    Stepping::Fixed(fixed) => {
+                        repeated = step.repeated.as_ref().map(|steps| steps.rebound(&all(&[fixed.h, plan.t0])));
+                    }
+                    Stepping::Adaptive(adaptive) => {
+                        march = step.march.as_ref().map(|march| march.rebound(parameters, adaptive));
+                    }
+                }
+                let series = step.series.rebound(parameters);
+                CompiledStep::Developed(Box::new(Developed { series, repeated, march }))
+            }
+            _ => CompiledStep::Nothing,
+        }
+    }
+
+    /// Part of the step that makes single steps, for a plan with other steps.
+    pub fn by_itself(&self, parameters: &[f64]) -> CompiledStep {
+        match self {
+            CompiledStep::Developed(step) => {
+                let series = step.series.rebound(parameters);
+                CompiledStep::Developed(Box::new(Developed { series, repeated: None, march: None }))
+            }
+            _ => CompiledStep::Nothing,
+        }
+    }
+
+    /// Remove the loops of attempts and of equal collocation steps, so that these are made one by one.
+    #[cfg(test)]
+    pub(super) fn leave_loops(&mut self) {
+        match self {
+            CompiledStep::Attempted(attempts) => attempts.march = None,
+            CompiledStep::Collocated(steps) => (steps.repeated, steps.march) = (None, None),
+            CompiledStep::Developed(step) => step.march = None,
+            _ => {}
+        }
+    }
+}
+
+/// Treatment of a method over `field`; plain if there is nothing to correct.
+pub(super) fn effective_treatment(plan: &Plan, field: &Field) -> MethodTreatment {
+    match plan.method.treatment {
+        MethodTreatment::Feedback => MethodTreatment::Feedback,
+        _ if field.groups.iter().all(|group| group.monitored_only) => MethodTreatment::Plain,
+        treatment => treatment,
+    }
+}
+
+/// Equal steps in a loop.
+pub struct Repeated {
+    kernel: Bound,
+    monitoring: Monitoring,
+    /// Length of (x, largest deviations, carried numbers, number of the step).
+    len: usize,
+    /// Length of the carried scales of the vectors.
+    carried: usize,
+    evaluations: u64,
+    mend: Option<Mend>,
+}
+
+/// Tape of equal steps over a field, and of the mending of their results if `settling` has one. The targets F₀ are
+/// parameters from number `targets` on.
+pub(super) fn repeated_tape(
+    ingredients: &Ingredients,
+    field: &Field,
+    targets: usize,
+    settling: Option<&Settling>,
+) -> Tape {
+    let target = |g: &mut Graph, row: usize| g.parameter(targets + row - field.constraints);
+    let mut first = field.clone();
+    let delta = deviation(&mut first, target);
+    let (nodes, groups) = Monitoring::of(field).deviations(&mut first, &delta);
+    let roots = [&first.field[..], &nodes].concat();
+    let first = Formula::new(&first.graph, &roots);
+    ingredients.repeated(&first, &groups, settling, targets)
+}
+
+impl Repeated {
+    /// Loop of equal steps of `plan`, with the targets F₀ in parameters from number `targets` on.
+    fn new(
+        (ingredients, field): (&Ingredients, &Field),
+        (settling, targets): (Option<&Settling>, usize),
+        (plan, fixed): (&Plan, &FixedSteps),
+        parameters: &[f64],
+    ) -> Repeated {
+        let tape = repeated_tape(ingredients, field, targets, settling);
+        Repeated {
+            kernel: Bound::new(&tape, &[parameters, &[fixed.h, plan.t0]].concat()),
+            monitoring: Monitoring::of(field),
+            len: tape.outputs.len(),
+            carried: ingredients.kept.carried(&ingredients.vectors.vectors),
+            evaluations: ingredients.scheme.evaluations()[0],
+            mend: Mend::of(plan, field),
+        }
+    }
+
+    /// Length of the state of the loop.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn kernel(&self) -> &Bound {
+        &self.kernel
+    }
+
+    pub(super) fn rebound(&self, parameters: &[f64]) -> Repeated {
+        let (kernel, monitoring) = (self.kernel.rebound(parameters), self.monitoring.clone());
+        Repeated { kernel, monitoring, ..*self }
+    }
+
+    pub(super) fn work_len(&self) -> usize {
+        (1 + KEPT_STATES) * self.len + self.kernel.work_len()
+    }
+
+    /// Set the state of the loop before step `first`, with `groups` groups of invariants.
+    pub(super) fn enter(&self, x: &[f64], (scales, groups): (&[f64], usize), first: u64, state: &mut [f64]) {
+        let n = x.len();
+        state[..n].copy_from_slice(x);
+        state[n..n + groups].fill(0.0);
+        let carried = n + groups..n + groups + self.carried;
+        state[carried.clone()].copy_from_slice(&scales[..self.carried]);
+        let mut rest = state[carried.end..self.len].iter_mut();
+        if self.mend.is_some()
+            && let Some(unsettled) = rest.next()
+        {
+            *unsettled = 0.0;
+        }
+        if let Some(number) = rest.next() {
+            *number = first as f64;
+        }
+    }
+
+    /// Copy the results of `count` steps from the state; true if they are good.
+    pub(super) fn leave(
+        &self,
+        state: &[f64],
+        count: u64,
+        x: &mut [f64],
+        (scales, innovation, cost): (&mut [f64], &mut f64, &mut Cost),
+        largest: &mut [f64],
+    ) -> bool {
+        let (n, groups) = (x.len(), largest.len());
+        let carried = n + groups..n + groups + self.carried;
+        let unsettled = if self.mend.is_some() { state[carried.end] } else { 0.0 };
+        scales.copy_from_slice(&state[carried]);
+        x.copy_from_slice(&state[..n]);
+        largest.copy_from_slice(&state[n..n + groups]);
+        self.monitoring.finish(largest, 1);
+        match self.mend {
+            Some(Mend::Projects { .. }) if unsettled != 0.0 => return false,
+            Some(Mend::Projects { .. }) => {}
+            _ => *innovation = unsettled,
+        }
+        cost.field += count * self.evaluations;
+        if let Some(mend) = self.mend {
+            mend.count(count, cost);
+        }
+        true
+    }
+}
+
+impl StateLoop for Repeated {
+    fn run(&self, state: &mut [f64], steps: Range<u64>, work: &mut [f64]) {
+        self.kernel.iterate(state, steps.end - steps.start, work);
+    }
+
+    fn run_keeping(&self, states: &mut [f64], _first: u64, work: &mut [f64]) {
+        self.kernel.iterate_keeping(states, work);
+    }
+}
+
+impl Blocks for Repeated {
+    fn steps(
+        &self,
+        first: u64,
+        count: u64,
+        x: &mut [f64],
+        carry: Carry,
+        largest: &mut [f64],
+        work: &mut [f64],
+    ) -> bool {
+        let (states, work) = work.split_at_mut((1 + KEPT_STATES) * self.len);
+        self.enter(x, (carry.scales, largest.len()), first, &mut states[..self.len]);
+        let places = LoopPlaces { len: self.len, x: 0..x.len(), carried: 0..0, start: 0..0 };
+        let Carry { scales, innovation, cost, mut outputs, .. } = carry;
+        outputs.along(first..first + count, (states, &places), &[], (self, work));
+        self.leave(&states[..self.len], count, x, (scales, innovation, cost), largest)
+    }
+}
+
+/// Attempted steps.
+pub struct Attempts {
+    /// Kernel of one attempt, with all stages, as dense output needs them.
+    staged: Bound,
+    /// Loop of many attempts, with the judgement of each.
+    march: Option<March>,
+    /// Length of the inputs of an attempt.
+    inputs: usize,
+    evaluations: u64,
+}
+
+impl Attempts {
+    fn new(ingredients: &Ingredients, tableau: &'static Tableau, march: Option<March>, parameters: &[f64]) -> Attempts {
+        Attempts {
+            staged: Bound::new(&ingredients.attempt(tableau), parameters),
+            march,
+            inputs: ingredients.attempt_inputs(tableau),
+            evaluations: ingredients.scheme.evaluations()[1],
+        }
+    }
+
+    fn rebound(&self, parameters: &[f64], adaptive: &AdaptiveSteps) -> Attempts {
+        let march = self.march.as_ref().map(|march| march.rebound(parameters, adaptive));
+        Attempts { staged: self.staged.rebound(parameters), march, ..*self }
+    }
+}
+
+/// Attempted steps in a loop.
+pub struct March {
+    pub(super) kernel: Bound,
+    judging: Judging,
+    evaluations: u64,
+}
+
+impl March {
+    fn new(
+        (ingredients, field): (&Ingredients, &Field),
+        (settling, targets): (&Settling, usize),
+        parameters: &[f64],
+        adaptive: &AdaptiveSteps,
+    ) -> March {
+        let control = ingredients.scheme.facts().control.expect("attempts are made by schemes with an estimate");
+        let slots = ingredients.slots(settling);
+        let all = [parameters, &march::parameters(adaptive, control)].concat();
+        March {
+            kernel: Bound::new(&ingredients.march(settling, targets), &all),
+            judging: Judging { slots, control, monitoring: Monitoring::of(field), mend: settling.mend() },
+            evaluations: ingredients.scheme.evaluations()[1],
+        }
+    }
+
+    fn rebound(&self, parameters: &[f64], adaptive: &AdaptiveSteps) -> March {
+        let all = [parameters, &march::parameters(adaptive, self.judging.control)].concat();
+        March { kernel: self.kernel.rebound(&all), judging: self.judging.clone(), ..*self }
+    }
+}
+
+impl map::Attempts for March {
+    fn slots(&self) -> &Slots {
+        &self.judging.slots
+    }
+
+    fn work_len(&self) -> usize {
+        self.kernel.work_len()
+    }
+
+    fn run(&self, count: u64, state: &mut [f64], workspace: &mut Workspace) {
+        self.kernel.iterate(state, count, workspace.work);
+    }
+
+    fn evaluations(&self) -> u64 {
+        self.evaluations
+    }
+
+    fn count_treatments(&self, steps: u64, cost: &mut Cost) {
+        self.judging.count_treatments(steps, cost);
+    }
+
+    fn finish(&self, largest: &mut [f64]) {
+        self.judging.finish(largest);
+    }
+}
+
+/// Map of a compiled step; steps that are not compiled are made on slices.
+struct CompiledMap<'a> {
+    step: &'a CompiledStep,
+    tableau: &'static Tableau,
+    slices: TableauMap<'a>,
+}
+
+impl<'a> CompiledMap<'a> {
+    /// Map of `step` over `system`.
+    fn new(step: &'a CompiledStep, tableau: &'static Tableau, system: &'a dyn System) -> CompiledMap<'a> {
+        CompiledMap { step, tableau, slices: TableauMap::new(tableau, system) }
+    }
+}
+
+impl StepMap for CompiledMap<'_> {
+    fn facts(&self) -> &Facts {
+        self.slices.facts()
+    }
+
+    fn stability(&self) -> Option<f64> {
+        self.slices.stability()
+    }
+
+    fn vectors(&self) -> usize {
+        self.slices.vectors()
+    }
+
+    fn work_len(&self) -> usize {
+        let own = match self.step {
+            CompiledStep::Attempted(attempts) => {
+                let one = attempts.inputs + attempts.staged.outputs() + attempts.staged.work_len();
+                attempts.march.as_ref().map_or(0, |march| march.kernel.work_len()).max(one)
+            }
+            CompiledStep::Repeated(repeated) => repeated.work_len(),
+            _ => 0,
+        };
+        self.slices.work_len().max(own)
+    }
+
+    fn takes_first_stage(&self) -> bool {
+        !matches!(self.step, CompiledStep::Attempted(_)) || self.tableau.first_same_as_last
+    }
+
+    fn fixed_step(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Result<(), NoStep> {
+        self.slices.fixed_step(step, x1, workspace)
+    }
+
+    fn estimate(&self, kept: &mut [Vec<f64>], out: &mut [f64]) {
+        self.slices.estimate(kept, out);
+    }
+
+    fn blocks(&self) -> Option<&dyn Blocks> {
+        match self.step {
+            CompiledStep::Repeated(repeated) => Some(repeated),
+            _ => None,
+        }
+    }
+
+    fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) {
+        let CompiledStep::Attempted(attempts) = self.step else { return self.slices.attempt(step, x1, workspace) };
+        let (StepFrom { t, h, x }, Workspace { kept, cost, work, .. }) = (step, workspace);
+        let n = x.len();
+        let (inputs, work) = work.split_at_mut(attempts.inputs);
+        inputs[..n].copy_from_slice(x);
+        inputs[n] = h;
+        if self.tableau.first_same_as_last {
+            inputs[n + 1..].copy_from_slice(&kept[0]);
+        }
+        let (outputs, work) = work.split_at_mut(attempts.staged.outputs());
+        attempts.staged.run(t, inputs, outputs, work);
+        let (state, rest) = outputs.split_at(n);
+        x1.copy_from_slice(state);
+        let errors = self.facts().errors.clone();
+        for (place, value) in (0..self.tableau.stages).chain(errors).zip(rest.chunks(n.max(1))) {
+            kept[place].copy_from_slice(value);
+        }
+        cost.field += attempts.evaluations;
+    }
+
+    fn attempts(&self) -> Option<&dyn map::Attempts> {
+        match self.step {
+            CompiledStep::Attempted(attempts) => attempts.march.as_ref().map(|march| march as &dyn map::Attempts),
+            _ => None,
+        }
+    }
+
+    fn prepare_interpolant(&self, step: StepFrom, workspace: &mut Workspace) {
+        self.slices.prepare_interpolant(step, workspace);
+    }
+
+    fn interpolate(&self, step: StepFrom, theta: f64, out: &mut [f64], workspace: &mut Workspace) {
+        self.slices.interpolate(step, theta, out, workspace);
+    }
+}

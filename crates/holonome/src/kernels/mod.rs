@@ -1,0 +1,31 @@
+//! Compiled kernels of fields, and whole steps over them: a field of the symbolic half as a system of the numeric half.
+//! Small systems have kernels for what a step calls and for whole steps, large ones a kernel for each template.
+
+mod bound;
+mod collocation;
+mod deferred;
+mod formula;
+mod lanes;
+mod map;
+mod march;
+mod monitoring;
+mod pull;
+mod system;
+mod taylor;
+mod tracing;
+mod vectors;
+mod whole_step;
+
+pub use bound::{Bound, Quantities, WideBound, compile_parts, compile_rows};
+pub(crate) use formula::Formula;
+pub use lanes::{CompiledLanes, LaneBound, LaneMonitor, MonitorBound};
+pub use map::CompiledStep;
+pub(crate) use monitoring::Monitoring;
+pub use monitoring::WideMonitor;
+pub use system::{CompiledSystem, UnrolledParts, WideRates};
+pub(crate) use taylor::Taylor;
+pub use vectors::StateVectors;
+pub use whole_step::{Mend, single_step};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,470 @@
+//! Field and invariants of a model as a system of the numeric half, unrolled or templated.
+
+use super::bound::{Bound, Quantities, WideBound, compile_rows};
+use super::deferred::Deferred;
+use super::formula::Formula;
+use super::monitoring::{Monitoring, WideMonitor, is_small, settling_tape};
+use super::pull::Pull;
+use super::vectors::{Masses, StateVectors};
+use super::whole_step::{ITERATIONS, Mend, Settling};
+use holonome_integrate::scales::Vectors;
+use holonome_integrate::system::{Group, GroupKind, Invariants, Mended, System};
+use holonome_model::graph::Node;
+use holonome_model::rows::RowProgram;
+use holonome_model::templated::RowField;
+use holonome_model::treatment::{Field, InvariantGroup, InvariantKind};
+use std::sync::{Arc, LazyLock};
+
+/// Compiled system: field, invariants, their Jacobian, and the field's directional derivative.
+pub struct CompiledSystem {
+    /// X as steps call it, without the pull.
+    field: Box<dyn Quantities>,
+    /// Field without the term of feedback, if the field has one.
+    untreated: Option<Box<dyn Quantities>>,
+    /// True if one of these is the motion's field: with constraints X_H alone is not.
+    has_motion: bool,
+    /// Term of feedback that the field does not hold yet.
+    pull: Option<Pull>,
+    values: Box<dyn Quantities>,
+    jacobian: Box<dyn Quantities>,
+    masses: Masses,
+    invariants: Arc<Invariants>,
+    unrolled: Option<UnrolledParts>,
+}
+
+/// Parts that a system has besides if its formulas are unrolled.
+pub struct UnrolledParts {
+    /// X, from which the steps of a Runge–Kutta method are made, too.
+    formula: Arc<LazyLock<Formula, Box<dyn FnOnce() -> Formula + Send>>>,
+    derivative: Deferred,
+    monitoring: Monitoring,
+    settled: Option<SettlingKernels>,
+    /// True if F depends on the time.
+    depends_on_time: bool,
+}
+
+/// Settling of x at the end of a step, by formulas.
+struct SettlingKernels {
+    /// Formulas, which a step that ends with them uses again: they are the most expensive to optimise.
+    settling: Arc<Settling>,
+    /// Kernel from (x, F₀) to F and the groups' deviations.
+    monitor: Bound,
+    /// Kernel from (x, F₀, scales) to the treated x, and F and deviations there.
+    mend: Option<Bound>,
+}
+
+impl CompiledSystem {
+    /// Compile `field`, and the treatment of steps' results, for these parameters (the model's, then its treatment's
+    /// inputs). If steps call the field (`stepped`), it is compiled before there are any. `vectors` make up the state.
+    pub fn new(
+        field: &Arc<Field>,
+        vectors: &Arc<StateVectors>,
+        parameters: &[f64],
+        stepped: bool,
+        mend: Option<Mend>,
+    ) -> CompiledSystem {
+        let entries: Vec<Node> = field.jacobian.iter().flatten().map(|&(_, node)| node).collect();
+        let derived = Arc::clone(field);
+        let formula: Box<dyn FnOnce() -> Formula + Send> =
+            Box::new(move || Formula::new(&derived.graph, &derived.field));
+        let formula = Arc::new(LazyLock::new(formula));
+        let (of_field, (dimension, inputs)) = (Arc::clone(&formula), (field.dimension, field.parameters));
+        let compiled =
+            Deferred::new(parameters, move |parameters| Bound::new(&of_field.tape(dimension, inputs), parameters));
+        if stepped {
+            compiled.bound();
+        }
+        let derived = Arc::clone(field);
+        let derivative = Deferred::new(parameters, move |parameters| {
+            let mut doubled = (*derived).clone();
+            let nodes = doubled.directional_derivative();
+            doubled.dimension *= 2;
+            Bound::of(&doubled, &nodes, parameters)
+        });
+        let settled = is_small(field).then(|| {
+            let settling = Settling::new(field, mend.map(|mend| (mend, &**vectors)));
+            let compiled = |settling: &Settling| Bound::new(&settling_tape(field, settling), parameters);
+            let monitor = compiled(&settling.monitoring());
+            let mend = settling.mend().map(|_| compiled(&settling));
+            SettlingKernels { settling: Arc::new(settling), monitor, mend }
+        });
+        let values = Bound::of(field, &field.invariants, parameters);
+        let (monitoring, depends_on_time) = (Monitoring::of(field), values.reads_time());
+        CompiledSystem {
+            field: Box::new(compiled),
+            untreated: None,
+            has_motion: true,
+            pull: None,
+            values: Box::new(values),
+            jacobian: Box::new(Bound::of(field, &entries, parameters)),
+            masses: Masses::new(vectors, parameters),
+            invariants: Arc::new(invariants(field)),
+            unrolled: Some(UnrolledParts { formula, derivative, monitoring, settled, depends_on_time }),
+        }
+    }
+
+    /// Compile `field` as templates for these parameters. For a model with constraints the field is `extended`, which
+    /// has these parameters and is NaN where it has no value; X_H if that is `None`.
+    pub fn of_rows(
+        field: &RowField,
+        vectors: &Arc<StateVectors>,
+        parameters: &[f64],
+        extended: Option<Box<dyn Quantities>>,
+    ) -> CompiledSystem {
+        let invariants = Invariants {
+            count: field.count(),
+            row_start: Arc::clone(&field.row_start),
+            column: Arc::clone(&field.column),
+            constraints: field.constraints,
+            groups: field.groups.iter().map(group).collect(),
+        };
+        let compiled = |program: &RowProgram| Box::new(compile_rows(&program.in_columns(&field.layout), parameters));
+        CompiledSystem {
+            has_motion: extended.is_some() || field.constraints == 0,
+            field: extended.unwrap_or_else(|| compiled(&field.field)),
+            untreated: None,
+            pull: None,
+            values: compiled(&field.invariants),
+            jacobian: compiled(&field.jacobian),
+            masses: Masses::new(vectors, parameters),
+            invariants: Arc::new(invariants),
+            unrolled: None,
+        }
+    }
+
+    /// This system, with `base` as the field without the term of feedback.
+    pub fn with_untreated(mut self, base: &Arc<Field>, parameters: &[f64]) -> CompiledSystem {
+        let base = Arc::clone(base);
+        let untreated = Deferred::new(parameters, move |parameters| Bound::of(&base, &base.field, parameters));
+        self.untreated = Some(Box::new(untreated));
+        self
+    }
+
+    /// This system with the Gauss–Newton form of feedback by a linear solve. In `parameters`, those of the term follow
+    /// the `first` ones of the model.
+    pub fn with_pull(mut self, state: &Arc<StateVectors>, first: usize, parameters: &[f64]) -> CompiledSystem {
+        self.pull = Some(Pull::new(&self.invariants, state, first, parameters));
+        self
+    }
+
+    /// True if threads share some of the sums.
+    pub fn is_divided(&self) -> bool {
+        self.field.is_divided() || self.values.is_divided()
+    }
+
+    /// Unrolled parts; `None` if the system is templated.
+    pub fn unrolled(&self) -> Option<&UnrolledParts> {
+        self.unrolled.as_ref()
+    }
+
+    /// Invariants, to be shared.
+    pub fn shared_invariants(&self) -> &Arc<Invariants> {
+        &self.invariants
+    }
+
+    fn own_field(&self) -> &dyn Quantities {
+        &**self.untreated.as_ref().unwrap_or(&self.field)
+    }
+
+    /// Set other parameters in the kernels of F and DF, and in no other kernel.
+    pub fn rebind_invariants(&mut self, parameters: &[f64]) {
+        self.values.rebind(parameters);
+        self.jacobian.rebind(parameters);
+    }
+
+    /// Set other parameters in the kernels of the motion's field.
+    pub fn rebind_motion(&mut self, parameters: &[f64]) {
+        self.untreated.as_mut().unwrap_or(&mut self.field).rebind(parameters);
+    }
+
+    /// Set other parameters in the masses.
+    pub fn rebind_masses(&mut self, parameters: &[f64]) {
+        self.masses.rebind(parameters);
+    }
+
+    /// Monitor of the invariants in so many lanes, bit for bit as in one; `None` unless it is a kernel of its own.
+    pub fn wide_monitor(&self, lanes: usize) -> Option<WideMonitor> {
+        let unrolled = self.unrolled.as_ref()?;
+        let kernel = unrolled.settled.as_ref()?.monitor.in_lanes(lanes)?;
+        let first = self.dim() + self.invariants.count;
+        Some(WideMonitor {
+            kernel,
+            monitoring: unrolled.monitoring.clone(),
+            first,
+            groups: self.invariants.groups.len(),
+        })
+    }
+
+    /// Motion and DF in so many lanes; `None` if they are not unrolled.
+    pub fn wide_rates(&self, lanes: usize) -> Option<WideRates> {
+        let depends_on_time = self.unrolled.as_ref()?.depends_on_time;
+        let (motion, jacobian) = (self.own_field().in_lanes(lanes)?, self.jacobian.in_lanes(lanes)?);
+        Some(WideRates { motion, jacobian, depends_on_time })
+    }
+
+    /// This system with other parameters.
+    pub fn rebound(&self, parameters: &[f64]) -> CompiledSystem {
+        CompiledSystem {
+            field: self.field.boxed(parameters),
+            untreated: self.untreated.as_ref().map(|field| field.boxed(parameters)),
+            has_motion: self.has_motion,
+            pull: self.pull.as_ref().map(|pull| pull.rebound(parameters)),
+            values: self.values.boxed(parameters),
+            jacobian: self.jacobian.boxed(parameters),
+            masses: self.masses.rebound(parameters),
+            invariants: Arc::clone(&self.invariants),
+            unrolled: self.unrolled.as_ref().map(|unrolled| unrolled.rebound(parameters)),
+        }
+    }
+
+    /// Longest distance along `v`, in units of it, on which no family of vectors moves by more than its size; infinite
+    /// if no family that moves has a size. Every family has units of its own.
+    fn way(&self, x: &[f64], v: &[f64]) -> f64 {
+        let vectors = self.masses.vectors();
+        let ways = vectors.families().iter().map(|family| {
+            let all = family.vectors.clone().flat_map(|vector| vectors.components_of(vector));
+            let (size, speed) = all.fold((0.0f64, 0.0f64), |(a, b), i| (a.max(x[i].abs()), b.max(v[i].abs())));
+            if size > 0.0 && speed > 0.0 { size / speed } else { f64::INFINITY }
+        });
+        ways.fold(f64::INFINITY, f64::min)
+    }
+
+    /// Derivative of the field along `v` by a central difference, NaN if nothing has a size. The step is eps^⅓ of the
+    /// distance on which a family of vectors moves by its size. The error is of the order of eps^⅔ ≈ 4e-11 of the
+    /// field's scale: no step needs the derivative, and a pilot run needs a few digits.
+    fn difference_along(&self, t: f64, x: &[f64], v: &[f64], out: &mut [f64], work: &mut [f64]) {
+        if v.iter().all(|v| *v == 0.0) {
+            out.fill(0.0);
+            return;
+        }
+        let step = f64::EPSILON.cbrt() * self.way(x, v);
+        let (point, work) = work.split_at_mut(x.len());
+        let (behind, work) = work.split_at_mut(x.len());
+        let mut at = |step: f64, dx: &mut [f64]| {
+            for (point, (x, v)) in point.iter_mut().zip(x.iter().zip(v)) {
+                *point = v.mul_add(step, *x);
+            }
+            self.field(t, point, dx, work);
+        };
+        at(step, out);
+        at(-step, behind);
+        for (out, behind) in out.iter_mut().zip(behind) {
+            *out = (*out - *behind) / (2.0 * step);
+        }
+    }
+}
+
+impl UnrolledParts {
+    /// Formula of the field.
+    pub(crate) fn formula(&self) -> &Formula {
+        &self.formula
+    }
+
+    /// Formulas that monitor and mend, if these are kernels of their own.
+    pub fn settling(&self) -> Option<&Settling> {
+        self.settled.as_ref().map(|settled| &*settled.settling)
+    }
+
+    fn rebound(&self, parameters: &[f64]) -> UnrolledParts {
+        UnrolledParts {
+            formula: Arc::clone(&self.formula),
+            derivative: self.derivative.rebound(parameters),
+            monitoring: self.monitoring.clone(),
+            settled: self.settled.as_ref().map(|settled| SettlingKernels {
+                settling: Arc::clone(&settled.settling),
+                monitor: settled.monitor.rebound(parameters),
+                mend: settled.mend.as_ref().map(|mend| mend.rebound(parameters)),
+            }),
+            depends_on_time: self.depends_on_time,
+        }
+    }
+
+    /// Run a kernel of [`settling_tape`]. Return the settled x, and its `unsettled` measure.
+    fn settle<'w>(
+        &self,
+        kernel: &Bound,
+        (t, target, scales, x): (f64, &[f64], &[f64], &[f64]),
+        values: &mut [f64],
+        deviations: &mut [f64],
+        work: &'w mut [f64],
+    ) -> (&'w [f64], f64) {
+        let (n, m) = (x.len(), values.len());
+        let (inputs, work) = work.split_at_mut(n + m + scales.len());
+        inputs[..n].copy_from_slice(x);
+        inputs[n..n + m].copy_from_slice(target);
+        inputs[n + m..].copy_from_slice(scales);
+        let (outputs, work) = work.split_at_mut(kernel.outputs());
+        kernel.run(t, inputs, outputs, work);
+        let (settled, rest) = outputs.split_at(n);
+        let (f, rest) = rest.split_at(m);
+        let (drift, unsettled) = rest.split_at(deviations.len());
+        values.copy_from_slice(f);
+        deviations.copy_from_slice(drift);
+        self.monitoring.finish(deviations, 1);
+        (settled, unsettled.first().copied().unwrap_or(0.0))
+    }
+}
+
+impl System for CompiledSystem {
+    fn dim(&self) -> usize {
+        self.vectors().dim()
+    }
+
+    fn work_len(&self) -> usize {
+        let (n, m, groups) = (self.dim(), self.invariants.count, self.invariants.groups.len());
+        let (values, jacobian) = (self.values.work_len(), self.jacobian.work_len());
+        let pull = self
+            .pull
+            .as_ref()
+            .map_or(0, |pull| m + self.invariants.nonzeros() + pull.work_len().max(values).max(jacobian));
+        let field = self.field.work_len().max(pull);
+        let unrolled = self.unrolled.as_ref();
+        let derivative = 2 * n + unrolled.map_or(field, |unrolled| unrolled.derivative.work_len());
+        let settled = unrolled.and_then(|unrolled| unrolled.settled.as_ref()).map_or(0, |settled| {
+            let kernels = settled.monitor.work_len().max(settled.mend.as_ref().map_or(0, Bound::work_len));
+            kernels + 2 * (n + m) + groups + 2 * self.vectors().count() + 1
+        });
+        let untreated = self.untreated.as_ref().map_or(0, |untreated| untreated.work_len());
+        let all = [field, untreated, values, jacobian, derivative, settled, self.masses.work_len()];
+        all.into_iter().max().unwrap_or(0)
+    }
+
+    fn vector_name(&self, vector: usize) -> String {
+        self.masses.vector_name(vector)
+    }
+
+    fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
+        self.field.run(t, x, dx, work);
+        if let Some(pull) = &self.pull {
+            let (values, work) = work.split_at_mut(self.invariants.count);
+            let (jacobian, work) = work.split_at_mut(self.invariants.nonzeros());
+            self.values.run(t, x, values, work);
+            self.jacobian.run(t, x, jacobian, work);
+            pull.subtract(&self.invariants, (values, jacobian), dx, work);
+        }
+    }
+
+    fn motion(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) -> bool {
+        if self.has_motion {
+            self.own_field().run(t, x, dx, work);
+        }
+        self.has_motion
+    }
+
+    fn vectors(&self) -> &Vectors {
+        self.masses.vectors()
+    }
+
+    fn masses(&self, t: f64, x: &[f64], masses: &mut [f64], work: &mut [f64]) {
+        self.masses.at(t, x, masses, work);
+    }
+
+    fn invariants(&self) -> &Invariants {
+        &self.invariants
+    }
+
+    fn invariant_values(&self, t: f64, x: &[f64], f: &mut [f64], work: &mut [f64]) {
+        self.values.run(t, x, f, work);
+    }
+
+    fn monitor(&self, t: f64, target: &[f64], x: &[f64], values: &mut [f64], deviations: &mut [f64], work: &mut [f64]) {
+        let unrolled = self.unrolled.as_ref();
+        match unrolled.and_then(|unrolled| Some((unrolled, unrolled.settled.as_ref()?))) {
+            Some((unrolled, settled)) => {
+                unrolled.settle(&settled.monitor, (t, target, &[], x), values, deviations, work);
+            }
+            None => {
+                self.invariant_values(t, x, values, work);
+                self.invariants.deviations(values, target, deviations);
+            }
+        }
+    }
+
+    fn mend(
+        &self,
+        (t, target, carried): (f64, &[f64], &[f64]),
+        x: &mut [f64],
+        values: &mut [f64],
+        deviations: &mut [f64],
+        work: &mut [f64],
+    ) -> Option<Mended> {
+        let unrolled = self.unrolled.as_ref()?;
+        let SettlingKernels { settling, mend, .. } = unrolled.settled.as_ref()?;
+        let at = (t, target, &carried[settling.scales()], &*x);
+        let (mended, unsettled) = unrolled.settle(mend.as_ref()?, at, values, deviations, work);
+        let found = match settling.mend()? {
+            Mend::Corrects => Mended::Corrected { innovation: unsettled },
+            Mend::Projects { .. } if unsettled != 0.0 => return None,
+            Mend::Projects { .. } => Mended::Projected { iterations: ITERATIONS },
+        };
+        x.copy_from_slice(mended);
+        Some(found)
+    }
+
+    fn invariant_jacobian(&self, t: f64, x: &[f64], values: &mut [f64], work: &mut [f64]) {
+        self.jacobian.run(t, x, values, work);
+    }
+
+    fn field_derivative(&self, t: f64, x: &[f64], v: &[f64], out: &mut [f64], work: &mut [f64]) {
+        let Some(unrolled) = &self.unrolled else { return self.difference_along(t, x, v, out, work) };
+        let (both, work) = work.split_at_mut(2 * x.len());
+        both[..x.len()].copy_from_slice(x);
+        both[x.len()..].copy_from_slice(v);
+        unrolled.derivative.run(t, both, out, work);
+    }
+}
+
+/// Motion and DF in several lanes, for checks of claims.
+#[derive(Clone)]
+pub struct WideRates {
+    motion: WideBound,
+    jacobian: WideBound,
+    /// True if F depends on the time.
+    pub depends_on_time: bool,
+}
+
+impl WideRates {
+    /// Set the parameters of one lane.
+    pub fn rebind(&mut self, lane: usize, parameters: &[f64]) {
+        self.motion.rebind(lane, parameters);
+        self.jacobian.rebind(lane, parameters);
+    }
+
+    /// Evaluate both at (t, x) in every lane.
+    pub fn run(&self, t: &[f64], x: &[f64], motion: &mut [f64], jacobian: &mut [f64], work: &mut [f64]) {
+        self.motion.run(t, x, motion, work);
+        self.jacobian.run(t, x, jacobian, work);
+    }
+
+    /// Length of the scratch.
+    pub fn work_len(&self) -> usize {
+        self.motion.work_len().max(self.jacobian.work_len())
+    }
+}
+
+/// Description of a field's invariants for the numeric half.
+fn invariants(field: &Field) -> Invariants {
+    let mut row_start = vec![0];
+    let mut column = Vec::new();
+    for row in &field.jacobian {
+        column.extend(row.iter().map(|&(i, _)| i));
+        row_start.push(column.len());
+    }
+    let groups = field.groups.iter().map(group).collect();
+    let (row_start, column) = (Arc::new(row_start), Arc::new(column));
+    Invariants { count: field.invariants.len(), row_start, column, constraints: field.constraints, groups }
+}
+
+/// Description of a group for the numeric half.
+fn group(g: &InvariantGroup) -> Group {
+    let kind = match g.kind {
+        InvariantKind::ModifiedEnergy => unreachable!("a field has no method"),
+        InvariantKind::Constraint => GroupKind::Constraint,
+        InvariantKind::Hidden => GroupKind::Hidden,
+        InvariantKind::Hamiltonian | InvariantKind::Penalised => GroupKind::Hamiltonian,
+        InvariantKind::Integral => GroupKind::Integral,
+    };
+    let members = g.members.iter().map(|m| m.iter().map(|&(row, w)| (row as u32, w)));
+    let group = Group::family(&g.name, kind, members);
+    if g.monitored_only { group.monitored_only() } else { group }
+}

@@ -1,0 +1,340 @@
+//! Steps of a Taylor series: the coefficients of the solution come from the formulas of the field, and the last of them
+//! determine the length over which they are good.
+
+use super::bound::{Bound, Quantities};
+use super::map::{Developed, Repeated};
+use super::march::{larger, least};
+use super::vectors::StateVectors;
+use super::whole_step::squares;
+use crate::error::Error;
+use crate::policy::LONGEST_SERIES;
+use holonome_integrate::controller::{LAST_TERMS, StepControl, Yardstick};
+use holonome_integrate::method::{Method, Scheme};
+use holonome_integrate::scales::Vectors;
+use holonome_integrate::scheme::map::{Attempts, Blocks, Estimate, Facts, NoStep, StepFrom, StepMap, Workspace};
+use holonome_model::graph::op::{Binary, Unary};
+use holonome_model::graph::optimise::optimise;
+use holonome_model::graph::series::Series;
+use holonome_model::graph::tape::Tape;
+use holonome_model::graph::{Graph, Input, Node};
+use holonome_model::treatment::Field;
+
+/// Number of last orders that determine the length of a step. At a state at rest only every other one, or every fourth,
+/// is not 0.
+const LAST_ORDERS: u32 = 4;
+
+/// Largest growth of the squares of those terms over as many orders. Terms then decrease by 0.7 from one to the next,
+/// and all that follow are together three times the last.
+const GROWTH: f64 = 1.0 / 16.0;
+
+/// Largest growth that counts: more is an accident. It makes a step eight times shorter.
+const LARGEST_GROWTH: f64 = 1e6;
+
+/// Taylor series of a field.
+pub struct Taylor {
+    series: Series,
+    order: u32,
+}
+
+/// Scales and tolerance that a step is measured against, as nodes.
+pub struct Scales<'a> {
+    /// S² of the vectors, and floors of momenta: see [`Yardstick::norms`].
+    pub norms: &'a [Node],
+    /// [`Yardstick::rtol`].
+    pub tolerance: Node,
+}
+
+impl Taylor {
+    /// Series of `field`, for `method`.
+    ///
+    /// # Errors
+    /// If the field is defined piecewise, or its series would be too long.
+    pub fn new(method: &Method, field: &Field) -> Result<Taylor, Error> {
+        let order = method.scheme.order;
+        let (graph, roots) = optimise(&field.graph, &field.field);
+        let instead = Method { scheme: Scheme::named("dop853").expect("a scheme"), ..*method };
+        let series = Series::new(&graph, &roots).map_err(|operation| {
+            Error::option(format!(
+                "`{method}` needs formulas with a Taylor series, and the model has some that are defined piecewise (`{operation}`): use {instead}"
+            ))
+        })?;
+        let operations = series.operations(order);
+        if operations > LONGEST_SERIES {
+            return Err(Error::option(format!(
+                "`{method}` would take {operations} operations a step, and is for models with up to {LONGEST_SERIES}: use {instead}"
+            )));
+        }
+        Ok(Taylor { series, order })
+    }
+
+    /// Facts about the method.
+    pub fn facts(&self) -> Facts {
+        let order = self.order as usize;
+        Facts {
+            control: Some(StepControl::of_series(self.order)),
+            equal_steps: Estimate::Known,
+            errors: order..order + 1,
+            end_field: None,
+            ends_with_field: false,
+        }
+    }
+
+    /// Number of evaluations of the field that a step counts as.
+    pub fn evaluations(&self) -> u64 {
+        u64::from(self.order)
+    }
+
+    /// Coefficients of the solution at x and t, in powers of time over `length`.
+    pub fn coefficients(&self, g: &mut Graph, (t, length): (Node, Node), x: &[Node]) -> Vec<Vec<Node>> {
+        self.series.solution(g, (t, length), x, self.order)
+    }
+
+    /// Part of their length over which the coefficients are good to the tolerance: the norm of the term of order k is
+    /// at most tolᵏ, where tol to the power of the order is the relative tolerance.
+    pub fn reach(&self, g: &mut Graph, length: Node, c: &[Vec<Node>], scales: &Scales, vectors: &Vectors) -> Node {
+        let (tiny, biggest) = (g.constant(f64::MIN_POSITIVE), g.constant(f64::MAX));
+        let (zero, one) = (g.zero(), g.one());
+        let (norms, floors) = scales.norms.split_at(vectors.count());
+        let square_of_length = g.mul(length, length);
+        let first_momentum = vectors.count() - floors.len();
+        // Vectors that have always been 0 are measured by the attempt, against x₁.
+        let per_square: Vec<Node> = (0..vectors.count())
+            .map(|vector| {
+                let mut own = norms[vector];
+                if vector >= first_momentum {
+                    let floor = g.div(floors[vector - first_momentum], square_of_length);
+                    own = larger(g, own, floor);
+                }
+                let inverse = g.div(one, own);
+                let counts = g.binary(Binary::LessEqual, tiny, own);
+                g.select(counts, inverse, zero)
+            })
+            .collect();
+        let last = g.constant(1.0 / LAST_TERMS);
+        let part = g.mul(last, scales.tolerance);
+        let exponent = g.constant(1.0 / f64::from(self.order - 1));
+        let root = g.rough_power(part, exponent);
+        let per_count = g.constant(1.0 / vectors.count().max(1) as f64);
+        let square_of_term = |g: &mut Graph, k: u32| {
+            let squares = squares(g, &c[k as usize], vectors);
+            let sum = squares.iter().zip(&per_square).fold(zero, |sum, (&square, &per)| g.fma(square, per, sum));
+            g.mul(per_count, sum)
+        };
+        let last_orders = self.order + 1 - LAST_ORDERS..=self.order;
+        let last: Vec<Node> = last_orders.clone().map(|k| square_of_term(g, k)).collect();
+        let before: Vec<Node> = last_orders.clone().map(|k| square_of_term(g, k - LAST_ORDERS)).collect();
+        let reaches: Vec<Node> = last_orders
+            .zip(&last)
+            .map(|(k, &square)| {
+                let square = least(g, square, biggest);
+                // The attempt detects terms that are not numbers.
+                let is_number = g.binary(Binary::LessEqual, tiny, square);
+                let square = g.select(is_number, square, tiny);
+                let exponent = g.constant(-0.5 / f64::from(k));
+                g.rough_power(square, exponent)
+            })
+            .collect();
+        let shortest = reaches.into_iter().reduce(|a, b| least(g, a, b));
+        let reach = g.mul(root, shortest.expect("there are some orders"));
+        let reach = least(g, reach, one);
+        // While terms grow, as before a wall, small ones say nothing about those that follow.
+        let square = g.mul(reach, reach);
+        let [last, before] = [last, before].map(|squares| {
+            let terms = squares.into_iter().rev();
+            terms.fold(zero, |sum, term| g.fma(square, sum, term))
+        });
+        let (fourth, ratio) = (g.mul(square, square), g.div(last, before));
+        let eighth = g.mul(fourth, fourth);
+        let (growth, most) = (g.mul(eighth, ratio), g.constant(GROWTH));
+        let (grows, largest) = (g.binary(Binary::Less, most, growth), g.constant(LARGEST_GROWTH));
+        let growth = least(g, growth, largest);
+        let (part, exponent) = (g.div(most, growth), g.constant(0.5 / f64::from(LAST_ORDERS)));
+        let part = g.rough_power(part, exponent);
+        let part = g.select(grows, part, one);
+        g.mul(reach, part)
+    }
+
+    /// State after a part of the coefficients' length.
+    pub fn value(g: &mut Graph, c: &[Vec<Node>], part: Node) -> Vec<Node> {
+        let square = g.mul(part, part);
+        (0..c[0].len())
+            .map(|i| {
+                // Two sums side by side.
+                let [odd, even] = [1, 2].map(|first| {
+                    let terms = (first..c.len()).step_by(2).rev().map(|k| c[k][i]);
+                    let zero = g.zero();
+                    terms.fold(zero, |sum, term| g.fma(square, sum, term))
+                });
+                let within = g.fma(part, even, odd);
+                g.fma(part, within, c[0][i])
+            })
+            .collect()
+    }
+
+    /// Last two terms after that part, without the factor `h`, the length of the part.
+    pub fn estimate(&self, g: &mut Graph, c: &[Vec<Node>], (part, h): (Node, Node)) -> Vec<Node> {
+        let exponent = g.constant(f64::from(self.order - 1));
+        let power = g.pow(part, exponent);
+        let factor = g.div(power, h);
+        let (before, last) = (&c[self.order as usize - 1], &c[self.order as usize]);
+        before
+            .iter()
+            .zip(last)
+            .map(|(&before, &last)| {
+                let [before, last] = [before, last].map(|term| g.unary(Unary::Abs, term));
+                let sum = g.fma(part, last, before);
+                g.mul(factor, sum)
+            })
+            .collect()
+    }
+}
+
+/// Step in two kernels: the coefficients, with the length over which they are good; and the state after a part of it.
+pub struct CompiledSeries {
+    facts: Facts,
+    dimension: usize,
+    norms: usize,
+    /// From x, a length, the scales and the tolerance to the coefficients of order 1 and more, and the length over
+    /// which they are good.
+    expand: Bound,
+    /// From x, these coefficients, their length and that of the step to x₁ and the estimate of its error.
+    value: Bound,
+}
+
+impl CompiledSeries {
+    /// Kernels for states of these vectors.
+    pub fn new(taylor: &Taylor, vectors: &StateVectors, parameters: &[f64]) -> CompiledSeries {
+        let (n, order, norms) = (vectors.vectors.dim(), taylor.order as usize, vectors.vectors.norms());
+        let states = |g: &mut Graph, from: usize, count: usize| (from..from + count).map(|k| g.state(k)).collect();
+        let g = &mut Graph::new();
+        let (x, scales): (Vec<Node>, Vec<Node>) = (states(g, 0, n), states(g, n + 1, norms));
+        let (t, length, tolerance) = (g.input(Input::Time), g.state(n), g.state(n + 1 + norms));
+        let c = taylor.coefficients(g, (t, length), &x);
+        let part = taylor.reach(g, length, &c, &Scales { norms: &scales, tolerance }, &vectors.vectors);
+        let reached = g.mul(length, part);
+        let outputs = [c[1..].concat(), vec![reached]].concat();
+        let expand = Tape::of_fused(g, &outputs, n + 2 + norms, parameters.len());
+        let g = &mut Graph::new();
+        let c: Vec<Vec<Node>> = (0..=order).map(|k| states(g, k * n, n)).collect();
+        let (length, h) = (g.state((order + 1) * n), g.state((order + 1) * n + 1));
+        let part = g.div(h, length);
+        let (x1, error) = (Taylor::value(g, &c, part), taylor.estimate(g, &c, (part, h)));
+        let value = Tape::of_fused(g, &[x1, error].concat(), (order + 1) * n + 2, 0);
+        let (expand, value) = (Bound::new(&expand, parameters), Bound::new(&value, &[]));
+        CompiledSeries { facts: taylor.facts(), dimension: n, norms, expand, value }
+    }
+
+    /// These kernels with other parameters.
+    pub fn rebound(&self, parameters: &[f64]) -> CompiledSeries {
+        let (expand, value) = (self.expand.rebound(parameters), self.value.rebound(&[]));
+        CompiledSeries { facts: self.facts.clone(), expand, value, ..*self }
+    }
+
+    fn order(&self) -> usize {
+        self.facts.errors.start
+    }
+}
+
+/// Map of a series step.
+pub struct SeriesMap<'a> {
+    pub step: &'a Developed,
+}
+
+impl SeriesMap<'_> {
+    /// Keep the coefficients, and after the error their length. Return the length over which they are good.
+    fn expand(&self, StepFrom { t, h, x }: StepFrom, yardstick: Option<Yardstick>, workspace: &mut Workspace) -> f64 {
+        let CompiledSeries { norms, expand, facts, .. } = &self.step.series;
+        let n = x.len();
+        let (inputs, rest) = workspace.work.split_at_mut(n + 2 + norms);
+        let (outputs, work) = rest.split_at_mut(expand.outputs());
+        inputs[..n].copy_from_slice(x);
+        inputs[n..].fill(0.0);
+        inputs[n] = h;
+        if let Some(yardstick) = yardstick {
+            inputs[n + 1..n + 1 + norms].copy_from_slice(yardstick.norms);
+            inputs[n + 1 + norms] = yardstick.rtol;
+        }
+        expand.run(t, inputs, outputs, work);
+        for (kept, coefficients) in workspace.kept.iter_mut().zip(outputs.chunks_exact(n)) {
+            kept.copy_from_slice(coefficients);
+        }
+        workspace.kept[facts.errors.end][0] = h;
+        outputs[outputs.len() - 1]
+    }
+
+    /// State a time h later, by the kept coefficients, followed by the estimate of its error; both in the scratch
+    /// `work`.
+    fn value<'w>(&self, h: f64, x: &[f64], kept: &[Vec<f64>], work: &'w mut [f64]) -> &'w [f64] {
+        let CompiledSeries { value, facts, .. } = &self.step.series;
+        let (n, order) = (x.len(), self.step.series.order());
+        let (inputs, rest) = work.split_at_mut((order + 1) * n + 2);
+        let (outputs, work) = rest.split_at_mut(value.outputs());
+        inputs[..n].copy_from_slice(x);
+        for (input, coefficients) in inputs[n..].chunks_exact_mut(n).zip(&kept[..order]) {
+            input.copy_from_slice(coefficients);
+        }
+        inputs[(order + 1) * n..].copy_from_slice(&[kept[facts.errors.end][0], h]);
+        value.run(0.0, inputs, outputs, work);
+        outputs
+    }
+}
+
+impl StepMap for SeriesMap<'_> {
+    fn facts(&self) -> &Facts {
+        &self.step.series.facts
+    }
+
+    fn vectors(&self) -> usize {
+        self.step.series.facts.errors.end + 1
+    }
+
+    fn work_len(&self) -> usize {
+        let CompiledSeries { dimension: n, norms, expand, value, .. } = &self.step.series;
+        let of = |kernel: &Bound, inputs: usize| inputs + kernel.outputs() + kernel.work_len();
+        let alone = of(expand, n + 2 + norms).max(of(value, (self.step.series.order() + 1) * n + 2));
+        let march = self.step.march.as_ref().map_or(0, |march| march.kernel.work_len());
+        alone.max(march).max(self.step.repeated.as_ref().map_or(0, Repeated::work_len))
+    }
+
+    fn takes_first_stage(&self) -> bool {
+        false
+    }
+
+    fn stands_alone(&self) -> bool {
+        false
+    }
+
+    fn fixed_step(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Result<(), NoStep> {
+        self.expand(step, None, workspace);
+        self.attempt(step, x1, workspace);
+        Ok(())
+    }
+
+    fn estimate(&self, kept: &mut [Vec<f64>], out: &mut [f64]) {
+        out.copy_from_slice(&kept[self.step.series.order()]);
+    }
+
+    fn blocks(&self) -> Option<&dyn Blocks> {
+        self.step.repeated.as_ref().map(|repeated| repeated as &dyn Blocks)
+    }
+
+    fn length(&self, step: StepFrom, yardstick: Yardstick, workspace: &mut Workspace) -> f64 {
+        self.expand(step, Some(yardstick), workspace)
+    }
+
+    fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) {
+        let (after, error) = self.value(step.h, step.x, workspace.kept, workspace.work).split_at(step.x.len());
+        x1.copy_from_slice(after);
+        workspace.kept[self.step.series.order()].copy_from_slice(error);
+        workspace.cost.field += self.step.series.order() as u64;
+    }
+
+    fn attempts(&self) -> Option<&dyn Attempts> {
+        self.step.march.as_ref().map(|march| march as &dyn Attempts)
+    }
+
+    fn interpolate(&self, StepFrom { h, x, .. }: StepFrom, theta: f64, out: &mut [f64], workspace: &mut Workspace) {
+        let after = self.value(theta * h, x, workspace.kept, workspace.work);
+        out.copy_from_slice(&after[..x.len()]);
+    }
+}

@@ -1,0 +1,680 @@
+//! Whole steps as tapes: explicit Runge–Kutta steps of `holonome_integrate`, traced, Taylor steps, and the treatment of
+//! results.
+
+use super::formula::Formula;
+use super::monitoring::{Monitoring, mends};
+use super::taylor::Taylor;
+use super::tracing::TracingSpace;
+use super::vectors::StateVectors;
+use holonome_integrate::fixed_point;
+use holonome_integrate::method::MethodTreatment;
+use holonome_integrate::plan::Plan;
+use holonome_integrate::scales::{Kept, UNIT_ROUND_OFF, Vectors, WEIGHT_MEMORY};
+use holonome_integrate::scheme::collocation::Collocation;
+use holonome_integrate::scheme::explicit_rk::{ExplicitStages, attempt, fixed_step, stage_count, vector_count};
+use holonome_integrate::scheme::map::{Facts, StepFrom};
+use holonome_integrate::space::Space;
+use holonome_integrate::state::Cost;
+use holonome_integrate::tableau::{LaggedEstimate, Tableau};
+use holonome_integrate::treatment::correction::largest_innovation;
+use holonome_integrate::treatment::projects_by_error;
+use holonome_model::graph::op::Binary;
+use holonome_model::graph::tape::Tape;
+use holonome_model::graph::{Graph, Node};
+use holonome_model::treatment::Field;
+use holonome_model::treatment::correction::{
+    Arrival, Corrected, CorrectionScales, Projected, corrected, deviation, projected,
+};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Scheme whose whole steps, or the treatment of whose results, are formulas.
+#[derive(Clone, Copy)]
+pub enum Recorded<'a> {
+    RungeKutta(&'static Tableau),
+    Taylor(&'a Taylor),
+    /// Steps found by iteration: x₁ and the estimate of its error are the last states.
+    Iterated(&'static Collocation),
+}
+
+impl Recorded<'_> {
+    /// Facts about the scheme.
+    pub fn facts(self) -> Facts {
+        match self {
+            Recorded::RungeKutta(tableau) => Facts::of_tableau(tableau),
+            Recorded::Taylor(taylor) => taylor.facts(),
+            Recorded::Iterated(collocation) => fixed_point::facts(collocation),
+        }
+    }
+
+    /// Evaluations of the field that count for an equal step, and for an attempt, without a first stage that is known
+    /// (FSAL).
+    pub fn evaluations(self) -> [u64; 2] {
+        match self {
+            Recorded::RungeKutta(tableau) => {
+                [tableau.stages_of_step, tableau.stages - usize::from(tableau.first_same_as_last)].map(|n| n as u64)
+            }
+            Recorded::Taylor(taylor) => [taylor.evaluations(); 2],
+            // Evaluations of the iteration are counted where it is made.
+            Recorded::Iterated(_) => [0; 2],
+        }
+    }
+}
+
+/// Inputs from which a step is made.
+pub struct Ingredients<'a> {
+    /// The scheme.
+    pub scheme: Recorded<'a>,
+    /// Length n of the state.
+    pub dimension: usize,
+    /// Number of parameters.
+    pub parameters: usize,
+    /// X(t, x).
+    pub field: &'a Formula,
+    /// Vectors of the state, and the scales of them that equal steps carry.
+    pub vectors: &'a StateVectors,
+    pub kept: Kept,
+}
+
+impl Ingredients<'_> {
+    pub(super) fn states(&self, g: &mut Graph) -> Vec<Node> {
+        (0..self.dimension).map(|i| g.state(i)).collect()
+    }
+
+    /// x₁ of an equal step whose first stage is `k0`, and the vectors for [`Ingredients::estimates`]. The results of an
+    /// iteration are the states from `behind` on.
+    fn equal_step(
+        &self,
+        space: &mut TracingSpace,
+        from: StepFrom<Node>,
+        k0: Vec<Node>,
+        behind: usize,
+    ) -> (Vec<Node>, Vec<Vec<Node>>) {
+        let g = &mut space.graph;
+        match self.scheme {
+            Recorded::RungeKutta(tableau) => {
+                let mut kept = kept(tableau, g, k0);
+                let mut x1 = from.x.to_vec();
+                fixed_step(tableau, space, from, &mut ExplicitStages::of(tableau, &mut kept), &mut x1);
+                kept.truncate(stage_count(tableau));
+                (x1, kept)
+            }
+            Recorded::Taylor(taylor) => {
+                let (c, one) = (taylor.coefficients(g, (from.t, from.h), from.x), g.one());
+                (Taylor::value(g, &c, one), vec![taylor.estimate(g, &c, (one, from.h))])
+            }
+            Recorded::Iterated(_) => {
+                let n = self.dimension;
+                let [x1, error] = [behind, behind + n].map(|first| (first..first + n).map(|k| g.state(k)).collect());
+                (x1, vec![error])
+            }
+        }
+    }
+
+    /// Estimates of an equal step's error, without their factor h.
+    fn estimates(&self, space: &mut TracingSpace, k: &[Vec<Node>]) -> Vec<Vec<Node>> {
+        let Recorded::RungeKutta(tableau) = self.scheme else { return k.to_vec() };
+        let mut estimate = |weights: &[f64]| {
+            let mut out = k[0].clone();
+            space.weighted_sum(&mut out, weights, k);
+            out
+        };
+        tableau.error.iter().map(|error| estimate(&error.weights)).collect()
+    }
+
+    /// Part of the error of equal steps that only the next step knows.
+    pub fn lagged(&self) -> Option<&'static LaggedEstimate> {
+        match self.scheme {
+            Recorded::RungeKutta(tableau) => tableau.lagged.as_ref(),
+            Recorded::Taylor(_) | Recorded::Iterated(_) => None,
+        }
+    }
+
+    /// Tape of one of many equal steps: a map of (x, largest deviations, carried numbers, number of the step) to
+    /// itself. The step and the start time are parameters after the others. `first` computes X and then the deviations
+    /// of the groups, both at the start of the step, where they share common parts. `settling` treats the result, with
+    /// the targets F₀ in parameters from number `targets` on.
+    ///
+    /// If results are treated, the carried numbers are the scales of the vectors and the largest [`Mended::unsettled`].
+    /// The number of the step is there only if something depends on the time.
+    pub fn repeated(&self, first: &Formula, groups: &[usize], settling: Option<&Settling>, targets: usize) -> Tape {
+        let n = self.dimension;
+        let mend = settling.and_then(|settling| Some((settling, settling.mending.as_deref()?)));
+        let counts = first.reads_time() || mend.is_some_and(|(_, mend)| mend.formula.reads_time());
+        let slots = groups.iter().max().map_or(0, |&last| last + 1);
+        let carried = if mend.is_some() { self.kept.carried(&self.vectors.vectors) + 1 } else { 0 };
+        let mut space = TracingSpace::new(self.field);
+        let g = &mut space.graph;
+        let x = self.states(g);
+        let (h, t0) = (g.parameter(self.parameters), g.parameter(self.parameters + 1));
+        let one = g.one();
+        let number = if counts { g.state(n + slots + carried) } else { g.zero() };
+        let next = g.add(number, one);
+        let (t, t1) = (g.fma(number, h, t0), g.fma(next, h, t0));
+        let mut known = first.at(g, t, &x);
+        let deviations = known.split_off(n);
+        let len = n + slots + carried + usize::from(counts);
+        let (mut x1, k) = self.equal_step(&mut space, StepFrom { t, h, x: &x }, known, len);
+        let mut carry = Vec::new();
+        if let Some((settling, mend)) = mend {
+            let carried: Vec<Node> = (0..carried).map(|k| space.graph.state(n + slots + k)).collect();
+            let (largest, carried) = carried.split_last().expect("the last of them is no scale");
+            carry = self.equal_step_scales(&mut space, h, &k, &x1, carried);
+            let g = &mut space.graph;
+            x1.extend(settling.targets(g, |g, row| g.parameter(targets + row)));
+            let Mended { x, unsettled } = mend.at(g, t1, &x1, &carry[mend.scales.clone()]);
+            carry.push(g.largest(unsettled, *largest));
+            x1 = x;
+        }
+        let g = &mut space.graph;
+        let mut largest: Vec<Node> = (0..slots).map(|i| g.state(n + i)).collect();
+        for (&deviation, &group) in deviations.iter().zip(groups) {
+            largest[group] = g.largest(deviation, largest[group]);
+        }
+        let mut outputs = [x1, largest, carry].concat();
+        if counts {
+            outputs.push(next);
+        }
+        let behind = if matches!(self.scheme, Recorded::Iterated(_)) { 2 * n } else { 0 };
+        Tape::of_fused(g, &outputs, len + behind, self.parameters + 2)
+    }
+
+    /// Scales after an equal step, as `holonome_integrate::run` finds them for a single one.
+    fn equal_step_scales(
+        &self,
+        space: &mut TracingSpace,
+        h: Node,
+        k: &[Vec<Node>],
+        x1: &[Node],
+        carried: &[Node],
+    ) -> Vec<Node> {
+        let (vectors, count) = (&self.vectors.vectors, self.vectors.vectors.count());
+        let (sizes, rest) = carried.split_at(count);
+        if !self.kept.weights {
+            let g = &mut space.graph;
+            let measured = AttemptMeasures { error: g.zero(), sizes: squares(g, x1, vectors), errors: Vec::new() };
+            return taken(g, sizes, &[], &measured);
+        }
+        let (weights, pending) = rest.split_at(count);
+        let Some(lagged) = self.lagged() else {
+            let errors = self.estimates(space, k);
+            let g = &mut space.graph;
+            let one = g.one();
+            let measured = error_norm(g, one, h, &errors, x1, sizes, vectors);
+            return taken(g, sizes, weights, &measured);
+        };
+        let g = &mut space.graph;
+        let next = g.constant(lagged.next);
+        let estimate: Vec<Node> = k[0].iter().zip(pending).map(|(&k, &p)| g.fma(next, k, p)).collect();
+        let square_of_h = g.mul(h, h);
+        let mut errors = squares(g, &estimate, vectors);
+        for error in &mut errors {
+            *error = g.mul(*error, square_of_h);
+        }
+        let measured = AttemptMeasures { error: g.zero(), sizes: squares(g, x1, vectors), errors };
+        let mut carry = taken(g, sizes, weights, &measured);
+        let mut pending = estimate;
+        space.weighted_sum(&mut pending, &lagged.weights, k);
+        carry.append(&mut pending);
+        carry
+    }
+
+    /// Tape of an attempted step of a Runge–Kutta method from (x, h), and for an FSAL method the first stage. The
+    /// outputs are x₁ and what `TableauMap` keeps of an attempt: all stages of the step, and the estimates of its
+    /// error.
+    pub fn attempt(&self, tableau: &'static Tableau) -> Tape {
+        let n = self.dimension;
+        let mut space = TracingSpace::new(self.field);
+        let g = &mut space.graph;
+        let x = self.states(g);
+        let (h, t) = (g.state(n), g.input(holonome_model::graph::Input::Time));
+        let first = tableau.first_same_as_last.then(|| (0..n).map(|i| g.state(n + 1 + i)).collect());
+        let (x1, mut kept) = self.attempted(tableau, &mut space, StepFrom { t, h, x: &x }, first);
+        let ExplicitStages { k, errors, .. } = ExplicitStages::of(tableau, &mut kept);
+        let outputs = [&[x1], &k[..tableau.stages], &errors[..]].concat().concat();
+        Tape::of_fused(&space.graph, &outputs, self.attempt_inputs(tableau), self.parameters)
+    }
+
+    /// Attempted step, with its first stage if that is known: x₁, and the vectors that the step keeps.
+    pub(super) fn attempted(
+        &self,
+        tableau: &'static Tableau,
+        space: &mut TracingSpace,
+        from: StepFrom<Node>,
+        first: Option<Vec<Node>>,
+    ) -> (Vec<Node>, Vec<Vec<Node>>) {
+        let k0 = first.unwrap_or_else(|| self.field.at(&mut space.graph, from.t, from.x));
+        let mut kept = kept(tableau, &mut space.graph, k0);
+        let mut x1 = from.x.to_vec();
+        attempt(tableau, space, from, &mut ExplicitStages::of(tableau, &mut kept), &mut x1);
+        (x1, kept)
+    }
+
+    /// Length of the inputs of an attempt.
+    pub fn attempt_inputs(&self, tableau: &Tableau) -> usize {
+        self.dimension + 1 + if tableau.first_same_as_last { self.dimension } else { 0 }
+    }
+}
+
+/// Vectors that a step keeps: the first stage `k0`, and zeros for the others.
+fn kept(tableau: &Tableau, g: &mut Graph, k0: Vec<Node>) -> Vec<Vec<Node>> {
+    let mut kept = vec![vec![g.zero(); k0.len()]; vector_count(tableau)];
+    kept[0] = k0;
+    kept
+}
+
+/// Tape of a step of `field` of any length h, without an error estimate: from (x, h) at t to x₁, and `monitored` at (t,
+/// x).
+pub fn single_step(tableau: &'static Tableau, field: &Field, monitored: &[Node]) -> Tape {
+    let n = field.dimension;
+    let formula = Formula::new(&field.graph, &field.field);
+    let mut space = TracingSpace::new(&formula);
+    let g = &mut space.graph;
+    let x: Vec<Node> = (0..n).map(|i| g.state(i)).collect();
+    let (h, t) = (g.state(n), g.input(holonome_model::graph::Input::Time));
+    let monitored = Formula::new(&field.graph, monitored).at(g, t, &x);
+    let mut kept = vec![x.clone(); vector_count(tableau)];
+    kept[0] = formula.at(g, t, &x);
+    let mut x1 = x.clone();
+    fixed_step(tableau, &mut space, StepFrom { t, h, x: &x }, &mut ExplicitStages::of(tableau, &mut kept), &mut x1);
+    Tape::of_fused(&space.graph, &[x1, monitored].concat(), n + 1, field.parameters)
+}
+
+/// Treatment of a step's result by formulas.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mend {
+    /// Correction.
+    Corrects,
+    /// Projection, to a distance from the invariants that is near enough; in the metric of the step's error or in the
+    /// Euclidean one.
+    Projects { by_error: bool, tolerance: f64 },
+}
+
+/// Iterations of a projection. Each multiplies the remaining distance by the step's error: after the third it is
+/// round-off if the step's error was below 1e-4. After steps with larger errors the iteration goes on by itself. One
+/// iteration takes a tenth of the time of a step of the spherical pendulum by `rk4`.
+pub(super) const ITERATIONS: u64 = 3;
+
+impl Mend {
+    /// Treatment of results by `plan` over `field`; `None` if there is nothing to be done, or if it is not done by
+    /// formulas.
+    pub fn of(plan: &Plan, field: &Field) -> Option<Mend> {
+        let mends = mends(field);
+        match super::map::effective_treatment(plan, field) {
+            MethodTreatment::Corrected if mends => Some(Mend::Corrects),
+            MethodTreatment::Projection if mends => Some(Mend::Projects {
+                by_error: projects_by_error(plan),
+                tolerance: plan.projection_tolerance.unwrap_or(0.0),
+            }),
+            _ => None,
+        }
+    }
+
+    /// Carried scales that the treatment takes, for `count` vectors.
+    fn scales(self, count: usize) -> Range<usize> {
+        match self {
+            Mend::Corrects => count..2 * count,
+            Mend::Projects { by_error: true, .. } => 0..2 * count,
+            Mend::Projects { by_error: false, .. } => 0..count,
+        }
+    }
+
+    /// Scales that a run of `plan` keeps if this is done to the results of its steps, or if nothing is.
+    pub fn kept(mend: Option<Mend>, plan: &Plan) -> Kept {
+        let weights = mend.is_some_and(|mend| !matches!(mend, Mend::Projects { by_error: false, .. }));
+        let equal_steps = plan.fixed_step().is_some();
+        let lagged = plan.method.scheme.runge_kutta().is_some_and(|tableau| tableau.lagged.is_some());
+        Kept { sizes: mend.is_some() || !equal_steps, weights, lagged: weights && equal_steps && lagged }
+    }
+
+    /// Add the cost of `count` treatments.
+    pub fn count(self, count: u64, cost: &mut Cost) {
+        match self {
+            Mend::Corrects => cost.count_corrections(count),
+            Mend::Projects { .. } => cost.count_projections(count, ITERATIONS),
+        }
+    }
+}
+
+/// [`Mend`] as a formula of (x, targets, scales).
+pub struct Mending {
+    pub mend: Mend,
+    formula: Formula,
+    /// Carried scales that the formula takes.
+    scales: Range<usize>,
+}
+
+/// Mended state.
+pub struct Mended {
+    /// x.
+    pub x: Vec<Node>,
+    /// Measure of failure: for a correction the square of the innovation; for a projection 0, or infinity if it has not
+    /// arrived.
+    pub unsettled: Node,
+}
+
+impl Mending {
+    /// Formula of `mend` over `field`. The targets F₀ and the scales are states after x.
+    fn new(field: &Field, vectors: &StateVectors, mend: Mend) -> Mending {
+        let (n, m) = (field.dimension, field.invariants.len());
+        let target = |g: &mut Graph, row: usize| g.state(n + row);
+        let mut field = field.clone();
+        let count = vectors.vectors.count();
+        let taken = mend.scales(count);
+        let scales: Vec<Node> = (0..taken.len()).map(|k| field.graph.state(n + m + k)).collect();
+        let families: Vec<Range<usize>> =
+            vectors.vectors.families().iter().map(|family| family.vectors.clone()).collect();
+        let (sizes, weights) = match mend {
+            Mend::Corrects => (&[][..], &scales[..]),
+            Mend::Projects { .. } => scales.split_at(count),
+        };
+        let of = CorrectionScales {
+            vector_of: &vectors.vector_of,
+            weights,
+            families: &families,
+            largest_innovation: largest_innovation(count),
+        };
+        let mut outputs;
+        match mend {
+            Mend::Corrects => {
+                let Corrected { x, innovation } = corrected(&mut field, &of, target);
+                outputs = x;
+                outputs.push(innovation);
+            }
+            Mend::Projects { tolerance, .. } => {
+                let arrival = Arrival { sizes, tolerance, iterations: ITERATIONS as usize };
+                let Projected { x, arrived } = projected(&mut field, &of, &arrival, target);
+                let g = &mut field.graph;
+                let (zero, infinite) = (g.zero(), g.constant(f64::INFINITY));
+                outputs = x;
+                outputs.push(g.select(arrived, zero, infinite));
+            }
+        }
+        Mending { mend, formula: Formula::new(&field.graph, &outputs), scales: taken }
+    }
+
+    /// Mended state from t, x and the targets, with the scales that the formula takes.
+    fn at(&self, g: &mut Graph, t: Node, inputs: &[Node], scales: &[Node]) -> Mended {
+        let mut x = self.formula.at(g, t, &[inputs, scales].concat());
+        let unsettled = x.pop().expect("it follows the state");
+        Mended { x, unsettled }
+    }
+}
+
+/// Formulas at the end of a step: the result is mended if the method does that by formulas, and then F and the
+/// deviations are computed.
+#[derive(Clone)]
+pub struct Settling {
+    mending: Option<Arc<Mending>>,
+    /// F and then the deviation of every member.
+    monitor: Arc<Formula>,
+    dimension: usize,
+    rows: usize,
+    constraints: usize,
+    /// Group of every member.
+    members: Vec<usize>,
+    groups: usize,
+}
+
+/// Settled state as nodes.
+pub struct Settled {
+    /// x.
+    pub x: Vec<Node>,
+    /// F there.
+    pub values: Vec<Node>,
+    /// Largest deviation of every group there.
+    pub largest: Vec<Node>,
+    /// [`Mended::unsettled`]; 0 if nothing is mended.
+    pub unsettled: Node,
+}
+
+impl Settling {
+    /// Formulas over `field`; `mend` has the treatment of results and the vectors of the state.
+    pub fn new(field: &Field, mend: Option<(Mend, &StateVectors)>) -> Settling {
+        let (n, m) = (field.dimension, field.invariants.len());
+        let target = |g: &mut Graph, row: usize| g.state(n + row);
+        let mending = mend.map(|(mend, vectors)| Arc::new(Mending::new(field, vectors, mend)));
+        let mut monitored = field.clone();
+        let delta = deviation(&mut monitored, target);
+        let (nodes, members) = Monitoring::of(field).deviations(&mut monitored, &delta);
+        let mut roots = monitored.invariants.clone();
+        roots.extend(nodes);
+        let monitor = Arc::new(Formula::new(&monitored.graph, &roots));
+        let (constraints, groups) = (field.constraints, field.groups.len());
+        Settling { mending, monitor, dimension: n, rows: m, constraints, members, groups }
+    }
+
+    /// These formulas without the mending.
+    pub fn monitoring(&self) -> Settling {
+        Settling { mending: None, ..self.clone() }
+    }
+
+    /// F₀: 0 for constraints, and the values of `target` for the rows after them, by their number there.
+    pub fn targets(&self, g: &mut Graph, target: impl Fn(&mut Graph, usize) -> Node) -> Vec<Node> {
+        let mut targets = vec![g.zero(); self.constraints];
+        targets.extend((0..self.rows - self.constraints).map(|row| target(g, row)));
+        targets
+    }
+
+    /// Number of groups of invariants.
+    pub fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// Treatment of a result.
+    pub fn mend(&self) -> Option<Mend> {
+        self.mending.as_ref().map(|mending| mending.mend)
+    }
+
+    /// Carried scales that the treatment takes.
+    pub fn scales(&self) -> Range<usize> {
+        self.mending.as_ref().map_or(0..0, |mending| mending.scales.clone())
+    }
+
+    /// Settled state of `inputs`, which are x and then F₀, with the scales that the treatment takes.
+    pub fn at(&self, g: &mut Graph, t: Node, inputs: &[Node], scales: &[Node]) -> Settled {
+        let mut settled = inputs.to_vec();
+        let mut unsettled = g.zero();
+        if let Some(mending) = &self.mending {
+            let mended = mending.at(g, t, inputs, scales);
+            settled[..self.dimension].copy_from_slice(&mended.x);
+            unsettled = mended.unsettled;
+        }
+        let mut values = self.monitor.at(g, t, &settled);
+        let deviations = values.split_off(self.rows);
+        let mut largest = vec![g.zero(); self.groups];
+        for (&deviation, &group) in deviations.iter().zip(&self.members) {
+            largest[group] = g.largest(deviation, largest[group]);
+        }
+        settled.truncate(self.dimension);
+        Settled { x: settled, values, largest, unsettled }
+    }
+}
+
+/// Measures of an attempted step's vectors, as nodes; see `holonome_integrate::controller`.
+pub(super) struct AttemptMeasures {
+    pub error: Node,
+    sizes: Vec<Node>,
+    errors: Vec<Node>,
+}
+
+/// |v_b|² of every vector, in the order of `holonome_integrate::scales::square`.
+pub(super) fn squares(g: &mut Graph, v: &[Node], vectors: &Vectors) -> Vec<Node> {
+    let mut square = |vector: usize| {
+        let components = vectors.components_of(vector);
+        let Some((&first, rest)) = v[components].split_first() else { return g.zero() };
+        let square = g.mul(first, first);
+        rest.iter().fold(square, |sum, &v| g.fma(v, v, sum))
+    };
+    (0..vectors.count()).map(&mut square).collect()
+}
+
+/// σ² and w² after a step, as `holonome_integrate::scales::Scales::take` finds them; w² only if there are weights.
+pub(super) fn taken(g: &mut Graph, sizes: &[Node], weights: &[Node], measured: &AttemptMeasures) -> Vec<Node> {
+    let mut taken: Vec<Node> = measured.sizes.iter().zip(sizes).map(|(&size, &kept)| g.largest(size, kept)).collect();
+    let (unit, memory) = (g.constant(UNIT_ROUND_OFF * UNIT_ROUND_OFF), g.constant(WEIGHT_MEMORY));
+    for (vector, &weight) in weights.iter().enumerate() {
+        let fresh = g.fma(unit, taken[vector], measured.errors[vector]);
+        let faded = g.mul(memory, weight);
+        taken.push(g.largest(fresh, faded));
+    }
+    taken
+}
+
+/// `holonome_integrate::controller::error_norm` as nodes, for h > 0.
+pub(super) fn error_norm(
+    g: &mut Graph,
+    rtol: Node,
+    h: Node,
+    errors: &[Vec<Node>],
+    x1: &[Node],
+    norms: &[Node],
+    vectors: &Vectors,
+) -> AttemptMeasures {
+    let sizes = squares(g, x1, vectors);
+    let all: Vec<Vec<Node>> = errors.iter().map(|error| squares(g, error, vectors)).collect();
+    let (square_of_tolerance, square_of_h) = (g.mul(rtol, rtol), g.mul(h, h));
+    let tiny = g.constant(f64::MIN_POSITIVE);
+    let mut sums = vec![[g.zero(); 4]; errors.len()];
+    let (norms, floors) = norms.split_at(vectors.count());
+    let first_momentum = vectors.count() - floors.len();
+    let one = g.one();
+    let per_square_of_h = g.div(one, square_of_h);
+    for (vector, (&size, &norm)) in sizes.iter().zip(norms).enumerate() {
+        let mut own = g.largest(size, norm);
+        if vector >= first_momentum {
+            let floor = g.mul(floors[vector - first_momentum], per_square_of_h);
+            let under = g.binary(Binary::Less, own, floor);
+            own = g.select(under, floor, own);
+        }
+        let scale = g.fma(own, square_of_tolerance, tiny);
+        for (sum, squares) in sums.iter_mut().zip(&all) {
+            let ratio = g.div(squares[vector], scale);
+            sum[vector % 4] = g.add(sum[vector % 4], ratio);
+        }
+    }
+    let sums: Vec<Node> = sums
+        .into_iter()
+        .map(|[a, b, c, d]| {
+            let (ab, cd) = (g.add(a, b), g.add(c, d));
+            g.add(ab, cd)
+        })
+        .collect();
+    let count = g.constant(vectors.count().max(1) as f64);
+    let (norm, factor) = match sums[..] {
+        [s, s3] => {
+            let hundredth = g.constant(0.01);
+            let both = g.fma(hundredth, s3, s);
+            let both = g.add(both, tiny);
+            let product = g.mul(both, count);
+            let root = g.sqrt(product);
+            let part = g.div(s, both);
+            (g.div(s, root), g.mul(square_of_h, part))
+        }
+        [s] => {
+            let mean = g.div(s, count);
+            (g.sqrt(mean), square_of_h)
+        }
+        _ => (g.zero(), g.zero()),
+    };
+    let errors = match all.first() {
+        Some(squares) => squares.iter().map(|&square| g.mul(square, factor)).collect(),
+        None => vec![g.zero(); sizes.len()],
+    };
+    AttemptMeasures { error: g.mul(h, norm), sizes, errors }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::CompiledSystem;
+    use crate::{Problem, Settings};
+    use holonome_integrate::noise::Noise;
+    use holonome_integrate::observer::Recorder;
+    use holonome_integrate::run::run;
+    use holonome_integrate::scales::Scales;
+    use holonome_integrate::state::StepState;
+    use holonome_integrate::system::System;
+    use holonome_integrate::treatment::projection::Projection;
+    use holonome_model::elaborate::model::Model;
+
+    /// State on the way of a run, where nothing is at rest.
+    fn moving(field: &Arc<Field>, vectors: &Arc<StateVectors>, model: &Model) -> Vec<f64> {
+        let system = CompiledSystem::new(field, vectors, &model.parameter_values, true, None);
+        let plan = Plan::adaptive("corrected:dop853".parse().unwrap(), model.t0, model.t0 + 1.0, 1e-10, 0.0).unwrap();
+        let mut state = StepState::new(&plan, &system, &model.initial, None);
+        run(&plan, &system, &mut state, &mut Recorder::default()).unwrap();
+        state.x
+    }
+
+    /// Test that, at these distances from the invariants, the formulas find the iteration's result or leave it to the
+    /// iteration.
+    #[test]
+    fn a_projection_by_formulas_is_the_iteration() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/");
+        let (mut by_formulas, mut left) = (0, 0);
+        for (name, set) in [
+            ("spherical-pendulum", None),
+            ("double-pendulum", None),
+            ("kepler", None),
+            ("chain", Some(("n", "4"))),
+            // Light beside heavy: the metric matters.
+            ("double-pendulum", Some(("m", "(1, 1e-8)"))),
+        ] {
+            let set = set.map(|(name, value)| (name.to_string(), value.to_string())).into_iter().collect();
+            let settings = Settings { set, ..Settings::default() };
+            let path = format!("{folder}{name}.holo");
+            let Ok(problem) = Problem::load(std::path::Path::new(&path), &settings) else { continue };
+            let model = &problem.model;
+            let field = Arc::new(model.field().unwrap().0);
+            let vectors = StateVectors::of(model);
+            let x0 = &moving(&field, &vectors, model);
+            for (by_error, tolerance) in [(true, 0.0), (false, 0.0), (true, 1e-7)] {
+                let mend = Mend::Projects { by_error, tolerance };
+                let system = CompiledSystem::new(&field, &vectors, &model.parameter_values, true, Some(mend));
+                let (n, m, groups) = (system.dim(), system.invariants().count, system.invariants().groups.len());
+                let mut work = vec![0.0; system.work_len()];
+                let mut target = vec![0.0; m];
+                system.invariant_values(model.t0, x0, &mut target, &mut work);
+                target[..field.constraints].fill(0.0);
+                let kept = Kept { sizes: true, weights: by_error, lagged: false };
+                for (k, off) in [1e-9, 1e-6, 1e-4, 0.03].into_iter().enumerate() {
+                    let noise = Noise::new(7, k as u32);
+                    let start: Vec<f64> =
+                        x0.iter().enumerate().map(|(i, x)| x + off * noise.normal(i as u64, 0)).collect();
+                    let mut scales = Scales::new(&vectors.vectors, kept, Vec::new(), x0);
+                    if by_error {
+                        scales.start_off(vectors.vectors.count(), off);
+                    }
+                    let (mut values, mut deviations) = (vec![0.0; m], vec![0.0; groups]);
+                    let mut x = start.clone();
+                    let at = (model.t0, &target[..], &scales.carried[..]);
+                    let found = system.mend(at, &mut x, &mut values, &mut deviations, &mut work);
+                    let mut expected = start.clone();
+                    let mut projection = Projection::new(system.invariants(), n, tolerance, by_error);
+                    let at = ((model.t0, 0.01), &target[..], &scales);
+                    let (mut f, mut drift, mut cost) = (vec![0.0; m], vec![0.0; groups], Cost::default());
+                    let done = projection.apply(&system, at, &mut expected, &mut f, &mut drift, &mut work, &mut cost);
+                    match found {
+                        None => {
+                            left += 1;
+                            assert_eq!(x, start, "{name}: what has not arrived moves nothing");
+                            assert!(off > 1e-5, "{name}: {off} is near");
+                        }
+                        Some(_) => {
+                            by_formulas += 1;
+                            done.unwrap();
+                            // Round-off of F, a few units, over its gradient: of the size of x and not of the move. A
+                            // looser tolerance stops before three iterations have been made.
+                            let near = if tolerance > 0.0 { 2.0 * tolerance } else { 1e-13 };
+                            for (i, (x, expected)) in x.iter().zip(&expected).enumerate() {
+                                assert!((x - expected).abs() <= near, "{name}, {off}: {x} {expected} at {i}");
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        assert!(by_formulas >= 20 && left >= 6, "{by_formulas} by formulas, {left} not");
+    }
+}

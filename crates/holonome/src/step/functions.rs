@@ -1,0 +1,182 @@
+//! Formulas of a model, ready to be instantiated in a step.
+
+use super::fibre::{Fibre, Gradients};
+use super::flows::Flows;
+use super::rigid_body::RigidBody;
+use super::symbols::ParameterPlaces;
+use crate::kernels::Formula;
+use holonome_model::elaborate::model::Model;
+use holonome_model::graph::op::Unary;
+use holonome_model::graph::{Input, Node};
+use holonome_model::treatment::mechanics::{Mechanics, Restriction};
+use std::sync::OnceLock;
+
+/// Formulas of a model that a step may ask for.
+pub struct Functions {
+    /// Length of the state.
+    pub dimension: usize,
+    /// Length n of q.
+    pub degrees: usize,
+    /// ẋ.
+    pub field: Formula,
+    /// H_q and H_p.
+    pub h_q: Formula,
+    pub h_p: Formula,
+    /// g, and Σ |∂g/∂x_i| max |x_j| of each constraint.
+    pub constraints: Formula,
+    pub constraint_sizes: Formula,
+    /// The hidden constraints, and their scales; see `constraint_sizes`.
+    pub hidden: Formula,
+    pub hidden_sizes: Formula,
+    /// X_g of every constraint, and the motion of a point along it.
+    pub gradients: Gradients,
+    pub fibre: Fibre,
+    /// Exact flows of two parts of H, for methods that need them.
+    pub flows: Option<Flows>,
+    /// Rigid body that the model is, for methods that need one.
+    pub body: Option<RigidBody>,
+    /// Places of the method's parameters.
+    pub parameters: ParameterPlaces,
+    /// H of a Hamiltonian model.
+    pub energy: Option<Formula>,
+    /// True if the energy is constant along the motion.
+    pub autonomous: bool,
+    /// Derivatives of V in H = ½ pᵀM⁻¹p + V, for methods that need them.
+    pub curvature: Option<Curvature>,
+    /// Derivatives for the extension of the field off the constraint set, made on first use, and the mechanics that
+    /// they are made from.
+    extension: OnceLock<Extension>,
+    mechanics: Mechanics,
+}
+
+/// Derivatives of constraints g and of hidden constraints h.
+pub struct Extension {
+    /// X_{a·h} for multipliers a that follow the state.
+    pub hidden_field: Formula,
+    /// Rates of g and h for an ẋ that follows the state.
+    pub constraint_rates: Formula,
+    pub hidden_rates: Formula,
+}
+
+impl Extension {
+    fn new(mechanics: &Mechanics) -> Extension {
+        let (mut g, dimension, n) = (mechanics.graph.clone(), mechanics.dimension, mechanics.degrees);
+        let mut field = vec![g.zero(); dimension];
+        for (k, hidden) in mechanics.hidden.iter().enumerate() {
+            let a = g.state(dimension + k);
+            for &(i, d) in &hidden.gradient {
+                let (i, amount) = (i as usize, g.mul(a, d));
+                match i.checked_sub(n) {
+                    Some(q) => field[q] = g.add(field[q], amount),
+                    None => field[n + i] = g.sub(field[n + i], amount),
+                }
+            }
+        }
+        let mut rates = |list: &[Restriction]| {
+            let nodes: Vec<Node> = list.iter().map(|restriction| restriction.node).collect();
+            let along = g.tangent(&nodes, |g, input| match input {
+                Input::State(i) => Some(g.state(dimension + i as usize)),
+                _ => None,
+            });
+            let sum = |(&node, along)| {
+                let explicit = g.time_derivative(node);
+                g.add(along, explicit)
+            };
+            let nodes: Vec<Node> = nodes.iter().zip(along).map(sum).collect();
+            Formula::unfused(&g, &nodes)
+        };
+        let (constraint_rates, hidden_rates) = (rates(&mechanics.constraints), rates(&mechanics.hidden));
+        Extension { hidden_field: Formula::unfused(&g, &field), constraint_rates, hidden_rates }
+    }
+}
+
+/// Higher derivatives of V along a direction v, which follows the state among their inputs.
+pub struct Curvature {
+    /// V_qq v
+    pub second: Formula,
+    /// v·V_qqq·v
+    pub third: Formula,
+    /// V_qq v for the stiff part of V, if one is known.
+    pub stiff: Option<Formula>,
+}
+
+impl Curvature {
+    /// Derivatives for `mechanics`.
+    pub fn new(mechanics: &Mechanics) -> Curvature {
+        let (mut g, dimension, n) = (mechanics.graph.clone(), mechanics.dimension, mechanics.degrees);
+        let mut along = |gradient: &[Node]| {
+            g.tangent(gradient, |g, input| match input {
+                Input::State(i) if (i as usize) < n => Some(g.state(dimension + i as usize)),
+                _ => None,
+            })
+        };
+        let second = along(&mechanics.gradient[..n]);
+        let third = along(&second);
+        let stiff = mechanics.stiff.as_ref().map(|gradient| along(gradient));
+        let of = |nodes: &[Node]| Formula::unfused(&g, nodes);
+        Curvature { second: of(&second), third: of(&third), stiff: stiff.map(|nodes| of(&nodes)) }
+    }
+}
+
+impl Functions {
+    /// Formulas of `mechanics`.
+    pub fn new(mechanics: &Mechanics, model: &Model) -> Functions {
+        let n = mechanics.degrees;
+        let of = |roots: &[Node]| Formula::unfused(&mechanics.graph, roots);
+        let values = |list: &[Restriction]| of(&list.iter().map(|restriction| restriction.node).collect::<Vec<_>>());
+        Functions {
+            dimension: mechanics.dimension,
+            degrees: n,
+            field: of(&mechanics.field),
+            h_q: of(&mechanics.gradient[..n]),
+            h_p: of(&mechanics.gradient[n..]),
+            constraints: values(&mechanics.constraints),
+            constraint_sizes: sizes(mechanics, &mechanics.constraints),
+            hidden: values(&mechanics.hidden),
+            hidden_sizes: sizes(mechanics, &mechanics.hidden),
+            gradients: Gradients::new(mechanics),
+            fibre: Fibre::new(mechanics, model),
+            flows: None,
+            body: None,
+            parameters: ParameterPlaces::of(model),
+            energy: mechanics.hamiltonian.map(|h| of(&[h])),
+            autonomous: model.conserves_energy(),
+            curvature: None,
+            extension: OnceLock::new(),
+            mechanics: mechanics.clone(),
+        }
+    }
+
+    /// Derivatives for the extension of the field off the constraint set.
+    pub fn extension(&self) -> &Extension {
+        self.extension.get_or_init(|| Extension::new(&self.mechanics))
+    }
+}
+
+/// Scales Σ |∂g/∂x_i| max |x_j| of restrictions; the maximum is over the positions if x_i is one, else over the
+/// momenta.
+fn sizes(mechanics: &Mechanics, list: &[Restriction]) -> Formula {
+    let mut g = mechanics.graph.clone();
+    let zero = g.zero();
+    let mut largest = |range: std::ops::Range<usize>| {
+        range.fold(zero, |largest, i| {
+            let x = g.state(i);
+            g.largest(x, largest)
+        })
+    };
+    let n = mechanics.degrees;
+    let largest = [largest(0..n), largest(n..mechanics.dimension)];
+    let mut roots = Vec::with_capacity(list.len());
+    for restriction in list {
+        let mut size = zero;
+        for (part, &largest) in largest.iter().enumerate() {
+            let of_part = restriction.gradient.iter().filter(|&&(i, _)| usize::from(i as usize >= n) == part);
+            let terms: Vec<Node> = of_part.map(|&(_, d)| g.unary(Unary::Abs, d)).collect();
+            let sum = g.sum(terms);
+            let product = g.mul(sum, largest);
+            size = g.add(size, product);
+        }
+        roots.push(size);
+    }
+    Formula::unfused(&g, &roots)
+}

@@ -1,0 +1,297 @@
+//! Equal steps of a program in lanes, for an ensemble: those of [`Many`], and single steps where a lane misses.
+
+use super::many::{Lanes, Many};
+use super::program::{self, Start};
+use super::unrolled::Unrolled;
+use crate::kernels::{LaneMonitor, MonitorBound, StateVectors};
+use holonome_integrate::ensemble::{EqualSteps, LaneAlone, LaneCarry, LaneStates, LaneSystem, gather, scatter};
+use holonome_integrate::plan::{FixedSteps, Plan};
+use holonome_integrate::scales::{Kept, Vectors};
+use holonome_integrate::scheme::map::{Between, Blocks, Carry, Outputs, StepFrom, StepMap, Workspace};
+use holonome_integrate::scheme::repairs::{Looped, Repairs, Unmade};
+use holonome_integrate::state::Cost;
+use holonome_model::treatment::Field;
+use std::ops::Range;
+use std::sync::Arc;
+
+type LoweredProgram = program::LoweredProgram<Unrolled>;
+
+/// Steps of a method's program in lanes.
+pub struct ProgramLanes {
+    /// Program for single steps.
+    program: LoweredProgram,
+    many: Many,
+    monitor: LaneMonitor,
+    vectors: Arc<StateVectors>,
+    plan: Plan,
+    /// Number of groups of invariants, and of values that steps monitor besides.
+    groups: [usize; 2],
+    /// Number of parameters of the model.
+    own: usize,
+}
+
+/// Lanes bound to their trajectories.
+pub struct ProgramBound {
+    many: Many,
+    monitor: MonitorBound,
+    /// Parameters of every lane, as the loop takes them.
+    parameters: Vec<Vec<f64>>,
+    /// Program for single steps, and the lane whose parameters it has.
+    single: LoweredProgram,
+    single_of: Option<usize>,
+    repairs: Repairs,
+    /// Scratch of single steps, and the numbers that a lane carries.
+    work: Vec<f64>,
+    carried: Vec<f64>,
+}
+
+impl ProgramLanes {
+    /// Lanes for runs of `plan`; `None` if the program has no loop. `start` is that of any trajectory.
+    pub fn new(
+        program: &LoweredProgram,
+        plan: &Plan,
+        (field, vectors): (&Field, &Arc<StateVectors>),
+        start: &Start,
+        lanes: usize,
+    ) -> Option<ProgramLanes> {
+        let h = plan.fixed_step()?;
+        let all = program.all_parameters(plan, h, start);
+        Some(ProgramLanes {
+            many: program.repeated.as_ref()?.in_lanes(lanes, &all),
+            program: program.rebound_for(plan, start),
+            monitor: LaneMonitor::new(field, vectors, lanes),
+            vectors: Arc::clone(vectors),
+            plan: plan.clone(),
+            groups: [field.groups.len(), program.monitored_count()],
+            own: start.parameters.len(),
+        })
+    }
+
+    /// Lanes that all have these parameters: those of the model, then F₀ of the rows that are not constraints.
+    pub fn bind(&self, parameters: &[f64]) -> ProgramBound {
+        let single = self.program.copy(&parameters[..self.own]);
+        ProgramBound {
+            many: self.many.clone(),
+            monitor: self.monitor.bind(parameters),
+            parameters: vec![self.all(parameters); self.many.lanes()],
+            work: vec![0.0; single.work_len()],
+            carried: vec![0.0; single.memory_len()],
+            single,
+            single_of: None,
+            repairs: Repairs::default(),
+        }
+    }
+
+    /// Set a lane's parameters to those of its trajectory, and F₀ of every row.
+    pub fn rebind(&self, bound: &mut ProgramBound, lane: usize, parameters: &[f64], targets: &[f64]) {
+        bound.parameters[lane] = self.all(parameters);
+        bound.many.rebind(lane, &bound.parameters[lane]);
+        self.monitor.rebind(&mut bound.monitor, lane, parameters, targets);
+        if bound.single_of == Some(lane) {
+            bound.single_of = None;
+        }
+    }
+
+    fn start<'p>(&self, parameters: &'p [f64]) -> Start<'p> {
+        let (parameters, targets) = parameters.split_at(self.own);
+        Start { parameters, targets, x: &[] }
+    }
+
+    /// Parameters of the loop.
+    fn all(&self, parameters: &[f64]) -> Vec<f64> {
+        let h = self.plan.fixed_step().unwrap_or(f64::NAN);
+        self.program.all_parameters(&self.plan, h, &self.start(parameters))
+    }
+
+    /// Bind the program for single steps to a lane.
+    fn single_for(&self, bound: &mut ProgramBound, lane: usize) {
+        if bound.single_of != Some(lane) {
+            bound.single.bind_lane(&bound.many, lane, self.own, &bound.parameters[lane]);
+            bound.single_of = Some(lane);
+        }
+    }
+
+    /// Length, over all lanes, of the numbers that the loop carries; single steps carry more.
+    fn looped(&self) -> usize {
+        self.many.rows().carried.len() * self.many.lanes()
+    }
+}
+
+/// Lengths of the steps before and after a state.
+fn around(fixed: &FixedSteps, step: u64) -> (f64, f64) {
+    (if step == 0 { 0.0 } else { fixed.h }, if step == fixed.steps { 0.0 } else { fixed.h })
+}
+
+impl LaneSystem for ProgramLanes {
+    type Bound = ProgramBound;
+
+    fn lanes(&self) -> usize {
+        self.many.lanes()
+    }
+
+    fn dim(&self) -> usize {
+        self.vectors.vectors.dim()
+    }
+
+    fn groups(&self) -> usize {
+        self.groups.iter().sum()
+    }
+
+    fn work_len(&self) -> usize {
+        self.many.work_len().max(self.monitor.work_len(self.dim()))
+    }
+
+    fn count_treatments(&self, _: u64, _: &mut Cost) -> bool {
+        false
+    }
+
+    fn corrects(&self) -> bool {
+        false
+    }
+
+    fn vectors(&self) -> &Vectors {
+        &self.vectors.vectors
+    }
+
+    fn kept(&self) -> Kept {
+        Kept::default()
+    }
+
+    fn monitor(
+        &self,
+        bound: &ProgramBound,
+        at: LaneStates,
+        deviations: &mut [f64],
+        terms: &mut [f64],
+        work: &mut [f64],
+    ) {
+        let (lanes, [groups, own]) = (self.many.lanes(), self.groups);
+        let (of_groups, own_ones) = deviations.split_at_mut(groups * lanes);
+        let (terms, unknown) = terms.split_at_mut(groups * lanes);
+        self.monitor.run(&bound.monitor, at, of_groups, terms, work);
+        unknown.fill(0.0);
+        if own > 0 {
+            let (mut carried, mut found) = (vec![0.0; bound.carried.len()], vec![0.0; own]);
+            for lane in 0..lanes {
+                gather(at.carried, lanes, lane, &mut carried);
+                self.program.deviations(&carried, &mut found);
+                scatter(&found, lanes, lane, own_ones);
+            }
+        }
+    }
+}
+
+impl EqualSteps for ProgramLanes {
+    fn carried_len(&self) -> usize {
+        self.program.memory_len()
+    }
+
+    fn begin(
+        &self,
+        bound: &mut ProgramBound,
+        (fixed, t0): (&FixedSteps, f64),
+        x: &[f64],
+        carried: &mut [f64],
+        (begun, costs): (&mut [bool], &mut [Cost]),
+        _work: &mut [f64],
+    ) {
+        bound.many.begin(x);
+        bound.single_of = None;
+        carried.fill(0.0);
+        begun.fill(true);
+        if !self.program.finds_first() {
+            return;
+        }
+        let (lanes, mut one) = (self.many.lanes(), vec![0.0; self.dim()]);
+        for lane in 0..lanes {
+            self.single_for(bound, lane);
+            gather(x, lanes, lane, &mut one);
+            let ProgramBound { single, carried: memory, work, .. } = &mut *bound;
+            memory.fill(0.0);
+            let step = StepFrom { t: t0, h: fixed.h, x: &one };
+            let workspace = &mut Workspace { kept: &mut [], memory, cost: &mut costs[lane], work };
+            begun[lane] = single.begin(step, workspace).is_ok();
+            scatter(memory, lanes, lane, carried);
+        }
+    }
+
+    fn steps(
+        &self,
+        bound: &ProgramBound,
+        steps: Range<u64>,
+        x: &mut [f64],
+        carry: LaneCarry,
+        largest: &mut [f64],
+        work: &mut [f64],
+    ) {
+        let carried = &mut carry.carried[..self.looped()];
+        let residuals = bound.many.iterate(steps, Lanes { x, carried, largest, starts: &mut [] }, work);
+        for (missed, residual) in carry.missed.iter_mut().zip(residuals) {
+            *missed = !matches!(residual.partial_cmp(&1.0), Some(std::cmp::Ordering::Less | std::cmp::Ordering::Equal));
+        }
+        carry.innovation.fill(0.0);
+    }
+
+    fn alone(
+        &self,
+        bound: &mut ProgramBound,
+        lane: usize,
+        (fixed, t0, steps): (&FixedSteps, f64, Range<u64>),
+        one: LaneAlone,
+        cost: &mut Cost,
+    ) -> Result<(), Unmade> {
+        self.single_for(bound, lane);
+        let ProgramBound { single, repairs, work, .. } = bound;
+        let blocks = single.blocks().ok_or(Unmade)?;
+        let looped = Looped { map: single, blocks, h: fixed.h, t0 };
+        let (innovation, outputs) = (&mut 0.0, Outputs::default());
+        let carry = Carry { memory: one.carried, scales: &mut [], innovation, cost, outputs };
+        let count = steps.end - steps.start;
+        repairs.steps(looped, steps, one.x, carry, one.largest, (work, count > 1))
+    }
+
+    fn count(&self, steps: Range<u64>, cost: &mut Cost) {
+        self.many.count(steps, cost);
+    }
+
+    fn multiplier_count(&self) -> usize {
+        self.program.multiplier_count()
+    }
+
+    fn multipliers(
+        &self,
+        bound: &mut ProgramBound,
+        (fixed, t0, step): (&FixedSteps, f64, u64),
+        (x, carried): (&[f64], &[f64]),
+        wanted: &[bool],
+        lambda: &mut [f64],
+        work: &mut [f64],
+    ) {
+        let (lanes, around) = (self.many.lanes(), around(fixed, step));
+        let (mut starts, mut known) = (vec![0.0; self.many.start_len() * lanes], vec![false; lanes]);
+        if step < fixed.steps && (step > 0 || self.many.makes_first_steps()) {
+            // The step from here finds them at its start.
+            let (mut x, mut carried) = (x.to_vec(), carried[..self.looped()].to_vec());
+            let mut largest = vec![0.0; self.groups() * lanes];
+            let trial = Lanes { x: &mut x, carried: &mut carried, largest: &mut largest, starts: &mut starts };
+            let residuals = bound.many.iterate(step..step + 1, trial, work);
+            known.iter_mut().zip(residuals).for_each(|(known, residual)| *known = *residual <= 1.0);
+        }
+        let (mut one, mut start) = (vec![0.0; self.dim()], vec![0.0; self.many.start_len()]);
+        let mut of_lane = vec![0.0; self.multiplier_count()];
+        for lane in (0..lanes).filter(|&lane| wanted[lane]) {
+            gather(carried, lanes, lane, &mut bound.carried);
+            if known[lane] {
+                gather(&starts, lanes, lane, &mut start);
+                self.many.multipliers(around, &start, &bound.carried, &mut of_lane);
+            } else {
+                self.single_for(bound, lane);
+                gather(x, lanes, lane, &mut one);
+                let ProgramBound { single, carried, work, .. } = &mut *bound;
+                let (t, (before, after)) = (fixed.time(t0, step), around);
+                single.multipliers(Between { t, before, after, x: &one, memory: carried }, &mut of_lane, work);
+            }
+            scatter(&of_lane, lanes, lane, lambda);
+        }
+    }
+}

@@ -1,0 +1,618 @@
+//! Recorded steps of structure-preserving methods: written over a phase space, run as kernels with Newton iterations
+//! between them.
+//!
+//! [`recorder`] runs a step once and records, in [`symbols`], the quantities that it computes and the equations that it
+//! states: as [`nodes`] of a graph over the [`functions`] of a small model, or as [`columns`] of a large one.
+//! [`program`] runs what the recording is lowered to, kernels between equations: [`unrolled`] ones, or
+//! templated ones over columns. The size of a model decides nothing else.
+
+mod columns;
+mod draws;
+mod extension;
+mod fibre;
+mod flows;
+mod force_places;
+mod fsal;
+mod functions;
+mod lanes;
+mod many;
+mod multipliers;
+mod natural;
+mod nodes;
+mod program;
+mod recorder;
+mod rigid_body;
+mod symbols;
+mod unrolled;
+
+use crate::error::Error;
+use crate::kernels::{Formula, StateVectors};
+use columns::{ColumnSymbols, Templated};
+pub use extension::extension;
+use flows::Flows;
+pub use force_places::ForcePlaces;
+use functions::{Curvature, Functions};
+use holonome_integrate::method::{Method, Needs, SCHEMES, Scheme, Step};
+use holonome_integrate::phase_space::{PhaseSpace, Value};
+use holonome_integrate::plan::Plan;
+use holonome_integrate::scheme::langevin::gla;
+use holonome_integrate::scheme::map::StepMap;
+use holonome_integrate::system::Invariants;
+use holonome_model::derived::Derived;
+use holonome_model::elaborate::model::Model;
+use holonome_model::policy::Way;
+use holonome_model::rows::RowProgram;
+use holonome_model::templated::RowMechanics;
+use holonome_model::treatment::Field;
+use holonome_model::treatment::mechanics::Mechanics;
+use holonome_model::treatment::structure::ConstraintKind;
+use holonome_words::option;
+pub use lanes::{ProgramBound, ProgramLanes};
+use nodes::Nodes;
+pub use program::Start;
+use program::{LoweredProgram, Lowering};
+use recorder::{FsalMode, Given, Trace, record};
+use rigid_body::RigidBody;
+use std::sync::Arc;
+use symbols::{ParameterPlaces, Symbols};
+use unrolled::{Unrolled, UnrolledTrace};
+
+/// A method's step as a program.
+pub enum Program {
+    /// Unrolled, with its recording.
+    Unrolled(Box<LoweredProgram<Unrolled>>, Box<UnrolledTrace>),
+    /// Templated: over columns.
+    Templated(Box<LoweredProgram<Templated>>),
+}
+
+impl Program {
+    /// Map with which a run makes its steps.
+    pub fn map(&self) -> &dyn StepMap {
+        match self {
+            Program::Unrolled(program, _) => &**program,
+            Program::Templated(program) => &**program,
+        }
+    }
+
+    /// True if a step solves equations by Newton's iteration; linear equations need none.
+    pub fn iterates(&self) -> bool {
+        match self {
+            Program::Unrolled(program, _) => program.iterates(),
+            Program::Templated(program) => program.iterates(),
+        }
+    }
+
+    /// Monitored energy of steps of length h, at (t, x); `None` if they monitor none.
+    pub fn monitored_energy(&self, t_and_h: (f64, f64), x: &[f64]) -> Option<f64> {
+        match self {
+            Program::Unrolled(program, _) => program.monitored_energy(t_and_h, x),
+            Program::Templated(program) => program.monitored_energy(t_and_h, x),
+        }
+    }
+
+    /// Smallest eigenvalue of the monitored matrices in a run that now carries `memory`;
+    /// [`NOTABLE`](crate::monitored::NOTABLE) if none was smaller, `None` if no matrix is monitored.
+    pub fn smallest_eigenvalue(&self, memory: &[f64]) -> Option<f64> {
+        match self {
+            Program::Unrolled(program, _) => program.smallest_eigenvalue(memory),
+            Program::Templated(program) => program.smallest_eigenvalue(memory),
+        }
+    }
+
+    /// Independent map with other parameters, which makes every step by itself.
+    pub fn rebound(&self, parameters: &[f64]) -> Box<dyn StepMap> {
+        match self {
+            Program::Unrolled(program, _) => Box::new(program.rebound(parameters)),
+            Program::Templated(program) => Box::new(program.rebound(parameters)),
+        }
+    }
+
+    /// Independent map for a run of `plan` from another start, which takes its steps as this program does.
+    pub fn rebound_for(&self, plan: &Plan, start: &Start) -> Box<dyn StepMap> {
+        match self {
+            Program::Unrolled(program, _) => Box::new(program.rebound_for(plan, start)),
+            Program::Templated(program) => Box::new(program.rebound_for(start)),
+        }
+    }
+
+    /// Steps in lanes, for runs of `plan`; `None` if the program has none. `start` is that of any trajectory.
+    pub fn in_lanes(
+        &self,
+        plan: &Plan,
+        of: (&Field, &Arc<StateVectors>),
+        start: &Start,
+        lanes: usize,
+    ) -> Option<ProgramLanes> {
+        match self {
+            Program::Unrolled(program, _) => ProgramLanes::new(program, plan, of, start, lanes),
+            Program::Templated(_) => None,
+        }
+    }
+
+    /// Build loops in which runs of `plan` take their steps, where that is faster. The runs are one run, or those of an
+    /// ensemble, of which `starts` are examples. `invariants` are those of the `field`, which is `None` if the model is
+    /// not unrolled.
+    pub fn repeat(
+        &mut self,
+        (field, invariants): (Option<&Field>, &Arc<Invariants>),
+        rows: impl FnOnce() -> RowProgram,
+        plan: &Plan,
+        starts: &[Start],
+        ensemble: bool,
+    ) {
+        match self {
+            Program::Unrolled(program, trace) => {
+                if let Some(field) = field {
+                    program.repeat(trace, field, plan, starts, ensemble);
+                }
+            }
+            Program::Templated(program) => program.repeat((rows, invariants), plan, &starts[0]),
+        }
+    }
+}
+
+/// Inputs, beside the model, that the program of a method depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct MethodSettings {
+    /// True if an ensemble takes the steps, several trajectories in lanes.
+    pub in_lanes: bool,
+    /// Tolerance that loosens Newton's iterations.
+    pub newton_tolerance: Option<f64>,
+    /// Newmark's β.
+    pub beta: f64,
+}
+
+impl MethodSettings {
+    /// Parameters of the method itself.
+    fn own(&self, method: &Method) -> &[f64] {
+        if method.scheme.needs.has_beta() { std::slice::from_ref(&self.beta) } else { &[] }
+    }
+}
+
+/// Program of a method's step for `model`, of length h if that is fixed; `None` if the method is a Runge–Kutta,
+/// collocation or Taylor method. `extension` is the model's field with the constraints in it: methods with a treatment
+/// that returns the state to the constraints step with it.
+///
+/// # Errors
+/// If the method does not suit the model; says why, and what does.
+pub fn program(
+    method: &Method,
+    model: &Derived,
+    extension: Option<&Field>,
+    settings: &MethodSettings,
+    h: Option<f64>,
+) -> Result<Option<Program>, Error> {
+    if method.scheme.follows_fields() {
+        return Ok(None);
+    }
+    let unsuitable = |reason: String| Error::option(format!("`{method}` does not suit this model: {reason}"));
+    if let Some(facts) = templated_facts(method, model, settings.in_lanes) {
+        suits(method, &facts).map_err(unsuitable)?;
+        let lowered = |guesses: bool| templated_program(method, model, settings, guesses);
+        let mut program = lowered(true).map_err(unsuitable)?;
+        if !chooses_sweeps(&mut program, model, h) {
+            program = lowered(false).map_err(unsuitable)?;
+        }
+        return Ok(Some(Program::Templated(Box::new(program))));
+    }
+    let mechanics = model.mechanics().map_err(|reason| Error::option(format!("`{method}`: {reason}")))?;
+    suits(method, &Facts::of(mechanics)).map_err(unsuitable)?;
+    let lowered = |guesses: bool| unrolled_program(method, mechanics, model, extension, (settings, guesses));
+    let (mut program, mut trace) = lowered(true).map_err(unsuitable)?;
+    if !chooses_sweeps(&mut program, model, h) {
+        (program, trace) = lowered(false).map_err(unsuitable)?;
+    }
+    Ok(Some(Program::Unrolled(Box::new(program), Box::new(trace))))
+}
+
+/// Choose how a program for steps of length h iterates. True if the program may keep its guesses from the previous
+/// step: Newton's method finds any solution near its guess, so it has to start from guesses of its own step.
+fn chooses_sweeps<L: Lowering>(program: &mut LoweredProgram<L>, model: &Model, h: Option<f64>) -> bool {
+    if let Some(h) = h {
+        program.choose_iteration((model.t0, h), &model.initial);
+    }
+    program.sweeps() || !program.finds_first() || !program.solves().any(|solve| solve.task.local)
+}
+
+/// The step of a method that is written over a phase space.
+fn step(method: &Method, space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+    match method.scheme.step {
+        Step::Map(step) => step(space, t, h, x),
+        Step::Sliding(step) => step(space, method.unconstrained_map(), t, h, x),
+        Step::RungeKutta(_) | Step::Collocation(_) | Step::Taylor => unreachable!("it has no program"),
+    }
+}
+
+/// [`step`], which `fits` if it gives a state: a step written by a user may not.
+fn step_of_length(
+    method: &Method,
+    space: &mut dyn PhaseSpace,
+    (t, h): (Value, Value),
+    x: &[Value],
+    fits: &mut Result<(), String>,
+) -> Vec<Value> {
+    let x1 = step(method, space, t, h, x);
+    if x1.len() == x.len() {
+        return x1;
+    }
+    *fits = Err(format!("its step gives {} values for a state of {}", x1.len(), x.len()));
+    x.to_vec()
+}
+
+/// Facts about a model whose steps by this method are templated; `None` if they are unrolled. Templated steps need a
+/// large model, and a method that needs nothing unrolled.
+fn templated_facts(method: &Method, model: &Model, in_lanes: bool) -> Option<Facts<'static>> {
+    let needs = method.scheme.needs;
+    let unrolled = needs.recognised() || method.treatment.moves_the_state();
+    let templated = Way::of_step(model, method.scheme.explicit, method.substeps().len(), in_lanes).templated;
+    let constrained = !model.constraints.is_empty();
+    let kind = if constrained { ConstraintKind::Holonomic } else { ConstraintKind::Free };
+    (templated && !unrolled).then_some(Facts { constrained, hamiltonian: true, kind, degenerate: None })
+}
+
+/// Unrolled step of a method.
+///
+/// # Errors
+/// If the model is not of the form that the method needs.
+fn unrolled_program(
+    method: &Method,
+    mechanics: &Mechanics,
+    model: &Model,
+    extension: Option<&Field>,
+    (settings, guesses): (&MethodSettings, bool),
+) -> Result<(LoweredProgram<Unrolled>, UnrolledTrace), String> {
+    let functions = Arc::new(functions(method, mechanics, model, extension, settings)?);
+    let heated = model.heat_bath.is_some();
+    let recorded = |fsal: FsalMode| recorded((method, heated), Nodes::new(&functions), (fsal, guesses));
+    let (trace, find) = with_find(method, recorded)?;
+    let tolerance = settings.newton_tolerance.unwrap_or(0.0);
+    let (substeps, own) = (recorded_substeps(method, heated), settings.own(method));
+    let program = unrolled::lower(&trace, find.as_ref(), (mechanics, model), substeps, own, tolerance);
+    Ok((program, trace))
+}
+
+/// Functions of the model that a method asks for.
+///
+/// # Errors
+/// If the model is not of the form that the method needs.
+fn functions(
+    method: &Method,
+    mechanics: &Mechanics,
+    model: &Model,
+    extension: Option<&Field>,
+    settings: &MethodSettings,
+) -> Result<Functions, String> {
+    let mut functions = Functions::new(mechanics, model);
+    if let Some(field) = extension.filter(|_| method.treatment.moves_the_state()) {
+        functions.field = Formula::unfused(&field.graph, &field.field);
+    }
+    (functions.flows, functions.body) = recognised(method.scheme, mechanics, model)?;
+    if !settings.own(method).is_empty() {
+        functions.curvature = Some(Curvature::new(mechanics));
+    }
+    Ok(functions)
+}
+
+/// Positions at which the force acts in steps of length h, for a method that [`program`] has accepted; `None` if the
+/// method names no positions other than those of the steps.
+///
+/// # Errors
+/// Those of [`program`].
+pub fn force_places(
+    method: &Method,
+    model: &Derived,
+    h: f64,
+    settings: &MethodSettings,
+) -> Result<Option<ForcePlaces>, Error> {
+    if !method.scheme.needs.has_beta() {
+        return Ok(None);
+    }
+    let unsuitable = |reason: String| Error::option(format!("`{method}` does not suit this model: {reason}"));
+    if templated_facts(method, model, settings.in_lanes).is_some() {
+        return templated_places(method, model, h, settings).map_err(unsuitable);
+    }
+    let mechanics = model.mechanics().map_err(|reason| Error::option(format!("`{method}`: {reason}")))?;
+    unrolled_places(method, mechanics, model, h, settings).map_err(unsuitable)
+}
+
+fn unrolled_places(
+    method: &Method,
+    mechanics: &Mechanics,
+    model: &Model,
+    h: f64,
+    settings: &MethodSettings,
+) -> Result<Option<ForcePlaces>, String> {
+    let functions = Arc::new(functions(method, mechanics, model, None, settings)?);
+    let trace = recorded((method, false), Nodes::new(&functions), (FsalMode::ForcePlaces, false))?;
+    if trace.result.is_empty() {
+        return Ok(None);
+    }
+    let (own, tolerance) = (settings.own(method), settings.newton_tolerance.unwrap_or(0.0));
+    let program = unrolled::lower(&trace, None, (mechanics, model), vec![1.0], own, tolerance);
+    Ok(Some(ForcePlaces::new(program, method.substeps()[0] * h)))
+}
+
+fn templated_places(
+    method: &Method,
+    model: &Derived,
+    h: f64,
+    settings: &MethodSettings,
+) -> Result<Option<ForcePlaces>, String> {
+    let mechanics = column_mechanics(method, model, settings)?;
+    let symbols = ColumnSymbols::new(mechanics, ParameterPlaces::of(model));
+    let trace = recorded((method, false), symbols, (FsalMode::ForcePlaces, false))?;
+    if trace.result.is_empty() {
+        return Ok(None);
+    }
+    let tolerance = settings.newton_tolerance.unwrap_or(0.0);
+    let program = columns::lower(trace, None, model, vec![1.0], settings.own(method), tolerance);
+    Ok(Some(ForcePlaces::new(program, method.substeps()[0] * h)))
+}
+
+/// Templated step of a method, over columns.
+///
+/// # Errors
+/// If the model is not of the form that the method needs.
+fn templated_program(
+    method: &Method,
+    model: &Derived,
+    settings: &MethodSettings,
+    guesses: bool,
+) -> Result<LoweredProgram<Templated>, String> {
+    check_stiff_part(method.scheme, model)?;
+    let mechanics = column_mechanics(method, model, settings)?;
+    let (heated, places) = (model.heat_bath.is_some(), ParameterPlaces::of(model));
+    let symbols = || ColumnSymbols::new(mechanics.clone(), places.clone());
+    let recorded = |fsal| recorded((method, heated), symbols(), (fsal, guesses));
+    let (mut trace, find) = with_find(method, recorded)?;
+    let find = match find {
+        Some(find) => Some((find, false)),
+        None if method.treatment.moves_the_state() => None,
+        None => columns::carry_forces(&mut trace).map(|find| (find, true)),
+    };
+    let (tolerance, substeps) = (settings.newton_tolerance.unwrap_or(0.0), recorded_substeps(method, heated));
+    Ok(columns::lower(trace, find, model, substeps, settings.own(method), tolerance))
+}
+
+/// Substeps of which one is recorded. In a heat bath, which acts between whole steps, all of them are recorded
+/// together.
+fn recorded_substeps(method: &Method, heated: bool) -> Vec<f64> {
+    if heated { vec![1.0] } else { method.substeps() }
+}
+
+/// Whole step of a method in a heat bath.
+fn heated_step(
+    method: &Method,
+    space: &mut dyn PhaseSpace,
+    (t, h): (Value, Value),
+    x: &[Value],
+    fits: &mut Result<(), String>,
+) -> Vec<Value> {
+    if method.scheme.needs == Needs::HeatBath {
+        return step_of_length(method, space, (t, h), x, fits);
+    }
+    // Friction and noise begin on the hidden constraints. SHAKE does not end there; RATTLE does, with the same
+    // positions.
+    let scheme = if matches!(method.scheme.step, Step::Sliding(_)) { Scheme::named("rattle") } else { None };
+    let method = &Method { scheme: scheme.unwrap_or(method.scheme), ..*method };
+    let (mut x1, mut made) = (x.to_vec(), 0.0);
+    for gamma in method.substeps() {
+        let (t, h) = (space.time(t, made, h), space.scaled(gamma, h));
+        x1 = step_of_length(method, space, (t, h), &x1, fits);
+        made += gamma;
+    }
+    if method.composition.is_some() {
+        // Multipliers of a substep are not those of the step.
+        space.record_multipliers(&[], &[]);
+    }
+    gla(space, t, h, &x1)
+}
+
+/// Recording of a method's step; with the heat bath if the model is `heated`.
+///
+/// # Errors
+/// If the step gives no state.
+fn recorded<S: Symbols>(
+    (method, heated): (&Method, bool),
+    symbols: S,
+    (fsal, guesses): (FsalMode, bool),
+) -> Result<Trace<S>, String> {
+    let mut fits = Ok(());
+    let step = |space: &mut dyn PhaseSpace, t, h, x: &[Value]| match heated {
+        true => heated_step(method, space, (t, h), x, &mut fits),
+        false => step_of_length(method, space, (t, h), x, &mut fits),
+    };
+    // With noise, extrapolation from two steps is no better a guess than the last solution.
+    let trace = record(symbols, Given { follows: follows(method) && !heated, fsal, guesses }, step);
+    fits.map(|()| trace)
+}
+
+/// Recording of a method's step; if the step reuses values of the previous one (FSAL), also the recording that finds
+/// these.
+fn with_find<S: Symbols>(
+    method: &Method,
+    recorded: impl Fn(FsalMode) -> Result<Trace<S>, String>,
+) -> Result<(Trace<S>, Option<Trace<S>>), String> {
+    // Values that a map finds between two slides are not those at the start of the step.
+    if !follows(method) || matches!(method.scheme.step, Step::Sliding(_)) {
+        return Ok((recorded(FsalMode::Compute)?, None));
+    }
+    let trace = recorded(FsalMode::Carry)?;
+    let find = if trace.has_fsal { Some(recorded(FsalMode::FindOnly)?) } else { None };
+    Ok((trace, find))
+}
+
+/// Mechanics of a model for recordings of a step over columns.
+///
+/// # Errors
+/// If the model is not of the form that the method needs.
+fn column_mechanics(method: &Method, model: &Derived, settings: &MethodSettings) -> Result<RowMechanics, String> {
+    let mut mechanics = model.row_mechanics().ok_or("its constraints hold momenta")?;
+    let heated = model.heat_bath.is_some();
+    if !settings.own(method).is_empty() || heated {
+        mechanics.derive_curvature(model).map_err(|reason| match heated {
+            true => format!(
+                "in a heat bath a model of this size needs a constant mass matrix, and {reason}; make it smaller"
+            ),
+            false => natural::not(reason, model),
+        })?;
+    }
+    Ok(mechanics)
+}
+
+/// True if a step begins where the previous one has ended, with the same length: what that one found at its end is
+/// known.
+fn follows(method: &Method) -> bool {
+    !method.treatment.moves_the_state() && method.composition.is_none()
+}
+
+/// Facts that decide which methods suit a model.
+struct Facts<'a> {
+    constrained: bool,
+    hamiltonian: bool,
+    kind: ConstraintKind,
+    degenerate: Option<&'a str>,
+}
+
+impl Facts<'_> {
+    /// Methods that such a model can be run with, for the refusal of others.
+    fn remedy(&self) -> &'static str {
+        match (self.hamiltonian, self.constrained) {
+            (false, _) => "gauss4 or corrected:dop853",
+            (true, false) => "stormer-verlet-a or gauss4",
+            (true, true) if self.degenerate.is_some() || self.kind == ConstraintKind::SecondClass => "corrected:dop853",
+            (true, true) => "rattle",
+        }
+    }
+
+    fn of(mechanics: &Mechanics) -> Facts<'_> {
+        Facts {
+            constrained: !mechanics.constraints.is_empty(),
+            hamiltonian: mechanics.degrees > 0,
+            kind: mechanics.kind,
+            degenerate: mechanics.degenerate.as_deref(),
+        }
+    }
+}
+
+/// Every scheme that is written over a phase space, with the reason why it does not suit the model, if it does not.
+pub fn survey(model: &Derived) -> Vec<(&'static Scheme, Option<String>)> {
+    let mechanics = model.mechanics();
+    let schemes = SCHEMES.iter().filter(|scheme| !scheme.follows_fields());
+    let why = |scheme: &&'static Scheme| match mechanics {
+        _ if let Some(facts) = templated_facts(&Method::plain(scheme), model, false) => {
+            suits(&Method::plain(scheme), &facts).err()
+        }
+        Err(reason) => Some(reason.to_string()),
+        Ok(mechanics) => {
+            let suited = suits(&Method::plain(scheme), &Facts::of(mechanics));
+            suited.and_then(|()| recognised(scheme, mechanics, model).map(drop)).err()
+        }
+    };
+    schemes.map(|scheme| (scheme, why(&scheme))).collect()
+}
+
+/// Check that the structure which a method recognises in a model is there with other parameters, too: recognition
+/// evaluates numbers.
+///
+/// # Errors
+/// If it is not.
+pub fn recognised_with(method: &Method, model: &Model, parameters: &[f64]) -> Result<(), String> {
+    if !method.scheme.needs.recognised() || model.parameter_values == parameters {
+        return Ok(());
+    }
+    let model = Derived::new(Model { parameter_values: parameters.to_vec(), ..model.clone() });
+    let mechanics = model.mechanics().map_err(|reason| reason.to_string())?;
+    recognised(method.scheme, mechanics, &model).map(drop)
+}
+
+/// Structure that a scheme recognises in a model: exact flows, or a rigid body.
+fn recognised(
+    scheme: &Scheme,
+    mechanics: &Mechanics,
+    model: &Model,
+) -> Result<(Option<Flows>, Option<RigidBody>), String> {
+    Ok(match scheme.needs {
+        Needs::Flows => (Some(known_flows(mechanics, model)?), None),
+        Needs::Body | Needs::FreeBody => (None, Some(body(scheme, mechanics, model)?)),
+        Needs::Natural | Needs::Stiff | Needs::HeatBath => {
+            known_potential(scheme, mechanics, model).map(|()| (None, None))?
+        }
+        _ => (None, None),
+    })
+}
+
+fn known_flows(mechanics: &Mechanics, model: &Model) -> Result<Flows, String> {
+    let remedy = Facts::of(mechanics).remedy();
+    Flows::new(mechanics, model).map_err(|reason| format!("{reason}; use {remedy}"))
+}
+
+/// Rigid body that the model is, for a scheme that needs one.
+fn body(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String> {
+    let remedy = Facts::of(mechanics).remedy();
+    let body = RigidBody::new(mechanics, model).map_err(|reason| format!("{reason}; use {remedy}"))?;
+    if scheme.needs == Needs::FreeBody { body.free() } else { Ok(body) }
+}
+
+/// Check that H has the form that the scheme needs, and that its stiff part is known if the scheme needs it.
+fn known_potential(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Result<(), String> {
+    natural::check(mechanics, model)?;
+    check_stiff_part(scheme, model)
+}
+
+fn check_stiff_part(scheme: &Scheme, model: &Model) -> Result<(), String> {
+    match scheme.needs == Needs::Stiff && model.stiff.is_none() {
+        true => Err(format!(
+            "it has to know which part of the potential energy is stiff; name it with {stiff_name}, a `let` that the Hamiltonian adds, or use zhang-skeel-simplified",
+            stiff_name = option("stiff").of("NAME")
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Check that a method suits the model; the error says why it does not.
+fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
+    let Facts { constrained, hamiltonian, kind, degenerate } = *facts;
+    if matches!(method.scheme.needs, Needs::Coisotropic | Needs::HeatBath)
+        && let Some(name) = degenerate
+    {
+        return Err(format!(
+            "the kinetic energy does not feel the normal of constraint `{name}`, so no multiplier holds it; use corrected:dop853"
+        ));
+    }
+    let reason = match method.scheme.needs {
+        Needs::Canonical if method.treatment.moves_the_state() => return Ok(()),
+        Needs::Field | Needs::Series | Needs::Canonical | Needs::Hamiltonian | Needs::Natural | Needs::Stiff
+            if hamiltonian && constrained =>
+        {
+            let penalty = if kind == ConstraintKind::Holonomic {
+                format!(", or make them a potential with {penalty}", penalty = option("penalty"))
+            } else {
+                String::new()
+            };
+            return Err(format!(
+                "it takes no constraints, and the model has some; use {}{penalty}",
+                match facts.remedy() {
+                    "rattle" => "rattle or corrected:dop853",
+                    other => other,
+                }
+            ));
+        }
+        Needs::Hamiltonian | Needs::Coisotropic | Needs::Flows | Needs::Natural | Needs::Stiff | Needs::HeatBath
+            if !hamiltonian =>
+        {
+            "it needs a Hamiltonian, and the model is a vector field; use implicit-midpoint, gauss4, or corrected:dop853"
+        }
+        Needs::Coisotropic if !constrained => {
+            "it is for constraints, and the model has none; use stormer-verlet-a, gauss4, or a composition of them"
+        }
+        Needs::HeatBath if constrained && kind != ConstraintKind::Holonomic => {
+            return Err(format!("it takes constraints on positions only; use {}", facts.remedy()));
+        }
+        Needs::Coisotropic if kind == ConstraintKind::SecondClass => {
+            "the brackets of the constraints do not vanish on the constraint set, so they have no fibres to slide along; use corrected:dop853"
+        }
+        _ => return Ok(()),
+    };
+    Err(reason.to_string())
+}

@@ -1,0 +1,232 @@
+//! Nodes of a graph as the symbols of a recorded step, for unrolled models.
+
+use super::functions::{Curvature, Functions};
+use super::recorder::StepRecorder;
+use super::rigid_body::RigidBody;
+use super::symbols::Symbols;
+use crate::kernels::Formula;
+use holonome_integrate::phase_space::{Asked, Body, Equation, Parameter, Part, Value, Vector};
+use holonome_model::graph::op::{Binary, Unary};
+use holonome_model::graph::{Expression, Graph, Input, Node};
+use holonome_model::rows::StridedFamily;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+
+/// Nodes over the formulas of a model. Their inputs are states by number.
+pub struct Nodes {
+    functions: Arc<Functions>,
+    pub graph: Graph,
+    inputs: usize,
+}
+
+impl Nodes {
+    /// Nodes over `functions`, without inputs yet.
+    pub fn new(functions: &Arc<Functions>) -> Nodes {
+        Nodes { functions: Arc::clone(functions), graph: Graph::new(), inputs: 0 }
+    }
+
+    /// Derivatives of `node` with respect to `unknowns`.
+    fn partials(&mut self, node: Node, unknowns: &[Node]) -> Vec<(u32, Node)> {
+        let number: FxHashMap<Input, u32> = unknowns
+            .iter()
+            .enumerate()
+            .map(|(k, &unknown)| match self.graph.expression(unknown) {
+                Expression::Input(input) => (input, k as u32),
+                _ => unreachable!("an unknown is an input"),
+            })
+            .collect();
+        let partials = self.graph.adjoint(node, |input| number.contains_key(&input));
+        partials.into_iter().map(|(input, d)| (number[&input], d)).collect()
+    }
+}
+
+impl Symbols for Nodes {
+    type Symbol = Node;
+    /// Row, unknown, entry.
+    type Jacobian = Vec<(u32, u32, Node)>;
+
+    fn symbol(value: Value) -> Node {
+        Node(value.0)
+    }
+
+    fn value(node: Node) -> Value {
+        Value(node.0)
+    }
+
+    fn lengths(&self) -> Vec<u32> {
+        vec![1; self.functions.dimension]
+    }
+
+    fn degrees(&self) -> usize {
+        self.functions.degrees
+    }
+
+    fn equations(&self, _: Equation) -> u32 {
+        1
+    }
+
+    fn autonomous(&self) -> bool {
+        self.functions.autonomous
+    }
+
+    fn input(&mut self, _: u32) -> Node {
+        self.inputs += 1;
+        self.graph.state(self.inputs - 1)
+    }
+
+    fn length(&self, _: Node) -> u32 {
+        1
+    }
+
+    fn constant(&mut self, value: f64) -> Node {
+        self.graph.constant(value)
+    }
+
+    fn unary(&mut self, op: Unary, a: Node) -> Node {
+        self.graph.unary(op, a)
+    }
+
+    fn binary(&mut self, op: Binary, a: Node, b: Node) -> Node {
+        self.graph.binary(op, a, b)
+    }
+
+    fn largest(&mut self, of: &[Node]) -> Node {
+        let zero = self.graph.zero();
+        of.iter().fold(zero, |largest, &node| self.graph.largest(node, largest))
+    }
+
+    fn total(&mut self, of: Vec<Node>) -> Node {
+        let zero = self.graph.zero();
+        of.into_iter().fold(zero, |sum, node| self.graph.add(sum, node))
+    }
+
+    fn parameter(&mut self, which: Parameter) -> Node {
+        self.graph.parameter(self.functions.parameters.of_parameter(which))
+    }
+
+    fn mass_is_diagonal(&self) -> bool {
+        self.functions.parameters.mass_is_diagonal()
+    }
+
+    fn momenta(&self) -> Vec<StridedFamily> {
+        let momenta = self.functions.degrees as u32..self.functions.dimension as u32;
+        momenta.map(|first| StridedFamily { first, stride: 1, length: 1 }).collect()
+    }
+
+    fn ask(&mut self, asked: Asked, t: Node, x: &[Node]) -> Vec<Node> {
+        let functions = Arc::clone(&self.functions);
+        let energy = || functions.energy.as_ref().expect("a method that needs H is refused where there is none");
+        let curvature = || -> &Curvature {
+            functions.curvature.as_ref().expect("a method that needs V is refused where H is of another form")
+        };
+        let formula = match asked {
+            Asked::Field => &functions.field,
+            Asked::Slope => &functions.h_q,
+            Asked::Velocity => &functions.h_p,
+            Asked::Energy => energy(),
+            Asked::Constraints => &functions.constraints,
+            Asked::Hidden => &functions.hidden,
+            Asked::ConstraintSizes => &functions.constraint_sizes,
+            Asked::HiddenSizes => &functions.hidden_sizes,
+            Asked::HiddenField => &functions.extension().hidden_field,
+            Asked::ConstraintRates => &functions.extension().constraint_rates,
+            Asked::HiddenRates => &functions.extension().hidden_rates,
+            Asked::Second => &curvature().second,
+            Asked::Third => &curvature().third,
+            Asked::StiffSecond => {
+                let stiff = curvature().stiff.as_ref();
+                stiff.expect("a method that needs a stiff part is refused where none is known")
+            }
+        };
+        formula.at(&mut self.graph, t, x)
+    }
+
+    fn reached(&self, roots: &[Node]) -> FxHashSet<Node> {
+        self.graph.reachable(roots).into_iter().collect()
+    }
+
+    fn substituted(&mut self, node: Node, replaced: &mut FxHashMap<Node, Node>) -> Node {
+        self.graph.substituted(&[node], replaced)[0]
+    }
+
+    fn explicit(&mut self, residual: Node, u: Node) -> Option<Node> {
+        let [(_, entry)] = self.partials(residual, &[u])[..] else { return None };
+        if self.graph.value(entry) != Some(1.0) {
+            return None;
+        }
+        let at_zero = [(u, self.graph.zero())].into_iter().collect();
+        let minus = self.graph.substituted(&[residual], &at_zero)[0];
+        Some(self.graph.neg(minus))
+    }
+
+    fn differentiated(&mut self, residuals: &[Node], unknowns: &[Node]) -> (Self::Jacobian, bool) {
+        let mut jacobian = Vec::new();
+        for (row, &residual) in residuals.iter().enumerate() {
+            let partials = self.partials(residual, unknowns);
+            jacobian.extend(partials.into_iter().map(|(column, node)| (row as u32, column, node)));
+        }
+        let entries: Vec<Node> = jacobian.iter().map(|&(_, _, node)| node).collect();
+        let depends = self.reached(&entries);
+        let linear = !unknowns.iter().any(|unknown| depends.contains(unknown));
+        (jacobian, linear)
+    }
+
+    fn constraint_field(space: &mut StepRecorder<Nodes>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
+        let functions = space.functions();
+        functions.gradients.field(space, t, x, lambda)
+    }
+
+    fn slide(space: &mut StepRecorder<Nodes>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
+        let functions = space.functions();
+        functions.fibre.slide(space, t, x, lambda)
+    }
+
+    fn flow(space: &mut StepRecorder<Nodes>, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
+        let functions = space.functions();
+        let flows = functions.flows.as_ref();
+        flows.expect("a method that needs flows is refused where they are not known").flow(space, part, t, tau, x)
+    }
+
+    fn body(space: &mut StepRecorder<Nodes>, x: &[Value]) -> Body {
+        rigid_body(&space.functions()).body(space, x)
+    }
+
+    fn state_of(space: &mut StepRecorder<Nodes>, body: &Body) -> Vec<Value> {
+        rigid_body(&space.functions()).state_of(space, body)
+    }
+
+    fn inertia(space: &mut StepRecorder<Nodes>, inverse: bool) -> [Vector; 3] {
+        rigid_body(&space.functions()).matrix(space, usize::from(inverse))
+    }
+
+    fn torque(space: &mut StepRecorder<Nodes>, t: Value, body: &Body) -> Vector {
+        rigid_body(&space.functions()).torque(space, t, body)
+    }
+}
+
+fn rigid_body(functions: &Functions) -> &RigidBody {
+    functions.body.as_ref().expect("a method that needs a rigid body is refused where the model is none")
+}
+
+impl StepRecorder<Nodes> {
+    fn functions(&self) -> Arc<Functions> {
+        Arc::clone(&self.symbols.functions)
+    }
+
+    /// Values of a formula at (t, x).
+    pub fn at(&mut self, formula: &Formula, t: Value, x: &[Value]) -> Vec<Value> {
+        let x: Vec<Node> = x.iter().map(|value| Node(value.0)).collect();
+        let nodes = formula.at(&mut self.symbols.graph, Node(t.0), &x);
+        nodes.into_iter().map(|node| Value(node.0)).collect()
+    }
+
+    /// `a` where `condition` is not 0, else `b`.
+    pub fn unless_zero(&mut self, condition: Value, a: Value, b: Value) -> Value {
+        Value(self.symbols.graph.select(Node(condition.0), Node(a.0), Node(b.0)).0)
+    }
+
+    /// True if a value is the constant 0.
+    pub fn is_zero(&self, value: Value) -> bool {
+        self.symbols.graph.is_zero(Node(value.0))
+    }
+}

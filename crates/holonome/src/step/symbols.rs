@@ -1,0 +1,116 @@
+//! Symbols that stand for numbers while a step is recorded: nodes of a graph, or columns with one number for each
+//! member of a family.
+
+use super::recorder::StepRecorder;
+use holonome_integrate::phase_space::{Asked, Body, Equation, Parameter, Part, Value, Vector};
+use holonome_model::elaborate::model::{HeatBath, Model};
+use holonome_model::graph::op::{Binary, Unary};
+use holonome_model::rows::StridedFamily;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::hash::Hash;
+use std::sync::Arc;
+
+/// Places of a method's parameters among the parameter values.
+#[derive(Clone)]
+pub struct ParameterPlaces {
+    /// Place of β, right after the parameters of the model.
+    beta: usize,
+    heat_bath: Option<Arc<HeatBath>>,
+}
+
+impl ParameterPlaces {
+    /// Places for methods on this model.
+    pub fn of(model: &Model) -> ParameterPlaces {
+        ParameterPlaces { beta: model.parameter_values.len(), heat_bath: model.heat_bath.clone() }
+    }
+
+    /// Place of one parameter.
+    pub fn of_parameter(&self, which: Parameter) -> usize {
+        match which {
+            Parameter::Beta => self.beta,
+            Parameter::Friction => self.bath().friction,
+            Parameter::Temperature => self.bath().temperature,
+        }
+    }
+
+    /// True if H holds every momentum by its square alone.
+    pub fn mass_is_diagonal(&self) -> bool {
+        self.bath().diagonal
+    }
+
+    fn bath(&self) -> &HeatBath {
+        self.heat_bath.as_ref().expect("a method that needs a heat bath is refused where there is none")
+    }
+}
+
+/// Quantities and functions of a model, as a step records them.
+pub trait Symbols: Sized {
+    /// Recorded quantity.
+    type Symbol: Copy + Eq + Hash + std::fmt::Debug;
+    /// Derivatives of a system's residuals, as far as they are recorded.
+    type Jacobian;
+
+    /// Quantity that a step calls `value`, and the value of a quantity.
+    fn symbol(value: Value) -> Self::Symbol;
+    fn value(symbol: Self::Symbol) -> Value;
+
+    /// Lengths of the components of x.
+    fn lengths(&self) -> Vec<u32>;
+    /// Number of components that are positions; 0 for a general field.
+    fn degrees(&self) -> usize;
+    /// Number of scalar equations in one family.
+    fn equations(&self, equation: Equation) -> u32;
+    /// True if the energy is constant along the motion.
+    fn autonomous(&self) -> bool;
+
+    /// New input of `length` numbers.
+    fn input(&mut self, length: u32) -> Self::Symbol;
+    /// Length of a quantity.
+    fn length(&self, symbol: Self::Symbol) -> u32;
+    fn constant(&mut self, value: f64) -> Self::Symbol;
+    fn unary(&mut self, op: Unary, a: Self::Symbol) -> Self::Symbol;
+    fn binary(&mut self, op: Binary, a: Self::Symbol, b: Self::Symbol) -> Self::Symbol;
+    /// Largest absolute value of all numbers of these, and their sum.
+    fn largest(&mut self, of: &[Self::Symbol]) -> Self::Symbol;
+    fn total(&mut self, of: Vec<Self::Symbol>) -> Self::Symbol;
+    /// Parameter of the method.
+    fn parameter(&mut self, which: Parameter) -> Self::Symbol;
+    /// True if H holds every momentum by its square alone.
+    fn mass_is_diagonal(&self) -> bool;
+    /// Components of the state that each component of the momenta stands for.
+    fn momenta(&self) -> Vec<StridedFamily>;
+    /// Values of a function of the model.
+    fn ask(&mut self, asked: Asked, t: Self::Symbol, x: &[Self::Symbol]) -> Vec<Self::Symbol>;
+
+    /// All quantities that these are computed from, themselves included.
+    fn reached(&self, roots: &[Self::Symbol]) -> FxHashSet<Self::Symbol>;
+    /// True if a quantity depends on any of `others`, itself included.
+    fn depends(&self, symbol: Self::Symbol, others: &[Self::Symbol]) -> bool {
+        let reached = self.reached(&[symbol]);
+        others.iter().any(|other| reached.contains(other))
+    }
+    /// Copy of a quantity with others in place of some inputs; `replaced` may be added to.
+    fn substituted(
+        &mut self,
+        symbol: Self::Symbol,
+        replaced: &mut FxHashMap<Self::Symbol, Self::Symbol>,
+    ) -> Self::Symbol;
+    /// Value f of `u` from an equation r = u − f; `None` if the equation has another form, or if f depends on `u`.
+    fn explicit(&mut self, residual: Self::Symbol, u: Self::Symbol) -> Option<Self::Symbol>;
+    /// Derivatives of residuals with respect to unknowns, and true if none of them depends on the unknowns.
+    fn differentiated(&mut self, residuals: &[Self::Symbol], unknowns: &[Self::Symbol]) -> (Self::Jacobian, bool);
+
+    /// X_{λ·g}.
+    fn constraint_field(space: &mut StepRecorder<Self>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value>;
+    /// x moved along its fibre.
+    fn slide(space: &mut StepRecorder<Self>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value>;
+    /// Exact flow of a part of H.
+    fn flow(space: &mut StepRecorder<Self>, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value>;
+    /// Rigid body of x, and the state of a body.
+    fn body(space: &mut StepRecorder<Self>, x: &[Value]) -> Body;
+    fn state_of(space: &mut StepRecorder<Self>, body: &Body) -> Vec<Value>;
+    /// Matrix of inertia of the rigid body, or its inverse.
+    fn inertia(space: &mut StepRecorder<Self>, inverse: bool) -> [Vector; 3];
+    /// Torque on the rigid body.
+    fn torque(space: &mut StepRecorder<Self>, t: Value, body: &Body) -> Vector;
+}
