@@ -49,11 +49,16 @@ enum Advance {
     /// Equal steps in a loop, with the length of the loop's state.
     Repeated(Box<dyn Kernel>, usize),
     /// Attempts in a loop.
-    March { kernel: Box<dyn Kernel>, slots: Slots, within: Option<SamplesWithin> },
+    March { kernel: Box<dyn Kernel>, slots: Box<Slots>, within: Option<Box<SamplesWithin>> },
     /// Equal steps of a collocation method, with the kernel that settles them; length of what it maps to itself.
-    Collocated { stages: LaneStages, settle: Box<dyn Kernel>, len: usize },
+    Collocated { stages: Box<LaneStages>, settle: Box<dyn Kernel>, len: usize },
     /// Attempts of such a method, with the kernel that judges them.
-    CollocatedMarch { stages: LaneStages, judge: Box<dyn Kernel>, slots: Slots, within: Option<Box<dyn Kernel>> },
+    CollocatedMarch {
+        stages: Box<LaneStages>,
+        judge: Box<dyn Kernel>,
+        slots: Box<Slots>,
+        within: Option<Box<dyn Kernel>>,
+    },
 }
 
 /// Samples within accepted attempts.
@@ -89,7 +94,7 @@ impl SamplesWithin {
     }
 
     fn len(&self) -> usize {
-        self.at.len() + self.weights
+        self.at.count() + self.weights
     }
 }
 
@@ -125,7 +130,7 @@ impl CompiledLanes {
         if !small || !CompiledStep::suits(plan, field, formula) || !CompiledStep::ends_in_formulas(plan, field) {
             return None;
         }
-        let stages = collocation.map(|of| LaneStages::new(of, plan, (formula, parameters), vectors, lanes));
+        let stages = collocation.map(|of| Box::new(LaneStages::new(of, plan, (formula, parameters), vectors, lanes)));
         let (dimension, mend) = (field.dimension, Mend::of(plan, field));
         let kept = Mend::kept(mend, plan);
         let ingredients = Ingredients { scheme, dimension, parameters, field: formula, vectors, kept };
@@ -148,7 +153,7 @@ impl CompiledLanes {
                 let (slots, more) = (ingredients.slots(&settling), march::parameters(adaptive, control).to_vec());
                 let advance = match stages {
                     Some(stages) => {
-                        let slots = slots.with_memory(stages.memory_len());
+                        let slots = Box::new(slots.with_memory(stages.memory_len()));
                         let of =
                             AttemptLoop { slots: &slots, control, vectors, parameters, settling: &settling, targets };
                         let judge = compile(&judge(&of), lanes);
@@ -159,10 +164,10 @@ impl CompiledLanes {
                     None => {
                         let kernel = compile(&ingredients.march(&settling, targets), lanes);
                         let within = match on_the_way {
-                            true => Some(SamplesWithin::new(&ingredients, &settling, targets, lanes)?),
+                            true => Some(Box::new(SamplesWithin::new(&ingredients, &settling, targets, lanes)?)),
                             false => None,
                         };
-                        Advance::March { kernel, slots, within }
+                        Advance::March { kernel, slots: Box::new(slots), within }
                     }
                 };
                 (advance, more)
@@ -212,7 +217,7 @@ impl CompiledLanes {
 
     fn samples_within(&self) -> Option<&SamplesWithin> {
         match &self.advance {
-            Advance::March { within, .. } => within.as_ref(),
+            Advance::March { within, .. } => within.as_deref(),
             _ => None,
         }
     }
@@ -259,7 +264,7 @@ impl CompiledLanes {
         for lane in (0..self.lanes).filter(|&lane| wanted[lane]) {
             let (h, passed) = self.passed(&within.at, lane, numbers);
             dense.weights(passed / h, &mut weights);
-            scatter(&weights, self.lanes, lane, &mut numbers[within.at.len() * self.lanes..]);
+            scatter(&weights, self.lanes, lane, &mut numbers[within.at.count() * self.lanes..]);
         }
     }
 
@@ -649,7 +654,7 @@ impl AdaptiveLaneSteps for CompiledLanes {
 
     fn within_len(&self) -> usize {
         match &self.advance {
-            Advance::CollocatedMarch { slots, .. } => Within::of(slots).len(),
+            Advance::CollocatedMarch { slots, .. } => Within::of(slots).count(),
             _ => self.samples_within().map_or(0, SamplesWithin::len),
         }
     }
