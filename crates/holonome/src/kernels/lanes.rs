@@ -81,7 +81,7 @@ impl SamplesWithin {
     }
 
     fn len(&self) -> usize {
-        self.at.len() + self.weights
+        self.at.count() + self.weights
     }
 }
 
@@ -380,7 +380,7 @@ impl AdaptiveLaneSteps for CompiledLanes {
                 let tried = trial((t_end, shortest), t, h.min(longest), rejections as u32);
                 let Some((h, _)) = tried else { unreachable!("an attempt that was accepted") };
                 dense.weights((time - t) / h, &mut weights);
-                scatter(&weights, lanes, lane, &mut numbers[within.at.len() * lanes..]);
+                scatter(&weights, lanes, lane, &mut numbers[within.at.count() * lanes..]);
             }
         }
         let (values, work) = work.split_at_mut(within.kernel.outputs() * lanes);

@@ -201,7 +201,7 @@ impl Ingredients<'_> {
             AttemptLoop { slots, control, vectors: self.vectors, parameters: self.parameters, settling, targets };
         let at = Within::of(slots);
         let g = &mut Graph::new();
-        let all: Vec<Node> = (0..at.len() + self.dense_weights()).map(|k| g.state(k)).collect();
+        let all: Vec<Node> = (0..at.count() + self.dense_weights()).map(|k| g.state(k)).collect();
         let (before, x1, carry, time) =
             (&all[..slots.count()], &all[at.x1.clone()], &all[at.carried.clone()], all[at.t]);
         let tried = attempts.attempt(g, before, |g, beginning| self.begin(g, slots, before, beginning));
@@ -209,7 +209,7 @@ impl Ingredients<'_> {
         let attempted = (tried.attempt)(g, h);
         let sample = match (attempted.interpolant, self.scheme) {
             (StepInterpolant::Stages(kept), Recorded::RungeKutta(tableau)) => {
-                self.dense_output(g, tableau, kept, (StepFrom { t, h, x }, tried.t1, x1), &all[at.len()..])
+                self.dense_output(g, tableau, kept, (StepFrom { t, h, x }, tried.t1, x1), &all[at.count()..])
             }
             (StepInterpolant::Series { coefficients, length }, _) => {
                 let passed = g.sub(time, t);

@@ -160,7 +160,7 @@ impl Within {
     }
 
     /// Number of all numbers, the slots included.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.t + 1
     }
 }
