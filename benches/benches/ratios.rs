@@ -299,7 +299,11 @@ fn lanes_over_run(name: &str, method: &str, penalty: Option<&str>) -> f64 {
 
 /// Time of an ensemble with a history of 11 samples over that of one with the ends only.
 fn history(method: &str) -> f64 {
-    let options = |samples: u64| RunOptions { samples: Some(samples), ..fixed(method, 0.01, 10.0) };
+    history_of(&fixed(method, 0.01, 10.0))
+}
+
+fn history_of(of: &RunOptions) -> f64 {
+    let options = |samples: u64| RunOptions { samples: Some(samples), ..of.clone() };
     let vary = [("p", "(1+1e-3*i/N, 0, -1)")];
     let (ends, all) = in_turns(5, || ensemble(&options(2), 1024, &vary), || ensemble(&options(11), 1024, &vary));
     all / ends
@@ -557,6 +561,11 @@ const ROWS: &[Row] = &[
     },
     Row { name: "1024 pendula by rattle with 11 samples, over 2", target: 1.3, measure: |_| history("rattle") },
     Row { name: "1024 pendula by plain:rk4 with 11 samples, over 2", target: 1.3, measure: |_| history("plain:rk4") },
+    Row {
+        name: "1024 pendula by corrected:dop853 at 1e-9 with 11 samples, over 2",
+        target: 1.3,
+        measure: |_| history_of(&adaptive("corrected:dop853", 1e-9, 20.0)),
+    },
     Row {
         // At this tolerance the median of the errors is below 1e-10.
         name: "4096 adaptive pendula to T = 10 at 7e-11, per core, over C's rk4 with h = 1e-3 (at most 0.1)",

@@ -34,6 +34,7 @@ use holonome_integrate::averages::{BlockAverages, Mean};
 use holonome_integrate::exact;
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::observer::Control;
+use holonome_integrate::plan::Stepping;
 use holonome_integrate::state::{Cost, StepState};
 use holonome_integrate::system::System;
 use holonome_model::elaborate::model::Measured;
@@ -319,6 +320,15 @@ impl Sweep {
         }
         repeat(&mut simulation, &starts, reference.as_deref());
         starts.take_far();
+        if let Stepping::Fixed(fixed) = &simulation.run_plan().stepping
+            && fixed.shorter_last.is_some()
+        {
+            simulation.warnings.push(format!(
+                "the last step is shorter than the others, so trajectories run one by one, which takes several times as long: let {} be a multiple of {}",
+                option("until"),
+                option("step")
+            ));
+        }
         let groups = simulation.groups.len();
         let tally = Tally::new(groups);
         let left = Mutex::default();

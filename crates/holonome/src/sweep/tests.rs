@@ -205,6 +205,18 @@ fn collocation_in_lanes() {
     assert!(agree(&made, "what begins to move"));
 }
 
+/// Equal steps of which the last one is shorter have no lanes, and the ensemble says so.
+#[test]
+fn a_shorter_last_step_is_warned_of() {
+    let step = StepSize::Fixed(0.3);
+    let case = Case { text: OSCILLATOR, vary: &[("m", "1 + i")], penalty: None, step, friction: None };
+    let says = |until: f64| {
+        let made = sweep(&case, "rk4", 2, until).unwrap_or_else(|error| panic!("{error}"));
+        made.warnings().iter().any(|warning| warning.contains("run one by one"))
+    };
+    assert!(says(2.0) && !says(2.1));
+}
+
 /// Samples within adaptive steps, few and many to a step, where trajectories end at different times and fail.
 #[test]
 fn samples_within_adaptive_steps_in_lanes() {
