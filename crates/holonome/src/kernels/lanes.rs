@@ -1,15 +1,17 @@
 //! Step of a method compiled for several trajectories in lanes.
 
-use super::collocation::{LaneStages, LaneStagesBound, Made, judge};
+mod collocated;
+mod monitor;
+
+use super::collocation::{LaneStages, LaneStagesBound, judge};
 use super::map::{CompiledStep, repeated_tape};
 use super::march::AttemptLoop;
-use super::monitoring::{Monitoring, monitor_tape};
 use super::vectors::StateVectors;
 use super::whole_step::{Ingredients, Mend, Recorded, Settling};
 use super::{UnrolledParts, march};
 use crate::backend::compile;
 use crate::policy::LONGEST_STEP;
-use holonome_integrate::controller::slots::{Slots, Status, Within};
+use holonome_integrate::controller::slots::{Slots, Within};
 use holonome_integrate::controller::trial::trial;
 use holonome_integrate::ensemble::{
     AdaptiveLaneSteps, EqualSteps, LaneCarry, LaneStates, LaneSystem, LanesWithin, gather, scatter,
@@ -22,12 +24,13 @@ use holonome_integrate::tableau::{Dense, LaggedEstimate};
 use holonome_model::graph::aligned::Aligned;
 use holonome_model::graph::interpret::Kernel;
 use holonome_model::treatment::Field;
+pub use monitor::{LaneMonitor, MonitorBound};
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Kernels of an ensemble's steps.
 pub struct CompiledLanes {
-    /// LaggedEstimate estimate of a Runge–Kutta method, if it has one.
+    /// Lagged estimate of a Runge–Kutta method, if it has one.
     lagged: Option<&'static LaggedEstimate>,
     /// [`Recorded::evaluations`].
     evaluations: [u64; 2],
@@ -39,7 +42,7 @@ pub struct CompiledLanes {
     vectors: Arc<StateVectors>,
     kept: Kept,
     field: Box<dyn Kernel>,
-    watch: LaneMonitor,
+    monitor: LaneMonitor,
     advance: Advance,
     /// Parameters of a step's kernel after those of the model: h and t₀, or [`march::parameters`].
     more: Vec<f64>,
@@ -101,7 +104,7 @@ impl SamplesWithin {
 /// Lanes bound to their trajectories.
 pub struct LaneBound {
     field: Aligned,
-    watch: MonitorBound,
+    monitor: MonitorBound,
     advance: Aligned,
     within: Option<Aligned>,
     stages: Option<LaneStagesBound>,
@@ -185,7 +188,7 @@ impl CompiledLanes {
             vectors: Arc::clone(vectors),
             kept,
             field: compile(&alone, lanes),
-            watch: LaneMonitor::new(field, vectors, lanes),
+            monitor: LaneMonitor::new(field, vectors, lanes),
             advance,
             more,
         })
@@ -227,7 +230,7 @@ impl CompiledLanes {
         let all = [parameters, &self.more].concat();
         LaneBound {
             field: self.field.bind(parameters),
-            watch: self.watch.bind(parameters),
+            monitor: self.monitor.bind(parameters),
             advance: self.advancing().bind(&all),
             within: self.within_kernel().map(|kernel| kernel.bind(&all)),
             stages: self.stages().map(|stages| stages.bind(parameters)),
@@ -238,7 +241,7 @@ impl CompiledLanes {
     pub fn rebind(&self, bound: &mut LaneBound, lane: usize, parameters: &[f64], targets: &[f64]) {
         let all = [parameters, &self.more].concat();
         self.field.rebind(&mut bound.field, lane, parameters);
-        self.watch.rebind(&mut bound.watch, lane, parameters, targets);
+        self.monitor.rebind(&mut bound.monitor, lane, parameters, targets);
         self.advancing().rebind(&mut bound.advance, lane, &all);
         if let Some((kernel, bound)) = self.within_kernel().zip(bound.within.as_mut()) {
             kernel.rebind(bound, lane, &all);
@@ -278,152 +281,6 @@ impl CompiledLanes {
         let Some((h, _)) = tried else { unreachable!("an attempt that was accepted") };
         (h, time - t)
     }
-
-    /// States within steps of a collocation method, as ends of shorter steps, and the scales after the whole ones.
-    fn parts_of_steps(
-        &self,
-        (stages, at): (&LaneStages, &Within),
-        bound: &LaneBound,
-        (wanted, numbers): (&[bool], &[f64]),
-        (states, found): (&mut [f64], &mut LanesWithin),
-        work: &mut [f64],
-    ) {
-        let (lanes, slots) = (self.lanes, AdaptiveLaneSteps::slots(self));
-        let Some(bound) = &bound.stages else { unreachable!("a collocation method") };
-        let rows = |slots: &Range<usize>| slots.start * lanes..slots.end * lanes;
-        let memory = &numbers[rows(&at.memory)];
-        let [lengths, _] = stages.lengths_and_counts();
-        let mut of = stages.enter(memory, work);
-        stages.step_back(&mut of);
-        let mut made = vec![Made::Idle; lanes];
-        for lane in (0..lanes).filter(|&lane| wanted[lane]) {
-            let (h, passed) = self.passed(at, lane, numbers);
-            made[lane] = Made::Yes;
-            let t = numbers[slots.t * lanes + lane];
-            stages.set(lane, (t, passed / h * h, memory[lengths.start + lane]), &mut of);
-        }
-        stages.make(bound, &numbers[rows(&slots.x)], &mut of, &mut made, &mut found.evaluations);
-        let n = self.dimension * lanes;
-        states[..n].copy_from_slice(&stages.results(&of)[..n]);
-        states[n..].copy_from_slice(&numbers[rows(&at.carried)]);
-        for (missed, made) in found.missed.iter_mut().zip(&made) {
-            *missed = *made == Made::No;
-        }
-    }
-
-    /// Equal steps of a collocation method. `state` is that of the loop, of length `len` in every lane, and room for x₁ and
-    /// the estimate of its error.
-    fn collocated_steps(
-        &self,
-        (stages, settle): (&LaneStages, &dyn Kernel),
-        bound: &LaneBound,
-        steps: Range<u64>,
-        (state, len): (&mut [f64], usize),
-        (memory, missed): (&mut [f64], &mut [bool]),
-        work: &mut [f64],
-    ) {
-        let (lanes, n) = (self.lanes, self.dimension * self.lanes);
-        let Some(bound_stages) = &bound.stages else { unreachable!("a collocation method") };
-        let [h, t0] = self.more[..] else { unreachable!("the parameters of equal steps") };
-        let (work, own) = work.split_at_mut(stages.work_len());
-        let mut numbers = stages.enter(memory, work);
-        let [lengths, counts] = stages.lengths_and_counts();
-        let mut made = vec![Made::Yes; lanes];
-        for step in steps {
-            let t = (step as f64).mul_add(h, t0);
-            for lane in 0..lanes {
-                made[lane] = if missed[lane] { Made::Idle } else { Made::Yes };
-                stages.set(lane, (t, h, memory[lengths.start + lane]), &mut numbers);
-                // A first step takes the field at its start.
-                memory[counts.start + lane] += f64::from(u8::from(memory[lengths.start + lane] == 0.0));
-            }
-            stages.make(bound_stages, &state[..n], &mut numbers, &mut made, &mut memory[counts.clone()]);
-            for (missed, made) in missed.iter_mut().zip(&made) {
-                *missed = *made != Made::Yes;
-            }
-            state[len * lanes..].copy_from_slice(stages.results(&numbers));
-            for lane in (0..lanes).filter(|&lane| missed[lane]) {
-                // The lane waits at a state that is sound.
-                for i in 0..self.dimension {
-                    state[(len + i) * lanes + lane] = state[i * lanes + lane];
-                    state[(len + self.dimension + i) * lanes + lane] = 0.0;
-                }
-            }
-            stages.accept(&mut numbers, |lane| made[lane] == Made::Yes);
-            memory[lengths.clone()].fill(h);
-            settle.iterate(&bound.advance, state, 1, own);
-        }
-        stages.leave(&numbers, memory);
-    }
-
-    /// Attempts of a collocation method in every lane, until one of them ends.
-    fn collocated_attempts(
-        &self,
-        (stages, judge, slots): (&LaneStages, &dyn Kernel, &Slots),
-        bound: &LaneBound,
-        count: u64,
-        state: &mut [f64],
-        work: &mut [f64],
-    ) {
-        let (lanes, n) = (self.lanes, self.dimension);
-        let Some(bound_stages) = &bound.stages else { unreachable!("a collocation method") };
-        let [_, t_end, longest, shortest, _] = self.more[..] else { unreachable!("the parameters of a loop") };
-        let (judged, work) = work.split_at_mut((slots.count() + 2 * n) * lanes);
-        let (work, own) = work.split_at_mut(stages.work_len());
-        let rows = |slots: &Range<usize>| slots.start * lanes..slots.end * lanes;
-        judged[..state.len()].copy_from_slice(state);
-        let memory = &mut state[rows(&slots.memory)];
-        let mut numbers = stages.enter(memory, work);
-        let [lengths, counts] = stages.lengths_and_counts();
-        let (mut made, mut steps, mut tried) = (vec![Made::Idle; lanes], vec![0.0; lanes], vec![0.0; lanes]);
-        for _ in 0..count {
-            for lane in 0..lanes {
-                made[lane] = Made::Idle;
-                let [t, h, rejections, pause, status] =
-                    [slots.t, slots.h, slots.rejections, slots.pause, slots.status].map(|k| judged[k * lanes + lane]);
-                if Status::of(status) != Status::Going {
-                    continue;
-                }
-                let trial = trial((t_end, shortest), t, h.min(longest), rejections as u32);
-                let Some((h, _)) = trial.filter(|&(_, end)| end < pause) else {
-                    judged[slots.status * lanes + lane] = Status::Held.number();
-                    continue;
-                };
-                let length = memory[lengths.start + lane];
-                (made[lane], tried[lane]) = (Made::Yes, h);
-                memory[counts.start + lane] += f64::from(u8::from(length == 0.0));
-                stages.set(lane, (t, h, length), &mut numbers);
-            }
-            let x = rows(&slots.x);
-            stages.make(bound_stages, &judged[x.clone()], &mut numbers, &mut made, &mut memory[counts.clone()]);
-            let (before, attempted) = judged.split_at_mut(slots.count() * lanes);
-            attempted.copy_from_slice(stages.results(&numbers));
-            for (lane, made) in made.iter().enumerate().filter(|(_, made)| **made != Made::Yes) {
-                // Nothing was made, or nothing that could be accepted.
-                for i in 0..n {
-                    attempted[i * lanes + lane] = before[x.start + i * lanes + lane];
-                    attempted[(n + i) * lanes + lane] = f64::INFINITY;
-                }
-                if *made == Made::Moves {
-                    before[slots.status * lanes + lane] = Status::Held.number();
-                }
-            }
-            steps.copy_from_slice(&judged[slots.steps * lanes..][..lanes]);
-            judge.iterate(&bound.advance, judged, 1, own);
-            let accepted = |lane: usize| judged[slots.steps * lanes + lane] != steps[lane];
-            stages.accept(&mut numbers, accepted);
-            for lane in (0..lanes).filter(|&lane| accepted(lane)) {
-                memory[lengths.start + lane] = tried[lane];
-            }
-            let ended = |status: f64| !matches!(Status::of(status), Status::Going | Status::Idle);
-            if judged[slots.status * lanes..][..lanes].iter().any(|&status| ended(status)) {
-                break;
-            }
-        }
-        stages.leave(&numbers, memory);
-        let changed = slots.changed() * lanes;
-        state[..changed].copy_from_slice(&judged[..changed]);
-    }
 }
 
 impl LaneSystem for CompiledLanes {
@@ -460,7 +317,7 @@ impl LaneSystem for CompiledLanes {
                 stages.work_len() + judged.max(of_samples)
             }
         };
-        self.field.work_len().max(self.watch.work_len(self.dimension)).max(advancing)
+        self.field.work_len().max(self.monitor.work_len(self.dimension)).max(advancing)
     }
 
     fn corrects(&self) -> bool {
@@ -488,7 +345,7 @@ impl LaneSystem for CompiledLanes {
     }
 
     fn monitor(&self, bound: &LaneBound, at: LaneStates, deviations: &mut [f64], terms: &mut [f64], work: &mut [f64]) {
-        self.watch.run(&bound.watch, at, deviations, terms, work);
+        self.monitor.run(&bound.monitor, at, deviations, terms, work);
     }
 }
 
@@ -565,11 +422,11 @@ impl EqualSteps for CompiledLanes {
         let scales = self.kept.carried(self.vectors()) * self.lanes;
         let (state, work) = work.split_at_mut(len * self.lanes);
         let (start, rest) = state.split_at_mut(x.len());
-        let (watched, rest) = rest.split_at_mut(largest.len());
+        let (monitored, rest) = rest.split_at_mut(largest.len());
         let (carried, rest) = rest.split_at_mut(scales);
         let (unsettled, number) = rest.split_at_mut(if self.mend.is_some() { self.lanes } else { 0 });
         start.copy_from_slice(x);
-        watched.fill(0.0);
+        monitored.fill(0.0);
         carried.copy_from_slice(&carry.carried[..scales]);
         unsettled.fill(0.0);
         number.fill(steps.start as f64);
@@ -588,10 +445,10 @@ impl EqualSteps for CompiledLanes {
             _ => self.advancing().iterate(&bound.advance, state, steps.end - steps.start, work),
         }
         let (end, rest) = state.split_at(x.len());
-        let (watched, rest) = rest.split_at(largest.len());
+        let (monitored, rest) = rest.split_at(largest.len());
         let (after, rest) = rest.split_at(scales);
         x.copy_from_slice(end);
-        largest.copy_from_slice(watched);
+        largest.copy_from_slice(monitored);
         carry.carried[..scales].copy_from_slice(after);
         match self.mend {
             Some(Mend::Corrects) => carry.innovation.copy_from_slice(&rest[..self.lanes]),
@@ -603,7 +460,7 @@ impl EqualSteps for CompiledLanes {
             }
             None => {}
         }
-        self.watch.monitoring.finish(largest, self.lanes);
+        self.monitor.monitoring.finish(largest, self.lanes);
     }
 
     fn count(&self, steps: Range<u64>, cost: &mut Cost) {
@@ -649,7 +506,7 @@ impl AdaptiveLaneSteps for CompiledLanes {
     }
 
     fn finish(&self, largest: &mut [f64]) {
-        self.watch.monitoring.finish(largest, 1);
+        self.monitor.monitoring.finish(largest, 1);
     }
 
     fn within_len(&self) -> usize {
@@ -689,7 +546,7 @@ impl AdaptiveLaneSteps for CompiledLanes {
         }
         let (settled, unsettled) = values.split_at(found.out.len());
         found.out.copy_from_slice(settled);
-        self.watch.monitoring.finish(&mut found.out[self.dimension * lanes..], lanes);
+        self.monitor.monitoring.finish(&mut found.out[self.dimension * lanes..], lanes);
         if let Some(Mend::Projects { .. }) = self.mend {
             for (missed, unsettled) in found.missed.iter_mut().zip(unsettled) {
                 *missed |= *unsettled != 0.0;
@@ -703,71 +560,5 @@ impl AdaptiveLaneSteps for CompiledLanes {
             Advance::CollocatedMarch { .. } => 1,
             _ => self.samples_within().map_or(0, |within| within.evaluations),
         }
-    }
-}
-
-/// Monitor of invariants and of the sizes of their terms, in lanes.
-pub struct LaneMonitor {
-    kernel: Box<dyn Kernel>,
-    monitoring: Monitoring,
-    rows: usize,
-    vectors: usize,
-}
-
-/// Monitor bound to the trajectories.
-pub struct MonitorBound {
-    values: Aligned,
-    /// F₀ of every row.
-    targets: Vec<f64>,
-}
-
-impl LaneMonitor {
-    /// Monitor of the invariants of `field` in so many lanes.
-    pub fn new(field: &Field, vectors: &StateVectors, lanes: usize) -> LaneMonitor {
-        LaneMonitor {
-            kernel: compile(&monitor_tape(field, &vectors.vectors), lanes),
-            monitoring: Monitoring::of(field),
-            rows: field.invariants.len(),
-            vectors: vectors.vectors.count(),
-        }
-    }
-
-    /// Lanes that all have these parameters.
-    pub fn bind(&self, parameters: &[f64]) -> MonitorBound {
-        MonitorBound { values: self.kernel.bind(parameters), targets: vec![0.0; self.rows * self.kernel.lanes()] }
-    }
-
-    /// Set the parameters and targets of one lane to those of its trajectory.
-    pub fn rebind(&self, bound: &mut MonitorBound, lane: usize, parameters: &[f64], targets: &[f64]) {
-        self.kernel.rebind(&mut bound.values, lane, parameters);
-        scatter(targets, self.kernel.lanes(), lane, &mut bound.targets);
-    }
-
-    /// Length of the scratch for states of length n.
-    pub fn work_len(&self, n: usize) -> usize {
-        (n + self.rows + self.vectors + self.kernel.outputs()) * self.kernel.lanes() + self.kernel.work_len()
-    }
-
-    /// Compute the deviations of the groups and the sizes of their terms.
-    pub fn run(
-        &self,
-        bound: &MonitorBound,
-        LaneStates { t, x, squares, .. }: LaneStates,
-        deviations: &mut [f64],
-        terms: &mut [f64],
-        work: &mut [f64],
-    ) {
-        let (inputs, work) = work.split_at_mut(x.len() + bound.targets.len() + squares.len());
-        let (state, rest) = inputs.split_at_mut(x.len());
-        let (targets, sizes) = rest.split_at_mut(bound.targets.len());
-        state.copy_from_slice(x);
-        targets.copy_from_slice(&bound.targets);
-        sizes.copy_from_slice(squares);
-        let (outputs, work) = work.split_at_mut(self.kernel.outputs() * self.kernel.lanes());
-        self.kernel.run(&bound.values, t, inputs, outputs, work);
-        let (distances, sizes) = outputs.split_at(deviations.len());
-        deviations.copy_from_slice(distances);
-        terms.copy_from_slice(sizes);
-        self.monitoring.finish(deviations, self.kernel.lanes());
     }
 }
