@@ -213,7 +213,7 @@ pub struct LaneAlone<'a> {
 
 /// States within steps, in lanes.
 pub struct LanesWithin {
-    /// The states, then the deviations of the groups there.
+    /// States, then deviations of the groups there.
     pub out: Vec<f64>,
     /// Evaluations of the field that each took, beside those of [`AdaptiveLaneSteps::interpolant_evaluations`].
     pub evaluations: Vec<f64>,

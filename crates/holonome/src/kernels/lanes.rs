@@ -76,7 +76,7 @@ struct SamplesWithin {
 }
 
 impl SamplesWithin {
-    /// Of attempts with these ingredients; `None` if the formula would be too long.
+    /// Samples of attempts with these ingredients; `None` if the formula would be too long.
     fn new(ingredients: &Ingredients, settling: &Settling, targets: usize, lanes: usize) -> Option<SamplesWithin> {
         let (mut dense, mut evaluations) = (None, 0);
         if let Recorded::RungeKutta(tableau) = ingredients.scheme {

@@ -71,7 +71,7 @@ pub struct Attempted {
 
 /// Interpolant of an attempt, as nodes.
 pub enum StepInterpolant {
-    /// None that a loop needs.
+    /// No interpolant in the loop.
     None,
     /// Dense output of a Runge–Kutta scheme from its stages and the vectors behind them.
     Stages(Vec<Vec<Node>>),
@@ -99,7 +99,7 @@ pub struct Begun<'a> {
 /// Function from the length of a step to the attempt.
 type Attempt<'a> = dyn FnOnce(&mut Graph, Node) -> Attempted + 'a;
 
-/// An attempt whose length and end are known.
+/// Attempt whose length and end are known.
 struct Tried<'a> {
     t1: Node,
     length: Node,
@@ -191,7 +191,7 @@ impl Ingredients<'_> {
         recorded
     }
 
-    /// A sample within an accepted attempt of a loop, as `holonome_integrate::run` finds it: a map from the numbers of
+    /// Tape of a sample within an accepted attempt of a loop, as `holonome_integrate::run` finds it: a map from the numbers of
     /// [`Within`], and the weights of dense output behind them, to the treated state, the largest deviation of every
     /// group there, and [`Settled::unsettled`].
     pub fn within(&self, settling: &Settling, targets: usize) -> Tape {
@@ -227,7 +227,7 @@ impl Ingredients<'_> {
         Tape::of_fused(g, &outputs, all.len(), self.parameters + PARAMETERS)
     }
 
-    /// A state within an accepted attempt, known before it is treated: a map from the state, and the scales that are carried
+    /// Tape that treats a state within an accepted attempt: a map from the state, and the scales that are carried
     /// after the attempt, to what [`Ingredients::within`] gives.
     pub fn settled(&self, settling: &Settling, targets: usize) -> Tape {
         let g = &mut Graph::new();

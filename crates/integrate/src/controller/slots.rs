@@ -89,7 +89,7 @@ pub struct Slots {
     pub pause: usize,
     /// Masses of the vectors; the loop does not change them.
     pub masses: Range<usize>,
-    /// What steps carry beside, which the loop does not change by formulas.
+    /// Further numbers that steps carry; the formulas of a loop do not change them.
     pub memory: Range<usize>,
 }
 
@@ -149,21 +149,21 @@ impl Slots {
     }
 }
 
-/// Where the numbers stand from which a sample within an accepted attempt is found: the slots before it, then these.
+/// Places of the numbers from which a sample within an accepted attempt is found: the slots before it, then these.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Within {
-    /// The treated state x₁ after the attempt.
+    /// Treated state x₁ after the attempt.
     pub x1: Range<usize>,
-    /// What is carried of the scales after it.
+    /// Carried scales after it.
     pub carried: Range<usize>,
-    /// The memory after it.
+    /// Memory after it.
     pub memory: Range<usize>,
     /// Time of the sample.
     pub t: usize,
 }
 
 impl Within {
-    /// Behind these slots.
+    /// Places behind these slots.
     pub fn of(slots: &Slots) -> Within {
         let x1 = slots.count()..slots.count() + slots.x.len();
         let carried = x1.end..x1.end + slots.carried.len();

@@ -46,21 +46,21 @@ struct Lane {
     next_sample: usize,
     /// Samples that are to be found within the attempts that are kept.
     due: Vec<Due>,
-    /// Whether one of them took more than a sample in lanes does.
+    /// True if one of them takes more than a sample in lanes does.
     missed: bool,
     end: End,
 }
 
-/// A sample of a step.
+/// Sample of a step.
 #[derive(Clone, Copy, Debug)]
 struct Due {
-    /// Which of the attempts that are kept makes the step.
+    /// Index of the step's attempt among those that are kept.
     attempt: usize,
     /// Index of the sample.
     sample: usize,
     /// Its time.
     t: f64,
-    /// Whether that is the end of the step.
+    /// True if that is the end of the step.
     at_end: bool,
 }
 
@@ -99,7 +99,7 @@ struct Race<'a, S: AdaptiveLaneSteps> {
 /// Samples within attempts, in lanes.
 struct Samples {
     at: Within,
-    /// The lanes that have one.
+    /// Lanes that have one.
     wanted: Vec<bool>,
     numbers: Vec<f64>,
     found: LanesWithin,
@@ -406,7 +406,7 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
         }
     }
 
-    /// Up to `count` attempts in every lane, until one of them ends, and the samples within their steps.
+    /// Make up to `count` attempts in every lane, until one of them ends, and find the samples within their steps.
     fn attempts_with_samples(&mut self, count: usize, bound: &S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
         let lanes = self.lanes.len();
         for attempt in 0..count.min(MOST_KEPT) {
@@ -436,7 +436,7 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
         self.lanes.iter_mut().for_each(|lane| lane.due.clear());
     }
 
-    /// Finds and hands over sample number `round` of those that are due in every lane.
+    /// Find and pass on sample number `round` of those that are due in every lane.
     fn samples_due(&mut self, round: usize, bound: &S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
         let (lanes, n) = (self.lanes.len(), self.steps.dim());
         let (slots, Samples { at, wanted, numbers, found }) = (&self.slots, &mut self.within);

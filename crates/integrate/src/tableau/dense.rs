@@ -38,7 +38,7 @@ impl Dense {
         3 + self.d.len()
     }
 
-    /// Whether b_i(θ) vanishes for some θ only.
+    /// True if b_i(θ) does not vanish identically.
     pub fn uses(&self, i: usize) -> bool {
         i == 0 || i == self.endpoint || self.b[i] != 0.0 || self.d.iter().any(|d| d[i] != 0.0)
     }

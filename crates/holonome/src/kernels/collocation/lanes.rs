@@ -123,7 +123,7 @@ impl LaneStages {
         memory[sizes].copy_from_slice(&of.numbers[self.rows(&self.at.sizes)]);
     }
 
-    /// Where the lengths stand in the memory, and then the counts.
+    /// Places of the lengths in the memory, and of the counts.
     pub fn lengths_and_counts(&self) -> [Range<usize>; 2] {
         let length = (self.memory - 1) * self.lanes;
         [length..length + self.lanes, length + self.lanes..length + 2 * self.lanes]
