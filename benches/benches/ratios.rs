@@ -174,6 +174,27 @@ fn water(n: u64) -> f64 {
     ours / c
 }
 
+/// Drift of the energy of 7 rigid waters over a nanosecond by RATTLE, the slope of a fitted line times the run's length,
+/// over the standard deviation of the energy.
+fn energy_drift() -> f64 {
+    let h = 0.05;
+    let steps = (1000.0 / (h * UNIT_OF_TIME)).round();
+    let settings = Settings { set: vec![("N".to_string(), "7".to_string())], ..Settings::default() };
+    let problem = Problem::load(&model("water"), &settings).expect("a model of the repository");
+    let record = Some(vec!["H".to_string()]);
+    let options = RunOptions { record, samples: Some(20_001), ..fixed("rattle", h, h * steps) };
+    let solution = prepare(problem, options).expect("a method that suits it").solve().expect("it runs");
+    let energy = solution.arrays.get("H").expect("it is recorded").values();
+    let (t, n) = (solution.times(), energy.len() as f64);
+    let mean = |of: &[f64]| of.iter().sum::<f64>() / n;
+    let (t_mean, mean) = (mean(t), mean(energy));
+    let moment = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
+        t.iter().zip(energy).map(|(t, energy)| of(t - t_mean, energy - mean)).sum::<f64>()
+    };
+    let slope = moment(&|t, energy| t * energy) / moment(&|t, _| t * t);
+    (slope * h * steps).abs() / (moment(&|_, energy| energy * energy) / n).sqrt()
+}
+
 /// Time of so many steps of a model of this size with two threads over that with one.
 fn threads((name, size, n): (&str, &str, u64), method: &str, h: f64, steps: f64) -> f64 {
     let settings = Settings { set: vec![(size.to_string(), n.to_string())], ..Settings::default() };
@@ -444,6 +465,12 @@ const ROWS: &[Row] = &[
         name: "rattle on 1000 water molecules, monitored, over vectorised C whose monitoring does not count",
         target: 2.0,
         measure: |_| water(1000),
+    },
+    Row {
+        name: "energy drift of 7 waters by rattle over a nanosecond, over its standard deviation",
+        // Five times the deviation of a slope that is fitted to 1000 independent values.
+        target: 0.55,
+        measure: |_| energy_drift(),
     },
     Row {
         name: "1000 water molecules by rattle, two threads over one",

@@ -1,4 +1,4 @@
-//! Formats of molecules, read by their definitions here; MDAnalysis 2.11 has read the contents back as well.
+//! Formats of molecules, read by their definitions here, and by MDAnalysis in `crates/cli/tests/molecules.rs`.
 
 use super::*;
 use serde_json::json;
