@@ -205,7 +205,7 @@ fn other_factors_change_the_trajectory_by_rounding() {
         for (a, b) in state.iter().zip(&rescaled).filter(|(a, _)| a.abs() > 1e-3 * largest) {
             let candidates = [1.0, units.length, momentum, 1.0 / units.time];
             let off = candidates.iter().map(|unit| (b / (a * unit) - 1.0).abs()).fold(f64::INFINITY, f64::min);
-            let bound = if name.starts_with("chain") { 1e-9 } else { 1e-11 };
+            let bound = if name.ends_with("chain") { 1e-9 } else { 1e-11 };
             assert!(off < bound, "{name}: {a:e} and {b:e}");
         }
     }
