@@ -1,7 +1,8 @@
-//! The flags of every command.
+//! Arguments of every command.
 
 use clap::{
-    Arg, ArgGroup, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, value_parser,
+    Arg, ArgAction, ArgGroup, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
+    value_parser,
 };
 use clap_complete::Shell;
 use holonome::method::Method;
@@ -12,21 +13,50 @@ use holonome::{
 };
 use std::path::PathBuf;
 
-/// Integrates mechanical systems with constraints and conserved quantities, keeping their structure.
+// Headings of the options, in the order in which a help text shows them.
+const ENSEMBLE: &str = "Ensemble";
+const MODEL: &str = "Model";
+const METHOD: &str = "Method and steps";
+const HEAT_BATH: &str = "Heat bath";
+const INVARIANTS: &str = "Constraints and invariants";
+const PENALTY: &str = "Penalty";
+const OUTPUT: &str = "Output";
+const GENERAL: &str = "General options";
+
+/// Position of the first general option within its heading, after those of a command.
+const LAST: usize = 1000;
+
+/// Structure-preserving integrator of mechanical systems with constraints and conserved quantities.
 #[derive(Parser)]
 #[command(
     name = "holonome",
     version,
-    about,
     arg_required_else_help = true,
+    disable_help_flag = true,
+    disable_version_flag = true,
+    arg = help_flag(),
+    arg = version_flag(),
     after_help = "Example:\n  holonome run models/spherical-pendulum.holo"
 )]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
-    /// Colours in messages; auto: on a terminal that has them, unless NO_COLOR is set
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t, global = true)]
+    /// Colours in messages: always, never, or auto (on terminals, unless NO_COLOR is set)
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t, hide_possible_values = true, global = true)]
+    #[arg(help_heading = GENERAL, display_order = LAST + 2)]
     pub color: Colour,
+}
+
+/// `--help`, with the other general options.
+fn help_flag() -> Arg {
+    let flag = Arg::new("help").short('h').long("help").action(ArgAction::Help).global(true);
+    flag.help("Print this help").help_heading(GENERAL).display_order(LAST + 3)
+}
+
+/// `--version`, with the other general options.
+fn version_flag() -> Arg {
+    let flag = Arg::new("version").short('V').long("version").action(ArgAction::Version);
+    flag.help("Print the version").help_heading(GENERAL).display_order(LAST + 4)
 }
 
 /// Choice of when messages are coloured.
@@ -42,81 +72,84 @@ pub enum Colour {
 pub enum Command {
     /// Integrate one trajectory.
     #[command(
-        after_help = "Examples:\n  holonome run models/spherical-pendulum.holo\n  holonome run models/kepler.holo --until 70.248 --method feedback:euler --step 1e-3 --gain L=4,A=2\n  holonome run models/chain.holo --set n=20 --method corrected:rk4 --step 0.01 --json"
+        after_help = "Examples:\n  holonome run models/spherical-pendulum.holo\n  holonome run models/kepler.holo --until 70.248 \\\n      --method feedback:euler --step 1e-3 --gain L=4,A=2\n  holonome run models/chain.holo --set n=20 --method corrected:rk4 \\\n      --step 0.01 --json"
     )]
     Run(RunArguments),
-    /// Compare methods on one system: errors against a converged reference, drifts, costs.
+    /// Compare methods on one system by errors, drifts and costs.
     #[command(
-        after_help = "Methods with an error estimate take the tolerances, or fixed steps where no tolerance is given; the others take the steps.\n\nExamples:\n  holonome compare models/spherical-pendulum.holo --method euler,rk4,corrected:rk4 --step 0.02,0.01,0.005\n  holonome compare models/kepler.holo --method rk4 --method dop853 --step 0.01 --rtol 1e-6,1e-9 --until 70.248\n  holonome compare models/planar-pendulum.holo --method corrected:rk4,dop853 --budget 1000,5000 --until 7.416"
+        after_help = "Errors are measured against a converged reference. Methods with an error estimate are run with every tolerance, or with every step if no tolerance is given. Other methods are run with every step.\n\nExamples:\n  holonome compare models/spherical-pendulum.holo \\\n      --method euler,rk4,corrected:rk4 --step 0.02,0.01,0.005\n  holonome compare models/kepler.holo \\\n      --method rk4 --method dop853 --step 0.01 --rtol 1e-6,1e-9 --until 70.248\n  holonome compare models/planar-pendulum.holo \\\n      --method corrected:rk4,dop853 --budget 1000,5000 --until 7.416"
     )]
     Compare(CompareArguments),
-    /// Integrate an ensemble: many initial values or parameters, all cores.
+    /// Integrate an ensemble: many initial values or parameters.
     #[command(
-        after_help = "Examples:\n  holonome sweep models/spherical-pendulum.holo --trajectories 1000 --vary \"g=0.5+i/N\"\n  holonome sweep models/kepler.holo --trajectories 100000 --vary \"v=(0,1+0.01*normal(),0)\" --shard 1/4 --out part-1"
+        after_help = "Examples:\n  holonome sweep models/spherical-pendulum.holo --trajectories 1000 \\\n      --vary \"g=0.5+i/N\"\n  holonome sweep models/kepler.holo --trajectories 100000 \\\n      --vary \"v=(0,1+0.01*normal(),0)\" --shard 1/4 --out part-1"
     )]
     Sweep(SweepArguments),
-    /// Join the parts of a sharded sweep to what one run would have written.
-    #[command(after_help = "Example:\n  holonome merge whole part-1 part-2 part-3 part-4")]
+    /// Join the parts of a sharded sweep.
+    #[command(
+        after_help = "The result equals that of an unsharded sweep.\n\nExample:\n  holonome merge whole part-1 part-2 part-3 part-4"
+    )]
     Merge(MergeArguments),
-    /// Tell what the engine derived from a model, and what stands against it.
-    #[command(after_help = "Example:\n  holonome check models/double-pendulum.holo")]
-    Check(CheckArguments),
-    /// List every method: order, structure, what it needs, source.
-    #[command(after_help = "Example:\n  holonome methods")]
-    Methods(MethodsArguments),
-    /// Dump a stage of a model's translation.
-    #[command(after_help = "Example:\n  holonome show tape models/planar-pendulum.holo")]
-    Show(ShowArguments),
-    /// Write a run's data in another format.
-    #[command(after_help = "Example:\n  holonome export runs/spherical-pendulum-1 --csv pendulum.csv")]
-    Export(ExportArguments),
-    /// Make the published experiments again, and say claim by claim whether they hold.
+    /// Continue an interrupted run, or extend a finished one.
     #[command(
-        after_help = "Claims are compared with what was found before; where one differs, the exit status is 1. What was interrupted goes on when the same folder is given again.\n\nExamples:\n  holonome reproduce --list\n  holonome reproduce planar-pendulum-2022\n  holonome reproduce --out reproduced"
-    )]
-    Reproduce(ReproduceArguments),
-    /// Average what a run or an ensemble has recorded, with standard errors.
-    #[command(
-        after_help = "Example:\n  holonome analyse runs/spring-1 --from 100 --measure 'mean(H)' --measure 'histogram(q, -2, 2, 20)'"
-    )]
-    Analyse(AnalyseArguments),
-    /// Write a page that shows runs, ensembles and comparisons: the motion, drifts, any variable over any other.
-    #[command(
-        after_help = "Examples:\n  holonome report runs/spherical-pendulum-1\n  holonome report runs/kepler-1 runs/kepler-2 --out kepler.html --open\n  holonome report runs/chain-1 --live"
-    )]
-    Report(ReportArguments),
-    /// Draw a figure for a paper: drifts and orbit of runs, work and precision of a comparison, or columns of one's
-    /// own.
-    #[command(
-        after_help = "Examples:\n  holonome plot runs/kepler-1 --pdf kepler.pdf\n  holonome plot runs/kepler-1 --x x.x --y v.x --svg phase.svg\n  holonome plot runs/kepler-1 runs/kepler-2 --y drift.H --png drift.png"
-    )]
-    Plot(PlotArguments),
-    /// Continue an interrupted run, or extend a finished one, bit for bit.
-    #[command(
-        after_help = "Examples:\n  holonome resume runs/spherical-pendulum-1\n  holonome resume runs/spherical-pendulum-1 --until 200"
+        after_help = "The result equals that of an uninterrupted run bit for bit.\n\nExamples:\n  holonome resume runs/spherical-pendulum-1\n  holonome resume runs/spherical-pendulum-1 --until 200"
     )]
     Resume(ResumeArguments),
-    /// Print a shell's completions of this command line.
+    /// Show the structure derived from a model, and problems found in it.
+    #[command(after_help = "Example:\n  holonome check models/double-pendulum.holo")]
+    Check(CheckArguments),
+    /// List all methods: order, structure, requirements, source.
+    #[command(after_help = "Example:\n  holonome methods")]
+    Methods(MethodsArguments),
+    /// Print a stage of a model's translation.
+    #[command(after_help = "Example:\n  holonome show tape models/planar-pendulum.holo")]
+    Show(ShowArguments),
+    /// Write an HTML page of runs, ensembles and comparisons.
     #[command(
-        after_help = "Examples:\n  holonome completions bash > ~/.local/share/bash-completion/completions/holonome\n  holonome completions fish > ~/.config/fish/completions/holonome.fish"
+        after_help = "The page shows the motion, drifts, and any column over any other.\n\nExamples:\n  holonome report runs/spherical-pendulum-1\n  holonome report runs/kepler-1 runs/kepler-2 --out kepler.html --open\n  holonome report runs/chain-1 --live"
+    )]
+    Report(ReportArguments),
+    /// Draw a figure of runs, an ensemble or a comparison for a paper.
+    #[command(override_usage = "holonome plot [OPTIONS] <PATHS>... --svg|--pdf|--png <FILE>")]
+    #[command(
+        after_help = "The figure shows the orbit and drifts of runs, work and precision of a comparison, or chosen columns.\n\nExamples:\n  holonome plot runs/kepler-1 --pdf kepler.pdf\n  holonome plot runs/kepler-1 --x x.x --y v.x --svg phase.svg\n  holonome plot runs/kepler-1 runs/kepler-2 --y drift.H --png drift.png"
+    )]
+    Plot(PlotArguments),
+    /// Compute averages of a run or an ensemble, with standard errors.
+    #[command(
+        after_help = "Statistics of the quantity NAME:\n  mean(NAME)                   mean of every component\n  histogram(NAME, a, b, bins)  density of its values from a to b\n  rdf(NAME, b, bins)           density of the distances of its members up to b\n  rdf(NAME, b, bins, side)     radial distribution function in a periodic cube\n  msd(NAME)                    mean squared displacement of its members\n  autocorrelation(NAME)        autocorrelation of its deviation from the mean\n\nExample:\n  holonome analyse runs/spring-1 --from 100 \\\n      --measure 'mean(H)' --measure 'histogram(q, -2, 2, 20)'"
+    )]
+    Analyse(AnalyseArguments),
+    /// Write a run's data in another format.
+    #[command(override_usage = "holonome export [OPTIONS] <RUN> --FORMAT <FILE>")]
+    #[command(after_help = "Example:\n  holonome export runs/spherical-pendulum-1 --csv pendulum.csv")]
+    Export(ExportArguments),
+    /// Repeat the published experiments and check each claim.
+    #[command(
+        after_help = "The exit status is 1 if a claim differs from the recorded finding. An interrupted command continues if it is given the same folder again.\n\nExamples:\n  holonome reproduce --list\n  holonome reproduce planar-pendulum-2022\n  holonome reproduce --out reproduced"
+    )]
+    Reproduce(ReproduceArguments),
+    /// Print the completion script for a shell.
+    #[command(
+        after_help = "Examples:\n  holonome completions bash \\\n      > ~/.local/share/bash-completion/completions/holonome\n  holonome completions fish > ~/.config/fish/completions/holonome.fish"
     )]
     Completions(CompletionsArguments),
 }
 
 #[derive(Args)]
 pub struct ReproduceArguments {
-    /// Which studies [default: all]
+    /// Studies to run; `--list` shows them [default: all]
     pub studies: Vec<String>,
-    /// List the studies
+    /// List the studies instead of running them
     #[arg(long)]
     pub list: bool,
-    /// Make the long runs, too
+    /// Include the long runs
     #[arg(long)]
     pub full: bool,
-    /// Folder of models, runs and table, where an interrupted one goes on
+    /// Folder of models, runs and the table of claims; continued if it exists
     #[arg(long, value_name = "DIR", default_value = "reproduced")]
     pub out: PathBuf,
-    /// Open the page in the browser
+    /// Open the report in the browser
     #[arg(long)]
     pub open: bool,
     #[command(flatten)]
@@ -127,7 +160,7 @@ pub struct ReproduceArguments {
 
 #[derive(Args)]
 pub struct CompletionsArguments {
-    /// Which shell
+    /// Shell of the script
     #[arg(value_enum)]
     pub shell: Shell,
 }
@@ -142,16 +175,16 @@ pub fn completions(shell: Shell) -> String {
 /// Model, and changes of it.
 #[derive(Args, Clone)]
 pub struct ModelArguments {
-    /// The model file
+    /// Model file
     pub model: PathBuf,
     /// Replace a parameter, size or initial value (repeatable)
-    #[arg(long = "set", value_name = "NAME=EXPR", allow_hyphen_values = true)]
+    #[arg(long = "set", value_name = "NAME=EXPR", help_heading = MODEL, allow_hyphen_values = true)]
     pub set: Vec<String>,
-    /// Which random numbers normal() and uniform() draw
-    #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true)]
+    /// Seed of normal(), uniform() and the heat bath's noise
+    #[arg(long, value_name = "N", help_heading = MODEL, default_value_t = 0, allow_hyphen_values = true)]
     pub seed: u64,
     /// Move the initial state onto the constraint set
-    #[arg(long)]
+    #[arg(long, help_heading = MODEL)]
     pub project_initial: bool,
 }
 
@@ -169,15 +202,14 @@ impl ModelArguments {
 /// A penalty in place of constraints.
 #[derive(Args)]
 pub struct PenaltyArguments {
-    /// Take the constraints g for a potential (OMEGA^2/2)|g|^2, so that methods without constraints apply: a number, or
-    /// auto, which follows from the step
-    #[arg(long, value_name = "OMEGA|auto", allow_hyphen_values = true)]
+    /// Replace the constraints g by a potential (OMEGA^2/2)|g|^2; auto chooses OMEGA from the step [default: none]
+    #[arg(long, value_name = "OMEGA|auto", help_heading = PENALTY, allow_hyphen_values = true)]
     pub penalty: Option<String>,
-    /// The same, OMEGA being what an error of this size in the positions at the end takes
-    #[arg(long, value_name = "TOL", conflicts_with = "penalty", allow_hyphen_values = true)]
+    /// Error of the positions at the end; OMEGA is chosen to meet it, in place of `--penalty`
+    #[arg(long, value_name = "TOL", help_heading = PENALTY, conflicts_with = "penalty", allow_hyphen_values = true)]
     pub penalty_tolerance: Option<f64>,
-    /// Start a penalised run where nothing oscillates at the penalty's frequency [default: on]
-    #[arg(long, value_name = "on|off", value_enum)]
+    /// Start a penalised run on the slow manifold [default: on]
+    #[arg(long, value_name = "on|off", help_heading = PENALTY, value_enum, hide_possible_values = true)]
     pub slow_manifold: Option<Switch>,
 }
 
@@ -203,17 +235,17 @@ impl PenaltyArguments {
 /// A heat bath.
 #[derive(Args)]
 pub struct HeatBathArguments {
-    /// Friction and noise after every step of the method
-    #[arg(long, value_name = "gla", value_enum)]
+    /// Heat bath: gla adds friction and noise after every step [default: none]
+    #[arg(long, value_name = "gla", help_heading = HEAT_BATH, value_enum, hide_possible_values = true)]
     pub thermostat: Option<ThermostatName>,
-    /// Friction of a heat bath, as force per velocity
-    #[arg(long, value_name = "GAMMA", value_parser = constant, allow_hyphen_values = true)]
+    /// Friction of the heat bath, force per velocity
+    #[arg(long, value_name = "GAMMA", help_heading = HEAT_BATH, value_parser = constant, allow_hyphen_values = true)]
     pub friction: Option<f64>,
-    /// 1/kT of a heat bath
-    #[arg(long, value_name = "BETA", value_parser = constant, allow_hyphen_values = true)]
+    /// Inverse temperature 1/kT of the heat bath
+    #[arg(long, value_name = "BETA", help_heading = HEAT_BATH, value_parser = constant, allow_hyphen_values = true)]
     pub inverse_temperature: Option<f64>,
-    /// Let constraints in a heat bath stand for stiff springs: add Fixman's potential [default: off]
-    #[arg(long, value_name = "on|off", value_enum)]
+    /// Add Fixman's potential, for constraints that represent stiff springs [default: off]
+    #[arg(long, value_name = "on|off", help_heading = HEAT_BATH, value_enum, hide_possible_values = true)]
     pub fixman: Option<Switch>,
 }
 
@@ -239,54 +271,56 @@ impl HeatBathArguments {
 /// Arguments of every command that integrates, whatever its methods and steps.
 #[derive(Args)]
 pub struct IntegrationArguments {
-    /// Time at the end: a number or a constant formula, as 2*pi
+    /// End time: a number or a constant formula, as 2*pi
     #[arg(long, value_name = "T", default_value = "100", value_parser = constant, allow_hyphen_values = true)]
+    #[arg(help_heading = METHOD)]
     pub until: f64,
-    /// Output spacing (with a fixed step, a multiple of it)
-    #[arg(long, value_name = "DT", value_parser = constant, conflicts_with = "samples", allow_hyphen_values = true)]
-    pub every: Option<f64>,
-    /// Number of outputs, first and last included [default: 1001 but no more than steps, of a sweep 2]
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    pub samples: Option<u64>,
-    /// auto, a number for every invariant, or NAME=NUMBER,… (`rod`, `rod.hidden`, `H`, an integral)
-    #[arg(long, value_name = "GAIN", allow_hyphen_values = true)]
+    /// Maximum length of adaptive steps; limit it if a longer step would miss a pulse or a wall [default: no limit]
+    #[arg(long, value_name = "H", help_heading = METHOD, value_parser = constant, allow_hyphen_values = true)]
+    pub max_step: Option<f64>,
+    /// Maximum number of steps, rejected ones included [default: no limit]
+    #[arg(long, value_name = "N", help_heading = METHOD, allow_hyphen_values = true)]
+    pub max_steps: Option<u64>,
+    /// Largest residual, relative to its terms, that Newton iterations of implicit methods accept [default: round-off]
+    #[arg(long, value_name = "TOL", help_heading = METHOD, allow_hyphen_values = true)]
+    pub newton_tolerance: Option<f64>,
+    /// Newmark's beta, for Newmark and Zhang–Skeel methods [default: 0.4]
+    #[arg(long, value_name = "BETA", help_heading = METHOD, allow_hyphen_values = true)]
+    pub beta: Option<f64>,
+    /// Stiff term of the potential energy, for zhang-skeel-stiff: the name of a `let` that the Hamiltonian adds
+    #[arg(long, value_name = "NAME", help_heading = METHOD)]
+    pub stiff: Option<String>,
+    #[command(flatten, next_help_heading = METHOD)]
+    pub threads: ThreadArguments,
+    /// Gains of `feedback`: auto, one number, or NAME=NUMBER,… for `rod`, `rod.hidden`, `H` or an integral
+    /// [default: auto]
+    #[arg(long, value_name = "GAIN", help_heading = INVARIANTS, allow_hyphen_values = true)]
     pub gain: Option<String>,
-    /// Take the invariants' targets from this state: "q=(0,1,0),p=(1,0,-1)"
-    #[arg(long, value_name = "STATE")]
+    /// State whose invariants are the targets, as "q=(0,1,0),p=(1,0,-1)" [default: the initial state]
+    #[arg(long, value_name = "STATE", help_heading = INVARIANTS)]
     pub reference: Option<String>,
     /// Largest residual that projections accept [default: round-off]
-    #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TOL", help_heading = INVARIANTS, allow_hyphen_values = true)]
     pub projection_tolerance: Option<f64>,
-    /// Longest adaptive step: for pulses and walls that a longer one would not see
-    #[arg(long, value_name = "H", value_parser = constant, allow_hyphen_values = true)]
-    pub max_step: Option<f64>,
-    /// Steps, rejected ones included, after which a run fails [default: 100000000 where steps adapt]
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    pub max_steps: Option<u64>,
-    /// The metric in which `projection` moves a state: that of the step's error, or the Euclidean one of the papers
-    /// [default: error for schemes of an order above 2, else euclidean]
-    #[arg(long, value_name = "error|euclidean", value_enum)]
+    /// Metric in which `projection` moves a state: that of the step's error, or the Euclidean one
+    /// [default: error for methods of an order above 2, otherwise euclidean]
+    #[arg(long, value_name = "error|euclidean", help_heading = INVARIANTS, value_enum, hide_possible_values = true)]
     pub metric: Option<MetricName>,
-    /// Largest residual, relative to its terms, that the Newton iterations of implicit methods accept [default:
-    /// round-off]
-    #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
-    pub newton_tolerance: Option<f64>,
-    #[command(flatten)]
-    pub penalty: PenaltyArguments,
-    /// Newmark's beta, of the methods of Newmark, Zhang and Skeel [default: 0.4]
-    #[arg(long, value_name = "BETA", allow_hyphen_values = true)]
-    pub beta: Option<f64>,
-    /// The stiff term of the potential energy, for zhang-skeel-stiff: a `let` that the Hamiltonian adds
-    #[arg(long, value_name = "NAME")]
-    pub stiff: Option<String>,
-    /// Run gains that would be refused as unstable
-    #[arg(long)]
+    /// Run with gains that are refused as unstable
+    #[arg(long, help_heading = INVARIANTS)]
     pub allow_unstable: bool,
-    /// Run although a claimed integral is none, or a field leaves its constraint: without holding it
-    #[arg(long)]
+    /// Run without holding a claimed integral or constraint that fails its test
+    #[arg(long, help_heading = INVARIANTS)]
     pub allow_unverified: bool,
     #[command(flatten)]
-    pub threads: ThreadArguments,
+    pub penalty: PenaltyArguments,
+    /// Time between samples; with a fixed step, a multiple of it
+    #[arg(long, value_name = "DT", value_parser = constant, conflicts_with = "samples", allow_hyphen_values = true)]
+    #[arg(help_heading = OUTPUT)]
+    pub every: Option<f64>,
+    /// Number of samples, first and last included [default: 1001, at most one per step; sweep: 2]
+    #[arg(long, value_name = "N", help_heading = OUTPUT, allow_hyphen_values = true)]
+    pub samples: Option<u64>,
 }
 
 /// A metric of projections.
@@ -299,7 +333,7 @@ pub enum MetricName {
 /// Number of cores that are used.
 #[derive(Args)]
 pub struct ThreadArguments {
-    /// Threads for ensembles, comparisons and long sums, whose results do not depend on them [default: all cores]
+    /// Number of threads; results do not depend on it [default: all cores]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub threads: Option<usize>,
 }
@@ -347,44 +381,50 @@ impl IntegrationArguments {
     }
 }
 
+/// Arguments of trajectories by one method, of one or of an ensemble.
+#[derive(Args)]
+pub struct TrajectoryArguments {
+    #[command(flatten)]
+    pub model: ModelArguments,
+    /// Method: BASE, TREATMENT:BASE or COMPOSITION(METHOD); see `holonome methods`
+    #[arg(long, help_heading = METHOD, default_value = "corrected:dop853")]
+    pub method: String,
+    /// Fixed step [default: adaptive steps]
+    #[arg(long, value_name = "H", help_heading = METHOD, value_parser = constant, allow_hyphen_values = true)]
+    pub step: Option<f64>,
+    /// Relative tolerance of a step's error, per vector of the state
+    #[arg(long, help_heading = METHOD, default_value = "1e-9", allow_hyphen_values = true)]
+    pub rtol: f64,
+    /// Absolute floor of the tolerance [default: none]
+    #[arg(long, help_heading = METHOD, allow_hyphen_values = true)]
+    pub atol: Option<f64>,
+    /// Time of the initial state
+    #[arg(long, value_name = "T0", help_heading = METHOD, default_value_t = 0.0, allow_hyphen_values = true)]
+    pub from: f64,
+    #[command(flatten)]
+    pub heat_bath: HeatBathArguments,
+    #[command(flatten)]
+    pub integration: IntegrationArguments,
+    /// Names of the quantities to store, as `q`, `H`, `residual.rod`, `drift.H` [default: all]
+    #[arg(long, value_name = "NAME,…", help_heading = OUTPUT, value_delimiter = ',')]
+    pub record: Option<Vec<String>>,
+    /// Folder to write [default: runs/STEM-k for STEM.holo, k the first free number]
+    #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
+    pub out: Option<PathBuf>,
+}
+
 #[derive(Args)]
 pub struct RunArguments {
     #[command(flatten)]
-    pub model: ModelArguments,
-    /// BASE or TREATMENT:BASE; `holonome methods` lists them
-    #[arg(long, default_value = "corrected:dop853")]
-    pub method: String,
-    /// Fixed step; without it the step adapts to the tolerances
-    #[arg(long, value_name = "H", value_parser = constant, allow_hyphen_values = true)]
-    pub step: Option<f64>,
-    /// Tolerance of a step's error, relative to the size of every vector so far
-    #[arg(long, default_value = "1e-9", allow_hyphen_values = true)]
-    pub rtol: f64,
-    /// Absolute floor of the tolerance [default: none, so that units change nothing]
-    #[arg(long, allow_hyphen_values = true)]
-    pub atol: Option<f64>,
-    #[command(flatten)]
-    pub integration: IntegrationArguments,
-    /// Time of the initial state
-    #[arg(long, value_name = "T0", default_value_t = 0.0, allow_hyphen_values = true)]
-    pub from: f64,
-    /// What is stored at each output, by name (`q`, `H`, an integral, an observable, `residual.rod`, `drift.H`)
-    /// [default: everything]
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
-    pub record: Option<Vec<String>>,
+    pub trajectory: TrajectoryArguments,
     /// Measure the orbit's error by a second run, at a hundredth of the tolerances or at half the step
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub error: bool,
-    #[command(flatten)]
-    pub heat_bath: HeatBathArguments,
-    /// Folder of the run [default: runs/STEM-k]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Write a page that shows the run: report.html in its folder
-    #[arg(long)]
+    /// Write an HTML report of the run, report.html in its folder
+    #[arg(long, help_heading = OUTPUT)]
     pub report: bool,
-    /// Show that page in the browser
-    #[arg(long)]
+    /// Write the report and open it in the browser
+    #[arg(long, help_heading = OUTPUT)]
     pub open: bool,
     #[command(flatten)]
     pub output: OutputArguments,
@@ -394,26 +434,28 @@ pub struct RunArguments {
 pub struct CompareArguments {
     #[command(flatten)]
     pub model: ModelArguments,
-    /// BASE or TREATMENT:BASE (repeatable, or a list); `holonome methods` lists them
-    #[arg(long = "method", value_name = "METHOD,…", value_delimiter = ',', required = true)]
+    /// Methods: BASE, TREATMENT:BASE or COMPOSITION(METHOD); see `holonome methods` (repeatable)
+    #[arg(long = "method", value_name = "METHOD,…", help_heading = METHOD, value_delimiter = ',', required = true)]
     pub methods: Vec<String>,
     /// Fixed steps
     #[arg(long = "step", value_name = "H,…", value_delimiter = ',', value_parser = constant, allow_hyphen_values = true)]
+    #[arg(help_heading = METHOD)]
     pub steps: Vec<f64>,
-    /// Relative tolerances [default: 1e-9 where there is no --step]
-    #[arg(long, value_name = "RTOL,…", value_delimiter = ',', allow_hyphen_values = true)]
+    /// Relative tolerances of a step's error, per vector of the state [default: 1e-9 without `--step`]
+    #[arg(long, value_name = "RTOL,…", help_heading = METHOD, value_delimiter = ',', allow_hyphen_values = true)]
     pub rtol: Vec<f64>,
     /// Absolute floors of the tolerances, one for each or one for all [default: none]
-    #[arg(long, value_name = "ATOL,…", value_delimiter = ',', allow_hyphen_values = true)]
+    #[arg(long, value_name = "ATOL,…", help_heading = METHOD, value_delimiter = ',', allow_hyphen_values = true)]
     pub atol: Vec<f64>,
-    /// Budgets, 4 for each field evaluation, Hessian or linear solve and 1 for each gradient or Newton iteration: every
-    /// method takes the step or the tolerance that spends them
+    /// Work budgets, in units of a gradient or Newton iteration (a field, Hessian or linear solve counts 4); steps or
+    /// tolerances are chosen to spend them
     #[arg(long = "budget", value_name = "N,…", value_delimiter = ',', allow_hyphen_values = true)]
+    #[arg(help_heading = METHOD)]
     pub budgets: Vec<u64>,
     #[command(flatten)]
     pub integration: IntegrationArguments,
-    /// Folder of the results [default: runs/STEM-compare-k]
-    #[arg(long, value_name = "DIR")]
+    /// Folder to write [default: runs/STEM-compare-k for STEM.holo, k the first free number]
+    #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     pub out: Option<PathBuf>,
     #[command(flatten)]
     pub output: OutputArguments,
@@ -435,18 +477,19 @@ impl CompareArguments {
 
 #[derive(Args)]
 pub struct SweepArguments {
-    #[command(flatten)]
-    pub run: RunArguments,
-    /// How many trajectories
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    /// Number of trajectories
+    #[arg(long, value_name = "N", help_heading = ENSEMBLE, allow_hyphen_values = true)]
     pub trajectories: u64,
-    /// Give a parameter or an initial value a value of its own in trajectory i of N: any formula of i, N, normal(),
-    /// uniform() (repeatable)
-    #[arg(long = "vary", value_name = "NAME=EXPR", allow_hyphen_values = true)]
+    /// Value of a parameter or initial value in trajectory i: a formula of i, N, normal(), uniform() (repeatable)
+    #[arg(long = "vary", value_name = "NAME=EXPR", help_heading = ENSEMBLE, allow_hyphen_values = true)]
     pub vary: Vec<String>,
-    /// Run the k-th of K parts only
-    #[arg(long, value_name = "k/K")]
+    /// Part to run, the k-th of K; `holonome merge` joins the parts [default: all]
+    #[arg(long, value_name = "k/K", help_heading = ENSEMBLE)]
     pub shard: Option<String>,
+    #[command(flatten)]
+    pub trajectory: TrajectoryArguments,
+    #[command(flatten)]
+    pub output: OutputArguments,
 }
 
 impl SweepArguments {
@@ -479,9 +522,9 @@ fn assignments(option: &str, texts: &[String], example: &str) -> Result<Vec<(Str
 
 #[derive(Args)]
 pub struct MergeArguments {
-    /// The folder to make
+    /// Folder of the joined ensemble
     pub out: PathBuf,
-    /// The parts' folders, in any order
+    /// Folders of all parts, in any order
     #[arg(required = true)]
     pub parts: Vec<PathBuf>,
     #[command(flatten)]
@@ -492,14 +535,14 @@ pub struct MergeArguments {
 #[derive(Args, Clone, Copy)]
 pub struct OutputArguments {
     /// Print one JSON object on stdout
-    #[arg(long)]
+    #[arg(long, help_heading = GENERAL, display_order = LAST)]
     pub json: bool,
     /// Print errors only
-    #[arg(long, short)]
+    #[arg(long, short, help_heading = GENERAL, display_order = LAST + 1)]
     pub quiet: bool,
 }
 
-impl RunArguments {
+impl TrajectoryArguments {
     /// Changes of the model, and its initial time.
     pub fn settings(&self) -> Result<Settings, Error> {
         if !self.from.is_finite() {
@@ -509,14 +552,13 @@ impl RunArguments {
         Ok(Settings { span, ..self.integration.settings(&self.model)? })
     }
 
-    /// Options without the method, whose name is checked only after the model; see [`RunArguments::method`].
+    /// Options without the method, whose name is checked only after the model; see [`TrajectoryArguments::method`].
     pub fn options(&self) -> Result<RunOptions, Error> {
         let adaptive = StepSize::Adaptive { rtol: self.rtol, atol: self.atol.unwrap_or(0.0) };
         Ok(self.heat_bath.put(RunOptions {
             step: self.step.map_or(adaptive, StepSize::Fixed),
             record: self.record.as_ref().map(|names| names.iter().map(|name| name.trim().to_string()).collect()),
             out: self.out.clone(),
-            error: self.error,
             ..self.integration.options()?
         }))
     }
@@ -533,11 +575,18 @@ impl RunArguments {
     }
 }
 
+impl RunArguments {
+    /// Options without the method; see [`TrajectoryArguments::options`].
+    pub fn options(&self) -> Result<RunOptions, Error> {
+        Ok(RunOptions { error: self.error, ..self.trajectory.options()? })
+    }
+}
+
 #[derive(Args)]
 pub struct CheckArguments {
     #[command(flatten)]
     pub model: ModelArguments,
-    /// Tell everything: constraints one by one, ranks, every method and why it does not apply
+    /// Print every constraint, rank and method with its reason
     #[arg(long, short)]
     pub verbose: bool,
     #[command(flatten)]
@@ -553,20 +602,21 @@ pub struct MethodsArguments {
 /// The stages of a model's translation.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum Stage {
-    /// The syntax tree
+    /// Syntax tree
     Syntax,
-    /// The checked model: variables, parameters, term templates
+    /// Checked model: variables, parameters, term templates
     Model,
-    /// The expression graph of the field and its invariants
+    /// Expression graph of the field and its invariants
     Graph,
-    /// The field's tape: straight-line code
+    /// Tape of the field: straight-line code
     Tape,
 }
 
 #[derive(Args)]
 pub struct ShowArguments {
-    /// Which stage
-    #[arg(value_enum)]
+    /// Stage to print: `syntax` tree, checked `model`, expression `graph` of the field and its invariants, or `tape` of
+    /// straight-line code
+    #[arg(value_enum, hide_possible_values = true)]
     pub stage: Stage,
     #[command(flatten)]
     pub model: ModelArguments,
@@ -576,7 +626,7 @@ pub struct ShowArguments {
 
 #[derive(Args)]
 pub struct ExportArguments {
-    /// The run's folder
+    /// Folder of the run
     pub run: PathBuf,
     #[command(flatten)]
     pub exported: Exported,
@@ -611,7 +661,8 @@ impl Args for Exported {
                 .long(format.name)
                 .value_name("FILE")
                 .value_parser(value_parser!(PathBuf))
-                .help(format!("The {} file to write, or - for stdout", format.about))
+                .help(format!("File to write as {}, or - for stdout", format.about))
+                .help_heading("Formats")
         };
         let group = ArgGroup::new("format").args(FORMATS.iter().map(|format| format.name)).required(true);
         command.args(FORMATS.iter().map(flag)).group(group)
@@ -624,13 +675,13 @@ impl Args for Exported {
 
 #[derive(Args)]
 pub struct AnalyseArguments {
-    /// The folder of the run or the ensemble
+    /// Folder of a run or an ensemble
     pub run: PathBuf,
-    /// mean(NAME), histogram(NAME, a, b, bins), rdf(NAME, b, bins), rdf(NAME, b, bins, side), msd(NAME) or
-    /// autocorrelation(NAME) (repeatable) [default: the mean of every single number recorded beside the state]
-    #[arg(long = "measure", value_name = "MEASURE")]
+    /// Statistic to compute, as listed below (repeatable)
+    /// [default: the measures of the model, or else the mean of every recorded scalar that is not a variable]
+    #[arg(long = "measure", value_name = "STATISTIC")]
     pub measures: Vec<String>,
-    /// Time before which samples are left out
+    /// Time before which samples are left out [default: the start]
     #[arg(long, value_name = "T", value_parser = constant, allow_hyphen_values = true)]
     pub from: Option<f64>,
     #[command(flatten)]
@@ -639,16 +690,16 @@ pub struct AnalyseArguments {
 
 #[derive(Args)]
 pub struct ReportArguments {
-    /// Folders of runs, ensembles or comparisons; several runs stand side by side
+    /// Folders of runs, ensembles or comparisons; several runs are shown side by side
     #[arg(required = true)]
     pub paths: Vec<PathBuf>,
-    /// The file to write [default: report.html in the folder, or of several in the current one]
+    /// HTML file to write [default: report.html in the folder; for several, in the current one]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Show it in the browser
+    /// Open the report in the browser
     #[arg(long)]
     pub open: bool,
-    /// Write it anew every few seconds until the run ends
+    /// Rewrite the page every few seconds until the run ends
     #[arg(long)]
     pub live: bool,
     #[command(flatten)]
@@ -658,22 +709,22 @@ pub struct ReportArguments {
 #[derive(Args)]
 #[command(group = ArgGroup::new("file").args(["svg", "pdf", "png"]).required(true).multiple(true))]
 pub struct PlotArguments {
-    /// The folder of an ensemble or a comparison, or those of runs, which are named after them
+    /// Folders of runs, or the folder of one ensemble or comparison
     #[arg(required = true)]
     pub paths: Vec<PathBuf>,
-    /// The column along the horizontal axis, as `q.x`, or of an ensemble what varies [default: t, or what suits]
+    /// Column of the horizontal axis, as `q.x` [default: t; for an ensemble, the varied value]
     #[arg(long, value_name = "COLUMN")]
     pub x: Option<String>,
-    /// Columns along the vertical axis
+    /// Columns of the vertical axis [default: orbit and drifts; for an ensemble, its first result]
     #[arg(long, value_name = "COLUMN,…")]
     pub y: Vec<String>,
-    /// The SVG file to write
+    /// SVG file to write
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// The PDF file to write
+    /// PDF file to write
     #[arg(long, value_name = "FILE")]
     pub pdf: Option<PathBuf>,
-    /// The PNG file to write
+    /// PNG file to write
     #[arg(long, value_name = "FILE")]
     pub png: Option<PathBuf>,
     #[command(flatten)]
@@ -682,9 +733,9 @@ pub struct PlotArguments {
 
 #[derive(Args)]
 pub struct ResumeArguments {
-    /// The run's folder
+    /// Folder of the run or ensemble
     pub run: PathBuf,
-    /// Go on to a later end than the run's own, also if it is finished
+    /// Extend the run to this time, even if it is finished
     #[arg(long, value_name = "T", value_parser = constant, allow_hyphen_values = true)]
     pub until: Option<f64>,
     #[command(flatten)]

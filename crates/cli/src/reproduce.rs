@@ -191,7 +191,7 @@ fn make(job: &Job, study: &str, out: &Path, stop: &AtomicBool) -> Result<Outcome
     }
     let folder = out.join(study).join(job.name);
     let arguments = parse(study, job.planned, out)?;
-    let model = &arguments.model.model;
+    let model = &arguments.trajectory.model.model;
     let text =
         std::fs::read_to_string(model).map_err(|error| Error::option(format!("{}: {error}", model.display())))?;
     let recipe = format!("{}\n{}\n{text}", env!("CARGO_PKG_VERSION"), job.planned.command);
@@ -231,14 +231,16 @@ fn parse(study: &str, planned: &Planned, out: &Path) -> Result<RunArguments, Err
     else {
         return Err(wrong("it is no run"));
     };
-    arguments.model.model = out.join(&arguments.model.model);
+    let model = &mut arguments.trajectory.model.model;
+    *model = out.join(&*model);
     Ok(arguments)
 }
 
 fn begin(arguments: &RunArguments, folder: &Path) -> Result<Simulation, Error> {
     let mut options = arguments.options()?;
-    let problem = Problem::load(&arguments.model.model, &arguments.settings()?)?;
-    options.method = arguments.method()?;
+    let trajectory = &arguments.trajectory;
+    let problem = Problem::load(&trajectory.model.model, &trajectory.settings()?)?;
+    options.method = trajectory.method()?;
     options.out = Some(PathBuf::from(folder));
     prepare(problem, options)
 }

@@ -17,16 +17,16 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
-    let output = arguments.output;
-    arguments.integration.threads.start()?;
+    let (trajectory, output) = (&arguments.trajectory, arguments.output);
+    trajectory.integration.threads.start()?;
     let mut options = arguments.options()?;
-    let settings = arguments.settings()?;
-    let problem = Problem::load(&arguments.model.model, &settings)?;
+    let settings = trajectory.settings()?;
+    let problem = Problem::load(&trajectory.model.model, &settings)?;
     show_warnings(&problem, output);
-    options.method = arguments.method()?;
+    options.method = trajectory.method()?;
     let mut simulation = prepare(problem, options)?;
-    simulation.warnings.extend(arguments.unused());
-    warn_of_threads(&arguments.integration.threads, &simulation, output);
+    simulation.warnings.extend(trajectory.unused());
+    warn_of_threads(&trajectory.integration.threads, &simulation, output);
     let page = (arguments.report || arguments.open).then_some(arguments.open);
     start(simulation, page, output)
 }

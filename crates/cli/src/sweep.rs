@@ -13,15 +13,15 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 pub fn sweep(arguments: SweepArguments) -> Result<ExitCode, Error> {
-    let run = &arguments.run;
-    run.integration.threads.start()?;
-    let settings = run.settings()?;
-    let (mut options, ensemble) = (run.options()?, arguments.sweep()?);
-    options.method = run.method()?;
-    let mut sweep = Sweep::load(&run.model.model, &settings, options, ensemble)?;
-    sweep.simulation.warnings.extend(run.unused());
-    show_warnings(&sweep.simulation.problem, run.output);
-    start(sweep, run.output)
+    let (trajectory, output) = (&arguments.trajectory, arguments.output);
+    trajectory.integration.threads.start()?;
+    let settings = trajectory.settings()?;
+    let (mut options, ensemble) = (trajectory.options()?, arguments.sweep()?);
+    options.method = trajectory.method()?;
+    let mut sweep = Sweep::load(&trajectory.model.model, &settings, options, ensemble)?;
+    sweep.simulation.warnings.extend(trajectory.unused());
+    show_warnings(&sweep.simulation.problem, output);
+    start(sweep, output)
 }
 
 /// Go on with an ensemble, or report that it is finished.

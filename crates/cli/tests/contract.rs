@@ -181,12 +181,9 @@ fn every_help_shows_examples_that_work() {
     for command in ["run", "check", "methods", "show", "export", "resume"] {
         let help = folder.run(&format!("{command} --help")).ok();
         assert!(help.stderr.is_empty());
-        let examples: Vec<&str> = help
-            .stdout
-            .lines()
-            .map(str::trim)
-            .filter(|line| line.starts_with(&format!("holonome {command}")))
-            .collect();
+        let joined = help.stdout.replace("\\\n", ""); // long examples go on in a second line
+        let examples: Vec<&str> =
+            joined.lines().map(str::trim).filter(|line| line.starts_with(&format!("holonome {command}"))).collect();
         assert!(help.stdout.contains("Example") && !examples.is_empty(), "{}", help.stdout);
         for example in examples {
             folder.run(example.trim_start_matches("holonome ")).ok();
@@ -199,6 +196,38 @@ fn every_help_shows_examples_that_work() {
     folder.run(example.trim().trim_start_matches("holonome ")).ok();
     assert!(folder.run("--version").ok().stdout.starts_with("holonome "));
     assert_eq!(folder.run("").code, Some(2));
+}
+
+#[test]
+fn every_help_has_its_general_options_last_and_fits_a_terminal() {
+    let folder = Folder::new();
+    let help = |arguments: &str, columns: usize| {
+        let mut command = folder.command(arguments);
+        let answer = Answer::new(command.env("COLUMNS", columns.to_string()).output().unwrap()).ok();
+        let long = answer.stdout.lines().find(|line| line.chars().count() > columns);
+        assert!(long.is_none(), "{arguments}: {long:?} at {columns} columns");
+        answer.stdout
+    };
+    let all = help("--help", 80);
+    let (_, list) = all.split_once("Commands:\n").unwrap();
+    let commands: Vec<&str> = list
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .map(|line| line.split_whitespace().next().unwrap())
+        .filter(|name| *name != "help")
+        .collect();
+    assert!(commands.len() > 10, "{all}");
+    assert_eq!(list.lines().position(str::is_empty), Some(commands.len() + 1), "one line for a command: {all}");
+    for command in commands {
+        for columns in [80, 120] {
+            let text = help(&format!("{command} --help"), columns);
+            let headings: Vec<&str> =
+                text.lines().filter(|line| line.ends_with(':') && !line.starts_with(' ')).collect();
+            let general = headings.iter().position(|heading| *heading == "General options:").unwrap();
+            let behind = ["Example:", "Examples:", "Statistics of the quantity NAME:"];
+            assert!(headings[general + 1..].iter().all(|heading| behind.contains(heading)), "{command}: {headings:?}");
+        }
+    }
 }
 
 #[test]

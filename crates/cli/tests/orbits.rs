@@ -54,8 +54,9 @@ fn orbits_that_separate_are_told() {
     assert!(number(&summary, "/orbit_error/families/r2/relative") > 0.1);
     // There is no error without the option; a sweep has none.
     assert!(folder.summary("run models/kepler.holo --until 1").get("orbit_error").is_none());
-    let sweep = folder.summary("sweep models/kepler.holo --until 1 --trajectories 2 --error");
-    assert!(sweep["warnings"][0].as_str().unwrap().contains("--error has no effect"), "{sweep}");
+    for option in ["--error", "--report", "--open"] {
+        folder.run(&format!("sweep models/kepler.holo --until 1 --trajectories 2 {option}")).refused(&[option]);
+    }
 }
 
 #[test]
