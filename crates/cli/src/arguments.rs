@@ -398,8 +398,9 @@ pub struct TrajectoryArguments {
     /// Absolute floor of the tolerance [default: none]
     #[arg(long, help_heading = METHOD, allow_hyphen_values = true)]
     pub atol: Option<f64>,
-    /// Time of the initial state
-    #[arg(long, value_name = "T0", help_heading = METHOD, default_value_t = 0.0, allow_hyphen_values = true)]
+    /// Time of the initial state: a number or a constant formula
+    #[arg(long, value_name = "T0", help_heading = METHOD, default_value = "0", value_parser = constant)]
+    #[arg(allow_hyphen_values = true)]
     pub from: f64,
     #[command(flatten)]
     pub heat_bath: HeatBathArguments,

@@ -69,6 +69,9 @@ fn a_time_that_does_not_enter_only_labels() {
     folder.summary(&format!("sweep {run} --from -16 --until -8 --trajectories 5 --vary g=1+i --out sweep"));
     let (names, rows) = folder.samples("sweep");
     assert_eq!((names[1].as_str(), rows[0][1], rows[1][1]), ("t", -16.0, -8.0));
+    // It may be a formula, as the other times.
+    folder.summary(&format!("run {run} --from -2^4 --until -8 --out formula"));
+    assert_eq!(folder.times("formula").first(), Some(&-16.0));
     folder.run(&format!("run {run} --from 10 --until 10")).refused(&["--until"]);
     folder.run(&format!("run {run} --from nan")).refused(&["--from"]);
 }
