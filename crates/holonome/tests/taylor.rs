@@ -55,6 +55,36 @@ fn driven_and_transcendental_fields_are_followed() {
     }
 }
 
+/// Kinks, a branch cut and a pulse within a step, of which the terms at its start say nothing: without the comparison
+/// with the field the errors are 1e-2 to 0.3.
+#[test]
+fn what_a_step_passes_is_seen() {
+    // Thrown up with quadratic drag: up by the tangent, down by the hyperbolic cosine.
+    let (g, c, v0): (f64, f64, f64) = (9.81, 0.5, 10.0);
+    let terminal = (g / c).sqrt();
+    let top = terminal / g * (v0 / terminal).atan();
+    let height = (1.0 + (v0 / terminal).powi(2)).ln() / (2.0 * c);
+    let thrown = height - (g * (2.0 - top) / terminal).cosh().ln() / c;
+    // The angle 2t, between -π and π, has passed three whole turns by t = 10.
+    let turned = 1.0 + 0.1 * (10.0 - 3.0 * std::f64::consts::PI).powi(2);
+    let pulse = 1.0 + 0.2 * std::f64::consts::PI.sqrt();
+    for (text, until, exact) in [
+        ("state z = 0\nstate v = 10\nz' = v\nv' = -9.81 - 0.5*norm((v, 0))*v", 2, thrown),
+        ("state y = 1\nstate q : R^2 = (1, 0)\nq' = 2*(-q.y, q.x)\ny' = 0.1*atan2(q.y, q.x)", 10, turned),
+        ("state x = 1\nstate y = 1\nx' = exp(-((t - 50)/0.2)^2)\ny' = 0.1*cos(t)", 100, pulse),
+    ] {
+        let finished = run(problem(text), options(&format!("--method taylor --until {until} --samples 2"))).unwrap();
+        let error = (finished.state()[0] - exact).abs();
+        // An accepted step is at most 17 times its tolerance, 0.3 of 1e-9, away from a state of at most 10, and some ten
+        // steps are near one of these places.
+        assert!(error < 5e-7, "{text}: {error:e}");
+    }
+    // The solution ends where the root does; the series would go on to another branch.
+    let ends = run(problem("state x = 1\nx' = -sqrt(x)"), options("--method taylor --until 3 --samples 2"));
+    let Err(error) = ends else { panic!("sqrt(x) goes on beyond x = 0") };
+    assert!(error.to_string().contains("t = 2.0"), "{error}");
+}
+
 /// Starts at rest, with every other term of the series, or three of four, equal to 0; and one with all terms 0 for a
 /// while.
 #[test]

@@ -130,7 +130,7 @@ impl CompiledStep {
             _ => return Ok(CompiledStep::default()),
         };
         let developed = |repeated, march| {
-            let series = taylor.as_ref().map(|taylor| CompiledSeries::new(taylor, vectors, parameters));
+            let series = taylor.as_ref().map(|taylor| CompiledSeries::new(taylor, plan, vectors, parameters));
             series.map(|series| CompiledStep::Developed(Box::new(Developed { series, repeated, march })))
         };
         if !CompiledStep::suits(plan, field, formula) {

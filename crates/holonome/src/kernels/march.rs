@@ -5,7 +5,7 @@
 //! others.
 
 use super::monitoring::Monitoring;
-use super::taylor::{Scales, Taylor};
+use super::taylor::{Expansion, Scales, Taylor};
 use super::tracing::TracingSpace;
 use super::vectors::StateVectors;
 use super::whole_step::{Ingredients, Mend, Recorded, Settled, Settling, error_norm, taken};
@@ -171,7 +171,8 @@ impl Ingredients<'_> {
                 let part = taylor.reach(g, h, &coefficients, &scales, &self.vectors.vectors);
                 let attempt = Box::new(move |g: &mut Graph, length| {
                     let part = g.div(length, h);
-                    let errors = vec![taylor.estimate(g, &coefficients, (part, length))];
+                    let expansion = Expansion { t, length: h, coefficients: &coefficients };
+                    let errors = vec![taylor.compared(g, &expansion, (part, length))];
                     let x1 = Taylor::value(g, &coefficients, part);
                     let interpolant = StepInterpolant::Series { coefficients, length: h };
                     Attempted { x1, errors, end_field: Vec::new(), interpolant }

@@ -2,6 +2,7 @@
 //! determine the length over which they are good.
 
 use super::bound::{Bound, Quantities};
+use super::formula::Formula;
 use super::map::{Developed, Repeated};
 use super::march::{larger, least};
 use super::vectors::StateVectors;
@@ -10,6 +11,7 @@ use crate::error::Error;
 use crate::policy::LONGEST_SERIES;
 use holonome_integrate::controller::{LAST_TERMS, StepControl, Yardstick};
 use holonome_integrate::method::{Method, Scheme};
+use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::scales::Vectors;
 use holonome_integrate::scheme::map::{Attempts, Blocks, Estimate, Facts, NoStep, StepFrom, StepMap, Workspace};
 use holonome_model::graph::op::{Binary, Unary};
@@ -30,10 +32,22 @@ const GROWTH: f64 = 1.0 / 16.0;
 /// Largest growth that counts: more is an accident. It makes a step eight times shorter.
 const LARGEST_GROWTH: f64 = 1e6;
 
+/// Places within a step, as parts of it, where the slope of the series is compared with the field. The terms say nothing
+/// of a kink, a branch cut or a pulse that the step passes.
+const COMPARED_AT: [f64; 2] = [0.5, 1.0];
+
 /// Taylor series of a field.
 pub struct Taylor {
     series: Series,
+    field: Formula,
     order: u32,
+}
+
+/// Coefficients of the solution that begins at time t, in powers of time over `length`, as nodes.
+pub struct Expansion<'a> {
+    pub t: Node,
+    pub length: Node,
+    pub coefficients: &'a [Vec<Node>],
 }
 
 /// Scales and tolerance that a step is measured against, as nodes.
@@ -55,7 +69,7 @@ impl Taylor {
         let instead = Method { scheme: Scheme::named("dop853").expect("a scheme"), ..*method };
         let series = Series::new(&graph, &roots).map_err(|operation| {
             Error::option(format!(
-                "`{method}` needs formulas with a Taylor series, and the model has some that are defined piecewise (`{operation}`): use {instead}"
+                "`{method}` needs formulas with a Taylor series, and the model has some that are defined piecewise, as by abs, min, max and if (`{operation}`): use {instead}"
             ))
         })?;
         let operations = series.operations(order);
@@ -64,7 +78,7 @@ impl Taylor {
                 "`{method}` would take {operations} operations a step, and is for models with up to {LONGEST_SERIES}: use {instead}"
             )));
         }
-        Ok(Taylor { series, order })
+        Ok(Taylor { series, field: Formula::new(&field.graph, &field.field), order })
     }
 
     /// Facts about the method.
@@ -79,9 +93,9 @@ impl Taylor {
         }
     }
 
-    /// Number of evaluations of the field that a step counts as.
-    pub fn evaluations(&self) -> u64 {
-        u64::from(self.order)
+    /// Number of evaluations of the field that an equal step counts as, and an attempt.
+    pub fn evaluations(&self) -> [u64; 2] {
+        [0, COMPARED_AT.len()].map(|compared| u64::from(self.order) + compared as u64)
     }
 
     /// Coefficients of the solution at x and t, in powers of time over `length`.
@@ -171,6 +185,49 @@ impl Taylor {
             .collect()
     }
 
+    /// Rate of change of component i after a part of the coefficients' `length`.
+    fn slope(g: &mut Graph, c: &[Vec<Node>], i: usize, (part, length): (Node, Node)) -> Node {
+        let square = g.mul(part, part);
+        let [odd, even] = [1, 2].map(|first| {
+            let zero = g.zero();
+            (first..c.len()).step_by(2).rev().fold(zero, |sum, k| {
+                let order = g.constant(k as f64);
+                let term = g.mul(order, c[k][i]);
+                g.fma(square, sum, term)
+            })
+        });
+        let sum = g.fma(part, even, odd);
+        g.div(sum, length)
+    }
+
+    /// Estimate of the error of an attempt over this part of an expansion, without the factor `h`, the length of the
+    /// part: the last two terms or, where it is larger, the distance of the series' slope from the field. That is as many
+    /// times the first term left out as its order is.
+    pub fn compared(&self, g: &mut Graph, of: &Expansion, (part, h): (Node, Node)) -> Vec<Node> {
+        let Expansion { t, length, coefficients } = *of;
+        let mut error = self.estimate(g, coefficients, (part, h));
+        let (per_order, infinity) = (g.constant(1.0 / f64::from(self.order + 1)), g.constant(f64::INFINITY));
+        // The series obeys linear equations, as q' = p, term by term.
+        let linear = self.field.linear_roots();
+        for place in COMPARED_AT {
+            let place = g.constant(place);
+            let [passed, part] = [h, part].map(|all| g.mul(place, all));
+            let (t, x) = (g.add(t, passed), Taylor::value(g, coefficients, part));
+            let field = self.field.at(g, t, &x);
+            for (i, error) in error.iter_mut().enumerate().filter(|(i, _)| !linear[*i]) {
+                let slope = Taylor::slope(g, coefficients, i, (part, length));
+                let missed = g.sub(field[i], slope);
+                let missed = g.unary(Unary::Abs, missed);
+                let missed = g.mul(per_order, missed);
+                // Where the field is undefined, no error is small enough.
+                let is_number = g.binary(Binary::LessEqual, missed, infinity);
+                let missed = g.select(is_number, missed, infinity);
+                *error = larger(g, *error, missed);
+            }
+        }
+        error
+    }
+
     /// Last two terms after that part, without the factor `h`, the length of the part.
     pub fn estimate(&self, g: &mut Graph, c: &[Vec<Node>], (part, h): (Node, Node)) -> Vec<Node> {
         let exponent = g.constant(f64::from(self.order - 1));
@@ -194,16 +251,18 @@ pub struct CompiledSeries {
     facts: Facts,
     dimension: usize,
     norms: usize,
+    /// Evaluations of the field that a step counts as.
+    evaluations: u64,
     /// From x, a length, the scales and the tolerance to the coefficients of order 1 and more, and the length over
     /// which they are good.
     expand: Bound,
-    /// From x, these coefficients, their length and that of the step to x₁ and the estimate of its error.
+    /// From t, x, these coefficients, their length and that of the step to x₁ and the estimate of its error.
     value: Bound,
 }
 
 impl CompiledSeries {
-    /// Kernels for states of these vectors.
-    pub fn new(taylor: &Taylor, vectors: &StateVectors, parameters: &[f64]) -> CompiledSeries {
+    /// Kernels for steps of `plan` and states of these vectors.
+    pub fn new(taylor: &Taylor, plan: &Plan, vectors: &StateVectors, parameters: &[f64]) -> CompiledSeries {
         let (n, order, norms) = (vectors.vectors.dim(), taylor.order as usize, vectors.vectors.norms());
         let states = |g: &mut Graph, from: usize, count: usize| (from..from + count).map(|k| g.state(k)).collect();
         let g = &mut Graph::new();
@@ -218,15 +277,22 @@ impl CompiledSeries {
         let c: Vec<Vec<Node>> = (0..=order).map(|k| states(g, k * n, n)).collect();
         let (length, h) = (g.state((order + 1) * n), g.state((order + 1) * n + 1));
         let part = g.div(h, length);
-        let (x1, error) = (Taylor::value(g, &c, part), taylor.estimate(g, &c, (part, h)));
-        let value = Tape::of_fused(g, &[x1, error].concat(), (order + 1) * n + 2, 0);
-        let (expand, value) = (Bound::new(&expand, parameters), Bound::new(&value, &[]));
-        CompiledSeries { facts: taylor.facts(), dimension: n, norms, expand, value }
+        let expansion = Expansion { t: g.input(Input::Time), length, coefficients: &c };
+        let x1 = Taylor::value(g, &c, part);
+        let error = match plan.stepping {
+            Stepping::Fixed(_) => taylor.estimate(g, &c, (part, h)),
+            Stepping::Adaptive(_) => taylor.compared(g, &expansion, (part, h)),
+        };
+        let value = Tape::of_fused(g, &[x1, error].concat(), (order + 1) * n + 2, parameters.len());
+        let [expand, value] = [expand, value].map(|tape| Bound::new(&tape, parameters));
+        let [of_step, of_attempt] = taylor.evaluations();
+        let evaluations = if plan.fixed_step().is_some() { of_step } else { of_attempt };
+        CompiledSeries { facts: taylor.facts(), dimension: n, norms, evaluations, expand, value }
     }
 
     /// These kernels with other parameters.
     pub fn rebound(&self, parameters: &[f64]) -> CompiledSeries {
-        let (expand, value) = (self.expand.rebound(parameters), self.value.rebound(&[]));
+        let [expand, value] = [&self.expand, &self.value].map(|kernel| kernel.rebound(parameters));
         CompiledSeries { facts: self.facts.clone(), expand, value, ..*self }
     }
 
@@ -264,7 +330,7 @@ impl SeriesMap<'_> {
 
     /// State a time h later, by the kept coefficients, followed by the estimate of its error; both in the scratch
     /// `work`.
-    fn value<'w>(&self, h: f64, x: &[f64], kept: &[Vec<f64>], work: &'w mut [f64]) -> &'w [f64] {
+    fn value<'w>(&self, StepFrom { t, h, x }: StepFrom, kept: &[Vec<f64>], work: &'w mut [f64]) -> &'w [f64] {
         let CompiledSeries { value, facts, .. } = &self.step.series;
         let (n, order) = (x.len(), self.step.series.order());
         let (inputs, rest) = work.split_at_mut((order + 1) * n + 2);
@@ -274,7 +340,7 @@ impl SeriesMap<'_> {
             input.copy_from_slice(coefficients);
         }
         inputs[(order + 1) * n..].copy_from_slice(&[kept[facts.errors.end][0], h]);
-        value.run(0.0, inputs, outputs, work);
+        value.run(t, inputs, outputs, work);
         outputs
     }
 }
@@ -323,18 +389,19 @@ impl StepMap for SeriesMap<'_> {
     }
 
     fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) {
-        let (after, error) = self.value(step.h, step.x, workspace.kept, workspace.work).split_at(step.x.len());
+        let (after, error) = self.value(step, workspace.kept, workspace.work).split_at(step.x.len());
         x1.copy_from_slice(after);
         workspace.kept[self.step.series.order()].copy_from_slice(error);
-        workspace.cost.field += self.step.series.order() as u64;
+        workspace.cost.field += self.step.series.evaluations;
     }
 
     fn attempts(&self) -> Option<&dyn Attempts> {
         self.step.march.as_ref().map(|march| march as &dyn Attempts)
     }
 
-    fn interpolate(&self, StepFrom { h, x, .. }: StepFrom, theta: f64, out: &mut [f64], workspace: &mut Workspace) {
-        let after = self.value(theta * h, x, workspace.kept, workspace.work);
-        out.copy_from_slice(&after[..x.len()]);
+    fn interpolate(&self, step: StepFrom, theta: f64, out: &mut [f64], workspace: &mut Workspace) {
+        let part = StepFrom { h: theta * step.h, ..step };
+        let after = self.value(part, workspace.kept, workspace.work);
+        out.copy_from_slice(&after[..step.x.len()]);
     }
 }

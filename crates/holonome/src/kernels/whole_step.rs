@@ -54,7 +54,7 @@ impl Recorded<'_> {
             Recorded::RungeKutta(tableau) => {
                 [tableau.stages_of_step, tableau.stages - usize::from(tableau.first_same_as_last)].map(|n| n as u64)
             }
-            Recorded::Taylor(taylor) => [taylor.evaluations(); 2],
+            Recorded::Taylor(taylor) => taylor.evaluations(),
             // Evaluations of the iteration are counted where it is made.
             Recorded::Iterated(_) => [0; 2],
         }
