@@ -498,25 +498,33 @@ impl Stages for SliceStages<'_> {
             x1[i] = x[i] + increment;
             memory.lost[i] = increment - (x1[i] - x[i]);
         }
-        // No node is at an end: a change of the field before the first node or after the last one shows only there.
-        let end = &mut y[..n];
-        for (sign, t, x) in [(-1.0, t, &*x), (1.0, t + h, &*x1)].into_iter().take(self.ends as usize) {
-            self.system.field(t, x, end, rest);
-            for ((error, end), w) in error.iter_mut().zip(end.iter()).zip(memory.w.chunks_exact(s)) {
-                let missed = (end - w.iter().rev().fold(0.0, |sum, w| sign * sum + w)).abs();
-                // Where the field is undefined, no error is small enough.
-                *error = error.max(if missed.is_nan() { f64::INFINITY } else { missed });
-            }
-        }
         let square = |of: &[f64]| {
             let all = scales.iter().enumerate();
             all.map(|(vector, scale)| scale * square(&of[vectors.components_of(vector)])).sum::<f64>()
         };
-        let (last, before) = (square(error), square(sum));
-        let norm = h * (last / scales.len().max(1) as f64).sqrt();
+        let (before, seen) = (square(sum), square(error));
+        // No node is at an end: a change of the field before the first node or after the last one shows only there.
+        let (end, missed) = y[..2 * n].split_at_mut(n);
+        missed.fill(0.0);
+        for (sign, t, x) in [(-1.0, t, &*x), (1.0, t + h, &*x1)].into_iter().take(self.ends as usize) {
+            self.system.field(t, x, end, rest);
+            for ((missed, end), w) in missed.iter_mut().zip(end.iter()).zip(memory.w.chunks_exact(s)) {
+                let distance = (end - w.iter().rev().fold(0.0, |sum, w| sign * sum + w)).abs();
+                // Where the field is undefined, no error is small enough.
+                *missed = missed.max(if distance.is_nan() { f64::INFINITY } else { distance });
+            }
+        }
+        let unseen = square(missed);
+        error.iter_mut().zip(missed).for_each(|(error, missed)| *error = error.max(*missed));
+        let (last, mean) = (square(error), 1.0 / scales.len().max(1) as f64);
+        let norm = h * (last * mean).sqrt();
         // As large as the first change of the iteration demands, but no larger than is accepted. Where coefficients
         // hardly decrease, at a kink or at a wall, as large as the last coefficient would be if they did.
-        let wanted = (self.most_by_first_change * far).max((last / before).min(1.0) * norm.sqrt());
+        let mut wanted = (self.most_by_first_change * far).max((last / before).min(1.0) * norm.sqrt());
+        if unseen * before > UNEXPLAINED * seen * seen {
+            let (factor, power) = of_error(self.collocation);
+            wanted = wanted.max(factor * (h * self.collocation.nodes[0] * (unseen * mean).sqrt()).powf(power));
+        }
         if norm > 0.0 && wanted > norm {
             error.iter_mut().for_each(|error| *error *= wanted / norm);
         }
@@ -525,6 +533,16 @@ impl Stages for SliceStages<'_> {
             scale == 0.0 && memory.w[at.start * s..at.end * s].iter().any(|&w| w != 0.0)
         })
     }
+}
+
+/// Ratio of squares from which on what the polynomial misses at an end of the step is more than the coefficients that
+/// are left out explain. These continue as the last ones decrease, within a factor of four. What is more begins behind the
+/// last node or ends before the first one, and the error that it leaves is the integral between that node and the end.
+pub const UNEXPLAINED: f64 = 16.0;
+
+/// Estimate by coefficients that stands for an error ε: the first number times ε to the power of the second.
+pub fn of_error(collocation: &Collocation) -> (f64, f64) {
+    facts(collocation).control.expect("steps have an estimate").scale
 }
 
 /// Coefficients before the last two, without the mean; the decrease is measured from these to the last two.

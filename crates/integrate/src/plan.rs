@@ -144,10 +144,6 @@ pub enum PlanError {
 /// Relative tolerance within which ratios count as integers: 100/1e-3 is not exact in binary.
 const INTEGER_TOLERANCE: f64 = 1e-9;
 
-/// Largest number of adaptive steps, rejected ones included, unless a run is allowed more: some minutes of a small
-/// model. Steps that crawl at a singularity would otherwise take all time.
-pub const MOST_ADAPTIVE_STEPS: u64 = 100_000_000;
-
 /// Largest number of steps: below 2⁵³, so that k·h is exact in k.
 const MOST_STEPS: f64 = 9.0e15;
 

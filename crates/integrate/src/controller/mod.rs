@@ -17,7 +17,7 @@ pub struct StepControl {
     /// Order of the estimate.
     pub estimate: u32,
     /// (c, p): for an error e the estimate may be as large as c eᵖ; see [`StepControl::tolerance`].
-    scale: (f64, f64),
+    pub(crate) scale: (f64, f64),
     /// Safety factor on the step that the estimate asks for; smaller where the error grows faster than the estimate.
     pub safety: f64,
     /// Factor on the step after an attempt whose error is not finite.

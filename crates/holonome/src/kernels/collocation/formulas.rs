@@ -7,7 +7,7 @@ use crate::kernels::formula::Formula;
 use crate::kernels::march::{larger, least};
 use crate::kernels::vectors::StateVectors;
 use crate::kernels::whole_step::squares;
-use holonome_integrate::fixed_point::{Iterated, ROUNDING, SETTLED, before_last};
+use holonome_integrate::fixed_point::{Iterated, ROUNDING, SETTLED, UNEXPLAINED, before_last, of_error};
 use holonome_integrate::scales::{FAMILY_FLOOR, Vectors};
 use holonome_integrate::scheme::collocation::Collocation;
 use holonome_model::graph::op::{Binary, Unary};
@@ -430,6 +430,8 @@ pub(super) fn finish(
         true => ends.iter().map(|end| field.at(g, end.t, &end.x)).collect(),
         false => Vec::new(),
     };
+    let seen = error.clone();
+    let mut unseen = Vec::new();
     for (i, error) in error.iter_mut().enumerate().filter(|_| looks_at_ends) {
         let parts: Vec<Node> = (0..s).map(|k| of.stage(g, &all_w[i], k)).collect();
         let missed: Vec<Node> = ends
@@ -446,15 +448,17 @@ pub(super) fn finish(
         let missed = larger(g, end, start);
         let is_number = g.binary(Binary::LessEqual, missed, infinity);
         let missed = g.select(is_number, missed, infinity);
+        unseen.push(missed);
         *error = larger(g, *error, missed);
     }
-    let [last, before] = [&error, &earlier].map(|of| {
+    let measured = |g: &mut Graph, of: &[Node]| {
         let squares = squares(g, of, vectors);
         scales.iter().zip(&squares).fold(zero, |sum, (&scale, &square)| g.fma(scale, square, sum))
-    });
+    };
+    let [last, before] = [&error, &earlier].map(|of| measured(g, of));
     let mean = g.constant(1.0 / vectors.count().max(1) as f64);
-    let mean = g.mul(mean, last);
-    let root = g.sqrt(mean);
+    let of_last = g.mul(mean, last);
+    let root = g.sqrt(of_last);
     let norm = g.mul(h, root);
     // As large as it has to be for the first change of the iteration, but no larger than what is accepted; and where
     // coefficients hardly decrease, at a kink or at a wall, as large as the last would be of those that do.
@@ -466,7 +470,28 @@ pub(super) fn finish(
     let decrease = g.div(last, before);
     let (decrease, root) = (least(g, decrease, one), g.sqrt(norm));
     let by_decrease = g.mul(decrease, root);
-    let wanted = larger(g, by_change, by_decrease);
+    let mut wanted = larger(g, by_change, by_decrease);
+    if looks_at_ends {
+        let [seen, unseen] = [&seen, &unseen].map(|of| measured(g, of));
+        let (factor, power) = of_error(of.collocation);
+        let unexplained = g.constant(UNEXPLAINED);
+        let (seen, decreased) = (g.mul(seen, seen), g.mul(unseen, before));
+        let most = g.mul(unexplained, seen);
+        let is_more = g.binary(Binary::Less, most, decreased);
+        let (node, [tiny, biggest]) =
+            (g.constant(of.collocation.nodes[0]), [f64::MIN_POSITIVE, f64::MAX].map(|x| g.constant(x)));
+        let reach = g.mul(h, node);
+        let square = g.mul(reach, reach);
+        let square = g.mul(square, mean);
+        let left = g.mul(square, unseen);
+        let left = least(g, left, biggest);
+        let left = larger(g, left, tiny);
+        let (exponent, factor) = (g.constant(0.5 * power), g.constant(factor));
+        let left = g.rough_power(left, exponent);
+        let left = g.mul(factor, left);
+        let left = g.select(is_more, left, zero);
+        wanted = larger(g, wanted, left);
+    }
     let counts = g.binary(Binary::Less, zero, norm);
     let wants_more = g.binary(Binary::Less, norm, wanted);
     let counts = g.binary(Binary::And, counts, wants_more);
