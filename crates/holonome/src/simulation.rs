@@ -21,11 +21,11 @@ pub(crate) use stepping::{claim_fails, failed_names, run_method};
 
 use crate::kernels::{CompiledStep, CompiledSystem, StateVectors};
 use crate::options::RunOptions;
+use crate::output::RunFolder;
 use crate::penalty::{MeanMultipliers, Penalised};
 use crate::problem::Problem;
 use crate::recording::{Measuring, RecordedArrays};
 use crate::step::Program;
-use crate::store::Store;
 use crate::summary::Initial;
 use holonome_integrate::feedback_term::metric;
 use holonome_integrate::plan::Gain;
@@ -68,7 +68,7 @@ pub struct Simulation {
     gain_text: Option<String>,
     pub(crate) penalty: Option<Penalised>,
     pub(crate) initial: Vec<Option<Initial>>,
-    store: Option<Store>,
+    folder: RunFolder,
 }
 
 impl Simulation {

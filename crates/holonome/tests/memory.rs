@@ -140,3 +140,32 @@ fn a_run_that_began_in_a_folder_goes_on_there() {
     let error = simulation.solve().unwrap_err().to_string();
     assert!(error.contains("in a folder"), "{error}");
 }
+
+#[test]
+fn a_stopped_run_goes_on_in_its_folder_and_a_finished_one_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let of_options = || options("--method corrected:rk4 --step 0.001 --until 300 --samples 3001");
+    let mut simulation = prepare(model("spherical-pendulum", &[]), stored(&of_options(), &path)).unwrap();
+    let mut stops = 0;
+    while simulation.run(&mut |_| Control::Stop).unwrap().interrupted {
+        stops += 1;
+    }
+    assert!(stops > 0);
+    let whole = prepare(model("spherical-pendulum", &[]), of_options()).unwrap().solve().unwrap();
+    same(&whole.arrays, &Arrays::open(&path).unwrap());
+    let error = simulation.run(&mut |_| Control::Continue).unwrap_err().to_string();
+    assert!(error.contains("this run has finished in") && error.contains("prepare the problem anew"), "{error}");
+    same(&whole.arrays, &Arrays::open(&path).unwrap());
+}
+
+#[test]
+fn a_failed_run_is_resumed_not_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let wall = "coordinate q : R = 0\nmomentum p of q = 1\nhamiltonian p^2/2 + sqrt(1.5 - q)";
+    let options = stored(&options("--method rk4 --step 0.01 --until 5"), &folder.path().join("run"));
+    let mut simulation = prepare(wall.parse().unwrap(), options).unwrap();
+    simulation.run(&mut |_| Control::Continue).unwrap_err();
+    let error = simulation.run(&mut |_| Control::Continue).unwrap_err().to_string();
+    assert!(error.contains("this run has failed in") && error.contains("resume"), "{error}");
+}

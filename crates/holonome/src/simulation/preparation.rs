@@ -9,6 +9,7 @@ use crate::feedback::{feedback_system, refuse_unstable};
 use crate::heat_bath;
 use crate::kernels::{CompiledStep, CompiledSystem, Mend, StateVectors};
 use crate::options::{Gains, RunOptions};
+use crate::output::RunFolder;
 use crate::penalty::{self, MeanMultipliers};
 use crate::policy::ALIKE_MASSES;
 use crate::problem::Problem;
@@ -226,7 +227,7 @@ impl Simulation {
             gain_text,
             penalty,
             initial,
-            store: None,
+            folder: RunFolder::New,
         })
     }
 }

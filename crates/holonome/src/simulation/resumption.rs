@@ -3,6 +3,7 @@
 use super::{Simulation, prepare};
 use crate::error::Error;
 use crate::options::{RunOptions, Settings};
+use crate::output::{RunFolder, no_checkpoint};
 use crate::problem::Problem;
 use crate::store::{ResumedStore, Status, Store, StoreError, StoredRun};
 use crate::summary::StoredSummary;
@@ -40,7 +41,7 @@ impl Simulation {
         if let Some(state) = state {
             simulation.go_on_from(state.state().map_err(Error::store)?, path)?;
         }
-        simulation.store = Some(store);
+        simulation.folder = RunFolder::Open(Box::new(store));
         Ok(Resumed::Continues(Box::new(simulation)))
     }
 
@@ -89,16 +90,11 @@ impl Simulation {
                 simulation.go_on_from(state, path)?;
                 simulation.samples_of(&simulation.state)
             }
-            None if run.status() == Status::Finished => {
-                return Err(Error::option(format!(
-                    "{} is missing, from which {shown} would go on: run the model again",
-                    path.join("checkpoint.bin").display()
-                )));
-            }
+            None if run.status() == Status::Finished => return Err(no_checkpoint(path)),
             None => 0,
         };
         let store = Store::extend(path, &simulation.layout(), rows, &simulation.state);
-        simulation.store = Some(store.map_err(Error::store)?);
+        simulation.folder = RunFolder::Open(Box::new(store.map_err(Error::store)?));
         Ok(simulation)
     }
 
@@ -106,7 +102,7 @@ impl Simulation {
     ///
     /// # Errors
     /// If its steps carry other data than those of this simulation, as steps of another version may.
-    fn go_on_from(&mut self, state: StepState, path: &Path) -> Result<(), Error> {
+    pub(super) fn go_on_from(&mut self, state: StepState, path: &Path) -> Result<(), Error> {
         let (stored, own) = (state.memory.len(), self.program.as_ref().map_or(0, |program| program.map().memory_len()));
         if self.program.is_some() && stored != own && stored != 0 {
             let reason = format!("its steps carry {stored} numbers, but {own} here: another version has written it");
