@@ -22,8 +22,9 @@ pub struct Definition {
     pub b: &'static [f64],
     /// Weights e of the error estimates h·Σ e_i k_i, with the order of the method b − e.
     pub error: &'static [(&'static [f64], u32)],
-    /// Weights of a rough error estimate, for a scheme without one, good enough to show which parts of a state err
-    /// most: those of its stages and of the field at x₁, with the order of the method b − e.
+    /// Weights of a rough error estimate, good enough to show which parts of a state err most: those of its stages and
+    /// of the field at x₁, with the order of the method b − e. Required of a scheme without `error`: `corrected` takes
+    /// its weights from an estimate.
     pub lagged: Option<(&'static [f64], u32)>,
     /// Dense output.
     pub dense: Option<DenseDefinition>,
@@ -121,6 +122,15 @@ pub enum TableauError {
         /// The scheme.
         name: &'static str,
     },
+    /// There is no estimate of a step's error, by which a correction weighs the parts of a state.
+    #[error(
+        "{name}: the definition has no error estimate: give `error` or `lagged`, such as \
+         h/2 (k_1 - X(x_1)) of order 1, from which `corrected` takes its weights"
+    )]
+    NoEstimate {
+        /// The scheme.
+        name: &'static str,
+    },
     /// The claimed order is beyond the trees known here.
     #[error("{name}: order {order} cannot be verified")]
     OrderTooHigh {
@@ -135,6 +145,9 @@ impl Tableau {
     /// Derive what follows from the definition and verify the rest.
     pub fn new(definition: &Definition) -> Result<Tableau, TableauError> {
         let Definition { name, order, .. } = *definition;
+        if definition.error.is_empty() && definition.lagged.is_none() {
+            return Err(TableauError::NoEstimate { name });
+        }
         let stages = definition.a.len();
         let extra = definition.dense.as_ref().map_or(&[][..], |dense| dense.extra_a);
         let a = definition.a.iter().chain(extra).map(|row| row.to_vec()).collect::<Vec<_>>();
