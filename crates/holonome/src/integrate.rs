@@ -124,6 +124,7 @@ pub fn integrate_while(
 
 /// Refuse methods that need more than a field and its invariants.
 fn check_method(method: Method) -> Result<(), Error> {
+    method.check()?;
     if !method.scheme.follows_fields() || method.scheme.needs_formulas() {
         return Err(Error::option(format!(
             "`{method}` needs {}, whose formulas a system of functions does not have: write the model as text, or take a Runge-Kutta scheme as corrected:rk4",

@@ -3,10 +3,11 @@
 mod common;
 
 use common::*;
+use holonome::compare::{CompareOptions, compare};
 use holonome::method::{Method, MethodTreatment, Needs, Scheme, Step};
 use holonome::phase_space::{PhaseSpace, Value};
 use holonome::system::{FnSystem, GroupKind};
-use holonome::{Error, RunOptions, integrate, prepare};
+use holonome::{Control, Error, RunOptions, integrate, prepare};
 
 /// A planar Kepler orbit with its energy and its angular momentum.
 fn kepler() -> FnSystem<'static> {
@@ -138,6 +139,12 @@ const fn scheme(name: &'static str, step: Step) -> Scheme {
 
 static LEAPFROG: Scheme = scheme("leapfrog", Step::Map(leapfrog));
 static TOO_SHORT: Scheme = scheme("too-short", Step::Map(too_short));
+static UNSYMMETRIC: Scheme =
+    Scheme { symmetric: false, symplectic: false, ..scheme("unsymmetric", Step::Map(leapfrog)) };
+static ADAPTIVE: Scheme = Scheme { adaptive: true, ..scheme("adapts", Step::Map(leapfrog)) };
+static TAKEN: Scheme = scheme("rk4", Step::Map(leapfrog));
+static TREATMENT: Scheme = scheme("corrected", Step::Map(leapfrog));
+static BRACKETS: Scheme = scheme("mine(a)", Step::Map(leapfrog));
 
 #[test]
 fn a_step_of_ones_own_runs_like_a_built_in_one() {
@@ -170,10 +177,40 @@ fn a_step_of_ones_own_composes_and_is_corrected() {
     let order = |method: Method| (distance(&end(method, 0.1), &exact) / distance(&end(method, 0.05), &exact)).log2();
     assert!((order(Method::plain(&LEAPFROG)) - 2.0).abs() < 0.2);
     assert!((order(fourth) - 4.0).abs() < 0.3);
-    let held = Method { treatment: MethodTreatment::Corrected, ..Method::plain(&LEAPFROG) };
+    let held = Method { treatment: MethodTreatment::Corrected, ..Method::plain(&UNSYMMETRIC) };
     let options = RunOptions { method: held, ..options("--step 0.1 --until 20") };
     let solution = prepare(model("henon-heiles", &[]), options).unwrap().solve().unwrap();
     assert!(solution.summary.drift[0].max < 1e-8, "{:?}", solution.summary.drift);
+}
+
+#[test]
+fn methods_whose_parts_do_not_go_together_are_refused() {
+    let composition = "yoshida4(stormer-verlet-a)".parse::<Method>().unwrap().composition;
+    let feedback = MethodTreatment::Feedback;
+    for (method, says) in [
+        (Method::plain(&TAKEN), "the name `rk4` of this scheme is that of another one"),
+        (Method::plain(&TREATMENT), "the name `corrected` of this scheme is that of another one"),
+        (Method::plain(&BRACKETS), "a name has no blanks, colons, commas or brackets"),
+        (Method::plain(&ADAPTIVE), "let `adaptive` be false"),
+        (Method { composition, ..Method::plain(&UNSYMMETRIC) }, "unsymmetric is not symmetric"),
+        (Method { treatment: feedback, ..Method::plain(&LEAPFROG) }, "the feedback term is for explicit Runge-Kutta"),
+        (Method { treatment: MethodTreatment::Corrected, ..Method::plain(&LEAPFROG) }, "use leapfrog alone"),
+        (Method { unconstrained: Some(&LEAPFROG), ..Method::plain(&LEAPFROG) }, "takes no other"),
+    ] {
+        for text in ["--step 0.1 --until 1", "--until 1"] {
+            let options = RunOptions { method, ..options(text) };
+            let system = kepler();
+            let compared = CompareOptions { methods: vec![method], steps: vec![0.1], ..CompareOptions::default() };
+            let refusals = [
+                prepare(model("henon-heiles", &[]), options.clone()).err().expect("it is refused"),
+                integrate(&system, (0.0, &START), &options).unwrap_err(),
+                compare(&model("henon-heiles", &[]), &compared, &|_| Control::Continue).err().expect("it is refused"),
+            ];
+            for error in refusals {
+                assert!(error.to_string().contains(says) && error.kind() == "method", "{method}: {error}");
+            }
+        }
+    }
 }
 
 #[test]

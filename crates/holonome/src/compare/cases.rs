@@ -98,6 +98,7 @@ pub(super) fn unused(options: &CompareOptions, cases: &[Case]) -> Vec<String> {
 }
 
 fn check(methods: &[Method]) -> Result<(), Error> {
+    methods.iter().try_for_each(Method::check)?;
     if let Some((_, method)) = methods.iter().enumerate().find(|(k, method)| methods[..*k].contains(method)) {
         return Err(Error::option(format!("{} is there twice: leave one out", option("method").with(method))));
     }

@@ -72,6 +72,7 @@ impl Simulation {
         (left_out, in_lanes): (&[String], bool),
     ) -> Result<Simulation, Error> {
         let method = options.method;
+        method.check()?;
         let model_warnings = problem.warning_lines();
         let mut warnings = Vec::new();
         refuse_unverified(&problem)?;
