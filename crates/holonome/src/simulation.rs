@@ -15,8 +15,8 @@ pub(crate) use choices::{fewer_samples, plan, rows_of_fewer, unused_options};
 pub(crate) use outcome::{MANY_TIMES, motion_warnings};
 pub use preparation::prepare;
 pub(crate) use reference::reference_state;
-pub(crate) use resumption::stored_problem;
 pub use resumption::{Resumed, open_run};
+pub(crate) use resumption::{stored_options, stored_problem, unreadable};
 pub(crate) use stepping::{claim_fails, failed_names, run_method};
 
 use crate::kernels::{CompiledStep, CompiledSystem, StateVectors};

@@ -4,10 +4,10 @@ mod common;
 
 use common::*;
 use holonome::compare::{CompareOptions, compare};
-use holonome::method::{Method, MethodTreatment, Needs, Scheme, Step};
+use holonome::method::{Method, MethodError, MethodTreatment, Needs, Scheme, Step, register};
 use holonome::phase_space::{PhaseSpace, Value};
 use holonome::system::{FnSystem, GroupKind};
-use holonome::{Control, Error, RunOptions, integrate, prepare};
+use holonome::{Arrays, Control, Error, Resumed, RunOptions, Simulation, integrate, prepare};
 
 /// A planar Kepler orbit with its energy and its angular momentum.
 fn kepler() -> FnSystem<'static> {
@@ -145,6 +145,8 @@ static ADAPTIVE: Scheme = Scheme { adaptive: true, ..scheme("adapts", Step::Map(
 static TAKEN: Scheme = scheme("rk4", Step::Map(leapfrog));
 static TREATMENT: Scheme = scheme("corrected", Step::Map(leapfrog));
 static BRACKETS: Scheme = scheme("mine(a)", Step::Map(leapfrog));
+static KEPT: Scheme = scheme("kept", Step::Map(leapfrog));
+static ALSO_KEPT: Scheme = scheme("kept", Step::Map(leapfrog));
 
 #[test]
 fn a_step_of_ones_own_runs_like_a_built_in_one() {
@@ -211,6 +213,38 @@ fn methods_whose_parts_do_not_go_together_are_refused() {
             }
         }
     }
+}
+
+#[test]
+fn a_run_by_a_step_of_ones_own_is_resumed_once_its_scheme_is_registered() {
+    let folder = tempfile::tempdir().unwrap();
+    let composition = "yoshida4(stormer-verlet-a)".parse::<Method>().unwrap().composition;
+    let method = Method { composition, ..Method::plain(&KEPT) };
+    let options = |name: &str| RunOptions {
+        method,
+        out: Some(folder.path().join(name)),
+        ..options("--step 0.001 --until 3000 --samples 11")
+    };
+    let simulation = |name: &str| prepare(model("henon-heiles", &[]), options(name)).unwrap();
+    assert!(simulation("stopped").run(&mut |_| Control::Stop).unwrap().interrupted);
+    let path = folder.path().join("stopped");
+    let refused = Simulation::resume(&path).err().expect("the scheme is not known").to_string();
+    for part in ["stopped was made by `yoshida4(kept)`", "there is no method `kept`", "method::register"] {
+        assert!(refused.contains(part), "{refused}");
+    }
+    let refused = Simulation::extend(&path, 4000.0).err().expect("the scheme is not known").to_string();
+    assert!(refused.contains("method::register"), "{refused}");
+
+    register(&KEPT).unwrap();
+    register(&KEPT).unwrap();
+    assert!(matches!(register(&ALSO_KEPT), Err(MethodError::NameTaken { name: "kept" })));
+    assert!(matches!(register(&TAKEN), Err(MethodError::NameTaken { name: "rk4" })));
+    let Resumed::Continues(mut resumed) = Simulation::resume(&path).unwrap() else { panic!("it is not finished") };
+    assert!(!resumed.run(&mut |_| Control::Continue).unwrap().interrupted);
+    simulation("whole").run(&mut |_| Control::Continue).unwrap();
+    let q = |name: &str| Arrays::open(&folder.path().join(name)).unwrap()["q"].values().to_vec();
+    assert_eq!(q("stopped"), q("whole"));
+    assert_eq!("yoshida4(kept)".parse(), Ok(method));
 }
 
 #[test]

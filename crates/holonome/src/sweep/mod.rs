@@ -23,7 +23,7 @@ use crate::options::{RunOptions, Settings};
 use crate::output::{Output, RunFolder};
 use crate::problem::Problem;
 use crate::recording::{Place, RunMeasure};
-use crate::simulation::{Resumed, Simulation, failed_names, open_run, reference_state};
+use crate::simulation::{Resumed, Simulation, failed_names, open_run, reference_state, stored_options, unreadable};
 use crate::starts::Starts;
 use crate::step::Start;
 use crate::store::{ArrayLayout, Checkpoint, Dimension, Layout, ResumedStore, Status, Store, StoreError};
@@ -352,11 +352,8 @@ impl Sweep {
             }
             ResumedStore::Continues { store, state } => (*store, state),
         };
-        let damaged = |what: &str| {
-            Error::store(StoreError::NotARun { path: path.to_path_buf(), reason: format!("its {what} cannot be read") })
-        };
         let mut resumed = Sweep::of_attributes(store.attributes(), path)?;
-        resumed.range = open_run(path)?.trajectories().ok_or_else(|| damaged("trajectories"))?;
+        resumed.range = open_run(path)?.trajectories().ok_or_else(|| unreadable(path, "trajectories"))?;
         if let Some(checkpoint) = state {
             resumed.go_on_from(&checkpoint)?;
         }
@@ -373,20 +370,17 @@ impl Sweep {
 
     /// The whole ensemble whose store at `path` has these attributes.
     fn of_attributes(attributes: &Map<String, Value>, path: &Path) -> Result<Sweep, Error> {
-        let damaged = |what: &str| {
-            Error::store(StoreError::NotARun { path: path.to_path_buf(), reason: format!("its {what} cannot be read") })
-        };
         fn read<T: serde::de::DeserializeOwned>(attributes: &Map<String, Value>, key: &str) -> Option<T> {
             serde_json::from_value(attributes.get(key)?.clone()).ok()
         }
         macro_rules! attribute {
             ($key:literal) => {
-                read(attributes, $key).ok_or_else(|| damaged($key))?
+                read(attributes, $key).ok_or_else(|| unreadable(path, $key))?
             };
         }
         let (model, source): (String, String) = (attribute!("model"), attribute!("source"));
         let tables: BTreeMap<String, String> = attribute!("tables");
-        let (settings, options): (Settings, RunOptions) = (attribute!("settings"), attribute!("options"));
+        let (settings, options): (Settings, _) = (attribute!("settings"), stored_options(path, attributes)?);
         let sweep: SweepOptions = attribute!("sweep");
         let (problem, starts) =
             Problem::from_text_varied(&model, &source, &tables, &settings, &sweep.vary, sweep.trajectories)?;
