@@ -20,13 +20,14 @@ pub struct Definition {
     pub a: &'static [&'static [f64]],
     /// The weights; missing last ones are 0.
     pub b: &'static [f64],
-    /// Weights e of the error estimates h·Σ e_i k_i, with the order of the method b − e.
+    /// Weights e of the error estimates h·Σ e_i k_i, with the order of the method b − e: one for an embedded method, two
+    /// for a pair that is combined as in DOP853 (HNW II.10).
     pub error: &'static [(&'static [f64], u32)],
     /// Weights of a rough error estimate, good enough to show which parts of a state err most: those of its stages and
     /// of the field at x₁, with the order of the method b − e. Required of a scheme without `error`: `corrected` takes
     /// its weights from an estimate.
     pub lagged: Option<(&'static [f64], u32)>,
-    /// Dense output.
+    /// Dense output. Without it a scheme with `error` has the cubic with the field at both ends, of order 3 at most.
     pub dense: Option<DenseDefinition>,
 }
 
@@ -149,14 +150,20 @@ impl Tableau {
             return Err(TableauError::NoEstimate { name });
         }
         let stages = definition.a.len();
-        let extra = definition.dense.as_ref().map_or(&[][..], |dense| dense.extra_a);
+        let adaptive = !definition.error.is_empty();
+        let b = padded(definition.b, stages);
+        let first_same_as_last = stages > 1 && b[stages - 1] == 0.0 && padded(definition.a[stages - 1], stages) == b;
+        let field_at_end = [definition.b];
+        let extra = match &definition.dense {
+            Some(dense) => dense.extra_a,
+            None if adaptive && !first_same_as_last => &field_at_end,
+            None => &[],
+        };
         let a = definition.a.iter().chain(extra).map(|row| row.to_vec()).collect::<Vec<_>>();
         for (row, entries) in a.iter().enumerate() {
             check_length(name, "a", row, entries.len(), row)?;
         }
         check_length(name, "b", 0, definition.b.len(), stages)?;
-        let b = padded(definition.b, stages);
-        let first_same_as_last = stages > 1 && b[stages - 1] == 0.0 && padded(&a[stages - 1], stages) == b;
         let mut tableau = Tableau {
             name,
             order,
@@ -188,9 +195,11 @@ impl Tableau {
             }
             _ => None,
         };
-        if let Some(dense) = &definition.dense {
-            tableau.dense = Some(Dense::new(&tableau, dense)?);
-        }
+        tableau.dense = match &definition.dense {
+            Some(dense) => Some(Dense::new(&tableau, dense.order, dense.d)?),
+            None if adaptive => Some(Dense::new(&tableau, order.min(3), &[])?),
+            None => None,
+        };
         tableau.check()?;
         Ok(tableau)
     }
