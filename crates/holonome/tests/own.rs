@@ -168,6 +168,16 @@ fn a_step_of_ones_own_runs_like_a_built_in_one() {
 
 #[test]
 fn a_step_of_ones_own_composes_and_is_corrected() {
+/// The explicit midpoint rule as a user's own step.
+fn midpoint(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+    let half = space.scaled(0.5, h);
+    let v = space.field(t, x);
+    let middle = space.moved(x, half, &v);
+    let t_middle = space.time(t, 0.5, h);
+    let v = space.field(t_middle, &middle);
+    space.moved(x, h, &v)
+}
+
     let yoshida: Method = "yoshida4(stormer-verlet-a)".parse().unwrap();
     let end = |method: Method, h: f64| -> Vec<f64> {
         let options = RunOptions { method, step: holonome::StepSize::Fixed(h), until: 2.0, ..RunOptions::default() };
@@ -191,6 +201,8 @@ fn methods_whose_parts_do_not_go_together_are_refused() {
     let feedback = MethodTreatment::Feedback;
     for (method, says) in [
         (Method::plain(&TAKEN), "the name `rk4` of this scheme is that of another one"),
+static MIDPOINT: Scheme =
+    Scheme { symmetric: false, symplectic: false, needs: Needs::Field, ..scheme("own-midpoint", Step::Map(midpoint)) };
         (Method::plain(&TREATMENT), "the name `corrected` of this scheme is that of another one"),
         (Method::plain(&BRACKETS), "a name has no blanks, colons, commas or brackets"),
         (Method::plain(&ADAPTIVE), "let `adaptive` be false"),
@@ -255,3 +267,21 @@ fn a_step_that_gives_no_state_is_refused() {
         assert!(error.to_string().contains("its step gives"), "{error}");
     }
 }
+/// As built-in schemes that need a field alone: of a model with constraints, unrolled or large, it is the Dirac
+/// extension.
+#[test]
+fn a_step_over_a_field_runs_on_constraints() {
+    for (name, set, h) in [("spherical-pendulum", vec![], "0.01"), ("chain", vec![("n", "60")], "0.001")] {
+        for treatment in ["", "corrected:", "projection:"] {
+            let builtin = options(&format!("--method {treatment}midpoint --step {h} --until 0.1 --samples 3"));
+            let own = RunOptions { method: Method { scheme: &MIDPOINT, ..builtin.method }, ..builtin.clone() };
+            let end = |options: RunOptions| {
+                let solution = prepare(model(name, &set), options).unwrap().solve().unwrap();
+                numbers(&solution.summary.to_json()["state"])
+            };
+            let (own, builtin) = (end(own), end(builtin));
+            assert!(distance(&own, &builtin) < 1e-6, "{treatment} {name}: {:e}", distance(&own, &builtin));
+        }
+    }
+}
+

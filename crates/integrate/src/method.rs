@@ -61,7 +61,7 @@ pub enum Step {
 /// Requirements of a scheme on a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// A vector field.
+    /// A vector field: of a model with constraints the Dirac extension, which has them in it.
     Field,
     /// A vector field of formulas that have a Taylor series.
     Series,
