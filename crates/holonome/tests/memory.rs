@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use holonome::{Arrays, Control, Error, RunOptions, Solution, SweepOptions, prepare, prepare_sweep};
+use holonome::{Arrays, Control, Error, Problem, RunOptions, Solution, SweepOptions, prepare, prepare_sweep};
 use std::path::Path;
 
 /// Check that all arrays are the same, bit for bit.
@@ -168,4 +168,28 @@ fn a_failed_run_is_resumed_not_repeated() {
     simulation.run(&mut |_| Control::Continue).unwrap_err();
     let error = simulation.run(&mut |_| Control::Continue).unwrap_err().to_string();
     assert!(error.contains("this run has failed in") && error.contains("resume"), "{error}");
+}
+
+/// What a `main` that returns the error prints, and what tests print of results.
+#[test]
+fn errors_and_arrays_show_what_a_reader_needs() {
+    let error = "coordinate q : R = 1\nmomentum p of q = 0\nhamiltonian p^2 + r + s\n"
+        .parse::<Problem>()
+        .err()
+        .expect("two mistakes");
+    let lines: Vec<String> = error.to_string().lines().map(str::to_string).collect();
+    assert_eq!(lines.len(), 2, "{error}");
+    for (line, name) in lines.iter().zip(["'r'", "'s'"]) {
+        assert!(line.starts_with("model.holo:3:") && line.contains(name) && line.contains("; "), "{line}");
+    }
+    let shown = format!("{error:?}");
+    assert!(
+        shown.contains("hamiltonian p^2 + r + s") && shown.contains("help") && !shown.contains("Diagnostic"),
+        "{shown}"
+    );
+
+    let options = options("--method rk4 --step 0.01 --until 1 --samples 101");
+    let solution = prepare(model("spherical-pendulum", &[]), options).unwrap().solve().unwrap();
+    let shown = format!("{:?}", solution.arrays);
+    assert!(shown.starts_with("101 rows of [q (time, ") && shown.contains("[101, 3]") && shown.len() < 1000, "{shown}");
 }
