@@ -100,6 +100,9 @@ impl fmt::Debug for Error {
 /// Message of a plan error with the name of the option, which the numeric half does not know.
 fn plan_message(error: &PlanError) -> String {
     let name = match error {
+        PlanError::EndNotAfterStart { t0, t_end } => {
+            return format!("{} is not after the start at t = {t0}", option("until").with(t_end));
+        }
         PlanError::OutOfRange { quantity, .. }
         | PlanError::TooMany { quantity, .. }
         | PlanError::NoMemory { quantity, .. } => match *quantity {

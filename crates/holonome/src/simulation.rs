@@ -12,7 +12,7 @@ mod size;
 mod stepping;
 
 pub(crate) use choices::{fewer_samples, plan, rows_of_fewer, unused_options};
-pub(crate) use outcome::{MANY_TIMES, motion_warnings};
+pub(crate) use outcome::{MANY_TIMES, OF_MODELS, motion_warnings};
 pub use preparation::prepare;
 pub(crate) use reference::reference_state;
 pub use resumption::{Resumed, open_run};

@@ -71,11 +71,43 @@ fn a_claim_that_is_not_true_is_left_out_with_a_warning() {
     let solution = integrate(&wrong, (0.0, &START), &options("--method corrected:dop853 --until 5")).unwrap();
     let told = solution.summary.warnings.join("\n");
     assert!(told.contains("integral 'Z' is not constant along the motion"), "{told}");
+    assert!(told.contains("correct the function, or leave it out") && !told.contains("observe"), "{told}");
     assert!(
         solution.summary.drift.iter().filter(|d| d.name != "Z").all(|d| d.max < 1e-8),
         "{:?}",
         solution.summary.drift
     );
+}
+
+/// A wrong factor, a wrong sign and a missing component are mistakes; a kink and a steep power at the start are none.
+#[test]
+fn a_gradient_that_contradicts_its_values_is_refused() {
+    type Gradient = fn(&[f64], &mut [f64]);
+    let energy = |x: &[f64]| 0.5 * (x[2] * x[2] + x[3] * x[3]) - 1.0 / x[0].hypot(x[1]);
+    let wrong: [Gradient; 3] = [
+        |x, d| d.copy_from_slice(&[2.0 * x[0] / x[0].hypot(x[1]).powi(3), 0.0, x[2], x[3]]),
+        |x, d| d.copy_from_slice(&[-x[0] / x[0].hypot(x[1]).powi(3), 0.0, x[2], x[3]]),
+        |x, d| d.copy_from_slice(&[x[0] / x[0].hypot(x[1]).powi(3), 0.0, 0.0, 0.0]),
+    ];
+    for gradient in wrong {
+        let system =
+            kepler().with_invariant("E", GroupKind::Integral, move |_t, x| energy(x), move |_t, x, d| gradient(x, d));
+        let error = integrate(&system, (0.0, &START), &options("")).unwrap_err().to_string();
+        assert!(error.contains("the gradient of 'E' contradicts its values at the start"), "{error}");
+    }
+    let steep = FnSystem::new(2, |_t, _x, dx| dx.fill(0.0))
+        .with_invariant("kink", GroupKind::Integral, |_t, x| x[0].abs(), |_t, _x, d| d.copy_from_slice(&[1.0, 0.0]))
+        .with_invariant(
+            "cube",
+            GroupKind::Integral,
+            |_t, x| x[1].powi(3),
+            |_t, x, d| {
+                d.copy_from_slice(&[0.0, 3.0 * x[1] * x[1]]);
+            },
+        );
+    for start in [[1.0, 0.0], [1e-9, 1e6], [3.0, -2.0]] {
+        integrate(&steep, (0.0, &start), &options("--until 1")).unwrap();
+    }
 }
 
 #[test]
@@ -92,10 +124,28 @@ fn what_does_not_suit_a_field_is_refused_by_name() {
     for (said, words) in [
         (refused(&kepler(), &START[..3], ""), vec!["3 numbers", "4"]),
         (refused(&kepler(), &START, "--method rattle --step 0.1"), vec!["`rattle`", "write the model as text"]),
+        (
+            refused(&kepler(), &START, "--method gauss4 --step 0.1"),
+            vec!["`gauss4` is made from the formulas of a model"],
+        ),
         (refused(&kepler(), &START, "--method feedback:rk4 --step 0.1"), vec!["corrected:rk4"]),
+        (refused(&kepler(), &START, "--until -2"), vec!["until = -2 is not after the start at t = 0"]),
         (refused(&rod, &[1.1, 0.0], "--method corrected:rk4 --step 0.1"), vec!["'rod'", "2.1e-1"]),
     ] {
         assert!(words.iter().all(|word| said.contains(word)), "{said}");
+    }
+    for (options, words) in [
+        (
+            RunOptions { out: Some("run".into()), ..RunOptions::default() },
+            "out: a system of functions is run in memory",
+        ),
+        (
+            RunOptions { interpolant: true, ..RunOptions::default() },
+            "interpolant: a system of functions has its samples",
+        ),
+    ] {
+        let error = integrate(&kepler(), (0.0, &START), &options).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
     }
     let blows_up = FnSystem::new(1, |_t, x, dx| dx[0] = x[0] * x[0]);
     let error = integrate(&blows_up, (0.0, &[1.0]), &options("--method dop853 --until 2")).unwrap_err();
@@ -116,6 +166,16 @@ fn leapfrog(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<
     let force = space.h_q(t1, &[&q[..], &p[..]].concat());
     let p = space.moved(&p, minus_half, &force);
     [q, p].concat()
+}
+
+/// The explicit midpoint rule as a user's own step.
+fn midpoint(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+    let half = space.scaled(0.5, h);
+    let v = space.field(t, x);
+    let middle = space.moved(x, half, &v);
+    let t_middle = space.time(t, 0.5, h);
+    let v = space.field(t_middle, &middle);
+    space.moved(x, h, &v)
 }
 
 fn too_short(_: &mut dyn PhaseSpace, _t: Value, _h: Value, x: &[Value]) -> Vec<Value> {
@@ -141,6 +201,8 @@ static LEAPFROG: Scheme = scheme("leapfrog", Step::Map(leapfrog));
 static TOO_SHORT: Scheme = scheme("too-short", Step::Map(too_short));
 static UNSYMMETRIC: Scheme =
     Scheme { symmetric: false, symplectic: false, ..scheme("unsymmetric", Step::Map(leapfrog)) };
+static MIDPOINT: Scheme =
+    Scheme { symmetric: false, symplectic: false, needs: Needs::Field, ..scheme("own-midpoint", Step::Map(midpoint)) };
 static ADAPTIVE: Scheme = Scheme { adaptive: true, ..scheme("adapts", Step::Map(leapfrog)) };
 static TAKEN: Scheme = scheme("rk4", Step::Map(leapfrog));
 static TREATMENT: Scheme = scheme("corrected", Step::Map(leapfrog));
@@ -168,16 +230,6 @@ fn a_step_of_ones_own_runs_like_a_built_in_one() {
 
 #[test]
 fn a_step_of_ones_own_composes_and_is_corrected() {
-/// The explicit midpoint rule as a user's own step.
-fn midpoint(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
-    let half = space.scaled(0.5, h);
-    let v = space.field(t, x);
-    let middle = space.moved(x, half, &v);
-    let t_middle = space.time(t, 0.5, h);
-    let v = space.field(t_middle, &middle);
-    space.moved(x, h, &v)
-}
-
     let yoshida: Method = "yoshida4(stormer-verlet-a)".parse().unwrap();
     let end = |method: Method, h: f64| -> Vec<f64> {
         let options = RunOptions { method, step: holonome::StepSize::Fixed(h), until: 2.0, ..RunOptions::default() };
@@ -201,8 +253,6 @@ fn methods_whose_parts_do_not_go_together_are_refused() {
     let feedback = MethodTreatment::Feedback;
     for (method, says) in [
         (Method::plain(&TAKEN), "the name `rk4` of this scheme is that of another one"),
-static MIDPOINT: Scheme =
-    Scheme { symmetric: false, symplectic: false, needs: Needs::Field, ..scheme("own-midpoint", Step::Map(midpoint)) };
         (Method::plain(&TREATMENT), "the name `corrected` of this scheme is that of another one"),
         (Method::plain(&BRACKETS), "a name has no blanks, colons, commas or brackets"),
         (Method::plain(&ADAPTIVE), "let `adaptive` be false"),
@@ -259,14 +309,6 @@ fn a_run_by_a_step_of_ones_own_is_resumed_once_its_scheme_is_registered() {
     assert_eq!("yoshida4(kept)".parse(), Ok(method));
 }
 
-#[test]
-fn a_step_that_gives_no_state_is_refused() {
-    for name in ["henon-heiles", "fpu"] {
-        let options = RunOptions { method: Method::plain(&TOO_SHORT), ..options("--step 0.1 --until 1") };
-        let Err(error) = prepare(model(name, &[]), options) else { panic!("{name} runs") };
-        assert!(error.to_string().contains("its step gives"), "{error}");
-    }
-}
 /// As built-in schemes that need a field alone: of a model with constraints, unrolled or large, it is the Dirac
 /// extension.
 #[test]
@@ -285,3 +327,11 @@ fn a_step_over_a_field_runs_on_constraints() {
     }
 }
 
+#[test]
+fn a_step_that_gives_no_state_is_refused() {
+    for name in ["henon-heiles", "fpu"] {
+        let options = RunOptions { method: Method::plain(&TOO_SHORT), ..options("--step 0.1 --until 1") };
+        let Err(error) = prepare(model(name, &[]), options) else { panic!("{name} runs") };
+        assert!(error.to_string().contains("its step gives"), "{error}");
+    }
+}

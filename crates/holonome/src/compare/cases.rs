@@ -110,8 +110,8 @@ fn check(methods: &[Method]) -> Result<(), Error> {
     }
     if methods.is_empty() {
         return Err(Error::option(format!(
-            "there is nothing to compare: name methods, for example {method_correcteddop853}",
-            method_correcteddop853 = option("method").of("corrected:dop853")
+            "there is nothing to compare: name methods, for example {}",
+            option("methods").of("rk4, corrected:rk4")
         )));
     }
     Ok(())

@@ -3,7 +3,7 @@
 use super::Simulation;
 use super::choices::{fewer_samples, rows_of_fewer};
 use super::orbit;
-use super::outcome::motion_warnings;
+use super::outcome::{OF_MODELS, motion_warnings};
 use super::stepping::Running;
 use crate::error::Error;
 use crate::interpolant::Interpolant;
@@ -176,7 +176,7 @@ impl Simulation {
         let modified = summary.drift.iter().find(|drift| drift.kind == InvariantKind::ModifiedEnergy);
         let monitored = Monitored::new(modified.map(|drift| drift.max), eigenvalue);
         summary.warnings.extend(monitored.and_then(|monitored| monitored.warning()));
-        summary.warnings.extend(motion_warnings(&self.state, &*self.system, &self.groups, self.plan.method));
+        summary.warnings.extend(motion_warnings(&self.state, &*self.system, &self.groups, self.plan.method, OF_MODELS));
         let unstored = |source, samples| {
             let failure = Box::new(Failure::Observer(source));
             Error::Failed { failure, monitored: None, out: path.clone(), samples, kept: None }

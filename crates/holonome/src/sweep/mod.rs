@@ -23,7 +23,9 @@ use crate::options::{RunOptions, Settings};
 use crate::output::{Output, RunFolder};
 use crate::problem::Problem;
 use crate::recording::{Place, RunMeasure};
-use crate::simulation::{Resumed, Simulation, failed_names, open_run, reference_state, stored_options, unreadable};
+use crate::simulation::{
+    OF_MODELS, Resumed, Simulation, failed_names, open_run, reference_state, stored_options, unreadable,
+};
 use crate::starts::Starts;
 use crate::step::Start;
 use crate::store::{ArrayLayout, Checkpoint, Dimension, Layout, ResumedStore, Status, Store, StoreError};
@@ -422,12 +424,7 @@ impl Sweep {
         for (&group, seen) in &met.failed_claims {
             let name = &self.simulation.groups[group].name;
             let free = if held { ", and nothing holds it from shortly before there" } else { "" };
-            warn(
-                seen,
-                &format!(
-                    "integral '{name}' is not constant along the motion{free} (correct the formula, or record it with `observe` instead)"
-                ),
-            );
+            warn(seen, &format!("integral '{name}' is not constant along the motion{free} ({OF_MODELS})"));
         }
         warn(
             &met.singular,
