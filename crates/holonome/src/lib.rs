@@ -1,3 +1,5 @@
+//! [storage]: crate::store
+//!
 #![doc = include_str!("../../../docs/library.md")]
 //!
 //! # Contents, by theme
