@@ -461,7 +461,9 @@ fn links_lead_somewhere_and_lines_are_short() {
     for page in PAGES.into_iter().chain(["ARCHITECTURE.md", "CHANGELOG.md", "docs/papers.md", "docs/SUMMARY.md"]) {
         let text = read(page);
         let folder = repository().join(page).parent().unwrap().to_path_buf();
-        for target in text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()) {
+        let inline = text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap());
+        let references = text.lines().filter(|line| line.starts_with('[')).filter_map(|line| line.split("]: ").nth(1));
+        for target in inline.chain(references) {
             let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
             if target.starts_with("http") {
                 continue;

@@ -7,12 +7,20 @@ use std::ops::Range;
 use std::path::Path;
 
 /// Everything that a run or an ensemble recorded.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Arrays {
     times: Vec<f64>,
     trajectories: Option<Range<u64>>,
     arrays: Vec<Array>,
     rows: usize,
+}
+
+/// The names and shapes.
+impl fmt::Debug for Arrays {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{} rows of ", self.rows)?;
+        f.debug_list().entries(&self.arrays).finish()
+    }
 }
 
 /// One recorded quantity: its values at every sample, or for every trajectory.

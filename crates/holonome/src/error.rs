@@ -14,11 +14,14 @@ use holonome_integrate::plan::PlanError;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_words::option;
 use serde_json::{Map, Value, json};
+use std::fmt;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
-/// All errors of the library.
-#[derive(Debug, thiserror::Error)]
+/// All errors of the library. [`Display`](fmt::Display) gives a line for each mistake, with its remedy;
+/// [`Debug`](fmt::Debug), which a `main` that returns the error shows, gives a model's mistakes with their places in
+/// the text.
+#[derive(thiserror::Error)]
 pub enum Error {
     /// A file that cannot be read.
     #[error("cannot read {}: {source}", path.display())]
@@ -80,20 +83,26 @@ pub enum Error {
 }
 
 fn model_message(source: &Source, diagnostics: &[Diagnostic]) -> String {
-    let errors: Vec<&Diagnostic> = diagnostics.iter().filter(|d| d.severity == Severity::Error).collect();
-    let more = if errors.len() > 1 { format!(" (and {} more)", errors.len() - 1) } else { String::new() };
-    match errors.first() {
-        Some(first) => {
-            let (file, line, column) = source.place(first.span);
-            format!("{file}:{line}:{column}: {}{more}", first.message)
+    let errors = diagnostics.iter().filter(|d| d.severity == Severity::Error);
+    let lines: Vec<String> = errors.map(|error| source.line(error)).collect();
+    if lines.is_empty() { "the model cannot be run".to_string() } else { lines.join("\n") }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Model { text, diagnostics } => write!(f, "\n{}", text.render(diagnostics, false).trim_end()),
+            other => write!(f, "{other}"),
         }
-        None => "the model cannot be run".to_string(),
     }
 }
 
 /// Message of a plan error with the name of the option, which the numeric half does not know.
 fn plan_message(error: &PlanError) -> String {
     let name = match error {
+        PlanError::EndNotAfterStart { t0, t_end } => {
+            return format!("{} is not after the start at t = {t0}", option("until").with(t_end));
+        }
         PlanError::OutOfRange { quantity, .. }
         | PlanError::TooMany { quantity, .. }
         | PlanError::NoMemory { quantity, .. } => match *quantity {

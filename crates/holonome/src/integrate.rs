@@ -23,6 +23,9 @@ use holonome_model::treatment::{InvariantGroup, InvariantKind};
 use holonome_words::option;
 use std::time::Instant;
 
+/// Remedy for a claim of a system that fails.
+const OF_FUNCTIONS: &str = "correct the function, or leave it out";
+
 /// Largest start residual of a constraint, relative to the terms that cancel in it, that counts as met.
 const MET: f64 = 1e-8;
 
@@ -51,6 +54,7 @@ pub fn integrate_while(
 ) -> Result<Solution, Error> {
     let method = options.method;
     check_method(method)?;
+    refuse_unkept(options)?;
     check_start(system, t0, x0)?;
     let mut warnings = unused_options(options, &Settings::default(), &method, false);
     warnings.extend(of_models(options));
@@ -98,7 +102,7 @@ pub fn integrate_while(
     let initial: Vec<_> = invariants.groups.iter().map(|group| initial_value(group, &state.initial)).collect();
     let drift = Summary::drift_of(&groups, &[], &initial, (&state, plan.span()));
     warnings.extend(large_drifts(&drift, false));
-    warnings.extend(motion_warnings(&state, system, &groups, method));
+    warnings.extend(motion_warnings(&state, system, &groups, method, OF_FUNCTIONS));
     let summary = Summary {
         model: "system".to_string(),
         method: method.to_string(),
@@ -124,10 +128,10 @@ pub fn integrate_while(
 
 /// Refuse methods that need more than a field and its invariants.
 fn check_method(method: Method) -> Result<(), Error> {
+    method.check()?;
     if !method.scheme.follows_fields() || method.scheme.needs_formulas() {
         return Err(Error::option(format!(
-            "`{method}` needs {}, whose formulas a system of functions does not have: write the model as text, or take a Runge-Kutta scheme as corrected:rk4",
-            method.scheme.needs
+            "`{method}` is made from the formulas of a model, and a system of functions has none: write the model as text, or take a Runge-Kutta scheme as corrected:rk4"
         )));
     }
     if method.treatment == MethodTreatment::Feedback {
@@ -167,6 +171,60 @@ fn check_start(system: &dyn System, t0: f64, x0: &[f64]) -> Result<(), Error> {
             )));
         }
     }
+    check_gradients(system, (t0, x0), &df)
+}
+
+/// Refuse gradients `df` at the start that contradict the values: along a direction without symmetries the values
+/// change at another rate. A rate that depends on the length of its difference quotient says nothing.
+fn check_gradients(system: &dyn System, (t0, x0): (f64, &[f64]), df: &[f64]) -> Result<(), Error> {
+    const DIFFERENT: f64 = 1e-3;
+    const LENGTHS: [f64; 2] = [1e-5, 1e-4];
+    let invariants = system.invariants();
+    let largest = x0.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
+    let rest = if largest > 0.0 { largest } else { 1.0 };
+    let direction: Vec<f64> = (1..)
+        .zip(x0)
+        .map(|(i, x)| {
+            let part = (f64::from(i) * 0.618_033_988_749_894_9).fract() - 0.5;
+            (part + 0.5f64.copysign(part)) * if *x == 0.0 { rest } else { x.abs() }
+        })
+        .collect();
+    let mut work = vec![0.0; system.work_len()];
+    let mut values = |along: f64| {
+        let x: Vec<f64> = x0.iter().zip(&direction).map(|(x, v)| x + along * v).collect();
+        let mut f = vec![0.0; invariants.count];
+        system.invariant_values(t0, &x, &mut f, &mut work);
+        f
+    };
+    let [short, long] = LENGTHS.map(|length| {
+        let (ahead, behind) = (values(length), values(-length));
+        ahead.iter().zip(behind).map(|(ahead, behind)| (ahead - behind) / (2.0 * length)).collect::<Vec<f64>>()
+    });
+    for (row, (short, long)) in short.iter().zip(&long).enumerate() {
+        let terms = invariants.row(row).map(|p| df[p] * direction[invariants.column[p] as usize]);
+        let (rate, size) = terms.fold((0.0, 0.0f64), |(rate, size), term| (rate + term, size + term.abs()));
+        let missed = (rate - short).abs();
+        if missed > DIFFERENT * size.max(short.abs()) && (short - long).abs() < 0.1 * missed {
+            return Err(Error::option(format!(
+                "the gradient of '{}' contradicts its values at the start: along a direction they change at the rate {short:.6e}, and by the gradient at {rate:.6e}; correct the gradient",
+                invariants.row_name(row)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuse options that ask for results in a form that a system of functions does not have.
+fn refuse_unkept(options: &RunOptions) -> Result<(), Error> {
+    let (out, interpolant) = (option("out"), option("interpolant"));
+    if options.out.is_some() {
+        let remedy = "leave it out and store the arrays of the solution, or write the model as text";
+        return Err(Error::option(format!("{out}: a system of functions is run in memory: {remedy}")));
+    }
+    if options.interpolant {
+        let remedy = format!("ask for more {}, or write the model as text", option("samples"));
+        return Err(Error::option(format!("{interpolant}: a system of functions has its samples only: {remedy}")));
+    }
     Ok(())
 }
 
@@ -176,8 +234,6 @@ fn of_models(options: &RunOptions) -> Vec<String> {
         (option("reference"), options.reference.is_some()),
         (option("penalty"), options.penalty.is_some() || options.penalty_tolerance.is_some()),
         (option("error"), options.error),
-        (option("out"), options.out.is_some()),
-        (option("interpolant"), options.interpolant),
     ];
     let unused = given.into_iter().filter(|(_, given)| *given);
     unused.map(|(name, _)| format!("{name} has no effect: a system of functions is run without it")).collect()

@@ -1,3 +1,5 @@
+//! [storage]: crate::store
+//!
 #![doc = include_str!("../../../docs/library.md")]
 //!
 //! # Contents, by theme
@@ -10,7 +12,7 @@
 //! - **comparisons**: [`mod@compare`];
 //! - **published experiments** as data: [`study`];
 //! - **methods**: [`method`] has the registry and the definition of a scheme; [`phase_space`] the terms in which steps
-//!   are written;
+//!   are written, [`tableau`] the coefficients of Runge–Kutta schemes;
 //! - **fields of one's own**: [`integrate`] and [`system`];
 //! - **errors**: [`Error`]; [`spell_options`] sets the spelling of options in its messages.
 //!
@@ -96,7 +98,7 @@ pub use compare::{CompareOptions, Comparison};
 pub use sweep::{Sweep, SweepOptions, SweepProgress, SweepSolution, SweepSummary, prepare_sweep};
 
 // Methods, and fields and steps of one's own.
-pub use holonome_integrate::{method, phase_space, system};
+pub use holonome_integrate::{method, phase_space, system, tableau};
 pub use integrate::{integrate, integrate_while};
 
 // Errors, and the faces that show them.

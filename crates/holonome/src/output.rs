@@ -1,11 +1,106 @@
 //! Destination of a run's rows: a folder, or memory.
 
 use crate::arrays::{Array, Arrays};
+use crate::error::Error;
 use crate::hold;
-use crate::store::{Layout, RowReader, Status, Store, StoreError, StoredRun};
+use crate::store::{Checkpoint, Layout, ResumedStore, RowReader, Status, Store, StoreError, StoredRun};
 use holonome_integrate::observer::Control;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+
+/// Folder of a run or an ensemble, from its creation to its end.
+pub(crate) enum RunFolder {
+    /// Not created yet.
+    New,
+    /// Open, and locked.
+    Open(Box<Store>),
+    /// Closed with this status, so that it can be opened elsewhere.
+    Closed(PathBuf, Status),
+}
+
+impl RunFolder {
+    /// Create the folder at `out`, or at a numbered path with the name `stem`.
+    pub(crate) fn create(out: Option<&Path>, stem: &str, layout: &Layout) -> Result<RunFolder, Error> {
+        let store = match out {
+            Some(path) => Store::create(path, layout),
+            None => Store::create_numbered("runs".as_ref(), stem, layout),
+        };
+        let store = store.map_err(Error::store)?;
+        hold::created();
+        Ok(RunFolder::Open(Box::new(store)))
+    }
+
+    /// Open the folder at `path` again, which was closed with `status`, at its checkpoint; `noun` names its kind.
+    ///
+    /// # Errors
+    /// If it is not that of a stopped run; if it cannot be opened.
+    pub(crate) fn reopen(path: &Path, status: Status, noun: &str) -> Result<(RunFolder, Checkpoint), Error> {
+        let shown = path.display();
+        let finished = || {
+            let remedy = "prepare the problem anew for another";
+            Error::option(format!("this {noun} has finished in {shown}, where its results are: {remedy}"))
+        };
+        match status {
+            Status::Finished => return Err(finished()),
+            Status::Failed => {
+                let remedy = "resume it from there, or prepare the problem anew";
+                return Err(Error::option(format!("this {noun} has failed in {shown}: {remedy}")));
+            }
+            Status::Running | Status::Interrupted => {}
+        }
+        match Store::resume(path).map_err(Error::store)? {
+            ResumedStore::Finished { .. } => Err(finished()),
+            ResumedStore::Continues { store, state: Some(state) } => Ok((RunFolder::Open(store), state)),
+            ResumedStore::Continues { state: None, .. } => Err(no_checkpoint(path)),
+        }
+    }
+
+    /// Take the open store. Until [`RunFolder::close`] the folder counts as that of a failed run.
+    ///
+    /// # Panics
+    /// If it is not open.
+    pub(crate) fn take(&mut self) -> Output {
+        let closed = RunFolder::Closed(self.path().to_path_buf(), Status::Failed);
+        match std::mem::replace(self, closed) {
+            RunFolder::Open(store) => Output::Folder(store),
+            _ => panic!("the folder is not open"),
+        }
+    }
+
+    /// Set the status with which the store that was taken has been closed; `interrupted` is `None` after a failure.
+    pub(crate) fn close(&mut self, interrupted: Option<bool>) {
+        if let RunFolder::Closed(_, status) = self {
+            *status = match interrupted {
+                Some(true) => Status::Interrupted,
+                Some(false) => Status::Finished,
+                None => Status::Failed,
+            };
+        }
+    }
+
+    /// Path of the folder; empty if it is not created yet.
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            RunFolder::New => Path::new(""),
+            RunFolder::Open(store) => store.path(),
+            RunFolder::Closed(path, _) => path,
+        }
+    }
+
+    /// True if it is not created yet.
+    pub(crate) fn is_new(&self) -> bool {
+        matches!(self, RunFolder::New)
+    }
+}
+
+/// Error of a run whose checkpoint is missing.
+pub(crate) fn no_checkpoint(path: &Path) -> Error {
+    Error::option(format!(
+        "{} is missing, from which {} would go on: run the model again",
+        path.join("checkpoint.bin").display(),
+        path.display()
+    ))
+}
 
 /// Rows of a run or an ensemble that is being computed.
 pub(crate) enum Output {

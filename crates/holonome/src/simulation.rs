@@ -12,20 +12,20 @@ mod size;
 mod stepping;
 
 pub(crate) use choices::{fewer_samples, plan, rows_of_fewer, unused_options};
-pub(crate) use outcome::{MANY_TIMES, motion_warnings};
+pub(crate) use outcome::{MANY_TIMES, OF_MODELS, motion_warnings};
 pub use preparation::prepare;
 pub(crate) use reference::reference_state;
-pub(crate) use resumption::stored_problem;
 pub use resumption::{Resumed, open_run};
+pub(crate) use resumption::{stored_options, stored_problem, unreadable};
 pub(crate) use stepping::{claim_fails, failed_names, run_method};
 
 use crate::kernels::{CompiledStep, CompiledSystem, StateVectors};
 use crate::options::RunOptions;
+use crate::output::RunFolder;
 use crate::penalty::{MeanMultipliers, Penalised};
 use crate::problem::Problem;
 use crate::recording::{Measuring, RecordedArrays};
 use crate::step::Program;
-use crate::store::Store;
 use crate::summary::Initial;
 use holonome_integrate::feedback_term::metric;
 use holonome_integrate::plan::Gain;
@@ -68,7 +68,7 @@ pub struct Simulation {
     gain_text: Option<String>,
     pub(crate) penalty: Option<Penalised>,
     pub(crate) initial: Vec<Option<Initial>>,
-    store: Option<Store>,
+    folder: RunFolder,
 }
 
 impl Simulation {

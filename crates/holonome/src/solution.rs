@@ -31,9 +31,11 @@ impl Solution {
     pub fn at(&self, times: &[f64]) -> Result<Arrays, Error> {
         match &self.interpolant {
             Some(interpolant) => interpolant.at(times),
-            None => {
-                Err(Error::option(format!("states between samples are not kept: run with {}", option("interpolant"))))
-            }
+            None => Err(Error::option(format!(
+                "states between samples are not kept: run with {}, or a system of functions with more {}",
+                option("interpolant"),
+                option("samples")
+            ))),
         }
     }
 }

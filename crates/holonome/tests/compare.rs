@@ -353,3 +353,10 @@ fn a_model_without_invariants_has_errors_and_no_drifts() {
     }
     assert!(comparison.warnings.is_empty());
 }
+
+#[test]
+fn a_comparison_without_methods_names_the_field_that_lacks_them() {
+    let refused = compare(&model("henon-heiles", &[]), &CompareOptions::default(), &|_| Control::Continue);
+    let error = refused.err().expect("there is nothing to compare").to_string();
+    assert!(error.contains("methods = rk4, corrected:rk4"), "{error}");
+}

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use holonome::{Arrays, Control, Error, RunOptions, Solution, SweepOptions, prepare, prepare_sweep};
+use holonome::{Arrays, Control, Error, Problem, RunOptions, Solution, SweepOptions, prepare, prepare_sweep};
 use std::path::Path;
 
 /// Check that all arrays are the same, bit for bit.
@@ -139,4 +139,57 @@ fn a_run_that_began_in_a_folder_goes_on_there() {
     simulation.run(&mut |_| Control::Continue).unwrap();
     let error = simulation.solve().unwrap_err().to_string();
     assert!(error.contains("in a folder"), "{error}");
+}
+
+#[test]
+fn a_stopped_run_goes_on_in_its_folder_and_a_finished_one_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let of_options = || options("--method corrected:rk4 --step 0.001 --until 300 --samples 3001");
+    let mut simulation = prepare(model("spherical-pendulum", &[]), stored(&of_options(), &path)).unwrap();
+    let mut stops = 0;
+    while simulation.run(&mut |_| Control::Stop).unwrap().interrupted {
+        stops += 1;
+    }
+    assert!(stops > 0);
+    let whole = prepare(model("spherical-pendulum", &[]), of_options()).unwrap().solve().unwrap();
+    same(&whole.arrays, &Arrays::open(&path).unwrap());
+    let error = simulation.run(&mut |_| Control::Continue).unwrap_err().to_string();
+    assert!(error.contains("this run has finished in") && error.contains("prepare the problem anew"), "{error}");
+    same(&whole.arrays, &Arrays::open(&path).unwrap());
+}
+
+#[test]
+fn a_failed_run_is_resumed_not_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let wall = "coordinate q : R = 0\nmomentum p of q = 1\nhamiltonian p^2/2 + sqrt(1.5 - q)";
+    let options = stored(&options("--method rk4 --step 0.01 --until 5"), &folder.path().join("run"));
+    let mut simulation = prepare(wall.parse().unwrap(), options).unwrap();
+    simulation.run(&mut |_| Control::Continue).unwrap_err();
+    let error = simulation.run(&mut |_| Control::Continue).unwrap_err().to_string();
+    assert!(error.contains("this run has failed in") && error.contains("resume"), "{error}");
+}
+
+/// What a `main` that returns the error prints, and what tests print of results.
+#[test]
+fn errors_and_arrays_show_what_a_reader_needs() {
+    let error = "coordinate q : R = 1\nmomentum p of q = 0\nhamiltonian p^2 + r + s\n"
+        .parse::<Problem>()
+        .err()
+        .expect("two mistakes");
+    let lines: Vec<String> = error.to_string().lines().map(str::to_string).collect();
+    assert_eq!(lines.len(), 2, "{error}");
+    for (line, name) in lines.iter().zip(["'r'", "'s'"]) {
+        assert!(line.starts_with("model.holo:3:") && line.contains(name) && line.contains("; "), "{line}");
+    }
+    let shown = format!("{error:?}");
+    assert!(
+        shown.contains("hamiltonian p^2 + r + s") && shown.contains("help") && !shown.contains("Diagnostic"),
+        "{shown}"
+    );
+
+    let options = options("--method rk4 --step 0.01 --until 1 --samples 101");
+    let solution = prepare(model("spherical-pendulum", &[]), options).unwrap().solve().unwrap();
+    let shown = format!("{:?}", solution.arrays);
+    assert!(shown.starts_with("101 rows of [q (time, ") && shown.contains("[101, 3]") && shown.len() < 1000, "{shown}");
 }

@@ -174,6 +174,21 @@ fn threads_and_parts_change_nothing() {
 }
 
 #[test]
+fn a_stopped_ensemble_goes_on_in_its_folder_and_a_finished_one_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let make = |name: &str| {
+        let run = options("plain:rk4", Some(0.01), 0.5, &folder.path().join(name));
+        sweep(PENDULUM, run, 3000, &[("p", "(normal(), 0, uniform())")], None)
+    };
+    make("whole").run(&mut go_on).unwrap();
+    let mut parts = make("parts");
+    while parts.run(&mut |_| Control::Stop).unwrap().interrupted {}
+    assert_eq!(chunks(&folder.path().join("whole")), chunks(&folder.path().join("parts")));
+    let error = parts.run(&mut go_on).unwrap_err().to_string();
+    assert!(error.contains("this ensemble has finished in") && error.contains("parts"), "{error}");
+}
+
+#[test]
 fn what_is_stopped_goes_on() {
     for method in ["plain:rk4", "rattle"] {
         stopped_goes_on(method);

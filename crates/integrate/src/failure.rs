@@ -99,7 +99,7 @@ pub enum Failure<E> {
     },
     /// A quantity that a treatment holds is not constant along the field.
     #[error(
-        "'{claim}' is not constant along the motion at t = {t}: its rate is {rate:.1e} of the terms that cancel in it, so it cannot be held; leave it out of the model, or use a `plain` method"
+        "'{claim}' is not constant along the motion at t = {t}: its rate is {rate:.1e} of the terms that cancel in it, so it cannot be held; correct it or leave it out, or use a `plain` method"
     )]
     ClaimFails {
         /// Time at which it was found.

@@ -12,6 +12,7 @@ pub use name::MethodError;
 pub use table::{SCHEMES, TREATMENTS};
 
 use std::fmt;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use crate::scheme::collocation::{CONVERGES_TO, Collocation};
 use crate::scheme::{SlidingFn, StepFn};
@@ -60,7 +61,7 @@ pub enum Step {
 /// Requirements of a scheme on a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// A vector field.
+    /// A vector field: of a model with constraints the Dirac extension, which has them in it.
     Field,
     /// A vector field of formulas that have a Taylor series.
     Series,
@@ -177,17 +178,41 @@ impl Scheme {
         matches!(self.needs, Needs::Canonical | Needs::Hamiltonian)
     }
 
-    /// Scheme of this name.
+    /// Scheme of this name: one of the table, or one that was registered.
     pub fn named(name: &str) -> Option<&'static Scheme> {
-        SCHEMES.iter().find(|scheme| scheme.name == name)
+        let named = |scheme: &&'static Scheme| scheme.name == name;
+        SCHEMES.iter().find(named).or_else(|| registered().iter().copied().find(named))
     }
 }
 
 impl PartialEq for Scheme {
-    /// Names are unique in the table.
+    /// A scheme equals itself only: of two statics, each has an address of its own.
     fn eq(&self, other: &Scheme) -> bool {
-        self.name == other.name
+        std::ptr::eq(self, other)
     }
+}
+
+/// Schemes of the user's own that are known by their names.
+static REGISTERED: RwLock<Vec<&'static Scheme>> = RwLock::new(Vec::new());
+
+fn registered() -> RwLockReadGuard<'static, Vec<&'static Scheme>> {
+    REGISTERED.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Make a scheme of one's own known by its name in this process, to the parser of methods and to whatever reads a
+/// stored run, such as resuming it. To register a scheme again does nothing.
+///
+/// # Errors
+/// If the scheme contradicts itself, or its name is taken or cannot be parsed.
+pub fn register(scheme: &'static Scheme) -> Result<(), MethodError> {
+    Method::plain(scheme).check()?;
+    let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+    match registered.iter().find(|known| known.name == scheme.name) {
+        Some(known) if *known != scheme => return Err(MethodError::NameTaken { name: scheme.name }),
+        Some(_) => {}
+        None => registered.push(scheme),
+    }
+    Ok(())
 }
 
 /// Treatment around a base scheme that keeps the invariants.

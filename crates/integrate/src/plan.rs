@@ -101,6 +101,14 @@ pub enum PlanError {
         /// Value that was given.
         value: f64,
     },
+    /// The end of the run is not after its start.
+    #[error("the end at t = {t_end} is not after the start at t = {t0}")]
+    EndNotAfterStart {
+        /// The start.
+        t0: f64,
+        /// The end.
+        t_end: f64,
+    },
     /// An adaptive run was asked of a scheme without an error estimate.
     #[error("`{scheme}` has no error estimate and needs a fixed step (`{step}`)", step = option("step"))]
     NeedsStep {
@@ -407,6 +415,9 @@ fn is_integer(ratio: f64) -> bool {
 }
 
 fn check_interval(t0: f64, t_end: f64) -> Result<f64, PlanError> {
+    if t_end <= t0 && t_end.is_finite() {
+        return Err(PlanError::EndNotAfterStart { t0, t_end });
+    }
     let length = t_end - t0;
     check_positive("the integration time", length)?;
     Ok(length)

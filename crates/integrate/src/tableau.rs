@@ -20,12 +20,14 @@ pub struct Definition {
     pub a: &'static [&'static [f64]],
     /// The weights; missing last ones are 0.
     pub b: &'static [f64],
-    /// Weights e of the error estimates h·Σ e_i k_i, with the order of the method b − e.
+    /// Weights e of the error estimates h·Σ e_i k_i, with the order of the method b − e: one for an embedded method, two
+    /// for a pair that is combined as in DOP853 (HNW II.10).
     pub error: &'static [(&'static [f64], u32)],
-    /// Weights of a rough error estimate, for a scheme without one, good enough to show which parts of a state err
-    /// most: those of its stages and of the field at x₁, with the order of the method b − e.
+    /// Weights of a rough error estimate, good enough to show which parts of a state err most: those of its stages and
+    /// of the field at x₁, with the order of the method b − e. Required of a scheme without `error`: `corrected` takes
+    /// its weights from an estimate.
     pub lagged: Option<(&'static [f64], u32)>,
-    /// Dense output.
+    /// Dense output. Without it a scheme with `error` has the cubic with the field at both ends, of order 3 at most.
     pub dense: Option<DenseDefinition>,
 }
 
@@ -121,6 +123,15 @@ pub enum TableauError {
         /// The scheme.
         name: &'static str,
     },
+    /// There is no estimate of a step's error, by which a correction weighs the parts of a state.
+    #[error(
+        "{name}: the definition has no error estimate: give `error` or `lagged`, such as \
+         h/2 (k_1 - X(x_1)) of order 1, from which `corrected` takes its weights"
+    )]
+    NoEstimate {
+        /// The scheme.
+        name: &'static str,
+    },
     /// The claimed order is beyond the trees known here.
     #[error("{name}: order {order} cannot be verified")]
     OrderTooHigh {
@@ -135,15 +146,24 @@ impl Tableau {
     /// Derive what follows from the definition and verify the rest.
     pub fn new(definition: &Definition) -> Result<Tableau, TableauError> {
         let Definition { name, order, .. } = *definition;
+        if definition.error.is_empty() && definition.lagged.is_none() {
+            return Err(TableauError::NoEstimate { name });
+        }
         let stages = definition.a.len();
-        let extra = definition.dense.as_ref().map_or(&[][..], |dense| dense.extra_a);
+        let adaptive = !definition.error.is_empty();
+        let b = padded(definition.b, stages);
+        let first_same_as_last = stages > 1 && b[stages - 1] == 0.0 && padded(definition.a[stages - 1], stages) == b;
+        let field_at_end = [definition.b];
+        let extra = match &definition.dense {
+            Some(dense) => dense.extra_a,
+            None if adaptive && !first_same_as_last => &field_at_end,
+            None => &[],
+        };
         let a = definition.a.iter().chain(extra).map(|row| row.to_vec()).collect::<Vec<_>>();
         for (row, entries) in a.iter().enumerate() {
             check_length(name, "a", row, entries.len(), row)?;
         }
         check_length(name, "b", 0, definition.b.len(), stages)?;
-        let b = padded(definition.b, stages);
-        let first_same_as_last = stages > 1 && b[stages - 1] == 0.0 && padded(&a[stages - 1], stages) == b;
         let mut tableau = Tableau {
             name,
             order,
@@ -175,9 +195,11 @@ impl Tableau {
             }
             _ => None,
         };
-        if let Some(dense) = &definition.dense {
-            tableau.dense = Some(Dense::new(&tableau, dense)?);
-        }
+        tableau.dense = match &definition.dense {
+            Some(dense) => Some(Dense::new(&tableau, dense.order, dense.d)?),
+            None if adaptive => Some(Dense::new(&tableau, order.min(3), &[])?),
+            None => None,
+        };
         tableau.check()?;
         Ok(tableau)
     }

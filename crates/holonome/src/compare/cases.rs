@@ -98,6 +98,7 @@ pub(super) fn unused(options: &CompareOptions, cases: &[Case]) -> Vec<String> {
 }
 
 fn check(methods: &[Method]) -> Result<(), Error> {
+    methods.iter().try_for_each(Method::check)?;
     if let Some((_, method)) = methods.iter().enumerate().find(|(k, method)| methods[..*k].contains(method)) {
         return Err(Error::option(format!("{} is there twice: leave one out", option("method").with(method))));
     }
@@ -109,8 +110,8 @@ fn check(methods: &[Method]) -> Result<(), Error> {
     }
     if methods.is_empty() {
         return Err(Error::option(format!(
-            "there is nothing to compare: name methods, for example {method_correcteddop853}",
-            method_correcteddop853 = option("method").of("corrected:dop853")
+            "there is nothing to compare: name methods, for example {}",
+            option("methods").of("rk4, corrected:rk4")
         )));
     }
     Ok(())

@@ -40,7 +40,7 @@ impl Shown {
         let invariants = invariants::invariants(&run.summary()["drift"]);
         let problem = stored_problem(run.path(), run.attributes());
         let (motion, derived) = match problem {
-            Ok((problem, _)) => {
+            Ok(problem) => {
                 let motion = match Scene::of(&problem) {
                     Some(scene) => scene.motion(&run, &times, places)?,
                     None => None,

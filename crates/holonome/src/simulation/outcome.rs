@@ -16,7 +16,7 @@ pub(crate) const MANY_TIMES: f64 = 10.0;
 impl Simulation {
     /// Warnings about the claims that failed on the way to `state`, one each.
     pub(crate) fn claim_warnings(&self, state: &StepState) -> Vec<String> {
-        claim_warnings(state, &self.groups, self.plan.method)
+        claim_warnings(state, &self.groups, self.plan.method, OF_MODELS)
     }
 
     pub(super) fn summary(&self, out: Option<PathBuf>, wall_seconds: f64, interrupted: bool) -> Summary {
@@ -49,14 +49,17 @@ impl Simulation {
     }
 }
 
-/// Warnings about the claims that failed on the way to `state`, one each.
-fn claim_warnings(state: &StepState, groups: &[InvariantGroup], method: Method) -> Vec<String> {
+/// Remedy for a claim of a model that fails.
+pub(crate) const OF_MODELS: &str = "correct the formula, or record it with `observe` instead";
+
+/// Warnings about the claims that failed on the way to `state`, one each, with the `remedy`.
+fn claim_warnings(state: &StepState, groups: &[InvariantGroup], method: Method, remedy: &str) -> Vec<String> {
     let held = method.treatment != MethodTreatment::Plain;
     let warning = |claim: &FailedClaim| {
         let FailedClaim { group, t, rate, free_from } = claim;
         let until = if held { format!("; from t = {free_from} on nothing holds it") } else { String::new() };
         format!(
-            "integral '{}' is not constant along the motion: at t = {t} its rate is {rate:.1e} of the terms that should cancel in it{until}; correct the formula, or record it with `observe` instead",
+            "integral '{}' is not constant along the motion: at t = {t} its rate is {rate:.1e} of the terms that should cancel in it{until}; {remedy}",
             groups[*group].name
         )
     };
@@ -64,16 +67,17 @@ fn claim_warnings(state: &StepState, groups: &[InvariantGroup], method: Method) 
 }
 
 /// Warnings about events that a run over `system` by `method` met on the way to `state` and that its numbers do not
-/// show.
+/// show; `remedy` is that for claims that failed.
 pub(crate) fn motion_warnings(
     state: &StepState,
     system: &dyn System,
     groups: &[InvariantGroup],
     method: Method,
+    remedy: &str,
 ) -> Vec<String> {
     let StepState { singularity, innovation, innovation_at, .. } = state;
     let invariants = system.invariants();
-    let mut warnings = claim_warnings(state, groups, method);
+    let mut warnings = claim_warnings(state, groups, method, remedy);
     if singularity.pivot == 0.0 {
         warnings.push(format!(
                 "the constraints are dependent at t = {}, where {} says what others say: the motion goes through a configuration from which it may go on in several ways, and an error or rounding decided which; compare a run with a tenth of the tolerance or step",

@@ -3,20 +3,19 @@
 use super::Simulation;
 use super::choices::{fewer_samples, rows_of_fewer};
 use super::orbit;
-use super::outcome::motion_warnings;
+use super::outcome::{OF_MODELS, motion_warnings};
 use super::stepping::Running;
 use crate::error::Error;
-use crate::hold;
 use crate::interpolant::Interpolant;
 use crate::monitored::Monitored;
 use crate::options::RunOptions;
-use crate::output::Output;
+use crate::output::{Output, RunFolder};
 use crate::pieces::Pieces;
 use crate::recording::{
     CHECKPOINT_INTERVAL, Deviations, LaneRecording, MeasuringScratch, Progress, Recorder, look_every,
 };
 use crate::solution::Solution;
-use crate::store::{Status, Store};
+use crate::store::Status;
 use crate::summary::{Summary, large_drifts};
 use holonome_integrate::failure::Failure;
 use holonome_integrate::observer::Control;
@@ -28,39 +27,45 @@ use std::path::Path;
 use std::time::Instant;
 
 impl Simulation {
-    /// Create the run's folder, unless it exists already.
+    /// Open the run's folder: create it or, if the run was stopped there, go on from its checkpoint.
     ///
     /// # Errors
-    /// If it cannot be created.
+    /// If it cannot be created or opened; if the run has finished or failed in it.
     pub fn open(&mut self) -> Result<&Path, Error> {
-        if self.store.is_none() {
-            self.footprint().check()?;
-            let layout = self.layout();
-            let store = match &self.options.out {
-                Some(path) => Store::create(path, &layout),
-                None => Store::create_numbered("runs".as_ref(), &self.problem.name, &layout),
-            };
-            self.store = Some(store.map_err(Error::store)?);
-            hold::created();
+        match &self.folder {
+            RunFolder::New => {
+                self.footprint().check()?;
+                let out = self.options.out.as_deref();
+                self.folder = RunFolder::create(out, &self.problem.name, &self.layout())?;
+            }
+            RunFolder::Open(_) => {}
+            RunFolder::Closed(path, status) => {
+                let (path, (folder, checkpoint)) = (path.clone(), RunFolder::reopen(path, *status, "run")?);
+                self.go_on_from(checkpoint.state().map_err(Error::store)?, &path)?;
+                self.folder = folder;
+            }
         }
-        Ok(self.store.as_ref().expect("just made").path())
+        Ok(self.folder.path())
     }
 
     /// Run to the end, or until `watch` returns [`Control::Stop`], into the run's folder; `watch` is called every few
-    /// hundredths of a second. A stopped run is continued with [`Simulation::resume`].
+    /// hundredths of a second. The next call continues a stopped run in the same folder, as does
+    /// [`Simulation::resume`] in another process.
     ///
     /// # Errors
-    /// If the run fails; the trajectory up to there is stored.
+    /// If the run fails; the trajectory up to there is stored. If it has finished or failed already.
     pub fn run(&mut self, watch: &mut (dyn FnMut(&Progress) -> Control + Send)) -> Result<Summary, Error> {
-        self.open()?;
         if self.options.interpolant {
             return Err(Error::option(format!(
                 "{} is kept in memory only: leave it out, or solve in memory",
                 option("interpolant")
             )));
         }
-        let mut output = Output::Folder(Box::new(self.store.take().expect("opened")));
-        self.run_into(&mut output, None, watch)
+        self.open()?;
+        let mut output = self.folder.take();
+        let outcome = self.run_into(&mut output, None, watch);
+        self.folder.close(outcome.as_ref().ok().map(|summary| summary.interrupted));
+        outcome
     }
 
     /// Run to the end, in memory. Every call begins at the start, and gives the numbers that [`Simulation::run`]
@@ -78,7 +83,7 @@ impl Simulation {
     /// # Errors
     /// As [`Simulation::solve`].
     pub fn solve_while(&mut self, watch: &mut (dyn FnMut(&Progress) -> Control + Send)) -> Result<Solution, Error> {
-        if self.store.is_some() || self.state.next_sample > 0 {
+        if !self.folder.is_new() {
             return Err(Error::option(
                 "this run has begun in a folder, which has its first samples: go on there, or prepare the problem anew",
             ));
@@ -171,7 +176,7 @@ impl Simulation {
         let modified = summary.drift.iter().find(|drift| drift.kind == InvariantKind::ModifiedEnergy);
         let monitored = Monitored::new(modified.map(|drift| drift.max), eigenvalue);
         summary.warnings.extend(monitored.and_then(|monitored| monitored.warning()));
-        summary.warnings.extend(motion_warnings(&self.state, &*self.system, &self.groups, self.plan.method));
+        summary.warnings.extend(motion_warnings(&self.state, &*self.system, &self.groups, self.plan.method, OF_MODELS));
         let unstored = |source, samples| {
             let failure = Box::new(Failure::Observer(source));
             Error::Failed { failure, monitored: None, out: path.clone(), samples, kept: None }

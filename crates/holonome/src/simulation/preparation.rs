@@ -9,6 +9,7 @@ use crate::feedback::{feedback_system, refuse_unstable};
 use crate::heat_bath;
 use crate::kernels::{CompiledStep, CompiledSystem, Mend, StateVectors};
 use crate::options::{Gains, RunOptions};
+use crate::output::RunFolder;
 use crate::penalty::{self, MeanMultipliers};
 use crate::policy::ALIKE_MASSES;
 use crate::problem::Problem;
@@ -71,6 +72,7 @@ impl Simulation {
         (left_out, in_lanes): (&[String], bool),
     ) -> Result<Simulation, Error> {
         let method = options.method;
+        method.check()?;
         let model_warnings = problem.warning_lines();
         let mut warnings = Vec::new();
         refuse_unverified(&problem)?;
@@ -226,7 +228,7 @@ impl Simulation {
             gain_text,
             penalty,
             initial,
-            store: None,
+            folder: RunFolder::New,
         })
     }
 }

@@ -3,9 +3,11 @@
 use super::{Simulation, prepare};
 use crate::error::Error;
 use crate::options::{RunOptions, Settings};
+use crate::output::{RunFolder, no_checkpoint};
 use crate::problem::Problem;
 use crate::store::{ResumedStore, Status, Store, StoreError, StoredRun};
 use crate::summary::StoredSummary;
+use holonome_integrate::method::Method;
 use holonome_integrate::state::StepState;
 use holonome_words::option;
 use serde_json::{Map, Value};
@@ -27,7 +29,8 @@ impl Simulation {
     /// Open an interrupted run.
     ///
     /// # Errors
-    /// If the folder is not a run, or is damaged.
+    /// If the folder is not a run, or is damaged; if its method has a scheme that is not known here, see
+    /// [`register`](crate::method::register).
     pub fn resume(path: &Path) -> Result<Resumed<Simulation>, Error> {
         let (store, state) = match Store::resume(path).map_err(Error::store)? {
             ResumedStore::Finished { summary } => {
@@ -35,19 +38,21 @@ impl Simulation {
             }
             ResumedStore::Continues { store, state } => (*store, state),
         };
-        let (problem, options) = stored_problem(path, store.attributes())?;
+        let (problem, options) = (stored_problem(path, store.attributes())?, stored_options(path, store.attributes())?);
         let mut simulation = prepare(problem, options)?;
         if let Some(state) = state {
             simulation.go_on_from(state.state().map_err(Error::store)?, path)?;
         }
-        simulation.store = Some(store);
+        simulation.folder = RunFolder::Open(Box::new(store));
         Ok(Resumed::Continues(Box::new(simulation)))
     }
 
     /// Open a run, finished or not, to extend it to a later end. Its result is that of a run to `until` whose samples
     /// have the spacing of this run.
     ///
-    /// If the folder is not a run, is damaged or holds an ensemble; if `until` is not later than the run's own end; if
+    /// # Errors
+    /// If the folder is not a run, is damaged or holds an ensemble; if its method has a scheme that is not known here,
+    /// see [`register`](crate::method::register); if `until` is not later than the run's own end; if
     /// a value chosen at the start depends on the end.
     pub fn extend(path: &Path, until: f64) -> Result<Simulation, Error> {
         let run = open_run(path)?;
@@ -58,7 +63,7 @@ impl Simulation {
                 until = option("until")
             )));
         }
-        let (problem, options) = stored_problem(path, run.attributes())?;
+        let (problem, options) = (stored_problem(path, run.attributes())?, stored_options(path, run.attributes())?);
         let old_end = options.until;
         if !(until > old_end && until.is_finite()) {
             return Err(Error::option(format!(
@@ -89,16 +94,11 @@ impl Simulation {
                 simulation.go_on_from(state, path)?;
                 simulation.samples_of(&simulation.state)
             }
-            None if run.status() == Status::Finished => {
-                return Err(Error::option(format!(
-                    "{} is missing, from which {shown} would go on: run the model again",
-                    path.join("checkpoint.bin").display()
-                )));
-            }
+            None if run.status() == Status::Finished => return Err(no_checkpoint(path)),
             None => 0,
         };
         let store = Store::extend(path, &simulation.layout(), rows, &simulation.state);
-        simulation.store = Some(store.map_err(Error::store)?);
+        simulation.folder = RunFolder::Open(Box::new(store.map_err(Error::store)?));
         Ok(simulation)
     }
 
@@ -106,7 +106,7 @@ impl Simulation {
     ///
     /// # Errors
     /// If its steps carry other data than those of this simulation, as steps of another version may.
-    fn go_on_from(&mut self, state: StepState, path: &Path) -> Result<(), Error> {
+    pub(super) fn go_on_from(&mut self, state: StepState, path: &Path) -> Result<(), Error> {
         let (stored, own) = (state.memory.len(), self.program.as_ref().map_or(0, |program| program.map().memory_len()));
         if self.program.is_some() && stored != own && stored != 0 {
             let reason = format!("its steps carry {stored} numbers, but {own} here: another version has written it");
@@ -117,17 +117,40 @@ impl Simulation {
     }
 }
 
-/// Problem and options of the run at `path` with these attributes.
-pub(crate) fn stored_problem(path: &Path, attributes: &Map<String, Value>) -> Result<(Problem, RunOptions), Error> {
-    let damaged = |what: &str| {
-        Error::store(StoreError::NotARun { path: path.to_path_buf(), reason: format!("its {what} cannot be read") })
-    };
+/// Error of a run whose attribute `key` cannot be read.
+pub(crate) fn unreadable(path: &Path, key: &str) -> Error {
+    Error::store(StoreError::NotARun { path: path.to_path_buf(), reason: format!("its {key} cannot be read") })
+}
+
+/// Options of the run at `path` with these attributes.
+///
+/// # Errors
+/// If they cannot be read; if the method is not known here.
+pub(crate) fn stored_options(path: &Path, attributes: &Map<String, Value>) -> Result<RunOptions, Error> {
+    let options = attributes.get("options").ok_or_else(|| unreadable(path, "options"))?;
+    if let Some(method) = options["method"].as_str()
+        && let Err(reason) = method.parse::<Method>()
+    {
+        return Err(Error::option(format!(
+            "{} was made by `{method}`, but {reason}: a scheme of one's own has to be registered, by the program that \
+             defines it, with `method::register`",
+            path.display()
+        )));
+    }
+    serde_json::from_value(options.clone()).map_err(|_| unreadable(path, "options"))
+}
+
+/// Problem of the run at `path` with these attributes.
+///
+/// # Errors
+/// If it cannot be read.
+pub(crate) fn stored_problem(path: &Path, attributes: &Map<String, Value>) -> Result<Problem, Error> {
+    let damaged = |key: &str| unreadable(path, key);
     let text = |key: &str| attributes.get(key).and_then(Value::as_str).map(str::to_string).ok_or_else(|| damaged(key));
     let read = |key: &str| attributes.get(key).cloned().ok_or_else(|| damaged(key));
     let tables: BTreeMap<String, String> = serde_json::from_value(read("tables")?).map_err(|_| damaged("tables"))?;
     let settings: Settings = serde_json::from_value(read("settings")?).map_err(|_| damaged("settings"))?;
-    let options: RunOptions = serde_json::from_value(read("options")?).map_err(|_| damaged("options"))?;
-    Ok((Problem::from_text(&text("model")?, &text("source")?, &tables, &settings)?, options))
+    Problem::from_text(&text("model")?, &text("source")?, &tables, &settings)
 }
 
 /// Open a stored run for reading.

@@ -171,7 +171,7 @@ impl MethodSettings {
 
 /// Program of a method's step for `model`, of length h if that is fixed; `None` if the method is a Runge–Kutta,
 /// collocation or Taylor method. `extension` is the model's field with the constraints in it: methods with a treatment
-/// that returns the state to the constraints step with it.
+/// that returns the state to the constraints step with it, and those that need a field alone.
 ///
 /// # Errors
 /// If the method does not suit the model; says why, and what does.
@@ -239,13 +239,19 @@ fn step_of_length(
     x.to_vec()
 }
 
+/// True if the field of a method's phase space is the extension, with the constraints in it.
+fn steps_with_extension(method: &Method) -> bool {
+    method.treatment.moves_the_state() || method.scheme.needs == Needs::Field
+}
+
 /// Facts about a model whose steps by this method are templated; `None` if they are unrolled. Templated steps need a
 /// large model, and a method that needs nothing unrolled.
 fn templated_facts(method: &Method, model: &Model, in_lanes: bool) -> Option<Facts<'static>> {
     let needs = method.scheme.needs;
-    let unrolled = needs.recognised() || method.treatment.moves_the_state();
-    let templated = Way::of_step(model, method.scheme.explicit, method.substeps().len(), in_lanes).templated;
     let constrained = !model.constraints.is_empty();
+    let unrolled =
+        needs.recognised() || method.treatment.moves_the_state() || constrained && steps_with_extension(method);
+    let templated = Way::of_step(model, method.scheme.explicit, method.substeps().len(), in_lanes).templated;
     let kind = if constrained { ConstraintKind::Holonomic } else { ConstraintKind::Free };
     (templated && !unrolled).then_some(Facts { constrained, hamiltonian: true, kind, degenerate: None })
 }
@@ -283,7 +289,7 @@ fn functions(
     settings: &MethodSettings,
 ) -> Result<Functions, String> {
     let mut functions = Functions::new(mechanics, model);
-    if let Some(field) = extension.filter(|_| method.treatment.moves_the_state()) {
+    if let Some(field) = extension.filter(|_| steps_with_extension(method)) {
         functions.field = Formula::unfused(&field.graph, &field.field);
     }
     (functions.flows, functions.body) = recognised(method.scheme, mechanics, model)?;
@@ -581,8 +587,10 @@ fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
         ));
     }
     let reason = match method.scheme.needs {
+        // They step with the Dirac extension.
+        Needs::Field => return Ok(()),
         Needs::Canonical if method.treatment.moves_the_state() => return Ok(()),
-        Needs::Field | Needs::Series | Needs::Canonical | Needs::Hamiltonian | Needs::Natural | Needs::Stiff
+        Needs::Series | Needs::Canonical | Needs::Hamiltonian | Needs::Natural | Needs::Stiff
             if hamiltonian && constrained =>
         {
             let penalty = if kind == ConstraintKind::Holonomic {

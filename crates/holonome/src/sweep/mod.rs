@@ -18,16 +18,17 @@ use crate::arrays::{Array, Arrays};
 use crate::backend;
 use crate::error::Error;
 use crate::footprint::Footprint;
-use crate::hold;
 use crate::measure::Table;
 use crate::options::{RunOptions, Settings};
-use crate::output::Output;
+use crate::output::{Output, RunFolder};
 use crate::problem::Problem;
 use crate::recording::{Place, RunMeasure};
-use crate::simulation::{Resumed, Simulation, failed_names, open_run, reference_state};
+use crate::simulation::{
+    OF_MODELS, Resumed, Simulation, failed_names, open_run, reference_state, stored_options, unreadable,
+};
 use crate::starts::Starts;
 use crate::step::Start;
-use crate::store::{ArrayLayout, Dimension, Layout, ResumedStore, Status, Store, StoreError};
+use crate::store::{ArrayLayout, Checkpoint, Dimension, Layout, ResumedStore, Status, Store, StoreError};
 use crate::summary::{Drift, Relative, StoredSummary, drift_json, is_varying, large_drifts};
 use batch::{BatchResult, Met, Seen, compute};
 use holonome_integrate::averages::{BlockAverages, Mean};
@@ -77,7 +78,7 @@ pub struct Sweep {
     tally: Tally,
     /// Simulations without failed claims, by the names of these.
     left: Mutex<BTreeMap<Vec<String>, Arc<Simulation>>>,
-    store: Option<Store>,
+    folder: RunFolder,
 }
 
 /// Results of the trajectories so far.
@@ -332,7 +333,8 @@ impl Sweep {
         let groups = simulation.groups.len();
         let tally = Tally::new(groups);
         let left = Mutex::default();
-        let mut made = Sweep { simulation, starts, sweep, range, varied, reference, tally, left, store: None };
+        let mut made =
+            Sweep { simulation, starts, sweep, range, varied, reference, tally, left, folder: RunFolder::New };
         let out = made.simulation.options.out.clone().unwrap_or_else(|| "runs".into());
         made.simulation.warnings.extend(made.footprint().warnings(&out));
         Ok(made)
@@ -352,35 +354,35 @@ impl Sweep {
             }
             ResumedStore::Continues { store, state } => (*store, state),
         };
-        let damaged = |what: &str| {
-            Error::store(StoreError::NotARun { path: path.to_path_buf(), reason: format!("its {what} cannot be read") })
-        };
         let mut resumed = Sweep::of_attributes(store.attributes(), path)?;
-        resumed.range = open_run(path)?.trajectories().ok_or_else(|| damaged("trajectories"))?;
-        if let Some(state) = state {
-            resumed.tally = state.state().map_err(Error::store)?;
-            resumed.tally.complete();
+        resumed.range = open_run(path)?.trajectories().ok_or_else(|| unreadable(path, "trajectories"))?;
+        if let Some(checkpoint) = state {
+            resumed.go_on_from(&checkpoint)?;
         }
-        resumed.store = Some(store);
+        resumed.folder = RunFolder::Open(Box::new(store));
         Ok(Some(Resumed::Continues(Box::new(resumed))))
+    }
+
+    /// Continue after the trajectories of a checkpoint.
+    fn go_on_from(&mut self, checkpoint: &Checkpoint) -> Result<(), Error> {
+        self.tally = checkpoint.state().map_err(Error::store)?;
+        self.tally.complete();
+        Ok(())
     }
 
     /// The whole ensemble whose store at `path` has these attributes.
     fn of_attributes(attributes: &Map<String, Value>, path: &Path) -> Result<Sweep, Error> {
-        let damaged = |what: &str| {
-            Error::store(StoreError::NotARun { path: path.to_path_buf(), reason: format!("its {what} cannot be read") })
-        };
         fn read<T: serde::de::DeserializeOwned>(attributes: &Map<String, Value>, key: &str) -> Option<T> {
             serde_json::from_value(attributes.get(key)?.clone()).ok()
         }
         macro_rules! attribute {
             ($key:literal) => {
-                read(attributes, $key).ok_or_else(|| damaged($key))?
+                read(attributes, $key).ok_or_else(|| unreadable(path, $key))?
             };
         }
         let (model, source): (String, String) = (attribute!("model"), attribute!("source"));
         let tables: BTreeMap<String, String> = attribute!("tables");
-        let (settings, options): (Settings, RunOptions) = (attribute!("settings"), attribute!("options"));
+        let (settings, options): (Settings, _) = (attribute!("settings"), stored_options(path, attributes)?);
         let sweep: SweepOptions = attribute!("sweep");
         let (problem, starts) =
             Problem::from_text_varied(&model, &source, &tables, &settings, &sweep.vary, sweep.trajectories)?;
@@ -422,12 +424,7 @@ impl Sweep {
         for (&group, seen) in &met.failed_claims {
             let name = &self.simulation.groups[group].name;
             let free = if held { ", and nothing holds it from shortly before there" } else { "" };
-            warn(
-                seen,
-                &format!(
-                    "integral '{name}' is not constant along the motion{free} (correct the formula, or record it with `observe` instead)"
-                ),
-            );
+            warn(seen, &format!("integral '{name}' is not constant along the motion{free} ({OF_MODELS})"));
         }
         warn(
             &met.singular,
@@ -446,22 +443,25 @@ impl Sweep {
         SweepProgress { done: self.tally.done, of, failed: self.tally.failed }
     }
 
-    /// Create the ensemble's folder, unless it exists already.
+    /// Open the ensemble's folder: create it or, if the ensemble was stopped there, go on from its checkpoint.
     ///
     /// # Errors
-    /// If it cannot be created.
+    /// If it cannot be created or opened; if the ensemble has finished or failed in it.
     pub fn open(&mut self) -> Result<&Path, Error> {
-        if self.store.is_none() {
-            self.footprint().check()?;
-            let layout = self.layout();
-            let store = match &self.simulation.options.out {
-                Some(path) => Store::create(path, &layout),
-                None => Store::create_numbered("runs".as_ref(), &self.simulation.problem.name, &layout),
-            };
-            self.store = Some(store.map_err(Error::store)?);
-            hold::created();
+        match &self.folder {
+            RunFolder::New => {
+                self.footprint().check()?;
+                let Simulation { options, problem, .. } = &self.simulation;
+                self.folder = RunFolder::create(options.out.as_deref(), &problem.name, &self.layout())?;
+            }
+            RunFolder::Open(_) => {}
+            RunFolder::Closed(path, status) => {
+                let (folder, checkpoint) = RunFolder::reopen(path, *status, "ensemble")?;
+                self.go_on_from(&checkpoint)?;
+                self.folder = folder;
+            }
         }
-        Ok(self.store.as_ref().expect("just made").path())
+        Ok(self.folder.path())
     }
 
     /// Disk and memory needed by the ensemble.
@@ -573,14 +573,18 @@ impl Sweep {
         }
     }
 
-    /// Run to the end, or until `watch` returns [`Control::Stop`], into the ensemble's folder.
+    /// Run to the end, or until `watch` returns [`Control::Stop`], into the ensemble's folder. The next call continues a
+    /// stopped ensemble in the same folder, as does [`Sweep::resume`] in another process.
     ///
     /// # Errors
-    /// If a trajectory cannot start, or the disk does not accept the results; finished trajectories are stored.
+    /// If a trajectory cannot start, or the disk does not accept the results; finished trajectories are stored. If the
+    /// ensemble has finished or failed already.
     pub fn run(&mut self, watch: &mut dyn FnMut(&SweepProgress) -> Control) -> Result<SweepSummary, Error> {
         self.open()?;
-        let mut output = Output::Folder(Box::new(self.store.take().expect("opened")));
-        self.run_into(&mut output, watch)
+        let mut output = self.folder.take();
+        let outcome = self.run_into(&mut output, watch);
+        self.folder.close(outcome.as_ref().ok().map(|summary| summary.interrupted));
+        outcome
     }
 
     /// Run to the end, in memory. Every call begins with the first trajectory, and gives the numbers that
@@ -597,7 +601,7 @@ impl Sweep {
     /// # Errors
     /// As [`Sweep::solve`].
     pub fn solve_while(&mut self, watch: &mut dyn FnMut(&SweepProgress) -> Control) -> Result<SweepSolution, Error> {
-        if self.store.is_some() || self.tally.done > 0 {
+        if !self.folder.is_new() {
             return Err(Error::option(
                 "this ensemble has begun in a folder, which has its first trajectories: go on there, or make it anew",
             ));

@@ -1,4 +1,4 @@
-//! Parser of method names.
+//! Parser of method names, and the checks that every method has to pass.
 
 use std::str::FromStr;
 
@@ -31,6 +31,12 @@ pub enum MethodError {
         method: String,
         /// Reason, and what to write instead.
         reason: String,
+    },
+    /// A scheme has the name of another one.
+    #[error("the name `{name}` of this scheme is that of another one: give it a name of its own")]
+    NameTaken {
+        /// The name.
+        name: &'static str,
     },
     /// A treatment was given without a base scheme, or nothing at all.
     #[error("`{text}` names no base scheme; write `BASE` or `TREATMENT:BASE`, for example `corrected:dop853`")]
@@ -70,7 +76,12 @@ impl FromStr for Method {
                     Method { treatment, ..inner }
                 }
                 (None, Some(scheme)) => {
-                    Method { unconstrained: Some(unconstrained(scheme, rest)?), ..Method::plain(scheme) }
+                    let base: Method = rest.parse()?;
+                    if base != Method::plain(base.scheme) {
+                        let method = format!("{head}:{base}");
+                        return Err(MethodError::Unsuitable { method, reason: no_unconstrained_map(scheme) });
+                    }
+                    Method { unconstrained: Some(base.scheme), ..Method::plain(scheme) }
                 }
                 (None, None) if head.is_empty() => return Err(no_scheme()),
                 (None, None) => {
@@ -104,26 +115,9 @@ impl FromStr for Method {
                 }
             },
         };
-        suited(method)
+        method.check()?;
+        Ok(method)
     }
-}
-
-/// Unconstrained map after the colon of `rattle:BASE`.
-fn unconstrained(scheme: &'static Scheme, base: &str) -> Result<&'static Scheme, MethodError> {
-    let unsuitable =
-        |reason: String| Err(MethodError::Unsuitable { method: format!("{}:{base}", scheme.name), reason });
-    if !matches!(scheme.step, Step::Sliding(_)) {
-        return unsuitable(format!("`{}` is a base scheme and takes no other", scheme.name));
-    }
-    let base: Method = base.parse()?;
-    let is_map = matches!(base.scheme.step, Step::Map(_)) && base.scheme.takes_any_hamiltonian();
-    if base != Method::plain(base.scheme) || !base.scheme.symplectic || !is_map {
-        return unsuitable(format!(
-            "the unconstrained map of `{}` is a symplectic base scheme, such as stormer-verlet-a or symplectic-euler-a",
-            scheme.name
-        ));
-    }
-    Ok(base.scheme)
 }
 
 fn composed(text: &str, composition: &'static Composition, base: Method) -> Result<Method, MethodError> {
@@ -133,40 +127,116 @@ fn composed(text: &str, composition: &'static Composition, base: Method) -> Resu
         let inner = Method { treatment: MethodTreatment::Plain, ..base };
         return unsuitable(format!("a treatment stands outside: write {name}:{}({inner})", composition.name));
     }
-    if !base.symmetric() || base.order() != 2 || base.composition.is_some() {
-        return unsuitable(format!(
-            "{} composes a symmetric method of order 2, and {base} {}",
-            composition.name,
-            if base.symmetric() { format!("has order {}", base.order()) } else { "is not symmetric".into() }
-        ));
+    match base.composition {
+        Some(_) => unsuitable(not_composed(composition, &base)),
+        None => Ok(Method { composition: Some(composition), ..base }),
     }
-    Ok(Method { composition: Some(composition), ..base })
 }
 
-/// Refuse treatments that would destroy the purpose of their scheme.
-fn suited(method: Method) -> Result<Method, MethodError> {
-    let reason = match method.treatment {
-        MethodTreatment::Corrected if method.scheme.symplectic && !method.scheme.follows_fields() => {
-            "a correction would destroy that the method is symplectic, which is what bounds its errors over long times"
+fn not_composed(composition: &Composition, base: &Method) -> String {
+    let what = if base.symmetric() { format!("has order {}", base.order()) } else { "is not symmetric".to_string() };
+    format!("{} composes a symmetric method of order 2, and {base} {what}", composition.name)
+}
+
+fn no_unconstrained_map(scheme: &Scheme) -> String {
+    match scheme.step {
+        Step::Sliding(_) => format!(
+            "the unconstrained map of `{}` is a symplectic base scheme, such as stormer-verlet-a or symplectic-euler-a",
+            scheme.name
+        ),
+        Step::Map(_) | Step::RungeKutta(_) | Step::Collocation(_) | Step::Taylor => {
+            format!("`{}` is a base scheme and takes no other", scheme.name)
         }
-        MethodTreatment::Feedback if !method.scheme.follows_fields() => {
-            "the feedback term is for explicit Runge-Kutta methods, gauss8 and gauss16"
+    }
+}
+
+impl Method {
+    /// Check that the parts of the method go together. Parsed methods have passed; the check is for those that are put
+    /// together in code, with schemes of one's own.
+    ///
+    /// # Errors
+    /// If a scheme has the name of another one or contradicts itself; if the unconstrained map, the composition or the
+    /// treatment does not suit the scheme.
+    pub fn check(&self) -> Result<(), MethodError> {
+        let unsuitable = |reason: String| Err(MethodError::Unsuitable { method: self.to_string(), reason });
+        for scheme in [Some(self.scheme), self.unconstrained].into_iter().flatten() {
+            let name = scheme.name;
+            let another = Scheme::named(name).is_some_and(|known| known != scheme);
+            if another || treatment_named(name).is_some() || Composition::named(name).is_some() {
+                return Err(MethodError::NameTaken { name });
+            }
+            if let Some(reason) = scheme.contradiction() {
+                return unsuitable(reason);
+            }
         }
-        MethodTreatment::Feedback if method.scheme.needs_formulas() => {
-            "its steps are longer than the time in which a feedback term brings a state back"
+        if let Some(base) = self.unconstrained {
+            let slides = matches!(self.scheme.step, Step::Sliding(_));
+            let is_map = matches!(base.step, Step::Map(_)) && base.takes_any_hamiltonian();
+            if !slides || !base.symplectic || !is_map {
+                return unsuitable(no_unconstrained_map(self.scheme));
+            }
         }
-        treatment if treatment != MethodTreatment::Plain && method.scheme.needs == Needs::HeatBath => {
-            "in a heat bath there are no invariants to return to, and it holds the constraints itself"
+        let plain = Method { treatment: MethodTreatment::Plain, ..*self };
+        if let Some(composition) = self.composition {
+            let base = Method { composition: None, ..plain };
+            if !base.symmetric() || base.order() != 2 {
+                return unsuitable(not_composed(composition, &base));
+            }
         }
-        MethodTreatment::Projection | MethodTreatment::SymmetricProjection
-            if method.scheme.needs == Needs::Coisotropic =>
-        {
-            "it already lands on the constraints, and a projection would destroy that it is symplectic"
+        match self.unsuitable_treatment() {
+            Some(reason) => unsuitable(format!("{reason}; use {plain} alone")),
+            None => Ok(()),
         }
-        _ => return Ok(method),
-    };
-    let base = Method { treatment: MethodTreatment::Plain, ..method };
-    Err(MethodError::Unsuitable { method: method.to_string(), reason: format!("{reason}; use {base} alone") })
+    }
+
+    /// Reason why the treatment would destroy the purpose of the scheme, if it does.
+    fn unsuitable_treatment(&self) -> Option<&'static str> {
+        let Method { treatment, scheme, .. } = *self;
+        if scheme.needs == Needs::HeatBath && treatment != MethodTreatment::Plain {
+            return Some("in a heat bath there are no invariants to return to, and it holds the constraints itself");
+        }
+        match treatment {
+            MethodTreatment::Plain => None,
+            MethodTreatment::Feedback if !scheme.follows_fields() => {
+                Some("the feedback term is for explicit Runge-Kutta methods, gauss8 and gauss16")
+            }
+            MethodTreatment::Feedback => scheme
+                .needs_formulas()
+                .then_some("its steps are longer than the time in which a feedback term brings a state back"),
+            MethodTreatment::Corrected => (scheme.symplectic && !scheme.follows_fields()).then_some(
+                "a correction would destroy that the method is symplectic, which is what bounds its errors over long \
+                 times",
+            ),
+            MethodTreatment::Projection | MethodTreatment::SymmetricProjection => (scheme.needs == Needs::Coisotropic)
+                .then_some("it already lands on the constraints, and a projection would destroy that it is symplectic"),
+        }
+    }
+}
+
+impl Scheme {
+    /// Contradiction between the facts of the scheme and its step, if there is one.
+    fn contradiction(&self) -> Option<String> {
+        let Scheme { name, order, adaptive, .. } = self;
+        if name.is_empty() || name.contains(|c: char| c.is_whitespace() || ":,()".contains(c)) {
+            return Some("a name has no blanks, colons, commas or brackets, and at least one letter".to_string());
+        }
+        match self.step {
+            Step::Map(_) | Step::Sliding(_) => {
+                adaptive.then(|| format!("`{name}` has a map without an error estimate: let `adaptive` be false"))
+            }
+            Step::RungeKutta(_) => {
+                let tableau = self.tableau();
+                if *order != tableau.order {
+                    return Some(format!("`{name}` claims order {order}, and its tableau has {}", tableau.order));
+                }
+                (*adaptive && !tableau.is_adaptive())
+                    .then(|| format!("the tableau of `{name}` has no error estimate: let `adaptive` be false"))
+            }
+            Step::Taylor => (!self.needs_formulas())
+                .then(|| format!("`{name}` takes the series of formulas: let `needs` be `Needs::Series`")),
+            Step::Collocation(_) => None,
+        }
+    }
 }
 
 fn treatment_named(name: &str) -> Option<MethodTreatment> {

@@ -1,7 +1,6 @@
 //! Systems made of plain Rust closures.
 
-use super::{Group, GroupKind, Invariants, System};
-use crate::scales::Vectors;
+use super::{Group, GroupKind, Invariants, System, Vectors};
 
 type FieldFn<'a> = Box<dyn Fn(f64, &[f64], &mut [f64]) + Send + Sync + 'a>;
 
@@ -16,9 +15,6 @@ struct Scalar<'a> {
 }
 
 /// A system made of plain Rust closures, for users who bring their own field.
-///
-/// The derivative of the field is a central difference along `v`, good to about 1e-10 relative: enough for the
-/// starting guesses and rates that it serves.
 ///
 /// ```
 /// use holonome_integrate::system::{FnSystem, GroupKind};
@@ -108,10 +104,6 @@ impl System for FnSystem<'_> {
         self.dim
     }
 
-    fn work_len(&self) -> usize {
-        2 * self.dim // the displaced state and the field there, for the difference quotient
-    }
-
     fn field(&self, t: f64, x: &[f64], dx: &mut [f64], _work: &mut [f64]) {
         (self.field)(t, x, dx);
     }
@@ -141,29 +133,6 @@ impl System for FnSystem<'_> {
             (scalar.gradient)(t, x, row);
         }
     }
-
-    fn field_derivative(&self, t: f64, x: &[f64], v: &[f64], out: &mut [f64], work: &mut [f64]) {
-        let size = |u: &[f64]| u.iter().map(|u| u * u).sum::<f64>().sqrt();
-        let length = size(v);
-        if length == 0.0 {
-            out.fill(0.0);
-            return;
-        }
-        // ε^(1/3) balances the quotient's truncation error δ² against its round-off ε/δ.
-        let delta = f64::EPSILON.cbrt() * (1.0 + size(x)) / length;
-        let (y, dy) = work[..2 * self.dim].split_at_mut(self.dim);
-        for i in 0..self.dim {
-            y[i] = x[i] + delta * v[i];
-        }
-        (self.field)(t, y, out);
-        for i in 0..self.dim {
-            y[i] = x[i] - delta * v[i];
-        }
-        (self.field)(t, y, dy);
-        for i in 0..self.dim {
-            out[i] = (out[i] - dy[i]) / (2.0 * delta);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -176,8 +145,8 @@ mod tests {
             dx[0] = x[0] * x[1];
             dx[1] = x[1] * x[1];
         });
-        let (mut out, mut work) = ([0.0; 2], [0.0; 4]);
-        system.field_derivative(0.0, &[2.0, 3.0], &[1.0, -1.0], &mut out, &mut work);
+        let mut out = [0.0; 2];
+        system.field_derivative(0.0, &[2.0, 3.0], &[1.0, -1.0], &mut out, &mut []);
         // A central difference is exact on quadratics up to round-off: ε·|X|/δ ≈ 2e-16·9/1e-5 ≈ 2e-10.
         assert!((out[0] - 1.0).abs() < 1e-9 && (out[1] + 6.0).abs() < 1e-9, "{out:?}");
     }

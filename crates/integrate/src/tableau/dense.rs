@@ -1,6 +1,6 @@
 //! Dense output: the weights b_i(θ) of x(t₀ + θh).
 
-use super::{DenseDefinition, Tableau, TableauError, check_length, padded};
+use super::{Tableau, TableauError, check_length, padded};
 
 /// Dense output x(t₀ + θh) = x₀ + h Σ b_i(θ) k_i.
 #[derive(Debug)]
@@ -16,9 +16,10 @@ pub struct Dense {
 }
 
 impl Dense {
-    pub(super) fn new(tableau: &Tableau, definition: &DenseDefinition) -> Result<Dense, TableauError> {
+    /// Dense output of this order, with the terms `d` above Hermite's cubic.
+    pub(super) fn new(tableau: &Tableau, order: u32, d: &[&[f64]]) -> Result<Dense, TableauError> {
         let (name, stages) = (tableau.name, tableau.a.len());
-        for (row, d) in definition.d.iter().enumerate() {
+        for (row, d) in d.iter().enumerate() {
             check_length(name, "dense output", row, d.len(), stages)?;
         }
         let b = padded(&tableau.b, stages);
@@ -29,8 +30,8 @@ impl Dense {
             let is_endpoint = |&i: &usize| padded(&tableau.a[i], stages) == b;
             (tableau.stages..stages).find(is_endpoint).ok_or(TableauError::NoEndpoint { name })?
         };
-        let d = definition.d.iter().map(|d| padded(d, stages)).collect();
-        Ok(Dense { order: definition.order, endpoint, stages, b, d })
+        let d = d.iter().map(|d| padded(d, stages)).collect();
+        Ok(Dense { order, endpoint, stages, b, d })
     }
 
     /// Degree of the b_i.

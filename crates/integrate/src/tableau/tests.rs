@@ -17,6 +17,7 @@ fn part(result: Result<Tableau, TableauError>) -> &'static str {
         Err(TableauError::OrderCondition { part, .. } | TableauError::Shape { part, .. }) => part,
         Err(TableauError::OrderTooHigh { .. }) => "too high",
         Err(TableauError::NoEndpoint { .. }) => "no endpoint",
+        Err(TableauError::NoEstimate { .. }) => "no estimate",
         Ok(_) => "fine",
     }
 }
@@ -85,10 +86,11 @@ fn wrong_digits_are_refused() {
         a: &[&[], &[1.0]],
         b: &[0.5, 0.5],
         error: &[],
-        lagged: None,
+        lagged: Some((&[0.5, 0.0, -0.5], 1)),
         dense: Some(dense),
     };
     assert_eq!(part(Tableau::new(&open)), "no endpoint");
+    assert_eq!(part(Tableau::new(&Definition { error: &[], lagged: None, ..definition() })), "no estimate");
 }
 
 #[test]
