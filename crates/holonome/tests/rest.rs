@@ -117,3 +117,26 @@ fn what_has_no_energy_at_rest_drifts_by_rounding_only() {
     );
     assert_eq!(finished.summary.warnings, [""; 0]);
 }
+
+/// A force that sets in all at once moves what has no scale yet: the relative error of a step that passes that time is
+/// the same however short it is.
+#[test]
+fn what_rests_is_pushed_by_a_force_that_sets_in_at_once() {
+    let oscillator = "coordinate q : R^2 = (0, 0)\nmomentum p of q\n\
+                      hamiltonian dot(p, p)/2 + dot(q, q)/2 - if(t > 1, 1, 0)*q.x\n";
+    let relay = "state x = 0\nstate y = 0\nx' = if(t < 0.5, 1, -2)\ny' = if(x > 0.3, 1, 0)\n";
+    for (text, place, exact) in [
+        ("state x = 0\nx' = if(t > 1, 1, 0)\n", 0, 2.0),
+        (oscillator, 0, 1.0 - 2f64.cos()),
+        // x is above 0.3 from t = 0.3 to t = 0.6.
+        (relay, 1, 0.3),
+    ] {
+        for method in ["dop853", "tsit5", "dopri5"] {
+            let problem = Problem::from_text("rest", text, &BTreeMap::new(), &Settings::default()).unwrap();
+            let finished = run(problem, options(&format!("--method {method} --rtol 1e-9 --until 3"))).unwrap();
+            let error = (finished.state()[place] - exact).abs();
+            // Two or three times are passed within the tolerance of what moves already.
+            assert!(error < 1e-8, "{method}: {error:e} in\n{text}");
+        }
+    }
+}

@@ -12,12 +12,17 @@ pub const SHORTEST_STEP_ULPS: f64 = 10.0;
 pub fn trial((t_end, shortest): (f64, f64), t: f64, h: f64, rejections: u32) -> Option<(f64, f64)> {
     let remaining = t_end - t;
     let is_last = reaches_end(t_end, t, h);
-    let resolves = h > SHORTEST_STEP_ULPS * f64::EPSILON * t.abs() && h >= shortest;
+    let resolves = h > shortest_resolved(t) && h >= shortest;
     // The last step may be as short as it has to be. A step of NaN counts as too short.
     if !(resolves || (is_last && rejections == 0)) || rejections == MOST_REJECTIONS {
         return None;
     }
     Some(if is_last { (remaining, t_end) } else { (h, t + h) })
+}
+
+/// Length of a step from t below which it does not resolve time.
+pub(crate) fn shortest_resolved(t: f64) -> f64 {
+    SHORTEST_STEP_ULPS * f64::EPSILON * t.abs()
 }
 
 /// True if a step of length `h` from t goes to the end, as does one that would leave a sliver.

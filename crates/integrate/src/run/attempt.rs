@@ -3,7 +3,7 @@
 use super::Engine;
 use super::march::Wanted;
 use crate::controller::pi::Controller;
-use crate::controller::trial::{reaches_end, trial};
+use crate::controller::trial::{reaches_end, shortest_resolved, trial};
 use crate::controller::{Measured, Yardstick, error_norm, start};
 use crate::failure::Failure;
 use crate::plan::AdaptiveSteps;
@@ -88,6 +88,12 @@ impl Engine<'_> {
                 self.state.keep_before_end();
             }
             let Some((length, t1)) = trial((adaptive.t_end, adaptive.shortest_step), t, h, rejections) else {
+                if rejections < REJECTIONS_OF_NEW && self.has_new_vectors() {
+                    // One that is pushed all at once has the same relative error in every step that passes the push.
+                    h = adaptive.shortest_step.max(2.0 * shortest_resolved(t));
+                    rejections = REJECTIONS_OF_NEW;
+                    continue;
+                }
                 return Err(Failure::StepCollapsed { t, h, rejections, culprit: self.culprit(h) });
             };
             let error = self.attempt(length, norms);
@@ -111,6 +117,11 @@ impl Engine<'_> {
             self.state.cost.rejected += 1;
             h = controller.rejected(length, error);
         }
+    }
+
+    /// True if a vector has always been 0.
+    fn has_new_vectors(&self) -> bool {
+        self.state.scales.norms[..self.system.vectors().count()].contains(&0.0)
     }
 
     /// Compute S² without vectors that have always been 0.
