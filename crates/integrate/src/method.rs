@@ -239,6 +239,18 @@ pub struct TreatmentFacts {
     pub treatment: MethodTreatment,
     /// Requirements on a model beyond those of the scheme.
     pub needs: &'static str,
+    /// True if a step's result is moved, so that the field at it must be evaluated anew.
+    pub moves_the_state: bool,
+    /// True if every step begins where the constraints are met, so that the field matters only near there.
+    pub begins_on_the_set: bool,
+    /// True if all steps have to be equal: a step that depends on the direction of time is not symmetric.
+    pub needs_equal_steps: bool,
+    /// True if the treatment solves equations by an iteration with a tolerance.
+    pub iterates: bool,
+    /// True if the metric in which a state is moved can be chosen.
+    pub has_metric: bool,
+    /// True if a claim that fails shows in no innovation, so that claims have to be checked often.
+    pub hides_failing_claims: bool,
     /// One line on the treatment.
     pub description: &'static str,
     /// Source.
@@ -259,22 +271,22 @@ impl MethodTreatment {
 
     /// True if a step's result is moved, so that the field at it must be evaluated anew.
     pub fn moves_the_state(self) -> bool {
-        matches!(self, MethodTreatment::Corrected | MethodTreatment::Projection | MethodTreatment::SymmetricProjection)
+        self.facts().moves_the_state
     }
 
     /// True if every step begins where the constraints are met, so that the field matters only near there.
     pub fn begins_on_the_set(self) -> bool {
-        matches!(self, MethodTreatment::Corrected | MethodTreatment::Projection)
+        self.facts().begins_on_the_set
     }
 
     /// True if all steps have to be equal: a step that depends on the direction of time is not symmetric.
     pub fn needs_equal_steps(self) -> bool {
-        self == MethodTreatment::SymmetricProjection
+        self.facts().needs_equal_steps
     }
 
     /// True if the treatment solves equations by an iteration with a tolerance.
     pub fn iterates(self) -> bool {
-        matches!(self, MethodTreatment::Projection | MethodTreatment::SymmetricProjection)
+        self.facts().iterates
     }
 }
 

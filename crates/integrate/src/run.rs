@@ -1,4 +1,4 @@
-//! The only loop over time.
+//! The loop over time of a single trajectory.
 //!
 //! A step is: the base scheme's map, the treatment of its result, the checks and the monitoring, the samples that fall
 //! on it, and only then the new state. Whatever fails leaves the state at the last good step. Everything that outlives

@@ -62,7 +62,7 @@ pub(crate) fn unused_options(
     );
     unused(
         option("metric"),
-        method.treatment == MethodTreatment::Projection,
+        method.treatment.facts().has_metric,
         options.metric != Metric::Auto,
         "only `projection` moves a state in a metric that can be chosen",
     );

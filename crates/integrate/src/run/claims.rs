@@ -177,7 +177,7 @@ impl Rates {
     pub fn new(treatment: MethodTreatment, system: &dyn System, failed: impl Fn(usize) -> bool) -> Rates {
         let invariants = system.invariants();
         // The field of feedback contains the pull, whose purpose is such a rate.
-        let holds = !matches!(treatment, MethodTreatment::Plain | MethodTreatment::Feedback);
+        let holds = treatment.moves_the_state();
         let mut judged = vec![false; invariants.count];
         for (k, group) in invariants.groups.iter().enumerate() {
             let claimed = group.kind == GroupKind::Integral;
@@ -194,7 +194,7 @@ impl Rates {
         Rates {
             judged,
             may_leave: !holds,
-            pulls: matches!(treatment, MethodTreatment::Feedback | MethodTreatment::Projection),
+            pulls: treatment.facts().hides_failing_claims,
             constraint_of: invariants.constraints_of_rates(),
             jacobian: vec![0.0; invariants.nonzeros()],
             field: vec![0.0; n],

@@ -75,17 +75,16 @@ impl Treatment {
         match Treatment::effective(plan, system) {
             method::MethodTreatment::Corrected => true,
             method::MethodTreatment::Projection => projects_by_error(plan),
-            _ => false,
+            method::MethodTreatment::Plain
+            | method::MethodTreatment::Feedback
+            | method::MethodTreatment::SymmetricProjection => false,
         }
     }
 
     /// Scales that a run of `plan` over `system` keeps.
     pub fn kept(plan: &Plan, system: &dyn System) -> Kept {
         let weights = Treatment::weighs(plan, system);
-        let moves = !matches!(
-            Treatment::effective(plan, system),
-            method::MethodTreatment::Plain | method::MethodTreatment::Feedback
-        );
+        let moves = Treatment::effective(plan, system).moves_the_state();
         let equal_steps = plan.fixed_step().is_some();
         let lagged = plan.method.scheme.runge_kutta().is_some_and(|tableau| tableau.lagged.is_some());
         Kept { sizes: moves || !equal_steps, weights, lagged: weights && equal_steps && lagged }

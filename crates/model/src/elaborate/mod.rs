@@ -232,30 +232,9 @@ impl<'a> Elaborator<'a> {
         match &self.file.statements[statement].kind {
             StatementKind::Hamiltonian { keyword, .. } => ("H".to_string(), *keyword),
             kind => {
-                let name = kind_name(kind).expect("every other statement has a name");
+                let name = kind.name().expect("every other statement has a name");
                 (name.text.clone(), name.span)
             }
         }
-    }
-}
-
-/// The name that a statement declares; of a derivative, the name of its state.
-fn kind_name(kind: &StatementKind) -> Option<&ast::Name> {
-    use StatementKind::*;
-    match kind {
-        Parameter { name, .. }
-        | Size { name, .. }
-        | Coordinate { name, .. }
-        | Momentum { name, .. }
-        | Velocity { name, .. }
-        | Constraint { name, .. }
-        | Integral { name, .. }
-        | State { name, .. }
-        | Derivative { name, .. }
-        | Let { name, .. }
-        | Observe { name, .. }
-        | Measure { name, .. }
-        | Table { name, .. } => Some(name),
-        Hamiltonian { .. } | Include { .. } => None,
     }
 }

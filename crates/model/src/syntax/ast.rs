@@ -63,6 +63,50 @@ pub enum StatementKind {
     Include { path: Name },
 }
 
+impl StatementKind {
+    /// Name that the statement declares; of a derivative, the name of its state. `None` if it has no name.
+    pub fn name(&self) -> Option<&Name> {
+        use StatementKind::*;
+        match self {
+            Parameter { name, .. }
+            | Size { name, .. }
+            | Coordinate { name, .. }
+            | Momentum { name, .. }
+            | Velocity { name, .. }
+            | Constraint { name, .. }
+            | Integral { name, .. }
+            | State { name, .. }
+            | Derivative { name, .. }
+            | Let { name, .. }
+            | Observe { name, .. }
+            | Measure { name, .. }
+            | Table { name, .. } => Some(name),
+            Hamiltonian { .. } | Include { .. } => None,
+        }
+    }
+
+    /// Family, parameters and value of a statement whose name stands for its value in formulas.
+    pub fn definition(&self) -> Option<(&Ranges, &[Name], &Expr)> {
+        use StatementKind::*;
+        match self {
+            Let { family, parameters, value, .. } => Some((family, parameters, value)),
+            Integral { family, value, .. } | Observe { family, value, .. } => Some((family, &[], value)),
+            Parameter { .. }
+            | Size { .. }
+            | Coordinate { .. }
+            | Momentum { .. }
+            | Velocity { .. }
+            | Hamiltonian { .. }
+            | Constraint { .. }
+            | State { .. }
+            | Derivative { .. }
+            | Measure { .. }
+            | Table { .. }
+            | Include { .. } => None,
+        }
+    }
+}
+
 /// `[i in a..b, j in c..d if COND]`; empty if nothing is indexed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ranges {

@@ -56,14 +56,8 @@ impl Elaborator<'_> {
         span: Span,
         scope: &mut Scope,
     ) -> Option<Ex> {
-        let (family, parameters, value): (&ast::Ranges, &[ast::Name], &ast::Expr) =
-            match &self.file.statements[statement].kind {
-                StatementKind::Let { family, parameters, value, .. } => (family, parameters, value),
-                StatementKind::Integral { family, value, .. } | StatementKind::Observe { family, value, .. } => {
-                    (family, &[], value)
-                }
-                _ => unreachable!("only these are definitions"),
-            };
+        let definition = self.file.statements[statement].kind.definition();
+        let (family, parameters, value) = definition.expect("the name is that of a definition");
         if !parameters.is_empty() {
             let list: Vec<&str> = parameters.iter().map(|p| p.text.as_str()).collect();
             return self.refuse(

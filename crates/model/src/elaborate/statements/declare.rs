@@ -3,7 +3,7 @@
 use crate::elaborate::expression::{self, CheckedRanges, Depends};
 use crate::elaborate::model;
 use crate::elaborate::names::{Declared, Symbol};
-use crate::elaborate::{Elaborator, ParameterEntry, TableEntry, VariableEntry, VariableRole, kind_name};
+use crate::elaborate::{Elaborator, ParameterEntry, TableEntry, VariableEntry, VariableRole};
 use crate::syntax::ast::{self, StatementKind};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
@@ -12,7 +12,7 @@ impl Elaborator<'_> {
     pub(super) fn declare(&mut self) {
         for (number, statement) in self.file.statements.iter().enumerate() {
             use StatementKind::*;
-            let Some(name) = kind_name(&statement.kind) else {
+            let Some(name) = statement.kind.name() else {
                 if let Include { path } = &statement.kind {
                     let message = format!("'{}' is not included here", path.text);
                     self.report(Diagnostic::error(message, path.span, "no files are read"));

@@ -112,12 +112,7 @@ impl Elaborator<'_> {
         let mut seen = rustc_hash::FxHashSet::from_iter([definition]);
         let mut stack = vec![definition];
         while let Some(definition) = stack.pop() {
-            let (StatementKind::Let { value, .. }
-            | StatementKind::Integral { value, .. }
-            | StatementKind::Observe { value, .. }) = &self.file.statements[definition].kind
-            else {
-                continue;
-            };
+            let Some((_, _, value)) = self.file.statements[definition].kind.definition() else { continue };
             let mut used = Vec::new();
             names_in(value, &mut used);
             for name in &used {

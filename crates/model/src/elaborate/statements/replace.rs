@@ -1,9 +1,9 @@
 //! Replacement of values in the file by those of `--set` and `--vary`.
 
+use crate::elaborate::Elaborator;
 use crate::elaborate::expression::{self, CheckedExpression, Kind};
 use crate::elaborate::names::Scope;
 use crate::elaborate::shape::Shape;
-use crate::elaborate::{Elaborator, kind_name};
 use crate::syntax::ast::{self, StatementKind};
 use crate::syntax::diagnostic::{Diagnostic, did_you_mean};
 use crate::syntax::span::Span;
@@ -110,7 +110,7 @@ fn no_such_value(
         )
     };
     let kinds = file.statements.iter().map(|s| &s.kind).filter(|kind| has_value(kind) && can(kind));
-    let names: Vec<&str> = kinds.filter_map(kind_name).map(|n| n.text.as_str()).collect();
+    let names: Vec<&str> = kinds.filter_map(StatementKind::name).map(|n| n.text.as_str()).collect();
     let message = format!("cannot {verb} '{}': no {what} has this name", target.text);
     let diagnostic = Diagnostic::error(message, target.span, "unknown");
     match did_you_mean(&target.text, names.iter().copied()) {
