@@ -204,7 +204,7 @@ fn fields_without_a_series_are_refused() {
     assert!(long.contains("operations") && long.contains("use dop853"), "{long}");
     let decay = FnSystem::new(1, |_, x: &[f64], dx: &mut [f64]| dx[0] = -x[0]);
     let error: Error = integrate(&decay, (0.0, &[1.0]), &options("--method taylor --until 1")).unwrap_err();
-    assert!(error.to_string().contains("`taylor` needs") && error.to_string().contains("formulas"), "{error}");
+    assert!(error.to_string().contains("`taylor` is made from the formulas of a model"), "{error}");
     assert!(
         "feedback:taylor".parse::<holonome::method::Method>().unwrap_err().to_string().contains("use taylor alone")
     );
