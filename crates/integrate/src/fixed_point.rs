@@ -231,7 +231,9 @@ pub fn facts(collocation: &Collocation) -> Facts {
 pub fn stop(plan: &Plan) -> Stop {
     match &plan.stepping {
         Stepping::Fixed(_) => Stop {
-            enough: UNIT_ROUND_OFF * UNIT_ROUND_OFF,
+            // To stop at a change of one rounding leaves an error of the same sign in every step (Hairer, McLachlan,
+            // Razakarivony, BIT 48 (2008) 231).
+            enough: 0.0,
             too_far: f64::INFINITY,
             contraction: SLOWEST_CONTRACTION,
             decayed: DECAYED,
@@ -250,6 +252,11 @@ pub fn most_by_first_change(collocation: &Collocation, plan: &Plan) -> f64 {
         (Stepping::Adaptive(adaptive), Some(control)) => FAR * control.tolerance(adaptive.rtol),
         _ => 0.0,
     }
+}
+
+/// True if the steps of `plan` are sums of increments; see [`Collocation::of_increments`].
+pub fn of_increments(plan: &Plan) -> bool {
+    matches!(plan.stepping, Stepping::Fixed(_))
 }
 
 /// Number of ends of a step at which its estimate evaluates the field, beside the stages: both, if steps are
@@ -346,6 +353,7 @@ const STAGES: &str = "a stage of the step";
 pub struct SliceStages<'a> {
     collocation: &'static Collocation,
     system: &'a dyn System,
+    of_increments: bool,
     most_by_first_change: f64,
     ends: u64,
 }
@@ -362,6 +370,7 @@ struct Slices<'w> {
     /// t, h, and the root of the first change as a part of one that is too far.
     numbers: &'w mut [f64],
     y: &'w mut [f64],
+    /// Field at the stages, or increments.
     field: &'w mut [f64],
     /// A new stage, or integrals of polynomials.
     next: &'w mut [f64],
@@ -374,6 +383,7 @@ impl<'a> SliceStages<'a> {
         SliceStages {
             collocation,
             system,
+            of_increments: of_increments(plan),
             most_by_first_change: most_by_first_change(collocation, plan),
             ends: ends(plan),
         }
@@ -447,18 +457,23 @@ impl Stages for SliceStages<'_> {
         let Slices { x, scales, numbers, y, field, next, rest, .. } = self.split(work);
         let (next, (t, h)) = (&mut next[..n], (numbers[0], numbers[1]));
         let vectors = self.system.vectors();
+        let (tables, factor) = (self.collocation.sums(self.of_increments), if self.of_increments { 1.0 } else { h });
         let mut iterated = Iterated::NONE;
         loop {
             for (j, c) in self.collocation.nodes.iter().enumerate() {
                 let at = j * n..(j + 1) * n;
-                self.system.field(c.mul_add(h, t), &y[at.clone()], &mut field[at], rest);
+                self.system.field(c.mul_add(h, t), &y[at.clone()], &mut field[at.clone()], rest);
+                if self.of_increments {
+                    let part = h * self.collocation.weights[j];
+                    field[at].iter_mut().for_each(|field| *field *= part);
+                }
             }
             let mut change = 0.0;
-            for (i, sums) in self.collocation.sums.iter().enumerate() {
+            for (i, sums) in tables.stages.iter().enumerate() {
                 let y = &mut y[i * n..(i + 1) * n];
                 sum_of_stages(sums, field, next);
                 for ((next, y), x) in next.iter_mut().zip(y.iter_mut()).zip(x.iter()) {
-                    let value = h.mul_add(*next, *x);
+                    let value = factor.mul_add(*next, *x);
                     (*next, *y) = (value - *y, value);
                 }
                 let moved = (0..scales.len()).map(|vector| {
@@ -482,10 +497,15 @@ impl Stages for SliceStages<'_> {
         let (n, s, vectors) = (self.system.dim(), self.collocation.stages, self.system.vectors());
         let Slices { x, lost, scales, sizes, numbers, y, field, next, rest } = self.split(work);
         let (sum, [t, h, far]) = (&mut next[..n], [numbers[0], numbers[1], numbers[2]]);
-        for (k, weights) in self.collocation.coefficients.iter().enumerate() {
+        // Factor of the sums in the step, and divisor in its polynomial.
+        let (factor, divisor) = if self.of_increments { (1.0, h) } else { (h, 1.0) };
+        for (k, weights) in self.collocation.sums(self.of_increments).coefficients.iter().enumerate() {
             sum_of_stages(weights, field, sum);
+            if k == 0 {
+                x1.copy_from_slice(sum);
+            }
             for (w, sum) in memory.w.chunks_exact_mut(s).zip(sum.iter()) {
-                w[k] = *sum;
+                w[k] = *sum / divisor;
             }
         }
         memory.sizes.copy_from_slice(sizes);
@@ -494,7 +514,7 @@ impl Stages for SliceStages<'_> {
             error[i] = w[s - 1].abs() + w[s - 2].abs();
             sum[i] = w[before_last(s)].iter().map(|w| w.abs()).sum();
             // By compensated summation (HLW VIII.5).
-            let increment = h.mul_add(w[0], lost[i]);
+            let increment = factor.mul_add(x1[i], lost[i]);
             x1[i] = x[i] + increment;
             memory.lost[i] = increment - (x1[i] - x[i]);
         }
@@ -536,8 +556,9 @@ impl Stages for SliceStages<'_> {
 }
 
 /// Ratio of squares from which on what the polynomial misses at an end of the step is more than the coefficients that
-/// are left out explain. These continue as the last ones decrease, within a factor of four. What is more begins behind the
-/// last node or ends before the first one, and the error that it leaves is the integral between that node and the end.
+/// are left out explain. These continue as the last ones decrease, within a factor of four. What is more begins behind
+/// the last node or ends before the first one, and the error that it leaves is the integral between that node and the
+/// end.
 pub const UNEXPLAINED: f64 = 16.0;
 
 /// Estimate by coefficients that stands for an error ε: the first number times ε to the power of the second.

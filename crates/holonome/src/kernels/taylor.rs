@@ -32,8 +32,8 @@ const GROWTH: f64 = 1.0 / 16.0;
 /// Largest growth that counts: more is an accident. It makes a step eight times shorter.
 const LARGEST_GROWTH: f64 = 1e6;
 
-/// Places within a step, as parts of it, where the slope of the series is compared with the field. The terms say nothing
-/// of a kink, a branch cut or a pulse that the step passes.
+/// Places within a step, as parts of it, where the slope of the series is compared with the field. The terms say
+/// nothing of a kink, a branch cut or a pulse that the step passes.
 const COMPARED_AT: [f64; 2] = [0.5, 1.0];
 
 /// Taylor series of a field.
@@ -201,8 +201,8 @@ impl Taylor {
     }
 
     /// Estimate of the error of an attempt over this part of an expansion, without the factor `h`, the length of the
-    /// part: the last two terms or, where it is larger, the distance of the series' slope from the field. That is as many
-    /// times the first term left out as its order is.
+    /// part: the last two terms or, where it is larger, the distance of the series' slope from the field. That is as
+    /// many times the first term left out as its order is.
     pub fn compared(&self, g: &mut Graph, of: &Expansion, (part, h): (Node, Node)) -> Vec<Node> {
         let Expansion { t, length, coefficients } = *of;
         let mut error = self.estimate(g, coefficients, (part, h));

@@ -5,6 +5,9 @@
 //! = L F of its values F at the nodes. Its integral from an end of the step gives the stages, Z = h A F, the start of
 //! the iteration in the next step, and the state anywhere in between; x₁ = x + h W₀, and the last coefficients show how
 //! well the polynomial fits.
+//!
+//! In equal steps a rounded coefficient has the same error in every step, so that the method conserves nothing and the
+//! energy drifts. They are therefore made by [`Collocation::of_increments`], which are symplectic in machine numbers.
 
 use holonome_linear::widest::widest;
 use std::sync::OnceLock;
@@ -19,11 +22,25 @@ pub struct Collocation {
     pub stages: usize,
     /// The nodes c in (0, 1), ascending.
     pub nodes: Vec<f64>,
-    /// A: Z_i = h Σ a_ij F_j.
-    pub sums: Vec<Vec<f64>>,
+    /// Weights b.
+    pub weights: Vec<f64>,
     /// A².
     pub double_sums: Vec<Vec<f64>>,
-    /// L: W_k = Σ L_kj F_j.
+    /// A and L, of the field: Z_i = h Σ a_ij F_j, W_k = Σ L_kj F_j.
+    pub of_field: Sums,
+    /// μ = A/b and L/b, of the increments k_j = h b_j F_j: Z_i = Σ μ_ij k_j, h W_k = Σ (L_kj/b_j) k_j.
+    ///
+    /// The method is symplectic if μ_ij + μ_ji = 1, whatever the weights are. This holds exactly, in machine numbers
+    /// (Antoñana, Makazaga, Murua, Numer. Algorithms 76 (2017) 861).
+    pub of_increments: Sums,
+}
+
+/// Sums over the stages of a step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sums {
+    /// Rows of the stages.
+    pub stages: Vec<Vec<f64>>,
+    /// Rows of the coefficients W.
     pub coefficients: Vec<Vec<f64>>,
 }
 
@@ -79,15 +96,32 @@ impl Collocation {
         };
         let sum =
             |i: usize, j: usize| (0..stages).fold(Double(0.0, 0.0), |sum, k| sum + integral(k, i) * coefficient(k, j));
-        let double_sum =
-            |i: usize, j: usize| (0..stages).fold(Double(0.0, 0.0), |all, k| all + sum(i, k) * sum(k, j)).rounded();
+        let double_sum = |i: usize, j: usize| (0..stages).fold(Double(0.0, 0.0), |all, k| all + sum(i, k) * sum(k, j));
+        // Below the diagonal they are at least a half, so that the difference from 1 is exact.
+        let below = |i: usize, j: usize| (sum(i, j) / weights[j]).rounded();
+        let share = |i: usize, j: usize| if i >= j { below(i, j) } else { 1.0 - below(j, i) };
+        let table = |number: &dyn Fn(usize, usize) -> f64| -> Vec<Vec<f64>> {
+            (0..stages).map(|i| (0..stages).map(|j| number(i, j)).collect()).collect()
+        };
         Collocation {
             stages,
             nodes: x.iter().map(|&x| ((x + one) * half).rounded()).collect(),
-            sums: (0..stages).map(|i| (0..stages).map(|j| sum(i, j).rounded()).collect()).collect(),
-            double_sums: (0..stages).map(|i| (0..stages).map(|j| double_sum(i, j)).collect()).collect(),
-            coefficients: (0..stages).map(|k| (0..stages).map(|j| coefficient(k, j).rounded()).collect()).collect(),
+            weights: weights.iter().map(|b| b.rounded()).collect(),
+            double_sums: table(&|i, j| double_sum(i, j).rounded()),
+            of_field: Sums {
+                stages: table(&|i, j| sum(i, j).rounded()),
+                coefficients: table(&|k, j| coefficient(k, j).rounded()),
+            },
+            of_increments: Sums {
+                stages: table(&share),
+                coefficients: table(&|k, j| (polynomials[j][k] * Double(2.0 * k as f64 + 1.0, 0.0)).rounded()),
+            },
         }
+    }
+
+    /// Sums of increments, or of the field.
+    pub fn sums(&self, of_increments: bool) -> &Sums {
+        if of_increments { &self.of_increments } else { &self.of_field }
     }
 
     /// Order of convergence, 2s.
@@ -210,17 +244,22 @@ mod tests {
     #[test]
     fn coefficients_are_those_of_gauss() {
         for method in [gauss8(), gauss16()] {
-            let (s, c, b) = (method.stages, &method.nodes, &method.coefficients[0]);
-            // Each number is rounded once; a sum of s of them below 1 is good to s roundings.
+            let (s, c, b) = (method.stages, &method.nodes, &method.weights);
+            assert_eq!(*b, method.of_field.coefficients[0]);
+            let scaled = |row: &Vec<f64>| row.iter().zip(b).map(|(share, b)| share * b).collect::<Vec<f64>>();
+            let of_increments: Vec<Vec<f64>> = method.of_increments.stages.iter().map(scaled).collect();
+            // Each number is rounded once or twice; a sum of s of them below 1 is good to s roundings.
             let tolerance = s as f64 * f64::EPSILON;
             for power in 0..2 * s {
                 // B(2s): quadrature; C(s): collocation (HLW II.1 (1.11)).
                 let of =
                     |weights: &[f64]| -> f64 { weights.iter().zip(c).map(|(w, c)| w * c.powi(power as i32)).sum() };
                 assert!((of(b) - 1.0 / (power + 1) as f64).abs() < tolerance, "B({power}) of {s} stages");
-                for (sums, c) in method.sums.iter().zip(c).filter(|_| power < s) {
-                    let exact = c.powi(power as i32 + 1) / (power + 1) as f64;
-                    assert!((of(sums) - exact).abs() < tolerance, "C({power}) of {s} stages");
+                for sums in [&method.of_field.stages, &of_increments] {
+                    for (sums, c) in sums.iter().zip(c).filter(|_| power < s) {
+                        let exact = c.powi(power as i32 + 1) / (power + 1) as f64;
+                        assert!((of(sums) - exact).abs() < tolerance, "C({power}) of {s} stages");
+                    }
                 }
                 // ∫₀ᶜ ∫₀ʸ of a polynomial whose integral still is one of degree s − 1.
                 for (sums, c) in method.double_sums.iter().zip(c).filter(|_| power + 1 < s) {
@@ -228,20 +267,27 @@ mod tests {
                     assert!((of(sums) - exact).abs() < tolerance, "C({power}) twice, of {s} stages");
                 }
             }
-            // Symplectic (HLW VI.4 (4.3)) and symmetric.
+            let (sums, shares) = (&method.of_field.stages, &method.of_increments.stages);
             for i in 0..s {
                 for j in 0..s {
-                    let m = b[i] * method.sums[i][j] + b[j] * method.sums[j][i] - b[i] * b[j];
+                    // Symplectic (HLW VI.4 (4.3)) and symmetric.
+                    let m = b[i] * sums[i][j] + b[j] * sums[j][i] - b[i] * b[j];
                     assert!(m.abs() < f64::EPSILON, "{m:e}");
-                    let mirrored = method.sums[s - 1 - i][s - 1 - j] + method.sums[i][j] - b[j];
+                    let mirrored = sums[s - 1 - i][s - 1 - j] + sums[i][j] - b[j];
                     assert!(mirrored.abs() < 2.0 * f64::EPSILON, "{mirrored:e}");
+                    // Exactly: both differences are machine numbers.
+                    assert_eq!((1.0 - shares[i][j], 1.0 - shares[j][i]), (shares[j][i], shares[i][j]));
+                    assert_eq!(shares[s - 1 - i][s - 1 - j], shares[j][i]);
+                    // L = (L/b) b, of numbers up to 2s.
+                    let missed = method.of_increments.coefficients[i][j] * b[j] - method.of_field.coefficients[i][j];
+                    assert!(missed.abs() < tolerance, "{missed:e}");
                 }
             }
         }
         // Abramowitz and Stegun, table 25.4: the outermost node and weight on [-1, 1].
         let (x, w) = (0.960_289_856_497_536_2, 0.101_228_536_290_376_26);
         assert!((2.0 * gauss16().nodes[7] - 1.0 - x).abs() <= f64::EPSILON);
-        assert!((2.0 * gauss16().coefficients[0][7] - w).abs() <= f64::EPSILON / 8.0);
+        assert!((2.0 * gauss16().weights[7] - w).abs() <= f64::EPSILON / 8.0);
     }
 
     /// The integrals of a polynomial of degree s − 1 on one step are exact wherever the next step is.
@@ -253,7 +299,7 @@ mod tests {
         let integral = |t: f64| t - 1.5 * t * t + t.powi(5) / 5.0 - 0.025 * t.powi(8);
         let values: Vec<f64> = method.nodes.iter().map(|&c| f(c)).collect();
         let w: Vec<f64> =
-            method.coefficients.iter().map(|row| row.iter().zip(&values).map(|(l, f)| l * f).sum()).collect();
+            method.of_field.coefficients.iter().map(|row| row.iter().zip(&values).map(|(l, f)| l * f).sum()).collect();
         for (from, start) in [(From::Start, 0.0), (From::End, 1.0)] {
             for ratio in [1.0, 0.3, 2.0] {
                 let mut reach = vec![0.0; s * s];

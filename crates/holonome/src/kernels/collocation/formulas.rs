@@ -20,8 +20,8 @@ use std::ops::Range;
 pub(super) struct Places {
     /// Stages; after the step x₁ is at the first of them.
     pub stages: Range<usize>,
-    /// Field at the stages, without the components that follow from the others; after the step the estimate of its error
-    /// is at the first of them.
+    /// Field at the stages, or increments, without the components that follow from the others; after the step the
+    /// estimate of its error is at the first of them.
     pub field: Range<usize>,
     /// Numbers of [`Iterated`]: the change, the two before, the first one, their count. After the step the first place
     /// is not 0 if a vector without a scale has moved.
@@ -80,13 +80,15 @@ impl Places {
     }
 }
 
-/// Numbers of a step as nodes. A number that differs from stage to stage is one node whose lanes are the stages, or a node
-/// for each stage.
+/// Numbers of a step as nodes. A number that differs from stage to stage is one node whose lanes are the stages, or a
+/// node for each stage.
 #[derive(Clone, Copy)]
 pub(super) struct StageNodes {
     pub collocation: &'static Collocation,
     /// True if there is a node for each stage.
     pub apart: bool,
+    /// True if sums are of increments; see [`Collocation::of_increments`].
+    pub of_increments: bool,
 }
 
 impl StageNodes {
@@ -129,6 +131,25 @@ impl StageNodes {
     /// Node c_k; in lanes parameter number `first`.
     fn node(self, g: &mut Graph, first: usize, k: usize) -> Node {
         if self.apart { g.constant(self.collocation.nodes[k]) } else { g.parameter(first) }
+    }
+
+    /// Parts h b of a step; in lanes from parameter number `first`.
+    fn parts(self, g: &mut Graph, h: Node, first: usize) -> Vec<Node> {
+        let part = |k: usize| {
+            let weight = if self.apart { g.constant(self.collocation.weights[k]) } else { g.parameter(first) };
+            g.mul(h, weight)
+        };
+        (0..self.width()).map(part).collect()
+    }
+
+    /// Terms of the sums at stage k: the field, or increments. `parts` are h b.
+    fn terms(self, g: &mut Graph, parts: &[Node], k: usize, field: Vec<Node>) -> Vec<Node> {
+        if self.of_increments { field.into_iter().map(|field| g.mul(parts[k], field)).collect() } else { field }
+    }
+
+    /// y + the sum, times h if it is of the field.
+    fn advance(self, g: &mut Graph, h: Node, sum: Node, y: Node) -> Node {
+        if self.of_increments { g.add(sum, y) } else { g.fma(h, sum, y) }
     }
 
     /// Σ_j w_j f_j over stages j, in the order of the slices.
@@ -227,9 +248,10 @@ pub(super) fn start(of: StageNodes, at: &Places, vectors: &Vectors) -> Tape {
 }
 
 /// Tape of an iteration, X = x + h A F(X). Components that depend on the others alone take the others' new values.
-/// Where F is linear in these, they are x + h c F(x) + h² A² F(F), which does not wait for the new values. The field of
-/// these components is not kept. In lanes the parameters after those of the field are the rows of A and A², and the node;
-/// apart, nothing changes in a lane whose iteration has ended.
+/// Where F is linear in these, they are x + h c F(x) + h² A² F(F), which does not wait for the new values; not so in
+/// sums of increments, because the rounded c and A² are not symplectic. The field of these components is not kept. In
+/// lanes the parameters after those of the field are the rows of A and A², the node and its weight; apart, nothing
+/// changes in a lane whose iteration has ended.
 pub(super) fn iteration(
     of: StageNodes,
     at: &Places,
@@ -248,18 +270,23 @@ pub(super) fn iteration(
     let square = g.mul(h, h);
     let nodes: Vec<Node> = (0..of.width()).map(|k| of.node(g, parameters + 2 * s, k)).collect();
     let times: Vec<Node> = nodes.iter().map(|&node| g.fma(node, h, t)).collect();
+    let parts = of.parts(g, h, parameters + 2 * s + 1);
     let at_stages = |g: &mut Graph, states: &dyn Fn(usize) -> Vec<Node>| {
-        let fields: Vec<Vec<Node>> = (0..of.width()).map(|k| field.at(g, times[k], &states(k))).collect();
+        let of_stage = |k: usize| {
+            let field = field.at(g, times[k], &states(k));
+            of.terms(g, &parts, k, field)
+        };
+        let fields: Vec<Vec<Node>> = (0..of.width()).map(of_stage).collect();
         (0..n).map(|i| fields.iter().map(|field| field[i]).collect()).collect::<Vec<Vec<Node>>>()
     };
-    let (sums, double_sums) = (&of.collocation.sums, &of.collocation.double_sums);
+    let (sums, double_sums) = (&of.collocation.sums(of.of_increments).stages, &of.collocation.double_sums);
     let mut next = stages.clone();
     let slopes = at_stages(g, &|k| of.of_stage(&stages, k));
     for i in (0..n).filter(|&i| !later[i]) {
         for k in 0..of.width() {
             let weights = of.row(g, sums, parameters, k);
             let sum = of.sum(g, &weights, &slopes[i]);
-            next[i][k] = g.fma(h, sum, x[i]);
+            next[i][k] = of.advance(g, h, sum, x[i]);
         }
     }
     if later.contains(&true) {
@@ -268,7 +295,7 @@ pub(super) fn iteration(
         let of_slopes = at_stages(g, &|k| of.of_stage(&slopes, k));
         for i in (0..n).filter(|&i| later[i]) {
             for k in 0..of.width() {
-                next[i][k] = if linear[i] {
+                next[i][k] = if linear[i] && !of.of_increments {
                     let part = g.mul(nodes[k], h);
                     let weights = of.row(g, double_sums, parameters + s, k);
                     let (straight, bent) = (g.fma(part, of_x[i][k], x[i]), of.sum(g, &weights, &of_slopes[i]));
@@ -276,7 +303,7 @@ pub(super) fn iteration(
                 } else {
                     let weights = of.row(g, sums, parameters, k);
                     let sum = of.sum(g, &weights, &of_next[i]);
-                    g.fma(h, sum, x[i])
+                    of.advance(g, h, sum, x[i])
                 };
             }
         }
@@ -310,7 +337,7 @@ pub(super) fn iteration(
         kept.flat_map(|((slope, before), &later)| if later { before } else { slope }).copied().collect();
     let outputs = [&next.concat()[..], &kept, &[change, last, older, first, count]].concat();
     if !of.apart {
-        return Tape::of_loop(g, &outputs, goes_on, at.count(), parameters + 2 * s + 1);
+        return Tape::of_loop(g, &outputs, goes_on, at.count(), parameters + 2 * s + 2);
     }
     let going = g.state(at.going.start);
     let goes = g.binary(Binary::Less, none, going);
@@ -353,10 +380,11 @@ struct End {
     x: Vec<Node>,
 }
 
-/// Tape of the results of the stages, as in [`Stages::finish`]; `most` is the largest estimate that the iteration's first
-/// change may cause. In lanes the parameters after those of the field are the row of W, the node, that estimate, and the
-/// end of the step at which the lane evaluates the field; the outputs take the places of what they replace. Apart they are
-/// x₁, the estimate, whether a vector without a scale has moved, W, and what rounding has lost.
+/// Tape of the results of the stages, as in [`Stages::finish`]; `most` is the largest estimate that the iteration's
+/// first change may cause. In lanes the parameters after those of the field are the row of W, the node and its weight,
+/// that estimate, and the end of the step at which the lane evaluates the field; the outputs take the places of what
+/// they replace. Apart they are x₁, the estimate, whether a vector without a scale has moved, W, and what rounding has
+/// lost.
 ///
 /// [`Stages::finish`]: holonome_integrate::fixed_point::Stages::finish
 pub(super) fn finish(
@@ -369,12 +397,14 @@ pub(super) fn finish(
     let (g, s) = (&mut Graph::new(), of.collocation.stages);
     let (x, [h, t]) = (of.singles(g, &at.x), [at.h, at.t].map(|k| of.single(g, k)));
     let (stages, lost, scales) = (of.staged(g, &at.stages), states(g, &at.lost), states(g, &at.scales));
+    let parts = of.parts(g, h, parameters + s + 1);
     // The field of components that follow from the others was not kept.
     let found: Vec<Vec<Node>> = (0..of.width())
         .map(|k| {
             let node = of.node(g, parameters + s, k);
             let time = g.fma(node, h, t);
-            field.at(g, time, &of.of_stage(&stages, k))
+            let field = field.at(g, time, &of.of_stage(&stages, k));
+            of.terms(g, &parts, k, field)
         })
         .collect();
     let (mut slopes, later) = (of.staged(g, &at.field), field.independent_roots());
@@ -386,12 +416,16 @@ pub(super) fn finish(
     let (mut all_w, mut all_x1, mut all_lost) = (Vec::new(), Vec::new(), Vec::new());
     let (mut error, mut earlier, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
     for ((slope, &x), &lost) in slopes.iter().zip(&x).zip(&lost) {
-        let w: Vec<Node> = (0..of.width())
+        let sums: Vec<Node> = (0..of.width())
             .map(|k| {
-                let weights = of.row(g, &of.collocation.coefficients, parameters, k);
+                let weights = of.row(g, &of.collocation.sums(of.of_increments).coefficients, parameters, k);
                 of.sum(g, &weights, slope)
             })
             .collect();
+        let w: Vec<Node> = match of.of_increments {
+            true => sums.iter().map(|&sum| g.div(sum, h)).collect(),
+            false => sums.clone(),
+        };
         // The last two coefficients: one alone vanishes by accident.
         let [last, before] = [s - 2..s, before_last(s)].map(|range| {
             let sizes = range.map(|k| {
@@ -403,8 +437,8 @@ pub(super) fn finish(
         error.push(last);
         earlier.push(before);
         // By compensated summation (HLW VIII.5).
-        let mean = of.stage(g, &w, 0);
-        let increment = g.fma(h, mean, lost);
+        let (sum, mean) = (of.stage(g, &sums, 0), of.stage(g, &w, 0));
+        let increment = of.advance(g, h, sum, lost);
         let x1 = g.add(x, increment);
         let moved = g.sub(x1, x);
         all_x1.push(x1);
@@ -421,7 +455,7 @@ pub(super) fn finish(
         vec![End { sign: minus, t, x: x.clone() }, End { sign: one, t: t1, x: all_x1.clone() }]
     } else {
         // One lane is at the start, the others are at the end.
-        let sign = g.parameter(parameters + s + 2);
+        let sign = g.parameter(parameters + s + 3);
         let is_start = g.binary(Binary::Less, sign, zero);
         let x = x.iter().zip(&all_x1).map(|(&x, &x1)| g.select(is_start, x, x1)).collect();
         vec![End { sign, t: g.select(is_start, t, t1), x }]
@@ -464,7 +498,7 @@ pub(super) fn finish(
     // coefficients hardly decrease, at a kink or at a wall, as large as the last would be of those that do.
     let part = g.div(change, too_far);
     let part = least(g, part, one);
-    let most = if of.apart { g.constant(most) } else { g.parameter(parameters + s + 1) };
+    let most = if of.apart { g.constant(most) } else { g.parameter(parameters + s + 2) };
     let part = g.sqrt(part);
     let by_change = g.mul(most, part);
     let decrease = g.div(last, before);
@@ -513,5 +547,5 @@ pub(super) fn finish(
     }
     let rest = states(g, &(at.iterated + 1..at.w.start));
     let outputs = [all_x1, error, vec![any_moved], rest, all_w.concat(), all_lost].concat();
-    Tape::of_fused(g, &outputs, at.count(), parameters + s + 3)
+    Tape::of_fused(g, &outputs, at.count(), parameters + s + 4)
 }

@@ -4,7 +4,9 @@ use super::formulas::{self, Places, StageNodes};
 use crate::backend::compile;
 use crate::kernels::formula::Formula;
 use crate::kernels::vectors::StateVectors;
-use holonome_integrate::fixed_point::{Iterated, MOST_ITERATIONS, Memory, Stop, ends, most_by_first_change, stop};
+use holonome_integrate::fixed_point::{
+    Iterated, MOST_ITERATIONS, Memory, Stop, ends, most_by_first_change, of_increments, stop,
+};
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scheme::collocation::Collocation;
 use holonome_model::graph::aligned::{Aligned, first_aligned};
@@ -48,7 +50,7 @@ impl LaneStages {
         vectors: &StateVectors,
         lanes: usize,
     ) -> LaneStages {
-        let of = StageNodes { collocation, apart: true };
+        let of = StageNodes { collocation, apart: true, of_increments: of_increments(plan) };
         let (at, state) = (Places::new(of, &vectors.vectors), &vectors.vectors);
         let most = most_by_first_change(collocation, plan);
         LaneStages {
