@@ -150,7 +150,7 @@ fn energies_of_collocation_walk_at_random() {
     let potential = "dot(q, q)/2 + q.x^2*q.y - q.y^3/3";
     let state = "coordinate q : R^2 = (0.1, 0.2)\nmomentum p of q = (0.3, 0.25)\n";
     let kepler = "coordinate q : R^2 = (0.5, 0)\nmomentum p of q = (0, sqrt(3))\nhamiltonian dot(p, p)/2 - 1/norm(q)";
-    // With the mean of |∂H/∂q| |q'| and |∂H/∂p| |p'|, to 10 %.
+    // With about the mean of |∂H/∂q| |q'| and |∂H/∂p| |p'| along the motion.
     let cases = [
         (format!("{state}hamiltonian dot(p, p)/2 + {potential}"), 0.1, [("gauss8", 0.05), ("gauss16", 0.2)]),
         (
