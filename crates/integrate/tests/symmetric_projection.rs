@@ -144,9 +144,10 @@ fn it_keeps_the_order_of_its_base() {
             1..=3 => 60.0,
             4..=6 => 20.0,
             7..=15 => 5.0,
-            _ => 22.0,
+            _ => 27.0,
         };
-        // Of order 16 one by one, along a longer run: those are as long as the motion's own time.
+        // Of order 16 one by one, along a longer run: those are nearly as long as the motion's own time. The first of
+        // those above 0.75 is found or not, depending on its length.
         let long = scheme.order >= 16;
         let t = if long { 20.0 } else { 2.0 };
         let number = |k: i32| if long { first + f64::from(k) } else { (first * 2f64.powf(0.5 * f64::from(k))).round() };
