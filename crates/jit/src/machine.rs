@@ -327,18 +327,17 @@ impl Kernel for Compiled {
             }
             return;
         };
-        let (states, fallback) = match &self.exact {
-            Some(exact) => (self.states * self.shape.lanes, Some(exact)),
-            None => (0, None),
-        };
-        kept[..states].copy_from_slice(&x[..states]);
+        let states = self.states * self.shape.lanes;
+        if self.exact.is_some() {
+            kept[..states].copy_from_slice(&x[..states]);
+        }
         let first = first_aligned(work);
         let scratch = &mut work[first..];
         let place = x.as_mut_ptr();
         // SAFETY: the entry of the loop; lengths are checked above, the outputs have room in x, the tape does not read
         // the time, and the scratch is long enough as in `run`.
         let repair = unsafe { self.call(entry, [place, place, bound.as_ptr()], place, scratch.as_mut_ptr(), count) };
-        if repair && let Some(exact) = fallback {
+        if repair && let Some(exact) = &self.exact {
             x[..states].copy_from_slice(&kept[..states]);
             exact.iterate(bound, x, count, work);
         }

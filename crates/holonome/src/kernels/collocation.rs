@@ -12,7 +12,7 @@ use super::formula::Formula;
 use super::map::Repeated;
 use super::march::{self, AttemptLoop, Attempted, Begun, Judging, StepInterpolant};
 use super::vectors::StateVectors;
-use formulas::{Places, StageNodes, states};
+use formulas::{Measures, Places, StageNodes, states};
 use holonome_integrate::controller::slots::{Slots, Status};
 use holonome_integrate::controller::trial::trial;
 use holonome_integrate::fixed_point::{
@@ -35,14 +35,14 @@ pub struct CompiledStages {
     collocation: &'static Collocation,
     of_increments: bool,
     at: Places,
-    /// Largest estimate that the first change of an iteration may cause; see [`most_by_first_change`].
-    most: f64,
     /// Number of ends of a step at which its estimate evaluates the field.
     ends: u64,
     vectors: Vectors,
     start: WideBound,
     iterate: WideBound,
     finish: WideBound,
+    /// Kernel that multiplies the estimate by its factor, in one lane.
+    weigh: WideBound,
 }
 
 impl CompiledStages {
@@ -57,15 +57,16 @@ impl CompiledStages {
         let of = StageNodes { collocation, apart: false, of_increments: of_increments(plan) };
         let (at, known) = (Places::new(of, &vectors.vectors), parameters.len());
         let wide = |tape: &Tape| WideBound::new(tape, collocation.stages, &vec![0.0; tape.parameters]);
+        let most = most_by_first_change(collocation, plan);
         let mut stages = CompiledStages {
             collocation,
             of_increments: of.of_increments,
-            most: most_by_first_change(collocation, plan),
             ends: ends(plan),
             vectors: vectors.vectors.clone(),
             start: wide(&formulas::start(of, &at, &vectors.vectors)),
             iterate: wide(&formulas::iteration(of, &at, field, vectors, known)),
             finish: wide(&formulas::finish(of, &at, field, &vectors.vectors, (known, ends(plan) > 0, 0.0))),
+            weigh: WideBound::new(&formulas::weigh(collocation, &vectors.vectors, ends(plan) > 0), 1, &[most]),
             at,
         };
         stages.bind(parameters);
@@ -86,8 +87,8 @@ impl CompiledStages {
             let own = [nodes[lane], weights[lane]];
             self.start.rebind(lane, &own[..1]);
             self.iterate.rebind(lane, &[parameters, &sums.stages[lane], &double_sums[lane], &own].concat());
-            let ends = [self.most, if lane == 0 { -1.0 } else { 1.0 }];
-            self.finish.rebind(lane, &[parameters, &sums.coefficients[lane], &own, &ends].concat());
+            let end = if lane == 0 { -1.0 } else { 1.0 };
+            self.finish.rebind(lane, &[parameters, &sums.coefficients[lane], &own, &[end]].concat());
         }
     }
 
@@ -161,8 +162,9 @@ impl CompiledStages {
         Iterated { count: count as u32, change, before: [last, older], first }
     }
 
-    /// Make a step after the one whose memory is in the numbers, and put x₁ and the estimate of its error. True if it
-    /// moves a vector without a scale; `None` if the iteration does not converge.
+    /// Make a step after the one whose memory is in the numbers, and put x₁ and the estimate of its error, without its
+    /// factor, which the measures follow. True if it moves a vector without a scale; `None` if the iteration does not
+    /// converge.
     fn make(
         &self,
         (step, stop): (StepFrom, Stop),
@@ -180,9 +182,18 @@ impl CompiledStages {
         }
         self.finish.iterate(numbers, 1, work);
         cost.field += self.ends;
-        self.gather(numbers, &self.at.stages, x1);
-        self.gather(numbers, &self.at.field, error);
+        self.results(numbers, x1, error);
         Some(self.moves(numbers))
+    }
+
+    /// Put x₁ and the estimate of its error, without its factor, which the measures follow.
+    fn results(&self, numbers: &[f64], x1: &mut [f64], error: &mut [f64]) {
+        let (estimate, measures) = error.split_at_mut(x1.len());
+        self.gather(numbers, &self.at.stages, x1);
+        self.gather(numbers, &self.at.field, estimate);
+        for (out, at) in measures.iter_mut().zip(Measures::places(&self.at)) {
+            *out = numbers[at * self.collocation.stages];
+        }
     }
 
     /// True if the finished step moves a vector without a scale.
@@ -199,8 +210,10 @@ impl CompiledStages {
 
 impl Stages for CompiledStages {
     fn work_len(&self) -> usize {
-        let kernels = [&self.start, &self.iterate, &self.finish].map(WideBound::work_len);
-        8 + self.at.count() * self.collocation.stages + kernels.into_iter().max().unwrap_or(0)
+        let [kernels, weigh] = [&[&self.start, &self.iterate, &self.finish][..], &[&self.weigh]]
+            .map(|kernels| kernels.iter().map(|kernel| kernel.work_len()).max().unwrap_or(0));
+        let weighed = self.vectors.dim() + Measures::COUNT + weigh;
+        8 + self.at.count() * self.collocation.stages + kernels.max(weighed)
     }
 
     fn start(&self, step: StepFrom, from: From, stop: Stop, memory: &Memory, work: &mut [f64]) {
@@ -224,8 +237,10 @@ impl Stages for CompiledStages {
     fn finish(&self, memory: &mut Memory, x1: &mut [f64], error: &mut [f64], work: &mut [f64]) -> bool {
         let (numbers, work) = self.split(work);
         self.finish.iterate(numbers, 1, work);
-        self.gather(numbers, &self.at.stages, x1);
-        self.gather(numbers, &self.at.field, error);
+        let (weighed, work) = work.split_at_mut(error.len() + Measures::COUNT);
+        self.results(numbers, x1, weighed);
+        self.weigh.iterate(weighed, 1, work);
+        error.copy_from_slice(&weighed[..error.len()]);
         self.remember(numbers, memory);
         self.moves(numbers)
     }
@@ -234,11 +249,13 @@ impl Stages for CompiledStages {
 /// Attempts in a loop.
 pub struct CollocationLoop {
     stages: CompiledStages,
-    /// Kernel that judges an attempt: a map of the slots, which x₁ and the estimate of its error follow.
+    /// Kernel that judges an attempt: a map of the slots, which x₁, the estimate of its error and the measures follow.
     judge: Bound,
     judging: Judging,
     adaptive: AdaptiveSteps,
     stop: Stop,
+    /// Largest estimate that the first change of an iteration may cause; see [`most_by_first_change`].
+    most: f64,
 }
 
 impl CollocationLoop {
@@ -250,31 +267,35 @@ impl CollocationLoop {
         (plan, adaptive): (&Plan, &AdaptiveSteps),
         parameters: &[f64],
     ) -> CollocationLoop {
-        let all = [parameters, &march::parameters(adaptive, judging.control)].concat();
+        let most = most_by_first_change(stages.collocation, plan);
         CollocationLoop {
+            judge: Bound::new(
+                &judge(attempts, Some(stages.collocation)),
+                &judged_by(parameters, adaptive, judging, most),
+            ),
             stages: stages.clone(),
-            judge: Bound::new(&judge(attempts), &all),
             judging: judging.clone(),
             adaptive: adaptive.clone(),
             stop: stop(plan),
+            most,
         }
     }
 
     /// This loop with other parameters, over stages that have them.
     pub fn rebound(&self, stages: &CompiledStages, parameters: &[f64], adaptive: &AdaptiveSteps) -> CollocationLoop {
-        let all = [parameters, &march::parameters(adaptive, self.judging.control)].concat();
         CollocationLoop {
             stages: stages.clone(),
-            judge: self.judge.rebound(&all),
+            judge: self.judge.rebound(&judged_by(parameters, adaptive, &self.judging, self.most)),
             judging: self.judging.clone(),
             adaptive: adaptive.clone(),
             stop: self.stop,
+            most: self.most,
         }
     }
 
-    /// Length of the judge's state: the slots, x₁, an error.
+    /// Length of the judge's state: the slots, x₁, an error, the measures.
     fn judged(&self) -> usize {
-        self.judging.slots.count() + 2 * self.judging.slots.x.len()
+        self.judging.slots.count() + 2 * self.judging.slots.x.len() + Measures::COUNT
     }
 
     /// Make an attempt from the slots, and put x₁ and its error after them. True if it is like the others.
@@ -389,10 +410,10 @@ impl CollocationSteps {
 
     /// Length of the scratch.
     pub fn work_len(&self) -> usize {
-        2 * self.stages.vectors.dim() + self.settle.work_len() + self.stages.work_len()
+        2 * self.stages.vectors.dim() + Measures::COUNT + self.settle.work_len() + self.stages.work_len()
     }
 
-    /// Make a step from x, and put x₁ and its error; true if it is like the others.
+    /// Make a step from x, and put x₁ and its error, which the measures follow; true if it is like the others.
     fn step(
         &self,
         t: f64,
@@ -405,6 +426,7 @@ impl CollocationSteps {
         let stages = &self.stages;
         let step = StepFrom { t, h: self.h, x };
         let moves = stages.make((step, self.stop), (x1, error), (numbers, work), cost);
+        stages.weigh.iterate(error, 1, work);
         stages.spread(self.h, stages.at.length, numbers);
         moves == Some(false)
     }
@@ -430,7 +452,7 @@ impl map::Blocks for CollocationSteps {
         }
         let (stages, n) = (&self.stages, x.len());
         let (collocation, vectors) = (stages.collocation, &stages.vectors);
-        let (state, work) = work.split_at_mut(self.settle.len() + 2 * n);
+        let (state, work) = work.split_at_mut(self.settle.len() + 2 * n + Measures::COUNT);
         self.settle.enter(x, (scales, largest.len()), first, state);
         let (numbers, work) = stages.split(work);
         stages.recall(&Memory::of(collocation, vectors, memory), numbers);
@@ -463,14 +485,29 @@ impl map::Blocks for CollocationSteps {
     }
 }
 
-/// Tape that judges an attempt of a loop, from the slots, x₁ and the estimate of its error.
-pub(super) fn judge(attempts: &AttemptLoop) -> Tape {
+/// Parameters of [`judge`] with measures: those of the model and its treatment, of the loop, and the largest estimate that
+/// the first change of an iteration may cause.
+fn judged_by(parameters: &[f64], adaptive: &AdaptiveSteps, judging: &Judging, most: f64) -> Vec<f64> {
+    [parameters, &march::parameters(adaptive, judging.control), &[most]].concat()
+}
+
+/// Tape that judges an attempt of a loop, from the slots, x₁ and the estimate of its error; of an attempt of `measured`
+/// collocation the estimate is without its factor, and the measures follow it.
+pub(super) fn judge(attempts: &AttemptLoop, measured: Option<&Collocation>) -> Tape {
     let g = &mut Graph::new();
     let (slots, n) = (attempts.slots.count(), attempts.slots.x.len());
-    let [before, x1, error] = [0..slots, slots..slots + n, slots + n..slots + 2 * n].map(|range| states(g, &range));
+    let [before, x1, mut error] = [0..slots, slots..slots + n, slots + n..slots + 2 * n].map(|range| states(g, &range));
+    let (mut places, mut parameters) = (slots + 2 * n, attempts.parameters + march::PARAMETERS);
+    if let Some(collocation) = measured {
+        let most = g.parameter(parameters);
+        let measures = Measures::of_states(g, places);
+        let factor = measures.factor(g, collocation, (&attempts.vectors.vectors, true), most);
+        error.iter_mut().for_each(|error| *error = g.mul(factor, *error));
+        (places, parameters) = (places + Measures::COUNT, parameters + 1);
+    }
     let attempted = Attempted { x1, errors: vec![error], end_field: Vec::new(), interpolant: StepInterpolant::None };
     let judgement = attempts.judge(g, &before, |_, at| Begun { length: at.h, attempt: Box::new(|_, _| attempted) });
-    Tape::of_fused(g, &judgement.after, slots + 2 * n, attempts.parameters + march::PARAMETERS)
+    Tape::of_fused(g, &judgement.after, places, parameters)
 }
 
 #[cfg(test)]

@@ -159,7 +159,7 @@ impl CompiledLanes {
                         let slots = Box::new(slots.with_memory(stages.memory_len()));
                         let of =
                             AttemptLoop { slots: &slots, control, vectors, parameters, settling: &settling, targets };
-                        let judge = compile(&judge(&of), lanes);
+                        let judge = compile(&judge(&of, None), lanes);
                         // A state within such a step is the end of a shorter one.
                         let within = on_the_way.then(|| compile(&ingredients.settled(&settling, targets), lanes));
                         Advance::CollocatedMarch { judge, stages, slots, within }

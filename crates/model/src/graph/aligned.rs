@@ -29,6 +29,7 @@ impl Aligned {
 ///
 /// # Panics
 /// If `data` is shorter than a line and has no start of one.
+#[inline]
 pub fn first_aligned(data: &[f64]) -> usize {
     let first = data.as_ptr().align_offset(LINE);
     assert!(first <= data.len(), "too short to hold the start of a cache line");
@@ -47,12 +48,14 @@ impl Clone for Aligned {
 impl Deref for Aligned {
     type Target = [f64];
 
+    #[inline]
     fn deref(&self) -> &[f64] {
         &self.data[self.first..self.first + self.len]
     }
 }
 
 impl DerefMut for Aligned {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [f64] {
         &mut self.data[self.first..self.first + self.len]
     }

@@ -24,7 +24,7 @@ pub(super) struct Places {
     /// estimate of its error is at the first of them.
     pub field: Range<usize>,
     /// Numbers of [`Iterated`]: the change, the two before, the first one, their count. After the step the first place
-    /// is not 0 if a vector without a scale has moved.
+    /// is not 0 if a vector without a scale has moved, and the others have [`Measures`].
     pub iterated: usize,
     /// Not 0 in lanes whose iteration goes on; empty if the stages are lanes.
     pub going: Range<usize>,
@@ -382,9 +382,9 @@ struct End {
 
 /// Tape of the results of the stages, as in [`Stages::finish`]; `most` is the largest estimate that the iteration's
 /// first change may cause. In lanes the parameters after those of the field are the row of W, the node and its weight,
-/// that estimate, and the end of the step at which the lane evaluates the field; the outputs take the places of what
-/// they replace. Apart they are x₁, the estimate, whether a vector without a scale has moved, W, and what rounding has
-/// lost.
+/// and the end of the step at which the lane evaluates the field; the outputs take the places of what they replace, and
+/// the estimate is without its factor, which takes a third of the time in one lane (see [`weigh`]). Apart they are x₁,
+/// the estimate, whether a vector without a scale has moved, W, and what rounding has lost.
 ///
 /// [`Stages::finish`]: holonome_integrate::fixed_point::Stages::finish
 pub(super) fn finish(
@@ -411,7 +411,6 @@ pub(super) fn finish(
     for (i, slope) in slopes.iter_mut().enumerate().filter(|(i, _)| later[*i]) {
         *slope = found.iter().map(|found| found[i]).collect();
     }
-    let [change, too_far] = [at.iterated + 3, at.stop + 1].map(|k| g.state(k));
     let (zero, one) = (g.zero(), g.one());
     let (mut all_w, mut all_x1, mut all_lost) = (Vec::new(), Vec::new(), Vec::new());
     let (mut error, mut earlier, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
@@ -455,7 +454,7 @@ pub(super) fn finish(
         vec![End { sign: minus, t, x: x.clone() }, End { sign: one, t: t1, x: all_x1.clone() }]
     } else {
         // One lane is at the start, the others are at the end.
-        let sign = g.parameter(parameters + s + 3);
+        let sign = g.parameter(parameters + s + 2);
         let is_start = g.binary(Binary::Less, sign, zero);
         let x = x.iter().zip(&all_x1).map(|(&x, &x1)| g.select(is_start, x, x1)).collect();
         vec![End { sign, t: g.select(is_start, t, t1), x }]
@@ -490,48 +489,16 @@ pub(super) fn finish(
         scales.iter().zip(&squares).fold(zero, |sum, (&scale, &square)| g.fma(scale, square, sum))
     };
     let [last, before] = [&error, &earlier].map(|of| measured(g, of));
-    let mean = g.constant(1.0 / vectors.count().max(1) as f64);
-    let of_last = g.mul(mean, last);
-    let root = g.sqrt(of_last);
-    let norm = g.mul(h, root);
-    // As large as it has to be for the first change of the iteration, but no larger than what is accepted; and where
-    // coefficients hardly decrease, at a kink or at a wall, as large as the last would be of those that do.
-    let part = g.div(change, too_far);
-    let part = least(g, part, one);
-    let most = if of.apart { g.constant(most) } else { g.parameter(parameters + s + 2) };
-    let part = g.sqrt(part);
-    let by_change = g.mul(most, part);
-    let decrease = g.div(last, before);
-    let (decrease, root) = (least(g, decrease, one), g.sqrt(norm));
-    let by_decrease = g.mul(decrease, root);
-    let mut wanted = larger(g, by_change, by_decrease);
+    // What is missed at the ends beyond what the coefficients that are left out explain.
+    let mut hidden = zero;
     if looks_at_ends {
         let [seen, unseen] = [&seen, &unseen].map(|of| measured(g, of));
-        let (factor, power) = of_error(of.collocation);
         let unexplained = g.constant(UNEXPLAINED);
         let (seen, decreased) = (g.mul(seen, seen), g.mul(unseen, before));
         let most = g.mul(unexplained, seen);
         let is_more = g.binary(Binary::Less, most, decreased);
-        let (node, [tiny, biggest]) =
-            (g.constant(of.collocation.nodes[0]), [f64::MIN_POSITIVE, f64::MAX].map(|x| g.constant(x)));
-        let reach = g.mul(h, node);
-        let square = g.mul(reach, reach);
-        let square = g.mul(square, mean);
-        let left = g.mul(square, unseen);
-        let left = least(g, left, biggest);
-        let left = larger(g, left, tiny);
-        let (exponent, factor) = (g.constant(0.5 * power), g.constant(factor));
-        let left = g.rough_power(left, exponent);
-        let left = g.mul(factor, left);
-        let left = g.select(is_more, left, zero);
-        wanted = larger(g, wanted, left);
+        hidden = g.select(is_more, unseen, zero);
     }
-    let counts = g.binary(Binary::Less, zero, norm);
-    let wants_more = g.binary(Binary::Less, norm, wanted);
-    let counts = g.binary(Binary::And, counts, wants_more);
-    let factor = g.div(wanted, norm);
-    let factor = g.select(counts, factor, one);
-    error.iter_mut().for_each(|error| *error = g.mul(factor, *error));
     // True if a vector without a scale has moved.
     let mut any_moved = zero;
     for (vector, &scale) in scales.iter().enumerate() {
@@ -540,12 +507,105 @@ pub(super) fn finish(
         let moved = g.binary(Binary::And, without, moves);
         any_moved = if vector == 0 { moved } else { g.binary(Binary::Or, any_moved, moved) };
     }
+    let [first, too_far] = [at.iterated + 3, at.stop + 1].map(|k| g.state(k));
     if of.apart {
+        let most = g.constant(most);
+        let measures = Measures { first, too_far, last, before, hidden, h };
+        let factor = measures.factor(g, of.collocation, (vectors, looks_at_ends), most);
+        error.iter_mut().for_each(|error| *error = g.mul(factor, *error));
         let moved = g.select(any_moved, one, zero);
         let outputs = [all_x1, error, vec![moved], all_w.concat(), all_lost].concat();
         return Tape::of_fused(g, &outputs, at.count(), parameters);
     }
-    let rest = states(g, &(at.iterated + 1..at.w.start));
-    let outputs = [all_x1, error, vec![any_moved], rest, all_w.concat(), all_lost].concat();
-    Tape::of_fused(g, &outputs, at.count(), parameters + s + 4)
+    let rest = states(g, &(at.scales.start..at.w.start));
+    let iterated = vec![any_moved, last, before, first, hidden];
+    let outputs = [all_x1, error, iterated, rest, all_w.concat(), all_lost].concat();
+    Tape::of_fused(g, &outputs, at.count(), parameters + s + 3)
+}
+
+/// Numbers of a finished step from which the factor of its estimate follows.
+pub(super) struct Measures {
+    /// First change of the iteration, and the one that is too far.
+    first: Node,
+    too_far: Node,
+    /// Squares of the last coefficients and of those before, relative to the scales.
+    last: Node,
+    before: Node,
+    /// Square of what the polynomial misses at the ends without a sign of it in its coefficients, or 0.
+    hidden: Node,
+    h: Node,
+}
+
+impl Measures {
+    /// Number of the measures.
+    pub const COUNT: usize = 6;
+
+    /// Places of the measures among the numbers of a step whose stages are lanes.
+    pub fn places(at: &Places) -> [usize; Measures::COUNT] {
+        [at.iterated + 3, at.stop + 1, at.iterated + 1, at.iterated + 2, at.iterated + 4, at.h]
+    }
+
+    /// Measures among the states from `first` on, in that order.
+    pub fn of_states(g: &mut Graph, first: usize) -> Measures {
+        let [first, too_far, last, before, hidden, h] = std::array::from_fn(|k| g.state(first + k));
+        Measures { first, too_far, last, before, hidden, h }
+    }
+
+    /// Factor of the estimate: it is at least as large as the first change of the iteration demands, which alone causes
+    /// `most` at most, and no smaller than what the ends show.
+    pub fn factor(
+        &self,
+        g: &mut Graph,
+        collocation: &Collocation,
+        (vectors, looks_at_ends): (&Vectors, bool),
+        most: Node,
+    ) -> Node {
+        let (zero, one) = (g.zero(), g.one());
+        let mean = g.constant(1.0 / vectors.count().max(1) as f64);
+        let of_last = g.mul(mean, self.last);
+        let root = g.sqrt(of_last);
+        let norm = g.mul(self.h, root);
+        // As large as it has to be for the first change of the iteration, but no larger than what is accepted; and
+        // where coefficients hardly decrease, at a kink or at a wall, as large as the last would be of those that do.
+        let part = g.div(self.first, self.too_far);
+        let part = least(g, part, one);
+        let part = g.sqrt(part);
+        let by_change = g.mul(most, part);
+        let decrease = g.div(self.last, self.before);
+        let (decrease, root) = (least(g, decrease, one), g.sqrt(norm));
+        let by_decrease = g.mul(decrease, root);
+        let mut wanted = larger(g, by_change, by_decrease);
+        if looks_at_ends {
+            let (factor, power) = of_error(collocation);
+            let (node, [tiny, biggest]) =
+                (g.constant(collocation.nodes[0]), [f64::MIN_POSITIVE, f64::MAX].map(|x| g.constant(x)));
+            let reach = g.mul(self.h, node);
+            let square = g.mul(reach, reach);
+            let square = g.mul(square, mean);
+            let left = g.mul(square, self.hidden);
+            let left = least(g, left, biggest);
+            let left = larger(g, left, tiny);
+            let (exponent, factor) = (g.constant(0.5 * power), g.constant(factor));
+            let left = g.rough_power(left, exponent);
+            let left = g.mul(factor, left);
+            let is_hidden = g.binary(Binary::Less, zero, self.hidden);
+            let left = g.select(is_hidden, left, zero);
+            wanted = larger(g, wanted, left);
+        }
+        let counts = g.binary(Binary::Less, zero, norm);
+        let wants_more = g.binary(Binary::Less, norm, wanted);
+        let counts = g.binary(Binary::And, counts, wants_more);
+        let factor = g.div(wanted, norm);
+        g.select(counts, factor, one)
+    }
+}
+
+/// Tape that multiplies the estimate of an error by its factor: a map of the estimate, which the measures follow. The
+/// parameter is the largest estimate that the iteration's first change may cause.
+pub(super) fn weigh(collocation: &Collocation, vectors: &Vectors, looks_at_ends: bool) -> Tape {
+    let (g, n) = (&mut Graph::new(), vectors.dim());
+    let (estimate, most) = (states(g, &(0..n)), g.parameter(0));
+    let factor = Measures::of_states(g, n).factor(g, collocation, (vectors, looks_at_ends), most);
+    let weighed: Vec<Node> = estimate.iter().map(|&of| g.mul(factor, of)).collect();
+    Tape::of_fused(g, &weighed, n + Measures::COUNT, 1)
 }
