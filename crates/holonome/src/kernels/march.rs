@@ -369,7 +369,8 @@ impl AttemptLoop<'_> {
         // Its result: an error that is NaN where x₁ is not finite.
         let biggest = g.constant(f64::MAX);
         let finite = |g: &mut Graph, all: &mut dyn Iterator<Item = Node>| {
-            let largest = all.fold(zero, |largest, x| g.largest(x, largest));
+            let sizes = all.map(|x| g.unary(Unary::Abs, x)).collect();
+            let largest = largest_of(g, sizes);
             g.binary(Binary::LessEqual, largest, biggest)
         };
         let sound = finite(g, &mut x1.iter().copied());
@@ -498,6 +499,14 @@ impl AttemptLoop<'_> {
 pub(super) fn least(g: &mut Graph, a: Node, b: Node) -> Node {
     let over = g.binary(Binary::Less, b, a);
     g.select(over, b, a)
+}
+
+/// Largest of numbers that are not negative, NaN if one is; in pairs of pairs, which wait for each other least.
+pub(super) fn largest_of(g: &mut Graph, mut all: Vec<Node>) -> Node {
+    while all.len() > 1 {
+        all = all.chunks(2).map(|pair| g.largest(pair[0], pair[pair.len() - 1])).collect();
+    }
+    all.first().copied().unwrap_or(g.zero())
 }
 
 /// Larger of a number `a` and `least`; `a` if it is NaN.

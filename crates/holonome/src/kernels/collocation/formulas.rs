@@ -4,7 +4,7 @@
 //! stages are numbers apart. Both give the same bits.
 
 use crate::kernels::formula::Formula;
-use crate::kernels::march::{larger, least};
+use crate::kernels::march::{larger, largest_of, least};
 use crate::kernels::vectors::StateVectors;
 use crate::kernels::whole_step::squares;
 use holonome_integrate::fixed_point::{Iterated, ROUNDING, SETTLED, UNEXPLAINED, before_last, of_error};
@@ -320,11 +320,8 @@ pub(super) fn iteration(
             g.unary(Unary::Abs, moved)
         })
         .collect();
-    let mut changes: Vec<Node> = (0..s).map(|k| of.stage(g, &moved, k)).collect();
-    while changes.len() > 1 {
-        changes = changes.chunks(2).map(|pair| g.largest(pair[0], pair[pair.len() - 1])).collect();
-    }
-    let change = changes[0];
+    let changes = (0..s).map(|k| of.stage(g, &moved, k)).collect();
+    let change = largest_of(g, changes);
     let (one, none) = (g.one(), g.zero());
     let is_first = g.binary(Binary::Equal, count, none);
     let first = g.select(is_first, change, first);
