@@ -23,6 +23,7 @@ use holonome_model::elaborate::expression::MULTIPLIER;
 use holonome_model::elaborate::model::{Dynamics, Model, Quantity, multipliers};
 use holonome_model::elaborate::shape::Shape;
 use holonome_model::functional::Functional;
+use holonome_model::policy;
 use holonome_model::rows::RowProgram;
 use holonome_model::syntax::diagnostic::did_you_mean;
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, feedback};
@@ -404,7 +405,8 @@ impl RecordedArrays {
     }
 }
 
-/// Kernel of functionals with `outputs` outputs in all; templated if a model has no unrolled `field`.
+/// Kernel of functionals with `outputs` outputs in all; templated if a model has no unrolled `field`, or if they are too
+/// large beside it.
 fn quantities(
     model: &Model,
     field: Option<&Field>,
@@ -412,7 +414,7 @@ fn quantities(
     functionals: &[&Functional],
     outputs: usize,
 ) -> Box<dyn Quantities> {
-    let Some(field) = field else {
+    let Some(field) = field.filter(|_| policy::unrolls(model, functionals)) else {
         let (mut pieces, mut first) = (Vec::new(), 0);
         for functional in functionals {
             pieces.extend(RowProgram::values(functional, &|output| Some((first + output) as u32)));

@@ -3,8 +3,8 @@
 //! from which threads share a sum are in `rows/parts.rs`, and those up to which it is taken by diagonals in
 //! `rows/diagonals.rs`.
 
-use crate::elaborate::model::{Dynamics, Model};
-use crate::functional::{Source, Term};
+use crate::elaborate::model::Model;
+use crate::functional::{Functional, Source, Term};
 use crate::treatment::unrolled::{LARGEST_UNROLLED, MOST_CONSTRAINTS};
 use std::fmt::{Display, Formatter, Result};
 
@@ -108,7 +108,7 @@ impl Way {
         let between = free.min(dense)..free.max(dense);
         let largest = match model.constraints.is_empty() {
             // Outside this range both limits decide alike.
-            true if size > between.start && size <= between.end && is_dense(model) => dense,
+            true if size > between.start && size <= between.end && is_dense(model.moved_by(), model) => dense,
             true => free,
             false => constrained,
         };
@@ -136,9 +136,15 @@ impl Display for Way {
     }
 }
 
-/// True if a sum of the model is over pairs: most rows of a template share each of their inputs with others.
-fn is_dense(model: &Model) -> bool {
-    let (Dynamics::Hamiltonian(functional, _) | Dynamics::Field(functional)) = &model.dynamics;
+/// True if quantities of the model that samples evaluate are unrolled beside an unrolled field.
+pub fn unrolls(model: &Model, quantities: &[&Functional]) -> bool {
+    let size = quantities.iter().map(|quantity| quantity.unrolled_size()).fold(0, usize::saturating_add);
+    size <= LARGEST_DENSE
+        || size <= LARGEST_UNROLLED_FIELD && !quantities.iter().any(|quantity| is_dense(quantity, model))
+}
+
+/// True if a sum of the functional is over pairs: most rows of a template share each of their inputs with others.
+fn is_dense(functional: &Functional, model: &Model) -> bool {
     let shared = |term: &Term| {
         let states = (0..term.slots.len()).filter(|&k| term.slots[k] == Source::State);
         let distinct = |slot: usize| {

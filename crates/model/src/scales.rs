@@ -155,7 +155,7 @@ fn motion(model: &Model, backend: &dyn Backend) -> (Vec<f64>, Vec<f64>) {
     let n = model.dimension();
     let mut velocity = vec![0.0; n];
     // Sums over near pairs are evaluated as a whole, and differentiated by a difference quotient.
-    let (Dynamics::Hamiltonian(dynamics, _) | Dynamics::Field(dynamics)) = &model.dynamics;
+    let dynamics = model.moved_by();
     let near: Vec<Term> = dynamics.terms.iter().filter(|term| term.pairs.is_some()).cloned().collect();
     let near = (!near.is_empty()).then(|| {
         let near = Functional { outputs: dynamics.outputs, terms: near };

@@ -4,7 +4,7 @@ mod support;
 
 use holonome_model::derived::Derived;
 use holonome_model::elaborate::model::{Dynamics, Model};
-use holonome_model::policy::{LARGEST_UNROLLED_FIELD, Way};
+use holonome_model::policy::{LARGEST_UNROLLED_FIELD, Way, unrolls};
 use holonome_model::rows::BLOCK;
 use holonome_model::treatment::structure::ambient_points;
 
@@ -86,6 +86,19 @@ fn families_are_read_backwards_and_in_steps() {
         let found = if i < n { -dx[n + i] } else { dx[i - n] };
         assert!((found - expected).abs() < 1e-7 * (1.0 + expected.abs()), "{i}: {found} {expected}");
     }
+}
+
+/// Test that what is only observed, here a sum over 1.2 million pairs, decides nothing.
+#[test]
+fn what_is_observed_does_not_count() {
+    let chain = "size n = 1600\ncoordinate q[i in 1..n] : R = i\nmomentum p of q = 0\nhamiltonian sum(i in 1..n : \
+                 p[i]^2/2) + sum(i in 2..n : (q[i] - q[i-1])^2/2)\n";
+    let pairs = "observe near = sum(i in 1..n, j in i+1..n : exp(-(q[i] - q[j])^2))\n";
+    let [alone, observed] = [chain.to_string(), format!("{chain}{pairs}")].map(|text| support::model(&text));
+    assert_eq!(alone.unrolled_size(), observed.unrolled_size());
+    assert_eq!(Way::of_field(&alone), Way::of_field(&observed));
+    let quantity = &observed.observables[0].functional;
+    assert!(unrolls(&observed, &[observed.moved_by()]) && !unrolls(&observed, &[observed.moved_by(), quantity]));
 }
 
 #[test]

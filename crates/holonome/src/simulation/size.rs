@@ -5,7 +5,7 @@ use crate::footprint::Footprint;
 use crate::recording::RecordedArray;
 use crate::store::CHUNK_NUMBERS_MAX;
 use holonome_integrate::system::System;
-use holonome_model::elaborate::model::{Dynamics, Model};
+use holonome_model::elaborate::model::Model;
 
 impl Simulation {
     /// Add the warnings about its size for a run that will be stored.
@@ -46,9 +46,8 @@ impl Simulation {
 fn read_numbers(model: &Model) -> usize {
     const OF_THE_STATE: usize = 27;
     const OF_A_STRETCH: usize = 8;
-    let (Dynamics::Hamiltonian(dynamics, _) | Dynamics::Field(dynamics)) = &model.dynamics;
     let quantities = model.constraints.iter().chain(&model.integrals).chain(model.observed());
-    let functionals = quantities.map(|quantity| &quantity.functional).chain([dynamics]);
+    let functionals = quantities.map(|quantity| &quantity.functional).chain([model.moved_by()]);
     let stretches: usize = functionals.flat_map(|functional| &functional.terms).map(|term| term.table.count()).sum();
     OF_THE_STATE * model.dimension() + OF_A_STRETCH * stretches
 }

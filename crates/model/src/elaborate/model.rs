@@ -315,12 +315,17 @@ impl Model {
         self.observables.iter().chain(self.measures.iter().map(|measure| &measure.quantity))
     }
 
-    /// All formulas: the right-hand side, constraints, integrals, observed quantities, constraints of a penalty.
+    /// Right-hand side: H, or the field of a state model.
+    pub fn moved_by(&self) -> &Functional {
+        let (Dynamics::Hamiltonian(functional, _) | Dynamics::Field(functional)) = &self.dynamics;
+        functional
+    }
+
+    /// Formulas of the field and the invariants: the right-hand side, constraints, integrals, constraints of a penalty.
     fn functionals(&self) -> impl Iterator<Item = &Functional> {
-        let (Dynamics::Hamiltonian(dynamics, _) | Dynamics::Field(dynamics)) = &self.dynamics;
         let monitored = self.penalty.iter().flat_map(|penalty| penalty.constraints.iter().chain(&penalty.hidden));
-        let quantities = self.constraints.iter().chain(&self.integrals).chain(self.observed()).chain(monitored);
-        std::iter::once(dynamics).chain(quantities.map(|q| &q.functional))
+        let quantities = self.constraints.iter().chain(&self.integrals).chain(monitored);
+        std::iter::once(self.moved_by()).chain(quantities.map(|q| &q.functional))
     }
 
     /// True if H is constant along the motion.
@@ -349,19 +354,18 @@ impl Model {
         self.penalty.as_ref().map_or(&self.constraints, |penalty| &penalty.constraints)
     }
 
-    /// Upper bound for the number of nodes of all formulas, unrolled, before any derivative.
+    /// Upper bound for the number of nodes of the field and the invariants, unrolled, before any derivative.
     pub fn unrolled_size(&self) -> usize {
         self.functionals().map(Functional::unrolled_size).sum()
     }
 
     /// [`Model::unrolled_size`] of the formulas of a step alone: the right-hand side and the constraints.
     pub fn unrolled_dynamics(&self) -> usize {
-        let (Dynamics::Hamiltonian(dynamics, _) | Dynamics::Field(dynamics)) = &self.dynamics;
         let constraints = self.constraints.iter().map(|q| q.functional.unrolled_size());
-        dynamics.unrolled_size() + constraints.sum::<usize>()
+        self.moved_by().unrolled_size() + constraints.sum::<usize>()
     }
 
-    /// Number of nodes of all templates.
+    /// Number of nodes of the templates of the field and the invariants.
     pub fn template_size(&self) -> usize {
         self.functionals().flat_map(|f| &f.terms).map(|t| t.graph.len()).sum()
     }
