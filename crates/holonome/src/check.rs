@@ -667,8 +667,8 @@ impl Held {
             .groups
             .iter()
             .filter(|g| g.monitored_only)
-            .flat_map(|g| g.members.flat())
-            .map(|&(row, _)| row)
+            .flat_map(|g| g.members.rows())
+            .map(|(row, _)| row)
             .collect();
         let rows: Vec<usize> = (0..field.invariants.len()).filter(|row| !monitored.contains(row)).collect();
         if rows.len() > MOST_ROWS {
@@ -854,7 +854,7 @@ fn method_rows(problem: &Problem) -> Vec<MethodRow> {
         _ => None,
     };
     let groups = groups(problem);
-    let invariants: usize = groups.iter().map(|g| g.members.flat().len()).sum();
+    let invariants: usize = groups.iter().map(|g| g.members.row_count()).sum();
     let imposed = groups.iter().any(|g| is_imposed(g.kind));
     TREATMENTS
         .iter()

@@ -162,7 +162,7 @@ pub fn graph(problem: &Problem) -> Result<String, Error> {
     let name = |nodes: &[Node]| nodes.iter().map(|n| format!("n{}", n.0)).collect::<Vec<_>>().join(", ");
     let _ = writeln!(out, "field: {}", name(&field.field));
     for group in &field.groups {
-        let rows: Vec<Node> = group.members.iter().flatten().map(|&(row, _)| field.invariants[row]).collect();
+        let rows: Vec<Node> = group.members.rows().map(|(row, _)| field.invariants[row]).collect();
         let _ = writeln!(out, "invariant {}: {}", gain_name(&group.name, group.kind), name(&rows));
     }
     Ok(out)

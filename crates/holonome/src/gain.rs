@@ -86,7 +86,7 @@ pub fn by_group(gains: &Gains, field: &Field) -> Result<Vec<f64>, Error> {
 pub fn by_row(groups: &[f64], field: &Field) -> Gain {
     let mut rows = vec![0.0; field.invariants.len()];
     for (group, gain) in field.groups.iter().zip(groups) {
-        for &(row, weight) in group.members.iter().flatten() {
+        for (row, weight) in group.members.rows() {
             rows[row] = gain * weight;
         }
     }

@@ -269,7 +269,7 @@ fn groups(invariants: &Invariants) -> Vec<InvariantGroup> {
     let group = |group: &holonome_integrate::system::Group| InvariantGroup {
         name: group.name.clone(),
         kind: kind(group.kind),
-        members: group.members.iter().map(|m| m.iter().map(|&(row, weight)| (row as usize, weight))).collect(),
+        members: group.members.clone(),
         monitored_only: group.monitored_only,
     };
     invariants.groups.iter().map(group).collect()
@@ -277,7 +277,7 @@ fn groups(invariants: &Invariants) -> Vec<InvariantGroup> {
 
 /// Value of a group at the start; `None` for a constraint.
 fn initial_value(group: &holonome_integrate::system::Group, f: &[f64]) -> Option<Initial> {
-    let rows: Vec<f64> = group.members.iter().flatten().map(|&(row, _)| f[row as usize]).collect();
+    let rows: Vec<f64> = group.members.rows().map(|(row, _)| f[row]).collect();
     match (group.kind, &rows[..]) {
         (GroupKind::Constraint | GroupKind::Hidden, _) => None,
         (_, [value]) => Some(Initial::of(*value)),
@@ -319,7 +319,7 @@ impl Recorded {
         let groups = &system.invariants().groups;
         for (k, group) in self::groups(system.invariants()).into_iter().enumerate() {
             if !matches!(groups[k].kind, GroupKind::Constraint | GroupKind::Hidden) {
-                let values: Vec<usize> = group.members.iter().flatten().map(|&(row, _)| row).collect();
+                let values: Vec<usize> = group.members.rows().map(|(row, _)| row).collect();
                 add(group.name.clone(), format!("first integral {}", group.name), values.len(), From::Values(values));
             }
         }

@@ -184,7 +184,9 @@ pub(crate) fn initial_values(
         .iter()
         .map(|g| match g.kind {
             InvariantKind::Constraint | InvariantKind::Hidden => None,
-            InvariantKind::Hamiltonian | InvariantKind::Penalised => Some(Initial::of(f[g.members[0][0].0])),
+            InvariantKind::Hamiltonian | InvariantKind::Penalised => {
+                g.members.rows().next().map(|(row, _)| Initial::of(f[row]))
+            }
             InvariantKind::ModifiedEnergy => modified.map(Initial::of),
             InvariantKind::Integral => {
                 let quantity = model.integrals.iter().find(|q| q.name == g.name).expect("a group has its quantity");

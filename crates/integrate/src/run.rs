@@ -36,7 +36,7 @@ use crate::scales::{Kept, Scales};
 use crate::scheme::map::{Blocks, StepFrom, StepMap, TableauMap, Workspace};
 use crate::stability::Monitor;
 use crate::state::{ControllerMemory, Drift, StepState};
-use crate::system::{System, all_finite};
+use crate::system::{ConstraintRates, System, all_finite};
 use crate::terms::{Terms, steps_to_measurement};
 use crate::treatment::Treatment;
 use crate::vector::max_or_nan;
@@ -136,8 +136,7 @@ struct Engine<'a> {
     claims: Claims,
     /// Rows that are corrected.
     held: Vec<bool>,
-    /// For each row, the constraint of which it is the rate.
-    constraint_of: Vec<Option<usize>>,
+    rates: ConstraintRates,
     trial: unmet::Trial,
     /// Scales that the run keeps.
     kept: Kept,
@@ -213,7 +212,7 @@ impl<'a> Engine<'a> {
             // Two constraints are rarely dependent, and steps that solve for multipliers detect it.
             claims: Claims::new(plan.method.treatment, system, state, if map.takes_first_stage() { 2 } else { 3 }),
             held: system.invariants().corrected_rows(),
-            constraint_of: system.invariants().constraints_of_rates(),
+            rates: system.invariants().constraint_rates(),
             trial: unmet::Trial::default(),
             kept,
             scales: state.scales.clone(),

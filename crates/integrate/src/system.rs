@@ -7,7 +7,7 @@ mod closures;
 
 pub use crate::scales::{Role, VectorFamily, Vectors};
 pub use closures::FnSystem;
-pub use holonome_linear::lists::Lists;
+pub use holonome_linear::member_rows::MemberRows;
 
 use crate::vector::max_or_nan;
 use holonome_linear::halves::by_halves;
@@ -151,13 +151,13 @@ pub struct Group {
     pub name: String,
     /// Kind of the quantity.
     pub kind: GroupKind,
-    /// One list per member of the family (one list for a single quantity): the rows and their weights. The weight
-    /// counts how many entries of the user's quantity a row stands for: 2 for the upper half of a symmetric matrix.
-    pub members: Lists<(u32, f64)>,
+    /// Rows of each member of the family (a single quantity is one member), with their weights. The weight counts how
+    /// many entries of the user's quantity a row stands for: 2 for the upper half of a symmetric matrix.
+    pub members: MemberRows,
     /// True if the group is monitored but not corrected.
     pub monitored_only: bool,
     /// Rows of the members, if these are scalars of weight one in consecutive rows.
-    scalars: Option<std::ops::Range<u32>>,
+    scalars: Option<std::ops::Range<usize>>,
 }
 
 /// The kind of an invariant quantity.
@@ -186,10 +186,13 @@ impl Group {
         kind: GroupKind,
         members: impl IntoIterator<Item = M>,
     ) -> Group {
-        let members: Lists<(u32, f64)> = members.into_iter().collect();
-        let first = members.flat().first().map_or(0, |&(row, _)| row);
-        let in_line = (first..).zip(members.iter()).all(|(row, member)| *member == [(row, 1.0)]);
-        let scalars = in_line.then(|| first..first + members.len() as u32);
+        let in_usize = |member: M| member.into_iter().map(|(row, weight)| (row as usize, weight));
+        Group::of(name, kind, members.into_iter().map(in_usize).collect())
+    }
+
+    /// A family of quantities on the rows `members`.
+    pub fn of(name: &str, kind: GroupKind, members: MemberRows) -> Group {
+        let scalars = members.in_line();
         Group { name: name.into(), kind, members, monitored_only: false, scalars }
     }
 
@@ -203,8 +206,7 @@ impl Group {
     /// is |ΔF|. A NaN in any row makes it NaN.
     pub fn drift(&self, f: &[f64], target: &[f64]) -> f64 {
         if let Some(rows) = &self.scalars {
-            let rows = rows.start as usize..rows.end as usize;
-            return farthest(&f[rows.clone()], &target[rows]);
+            return farthest(&f[rows.clone()], &target[rows.clone()]);
         }
         self.largest_member(|row| f[row] - target[row])
     }
@@ -213,14 +215,14 @@ impl Group {
     pub(crate) fn largest_member(&self, value: impl Fn(usize) -> f64) -> f64 {
         let mut largest = 0.0;
         for member in self.members.iter() {
-            let size = match member {
+            let size = match member.single() {
                 // One scalar needs no square root, and its square could underflow.
-                [(row, 1.0)] => value(*row as usize).abs(),
-                [(row, weight)] => weight.sqrt() * value(*row as usize).abs(),
-                rows => rows
-                    .iter()
-                    .fold(0.0, |sum: f64, &(row, weight)| {
-                        let value = value(row as usize);
+                Some((row, 1.0)) => value(row).abs(),
+                Some((row, weight)) => weight.sqrt() * value(row).abs(),
+                None => member
+                    .into_iter()
+                    .fold(0.0, |sum: f64, (row, weight)| {
+                        let value = value(row);
                         (weight * value).mul_add(value, sum)
                     })
                     .sqrt(),
@@ -264,6 +266,20 @@ pub fn all_finite(numbers: &[f64]) -> bool {
     rest.iter().map(|x| 0.0 * x).sum::<f64>() + by_halves(sums, |a, b| a + b) == 0.0
 }
 
+/// Rows of F that are the rates of its first rows, in the same order.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ConstraintRates {
+    /// First of these rows; 0 if there are none.
+    first: usize,
+}
+
+impl ConstraintRates {
+    /// Constraint of which a row is the rate.
+    pub fn constraint(self, row: usize) -> Option<usize> {
+        row.checked_sub(self.first).filter(|&constraint| constraint < self.first)
+    }
+}
+
 impl Invariants {
     /// Description without invariants.
     pub fn none() -> Invariants {
@@ -305,31 +321,24 @@ impl Invariants {
         self.row_start[row]..self.row_start[row + 1]
     }
 
-    /// For each row, the constraint of which it is the rate, if the second half of the constraints are the hidden ones
-    /// of the first.
-    pub fn constraints_of_rates(&self) -> Vec<Option<usize>> {
-        let mut of = vec![None; self.count];
-        let count = self.constraints / 2;
-        if self.groups.iter().any(|group| group.kind == GroupKind::Hidden) {
-            (0..count).for_each(|row| of[count + row] = Some(row));
-        }
-        of
+    /// Rows that are rates of constraints: the second half of the constraints, if these are the hidden ones of the first.
+    pub fn constraint_rates(&self) -> ConstraintRates {
+        let is_hidden = self.groups.iter().any(|group| group.kind == GroupKind::Hidden);
+        ConstraintRates { first: if is_hidden { self.constraints / 2 } else { 0 } }
     }
 
     /// For each row, true if it is corrected: it belongs to a group that is not only monitored.
     pub fn corrected_rows(&self) -> Vec<bool> {
         let mut corrected = vec![false; self.count];
         for group in self.groups.iter().filter(|group| !group.monitored_only) {
-            for &(row, _) in group.members.iter().flatten() {
-                corrected[row as usize] = true;
-            }
+            group.members.rows().for_each(|(row, _)| corrected[row] = true);
         }
         corrected
     }
 
     /// Name of the first group that holds `row`.
     pub fn row_name(&self, row: usize) -> &str {
-        let holds = |group: &&Group| group.members.iter().flatten().any(|&(r, _)| r as usize == row);
+        let holds = |group: &&Group| group.members.rows().any(|(r, _)| r == row);
         self.groups.iter().find(holds).map_or("", |group| &group.name)
     }
 
@@ -348,12 +357,7 @@ impl Invariants {
         if self.constraints > self.count {
             return Some("there are more constraints than rows");
         }
-        if self
-            .groups
-            .iter()
-            .flat_map(|group| group.members.iter().flatten())
-            .any(|&(row, _)| row as usize >= self.count)
-        {
+        if self.groups.iter().flat_map(|group| group.members.rows()).any(|(row, _)| row >= self.count) {
             return Some("a group names a row that does not exist");
         }
         None
@@ -379,7 +383,7 @@ mod tests {
         for count in 1..20 {
             let members = (3..3 + count).map(|row| [(row as u32, 1.0)]);
             let family = Group::family("links", GroupKind::Constraint, members);
-            assert_eq!(family.scalars, Some(3..3 + count as u32));
+            assert_eq!(family.scalars, Some(3..3 + count));
             for worst in 0..count {
                 let mut f = vec![0.5; 30];
                 f[3 + worst] = -4.0;

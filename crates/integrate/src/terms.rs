@@ -72,8 +72,7 @@ impl Terms {
             *value = value.abs() + invariants.row(row).map(terms).sum::<f64>();
         }
         // A row without entries is only monitored, and its gradient is not computed.
-        let known =
-            |group: &&Group| group.members.iter().flatten().all(|&(r, _)| !invariants.row(r as usize).is_empty());
+        let known = |group: &&Group| group.members.rows().all(|(row, _)| !invariants.row(row).is_empty());
         for (group, largest) in invariants.groups.iter().zip(largest).filter(|(group, _)| known(group)) {
             let size = group.largest_member(|row| self.values[row]);
             if size.is_finite() {

@@ -10,6 +10,7 @@ pub mod halves;
 pub mod least_eigenvalue;
 pub mod lists;
 pub mod lu;
+pub mod member_rows;
 pub mod ordering;
 pub mod rank;
 pub mod sparse;

@@ -136,7 +136,7 @@ fn what_is_left_out_is_monitored() {
     for group in field.groups.iter() {
         let monitored = group.kind == InvariantKind::Integral && group.name == "Y";
         assert_eq!(group.monitored_only, monitored, "{}", group.name);
-        for &(row, _) in group.members.iter().flatten() {
+        for (row, _) in group.members.rows() {
             assert_eq!(field.jacobian[row].is_empty(), monitored, "{}", group.name);
         }
     }

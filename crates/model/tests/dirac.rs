@@ -243,7 +243,7 @@ fn feedback_by_gains_lets_v_fall() {
             let mut s = vec![0.0; delta.len()];
             for (group, gain) in field.groups.iter().zip(&gains) {
                 // Every entry of the user's quantity counts: the off-diagonal ones of a symmetric matrix twice.
-                for &(row, multiplicity) in group.members.iter().flatten() {
+                for (row, multiplicity) in group.members.rows() {
                     s[row] = gain * multiplicity * delta[row];
                 }
             }
@@ -270,7 +270,7 @@ fn a_symmetric_constraint_counts_every_entry() {
     let model = support::model(&support::file("models/rigid-body.holo"));
     let field = extend(&model);
     let orthogonal = &field.groups[0];
-    assert_eq!(orthogonal.members[0].iter().map(|c| c.1).collect::<Vec<_>>(), [1.0, 2.0, 2.0, 1.0, 2.0, 1.0]);
+    assert_eq!(orthogonal.members.rows().take(6).map(|c| c.1).collect::<Vec<_>>(), [1.0, 2.0, 2.0, 1.0, 2.0, 1.0]);
     assert_eq!(field.constraints, 6);
 }
 

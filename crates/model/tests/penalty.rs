@@ -109,7 +109,7 @@ fn both_forms_monitor_the_same_and_hold_what_is_left() {
             );
             let own = matches!(a.kind, InvariantKind::Constraint | InvariantKind::Hidden | InvariantKind::Hamiltonian);
             assert_eq!(a.monitored_only, own, "{name}: {}", a.name);
-            for &(row, _) in a.members.iter().flatten() {
+            for (row, _) in a.members.rows() {
                 assert_eq!(field.jacobian[row].is_empty(), own, "{name}: {}", a.name);
                 assert_eq!(rows.row_start[row] == rows.row_start[row + 1], own, "{name}: {}", a.name);
             }

@@ -34,7 +34,7 @@ const BLOCKS: usize = 10;
 impl Trend {
     /// Trend of a group of invariants; `None` if a tenth has fewer than two samples.
     pub(super) fn of(group: &InvariantGroup, samples: &Samples) -> Option<Trend> {
-        let rows = group.members.iter().flatten().map(|&(row, _)| row);
+        let rows = group.members.rows().map(|(row, _)| row);
         rows.filter_map(|row| {
             let values: Vec<f64> = samples.deviations.iter().map(|deviations| deviations[row]).collect();
             Trend::of_values(&samples.t, &values)

@@ -20,7 +20,7 @@ pub(crate) struct Monitoring {
 
 impl Monitoring {
     pub(crate) fn of(field: &Field) -> Monitoring {
-        let squares = field.groups.iter().map(|g| g.members.iter().any(|member| member.len() > 1)).collect();
+        let squares = field.groups.iter().map(|g| g.members.has_wide()).collect();
         Monitoring { squares }
     }
 
@@ -37,12 +37,12 @@ impl Monitoring {
         for (k, group) in field.groups.iter().enumerate() {
             for member in group.members.iter() {
                 let g = &mut field.graph;
-                let node = match member {
-                    [(row, weight)] if !self.squares[k] => {
+                let node = match member.single().filter(|_| !self.squares[k]) {
+                    Some((row, weight)) => {
                         let root = g.constant(weight.sqrt());
-                        g.mul(root, delta[*row])
+                        g.mul(root, delta[row])
                     }
-                    rows => rows.iter().fold(g.zero(), |sum, &(row, weight)| {
+                    None => member.into_iter().fold(g.zero(), |sum, (row, weight)| {
                         let weight = g.constant(weight);
                         let weighted = g.mul(weight, delta[row]);
                         g.fma(weighted, delta[row], sum)
@@ -84,8 +84,8 @@ pub(super) fn settling_tape(field: &Field, settling: &Settling) -> Tape {
 }
 
 /// Tape from (x, F₀) and the squared sizes of the vectors to the largest deviation of every group and the size of its
-/// terms. This is as `holonome_integrate::terms::Terms` finds it for vectors of these sizes, 0 where a gradient is not
-/// known.
+/// terms. This is as `holonome_integrate::terms::raise_terms` finds it for vectors of these sizes, 0 where a gradient is
+/// not known.
 pub(super) fn monitor_tape(field: &Field, vectors: &Vectors) -> Tape {
     let (n, m) = (field.dimension, field.invariants.len());
     let settling = Settling::new(field, None);
@@ -103,13 +103,13 @@ pub(super) fn monitor_tape(field: &Field, vectors: &Vectors) -> Tape {
         }
         terms.push(sum);
     }
-    let known = |member: &[(usize, f64)]| member.iter().all(|&(row, _)| !field.jacobian[row].is_empty());
+    let known = |(row, _): (usize, f64)| !field.jacobian[row].is_empty();
     let mut largest_of_groups = Vec::new();
     for group in &field.groups {
         let mut largest = zero;
-        for member in group.members.iter().filter(|_| group.members.iter().all(known)) {
+        for member in group.members.iter().filter(|_| group.members.rows().all(known)) {
             let mut sum = zero;
-            for &(row, weight) in member {
+            for (row, weight) in member {
                 let weight = g.constant(weight);
                 let weighted = g.mul(weight, terms[row]);
                 sum = g.fma(weighted, terms[row], sum);

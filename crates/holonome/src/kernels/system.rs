@@ -464,7 +464,6 @@ fn group(g: &InvariantGroup) -> Group {
         InvariantKind::Hamiltonian | InvariantKind::Penalised => GroupKind::Hamiltonian,
         InvariantKind::Integral => GroupKind::Integral,
     };
-    let members = g.members.iter().map(|m| m.iter().map(|&(row, w)| (row as u32, w)));
-    let group = Group::family(&g.name, kind, members);
+    let group = Group::of(&g.name, kind, g.members.clone());
     if g.monitored_only { group.monitored_only() } else { group }
 }

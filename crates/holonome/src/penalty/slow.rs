@@ -157,7 +157,7 @@ impl SlowManifold {
         let field = RowProgram::hamiltonian_field(&penalty.hamiltonian, n);
         let field = RowProgram::new(model.dimension(), model.dimension(), field);
         let multiplicities =
-            of(InvariantKind::Constraint).flat_map(|monitored| monitored.group.members.flat().to_vec());
+            of(InvariantKind::Constraint).flat_map(|monitored| monitored.group.members.rows().collect::<Vec<_>>());
         let pattern = pattern(&constraints, &rates, n);
         SlowManifold {
             degrees: n,

@@ -16,7 +16,7 @@ use crate::method::MethodTreatment;
 use crate::observer::Observer;
 use crate::scales::{Role, Vectors, square};
 use crate::state::{FailedClaim, NEARLY_DEPENDENT, Singularity, StepState};
-use crate::system::{Group, GroupKind, Invariants, System, all_finite};
+use crate::system::{ConstraintRates, Group, GroupKind, Invariants, System, all_finite};
 use crate::treatment::correction::largest_innovation;
 
 /// Number of steps between two checks, each of which costs a field and a Jacobian.
@@ -155,8 +155,7 @@ pub struct Rates {
     may_leave: bool,
     /// True if feedback or a projection holds what is judged.
     pulls: bool,
-    /// For each row, the constraint of which it is the rate.
-    constraint_of: Vec<Option<usize>>,
+    rates: ConstraintRates,
     jacobian: Vec<f64>,
     field: Vec<f64>,
     /// Largest rate of its kind, for every component.
@@ -184,7 +183,7 @@ impl Rates {
             // A group that is held although it has failed is an error, which is reported when it fails again.
             let open = !failed(k) || treatment != MethodTreatment::Plain;
             if !group.monitored_only && open && (holds || claimed) {
-                group.members.iter().flatten().for_each(|&(row, _)| judged[row as usize] = true);
+                group.members.rows().for_each(|(row, _)| judged[row] = true);
             }
         }
         if !judged.contains(&true) {
@@ -195,7 +194,7 @@ impl Rates {
             judged,
             may_leave: !holds,
             pulls: treatment.facts().hides_failing_claims,
-            constraint_of: invariants.constraints_of_rates(),
+            rates: invariants.constraint_rates(),
             jacobian: vec![0.0; invariants.nonzeros()],
             field: vec![0.0; n],
             fastest: vec![0.0; n],
@@ -266,7 +265,7 @@ impl Rates {
         }
         speeds(system.vectors(), (x, &self.field, squares), &mut self.fastest);
         // A hidden constraint counts by its effect on the constraint of which it is the rate.
-        let unseen = |row: usize, rate: f64| match self.constraint_of[row] {
+        let unseen = |row: usize, rate: f64| match self.rates.constraint(row) {
             Some(constraint) => rate * h * h <= UNSEEN * size(constraint),
             None => rate * h <= UNSEEN * size(row),
         };
@@ -342,7 +341,7 @@ impl Rates {
 
 /// Claimed integral to which a row belongs.
 fn group_of(system: &dyn System, row: usize) -> Option<usize> {
-    let holds = |group: &Group| group.members.iter().flatten().any(|&(r, _)| r as usize == row);
+    let holds = |group: &Group| group.members.rows().any(|(r, _)| r == row);
     let claimed = |group: &Group| group.kind == GroupKind::Integral && !group.monitored_only;
     system.invariants().groups.iter().position(|group| claimed(group) && holds(group))
 }

@@ -78,7 +78,7 @@ impl Engine<'_> {
             let size = size.max(square(&self.x1[at.clone()])).sqrt();
             trial.sizes[at].fill(size);
         }
-        let (held, constraint_of) = (&self.held, &self.constraint_of);
+        let (held, rates) = (&self.held, self.rates);
         let off = |values: &[f64], row: usize| (values[row] - target[row]).abs();
         trial.terms.clear();
         let terms_of = |row: usize| -> f64 {
@@ -87,7 +87,7 @@ impl Engine<'_> {
         };
         for row in 0..invariants.constraints {
             let terms = terms_of(row);
-            let unseen = constraint_of[row].map_or(0.0, |constraint| UNSEEN * terms_of(constraint) / h);
+            let unseen = rates.constraint(row).map_or(0.0, |constraint| UNSEEN * terms_of(constraint) / h);
             let far = held[row] && off(&self.values, row) > (FAR * terms).max(unseen);
             // A row without a gradient is measured by its value.
             let terms = if terms > 0.0 { terms } else { 1.0 };

@@ -121,7 +121,7 @@ pub fn widen(
     let momenta = roots.len() / 2;
     let hidden = || {
         let groups = invariants.groups.iter().filter(|group| group.kind == GroupKind::Hidden);
-        groups.flat_map(|group| group.members.iter().flatten().map(|&(row, _)| row as usize))
+        groups.flat_map(|group| group.members.rows().map(|(row, _)| row))
     };
     let believed = |row: usize, roots: &[f64]| {
         let term = |p: usize| jacobian[p] * roots[invariants.column[p] as usize];

@@ -7,7 +7,7 @@
 
 use super::normal_equations::NormalEquations;
 use crate::scales::{Scales, Vectors, square};
-use crate::system::Invariants;
+use crate::system::{ConstraintRates, Invariants};
 use crate::vector::max_or_nan;
 
 /// Largest number of iterations. A simplified Newton iteration gains about as many digits per iteration as the local
@@ -57,8 +57,7 @@ pub(super) struct Stopping {
     round_off: Vec<f64>,
     /// Least ΔF_i/|∇F_i| that is visible after a step, if row i is the rate of a constraint.
     visible: Vec<f64>,
-    /// For each row, the constraint of which it is the rate.
-    constraint_of: Vec<Option<usize>>,
+    rates: ConstraintRates,
     /// σ of every component's vector.
     sizes: Vec<f64>,
     iterations: u32,
@@ -75,7 +74,7 @@ impl Stopping {
             distance_per_value: vec![0.0; invariants.count],
             round_off: vec![0.0; invariants.count],
             visible: vec![0.0; invariants.count],
-            constraint_of: invariants.constraints_of_rates(),
+            rates: invariants.constraint_rates(),
             sizes: vec![0.0; dim],
             iterations: 0,
             before: [f64::INFINITY; 2],
@@ -106,7 +105,7 @@ impl Stopping {
             let value = 2.0 * equations.round_off(jacobian, &self.sizes, target[i], i);
             self.round_off[i] = value * self.distance_per_value[i];
             // Rows of constraints precede those of their rates.
-            self.visible[i] = match self.constraint_of[i] {
+            self.visible[i] = match self.rates.constraint(i) {
                 Some(constraint) => {
                     let value = self.round_off[constraint] / self.distance_per_value[constraint];
                     (value / h.abs() * self.distance_per_value[i]).max(self.round_off[i])

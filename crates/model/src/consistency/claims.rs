@@ -44,7 +44,7 @@ pub(super) fn integrals_hold(model: &Model, field: &Field, span: (f64, f64), fou
     };
     let (points, ambient) = sample_points(model, &scales, (span, POINTS), &onto);
     for group in claims() {
-        let rows: Vec<usize> = group.members.iter().flatten().map(|&(row, _)| row).collect();
+        let rows: Vec<usize> = group.members.rows().map(|(row, _)| row).collect();
         // X, the values, and ∂I/∂t beside DI.
         let mut graph = field.graph.clone();
         let values: Vec<Node> = rows.iter().map(|&r| field.invariants[r]).collect();
@@ -146,7 +146,7 @@ pub(super) fn rows_hold(
     let (points, ambient) = (at(&points), if field.constraints == 0 { at(&ambient) } else { Vec::new() });
     for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Integral) {
         let of_group = |all: &[(f64, Vec<Rate>)]| -> Vec<(f64, Vec<Rate>)> {
-            let rows = |rates: &[Rate]| group.members.iter().flatten().map(|&(row, _)| rates[row]).collect();
+            let rows = |rates: &[Rate]| group.members.rows().map(|(row, _)| rates[row]).collect();
             all.iter().map(|(t, rates)| (*t, rows(rates))).collect()
         };
         judge(model, group, &of_group(&points), &of_group(&ambient), found);
@@ -266,7 +266,7 @@ fn judge(
     };
     let potential_varies = |(_, rates): &(f64, Vec<Rate>)| {
         let (mut rate, mut noise) = (0.0, 0.0);
-        for (k, (r, (_, weight))) in rates.iter().zip(group.members.iter().flatten()).enumerate() {
+        for (k, (r, (_, weight))) in rates.iter().zip(group.members.rows()).enumerate() {
             let deviation = r.value - target(k);
             rate += weight * deviation * r.rate;
             noise += weight * deviation.abs() * r.noise;

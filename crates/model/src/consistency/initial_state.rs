@@ -75,10 +75,12 @@ pub(super) fn row_hidden_met(
             let size = || row(row_number).map(|(&i, d)| d.abs() * scale[i as usize]).sum::<f64>();
             values[row_number] != 0.0 && is_missed(values[row_number], size())
         };
-        let rows = || group.members.iter().enumerate().flat_map(|(m, list)| list.iter().map(move |&(r, _)| (m, r)));
+        let members = group.members.iter().enumerate();
+        let rows = members.flat_map(|(number, member)| member.into_iter().map(move |(row, _)| (number, row)));
         // The first of the largest; the total order puts NaN last.
-        let missed = rows().rev().filter(|&(_, row_number)| missed(row_number));
-        let worst = missed.max_by(|a, b| values[a.1].abs().total_cmp(&values[b.1].abs()));
+        let missed = rows.filter(|&(_, row_number)| missed(row_number));
+        let size = |row_number: usize| values[row_number].abs();
+        let worst = missed.reduce(|a, b| if size(b.1).total_cmp(&size(a.1)).is_gt() { b } else { a });
         let Some((member, row_number)) = worst else { continue };
         let member = model.constraints[constraint].member_name(member);
         let residual = Residual::Hidden(VELOCITY_ALONG, values[row_number]);

@@ -10,6 +10,7 @@ use crate::graph::{Graph, Input, Node};
 use crate::scales::{Scales, with_sizes};
 use crate::treatment::structure::{ConstraintKind, Structure};
 use crate::treatment::{Field, InvariantGroup, InvariantKind};
+use holonome_linear::member_rows::Member;
 use std::fmt::{self, Display};
 
 /// Fraction of the constraint's terms below which a residual is rounding in the numbers that a user types.
@@ -189,7 +190,7 @@ impl HiddenConstraints {
         let first = field.constraints / 2;
         let of_group = |group: &InvariantGroup| {
             let constraint = model.constraints.iter().position(|q| q.name == group.name)?;
-            let rows = |member: &[(usize, f64)]| member.iter().map(|&(row, _)| row - first).collect();
+            let rows = |member: Member| member.into_iter().map(|(row, _)| row - first).collect();
             Some((constraint, group.members.iter().map(rows).collect()))
         };
         let n = model.dimension();

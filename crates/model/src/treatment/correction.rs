@@ -329,7 +329,7 @@ fn widened(field: &mut Field, scales: &CorrectionScales, residual: &[Node], nois
     let hidden: Vec<usize> = groups
         .iter()
         .filter(|group| group.kind == InvariantKind::Hidden)
-        .flat_map(|group| group.members.iter().flatten().map(|&(row, _)| row))
+        .flat_map(|group| group.members.rows().map(|(row, _)| row))
         .collect();
     let mut concerned = vec![false; scales.weights.len()];
     for &(k, _) in hidden.iter().flat_map(|&row| &jacobian[row]).filter(|&&(k, _)| k as usize >= *dimension / 2) {

@@ -289,7 +289,7 @@ fn with_invariants(model: &Model, mut unrolled: Unrolled, structure: &Structure,
         .groups
         .iter()
         .filter(|g| matches!(g.kind, InvariantKind::Constraint | InvariantKind::Hidden))
-        .map(|g| g.members.flat().len())
+        .map(|g| g.members.row_count())
         .sum();
     result
 }

@@ -64,7 +64,7 @@ pub fn literal(field: &Field, potential: &Potential, transport: &Transport) -> (
             let mut slope = vec![g.zero(); m];
             for (k, group) in field.groups.iter().enumerate() {
                 let gain = g.parameter(inputs.gains + k);
-                for &(row, multiplicity) in group.members.iter().flatten() {
+                for (row, multiplicity) in group.members.rows() {
                     let weight = g.constant(multiplicity);
                     let weighted = g.mul(gain, weight);
                     slope[row] = g.mul(weighted, delta[row]);

@@ -17,7 +17,7 @@ pub mod unrolled;
 pub use crate::elaborate::model::InvariantKind;
 use crate::graph::calculus::Gradient;
 use crate::graph::{Graph, Input, Node};
-use holonome_linear::lists::Lists;
+use holonome_linear::member_rows::MemberRows;
 
 /// A named invariant. The components of its members follow each other in [`Field::invariants`].
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct InvariantGroup {
     /// Kind of the invariant.
     pub kind: InvariantKind,
     /// Components of each member: (row of F, number of entries of the user's quantity that it stands for).
-    pub members: Lists<(usize, f64)>,
+    pub members: MemberRows,
     /// True if it is monitored and not held: its rows of DF are empty.
     pub monitored_only: bool,
 }
@@ -35,7 +35,7 @@ pub struct InvariantGroup {
 impl InvariantGroup {
     /// The group with its rows counted from `first` in place of 0.
     pub(crate) fn moved(mut self, first: usize) -> InvariantGroup {
-        self.members.flat_mut().iter_mut().for_each(|(row, _)| *row += first);
+        self.members = self.members.moved(first);
         self
     }
 }
@@ -69,7 +69,7 @@ pub(crate) fn monitor_only(groups: &mut [InvariantGroup], names: &[String], clea
     let claimed = |kind| matches!(kind, InvariantKind::Constraint | InvariantKind::Integral);
     for group in groups.iter_mut().filter(|group| claimed(group.kind) && names.contains(&group.name)) {
         group.monitored_only = true;
-        group.members.flat().iter().for_each(|&(row, _)| clear(row));
+        group.members.rows().for_each(|(row, _)| clear(row));
     }
 }
 

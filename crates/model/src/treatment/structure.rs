@@ -198,7 +198,7 @@ pub(crate) fn onto_zeros(
 /// Probe of the constraints and hidden constraints of `field` that are held.
 pub(crate) fn set_probe(model: &Model, field: &Field) -> Probe {
     let monitored = |row: &usize| {
-        let of = |g: &super::InvariantGroup| g.monitored_only && g.members.iter().flatten().any(|(r, _)| r == row);
+        let of = |g: &super::InvariantGroup| g.monitored_only && g.members.rows().any(|(r, _)| r == *row);
         field.groups.iter().any(of)
     };
     let rows: Vec<usize> = (0..field.constraints).filter(|row| !monitored(row)).collect();
