@@ -21,6 +21,7 @@ use holonome_integrate::system::{GroupKind, Invariants, System};
 use holonome_model::treatment::feedback::gain_name;
 use holonome_model::treatment::{InvariantGroup, InvariantKind};
 use holonome_words::option;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Remedy for a claim of a system that fails.
@@ -77,7 +78,7 @@ pub fn integrate_while(
         recorded: &recorded,
         plan: &plan,
         groups: &groups,
-        target: state.target.clone(),
+        target: Arc::clone(&state.target),
         values: vec![0.0; invariants.count],
         deviations: vec![0.0; invariants.groups.len()],
         work: vec![0.0; system.work_len()],
@@ -356,7 +357,7 @@ struct Recorder<'a> {
     recorded: &'a Recorded,
     plan: &'a Plan,
     groups: &'a [InvariantGroup],
-    target: Vec<f64>,
+    target: Arc<Vec<f64>>,
     /// F at a sample, and the deviations of its groups.
     values: Vec<f64>,
     deviations: Vec<f64>,

@@ -30,6 +30,7 @@ use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, feedback};
 use holonome_words::option;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Interval of checkpoints, if they are quick.
@@ -505,7 +506,7 @@ pub(crate) fn with_multipliers<'x>(
 /// Deviations of the groups of invariants at a sample.
 pub(crate) struct Deviations<'a> {
     system: &'a dyn System,
-    target: Vec<f64>,
+    target: Arc<Vec<f64>>,
     values: Vec<f64>,
     deviations: Vec<f64>,
     work: Vec<f64>,
@@ -513,9 +514,9 @@ pub(crate) struct Deviations<'a> {
 
 impl<'a> Deviations<'a> {
     /// Deviations from the `target` F₀.
-    pub(crate) fn new(system: &'a dyn System, target: &[f64]) -> Deviations<'a> {
+    pub(crate) fn new(system: &'a dyn System, target: &Arc<Vec<f64>>) -> Deviations<'a> {
         let (values, deviations) = (vec![0.0; target.len()], vec![0.0; system.invariants().groups.len()]);
-        Deviations { system, target: target.to_vec(), values, deviations, work: vec![0.0; system.work_len()] }
+        Deviations { system, target: Arc::clone(target), values, deviations, work: vec![0.0; system.work_len()] }
     }
 
     fn find(&mut self, t: f64, x: &[f64]) {

@@ -61,6 +61,22 @@ pub mod list {
     }
 }
 
+/// A list of numbers that several states share, for `#[serde(with = "exact::shared")]`: stored as [`list`] does.
+pub mod shared {
+    use serde::{Deserializer, Serializer};
+    use std::sync::Arc;
+
+    /// Write the bits of each value, the lowest first.
+    pub fn serialize<S: Serializer>(values: &Arc<Vec<f64>>, serializer: S) -> Result<S::Ok, S::Error> {
+        super::list::serialize(values, serializer)
+    }
+
+    /// Read the output of [`serialize`].
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Vec<f64>>, D::Error> {
+        super::list::deserialize(deserializer).map(Arc::new)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde::{Deserialize, Serialize};

@@ -162,6 +162,8 @@ struct Engine<'a> {
     /// Scratch for passing steps to an observer that wants them.
     pieces: Option<Box<pieces::Pieces>>,
     terms: Terms,
+    /// State before the end of equal steps, but for its vectors, which it takes over when the next step leaves them.
+    before_end: Option<Box<StepState>>,
     /// Numbers that the map carries after the step; those in `state` stay until the step is accepted for good.
     memory: Vec<f64>,
     /// The state of a loop of attempts.
@@ -229,6 +231,7 @@ impl<'a> Engine<'a> {
             outputs: KeptOutputs::new(plan, system.dim(), monitored, map),
             pieces: None,
             terms: Terms::new(system.invariants()),
+            before_end: None,
             memory: state.memory.clone(),
             march: Vec::new(),
             work: vec![0.0; Terms::work_len(system).max(map.work_len())],
@@ -252,8 +255,8 @@ impl<'a> Engine<'a> {
             self.rehearse(fixed)?;
         }
         while self.state.step < fixed.count() {
-            if self.state.step == fixed.free_steps() {
-                self.state.keep_before_end();
+            if self.state.step == fixed.free_steps() && self.state.before_end.is_none() {
+                self.before_end = Some(Box::new(self.state.without_vectors()));
             }
             self.check_limit()?;
             let memory = &self.state.memory;
@@ -520,6 +523,13 @@ impl<'a> Engine<'a> {
         }
         state.t = t1;
         state.step = step;
+        if let Some(mut before_end) = self.before_end.take() {
+            // Large vectors that are not written take no memory: there may be no step that needs the new ones.
+            let left = |vector: &mut Vec<f64>| std::mem::replace(vector, vec![0.0; vector.len()]);
+            (before_end.x, before_end.memory, before_end.values) =
+                (left(&mut self.x1), left(&mut self.memory), left(&mut self.values));
+            state.before_end = Some(before_end);
+        }
         if step.is_power_of_two() {
             self.terms.raise(self.system, t1, &state.x, &mut state.terms, &mut self.work);
         }

@@ -1,6 +1,7 @@
 //! State of a run at a step boundary. Stored and read back, the run continues with the same bits.
 
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 use crate::averages::Averages;
 pub use crate::controller::pi::ControllerMemory;
@@ -29,11 +30,11 @@ pub struct StepState {
     /// Scales of the state's vectors.
     pub scales: Scales,
     /// Targets F₀ of F; 0 for constraint rows.
-    #[serde(with = "exact::list")]
-    pub target: Vec<f64>,
+    #[serde(with = "exact::shared")]
+    pub target: Arc<Vec<f64>>,
     /// F at the start of the run.
-    #[serde(with = "exact::list")]
-    pub initial: Vec<f64>,
+    #[serde(with = "exact::shared")]
+    pub initial: Arc<Vec<f64>>,
     /// F at (t, x).
     #[serde(with = "exact::list")]
     pub values: Vec<f64>,
@@ -175,14 +176,14 @@ impl StepState {
             f
         };
         let initial = values_at(x0);
-        let mut target = match reference {
-            None => initial.clone(),
-            Some(reference) => {
-                assert_eq!(reference.len(), n, "the reference state has not the system's length");
-                values_at(reference)
-            }
-        };
-        target[..invariants.constraints].fill(0.0);
+        let referred = reference.map(|reference| {
+            assert_eq!(reference.len(), n, "the reference state has not the system's length");
+            values_at(reference)
+        });
+        // Zeros that nobody writes take no memory: most rows of a long chain are constraints.
+        let mut target = vec![0.0; invariants.count];
+        let held = invariants.constraints..invariants.count;
+        target[held.clone()].copy_from_slice(&referred.as_ref().unwrap_or(&initial)[held]);
         let scales = start_scales(plan, system, x0, (&initial, &target), &mut work);
         let drift_of = |now: f64| Drift { now, max: now };
         StepState {
@@ -199,9 +200,9 @@ impl StepState {
             tested: None,
             drift: invariants.groups.iter().map(|group| drift_of(group.drift(&initial, &target))).collect(),
             terms: vec![0.0; invariants.groups.len()],
-            target,
+            target: target.into(),
             values: initial.clone(),
-            initial,
+            initial: initial.into(),
             cost: Cost::default(),
             next_sample: 0,
             stability: StabilityMemory::default(),
@@ -275,8 +276,7 @@ impl StepState {
         self.scales.masses.clone_from(&scales.masses);
         self.scales.norms.clone_from(&scales.norms);
         self.scales.carried.clone_from(&scales.carried);
-        self.target.clone_from(target);
-        self.initial.clone_from(initial);
+        (self.target, self.initial) = (Arc::clone(target), Arc::clone(initial));
         self.values.clone_from(values);
         self.drift.clone_from(drift);
         self.terms.clone_from(terms);
@@ -294,6 +294,14 @@ impl StepState {
         if self.before_end.is_none() {
             self.before_end = Some(Box::new(self.clone()));
         }
+    }
+
+    /// Copy of this state without x, the carried numbers and F.
+    pub(crate) fn without_vectors(&mut self) -> StepState {
+        let vectors = [&mut self.x, &mut self.memory, &mut self.values].map(std::mem::take);
+        let copy = self.clone();
+        [self.x, self.memory, self.values] = vectors;
+        copy
     }
 
     /// State from which a run to a later end goes on.

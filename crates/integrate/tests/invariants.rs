@@ -179,7 +179,7 @@ fn a_reference_state_sets_the_target() {
     let plan = Plan::fixed(method("corrected:rk4"), 0.0, 1.0, 0.01).unwrap();
     let (system, reference) = (angle(), [1.0, 0.0]);
     let mut state = StepState::new(&plan, &system, &[1.001, 0.01], Some(&reference));
-    assert_eq!(state.target, [-(1f64.cos())]);
+    assert_eq!(*state.target, [-(1f64.cos())]);
     let outcome = run(&plan, &system, &mut state, &mut Recorder::default());
     assert!(matches!(outcome, Ok(Outcome::Finished)));
     assert!(state.drift[0].max > 1e-4 && state.drift[0].now < 1e-15, "{:?}", state.drift);

@@ -9,6 +9,7 @@ use holonome_integrate::run::Outcome;
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -78,7 +79,7 @@ impl Trial {
     pub(super) fn record(simulation: &Simulation, plan: &Plan, monitor: &Monitor<'_>) -> Trial {
         let system = &*simulation.system;
         let mut state = simulation.state().clone();
-        let target = state.target.clone();
+        let target = Arc::clone(&state.target);
         let work = vec![0.0; system.work_len()];
         let mut recorder = Recorder { system, target, samples: Samples::default(), work, steps: 0, monitor };
         let started = Instant::now();
@@ -95,7 +96,7 @@ impl Trial {
 
 struct Recorder<'a> {
     system: &'a dyn System,
-    target: Vec<f64>,
+    target: Arc<Vec<f64>>,
     samples: Samples,
     work: Vec<f64>,
     steps: u64,
@@ -108,7 +109,7 @@ impl Observer for Recorder<'_> {
     fn sample(&mut self, _index: usize, t: f64, x: &[f64]) -> Result<(), Infallible> {
         let mut values = vec![0.0; self.target.len()];
         self.system.invariant_values(t, x, &mut values, &mut self.work);
-        for (value, target) in values.iter_mut().zip(&self.target) {
+        for (value, target) in values.iter_mut().zip(&*self.target) {
             *value -= target;
         }
         self.samples.t.push(t);

@@ -89,7 +89,7 @@ impl Engine<'_> {
         if !all_finite(&state.x) {
             return Err(failure("the state"));
         }
-        match state.values.iter().zip(&state.target).position(|(f, target)| !(f - target).is_finite()) {
+        match state.values.iter().zip(&*state.target).position(|(f, target)| !(f - target).is_finite()) {
             Some(row) => Err(failure(self.system.invariants().row_name(row))),
             None => Ok(()),
         }

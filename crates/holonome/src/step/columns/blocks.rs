@@ -37,7 +37,10 @@ pub struct BlockData {
 
 impl BlockData {
     fn target(invariants: &Invariants, start: &Start) -> Vec<f64> {
-        [&vec![0.0; invariants.constraints], start.targets].concat()
+        // The zeros of the constraints are never written, and so take no memory.
+        let mut target = vec![0.0; invariants.constraints + start.targets.len()];
+        target[invariants.constraints..].copy_from_slice(start.targets);
+        target
     }
 
     /// This data for another start.
