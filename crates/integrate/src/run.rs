@@ -37,7 +37,7 @@ use crate::scheme::map::{Blocks, StepFrom, StepMap, TableauMap, Workspace};
 use crate::stability::Monitor;
 use crate::state::{ControllerMemory, Drift, StepState};
 use crate::system::{ConstraintRates, System, all_finite};
-use crate::terms::{Terms, steps_to_measurement};
+use crate::terms::{raise_terms, steps_to_measurement, terms_work_len};
 use crate::treatment::Treatment;
 use crate::vector::max_or_nan;
 
@@ -154,14 +154,13 @@ struct Engine<'a> {
     /// The field at x1, if `field_known`.
     field: Vec<f64>,
     field_known: bool,
-    /// A state of dense output; or a state with its multipliers.
+    /// A state of dense output.
     sample: Vec<f64>,
     sample_values: Vec<f64>,
     sample_deviations: Vec<f64>,
     outputs: KeptOutputs,
     /// Scratch for passing steps to an observer that wants them.
     pieces: Option<Box<pieces::Pieces>>,
-    terms: Terms,
     /// State before the end of equal steps, but for its vectors, which it takes over when the next step leaves them.
     before_end: Option<Box<StepState>>,
     /// Numbers that the map carries after the step; those in `state` stay until the step is accepted for good.
@@ -225,16 +224,15 @@ impl<'a> Engine<'a> {
             innovation: 0.0,
             field: vec![0.0; n],
             field_known: false,
-            sample: vec![0.0; n + map.multiplier_count()],
+            sample: vec![0.0; n],
             sample_values: vec![0.0; m],
             sample_deviations: vec![0.0; groups],
-            outputs: KeptOutputs::new(plan, system.dim(), monitored, map),
+            outputs: KeptOutputs::new(plan, system.dim(), map),
             pieces: None,
-            terms: Terms::new(system.invariants()),
             before_end: None,
             memory: state.memory.clone(),
             march: Vec::new(),
-            work: vec![0.0; Terms::work_len(system).max(map.work_len())],
+            work: vec![0.0; terms_work_len(system).max(map.work_len())],
             state,
         }
     }
@@ -531,7 +529,7 @@ impl<'a> Engine<'a> {
             state.before_end = Some(before_end);
         }
         if step.is_power_of_two() {
-            self.terms.raise(self.system, t1, &state.x, &mut state.terms, &mut self.work);
+            raise_terms(self.system, t1, &state.x, &mut state.terms, &mut self.work);
         }
     }
 }

@@ -8,7 +8,7 @@
 //! scale, too; for trajectories in lanes after 1, 4, 16, … equal steps, or at both ends of adaptive ones as if every
 //! vector were as large as it has been.
 
-use crate::system::{Group, Invariants, System};
+use crate::system::{Group, System};
 use std::ops::Range;
 
 /// Number of samples of a run at which the terms are measured, evenly spread: their size changes little.
@@ -32,52 +32,40 @@ pub(crate) fn steps_to_measurement(step: u64) -> u64 {
     (step + 1).checked_next_power_of_two().map_or(u64::MAX, |next| next - step)
 }
 
-/// Measurement of the terms of every group of a system's invariants.
-#[derive(Clone, Debug, Default)]
-pub struct Terms {
-    values: Vec<f64>,
-    floors: Vec<f64>,
-}
-
 /// Least size of a component in a term, relative to the largest of its kind.
 pub const FLOOR: f64 = 1e-6;
 
-impl Terms {
-    /// Scratch for these invariants.
-    pub fn new(invariants: &Invariants) -> Terms {
-        Terms { values: vec![0.0; invariants.count], floors: Vec::new() }
-    }
+/// Length of the scratch of [`raise_terms`]. All that it needs is there, so that of a large model it shares the scratch
+/// of its steps.
+pub fn terms_work_len(system: &dyn System) -> usize {
+    let invariants = system.invariants();
+    invariants.nonzeros() + invariants.count + system.work_len().max(system.dim())
+}
 
-    /// Length of the scratch of [`Terms::raise`], with the Jacobian: that of a large model shares the scratch of its
-    /// steps.
-    pub fn work_len(system: &dyn System) -> usize {
-        system.invariants().nonzeros() + system.work_len()
+/// Raise each number in `largest`, one for each group, to the scale of the group's terms at (t, x): that of its
+/// largest member, √(Σ w s²) over the scales s of the member's rows. A scale that is not finite is left out.
+pub fn raise_terms(system: &dyn System, t: f64, x: &[f64], largest: &mut [f64], work: &mut [f64]) {
+    let invariants = system.invariants();
+    if invariants.count == 0 {
+        return;
     }
-
-    /// Raise each number in `largest`, one for each group, to the scale of the group's terms at (t, x): that of its
-    /// largest member, √(Σ w s²) over the scales s of the member's rows. A scale that is not finite is left out.
-    pub fn raise(&mut self, system: &dyn System, t: f64, x: &[f64], largest: &mut [f64], work: &mut [f64]) {
-        let invariants = system.invariants();
-        if invariants.count == 0 {
-            return;
-        }
-        let (jacobian, work) = work.split_at_mut(invariants.nonzeros());
-        system.invariant_values(t, x, &mut self.values, work);
-        system.invariant_jacobian(t, x, jacobian, work);
-        self.floors.resize(x.len(), 0.0);
-        system.vectors().spread_largest(x, &mut self.floors);
-        let size = |column: usize| x[column].abs().max(FLOOR * self.floors[column]);
-        for (row, value) in self.values.iter_mut().enumerate() {
-            let terms = |p: usize| jacobian[p].abs() * size(invariants.column[p] as usize);
-            *value = value.abs() + invariants.row(row).map(terms).sum::<f64>();
-        }
-        // A row without entries is only monitored, and its gradient is not computed.
-        let known = |group: &&Group| group.members.rows().all(|(row, _)| !invariants.row(row).is_empty());
-        for (group, largest) in invariants.groups.iter().zip(largest).filter(|(group, _)| known(group)) {
-            let size = group.largest_member(|row| self.values[row]);
-            if size.is_finite() {
-                *largest = largest.max(size);
-            }
+    let (jacobian, work) = work.split_at_mut(invariants.nonzeros());
+    let (values, work) = work.split_at_mut(invariants.count);
+    system.invariant_values(t, x, values, work);
+    system.invariant_jacobian(t, x, jacobian, work);
+    let floors = &mut work[..x.len()];
+    system.vectors().spread_largest(x, floors);
+    let size = |column: usize| x[column].abs().max(FLOOR * floors[column]);
+    for (row, value) in values.iter_mut().enumerate() {
+        let terms = |p: usize| jacobian[p].abs() * size(invariants.column[p] as usize);
+        *value = value.abs() + invariants.row(row).map(terms).sum::<f64>();
+    }
+    // A row without entries is only monitored, and its gradient is not computed.
+    let known = |group: &&Group| group.members.rows().all(|(row, _)| !invariants.row(row).is_empty());
+    for (group, largest) in invariants.groups.iter().zip(largest).filter(|(group, _)| known(group)) {
+        let size = group.largest_member(|row| values[row]);
+        if size.is_finite() {
+            *largest = largest.max(size);
         }
     }
 }
@@ -85,7 +73,7 @@ impl Terms {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::{FnSystem, Group, GroupKind};
+    use crate::system::{FnSystem, Group, GroupKind, Invariants};
 
     #[test]
     fn the_terms_of_a_rod_and_of_an_energy() {
@@ -101,11 +89,10 @@ mod tests {
             },
             |_t, x, df| df.copy_from_slice(&[2.0 * x[0], 2.0 * x[1], 0.0, 0.0, -9.0, x[2]]),
         );
-        let mut terms = Terms::new(system.invariants());
-        let (mut largest, mut work) = ([0.0; 2], vec![0.0; Terms::work_len(&system)]);
-        terms.raise(&system, 0.0, &[3.0, 4.0, 6.0], &mut largest, &mut work);
+        let (mut largest, mut work) = ([0.0; 2], vec![0.0; terms_work_len(&system)]);
+        raise_terms(&system, 0.0, &[3.0, 4.0, 6.0], &mut largest, &mut work);
         assert_eq!(largest, [50.0, 36.0 + 36.0 + 18.0]);
-        terms.raise(&system, 0.0, &[0.0, 5.0, f64::NAN], &mut largest, &mut work);
+        raise_terms(&system, 0.0, &[0.0, 5.0, f64::NAN], &mut largest, &mut work);
         assert_eq!(largest, [50.0, 90.0], "what is no number, and what is smaller, changes nothing");
     }
 

@@ -247,7 +247,7 @@ impl EqualSteps for ProgramLanes {
         let (innovation, outputs) = (&mut 0.0, Outputs::default());
         let carry = Carry { memory: one.carried, scales: &mut [], innovation, cost, outputs };
         let count = steps.end - steps.start;
-        repairs.steps(looped, steps, one.x, carry, one.largest, (work, count > 1))
+        repairs.steps(looped, steps, (one.x, None), carry, one.largest, (work, count > 1))
     }
 
     fn count(&self, steps: Range<u64>, cost: &mut Cost) {

@@ -6,8 +6,9 @@ use crate::cost::Cost;
 use crate::observer::Observer;
 use crate::plan::{FixedSteps, Plan, Stepping};
 use crate::scheme::map::{Between, Blocks, Carry, Outputs, StepMap};
-use crate::scheme::repairs::{Looped, Repairs};
-use crate::terms::measured;
+use crate::scheme::repairs::{Begun, Copies, Looped, Repairs};
+use crate::state::StepState;
+use crate::terms::{measured, raise_terms};
 
 /// Largest number of values in the outputs of a block, unless one output has more: the size of a second-level cache.
 const MOST_NUMBERS: usize = 32 * 1024;
@@ -27,11 +28,7 @@ pub(super) struct KeptOutputs {
     starts: Vec<f64>,
     /// Scratch for a step that is made to compute those at its start.
     start: Vec<f64>,
-    trial: Vec<f64>,
-    trial_memory: Vec<f64>,
-    trial_scales: Vec<f64>,
-    trial_largest: Vec<f64>,
-    /// Scratch for steps of a block that are made by themselves.
+    /// Scratch for steps of a block that are made by themselves, and for a step that is made for its start.
     repairs: Repairs,
     /// Cost of the block.
     pub cost: Cost,
@@ -39,7 +36,7 @@ pub(super) struct KeptOutputs {
 
 impl KeptOutputs {
     /// Room for the outputs of a block of `map`, if it makes any.
-    pub fn new(plan: &Plan, n: usize, monitored: usize, map: &dyn StepMap) -> KeptOutputs {
+    pub fn new(plan: &Plan, n: usize, map: &dyn StepMap) -> KeptOutputs {
         let (Stepping::Fixed(fixed), Some(blocks)) = (&plan.stepping, map.blocks()) else {
             return KeptOutputs::default();
         };
@@ -54,10 +51,6 @@ impl KeptOutputs {
             memories: Vec::with_capacity(room * memory),
             starts: Vec::with_capacity(room * blocks.start_len()),
             start: vec![0.0; blocks.start_len()],
-            trial: vec![0.0; n],
-            trial_memory: vec![0.0; map.memory_len()],
-            trial_scales: Vec::new(),
-            trial_largest: vec![0.0; monitored],
             repairs: Repairs::default(),
             cost: Cost::default(),
         }
@@ -67,10 +60,27 @@ impl KeptOutputs {
     pub fn room(&self) -> usize {
         self.room
     }
+
+    /// Room for one output of `width` numbers, in place of those of a block.
+    pub fn take_state(&mut self, width: usize) -> Vec<f64> {
+        let mut state = std::mem::take(&mut self.x);
+        state.resize(width, 0.0);
+        state
+    }
+
+    /// Keep the one output that [`Self::take_state`] made room for.
+    pub fn put_state(&mut self, state: Vec<f64>) {
+        self.x = state;
+    }
+
+    /// The one output that is kept.
+    pub fn state(&self) -> &[f64] {
+        &self.x
+    }
 }
 
 impl Engine<'_> {
-    /// Make `count` steps in loops from x₁ and keep the outputs on the way; true if all of them have a result. The bits
+    /// Make `count` steps in loops from x₁, which is the state, and keep the outputs on the way; true if all of them have a result. The bits
     /// are those of one loop.
     pub(super) fn steps_with_outputs(
         &mut self,
@@ -90,9 +100,11 @@ impl Engine<'_> {
         kept.cost = Cost::default();
         kept.t.clear();
         kept.t.extend(after.iter().map(|&step| fixed.time(self.plan.t0, step)));
+        // What the map carries at the end of the block is kept by the run.
+        let ends_at = after.first().copied() == Some(first + count);
         let (stride, of_start, of_memory) = match multipliers {
             0 => (n, 0, 0),
-            _ => (n + multipliers, blocks.start_len(), self.memory.len()),
+            _ => (n + multipliers, blocks.start_len(), if ends_at { 0 } else { self.memory.len() }),
         };
         for (kept, len) in [(&mut kept.x, stride), (&mut kept.starts, of_start), (&mut kept.memories, of_memory)] {
             kept.resize(after.len() * len, 0.0);
@@ -103,7 +115,10 @@ impl Engine<'_> {
         let (memory, scales) = (&mut self.memory, &mut self.scales.carried);
         let carry = Carry { memory, scales, innovation: &mut self.innovation, cost: &mut kept.cost, outputs };
         let rest = (&mut self.work[..], false);
-        if kept.repairs.steps(looped, first..first + count, &mut self.x1, carry, &mut self.largest, rest).is_err() {
+        let StepState { x, memory, scales, .. } = &*self.state;
+        let begun = Some(Begun { x, memory, scales: &scales.carried });
+        let steps = first..first + count;
+        if kept.repairs.steps(looped, steps, (&mut self.x1, begun), carry, &mut self.largest, rest).is_err() {
             return false;
         }
         if multipliers > 0 {
@@ -112,22 +127,21 @@ impl Engine<'_> {
         true
     }
 
-    /// Put x₁ after `end` steps and the multipliers there into `sample`, as a loop computes them; false if it cannot.
-    pub(super) fn looped_multipliers(&mut self, fixed: &FixedSteps, end: u64) -> bool {
+    /// Put x₁ after `end` steps and the multipliers there into `state`, as a loop computes them; false if it cannot.
+    pub(super) fn looped_multipliers(&mut self, fixed: &FixedSteps, end: u64, state: &mut [f64]) -> bool {
         let Some(blocks) = self.map.blocks().filter(|blocks| blocks.start_len() > 0) else { return false };
         if !self.is_followed(fixed, end) {
             return false;
         }
         let around = fixed.lengths_around(self.plan.t0, end);
-        let KeptOutputs { trial, trial_memory, trial_scales, trial_largest, start, .. } = &mut self.outputs;
-        trial.copy_from_slice(&self.x1);
-        trial_memory.copy_from_slice(&self.memory);
-        trial_scales.clone_from(&self.scales.carried);
-        let (x, lambda) = self.sample.split_at_mut(self.x1.len());
+        let KeptOutputs { repairs, start, .. } = &mut self.outputs;
+        let Copies { x: trial, memory, scales, largest } =
+            repairs.copies((&self.x1, &self.memory, &self.scales.carried), self.largest.len());
+        let (x, lambda) = state.split_at_mut(self.x1.len());
         let outputs = Outputs { after: &[end], x, stride: self.x1.len(), memory: &mut [], starts: start };
         let cost = &mut Cost::default();
-        let carry = Carry { memory: trial_memory, scales: trial_scales, innovation: &mut 0.0, cost, outputs };
-        if !blocks.steps(end, 1, trial, carry, trial_largest, &mut self.work) {
+        let carry = Carry { memory, scales, innovation: &mut 0.0, cost, outputs };
+        if !blocks.steps(end, 1, trial, carry, largest, &mut self.work) {
             return false;
         }
         blocks.multipliers(around, start, &self.memory, lambda);
@@ -136,18 +150,22 @@ impl Engine<'_> {
 
     /// Append the multipliers at the outputs of a block of steps that ends after `end` to their states.
     fn keep_multipliers(&mut self, fixed: &FixedSteps, blocks: &dyn Blocks, end: u64) {
-        let (n, len, first) = (self.x1.len(), self.sample.len(), self.state.next_sample);
+        let (n, first) = (self.x1.len(), self.state.next_sample);
+        let len = n + self.map.multiplier_count();
         let after = &fixed.samples[first..first + self.outputs.t.len()];
-        let ends = after.last() == Some(&end) && self.looped_multipliers(fixed, end);
+        let mut states = std::mem::take(&mut self.outputs.x);
+        let last = states.len().saturating_sub(len);
+        let ends = after.last() == Some(&end) && self.looped_multipliers(fixed, end, &mut states[last..]);
         let kept = &mut self.outputs;
-        if ends && let Some(last) = kept.x.chunks_exact_mut(len).last() {
-            last[n..].copy_from_slice(&self.sample[n..]);
-        }
+        kept.x = states;
         let (of_start, of_memory) = (kept.start.len(), self.memory.len());
         let after = &after[..after.len() - usize::from(ends)];
         for (k, (&step, x)) in after.iter().zip(kept.x.chunks_exact_mut(len)).enumerate() {
             let start = &kept.starts[k * of_start..(k + 1) * of_start];
-            let memory = &kept.memories[k * of_memory..(k + 1) * of_memory];
+            let memory = match step == end {
+                true => &self.memory[..],
+                false => &kept.memories[k * of_memory..(k + 1) * of_memory],
+            };
             let (x, lambda) = x.split_at_mut(n);
             let (before, after) = fixed.lengths_around(self.plan.t0, step);
             match !start.is_empty() && start.iter().all(|start| !start.is_nan()) {
@@ -191,7 +209,7 @@ impl Engine<'_> {
             observer.accumulate(first + k, t, x, &mut self.state.averages);
         }
         for k in measured(first..first + t.len(), fixed.samples.len()).map(|output| output - first) {
-            self.terms.raise(self.system, t[k], &x[k * width..][..n], &mut self.state.terms, &mut self.work);
+            raise_terms(self.system, t[k], &x[k * width..][..n], &mut self.state.terms, &mut self.work);
         }
         self.state.next_sample += self.outputs.t.len();
     }

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::observer::Observer;
 use crate::plan::{AdaptiveSteps, FixedSteps, Stepping};
 use crate::scheme::map::Between;
-use crate::terms::is_measured;
+use crate::terms::{is_measured, raise_terms};
 use crate::vector::max_or_nan;
 
 impl Engine<'_> {
@@ -25,7 +25,7 @@ impl Engine<'_> {
                     observer.sample(0, self.state.t, &self.state.x).map_err(Failure::Observer)?;
                     let state = &mut *self.state;
                     observer.accumulate(0, state.t, &state.x, &mut state.averages);
-                    self.terms.raise(self.system, state.t, &state.x, &mut state.terms, &mut self.work);
+                    raise_terms(self.system, state.t, &state.x, &mut state.terms, &mut self.work);
                     self.state.next_sample = 1;
                 }
                 Ok(())
@@ -43,35 +43,37 @@ impl Engine<'_> {
     ) -> Result<(), Failure<O::Error>> {
         let index = self.state.next_sample;
         if fixed.samples.get(index).is_some_and(|&step| step == end) {
+            let is_known = self.outputs.known > 0;
+            self.outputs.known -= usize::from(is_known);
             let sample = if observer.wants_multipliers() && self.map.multiplier_count() > 0 {
                 self.add_multipliers(fixed, end, t1);
-                &self.sample
+                self.outputs.state()
             } else {
                 &self.x1
             };
-            match self.outputs.known {
-                0 => observer.sample(index, t1, sample).map_err(Failure::Observer)?,
-                known => self.outputs.known = known - 1,
+            if !is_known {
+                observer.sample(index, t1, sample).map_err(Failure::Observer)?;
             }
             observer.accumulate(index, t1, sample, &mut self.state.averages);
             if is_measured(index, fixed.samples.len()) {
                 let largest = &mut self.state.terms;
-                self.terms.raise(self.system, t1, &self.x1, largest, &mut self.work);
+                raise_terms(self.system, t1, &self.x1, largest, &mut self.work);
             }
             self.state.next_sample += 1;
         }
         Ok(())
     }
 
-    /// Put x₁ and the multipliers there into `sample`.
+    /// Make x₁ and the multipliers there the one output that is kept.
     pub(super) fn add_multipliers(&mut self, fixed: &FixedSteps, end: u64, t1: f64) {
-        let (before, after) = fixed.lengths_around(self.plan.t0, end);
-        if self.looped_multipliers(fixed, end) {
-            return;
+        let mut state = self.outputs.take_state(self.x1.len() + self.map.multiplier_count());
+        if !self.looped_multipliers(fixed, end, &mut state) {
+            let (before, after) = fixed.lengths_around(self.plan.t0, end);
+            let (x, lambda) = state.split_at_mut(self.x1.len());
+            x.copy_from_slice(&self.x1);
+            self.map.multipliers(Between { t: t1, before, after, x, memory: &self.memory }, lambda, &mut self.work);
         }
-        let (x, lambda) = self.sample.split_at_mut(self.x1.len());
-        x.copy_from_slice(&self.x1);
-        self.map.multipliers(Between { t: t1, before, after, x, memory: &self.memory }, lambda, &mut self.work);
+        self.outputs.put_state(state);
     }
 
     /// Write the samples up to t₁; true if the interpolant was prepared for them.
@@ -101,7 +103,7 @@ impl Engine<'_> {
             observer.sample(index, t, sample).map_err(Failure::Observer)?;
             observer.accumulate(index, t, sample, &mut self.state.averages);
             if is_measured(index, adaptive.samples.len()) {
-                self.terms.raise(self.system, t, sample, &mut self.state.terms, &mut self.work);
+                raise_terms(self.system, t, sample, &mut self.state.terms, &mut self.work);
             }
             self.state.next_sample += 1;
         }

@@ -27,9 +27,32 @@ pub struct Looped<'a> {
     pub t0: f64,
 }
 
+/// Values with which steps begin.
+#[derive(Clone, Copy)]
+pub struct Begun<'a> {
+    /// State.
+    pub x: &'a [f64],
+    /// Numbers that the map carries.
+    pub memory: &'a [f64],
+    /// Scales that the run carries.
+    pub scales: &'a [f64],
+}
+
 /// A step that has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unmade;
+
+/// Copies of the values with which some steps begin, for a trial that may change them, and room for deviations.
+pub struct Copies<'a> {
+    /// State.
+    pub x: &'a mut [f64],
+    /// Numbers that the map carries.
+    pub memory: &'a mut [f64],
+    /// Scales that the run carries.
+    pub scales: &'a mut [f64],
+    /// Room for the largest deviations.
+    pub largest: &'a mut [f64],
+}
 
 /// Scratch for the values with which a part of a block began.
 #[derive(Debug, Default)]
@@ -42,9 +65,24 @@ pub struct Repairs {
 }
 
 impl Repairs {
+    /// Copies of (x, memory, scales) in this scratch, with room for `count` deviations.
+    pub fn copies(&mut self, (x, memory, scales): (&[f64], &[f64], &[f64]), count: usize) -> Copies<'_> {
+        self.store(x, memory, scales);
+        self.largest.resize(count, 0.0);
+        Copies { x: &mut self.x, memory: &mut self.memory, scales: &mut self.scales, largest: &mut self.largest }
+    }
+
+    fn store(&mut self, x: &[f64], memory: &[f64], scales: &[f64]) {
+        for (store, numbers) in [(&mut self.x, x), (&mut self.memory, memory), (&mut self.scales, scales)] {
+            store.clear();
+            store.extend_from_slice(numbers);
+        }
+    }
+
     /// Make these steps from `x` as [`Blocks::steps`] does, except for those that it does not make well, and count
     /// their cost. `known` is true if not all can be made well. The numbers at the start of a step by itself are NaN
-    /// among the [`Carry::outputs`].
+    /// among the [`Carry::outputs`]. `begun` are the values with which the first step begins, if the caller keeps them:
+    /// a block that goes well then needs no copy of them.
     ///
     /// # Errors
     /// If a step has no result. Nothing that was written is of use then.
@@ -52,7 +90,7 @@ impl Repairs {
         &mut self,
         looped: Looped,
         steps: Range<u64>,
-        x: &mut Vec<f64>,
+        (x, begun): (&mut Vec<f64>, Option<Begun>),
         carry: Carry,
         largest: &mut [f64],
         (work, known): (&mut [f64], bool),
@@ -66,11 +104,11 @@ impl Repairs {
         self.largest.resize(largest.len(), 0.0);
         while made < count {
             length = length.min(count - made);
-            self.x.clone_from(x);
-            self.memory.clear();
-            self.memory.extend_from_slice(memory);
-            self.scales.clear();
-            self.scales.extend_from_slice(scales);
+            let known = begun.filter(|_| made == 0);
+            if known.is_none() {
+                self.store(x, memory, scales);
+            }
+            let begun = known.unwrap_or(Begun { x: &self.x, memory: &self.memory, scales: &self.scales });
             let mut of_part = 0.0;
             let first = steps.start + made;
             let outputs_within = outputs.within(first..first + length);
@@ -89,19 +127,19 @@ impl Repairs {
                 length = length.saturating_mul(GROWTH);
                 continue;
             }
-            memory.copy_from_slice(&self.memory);
-            scales.copy_from_slice(&self.scales);
+            memory.copy_from_slice(begun.memory);
+            scales.copy_from_slice(begun.scales);
             if !map.stands_alone() {
                 // The map alone does not make such a step and the treatment of its result.
                 return Err(Unmade);
             }
             if bad {
-                std::mem::swap(x, &mut self.x);
+                x.copy_from_slice(begun.x);
                 length = (length / SHRINKAGE).max(1);
                 continue;
             }
-            outputs.keep(first, &self.x, memory);
-            let step = StepFrom { t: (first as f64).mul_add(h, t0), h, x: &self.x };
+            outputs.keep(first, begun.x, memory);
+            let step = StepFrom { t: (first as f64).mul_add(h, t0), h, x: begun.x };
             self.x1.resize(x.len(), 0.0);
             let step = map.fixed_step(step, &mut self.x1, &mut Workspace { kept: &mut [], memory, cost, work });
             if step.is_err() || !all_finite(&self.x1) {
