@@ -3,6 +3,7 @@
 //! not; the next diagonal starts one body further on. The last rows of two diagonals, or for few bodies all of their
 //! rows, share a vector.
 
+use super::blocks::Blocks;
 use super::parts::is_shared;
 use super::{Piece, Places};
 use crate::functional::{Source, Stretches};
@@ -18,7 +19,7 @@ const MOST_IN_DIAGONALS: usize = 320;
 
 /// Diagonals of a piece. Every output is accumulated in an array of its own, with one number for each first body of the
 /// pairs, or for each second one. Then the numbers are added to their places. So each number gets one contribution of
-/// every diagonal, in the order of [`blocks`], however the rows of a diagonal are computed.
+/// every diagonal, in the order of [`rows_of_diagonals`], however the rows of a diagonal are computed.
 #[derive(Clone, Debug)]
 pub(super) struct Diagonals {
     /// Rows of the first diagonal; every later one has one less.
@@ -75,7 +76,7 @@ fn pairs(rows: &Stretches, columns: &[usize]) -> Option<(usize, Vec<Column>)> {
 }
 
 /// Rows of all diagonals, in the order in which they are added up.
-fn blocks(longest: usize) -> impl Iterator<Item = RowsOfDiagonal> {
+fn rows_of_diagonals(longest: usize) -> impl Iterator<Item = RowsOfDiagonal> {
     filling_rows(longest).chain(last_rows(longest).into_iter().flatten()).filter(|rows| rows.count > 0)
 }
 
@@ -87,15 +88,14 @@ impl Column {
 }
 
 impl Diagonals {
-    /// Diagonals of the rows of a piece, with the blocks and the places in them; `columns` are those of the slots and
-    /// the outputs. `None` if the rows are not a sum over pairs of few bodies, or if threads share a sum of so many
+    /// Diagonals of the rows of a piece, with their blocks; `columns` are those of the slots and the outputs. `None` if the rows are not a sum over pairs of few bodies, or if threads share a sum of so many
     /// `operations` per row.
     pub fn of(
         rows: &Stretches,
         slots: &[(u32, Source)],
         columns: &[usize],
         operations: impl FnOnce() -> usize,
-    ) -> Option<(Diagonals, Vec<u32>, Vec<Places>)> {
+    ) -> Option<(Diagonals, Blocks)> {
         if slots.iter().any(|&(_, source)| source == Source::Number) {
             return None;
         }
@@ -115,18 +115,18 @@ impl Diagonals {
         }
         let targets = added.iter().map(|column| Target { first: column.first, step: column.along }).collect();
         let diagonals = Diagonals { rows: longest, targets };
-        let mut places = Vec::new();
-        for RowsOfDiagonal { diagonal, first, count } in blocks(longest) {
+        let mut blocks = Blocks::new(columns.len());
+        for RowsOfDiagonal { diagonal, first, count } in rows_of_diagonals(longest) {
             let (d, i) = (diagonal as u32, first as u32);
             let step = |along: u32| if count > 1 { along as i32 } else { 0 };
-            places.extend(read.iter().map(|&c| Places::Even { first: c.entry(i, d), step: step(c.along) }));
-            places.extend(added.iter().zip(0..).map(|(column, k)| {
+            let read = read.iter().map(|&c| Places::Even { first: c.entry(i, d), step: step(c.along) });
+            let added = added.iter().zip(0..).map(|(column, k)| {
                 let first = k * diagonals.stride() as u32 + i + if column.across == 0 { 0 } else { d };
                 Places::Even { first, step: step(1) }
-            }));
+            });
+            blocks.push(count as u32, &read.chain(added).collect::<Vec<_>>());
         }
-        let blocks = blocks(longest).map(|rows| rows.count as u32).collect();
-        Some((diagonals, blocks, places))
+        Some((diagonals, blocks))
     }
 
     /// Place of the first number of an output.
@@ -196,8 +196,8 @@ impl Diagonals {
     /// Places for a loop over the diagonals of a piece, if one is possible. The table holds the parameters.
     pub fn places(&self, piece: &Piece, states: usize) -> Option<DiagonalPlaces> {
         let (slots, width) = (piece.slots.len(), piece.slots.len() + piece.outputs.len());
-        let blocks: Vec<RowsOfDiagonal> = blocks(self.rows).collect();
-        let place = |k: usize, block: usize| match piece.places[block * width + k] {
+        let blocks: Vec<RowsOfDiagonal> = rows_of_diagonals(self.rows).collect();
+        let place = |k: usize, block: usize| match piece.blocks.get(block).place(k) {
             Places::Even { first, step } => Some((first, step)),
             Places::Listed(_) => None,
         };
@@ -255,12 +255,12 @@ mod tests {
     fn diagonals_hold_every_pair_once() {
         for n in [3, 4, 7, 8, 9, 10, 17, 20] {
             let list = table(n);
-            let (diagonals, blocks, places) = Diagonals::of(&stretches(&list), &SLOTS, &[0, 1, 2], || 10).unwrap();
+            let (diagonals, blocks) = Diagonals::of(&stretches(&list), &SLOTS, &[0, 1, 2], || 10).unwrap();
             assert_eq!(diagonals.rows as u32, n - 1);
             let mut found = Vec::new();
-            for (&rows, places) in blocks.iter().zip(places.chunks(3)) {
-                let entries = |row: usize| [0, 1].map(|k: usize| places[k].entry(&[], row));
-                found.extend((0..rows as usize).map(entries));
+            for block in blocks.iter() {
+                let entries = |row: usize| [0, 1].map(|k: usize| block.place(k).entry(&[], row));
+                found.extend((0..block.rows as usize).map(entries));
             }
             found.sort_unstable();
             assert!(found.into_iter().eq(list.iter().map(|&[i, j, _]| [i, j])), "{n}");

@@ -293,13 +293,13 @@ impl RowKernel {
         let table = array(segments.table);
         let (still, work) = work.split_at_mut(segments.still.len());
         let (sums, work) = work.split_at_mut(piece.outputs.len());
-        let rows_of = &piece.blocks[which.clone()];
-        for (([of_x, of_table, of_out], entries, summed), &count) in segments.starts(which).zip(rows_of) {
+        let rows_of = piece.blocks.within(which.clone());
+        for (([of_x, of_table, of_out], entries, summed), block) in segments.starts(which).zip(rows_of) {
             for ((still, &slot), &entry) in still.iter_mut().zip(&segments.still).zip(entries) {
                 *still = array(piece.slots[slot].1)[entry as usize];
             }
             let segment = Segment { x: &x[of_x..], table: &table[of_table..], still };
-            rows.run(count as usize, bound, segment, &mut out[of_out..], sums, work);
+            rows.run(block.rows as usize, bound, segment, &mut out[of_out..], sums, work);
             let outputs = segments.places.outputs.iter().zip(&*sums).filter(|(output, _)| output.is_none());
             for ((_, sum), &place) in outputs.zip(summed) {
                 out[place as usize] += sum;
@@ -324,14 +324,11 @@ impl RowKernel {
         times.fill(t);
         let (slots, work) = work.split_at_mut(slots);
         let (results, work) = work.split_at_mut(results);
-        let width = piece.slots.len() + count;
-        let places = &piece.places[blocks.start * width..blocks.end * width];
-        for (places, &rows) in places.chunks(width).zip(&piece.blocks[blocks]) {
-            let rows = rows as usize;
-            let (from, to) = places.split_at(piece.slots.len());
+        for block in piece.blocks.within(blocks) {
+            let rows = block.rows as usize;
             for first in (0..rows).step_by(lanes) {
                 let real = lanes.min(rows - first);
-                for ((slot, from), (_, source)) in slots.chunks_exact_mut(lanes).zip(from).zip(&piece.slots) {
+                for ((slot, from), (_, source)) in slots.chunks_exact_mut(lanes).zip(block.places()).zip(&piece.slots) {
                     let array = match source {
                         Source::State => x,
                         Source::Parameter => &self.parameters,
@@ -345,7 +342,7 @@ impl RowKernel {
                 let results = &mut results[first * count..][..lanes * count];
                 kernel.run(bound, &times[..lanes], slots, results, work);
             }
-            for (k, to) in to.iter().enumerate() {
+            for (k, to) in block.places().skip(piece.slots.len()).enumerate() {
                 let part = |first: usize| (first, &results[first * count + k * lanes..][..lanes.min(rows - first)]);
                 to.add(&piece.listed, (0..rows).step_by(lanes).map(part), out);
             }
@@ -481,11 +478,10 @@ impl Piece {
     /// Add the results of the rows from `first` on, the start of a block of a piece whose rows are in a line, to the
     /// outputs. The results are those of `together` rows from row `from` on.
     fn add_results(&self, (results, from): (&[f64], usize), together: usize, first: usize, out: &mut [f64]) {
-        let width = self.slots.len() + self.outputs.len();
         for first in (first..from + together).step_by(BLOCK) {
             let count = BLOCK.min(from + together - first);
-            let places = &self.places[first / BLOCK * width..][self.slots.len()..width];
-            for (to, results) in places.iter().zip(results.chunks_exact(together)) {
+            let block = self.blocks.get(first / BLOCK);
+            for (to, results) in block.places().skip(self.slots.len()).zip(results.chunks_exact(together)) {
                 to.add(&self.listed, [(0, &results[first - from..][..count])].into_iter(), out);
             }
         }

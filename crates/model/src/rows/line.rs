@@ -19,8 +19,8 @@ impl Line {
     /// Line of a piece, if its rows form one.
     pub fn of(piece: &Piece) -> Option<Line> {
         // Sums are made by whole blocks.
-        let (_, whole) = piece.blocks.split_last()?;
-        if whole.iter().any(|&rows| rows as usize != BLOCK) {
+        let whole = piece.blocks.len().checked_sub(1)?;
+        if piece.blocks.within(0..whole).any(|block| block.rows as usize != BLOCK) {
             return None;
         }
         let mut tables: Vec<Source> = piece.slots.iter().map(|&(_, source)| source).collect();
@@ -46,10 +46,9 @@ impl Line {
 
 /// First entry of slot or output `k`, and step to the next row if it is the same everywhere; 0 for a single row.
 fn even(piece: &Piece, k: usize) -> Option<(u32, i64)> {
-    let width = piece.slots.len() + piece.outputs.len();
     let (mut row, mut known) = (0, None);
-    for (places, &rows) in piece.places.chunks_exact(width).zip(&piece.blocks) {
-        let Places::Even { first, step } = places[k] else { return None };
+    for block in piece.blocks.iter() {
+        let (rows, Places::Even { first, step }) = (block.rows, block.place(k)) else { return None };
         let (start, stride) = *known.get_or_insert((first, i64::from(step)));
         // A block of one row has no step.
         if i64::from(first) != i64::from(start) + stride * row || (rows > 1 && i64::from(step) != stride) {

@@ -12,6 +12,7 @@
 //! body stay, and its partners are in a line. Then every segment is a block. For few bodies the diagonals of the table
 //! of all pairs are the blocks.
 
+mod blocks;
 mod diagonals;
 mod kernel;
 mod layout;
@@ -31,6 +32,7 @@ use crate::graph::interpret::SEGMENT_LANES;
 use crate::graph::optimise::optimise;
 use crate::graph::tape::Tape;
 use crate::graph::{Expression, Graph, Input, Node};
+use blocks::Blocks;
 use diagonals::Diagonals;
 use line::Line;
 use near::NearRows;
@@ -60,6 +62,25 @@ impl Places {
             Places::Listed(start) => listed[start + row],
         }
     }
+
+    /// Distance from these places to others that are as far apart; `None` if these are not.
+    fn distance(self, other: Places) -> Option<i32> {
+        match (self, other) {
+            (Places::Even { first, step }, Places::Even { first: to, step: same }) if step == same => {
+                Some(to.wrapping_sub(first) as i32)
+            }
+            (Places::Listed(start), Places::Listed(to)) => i32::try_from(to as i64 - start as i64).ok(),
+            _ => None,
+        }
+    }
+
+    /// These places, moved on by a distance.
+    fn moved(self, distance: i32) -> Places {
+        match self {
+            Places::Even { first, step } => Places::Even { first: first.wrapping_add_signed(distance), step },
+            Places::Listed(start) => Places::Listed(start.wrapping_add_signed(distance as isize)),
+        }
+    }
 }
 
 /// Formulas of one template for all of its rows, or for those that are alike.
@@ -75,10 +96,8 @@ pub struct Piece {
     /// Number of rows.
     pub rows: usize,
     numbers: Vec<f64>,
-    /// Number of rows of each block.
-    blocks: Vec<u32>,
-    /// For each block the places of the slots, then those of the outputs.
-    places: Vec<Places>,
+    /// Blocks of rows, with the places of the slots, then those of the outputs.
+    blocks: Blocks,
     listed: Vec<u32>,
     /// Line of the rows, if they form one.
     line: Option<Line>,
@@ -454,8 +473,7 @@ impl Piece {
             rows: count,
             numbers,
             slots,
-            blocks: Vec::new(),
-            places: Vec::new(),
+            blocks: Blocks::new(columns.len()),
             listed: Vec::new(),
             line: None,
             near: None,
@@ -472,16 +490,18 @@ impl Piece {
         }
         // With any number of parameters.
         let operations = || piece.tape(usize::MAX).operations();
-        if let Some((diagonals, blocks, places)) = Diagonals::of(rows, &piece.slots, &columns, operations) {
-            return Some(Piece { diagonals: Some(diagonals), blocks, places, ..piece });
+        if let Some((diagonals, blocks)) = Diagonals::of(rows, &piece.slots, &columns, operations) {
+            return Some(Piece { diagonals: Some(diagonals), blocks, ..piece });
         }
         if let Some(lengths) = cut(rows, &piece.slots, &columns) {
             piece.put_segments(table, &lengths, &columns);
             return Some(piece);
         }
         let mut entries = vec![[0; BLOCK]; columns.len()];
+        let mut places = Vec::with_capacity(columns.len());
         let (mut first, mut which) = (0, 0);
         while first < count {
+            places.clear();
             let most = BLOCK.min(count - first);
             while rows.get(which).end() <= first {
                 which += 1;
@@ -491,8 +511,8 @@ impl Piece {
                 let row = stretch.row(first - stretch.start);
                 let step = |k: usize| if most > 1 { stretch.step[k] as i32 } else { 0 };
                 let place = |&k: &usize| Places::Even { first: row.at(k), step: step(k) };
-                piece.places.extend(columns.iter().map(place));
-                piece.blocks.push(most as u32);
+                places.extend(columns.iter().map(place));
+                piece.blocks.push(most as u32, &places);
                 first += most;
                 continue;
             }
@@ -502,10 +522,8 @@ impl Piece {
             let even = entries.iter().map(|entries| even_length(&entries[..most])).min();
             // A block may end where a line of a grid ends, if that leaves it long enough.
             let length = even.filter(|&len| len >= BLOCK / 2).unwrap_or(most);
-            for entries in &entries {
-                piece.place(&entries[..length]);
-            }
-            piece.blocks.push(length as u32);
+            places.extend(entries.iter().map(|entries| piece.place(&entries[..length])));
+            piece.blocks.push(length as u32, &places);
             first += length;
         }
         piece.line = Line::of(&piece);
@@ -519,7 +537,7 @@ impl Piece {
         let place = |k: usize| match (&self.near, &self.diagonals) {
             (Some(near), _) => near.place(k),
             (None, Some(diagonals)) => diagonals.place(k),
-            (None, None) => self.places[slots + k].entry(&self.listed, 0),
+            (None, None) => self.blocks.get(0).place(slots + k).entry(&self.listed, 0),
         };
         let kept: Vec<usize> = (0..count).filter(|&k| place(k) >= first).collect();
         if kept.is_empty() {
@@ -528,13 +546,18 @@ impl Piece {
         let sum = |&k: &usize| Places::Even { first: place(k) - first + to, step: 0 };
         let sums: Vec<Places> = kept.iter().map(sum).collect();
         let diagonals = self.diagonals.as_ref().map(|diagonals| diagonals.sums(&kept, first, to));
-        let of_block = |places: &[Places]| match &diagonals {
-            Some(diagonals) => [&places[..slots], &diagonals.moved(&kept, &places[slots..])].concat(),
-            None => [&places[..slots], &sums].concat(),
-        };
+        let mut blocks = Blocks::new(slots + kept.len());
+        for block in self.blocks.iter() {
+            let places: Vec<Places> = block.places().collect();
+            let added = match &diagonals {
+                Some(diagonals) => &diagonals.moved(&kept, &places[slots..]),
+                None => &sums,
+            };
+            blocks.push(block.rows, &[&places[..slots], added].concat());
+        }
         let mut piece = Piece {
             outputs: kept.iter().map(|&k| self.outputs[k]).collect(),
-            places: self.places.chunks_exact(slots + count).flat_map(of_block).collect(),
+            blocks,
             near: self.near.as_ref().map(|near| near.sums(&kept, first, to)),
             diagonals: diagonals.clone(),
             whole: Some(Whole { outputs: self.outputs.clone(), written: self.written().len() }),
@@ -552,10 +575,10 @@ impl Piece {
         if let Some(diagonals) = &self.diagonals {
             return diagonals.each_written(to);
         }
-        let width = self.slots.len() + self.outputs.len();
-        for (places, &rows) in self.places.chunks_exact(width).zip(&self.blocks) {
-            for places in &places[self.slots.len()..] {
-                match *places {
+        for block in self.blocks.iter() {
+            let rows = block.rows;
+            for places in block.places().skip(self.slots.len()) {
+                match places {
                     // More often makes no difference.
                     Places::Even { first, step: 0 } => (0..rows.min(2)).for_each(|_| to(first)),
                     Places::Even { first, step } => {
@@ -579,10 +602,10 @@ impl Piece {
             self.each_written(&mut put);
             return first as usize..end as usize;
         }
-        let width = self.slots.len() + self.outputs.len();
-        for (places, &rows) in self.places.chunks_exact(width).zip(&self.blocks) {
-            for places in &places[self.slots.len()..] {
-                match *places {
+        for block in self.blocks.iter() {
+            let rows = block.rows;
+            for places in block.places().skip(self.slots.len()) {
+                match places {
                     Places::Even { .. } => [0, rows - 1].iter().for_each(|&row| put(places.entry(&[], row as usize))),
                     Places::Listed(start) => self.listed[start..start + rows as usize].iter().for_each(|&at| put(at)),
                 }
@@ -596,47 +619,49 @@ impl Piece {
         if let Some(near) = &self.near {
             return Piece { near: Some(near.in_columns(&self.slots, layout)), ..self.clone() };
         }
-        let mut piece = Piece { places: Vec::new(), listed: Vec::new(), ..self.clone() };
         let width = self.slots.len() + self.outputs.len();
-        let mut entries = [0; BLOCK];
-        for (places, &rows) in self.places.chunks_exact(width).zip(&self.blocks) {
-            for (k, &places) in places.iter().enumerate() {
+        let mut piece = Piece { blocks: Blocks::new(width), listed: Vec::new(), ..self.clone() };
+        let (mut entries, mut moved) = ([0; BLOCK], Vec::with_capacity(width));
+        for block in self.blocks.iter() {
+            let rows = block.rows;
+            moved.clear();
+            for (k, places) in block.places().enumerate() {
                 let is_state = self.slots.get(k).is_some_and(|&(_, source)| source == Source::State);
                 match places {
-                    Places::Even { .. } if !is_state => piece.places.push(places),
+                    Places::Even { .. } if !is_state => moved.push(places),
                     Places::Even { first, step } if let Some((first, step)) = layout.line(first, step, rows) => {
-                        piece.places.push(Places::Even { first, step });
+                        moved.push(Places::Even { first, step });
                     }
                     _ => {
                         for (row, entry) in entries[..rows as usize].iter_mut().enumerate() {
                             let component = places.entry(&self.listed, row);
                             *entry = if is_state { layout.place(component) } else { component };
                         }
-                        piece.place(&entries[..rows as usize]);
+                        moved.push(piece.place(&entries[..rows as usize]));
                     }
                 }
             }
+            piece.blocks.push(rows, &moved);
         }
         piece.line = Line::of(&piece);
         piece
     }
 
-    /// Append the places of one slot or output in a block.
-    fn place(&mut self, entries: &[u32]) {
-        let places = match i32::try_from(first_step(entries)) {
+    /// Places of one slot or output in a block, listed if they are not even.
+    fn place(&mut self, entries: &[u32]) -> Places {
+        match i32::try_from(first_step(entries)) {
             Ok(step) if even_length(entries) == entries.len() => Places::Even { first: entries[0], step },
             _ => {
                 let start = self.listed.len();
                 self.listed.extend_from_slice(entries);
                 Places::Listed(start)
             }
-        };
-        self.places.push(places);
+        }
     }
 
     /// Number of rows of the longest block.
     fn longest(&self) -> usize {
-        self.blocks.iter().max().map_or(0, |&rows| rows as usize)
+        self.blocks.rows().max().map_or(0, |rows| rows as usize)
     }
 
     /// Formulas as code whose states are the slots.

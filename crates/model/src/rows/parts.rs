@@ -3,6 +3,7 @@
 //! Every part adds to an array of its own, and the arrays are added up in the order of the parts. The number of parts
 //! and their contents depend on the sum alone: no bit depends on the threads, or on the backend.
 
+use super::blocks::Blocks;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -42,17 +43,17 @@ pub(super) fn near_parts(members: usize) -> usize {
 /// Outputs per member up to which parts of such a sum have arrays of their own.
 pub(super) const NEAR_OUTPUTS: usize = 10;
 
-/// Divide blocks with so many rows each into stretches, so that threads may share a sum of so many operations per row
+/// Divide blocks into stretches, so that threads may share a sum of so many operations per row
 /// into so many outputs; `None` if it is too short for that.
-pub(super) fn divided(rows: &[u32], operations: usize, outputs: usize) -> Option<Vec<Range<usize>>> {
-    let all: usize = rows.iter().map(|&rows| rows as usize).sum();
+pub(super) fn divided(blocks: &Blocks, operations: usize, outputs: usize) -> Option<Vec<Range<usize>>> {
+    let all: usize = blocks.rows().map(|rows| rows as usize).sum();
     let count = parts(all * operations, outputs);
-    if count < 2 || rows.len() < count {
+    if count < 2 || blocks.len() < count {
         return None;
     }
     // A part ends with the block that completes its share of the rows.
     let (mut parts, mut first, mut before) = (Vec::with_capacity(count), 0, 0);
-    for (block, &rows) in rows.iter().enumerate() {
+    for (block, rows) in blocks.rows().enumerate() {
         before += rows as usize;
         if before * count >= all * (parts.len() + 1) {
             parts.push(first..block + 1);

@@ -1,5 +1,6 @@
 //! Segments of the rows of sums over pairs: the partners of one body.
 
+use super::blocks::Block;
 use super::{Piece, Places, RowTable};
 use crate::functional::{Entries, Source, Stretches};
 use crate::graph::interpret::{SEGMENT_LANES, SegmentLoop, SegmentPlace, SegmentPlaces};
@@ -94,8 +95,9 @@ impl Piece {
             self.numbers.extend(table.rows.each().map(|row| table.numbers[row.at(columns[k]) as usize]));
         }
         self.numbers.extend([0.0; SEGMENT_LANES]);
-        let mut first = 0;
+        let (mut first, mut places) = (0, Vec::with_capacity(columns.len()));
         for &length in lengths {
+            places.clear();
             let row = table.rows.row(first);
             let next = (length > 1).then(|| table.rows.row(first + 1));
             for (k, &column) in columns.iter().enumerate() {
@@ -107,9 +109,9 @@ impl Piece {
                     }
                 };
                 // Places are below 2³¹ in any model that fits into memory.
-                self.places.push(Places::Even { first: start, step });
+                places.push(Places::Even { first: start, step });
             }
-            self.blocks.push(length);
+            self.blocks.push(length, &places);
             first += length as usize;
         }
     }
@@ -201,11 +203,11 @@ impl Segments {
         let mut moves: Option<Vec<bool>> = None;
         // Distance between the outputs of a row and of the next; 0 while that is unknown.
         let mut apart = 0;
-        let blocks = || piece.places.chunks_exact(width).zip(&piece.blocks);
-        for (places, _) in blocks().filter(|(_, rows)| **rows > 1) {
+        let blocks = || piece.blocks.iter();
+        for block in blocks().filter(|block| block.rows > 1) {
             let mut pattern = Vec::with_capacity(width);
-            for (k, place) in places.iter().enumerate() {
-                let Places::Even { step, .. } = *place else { return None };
+            for (k, place) in block.places().enumerate() {
+                let Places::Even { step, .. } = place else { return None };
                 if k >= slots && apart == 0 {
                     apart = step.max(0);
                 }
@@ -219,12 +221,12 @@ impl Segments {
             }
         }
         let moves = moves?;
-        if piece.places.iter().any(|place| matches!(place, Places::Listed(_))) {
+        if blocks().any(|block| block.places().any(|place| matches!(place, Places::Listed(_)))) {
             return None;
         }
         let order = Order::new(piece.written(), apart.max(1) as usize);
-        let first = |places: &[Places], k: usize| {
-            let first = places[k].entry(&[], 0);
+        let first = |block: &Block, k: usize| {
+            let first = block.place(k).entry(&[], 0);
             if k < slots { first } else { order.place(first) }
         };
         // Number of the array: states, the table, outputs.
@@ -242,9 +244,9 @@ impl Segments {
             }
         }
         let mut bases = vec![u32::MAX; width];
-        for (places, _) in blocks() {
+        for block in blocks() {
             for (k, base) in bases.iter_mut().enumerate() {
-                *base = (*base).min(first(places, k));
+                *base = (*base).min(first(&block, k));
             }
         }
         let mut moving = [None; 3];
@@ -252,21 +254,22 @@ impl Segments {
             moving[array(k)].get_or_insert((k, bases[k]));
         }
         let written: Vec<usize> = (slots..width).filter(|&k| moves[k]).collect();
-        for (places, &rows) in blocks() {
-            let shift = |k: usize| first(places, k) - bases[k];
+        for block in blocks() {
+            let rows = block.rows;
+            let shift = |k: usize| first(&block, k) - bases[k];
             for k in (0..width).filter(|&k| moves[k]) {
                 let (other, _) = moving[array(k)]?;
-                let behind = first(places, k) as usize + (rows as usize).next_multiple_of(SEGMENT_LANES);
+                let behind = first(&block, k) as usize + (rows as usize).next_multiple_of(SEGMENT_LANES);
                 if shift(k) != shift(other) || (array(k) == 0 && behind > states) {
                     return None;
                 }
             }
             // Rows side by side must not add to one place.
             for &k in &written {
-                let start = first(places, k);
+                let start = first(&block, k);
                 let range = start..start + rows;
                 for other in slots..width {
-                    let from = first(places, other);
+                    let from = first(&block, other);
                     let overlaps =
                         if moves[other] { from < range.end && start < from + rows } else { range.contains(&from) };
                     if other != k && overlaps {
@@ -286,10 +289,10 @@ impl Segments {
             outputs: (slots..width).map(|k| moves[k].then_some(bases[k])).collect(),
         };
         let mut starts = Vec::new();
-        for (block, _) in blocks() {
-            starts.extend(moving.map(|moving| moving.map_or(0, |(k, base)| first(block, k) - base)));
-            starts.extend(still.iter().map(|&k| block[k].entry(&[], 0)));
-            starts.extend((slots..width).filter(|&k| !moves[k]).map(|k| first(block, k)));
+        for block in blocks() {
+            starts.extend(moving.map(|moving| moving.map_or(0, |(k, base)| first(&block, k) - base)));
+            starts.extend(still.iter().map(|&k| block.place(k).entry(&[], 0)));
+            starts.extend((slots..width).filter(|&k| !moves[k]).map(|k| first(&block, k)));
         }
         Some(Segments { places, table, still, order, starts })
     }
