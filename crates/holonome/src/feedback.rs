@@ -63,7 +63,7 @@ pub(crate) fn feedback_system(
         let parameters = all(&[&[rate][..], &weights].concat());
         return Ok(match base.filter(|base| base.invariants.len() <= LARGEST_FEEDBACK) {
             Some(base) => {
-                let (treated, _) = feedback::gauss_newton(base, &vectors.vector_of);
+                let (treated, _) = feedback::gauss_newton(base, &vectors.vector_of());
                 with_formula((base, vectors), treated, parameters, gain, text)
             }
             None => {

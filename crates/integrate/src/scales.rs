@@ -90,6 +90,11 @@ impl Vectors {
         self.families.push(VectorFamily { role, vectors: first..first + count });
     }
 
+    /// Vector to which a component of the state belongs.
+    pub fn vector_of(&self, component: usize) -> usize {
+        self.start.partition_point(|&start| start as usize <= component) - 1
+    }
+
     /// Number of vectors.
     pub fn count(&self) -> usize {
         self.start.len() - 1

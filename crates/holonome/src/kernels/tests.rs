@@ -177,7 +177,7 @@ fn every_form_pulls_alike() {
         let mut systems: Vec<(&str, Box<dyn System>)> = vec![("solve", Box::new(unrolled)), ("rows", Box::new(rows))];
         // Unrolled formulas of a pull are for few rows.
         if field.invariants.len() <= 24 {
-            let (treated, _) = gauss_newton(&field, &vectors.vector_of);
+            let (treated, _) = gauss_newton(&field, &vectors.vector_of());
             systems.push(("formula", Box::new(CompiledSystem::new(&Arc::new(treated), &vectors, &all, true, None))));
         }
         let pulls: Vec<Vec<f64>> = systems

@@ -13,8 +13,6 @@ use std::sync::Arc;
 pub struct StateVectors {
     /// Vectors, in the order of the state.
     pub vectors: Vectors,
-    /// Vector to which each component belongs.
-    pub vector_of: Vec<usize>,
     /// Variables, with the first vector of each.
     variables: Vec<(usize, Variable)>,
     /// Σ ∂²H/∂p_i² over the components of every vector of momenta.
@@ -34,21 +32,22 @@ impl StateVectors {
             variables.push((vectors.count(), variable.clone()));
             vectors.push(role, variable.family.members(), variable.family.shape.len());
         }
-        let mut vector_of = vec![0; vectors.dim()];
-        for vector in 0..vectors.count() {
-            vector_of[vectors.components_of(vector)].fill(vector);
-        }
         let curvature = match &model.dynamics {
             Dynamics::Hamiltonian(h, _) => {
                 // Momenta are in the order of their coordinates.
                 let (degrees, count) = (model.degrees(), vectors.count() / 2);
-                let target = |component: u32| (vector_of[component as usize] - count) as u32;
+                let target = |component: u32| (vectors.vector_of(component as usize) - count) as u32;
                 let pieces = RowProgram::momentum_curvature(h, degrees, &target);
                 Some(RowProgram::new(model.dimension(), count, pieces))
             }
             Dynamics::Field(_) => None,
         };
-        Arc::new(StateVectors { vectors, vector_of, variables, curvature })
+        Arc::new(StateVectors { vectors, variables, curvature })
+    }
+
+    /// Vector to which each component belongs.
+    pub fn vector_of(&self) -> Vec<usize> {
+        (0..self.vectors.count()).flat_map(|k| self.vectors.components_of(k).map(move |_| k)).collect()
     }
 
     /// 1/m of every vector of positions of `model` at its start, summed over its components; empty if it has no masses.

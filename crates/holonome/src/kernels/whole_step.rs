@@ -368,8 +368,9 @@ impl Mending {
             Mend::Corrects => (&[][..], &scales[..]),
             Mend::Projects { .. } => scales.split_at(count),
         };
+        let vector_of = vectors.vector_of();
         let of = CorrectionScales {
-            vector_of: &vectors.vector_of,
+            vector_of: &vector_of,
             weights,
             families: &families,
             largest_innovation: largest_innovation(count),

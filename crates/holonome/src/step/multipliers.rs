@@ -1,30 +1,40 @@
 //! Lagrange multipliers of a program: their registers, and their values at a state between two steps.
 
-use holonome_model::elaborate::model::Model;
+use holonome_model::elaborate::model::{Model, Quantity};
 use holonome_model::elaborate::shape::Shape;
 
 /// Multipliers of a model's constraints.
 #[derive(Clone)]
 pub struct Multipliers {
     /// Registers of the multipliers at the start of a step, one for each scalar constraint.
-    start: Vec<usize>,
+    start: Vec<u32>,
     /// Places in the memory of the multipliers at the end of a step. Empty for SHAKE, where those at the start act for
     /// the whole step.
-    end: Vec<usize>,
-    /// For each component of the constraints, the number of its scalar constraint and its share of that multiplier.
+    end: Vec<u32>,
+    /// Constraints, in the model's order.
+    families: Vec<Family>,
+}
+
+/// Components of a family of constraints, which are the same for all members.
+#[derive(Clone)]
+struct Family {
+    members: usize,
+    /// Number of scalar constraints of a member.
+    width: usize,
+    /// For each component of a member, the number of its scalar constraint and its share of that multiplier.
     components: Vec<Option<(usize, f64)>>,
 }
 
 impl Multipliers {
     /// Multipliers of a step that has recorded them in these registers and places.
-    pub fn new(start: Vec<usize>, end: Vec<usize>, model: &Model) -> Multipliers {
-        let components = if start.is_empty() { Vec::new() } else { components(model) };
-        Multipliers { start, end, components }
+    pub fn new(start: Vec<u32>, end: Vec<u32>, model: &Model) -> Multipliers {
+        let families = if start.is_empty() { Vec::new() } else { model.constraints.iter().map(Family::of).collect() };
+        Multipliers { start, end, families }
     }
 
     /// These multipliers with those at the start of a step one after the other.
     pub fn of_starts(&self) -> Multipliers {
-        Multipliers { start: (0..self.start.len()).collect(), ..self.clone() }
+        Multipliers { start: (0..self.start.len() as u32).collect(), ..self.clone() }
     }
 
     /// Number of multipliers at the start of a step.
@@ -34,7 +44,7 @@ impl Multipliers {
 
     /// Number of multipliers of all components.
     pub fn count(&self) -> usize {
-        self.components.len()
+        self.families.iter().map(|family| family.members * family.components.len()).sum()
     }
 
     /// Length of the step whose start gives the multipliers at a state; 0 if no step is needed. The state is between
@@ -50,38 +60,41 @@ impl Multipliers {
     pub fn put(&self, (before, after): (f64, f64), registers: &[f64], memory: &[f64], lambda: &mut [f64]) {
         // Twice the impulse of a scalar constraint.
         let impulse = |scalar: usize| {
-            let start = |length: f64| if length == 0.0 { 0.0 } else { length * registers[self.start[scalar]] };
+            let start = |length: f64| if length == 0.0 { 0.0 } else { length * registers[self.start[scalar] as usize] };
             match self.end.get(scalar) {
-                Some(&end) => before * memory[end] + start(after),
+                Some(&end) => before * memory[end as usize] + start(after),
                 None => start(2.0 * after),
             }
         };
-        for (lambda, component) in lambda.iter_mut().zip(&self.components) {
-            *lambda = component.map_or(0.0, |(scalar, part)| part * impulse(scalar) / (before + after));
+        let (mut rest, mut first) = (lambda, 0);
+        for Family { members, width, components } in &self.families {
+            let (these, others) = rest.split_at_mut(members * components.len());
+            for member in these.chunks_exact_mut(components.len().max(1)) {
+                for (lambda, component) in member.iter_mut().zip(components) {
+                    *lambda = component.map_or(0.0, |(scalar, part)| part * impulse(first + scalar) / (before + after));
+                }
+                first += width;
+            }
+            rest = others;
         }
     }
 }
 
-/// Scalar constraint of each component, and its share of the multiplier. Two equal components of a symmetric matrix
-/// have half of one multiplier each, so that Σ λ_ij ∂g_ij over all components is the force.
-fn components(model: &Model) -> Vec<Option<(usize, f64)>> {
-    let (mut all, mut scalar) = (Vec::new(), 0);
-    for constraint in &model.constraints {
-        for _ in 0..constraint.members {
-            let mut member = vec![None; constraint.shape.len()];
-            for component in &constraint.components {
-                let part = Some((scalar, 1.0 / component.multiplicity));
-                member[component.offset] = part;
-                if let Shape::Matrix(_, columns) = constraint.shape
-                    && component.multiplicity > 1.0
-                {
-                    let (i, j) = (component.offset / columns, component.offset % columns);
-                    member[j * columns + i] = part;
-                }
-                scalar += 1;
+impl Family {
+    /// Components of a constraint. Two equal components of a symmetric matrix have half of one multiplier each, so that
+    /// Σ λ_ij ∂g_ij over all components is the force.
+    fn of(constraint: &Quantity) -> Family {
+        let mut components = vec![None; constraint.shape.len()];
+        for (scalar, component) in constraint.components.iter().enumerate() {
+            let part = Some((scalar, 1.0 / component.multiplicity));
+            components[component.offset] = part;
+            if let Shape::Matrix(_, columns) = constraint.shape
+                && component.multiplicity > 1.0
+            {
+                let (i, j) = (component.offset / columns, component.offset % columns);
+                components[j * columns + i] = part;
             }
-            all.extend(member);
         }
+        Family { members: constraint.members, width: constraint.components.len(), components }
     }
-    all
 }

@@ -198,7 +198,7 @@ pub fn lower(
     let others: Vec<Node> = start.iter().copied().filter(|node| !cut.place.contains_key(node)).collect();
     compute(&cut, &mut actions, trace.systems.len(), &[&wanted[..], &next, &others].concat(), &mut registers);
     cut.place(&others, result.end + next.len());
-    let start = start.iter().map(|node| cut.place[node]).collect();
+    let start = start.iter().map(|node| cut.place[node] as u32).collect();
     LoweredProgram {
         dimension: trace.x.len(),
         layout: None,
@@ -206,7 +206,7 @@ pub fn lower(
         actions,
         carried: (0..next.len()).map(|k| result.end + k..result.end + k + 1).collect(),
         result,
-        multipliers: Multipliers::new(start, end.clone(), model),
+        multipliers: Multipliers::new(start, end.iter().map(|&place| place as u32).collect(), model),
         calls: trace.calls,
         substeps,
         tolerance,

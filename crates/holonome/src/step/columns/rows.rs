@@ -684,13 +684,13 @@ impl FamilyNames {
 
     /// Registers of the scalar constraints in the model's order: member after member, and the components of each.
     /// `columns` are the registers of each family of scalar constraints.
-    fn scalars(&self, columns: &[Range<usize>]) -> Vec<usize> {
+    fn scalars(&self, columns: &[Range<usize>]) -> Vec<u32> {
         let mut rest = columns;
         let mut all = Vec::new();
         for (quantity, width) in self.constraints.iter().filter(|_| !columns.is_empty()) {
             let (these, others) = rest.split_at(*width);
             for member in 0..quantity.members {
-                all.extend(these.iter().map(|column| column.start + member));
+                all.extend(these.iter().map(|column| (column.start + member) as u32));
             }
             rest = others;
         }
