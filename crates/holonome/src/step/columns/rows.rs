@@ -170,7 +170,9 @@ struct Planner<'a> {
     stored: Vec<(Column, usize)>,
     reduced: &'a [Reduced],
     parameters: &'a [f64],
+    /// Number of registers in use, and the largest number so far.
     registers: usize,
+    most_registers: usize,
     solvers: &'a mut Solvers,
 }
 
@@ -259,7 +261,14 @@ impl Planner<'_> {
     /// First of `length` new registers.
     fn room(&mut self, length: usize) -> usize {
         self.registers += length;
+        self.most_registers = self.most_registers.max(self.registers);
         self.registers - length
+    }
+
+    /// Give up the registers from `first` on, whose numbers nobody reads any more. Kernels read registers before their
+    /// own only, so it is the last ones that can be used again.
+    fn free_from(&mut self, first: usize) {
+        self.registers = first;
     }
 
     fn place(&mut self, column: Column) -> usize {
@@ -431,6 +440,7 @@ fn lower_with(
         reduced: &reduced,
         parameters: &parameters,
         registers: 0,
+        most_registers: 0,
         solvers,
     };
     for &column in trace.x.iter().chain([&trace.t, &trace.h]) {
@@ -485,7 +495,7 @@ fn lower_with(
     LoweredProgram {
         dimension: mechanics.dimension,
         layout: Some(Arc::clone(&mechanics.layout)),
-        registers: planner.registers,
+        registers: planner.most_registers,
         actions: actions.done,
         result,
         multipliers: Multipliers::new(names.scalars(&registers), names.scalars(&places), model),
@@ -537,12 +547,10 @@ impl Planner<'_> {
         system: &System<ColumnSymbols>,
         monitor: Option<SystemMonitor>,
     ) {
-        let lengths = self.lengths(&system.sizes, &system.unknowns);
-        let sizes = self.stage(&lengths);
-        let m = sizes.length;
         let guesses = self.lengths(&system.guesses, &system.unknowns);
         let guess = self.stage(&guesses);
-        let unknowns = guess.first..guess.first + m;
+        let m = guess.length;
+        let unknowns = guess.range();
         let mut first = unknowns.start;
         let mut rows = Vec::new();
         for (k, &unknown) in system.unknowns.iter().enumerate() {
@@ -557,6 +565,9 @@ impl Planner<'_> {
         let mut before = Actions::default();
         self.compute(&mut before, level + 1, needed);
         debug_assert!(before.done.is_empty(), "no number stands for many within a system");
+        // The registers from here on are those of the iteration alone.
+        let lengths = self.lengths(&system.sizes, &system.unknowns);
+        let sizes = self.stage(&lengths);
         let residuals = self.lengths(&system.residuals, &system.unknowns);
         let residual_stage = self.stage(&residuals);
         let jacobians: Vec<Jacobian> = residuals
@@ -587,6 +598,7 @@ impl Planner<'_> {
         let jacobian = Stage { kernel: program, first, length: solver.values() };
         let eliminated = self.eliminated(&solver, (residual_stage.first, first));
         let task = system.task(unknowns, sizes.range());
+        let sizes_first = sizes.first;
         let residuals = residual_stage.range();
         let before = before.stages;
         let with = |others: Vec<Stage<RowProgram>>| self.compile(before.iter().cloned().chain(others));
@@ -601,13 +613,15 @@ impl Planner<'_> {
             residuals,
             elimination,
         };
+        // In the order of their registers.
+        actions.compute(guess);
         if task.linear {
             equations.sizes = Some(self.compile([sizes]));
         } else {
             actions.compute(sizes);
         }
-        actions.compute(guess);
         actions.push(self, Action::Solve(Box::new(Solve { equations, task, rows, monitor, calls: system.calls })));
+        self.free_from(sizes_first);
         // Computed once more at the solution, for kernels that read it later on.
         actions.stages.extend(before);
     }
