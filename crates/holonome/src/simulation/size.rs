@@ -5,6 +5,7 @@ use crate::footprint::Footprint;
 use crate::recording::RecordedArray;
 use crate::store::CHUNK_NUMBERS_MAX;
 use holonome_integrate::system::System;
+use holonome_integrate::terms::terms_work_len;
 use holonome_model::elaborate::model::Model;
 
 impl Simulation {
@@ -28,8 +29,14 @@ impl Simulation {
             _ => 0,
         };
         // Vectors of a step beside its stages, of the state that resumes it, of the checkpoint, of the state before the
-        // end: a dozen and three times half a dozen.
-        let vectors = (stages + 30) * self.state.x.len() + 10 * self.state.values.len() + self.system.work_len();
+        // end: a dozen and three times half a dozen. A program has its vectors among its scratch, so that they are few
+        // besides.
+        let (own, carried, scratch) = match &self.program {
+            Some(program) => (5, 3 * program.map().memory_len(), program.map().work_len()),
+            None => (stages + 30, 0, 0),
+        };
+        let work = self.system.work_len() + scratch.max(terms_work_len(&*self.system));
+        let vectors = own * self.state.x.len() + carried + 10 * self.state.values.len() + work;
         // A chunk has a megabyte of an array, or at least a row, or all of it; times are listed by the plan and the
         // store.
         let chunk = |array: &RecordedArray| {
@@ -44,7 +51,7 @@ impl Simulation {
 /// Numbers in memory of a model that is read and has its derivatives: per number of the state, and per stretch of rows
 /// of a template. Measured with chains of 1e6 links or springs, accurate to a quarter.
 fn read_numbers(model: &Model) -> usize {
-    const OF_THE_STATE: usize = 27;
+    const OF_THE_STATE: usize = 18;
     const OF_A_STRETCH: usize = 8;
     let quantities = model.constraints.iter().chain(&model.integrals).chain(model.observed());
     let functionals = quantities.map(|quantity| &quantity.functional).chain([model.moved_by()]);
