@@ -1,22 +1,22 @@
-//! Many short lists in one array: patterns of sparse matrices by rows, or the rows that belong to members of a family.
+//! Many short lists in one array, such as patterns of sparse matrices by rows.
 
 use std::ops::Index;
 
-/// Lists of numbers, or of other small values.
+/// Lists of numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lists<T = u32> {
+pub struct Lists {
     /// Start of each list, then the end of the last; length n + 1.
     start: Vec<usize>,
-    all: Vec<T>,
+    all: Vec<u32>,
 }
 
-impl<T> Default for Lists<T> {
-    fn default() -> Lists<T> {
+impl Default for Lists {
+    fn default() -> Lists {
         Lists { start: vec![0], all: Vec::new() }
     }
 }
 
-impl<T> Lists<T> {
+impl Lists {
     /// Number of lists.
     pub fn len(&self) -> usize {
         self.start.len() - 1
@@ -28,23 +28,13 @@ impl<T> Lists<T> {
     }
 
     /// List number `i`.
-    pub fn of(&self, i: usize) -> &[T] {
+    pub fn of(&self, i: usize) -> &[u32] {
         &self.all[self.start[i]..self.start[i + 1]]
     }
 
     /// All lists, in order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &[T]> + ExactSizeIterator {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &[u32]> + ExactSizeIterator {
         (0..self.len()).map(|i| self.of(i))
-    }
-
-    /// Elements of all lists.
-    pub fn flat(&self) -> &[T] {
-        &self.all
-    }
-
-    /// Elements of all lists, mutable.
-    pub fn flat_mut(&mut self) -> &mut [T] {
-        &mut self.all
     }
 
     /// Start of each list in [`Lists::flat`], then the end of the last.
@@ -53,16 +43,16 @@ impl<T> Lists<T> {
     }
 }
 
-impl<T> Index<usize> for Lists<T> {
-    type Output = [T];
+impl Index<usize> for Lists {
+    type Output = [u32];
 
-    fn index(&self, i: usize) -> &[T] {
+    fn index(&self, i: usize) -> &[u32] {
         self.of(i)
     }
 }
 
-impl<T, L: IntoIterator<Item = T>> FromIterator<L> for Lists<T> {
-    fn from_iter<I: IntoIterator<Item = L>>(lists: I) -> Lists<T> {
+impl<L: IntoIterator<Item = u32>> FromIterator<L> for Lists {
+    fn from_iter<I: IntoIterator<Item = L>>(lists: I) -> Lists {
         let mut all = Lists::default();
         for list in lists {
             all.all.extend(list);
