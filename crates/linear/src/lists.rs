@@ -37,7 +37,7 @@ impl Lists {
         (0..self.len()).map(|i| self.of(i))
     }
 
-    /// Start of each list in [`Lists::flat`], then the end of the last.
+    /// Start of each list among the numbers of all, then the end of the last.
     pub fn starts(&self) -> &[usize] {
         &self.start
     }
