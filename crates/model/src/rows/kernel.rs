@@ -218,16 +218,22 @@ impl RowKernel {
                         // The sum of −0 and any number is that number: the bits are the same as those that loops store.
                         out[first as usize..][..piece.rows].fill(-0.0);
                     }
-                    let add = |blocks: &Range<usize>, out: &mut [f64], work: &mut [f64]| {
-                        self.add((piece, blocks.clone()), &**kernel, bound, (t, x), out, work);
+                    let add = |blocks: &Range<usize>, (out, first): (&mut [f64], usize), work: &mut [f64]| {
+                        self.add((piece, blocks.clone()), &**kernel, bound, (t, x), (out, first), work);
                     };
                     let all = 0..piece.blocks.len();
                     match (&run.parts, &piece.diagonals) {
-                        (Some((blocks, parts)), _) => parts.run(blocks, work, &add, |sums| {
-                            out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
-                        }),
-                        (None, Some(diagonals)) => diagonals.with(out, work, |out, work| add(&all, out, work)),
-                        (None, None) => add(&all, out, work),
+                        (Some((blocks, parts)), _) => {
+                            let (first, all) = (parts.sums.start, &mut out[parts.sums.clone()]);
+                            let add = |blocks: &Range<usize>, sums: &mut [f64], work: &mut [f64]| {
+                                add(blocks, (sums, first), work);
+                            };
+                            parts.run(blocks, work, &add, |sums| {
+                                all.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
+                            });
+                        }
+                        (None, Some(diagonals)) => diagonals.with(out, work, |out, work| add(&all, (out, 0), work)),
+                        (None, None) => add(&all, (out, 0), work),
                     }
                 }
                 Code::Added(rows, together) => {
@@ -307,14 +313,14 @@ impl RowKernel {
         }
     }
 
-    /// Add the contributions of the rows in some blocks of one piece.
+    /// Add the contributions of the rows in some blocks of one piece to the outputs from number `origin` on.
     fn add(
         &self,
         (piece, blocks): (&Piece, Range<usize>),
         kernel: &dyn Kernel,
         bound: &[f64],
         (t, x): (f64, &[f64]),
-        out: &mut [f64],
+        (out, origin): (&mut [f64], usize),
         work: &mut [f64],
     ) {
         let (lanes, count) = (kernel.lanes(), piece.outputs.len());
@@ -344,7 +350,7 @@ impl RowKernel {
             }
             for (k, to) in block.places().skip(piece.slots.len()).enumerate() {
                 let part = |first: usize| (first, &results[first * count + k * lanes..][..lanes.min(rows - first)]);
-                to.add(&piece.listed, (0..rows).step_by(lanes).map(part), out);
+                to.add(&piece.listed, (0..rows).step_by(lanes).map(part), (out, origin));
             }
         }
     }
@@ -437,7 +443,7 @@ impl Compiler<'_> {
         let states = program.states + if program.layout.is_some() { SEGMENT_LANES } else { 0 };
         let lanes = suitable_lanes(piece, self.lanes);
         // Backends have loops of their own for lines.
-        let parts = |sums: usize, work: usize| {
+        let parts = |sums: Range<usize>, work: usize| {
             let blocks = Some(&piece.blocks).filter(|_| piece.line.is_none() && piece.diagonals.is_none());
             let blocks = divided(blocks?, piece.whole_operations(tape, self.parameters), piece.whole_written())?;
             let parts = Parts { count: blocks.len(), sums, work };
@@ -452,12 +458,12 @@ impl Compiler<'_> {
         } else if let Some(segments) = Segments::of(piece, states).filter(|_| piece.line.is_none())
             && let Ok(rows) = self.backend.compile_segments(tape, &segments.places)
         {
-            let parts = parts(segments.order.len(), segments.work_len(piece, &*rows));
+            let parts = parts(0..segments.order.len(), segments.work_len(piece, &*rows));
             return Run { parts, ..self.run((part, which), Code::Segments(rows, segments)) };
         }
         let kernel = self.backend.compile(tape, lanes).or_else(|_| Interpreter.compile(tape, lanes));
         let kernel = kernel.expect("the interpreter never refuses");
-        let parts = parts(piece.written().end, piece.gathered_work(&*kernel));
+        let parts = parts(piece.written(), piece.gathered_work(&*kernel));
         Run { parts, ..self.run((part, which), Code::Gathered(kernel)) }
     }
 }
@@ -482,7 +488,7 @@ impl Piece {
             let count = BLOCK.min(from + together - first);
             let block = self.blocks.get(first / BLOCK);
             for (to, results) in block.places().skip(self.slots.len()).zip(results.chunks_exact(together)) {
-                to.add(&self.listed, [(0, &results[first - from..][..count])].into_iter(), out);
+                to.add(&self.listed, [(0, &results[first - from..][..count])].into_iter(), (out, 0));
             }
         }
     }
@@ -542,9 +548,19 @@ impl Places {
         }
     }
 
-    /// Add one output of the rows of a block; these come in parts with the number of their first row.
-    fn add<'a>(self, listed: &[u32], parts: impl Iterator<Item = (usize, &'a [f64])>, out: &mut [f64]) {
-        match self {
+    /// Add one output of the rows of a block to the outputs from number `origin` on; the rows come in parts with the
+    /// number of their first one.
+    fn add<'a>(
+        self,
+        listed: &[u32],
+        parts: impl Iterator<Item = (usize, &'a [f64])>,
+        (out, origin): (&mut [f64], usize),
+    ) {
+        let to = match self {
+            Places::Even { first, step } => Places::Even { first: first - origin as u32, step },
+            listed => listed,
+        };
+        match to {
             Places::Even { first, step: 0 } => {
                 // Eight sums side by side: shorter chains of additions and less round-off. A part of fewer rows starts
                 // at its own sum among the eight, so the order is that of the rows.
@@ -587,7 +603,7 @@ impl Places {
             Places::Listed(start) => {
                 for (offset, values) in parts {
                     for (value, &at) in values.iter().zip(&listed[start + offset..]) {
-                        out[at as usize] += value;
+                        out[at as usize - origin] += value;
                     }
                 }
             }

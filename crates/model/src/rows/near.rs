@@ -118,7 +118,7 @@ impl NearLoop {
         let lanes = near.slots.len() + pair.outputs().max(points.outputs());
         let work = LINE + lanes * LANES + near.outputs.len() + pair.work_len().max(points.work_len());
         let members = near.pairs.which.members();
-        let parts = Parts { count: near_parts(members), sums: piece.written().end, work };
+        let parts = Parts { count: near_parts(members), sums: 0..piece.written().end, work };
         let is_divided = parts.count > 1 && piece.whole_written() <= NEAR_OUTPUTS * members;
         NearLoop { pair, points, split, parts, is_divided }
     }

@@ -67,8 +67,8 @@ pub(super) fn divided(blocks: &Blocks, operations: usize, outputs: usize) -> Opt
 pub(super) struct Parts {
     /// Number of parts.
     pub count: usize,
-    /// Length of the array that each adds to.
-    pub sums: usize,
+    /// Outputs that the array of each stands for.
+    pub sums: Range<usize>,
     /// Scratch that each needs in addition.
     pub work: usize,
 }
@@ -76,7 +76,7 @@ pub(super) struct Parts {
 impl Parts {
     /// Scratch needed by [`Parts::run`], in numbers.
     pub fn work_len(&self) -> usize {
-        self.count * (self.sums + self.work)
+        self.count * (self.sums.len() + self.work)
     }
 
     /// Call `add` for each part, with an array to add to and scratch of its own, and then `join` with the arrays one
@@ -91,7 +91,7 @@ impl Parts {
         P: IntoIterator + IntoParallelIterator<Item = <P as IntoIterator>::Item, Iter: IndexedParallelIterator>,
     {
         let one = |part, work: &mut [f64]| {
-            let (sums, work) = work.split_at_mut(self.sums);
+            let (sums, work) = work.split_at_mut(self.sums.len());
             // The sum of −0 and any number is that number.
             sums.fill(-0.0);
             add(part, sums, work);
@@ -99,17 +99,17 @@ impl Parts {
         if rayon::current_num_threads() == 1 {
             for part in parts {
                 one(part, work);
-                join(&work[..self.sums]);
+                join(&work[..self.sums.len()]);
             }
             return;
         }
-        let each = self.sums + self.work;
+        let each = self.sums.len() + self.work;
         let work = &mut work[..self.work_len()];
         parts
             .into_par_iter()
             .with_max_len(1)
             .zip(work.par_chunks_exact_mut(each))
             .for_each(|(part, work)| one(part, work));
-        work.chunks_exact(each).for_each(|work| join(&work[..self.sums]));
+        work.chunks_exact(each).for_each(|work| join(&work[..self.sums.len()]));
     }
 }
