@@ -27,6 +27,24 @@ pub struct Statement {
     pub span: Span,
 }
 
+/// Words that begin a statement, with its form in the notation of the language guide.
+pub const STATEMENTS: [(&str, &str); 14] = [
+    ("parameter", "parameter NAME = EXPR"),
+    ("size", "size NAME = INTEGER"),
+    ("coordinate", "coordinate NAME : SHAPE = EXPR"),
+    ("momentum", "momentum NAME of COORDINATE = EXPR"),
+    ("velocity", "velocity NAME of COORDINATE = EXPR"),
+    ("hamiltonian", "hamiltonian EXPR"),
+    ("constraint", "constraint NAME : EXPR = EXPR"),
+    ("integral", "integral NAME = EXPR"),
+    ("state", "state NAME : SHAPE = EXPR"),
+    ("let", "let NAME = EXPR"),
+    ("observe", "observe NAME = EXPR"),
+    ("measure", "measure NAME = mean(EXPR)"),
+    ("table", "table NAME = \"file.csv\""),
+    ("include", "include \"file.holo\""),
+];
+
 /// The statements of the language.
 #[expect(missing_docs, reason = "the fields are named after the parts of the form above them")]
 #[derive(Clone, Debug, PartialEq)]

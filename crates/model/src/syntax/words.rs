@@ -1,22 +1,6 @@
 //! Words with a meaning of their own, which cannot be declared.
 
-/// Words that begin a statement.
-pub const STATEMENT_WORDS: [&str; 14] = [
-    "parameter",
-    "size",
-    "coordinate",
-    "momentum",
-    "velocity",
-    "hamiltonian",
-    "constraint",
-    "integral",
-    "state",
-    "let",
-    "observe",
-    "measure",
-    "table",
-    "include",
-];
+use super::ast::STATEMENTS;
 
 /// Built-in functions.
 #[rustfmt::skip]
@@ -42,30 +26,19 @@ pub fn reserved(word: &str) -> Option<&'static str> {
     }
 }
 
+/// Words that begin a statement.
+pub fn statement_words() -> [&'static str; STATEMENTS.len()] {
+    STATEMENTS.map(|(word, _)| word)
+}
+
 /// True if a statement begins with this word.
 pub fn is_statement_word(word: &str) -> bool {
-    STATEMENT_WORDS.contains(&word)
+    statement_words().contains(&word)
 }
 
 /// Form of the statement that begins with `word`, in the language guide's notation.
 pub(super) fn form(word: &str) -> &'static str {
-    match word {
-        "parameter" => "parameter NAME = EXPR",
-        "size" => "size NAME = INTEGER",
-        "coordinate" => "coordinate NAME : SHAPE = EXPR",
-        "momentum" => "momentum NAME of COORDINATE = EXPR",
-        "velocity" => "velocity NAME of COORDINATE = EXPR",
-        "hamiltonian" => "hamiltonian EXPR",
-        "constraint" => "constraint NAME : EXPR = EXPR",
-        "integral" => "integral NAME = EXPR",
-        "state" => "state NAME : SHAPE = EXPR",
-        "let" => "let NAME = EXPR",
-        "observe" => "observe NAME = EXPR",
-        "measure" => "measure NAME = mean(EXPR)",
-        "table" => "table NAME = \"file.csv\"",
-        "include" => "include \"file.holo\"",
-        _ => "NAME' = EXPR",
-    }
+    STATEMENTS.iter().find(|(known, _)| *known == word).map_or("NAME' = EXPR", |(_, form)| form)
 }
 
 /// Statement that users of other languages mean by `word`.

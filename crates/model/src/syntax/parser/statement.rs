@@ -4,7 +4,7 @@ use super::super::ast::{BinaryOperator, Expr, ExprKind, Name, Ranges, ShapeExpr,
 use super::super::diagnostic::{Diagnostic, did_you_mean, shorten};
 use super::super::span::Span;
 use super::super::token::TokenKind;
-use super::super::words::{FUNCTIONS, STATEMENT_WORDS, form, reserved, statement_meant_by};
+use super::super::words::{FUNCTIONS, form, reserved, statement_meant_by, statement_words};
 use super::range::Owner;
 use super::{Parsed, Parser, Reported};
 
@@ -594,7 +594,7 @@ impl Parser<'_> {
         if self.kind() != TokenKind::Name {
             return self.no_statement();
         }
-        if let Some(known) = STATEMENT_WORDS.into_iter().find(|known| *known == word) {
+        if let Some(known) = statement_words().into_iter().find(|known| *known == word) {
             self.advance();
             return Ok(known);
         }
@@ -603,7 +603,7 @@ impl Parser<'_> {
             TokenKind::OpenSquare if self.is_indexed_derivative() => return Ok(""),
             _ => {}
         }
-        let meant = statement_meant_by(word).or_else(|| did_you_mean(word, STATEMENT_WORDS)).or(match word {
+        let meant = statement_meant_by(word).or_else(|| did_you_mean(word, statement_words())).or(match word {
             "lagrangian" | "Lagrangian" => Some("hamiltonian"),
             _ => None,
         });
@@ -673,12 +673,12 @@ impl Parser<'_> {
                     self.declared = Some(Name { text: self.text(declared).to_string(), span: declared });
                 }
                 Diagnostic::error(format!("unknown statement {found}"), span, "does not begin a statement")
-                    .help(format!("statements begin with {}", STATEMENT_WORDS.join(", ")))
+                    .help(format!("statements begin with {}", statement_words().join(", ")))
             }
             kind if kind.is_closer() => self.stray_bracket(),
             kind if kind.continues_line() => finding
                 .help(format!("a line goes on when it ends in an operator: move {found} to the end of the line above")),
-            _ => finding.help(format!("statements begin with {}", STATEMENT_WORDS.join(", "))),
+            _ => finding.help(format!("statements begin with {}", statement_words().join(", "))),
         };
         self.fail(|| finding)
     }
