@@ -51,7 +51,8 @@ impl Analysis {
 ///
 /// # Errors
 /// If `path` is not a run, or a measure names a quantity that the run does not hold.
-pub fn analyse(path: &Path, measures: &[Measure], from: Option<f64>) -> Result<Analysis, Error> {
+pub fn analyse(path: impl AsRef<Path>, measures: &[Measure], from: Option<f64>) -> Result<Analysis, Error> {
+    let path = path.as_ref();
     let run = open_run(path)?;
     let trajectories = if run.trajectories().is_some() { run.samples() } else { 1 };
     let own = run.summary().get("measures").and_then(Value::as_array).cloned().unwrap_or_default();

@@ -115,7 +115,8 @@ impl Arrays {
     ///
     /// # Errors
     /// If the folder is not a run, or is damaged.
-    pub fn open(path: &Path) -> Result<Arrays, StoreError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Arrays, StoreError> {
+        let path = path.as_ref();
         let run = StoredRun::open(path)?;
         let (rows, trajectories, times) = (run.samples(), run.trajectories(), run.times()?);
         let mut arrays = Vec::new();

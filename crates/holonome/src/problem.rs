@@ -65,7 +65,8 @@ pub struct Parsed {
 ///
 /// # Errors
 /// If it cannot be read, is too large, or is not UTF-8 (with the place).
-pub fn read_file(path: &Path) -> Result<Source, Error> {
+pub fn read_file(path: impl AsRef<Path>) -> Result<Source, Error> {
+    let path = path.as_ref();
     let bytes = read_bytes(path).map_err(|source| Error::Read { path: path.to_path_buf(), source })?;
     let name = path.display().to_string();
     match String::from_utf8(bytes) {
@@ -104,7 +105,8 @@ fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// If the file cannot be read.
-pub fn parse_file(path: &Path) -> Result<Parsed, Error> {
+pub fn parse_file(path: impl AsRef<Path>) -> Result<Parsed, Error> {
+    let path = path.as_ref();
     let source = read_file(path)?;
     with_deep_stack(move || {
         let (file, diagnostics) = syntax::parse(source.text());
@@ -117,7 +119,8 @@ impl Problem {
     ///
     /// # Errors
     /// All mistakes in the model, at once.
-    pub fn load(path: &Path, settings: &Settings) -> Result<Problem, Error> {
+    pub fn load(path: impl AsRef<Path>, settings: &Settings) -> Result<Problem, Error> {
+        let path = path.as_ref();
         Ok(Problem::read(path, settings, &Ensemble::ONE)?.0)
     }
 

@@ -49,7 +49,8 @@ impl Stored {
     ///
     /// # Errors
     /// If it holds neither a run nor a comparison, or is damaged.
-    pub fn open(path: &Path) -> Result<Stored, Error> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Stored, Error> {
+        let path = path.as_ref();
         let comparison = path.join("compare.json");
         if comparison.is_file() {
             let text =
@@ -126,7 +127,8 @@ pub fn report(paths: &[&Path], live: bool) -> Result<Page, Error> {
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn write(page: &Page, path: &Path) -> Result<(), Error> {
+pub fn write(page: &Page, path: impl AsRef<Path>) -> Result<(), Error> {
+    let path = path.as_ref();
     crate::store::replace(path, page.to_html().as_bytes()).map_err(Error::store)
 }
 
@@ -134,7 +136,8 @@ pub fn write(page: &Page, path: &Path) -> Result<(), Error> {
 ///
 /// # Errors
 /// If the figure cannot be drawn, or the file cannot be written.
-pub fn write_figure(figure: &Figure, format: Format, path: &Path) -> Result<(), Error> {
+pub fn write_figure(figure: &Figure, format: Format, path: impl AsRef<Path>) -> Result<(), Error> {
+    let path = path.as_ref();
     let file = figure.to_file(format);
     let bytes = file.map_err(|reason| Error::option(format!("the figure cannot be drawn as {format:?}: {reason}")))?;
     crate::store::replace(path, &bytes).map_err(Error::store)

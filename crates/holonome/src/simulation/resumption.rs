@@ -31,7 +31,8 @@ impl Simulation {
     /// # Errors
     /// If the folder is not a run, or is damaged; if its method has a scheme that is not known here, see
     /// [`register`](crate::method::register).
-    pub fn resume(path: &Path) -> Result<Resumed<Simulation>, Error> {
+    pub fn resume(path: impl AsRef<Path>) -> Result<Resumed<Simulation>, Error> {
+        let path = path.as_ref();
         let (store, state) = match Store::resume(path).map_err(Error::store)? {
             ResumedStore::Finished { summary } => {
                 return Ok(Resumed::Finished { summary: StoredSummary(summary) });
@@ -54,7 +55,8 @@ impl Simulation {
     /// If the folder is not a run, is damaged or holds an ensemble; if its method has a scheme that is not known here,
     /// see [`register`](crate::method::register); if `until` is not later than the run's own end; if
     /// a value chosen at the start depends on the end.
-    pub fn extend(path: &Path, until: f64) -> Result<Simulation, Error> {
+    pub fn extend(path: impl AsRef<Path>, until: f64) -> Result<Simulation, Error> {
+        let path = path.as_ref();
         let run = open_run(path)?;
         let shown = path.display();
         if run.trajectories().is_some() {
@@ -157,7 +159,8 @@ pub(crate) fn stored_problem(path: &Path, attributes: &Map<String, Value>) -> Re
 ///
 /// # Errors
 /// If the folder is not a run.
-pub fn open_run(path: &Path) -> Result<StoredRun, Error> {
+pub fn open_run(path: impl AsRef<Path>) -> Result<StoredRun, Error> {
+    let path = path.as_ref();
     StoredRun::open(path).map_err(Error::store)
 }
 

@@ -22,7 +22,8 @@ pub struct StoredRun {
 
 impl StoredRun {
     /// Open the run in a folder.
-    pub fn open(path: &Path) -> Result<StoredRun, StoreError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<StoredRun, StoreError> {
+        let path = path.as_ref();
         let not_a_run = |reason: &str| StoreError::NotARun { path: path.to_path_buf(), reason: reason.to_string() };
         if !path.exists() {
             return Err(not_a_run("there is no such folder"));

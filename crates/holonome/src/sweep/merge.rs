@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// If a part is not finished, or belongs to another ensemble; if parts are missing or overlap; if the folder cannot be
 /// written.
-pub fn merge(out: &Path, parts: &[PathBuf]) -> Result<SweepSummary, Error> {
+pub fn merge(out: impl AsRef<Path>, parts: &[PathBuf]) -> Result<SweepSummary, Error> {
+    let out = out.as_ref();
     let mut opened = Vec::new();
     for path in parts {
         let run = StoredRun::open(path).map_err(Error::store)?;

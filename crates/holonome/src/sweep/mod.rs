@@ -257,7 +257,13 @@ impl Sweep {
     /// # Errors
     /// As [`Problem::load`] and [`prepare`](crate::prepare); if a variation cannot be evaluated; if there is no such
     /// part.
-    pub fn load(path: &Path, settings: &Settings, options: RunOptions, sweep: SweepOptions) -> Result<Sweep, Error> {
+    pub fn load(
+        path: impl AsRef<Path>,
+        settings: &Settings,
+        options: RunOptions,
+        sweep: SweepOptions,
+    ) -> Result<Sweep, Error> {
+        let path = path.as_ref();
         check(&sweep)?;
         let (problem, starts) = Problem::load_varied(path, settings, &sweep.vary, sweep.trajectories)?;
         Sweep::new(problem, starts, options, sweep)
@@ -344,7 +350,8 @@ impl Sweep {
     ///
     /// # Errors
     /// If the folder is not a run, or is damaged.
-    pub fn resume(path: &Path) -> Result<Option<Resumed<Sweep>>, Error> {
+    pub fn resume(path: impl AsRef<Path>) -> Result<Option<Resumed<Sweep>>, Error> {
+        let path = path.as_ref();
         if open_run(path)?.trajectories().is_none() {
             return Ok(None);
         }
