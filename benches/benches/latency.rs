@@ -22,7 +22,7 @@ fn model(name: &str) -> PathBuf {
 }
 
 fn load() -> Problem {
-    Problem::load(&model("spherical-pendulum"), &Settings::default()).expect("a model of the repository")
+    Problem::load(model("spherical-pendulum"), &Settings::default()).expect("a model of the repository")
 }
 
 fn options(method: &str, step: Option<f64>) -> RunOptions {

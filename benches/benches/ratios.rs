@@ -20,7 +20,7 @@ fn model(name: &str) -> PathBuf {
 
 /// Summary of a run as `run --json` prints it; the run is stored like any other.
 fn run(name: &str, settings: &Settings, options: &RunOptions) -> serde_json::Value {
-    run_problem(Problem::load(&model(name), settings).expect("a model of the repository"), options)
+    run_problem(Problem::load(model(name), settings).expect("a model of the repository"), options)
 }
 
 fn run_problem(problem: Problem, options: &RunOptions) -> serde_json::Value {
@@ -161,7 +161,7 @@ fn water(n: u64) -> f64 {
     let Some(limit) = Limit::compile_with("limit_water", &["-ffast-math"]) else { return f64::NAN };
     let (h, steps) = (0.05, (2_000_000 / (n * n)).clamp(100, 20_000));
     let settings = Settings { set: vec![("N".to_string(), n.to_string())], ..Settings::default() };
-    let problem = Problem::load(&model("water"), &settings).expect("a model of the repository");
+    let problem = Problem::load(model("water"), &settings).expect("a model of the repository");
     let folder = tempfile::tempdir().expect("a folder for a start");
     let start = folder.path().join("start.txt");
     std::fs::write(&start, in_nanometres(&problem.model.initial)).expect("a start");
@@ -180,7 +180,7 @@ fn energy_drift() -> f64 {
     let h = 0.05;
     let steps = (1000.0 / (h * UNIT_OF_TIME)).round();
     let settings = Settings { set: vec![("N".to_string(), "7".to_string())], ..Settings::default() };
-    let problem = Problem::load(&model("water"), &settings).expect("a model of the repository");
+    let problem = Problem::load(model("water"), &settings).expect("a model of the repository");
     let record = Some(vec!["H".to_string()]);
     let options = RunOptions { record, samples: Some(20_001), ..fixed("rattle", h, h * steps) };
     let solution = prepare(problem, options).expect("a method that suits it").solve().expect("it runs");
@@ -198,7 +198,7 @@ fn energy_drift() -> f64 {
 /// Time of so many steps of a model of this size with two threads over that with one.
 fn threads((name, size, n): (&str, &str, u64), method: &str, h: f64, steps: f64) -> f64 {
     let settings = Settings { set: vec![(size.to_string(), n.to_string())], ..Settings::default() };
-    let problem = Problem::load(&model(name), &settings).expect("a model of the repository");
+    let problem = Problem::load(model(name), &settings).expect("a model of the repository");
     let mut simulation = prepare(problem, fixed(method, h, h * steps)).expect("a method that suits it");
     let pools = [1, 2].map(|count| ThreadPoolBuilder::new().num_threads(count).build().expect("threads"));
     let mut least = [f64::INFINITY; 2];
@@ -300,7 +300,7 @@ fn ensemble_of(name: &str, options: &RunOptions, trajectories: u64, vary: &[(&st
     let options = RunOptions { out: Some(folder.path().join("sweep")), ..options.clone() };
     let vary = vary.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
     let sweep = SweepOptions { trajectories, vary, shard: None };
-    let mut sweep = Sweep::load(&model(name), &Settings::default(), options, sweep).expect("an ensemble");
+    let mut sweep = Sweep::load(model(name), &Settings::default(), options, sweep).expect("an ensemble");
     let pool = ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
     pool.install(|| sweep.run(&mut |_| Control::Continue)).expect("it runs").wall_seconds
 }

@@ -160,10 +160,10 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode, Error> {
 
 /// Write a study's page, and its figures for papers.
 fn show(of: &Reproduced, made: &BTreeMap<String, Made>, folder: &Path) -> Result<(), Error> {
-    pages::write(&pages::study(of, made, "../report.html")?, &folder.join("report.html"))?;
+    pages::write(&pages::study(of, made, "../report.html")?, folder.join("report.html"))?;
     for (planned, figure) in pages::drawn(of.study, made)? {
         let words: String = planned.place.to_lowercase().chars().filter(|c| c.is_alphanumeric() || *c == ' ').collect();
-        pages::write_figure(&figure, Format::Svg, &folder.join(format!("{}.svg", words.replace(' ', "-"))))?;
+        pages::write_figure(&figure, Format::Svg, folder.join(format!("{}.svg", words.replace(' ', "-"))))?;
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 fn load(folder: &Path) -> Result<Problem, Error> {
-    Problem::load(&folder.join("model.holo"), &Settings::default())
+    Problem::load(folder.join("model.holo"), &Settings::default())
 }
 
 /// Findings of a refused model, one per line.
@@ -65,7 +65,7 @@ fn files_stand_where_they_are_included() {
     };
     assert_eq!(energy(&problem), 13.5);
     let set = Settings { set: vec![("k".to_string(), "1".to_string())], ..Settings::default() };
-    assert_eq!(energy(&Problem::load(&folder.path().join("model.holo"), &set).unwrap()), 4.5);
+    assert_eq!(energy(&Problem::load(folder.path().join("model.holo"), &set).unwrap()), 4.5);
     // The stored texts give the same model without any of the files.
     let again = Problem::from_text("model", problem.source.text(), &problem.tables, &Settings::default()).unwrap();
     assert_eq!(energy(&again), 13.5);

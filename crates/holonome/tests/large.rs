@@ -85,7 +85,7 @@ fn feedback_of_a_large_chain_pulls_and_keeps_the_order() {
     let chain = |x: &str| {
         let set = vec![("n".to_string(), "200".to_string()), ("r".to_string(), format!("({x}*i, -2*i)"))];
         let settings = Settings { set, start_off_set: true, ..Settings::default() };
-        let problem = Problem::load(&common::repository().join("models/chain.holo"), &settings).unwrap();
+        let problem = Problem::load(common::repository().join("models/chain.holo"), &settings).unwrap();
         assert!(problem.examined.rows.is_some() && problem.examined.field.is_none());
         problem
     };

@@ -31,7 +31,7 @@ fn model(folder: &Path) -> PathBuf {
 }
 
 fn simulation(folder: &Path, name: &str, text: &str) -> Simulation {
-    let problem = holonome::Problem::load(&model(folder), &Settings::default()).unwrap();
+    let problem = holonome::Problem::load(model(folder), &Settings::default()).unwrap();
     prepare(problem, RunOptions { out: Some(folder.join(name)), ..options(text) }).unwrap()
 }
 
@@ -53,18 +53,18 @@ fn measures_are_what_stored_samples_come_to() {
         let tables = { whole }.run(&mut go_on).unwrap().measures;
         let measures = ["mean(square)", "histogram(r[*].x, -3, 3, 12)", "msd(r)", "autocorrelation(r[1])"];
         let measures: Vec<Measure> = measures.iter().map(|text| text.parse().unwrap()).collect();
-        let stored = analyse(&folder.path().join(name), &measures, None).unwrap().tables;
+        let stored = analyse(folder.path().join(name), &measures, None).unwrap().tables;
         // The same formula may be compiled with other roundings beside other formulas; here it is not.
         let own: Vec<Table> = [0, 1, 3, 4].iter().map(|&k: &usize| tables[k].clone()).collect();
         assert_eq!(bits(&own[1..]), bits(&stored[1..]), "{name}");
         assert!((own[0].rows[0][0] - stored[0].rows[0][0]).abs() < 1e-13);
-        let apart = analyse(&folder.path().join(name), &["rdf(r, 6, 12)".parse().unwrap()], Some(2.0)).unwrap();
+        let apart = analyse(folder.path().join(name), &["rdf(r, 6, 12)".parse().unwrap()], Some(2.0)).unwrap();
         assert_eq!(bits(&tables[2..3]), bits(&apart.tables), "{name}");
         // Equal without samples of their own.
         let few = simulation(folder.path(), &format!("{name}-few"), &format!("{method} --until 200 --samples 2"));
         let few = { few }.run(&mut go_on).unwrap().measures;
         assert_eq!(bits(&few), bits(&tables), "{name}");
-        let shown = analyse(&folder.path().join(format!("{name}-few")), &[], None).unwrap().tables;
+        let shown = analyse(folder.path().join(format!("{name}-few")), &[], None).unwrap().tables;
         assert_eq!(bits(&shown), bits(&few));
         assert_eq!(shown.iter().map(|table| table.samples).collect::<Vec<_>>(), [401, 401, 397, 401, 401, 401]);
     }
@@ -91,13 +91,13 @@ fn interrupted_and_longer_runs_measure_the_same() {
     assert!(stopped.measures[0].samples < whole.measures[0].samples);
     let mut rest = None;
     let mut parts = 1;
-    while let Resumed::Continues(mut part) = Simulation::resume(&folder.path().join("stopped")).unwrap() {
+    while let Resumed::Continues(mut part) = Simulation::resume(folder.path().join("stopped")).unwrap() {
         rest = Some(part.run(&mut |_| if parts < 3 { Control::Stop } else { Control::Continue }).unwrap());
         parts += 1;
     }
     assert_eq!(bits(&rest.unwrap().measures), bits(&whole.measures), "in {parts} parts");
     simulation(folder.path(), "short", &text(500.0)).run(&mut go_on).unwrap();
-    let longer = Simulation::extend(&folder.path().join("short"), 9000.0).unwrap().run(&mut go_on).unwrap();
+    let longer = Simulation::extend(folder.path().join("short"), 9000.0).unwrap().run(&mut go_on).unwrap();
     assert_eq!(bits(&longer.measures), bits(&whole.measures));
 }
 
@@ -117,12 +117,12 @@ fn ensembles_average_over_trajectories() {
     assert!((kt - 0.5).abs() < 5.0 * error && (0.005..0.05).contains(&error), "{kt} ± {error}");
     run("a", Some((1, 2)), &text);
     run("b", Some((2, 2)), &text);
-    let merged = merge(&folder.path().join("merged"), &[folder.path().join("a"), folder.path().join("b")]).unwrap();
+    let merged = merge(folder.path().join("merged"), &[folder.path().join("a"), folder.path().join("b")]).unwrap();
     assert_eq!(bits(&merged.measures), bits(&whole.measures));
     // Stored samples make no difference, nor do lanes: trajectory 0 is a run of its own.
     let sampled = run("sampled", None, &format!("{text} --every 5"));
     assert_eq!(bits(&sampled.measures), bits(&whole.measures));
-    let arrays = holonome::Arrays::open(&folder.path().join("whole")).unwrap();
+    let arrays = holonome::Arrays::open(folder.path().join("whole")).unwrap();
     let problem = holonome::Problem::load(
         &model,
         &Settings { set: vec![("m".to_string(), "1".to_string())], ..Settings::default() },

@@ -260,12 +260,12 @@ fn trajectories_of_an_ensemble_have_them() {
     let ensemble = SweepOptions { trajectories: 3, vary: vec![("m".into(), "1+0.1*i".into())], shard: None };
     let mut sweep = Sweep::load(&path, &Settings::default(), run("sweep"), ensemble).unwrap();
     sweep.run(&mut |_| Control::Continue).unwrap();
-    let all = StoredRun::open(&folder.path().join("sweep")).unwrap();
+    let all = StoredRun::open(folder.path().join("sweep")).unwrap();
     for i in 0..3 {
         let mut alone =
             prepare(load(&path, &[("m", &format!("1+0.1*{i}"))]).unwrap(), run(&format!("run-{i}"))).unwrap();
         alone.run(&mut |_| Control::Continue).unwrap();
-        let alone = StoredRun::open(&folder.path().join(format!("run-{i}"))).unwrap();
+        let alone = StoredRun::open(folder.path().join(format!("run-{i}"))).unwrap();
         for name in ["lambda.rod", "error"] {
             let (of_all, alone) = (all.read(name).unwrap(), alone.read(name).unwrap());
             assert!(distance(&of_all[5 * i..5 * i + 5], &alone) < 1e-10, "{name} of {i}: {of_all:?}, {alone:?}");

@@ -304,7 +304,7 @@ fn a_run_by_a_step_of_ones_own_is_resumed_once_its_scheme_is_registered() {
     let Resumed::Continues(mut resumed) = Simulation::resume(&path).unwrap() else { panic!("it is not finished") };
     assert!(!resumed.run(&mut |_| Control::Continue).unwrap().interrupted);
     simulation("whole").run(&mut |_| Control::Continue).unwrap();
-    let q = |name: &str| Arrays::open(&folder.path().join(name)).unwrap()["q"].values().to_vec();
+    let q = |name: &str| Arrays::open(folder.path().join(name)).unwrap()["q"].values().to_vec();
     assert_eq!(q("stopped"), q("whole"));
     assert_eq!("yoshida4(kept)".parse(), Ok(method));
 }

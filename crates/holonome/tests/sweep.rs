@@ -25,7 +25,7 @@ fn options(method: &str, step: Option<f64>, until: f64, out: &Path) -> RunOption
 fn sweep(model: &str, run: RunOptions, trajectories: u64, vary: &[(&str, &str)], shard: Option<(u64, u64)>) -> Sweep {
     let vary = vary.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
     let options = SweepOptions { trajectories, vary, shard };
-    Sweep::load(&repository().join(model), &Settings::default(), run, options).unwrap()
+    Sweep::load(repository().join(model), &Settings::default(), run, options).unwrap()
 }
 
 fn go_on(_: &holonome::SweepProgress) -> Control {
@@ -94,7 +94,7 @@ fn a_trajectory_is_what_a_run_gives() {
         for i in [0usize, 4, 10] {
             let set = vec![("m".into(), format!("1+0.1*{i}")), ("g".into(), format!("1+0.01*{i}*{i}"))];
             let settings = Settings { set, ..Settings::default() };
-            let problem = holonome::Problem::load(&repository().join(PENDULUM), &settings).unwrap();
+            let problem = holonome::Problem::load(repository().join(PENDULUM), &settings).unwrap();
             assert_eq!(g[i], problem.model.parameter_values[1]);
             let single = RunOptions { out: Some(folder.path().join(format!("run-{k}-{i}"))), ..run.clone() };
             // The rate of a feedback term is that of trajectory 0, so it is given here.
@@ -166,7 +166,7 @@ fn threads_and_parts_change_nothing() {
         let summary = holonome::sweep::merge(&merged, &parts).unwrap();
         assert_eq!(whole, chunks(&merged), "{method}");
         assert_eq!(summary.trajectories, 700);
-        let direct = StoredRun::open(&folder.path().join(format!("one-{k}"))).unwrap();
+        let direct = StoredRun::open(folder.path().join(format!("one-{k}"))).unwrap();
         for key in ["steps", "drift", "failed", "method", "t"] {
             assert_eq!(summary.to_json()[key], direct.summary()[key], "{key}");
         }
@@ -260,7 +260,7 @@ fn bad_ensembles_are_refused() {
     let load = |trajectories: u64, shard| {
         let run = options("plain:rk4", Some(0.1), 1.0, &folder.path().join("never"));
         let sweep = SweepOptions { trajectories, vary: Vec::new(), shard };
-        Sweep::load(&repository().join(PENDULUM), &Settings::default(), run, sweep).err().unwrap().to_string()
+        Sweep::load(repository().join(PENDULUM), &Settings::default(), run, sweep).err().unwrap().to_string()
     };
     assert!(load(0, None).contains("at least 1"));
     assert!(load(5, Some((0, 4))).contains("from 1 to K"));
@@ -275,7 +275,7 @@ fn bad_ensembles_are_refused() {
     let other = make("other", 2.0, Some((2, 3)));
     let merge = |parts: &[&PathBuf]| -> Error {
         let parts: Vec<PathBuf> = parts.iter().map(|&part| part.clone()).collect();
-        holonome::sweep::merge(&folder.path().join("merged"), &parts).err().unwrap()
+        holonome::sweep::merge(folder.path().join("merged"), &parts).err().unwrap()
     };
     assert!(merge(&[&first, &third]).to_string().contains("trajectories 3 to 5 are missing"));
     assert!(merge(&[&first]).to_string().contains("trajectories 3 to 9 are missing"));

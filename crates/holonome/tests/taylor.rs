@@ -175,7 +175,7 @@ fn runs_resume_exactly() {
         let Resumed::Continues(mut rest) = Simulation::resume(&parts).unwrap() else { panic!("it was stopped") };
         let rest = rest.run(&mut |_| Control::Continue).unwrap();
         assert_eq!((whole.state, whole.steps, whole.cost), (rest.state, rest.steps, rest.cost), "{method}");
-        let rows = |name: &str| StoredRun::open(&folder.path().join(format!("{name}-{k}"))).unwrap().read("q").unwrap();
+        let rows = |name: &str| StoredRun::open(folder.path().join(format!("{name}-{k}"))).unwrap().read("q").unwrap();
         assert_eq!(rows("parts"), rows("whole"), "{method}");
     }
 }

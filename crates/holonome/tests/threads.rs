@@ -129,10 +129,10 @@ fn runs_that_go_on() {
     let pool = |threads: usize| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let until = RunOptions { out: Some(folder.path().join("run")), until: 0.003, ..options };
     pool(2).install(|| prepare(bodies(), until).unwrap().run(&mut |_| Control::Continue)).unwrap();
-    let mut rest = Simulation::extend(&folder.path().join("run"), 0.006).unwrap();
+    let mut rest = Simulation::extend(folder.path().join("run"), 0.006).unwrap();
     let summary = pool(3).install(|| rest.run(&mut |_| Control::Continue)).unwrap();
     assert!(bits(&state(&summary)) == bits(&whole));
-    assert!(matches!(Simulation::resume(&folder.path().join("run")).unwrap(), Resumed::Finished { .. }));
+    assert!(matches!(Simulation::resume(folder.path().join("run")).unwrap(), Resumed::Finished { .. }));
 }
 
 #[test]

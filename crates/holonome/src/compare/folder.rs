@@ -63,7 +63,7 @@ impl Folder {
             crate::store::replace(&self.path.join(name), text.as_bytes()).map_err(Error::store)?;
         }
         if let Some(figure) = work_precision_figure(&json) {
-            write_figure(&figure, Format::Svg, &self.path.join("work-precision.svg"))?;
+            write_figure(&figure, Format::Svg, self.path.join("work-precision.svg"))?;
         }
         Ok(())
     }

@@ -38,7 +38,7 @@ impl Axes {
 /// # Errors
 /// If a folder holds no result or is damaged, or has no column of that name, or several folders are not all runs.
 pub fn figure(paths: &[&Path], axes: &Axes) -> Result<Figure, Error> {
-    let stored = paths.iter().map(|path| Stored::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let stored = paths.iter().map(Stored::open).collect::<Result<Vec<_>, _>>()?;
     let shown = || paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
     let panels = match &stored[..] {
         [Stored::Comparison(_)] if axes.are_chosen() => {

@@ -258,7 +258,7 @@ fn ensembles_vary_the_inertia() {
         };
         let vary = vec![(name.to_string(), value("i/4"))];
         let options = SweepOptions { trajectories: 3, vary, shard: None };
-        let mut sweep = Sweep::load(&repository().join(path), &Settings::default(), run, options).unwrap();
+        let mut sweep = Sweep::load(repository().join(path), &Settings::default(), run, options).unwrap();
         sweep.run(&mut |_| Control::Continue).unwrap();
         let stored = StoredRun::open(&out).unwrap();
         let problem = load(&repository().join(path), &[]).unwrap();
@@ -283,7 +283,7 @@ fn ensembles_off_the_principal_axes_are_refused() {
             ..RunOptions::default()
         };
         let options = SweepOptions { trajectories: 3, vary: vec![("I".into(), vary.into())], shard: None };
-        Sweep::load(&repository().join("models/rigid-body.holo"), &Settings::default(), run, options)
+        Sweep::load(repository().join("models/rigid-body.holo"), &Settings::default(), run, options)
     };
     assert!(sweep("diag(3, 2, 1 + i)").is_ok());
     let error = sweep("matrix((3, 0, 0), (0, 2, i/10), (0, i/10, 1))").err().unwrap();

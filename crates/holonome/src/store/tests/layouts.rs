@@ -71,7 +71,7 @@ fn names_and_dimensions_come_back() {
     let scratch = Scratch::new();
     let layout = every_kind(3);
     Store::create(&scratch.join("run"), &layout).unwrap();
-    let run = StoredRun::open(&scratch.join("run")).unwrap();
+    let run = StoredRun::open(scratch.join("run")).unwrap();
     let arrays = run.arrays();
     let names: Vec<&str> = arrays.iter().map(|array| array.name.as_str()).collect();
     assert_eq!(names, ["time", "q", "R", "r", "x", "rod", "link", "__θ/2"]);
