@@ -2,7 +2,7 @@
 
 use crate::arguments::{Colour, OutputArguments};
 use crate::table::small;
-use holonome::Problem;
+use holonome::{Diagnostic, Error, Problem, Source};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -107,22 +107,48 @@ pub fn shell_word(word: &str) -> String {
     }
 }
 
+/// Show the warnings of a problem.
 pub fn show_warnings(problem: &Problem, output: OutputArguments) {
-    let findings = problem.warnings();
-    for finding in &findings {
-        keep_warning(&problem.source.line(finding));
+    Warnings::of(problem).show(None, output);
+}
+
+/// Warnings of a problem, to be shown when it is known whether an error says the same.
+pub struct Warnings {
+    source: Source,
+    findings: Vec<Diagnostic>,
+    moved: Option<String>,
+    far: Option<String>,
+}
+
+impl Warnings {
+    /// Warnings of `problem`.
+    pub fn of(problem: &Problem) -> Warnings {
+        let moved = problem.projected.as_ref().map(|moved| {
+            format!(
+                "the initial state was moved onto the constraint set: positions by {}, momenta by {}\n",
+                small(moved.position),
+                small(moved.momentum)
+            )
+        });
+        let (source, findings) = (problem.source.clone(), problem.warnings());
+        Warnings { source, findings, moved, far: problem.far.clone() }
     }
-    note(&problem.source.render(&findings, coloured()), output);
-    if let Some(moved) = &problem.projected {
-        let text = format!(
-            "the initial state was moved onto the constraint set: positions by {}, momenta by {}\n",
-            small(moved.position),
-            small(moved.momentum)
-        );
-        note(&text, output);
-    }
-    if let Some(far) = &problem.far {
-        warn(far, output);
+
+    /// Show the warnings that `error` does not contain.
+    pub fn show(mut self, error: Option<&Error>, output: OutputArguments) {
+        if let Some(Error::Model { diagnostics, .. }) = error {
+            self.findings.retain(|finding| diagnostics.iter().all(|error| error.message != finding.message));
+        }
+        for finding in &self.findings {
+            keep_warning(&self.source.line(finding));
+        }
+        note(&self.source.render(&self.findings, coloured()), output);
+        if let Some(moved) = &self.moved {
+            note(moved, output);
+        }
+        if let Some(far) = &self.far {
+            warn(far, output);
+        }
     }
 }
 

@@ -4,13 +4,15 @@ use crate::arguments::{ExportArguments, Exported, OutputArguments, ResumeArgumen
 use crate::closing::{cost_line, drift_table, stored_in};
 use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::measures::lines;
-use crate::output::{moves_the_cursor, note, print_json, shell_word, show_result, show_warnings, warn};
+use crate::output::{Warnings, moves_the_cursor, note, print_json, shell_word, show_result, warn};
 use crate::progress::Bar;
 use crate::report;
 use crate::table::{columns, count, exact, number, small};
 use holonome::orbit::{OrbitError, Second};
 use holonome::store::StoreError;
-use holonome::{Control, Error, Penalised, Problem, Progress, Resumed, Simulation, Summary, Sweep, open_run, prepare};
+use holonome::{
+    Control, Error, Penalised, Problem, Progress, Resumed, RunOptions, Simulation, Summary, Sweep, open_run, prepare,
+};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
@@ -19,12 +21,13 @@ use std::sync::atomic::Ordering;
 pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
     let (trajectory, output) = (&arguments.trajectory, arguments.output);
     trajectory.integration.threads.start()?;
-    let mut options = arguments.options()?;
+    let options = arguments.options()?;
     let settings = trajectory.settings()?;
     let problem = Problem::load(&trajectory.model.model, &settings)?;
-    show_warnings(&problem, output);
-    options.method = trajectory.method()?;
-    let mut simulation = prepare(problem, options)?;
+    let warnings = Warnings::of(&problem);
+    let prepared = trajectory.method().and_then(|method| prepare(problem, RunOptions { method, ..options }));
+    warnings.show(prepared.as_ref().err(), output);
+    let mut simulation = prepared?;
     simulation.warnings.extend(trajectory.unused());
     warn_of_threads(&trajectory.integration.threads, &simulation, output);
     let page = (arguments.report || arguments.open).then_some(arguments.open);

@@ -164,6 +164,10 @@ fn check_advises_a_penalty_where_nothing_else_helps() {
     let (regular, _) = advice("double-pendulum");
     assert!(regular.contains("suzuki4(rattle)") && regular.contains("--penalty is for redundant"), "{regular}");
     assert!(!advice("kepler").0.contains("--penalty"));
+    // A method that needs regular constraints says so once, not in a warning of the model as well.
+    let run = "run models/braced-square.holo --method rattle --step 0.01 --until 1";
+    let refused = folder.run(run).refused(&["is redundant"]);
+    assert_eq!(refused.stderr.matches("is redundant").count(), 1, "{}", refused.stderr);
     // The advice works.
     let run = "run models/braced-square.holo --method stormer-verlet-a --step 0.01 --penalty auto --until 1";
     assert!(folder.run(run).ok().stdout.contains("H with the penalty"));
