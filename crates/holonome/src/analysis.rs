@@ -5,7 +5,7 @@
 //! use holonome::{Measure, analyse};
 //!
 //! let measures = ["mean(square)".parse::<Measure>()?, "histogram(q, -2, 2, 20)".parse()?];
-//! for table in analyse("runs/spring-1".as_ref(), &measures, Some(100.0))?.tables {
+//! for table in analyse("runs/spring-1", &measures, Some(100.0))?.tables {
 //!     println!("{}: {:?}", table.measure, table.rows);
 //! }
 //! # Ok::<(), holonome::Error>(())

@@ -8,7 +8,7 @@
 //! use holonome::compare::{CompareOptions, compare};
 //! use holonome::{Control, Problem, Settings};
 //!
-//! let problem = Problem::load("models/spherical-pendulum.holo".as_ref(), &Settings::default())?;
+//! let problem = Problem::load("models/spherical-pendulum.holo", &Settings::default())?;
 //! let methods = vec!["euler".parse()?, "corrected:rk4".parse()?];
 //! let options = CompareOptions { methods, steps: vec![1e-2, 5e-3], ..CompareOptions::default() };
 //! if let Some(comparison) = compare(&problem, &options, &|_| Control::Continue)? {
