@@ -408,8 +408,8 @@ impl RecordedArrays {
     }
 }
 
-/// Kernel of functionals with `outputs` outputs in all; templated if a model has no unrolled `field`, or if they are too
-/// large beside it.
+/// Kernel of functionals with `outputs` outputs in all; templated if a model has no unrolled `field`, or if they are
+/// too large beside it.
 fn quantities(
     model: &Model,
     field: Option<&Field>,

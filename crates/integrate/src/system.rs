@@ -321,7 +321,8 @@ impl Invariants {
         self.row_start[row]..self.row_start[row + 1]
     }
 
-    /// Rows that are rates of constraints: the second half of the constraints, if these are the hidden ones of the first.
+    /// Rows that are rates of constraints: the second half of the constraints, if these are the hidden ones of the
+    /// first.
     pub fn constraint_rates(&self) -> ConstraintRates {
         let is_hidden = self.groups.iter().any(|group| group.kind == GroupKind::Hidden);
         ConstraintRates { first: if is_hidden { self.constraints / 2 } else { 0 } }

@@ -485,8 +485,8 @@ impl map::Blocks for CollocationSteps {
     }
 }
 
-/// Parameters of [`judge`] with measures: those of the model and its treatment, of the loop, and the largest estimate that
-/// the first change of an iteration may cause.
+/// Parameters of [`judge`] with measures: those of the model and its treatment, of the loop, and the largest estimate
+/// that the first change of an iteration may cause.
 fn judged_by(parameters: &[f64], adaptive: &AdaptiveSteps, judging: &Judging, most: f64) -> Vec<f64> {
     [parameters, &march::parameters(adaptive, judging.control), &[most]].concat()
 }

@@ -84,8 +84,8 @@ pub(super) fn settling_tape(field: &Field, settling: &Settling) -> Tape {
 }
 
 /// Tape from (x, F₀) and the squared sizes of the vectors to the largest deviation of every group and the size of its
-/// terms. This is as `holonome_integrate::terms::raise_terms` finds it for vectors of these sizes, 0 where a gradient is
-/// not known.
+/// terms. This is as `holonome_integrate::terms::raise_terms` finds it for vectors of these sizes, 0 where a gradient
+/// is not known.
 pub(super) fn monitor_tape(field: &Field, vectors: &Vectors) -> Tape {
     let (n, m) = (field.dimension, field.invariants.len());
     let settling = Settling::new(field, None);

@@ -80,8 +80,8 @@ impl KeptOutputs {
 }
 
 impl Engine<'_> {
-    /// Make `count` steps in loops from x₁, which is the state, and keep the outputs on the way; true if all of them have
-    /// a result. The bits are those of one loop.
+    /// Make `count` steps in loops from x₁, which is the state, and keep the outputs on the way; true if all of them
+    /// have a result. The bits are those of one loop.
     pub(super) fn steps_with_outputs(
         &mut self,
         fixed: &FixedSteps,

@@ -88,8 +88,8 @@ impl Column {
 }
 
 impl Diagonals {
-    /// Diagonals of the rows of a piece, with their blocks; `columns` are those of the slots and the outputs. `None` if the rows are not a sum over pairs of few bodies, or if threads share a sum of so many
-    /// `operations` per row.
+    /// Diagonals of the rows of a piece, with their blocks; `columns` are those of the slots and the outputs. `None` if
+    /// the rows are not a sum over pairs of few bodies, or if threads share a sum of so many `operations` per row.
     pub fn of(
         rows: &Stretches,
         slots: &[(u32, Source)],
