@@ -224,12 +224,12 @@ impl RowKernel {
                     let all = 0..piece.blocks.len();
                     match (&run.parts, &piece.diagonals) {
                         (Some((blocks, parts)), _) => {
-                            let (first, all) = (parts.sums.start, &mut out[parts.sums.clone()]);
-                            let add = |blocks: &Range<usize>, sums: &mut [f64], work: &mut [f64]| {
+                            let (first, written) = (parts.sums.start, &mut out[parts.sums.clone()]);
+                            let add_part = |blocks: &Range<usize>, sums: &mut [f64], work: &mut [f64]| {
                                 add(blocks, (sums, first), work);
                             };
-                            parts.run(blocks, work, &add, |sums| {
-                                all.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
+                            parts.run(blocks, work, &add_part, |sums| {
+                                written.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
                             });
                         }
                         (None, Some(diagonals)) => diagonals.with(out, work, |out, work| add(&all, (out, 0), work)),

@@ -600,7 +600,7 @@ impl Piece {
         let mut put = |at: u32| (first, end) = (first.min(at), end.max(at + 1));
         if self.near.is_some() || self.diagonals.is_some() {
             self.each_written(&mut put);
-            return first as usize..end as usize;
+            return first.min(end) as usize..end as usize;
         }
         for block in self.blocks.iter() {
             let rows = block.rows;
@@ -611,7 +611,7 @@ impl Piece {
                 }
             }
         }
-        first as usize..end as usize
+        first.min(end) as usize..end as usize
     }
 
     /// The piece over a state in columns.

@@ -118,7 +118,7 @@ impl NearLoop {
         let lanes = near.slots.len() + pair.outputs().max(points.outputs());
         let work = LINE + lanes * LANES + near.outputs.len() + pair.work_len().max(points.work_len());
         let members = near.pairs.which.members();
-        let parts = Parts { count: near_parts(members), sums: 0..piece.written().end, work };
+        let parts = Parts { count: near_parts(members), sums: piece.written(), work };
         let is_divided = parts.count > 1 && piece.whole_written() <= NEAR_OUTPUTS * members;
         NearLoop { pair, points, split, parts, is_divided }
     }
@@ -159,6 +159,8 @@ impl NearLoop {
             neighbours.put(&near.pairs, first, values, LANES);
         });
         let (cells, lists) = neighbours.update(near.pairs.dimensions(), self.parts.count);
+        // The outputs that rows add to, in one array or in one of each part.
+        let out = &mut out[self.parts.sums.clone()];
         let add = |list: &mut List, out: &mut [f64], work: &mut [f64]| {
             list.update(which, cells);
             self.add((piece, near), list, bound, arrays, out, work);
@@ -196,7 +198,7 @@ impl NearLoop {
         }
     }
 
-    /// Add the contributions of the pairs of a list.
+    /// Add the contributions of the pairs of a list to the outputs that rows add to.
     fn add(
         &self,
         (piece, near): (&Piece, &NearRows),
@@ -206,7 +208,7 @@ impl NearLoop {
         out: &mut [f64],
         work: &mut [f64],
     ) {
-        let start = first_aligned(work);
+        let (start, origin) = (first_aligned(work), self.parts.sums.start);
         let (x, work) = work[start..].split_at_mut(near.slots.len() * LANES);
         let (results, work) = work.split_at_mut(self.pair.outputs() * LANES);
         let (own, work) = work.split_at_mut(near.outputs.len());
@@ -233,7 +235,7 @@ impl NearLoop {
                 for ((own, values), entries) in own.iter_mut().zip(results.chunks_exact(LANES)).zip(&near.outputs) {
                     if entries.side == Side::Second {
                         for (value, &second) in values.iter().zip(seconds) {
-                            out[entries.of[second as usize] as usize] += value;
+                            out[entries.of[second as usize] as usize - origin] += value;
                         }
                     } else {
                         values[..seconds.len()].iter().for_each(|value| *own += value);
@@ -241,7 +243,7 @@ impl NearLoop {
                 }
             }
             for (own, entries) in own.iter().zip(&near.outputs).filter(|(_, entries)| entries.side != Side::Second) {
-                out[entries.of[first] as usize] += own;
+                out[entries.of[first] as usize - origin] += own;
             }
         }
     }
