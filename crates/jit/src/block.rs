@@ -52,6 +52,12 @@ impl BlockInterpreter {
     pub fn preferred_lanes(&self) -> usize {
         BLOCK
     }
+
+    /// Program for `lanes` lanes: all lanes of its arrays, or the first one of `stride`.
+    pub(crate) fn compile_lanes(self, tape: &Tape, lanes: usize, stride: usize) -> Box<dyn Kernel> {
+        let compiled = if lanes == stride { self.compile(tape, lanes) } else { self.compile_first_lane(tape, stride) };
+        compiled.expect("the interpreter never refuses")
+    }
 }
 
 impl Backend for BlockInterpreter {

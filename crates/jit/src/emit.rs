@@ -38,7 +38,9 @@ pub(crate) struct Shape {
     pub width: Width,
     /// Number of vectors computed side by side.
     pub vectors: usize,
-    /// Lanes of the arrays, a multiple of all vectors'.
+    /// Lanes that are computed, a multiple of all vectors'; bound values and the scratch have so many.
+    pub computed: usize,
+    /// Lanes of states and outputs: all are computed, or only the first one.
     pub lanes: usize,
 }
 
@@ -48,13 +50,19 @@ impl Shape {
         let width = isa.width(lanes);
         let pairs = lanes.is_multiple_of(2 * width.numbers()) && tape.operations() <= LONGEST_PAIR;
         let vectors = if tape.mixes_lanes() { lanes / width.numbers() } else { 1 + usize::from(pairs) };
-        Shape { isa, width, vectors, lanes }
+        Shape { isa, width, vectors, computed: lanes, lanes }
+    }
+
+    /// Shape for the first lane of arrays of so many lanes.
+    pub(crate) fn of_first_lane(isa: Isa, lanes: usize) -> Shape {
+        Shape { isa, width: Width::One, vectors: 1, computed: 1, lanes }
     }
 
     /// Shape for [`SEGMENT_LANES`] rows side by side, whatever the tape.
     pub(crate) fn of_segments(isa: Isa) -> Shape {
         let width = isa.width(SEGMENT_LANES);
-        Shape { isa, width, vectors: SEGMENT_LANES / width.numbers(), lanes: SEGMENT_LANES }
+        let vectors = SEGMENT_LANES / width.numbers();
+        Shape { isa, width, vectors, computed: SEGMENT_LANES, lanes: SEGMENT_LANES }
     }
 
     /// Number of vectors computed side by side, and lanes of each.
@@ -564,18 +572,20 @@ impl Emitter {
     }
 
     fn address(&self, home: Home) -> Memory {
-        let (vectors, width, lanes) = (self.shape.vectors, self.shape.width.numbers(), self.shape.lanes);
+        let (vectors, width, lanes) = (self.shape.vectors, self.shape.width.numbers(), self.shape.computed);
         let split = |index: u32| (index as usize / vectors, index as usize % vectors * width);
-        let in_lanes = |base: General, k: u32| {
+        let apart = |base: General, k: u32, stride: usize| {
             let (variable, vector) = split(k);
-            (base, variable * lanes + vector, true)
+            (base, variable * stride + vector, true)
         };
+        let in_lanes = |base: General, k: u32| apart(base, k, lanes);
+        let in_array = |base: General, k: u32| apart(base, k, self.shape.lanes);
         // The array, the number in it, and true if its pointer comes with a bias.
         let (base, number, biased) = match home {
             Home::State(k) => {
                 let (variable, vector) = split(k);
                 match &self.places {
-                    Places::Lanes => in_lanes(General::Rdi, k),
+                    Places::Lanes => in_array(General::Rdi, k),
                     Places::Rows(rows, _) => match rows.states[variable] {
                         RowPlace::State(first) => (General::Rdi, first as usize + vector, false),
                         RowPlace::Table(first) => (General::Rsi, first as usize + vector, false),
@@ -616,11 +626,11 @@ impl Emitter {
                 Places::Rows(_, bound) => (General::Rdx, bound + split(k).0 * width, false),
                 _ => in_lanes(General::Rdx, k),
             },
-            Home::Output(k) if self.in_place => in_lanes(General::Rdi, k),
+            Home::Output(k) if self.in_place => in_array(General::Rdi, k),
             Home::Output(k) => {
                 let (variable, vector) = split(k);
                 match &self.places {
-                    Places::Lanes => in_lanes(General::Rcx, k),
+                    Places::Lanes => in_array(General::Rcx, k),
                     Places::Rows(rows, _) => (General::Rcx, rows.outputs[variable] as usize + vector, false),
                     Places::Segments(segments, last) => match segments.outputs[variable] {
                         Some(first) if !last => (General::Rcx, first as usize + vector, false),

@@ -1,6 +1,6 @@
 //! Backend that compiles tapes to machine code.
 
-use crate::block::{BlockInterpreter, Program};
+use crate::block::BlockInterpreter;
 use crate::diagonals::CompiledDiagonals;
 use crate::emit::{self, Emitted, OfRows, Shape};
 use crate::isa::Isa;
@@ -78,7 +78,14 @@ impl Backend for MachineCode {
     fn compile(&self, tape: &Tape, lanes: usize) -> Result<Box<dyn Kernel>, Refused> {
         match &self.refusal {
             Some(refused) => Err(refused.clone()),
-            None => Ok(Box::new(Compiled::new(tape, self.isa, lanes)?)),
+            None => Ok(Box::new(Compiled::new(tape, Shape::new(self.isa, lanes, tape))?)),
+        }
+    }
+
+    fn compile_first_lane(&self, tape: &Tape, lanes: usize) -> Result<Box<dyn Kernel>, Refused> {
+        match &self.refusal {
+            Some(refused) => Err(refused.clone()),
+            None => Ok(Box::new(Compiled::new(tape, Shape::of_first_lane(self.isa, lanes))?)),
         }
     }
 
@@ -128,7 +135,7 @@ pub struct Assembled {
 /// If the tape's arrays are too large to be addressed.
 #[doc(hidden)]
 pub fn assemble(tape: &Tape, isa: Isa, lanes: usize) -> Result<Assembled, Refused> {
-    let parts = Parts::new(tape, isa, lanes)?;
+    let parts = Parts::new(tape, Shape::new(isa, lanes, tape))?;
     Ok(Assembled {
         together: parts.shape.together(),
         spills: [parts.run.spills, parts.iterate.as_ref().map_or(0, |i| i.spills)]
@@ -152,10 +159,9 @@ struct Parts {
 }
 
 impl Parts {
-    fn new(tape: &Tape, isa: Isa, lanes: usize) -> Result<Parts, Refused> {
-        assert!(lanes > 0, "a kernel has at least one lane");
+    fn new(tape: &Tape, shape: Shape) -> Result<Parts, Refused> {
+        assert!(shape.computed > 0, "a kernel has at least one lane");
         let prologue = Prologue::new(tape);
-        let shape = Shape::new(isa, lanes, tape);
         // There are at most as many spilled values as values.
         let longest = tape.states.max(tape.outputs.len()).max(prologue.bound().len()).max(tape.instructions.len());
         if !shape.reaches(longest) {
@@ -166,7 +172,7 @@ impl Parts {
         let short = tape.operations() <= LONGEST_LOOP || tape.goes_on.is_some();
         let loops = tape.outputs.len() <= tape.states && !tape.reads_time() && short;
         // Computing needs registers too.
-        let registers = isa.registers() / 2;
+        let registers = shape.isa.registers() / 2;
         let iterate = loops.then(|| emit::iterate(&analysis.iterate(registers), shape));
         let repairs = analysis.repairs();
         let chains = loops && !repairs && tape.outputs.len() == tape.states && tape.states > 0;
@@ -193,12 +199,12 @@ struct Compiled {
     together: usize,
     bias: usize,
     /// Program that repeats calls in which a repair is due.
-    exact: Option<Program>,
+    exact: Option<Box<dyn Kernel>>,
 }
 
 impl Compiled {
-    fn new(tape: &Tape, isa: Isa, lanes: usize) -> Result<Compiled, Refused> {
-        let Parts { prologue, shape, run, chains, iterate, repairs } = Parts::new(tape, isa, lanes)?;
+    fn new(tape: &Tape, shape: Shape) -> Result<Compiled, Refused> {
+        let Parts { prologue, shape, run, chains, iterate, repairs } = Parts::new(tape, shape)?;
         let spills = run.spills.max(iterate.as_ref().map_or(0, |i| i.spills)) * shape.width.numbers();
         let mut bytes = run.bytes;
         let iterate = iterate.map(|i| {
@@ -221,7 +227,7 @@ impl Compiled {
             iterate,
             together: shape.together(),
             bias: shape.bias() as usize,
-            exact: repairs.then(|| Program::new(tape, lanes, BlockInterpreter::detect())),
+            exact: repairs.then(|| BlockInterpreter::detect().compile_lanes(tape, shape.computed, shape.lanes)),
         })
     }
 
@@ -247,7 +253,7 @@ impl Compiled {
     ) -> bool {
         let mut flag = 0;
         let mut first = 0;
-        while first < self.shape.lanes {
+        while first < self.shape.computed {
             let shift = first * size_of::<f64>() + self.bias;
             let inputs = inputs.map(|p| p.wrapping_byte_add(shift));
             let (out, scratch) = (out.wrapping_byte_add(shift), scratch.wrapping_byte_add(self.bias));
@@ -275,7 +281,7 @@ impl Compiled {
     }
 
     fn check(&self, bound: &[f64], x: &[f64], work: &[f64]) {
-        assert!(bound.len() >= self.prologue.bound().len() * self.shape.lanes, "bound values are missing");
+        assert!(bound.len() >= self.prologue.bound().len() * self.shape.computed, "bound values are missing");
         assert!(x.len() >= self.states * self.shape.lanes, "the state is too short");
         assert!(work.len() >= self.work_len(), "the scratch is too short");
     }
@@ -295,16 +301,16 @@ impl Kernel for Compiled {
     }
 
     fn bind(&self, parameters: &[f64]) -> Aligned {
-        self.prologue.bind(parameters, self.shape.lanes)
+        self.prologue.bind(parameters, self.shape.computed)
     }
 
     fn rebind(&self, bound: &mut [f64], lane: usize, parameters: &[f64]) {
-        self.prologue.rebind(bound, self.shape.lanes, lane, parameters);
+        self.prologue.rebind(bound, self.shape.computed, lane, parameters);
     }
 
     fn run(&self, bound: &[f64], t: &[f64], x: &[f64], out: &mut [f64], work: &mut [f64]) {
         self.check(bound, x, work);
-        assert!(t.len() >= self.shape.lanes, "the time is missing");
+        assert!(t.len() >= self.shape.computed, "the time is missing");
         assert!(out.len() >= self.outputs * self.shape.lanes, "no room for the outputs");
         self.run_checked(bound, t, x, out, work);
     }
@@ -386,7 +392,7 @@ impl CompiledRows {
             reach = [0, 1, 2].map(|k| of_loop[k].max(reach[k]));
             // At most as wide as there are rows.
             let shape = Shape::new(isa, lanes.min(1 << places.rows.ilog2()), tape);
-            let shape = Shape { lanes: shape.together(), ..shape };
+            let shape = Shape { computed: shape.together(), lanes: shape.together(), ..shape };
             let prologue = Prologue::new(tape);
             if !shape.reaches(tape.instructions.len()) || reach.into_iter().any(|reach| reach >= i32::MAX as usize / 8)
             {

@@ -4,7 +4,7 @@ use holonome_jit::{BlockInterpreter, Isa, MachineCode, best};
 use holonome_model::graph::Graph;
 use holonome_model::graph::elementary::Elementary;
 use holonome_model::graph::interpret::{Backend, Interpreter};
-use holonome_model::graph::op::Binary;
+use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::primitive::{One, Three, Two};
 use holonome_model::graph::tape::{Instruction, Tape};
 use std::time::Duration;
@@ -71,6 +71,46 @@ fn nothing_to_compute() {
             assert_eq!(out[..lanes], vec![2.5; lanes]);
             assert_eq!(out[lanes..2 * lanes], values);
             assert_eq!(out[2 * lanes..], vec![2.5; lanes]);
+        }
+    }
+}
+
+/// Test that a kernel for the first lane of arrays computes what one of one lane does, and leaves the other lanes alone:
+/// with a number that stays, and one whose argument is so large that it is computed again (a repair).
+#[test]
+fn the_first_lane_alone() {
+    let mut g = Graph::new();
+    let (x, y, step) = (g.state(0), g.state(1), g.parameter(0));
+    let sine = g.unary(Unary::Sin, x);
+    let next = g.fma(step, sine, y);
+    let product = g.mul(x, next);
+    let tape = Tape::of_fused(&g, &[next, y, product], 3, 1);
+    for (start, backend) in [0.3, 1e300].into_iter().flat_map(|start| backends().into_iter().map(move |b| (start, b))) {
+        let alone = backend.compile(&tape, 1).unwrap();
+        let bound = alone.bind(&[0.25]);
+        let mut work = vec![0.0; alone.work_len()];
+        let mut expected = vec![vec![start, 0.5, 7.0]];
+        for _ in 0..3 {
+            let mut next = expected[expected.len() - 1].clone();
+            alone.iterate(&bound, &mut next, 1, &mut work);
+            expected.push(next);
+        }
+        for lanes in [1, 4, 8] {
+            let kernel = backend.compile_first_lane(&tape, lanes).unwrap();
+            let bound = kernel.bind(&[0.25]);
+            let mut work = vec![0.0; kernel.work_len()];
+            let wide = |of: &[f64]| -> Vec<f64> {
+                of.iter().flat_map(|&x| (0..lanes).map(move |lane| if lane == 0 { x } else { -1.0 })).collect()
+            };
+            let mut iterated = wide(&expected[0]);
+            kernel.iterate(&bound, &mut iterated, 3, &mut work);
+            assert_eq!(iterated, wide(&expected[3]), "iterated from {start} in {lanes}");
+            let mut once = wide(&[0.0; 3]);
+            kernel.run(&bound, &vec![0.0; lanes], &wide(&expected[0]), &mut once, &mut work);
+            assert_eq!(once, wide(&expected[1]), "once from {start} in {lanes}");
+            let mut kept: Vec<f64> = [&wide(&expected[0])[..], &wide(&[0.0; 9])].concat();
+            kernel.iterate_keeping(&bound, &mut kept, &mut work);
+            assert_eq!(kept, wide(&expected.concat()), "kept from {start} in {lanes}");
         }
     }
 }

@@ -21,6 +21,14 @@ pub trait Backend: Send + Sync {
     /// never refuses.
     fn compile(&self, tape: &Tape, lanes: usize) -> Result<Box<dyn Kernel>, Refused>;
 
+    /// Compile `tape` for the first lane of arrays of so many lanes; the bound values have one lane.
+    ///
+    /// # Errors
+    /// See [`Backend::compile`].
+    fn compile_first_lane(&self, tape: &Tape, lanes: usize) -> Result<Box<dyn Kernel>, Refused> {
+        Ok(Box::new(FirstLane { kernel: self.compile(tape, 1)?, states: tape.states, lanes }))
+    }
+
     /// Compile tapes to be run over rows in place, one after the other, without gathering states first.
     ///
     /// # Errors
@@ -314,6 +322,61 @@ pub trait Kernel: Send + Sync {
     /// There are as many outputs as states; a stop condition is ignored.
     fn iterate_keeping(&self, bound: &[f64], states: &mut [f64], work: &mut [f64]) {
         keep_one_by_one(self, bound, states, work);
+    }
+}
+
+/// Kernel of one lane for the first lane of wider arrays, by copies.
+struct FirstLane {
+    kernel: Box<dyn Kernel>,
+    states: usize,
+    lanes: usize,
+}
+
+impl FirstLane {
+    /// Copy the first lane of the states into the scratch, which is split behind it.
+    fn gathered<'w>(&self, x: &[f64], work: &'w mut [f64]) -> (&'w mut [f64], &'w mut [f64]) {
+        let (states, work) = work.split_at_mut(self.states);
+        states.iter_mut().zip(x.iter().step_by(self.lanes)).for_each(|(state, x)| *state = *x);
+        (states, work)
+    }
+
+    fn scatter(&self, from: &[f64], to: &mut [f64]) {
+        to.iter_mut().step_by(self.lanes).zip(from).for_each(|(to, from)| *to = *from);
+    }
+}
+
+impl Kernel for FirstLane {
+    fn lanes(&self) -> usize {
+        self.lanes
+    }
+
+    fn work_len(&self) -> usize {
+        self.states + self.outputs() + self.kernel.work_len()
+    }
+
+    fn outputs(&self) -> usize {
+        self.kernel.outputs()
+    }
+
+    fn bind(&self, parameters: &[f64]) -> Aligned {
+        self.kernel.bind(parameters)
+    }
+
+    fn rebind(&self, bound: &mut [f64], lane: usize, parameters: &[f64]) {
+        self.kernel.rebind(bound, lane, parameters);
+    }
+
+    fn run(&self, bound: &[f64], t: &[f64], x: &[f64], out: &mut [f64], work: &mut [f64]) {
+        let (states, work) = self.gathered(x, work);
+        let (outputs, work) = work.split_at_mut(self.outputs());
+        self.kernel.run(bound, t, states, outputs, work);
+        self.scatter(outputs, out);
+    }
+
+    fn iterate(&self, bound: &[f64], x: &mut [f64], count: u64, work: &mut [f64]) {
+        let (states, work) = self.gathered(x, work);
+        self.kernel.iterate(bound, states, count, work);
+        self.scatter(&states[..self.outputs()], x);
     }
 }
 
