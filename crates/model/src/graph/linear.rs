@@ -158,11 +158,12 @@ impl Factors {
         x
     }
 
-    /// L⁻ᵀb, for a symmetric matrix.
+    /// L⁻ᵀb, for a symmetric matrix; or of its first rows and columns, if b is shorter. The component found last is
+    /// subtracted last, so that it is waited for only once.
     pub fn backward(&self, g: &mut Graph, b: &[Node]) -> Vec<Node> {
         let mut x = b.to_vec();
-        for i in (0..self.size).rev() {
-            for &(j, u) in &self.upper[i] {
+        for i in (0..x.len()).rev() {
+            for &(j, u) in self.upper[i].iter().rev().filter(|&&(j, _)| j < b.len()) {
                 let product = g.mul(u, x[j]);
                 x[i] = g.sub(x[i], product);
             }

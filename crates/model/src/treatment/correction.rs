@@ -115,12 +115,12 @@ pub fn corrected(
         matrix.set(i, i, diagonal);
     }
     let factors = Factors::semidefinite(g, &matrix, PIVOT_TOLERANCE);
-    let mut mu = factors.forward(g, &residual);
+    let forward = factors.forward(g, &residual);
     // ν² and the limit.
     let zero = g.zero();
     let mut sum = zero;
     let mut divided = Vec::with_capacity(m);
-    for (i, &y) in mu.iter().enumerate() {
+    for (i, &y) in forward.iter().enumerate() {
         let quotient = g.mul(y, factors.inverse_pivots()[i]);
         divided.push(quotient);
         if i >= constraints {
@@ -130,6 +130,10 @@ pub fn corrected(
     }
     let count = g.constant(1.0 / rows.max(1) as f64);
     let innovation = g.mul(sum, count);
+    // d₁ and d₂ each by themselves: the limit is waited for only at the end.
+    let mut x: Vec<Node> = (0..field.dimension).map(|k| g.state(k)).collect();
+    let by_constraints = factors.backward(g, &divided[..constraints]);
+    let mut moved = displacement(g, x.len(), &weighted, &by_constraints);
     if constraints < m {
         let limit = g.constant(scales.largest_innovation);
         let square_of_limit = g.constant(scales.largest_innovation * scales.largest_innovation);
@@ -138,12 +142,14 @@ pub fn corrected(
         let within = g.binary(Binary::LessEqual, innovation, square_of_limit);
         let one = g.one();
         let factor = g.select(within, one, quotient);
-        for divided in &mut divided[constraints..] {
-            *divided = g.mul(*divided, factor);
+        divided[..constraints].fill(zero);
+        let by_others = factors.backward(g, &divided);
+        for (moved, part) in moved.iter_mut().zip(displacement(g, x.len(), &weighted, &by_others)) {
+            let part = g.mul(factor, part);
+            *moved = g.add(*moved, part);
         }
     }
-    mu.clone_from(&factors.backward(g, &divided));
-    let x = moved(g, field.dimension, &weighted, &mu);
+    x.iter_mut().zip(moved).for_each(|(x, moved)| *x = g.sub(*x, moved));
     Corrected { x, innovation }
 }
 
@@ -281,6 +287,18 @@ fn products(g: &mut Graph, rows: &[Gradient], weighted: &[Gradient]) -> Matrix {
     matrix
 }
 
+/// W Dᵀμ for the first rows of D W, as many as μ has; the last row first, as `Factors::backward` finds them.
+fn displacement(g: &mut Graph, dimension: usize, weighted: &[Gradient], mu: &[Node]) -> Vec<Node> {
+    let mut sums = vec![g.zero(); dimension];
+    for (row, &mu) in weighted.iter().zip(mu).rev() {
+        for &(k, d) in row {
+            let product = g.mul(mu, d);
+            sums[k as usize] = g.add(sums[k as usize], product);
+        }
+    }
+    sums
+}
+
 /// x − W Dᵀμ for the rows of D W.
 fn moved(g: &mut Graph, dimension: usize, weighted: &[Gradient], mu: &[Node]) -> Vec<Node> {
     let mut x: Vec<Node> = (0..dimension).map(|k| g.state(k)).collect();
@@ -307,19 +325,14 @@ fn squared_round_off(g: &mut Graph, row: &Gradient, target: Option<Node>) -> Nod
     g.mul(noise, noise)
 }
 
-/// Σ |a b| + |target|.
+/// Σ |a b| + |target|, in pairs of pairs, which wait for each other least.
 fn size_of_terms(g: &mut Graph, terms: &[(Node, Node)], target: Option<Node>) -> Node {
-    let mut size = g.zero();
-    for &(a, b) in terms {
-        let term = g.mul(a, b);
-        let term = g.unary(Unary::Abs, term);
-        size = g.add(size, term);
+    let products: Vec<Node> = terms.iter().map(|&(a, b)| g.mul(a, b)).collect();
+    let mut sizes: Vec<Node> = products.into_iter().chain(target).map(|term| g.unary(Unary::Abs, term)).collect();
+    while sizes.len() > 1 {
+        sizes = sizes.chunks(2).map(|pair| pair[1..].iter().fold(pair[0], |a, &b| g.add(a, b))).collect();
     }
-    if let Some(target) = target {
-        let target = g.unary(Unary::Abs, target);
-        size = g.add(size, target);
-    }
-    size
+    sizes.first().copied().unwrap_or(g.zero())
 }
 
 /// w² of the vectors, with those of momenta wide enough to explain the hidden constraints, as in
@@ -342,11 +355,11 @@ fn widened(field: &mut Field, scales: &CorrectionScales, residual: &[Node], nois
         if rest.is_empty() {
             continue;
         }
-        let largest = rest.iter().fold(scales.weights[first], |a, &b| g.binary(Binary::Max, a, scales.weights[b]));
+        let largest = rest.iter().fold(scales.weights[first], |a, &b| g.largest(scales.weights[b], a));
         let part = g.constant(NEIGHBOURS_FLOOR * NEIGHBOURS_FLOOR);
         let floor = g.mul(part, largest);
         for vector in members {
-            floored[vector] = g.binary(Binary::Max, scales.weights[vector], floor);
+            floored[vector] = g.largest(scales.weights[vector], floor);
         }
     }
     let limit = g.constant(scales.largest_innovation * scales.largest_innovation);
@@ -364,11 +377,12 @@ fn widened(field: &mut Field, scales: &CorrectionScales, residual: &[Node], nois
         let with_floor = believed(g, row, &floored);
         let quotient = g.div(square, with_floor);
         let (one, most, zero) = (g.one(), g.constant(MOST_WIDENED), g.zero());
-        let quotient = g.binary(Binary::Min, quotient, most);
-        let quotient = g.binary(Binary::Max, quotient, one);
+        let over = g.binary(Binary::Less, most, quotient);
+        let quotient = g.select(over, most, quotient);
+        let quotient = g.largest(quotient, one);
         let within = g.binary(Binary::LessEqual, square, own);
         let factor = g.select(within, zero, quotient);
-        widest = g.binary(Binary::Max, widest, factor);
+        widest = g.largest(factor, widest);
     }
     if hidden.is_empty() {
         return floored;
