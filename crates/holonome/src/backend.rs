@@ -54,6 +54,12 @@ pub fn compile(tape: &Tape, lanes: usize) -> Box<dyn Kernel> {
     compiled.or_else(|_| Interpreter.compile(tape, lanes)).expect("the interpreter never refuses")
 }
 
+/// Compile `tape` for the first lane of arrays of so many lanes.
+pub fn compile_first_lane(tape: &Tape, lanes: usize) -> Box<dyn Kernel> {
+    let compiled = chosen().backend.compile_first_lane(tape, lanes);
+    compiled.or_else(|_| Interpreter.compile_first_lane(tape, lanes)).expect("the interpreter never refuses")
+}
+
 /// Create `count` threads for ensembles, comparisons and long sums. Called once, before anything is computed; without
 /// it there are as many threads as cores.
 ///

@@ -1,7 +1,7 @@
 //! Kernels with their parameters.
 
 use super::formula::Formula;
-use crate::backend::{backend, compile};
+use crate::backend::{backend, compile, compile_first_lane};
 use holonome_model::graph::Node;
 use holonome_model::graph::aligned::Aligned;
 use holonome_model::graph::interpret::Kernel;
@@ -129,6 +129,13 @@ impl WideBound {
     /// Compile a tape for so many lanes, which all have these parameters.
     pub fn new(tape: &Tape, lanes: usize, parameters: &[f64]) -> WideBound {
         let kernel = compile(tape, lanes);
+        let values = kernel.bind(parameters);
+        WideBound { kernel: kernel.into(), values }
+    }
+
+    /// Compile a tape for the first lane of arrays of so many lanes.
+    pub fn in_first_lane(tape: &Tape, lanes: usize, parameters: &[f64]) -> WideBound {
+        let kernel = compile_first_lane(tape, lanes);
         let values = kernel.bind(parameters);
         WideBound { kernel: kernel.into(), values }
     }

@@ -2,12 +2,12 @@
 //! over stages spread one lane over all.
 //!
 //! A step is three kernels over one array: the start of the iteration, an iteration, and the results of the stages. In
-//! a loop a fourth kernel judges the attempt, in one lane: a division takes half as long there as in all lanes.
+//! a loop a fourth kernel judges the attempt, in the first lane: a division takes half as long there as in all lanes.
 
 mod formulas;
 mod lanes;
 
-use super::bound::{Bound, Quantities, WideBound};
+use super::bound::WideBound;
 use super::formula::Formula;
 use super::map::Repeated;
 use super::march::{self, AttemptLoop, Attempted, Begun, Judging, StepInterpolant};
@@ -16,16 +16,16 @@ use formulas::{Measures, Places, StageNodes, states};
 use holonome_integrate::controller::slots::{Slots, Status};
 use holonome_integrate::controller::trial::trial;
 use holonome_integrate::fixed_point::{
-    Iterated, MOST_ITERATIONS, Memory, Stages, Stop, ends, most_by_first_change, of_increments, stop,
+    FAR, Finished, Iterated, MOST_ITERATIONS, Memory, Stages, Stop, ends, most_by_first_change, of_increments, stop,
 };
 use holonome_integrate::plan::{AdaptiveSteps, FixedSteps, Plan};
 use holonome_integrate::scales::Vectors;
 use holonome_integrate::scheme::collocation::{Collocation, From};
-use holonome_integrate::scheme::map::{self, Carry, StepFrom, Workspace};
+use holonome_integrate::scheme::map::{self, Beyond, Carry, StepFrom, Workspace};
 use holonome_integrate::state::Cost;
-use holonome_model::graph::Graph;
 use holonome_model::graph::aligned::first_aligned;
 use holonome_model::graph::tape::Tape;
+use holonome_model::graph::{Graph, Node};
 pub use lanes::{LaneStages, LaneStagesBound, Made};
 use std::ops::Range;
 
@@ -41,8 +41,8 @@ pub struct CompiledStages {
     start: WideBound,
     iterate: WideBound,
     finish: WideBound,
-    /// Kernel that multiplies the estimate by its factor, in one lane.
-    weigh: WideBound,
+    /// Kernel of the estimate's factor, in one lane, if steps are controlled.
+    factor: Option<WideBound>,
 }
 
 impl CompiledStages {
@@ -65,8 +65,8 @@ impl CompiledStages {
             vectors: vectors.vectors.clone(),
             start: wide(&formulas::start(of, &at, &vectors.vectors)),
             iterate: wide(&formulas::iteration(of, &at, field, vectors, known)),
-            finish: wide(&formulas::finish(of, &at, field, &vectors.vectors, (known, ends(plan) > 0, 0.0))),
-            weigh: WideBound::new(&formulas::weigh(collocation, &vectors.vectors, ends(plan) > 0), 1, &[most]),
+            finish: wide(&formulas::finish(of, &at, field, &vectors.vectors, (known, ends(plan) > 0))),
+            factor: most.map(|most| WideBound::new(&formulas::factor(collocation, &vectors.vectors), 1, &[most])),
             at,
         };
         stages.bind(parameters);
@@ -162,31 +162,23 @@ impl CompiledStages {
         Iterated { count: count as u32, change, before: [last, older], first }
     }
 
-    /// Make a step after the one whose memory is in the numbers, and put x₁ and the estimate of its error, without its
-    /// factor, which the measures follow. True if it moves a vector without a scale; `None` if the iteration does not
-    /// converge.
-    fn make(
-        &self,
-        (step, stop): (StepFrom, Stop),
-        (x1, error): (&mut [f64], &mut [f64]),
-        (numbers, work): (&mut [f64], &mut [f64]),
-        cost: &mut Cost,
-    ) -> Option<bool> {
-        self.begin(step, numbers);
+    /// Find the stages of a step after the one whose memory is in the numbers. True if the iteration has converged.
+    fn find(&self, stop: Stop, numbers: &mut [f64], work: &mut [f64], cost: &mut Cost) -> bool {
         self.start.iterate(numbers, 1, work);
         self.iterate.iterate(numbers, u64::from(MOST_ITERATIONS), work);
         let iterated = self.iterated(numbers);
         cost.field += u64::from(iterated.count) * self.collocation.stages as u64;
-        if !iterated.converged(stop) {
-            return None;
-        }
-        self.finish.iterate(numbers, 1, work);
-        cost.field += self.ends;
-        self.results(numbers, x1, error);
-        Some(self.moves(numbers))
+        iterated.converged(stop)
     }
 
-    /// Put x₁ and the estimate of its error, without its factor, which the measures follow.
+    /// Compute the results of the stages that have been found. True if the step moves a vector without a scale.
+    fn end(&self, numbers: &mut [f64], work: &mut [f64], cost: &mut Cost) -> bool {
+        self.finish.iterate(numbers, 1, work);
+        cost.field += self.ends;
+        self.moves(numbers)
+    }
+
+    /// Put x₁ and the estimate of its error, which the measures follow.
     fn results(&self, numbers: &[f64], x1: &mut [f64], error: &mut [f64]) {
         let (estimate, measures) = error.split_at_mut(x1.len());
         self.gather(numbers, &self.at.stages, x1);
@@ -198,7 +190,7 @@ impl CompiledStages {
 
     /// True if the finished step moves a vector without a scale.
     fn moves(&self, numbers: &[f64]) -> bool {
-        numbers[self.at.iterated * self.collocation.stages] != 0.0
+        numbers[self.at.moved * self.collocation.stages] != 0.0
     }
 
     /// Range of the memory that a finished step leaves, without its length.
@@ -210,10 +202,11 @@ impl CompiledStages {
 
 impl Stages for CompiledStages {
     fn work_len(&self) -> usize {
-        let [kernels, weigh] = [&[&self.start, &self.iterate, &self.finish][..], &[&self.weigh]]
-            .map(|kernels| kernels.iter().map(|kernel| kernel.work_len()).max().unwrap_or(0));
-        let weighed = self.vectors.dim() + Measures::COUNT + weigh;
-        8 + self.at.count() * self.collocation.stages + kernels.max(weighed)
+        let kernels =
+            [&self.start, &self.iterate, &self.finish].map(WideBound::work_len).into_iter().max().unwrap_or(0);
+        let factor = self.factor.as_ref().map_or(0, WideBound::work_len);
+        let results = self.vectors.dim() + Measures::COUNT + factor;
+        8 + self.at.count() * self.collocation.stages + kernels.max(results)
     }
 
     fn start(&self, step: StepFrom, from: From, stop: Stop, memory: &Memory, work: &mut [f64]) {
@@ -234,28 +227,34 @@ impl Stages for CompiledStages {
         self.iterated(numbers)
     }
 
-    fn finish(&self, memory: &mut Memory, x1: &mut [f64], error: &mut [f64], work: &mut [f64]) -> bool {
+    fn finish(&self, memory: &mut Memory, x1: &mut [f64], error: &mut [f64], work: &mut [f64]) -> Finished {
         let (numbers, work) = self.split(work);
         self.finish.iterate(numbers, 1, work);
-        let (weighed, work) = work.split_at_mut(error.len() + Measures::COUNT);
-        self.results(numbers, x1, weighed);
-        self.weigh.iterate(weighed, 1, work);
-        error.copy_from_slice(&weighed[..error.len()]);
+        let (results, work) = work.split_at_mut(error.len() + Measures::COUNT);
+        self.results(numbers, x1, results);
+        let (estimate, measures) = results.split_at_mut(error.len());
+        error.copy_from_slice(estimate);
         self.remember(numbers, memory);
-        self.moves(numbers)
+        let mut beyond = Beyond::NOTHING;
+        if let Some(factor) = &self.factor {
+            beyond.unsolved = measures[0];
+            factor.iterate(measures, 1, work);
+            beyond.factor = measures[0];
+        }
+        Finished { moves: self.moves(numbers), beyond }
     }
 }
 
-/// Attempts in a loop.
+/// Attempts in a loop. The slots are among the numbers of the steps, in the first lane.
 pub struct CollocationLoop {
     stages: CompiledStages,
-    /// Kernel that judges an attempt: a map of the slots, which x₁, the estimate of its error and the measures follow.
-    judge: Bound,
+    /// Kernel that judges an attempt, in the first lane of the numbers.
+    judge: WideBound,
     judging: Judging,
+    /// Place of every slot.
+    slots: Vec<usize>,
     adaptive: AdaptiveSteps,
     stop: Stop,
-    /// Largest estimate that the first change of an iteration may cause; see [`most_by_first_change`].
-    most: f64,
 }
 
 impl CollocationLoop {
@@ -267,17 +266,16 @@ impl CollocationLoop {
         (plan, adaptive): (&Plan, &AdaptiveSteps),
         parameters: &[f64],
     ) -> CollocationLoop {
-        let most = most_by_first_change(stages.collocation, plan);
+        let places = JudgedPlaces::within(&stages.at, &judging.slots);
+        let tape = judge(attempts, stages.collocation, &places);
+        let parameters = judged_by(parameters, adaptive, judging);
         CollocationLoop {
-            judge: Bound::new(
-                &judge(attempts, Some(stages.collocation)),
-                &judged_by(parameters, adaptive, judging, most),
-            ),
+            judge: WideBound::in_first_lane(&tape, stages.collocation.stages, &parameters),
             stages: stages.clone(),
             judging: judging.clone(),
+            slots: places.slots,
             adaptive: adaptive.clone(),
             stop: stop(plan),
-            most,
         }
     }
 
@@ -285,35 +283,55 @@ impl CollocationLoop {
     pub fn rebound(&self, stages: &CompiledStages, parameters: &[f64], adaptive: &AdaptiveSteps) -> CollocationLoop {
         CollocationLoop {
             stages: stages.clone(),
-            judge: self.judge.rebound(&judged_by(parameters, adaptive, &self.judging, self.most)),
+            judge: self.judge.rebound(&judged_by(parameters, adaptive, &self.judging)),
             judging: self.judging.clone(),
+            slots: self.slots.clone(),
             adaptive: adaptive.clone(),
             stop: self.stop,
-            most: self.most,
         }
     }
 
-    /// Length of the judge's state: the slots, x₁, an error, the measures.
-    fn judged(&self) -> usize {
-        self.judging.slots.count() + 2 * self.judging.slots.x.len() + Measures::COUNT
+    /// Length of the numbers.
+    fn numbers(&self) -> usize {
+        (self.stages.at.count() + self.judging.slots.count()) * self.stages.collocation.stages
     }
 
-    /// Make an attempt from the slots, and put x₁ and its error after them. True if it is like the others.
-    fn attempt(&self, judged: &mut [f64], numbers: &mut [f64], work: &mut [f64], cost: &mut Cost) -> bool {
-        let (stages, slots) = (&self.stages, &self.judging.slots);
+    /// Make an attempt from the slots, and judge it. `kept` has room for what a step leaves behind.
+    fn attempt(&self, numbers: &mut [f64], kept: &mut [f64], work: &mut [f64], cost: &mut Cost) {
+        let (stages, slots, at) = (&self.stages, &self.judging.slots, &self.stages.at);
+        let lanes = stages.collocation.stages;
+        let place = |slot: usize| self.slots[slot] * lanes;
+        let [t, wanted, rejections, pause, steps] =
+            [slots.t, slots.h, slots.rejections, slots.pause, slots.steps].map(|slot| numbers[place(slot)]);
         let AdaptiveSteps { t_end, longest_step, shortest_step, .. } = self.adaptive;
-        let (t, wanted) = (judged[slots.t], judged[slots.h].min(longest_step));
-        let trial = trial((t_end, shortest_step), t, wanted, judged[slots.rejections] as u32);
-        let Some((h, _)) = trial.filter(|&(_, end)| end < judged[slots.pause]) else { return false };
-        let (slots, attempted) = judged.split_at_mut(slots.count());
-        let x = &slots[self.judging.slots.x.clone()];
-        let (x1, error) = attempted.split_at_mut(x.len());
-        let made = stages.make((StepFrom { t, h, x }, self.stop), (x1, error), (numbers, work), cost);
-        if made.is_none() {
-            x1.copy_from_slice(x);
-            error.fill(f64::INFINITY);
+        let trial = trial((t_end, shortest_step), t, wanted.min(longest_step), rejections as u32);
+        let Some((h, _)) = trial.filter(|&(_, end)| end < pause) else {
+            numbers[place(slots.status)] = Status::Held.number();
+            return;
+        };
+        numbers[at.h * lanes] = h;
+        let left_behind = stages.left_behind();
+        let found = stages.find(self.stop, numbers, work, cost);
+        if found {
+            kept.copy_from_slice(&numbers[left_behind.clone()]);
+            if stages.end(numbers, work, cost) {
+                // A step that is not like the others is left to the caller.
+                numbers[left_behind].copy_from_slice(kept);
+                numbers[place(slots.status)] = Status::Held.number();
+                return;
+            }
+        } else {
+            for i in 0..at.x.len() {
+                numbers[(at.stages.start + i) * lanes] = numbers[(at.x.start + i) * lanes];
+                numbers[(at.field.start + i) * lanes] = f64::INFINITY;
+            }
         }
-        made != Some(true)
+        self.judge.iterate(numbers, 1, work);
+        if numbers[place(slots.steps)] != steps {
+            numbers[at.length * lanes] = h;
+        } else if found {
+            numbers[left_behind].copy_from_slice(kept);
+        }
     }
 }
 
@@ -323,8 +341,8 @@ impl map::Attempts for CollocationLoop {
     }
 
     fn work_len(&self) -> usize {
-        let judge = self.judged() + self.judge.work_len();
-        self.stages.work_len() + self.stages.left_behind().len() + judge
+        let slots = self.judging.slots.count() * self.stages.collocation.stages;
+        self.stages.work_len() + slots + self.stages.left_behind().len() + self.judge.work_len()
     }
 
     fn run(&self, count: u64, state: &mut [f64], workspace: &mut Workspace) {
@@ -336,36 +354,27 @@ impl map::Attempts for CollocationLoop {
             state[slots.status] = Status::Held.number();
             return;
         }
-        let left_behind = stages.left_behind();
-        let (kept, work) = work.split_at_mut(left_behind.len());
-        let (judged, work) = work.split_at_mut(self.judged());
-        judged[..state.len()].copy_from_slice(state);
-        let (numbers, work) = stages.split(work);
+        let lanes = stages.collocation.stages;
+        let first = first_aligned(work);
+        let (numbers, work) = work[first..].split_at_mut(self.numbers());
+        let (kept, work) = work.split_at_mut(stages.left_behind().len());
         stages.recall(&memory, numbers);
         stages.give(From::End, self.stop, numbers);
+        for (number, place) in state.iter().zip(&self.slots) {
+            numbers[place * lanes] = *number;
+        }
+        let status = self.slots[slots.status] * lanes;
         for _ in 0..count {
-            kept.copy_from_slice(&numbers[left_behind.clone()]);
-            // A step that is not like the others is left to the caller.
-            let alike = self.attempt(judged, numbers, work, cost);
-            let steps = judged[slots.steps];
-            if alike {
-                self.judge.iterate(judged, 1, work);
-            } else {
-                judged[slots.status] = Status::Held.number();
-            }
-            if judged[slots.steps] == steps {
-                numbers[left_behind.clone()].copy_from_slice(kept);
-            } else {
-                *memory.length = numbers[stages.at.h * stages.collocation.stages];
-                stages.spread(*memory.length, stages.at.length, numbers);
-            }
-            if judged[slots.status] != Status::Going.number() {
+            self.attempt(numbers, kept, work, cost);
+            if numbers[status] != Status::Going.number() {
                 break;
             }
         }
-        let len = state.len();
-        state.copy_from_slice(&judged[..len]);
+        for (number, place) in state.iter_mut().zip(&self.slots) {
+            *number = numbers[place * lanes];
+        }
         stages.remember(numbers, &mut memory);
+        *memory.length = numbers[stages.at.length * lanes];
     }
 
     fn evaluations(&self) -> u64 {
@@ -424,11 +433,14 @@ impl CollocationSteps {
         cost: &mut Cost,
     ) -> bool {
         let stages = &self.stages;
-        let step = StepFrom { t, h: self.h, x };
-        let moves = stages.make((step, self.stop), (x1, error), (numbers, work), cost);
-        stages.weigh.iterate(error, 1, work);
+        stages.begin(StepFrom { t, h: self.h, x }, numbers);
+        if !stages.find(self.stop, numbers, work, cost) {
+            return false;
+        }
+        let moves = stages.end(numbers, work, cost);
+        stages.results(numbers, x1, error);
         stages.spread(self.h, stages.at.length, numbers);
-        moves == Some(false)
+        !moves
     }
 }
 
@@ -485,29 +497,73 @@ impl map::Blocks for CollocationSteps {
     }
 }
 
-/// Parameters of [`judge`] with measures: those of the model and its treatment, of the loop, and the largest estimate
-/// that the first change of an iteration may cause.
-fn judged_by(parameters: &[f64], adaptive: &AdaptiveSteps, judging: &Judging, most: f64) -> Vec<f64> {
-    [parameters, &march::parameters(adaptive, judging.control), &[most]].concat()
+/// Parameters of [`judge`]: those of the model and its treatment, and of the loop.
+fn judged_by(parameters: &[f64], adaptive: &AdaptiveSteps, judging: &Judging) -> Vec<f64> {
+    [parameters, &march::parameters(adaptive, judging.control)].concat()
 }
 
-/// Tape that judges an attempt of a loop, from the slots, x₁ and the estimate of its error; of an attempt of `measured`
-/// collocation the estimate is without its factor, and the measures follow it.
-pub(super) fn judge(attempts: &AttemptLoop, measured: Option<&Collocation>) -> Tape {
-    let g = &mut Graph::new();
-    let (slots, n) = (attempts.slots.count(), attempts.slots.x.len());
-    let [before, x1, mut error] = [0..slots, slots..slots + n, slots + n..slots + 2 * n].map(|range| states(g, &range));
-    let (mut places, mut parameters) = (slots + 2 * n, attempts.parameters + march::PARAMETERS);
-    if let Some(collocation) = measured {
-        let most = g.parameter(parameters);
-        let measures = Measures::of_states(g, places);
-        let factor = measures.factor(g, collocation, (&attempts.vectors.vectors, true), most);
-        error.iter_mut().for_each(|error| *error = g.mul(factor, *error));
-        (places, parameters) = (places + Measures::COUNT, parameters + 1);
+/// Places of the numbers from which an attempt is judged.
+pub(super) struct JudgedPlaces {
+    /// Of the slots.
+    slots: Vec<usize>,
+    /// Of x₁ and of the estimate of its error, one number after the other.
+    results: [usize; 2],
+    measures: [usize; Measures::COUNT],
+    /// Number of all places.
+    count: usize,
+}
+
+impl JudgedPlaces {
+    /// Places within the numbers of a step whose stages are lanes; slots that are not numbers of the step follow them.
+    fn within(at: &Places, slots: &Slots) -> JudgedPlaces {
+        let mut places: Vec<usize> = (at.count()..at.count() + slots.count()).collect();
+        places[slots.x.clone()].iter_mut().zip(at.x.clone()).for_each(|(place, x)| *place = x);
+        places[slots.t] = at.t;
+        JudgedPlaces {
+            slots: places,
+            results: [at.stages.start, at.field.start],
+            measures: Measures::places(at),
+            count: at.count() + slots.count(),
+        }
     }
-    let attempted = Attempted { x1, errors: vec![error], end_field: Vec::new(), interpolant: StepInterpolant::None };
+
+    /// Places one after the other: the slots, x₁, the estimate, the measures.
+    pub fn in_turn(slots: &Slots) -> JudgedPlaces {
+        let (count, n) = (slots.count(), slots.x.len());
+        JudgedPlaces {
+            slots: (0..count).collect(),
+            results: [count, count + n],
+            measures: std::array::from_fn(|k| count + 2 * n + k),
+            count: count + 2 * n + Measures::COUNT,
+        }
+    }
+}
+
+/// Tape that judges an attempt of a loop: a map of the numbers at these places.
+pub(super) fn judge(attempts: &AttemptLoop, collocation: &Collocation, places: &JudgedPlaces) -> Tape {
+    let g = &mut Graph::new();
+    let n = attempts.slots.x.len();
+    let before: Vec<Node> = places.slots.iter().map(|&place| g.state(place)).collect();
+    let [x1, error] = places.results.map(|first| states(g, &(first..first + n)));
+    let (far, tolerance) = (g.constant(FAR), attempts.tolerance(g));
+    let most = g.mul(far, tolerance);
+    let measures = Measures::at(g, places.measures);
+    let factor = measures.factor(g, collocation, &attempts.vectors.vectors, most);
+    let attempted = Attempted {
+        x1,
+        errors: vec![error],
+        end_field: Vec::new(),
+        interpolant: StepInterpolant::None,
+        beyond: Some((factor, measures.change)),
+    };
     let judgement = attempts.judge(g, &before, |_, at| Begun { length: at.h, attempt: Box::new(|_, _| attempted) });
-    Tape::of_fused(g, &judgement.after, places, parameters)
+    let changed = &places.slots[..judgement.after.len()];
+    // Every number up to the last one that changes is an output; the others stay.
+    let mut after = states(g, &(0..changed.iter().max().map_or(0, |&last| last + 1)));
+    for (&place, &number) in changed.iter().zip(&judgement.after) {
+        after[place] = number;
+    }
+    Tape::of_fused(g, &after, places.count, attempts.parameters + march::PARAMETERS)
 }
 
 #[cfg(test)]

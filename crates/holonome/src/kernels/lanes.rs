@@ -3,7 +3,7 @@
 mod collocated;
 mod monitor;
 
-use super::collocation::{LaneStages, LaneStagesBound, judge};
+use super::collocation::{JudgedPlaces, LaneStages, LaneStagesBound, judge};
 use super::map::{CompiledStep, repeated_tape};
 use super::march::AttemptLoop;
 use super::vectors::StateVectors;
@@ -159,7 +159,8 @@ impl CompiledLanes {
                         let slots = Box::new(slots.with_memory(stages.memory_len()));
                         let of =
                             AttemptLoop { slots: &slots, control, vectors, parameters, settling: &settling, targets };
-                        let judge = compile(&judge(&of, None), lanes);
+                        let places = JudgedPlaces::in_turn(&slots);
+                        let judge = compile(&judge(&of, stages.collocation(), &places), lanes);
                         // A state within such a step is the end of a shorter one.
                         let within = on_the_way.then(|| compile(&ingredients.settled(&settling, targets), lanes));
                         Advance::CollocatedMarch { judge, stages, slots, within }
@@ -313,7 +314,7 @@ impl LaneSystem for CompiledLanes {
                 let of_samples = within
                     .as_ref()
                     .map_or(0, |kernel| (self.settled_states() + kernel.outputs()) * self.lanes + kernel.work_len());
-                let judged = (slots.count() + 2 * self.dimension) * self.lanes + judge.work_len();
+                let judged = slots.count() * self.lanes + stages.results_len() + judge.work_len();
                 stages.work_len() + judged.max(of_samples)
             }
         };

@@ -15,7 +15,8 @@ use holonome_integrate::fixed_point::{self, CollocationMap};
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::plan::{AdaptiveSteps, FixedSteps, Plan, Stepping};
 use holonome_integrate::scheme::map::{
-    self, Blocks, Carry, Facts, KEPT_STATES, LoopPlaces, NoStep, StateLoop, StepFrom, StepMap, TableauMap, Workspace,
+    self, Beyond, Blocks, Carry, Facts, KEPT_STATES, LoopPlaces, NoStep, StateLoop, StepFrom, StepMap, TableauMap,
+    Workspace,
 };
 use holonome_integrate::state::Cost;
 use holonome_integrate::system::System;
@@ -564,7 +565,7 @@ impl StepMap for CompiledMap<'_> {
         }
     }
 
-    fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) {
+    fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Beyond {
         let CompiledStep::Attempted(attempts) = self.step else { return self.slices.attempt(step, x1, workspace) };
         let (StepFrom { t, h, x }, Workspace { kept, cost, work, .. }) = (step, workspace);
         let n = x.len();
@@ -583,6 +584,7 @@ impl StepMap for CompiledMap<'_> {
             kept[place].copy_from_slice(value);
         }
         cost.field += attempts.evaluations;
+        Beyond::NOTHING
     }
 
     fn attempts(&self) -> Option<&dyn map::Attempts> {

@@ -67,6 +67,9 @@ pub struct Attempted {
     pub end_field: Vec<Node>,
     /// States within the step.
     pub interpolant: StepInterpolant,
+    /// Factor of the error in step-size control, and what an iteration has left of it; see
+    /// [`holonome_integrate::scheme::map::Beyond`].
+    pub beyond: Option<(Node, Node)>,
 }
 
 /// Interpolant of an attempt, as nodes.
@@ -162,7 +165,7 @@ impl Ingredients<'_> {
                         self.traced(g, |space| self.attempted(tableau, space, StepFrom { t, h: length, x: &x }, first));
                     let stages = ExplicitStages::of(tableau, &mut kept);
                     let (errors, end_field) = (stages.errors.to_vec(), stages.k[tableau.stages - 1].clone());
-                    Attempted { x1, errors, end_field, interpolant: StepInterpolant::Stages(kept) }
+                    Attempted { x1, errors, end_field, interpolant: StepInterpolant::Stages(kept), beyond: None }
                 });
                 Begun { length: h, attempt }
             }
@@ -175,7 +178,7 @@ impl Ingredients<'_> {
                     let errors = vec![taylor.compared(g, &expansion, (part, length))];
                     let x1 = Taylor::value(g, &coefficients, part);
                     let interpolant = StepInterpolant::Series { coefficients, length: h };
-                    Attempted { x1, errors, end_field: Vec::new(), interpolant }
+                    Attempted { x1, errors, end_field: Vec::new(), interpolant, beyond: None }
                 });
                 Begun { length: g.mul(h, part), attempt }
             }
@@ -316,7 +319,7 @@ impl AttemptLoop<'_> {
 
         let (own, floors) = before[slots.norms.clone()].split_at(vectors.vectors.count());
         let norms = [&of_old(g, own, rejections)[..], floors].concat();
-        let tolerance = g.parameter(self.parameters);
+        let tolerance = self.tolerance(g);
         let h = least(g, h, longest);
         let Begun { length: h, attempt } = begin(g, Beginning { t, h, scales: Scales { norms: &norms, tolerance } });
 
@@ -342,6 +345,11 @@ impl AttemptLoop<'_> {
         Tried { t1, length, is_first, is_last, may_be, norms, attempt }
     }
 
+    /// Largest estimate that is accepted, relative to the scales.
+    pub fn tolerance(&self, g: &mut Graph) -> Node {
+        g.parameter(self.parameters)
+    }
+
     /// Judge an attempt that begins with the slots `before`.
     pub fn judge<'a>(
         &self,
@@ -353,12 +361,15 @@ impl AttemptLoop<'_> {
         let vectors = &self.vectors.vectors;
         let controller = Controller::new(&self.control);
         let Tried { t1, length, is_first, is_last, may_be, norms, attempt } = self.attempt(g, before, begin);
-        let [tolerance, absolute] = [0, 4].map(|k| g.parameter(self.parameters + k));
+        let (tolerance, absolute) = (self.tolerance(g), g.parameter(self.parameters + 4));
         let [t, last_error, rejections] = [slots.t, slots.last_error, slots.rejections].map(|k| before[k]);
         let (zero, one) = (g.zero(), g.one());
 
-        let Attempted { x1, errors, end_field, .. } = attempt(g, length);
-        let measured = error_norm(g, tolerance, length, &errors, &x1, &norms, vectors);
+        let Attempted { x1, errors, end_field, beyond, .. } = attempt(g, length);
+        let mut measured = error_norm(g, tolerance, length, &errors, &x1, &norms, vectors);
+        if let Some((factor, unsolved)) = beyond {
+            measured.add(g, factor, unsolved);
+        }
         let carried = &before[slots.carried.clone()];
         let (sizes, weights) = carried.split_at(vectors.count());
         let carry = taken(g, sizes, weights, &measured);

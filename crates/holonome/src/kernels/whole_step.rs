@@ -499,6 +499,16 @@ pub(super) struct AttemptMeasures {
     errors: Vec<Node>,
 }
 
+impl AttemptMeasures {
+    /// Add what the estimates lack, as `holonome_integrate::run` does.
+    pub fn add(&mut self, g: &mut Graph, factor: Node, unsolved: Node) {
+        self.error = g.mul(factor, self.error);
+        for (error, &size) in self.errors.iter_mut().zip(&self.sizes) {
+            *error = g.fma(unsolved, size, *error);
+        }
+    }
+}
+
 /// |v_b|² of every vector, in the order of `holonome_integrate::scales::square`.
 pub(super) fn squares(g: &mut Graph, v: &[Node], vectors: &Vectors) -> Vec<Node> {
     let mut square = |vector: usize| {

@@ -7,7 +7,7 @@ use crate::controller::trial::{reaches_end, shortest_resolved, trial};
 use crate::controller::{Measured, Yardstick, error_norm, start};
 use crate::failure::Failure;
 use crate::plan::AdaptiveSteps;
-use crate::scheme::map::{StepFrom, Workspace};
+use crate::scheme::map::{Beyond, StepFrom, Workspace};
 use crate::state::StepState;
 use crate::system::all_finite;
 
@@ -157,7 +157,7 @@ impl Engine<'_> {
         let (map, vectors) = (self.map, self.system.vectors());
         self.memory.copy_from_slice(&self.state.memory);
         let (step, x1, mut workspace) = self.asked(h);
-        map.attempt(step, x1, &mut workspace);
+        let Beyond { factor, unsolved } = map.attempt(step, x1, &mut workspace);
         let norms = match norms {
             Norms::Own => &self.state.scales.norms,
             Norms::OfOld => &self.norms,
@@ -165,7 +165,10 @@ impl Engine<'_> {
         let measured = &mut Measured { sizes: &mut self.sizes, errors: &mut self.errors };
         let yardstick = Yardstick { rtol: self.tolerance, vectors, norms };
         let error = error_norm(h, &self.stages[map.facts().errors.clone()], &self.x1, yardstick, measured);
-        if all_finite(&self.x1) { error } else { f64::NAN }
+        for (error, size) in self.errors.iter_mut().zip(&self.sizes) {
+            *error = unsolved.mul_add(*size, *error);
+        }
+        if all_finite(&self.x1) { factor * error } else { f64::NAN }
     }
 }
 

@@ -87,6 +87,20 @@ pub enum NoStep {
     },
 }
 
+/// What the estimates of an attempt lack.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Beyond {
+    /// Factor of the error in step-size control.
+    pub factor: f64,
+    /// Square of the error that an iteration has left, relative to the size of every vector.
+    pub unsolved: f64,
+}
+
+impl Beyond {
+    /// For estimates that lack nothing.
+    pub const NOTHING: Beyond = Beyond { factor: 1.0, unsolved: 0.0 };
+}
+
 /// A requested step: from x at t, over h.
 #[derive(Clone, Copy, Debug)]
 pub struct StepFrom<'a, N = f64> {
@@ -214,9 +228,9 @@ pub trait StepMap: Sync {
     }
 
     /// Compute x₁, and the estimates of its error, without their factor h, in the vectors of [`Facts::errors`]; the
-    /// field at x₁ if [`Facts::ends_with_field`]. Other kept vectors are the map's own. Only a map with an estimate
-    /// makes attempts.
-    fn attempt(&self, _step: StepFrom, _x1: &mut [f64], _workspace: &mut Workspace) {
+    /// field at x₁ if [`Facts::ends_with_field`]. Other kept vectors are the map's own. Returns what the estimates
+    /// lack. Only a map with an estimate makes attempts.
+    fn attempt(&self, _step: StepFrom, _x1: &mut [f64], _workspace: &mut Workspace) -> Beyond {
         unreachable!("a map without an error estimate attempts no steps")
     }
 
@@ -484,10 +498,11 @@ impl StepMap for TableauMap<'_> {
         }
     }
 
-    fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) {
+    fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Beyond {
         let mut space = SliceSpace::new(self.system, workspace.work);
         attempt(self.tableau, &mut space, step, &mut ExplicitStages::of(self.tableau, workspace.kept), x1);
         workspace.cost.field += space.evaluations();
+        Beyond::NOTHING
     }
 
     fn prepare_interpolant(&self, step: StepFrom, workspace: &mut Workspace) {

@@ -23,8 +23,8 @@ pub(super) struct Places {
     /// Field at the stages, or increments, without the components that follow from the others; after the step the
     /// estimate of its error is at the first of them.
     pub field: Range<usize>,
-    /// Numbers of [`Iterated`]: the change, the two before, the first one, their count. After the step the first place
-    /// is not 0 if a vector without a scale has moved, and the others have [`Measures`].
+    /// Numbers of [`Iterated`]: the change, the two before, the first one, their count. After the step [`Measures`]
+    /// take the places of the two before and of the count.
     pub iterated: usize,
     /// Not 0 in lanes whose iteration goes on; empty if the stages are lanes.
     pub going: Range<usize>,
@@ -36,13 +36,15 @@ pub(super) struct Places {
     pub sizes: Range<usize>,
     pub w: Range<usize>,
     pub lost: Range<usize>,
+    /// Not 0 after a step that has moved a vector without a scale.
+    pub moved: usize,
     pub length: usize,
     /// End of the step of the polynomial, as its argument; then the numbers of [`Stop`].
     ///
     /// [`Stop`]: holonome_integrate::fixed_point::Stop
     pub from: usize,
     pub stop: usize,
-    /// Start t and length h of the step, in the first lane only if the stages are lanes.
+    /// Start t and length h of the step. If the stages are lanes, numbers from here on are in the first one only.
     pub t: usize,
     pub h: usize,
     pub x: Range<usize>,
@@ -65,6 +67,7 @@ impl Places {
             sizes: take(count),
             w: take(n * width),
             lost: take(n),
+            moved: take(1).start,
             length: take(1).start,
             from: take(1).start,
             stop: take(4).start,
@@ -177,8 +180,9 @@ pub(super) fn states(g: &mut Graph, range: &Range<usize>) -> Vec<Node> {
 /// iterations.
 pub(super) fn start(of: StageNodes, at: &Places, vectors: &Vectors) -> Tape {
     let (g, s) = (&mut Graph::new(), of.collocation.stages);
-    let (x, h, w) = (of.singles(g, &at.x), of.single(g, at.h), of.staged(g, &at.w));
-    let [length, base, decayed] = [at.length, at.from, at.stop + 3].map(|k| g.state(k));
+    let (x, w) = (of.singles(g, &at.x), of.staged(g, &at.w));
+    let [h, length] = [at.h, at.length].map(|k| of.single(g, k));
+    let [base, decayed] = [at.from, at.stop + 3].map(|k| g.state(k));
     let (ratio, two) = (g.div(h, length), g.constant(2.0));
     let reaches: Vec<Vec<Node>> = (0..of.width())
         .map(|stage| {
@@ -377,11 +381,10 @@ struct End {
     x: Vec<Node>,
 }
 
-/// Tape of the results of the stages, as in [`Stages::finish`]; `most` is the largest estimate that the iteration's
-/// first change may cause. In lanes the parameters after those of the field are the row of W, the node and its weight,
-/// and the end of the step at which the lane evaluates the field; the outputs take the places of what they replace, and
-/// the estimate is without its factor, which takes a third of the time in one lane (see [`weigh`]). Apart they are x₁,
-/// the estimate, whether a vector without a scale has moved, W, and what rounding has lost.
+/// Tape of the results of the stages, as in [`Stages::finish`], with [`Measures`] in place of what follows from them. In
+/// lanes the parameters after those of the field are the row of W, the node and its weight, and the end of the step at
+/// which the lane evaluates the field; the outputs take the places of what they replace. Apart they are x₁, the
+/// estimate, the measures, whether a vector without a scale has moved, W, and what rounding has lost.
 ///
 /// [`Stages::finish`]: holonome_integrate::fixed_point::Stages::finish
 pub(super) fn finish(
@@ -389,7 +392,7 @@ pub(super) fn finish(
     at: &Places,
     field: &Formula,
     vectors: &Vectors,
-    (parameters, looks_at_ends, most): (usize, bool, f64),
+    (parameters, looks_at_ends): (usize, bool),
 ) -> Tape {
     let (g, s) = (&mut Graph::new(), of.collocation.stages);
     let (x, [h, t]) = (of.singles(g, &at.x), [at.h, at.t].map(|k| of.single(g, k)));
@@ -504,59 +507,54 @@ pub(super) fn finish(
         let moved = g.binary(Binary::And, without, moves);
         any_moved = if vector == 0 { moved } else { g.binary(Binary::Or, any_moved, moved) };
     }
-    let [first, too_far] = [at.iterated + 3, at.stop + 1].map(|k| g.state(k));
+    let [change, first, too_far] = [at.iterated, at.iterated + 3, at.stop + 1].map(|k| g.state(k));
     if of.apart {
-        let most = g.constant(most);
-        let measures = Measures { first, too_far, last, before, hidden, h };
-        let factor = measures.factor(g, of.collocation, (vectors, looks_at_ends), most);
-        error.iter_mut().for_each(|error| *error = g.mul(factor, *error));
+        let measures = [change, last, before, first, hidden, too_far, h].to_vec();
         let moved = g.select(any_moved, one, zero);
-        let outputs = [all_x1, error, vec![moved], all_w.concat(), all_lost].concat();
+        let outputs = [all_x1, error, measures, vec![moved], all_w.concat(), all_lost].concat();
         return Tape::of_fused(g, &outputs, at.count(), parameters);
     }
     let rest = states(g, &(at.scales.start..at.w.start));
-    let iterated = vec![any_moved, last, before, first, hidden];
-    let outputs = [all_x1, error, iterated, rest, all_w.concat(), all_lost].concat();
+    let measures = vec![change, last, before, first, hidden];
+    let outputs = [all_x1, error, measures, rest, all_w.concat(), all_lost, vec![any_moved]].concat();
     Tape::of_fused(g, &outputs, at.count(), parameters + s + 3)
 }
 
-/// Numbers of a finished step from which the factor of its estimate follows.
+/// Numbers of a finished step that its estimate lacks.
 pub(super) struct Measures {
-    /// First change of the iteration, and the one that is too far.
-    first: Node,
-    too_far: Node,
+    /// Last change of the iteration.
+    pub change: Node,
     /// Squares of the last coefficients and of those before, relative to the scales.
     last: Node,
     before: Node,
+    /// First change of the iteration.
+    first: Node,
     /// Square of what the polynomial misses at the ends without a sign of it in its coefficients, or 0.
     hidden: Node,
+    /// First change that is too far.
+    too_far: Node,
     h: Node,
 }
 
 impl Measures {
     /// Number of the measures.
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 7;
 
     /// Places of the measures among the numbers of a step whose stages are lanes.
     pub fn places(at: &Places) -> [usize; Measures::COUNT] {
-        [at.iterated + 3, at.stop + 1, at.iterated + 1, at.iterated + 2, at.iterated + 4, at.h]
+        let of_iteration = at.iterated;
+        [of_iteration, of_iteration + 1, of_iteration + 2, of_iteration + 3, of_iteration + 4, at.stop + 1, at.h]
     }
 
-    /// Measures among the states from `first` on, in that order.
-    pub fn of_states(g: &mut Graph, first: usize) -> Measures {
-        let [first, too_far, last, before, hidden, h] = std::array::from_fn(|k| g.state(first + k));
-        Measures { first, too_far, last, before, hidden, h }
+    /// Measures at these places, in that order.
+    pub fn at(g: &mut Graph, places: [usize; Measures::COUNT]) -> Measures {
+        let [change, last, before, first, hidden, too_far, h] = places.map(|place| g.state(place));
+        Measures { change, last, before, first, hidden, too_far, h }
     }
 
-    /// Factor of the estimate: it is at least as large as the first change of the iteration demands, which alone causes
-    /// `most` at most, and no smaller than what the ends show.
-    pub fn factor(
-        &self,
-        g: &mut Graph,
-        collocation: &Collocation,
-        (vectors, looks_at_ends): (&Vectors, bool),
-        most: Node,
-    ) -> Node {
+    /// Factor of the estimate in step-size control: with it the estimate is at least as large as the first change of the
+    /// iteration demands, which alone causes `most` at most, and no smaller than what the ends show.
+    pub fn factor(&self, g: &mut Graph, collocation: &Collocation, vectors: &Vectors, most: Node) -> Node {
         let (zero, one) = (g.zero(), g.one());
         let mean = g.constant(1.0 / vectors.count().max(1) as f64);
         let of_last = g.mul(mean, self.last);
@@ -571,24 +569,22 @@ impl Measures {
         let decrease = g.div(self.last, self.before);
         let (decrease, root) = (least(g, decrease, one), g.sqrt(norm));
         let by_decrease = g.mul(decrease, root);
-        let mut wanted = larger(g, by_change, by_decrease);
-        if looks_at_ends {
-            let (factor, power) = of_error(collocation);
-            let (node, [tiny, biggest]) =
-                (g.constant(collocation.nodes[0]), [f64::MIN_POSITIVE, f64::MAX].map(|x| g.constant(x)));
-            let reach = g.mul(self.h, node);
-            let square = g.mul(reach, reach);
-            let square = g.mul(square, mean);
-            let left = g.mul(square, self.hidden);
-            let left = least(g, left, biggest);
-            let left = larger(g, left, tiny);
-            let (exponent, factor) = (g.constant(0.5 * power), g.constant(factor));
-            let left = g.rough_power(left, exponent);
-            let left = g.mul(factor, left);
-            let is_hidden = g.binary(Binary::Less, zero, self.hidden);
-            let left = g.select(is_hidden, left, zero);
-            wanted = larger(g, wanted, left);
-        }
+        let wanted = larger(g, by_change, by_decrease);
+        let (factor, power) = of_error(collocation);
+        let (node, [tiny, biggest]) =
+            (g.constant(collocation.nodes[0]), [f64::MIN_POSITIVE, f64::MAX].map(|x| g.constant(x)));
+        let reach = g.mul(self.h, node);
+        let square = g.mul(reach, reach);
+        let square = g.mul(square, mean);
+        let left = g.mul(square, self.hidden);
+        let left = least(g, left, biggest);
+        let left = larger(g, left, tiny);
+        let (exponent, factor) = (g.constant(0.5 * power), g.constant(factor));
+        let left = g.rough_power(left, exponent);
+        let left = g.mul(factor, left);
+        let is_hidden = g.binary(Binary::Less, zero, self.hidden);
+        let left = g.select(is_hidden, left, zero);
+        let wanted = larger(g, wanted, left);
         let counts = g.binary(Binary::Less, zero, norm);
         let wants_more = g.binary(Binary::Less, norm, wanted);
         let counts = g.binary(Binary::And, counts, wants_more);
@@ -597,12 +593,12 @@ impl Measures {
     }
 }
 
-/// Tape that multiplies the estimate of an error by its factor: a map of the estimate, which the measures follow. The
-/// parameter is the largest estimate that the iteration's first change may cause.
-pub(super) fn weigh(collocation: &Collocation, vectors: &Vectors, looks_at_ends: bool) -> Tape {
-    let (g, n) = (&mut Graph::new(), vectors.dim());
-    let (estimate, most) = (states(g, &(0..n)), g.parameter(0));
-    let factor = Measures::of_states(g, n).factor(g, collocation, (vectors, looks_at_ends), most);
-    let weighed: Vec<Node> = estimate.iter().map(|&of| g.mul(factor, of)).collect();
-    Tape::of_fused(g, &weighed, n + Measures::COUNT, 1)
+/// Tape of [`Measures::factor`], in place of the first of the measures. The parameter is the largest estimate that the
+/// iteration's first change may cause.
+pub(super) fn factor(collocation: &Collocation, vectors: &Vectors) -> Tape {
+    let g = &mut Graph::new();
+    let most = g.parameter(0);
+    let measures = Measures::at(g, std::array::from_fn(|k| k));
+    let factor = measures.factor(g, collocation, vectors, most);
+    Tape::of_fused(g, &[factor], Measures::COUNT, 1)
 }

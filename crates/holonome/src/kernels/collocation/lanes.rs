@@ -1,12 +1,10 @@
 //! Steps of a collocation method with a trajectory in every lane.
 
-use super::formulas::{self, Places, StageNodes};
+use super::formulas::{self, Measures, Places, StageNodes};
 use crate::backend::compile;
 use crate::kernels::formula::Formula;
 use crate::kernels::vectors::StateVectors;
-use holonome_integrate::fixed_point::{
-    Iterated, MOST_ITERATIONS, Memory, Stop, ends, most_by_first_change, of_increments, stop,
-};
+use holonome_integrate::fixed_point::{Iterated, MOST_ITERATIONS, Memory, Stop, ends, of_increments, stop};
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scheme::collocation::Collocation;
 use holonome_model::graph::aligned::{Aligned, first_aligned};
@@ -52,18 +50,22 @@ impl LaneStages {
     ) -> LaneStages {
         let of = StageNodes { collocation, apart: true, of_increments: of_increments(plan) };
         let (at, state) = (Places::new(of, &vectors.vectors), &vectors.vectors);
-        let most = most_by_first_change(collocation, plan);
         LaneStages {
             stop: stop(plan),
             ends: ends(plan),
             memory: Memory::len(collocation, state),
             start: compile(&formulas::start(of, &at, state), lanes),
             iterate: compile(&formulas::iteration(of, &at, field, vectors, parameters), lanes),
-            finish: compile(&formulas::finish(of, &at, field, state, (parameters, ends(plan) > 0, most)), lanes),
+            finish: compile(&formulas::finish(of, &at, field, state, (parameters, ends(plan) > 0)), lanes),
             collocation,
             at,
             lanes,
         }
+    }
+
+    /// The collocation method.
+    pub fn collocation(&self) -> &'static Collocation {
+        self.collocation
     }
 
     /// Lanes that all have these parameters.
@@ -189,7 +191,7 @@ impl LaneStages {
         }
         // Nothing reads the time.
         self.finish.run(&bound.finish, &numbers[..lanes], numbers, results, work);
-        let moved = 2 * at.x.len() * lanes;
+        let moved = self.results_len();
         for (lane, made) in made.iter_mut().enumerate().filter(|(_, made)| **made != Made::Idle) {
             let number = |k: usize| numbers[(at.iterated + k) * lanes + lane];
             let [change, last, older, first, count] = [0, 1, 2, 3, 4].map(number);
@@ -207,14 +209,19 @@ impl LaneStages {
         }
     }
 
-    /// x₁ and the estimate of its error in every lane, one behind the other.
+    /// x₁, the estimate of its error and its measures in every lane, one behind the other.
     pub fn results<'r>(&self, of: &'r LaneNumbers) -> &'r [f64] {
-        &of.results[..2 * self.at.x.len() * self.lanes]
+        &of.results[..self.results_len()]
+    }
+
+    /// Length of [`LaneStages::results`].
+    pub fn results_len(&self) -> usize {
+        (2 * self.at.x.len() + Measures::COUNT) * self.lanes
     }
 
     /// Go on from the step that was made in the lanes that `accepted` says.
     pub fn accept(&self, of: &mut LaneNumbers, accepted: impl Fn(usize) -> bool) {
-        let first = (2 * self.at.x.len() + 1) * self.lanes;
+        let first = self.results_len() + self.lanes;
         let kept = self.at.w.start * self.lanes..self.at.lost.end * self.lanes;
         let made = &of.results[first..first + kept.len()];
         let masks: Vec<u64> = (0..self.lanes).map(|lane| if accepted(lane) { u64::MAX } else { 0 }).collect();

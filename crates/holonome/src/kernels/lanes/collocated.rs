@@ -71,7 +71,7 @@ impl CompiledLanes {
             for (missed, made) in missed.iter_mut().zip(&made) {
                 *missed = *made != Made::Yes;
             }
-            state[len * lanes..].copy_from_slice(stages.results(&numbers));
+            state[len * lanes..].copy_from_slice(&stages.results(&numbers)[..2 * n]);
             for lane in (0..lanes).filter(|&lane| missed[lane]) {
                 // The lane waits at a state that is sound.
                 for i in 0..self.dimension {
@@ -98,7 +98,7 @@ impl CompiledLanes {
         let (lanes, n) = (self.lanes, self.dimension);
         let Some(bound_stages) = &bound.stages else { unreachable!("a collocation method") };
         let [_, t_end, longest, shortest, _] = self.more[..] else { unreachable!("the parameters of a loop") };
-        let (judged, work) = work.split_at_mut((slots.count() + 2 * n) * lanes);
+        let (judged, work) = work.split_at_mut(slots.count() * lanes + stages.results_len());
         let (work, own) = work.split_at_mut(stages.work_len());
         let rows = |slots: &Range<usize>| slots.start * lanes..slots.end * lanes;
         judged[..state.len()].copy_from_slice(state);
@@ -134,6 +134,7 @@ impl CompiledLanes {
                     attempted[i * lanes + lane] = before[x.start + i * lanes + lane];
                     attempted[(n + i) * lanes + lane] = f64::INFINITY;
                 }
+                attempted[2 * n * lanes..].iter_mut().skip(lane).step_by(lanes).for_each(|measure| *measure = 0.0);
                 if *made == Made::Moves {
                     before[slots.status * lanes + lane] = Status::Held.number();
                 }
