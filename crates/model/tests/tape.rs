@@ -385,3 +385,28 @@ fn lanes_hold_what_their_last_parameters_give() {
         }
     }
 }
+
+/// Test that twice a number takes no operation of its own beside a factor that depends on parameters only, and that the
+/// bits are those of the formula as it is written.
+#[test]
+fn doublings_move_to_parameters() {
+    let mut g = Graph::new();
+    let (x, y, h) = (g.state(0), g.state(1), g.parameter(0));
+    let twice = g.add(x, x);
+    let product = g.mul(h, twice);
+    let again = g.add(product, product);
+    let sum = g.fma(again, h, y);
+    let tape = Tape::of_fused(&g, &[sum, product], 2, 1);
+    let body = &tape.instructions[tape.prologue..];
+    assert!(!body.iter().any(|i| matches!(i, Instruction::Two(Two::Add, ..))), "{tape}");
+    assert_eq!(tape.operations(), 3, "4h x times h plus y, and 2h x: {tape}");
+    let kernel = Interpreter.compile(&tape, 1).unwrap();
+    let mut work = vec![0.0; kernel.work_len()];
+    for (x, y, h) in [(0.1, 0.7, 1e-3), (-1e300, 3.0, 1e-7), (1e-150, 1e-160, 0.3), (f64::INFINITY, 0.0, 1.0)] {
+        let mut out = [0.0; 2];
+        kernel.run(&kernel.bind(&[h]), &[0.0], &[x, y], &mut out, &mut work);
+        let product = h * (x + x);
+        let expected = [(product + product).mul_add(h, y), product];
+        assert_eq!(out.map(f64::to_bits), expected.map(f64::to_bits), "{x} {y} {h}");
+    }
+}

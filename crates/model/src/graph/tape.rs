@@ -136,6 +136,8 @@ impl Tape {
 #[derive(Default)]
 struct Builder {
     code: Vec<Instruction>,
+    /// True for instructions that depend on parameters only.
+    uniform: Vec<bool>,
     known: FxHashMap<Instruction, Register>,
     /// True if reciprocals of roots are computed by multiplications.
     for_rows: bool,
@@ -152,8 +154,48 @@ impl Builder {
     fn put(&mut self, instruction: Instruction) -> Register {
         *self.known.entry(instruction).or_insert_with(|| {
             self.code.push(instruction);
+            self.uniform.push(match instruction {
+                // Parameters may differ from lane to lane.
+                Instruction::State(_) | Instruction::Time | Instruction::One(One::Spread(_), _) => false,
+                _ => instruction.arguments().all(|a| self.uniform[a as usize]),
+            });
             self.code.len() as Register - 1
         })
+    }
+
+    /// x if a number is x + x.
+    fn half(&self, a: Register) -> Option<Register> {
+        match self.code[a as usize] {
+            Instruction::Two(Two::Add, x, y) if x == y => Some(x),
+            _ => None,
+        }
+    }
+
+    /// Factors of the product a b, of which a number that depends on parameters only is doubled in place of one that is
+    /// computed every time: a product of 2x waits for one operation more. Doubling is exact, so no bit changes.
+    fn factors(&mut self, a: Register, b: Register) -> (Register, Register) {
+        for (number, other) in [(a, b), (b, a)] {
+            if self.uniform[number as usize]
+                && !self.uniform[other as usize]
+                && let Some(x) = self.half(other)
+            {
+                let doubled = self.two(Two::Add, number, number);
+                return self.factors(doubled, x);
+            }
+        }
+        (a, b)
+    }
+
+    /// 2a as a product that waits for one operation less, if a is a product with a number that depends on parameters
+    /// only. The bits are those of a + a, unless a is below the normal numbers.
+    fn doubled(&mut self, a: Register) -> Option<Register> {
+        let Instruction::Two(Two::Mul, x, y) = self.code[a as usize] else { return None };
+        let (number, other) = if self.uniform[x as usize] { (x, y) } else { (y, x) };
+        if !self.uniform[number as usize] || self.uniform[a as usize] {
+            return None;
+        }
+        let number = self.two(Two::Add, number, number);
+        Some(self.two(Two::Mul, number, other))
     }
 
     fn constant(&self, register: Register) -> Option<f64> {
@@ -185,7 +227,7 @@ impl Builder {
         let mut values = self.lower(graph, &roots);
         let goes_on = values.split_off(outputs.len()).pop().map(|condition| self.mask(condition));
         let outputs: Vec<Register> = values.into_iter().map(|value| self.number_of(value)).collect();
-        lay_out(&self.code, (&outputs, goes_on), states, parameters)
+        lay_out((&self.code, &self.uniform), (&outputs, goes_on), states, parameters)
     }
 
     /// Lower the nodes that `outputs` need.
@@ -387,6 +429,13 @@ impl Arithmetic for Builder {
         if let Some(known) = self.masked(op, a, b).or_else(|| self.masked(op, b, a)) {
             return known;
         }
+        let (a, b) = if op == Two::Mul { self.factors(a, b) } else { (a, b) };
+        if op == Two::Add
+            && a == b
+            && let Some(product) = self.doubled(a)
+        {
+            return product;
+        }
         match (self.constant(a), self.constant(b)) {
             (Some(a), Some(b)) => self.number(op.evaluate(a, b)),
             _ if op.commutes() && b < a => self.put(Instruction::Two(op, b, a)),
@@ -395,6 +444,7 @@ impl Arithmetic for Builder {
     }
 
     fn three(&mut self, op: Three, a: Register, b: Register, c: Register) -> Register {
+        let (a, b) = if op == Three::Select { (a, b) } else { self.factors(a, b) };
         match (self.constant(a), self.constant(b), self.constant(c)) {
             (Some(a), Some(b), Some(c)) => self.number(op.evaluate(a, b, c)),
             (Some(mask), ..) if op == Three::Select && mask.to_bits() == TRUE => b,
@@ -414,19 +464,11 @@ impl Arithmetic for Builder {
 /// Order the instructions that `outputs` need: first those that depend on parameters only, then the rest, each output
 /// with its instructions before the next one, so that values die young.
 fn lay_out(
-    code: &[Instruction],
+    (code, uniform): (&[Instruction], &[bool]),
     (outputs, goes_on): (&[Register], Option<Register>),
     states: usize,
     parameters: usize,
 ) -> Tape {
-    let mut uniform = vec![true; code.len()];
-    for (i, instruction) in code.iter().enumerate() {
-        uniform[i] = match instruction {
-            // Parameters may differ from lane to lane.
-            Instruction::State(_) | Instruction::Time | Instruction::One(One::Spread(_), _) => false,
-            _ => instruction.arguments().all(|a| uniform[a as usize]),
-        };
-    }
     let mut seen = vec![false; code.len()];
     let (mut prologue, mut body) = (Vec::new(), Vec::new());
     // A register is pushed twice: to open it, and to place it after its arguments.
