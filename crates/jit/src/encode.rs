@@ -155,6 +155,8 @@ impl Predicate {
     }
 }
 
+/// Number of the registers that VEX can name.
+const VEX_REGISTERS: u8 = 16;
 /// Mask register that comparisons go through.
 const MASK: u8 = 1;
 /// Predicate of VPCMPQ: not equal.
@@ -249,13 +251,20 @@ impl Assembler {
 
     /// destination = the mask of a `predicate` b
     pub(crate) fn compare(&mut self, predicate: Predicate, destination: Vector, a: Vector, b: Operand) {
-        if self.is_evex() {
+        // The VEX form puts the mask where it belongs; the EVEX form takes another instruction for that, which waits.
+        let within_vex = match b {
+            Operand::Register(b) => b < VEX_REGISTERS,
+            Operand::Memory(_) => true,
+            Operand::Number(_) => false,
+        };
+        let within_vex = within_vex && self.width != Width::Eight && destination.max(a) < VEX_REGISTERS;
+        if self.is_evex() && !within_vex {
             self.put(Code::COMPARE, MASK, a, b);
             self.bytes.push(predicate as u8);
             let spread = Code { prefix: PF3, ..Code::bits(2, 0x38) };
             self.put(spread, destination, 0, Operand::Register(MASK));
         } else {
-            self.put(Code::COMPARE, destination, a, b);
+            self.encode(false, Code::COMPARE, destination, a, b);
             self.bytes.push(predicate as u8);
         }
     }
@@ -424,6 +433,10 @@ impl Assembler {
 
     /// Encode one instruction, without bytes that follow its operands.
     fn put(&mut self, code: Code, register: Vector, second: Vector, operand: Operand) {
+        self.encode(self.is_evex(), code, register, second, operand);
+    }
+
+    fn encode(&mut self, evex: bool, code: Code, register: Vector, second: Vector, operand: Operand) {
         let one = self.width == Width::One;
         let (mut prefix, mut opcode) = (code.prefix, code.opcode);
         if one && code.scalar {
@@ -437,7 +450,7 @@ impl Assembler {
             Width::Four => 1,
             Width::Eight => 2,
         };
-        if self.is_evex() {
+        if evex {
             self.evex(code, prefix, length, register, second, operand);
         } else {
             self.vex(code, prefix, length, register, second, operand);
@@ -447,7 +460,7 @@ impl Assembler {
         let spread = code.opcode == Code::SPREAD.opcode && code.map == 2;
         let one = spread || matches!(operand, Operand::Number(_));
         let numbers = if one { 1 } else { self.width.numbers() as i32 };
-        self.operand(register, operand, if self.is_evex() { 8 * numbers } else { 1 });
+        self.operand(register, operand, if evex { 8 * numbers } else { 1 });
     }
 
     fn vex(&mut self, code: Code, prefix: u8, length: u8, register: Vector, second: Vector, operand: Operand) {
