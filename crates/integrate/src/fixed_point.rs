@@ -6,7 +6,7 @@ use crate::controller::StepControl;
 use crate::plan::{Plan, Stepping};
 use crate::scales::{FAMILY_FLOOR, UNIT_ROUND_OFF, Vectors, square};
 use crate::scheme::collocation::{CONVERGES_TO, Collocation, From};
-use crate::scheme::map::{Attempts, Beyond, Blocks, Estimate, Facts, NoStep, StepFrom, StepMap, Workspace};
+use crate::scheme::map::{Allowance, Attempts, Blocks, Estimate, Facts, NoStep, StepFrom, StepMap, Workspace};
 use crate::system::System;
 use holonome_linear::widest::widest;
 use std::ops::Range;
@@ -33,8 +33,8 @@ pub trait Stages: Sync {
 pub struct Finished {
     /// True if a vector without a scale has moved; its stages have not been monitored.
     pub moves: bool,
-    /// What the estimate lacks, if steps are controlled.
-    pub beyond: Beyond,
+    /// Allowance for errors that the estimate does not contain, if steps are controlled.
+    pub allowance: Allowance,
 }
 
 /// Criteria at which an iteration ends. Changes are squares, relative to the scales.
@@ -76,9 +76,9 @@ const SLOWEST_CONTRACTION: f64 = 0.95;
 pub const ROUNDING: f64 = 1e-24;
 /// Largest first change of a step that follows another: a fifth of the state. After a larger one the iteration may lead
 /// to another solution. On Kepler's problem with eccentricities up to 0.99999 no limit between a tenth and three tenths
-/// does so or changes the error; on the pendulum a fifth takes a tenth fewer steps than a tenth.
+/// does so, and errors differ by less than a factor of five; on the pendulum a fifth takes 13 % fewer steps than a tenth.
 const TOO_FAR: f64 = 0.04;
-/// Error by which such a first change counts in step-size control: nearly one that is not accepted.
+/// Error by which the largest first change counts in step-size control: nearly one that is not accepted.
 pub const FAR: f64 = 0.95;
 /// Least square of a scale where iterations go to rounding: the square of 10⁻⁸.
 const DECAYED: f64 = 1e-16;
@@ -156,7 +156,7 @@ impl<'a> CollocationMap<'a> {
         (x1, error): (&mut [f64], &mut [f64]),
         work: &mut [f64],
         evaluations: &mut u64,
-    ) -> Result<Beyond, Iterated> {
+    ) -> Result<Allowance, Iterated> {
         let memory = &mut Memory::of(self.collocation, self.system.vectors(), memory);
         let follows = *memory.length != 0.0;
         if !follows {
@@ -164,7 +164,7 @@ impl<'a> CollocationMap<'a> {
             *evaluations += 1;
         }
         let mut stop = if follows { self.stop } else { Stop { too_far: f64::INFINITY, ..self.stop } };
-        let (mut from, mut beyond) = (From::End, Beyond::NOTHING);
+        let (mut from, mut allowance) = (From::End, Allowance::NONE);
         // Once, and again whenever a vector that the step before left at rest starts to move, which then has a scale.
         for _ in 0..=self.system.vectors().count() {
             self.stages.start(step, from, stop, memory, work);
@@ -174,7 +174,7 @@ impl<'a> CollocationMap<'a> {
                 return Err(iterated);
             }
             let finished = self.stages.finish(memory, x1, error, work);
-            beyond = finished.beyond;
+            allowance = finished.allowance;
             *evaluations += self.ends;
             *memory.length = step.h;
             if !finished.moves {
@@ -182,7 +182,7 @@ impl<'a> CollocationMap<'a> {
             }
             (from, stop) = (From::Start, Stop { too_far: f64::INFINITY, ..stop });
         }
-        Ok(beyond)
+        Ok(allowance)
     }
 
     /// Set the memory as if a step of the length h with the field at its end had come before.
@@ -322,13 +322,13 @@ impl StepMap for CollocationMap<'_> {
         out.copy_from_slice(&kept[0]);
     }
 
-    fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Beyond {
+    fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Allowance {
         let Workspace { kept, memory, cost, work } = workspace;
         let solved = self.solve(step, memory, (x1, &mut kept[0]), work, &mut cost.field);
         solved.unwrap_or_else(|_| {
             x1.copy_from_slice(step.x);
             kept[0].fill(f64::INFINITY);
-            Beyond::NOTHING
+            Allowance::NONE
         })
     }
 
@@ -550,7 +550,7 @@ impl Stages for SliceStages<'_> {
         }
         let unseen = square(missed);
         error.iter_mut().zip(missed).for_each(|(error, missed)| *error = error.max(*missed));
-        let mut beyond = Beyond::NOTHING;
+        let mut allowance = Allowance::NONE;
         if let Some(most) = self.most_by_first_change {
             let (last, mean) = (square(error), 1.0 / scales.len().max(1) as f64);
             let norm = h * (last * mean).sqrt();
@@ -562,13 +562,13 @@ impl Stages for SliceStages<'_> {
                 wanted = wanted.max(factor * (h * self.collocation.nodes[0] * (unseen * mean).sqrt()).powf(power));
             }
             let factor = if norm > 0.0 && wanted > norm { wanted / norm } else { 1.0 };
-            beyond = Beyond { factor, unsolved: change };
+            allowance = Allowance { factor, unsolved: change };
         }
         let moves = scales.iter().enumerate().any(|(vector, &scale)| {
             let at = vectors.components_of(vector);
             scale == 0.0 && memory.w[at.start * s..at.end * s].iter().any(|&w| w != 0.0)
         });
-        Finished { moves, beyond }
+        Finished { moves, allowance }
     }
 }
 

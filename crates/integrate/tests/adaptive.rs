@@ -11,7 +11,7 @@ use holonome_integrate::method::SCHEMES;
 use holonome_integrate::observer::Recorder;
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::run::{Outcome, run_map};
-use holonome_integrate::scheme::map::{Beyond, Estimate, Facts, NoStep, StepFrom, StepMap, Workspace};
+use holonome_integrate::scheme::map::{Allowance, Estimate, Facts, NoStep, StepFrom, StepMap, Workspace};
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::FnSystem;
 
@@ -220,7 +220,7 @@ impl StepMap for Taylor {
         Ok(())
     }
 
-    fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Beyond {
+    fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Allowance {
         let (begin, c) = workspace.kept.split_at_mut(2);
         c[0].copy_from_slice(step.x);
         for k in 0..TERMS {
@@ -232,7 +232,7 @@ impl StepMap for Taylor {
         begin[1][0] = c[TERMS][0] * step.h.powi(TERMS as i32 - 1);
         workspace.cost.field += 1;
         self.interpolate(step, 1.0, x1, workspace);
-        Beyond::NOTHING
+        Allowance::NONE
     }
 
     fn interpolate(&self, step: StepFrom, theta: f64, out: &mut [f64], workspace: &mut Workspace) {

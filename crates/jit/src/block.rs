@@ -55,6 +55,7 @@ impl BlockInterpreter {
 
     /// Program for `lanes` lanes: all lanes of its arrays, or the first one of `stride`.
     pub(crate) fn compile_lanes(self, tape: &Tape, lanes: usize, stride: usize) -> Box<dyn Kernel> {
+        debug_assert!(lanes == stride || lanes == 1);
         let compiled = if lanes == stride { self.compile(tape, lanes) } else { self.compile_first_lane(tape, stride) };
         compiled.expect("the interpreter never refuses")
     }

@@ -1,5 +1,6 @@
 //! Encoder of x86-64 instructions: the VEX form (AVX2, FMA) and the EVEX form (AVX-512) of the few instructions that
-//! straight-line arithmetic needs (Intel SDM vol. 2, sections 2.3 and 2.7).
+//! straight-line arithmetic needs (Intel SDM vol. 2, sections 2.3 and 2.7). With AVX-512 all are EVEX, but comparisons
+//! that the VEX form can express.
 //!
 //! Single numbers are in 128-bit registers. Arithmetic on them uses the scalar instructions, operations on bits the
 //! packed ones. In VEX form the latter read 16 bytes of memory, which would go past the end of an array, so they take
@@ -157,7 +158,7 @@ impl Predicate {
 
 /// Number of the registers that VEX can name.
 const VEX_REGISTERS: u8 = 16;
-/// Mask register that comparisons go through.
+/// Mask register that EVEX comparisons go through.
 const MASK: u8 = 1;
 /// Predicate of VPCMPQ: not equal.
 const NOT_EQUAL: u8 = 4;

@@ -85,7 +85,10 @@ impl Backend for MachineCode {
     fn compile_first_lane(&self, tape: &Tape, lanes: usize) -> Result<Box<dyn Kernel>, Refused> {
         match &self.refusal {
             Some(refused) => Err(refused.clone()),
-            None => Ok(Box::new(Compiled::new(tape, Shape::of_first_lane(self.isa, lanes))?)),
+            None => {
+                assert!(!tape.mixes_lanes(), "one lane has no others");
+                Ok(Box::new(Compiled::new(tape, Shape::of_first_lane(self.isa, lanes))?))
+            }
         }
     }
 
@@ -240,8 +243,8 @@ impl Compiled {
     /// Call the code at `offset` for every vector of lanes; returns true if a repair is due.
     ///
     /// # Safety
-    /// There is an entry at `offset`. The arrays are at least as long as the tape's states, bound values and outputs
-    /// for all lanes, t has every lane if the tape reads it, and spills fit into `scratch`. For an entry that iterates,
+    /// There is an entry at `offset`. The arrays are at least as long as the tape's states and outputs for all lanes and
+    /// its bound values for those that are computed, t has these if the tape reads it, and spills fit into `scratch`. For an entry that iterates,
     /// `out` may be `x`, and then x may be written to.
     unsafe fn call(
         &self,
@@ -258,8 +261,8 @@ impl Compiled {
             let inputs = inputs.map(|p| p.wrapping_byte_add(shift));
             let (out, scratch) = (out.wrapping_byte_add(shift), scratch.wrapping_byte_add(self.bias));
             // SAFETY: the memory holds what the emitter made for this tape. It reads and writes only elements
-            // k * lanes + first .. + together of the arrays, for variables k of the tape, and the scratch up to the
-            // spills; the caller promises that all of them exist.
+            // k * lanes + first .. + together of the arrays, for variables k of the tape (of bound values with the lanes
+            // that are computed), and the scratch up to the spills; the caller promises that all of them exist.
             flag |= unsafe { self.memory.call(offset, inputs, [out, scratch], count) };
             first += self.together;
         }
@@ -329,7 +332,13 @@ impl Kernel for Compiled {
                 let out = &mut kept[..used];
                 // The time is not read, so any array of its length will do.
                 self.run_checked(bound, x, x, out, work);
-                x[..used].copy_from_slice(out);
+                if self.shape.computed == self.shape.lanes {
+                    x[..used].copy_from_slice(out);
+                } else {
+                    // The first lane alone has results.
+                    let numbers = x.iter_mut().step_by(self.shape.lanes).zip(out.iter().step_by(self.shape.lanes));
+                    numbers.take(self.outputs).for_each(|(x, out)| *x = *out);
+                }
             }
             return;
         };

@@ -84,9 +84,16 @@ fn the_first_lane_alone() {
     let sine = g.unary(Unary::Sin, x);
     let next = g.fma(step, sine, y);
     let product = g.mul(x, next);
-    let tape = Tape::of_fused(&g, &[next, y, product], 3, 1);
-    for (start, backend) in [0.3, 1e300].into_iter().flat_map(|start| backends().into_iter().map(move |b| (start, b))) {
-        let alone = backend.compile(&tape, 1).unwrap();
+    let short = Tape::of_fused(&g, &[next, y, product], 3, 1);
+    // Too long for a loop of machine code.
+    let long = (0..9000).fold(next, |sum, k| {
+        let small = g.constant(1e-3 / f64::from(k + 1));
+        g.fma(step, sum, small)
+    });
+    let long = Tape::of_fused(&g, &[long, y, product], 3, 1);
+    let all = [0.3, 1e300].into_iter().flat_map(|start| [(start, &short), (start, &long)]);
+    for ((start, tape), backend) in all.flat_map(|case| backends().into_iter().map(move |backend| (case, backend))) {
+        let alone = backend.compile(tape, 1).unwrap();
         let bound = alone.bind(&[0.25]);
         let mut work = vec![0.0; alone.work_len()];
         let mut expected = vec![vec![start, 0.5, 7.0]];
@@ -96,7 +103,7 @@ fn the_first_lane_alone() {
             expected.push(next);
         }
         for lanes in [1, 4, 8] {
-            let kernel = backend.compile_first_lane(&tape, lanes).unwrap();
+            let kernel = backend.compile_first_lane(tape, lanes).unwrap();
             let bound = kernel.bind(&[0.25]);
             let mut work = vec![0.0; kernel.work_len()];
             let wide = |of: &[f64]| -> Vec<f64> {

@@ -21,7 +21,7 @@ use holonome_integrate::fixed_point::{
 use holonome_integrate::plan::{AdaptiveSteps, FixedSteps, Plan};
 use holonome_integrate::scales::Vectors;
 use holonome_integrate::scheme::collocation::{Collocation, From};
-use holonome_integrate::scheme::map::{self, Beyond, Carry, StepFrom, Workspace};
+use holonome_integrate::scheme::map::{self, Allowance, Carry, StepFrom, Workspace};
 use holonome_integrate::state::Cost;
 use holonome_model::graph::aligned::first_aligned;
 use holonome_model::graph::tape::Tape;
@@ -178,7 +178,7 @@ impl CompiledStages {
         self.moves(numbers)
     }
 
-    /// Put x₁ and the estimate of its error, which the measures follow.
+    /// Put x₁ and the estimate of its error, and behind it as many measures as there is room for.
     fn results(&self, numbers: &[f64], x1: &mut [f64], error: &mut [f64]) {
         let (estimate, measures) = error.split_at_mut(x1.len());
         self.gather(numbers, &self.at.stages, x1);
@@ -235,13 +235,13 @@ impl Stages for CompiledStages {
         let (estimate, measures) = results.split_at_mut(error.len());
         error.copy_from_slice(estimate);
         self.remember(numbers, memory);
-        let mut beyond = Beyond::NOTHING;
+        let mut allowance = Allowance::NONE;
         if let Some(factor) = &self.factor {
-            beyond.unsolved = measures[0];
+            allowance.unsolved = measures[0];
             factor.iterate(measures, 1, work);
-            beyond.factor = measures[0];
+            allowance.factor = measures[0];
         }
-        Finished { moves: self.moves(numbers), beyond }
+        Finished { moves: self.moves(numbers), allowance }
     }
 }
 
@@ -419,10 +419,10 @@ impl CollocationSteps {
 
     /// Length of the scratch.
     pub fn work_len(&self) -> usize {
-        2 * self.stages.vectors.dim() + Measures::COUNT + self.settle.work_len() + self.stages.work_len()
+        2 * self.stages.vectors.dim() + self.settle.work_len() + self.stages.work_len()
     }
 
-    /// Make a step from x, and put x₁ and its error, which the measures follow; true if it is like the others.
+    /// Make a step from x, and put x₁ and its error; true if it is like the others.
     fn step(
         &self,
         t: f64,
@@ -464,7 +464,7 @@ impl map::Blocks for CollocationSteps {
         }
         let (stages, n) = (&self.stages, x.len());
         let (collocation, vectors) = (stages.collocation, &stages.vectors);
-        let (state, work) = work.split_at_mut(self.settle.len() + 2 * n + Measures::COUNT);
+        let (state, work) = work.split_at_mut(self.settle.len() + 2 * n);
         self.settle.enter(x, (scales, largest.len()), first, state);
         let (numbers, work) = stages.split(work);
         stages.recall(&Memory::of(collocation, vectors, memory), numbers);
@@ -504,9 +504,9 @@ fn judged_by(parameters: &[f64], adaptive: &AdaptiveSteps, judging: &Judging) ->
 
 /// Places of the numbers from which an attempt is judged.
 pub(super) struct JudgedPlaces {
-    /// Of the slots.
+    /// Places of the slots.
     slots: Vec<usize>,
-    /// Of x₁ and of the estimate of its error, one number after the other.
+    /// First places of x₁ and of the estimate of its error, whose numbers lie one after the other.
     results: [usize; 2],
     measures: [usize; Measures::COUNT],
     /// Number of all places.
@@ -554,7 +554,7 @@ pub(super) fn judge(attempts: &AttemptLoop, collocation: &Collocation, places: &
         errors: vec![error],
         end_field: Vec::new(),
         interpolant: StepInterpolant::None,
-        beyond: Some((factor, measures.change)),
+        allowance: Some((factor, measures.change)),
     };
     let judgement = attempts.judge(g, &before, |_, at| Begun { length: at.h, attempt: Box::new(|_, _| attempted) });
     let changed = &places.slots[..judgement.after.len()];

@@ -15,7 +15,7 @@ use holonome_integrate::fixed_point::{self, CollocationMap};
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::plan::{AdaptiveSteps, FixedSteps, Plan, Stepping};
 use holonome_integrate::scheme::map::{
-    self, Beyond, Blocks, Carry, Facts, KEPT_STATES, LoopPlaces, NoStep, StateLoop, StepFrom, StepMap, TableauMap,
+    self, Allowance, Blocks, Carry, Facts, KEPT_STATES, LoopPlaces, NoStep, StateLoop, StepFrom, StepMap, TableauMap,
     Workspace,
 };
 use holonome_integrate::state::Cost;
@@ -565,7 +565,7 @@ impl StepMap for CompiledMap<'_> {
         }
     }
 
-    fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Beyond {
+    fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Allowance {
         let CompiledStep::Attempted(attempts) = self.step else { return self.slices.attempt(step, x1, workspace) };
         let (StepFrom { t, h, x }, Workspace { kept, cost, work, .. }) = (step, workspace);
         let n = x.len();
@@ -584,7 +584,7 @@ impl StepMap for CompiledMap<'_> {
             kept[place].copy_from_slice(value);
         }
         cost.field += attempts.evaluations;
-        Beyond::NOTHING
+        Allowance::NONE
     }
 
     fn attempts(&self) -> Option<&dyn map::Attempts> {

@@ -67,9 +67,8 @@ pub struct Attempted {
     pub end_field: Vec<Node>,
     /// States within the step.
     pub interpolant: StepInterpolant,
-    /// Factor of the error in step-size control, and what an iteration has left of it; see
-    /// [`holonome_integrate::scheme::map::Beyond`].
-    pub beyond: Option<(Node, Node)>,
+    /// The factor and the square of a [`holonome_integrate::scheme::map::Allowance`].
+    pub allowance: Option<(Node, Node)>,
 }
 
 /// Interpolant of an attempt, as nodes.
@@ -165,7 +164,7 @@ impl Ingredients<'_> {
                         self.traced(g, |space| self.attempted(tableau, space, StepFrom { t, h: length, x: &x }, first));
                     let stages = ExplicitStages::of(tableau, &mut kept);
                     let (errors, end_field) = (stages.errors.to_vec(), stages.k[tableau.stages - 1].clone());
-                    Attempted { x1, errors, end_field, interpolant: StepInterpolant::Stages(kept), beyond: None }
+                    Attempted { x1, errors, end_field, interpolant: StepInterpolant::Stages(kept), allowance: None }
                 });
                 Begun { length: h, attempt }
             }
@@ -178,7 +177,7 @@ impl Ingredients<'_> {
                     let errors = vec![taylor.compared(g, &expansion, (part, length))];
                     let x1 = Taylor::value(g, &coefficients, part);
                     let interpolant = StepInterpolant::Series { coefficients, length: h };
-                    Attempted { x1, errors, end_field: Vec::new(), interpolant, beyond: None }
+                    Attempted { x1, errors, end_field: Vec::new(), interpolant, allowance: None }
                 });
                 Begun { length: g.mul(h, part), attempt }
             }
@@ -365,10 +364,10 @@ impl AttemptLoop<'_> {
         let [t, last_error, rejections] = [slots.t, slots.last_error, slots.rejections].map(|k| before[k]);
         let (zero, one) = (g.zero(), g.one());
 
-        let Attempted { x1, errors, end_field, beyond, .. } = attempt(g, length);
+        let Attempted { x1, errors, end_field, allowance, .. } = attempt(g, length);
         let mut measured = error_norm(g, tolerance, length, &errors, &x1, &norms, vectors);
-        if let Some((factor, unsolved)) = beyond {
-            measured.add(g, factor, unsolved);
+        if let Some((factor, unsolved)) = allowance {
+            measured.allow(g, factor, unsolved);
         }
         let carried = &before[slots.carried.clone()];
         let (sizes, weights) = carried.split_at(vectors.count());

@@ -14,7 +14,7 @@ use holonome_integrate::method::{Method, Scheme};
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::scales::Vectors;
 use holonome_integrate::scheme::map::{
-    Attempts, Beyond, Blocks, Estimate, Facts, NoStep, StepFrom, StepMap, Workspace,
+    Allowance, Attempts, Blocks, Estimate, Facts, NoStep, StepFrom, StepMap, Workspace,
 };
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::optimise::optimise;
@@ -390,12 +390,12 @@ impl StepMap for SeriesMap<'_> {
         self.expand(step, Some(yardstick), workspace)
     }
 
-    fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Beyond {
+    fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Allowance {
         let (after, error) = self.value(step, workspace.kept, workspace.work).split_at(step.x.len());
         x1.copy_from_slice(after);
         workspace.kept[self.step.series.order()].copy_from_slice(error);
         workspace.cost.field += self.step.series.evaluations;
-        Beyond::NOTHING
+        Allowance::NONE
     }
 
     fn attempts(&self) -> Option<&dyn Attempts> {

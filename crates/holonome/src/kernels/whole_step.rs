@@ -500,8 +500,9 @@ pub(super) struct AttemptMeasures {
 }
 
 impl AttemptMeasures {
-    /// Add what the estimates lack, as `holonome_integrate::run` does.
-    pub fn add(&mut self, g: &mut Graph, factor: Node, unsolved: Node) {
+    /// Include an allowance for errors that the estimates do not contain, as single attempts do in
+    /// `crates/integrate/src/run/attempt.rs`.
+    pub fn allow(&mut self, g: &mut Graph, factor: Node, unsolved: Node) {
         self.error = g.mul(factor, self.error);
         for (error, &size) in self.errors.iter_mut().zip(&self.sizes) {
             *error = g.fma(unsolved, size, *error);

@@ -7,7 +7,7 @@ use crate::controller::trial::{reaches_end, shortest_resolved, trial};
 use crate::controller::{Measured, Yardstick, error_norm, start};
 use crate::failure::Failure;
 use crate::plan::AdaptiveSteps;
-use crate::scheme::map::{Beyond, StepFrom, Workspace};
+use crate::scheme::map::{Allowance, StepFrom, Workspace};
 use crate::state::StepState;
 use crate::system::all_finite;
 
@@ -157,7 +157,7 @@ impl Engine<'_> {
         let (map, vectors) = (self.map, self.system.vectors());
         self.memory.copy_from_slice(&self.state.memory);
         let (step, x1, mut workspace) = self.asked(h);
-        let Beyond { factor, unsolved } = map.attempt(step, x1, &mut workspace);
+        let Allowance { factor, unsolved } = map.attempt(step, x1, &mut workspace);
         let norms = match norms {
             Norms::Own => &self.state.scales.norms,
             Norms::OfOld => &self.norms,

@@ -87,18 +87,19 @@ pub enum NoStep {
     },
 }
 
-/// What the estimates of an attempt lack.
+/// Allowance for errors of an attempt that its estimates do not contain.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Beyond {
+pub struct Allowance {
     /// Factor of the error in step-size control.
     pub factor: f64,
-    /// Square of the error that an iteration has left, relative to the size of every vector.
+    /// Square of an iteration's last change, relative to the sizes of the vectors; the metric of a correction counts it
+    /// as an error of every vector.
     pub unsolved: f64,
 }
 
-impl Beyond {
-    /// For estimates that lack nothing.
-    pub const NOTHING: Beyond = Beyond { factor: 1.0, unsolved: 0.0 };
+impl Allowance {
+    /// For estimates that contain all errors.
+    pub const NONE: Allowance = Allowance { factor: 1.0, unsolved: 0.0 };
 }
 
 /// A requested step: from x at t, over h.
@@ -228,9 +229,9 @@ pub trait StepMap: Sync {
     }
 
     /// Compute x₁, and the estimates of its error, without their factor h, in the vectors of [`Facts::errors`]; the
-    /// field at x₁ if [`Facts::ends_with_field`]. Other kept vectors are the map's own. Returns what the estimates
-    /// lack. Only a map with an estimate makes attempts.
-    fn attempt(&self, _step: StepFrom, _x1: &mut [f64], _workspace: &mut Workspace) -> Beyond {
+    /// field at x₁ if [`Facts::ends_with_field`]. Other kept vectors are the map's own. Returns the allowance
+    /// for what they do not contain. Only a map with an estimate makes attempts.
+    fn attempt(&self, _step: StepFrom, _x1: &mut [f64], _workspace: &mut Workspace) -> Allowance {
         unreachable!("a map without an error estimate attempts no steps")
     }
 
@@ -498,11 +499,11 @@ impl StepMap for TableauMap<'_> {
         }
     }
 
-    fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Beyond {
+    fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Allowance {
         let mut space = SliceSpace::new(self.system, workspace.work);
         attempt(self.tableau, &mut space, step, &mut ExplicitStages::of(self.tableau, workspace.kept), x1);
         workspace.cost.field += space.evaluations();
-        Beyond::NOTHING
+        Allowance::NONE
     }
 
     fn prepare_interpolant(&self, step: StepFrom, workspace: &mut Workspace) {

@@ -294,7 +294,8 @@ pub struct Refused {
 
 /// A compiled tape: immutable and shared between threads; scratch comes from the caller.
 pub trait Kernel: Send + Sync {
-    /// Number of evaluations side by side.
+    /// Number of lanes of its arrays: evaluations side by side, or the first one alone (see
+    /// [`Backend::compile_first_lane`]).
     fn lanes(&self) -> usize;
 
     /// Scratch needed by [`Kernel::run`] and [`Kernel::iterate`], in numbers.

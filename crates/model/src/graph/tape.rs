@@ -163,6 +163,12 @@ impl Builder {
         })
     }
 
+    /// Twice a number that depends on parameters only, unless it is a constant whose double overflows.
+    fn twice(&mut self, number: Register) -> Option<Register> {
+        let overflows = self.constant(number).is_some_and(|constant| !(2.0 * constant).is_finite());
+        (!overflows).then(|| self.two(Two::Add, number, number))
+    }
+
     /// x if a number is x + x.
     fn half(&self, a: Register) -> Option<Register> {
         match self.code[a as usize] {
@@ -172,15 +178,15 @@ impl Builder {
     }
 
     /// Factors of the product a b, of which a number that depends on parameters only is doubled in place of one that is
-    /// computed every time: a product of 2x waits for one operation more. Doubling is exact, so no bit changes.
+    /// computed every time: a product of 2x waits for one operation more. Doubling is exact unless it overflows.
     fn factors(&mut self, a: Register, b: Register) -> (Register, Register) {
         for (number, other) in [(a, b), (b, a)] {
             if self.uniform[number as usize]
                 && !self.uniform[other as usize]
                 && let Some(x) = self.half(other)
+                && let Some(twice) = self.twice(number)
             {
-                let doubled = self.two(Two::Add, number, number);
-                return self.factors(doubled, x);
+                return self.factors(twice, x);
             }
         }
         (a, b)
@@ -194,8 +200,8 @@ impl Builder {
         if !self.uniform[number as usize] || self.uniform[a as usize] {
             return None;
         }
-        let number = self.two(Two::Add, number, number);
-        Some(self.two(Two::Mul, number, other))
+        let twice = self.twice(number)?;
+        Some(self.two(Two::Mul, twice, other))
     }
 
     fn constant(&self, register: Register) -> Option<f64> {

@@ -130,10 +130,10 @@ pub fn corrected(
     }
     let count = g.constant(1.0 / rows.max(1) as f64);
     let innovation = g.mul(sum, count);
-    // d₁ and d₂ each by themselves: the limit is waited for only at the end.
+    // The displacements by the constraints and by the others apart: the limit is waited for only at the end.
     let mut x: Vec<Node> = (0..field.dimension).map(|k| g.state(k)).collect();
     let by_constraints = factors.backward(g, &divided[..constraints]);
-    let mut moved = displacement(g, x.len(), &weighted, &by_constraints);
+    let mut displaced = displacement(g, x.len(), &weighted, &by_constraints);
     if constraints < m {
         let limit = g.constant(scales.largest_innovation);
         let square_of_limit = g.constant(scales.largest_innovation * scales.largest_innovation);
@@ -144,12 +144,12 @@ pub fn corrected(
         let factor = g.select(within, one, quotient);
         divided[..constraints].fill(zero);
         let by_others = factors.backward(g, &divided);
-        for (moved, part) in moved.iter_mut().zip(displacement(g, x.len(), &weighted, &by_others)) {
+        for (displaced, part) in displaced.iter_mut().zip(displacement(g, x.len(), &weighted, &by_others)) {
             let part = g.mul(factor, part);
-            *moved = g.add(*moved, part);
+            *displaced = g.add(*displaced, part);
         }
     }
-    x.iter_mut().zip(moved).for_each(|(x, moved)| *x = g.sub(*x, moved));
+    x.iter_mut().zip(displaced).for_each(|(x, displaced)| *x = g.sub(*x, displaced));
     Corrected { x, innovation }
 }
 

@@ -44,7 +44,8 @@ pub(super) struct Places {
     /// [`Stop`]: holonome_integrate::fixed_point::Stop
     pub from: usize,
     pub stop: usize,
-    /// Start t and length h of the step. If the stages are lanes, numbers from here on are in the first one only.
+    /// Start t and length h of the step. If the stages are lanes, these and x are in the first one only; so is the
+    /// length of the step before in a loop of attempts.
     pub t: usize,
     pub h: usize,
     pub x: Range<usize>,
@@ -520,7 +521,8 @@ pub(super) fn finish(
     Tape::of_fused(g, &outputs, at.count(), parameters + s + 3)
 }
 
-/// Numbers of a finished step that its estimate lacks.
+/// Numbers of a finished step from which its allowance follows; see
+/// [`Allowance`](holonome_integrate::scheme::map::Allowance).
 pub(super) struct Measures {
     /// Last change of the iteration.
     pub change: Node,
