@@ -244,8 +244,8 @@ impl Compiled {
     ///
     /// # Safety
     /// There is an entry at `offset`. The arrays are at least as long as the tape's states and outputs for all lanes and
-    /// its bound values for those that are computed, t has these if the tape reads it, and spills fit into `scratch`. For an entry that iterates,
-    /// `out` may be `x`, and then x may be written to.
+    /// its bound values for those that are computed, t has these if the tape reads it, and spills fit into `scratch`.
+    /// For an entry that iterates, `out` may be `x`, and then x may be written to.
     unsafe fn call(
         &self,
         offset: usize,
@@ -261,8 +261,8 @@ impl Compiled {
             let inputs = inputs.map(|p| p.wrapping_byte_add(shift));
             let (out, scratch) = (out.wrapping_byte_add(shift), scratch.wrapping_byte_add(self.bias));
             // SAFETY: the memory holds what the emitter made for this tape. It reads and writes only elements
-            // k * lanes + first .. + together of the arrays, for variables k of the tape (of bound values with the lanes
-            // that are computed), and the scratch up to the spills; the caller promises that all of them exist.
+            // k * lanes + first .. + together of the arrays, for variables k of the tape (of bound values with the
+            // lanes that are computed), and the scratch up to the spills; the caller promises that all of them exist.
             flag |= unsafe { self.memory.call(offset, inputs, [out, scratch], count) };
             first += self.together;
         }
