@@ -243,8 +243,8 @@ impl Compiled {
     /// Call the code at `offset` for every vector of lanes; returns true if a repair is due.
     ///
     /// # Safety
-    /// There is an entry at `offset`. The arrays are at least as long as the tape's states and outputs for all lanes and
-    /// its bound values for those that are computed, t has these if the tape reads it, and spills fit into `scratch`.
+    /// There is an entry at `offset`. The arrays are at least as long as the tape's states and outputs for all lanes
+    /// and its bound values for those that are computed, t has these if the tape reads it, and spills fit into `scratch`.
     /// For an entry that iterates, `out` may be `x`, and then x may be written to.
     unsafe fn call(
         &self,

@@ -27,8 +27,8 @@ const WINDOW: usize = 16;
 /// This distance where operations wait for each other. Steps of the pendulum and of Kepler's problem by gauss16, dop853
 /// and taylor then take 5 to 18 % less time; less beyond 200.
 const WAITING_WINDOW: usize = 128;
-/// Part of the time of all operations side by side from which on the longest chain counts as waiting. The chain takes 0.7
-/// to 4 of that time in steps of small models, and less than 0.5 in those of six planets, which become slower in a wide
+/// Part of the time of all operations side by side from which on the longest chain counts as waiting. The chain takes
+/// 0.7 to 4 of that time in steps of small models, and less than 0.5 in those of six planets, which become slower in a wide
 /// window.
 const WAITING: f64 = 0.5;
 /// Operations that can start in one cycle.

@@ -75,7 +75,7 @@ fn nothing_to_compute() {
     }
 }
 
-/// Test that a kernel for the first lane of arrays computes what one of one lane does, and leaves the other lanes alone:
+/// Test that a kernel for the first lane of arrays computes what one of one lane does, and leaves the others alone:
 /// with a number that stays, and one whose argument is so large that it is computed again (a repair).
 #[test]
 fn the_first_lane_alone() {

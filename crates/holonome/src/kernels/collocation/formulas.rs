@@ -382,8 +382,8 @@ struct End {
     x: Vec<Node>,
 }
 
-/// Tape of the results of the stages, as in [`Stages::finish`], with [`Measures`] in place of what follows from them. In
-/// lanes the parameters after those of the field are the row of W, the node and its weight, and the end of the step at
+/// Tape of the results of the stages, as in [`Stages::finish`], with [`Measures`] in place of what follows from them.
+/// In lanes the parameters after those of the field are the row of W, the node and its weight, and the end of the step at
 /// which the lane evaluates the field; the outputs take the places of what they replace. Apart they are x₁, the
 /// estimate, the measures, whether a vector without a scale has moved, W, and what rounding has lost.
 ///
@@ -554,8 +554,8 @@ impl Measures {
         Measures { change, last, before, first, hidden, too_far, h }
     }
 
-    /// Factor of the estimate in step-size control: with it the estimate is at least as large as the first change of the
-    /// iteration demands, which alone causes `most` at most, and no smaller than what the ends show.
+    /// Factor of the estimate in step-size control: with it the estimate is at least as large as the first change of
+    /// the iteration demands, which alone causes `most` at most, and no smaller than what the ends show.
     pub fn factor(&self, g: &mut Graph, collocation: &Collocation, vectors: &Vectors, most: Node) -> Node {
         let (zero, one) = (g.zero(), g.one());
         let mean = g.constant(1.0 / vectors.count().max(1) as f64);
