@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use holonome_jit::{Best, BlockInterpreter, best};
-use holonome_model::graph::interpret::{Backend, Interpreter, Kernel};
+use holonome_model::graph::interpret::{Backend, Cycle, CycleMap, Interpreter, Kernel};
 use holonome_model::graph::tape::Tape;
 use holonome_words::option;
 use std::sync::OnceLock;
@@ -58,6 +58,11 @@ pub fn compile(tape: &Tape, lanes: usize) -> Box<dyn Kernel> {
 pub fn compile_first_lane(tape: &Tape, lanes: usize) -> Box<dyn Kernel> {
     let compiled = chosen().backend.compile_first_lane(tape, lanes);
     compiled.or_else(|_| Interpreter.compile_first_lane(tape, lanes)).expect("the interpreter never refuses")
+}
+
+/// Compile maps of one array that follow each other again and again, if the best backend available can run them together.
+pub fn compile_cycle(maps: &[CycleMap]) -> Option<Box<dyn Cycle>> {
+    chosen().backend.compile_cycle(maps).ok()
 }
 
 /// Create `count` threads for ensembles, comparisons and long sums. Called once, before anything is computed; without

@@ -3,7 +3,7 @@
 //! The resulting function is `(x, t, bound, out, scratch, count) -> flag` in the System V convention. It uses vector
 //! registers and argument registers only, so there is nothing to save. Pointers come with a bias ([`Assembler::bias`]).
 
-use crate::encode::{Assembler, Code, Direction, Form, General, Memory, Operand, Predicate, Signs, Vector};
+use crate::encode::{Assembler, Code, Direction, Form, General, Label, Memory, Operand, Predicate, Signs, Vector};
 use crate::isa::{Isa, Width};
 use crate::registers::Registers;
 use crate::steps::{Action, Carried, Home, NEVER, Step, Steps, Value};
@@ -104,42 +104,60 @@ pub(crate) fn run(steps: &Steps, shape: Shape, states: Option<usize>) -> Emitted
 /// Code that runs the steps in a loop, `count` > 0 times.
 pub(crate) fn iterate(steps: &Steps, shape: Shape) -> Emitted {
     let mut e = Emitter::new(steps, shape, true);
-    for (r, carried) in steps.carried.iter().enumerate() {
-        let r = r as Vector;
-        match carried.state {
-            Some(k) => e.assembler.load(r, e.address(Home::State(k))),
-            None => e.assembler.ones(r),
-        }
-        if carried.first != NEVER {
-            e.registers.put(r, carried.entry, carried.first);
-        }
-    }
-    e.registers.reserve((1 << steps.carried.len()) - 1);
-    for (r, carried) in steps.carried.iter().enumerate() {
-        e.wanted[carried.exit as usize] = r as Vector;
-    }
-    let head = e.assembler.label();
-    e.steps(&steps.list);
-    if let Some(goes_on) = steps.goes_on {
-        let end = steps.list.len() as u32;
-        let mask = e.in_register(goes_on, NEVER, end);
-        let spare = e.vacate(end);
-        e.assembler.flag_unless_ones(mask, spare);
-        e.registers.unpin();
-    }
-    e.move_back(&steps.carried);
-    match steps.goes_on {
-        Some(_) => e.assembler.count_down_unless_flagged(General::R9, head),
-        None => e.assembler.count_down(General::R9, head),
-    }
-    let mut flags = Vec::new();
-    for (r, carried) in steps.carried.iter().enumerate() {
-        match carried.state {
-            Some(k) => e.assembler.store(e.address(Home::State(k)), r as Vector),
-            None => flags.push(r as Vector),
-        }
-    }
+    let flags = e.turns(steps, true);
     e.leave(flags)
+}
+
+/// A map of a [`cycle`].
+pub(crate) struct OfCycle {
+    pub steps: Steps,
+    pub shape: Shape,
+    /// Place of its bound values.
+    pub bound: usize,
+    /// Largest number of turns.
+    pub turns: u32,
+}
+
+/// Code that runs maps of one array one after the other, each in a loop, and all of them again while the last one goes
+/// on, a number of times that takes the place of the time in other code. No pointer has a bias, and no map raises flags.
+pub(crate) fn cycle(maps: &[OfCycle]) -> Emitted {
+    let mut made: Option<(Assembler, Label)> = None;
+    let mut spills = 0;
+    for (number, of) in maps.iter().enumerate() {
+        let OfCycle { steps, shape, bound, turns } = of;
+        let mut e = Emitter::new(steps, *shape, true);
+        let head = match made.take() {
+            None => e.assembler.label(),
+            Some((mut assembler, head)) => {
+                assembler.change_width(shape.width);
+                e.assembler = assembler;
+                head
+            }
+        };
+        let shift = |e: &mut Emitter, sign: i32| {
+            let bytes = i32::try_from(8 * bound).expect("bound values are within reach") + shape.bias();
+            [General::Rdi, General::Rcx, General::R8]
+                .into_iter()
+                .for_each(|p| e.assembler.advance(p, sign * shape.bias()));
+            e.assembler.advance(General::Rdx, sign * bytes);
+        };
+        let is_last = number + 1 == maps.len();
+        shift(&mut e, 1);
+        if !is_last {
+            e.assembler.set(General::R9, *turns);
+        }
+        let flags = e.turns(steps, !is_last);
+        debug_assert!(flags.is_empty(), "no map raises flags");
+        shift(&mut e, -1);
+        spills = spills.max(e.spills as usize * shape.width.numbers());
+        if is_last {
+            e.assembler.count_down_unless_flagged(General::Rsi, head);
+            let Emitted { bytes, .. } = e.leave(Vec::new());
+            return Emitted { bytes, spills };
+        }
+        made = Some((e.assembler, head));
+    }
+    unreachable!("a cycle has maps")
 }
 
 /// A loop of [`rows`].
@@ -565,6 +583,48 @@ impl Emitter {
         }
         self.assembler.leave();
         self.finish()
+    }
+
+    /// Run steps in place: in a loop, the number of times in r9, or once. Afterwards rax is not 0 if their tape does not
+    /// go on. The result is the registers of flags.
+    fn turns(&mut self, steps: &Steps, in_loop: bool) -> Vec<Vector> {
+        for (r, carried) in steps.carried.iter().enumerate() {
+            let r = r as Vector;
+            match carried.state {
+                Some(k) => self.assembler.load(r, self.address(Home::State(k))),
+                None => self.assembler.ones(r),
+            }
+            if carried.first != NEVER {
+                self.registers.put(r, carried.entry, carried.first);
+            }
+        }
+        self.registers.reserve((1 << steps.carried.len()) - 1);
+        for (r, carried) in steps.carried.iter().enumerate() {
+            self.wanted[carried.exit as usize] = r as Vector;
+        }
+        let head = self.assembler.label();
+        self.steps(&steps.list);
+        if let Some(goes_on) = steps.goes_on {
+            let end = steps.list.len() as u32;
+            let mask = self.in_register(goes_on, NEVER, end);
+            let spare = self.vacate(end);
+            self.assembler.flag_unless_ones(mask, spare);
+            self.registers.unpin();
+        }
+        self.move_back(&steps.carried);
+        match steps.goes_on {
+            _ if !in_loop => {}
+            Some(_) => self.assembler.count_down_unless_flagged(General::R9, head),
+            None => self.assembler.count_down(General::R9, head),
+        }
+        let mut flags = Vec::new();
+        for (r, carried) in steps.carried.iter().enumerate() {
+            match carried.state {
+                Some(k) => self.assembler.store(self.address(Home::State(k)), r as Vector),
+                None => flags.push(r as Vector),
+            }
+        }
+        flags
     }
 
     fn finish(self) -> Emitted {

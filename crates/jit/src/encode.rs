@@ -201,6 +201,11 @@ impl Assembler {
         }
     }
 
+    /// Go on with vectors of this width.
+    pub(crate) fn change_width(&mut self, width: Width) {
+        self.width = width;
+    }
+
     /// destination = source
     pub(crate) fn copy(&mut self, destination: Vector, source: Vector) {
         self.put(Code::MOVE, destination, 0, Operand::Register(source));

@@ -2,14 +2,14 @@
 
 use crate::block::BlockInterpreter;
 use crate::diagonals::CompiledDiagonals;
-use crate::emit::{self, Emitted, OfRows, Shape};
+use crate::emit::{self, Emitted, OfCycle, OfRows, Shape};
 use crate::isa::Isa;
 use crate::memory::Executable;
 use crate::steps::Analysis;
 use holonome_model::graph::aligned::{Aligned, LINE_NUMBERS, first_aligned};
 use holonome_model::graph::interpret::{
-    Backend, DiagonalLoop, DiagonalPlaces, Kernel, Prologue, Refused, RowArrays, RowLoop, RowPlaces, SEGMENT_LANES,
-    Segment, SegmentLoop, SegmentPlace, SegmentPlaces, keep_one_by_one, sum_of_lanes,
+    Backend, Cycle, CycleMap, DiagonalLoop, DiagonalPlaces, Kernel, Prologue, Refused, RowArrays, RowLoop, RowPlaces,
+    SEGMENT_LANES, Segment, SegmentLoop, SegmentPlace, SegmentPlaces, keep_one_by_one, sum_of_lanes,
 };
 use holonome_model::graph::tape::Tape;
 
@@ -89,6 +89,13 @@ impl Backend for MachineCode {
                 assert!(!tape.mixes_lanes(), "one lane has no others");
                 Ok(Box::new(Compiled::new(tape, Shape::of_first_lane(self.isa, lanes))?))
             }
+        }
+    }
+
+    fn compile_cycle(&self, maps: &[CycleMap]) -> Result<Box<dyn Cycle>, Refused> {
+        match &self.refusal {
+            Some(refused) => Err(refused.clone()),
+            None => Ok(Box::new(CompiledCycle::new(maps, self.isa)?)),
         }
     }
 
@@ -375,6 +382,85 @@ impl Kernel for Compiled {
         // writes as many from the second one on, all of which exist; the tape does not read the time, and the scratch
         // is long enough as in `run`.
         unsafe { self.call(0, [x, x, bound.as_ptr()], x.add(len), scratch.as_mut_ptr(), count as u64) };
+    }
+}
+
+/// Tapes as machine code that runs as a cycle.
+struct CompiledCycle {
+    /// Place and length of the bound values of each map.
+    bound: Vec<(usize, usize)>,
+    bound_len: usize,
+    /// Numbers of the array.
+    reach: usize,
+    memory: Executable,
+    scratch: usize,
+}
+
+impl CompiledCycle {
+    fn new(maps: &[CycleMap], isa: Isa) -> Result<CompiledCycle, Refused> {
+        let refused = |reason: &str| Refused { reason: reason.to_string() };
+        let (mut bound, mut bound_len, mut reach, mut emitted) = (Vec::new(), 0, 0, Vec::new());
+        assert!(maps.last().is_some_and(|last| last.tape.goes_on.is_some()), "the last map says if it goes on");
+        for map in maps {
+            let CycleMap { tape, lanes, first_alone, turns } = map;
+            assert!(tape.outputs.len() <= tape.states && !tape.reads_time(), "a map of an array to itself");
+            assert!(*turns > 0, "a map is applied");
+            let shape = if *first_alone { Shape::of_first_lane(isa, *lanes) } else { Shape::new(isa, *lanes, tape) };
+            let prologue = Prologue::new(tape);
+            let longest = tape.states.max(prologue.bound().len()).max(tape.instructions.len());
+            if shape.together() != shape.computed || !shape.reaches(longest) || tape.operations() > LONGEST_LOOP {
+                return Err(refused("the formulas are too long for one loop"));
+            }
+            let analysis = Analysis::new(tape, &prologue, shape.side_by_side());
+            if analysis.repairs() {
+                return Err(refused("some functions may have to be computed again"));
+            }
+            reach = reach.max(tape.states * lanes);
+            let values = prologue.bound().len() * shape.computed;
+            let steps = analysis.iterate(isa.registers() / 2);
+            emitted.push(OfCycle { steps, shape, bound: bound_len, turns: *turns });
+            bound.push((bound_len, values));
+            // Each on a cache line.
+            bound_len += values.next_multiple_of(LINE);
+        }
+        if bound_len.max(reach) >= i32::MAX as usize / 16 {
+            return Err(refused("the formulas are too long for machine code"));
+        }
+        let Emitted { bytes, spills } = emit::cycle(&emitted);
+        let memory = Executable::new(&bytes).map_err(|reason| Refused { reason })?;
+        Ok(CompiledCycle { bound, bound_len, reach, memory, scratch: spills })
+    }
+}
+
+impl Cycle for CompiledCycle {
+    fn work_len(&self) -> usize {
+        self.scratch + LINE
+    }
+
+    fn bind(&self, values: &[&[f64]]) -> Aligned {
+        let mut all = Aligned::zeros(self.bound_len);
+        assert_eq!(values.len(), self.bound.len(), "every map has bound values");
+        for (&(first, len), values) in self.bound.iter().zip(values) {
+            all[first..first + len].copy_from_slice(&values[..len]);
+        }
+        all
+    }
+
+    fn run(&self, bound: &[f64], x: &mut [f64], count: u64, work: &mut [f64]) {
+        assert!(bound.len() >= self.bound_len, "bound values are missing");
+        assert!(x.len() >= self.reach, "the array is too short");
+        assert!(work.len() >= self.work_len(), "the scratch is too short");
+        if count == 0 {
+            return;
+        }
+        let aligned = first_aligned(work);
+        let scratch = work[aligned..].as_mut_ptr();
+        let place = x.as_mut_ptr();
+        let inputs = [place.cast_const(), std::ptr::without_provenance(count as usize), bound.as_ptr()];
+        // SAFETY: the code is what the emitter made for these tapes, and its entry is at the start. It takes the count
+        // in place of the time, which no map reads. It reads and writes elements of x, of which there are enough for
+        // the states of every map, reads the bound values, which stand where they were put, and spills to the scratch.
+        unsafe { self.memory.call(0, inputs, [place, scratch], 0) };
     }
 }
 

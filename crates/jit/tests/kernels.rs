@@ -3,7 +3,7 @@
 use holonome_jit::{BlockInterpreter, Isa, MachineCode, best};
 use holonome_model::graph::Graph;
 use holonome_model::graph::elementary::Elementary;
-use holonome_model::graph::interpret::{Backend, Interpreter};
+use holonome_model::graph::interpret::{Backend, CycleMap, Interpreter};
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::primitive::{One, Three, Two};
 use holonome_model::graph::tape::{Instruction, Tape};
@@ -119,6 +119,68 @@ fn the_first_lane_alone() {
             kernel.iterate_keeping(&bound, &mut kept, &mut work);
             assert_eq!(kept, wide(&expected.concat()), "kept from {start} in {lanes}");
         }
+    }
+}
+
+/// Test that a cycle of machine code does what its maps do one after the other: an iteration in all lanes whose number of
+/// turns depends on the numbers, and a map of the first lane that ends the cycle. Maps that may have to be computed again
+/// are refused.
+#[test]
+fn a_cycle_is_its_maps_one_by_one() {
+    let mut g = Graph::new();
+    let [a, count, x, total] = [0, 1, 2, 3].map(|k| g.state(k));
+    let (part, one, zero) = (g.parameter(0), g.one(), g.zero());
+    let shared = g.spread(x, 0);
+    let next = g.fma(part, a, shared);
+    let change = g.sub(next, a);
+    let change = g.unary(Unary::Abs, change);
+    let change = g.spread(change, 0);
+    let enough = g.parameter(1);
+    let changes = g.binary(Binary::Less, enough, change);
+    let counted = g.add(count, one);
+    let iteration = Tape::of_loop(&g, &[next, counted], changes, 4, 2);
+    let (factor, limit) = (g.parameter(0), g.parameter(1));
+    let moved = g.fma(factor, a, x);
+    let sum = g.add(total, count);
+    let goes_on = g.binary(Binary::Less, sum, limit);
+    let ending = Tape::of_loop(&g, &[a, zero, moved, sum], goes_on, 4, 2);
+    let known: [&[f64]; 2] = [&[0.7, 1e-3], &[-0.1, 200.0]];
+    for (lanes, count) in [4, 8].into_iter().flat_map(|lanes| [0, 1, 3, 1000].map(|count| (lanes, count))) {
+        let start: Vec<f64> =
+            (0..4 * lanes).map(|k| if k < lanes { k as f64 } else { f64::from(k == 2 * lanes) }).collect();
+        let kernels =
+            [Interpreter.compile(&iteration, lanes).unwrap(), Interpreter.compile_first_lane(&ending, lanes).unwrap()];
+        let bound: Vec<_> = kernels.iter().zip(known).map(|(kernel, known)| kernel.bind(known)).collect();
+        let (mut expected, mut made) = (start.clone(), 0);
+        while made < count && (made == 0 || expected[3 * lanes] < 200.0) {
+            for ((kernel, bound), turns) in kernels.iter().zip(&bound).zip([20, 1]) {
+                kernel.iterate(bound, &mut expected, turns, &mut vec![0.0; kernel.work_len()]);
+            }
+            made += 1;
+        }
+        assert!(count < 1000 || (made > 5 && made < 200), "{made} turns");
+        for machine in Isa::ALL.into_iter().filter_map(|isa| MachineCode::new(isa).ok()) {
+            let map = |tape, first_alone, turns| CycleMap { tape, lanes, first_alone, turns };
+            let cycle = machine.compile_cycle(&[map(&iteration, false, 20), map(&ending, true, 1)]).unwrap();
+            let own: Vec<_> = [(&iteration, false), (&ending, true)]
+                .into_iter()
+                .zip(known)
+                .map(|((tape, alone), known)| match alone {
+                    true => machine.compile_first_lane(tape, lanes).unwrap().bind(known),
+                    false => machine.compile(tape, lanes).unwrap().bind(known),
+                })
+                .collect();
+            let values = cycle.bind(&[&own[0], &own[1]]);
+            let mut numbers = start.clone();
+            cycle.run(&values, &mut numbers, count, &mut vec![0.0; cycle.work_len()]);
+            assert_eq!(numbers, expected, "{:?}: {count} turns in {lanes} lanes", machine.isa());
+        }
+    }
+    let sine = g.unary(Unary::Sin, a);
+    let repeated = Tape::of_loop(&g, &[sine, zero, moved, sum], goes_on, 4, 2);
+    for machine in Isa::ALL.into_iter().filter_map(|isa| MachineCode::new(isa).ok()) {
+        let refused = machine.compile_cycle(&[CycleMap { tape: &repeated, lanes: 4, first_alone: false, turns: 1 }]);
+        assert!(refused.is_err(), "a sine may be computed again");
     }
 }
 

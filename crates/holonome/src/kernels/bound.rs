@@ -160,6 +160,11 @@ impl WideBound {
         WideBound { kernel: Arc::clone(&self.kernel), values: self.kernel.bind(parameters) }
     }
 
+    /// The parameters, and what follows from them.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
     /// Set the parameters of one lane.
     pub fn rebind(&mut self, lane: usize, parameters: &[f64]) {
         self.kernel.rebind(&mut self.values, lane, parameters);

@@ -3,6 +3,7 @@
 //!
 //! A step is three kernels over one array: the start of the iteration, an iteration, and the results of the stages. In
 //! a loop a fourth kernel judges the attempt, in the first lane: a division takes half as long there as in all lanes.
+//! All four run as one loop of machine code, unless one is too long or holds functions that may be computed again.
 
 mod formulas;
 mod lanes;
@@ -10,8 +11,9 @@ mod lanes;
 use super::bound::WideBound;
 use super::formula::Formula;
 use super::map::Repeated;
-use super::march::{self, AttemptLoop, Attempted, Begun, Judging, StepInterpolant};
+use super::march::{self, AttemptLoop, Attempted, Beginning, Begun, Judging, StepInterpolant};
 use super::vectors::StateVectors;
+use crate::backend::compile_cycle;
 use formulas::{Measures, Places, StageNodes, states};
 use holonome_integrate::controller::slots::{Slots, Status};
 use holonome_integrate::controller::trial::trial;
@@ -23,11 +25,14 @@ use holonome_integrate::scales::Vectors;
 use holonome_integrate::scheme::collocation::{Collocation, From};
 use holonome_integrate::scheme::map::{self, Allowance, Carry, StepFrom, Workspace};
 use holonome_integrate::state::Cost;
-use holonome_model::graph::aligned::first_aligned;
+use holonome_model::graph::aligned::{Aligned, first_aligned};
+use holonome_model::graph::interpret::{Cycle, CycleMap};
+use holonome_model::graph::op::Binary;
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
 pub use lanes::{LaneStages, LaneStagesBound, Made};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Compiled stages of steps of a field.
 #[derive(Clone)]
@@ -43,6 +48,8 @@ pub struct CompiledStages {
     finish: WideBound,
     /// Kernel of the estimate's factor, in one lane, if steps are controlled.
     factor: Option<WideBound>,
+    /// Tapes of the start, an iteration and the results.
+    tapes: Arc<[Tape; 3]>,
 }
 
 impl CompiledStages {
@@ -58,16 +65,23 @@ impl CompiledStages {
         let (at, known) = (Places::new(of, &vectors.vectors), parameters.len());
         let wide = |tape: &Tape| WideBound::new(tape, collocation.stages, &vec![0.0; tape.parameters]);
         let most = most_by_first_change(collocation, plan);
+        let tapes = [
+            formulas::start(of, &at, &vectors.vectors),
+            formulas::iteration(of, &at, field, vectors, known),
+            formulas::finish(of, &at, field, &vectors.vectors, (known, ends(plan) > 0)),
+        ];
+        let [start, iterate, finish] = tapes.each_ref().map(wide);
         let mut stages = CompiledStages {
             collocation,
             of_increments: of.of_increments,
             ends: ends(plan),
             vectors: vectors.vectors.clone(),
-            start: wide(&formulas::start(of, &at, &vectors.vectors)),
-            iterate: wide(&formulas::iteration(of, &at, field, vectors, known)),
-            finish: wide(&formulas::finish(of, &at, field, &vectors.vectors, (known, ends(plan) > 0))),
+            start,
+            iterate,
+            finish,
             factor: most.map(|most| WideBound::new(&formulas::factor(collocation, &vectors.vectors), 1, &[most])),
             at,
+            tapes: Arc::new(tapes),
         };
         stages.bind(parameters);
         stages
@@ -127,18 +141,21 @@ impl CompiledStages {
     /// Copy the memory to the numbers.
     fn recall(&self, memory: &Memory, numbers: &mut [f64]) {
         let (s, at) = (self.collocation.stages, &self.at);
+        self.place(&[0.0], &at.fresh, numbers);
         numbers[at.w.start * s..at.w.end * s].copy_from_slice(memory.w);
         self.spread_all(memory.sizes, &at.sizes, numbers);
         self.spread_all(memory.lost, &at.lost, numbers);
         self.spread(*memory.length, at.length, numbers);
     }
 
-    /// Copy the memory back from the numbers, without the length.
+    /// Copy the memory back from the numbers, without the length: what the last step has left, if it is made.
     fn remember(&self, numbers: &[f64], memory: &mut Memory) {
         let (s, at) = (self.collocation.stages, &self.at);
-        memory.w.copy_from_slice(&numbers[at.w.start * s..at.w.end * s]);
+        let w = if numbers[at.fresh.start * s] != 0.0 { at.left.start } else { at.w.start };
+        let lost = w + at.w.len();
+        memory.w.copy_from_slice(&numbers[w * s..lost * s]);
         self.gather(numbers, &at.sizes, memory.sizes);
-        self.gather(numbers, &at.lost, memory.lost);
+        self.gather(numbers, &(lost..lost + at.lost.len()), memory.lost);
     }
 
     /// Set the start and the end of the iteration.
@@ -192,12 +209,6 @@ impl CompiledStages {
     fn moves(&self, numbers: &[f64]) -> bool {
         numbers[self.at.moved * self.collocation.stages] != 0.0
     }
-
-    /// Range of the memory that a finished step leaves, without its length.
-    fn left_behind(&self) -> Range<usize> {
-        let (s, at) = (self.collocation.stages, &self.at);
-        at.w.start * s..at.lost.end * s
-    }
 }
 
 impl Stages for CompiledStages {
@@ -234,6 +245,7 @@ impl Stages for CompiledStages {
         self.results(numbers, x1, results);
         let (estimate, measures) = results.split_at_mut(error.len());
         error.copy_from_slice(estimate);
+        self.place(&[1.0], &self.at.fresh, numbers);
         self.remember(numbers, memory);
         let mut allowance = Allowance::NONE;
         if let Some(factor) = &self.factor {
@@ -250,6 +262,8 @@ pub struct CollocationLoop {
     stages: CompiledStages,
     /// Kernel that judges an attempt, in the first lane of the numbers.
     judge: WideBound,
+    /// All kernels together with what they know, if they can run together.
+    cycle: Option<(Arc<dyn Cycle>, Aligned)>,
     judging: Judging,
     /// Place of every slot.
     slots: Vec<usize>,
@@ -269,8 +283,23 @@ impl CollocationLoop {
         let places = JudgedPlaces::within(&stages.at, &judging.slots);
         let tape = judge(attempts, stages.collocation, &places);
         let parameters = judged_by(parameters, adaptive, judging);
+        let lanes = stages.collocation.stages;
+        let judge = WideBound::in_first_lane(&tape, lanes, &parameters);
+        let of = |tape, turns| CycleMap { tape, lanes, first_alone: false, turns };
+        let [start, iterate, finish] = &*stages.tapes;
+        let maps = [
+            of(start, 1),
+            of(iterate, MOST_ITERATIONS),
+            of(finish, 1),
+            CycleMap { tape: &tape, lanes, first_alone: true, turns: 1 },
+        ];
+        let cycle = compile_cycle(&maps).map(|cycle| {
+            let values = CollocationLoop::values(stages, &judge, &*cycle);
+            (cycle.into(), values)
+        });
         CollocationLoop {
-            judge: WideBound::in_first_lane(&tape, stages.collocation.stages, &parameters),
+            judge,
+            cycle,
             stages: stages.clone(),
             judging: judging.clone(),
             slots: places.slots,
@@ -279,11 +308,22 @@ impl CollocationLoop {
         }
     }
 
+    /// What the kernels of a cycle know.
+    fn values(stages: &CompiledStages, judge: &WideBound, cycle: &dyn Cycle) -> Aligned {
+        cycle.bind(&[&stages.start, &stages.iterate, &stages.finish, judge].map(WideBound::values))
+    }
+
     /// This loop with other parameters, over stages that have them.
     pub fn rebound(&self, stages: &CompiledStages, parameters: &[f64], adaptive: &AdaptiveSteps) -> CollocationLoop {
+        let judge = self.judge.rebound(&judged_by(parameters, adaptive, &self.judging));
+        let cycle = self.cycle.as_ref().map(|(cycle, _)| {
+            let values = CollocationLoop::values(stages, &judge, &**cycle);
+            (Arc::clone(cycle), values)
+        });
         CollocationLoop {
             stages: stages.clone(),
-            judge: self.judge.rebound(&judged_by(parameters, adaptive, &self.judging)),
+            judge,
+            cycle,
             judging: self.judging.clone(),
             slots: self.slots.clone(),
             adaptive: adaptive.clone(),
@@ -296,42 +336,13 @@ impl CollocationLoop {
         (self.stages.at.count() + self.judging.slots.count()) * self.stages.collocation.stages
     }
 
-    /// Make an attempt from the slots, and judge it. `kept` has room for what a step leaves behind.
-    fn attempt(&self, numbers: &mut [f64], kept: &mut [f64], work: &mut [f64], cost: &mut Cost) {
-        let (stages, slots, at) = (&self.stages, &self.judging.slots, &self.stages.at);
-        let lanes = stages.collocation.stages;
-        let place = |slot: usize| self.slots[slot] * lanes;
-        let [t, wanted, rejections, pause, steps] =
-            [slots.t, slots.h, slots.rejections, slots.pause, slots.steps].map(|slot| numbers[place(slot)]);
+    /// Length of the first attempt from these slots, `None` if there may be none. Of later ones the judge finds it.
+    fn first_length(&self, state: &[f64]) -> Option<f64> {
+        let slots = &self.judging.slots;
         let AdaptiveSteps { t_end, longest_step, shortest_step, .. } = self.adaptive;
-        let trial = trial((t_end, shortest_step), t, wanted.min(longest_step), rejections as u32);
-        let Some((h, _)) = trial.filter(|&(_, end)| end < pause) else {
-            numbers[place(slots.status)] = Status::Held.number();
-            return;
-        };
-        numbers[at.h * lanes] = h;
-        let left_behind = stages.left_behind();
-        let found = stages.find(self.stop, numbers, work, cost);
-        if found {
-            kept.copy_from_slice(&numbers[left_behind.clone()]);
-            if stages.end(numbers, work, cost) {
-                // A step that is not like the others is left to the caller.
-                numbers[left_behind].copy_from_slice(kept);
-                numbers[place(slots.status)] = Status::Held.number();
-                return;
-            }
-        } else {
-            for i in 0..at.x.len() {
-                numbers[(at.stages.start + i) * lanes] = numbers[(at.x.start + i) * lanes];
-                numbers[(at.field.start + i) * lanes] = f64::INFINITY;
-            }
-        }
-        self.judge.iterate(numbers, 1, work);
-        if numbers[place(slots.steps)] != steps {
-            numbers[at.length * lanes] = h;
-        } else if found {
-            numbers[left_behind].copy_from_slice(kept);
-        }
+        let (wanted, rejections) = (state[slots.h].min(longest_step), state[slots.rejections] as u32);
+        let trial = trial((t_end, shortest_step), state[slots.t], wanted, rejections);
+        trial.filter(|&(_, end)| end < state[slots.pause]).map(|(h, _)| h)
     }
 }
 
@@ -342,34 +353,48 @@ impl map::Attempts for CollocationLoop {
 
     fn work_len(&self) -> usize {
         let slots = self.judging.slots.count() * self.stages.collocation.stages;
-        self.stages.work_len() + slots + self.stages.left_behind().len() + self.judge.work_len()
+        let cycle = self.cycle.as_ref().map_or(0, |(cycle, _)| cycle.work_len());
+        self.stages.work_len() + slots + self.judge.work_len().max(cycle)
     }
 
     fn run(&self, count: u64, state: &mut [f64], workspace: &mut Workspace) {
         let (stages, slots) = (&self.stages, &self.judging.slots);
         let Workspace { memory, cost, work, .. } = workspace;
         let mut memory = Memory::of(stages.collocation, &stages.vectors, memory);
-        if *memory.length == 0.0 {
-            // There is no polynomial to start from.
+        // Without a step before there is no polynomial to start from.
+        let Some(h) = self.first_length(state).filter(|_| *memory.length != 0.0) else {
             state[slots.status] = Status::Held.number();
             return;
-        }
-        let lanes = stages.collocation.stages;
+        };
+        let (at, lanes) = (&stages.at, stages.collocation.stages);
         let first = first_aligned(work);
         let (numbers, work) = work[first..].split_at_mut(self.numbers());
-        let (kept, work) = work.split_at_mut(stages.left_behind().len());
         stages.recall(&memory, numbers);
         stages.give(From::End, self.stop, numbers);
         for (number, place) in state.iter().zip(&self.slots) {
             numbers[place * lanes] = *number;
         }
+        stages.place(&[h], &(at.h..at.x.start), numbers);
+        stages.spread_all(&[0.0; 2], &at.counts, numbers);
         let status = self.slots[slots.status] * lanes;
-        for _ in 0..count {
-            self.attempt(numbers, kept, work, cost);
-            if numbers[status] != Status::Going.number() {
-                break;
+        match &self.cycle {
+            Some((cycle, values)) => cycle.run(values, numbers, count, work),
+            None => {
+                for _ in 0..count {
+                    stages.start.iterate(numbers, 1, work);
+                    stages.iterate.iterate(numbers, u64::from(MOST_ITERATIONS), work);
+                    stages.finish.iterate(numbers, 1, work);
+                    self.judge.iterate(numbers, 1, work);
+                    if numbers[status] != Status::Going.number() {
+                        break;
+                    }
+                }
             }
         }
+        let mut counts = [0.0; 2];
+        stages.gather(numbers, &at.counts, &mut counts);
+        let [iterations, finished] = counts.map(|count| count as u64);
+        cost.field += iterations * lanes as u64 + finished * stages.ends;
         for (number, place) in state.iter_mut().zip(&self.slots) {
             *number = numbers[place * lanes];
         }
@@ -440,6 +465,7 @@ impl CollocationSteps {
         let moves = stages.end(numbers, work, cost);
         stages.results(numbers, x1, error);
         stages.spread(self.h, stages.at.length, numbers);
+        stages.place(&[1.0], &stages.at.fresh, numbers);
         !moves
     }
 }
@@ -509,8 +535,18 @@ pub(super) struct JudgedPlaces {
     /// First places of x₁ and of the estimate of its error, whose numbers lie one after the other.
     results: [usize; 2],
     measures: [usize; Measures::COUNT],
+    /// Places of what goes from one attempt to the next within the numbers.
+    goes_on: Option<GoingOn>,
     /// Number of all places.
     count: usize,
+}
+
+/// Places of [`Places`] by which an attempt follows another one.
+struct GoingOn {
+    moved: usize,
+    fresh: usize,
+    length: usize,
+    h: usize,
 }
 
 impl JudgedPlaces {
@@ -523,6 +559,7 @@ impl JudgedPlaces {
             slots: places,
             results: [at.stages.start, at.field.start],
             measures: Measures::places(at),
+            goes_on: Some(GoingOn { moved: at.moved, fresh: at.fresh.start, length: at.length, h: at.h }),
             count: at.count() + slots.count(),
         }
     }
@@ -534,15 +571,17 @@ impl JudgedPlaces {
             slots: (0..count).collect(),
             results: [count, count + n],
             measures: std::array::from_fn(|k| count + 2 * n + k),
+            goes_on: None,
             count: count + 2 * n + Measures::COUNT,
         }
     }
 }
 
-/// Tape that judges an attempt of a loop: a map of the numbers at these places.
+/// Tape that judges an attempt of a loop: a map of the numbers at these places. Within the numbers of a step it sets
+/// the next one's length, too, and holds where the step has moved a vector without a scale, which the caller then makes.
 pub(super) fn judge(attempts: &AttemptLoop, collocation: &Collocation, places: &JudgedPlaces) -> Tape {
     let g = &mut Graph::new();
-    let n = attempts.slots.x.len();
+    let (n, one) = (attempts.slots.x.len(), g.one());
     let before: Vec<Node> = places.slots.iter().map(|&place| g.state(place)).collect();
     let [x1, error] = places.results.map(|first| states(g, &(first..first + n)));
     let (far, tolerance) = (g.constant(FAR), attempts.tolerance(g));
@@ -556,14 +595,34 @@ pub(super) fn judge(attempts: &AttemptLoop, collocation: &Collocation, places: &
         interpolant: StepInterpolant::None,
         allowance: Some((factor, measures.change)),
     };
-    let judgement = attempts.judge(g, &before, |_, at| Begun { length: at.h, attempt: Box::new(|_, _| attempted) });
-    let changed = &places.slots[..judgement.after.len()];
+    let zero = g.zero();
+    let like_others = places.goes_on.as_ref().map(|of| {
+        let moved = g.state(of.moved);
+        g.binary(Binary::Equal, moved, zero)
+    });
+    let begin = |_: &mut Graph, at: Beginning| Begun { length: at.h, attempt: Box::new(|_, _| attempted) };
+    let mut judgement = attempts.judge(g, &before, like_others, begin);
+    let mut changed: Vec<(usize, Node)> = Vec::new();
+    let inputs = attempts.parameters + march::PARAMETERS;
+    if let Some(of) = &places.goes_on {
+        let (h, length) = (g.state(of.h), g.state(of.length));
+        let next = attempts.next(g, &mut judgement, &before);
+        let fresh = g.select(judgement.accepted, one, zero);
+        let length = g.select(judgement.accepted, h, length);
+        changed.extend([(of.fresh, fresh), (of.length, length), (of.h, next)]);
+    }
+    changed.extend(places.slots.iter().copied().zip(judgement.after));
     // Every number up to the last one that changes is an output; the others stay.
-    let mut after = states(g, &(0..changed.iter().max().map_or(0, |&last| last + 1)));
-    for (&place, &number) in changed.iter().zip(&judgement.after) {
+    let mut after = states(g, &(0..changed.iter().map(|(place, _)| place + 1).max().unwrap_or(0)));
+    for (place, number) in changed {
         after[place] = number;
     }
-    Tape::of_fused(g, &after, places.count, attempts.parameters + march::PARAMETERS)
+    if places.goes_on.is_none() {
+        return Tape::of_fused(g, &after, places.count, inputs);
+    }
+    let (status, going) = (after[places.slots[attempts.slots.status]], g.constant(Status::Going.number()));
+    let goes_on = g.binary(Binary::Equal, status, going);
+    Tape::of_loop(g, &after, goes_on, places.count, inputs)
 }
 
 #[cfg(test)]

@@ -103,6 +103,14 @@ type Attempt<'a> = dyn FnOnce(&mut Graph, Node) -> Attempted + 'a;
 
 /// Attempt whose length and end are known.
 struct Tried<'a> {
+    trial: Trial,
+    /// S² of the vectors and floors of momenta by which it is measured.
+    norms: Vec<Node>,
+    attempt: Box<Attempt<'a>>,
+}
+
+/// Length and end of an attempt, as [`trial`](holonome_integrate::controller::trial::trial) finds them.
+struct Trial {
     t1: Node,
     length: Node,
     /// True if it is the first attempt at its step.
@@ -111,15 +119,14 @@ struct Tried<'a> {
     is_last: Node,
     /// True if it may be made.
     may_be: Node,
-    /// S² of the vectors and floors of momenta by which it is measured.
-    norms: Vec<Node>,
-    attempt: Box<Attempt<'a>>,
 }
 
 /// Result of judging an attempt in a loop.
 pub struct Judgement {
     /// Slots that change.
     pub after: Vec<Node>,
+    /// True if the attempt is accepted.
+    pub accepted: Node,
     /// True if another attempt follows.
     pub goes_on: Node,
 }
@@ -143,7 +150,7 @@ impl Ingredients<'_> {
             AttemptLoop { slots, control, vectors: self.vectors, parameters: self.parameters, settling, targets };
         let g = &mut Graph::new();
         let before: Vec<Node> = (0..slots.count()).map(|k| g.state(k)).collect();
-        let judgement = attempts.judge(g, &before, |g, beginning| self.begin(g, slots, &before, beginning));
+        let judgement = attempts.judge(g, &before, None, |g, beginning| self.begin(g, slots, &before, beginning));
         Tape::of_loop(g, &judgement.after, judgement.goes_on, slots.count(), self.parameters + PARAMETERS)
     }
 
@@ -208,11 +215,11 @@ impl Ingredients<'_> {
         let (before, x1, carry, time) =
             (&all[..slots.count()], &all[at.x1.clone()], &all[at.carried.clone()], all[at.t]);
         let tried = attempts.attempt(g, before, |g, beginning| self.begin(g, slots, before, beginning));
-        let (t, h, x) = (before[slots.t], tried.length, &before[slots.x.clone()]);
+        let (t, h, x) = (before[slots.t], tried.trial.length, &before[slots.x.clone()]);
         let attempted = (tried.attempt)(g, h);
         let sample = match (attempted.interpolant, self.scheme) {
             (StepInterpolant::Stages(kept), Recorded::RungeKutta(tableau)) => {
-                self.dense_output(g, tableau, kept, (StepFrom { t, h, x }, tried.t1, x1), &all[at.count()..])
+                self.dense_output(g, tableau, kept, (StepFrom { t, h, x }, tried.trial.t1, x1), &all[at.count()..])
             }
             (StepInterpolant::Series { coefficients, length }, _) => {
                 let passed = g.sub(time, t);
@@ -304,7 +311,7 @@ pub struct AttemptLoop<'a> {
 }
 
 impl AttemptLoop<'_> {
-    /// Length and end of an attempt that begins with the slots `before`, as `trial` finds them, and the attempt itself.
+    /// Attempt that begins with the slots `before`, with its length and end.
     fn attempt<'a>(
         &self,
         g: &mut Graph,
@@ -312,16 +319,22 @@ impl AttemptLoop<'_> {
         begin: impl FnOnce(&mut Graph, Beginning) -> Begun<'a>,
     ) -> Tried<'a> {
         let AttemptLoop { slots, vectors, .. } = *self;
-        let [t_end, longest, shortest] = [1, 2, 3].map(|k| g.parameter(self.parameters + k));
+        let longest = g.parameter(self.parameters + 2);
         let [t, h, rejections] = [slots.t, slots.h, slots.rejections].map(|k| before[k]);
-        let zero = g.zero();
 
         let (own, floors) = before[slots.norms.clone()].split_at(vectors.vectors.count());
         let norms = [&of_old(g, own, rejections)[..], floors].concat();
         let tolerance = self.tolerance(g);
         let h = least(g, h, longest);
         let Begun { length: h, attempt } = begin(g, Beginning { t, h, scales: Scales { norms: &norms, tolerance } });
+        Tried { trial: self.trial(g, before, h), norms, attempt }
+    }
 
+    /// Length and end of an attempt with these slots that is to be `h` long.
+    fn trial(&self, g: &mut Graph, before: &[Node], h: Node) -> Trial {
+        let slots = self.slots;
+        let [t_end, shortest] = [1, 3].map(|k| g.parameter(self.parameters + k));
+        let [t, rejections, zero] = [before[slots.t], before[slots.rejections], g.zero()];
         let remaining = g.sub(t_end, t);
         let with_sliver = times(g, SLIVER, h);
         let is_last = g.binary(Binary::LessEqual, remaining, with_sliver);
@@ -341,7 +354,7 @@ impl AttemptLoop<'_> {
         let before_pause = g.binary(Binary::Less, t1, before[slots.pause]);
         let may_be = g.binary(Binary::And, may_be, few);
         let may_be = g.binary(Binary::And, may_be, before_pause);
-        Tried { t1, length, is_first, is_last, may_be, norms, attempt }
+        Trial { t1, length, is_first, is_last, may_be }
     }
 
     /// Largest estimate that is accepted, relative to the scales.
@@ -349,17 +362,38 @@ impl AttemptLoop<'_> {
         g.parameter(self.parameters)
     }
 
-    /// Judge an attempt that begins with the slots `before`.
+    /// Length of the attempt that follows one judged so, which holds the loop where there may be none.
+    pub fn next(&self, g: &mut Graph, judgement: &mut Judgement, before: &[Node]) -> Node {
+        let slots = self.slots;
+        let after = [&judgement.after, &before[judgement.after.len()..]].concat();
+        let longest = g.parameter(self.parameters + 2);
+        let wanted = least(g, after[slots.h], longest);
+        let Trial { length, may_be, .. } = self.trial(g, &after, wanted);
+        let (held, status) = (g.constant(Status::Held.number()), after[slots.status]);
+        let stays = g.unary(Unary::Not, may_be);
+        let going = g.constant(Status::Going.number());
+        let going = g.binary(Binary::Equal, status, going);
+        let holds = g.binary(Binary::And, going, stays);
+        judgement.after[slots.status] = g.select(holds, held, status);
+        length
+    }
+
+    /// Judge an attempt that begins with the slots `before`. The loop holds where it is not `like_others`.
     pub fn judge<'a>(
         &self,
         g: &mut Graph,
         before: &[Node],
+        like_others: Option<Node>,
         begin: impl FnOnce(&mut Graph, Beginning) -> Begun<'a>,
     ) -> Judgement {
         let AttemptLoop { slots, settling, targets, .. } = *self;
         let vectors = &self.vectors.vectors;
         let controller = Controller::new(&self.control);
-        let Tried { t1, length, is_first, is_last, may_be, norms, attempt } = self.attempt(g, before, begin);
+        let Tried { trial: Trial { t1, length, is_first, is_last, mut may_be }, norms, attempt } =
+            self.attempt(g, before, begin);
+        if let Some(like_others) = like_others {
+            may_be = g.binary(Binary::And, may_be, like_others);
+        }
         let (tolerance, absolute) = (self.tolerance(g), g.parameter(self.parameters + 4));
         let [t, last_error, rejections] = [slots.t, slots.last_error, slots.rejections].map(|k| before[k]);
         let (zero, one) = (g.zero(), g.one());
@@ -501,7 +535,7 @@ impl AttemptLoop<'_> {
         let idle = number(g, Status::Idle);
         let goes_on = g.binary(Binary::LessEqual, status, idle);
         after.truncate(slots.changed());
-        Judgement { after, goes_on }
+        Judgement { after, accepted, goes_on }
     }
 }
 

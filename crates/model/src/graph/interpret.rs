@@ -29,6 +29,14 @@ pub trait Backend: Send + Sync {
         Ok(Box::new(FirstLane { kernel: self.compile(tape, 1)?, states: tape.states, lanes }))
     }
 
+    /// Compile maps of one array that follow each other again and again.
+    ///
+    /// # Errors
+    /// If the backend does not support this, at all or for one of these tapes; then the caller runs them one by one.
+    fn compile_cycle(&self, _maps: &[CycleMap]) -> Result<Box<dyn Cycle>, Refused> {
+        Err(Refused { reason: "this backend runs maps one by one".to_string() })
+    }
+
     /// Compile tapes to be run over rows in place, one after the other, without gathering states first.
     ///
     /// # Errors
@@ -52,6 +60,30 @@ pub trait Backend: Send + Sync {
     fn compile_diagonals(&self, _tape: &Tape, _places: &DiagonalPlaces) -> Result<Box<dyn DiagonalLoop>, Refused> {
         Err(Refused { reason: "this backend gathers".to_string() })
     }
+}
+
+/// Map of a cycle: a tape whose outputs take the place of its first states.
+pub struct CycleMap<'a> {
+    /// The tape; it does not read the time.
+    pub tape: &'a Tape,
+    /// Lanes of the array.
+    pub lanes: usize,
+    /// True if the first lane alone is computed; the bound values have one lane then.
+    pub first_alone: bool,
+    /// Largest number of times that it is applied in a turn of the cycle; fewer if the tape does not go on.
+    pub turns: u32,
+}
+
+/// Maps of one array that are applied one after the other, and all of them again while the last one goes on.
+pub trait Cycle: Send + Sync {
+    /// Length of the scratch.
+    fn work_len(&self) -> usize;
+
+    /// Bound values of all maps, from those that a [`Kernel`] of each has.
+    fn bind(&self, values: &[&[f64]]) -> Aligned;
+
+    /// Run the cycle, at most `count` times.
+    fn run(&self, bound: &[f64], x: &mut [f64], count: u64, work: &mut [f64]);
 }
 
 /// Rows of a segment that are computed side by side. Row r adds to number r mod 8 of eight sums, in every backend.

@@ -38,22 +38,29 @@ pub(super) struct Places {
     pub lost: Range<usize>,
     /// Not 0 after a step that has moved a vector without a scale.
     pub moved: usize,
+    /// Iterations and steps whose iteration has converged, which every finished attempt counts; then W and rounding
+    /// losses that it leaves. Only if the stages are lanes: apart they are results.
+    pub counts: Range<usize>,
+    pub left: Range<usize>,
     pub length: usize,
     /// End of the step of the polynomial, as its argument; then the numbers of [`Stop`].
     ///
     /// [`Stop`]: holonome_integrate::fixed_point::Stop
     pub from: usize,
     pub stop: usize,
-    /// Start t and length h of the step. If the stages are lanes, these and x are in the first one only; so is the
-    /// length of the step before in a loop of attempts.
+    /// Start t and length h of the step. If the stages are lanes, these, x and `fresh` are in the first one only; so is
+    /// the length of the step before in a loop of attempts.
     pub t: usize,
     pub h: usize,
     pub x: Range<usize>,
+    /// Not 0 if the step goes on from what the one before has left, which has not replaced W yet; if the stages are lanes.
+    pub fresh: Range<usize>,
 }
 
 impl Places {
     pub fn new(stages: StageNodes, vectors: &Vectors) -> Places {
         let (n, count, width) = (vectors.dim(), vectors.count(), stages.width());
+        let of_lanes = |len: usize| if stages.apart { 0 } else { len };
         let mut end = 0;
         let mut take = |len: usize| {
             end += len;
@@ -69,18 +76,21 @@ impl Places {
             w: take(n * width),
             lost: take(n),
             moved: take(1).start,
+            counts: take(of_lanes(2)),
+            left: take(of_lanes(n * (width + 1))),
             length: take(1).start,
             from: take(1).start,
             stop: take(4).start,
             t: take(1).start,
             h: take(1).start,
             x: take(n),
+            fresh: take(of_lanes(1)),
         }
     }
 
     /// Number of the places.
     pub fn count(&self) -> usize {
-        self.x.end
+        self.fresh.end
     }
 }
 
@@ -178,10 +188,18 @@ pub(super) fn states(g: &mut Graph, range: &Range<usize>) -> Vec<Node> {
 }
 
 /// Tape of the iteration's start: x + Σ W_k reach_k (see [`Collocation::reach`]), the scales of the vectors, no
-/// iterations.
+/// iterations. In lanes W and the rounding losses are first replaced by those that the step before has left, if it has.
 pub(super) fn start(of: StageNodes, at: &Places, vectors: &Vectors) -> Tape {
     let (g, s) = (&mut Graph::new(), of.collocation.stages);
-    let (x, w) = (of.singles(g, &at.x), of.staged(g, &at.w));
+    let (x, mut w, mut lost) = (of.singles(g, &at.x), of.staged(g, &at.w), states(g, &at.lost));
+    if let Some(fresh) = at.fresh.clone().next() {
+        let (fresh, none) = (of.single(g, fresh), g.zero());
+        let is_fresh = g.binary(Binary::Less, none, fresh);
+        let left = states(g, &at.left);
+        for (number, left) in w.iter_mut().flatten().chain(&mut lost).zip(left) {
+            *number = g.select(is_fresh, left, *number);
+        }
+    }
     let [h, length] = [at.h, at.length].map(|k| of.single(g, k));
     let [base, decayed] = [at.from, at.stop + 3].map(|k| g.state(k));
     let (ratio, two) = (g.div(h, length), g.constant(2.0));
@@ -249,7 +267,11 @@ pub(super) fn start(of: StageNodes, at: &Places, vectors: &Vectors) -> Tape {
             *scale = g.select(counts, inverse, none);
         }
     }
-    Tape::of_fused(g, &[outputs, scales, sizes].concat(), at.count(), usize::from(!of.apart))
+    outputs.extend([scales, sizes].concat());
+    if !of.apart {
+        outputs.extend(w.into_iter().flatten().chain(lost));
+    }
+    Tape::of_fused(g, &outputs, at.count(), usize::from(!of.apart))
 }
 
 /// Tape of an iteration, X = x + h A F(X). Components that depend on the others alone take the others' new values.
@@ -384,8 +406,9 @@ struct End {
 
 /// Tape of the results of the stages, as in [`Stages::finish`], with [`Measures`] in place of what follows from them.
 /// In lanes the parameters after those of the field are the row of W, the node and its weight, and the end of the step at
-/// which the lane evaluates the field; the outputs take the places of what they replace. Apart they are x₁, the
-/// estimate, the measures, whether a vector without a scale has moved, W, and what rounding has lost.
+/// which the lane evaluates the field; the outputs take the places of what they replace, and where the iteration has not
+/// converged, x₁ is x and the estimate infinite. Apart they are x₁, the estimate, the measures, whether a vector without
+/// a scale has moved, W, and what rounding has lost.
 ///
 /// [`Stages::finish`]: holonome_integrate::fixed_point::Stages::finish
 pub(super) fn finish(
@@ -515,9 +538,22 @@ pub(super) fn finish(
         let outputs = [all_x1, error, measures, vec![moved], all_w.concat(), all_lost].concat();
         return Tape::of_fused(g, &outputs, at.count(), parameters);
     }
-    let rest = states(g, &(at.scales.start..at.w.start));
+    // As `Iterated::converged`.
+    let [enough, rounding] = [g.state(at.stop), g.constant(ROUNDING)];
+    let enough = larger(g, rounding, enough);
+    let found = g.binary(Binary::LessEqual, change, enough);
+    for (x1, &x) in all_x1.iter_mut().zip(&x) {
+        *x1 = g.select(found, *x1, x);
+    }
+    error.iter_mut().for_each(|error| *error = g.select(found, *error, infinity));
+    let [last, before, hidden] = [last, before, hidden].map(|measure| g.select(found, measure, zero));
+    let moved = g.binary(Binary::And, found, any_moved);
+    let [iterations, steps, count] = [at.counts.start, at.counts.start + 1, at.iterated + 4].map(|k| g.state(k));
+    let (counted, iterations) = (g.select(found, one, zero), g.add(iterations, count));
+    let counts = vec![moved, iterations, g.add(steps, counted)];
+    let kept = states(g, &(at.scales.start..at.moved));
     let measures = vec![change, last, before, first, hidden];
-    let outputs = [all_x1, error, measures, rest, all_w.concat(), all_lost, vec![any_moved]].concat();
+    let outputs = [all_x1, error, measures, kept, counts, all_w.concat(), all_lost].concat();
     Tape::of_fused(g, &outputs, at.count(), parameters + s + 3)
 }
 
