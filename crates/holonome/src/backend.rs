@@ -60,7 +60,7 @@ pub fn compile_first_lane(tape: &Tape, lanes: usize) -> Box<dyn Kernel> {
     compiled.or_else(|_| Interpreter.compile_first_lane(tape, lanes)).expect("the interpreter never refuses")
 }
 
-/// Compile maps of one array that follow each other again and again, if the best backend available can run them together.
+/// Compile maps of one array that follow each other again and again, if the best backend available runs them together.
 pub fn compile_cycle(maps: &[CycleMap]) -> Option<Box<dyn Cycle>> {
     chosen().backend.compile_cycle(maps).ok()
 }

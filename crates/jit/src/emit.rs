@@ -119,7 +119,7 @@ pub(crate) struct OfCycle {
 }
 
 /// Code that runs maps of one array one after the other, each in a loop, and all of them again while the last one goes
-/// on, a number of times that takes the place of the time in other code. No pointer has a bias, and no map raises flags.
+/// on, a number of times that takes the place of the time in other code. No pointer has a bias; no map raises flags.
 pub(crate) fn cycle(maps: &[OfCycle]) -> Emitted {
     let mut made: Option<(Assembler, Label)> = None;
     let mut spills = 0;
@@ -585,8 +585,8 @@ impl Emitter {
         self.finish()
     }
 
-    /// Run steps in place: in a loop, the number of times in r9, or once. Afterwards rax is not 0 if their tape does not
-    /// go on. The result is the registers of flags.
+    /// Run steps in place: in a loop, the number of times in r9, or once. Afterwards rax is not 0 if their tape does
+    /// not go on. The result is the registers of flags.
     fn turns(&mut self, steps: &Steps, in_loop: bool) -> Vec<Vector> {
         for (r, carried) in steps.carried.iter().enumerate() {
             let r = r as Vector;

@@ -122,9 +122,9 @@ fn the_first_lane_alone() {
     }
 }
 
-/// Test that a cycle of machine code does what its maps do one after the other: an iteration in all lanes whose number of
-/// turns depends on the numbers, and a map of the first lane that ends the cycle. Maps that may have to be computed again
-/// are refused.
+/// Test that a cycle of machine code does what its maps do one after the other: an iteration in all lanes whose number
+/// of turns depends on the numbers, and a map of the first lane that ends the cycle. Maps that may have to be computed
+/// again are refused.
 #[test]
 fn a_cycle_is_its_maps_one_by_one() {
     let mut g = Graph::new();

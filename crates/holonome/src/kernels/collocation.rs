@@ -3,7 +3,8 @@
 //!
 //! A step is three kernels over one array: the start of the iteration, an iteration, and the results of the stages. In
 //! a loop a fourth kernel judges the attempt, in the first lane: a division takes half as long there as in all lanes.
-//! All four run as one loop of machine code, unless one is too long or holds functions that may be computed again.
+//! All four run as one loop of machine code, unless one is too long or holds functions that may be computed again, or
+//! the backend is another.
 
 mod formulas;
 mod lanes;
@@ -26,7 +27,7 @@ use holonome_integrate::scheme::collocation::{Collocation, From};
 use holonome_integrate::scheme::map::{self, Allowance, Carry, StepFrom, Workspace};
 use holonome_integrate::state::Cost;
 use holonome_model::graph::aligned::{Aligned, first_aligned};
-use holonome_model::graph::interpret::{Cycle, CycleMap};
+use holonome_model::graph::interpret::{Cycle, CycleMap, Prologue};
 use holonome_model::graph::op::Binary;
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
@@ -260,10 +261,7 @@ impl Stages for CompiledStages {
 /// Attempts in a loop. The slots are among the numbers of the steps, in the first lane.
 pub struct CollocationLoop {
     stages: CompiledStages,
-    /// Kernel that judges an attempt, in the first lane of the numbers.
-    judge: WideBound,
-    /// All kernels together with what they know, if they can run together.
-    cycle: Option<(Arc<dyn Cycle>, Aligned)>,
+    kernels: LoopKernels,
     judging: Judging,
     /// Place of every slot.
     slots: Vec<usize>,
@@ -282,24 +280,8 @@ impl CollocationLoop {
     ) -> CollocationLoop {
         let places = JudgedPlaces::within(&stages.at, &judging.slots);
         let tape = judge(attempts, stages.collocation, &places);
-        let parameters = judged_by(parameters, adaptive, judging);
-        let lanes = stages.collocation.stages;
-        let judge = WideBound::in_first_lane(&tape, lanes, &parameters);
-        let of = |tape, turns| CycleMap { tape, lanes, first_alone: false, turns };
-        let [start, iterate, finish] = &*stages.tapes;
-        let maps = [
-            of(start, 1),
-            of(iterate, MOST_ITERATIONS),
-            of(finish, 1),
-            CycleMap { tape: &tape, lanes, first_alone: true, turns: 1 },
-        ];
-        let cycle = compile_cycle(&maps).map(|cycle| {
-            let values = CollocationLoop::values(stages, &judge, &*cycle);
-            (cycle.into(), values)
-        });
         CollocationLoop {
-            judge,
-            cycle,
+            kernels: LoopKernels::new(stages, &tape, &judged_by(parameters, adaptive, judging)),
             stages: stages.clone(),
             judging: judging.clone(),
             slots: places.slots,
@@ -308,22 +290,11 @@ impl CollocationLoop {
         }
     }
 
-    /// What the kernels of a cycle know.
-    fn values(stages: &CompiledStages, judge: &WideBound, cycle: &dyn Cycle) -> Aligned {
-        cycle.bind(&[&stages.start, &stages.iterate, &stages.finish, judge].map(WideBound::values))
-    }
-
     /// This loop with other parameters, over stages that have them.
     pub fn rebound(&self, stages: &CompiledStages, parameters: &[f64], adaptive: &AdaptiveSteps) -> CollocationLoop {
-        let judge = self.judge.rebound(&judged_by(parameters, adaptive, &self.judging));
-        let cycle = self.cycle.as_ref().map(|(cycle, _)| {
-            let values = CollocationLoop::values(stages, &judge, &**cycle);
-            (Arc::clone(cycle), values)
-        });
         CollocationLoop {
+            kernels: self.kernels.rebound(stages, &judged_by(parameters, adaptive, &self.judging)),
             stages: stages.clone(),
-            judge,
-            cycle,
             judging: self.judging.clone(),
             slots: self.slots.clone(),
             adaptive: adaptive.clone(),
@@ -353,8 +324,7 @@ impl map::Attempts for CollocationLoop {
 
     fn work_len(&self) -> usize {
         let slots = self.judging.slots.count() * self.stages.collocation.stages;
-        let cycle = self.cycle.as_ref().map_or(0, |(cycle, _)| cycle.work_len());
-        self.stages.work_len() + slots + self.judge.work_len().max(cycle)
+        self.stages.work_len() + slots + self.kernels.work_len()
     }
 
     fn run(&self, count: u64, state: &mut [f64], workspace: &mut Workspace) {
@@ -377,14 +347,14 @@ impl map::Attempts for CollocationLoop {
         stages.place(&[h], &(at.h..at.x.start), numbers);
         stages.spread_all(&[0.0; 2], &at.counts, numbers);
         let status = self.slots[slots.status] * lanes;
-        match &self.cycle {
-            Some((cycle, values)) => cycle.run(values, numbers, count, work),
-            None => {
+        match &self.kernels {
+            LoopKernels::Together { cycle, values, .. } => cycle.run(values, numbers, count, work),
+            LoopKernels::Apart { judge } => {
                 for _ in 0..count {
                     stages.start.iterate(numbers, 1, work);
                     stages.iterate.iterate(numbers, u64::from(MOST_ITERATIONS), work);
                     stages.finish.iterate(numbers, 1, work);
-                    self.judge.iterate(numbers, 1, work);
+                    judge.iterate(numbers, 1, work);
                     if numbers[status] != Status::Going.number() {
                         break;
                     }
@@ -412,6 +382,61 @@ impl map::Attempts for CollocationLoop {
 
     fn finish(&self, largest: &mut [f64]) {
         self.judging.finish(largest);
+    }
+}
+
+/// Kernels of a loop of attempts, of which the last one judges, in the first lane of the numbers.
+enum LoopKernels {
+    /// One loop of machine code, with what its kernels know. The prologue is that of the judge.
+    Together { cycle: Arc<dyn Cycle>, judge: Arc<Prologue>, values: Aligned },
+    /// The stages' kernels and this one.
+    Apart { judge: WideBound },
+}
+
+impl LoopKernels {
+    fn new(stages: &CompiledStages, judge: &Tape, parameters: &[f64]) -> LoopKernels {
+        let lanes = stages.collocation.stages;
+        let of_lanes = |tape, turns| CycleMap { tape, lanes, first_alone: false, turns };
+        let [start, iterate, finish] = &*stages.tapes;
+        let maps = [
+            of_lanes(start, 1),
+            of_lanes(iterate, MOST_ITERATIONS),
+            of_lanes(finish, 1),
+            CycleMap { tape: judge, lanes, first_alone: true, turns: 1 },
+        ];
+        match compile_cycle(&maps) {
+            Some(cycle) => LoopKernels::together(cycle.into(), Arc::new(Prologue::new(judge)), stages, parameters),
+            None => LoopKernels::Apart { judge: WideBound::in_first_lane(judge, lanes, parameters) },
+        }
+    }
+
+    fn together(
+        cycle: Arc<dyn Cycle>,
+        judge: Arc<Prologue>,
+        stages: &CompiledStages,
+        parameters: &[f64],
+    ) -> LoopKernels {
+        let [start, iterate, finish] = [&stages.start, &stages.iterate, &stages.finish].map(WideBound::values);
+        let values = cycle.bind(&[start, iterate, finish, &judge.bind(parameters, 1)]);
+        LoopKernels::Together { cycle, judge, values }
+    }
+
+    /// These kernels with other parameters of the judge, over stages that have theirs.
+    fn rebound(&self, stages: &CompiledStages, parameters: &[f64]) -> LoopKernels {
+        match self {
+            LoopKernels::Together { cycle, judge, .. } => {
+                LoopKernels::together(Arc::clone(cycle), Arc::clone(judge), stages, parameters)
+            }
+            LoopKernels::Apart { judge } => LoopKernels::Apart { judge: judge.rebound(parameters) },
+        }
+    }
+
+    /// Length of the scratch, beside that of the stages.
+    fn work_len(&self) -> usize {
+        match self {
+            LoopKernels::Together { cycle, .. } => cycle.work_len(),
+            LoopKernels::Apart { judge } => judge.work_len(),
+        }
     }
 }
 
@@ -578,7 +603,7 @@ impl JudgedPlaces {
 }
 
 /// Tape that judges an attempt of a loop: a map of the numbers at these places. Within the numbers of a step it sets
-/// the next one's length, too, and holds where the step has moved a vector without a scale, which the caller then makes.
+/// the next one's length, too, and holds where the step has moved a vector without a scale; the caller makes that one.
 pub(super) fn judge(attempts: &AttemptLoop, collocation: &Collocation, places: &JudgedPlaces) -> Tape {
     let g = &mut Graph::new();
     let (n, one) = (attempts.slots.x.len(), g.one());
@@ -603,7 +628,6 @@ pub(super) fn judge(attempts: &AttemptLoop, collocation: &Collocation, places: &
     let begin = |_: &mut Graph, at: Beginning| Begun { length: at.h, attempt: Box::new(|_, _| attempted) };
     let mut judgement = attempts.judge(g, &before, like_others, begin);
     let mut changed: Vec<(usize, Node)> = Vec::new();
-    let inputs = attempts.parameters + march::PARAMETERS;
     if let Some(of) = &places.goes_on {
         let (h, length) = (g.state(of.h), g.state(of.length));
         let next = attempts.next(g, &mut judgement, &before);
@@ -612,17 +636,16 @@ pub(super) fn judge(attempts: &AttemptLoop, collocation: &Collocation, places: &
         changed.extend([(of.fresh, fresh), (of.length, length), (of.h, next)]);
     }
     changed.extend(places.slots.iter().copied().zip(judgement.after));
+    let inputs = attempts.parameters + march::PARAMETERS;
     // Every number up to the last one that changes is an output; the others stay.
     let mut after = states(g, &(0..changed.iter().map(|(place, _)| place + 1).max().unwrap_or(0)));
     for (place, number) in changed {
         after[place] = number;
     }
-    if places.goes_on.is_none() {
-        return Tape::of_fused(g, &after, places.count, inputs);
+    match places.goes_on {
+        Some(_) => Tape::of_loop(g, &after, judgement.goes_on, places.count, inputs),
+        None => Tape::of_fused(g, &after, places.count, inputs),
     }
-    let (status, going) = (after[places.slots[attempts.slots.status]], g.constant(Status::Going.number()));
-    let goes_on = g.binary(Binary::Equal, status, going);
-    Tape::of_loop(g, &after, goes_on, places.count, inputs)
 }
 
 #[cfg(test)]

@@ -375,6 +375,7 @@ impl AttemptLoop<'_> {
         let going = g.binary(Binary::Equal, status, going);
         let holds = g.binary(Binary::And, going, stays);
         judgement.after[slots.status] = g.select(holds, held, status);
+        judgement.goes_on = g.binary(Binary::And, going, may_be);
         length
     }
 

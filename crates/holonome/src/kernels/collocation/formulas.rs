@@ -53,7 +53,7 @@ pub(super) struct Places {
     pub t: usize,
     pub h: usize,
     pub x: Range<usize>,
-    /// Not 0 if the step goes on from what the one before has left, which has not replaced W yet; if the stages are lanes.
+    /// Not 0 if the step goes on from what the one before has left, which has not replaced W yet; only in lanes.
     pub fresh: Range<usize>,
 }
 
@@ -405,10 +405,10 @@ struct End {
 }
 
 /// Tape of the results of the stages, as in [`Stages::finish`], with [`Measures`] in place of what follows from them.
-/// In lanes the parameters after those of the field are the row of W, the node and its weight, and the end of the step at
-/// which the lane evaluates the field; the outputs take the places of what they replace, and where the iteration has not
-/// converged, x₁ is x and the estimate infinite. Apart they are x₁, the estimate, the measures, whether a vector without
-/// a scale has moved, W, and what rounding has lost.
+/// In lanes the parameters after those of the field are the row of W, the node and its weight, and the end of the step
+/// at which the lane evaluates the field; the outputs take the places of what they replace, and where the iteration has
+/// not converged, x₁ is x and the estimate infinite. Apart they are x₁, the estimate, the measures, whether a vector
+/// without a scale has moved, W, and what rounding has lost.
 ///
 /// [`Stages::finish`]: holonome_integrate::fixed_point::Stages::finish
 pub(super) fn finish(
