@@ -507,21 +507,25 @@ pub(crate) fn with_multipliers<'x>(
 pub(crate) struct Deviations<'a> {
     system: &'a dyn System,
     target: Arc<Vec<f64>>,
-    values: Vec<f64>,
     deviations: Vec<f64>,
-    work: Vec<f64>,
 }
 
 impl<'a> Deviations<'a> {
     /// Deviations from the `target` F₀.
     pub(crate) fn new(system: &'a dyn System, target: &Arc<Vec<f64>>) -> Deviations<'a> {
-        let (values, deviations) = (vec![0.0; target.len()], vec![0.0; system.invariants().groups.len()]);
-        Deviations { system, target: Arc::clone(target), values, deviations, work: vec![0.0; system.work_len()] }
+        let deviations = vec![0.0; system.invariants().groups.len()];
+        Deviations { system, target: Arc::clone(target), deviations }
     }
 
-    fn find(&mut self, t: f64, x: &[f64]) {
+    /// Length of the scratch.
+    pub(crate) fn work_len(&self) -> usize {
+        self.target.len() + self.system.work_len()
+    }
+
+    fn find(&mut self, t: f64, x: &[f64], work: &mut [f64]) {
         let x = &x[..self.system.dim()];
-        self.system.monitor(t, &self.target, x, &mut self.values, &mut self.deviations, &mut self.work);
+        let (values, work) = work.split_at_mut(self.target.len());
+        self.system.monitor(t, &self.target, x, values, &mut self.deviations, work);
     }
 }
 
@@ -554,6 +558,7 @@ pub(crate) struct Recorder<'a> {
     /// Steps for an interpolant, if one is wanted.
     pub(crate) pieces: Option<&'a mut Pieces>,
     pub(crate) values: Vec<f64>,
+    /// Scratch of the recorded quantities and of the deviations, one after the other.
     pub(crate) work: Vec<f64>,
     /// Number of samples in which each array holds a number that is not finite.
     pub(crate) undefined: Vec<u64>,
@@ -574,7 +579,7 @@ impl Observer for Recorder<'_> {
             return Ok(());
         }
         if self.recorded.arrays.iter().any(|array| array.place == Place::Deviations) {
-            self.deviations.find(t, x);
+            self.deviations.find(t, x, &mut self.work);
         }
         let x = with_multipliers(self.multipliers, t, x, &mut self.extended);
         self.recorded.kernel.run(t, x, &mut self.values, &mut self.work);

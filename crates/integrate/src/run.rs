@@ -151,7 +151,7 @@ struct Engine<'a> {
     norms: Vec<f64>,
     /// The square of the innovation at x1.
     innovation: f64,
-    /// The field at x1, if `field_known`.
+    /// The field at x1, if `field_known`. It and the vectors of samples are empty in runs that have no use for them.
     field: Vec<f64>,
     field_known: bool,
     /// A state of dense output.
@@ -188,6 +188,7 @@ impl<'a> Engine<'a> {
         // Fewer are kept where a claim is not held any more.
         state.scales.carried.truncate(kept.carried(system.vectors()));
         let vectors = if kept.sizes { system.vectors().count() } else { 0 };
+        let adapts = matches!(plan.stepping, Stepping::Adaptive(_));
         let monitored = groups + map.monitored_count();
         state.drift.resize(monitored, Drift { now: 0.0, max: 0.0 });
         state.terms.resize(groups, 0.0);
@@ -222,10 +223,10 @@ impl<'a> Engine<'a> {
             estimate: vec![0.0; if kept.weights { n } else { 0 }],
             norms: Vec::new(),
             innovation: 0.0,
-            field: vec![0.0; n],
+            field: vec![0.0; if adapts || kept.lagged { n } else { 0 }],
             field_known: false,
-            sample: vec![0.0; n],
-            sample_values: vec![0.0; m],
+            sample: vec![0.0; if adapts { n } else { 0 }],
+            sample_values: vec![0.0; if adapts { m } else { 0 }],
             sample_deviations: vec![0.0; groups],
             outputs: KeptOutputs::new(plan, system.dim(), map),
             pieces: None,

@@ -122,6 +122,8 @@ impl Simulation {
         watch: &mut (dyn FnMut(&Progress) -> Control + Send),
     ) -> Result<Summary, Error> {
         let started = Instant::now();
+        let deviations = Deviations::new(&*self.system, &self.state.target);
+        let work = vec![0.0; self.recorded.kernel.work_len().max(deviations.work_len())];
         let mut recorder = Recorder {
             recorded: &self.recorded,
             measuring: self.measuring.as_ref(),
@@ -132,12 +134,12 @@ impl Simulation {
             watch,
             plan: &self.plan,
             groups: &self.groups,
-            deviations: Deviations::new(&*self.system, &self.state.target),
+            deviations,
             system: &self.system,
             lanes: LaneRecording::Unknown,
             pieces,
             values: vec![0.0; self.recorded.outputs],
-            work: vec![0.0; self.recorded.kernel.work_len()],
+            work,
             undefined: vec![0; self.recorded.arrays.len()],
             stored: started,
             interval: CHECKPOINT_INTERVAL,

@@ -43,6 +43,10 @@ impl Engine<'_> {
         let n = self.x1.len();
         let (points, dense) = (piece_points(&self.plan.method), dense_of(&self.plan.method).is_some());
         let ends = [vec![0.0; n], vec![0.0; n]];
+        for vector in [&mut self.field, &mut self.sample] {
+            vector.resize(n, 0.0);
+        }
+        self.sample_values.resize(self.values.len(), 0.0);
         self.pieces = Some(Box::new(Pieces { points, dense, ends, ..Pieces::default() }));
     }
 

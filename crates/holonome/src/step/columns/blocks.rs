@@ -57,8 +57,7 @@ impl BlockData {
 
     /// Length of the scratch.
     pub fn work_len(&self, program: &LoweredProgram<Templated>) -> usize {
-        program.registers
-            + self.invariants.count
+        program.registers.max(program.loaded() + self.invariants.count)
             + self.invariants.groups.len()
             + program.monitored_count()
             + self.values.work_len().max(program.substep_work_len())
@@ -100,17 +99,18 @@ impl LoweredProgram<Templated> {
         LoweredProgram { repeated, ..self.rebound(start.parameters) }
     }
 
-    /// Compute the deviations of the state.
-    fn find_deviations(
-        &self,
-        t: f64,
-        registers: &[f64],
-        (values, deviations): (&mut [f64], &mut [f64]),
-        work: &mut [f64],
-    ) {
+    /// Number of registers that are known before a step.
+    fn loaded(&self) -> usize {
+        self.dimension + 2 + self.carried_len()
+    }
+
+    /// Compute the deviations of the state. F takes the place of registers that the step will compute.
+    fn find_deviations(&self, t: f64, registers: &mut [f64], deviations: &mut [f64], work: &mut [f64]) {
         let Some(BlockData { values: kernel, sums, invariants, target, .. }) = &self.repeated else { return };
-        kernel.run(t, registers, values, work);
-        let carried = &registers[self.dimension + 2..];
+        let (known, values) = registers.split_at_mut(self.loaded());
+        let values = &mut values[..invariants.count];
+        kernel.run(t, known, values, work);
+        let carried = &known[self.dimension + 2..];
         sums.iter().zip(&carried[self.sums.clone()]).for_each(|(&row, sum)| values[row as usize] += sum);
         let (groups, own) = deviations.split_at_mut(invariants.groups.len());
         invariants.deviations(values, target, groups);
@@ -194,8 +194,8 @@ impl Blocks for LoweredProgram<Templated> {
         if self.fsal.as_ref().is_some_and(|fsal| !fsal.serves(memory.last().copied(), length)) {
             return false;
         }
-        let (registers, work) = work.split_at_mut(self.registers);
-        let (values, work) = work.split_at_mut(block.invariants.count);
+        let registers = self.registers.max(self.loaded() + block.invariants.count);
+        let (registers, work) = work.split_at_mut(registers);
         let (deviations, work) = work.split_at_mut(largest.len());
         self.load(StepFrom { t: block.t0, h: block.h, x }, &memory[..self.carried_len()], registers);
         largest.fill(0.0);
@@ -208,7 +208,7 @@ impl Blocks for LoweredProgram<Templated> {
             }
             if step < first + count {
                 let t = (step as f64).mul_add(block.h, block.t0);
-                self.find_deviations(t, registers, (values, deviations), work);
+                self.find_deviations(t, registers, deviations, work);
                 for (largest, &deviation) in largest.iter_mut().zip(&*deviations) {
                     *largest = max_or_nan(*largest, deviation);
                 }
