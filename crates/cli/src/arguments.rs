@@ -98,6 +98,11 @@ pub enum Command {
     /// Show the structure derived from a model, and problems found in it.
     #[command(after_help = "Example:\n  holonome check models/double-pendulum.holo")]
     Check(CheckArguments),
+    /// Search for first integrals that a model does not state.
+    #[command(
+        after_help = "Searched are sums of products of components of the state, the time, and the functions in the model's formulas.\n\nExamples:\n  holonome integrals models/kepler.holo\n  holonome integrals models/henon-heiles.holo --degree 3"
+    )]
+    Integrals(IntegralsArguments),
     /// List all methods: order, structure, requirements, source.
     #[command(after_help = "Example:\n  holonome methods")]
     Methods(MethodsArguments),
@@ -590,6 +595,17 @@ pub struct CheckArguments {
     /// Print every constraint, rank and method with its reason
     #[arg(long, short)]
     pub verbose: bool,
+    #[command(flatten)]
+    pub output: OutputArguments,
+}
+
+#[derive(Args)]
+pub struct IntegralsArguments {
+    #[command(flatten)]
+    pub model: ModelArguments,
+    /// Largest number of factors of a product [default: up to 4, as many as give 600 products]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=8))]
+    pub degree: Option<u8>,
     #[command(flatten)]
     pub output: OutputArguments,
 }

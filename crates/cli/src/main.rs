@@ -13,6 +13,7 @@ mod arguments;
 mod check;
 mod closing;
 mod compare;
+mod integrals;
 mod interrupt;
 mod measures;
 mod methods;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Resume(arguments) => run::resume(arguments),
         Command::Check(arguments) => check::check(arguments),
+        Command::Integrals(arguments) => integrals::integrals(arguments),
         Command::Methods(arguments) => methods::methods(arguments),
         Command::Show(arguments) => show::show(arguments),
         Command::Export(arguments) => run::export(arguments),

@@ -10,6 +10,7 @@
 //! - **ensembles**: [`prepare_sweep`] with [`SweepOptions`] gives a [`Sweep`], which gives a [`SweepSolution`];
 //!   [`sweep::merge`] joins parts;
 //! - **comparisons**: [`mod@compare`];
+//! - **first integrals** that a model does not state: [`first_integrals`];
 //! - **published experiments** as data: [`study`];
 //! - **methods**: [`method`] has the registry and the definition of a scheme; [`phase_space`] the terms in which steps
 //!   are written, [`tableau`] the coefficients of Runge–Kutta schemes;
@@ -31,6 +32,7 @@ pub mod dump;
 mod ensemble;
 mod error;
 mod feedback;
+pub mod first_integrals;
 mod footprint;
 #[doc(hidden)]
 pub mod gain;

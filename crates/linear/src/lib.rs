@@ -1,6 +1,6 @@
 //! Linear algebra of numbers, for both halves of `holonome`: dense and sparse symmetric factorisations, elimination for
-//! Newton matrices, Gram matrices, ranks and extreme eigenvalues. It depends on arrays and patterns, not on models or
-//! methods. Elimination on formulas is `holonome_model::graph::linear`.
+//! Newton matrices, Gram matrices, ranks, null spaces and extreme eigenvalues. It depends on arrays and patterns, not on
+//! models or methods. Elimination on formulas is `holonome_model::graph::linear`.
 
 pub mod dense;
 pub mod eigen;
@@ -11,6 +11,7 @@ pub mod least_eigenvalue;
 pub mod lists;
 pub mod lu;
 pub mod member_rows;
+pub mod null_space;
 pub mod ordering;
 pub mod rank;
 pub mod sparse;

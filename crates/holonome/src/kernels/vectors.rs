@@ -70,7 +70,7 @@ impl StateVectors {
     /// Name of a vector, such as `r[2]`.
     pub fn name(&self, vector: usize) -> String {
         let (first, variable) = &self.variables[self.variables.partition_point(|(first, _)| *first <= vector) - 1];
-        member_name(variable, vector - first)
+        member_name(&variable.family, vector - first)
     }
 }
 

@@ -143,7 +143,7 @@ impl Scene {
         let scalars: Vec<&Variable> = positions.iter().filter(|v| v.family.shape == Shape::Scalar).copied().collect();
         let all: usize = scalars.iter().map(|v| v.family.members()).sum();
         let names: Vec<String> =
-            scalars.iter().flat_map(|v| (0..v.family.members().min(3)).map(|k| member_name(v, k))).collect();
+            scalars.iter().flat_map(|v| (0..v.family.members().min(3)).map(|k| member_name(&v.family, k))).collect();
         match (all, &scalars[..]) {
             (1..=3, _) => {
                 // The numbers of one point lie in several arrays: each has a place of its own.

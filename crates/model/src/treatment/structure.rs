@@ -140,6 +140,9 @@ pub fn evaluate_rows(graph: &Graph, rows: &[&Gradient], t: f64, x: &[f64], param
     Probe::new(graph, &[], rows, x.len(), parameters).at(t, x).1
 }
 
+/// Part of its size by which a component of a random point near a state moves.
+const NEAR: f64 = 1.0 / 3.0;
+
 /// `count` random points near the initial state. Each component moves by up to a third of its size plus a third of the
 /// size of its member's vector, or of the size that the motion gives a vector at rest.
 pub fn ambient_points(model: &Model, count: usize, seed: u64) -> Vec<Vec<f64>> {
@@ -148,9 +151,14 @@ pub fn ambient_points(model: &Model, count: usize, seed: u64) -> Vec<Vec<f64>> {
 
 /// [`ambient_points`] around a state.
 pub(crate) fn points_around(scales: &Scales, x: &[f64], count: usize, seed: u64) -> Vec<Vec<f64>> {
+    spread_around(scales, x, NEAR, count, seed)
+}
+
+/// [`points_around`] a state that move components by up to `spread` of their own size and that of their vectors.
+fn spread_around(scales: &Scales, x: &[f64], spread: f64, count: usize, seed: u64) -> Vec<Vec<f64>> {
     let units = scales.units(x);
     let mut points = Points::new(seed);
-    let mut moved = |(v, unit): (&f64, &f64)| v + (v.abs() + unit) / 3.0 * points.draw();
+    let mut moved = |(v, unit): (&f64, &f64)| v + (v.abs() + unit) * spread * points.draw();
     (0..count).map(|_| x.iter().zip(&units).map(&mut moved).collect()).collect()
 }
 
@@ -214,6 +222,27 @@ pub fn points_on_set(model: &Model, field: &Field, count: usize, seed: u64) -> V
     let units = Scales::new(model).units(&model.initial);
     let found = ambient_points(model, count, seed).into_iter().filter_map(|x| onto_set(&probe, 0.0, &x, &units));
     std::iter::once(model.initial.clone()).chain(found).collect()
+}
+
+/// Up to `count` random points (t, x), each on the set where the constraints and hidden constraints of `field` vanish at
+/// a random time from `span.0` to `span.1`. They are up to `spread` times as far from the initial state as it is large;
+/// with constraints they are near, on the same sheet of the set.
+pub fn points_of_run(
+    model: &Model,
+    field: &Field,
+    (span, spread): ((f64, f64), f64),
+    count: usize,
+    seed: u64,
+) -> Vec<(f64, Vec<f64>)> {
+    let (probe, scales) = (set_probe(model, field), Scales::new(model));
+    let (units, mut times) = (scales.units(&model.initial), Points::new(!seed));
+    let on_set = |x: Vec<f64>| {
+        let t = span.0 + 0.5 * (1.0 + times.draw()) * (span.1 - span.0);
+        let x = if field.constraints == 0 { Some(x) } else { onto_set(&probe, t, &x, &units) };
+        Some((t, x?))
+    };
+    let spread = if field.constraints == 0 { spread } else { spread.min(NEAR) };
+    spread_around(&scales, &model.initial, spread, count, seed).into_iter().filter_map(on_set).collect()
 }
 
 /// Determines the structure of a model's constraints.

@@ -691,7 +691,7 @@ impl FamilyNames {
                 let family = self.state[k];
                 let place = family.first as usize + member * family.stride as usize;
                 let variable = self.variables.iter().rfind(|v| v.first <= place).expect("the first starts at 0");
-                component_name(variable, place - variable.first)
+                component_name(&variable.family, place - variable.first)
             }
         }
     }
