@@ -92,7 +92,7 @@ pub enum Command {
     Merge(MergeArguments),
     /// Continue an interrupted run, or extend a finished one.
     #[command(
-        after_help = "The result equals that of an uninterrupted run bit for bit.\n\nExamples:\n  holonome resume runs/spherical-pendulum-1\n  holonome resume runs/spherical-pendulum-1 --until 200"
+        after_help = "The result equals that of an uninterrupted run bit for bit.\n\nExamples:\n  holonome resume runs/spherical-pendulum-1\n  holonome resume runs/spherical-pendulum-1 --until 200\n  holonome resume runs/spherical-pendulum-1 --max-steps 100000"
     )]
     Resume(ResumeArguments),
     /// Show the structure derived from a model, and problems found in it.
@@ -168,6 +168,8 @@ pub struct CompletionsArguments {
     /// Shell of the script
     #[arg(value_enum)]
     pub shell: Shell,
+    #[command(flatten)]
+    pub output: OutputArguments,
 }
 
 /// Script that completes the commands and options in a shell.
@@ -755,6 +757,9 @@ pub struct ResumeArguments {
     /// Extend the run to this time, even if it is finished
     #[arg(long, value_name = "T", value_parser = constant, allow_hyphen_values = true)]
     pub until: Option<f64>,
+    /// Maximum number of steps, in place of the run's own
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_steps: Option<u64>,
     #[command(flatten)]
     pub threads: ThreadArguments,
     #[command(flatten)]

@@ -58,7 +58,11 @@ fn main() -> ExitCode {
         Command::Report(arguments) => report::report(arguments),
         Command::Plot(arguments) => report::plot(arguments),
         Command::Completions(arguments) => {
-            print_text(&arguments::completions(arguments.shell));
+            let script = arguments::completions(arguments.shell);
+            match arguments.output.json {
+                true => print_json(&json!({"shell": arguments.shell.to_string(), "script": script})),
+                false => print_text(&script),
+            }
             Ok(ExitCode::SUCCESS)
         }
     };

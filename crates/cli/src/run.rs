@@ -11,7 +11,8 @@ use crate::table::{columns, count, exact, number, small};
 use holonome::orbit::{OrbitError, Second};
 use holonome::store::StoreError;
 use holonome::{
-    Control, Error, Penalised, Problem, Progress, Resumed, RunOptions, Simulation, Summary, Sweep, open_run, prepare,
+    Control, Error, Longer, Penalised, Problem, Progress, Resumed, RunOptions, Simulation, Summary, Sweep, open_run,
+    prepare,
 };
 use std::io::ErrorKind;
 use std::path::Path;
@@ -45,11 +46,16 @@ fn warn_of_threads(threads: &ThreadArguments, simulation: &Simulation, output: O
 pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
     arguments.threads.start()?;
-    if let Some(until) = arguments.until {
-        let simulation = Simulation::extend(&arguments.run, until)?;
+    let longer = Longer { until: arguments.until, max_steps: arguments.max_steps };
+    if longer != Longer::default() {
+        let simulation = Simulation::prolong(&arguments.run, longer)?;
         warn_of_threads(&arguments.threads, &simulation, output);
-        let (from, to) = (exact(simulation.time()), exact(until));
-        note(&format!("{} goes on from t = {from} to t = {to}\n", arguments.run.display()), output);
+        let (run, from) = (arguments.run.display(), exact(simulation.time()));
+        let text = match longer.until {
+            Some(until) => format!("{run} goes on from t = {from} to t = {}\n", exact(until)),
+            None => format!("{run} goes on at t = {from}\n"),
+        };
+        note(&text, output);
         return start(simulation, None, output);
     }
     if let Some(sweep) = Sweep::resume(&arguments.run)? {

@@ -283,3 +283,33 @@ fn the_current_folder_keeps_all_samples() {
     assert!(summary["warnings"].to_string().contains("all 1001 samples stay"), "{summary}");
     assert_eq!(folder.times("here").len(), 1001);
 }
+
+/// A run that its number of steps ended goes on with a larger one, as if it had been given that at first.
+#[test]
+fn a_run_that_ended_at_its_limit_goes_on_with_a_larger_one() {
+    let folder = Folder::new();
+    // Adaptive steps one by one and in loops, and equal steps in blocks.
+    for (name, options) in
+        [("pair", "--rtol 1e-9"), ("gauss", "--method gauss16"), ("rattle", "--method rattle --step 0.01")]
+    {
+        let run = format!("run models/spherical-pendulum.holo --until 100 {options}");
+        let ended = folder.run(&format!("{run} --max-steps 33 --out {name}"));
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        folder.run(&format!("resume {name} --max-steps 33")).refused(&["33 steps", "--max-steps must be larger"]);
+        // It ends once more, and then at its end.
+        let again = folder.run(&format!("resume {name} --max-steps 47"));
+        assert!(again.code == Some(1) && again.stderr.contains("after 47 steps"), "{again:?}");
+        let summary = folder.summary(&format!("resume {name} --max-steps 20000"));
+        let whole = folder.summary(&format!("{run} --max-steps 20000 --out {name}-whole"));
+        assert_eq!(comparable(summary), comparable(whole), "{name}");
+        assert!(chunks(&folder.path(name)) == chunks(&folder.path(&format!("{name}-whole"))), "{name}");
+        folder.run(&format!("resume {name} --max-steps 30000")).refused(&["is finished", "--until"]);
+    }
+    // Both at once, from a run that never began.
+    folder.run("run models/kepler.holo --every 0.5 --until 5 --max-steps 1 --out short");
+    folder.summary("resume short --until 20 --max-steps 500");
+    folder.summary("run models/kepler.holo --every 0.5 --until 20 --out long");
+    assert!(chunks(&folder.path("short")) == chunks(&folder.path("long")));
+    folder.summary("sweep models/kepler.holo --trajectories 2 --until 1 --out many");
+    folder.run("resume many --max-steps 5").refused(&["is an ensemble", "a larger --max-steps"]);
+}

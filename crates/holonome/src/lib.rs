@@ -85,7 +85,7 @@ pub use options::{Gains, PenaltyStrength, RunOptions, StepSize, Thermostat};
 pub use orbit::OrbitError;
 pub use penalty::Penalised;
 pub use recording::Progress;
-pub use simulation::{Resumed, Simulation, open_run, prepare};
+pub use simulation::{Longer, Resumed, Simulation, open_run, prepare};
 pub use solution::Solution;
 pub use summary::Summary;
 

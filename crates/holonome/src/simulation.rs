@@ -15,7 +15,7 @@ pub(crate) use choices::{fewer_samples, plan, rows_of_fewer, unused_options};
 pub(crate) use outcome::{MANY_TIMES, OF_MODELS, motion_warnings};
 pub use preparation::prepare;
 pub(crate) use reference::reference_state;
-pub use resumption::{Resumed, open_run};
+pub use resumption::{Longer, Resumed, open_run};
 pub(crate) use resumption::{stored_options, stored_problem, unreadable};
 pub(crate) use stepping::{claim_fails, failed_names, run_method};
 

@@ -25,6 +25,15 @@ pub enum Resumed<T> {
     },
 }
 
+/// What a run is given to go on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Longer {
+    /// A later end.
+    pub until: Option<f64>,
+    /// A larger number of steps, rejected ones included.
+    pub max_steps: Option<u64>,
+}
+
 impl Simulation {
     /// Open an interrupted run.
     ///
@@ -56,16 +65,30 @@ impl Simulation {
     /// see [`register`](crate::method::register); if `until` is not later than the run's own end; if
     /// a value chosen at the start depends on the end.
     pub fn extend(path: impl AsRef<Path>, until: f64) -> Result<Simulation, Error> {
+        Simulation::prolong(path, Longer { until: Some(until), max_steps: None })
+    }
+
+    /// Open a run to go on to a later end, with a larger number of steps, or both. Its result is that of a run that had
+    /// these options from the start, with samples that have the spacing of this run.
+    ///
+    /// # Errors
+    /// As [`Simulation::extend`]; if the run is finished and has no later end.
+    pub fn prolong(path: impl AsRef<Path>, longer: Longer) -> Result<Simulation, Error> {
         let path = path.as_ref();
         let run = open_run(path)?;
         let shown = path.display();
         if run.trajectories().is_some() {
-            return Err(Error::option(format!(
-                "{shown} is an ensemble: make it again with a later {until}",
-                until = option("until")
-            )));
+            let given = match longer.until {
+                Some(_) => format!("a later {}", option("until")),
+                None => format!("a larger {}", option("max_steps")),
+            };
+            return Err(Error::option(format!("{shown} is an ensemble: make it again with {given}")));
         }
         let (problem, options) = (stored_problem(path, run.attributes())?, stored_options(path, run.attributes())?);
+        let max_steps = longer.max_steps.or(options.max_steps);
+        let Some(until) = longer.until else {
+            return Simulation::with_limit(path, &run, problem, RunOptions { max_steps, ..options });
+        };
         let old_end = options.until;
         if !(until > old_end && until.is_finite()) {
             return Err(Error::option(format!(
@@ -78,7 +101,7 @@ impl Simulation {
             Some(_) if problem.model.measures.iter().all(|measure| measure.every.is_some()) => None,
             _ => Some(options.sampled_until.unwrap_or(old_end)),
         };
-        let longer = RunOptions { until, sampled_until, ..options.clone() };
+        let longer = RunOptions { until, sampled_until, max_steps, ..options.clone() };
         let before = prepare(problem.clone(), options)?;
         let mut simulation = prepare(problem, longer)?;
         let chosen = |simulation: &Simulation| {
@@ -91,17 +114,48 @@ impl Simulation {
             )));
         }
         let state: Option<StepState> = run.checkpoint_state().map_err(Error::store)?;
-        let rows = match state.map(StepState::without_end) {
+        if state.is_none() && run.status() == Status::Finished {
+            return Err(no_checkpoint(path));
+        }
+        simulation.replace(path, state.map(StepState::without_end))?;
+        Ok(simulation)
+    }
+
+    /// Open a run that is not finished, to go on with these options: another number of steps.
+    fn with_limit(path: &Path, run: &StoredRun, problem: Problem, options: RunOptions) -> Result<Simulation, Error> {
+        if run.status() == Status::Finished {
+            return Err(Error::option(format!(
+                "{} is finished (t = {}): only a later {} makes it longer",
+                path.display(),
+                options.until,
+                option("until")
+            )));
+        }
+        let mut simulation = prepare(problem, options)?;
+        simulation.replace(path, run.checkpoint_state().map_err(Error::store)?)?;
+        Ok(simulation)
+    }
+
+    /// Let this simulation go on from a state of the run at `path`, in a folder that replaces that of the run.
+    fn replace(&mut self, path: &Path, state: Option<StepState>) -> Result<(), Error> {
+        let rows = match state {
             Some(state) => {
-                simulation.go_on_from(state, path)?;
-                simulation.samples_of(&simulation.state)
+                let made = state.step + state.cost.rejected;
+                if made >= self.plan.step_limit {
+                    return Err(Error::option(format!(
+                        "{} has made {made} steps: {} must be larger",
+                        path.display(),
+                        option("max_steps")
+                    )));
+                }
+                self.go_on_from(state, path)?;
+                self.samples_of(&self.state)
             }
-            None if run.status() == Status::Finished => return Err(no_checkpoint(path)),
             None => 0,
         };
-        let store = Store::extend(path, &simulation.layout(), rows, &simulation.state);
-        simulation.folder = RunFolder::Open(Box::new(store.map_err(Error::store)?));
-        Ok(simulation)
+        let store = Store::extend(path, &self.layout(), rows, &self.state);
+        self.folder = RunFolder::Open(Box::new(store.map_err(Error::store)?));
+        Ok(())
     }
 
     /// Continue from a stored state.
