@@ -21,7 +21,8 @@ pub fn drift_table(drift: &[Drift], heated: bool) -> String {
         return "  nothing is kept in a heat bath: look at averages\n".to_string();
     }
     if drift.is_empty() {
-        return "  no invariants are known of this model; state some with `integral`\n".to_string();
+        return "  no invariants are known of this model; state some with `integral`, or let\n  `holonome integrals` search them\n"
+            .to_string();
     }
     let mut rows = vec![["", "initial", "final drift", "relative", "largest", "relative"].map(String::from).to_vec()];
     let mut drift: Vec<_> = drift.iter().collect();

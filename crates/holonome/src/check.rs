@@ -252,7 +252,10 @@ impl Report {
         match names.is_empty() {
             // Without a field the invariants are not known.
             true if self.operations.is_none() => {}
-            true => lines.push("  no invariants are known; state some with `integral`".to_string()),
+            true => lines.push(
+                "  no invariants are known; state some with `integral`, or let\n  `holonome integrals` search them"
+                    .to_string(),
+            ),
             false => lines.push(listed("  invariants:", &names)),
         }
         if self.explicit_time {
