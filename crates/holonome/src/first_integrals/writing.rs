@@ -1,0 +1,176 @@
+//! Found combinations as formulas that people read.
+
+use super::candidates::Candidate;
+use super::coefficients::{Coefficient, Vocabulary, decimal, rational};
+use super::search::{MORE_POINTS, NEGLIGIBLE, Search};
+use super::{FirstIntegral, Holds};
+use holonome_integrate::vector::max_or_nan;
+use holonome_model::elaborate::model::Model;
+
+/// Points at which a found integral is tested, other ones than those at which it was found.
+pub(super) const TESTED: usize = 32;
+
+/// Part of its terms below which the rate of an integral counts as 0 at the tested points.
+const CONSTANT: f64 = 1e-10;
+
+/// Largest number of parameters by which a formula is multiplied to be shorter.
+const MOST_FACTORS: usize = 12;
+
+impl Search<'_> {
+    /// Integral with its formula, if it passes its test.
+    pub fn integral(&self, degree: usize, candidates: &[Candidate], vector: &[f64]) -> Option<FirstIntegral> {
+        let (mut terms, mut coefficients) = (Vec::new(), Vec::new());
+        for (candidate, &c) in candidates.iter().zip(vector).filter(|(_, c)| **c != 0.0) {
+            terms.push(candidate.clone());
+            coefficients.push(c);
+        }
+        // Among its own terms alone the coefficients have all their digits.
+        let samples = self.samples(&self.problem.model, &terms, terms.len() + MORE_POINTS, 0x0dd5);
+        if let Ok([exact]) = self.null_vectors(&terms, &samples).as_deref() {
+            coefficients.clone_from(exact);
+        }
+        let (coefficients, holds) = self.written(&terms, &coefficients);
+        let samples = self.samples(&self.problem.model, &terms, TESTED, 0xa3b1);
+        let residual = samples.iter().map(|s| {
+            let terms = s.rates.iter().zip(&s.sizes).zip(&coefficients);
+            let (rate, size) =
+                terms.fold((0.0, 0.0), |(rate, size), ((r, s), c)| (rate + r * c.value, size + s * c.value.abs()));
+            if rate == 0.0 { 0.0 } else { f64::abs(rate) / size }
+        });
+        let residual = residual.fold(0.0, max_or_nan);
+        if samples.is_empty() || residual.is_nan() || residual > CONSTANT {
+            return None;
+        }
+        let terms = terms.into_iter().zip(coefficients).collect();
+        Some(FirstIntegral { formula: self.formula(self.summed(terms)), degree, residual, holds })
+    }
+
+    /// These terms, with a sum in place of all that differ in a member alone.
+    fn summed(&self, mut terms: Vec<(Candidate, Coefficient)>) -> Vec<(Candidate, Coefficient)> {
+        let mut at = 0;
+        while at < terms.len() {
+            match self.sum_from(&terms, at) {
+                Some((parts, sum)) => {
+                    terms =
+                        terms.into_iter().zip(parts).filter(|(_, is_part)| !is_part).map(|(term, _)| term).collect();
+                    terms.push(sum);
+                    at = 0;
+                }
+                None => at += 1,
+            }
+        }
+        terms
+    }
+
+    /// Sum over all members that begins with a term, and which terms are its parts; `None` if the terms of some members
+    /// are missing, or their coefficients are not those of one formula.
+    fn sum_from(&self, terms: &[(Candidate, Coefficient)], at: usize) -> Option<(Vec<bool>, (Candidate, Coefficient))> {
+        let sum_with = |term: &Candidate| self.factors.sum_with(&self.problem.model, term);
+        let (first, of_first) = &terms[at];
+        let (sum, own) = sum_with(first)?;
+        let indices: Vec<&str> = sum.indices();
+        // Parameters of a member carry all its indices, or one of them.
+        let general = |c: &Coefficient, values: &[String], which: Option<usize>| -> [Vec<String>; 2] {
+            let (from, to) = match which {
+                Some(k) => (format!("[{}]", values[k]), format!("[{}]", indices[k])),
+                None => (format!("[{}]", values.join(",")), format!("[{}]", indices.join(","))),
+            };
+            [&c.above, &c.below].map(|list| list.iter().map(|text| text.replace(&from, &to)).collect())
+        };
+        std::iter::once(None).chain((0..indices.len()).map(Some)).find_map(|which| {
+            let (written, sign) = (general(of_first, &own, which), of_first.value.signum());
+            let is_part = |(term, c): &(Candidate, Coefficient)| {
+                let values = sum_with(term).filter(|(of, _)| *of == sum).map(|(_, values)| values);
+                values.is_some_and(|values| general(c, &values, which) == written && c.value.signum() == sign)
+            };
+            let parts: Vec<bool> = terms.iter().map(is_part).collect();
+            if parts.iter().filter(|is_part| **is_part).count() < sum.members() {
+                return None;
+            }
+            let [above, below] = written;
+            Some((parts, (sum.clone(), Coefficient { value: sign, above, below })))
+        })
+    }
+
+    /// Text of a sum of terms, in the order that a reader expects: single products, then sums range by range; the first
+    /// term is positive.
+    fn formula(&self, mut terms: Vec<(Candidate, Coefficient)>) -> String {
+        terms.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let sign = terms.first().map_or(1.0, |(_, c)| c.value.signum());
+        let (mut formula, mut begins, mut range) = (String::new(), true, "");
+        for (term, Coefficient { value, above, below }) in &terms {
+            if term.range != range {
+                let closing = if range.is_empty() { "" } else { ")" };
+                let between = if formula.is_empty() { "" } else { " + " };
+                range = &term.range;
+                formula.push_str(&format!("{closing}{between}sum({range} : "));
+                begins = true;
+            }
+            formula.push_str(match (std::mem::take(&mut begins), *value * sign < 0.0) {
+                (true, false) => "",
+                (true, true) => "-",
+                (false, false) => " + ",
+                (false, true) => " - ",
+            });
+            let [over, under] = self.factors.texts(term);
+            let (above, below) = ([&above[..], &over].concat(), [&below[..], &under].concat());
+            formula.push_str(&if above.is_empty() { "1".to_string() } else { above.join("*") });
+            match &below[..] {
+                [] => {}
+                [one] => formula.push_str(&format!("/{one}")),
+                several => formula.push_str(&format!("/({})", several.join("*"))),
+            }
+        }
+        formula.push_str(if range.is_empty() { "" } else { ")" });
+        formula
+    }
+
+    /// Coefficients as people write them, by functions of the parameters if they are recognised, and the values of the
+    /// parameters that they serve.
+    fn written(&self, terms: &[Candidate], coefficients: &[f64]) -> (Vec<Coefficient>, Holds) {
+        let model: &Model = &self.problem.model;
+        let mut other = model.clone();
+        for (k, value) in other.parameter_values.iter_mut().enumerate() {
+            // Other values, whose ratios and products are no simple numbers.
+            *value *= 1.0 + 0.2 * ((k + 1) as f64 * 0.618_033_988_749_895).fract() + 0.017;
+        }
+        let samples = self.samples(&other, terms, terms.len() + MORE_POINTS, 0x5eed);
+        let found = self.null_vectors(terms, &samples).unwrap_or_default();
+        let names = self.factors.names.parameters.iter();
+        let parameters: Vec<(&str, f64, f64)> = names
+            .zip(other.parameter_values.iter().zip(&model.parameter_values))
+            .map(|(name, (&other, &own))| (name.as_str(), other, own))
+            .collect();
+        // Any coefficient may be 1: the shortest text wins.
+        let shortest = |list: &[f64], factors: &[f64], write: &dyn Fn(f64) -> Option<Coefficient>| {
+            let by = |unit: f64| list.iter().map(|c| write(c / unit)).collect::<Option<Vec<_>>>();
+            let units = list.iter().filter(|c| **c != 0.0).flat_map(|c| factors.iter().map(move |factor| c / factor));
+            units.filter_map(by).min_by_key(|written| written.iter().map(Coefficient::len).sum::<usize>())
+        };
+        let numbers = || {
+            shortest(coefficients, &[1.0], &rational)
+                .or_else(|| shortest(coefficients, &[1.0], &|c| Some(rational(c).unwrap_or_else(|| decimal(c)))))
+                .expect("a decimal number can always be written")
+        };
+        let [found] = &found[..] else {
+            let holds = if found.is_empty() { Holds::ForTheseValues } else { Holds::OfThisForm };
+            return (numbers(), holds);
+        };
+        // And any coefficient may be a parameter.
+        let factors: Vec<f64> = std::iter::once(1.0)
+            .chain(parameters.iter().map(|&(_, other, _)| other).filter(|v| *v != 0.0))
+            .take(1 + MOST_FACTORS)
+            .collect();
+        let vocabulary = Vocabulary::new(&parameters);
+        let recognised = shortest(found, &factors, &|c| vocabulary.write(c));
+        // At the model's own values they are those that were found, up to a common factor.
+        let is_same = |written: &Vec<Coefficient>| {
+            let factor = written[0].value / coefficients[0];
+            written.iter().zip(coefficients).all(|(w, c)| (w.value - c * factor).abs() <= NEGLIGIBLE * w.value.abs())
+        };
+        match recognised.filter(is_same) {
+            Some(written) => (written, Holds::Always),
+            None => (numbers(), Holds::OfThisForm),
+        }
+    }
+}
