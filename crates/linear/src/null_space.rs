@@ -47,18 +47,17 @@ fn norm(v: &[f64]) -> f64 {
     v.iter().map(|v| v * v).sum::<f64>().sqrt()
 }
 
-/// Basis of the null space of a matrix with these rows, by elimination with complete pivoting, and the smallest pivot
-/// relative to the largest entry; its reciprocal is the factor by which rounding enters the basis. Pivots below
+/// Basis of the null space of a matrix with these rows, by elimination with complete pivoting, and the smallest pivot,
+/// at most 1; for entries up to 1 its reciprocal is the factor by which rounding enters the basis. Pivots below
 /// `tolerance` count as zero. NaN ends the elimination, which makes the null space larger.
 pub fn null_space(mut rows: Vec<Vec<f64>>, tolerance: f64) -> (Vec<Vec<f64>>, f64) {
     let columns = rows.first().map_or(0, Vec::len);
-    let largest = rows.iter().flatten().fold(0.0f64, |largest, v| largest.max(v.abs()));
     // Column of the pivot in each of the first rows.
     let mut pivots: Vec<usize> = Vec::new();
     let (mut is_free, mut smallest) = (vec![true; columns], 1.0f64);
     while pivots.len() < rows.len() {
         let k = pivots.len();
-        let (mut best, mut at) = (tolerance * largest, None);
+        let (mut best, mut at) = (tolerance, None);
         for (i, row) in rows.iter().enumerate().skip(k) {
             for (j, v) in row.iter().enumerate() {
                 if is_free[j] && v.abs() > best {
@@ -69,7 +68,7 @@ pub fn null_space(mut rows: Vec<Vec<f64>>, tolerance: f64) -> (Vec<Vec<f64>>, f6
         let Some((i, j)) = at else { break };
         rows.swap(k, i);
         let pivot = rows[k][j];
-        smallest = smallest.min(pivot.abs() / largest);
+        smallest = smallest.min(pivot.abs());
         rows[k].iter_mut().for_each(|v| *v /= pivot);
         eliminate(&mut rows, k, j);
         is_free[j] = false;
@@ -156,8 +155,8 @@ mod tests {
             assert!((found - expected).abs() < 1e-13, "{found} for {expected}");
         }
         assert!(span.contains(&basis[0], 1e-12) && span.contains(&basis[1], 1e-12));
-        assert_eq!(null_space(vec![vec![2.0, 0.0], vec![2.0, 1e-3]], 1e-12), (Vec::new(), 5e-4));
-        assert_eq!(null_space(vec![vec![0.0; 3]; 2], 1e-12).0.len(), 3);
+        assert_eq!(null_space(vec![vec![1.0, 0.0], vec![1.0, 1e-3]], 1e-12), (Vec::new(), 1e-3));
+        assert_eq!(null_space(vec![vec![1e-17; 3]; 2], 1e-12).0.len(), 3);
     }
 
     #[test]

@@ -17,14 +17,17 @@ use std::ops::Range;
 const MOST_FUNCTIONS: usize = 12;
 
 /// Largest dimension of a `state` model whose logarithms are factors: integrals of rate equations have them.
-const MOST_LOGARITHMS: usize = 8;
+const MOST_LOGARITHMS: usize = 4;
+
+/// Names of indices in place of those that hide another name.
+const INDICES: [&str; 8] = ["i", "j", "k", "l", "a", "b", "i_", "j_"];
 
 /// How many times as many points are drawn as are wanted, if some have no values.
 const MOST_DRAWS: u64 = 8;
 
-/// Part of the speed of the fastest member of a family below which that of a member may be rounding; and the square root
-/// of that for families, each relative to its size.
-const SLOWEST: f64 = 1e-3;
+/// Part of the speed of the fastest member of a family below which that of a member may be rounding; and of the fastest
+/// family, each relative to its size.
+const SLOWEST: f64 = 1e-5;
 
 /// Factors of the products.
 pub(super) struct Factors {
@@ -187,14 +190,30 @@ impl Factors {
             if member != place / width || !is_of_it || v.family.members() < 3 {
                 return None;
             }
-            factors.push(Group::component(v, place % width));
+            factors.push((v, place % width));
         }
         let (first, member) = of.filter(|_| candidate.range.is_empty())?;
+        let group = Group::new(first, self.indices(&first.family));
+        let factors: Vec<Component> = factors.into_iter().map(|(v, k)| group.component(v, k)).collect();
         let time: Vec<usize> = product.iter().copied().filter(|factor| *factor == self.time()).collect();
-        let sum = Group::new(first).sum(&factors.iter().collect::<Vec<_>>(), &time);
+        let sum = group.sum(&factors.iter().collect::<Vec<_>>(), &time);
         let name = member_name(&first.family, member);
         let indices = name[first.family.name.len()..].trim_matches(['[', ']']);
         Some((sum, indices.split(',').map(String::from).collect()))
+    }
+
+    /// Names of the indices of a family, none of which is the name of anything in a formula.
+    fn indices(&self, family: &Family) -> Vec<String> {
+        let mut taken: Vec<&str> = self.names.roots().chain(["t"]).collect();
+        let free = |taken: &[&str], name: &str| !taken.contains(&name);
+        let mut names = Vec::new();
+        for own in &family.indices {
+            let name = std::iter::once(own.as_str()).chain(INDICES).find(|name| free(&taken, name));
+            let name = name.unwrap_or(own);
+            taken.push(name);
+            names.push(name.to_string());
+        }
+        names
     }
 
     /// Sums over the members of families with equal indices: of products of two components of one member, and of the
@@ -205,8 +224,8 @@ impl Factors {
         while let Some(first) = rest.first() {
             let (of_group, others): (Vec<&Variable>, Vec<&Variable>) =
                 rest.iter().partition(|v| v.family.bounds == first.family.bounds);
-            let group = Group::new(first);
-            let of = |v: &Variable| (0..v.family.shape.len()).map(|k| Group::component(v, k)).collect::<Vec<_>>();
+            let group = Group::new(first, self.indices(&first.family));
+            let of = |v: &Variable| (0..v.family.shape.len()).map(|k| group.component(v, k)).collect::<Vec<_>>();
             let components: Vec<Component> = of_group.into_iter().flat_map(of).collect();
             for (k, one) in components.iter().enumerate() {
                 all.extend(components[k..].iter().map(|other| group.sum(&[one, other], &[])));
@@ -268,12 +287,30 @@ impl Factors {
         let mut samples = Vec::with_capacity(count);
         // Some points may have no value, as those with a negative argument of a logarithm.
         let points = (0..MOST_DRAWS).flat_map(|draw| points_of_run(model, field, around, count, seed + (draw << 32)));
-        for (t, x) in points {
-            if samples.len() == count {
-                break;
-            }
-            let (mut v, _) = motion.at(t, &x);
+        let at = |t: f64, x: &[f64]| {
+            let (mut v, _) = motion.at(t, x);
             let known = v.split_off(field.dimension);
+            (v, known)
+        };
+        let is_finite = |list: &[f64]| list.iter().all(|v| v.is_finite());
+        let has_values = |(t, x): &(f64, Vec<f64>)| {
+            let (v, known) = at(*t, x);
+            is_finite(&v) && is_finite(&known)
+        };
+        let points: Vec<_> = points.filter(has_values).take(count).collect();
+        // Where nothing depends on the time, it is as long as the motion takes to go as far as the state is large.
+        let (from, until) = around.0;
+        let times = points.iter().flat_map(|(t, x)| {
+            let (v, _) = at(*t, x);
+            let families = model.variables.iter().map(|v| v.first..v.first + v.family.len());
+            let largest = |list: &[f64]| list.iter().fold(0.0f64, |largest, v| largest.max(v.abs()));
+            families.map(|family| (largest(&units[family.clone()]) / largest(&v[family])).ln()).collect::<Vec<_>>()
+        });
+        let (sum, known_times) = times.filter(|t| t.is_finite()).fold((0.0, 0.0), |(sum, n), t| (sum + t, n + 1.0));
+        let own_time = if known_times > 0.0 { f64::exp(sum / known_times) } else { until - from };
+        for (t, x) in points {
+            let t = if self.depends_on_time { t } else { (t - from) / (until - from) * own_time };
+            let (v, known) = at(t, &x);
             let fastest = v.iter().zip(&units).map(|(v, unit)| v.abs() / unit).fold(0.0, f64::max);
             let mut numbers: Vec<Numbers> = Vec::with_capacity(self.len());
             for variable in &model.variables {
@@ -302,7 +339,6 @@ impl Factors {
                 numbers.push(Numbers { value: of[0], rate, extent: of[0].abs(), wide });
             }
             let sample = Sample::new(candidates, &numbers, known);
-            let is_finite = |list: &[f64]| list.iter().all(|v| v.is_finite());
             if is_finite(&sample.values) && is_finite(&sample.rates) && is_finite(&sample.known) {
                 samples.push(sample);
             }
@@ -352,21 +388,23 @@ struct Component {
 
 /// Families with equal indices.
 struct Group {
-    /// The range of a sum over them.
+    /// Names of the indices, and the range of a sum over them.
+    indices: Vec<String>,
     range: String,
     members: usize,
 }
 
 impl Group {
-    fn new(first: &Variable) -> Group {
-        let Family { bounds, indices, .. } = &first.family;
+    fn new(first: &Variable, indices: Vec<String>) -> Group {
+        let bounds = &first.family.bounds;
         let range = indices.iter().zip(bounds).map(|(i, (low, high))| format!("{i} in {low}..{high}"));
-        Group { range: range.collect::<Vec<_>>().join(", "), members: first.family.members() }
+        let range = range.collect::<Vec<_>>().join(", ");
+        Group { indices, range, members: first.family.members() }
     }
 
-    fn component(v: &Variable, k: usize) -> Component {
+    fn component(&self, v: &Variable, k: usize) -> Component {
         let suffix = component_suffix(v.family.shape, k);
-        let name = format!("{}[{}]{suffix}", v.family.name, v.family.indices.join(","));
+        let name = format!("{}[{}]{suffix}", v.family.name, self.indices.join(","));
         Component { first: v.first + k, step: v.family.shape.len(), name }
     }
 

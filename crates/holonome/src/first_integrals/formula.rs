@@ -42,6 +42,12 @@ impl Names {
         Names { states: component_names(model), parameters, short: norms(model, graph) }
     }
 
+    /// Names without indices and components.
+    pub fn roots(&self) -> impl Iterator<Item = &str> {
+        let all = self.states.iter().chain(&self.parameters);
+        all.map(|name| name.split(['[', '.']).next().unwrap_or_default())
+    }
+
     /// Name of a component of the state.
     pub fn state(&self, i: usize) -> &str {
         &self.states[i]

@@ -42,6 +42,8 @@ pub struct FirstIntegrals {
     candidates: usize,
     /// How products of two factors are restricted, for readers.
     summed: &'static str,
+    /// Statement of the first integral in the language.
+    statement: Option<String>,
     /// Integrals, the simplest first.
     pub integrals: Vec<FirstIntegral>,
     /// Remarks on what was not searched.
@@ -69,6 +71,8 @@ pub enum Holds {
     OfThisForm,
     /// Those of the model, and not all others.
     ForTheseValues,
+    /// Not known: with others the model has no values.
+    Unknown,
 }
 
 impl FirstIntegrals {
@@ -110,7 +114,8 @@ impl FirstIntegrals {
             );
         }
         let search = Search { problem, field, factors, candidates };
-        let (integrals, ended) = search.integrals(degree);
+        let (mut integrals, ended) = search.integrals(degree);
+        let statement = tested(problem, &mut integrals);
         if let Some((searched, reason)) = ended {
             notes.push(match searched {
                 0 => format!("nothing was searched: {reason}"),
@@ -122,7 +127,16 @@ impl FirstIntegrals {
         let count = search.candidates.iter().filter(|c| c.degree() <= degree).count();
         let known = field.groups.iter().filter(|g| !g.members.rows().any(|(row, _)| row < field.constraints));
         let known = known.map(|g| gain_name(&g.name, g.kind)).collect();
-        Ok(FirstIntegrals { name: problem.name.clone(), known, degree, candidates: count, summed, integrals, notes })
+        Ok(FirstIntegrals {
+            name: problem.name.clone(),
+            known,
+            degree,
+            candidates: count,
+            summed,
+            integrals,
+            statement,
+            notes,
+        })
     }
 
     /// The integrals as lines of text, and how to state one.
@@ -143,21 +157,20 @@ impl FirstIntegrals {
         let mut text = format!("{}: {found}{known}, {among}\n", self.name);
         for integral in self.integrals.iter().take(MOST_LISTED) {
             let only = match integral.holds {
-                Holds::Always => "",
+                Holds::Always | Holds::Unknown => "",
                 Holds::OfThisForm => "   (the numbers depend on the parameters)",
-                Holds::ForTheseValues => "   (for these values of the parameters only)",
+                Holds::ForTheseValues => "   (not for all values of the parameters)",
             };
             text.push_str(&format!("  {}{only}\n", integral.formula));
         }
         if let Some(more) = self.integrals.len().checked_sub(MOST_LISTED + 1) {
             text.push_str(&format!("  … and {} more\n", more + 1));
         }
-        if let Some(first) = self.integrals.first() {
+        if let Some(statement) = &self.statement {
             let residual = self.integrals.iter().map(|integral| integral.residual).fold(0.0, f64::max);
             text.push_str(&format!(
-                "  tested at {TESTED} other random points: rates below {:.0e} of their terms\n  to have one monitored and held, state it in the model:\n    integral I = {}\n",
-                residual.max(f64::EPSILON),
-                first.formula
+                "  tested at {TESTED} other random points: rates below {:.0e} of their terms\n  to have one monitored and held, state it in the model:\n    {statement}\n",
+                residual.max(f64::EPSILON)
             ));
         }
         for note in &self.notes {
@@ -176,7 +189,8 @@ impl FirstIntegrals {
                 "holds": match i.holds {
                     Holds::Always => "for all parameters",
                     Holds::OfThisForm => "with other numbers for other parameters",
-                    Holds::ForTheseValues => "for these parameters",
+                    Holds::ForTheseValues => "not for all parameters",
+                    Holds::Unknown => "unknown",
                 },
             })
         };
@@ -189,6 +203,29 @@ impl FirstIntegrals {
             "notes": self.notes,
         })
     }
+}
+
+/// Leave out the integrals that do not pass as claims of the model, and return a statement of the first of the others.
+fn tested(problem: &Problem, integrals: &mut Vec<FirstIntegral>) -> Option<String> {
+    // Names that nothing in the model has.
+    let text = problem.source.text();
+    let name = ["I", "J", "K", "first_integral"].into_iter().find(|name| {
+        let is_part = |c: char| c.is_alphanumeric() || c == '_';
+        !text.split(|c| !is_part(c)).any(|word| word == *name || word.starts_with(&format!("{name}_")))
+    })?;
+    let stated: String =
+        integrals.iter().enumerate().map(|(k, i)| format!("\nintegral {name}_{k} = {}", i.formula)).collect();
+    let stated = Problem::from_text(&problem.name, &(text.to_string() + &stated), &problem.tables, &problem.settings);
+    let varies = |k: usize| match &stated {
+        Ok(stated) => stated.examined.varying.contains(&format!("{name}_{k}")),
+        Err(_) => true,
+    };
+    let mut k = 0;
+    integrals.retain(|_| {
+        k += 1;
+        !varies(k - 1)
+    });
+    integrals.first().map(|first| format!("integral {name} = {}", first.formula))
 }
 
 /// Reason why a problem has no unrolled field.

@@ -25,8 +25,9 @@ const ALIKE: f64 = 1e3;
 /// Part of the terms below which functions are dependent.
 const DEPENDENT: f64 = 1e-9;
 
-/// Part of the terms below which rates count as 0 in the elimination: some thousand roundings.
-const VANISHES: f64 = 1e-12;
+/// Part of the terms below which rates count as 0 in the elimination: rounding of a speed
+/// that counts as slow.
+const VANISHES: f64 = 2e-11;
 
 /// Smallest pivot of functions that are told apart: the coefficients of their integrals have seven digits.
 const TOLD_APART: f64 = 1e-9;
@@ -40,6 +41,9 @@ const MOST_PRODUCTS: usize = 300;
 /// Coefficients below this part of the largest are rounding.
 pub(super) const NEGLIGIBLE: f64 = 1e-7;
 
+/// Degree up to which was searched, and why not further.
+pub(super) type Ended = (usize, &'static str);
+
 /// Search of one model.
 pub(super) struct Search<'a> {
     pub problem: &'a Problem,
@@ -51,15 +55,27 @@ pub(super) struct Search<'a> {
 impl Search<'_> {
     /// Candidates at up to `count` random points of a run, with the model's parameters.
     pub fn samples(&self, model: &Model, candidates: &[Candidate], count: usize, seed: u64) -> Vec<Sample> {
+        let degree = candidates.iter().map(Candidate::degree).max().unwrap_or(1);
+        let first = if degree > 2 { 0 } else { FIRST_OF_SQUARES };
+        self.samples_near(model, candidates, count, seed, &SPREADS[first..])
+    }
+
+    /// [`Search::samples`] with the first of these spreads for which the points are alike.
+    fn samples_near(
+        &self,
+        model: &Model,
+        candidates: &[Candidate],
+        count: usize,
+        seed: u64,
+        spreads: &[f64],
+    ) -> Vec<Sample> {
         let (from, until) = SPAN;
         let span = (model.t0 + from, model.t0 + until);
         // Some more, of which those next to singularities are left out.
         let drawn = count + count / 4;
         let draw = |spread: f64| self.factors.samples((model, self.field), candidates, (span, spread), (drawn, seed));
         let mut samples = Vec::new();
-        let degree = candidates.iter().map(Candidate::degree).max().unwrap_or(1);
-        let first = if degree > 2 { 0 } else { FIRST_OF_SQUARES };
-        for &spread in &SPREADS[first..] {
+        for &spread in spreads {
             let all = draw(spread);
             let (_, weights) = balanced(&all.iter().map(|s| &s.sizes[..]).collect::<Vec<_>>());
             let mut weighted: Vec<(f64, Sample)> = weights.into_iter().zip(all).collect();
@@ -105,9 +121,25 @@ impl Search<'_> {
 
     /// New first integrals, those of each degree before higher ones, among fewer and better distinguished functions; and
     /// the degree up to which they were searched if that is lower, with the reason.
-    pub fn integrals(&self, degree: usize) -> (Vec<FirstIntegral>, Option<(usize, &'static str)>) {
+    pub fn integrals(&self, degree: usize) -> (Vec<FirstIntegral>, Option<Ended>) {
+        let mut best: Option<(Vec<FirstIntegral>, Option<Ended>)> = None;
+        let first = if degree > 2 { 0 } else { FIRST_OF_SQUARES };
+        for spreads in (first..SPREADS.len()).map(|first| &SPREADS[first..]) {
+            let (found, ended) = self.integrals_near(degree, spreads);
+            let searched = |ended: &Option<Ended>| ended.map_or(degree, |(searched, _)| searched);
+            if best.as_ref().is_none_or(|(_, known)| searched(known) < searched(&ended)) {
+                best = Some((found, ended));
+            }
+            if ended.is_none() {
+                break;
+            }
+        }
+        best.unwrap_or_default()
+    }
+
+    fn integrals_near(&self, degree: usize, spreads: &[f64]) -> (Vec<FirstIntegral>, Option<Ended>) {
         let count = self.candidates.len() + MORE_POINTS;
-        let samples = self.samples(&self.problem.model, &self.candidates, count, 0x1e57);
+        let samples = self.samples_near(&self.problem.model, &self.candidates, count, 0x1e57, spreads);
         let (_, weights) = balanced(&samples.iter().map(|s| &s.extents[..]).collect::<Vec<_>>());
         let weighted = |value: &dyn Fn(&Sample) -> f64| -> Vec<f64> {
             samples.iter().zip(&weights).map(|(s, weight)| weight * value(s)).collect()
@@ -130,6 +162,10 @@ impl Search<'_> {
         let mut is_placed = vec![false; known.len()];
         let mut found = Vec::new();
         for degree in 1..=degree {
+            // No more than so many are independent. Of those that depend on others there may be any number.
+            if known.len() + found.len() >= self.field.dimension {
+                break;
+            }
             let kept: Vec<usize> = kept.iter().copied().filter(|&k| self.candidates[k].degree() <= degree).collect();
             let candidates: Vec<Candidate> = kept.iter().map(|&k| self.candidates[k].clone()).collect();
             let samples: Vec<Sample> = samples.iter().map(|s| s.of(&kept)).collect();

@@ -13,6 +13,9 @@ pub(super) const TESTED: usize = 32;
 /// Part of its terms below which the rate of an integral counts as 0 at the tested points.
 const CONSTANT: f64 = 1e-10;
 
+/// Relative changes of the parameters, the next one where the model has no values after one.
+const CHANGES: [f64; 2] = [0.2, 0.01];
+
 /// Largest number of parameters by which a formula is multiplied to be shorter.
 const MOST_FACTORS: usize = 12;
 
@@ -26,7 +29,9 @@ impl Search<'_> {
         }
         // Among its own terms alone the coefficients have all their digits.
         let samples = self.samples(&self.problem.model, &terms, terms.len() + MORE_POINTS, 0x0dd5);
-        if let Ok([exact]) = self.null_vectors(&terms, &samples).as_deref() {
+        if let Ok([exact]) = self.null_vectors(&terms, &samples).as_deref()
+            && exact.iter().all(|c| *c != 0.0)
+        {
             coefficients.clone_from(exact);
         }
         let (coefficients, holds) = self.written(&terms, &coefficients);
@@ -78,17 +83,19 @@ impl Search<'_> {
             [&c.above, &c.below].map(|list| list.iter().map(|text| text.replace(&from, &to)).collect())
         };
         std::iter::once(None).chain((0..indices.len()).map(Some)).find_map(|which| {
-            let (written, sign) = (general(of_first, &own, which), of_first.value.signum());
+            let written = general(of_first, &own, which);
             let is_part = |(term, c): &(Candidate, Coefficient)| {
                 let values = sum_with(term).filter(|(of, _)| *of == sum).map(|(_, values)| values);
-                values.is_some_and(|values| general(c, &values, which) == written && c.value.signum() == sign)
+                values.is_some_and(|values| {
+                    general(c, &values, which) == written && c.is_negative == of_first.is_negative
+                })
             };
             let parts: Vec<bool> = terms.iter().map(is_part).collect();
             if parts.iter().filter(|is_part| **is_part).count() < sum.members() {
                 return None;
             }
             let [above, below] = written;
-            Some((parts, (sum.clone(), Coefficient { value: sign, above, below })))
+            Some((parts, (sum.clone(), Coefficient { above, below, ..of_first.clone() })))
         })
     }
 
@@ -96,9 +103,9 @@ impl Search<'_> {
     /// term is positive.
     fn formula(&self, mut terms: Vec<(Candidate, Coefficient)>) -> String {
         terms.sort_by(|(a, _), (b, _)| a.cmp(b));
-        let sign = terms.first().map_or(1.0, |(_, c)| c.value.signum());
+        let turned = terms.first().is_some_and(|(_, c)| c.is_negative);
         let (mut formula, mut begins, mut range) = (String::new(), true, "");
-        for (term, Coefficient { value, above, below }) in &terms {
+        for (term, Coefficient { is_negative, above, below, .. }) in &terms {
             if term.range != range {
                 let closing = if range.is_empty() { "" } else { ")" };
                 let between = if formula.is_empty() { "" } else { " + " };
@@ -106,7 +113,7 @@ impl Search<'_> {
                 formula.push_str(&format!("{closing}{between}sum({range} : "));
                 begins = true;
             }
-            formula.push_str(match (std::mem::take(&mut begins), *value * sign < 0.0) {
+            formula.push_str(match (std::mem::take(&mut begins), *is_negative != turned) {
                 (true, false) => "",
                 (true, true) => "-",
                 (false, false) => " + ",
@@ -129,13 +136,8 @@ impl Search<'_> {
     /// parameters that they serve.
     fn written(&self, terms: &[Candidate], coefficients: &[f64]) -> (Vec<Coefficient>, Holds) {
         let model: &Model = &self.problem.model;
-        let mut other = model.clone();
-        for (k, value) in other.parameter_values.iter_mut().enumerate() {
-            // Other values, whose ratios and products are no simple numbers.
-            *value *= 1.0 + 0.2 * ((k + 1) as f64 * 0.618_033_988_749_895).fract() + 0.017;
-        }
-        let samples = self.samples(&other, terms, terms.len() + MORE_POINTS, 0x5eed);
-        let found = self.null_vectors(terms, &samples).unwrap_or_default();
+        // A parameter that is 0 stays so at first: it leaves out terms, which the formula then does not have.
+        let (other, found) = self.changed(terms, false);
         let names = self.factors.names.parameters.iter();
         let parameters: Vec<(&str, f64, f64)> = names
             .zip(other.parameter_values.iter().zip(&model.parameter_values))
@@ -152,9 +154,13 @@ impl Search<'_> {
                 .or_else(|| shortest(coefficients, &[1.0], &|c| Some(rational(c).unwrap_or_else(|| decimal(c)))))
                 .expect("a decimal number can always be written")
         };
-        let [found] = &found[..] else {
-            let holds = if found.is_empty() { Holds::ForTheseValues } else { Holds::OfThisForm };
-            return (numbers(), holds);
+        let found = match found.as_deref() {
+            Ok([found]) => found,
+            // On a constraint set an integral has many forms, and another one may hold.
+            Ok([]) if self.field.constraints > 0 => return (numbers(), Holds::Unknown),
+            Ok([]) => return (numbers(), Holds::ForTheseValues),
+            Ok(_) => return (numbers(), Holds::OfThisForm),
+            Err(_) => return (numbers(), Holds::Unknown),
         };
         // And any coefficient may be a parameter.
         let factors: Vec<f64> = std::iter::once(1.0)
@@ -168,9 +174,38 @@ impl Search<'_> {
             let factor = written[0].value / coefficients[0];
             written.iter().zip(coefficients).all(|(w, c)| (w.value - c * factor).abs() <= NEGLIGIBLE * w.value.abs())
         };
-        match recognised.filter(is_same) {
-            Some(written) => (written, Holds::Always),
-            None => (numbers(), Holds::OfThisForm),
+        let Some(written) = recognised.filter(is_same) else { return (numbers(), Holds::OfThisForm) };
+        if !model.parameter_values.contains(&0.0) {
+            return (written, Holds::Always);
         }
+        match self.changed(terms, true).1 {
+            Ok(found) if found.is_empty() => (written, Holds::ForTheseValues),
+            Ok(_) => (written, Holds::Always),
+            Err(_) => (written, Holds::Unknown),
+        }
+    }
+
+    /// The model with other values of its parameters, those that are 0 included or not, and the integrals among these
+    /// terms that it has.
+    fn changed(&self, terms: &[Candidate], with_zeros: bool) -> (Model, Result<Vec<Vec<f64>>, &'static str>) {
+        let model: &Model = &self.problem.model;
+        let (mut other, mut found) = (model.clone(), Err(""));
+        for part in CHANGES {
+            for (k, value) in other.parameter_values.iter_mut().enumerate() {
+                // Ratios and products of the values are no simple numbers.
+                let change = part * (0.1 + ((k as f64 + 1.0) * 0.618_033_988_749_895).fract());
+                let own = model.parameter_values[k];
+                *value = match own {
+                    0.0 if with_zeros => change,
+                    own => own * (1.0 + change),
+                };
+            }
+            let samples = self.samples(&other, terms, terms.len() + MORE_POINTS, 0x5eed);
+            found = self.null_vectors(terms, &samples);
+            if found.is_ok() {
+                break;
+            }
+        }
+        (other, found)
     }
 }
