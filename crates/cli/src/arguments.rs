@@ -605,7 +605,7 @@ pub struct CheckArguments {
 pub struct IntegralsArguments {
     #[command(flatten)]
     pub model: ModelArguments,
-    /// Largest number of factors of a product [default: up to 4, as many as give 600 products]
+    /// Largest number of factors of a product [default: up to 6, as many as give 600 products]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=8))]
     pub degree: Option<u8>,
     #[command(flatten)]

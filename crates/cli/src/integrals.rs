@@ -12,7 +12,7 @@ pub fn integrals(arguments: IntegralsArguments) -> Result<ExitCode, Error> {
     show_warnings(&problem, arguments.output);
     if arguments.output.json {
         print_json(&found.to_json());
-    } else {
+    } else if !arguments.output.quiet {
         print_text(&found.to_text());
     }
     Ok(ExitCode::SUCCESS)

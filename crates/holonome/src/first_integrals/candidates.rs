@@ -267,8 +267,9 @@ impl Factors {
         [numerator, denominator]
     }
 
-    /// Candidates at up to `count` random points of the constraint set where they have values, with these parameters of the
-    /// model. The points are `around` the initial state: at times in a span, and so many times as far as it is large.
+    /// Candidates at up to `count` random points of the constraint set where they have values, with these parameters of
+    /// the model. The points are `around` the initial state: at times in a span, and so many times as far as it is
+    /// large.
     pub fn samples(
         &self,
         (model, field): (&Model, &Field),
@@ -284,50 +285,19 @@ impl Factors {
         let gradients: Vec<&Gradient> = self.functions.iter().map(|(_, gradient, _)| gradient).collect();
         let functions = Probe::new(&self.graph, &functions, &gradients, self.dimension, parameters);
         let units = Scales::new(model).units(&model.initial);
-        let mut samples = Vec::with_capacity(count);
+        let is_finite = |list: &[f64]| list.iter().all(|v| v.is_finite());
         // Some points may have no value, as those with a negative argument of a logarithm.
         let points = (0..MOST_DRAWS).flat_map(|draw| points_of_run(model, field, around, count, seed + (draw << 32)));
-        let at = |t: f64, x: &[f64]| {
-            let (mut v, _) = motion.at(t, x);
-            let known = v.split_off(field.dimension);
-            (v, known)
-        };
-        let is_finite = |list: &[f64]| list.iter().all(|v| v.is_finite());
-        let has_values = |(t, x): &(f64, Vec<f64>)| {
-            let (v, known) = at(*t, x);
-            is_finite(&v) && is_finite(&known)
-        };
-        let points: Vec<_> = points.filter(has_values).take(count).collect();
+        let points: Vec<_> = points.filter(|(t, x)| is_finite(&motion.at(*t, x).0)).take(count).collect();
         // Where nothing depends on the time, it is as long as the motion takes to go as far as the state is large.
         let (from, until) = around.0;
-        let times = points.iter().flat_map(|(t, x)| {
-            let (v, _) = at(*t, x);
-            let families = model.variables.iter().map(|v| v.first..v.first + v.family.len());
-            let largest = |list: &[f64]| list.iter().fold(0.0f64, |largest, v| largest.max(v.abs()));
-            families.map(|family| (largest(&units[family.clone()]) / largest(&v[family])).ln()).collect::<Vec<_>>()
-        });
-        let (sum, known_times) = times.filter(|t| t.is_finite()).fold((0.0, 0.0), |(sum, n), t| (sum + t, n + 1.0));
-        let own_time = if known_times > 0.0 { f64::exp(sum / known_times) } else { until - from };
-        for (t, x) in points {
+        let speeds = points.iter().map(|(t, x)| motion.at(*t, x).0);
+        let own_time = typical_time(model, &units, speeds).unwrap_or(until - from);
+        let sample = |(t, x): (f64, Vec<f64>)| {
             let t = if self.depends_on_time { t } else { (t - from) / (until - from) * own_time };
-            let (v, known) = at(t, &x);
-            let fastest = v.iter().zip(&units).map(|(v, unit)| v.abs() / unit).fold(0.0, f64::max);
-            let mut numbers: Vec<Numbers> = Vec::with_capacity(self.len());
-            for variable in &model.variables {
-                let family = variable.first..variable.first + variable.family.len();
-                let largest = |range: Range<usize>| v[range].iter().fold(0.0f64, |largest, v| largest.max(v.abs()));
-                let of_family = largest(family.clone());
-                for first in family.step_by(variable.family.shape.len()) {
-                    let member = first..first + variable.family.shape.len();
-                    let of_member = largest(member.clone());
-                    numbers.extend(member.map(|i| Numbers {
-                        value: x[i],
-                        rate: v[i],
-                        extent: x[i].abs().max(units[i]),
-                        wide: of_member.max(SLOWEST * of_family.max(SLOWEST * fastest * units[i])),
-                    }));
-                }
-            }
+            let (mut v, _) = motion.at(t, &x);
+            let known = v.split_off(field.dimension);
+            let mut numbers = components(model, &units, &x, &v);
             numbers.push(Numbers { value: t, rate: 1.0, extent: t.abs(), wide: 1.0 });
             let (values, gradients) = functions.at(t, &x);
             for (of, gradient) in values.chunks_exact(2).zip(&gradients) {
@@ -339,12 +309,54 @@ impl Factors {
                 numbers.push(Numbers { value: of[0], rate, extent: of[0].abs(), wide });
             }
             let sample = Sample::new(candidates, &numbers, known);
-            if is_finite(&sample.values) && is_finite(&sample.rates) && is_finite(&sample.known) {
-                samples.push(sample);
+            let has_values = is_finite(&sample.values) && is_finite(&sample.rates) && is_finite(&sample.known);
+            has_values.then_some(sample)
+        };
+        points.into_iter().filter_map(sample).collect()
+    }
+}
+
+/// Families of a model's variables, by their components in the state.
+fn families(model: &Model) -> impl Iterator<Item = (Range<usize>, usize)> {
+    model.variables.iter().map(|v| (v.first..v.first + v.family.len(), v.family.shape.len()))
+}
+
+fn largest(list: &[f64]) -> f64 {
+    list.iter().fold(0.0f64, |largest, v| largest.max(v.abs()))
+}
+
+/// Time in which families move by their size at some speeds, the geometric mean; `None` if nothing moves.
+fn typical_time(model: &Model, units: &[f64], speeds: impl Iterator<Item = Vec<f64>>) -> Option<f64> {
+    let (mut sum, mut count) = (0.0, 0.0);
+    for v in speeds {
+        for (family, _) in families(model) {
+            let logarithm = (largest(&units[family.clone()]) / largest(&v[family])).ln();
+            if logarithm.is_finite() {
+                (sum, count) = (sum + logarithm, count + 1.0);
             }
         }
-        samples
     }
+    (count > 0.0).then(|| f64::exp(sum / count))
+}
+
+/// Components of the state as factors at the state x with the speeds v.
+fn components(model: &Model, units: &[f64], x: &[f64], v: &[f64]) -> Vec<Numbers> {
+    let fastest = v.iter().zip(units).map(|(v, unit)| v.abs() / unit).fold(0.0, f64::max);
+    let mut numbers = Vec::with_capacity(x.len() + 1);
+    for (family, width) in families(model) {
+        let of_family = largest(&v[family.clone()]);
+        for first in family.step_by(width) {
+            let member = first..first + width;
+            let of_member = largest(&v[member.clone()]);
+            numbers.extend(member.map(|i| Numbers {
+                value: x[i],
+                rate: v[i],
+                extent: x[i].abs().max(units[i]),
+                wide: of_member.max(SLOWEST * of_family.max(SLOWEST * fastest * units[i])),
+            }));
+        }
+    }
+    numbers
 }
 
 impl Sample {
