@@ -92,7 +92,7 @@ pub enum Command {
     Merge(MergeArguments),
     /// Continue an interrupted run, or extend a finished one.
     #[command(
-        after_help = "The result equals that of an uninterrupted run bit for bit.\n\nExamples:\n  holonome resume runs/spherical-pendulum-1\n  holonome resume runs/spherical-pendulum-1 --until 200\n  holonome resume runs/spherical-pendulum-1 --max-steps 100000"
+        after_help = "The result equals that of an uninterrupted run bit for bit.\n\nExamples:\n  holonome resume runs/spherical-pendulum-1\n  holonome resume runs/spherical-pendulum-1 --until 200"
     )]
     Resume(ResumeArguments),
     /// Show the structure derived from a model, and problems found in it.
