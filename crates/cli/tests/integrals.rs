@@ -208,6 +208,17 @@ fn an_integral_of_special_parameters_says_so() {
 }
 
 #[test]
+fn a_search_that_does_not_begin_or_ends_early_says_so() {
+    let folder = Folder::new();
+    // H, L and A have seven components, the state six.
+    let told = folder.run("integrals models/kepler.holo").ok().stdout;
+    assert!(told.contains("nothing was searched: as many integrals are known"), "{told}");
+    folder.write("predators.holo", SYSTEMS[6].1);
+    let told = folder.run("integrals predators.holo").ok().stdout;
+    assert!(told.contains("factors were not searched: they are too much alike"), "{told}");
+}
+
+#[test]
 fn a_search_that_is_too_large_is_refused_by_name() {
     let folder = Folder::new();
     folder.write("ring.holo", SYSTEMS[4].1);

@@ -3,6 +3,7 @@
 
 use super::formula::{Binding, Names};
 use crate::component_names::{component_suffix, member_name};
+use holonome_integrate::system::all_finite;
 use holonome_model::elaborate::model::{Family, Model, Variable};
 use holonome_model::graph::calculus::Gradient;
 use holonome_model::graph::op::{Binary, Unary};
@@ -285,10 +286,9 @@ impl Factors {
         let gradients: Vec<&Gradient> = self.functions.iter().map(|(_, gradient, _)| gradient).collect();
         let functions = Probe::new(&self.graph, &functions, &gradients, self.dimension, parameters);
         let units = Scales::new(model).units(&model.initial);
-        let is_finite = |list: &[f64]| list.iter().all(|v| v.is_finite());
         // Some points may have no value, as those with a negative argument of a logarithm.
         let points = (0..MOST_DRAWS).flat_map(|draw| points_of_run(model, field, around, count, seed + (draw << 32)));
-        let points: Vec<_> = points.filter(|(t, x)| is_finite(&motion.at(*t, x).0)).take(count).collect();
+        let points: Vec<_> = points.filter(|(t, x)| all_finite(&motion.at(*t, x).0)).take(count).collect();
         // Where nothing depends on the time, it is as long as the motion takes to go as far as the state is large.
         let (from, until) = around.0;
         let speeds = points.iter().map(|(t, x)| motion.at(*t, x).0);
@@ -309,7 +309,7 @@ impl Factors {
                 numbers.push(Numbers { value: of[0], rate, extent: of[0].abs(), wide });
             }
             let sample = Sample::new(candidates, &numbers, known);
-            let has_values = is_finite(&sample.values) && is_finite(&sample.rates) && is_finite(&sample.known);
+            let has_values = [&sample.values, &sample.rates, &sample.known].into_iter().all(|list| all_finite(list));
             has_values.then_some(sample)
         };
         points.into_iter().filter_map(sample).collect()

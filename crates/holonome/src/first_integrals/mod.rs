@@ -115,7 +115,14 @@ impl FirstIntegrals {
         }
         let search = Search { problem, field, factors, candidates };
         let (mut integrals, ended) = search.integrals(degree);
+        let found = integrals.len();
         let statement = tested(problem, &mut integrals);
+        if integrals.len() < found {
+            notes.push(format!(
+                "{} more combinations seemed constant at the points of the search, and do not pass as claims of the model",
+                found - integrals.len()
+            ));
+        }
         if let Some((searched, reason)) = ended {
             notes.push(match searched {
                 0 => format!("nothing was searched: {reason}"),
@@ -146,15 +153,16 @@ impl FirstIntegrals {
             false => format!(" beside {}", self.known.join(", ")),
         };
         let among = match self.degree {
-            0 | 1 => format!("among {} functions", self.candidates),
-            degree => format!("among {} products of up to {degree} factors{}", self.candidates, self.summed),
+            0 => String::new(),
+            1 => format!(", among {} functions", self.candidates),
+            degree => format!(", among {} products of up to {degree} factors{}", self.candidates, self.summed),
         };
         let found = match self.integrals.len() {
             0 => "no first integral".to_string(),
             1 => "1 first integral".to_string(),
             n => format!("{n} first integrals"),
         };
-        let mut text = format!("{}: {found}{known}, {among}\n", self.name);
+        let mut text = format!("{}: {found}{known}{among}\n", self.name);
         for integral in self.integrals.iter().take(MOST_LISTED) {
             let only = match integral.holds {
                 Holds::Always | Holds::Unknown => "",
@@ -207,23 +215,15 @@ impl FirstIntegrals {
 
 /// Leave out the integrals that do not pass as claims of the model, and return a statement of the first of the others.
 fn tested(problem: &Problem, integrals: &mut Vec<FirstIntegral>) -> Option<String> {
-    // Names that nothing in the model has.
     let text = problem.source.text();
-    let name = ["I", "J", "K", "first_integral"].into_iter().find(|name| {
-        let is_part = |c: char| c.is_alphanumeric() || c == '_';
-        !text.split(|c| !is_part(c)).any(|word| word == *name || word.starts_with(&format!("{name}_")))
-    })?;
-    let stated: String =
-        integrals.iter().enumerate().map(|(k, i)| format!("\nintegral {name}_{k} = {}", i.formula)).collect();
-    let stated = Problem::from_text(&problem.name, &(text.to_string() + &stated), &problem.tables, &problem.settings);
-    let varies = |k: usize| match &stated {
-        Ok(stated) => stated.examined.varying.contains(&format!("{name}_{k}")),
-        Err(_) => true,
-    };
-    let mut k = 0;
-    integrals.retain(|_| {
-        k += 1;
-        !varies(k - 1)
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let is_free = |name: &String| !text.split(|c| !is_part(c)).any(|word| word == name);
+    // A name that nothing in the model has: there are finitely many in a text.
+    let name = ["I", "J", "K"].map(String::from).into_iter().chain((1..).map(|k| format!("I_{k}"))).find(is_free)?;
+    integrals.retain(|integral| {
+        let stated = format!("{text}\nintegral {name} = {}", integral.formula);
+        let stated = Problem::from_text(&problem.name, &stated, &problem.tables, &problem.settings);
+        stated.is_ok_and(|stated| !stated.examined.varying.contains(&name))
     });
     integrals.first().map(|first| format!("integral {name} = {}", first.formula))
 }

@@ -7,6 +7,7 @@ use holonome_linear::null_space::{Span, independent, null_space, reduce};
 use holonome_model::consistency::SPAN;
 use holonome_model::elaborate::model::Model;
 use holonome_model::treatment::Field;
+use std::fmt::{Display, Formatter};
 
 /// Points beyond the number of candidates.
 pub(super) const MORE_POINTS: usize = 40;
@@ -42,7 +43,25 @@ const MOST_PRODUCTS: usize = 300;
 pub(super) const NEGLIGIBLE: f64 = 1e-7;
 
 /// Degree up to which was searched, and why not further.
-pub(super) type Ended = (usize, &'static str);
+pub(super) type Ended = (usize, Reason);
+
+/// Reason why products of a degree were not searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    FewPoints,
+    Alike,
+    Enough,
+}
+
+impl Display for Reason {
+    fn fmt(&self, f: &mut Formatter) -> std::fmt::Result {
+        f.write_str(match self {
+            Reason::FewPoints => "the model has values at too few random points",
+            Reason::Alike => "they are too much alike at random points to be told apart in double precision",
+            Reason::Enough => "as many integrals are known as the state has components",
+        })
+    }
+}
 
 /// Search of one model.
 pub(super) struct Search<'a> {
@@ -95,16 +114,16 @@ impl Search<'_> {
     ///
     /// # Errors
     /// The reason why it is not known.
-    pub fn null_vectors(&self, candidates: &[Candidate], samples: &[Sample]) -> Result<Vec<Vec<f64>>, &'static str> {
+    pub fn null_vectors(&self, candidates: &[Candidate], samples: &[Sample]) -> Result<Vec<Vec<f64>>, Reason> {
         if samples.len() < candidates.len() + MORE_POINTS / 2 {
-            return Err("the model has values at too few random points");
+            return Err(Reason::FewPoints);
         }
         let (sizes, weights) = balanced(&samples.iter().map(|s| &s.sizes[..]).collect::<Vec<_>>());
         let row =
             |(s, weight): (&Sample, &f64)| s.rates.iter().zip(&sizes).map(|(v, size)| v / size * weight).collect();
         let (mut basis, smallest) = null_space(samples.iter().zip(&weights).map(row).collect(), VANISHES);
         if smallest < TOLD_APART {
-            return Err("they are too much alike at random points to be told apart in double precision");
+            return Err(Reason::Alike);
         }
         let mut order: Vec<usize> = (0..candidates.len()).collect();
         let rank = |c: &Candidate| (c.degree(), self.factors.depends_on_time(c));
@@ -130,7 +149,7 @@ impl Search<'_> {
             if best.as_ref().is_none_or(|(_, known)| searched(known) < searched(&ended)) {
                 best = Some((found, ended));
             }
-            if ended.is_none() {
+            if ended.is_none_or(|(_, reason)| reason == Reason::Enough) {
                 break;
             }
         }
@@ -164,7 +183,7 @@ impl Search<'_> {
         for degree in 1..=degree {
             // No more than so many are independent. Of those that depend on others there may be any number.
             if known.len() + found.len() >= self.field.dimension {
-                break;
+                return (found, Some((degree - 1, Reason::Enough)));
             }
             let kept: Vec<usize> = kept.iter().copied().filter(|&k| self.candidates[k].degree() <= degree).collect();
             let candidates: Vec<Candidate> = kept.iter().map(|&k| self.candidates[k].clone()).collect();

@@ -2,7 +2,7 @@
 
 use super::candidates::Candidate;
 use super::coefficients::{Coefficient, Vocabulary, decimal, rational};
-use super::search::{MORE_POINTS, NEGLIGIBLE, Search};
+use super::search::{MORE_POINTS, NEGLIGIBLE, Reason, Search};
 use super::{FirstIntegral, Holds};
 use holonome_integrate::vector::max_or_nan;
 use holonome_model::elaborate::model::Model;
@@ -187,9 +187,9 @@ impl Search<'_> {
 
     /// The model with other values of its parameters, those that are 0 included or not, and the integrals among these
     /// terms that it has.
-    fn changed(&self, terms: &[Candidate], with_zeros: bool) -> (Model, Result<Vec<Vec<f64>>, &'static str>) {
+    fn changed(&self, terms: &[Candidate], with_zeros: bool) -> (Model, Result<Vec<Vec<f64>>, Reason>) {
         let model: &Model = &self.problem.model;
-        let (mut other, mut found) = (model.clone(), Err(""));
+        let (mut other, mut found) = (model.clone(), Err(Reason::FewPoints));
         for part in CHANGES {
             for (k, value) in other.parameter_values.iter_mut().enumerate() {
                 // Ratios and products of the values are no simple numbers.
