@@ -205,7 +205,7 @@ impl Report {
             invariants: groups(problem).iter().map(|g| gain_name(&g.name, g.kind)).collect(),
             rank,
             nonzeros: match templated {
-                Some(rows) => Some((rows.column.len(), rows.count() * rows.dimension)),
+                Some(rows) => Some((rows.pattern.nonzeros(), rows.count() * rows.dimension)),
                 None => field.map(|(f, _)| (f.jacobian.iter().map(Vec::len).sum(), f.jacobian.len() * f.dimension)),
             },
             operations: match templated {
@@ -588,11 +588,7 @@ fn rank_of_rows(model: &Model, field: &RowField) -> Option<Rank> {
     let scales = Scales::by(backend(), model);
     let rank = |x: &Vec<f64>| {
         let values = field.jacobian.evaluate_by(backend(), 0.0, x, &model.parameter_values);
-        let row = |i: usize| {
-            let range = field.row_start[i]..field.row_start[i + 1];
-            field.column[range.clone()].iter().copied().zip(values[range].iter().copied()).collect()
-        };
-        let rows: Vec<Row> = (0..count).map(row).collect();
+        let rows: Vec<Row> = field.pattern.rows().map(|row| row.values(&values).collect()).collect();
         count - Gram::new(&in_units(&rows, &scales.units(x)), 0.0).dependent().len()
     };
     let ranks: Vec<usize> = points.iter().map(rank).collect();

@@ -163,7 +163,7 @@ fn check_start(system: &dyn System, t0: f64, x0: &[f64]) -> Result<(), Error> {
     system.invariant_jacobian(t0, x0, &mut df, &mut work);
     let largest = x0.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
     for (row, f) in f[..invariants.constraints].iter().enumerate() {
-        let terms: f64 = df[invariants.row(row)].iter().map(|entry| entry.abs() * largest).sum();
+        let terms: f64 = df[invariants.row(row).range()].iter().map(|entry| entry.abs() * largest).sum();
         if f.abs() > MET * terms {
             return Err(Error::option(format!(
                 "the start misses constraint '{}' by {:.1e}: start on the constraint set",
@@ -202,7 +202,7 @@ fn check_gradients(system: &dyn System, (t0, x0): (f64, &[f64]), df: &[f64]) -> 
         ahead.iter().zip(behind).map(|(ahead, behind)| (ahead - behind) / (2.0 * length)).collect::<Vec<f64>>()
     });
     for (row, (short, long)) in short.iter().zip(&long).enumerate() {
-        let terms = invariants.row(row).map(|p| df[p] * direction[invariants.column[p] as usize]);
+        let terms = invariants.row(row).entries().map(|(p, column)| df[p] * direction[column]);
         let (rate, size) = terms.fold((0.0, 0.0f64), |(rate, size), term| (rate + term, size + term.abs()));
         let missed = (rate - short).abs();
         if missed > DIFFERENT * size.max(short.abs()) && (short - long).abs() < 0.1 * missed {

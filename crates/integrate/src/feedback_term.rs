@@ -47,8 +47,8 @@ impl FeedbackTerm {
     pub fn new(invariants: &Invariants) -> FeedbackTerm {
         let count = invariants.count;
         let mut by_column: Vec<(u32, u32, u32)> = Vec::with_capacity(invariants.nonzeros());
-        for row in 0..count {
-            by_column.extend(invariants.row(row).map(|at| (invariants.column[at], row as u32, at as u32)));
+        for (row, of) in (0..).zip(invariants.pattern.rows()) {
+            by_column.extend(of.entries().map(|(at, column)| (column as u32, row, at as u32)));
         }
         by_column.sort_unstable();
         let mut pairs = Vec::new();
@@ -99,15 +99,14 @@ impl FeedbackTerm {
         let (right, work) = work.split_at_mut(count);
         let (scale, work) = work.split_at_mut(count);
         let (unit, work) = work.split_at_mut(self.nonzeros);
-        for (row, scale) in scale.iter_mut().enumerate() {
-            let entries = invariants.row(row);
-            for at in entries.clone() {
-                unit[at] = jacobian[at] * numbers.roots[invariants.column[at] as usize];
+        for (row, (of, scale)) in invariants.pattern.rows().zip(&mut *scale).enumerate() {
+            for (at, column) in of.entries() {
+                unit[at] = jacobian[at] * numbers.roots[column];
             }
-            let norm = length(&unit[entries.clone()]);
+            let norm = length(&unit[of.range()]);
             // A row of length 0 has no term. NaN stays.
             *scale = if self.held[row] && norm != 0.0 { 1.0 / norm } else { 0.0 };
-            unit[entries].iter_mut().for_each(|entry| *entry = if *scale == 0.0 { 0.0 } else { *entry * *scale });
+            unit[of.range()].iter_mut().for_each(|entry| *entry = if *scale == 0.0 { 0.0 } else { *entry * *scale });
             right[row] = if *scale == 0.0 { 0.0 } else { (values[row] - numbers.targets[row]) * *scale };
         }
         let (matrix, work) = work.split_at_mut(self.solver.values());
@@ -120,10 +119,9 @@ impl FeedbackTerm {
             product.places.iter().for_each(|&place| matrix[place as usize] += a * b);
         }
         self.solver.solve(matrix, right, work);
-        for (row, &mu) in right.iter().enumerate() {
+        for (row, &mu) in invariants.pattern.rows().zip(&*right) {
             let push = numbers.rate * mu;
-            for at in invariants.row(row) {
-                let column = invariants.column[at] as usize;
+            for (at, column) in row.entries() {
                 dx[column] -= push * (unit[at] * numbers.roots[column]);
             }
         }
@@ -252,11 +250,12 @@ mod tests {
             let (mut dx, mut work) = (vec![0.0; roots.len()], vec![f64::NAN; term.work_len()]);
             term.subtract(&invariants, (&values, &jacobian), numbers, &mut dx, &mut work);
             for row in 0..invariants.count {
-                let rate: f64 = invariants.row(row).map(|at| jacobian[at] * dx[invariants.column[at] as usize]).sum();
+                let rate: f64 = invariants.row(row).entries().map(|(at, column)| jacobian[at] * dx[column]).sum();
                 // ε over the least eigenvalue, which is above 1e-3 for these rows of unit length.
                 let size: f64 = invariants
                     .row(row)
-                    .map(|at| (jacobian[at] * roots[invariants.column[at] as usize]).powi(2))
+                    .entries()
+                    .map(|(at, column)| (jacobian[at] * roots[column]).powi(2))
                     .sum::<f64>()
                     .sqrt();
                 let off = (rate + 3.0 * (values[row] - 0.25)).abs() / size;
@@ -276,8 +275,8 @@ mod tests {
             let (mut jacobian, mut values, mut roots) = (jacobian.clone(), values.clone(), roots.clone());
             for row in 0..invariants.count {
                 values[row] *= of(row, 11);
-                for at in invariants.row(row) {
-                    jacobian[at] *= of(row, 11) / of(invariants.column[at] as usize, 5);
+                for (at, column) in invariants.row(row).entries() {
+                    jacobian[at] *= of(row, 11) / of(column, 5);
                 }
             }
             roots.iter_mut().enumerate().for_each(|(k, root)| *root *= of(k, 5));
@@ -294,7 +293,7 @@ mod tests {
     #[test]
     fn rows_without_a_gradient_or_out_of_what_is_held_do_nothing() {
         let (mut invariants, mut jacobian, mut values, roots) = case(80);
-        jacobian[invariants.row(7)].fill(0.0);
+        jacobian[invariants.row(7).range()].fill(0.0);
         (values[7], values[81]) = (1e300, f64::NAN);
         invariants.groups = vec![
             Group::rows("held", GroupKind::Integral, 0..81),

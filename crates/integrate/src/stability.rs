@@ -146,17 +146,11 @@ impl<'a> Monitor<'a> {
         let m = invariants.count;
         // DF DFᵀ; rows are short, so a scattered row of length n serves.
         for i in 0..m {
-            for p in invariants.row(i) {
-                self.back[invariants.column[p] as usize] = self.jacobian[p];
+            invariants.row(i).entries().for_each(|(p, column)| self.back[column] = self.jacobian[p]);
+            for (j, row) in invariants.pattern.rows().enumerate() {
+                self.product[i * m + j] = row.entries().map(|(p, column)| self.jacobian[p] * self.back[column]).sum();
             }
-            for j in 0..m {
-                let row = invariants.row(j);
-                self.product[i * m + j] =
-                    row.map(|p| self.jacobian[p] * self.back[invariants.column[p] as usize]).sum();
-            }
-            for p in invariants.row(i) {
-                self.back[invariants.column[p] as usize] = 0.0;
-            }
+            invariants.row(i).entries().for_each(|(_, column)| self.back[column] = 0.0);
         }
         match gain {
             Gain::Diagonal(k) => {
@@ -193,8 +187,8 @@ impl<'a> Monitor<'a> {
         let (image, weighted, jacobian) = (&mut self.image, &mut self.weighted, &self.jacobian);
         power_iteration(direction, &mut self.back, TOLERANCE, MOST_PRODUCTS, |v, out| {
             let m = invariants.count;
-            for i in 0..m {
-                image[i] = invariants.row(i).map(|p| jacobian[p] * v[invariants.column[p] as usize]).sum();
+            for (row, image) in invariants.pattern.rows().zip(&mut *image) {
+                *image = row.entries().map(|(p, column)| jacobian[p] * v[column]).sum();
             }
             for i in 0..m {
                 weighted[i] = match gain {
@@ -204,10 +198,8 @@ impl<'a> Monitor<'a> {
                 };
             }
             out.fill(0.0);
-            for i in 0..m {
-                for p in invariants.row(i) {
-                    out[invariants.column[p] as usize] += jacobian[p] * weighted[i];
-                }
+            for (row, weighted) in invariants.pattern.rows().zip(&*weighted) {
+                row.entries().for_each(|(p, column)| out[column] += jacobian[p] * weighted);
             }
         })
     }

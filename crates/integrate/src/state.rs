@@ -351,7 +351,7 @@ fn relative_distance(
     system.invariant_jacobian(plan.t0, x0, &mut jacobian, work);
     let corrected = invariants.corrected_rows();
     let relative = |row: usize| {
-        let terms: f64 = invariants.row(row).map(|p| (jacobian[p] * x0[invariants.column[p] as usize]).abs()).sum();
+        let terms: f64 = invariants.row(row).entries().map(|(p, column)| (jacobian[p] * x0[column]).abs()).sum();
         let off = (initial[row] - target[row]).abs();
         if off > 0.0 { off / (terms + target[row].abs()) } else { 0.0 }
     };

@@ -11,6 +11,7 @@ pub use holonome_linear::member_rows::MemberRows;
 
 use crate::vector::max_or_nan;
 use holonome_linear::halves::by_halves;
+use holonome_linear::pattern::{Pattern, Row};
 
 use std::sync::{Arc, LazyLock};
 
@@ -131,11 +132,8 @@ pub enum Mended {
 pub struct Invariants {
     /// Number m of rows of F.
     pub count: usize,
-    /// Compressed rows of DF: the entries of row i are `row_start[i]..row_start[i + 1]`; length m + 1. Shared, as they
-    /// are long if there are many rows.
-    pub row_start: Arc<Vec<usize>>,
-    /// The column of each entry.
-    pub column: Arc<Vec<u32>>,
+    /// Places of the nonzeros of DF, by its m rows. Shared, as it may be long if there are many rows.
+    pub pattern: Arc<Pattern>,
     /// The first `constraints` rows are constraints and hidden constraints, whose target is 0.
     /// The other rows are H and integrals, whose target is their value at the reference state.
     pub constraints: usize,
@@ -283,25 +281,17 @@ impl ConstraintRates {
 impl Invariants {
     /// Description without invariants.
     pub fn none() -> Invariants {
-        Invariants { row_start: vec![0].into(), ..Invariants::default() }
+        Invariants::default()
     }
 
     /// Add the columns of the entries of the next row of DF.
     pub fn push_row(&mut self, columns: impl IntoIterator<Item = u32>) {
-        let column = Arc::make_mut(&mut self.column);
-        column.extend(columns);
-        Arc::make_mut(&mut self.row_start).push(column.len());
+        Arc::make_mut(&mut self.pattern).push(columns);
     }
 
     /// `count` invariants of a state of length `dim` whose rows of DF are full.
     pub fn dense(dim: usize, count: usize, constraints: usize, groups: Vec<Group>) -> Invariants {
-        Invariants {
-            count,
-            row_start: Arc::new((0..=count).map(|row| row * dim).collect()),
-            column: Arc::new((0..count).flat_map(|_| 0..dim as u32).collect()),
-            constraints,
-            groups,
-        }
+        Invariants { count, pattern: Arc::new(Pattern::dense(count, dim)), constraints, groups }
     }
 
     /// Compute the deviation of every group from its target.
@@ -313,12 +303,12 @@ impl Invariants {
 
     /// Number of stored entries of DF.
     pub fn nonzeros(&self) -> usize {
-        self.column.len()
+        self.pattern.nonzeros()
     }
 
-    /// The entries of row `row` as a range into the values.
-    pub fn row(&self, row: usize) -> std::ops::Range<usize> {
-        self.row_start[row]..self.row_start[row + 1]
+    /// Row `row` of DF.
+    pub fn row(&self, row: usize) -> Row<'_> {
+        self.pattern.row(row)
     }
 
     /// Rows that are rates of constraints: the second half of the constraints, if these are the hidden ones of the
@@ -345,14 +335,10 @@ impl Invariants {
 
     /// Inconsistency in this description of a system of dimension `dim`, if there is one.
     pub fn inconsistency(&self, dim: usize) -> Option<&'static str> {
-        let rows_ascend = self.row_start.windows(2).all(|pair| pair[0] <= pair[1]);
-        if self.row_start.len() != self.count + 1 || self.row_start[0] != 0 || !rows_ascend {
-            return Some("row_start must hold count + 1 ascending offsets that begin with 0");
+        if self.pattern.count() != self.count {
+            return Some("the pattern of DF must have `count` rows");
         }
-        if self.row_start[self.count] != self.column.len() {
-            return Some("row_start must end with the number of columns listed");
-        }
-        if self.column.iter().any(|&column| column as usize >= dim) {
+        if self.pattern.rows().flat_map(|row| row.columns()).any(|column| column as usize >= dim) {
             return Some("a column lies outside the state");
         }
         if self.constraints > self.count {

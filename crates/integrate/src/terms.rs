@@ -56,12 +56,12 @@ pub fn raise_terms(system: &dyn System, t: f64, x: &[f64], largest: &mut [f64], 
     let floors = &mut work[..x.len()];
     system.vectors().spread_largest(x, floors);
     let size = |column: usize| x[column].abs().max(FLOOR * floors[column]);
-    for (row, value) in values.iter_mut().enumerate() {
-        let terms = |p: usize| jacobian[p].abs() * size(invariants.column[p] as usize);
-        *value = value.abs() + invariants.row(row).map(terms).sum::<f64>();
+    for (row, value) in invariants.pattern.rows().zip(&mut *values) {
+        let terms = row.entries().map(|(p, column)| jacobian[p].abs() * size(column));
+        *value = value.abs() + terms.sum::<f64>();
     }
     // A row without entries is only monitored, and its gradient is not computed.
-    let known = |group: &&Group| group.members.rows().all(|(row, _)| !invariants.row(row).is_empty());
+    let known = |group: &&Group| group.members.rows().all(|(row, _)| invariants.row(row).count() > 0);
     for (group, largest) in invariants.groups.iter().zip(largest).filter(|(group, _)| known(group)) {
         let size = group.largest_member(|row| values[row]);
         if size.is_finite() {

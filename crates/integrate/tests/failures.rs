@@ -172,8 +172,7 @@ fn circles(count: usize) -> FnSystem<'static> {
     let group = |row: usize| Group::rows(&name(row), GroupKind::Constraint, row as u32..row as u32 + 1);
     let invariants = Invariants {
         count: count + 1,
-        row_start: std::sync::Arc::new((0..=count + 1).map(|row| 2 * row).collect()),
-        column: std::sync::Arc::new((0..=count).flat_map(|row| entries(row).map(|k| k as u32)).collect()),
+        pattern: std::sync::Arc::new((0..=count).map(|row| entries(row).map(|k| k as u32)).collect()),
         constraints: count + 1,
         groups: (0..=count).map(group).collect(),
     };

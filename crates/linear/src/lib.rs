@@ -13,6 +13,7 @@ pub mod lu;
 pub mod member_rows;
 pub mod null_space;
 pub mod ordering;
+pub mod pattern;
 pub mod rank;
 pub mod sparse;
 pub mod unpivoted;

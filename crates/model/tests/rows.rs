@@ -56,8 +56,8 @@ fn derivatives_are_those_of_finite_differences() {
         let entries = at(&field.jacobian, x);
         assert_eq!(field.count(), 1 + 2 + 3);
         for row in 0..field.count() {
-            let range = field.row_start[row]..field.row_start[row + 1];
-            let columns = &field.column[range.clone()];
+            let range = field.pattern.row(row).range();
+            let columns: Vec<u32> = field.pattern.row(row).columns().collect();
             assert!(columns.windows(2).all(|pair| pair[0] < pair[1]));
             for i in (0..2 * degrees).step_by(1 + degrees / 20) {
                 let expected = difference(x, i, |x| at(&field.invariants, x)[row]);

@@ -9,6 +9,7 @@ use super::vectors::{Masses, StateVectors};
 use super::whole_step::{ITERATIONS, Mend, Settling};
 use holonome_integrate::scales::Vectors;
 use holonome_integrate::system::{Group, GroupKind, Invariants, Mended, System};
+use holonome_linear::pattern::Pattern;
 use holonome_model::graph::Node;
 use holonome_model::rows::RowProgram;
 use holonome_model::templated::RowField;
@@ -113,8 +114,7 @@ impl CompiledSystem {
     ) -> CompiledSystem {
         let invariants = Invariants {
             count: field.count(),
-            row_start: Arc::clone(&field.row_start),
-            column: Arc::clone(&field.column),
+            pattern: Arc::clone(&field.pattern),
             constraints: field.constraints,
             groups: field.groups.iter().map(group).collect(),
         };
@@ -444,15 +444,10 @@ impl WideRates {
 
 /// Description of a field's invariants for the numeric half.
 fn invariants(field: &Field) -> Invariants {
-    let mut row_start = vec![0];
-    let mut column = Vec::new();
-    for row in &field.jacobian {
-        column.extend(row.iter().map(|&(i, _)| i));
-        row_start.push(column.len());
-    }
+    let pattern = field.jacobian.iter().map(|row| row.iter().map(|&(i, _)| i)).collect::<Pattern>();
     let groups = field.groups.iter().map(group).collect();
-    let (row_start, column) = (Arc::new(row_start), Arc::new(column));
-    Invariants { count: field.invariants.len(), row_start, column, constraints: field.constraints, groups }
+    let pattern = Arc::new(pattern);
+    Invariants { count: field.invariants.len(), pattern, constraints: field.constraints, groups }
 }
 
 /// Description of a group for the numeric half.

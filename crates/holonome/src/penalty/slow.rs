@@ -7,6 +7,7 @@
 //! them g, would keep an oscillation of amplitude λ̇/ω².
 
 use crate::backend::backend;
+use holonome_linear::pattern::Pattern;
 use holonome_linear::sparse::SparseLdl;
 use holonome_model::elaborate::model::Model;
 use holonome_model::rows::{BLOCK, RowKernel, RowProgram};
@@ -15,6 +16,7 @@ use holonome_model::templated::Differentiated;
 use holonome_model::treatment::InvariantKind;
 use holonome_model::treatment::penalty::{MonitoredQuantity, Penalty};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// Distances by which a start was moved.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,20 +52,15 @@ pub struct SlowManifold {
 struct Rows {
     values: RowKernel,
     jacobian: RowKernel,
-    row_start: Vec<usize>,
-    column: Vec<u32>,
+    pattern: Arc<Pattern>,
 }
-
-/// A row of a Jacobian: columns and entries.
-type Row<'a> = (&'a [u32], &'a [f64]);
 
 impl Rows {
     fn new(derived: Differentiated, parameters: &[f64]) -> Rows {
         Rows {
             values: compile(&derived.values, parameters),
             jacobian: compile(&derived.jacobian, parameters),
-            row_start: derived.row_start,
-            column: derived.column,
+            pattern: Arc::new(derived.pattern),
         }
     }
 
@@ -71,21 +68,13 @@ impl Rows {
         Rows {
             values: self.values.rebound(parameters),
             jacobian: self.jacobian.rebound(parameters),
-            row_start: self.row_start.clone(),
-            column: self.column.clone(),
+            pattern: Arc::clone(&self.pattern),
         }
     }
 
-    fn count(&self) -> usize {
-        self.row_start.len() - 1
-    }
-
-    fn columns(&self, row: usize) -> &[u32] {
-        &self.column[self.row_start[row]..self.row_start[row + 1]]
-    }
-
-    fn row<'a>(&'a self, entries: &'a [f64], row: usize) -> Row<'a> {
-        (self.columns(row), &entries[self.row_start[row]..self.row_start[row + 1]])
+    /// Columns and entries of a row of the Jacobian.
+    fn row<'a>(&'a self, entries: &'a [f64], row: usize) -> impl Iterator<Item = (usize, f64)> + 'a {
+        self.pattern.row(row).values(entries).map(|(column, entry)| (column as usize, entry))
     }
 }
 
@@ -165,7 +154,7 @@ impl SlowManifold {
             scales: Scales::by(backend(), model),
             omega: penalty.omega,
             weight: multiplicities.map(|(_, multiplicity)| multiplicity.sqrt()).collect(),
-            ldl: SparseLdl::new(constraints.count(), &pattern),
+            ldl: SparseLdl::new(constraints.pattern.count(), &pattern),
             constraints,
             rates,
             rates_in_time: compile(&in_time, parameters),
@@ -221,7 +210,7 @@ impl SlowManifold {
         let side = |dt: f64| {
             let mut there = x.to_vec();
             there.iter_mut().zip(velocity).for_each(|(x, v)| *x += dt * v);
-            evaluate(&self.constraints.values, self.constraints.count(), t, &there)
+            evaluate(&self.constraints.values, self.constraints.pattern.count(), t, &there)
         };
         let (behind, here, ahead) = (side(-dt), side(0.0), side(dt));
         let sides = behind.iter().zip(&here).zip(&ahead);
@@ -256,8 +245,8 @@ impl SlowManifold {
         let field = evaluate(&self.field, x.len(), t, x);
         let mut right = evaluate(&self.rates_in_time, m, t, x);
         for (i, (right, weight)) in right.iter_mut().zip(&self.weight).enumerate() {
-            let (columns, entries) = self.rates.row(&at.rate_gradient, i);
-            *right = *right * weight + columns.iter().zip(entries).map(|(&c, d)| d * field[c as usize]).sum::<f64>();
+            let row = self.rates.row(&at.rate_gradient, i);
+            *right = *right * weight + row.map(|(c, d)| d * field[c]).sum::<f64>();
         }
         self.solve(&at, &right)
     }
@@ -282,9 +271,8 @@ impl SlowManifold {
         let gradient = self.entries(&self.constraints, self.t0, x);
         let mut field = evaluate(&self.field, x.len(), self.t0, x);
         for (i, lambda) in lambda.iter().enumerate() {
-            let (columns, entries) = self.constraints.row(&gradient, i);
-            for (&c, d) in columns.iter().zip(entries) {
-                field[self.degrees + c as usize] -= lambda * d;
+            for (c, d) in self.constraints.row(&gradient, i) {
+                field[self.degrees + c] -= lambda * d;
             }
         }
         field
@@ -313,9 +301,8 @@ impl SlowManifold {
             let mu = self.solve(&at, &missing);
             let mut step = vec![0.0; self.degrees];
             for (i, mu) in mu.iter().enumerate() {
-                let (columns, entries) = self.rates.row(&at.rate_gradient, i);
-                for (&c, d) in columns.iter().zip(entries).filter(|(c, _)| **c as usize >= self.degrees) {
-                    step[c as usize - self.degrees] += mu * d;
+                for (c, d) in self.rates.row(&at.rate_gradient, i).filter(|(c, _)| *c >= self.degrees) {
+                    step[c - self.degrees] += mu * d;
                 }
             }
             x.iter_mut().zip(&step).for_each(|(x, step)| *x -= step);
@@ -348,9 +335,8 @@ impl SlowManifold {
             let at = self.at(self.t0, x);
             let mut step = vec![0.0; self.degrees];
             for (i, nu) in self.solve(&at, &missing).into_iter().enumerate() {
-                let (columns, entries) = self.constraints.row(&at.gradient, i);
-                for (&c, d) in columns.iter().zip(entries) {
-                    step[c as usize] += nu * d;
+                for (c, d) in self.constraints.row(&at.gradient, i) {
+                    step[c] += nu * d;
                 }
             }
             x[self.degrees..].iter_mut().zip(&step).for_each(|(p, step)| *p -= step);
@@ -371,9 +357,9 @@ impl SlowManifold {
 
     /// Derivatives of these functions, weighted.
     fn entries(&self, rows: &Rows, t: f64, x: &[f64]) -> Vec<f64> {
-        let mut entries = evaluate(&rows.jacobian, rows.column.len(), t, x);
-        for (i, weight) in self.weight.iter().enumerate() {
-            entries[rows.row_start[i]..rows.row_start[i + 1]].iter_mut().for_each(|v| *v *= weight);
+        let mut entries = evaluate(&rows.jacobian, rows.pattern.nonzeros(), t, x);
+        for (row, weight) in rows.pattern.rows().zip(&self.weight) {
+            entries[row.range()].iter_mut().for_each(|v| *v *= weight);
         }
         entries
     }
@@ -394,15 +380,14 @@ impl SlowManifold {
                     if row == u32::MAX {
                         continue;
                     }
-                    let (columns, values) = self.rates.row(&at.rate_gradient, row as usize);
-                    for (&c, v) in columns.iter().zip(values).filter(|(c, _)| **c as usize >= self.degrees) {
-                        velocity[c as usize - self.degrees] = if put { *v } else { 0.0 };
+                    let row = self.rates.row(&at.rate_gradient, row as usize);
+                    for (c, v) in row.filter(|(c, _)| *c >= self.degrees) {
+                        velocity[c - self.degrees] = if put { v } else { 0.0 };
                     }
                 }
                 spread = i;
             }
-            let (columns, values) = self.constraints.row(&at.gradient, j as usize);
-            entries.push(columns.iter().zip(values).map(|(&c, v)| v * velocity[c as usize]).sum());
+            entries.push(self.constraints.row(&at.gradient, j as usize).map(|(c, v)| v * velocity[c]).sum());
         }
         entries
     }
@@ -461,19 +446,17 @@ impl SlowManifold {
 /// matrix.
 fn pattern(constraints: &Rows, rates: &Rows, degrees: usize) -> Vec<(u32, u32)> {
     let mut holders: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
-    for i in 0..constraints.count() {
-        for &c in constraints.columns(i) {
-            holders.entry(c).or_default().push(i as u32);
-        }
+    for (i, row) in (0..).zip(constraints.pattern.rows()) {
+        row.columns().for_each(|c| holders.entry(c).or_default().push(i));
     }
     let mut pattern = Vec::new();
-    for i in 0..rates.count() {
-        let velocities = rates.columns(i).iter().filter(|c| **c as usize >= degrees);
-        let met = velocities.filter_map(|c| holders.get(&(c - degrees as u32))).flatten().copied();
-        let mut row: Vec<u32> = met.filter(|&j| j < i as u32).chain([i as u32]).collect();
+    for (i, row) in (0..).zip(rates.pattern.rows()) {
+        let velocities = row.columns().filter_map(|c| c.checked_sub(degrees as u32));
+        let met = velocities.filter_map(|c| holders.get(&c)).flatten().copied();
+        let mut row: Vec<u32> = met.filter(|&j| j < i).chain([i]).collect();
         row.sort_unstable();
         row.dedup();
-        pattern.extend(row.into_iter().map(|j| (i as u32, j)));
+        pattern.extend(row.into_iter().map(|j| (i, j)));
     }
     pattern
 }

@@ -247,11 +247,11 @@ impl Rates {
         system.invariant_jacobian(t, x, &mut self.jacobian, work);
         system.invariant_values(t, x, &mut self.values, work);
         let size = |row: usize| -> f64 {
-            let terms = invariants.row(row).map(|p| (self.jacobian[p] * x[invariants.column[p] as usize]).abs());
+            let terms = invariants.row(row).entries().map(|(p, column)| (self.jacobian[p] * x[column]).abs());
             self.values[row].abs() + terms.sum::<f64>()
         };
         if self.may_leave {
-            let off = |row: usize| !invariants.row(row).is_empty() && self.values[row].abs() > ON_SET * size(row);
+            let off = |row: usize| invariants.row(row).count() > 0 && self.values[row].abs() > ON_SET * size(row);
             if (0..invariants.constraints).any(off) {
                 return;
             }
@@ -284,8 +284,7 @@ impl Rates {
                 rate = (ahead + behind) / (2.0 * step);
                 terms = f64::abs(rate);
             }
-            for p in invariants.row(row) {
-                let column = invariants.column[p] as usize;
+            for (p, column) in invariants.row(row).entries() {
                 let term = self.jacobian[p] * self.field[column];
                 rate += term;
                 terms += term.abs();
@@ -302,8 +301,8 @@ impl Rates {
         let time = if h > 0.0 && h < span { h } else { span };
         let known = self.noise.find(system, (t, x, &self.field), (time, squares), work);
         for &(row, rate, terms) in &self.doubted {
-            let entry = |p: usize| self.jacobian[p].abs() * self.noise.speeds[invariants.column[p] as usize];
-            let noise = if known { invariants.row(row).map(entry).sum::<f64>() } else { 0.0 };
+            let entry = |(p, column): (usize, usize)| self.jacobian[p].abs() * self.noise.speeds[column];
+            let noise = if known { invariants.row(row).entries().map(entry).sum::<f64>() } else { 0.0 };
             if rate > NOISES * noise {
                 found(row, rate / terms);
             }
@@ -322,8 +321,8 @@ impl Rates {
         for row in (0..self.judged.len()).filter(|&row| self.judged[row]) {
             rate.fill(0.0);
             terms.fill(0.0);
-            for p in invariants.row(row) {
-                let field = &field[invariants.column[p] as usize * lanes..][..lanes];
+            for (p, column) in invariants.row(row).entries() {
+                let field = &field[column * lanes..][..lanes];
                 let entries = &jacobian[p * lanes..][..lanes];
                 for (k, (entry, field)) in entries.iter().zip(field).enumerate() {
                     let term = entry * field;

@@ -83,11 +83,11 @@ impl Independence {
         if hidden && count <= MOST_CONSTRAINTS && invariants.constraints == 2 * count {
             let degrees = system.dim() / 2;
             for i in 0..count {
-                for at in invariants.row(count + i) {
-                    let Some(q) = (invariants.column[at] as usize).checked_sub(degrees) else { continue };
+                for (at, column) in invariants.row(count + i).entries() {
+                    let Some(q) = column.checked_sub(degrees) else { continue };
                     for j in 0..count {
-                        let same = invariants.row(j).find(|&other| invariants.column[other] as usize == q);
-                        products.extend(same.map(|other| (i as u32, j as u32, at as u32, other as u32)));
+                        let same = invariants.row(j).entries().find(|(_, column)| *column == q);
+                        products.extend(same.map(|(other, _)| (i as u32, j as u32, at as u32, other as u32)));
                     }
                 }
             }
@@ -111,11 +111,13 @@ impl Independence {
             return self;
         }
         let of = |first: usize, shift: usize| {
-            let entry = |row: usize, at: usize| {
-                let q = (invariants.column[at] as usize).checked_sub(shift).filter(|q| *q < degrees)?;
+            let entry = |row: usize, (at, column): (usize, usize)| {
+                let q = column.checked_sub(shift).filter(|q| *q < degrees)?;
                 Some((row as u32, q as u32, at as u32))
             };
-            (0..count).flat_map(|row| invariants.row(first + row).filter_map(move |at| entry(row, at))).collect()
+            (0..count)
+                .flat_map(|row| invariants.row(first + row).entries().filter_map(move |at| entry(row, at)))
+                .collect()
         };
         let entries = [of(0, 0), of(count, degrees)];
         let (rows, of_rows) = (vec![0.0; count * degrees], vec![0.0; count]);

@@ -82,8 +82,8 @@ impl Engine<'_> {
         let off = |values: &[f64], row: usize| (values[row] - target[row]).abs();
         trial.terms.clear();
         let terms_of = |row: usize| -> f64 {
-            let term = |p: usize| trial.jacobian[p].abs() * trial.sizes[invariants.column[p] as usize];
-            invariants.row(row).map(term).sum()
+            let term = |(p, column): (usize, usize)| trial.jacobian[p].abs() * trial.sizes[column];
+            invariants.row(row).entries().map(term).sum()
         };
         for row in 0..invariants.constraints {
             let terms = terms_of(row);
@@ -106,7 +106,7 @@ impl Engine<'_> {
         if after <= LEFT * before {
             return Ok(());
         }
-        let gradient = trial.jacobian[invariants.row(row)].iter().map(|d| d * d).sum::<f64>().sqrt();
+        let gradient = trial.jacobian[invariants.row(row).range()].iter().map(|d| d * d).sum::<f64>().sqrt();
         let residual = off(&self.values, row) / if gradient > 0.0 { gradient } else { 1.0 };
         Err(Failure::CorrectionFails { t: t1, residual, constraint: invariants.row_name(row).to_string() })
     }

@@ -124,15 +124,15 @@ pub fn widen(
         groups.flat_map(|group| group.members.rows().map(|(row, _)| row))
     };
     let believed = |row: usize, roots: &[f64]| {
-        let term = |p: usize| jacobian[p] * roots[invariants.column[p] as usize];
-        limit * (invariants.row(row).map(|p| term(p) * term(p)).sum::<f64>() + noise[row])
+        let terms = invariants.row(row).entries().map(|(p, column)| jacobian[p] * roots[column]);
+        limit * (terms.map(|term| term * term).sum::<f64>() + noise[row])
     };
     let square = |row: usize| residuals[row] * residuals[row];
     if !hidden().any(|row| square(row) > believed(row, roots)) {
         return;
     }
     concerned.fill(false);
-    for column in hidden().flat_map(|row| &invariants.column[invariants.row(row)]).map(|&column| column as usize) {
+    for (_, column) in hidden().flat_map(|row| invariants.row(row).entries()) {
         concerned[column] |= column >= momenta;
     }
     let is_concerned = |vector: &usize| concerned[vectors.components_of(*vector)].contains(&true);

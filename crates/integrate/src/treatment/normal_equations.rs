@@ -9,6 +9,7 @@
 
 use crate::system::Invariants;
 use holonome_linear::dense::{PivotedCholesky, ldl_factor, ldl_solve_limited};
+use holonome_linear::pattern::{Pattern, Row};
 use holonome_linear::sparse::SparseLdl;
 use std::sync::Arc;
 
@@ -35,8 +36,7 @@ pub enum Regularisation {
 
 /// Factors of DF W DFᵀ + R for a fixed sparsity of DF.
 pub struct NormalEquations {
-    row_start: Arc<Vec<usize>>,
-    column: Arc<Vec<u32>>,
+    pattern: Arc<Pattern>,
     active: Vec<bool>,
     constraints: usize,
     /// w of every component; empty if the metric is Euclidean.
@@ -80,8 +80,7 @@ impl NormalEquations {
         let first = if sparse.is_some() { invariants.constraints } else { 0 };
         let border = m - first;
         NormalEquations {
-            row_start: Arc::clone(&invariants.row_start),
-            column: Arc::clone(&invariants.column),
+            pattern: Arc::clone(&invariants.pattern),
             active: invariants.corrected_rows(),
             constraints: invariants.constraints,
             roots: Vec::new(),
@@ -99,13 +98,12 @@ impl NormalEquations {
 
     /// Equations for DF(x₀) and DF(x₁) side by side, a state of length 2 `dim`: D₀D₀ᵀ + D₁D₁ᵀ. See [`stack`].
     pub fn stacked(invariants: &Invariants, dim: usize, regularisation: Regularisation) -> NormalEquations {
-        let Invariants { row_start, column, .. } = Invariants::none();
-        let mut stacked = Invariants { row_start, column, ..invariants.clone() };
-        for row in 0..invariants.count {
-            let columns = &invariants.column[invariants.row(row)];
-            stacked.push_row(columns.iter().copied().chain(columns.iter().map(|column| column + dim as u32)));
-        }
-        NormalEquations::new(&stacked, 2 * dim, regularisation)
+        let beside = |row: Row| {
+            let columns = row.columns();
+            columns.clone().chain(columns.map(|column| column + dim as u32)).collect::<Vec<u32>>()
+        };
+        let pattern = Arc::new(invariants.pattern.rows().map(beside).collect());
+        NormalEquations::new(&Invariants { pattern, ..invariants.clone() }, 2 * dim, regularisation)
     }
 
     /// Leave out, from the next factorisation on, the rows that `other` left out in its last one.
@@ -127,7 +125,7 @@ impl NormalEquations {
 
     /// |∇F_i|.
     pub fn gradient(&self, jacobian: &[f64], row: usize) -> f64 {
-        length(&jacobian[self.row_start[row]..self.row_start[row + 1]])
+        length(&jacobian[self.pattern.row(row).range()])
     }
 
     /// Factor DF DFᵀ for these nonzeros of DF.
@@ -141,11 +139,11 @@ impl NormalEquations {
         let m = self.scale.len();
         self.roots.clear();
         self.roots.extend_from_slice(roots);
-        for i in 0..m {
-            for p in self.row_start[i]..self.row_start[i + 1] {
-                self.unit[p] = jacobian[p] * roots.get(self.column[p] as usize).unwrap_or(&1.0);
+        for (i, row) in self.pattern.rows().enumerate() {
+            for (p, column) in row.entries() {
+                self.unit[p] = jacobian[p] * roots.get(column).unwrap_or(&1.0);
             }
-            let row = &mut self.unit[self.row_start[i]..self.row_start[i + 1]];
+            let row = &mut self.unit[row.range()];
             let noise = noise.get(i).map_or(0.0, |noise| noise.sqrt());
             let norm = length(row).hypot(noise);
             // A row without a length cannot be met and is left out. NaN stays.
@@ -182,28 +180,23 @@ impl NormalEquations {
         let (m, first) = (self.scale.len(), self.first);
         let size = m - first;
         for j in 0..size {
-            let row_j = self.row_start[first + j]..self.row_start[first + j + 1];
-            for p in row_j.clone() {
-                self.scattered[self.column[p] as usize] = self.unit[p];
-            }
+            let row_j = self.pattern.row(first + j);
+            row_j.entries().for_each(|(p, column)| self.scattered[column] = self.unit[p]);
+            let (unit, scattered) = (&self.unit, &self.scattered);
+            let product = |row: Row| row.entries().map(|(p, column)| unit[p] * scattered[column]).sum();
             for i in j..size {
-                let row_i = self.row_start[first + i]..self.row_start[first + i + 1];
-                self.dense[i * size + j] = row_i.map(|p| self.unit[p] * self.scattered[self.column[p] as usize]).sum();
+                self.dense[i * size + j] = product(self.pattern.row(first + i));
             }
             let diagonal = &mut self.dense[j * size + j];
             *diagonal = if self.scale[first + j] == 0.0 { 1.0 } else { *diagonal + self.noise[first + j] };
             if let Some(block) = &mut self.sparse {
                 let column = j * first..(j + 1) * first;
-                for (i, b) in block.border[column.clone()].iter_mut().enumerate() {
-                    let row_i = self.row_start[i]..self.row_start[i + 1];
-                    *b = row_i.map(|p| self.unit[p] * self.scattered[self.column[p] as usize]).sum();
-                }
+                let border = &mut block.border[column.clone()];
+                border.iter_mut().zip(self.pattern.rows()).for_each(|(b, row)| *b = product(row));
                 block.solved[column.clone()].copy_from_slice(&block.border[column.clone()]);
                 block.ldl.solve(&mut block.solved[column]);
             }
-            for p in row_j {
-                self.scattered[self.column[p] as usize] = 0.0;
-            }
+            row_j.entries().for_each(|(_, column)| self.scattered[column] = 0.0);
         }
         if let Some(block) = &self.sparse {
             for j in 0..size {
@@ -262,33 +255,28 @@ impl NormalEquations {
 
     /// Round-off of F_i(x): it is a sum of terms of about |∂_j F_i x_j|, each rounded, and so is its target.
     pub fn round_off(&self, jacobian: &[f64], x: &[f64], target: f64, row: usize) -> f64 {
-        let entries = self.row_start[row]..self.row_start[row + 1];
-        let terms: f64 = entries.map(|p| (jacobian[p] * x[self.column[p] as usize]).abs()).sum();
+        let terms: f64 = self.pattern.row(row).entries().map(|(p, column)| (jacobian[p] * x[column]).abs()).sum();
         f64::EPSILON * (terms + target.abs())
     }
 
     /// x ← x + DFᵀμ with these nonzeros of DF.
     pub fn add_transpose(&self, jacobian: &[f64], mu: &[f64], x: &mut [f64]) {
-        for (i, mu) in mu.iter().enumerate().filter(|(_, mu)| **mu != 0.0) {
-            for p in self.row_start[i]..self.row_start[i + 1] {
-                x[self.column[p] as usize] += jacobian[p] * mu;
-            }
+        for (row, mu) in self.pattern.rows().zip(mu).filter(|(_, mu)| **mu != 0.0) {
+            row.entries().for_each(|(p, column)| x[column] += jacobian[p] * mu);
         }
     }
 
     /// r ← r − DF·v with these nonzeros of DF.
     pub fn subtract_product(&self, jacobian: &[f64], v: &[f64], r: &mut [f64]) {
-        for (i, r) in r.iter_mut().enumerate() {
-            let entries = self.row_start[i]..self.row_start[i + 1];
-            *r -= entries.map(|p| jacobian[p] * v[self.column[p] as usize]).sum::<f64>();
+        for (row, r) in self.pattern.rows().zip(r) {
+            *r -= row.entries().map(|(p, column)| jacobian[p] * v[column]).sum::<f64>();
         }
     }
 
     /// x ← x − W DFᵀμ with the nonzeros of DF and the metric that were factored.
     pub fn subtract_transpose(&self, jacobian: &[f64], mu: &[f64], x: &mut [f64]) {
-        for (i, mu) in mu.iter().enumerate().filter(|(_, mu)| **mu != 0.0) {
-            for p in self.row_start[i]..self.row_start[i + 1] {
-                let column = self.column[p] as usize;
+        for (row, mu) in self.pattern.rows().zip(mu).filter(|(_, mu)| **mu != 0.0) {
+            for (p, column) in row.entries() {
                 let root = self.roots.get(column).unwrap_or(&1.0);
                 x[column] -= (jacobian[p] * root) * (mu * root);
             }
@@ -299,8 +287,8 @@ impl NormalEquations {
 /// Put the nonzeros of two Jacobians of the same sparsity side by side, row by row, in the order of
 /// [`NormalEquations::stacked`].
 pub fn stack(invariants: &Invariants, left: &[f64], right: &[f64], out: &mut [f64]) {
-    for row in 0..invariants.count {
-        let entries = invariants.row(row);
+    for row in invariants.pattern.rows() {
+        let entries = row.range();
         let (a, b) = out[2 * entries.start..2 * entries.end].split_at_mut(entries.len());
         a.copy_from_slice(&left[entries.clone()]);
         b.copy_from_slice(&right[entries]);
@@ -321,13 +309,12 @@ impl ConstraintBlock {
     fn new(invariants: &Invariants) -> ConstraintBlock {
         let (c, border) = (invariants.constraints, invariants.count - invariants.constraints);
         let mut by_column: Vec<Vec<(u32, u32)>> = Vec::new();
-        for row in 0..c {
-            for p in invariants.row(row) {
-                let column = invariants.column[p] as usize;
+        for (i, row) in (0..).zip(invariants.pattern.rows().take(c)) {
+            for (p, column) in row.entries() {
                 if by_column.len() <= column {
                     by_column.resize(column + 1, Vec::new());
                 }
-                by_column[column].push((row as u32, p as u32));
+                by_column[column].push((i, p as u32));
             }
         }
         let mut terms: Vec<(u32, u32, u32, u32)> = Vec::new();

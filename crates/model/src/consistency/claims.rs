@@ -98,10 +98,7 @@ pub(super) fn rows_hold(
     let parameters = &model.parameter_values;
     let explicit = field.explicit_rates(model);
     let units = scales.units(&model.initial);
-    let row = |entries: &[f64], i: usize| -> Row {
-        let range = field.row_start[i]..field.row_start[i + 1];
-        field.column[range.clone()].iter().copied().zip(entries[range].iter().copied()).collect()
-    };
+    let row = |entries: &[f64], i: usize| -> Row { field.pattern.row(i).values(entries).collect() };
     let constraints = |t: f64, x: &[f64]| {
         let mut values = field.invariants.evaluate_by(backend, t, x, parameters);
         values.truncate(field.constraints);

@@ -65,14 +65,11 @@ pub(super) fn row_hidden_met(
     out: &mut Vec<Diagnostic>,
 ) {
     let scale = scales.sizes(&model.initial);
-    let row = |i: usize| {
-        let range = field.row_start[i]..field.row_start[i + 1];
-        field.column[range.clone()].iter().zip(&entries[range])
-    };
     for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Hidden) {
         let Some(constraint) = model.constraints.iter().position(|q| q.name == group.name) else { continue };
         let missed = |row_number: usize| {
-            let size = || row(row_number).map(|(&i, d)| d.abs() * scale[i as usize]).sum::<f64>();
+            let row = || field.pattern.row(row_number).values(entries);
+            let size = || row().map(|(i, d)| d.abs() * scale[i as usize]).sum::<f64>();
             values[row_number] != 0.0 && is_missed(values[row_number], size())
         };
         let members = group.members.iter().enumerate();
@@ -84,7 +81,7 @@ pub(super) fn row_hidden_met(
         let Some((member, row_number)) = worst else { continue };
         let member = model.constraints[constraint].member_name(member);
         let residual = Residual::Hidden(VELOCITY_ALONG, values[row_number]);
-        let reads = row(row_number).map(|(&i, _)| i).collect();
+        let reads = field.pattern.row(row_number).columns().collect();
         out.extend(hidden_missed(model, &Miss { constraint, member, residual, reads }, off));
     }
 }

@@ -212,15 +212,15 @@ fn examine_rows(
         let entries = at(&field.jacobian);
         row_hidden_met(model, scales, &field, (&at(&field.invariants), &entries), off, &mut found.off_set);
         if off.is_empty() {
-            let rows = &field.row_start[..=field.constraints / 2];
+            let constraints = || field.pattern.rows().take(field.constraints / 2);
             let gradients: Vec<(u32, f64)> = {
                 let units = scales.units(&model.initial);
-                let in_units = |(&i, &d): (&u32, &f64)| (i, d * units[i as usize]);
-                field.column.iter().zip(&entries).take(rows[rows.len() - 1]).map(in_units).collect()
+                let in_units = |(i, d): (u32, f64)| (i, d * units[i as usize]);
+                constraints().flat_map(|row| row.values(&entries)).map(in_units).collect()
             };
             // Free lists that are no longer needed: those of a large model take much memory.
             drop(entries);
-            let rows: Vec<&[(u32, f64)]> = rows.windows(2).map(|ends| &gradients[ends[0]..ends[1]]).collect();
+            let rows: Vec<&[(u32, f64)]> = constraints().map(|row| &gradients[row.range()]).collect();
             redundancy(model, &rows, &mut found.redundant);
         }
     }

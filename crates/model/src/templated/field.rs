@@ -7,6 +7,7 @@ use crate::functional::Functional;
 use crate::rows::{Layout, Piece, RowProgram};
 use crate::treatment::penalty::MonitoredQuantity;
 use crate::treatment::{InvariantGroup, InvariantKind};
+use holonome_linear::pattern::Pattern;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -24,10 +25,8 @@ pub struct RowField {
     pub invariants: RowProgram,
     /// The nonzeros of DF.
     pub jacobian: RowProgram,
-    /// The entries of row i of DF are `row_start[i]..row_start[i + 1]`.
-    pub row_start: Arc<Vec<usize>>,
-    /// Column of each of these entries.
-    pub column: Arc<Vec<u32>>,
+    /// Places of these nonzeros.
+    pub pattern: Arc<Pattern>,
     /// Number of rows of F that are constraints or hidden constraints.
     pub constraints: usize,
     /// Meaning of the rows of F.
@@ -58,7 +57,7 @@ impl RowField {
         let mechanics = mechanics();
         let hidden = Hidden::of(model, mechanics.clone());
         let Parts { parts, groups, constraints, count } = parts(model, mechanics);
-        let Differentiated { values, jacobian, row_start, column } =
+        let Differentiated { values, jacobian, pattern } =
             Differentiated::new(dimension, &parts, hidden.as_ref(), count);
         RowField {
             dimension,
@@ -66,8 +65,7 @@ impl RowField {
             field,
             invariants: values,
             jacobian,
-            row_start: Arc::new(row_start),
-            column: Arc::new(column),
+            pattern: Arc::new(pattern),
             constraints,
             groups,
             layout: Arc::new(Layout::new(model)),
@@ -102,10 +100,8 @@ pub struct Differentiated {
     pub values: RowProgram,
     /// Nonzeros of the Jacobian.
     pub jacobian: RowProgram,
-    /// The entries of row i are `row_start[i]..row_start[i + 1]`.
-    pub row_start: Vec<usize>,
-    /// Column of each entry.
-    pub column: Vec<u32>,
+    /// Places of these nonzeros.
+    pub pattern: Pattern,
 }
 
 impl Differentiated {
@@ -123,15 +119,9 @@ impl Differentiated {
 
     fn new(dimension: usize, parts: &[Part], hidden: Option<&Hidden>, count: usize) -> Differentiated {
         let derivatives = hidden.map_or(Vec::new(), Hidden::derivatives);
-        let (row_start, column) = pattern(dimension, parts, &derivatives, count);
-        let position = |row: u32, component: u32| {
-            let first = row_start[row as usize];
-            let columns = &column[first..row_start[row as usize + 1]];
-            let full = columns.len() == dimension;
-            let at = if full { component as usize } else { columns.partition_point(|&c| c < component) };
-            (first + at) as u32
-        };
-        let is_full = |row: u32| row_start[row as usize + 1] - row_start[row as usize] == dimension;
+        let pattern = pattern(dimension, parts, &derivatives, count);
+        let position = |row: u32, component: u32| pattern.row(row as usize).place(component) as u32;
+        let is_full = |row: u32| pattern.row(row as usize).count() == dimension;
         let entry = |part: &Part| RowProgram::jacobian(part.functional, &part.rows, &position, &is_full);
         let mut entries: Vec<Piece> = parts.iter().filter(|part| !part.monitored_only).flat_map(entry).collect();
         for ((first, step), derivatives) in &derivatives {
@@ -139,9 +129,8 @@ impl Differentiated {
         }
         Differentiated {
             values: values(dimension, parts, hidden, count),
-            jacobian: RowProgram::new(dimension, column.len(), entries),
-            row_start,
-            column,
+            jacobian: RowProgram::new(dimension, pattern.nonzeros(), entries),
+            pattern,
         }
     }
 }
@@ -334,13 +323,8 @@ fn rows_of(quantity: &Quantity, first: usize) -> impl Fn(usize) -> Option<u32> +
     move |output| place[output % width].map(|k| (first + output / width * kept + k) as u32)
 }
 
-/// Sparsity of DF by rows: the start of each row's entries, and their columns.
-fn pattern(
-    dimension: usize,
-    parts: &[Part],
-    hidden: &[((u32, u32), Jacobian)],
-    count: usize,
-) -> (Vec<usize>, Vec<u32>) {
+/// Places of the nonzeros of DF.
+fn pattern(dimension: usize, parts: &[Part], hidden: &[((u32, u32), Jacobian)], count: usize) -> Pattern {
     let terms = |part: &Part| -> Vec<_> { part.functional.terms.iter().map(|term| term.gradients().1).collect() };
     let gradients: Vec<_> = parts.iter().filter(|part| !part.monitored_only).map(|part| (part, terms(part))).collect();
     // Visits every entry, some of them more than once: its row, and columns in equal steps by first, step and number.
@@ -367,18 +351,17 @@ fn pattern(
             derivatives.entries().for_each(|(_, member, component)| entries(first + member * step, (component, 0, 1)));
         }
     };
-    // One list holds the number of entries that each row meets, then the place of its next entry, then the end of its
-    // kept entries: for a large model each list is tens of megabytes.
-    let mut row_start = vec![0; count + 1];
-    let ends = &mut row_start[1..];
+    // One list holds the number of entries that each row meets, then the place of its next entry: for a large model each
+    // list is tens of megabytes.
+    let mut ends = vec![0; count];
     each(&mut |row, (_, _, number)| ends[row as usize] += number);
     // A row that meets more entries than it has columns, like that of a sum over all pairs, only marks them.
     let mut marked: FxHashMap<u32, Vec<bool>> = FxHashMap::default();
     let mut met = 0;
-    for (row, end) in (0..).zip(&mut *ends) {
+    for (row, end) in (0..).zip(&mut ends) {
         if *end > dimension {
             marked.insert(row, vec![false; dimension]);
-            *end = dimension;
+            *end = 0;
         }
         met += std::mem::replace(end, met);
     }
@@ -394,31 +377,17 @@ fn pattern(
             }
         }
     });
-    let (mut kept, mut first) = (0, 0);
+    let (mut pattern, mut first) = (Pattern::new(), 0);
     for (row, end) in (0..).zip(ends) {
         match marked.get(&row) {
-            Some(marks) => {
-                for (k, _) in (0..).zip(marks).filter(|(_, marked)| **marked) {
-                    column[kept] = k;
-                    kept += 1;
-                }
-                first += dimension;
-            }
+            Some(marks) => pattern.push((0..).zip(marks).filter(|(_, marked)| **marked).map(|(k, _)| k)),
             None => {
-                column[first..*end].sort_unstable();
-                // Keep the first of equal columns.
-                for k in first..*end {
-                    if k == first || column[k] != column[kept - 1] {
-                        column[kept] = column[k];
-                        kept += 1;
-                    }
-                }
-                first = *end;
+                column[first..end].sort_unstable();
+                let distinct = column[first..end].chunk_by(|a, b| a == b).map(|equal| equal[0]);
+                pattern.push(distinct);
+                first = end;
             }
         }
-        *end = kept;
     }
-    column.truncate(kept);
-    column.shrink_to_fit();
-    (row_start, column)
+    pattern
 }

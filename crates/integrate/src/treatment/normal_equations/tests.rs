@@ -26,7 +26,7 @@ fn numbers(count: usize, seed: u64) -> Vec<f64> {
 
 /// DF·v.
 fn apply(invariants: &Invariants, jacobian: &[f64], v: &[f64]) -> Vec<f64> {
-    let entry = |row| invariants.row(row).map(|p| jacobian[p] * v[invariants.column[p] as usize]).sum();
+    let entry = |row| invariants.row(row).entries().map(|(p, column)| jacobian[p] * v[column]).sum();
     (0..invariants.count).map(entry).collect()
 }
 
@@ -85,8 +85,8 @@ fn vanishing_redundant_and_monitored_rows_do_no_harm() {
             let mut jacobian = numbers(invariants.nonzeros(), 5);
             let mut r = numbers(c + b, 6);
             // A constraint and a bordering row without gradient, with residuals that could do damage.
-            jacobian[invariants.row(1)].fill(0.0);
-            jacobian[invariants.row(c)].fill(0.0);
+            jacobian[invariants.row(1).range()].fill(0.0);
+            jacobian[invariants.row(c).range()].fill(0.0);
             (r[1], r[c]) = (1e300, f64::NAN);
             // The last row is monitored only.
             let last = (c + b - 1) as u32;
