@@ -35,6 +35,7 @@ use serde_json::json;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    holonome::return_freed_arrays();
     holonome::spell_options(holonome::Spelling::Flags);
     let json = std::env::args_os().any(|a| a == "--json");
     report_panics(json);

@@ -71,6 +71,7 @@ pub fn integrate_while(
     let footprint = Footprint { disk: 8.0 * numbers, memory: 8.0 * (40 * system.dim() + system.work_len()) as f64 };
     let mut output = Output::Memory(footprint.in_memory(&layout)?);
     let mut state = StepState::new(&plan, system, x0, None);
+    let initial: Vec<_> = invariants.groups.iter().map(|group| initial_value(group, &state.values)).collect();
     let groups = groups(invariants);
     let started = Instant::now();
     let mut recorder = Recorder {
@@ -100,7 +101,6 @@ pub fn integrate_while(
         let (failure, kept) = (Box::new(failure), Some(Box::new(arrays.clone())));
         Error::Failed { failure, monitored: None, out: None, samples, kept }
     })?;
-    let initial: Vec<_> = invariants.groups.iter().map(|group| initial_value(group, &state.initial)).collect();
     let drift = Summary::drift_of(&groups, &[], &initial, (&state, plan.span()));
     warnings.extend(large_drifts(&drift, false));
     warnings.extend(motion_warnings(&state, system, &groups, method, OF_FUNCTIONS));

@@ -106,6 +106,7 @@ pub use integrate::{integrate, integrate_while};
 // Errors, and the faces that show them.
 pub use constant::constant;
 pub use error::{Error, StartError};
+pub use holonome_jit::return_freed_arrays;
 #[doc(hidden)]
 pub use holonome_model as model;
 #[doc(hidden)]

@@ -24,8 +24,11 @@ pub mod list {
 
     /// Write the bits of each value, the lowest first.
     pub fn serialize<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
-        let mut bytes = Vec::with_capacity(size_of_val(values));
-        values.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
+        if cfg!(target_endian = "little") {
+            // In place: the state of a large model is tens of megabytes.
+            return serializer.serialize_bytes(bytemuck::cast_slice(values));
+        }
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         serializer.serialize_bytes(&bytes)
     }
 

@@ -42,6 +42,12 @@ pub trait Observer {
     /// Add output `index`, which has been taken, to averages that the state carries, so that a resumed run has them.
     fn accumulate(&mut self, _index: usize, _t: f64, _x: &[f64], _averages: &mut Vec<Averages>) {}
 
+    /// Scratch of the observer, which a run exchanges for its own while it passes samples; it may be of any length then
+    /// and become longer. A run's scratch is most of the memory of a large model, and idle then.
+    fn scratch(&mut self) -> Option<&mut Vec<f64>> {
+        None
+    }
+
     /// True if samples are to have the [multipliers](crate::scheme::map::StepMap::multipliers), which cost a step each.
     fn wants_multipliers(&self) -> bool {
         false

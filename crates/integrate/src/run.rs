@@ -384,7 +384,7 @@ impl<'a> Engine<'a> {
     /// it.
     fn block_length(&self, fixed: &FixedSteps) -> u64 {
         let state = &*self.state;
-        let last_output = (state.next_sample + self.outputs.room()).saturating_sub(1);
+        let last_output = state.next_sample + self.outputs.room().max(1) - 1;
         let to_full = fixed.samples.get(last_output).map_or(u64::MAX, |&sample| sample - state.step);
         let to_monitor = self.monitor.as_ref().map_or(u64::MAX, |monitor| monitor.steps_to_sample(state.step));
         let to_limit = self.plan.step_limit - (state.step + state.cost.rejected);
@@ -461,6 +461,9 @@ impl<'a> Engine<'a> {
             return Err(Failure::Observer(error));
         }
         self.measure_outputs(fixed, observer);
+        if self.outputs.room() == 0 {
+            self.sample_fixed(fixed, first + count, t1, observer)?;
+        }
         self.state.cost.add(&self.outputs.cost);
         if let Some(monitor) = self.monitor.as_mut().filter(|monitor| monitor.samples(first)) {
             let state = &mut *self.state;

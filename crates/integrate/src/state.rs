@@ -32,9 +32,6 @@ pub struct StepState {
     /// Targets F₀ of F; 0 for constraint rows.
     #[serde(with = "exact::shared")]
     pub target: Arc<Vec<f64>>,
-    /// F at the start of the run.
-    #[serde(with = "exact::shared")]
-    pub initial: Arc<Vec<f64>>,
     /// F at (t, x).
     #[serde(with = "exact::list")]
     pub values: Vec<f64>,
@@ -201,8 +198,7 @@ impl StepState {
             drift: invariants.groups.iter().map(|group| drift_of(group.drift(&initial, &target))).collect(),
             terms: vec![0.0; invariants.groups.len()],
             target: target.into(),
-            values: initial.clone(),
-            initial: initial.into(),
+            values: initial,
             cost: Cost::default(),
             next_sample: 0,
             stability: StabilityMemory::default(),
@@ -252,7 +248,6 @@ impl StepState {
             controller,
             scales,
             target,
-            initial,
             values,
             drift,
             terms,
@@ -276,7 +271,7 @@ impl StepState {
         self.scales.masses.clone_from(&scales.masses);
         self.scales.norms.clone_from(&scales.norms);
         self.scales.carried.clone_from(&scales.carried);
-        (self.target, self.initial) = (Arc::clone(target), Arc::clone(initial));
+        self.target = Arc::clone(target);
         self.values.clone_from(values);
         self.drift.clone_from(drift);
         self.terms.clone_from(terms);

@@ -5,7 +5,7 @@
 //! - [`BlockInterpreter`] runs anywhere: it interprets, but many lanes at once.
 //!
 //! [`best`] returns the first that works here. This is the only crate with unsafe code: it runs machine code that it
-//! made, and it reads and writes by pointers in the inner loop of the block interpreter.
+//! made, it reads and writes by pointers in the inner loop of the block interpreter, and it sets up the allocator.
 //!
 //! | what | where |
 //! | --- | --- |
@@ -19,7 +19,9 @@
 //! | the kernel and its checks | `machine.rs` |
 //! | kernels for sums over pairs, diagonal by diagonal | `diagonals.rs` |
 //! | the block interpreter | `block.rs` |
+//! | settings of the system's allocator | `allocation.rs` |
 
+mod allocation;
 mod block;
 mod diagonals;
 mod emit;
@@ -31,6 +33,7 @@ mod registers;
 mod schedule;
 mod steps;
 
+pub use allocation::return_freed_arrays;
 pub use block::BlockInterpreter;
 pub use isa::Isa;
 pub use machine::MachineCode;

@@ -123,7 +123,7 @@ impl Simulation {
     ) -> Result<Summary, Error> {
         let started = Instant::now();
         let deviations = Deviations::new(&*self.system, &self.state.target);
-        let work = vec![0.0; self.recorded.kernel.work_len().max(deviations.work_len())];
+        let work_len = self.recorded.kernel.work_len().max(deviations.work_len());
         let mut recorder = Recorder {
             recorded: &self.recorded,
             measuring: self.measuring.as_ref(),
@@ -139,7 +139,8 @@ impl Simulation {
             lanes: LaneRecording::Unknown,
             pieces,
             values: vec![0.0; self.recorded.outputs],
-            work,
+            work: Vec::new(),
+            work_len,
             undefined: vec![0; self.recorded.arrays.len()],
             stored: started,
             interval: CHECKPOINT_INTERVAL,

@@ -203,7 +203,7 @@ impl Simulation {
             groups.push(InvariantGroup { name, kind, members: Default::default(), monitored_only: true });
             Some(energy)
         });
-        let initial = initial_values(&problem.model, &groups, &state.initial, modified);
+        let initial = initial_values(&problem.model, &groups, &state.values, modified);
         let field = form.into_field();
         let measuring = Measuring::new(&problem.model, field.as_deref(), multipliers, &plan, &options)?;
         problem.model.forget();

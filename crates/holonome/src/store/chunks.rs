@@ -3,11 +3,11 @@
 use super::checksum;
 use super::error::StoreError;
 use super::files;
-use super::schema::Series;
+use super::schema::{CHUNK_NUMBERS_MAX, Series};
 use holonome_integrate::system::all_finite;
 use std::fmt::Write as _;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 const NUMBER_BYTES: usize = size_of::<f64>();
@@ -78,7 +78,7 @@ enum Other {
 /// Writer that collects rows and writes them chunk by chunk.
 #[derive(Debug)]
 pub(super) struct ChunkWriter {
-    /// The chunk being filled; after its rows it has old content.
+    /// The chunk being filled; after its rows it has old content. It holds nothing if rows are [large](is_large).
     page: Page,
     other: Other,
     row: usize,
@@ -91,9 +91,9 @@ pub(super) struct ChunkWriter {
 impl ChunkWriter {
     /// Writer at the first row.
     pub(super) fn new(run: &Path, series: &Series) -> ChunkWriter {
-        let bytes = vec![0; series.grid.chunk_bytes() + checksum::LEN];
+        let bytes = if is_large(series.grid.row()) { 0 } else { series.grid.chunk_bytes() + checksum::LEN };
         ChunkWriter {
-            page: Page { path: ChunkPath::new(run, series), chunk: 0, bytes },
+            page: Page { path: ChunkPath::new(run, series), chunk: 0, bytes: vec![0; bytes] },
             other: Other::None,
             row: series.grid.row(),
             chunk_rows: series.grid.chunk_rows,
@@ -154,8 +154,8 @@ impl ChunkWriter {
         matches!(self.other, Other::Away)
     }
 
-    /// Give the full chunk away for writing, and begin the next one in another page. `None` if rows are empty, or if
-    /// the chunk is a single row, a second page of which may be most of the memory.
+    /// Give the full chunk away for writing, and begin the next one in another page. `None` if the chunk is a single
+    /// row, or rows are empty.
     pub(super) fn give(&mut self) -> Option<Page> {
         if self.chunk_rows == 1 || self.row == 0 {
             return None;
@@ -199,8 +199,29 @@ impl ChunkWriter {
         self.chunk_rows - self.filled
     }
 
-    /// Add the first `count` rows of [`ChunkWriter::row`] numbers each; there is room for them.
+    /// Write the next row to its file if it is [large](is_large); there is room for it. It is not counted before
+    /// [`ChunkWriter::push`].
+    pub(super) fn write_large(&mut self, row: &[f64]) -> Result<(), StoreError> {
+        if !is_large(self.row) {
+            return Ok(());
+        }
+        self.page.path.set(self.page.chunk);
+        files::replace_by(&self.page.path.target, |sink| {
+            for number in &row[..self.row] {
+                sink.write_all(&stored(*number))?;
+            }
+            let sum = files::checksum(sink)?;
+            sink.write_all(&sum.to_le_bytes())
+        })
+    }
+
+    /// Add the first `count` rows of [`ChunkWriter::row`] numbers each; there is room for them, and large
+    /// ones [are in their files](ChunkWriter::write_large).
     pub(super) fn push(&mut self, count: usize, rows: &[f64]) {
+        if is_large(self.row) {
+            self.filled += count;
+            return;
+        }
         let numbers = count * self.row;
         let start = self.filled * self.row * NUMBER_BYTES;
         let bytes = &mut self.page.bytes[start..start + numbers * NUMBER_BYTES];
@@ -208,9 +229,7 @@ impl ChunkWriter {
         if all_finite(rows) {
             bytes.zip(rows).for_each(|(bytes, number)| *bytes = number.to_le_bytes());
         } else {
-            // The NaN that an operation gives differs between processors; a store holds one of them.
-            let same = |number: f64| if number.is_nan() { f64::NAN } else { number };
-            bytes.zip(rows).for_each(|(bytes, &number)| *bytes = same(number).to_le_bytes());
+            bytes.zip(rows).for_each(|(bytes, &number)| *bytes = stored(number));
         }
         self.filled += count;
         self.dirty = true;
@@ -228,6 +247,17 @@ impl ChunkWriter {
         self.dirty = false;
         Ok(())
     }
+}
+
+/// True if rows of so many numbers are chunks of their own in any case. A copy may be most of the memory, so that such a
+/// row goes straight to its file.
+fn is_large(row: usize) -> bool {
+    row > CHUNK_NUMBERS_MAX / 2
+}
+
+/// Bytes of a number. The NaN that an operation gives differs between processors; a store holds one of them.
+fn stored(number: f64) -> [u8; NUMBER_BYTES] {
+    if number.is_nan() { f64::NAN } else { number }.to_le_bytes()
 }
 
 /// Reader of rows, with one chunk in memory.

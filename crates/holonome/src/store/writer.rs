@@ -161,7 +161,7 @@ impl Store {
     }
 
     /// Append one sample (for an ensemble, one trajectory): a row of each array, in the layout's order. Allocates
-    /// nothing but each array's second page, when its first is full.
+    /// nothing but each array's second page, when its first is full, and a buffer for each row that is a chunk of its own.
     ///
     /// A failure leaves the sample out; after a full disk, the same call works once there is space. Full chunks are
     /// written while the run goes on: the failure of one is reported when the next one is full.
@@ -181,6 +181,9 @@ impl Store {
             self.make_room().map_err(|error| (taken, error))?;
             let room = self.arrays.iter().map(ChunkWriter::room).min();
             let part = room.map_or(count, |room| room.min(count - taken));
+            for (array, rows) in self.arrays.iter_mut().zip(rows) {
+                array.write_large(&rows.as_ref()[taken * array.row()..]).map_err(|error| (taken, error))?;
+            }
             for (array, rows) in self.arrays.iter_mut().zip(rows) {
                 array.push(part, &rows.as_ref()[taken * array.row()..]);
             }

@@ -1,6 +1,7 @@
 //! Outputs of a block of steps, kept until the block is known to be good and then passed on together: a block that
 //! ended at every output would cost all calls for each.
 
+use super::output::lend;
 use super::{Engine, LONGEST_BLOCK};
 use crate::cost::Cost;
 use crate::observer::Observer;
@@ -10,7 +11,7 @@ use crate::scheme::repairs::{Begun, Copies, Looped, Repairs};
 use crate::state::StepState;
 use crate::terms::{measured, raise_terms};
 
-/// Largest number of values in the outputs of a block, unless one output has more: the size of a second-level cache.
+/// Largest number of values in the outputs of a block: the size of a second-level cache.
 const MOST_NUMBERS: usize = 32 * 1024;
 
 /// Outputs that the observer does not have yet.
@@ -42,7 +43,7 @@ impl KeptOutputs {
         };
         let width = n + map.multiplier_count();
         let memory = if map.multiplier_count() > 0 { map.memory_len() } else { 0 };
-        let room = (MOST_NUMBERS / (width + memory).max(1)).clamp(1, LONGEST_BLOCK as usize).min(fixed.samples.len());
+        let room = (MOST_NUMBERS / (width + memory).max(1)).min(LONGEST_BLOCK as usize).min(fixed.samples.len());
         KeptOutputs {
             t: Vec::with_capacity(room),
             x: Vec::with_capacity(room * width),
@@ -56,26 +57,10 @@ impl KeptOutputs {
         }
     }
 
-    /// Largest number of outputs in a block.
+    /// Largest number of outputs in a block; 0 if each is too large to be kept, so that a block ends there and the
+    /// output is passed on as it is.
     pub fn room(&self) -> usize {
         self.room
-    }
-
-    /// Room for one output of `width` numbers, in place of those of a block.
-    pub fn take_state(&mut self, width: usize) -> Vec<f64> {
-        let mut state = std::mem::take(&mut self.x);
-        state.resize(width, 0.0);
-        state
-    }
-
-    /// Keep the one output that [`Self::take_state`] made room for.
-    pub fn put_state(&mut self, state: Vec<f64>) {
-        self.x = state;
-    }
-
-    /// The one output that is kept.
-    pub fn state(&self) -> &[f64] {
-        &self.x
     }
 }
 
@@ -94,7 +79,7 @@ impl Engine<'_> {
         let looped = Looped { map: self.map, blocks, h: fixed.h, t0: self.plan.t0 };
         let after = &fixed.samples[self.state.next_sample..];
         // At most as many outputs as steps: a search among all of a long run takes longer than a step.
-        let after = &after[..after.len().min(count as usize)];
+        let after = &after[..after.len().min(count as usize).min(self.outputs.room())];
         let after = &after[..after.partition_point(|&after| after <= first + count)];
         let kept = &mut self.outputs;
         kept.cost = Cost::default();
@@ -127,7 +112,7 @@ impl Engine<'_> {
         true
     }
 
-    /// Put x₁ after `end` steps and the multipliers there into `state`, as a loop computes them; false if it cannot.
+    /// Put the multipliers at x₁, with which `state` begins, behind it, as a loop computes them; false if it cannot.
     pub(super) fn looped_multipliers(&mut self, fixed: &FixedSteps, end: u64, state: &mut [f64]) -> bool {
         let Some(blocks) = self.map.blocks().filter(|blocks| blocks.start_len() > 0) else { return false };
         if !self.is_followed(fixed, end) {
@@ -135,10 +120,10 @@ impl Engine<'_> {
         }
         let around = fixed.lengths_around(self.plan.t0, end);
         let KeptOutputs { repairs, start, .. } = &mut self.outputs;
+        let (x, lambda) = state.split_at_mut(self.state.x.len());
         let Copies { x: trial, memory, scales, largest } =
-            repairs.copies((&self.x1, &self.memory, &self.scales.carried), self.largest.len());
-        let (x, lambda) = state.split_at_mut(self.x1.len());
-        let outputs = Outputs { after: &[end], x, stride: self.x1.len(), memory: &mut [], starts: start };
+            repairs.copies((x, &self.memory, &self.scales.carried), self.largest.len());
+        let outputs = Outputs { after: &[end], stride: x.len(), x, memory: &mut [], starts: start };
         let cost = &mut Cost::default();
         let carry = Carry { memory, scales, innovation: &mut 0.0, cost, outputs };
         if !blocks.steps(end, 1, trial, carry, largest, &mut self.work) {
@@ -194,8 +179,8 @@ impl Engine<'_> {
             return Ok(());
         }
         let width = x.len() / t.len();
-        observer
-            .samples(self.state.next_sample + skipped, &t[skipped..], &x[skipped * width..])
+        let first = self.state.next_sample + skipped;
+        lend(&mut self.work, observer, |observer| observer.samples(first, &t[skipped..], &x[skipped * width..]))
             .map_err(|(taken, error)| (skipped + taken, error))
     }
 

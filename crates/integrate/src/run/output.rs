@@ -9,6 +9,19 @@ use crate::scheme::map::Between;
 use crate::terms::{is_measured, raise_terms};
 use crate::vector::max_or_nan;
 
+/// Exchange the scratch of a run and that of its observer, while `act` passes it samples.
+pub(super) fn lend<O: Observer + ?Sized, R>(work: &mut Vec<f64>, observer: &mut O, act: impl FnOnce(&mut O) -> R) -> R {
+    let mut exchange = |observer: &mut O| {
+        if let Some(scratch) = observer.scratch() {
+            std::mem::swap(scratch, work);
+        }
+    };
+    exchange(observer);
+    let result = act(observer);
+    exchange(observer);
+    result
+}
+
 impl Engine<'_> {
     /// Write the sample at the start of a new run.
     pub(super) fn sample_start<O: Observer + ?Sized>(&mut self, observer: &mut O) -> Result<(), Failure<O::Error>> {
@@ -22,7 +35,9 @@ impl Engine<'_> {
             }
             Stepping::Adaptive(adaptive) => {
                 if adaptive.samples.first().is_some_and(|&t| t <= self.state.t) {
-                    observer.sample(0, self.state.t, &self.state.x).map_err(Failure::Observer)?;
+                    let state = &*self.state;
+                    let sampled = lend(&mut self.work, observer, |observer| observer.sample(0, state.t, &state.x));
+                    sampled.map_err(Failure::Observer)?;
                     let state = &mut *self.state;
                     observer.accumulate(0, state.t, &state.x, &mut state.averages);
                     raise_terms(self.system, state.t, &state.x, &mut state.terms, &mut self.work);
@@ -45,16 +60,19 @@ impl Engine<'_> {
         if fixed.samples.get(index).is_some_and(|&step| step == end) {
             let is_known = self.outputs.known > 0;
             self.outputs.known -= usize::from(is_known);
-            let sample = if observer.wants_multipliers() && self.map.multiplier_count() > 0 {
+            if observer.wants_multipliers() && self.map.multiplier_count() > 0 {
                 self.add_multipliers(fixed, end, t1);
-                self.outputs.state()
-            } else {
-                &self.x1
-            };
-            if !is_known {
-                observer.sample(index, t1, sample).map_err(Failure::Observer)?;
             }
-            observer.accumulate(index, t1, sample, &mut self.state.averages);
+            let (sample, averages) = (&self.x1, &mut self.state.averages);
+            let sampled = match is_known {
+                true => Ok(()),
+                false => lend(&mut self.work, observer, |observer| observer.sample(index, t1, sample)),
+            };
+            if sampled.is_ok() {
+                observer.accumulate(index, t1, sample, averages);
+            }
+            self.x1.truncate(self.state.x.len());
+            sampled.map_err(Failure::Observer)?;
             if is_measured(index, fixed.samples.len()) {
                 let largest = &mut self.state.terms;
                 raise_terms(self.system, t1, &self.x1, largest, &mut self.work);
@@ -64,16 +82,17 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Make x₁ and the multipliers there the one output that is kept.
+    /// Append the multipliers at x₁ to it.
     pub(super) fn add_multipliers(&mut self, fixed: &FixedSteps, end: u64, t1: f64) {
-        let mut state = self.outputs.take_state(self.x1.len() + self.map.multiplier_count());
+        let (n, mut state) = (self.x1.len(), std::mem::take(&mut self.x1));
+        state.reserve_exact(self.map.multiplier_count());
+        state.resize(n + self.map.multiplier_count(), 0.0);
         if !self.looped_multipliers(fixed, end, &mut state) {
             let (before, after) = fixed.lengths_around(self.plan.t0, end);
-            let (x, lambda) = state.split_at_mut(self.x1.len());
-            x.copy_from_slice(&self.x1);
+            let (x, lambda) = state.split_at_mut(n);
             self.map.multipliers(Between { t: t1, before, after, x, memory: &self.memory }, lambda, &mut self.work);
         }
-        self.outputs.put_state(state);
+        self.x1 = state;
     }
 
     /// Write the samples up to t₁; true if the interpolant was prepared for them.
@@ -100,7 +119,8 @@ impl Engine<'_> {
                 }
                 &self.sample
             };
-            observer.sample(index, t, sample).map_err(Failure::Observer)?;
+            let sampled = lend(&mut self.work, observer, |observer| observer.sample(index, t, sample));
+            sampled.map_err(Failure::Observer)?;
             observer.accumulate(index, t, sample, &mut self.state.averages);
             if is_measured(index, adaptive.samples.len()) {
                 raise_terms(self.system, t, sample, &mut self.state.terms, &mut self.work);

@@ -46,14 +46,20 @@ fn every_bit_of_a_number_is_kept() {
 fn one_nan_is_stored_for_all() {
     let scratch = Scratch::new();
     let path = scratch.join("run");
-    let layout = Layout { times: vec![0.0; 2], arrays: vec![array("a", &[])], ..Layout::default() };
-    let mut store = Store::create(&path, &layout).unwrap();
-    for number in [-f64::NAN, f64::from_bits(f64::NAN.to_bits() | 5)] {
-        store.append(&[&[number]]).unwrap();
+    // Rows of a chunk, and large ones.
+    for length in [1, 70_000] {
+        let _ = fs::remove_dir_all(&path);
+        let mut layout = Layout { times: vec![0.0; 2], ..Layout::default() };
+        let dimension = layout.dimension(Dimension::component(length));
+        layout.arrays.push(array("a", &[&dimension]));
+        let mut store = Store::create(&path, &layout).unwrap();
+        for number in [-f64::NAN, f64::from_bits(f64::NAN.to_bits() | 5)] {
+            store.append(&[&vec![number; length]]).unwrap();
+        }
+        store.finish(Status::Finished, ()).unwrap();
+        let read = StoredRun::open(&path).unwrap().read("a").unwrap();
+        assert_eq!(read.map_bits(), vec![f64::NAN; 2 * length].map_bits());
     }
-    store.finish(Status::Finished, ()).unwrap();
-    let read = StoredRun::open(&path).unwrap().read("a").unwrap();
-    assert_eq!(read.map_bits(), vec![f64::NAN; 2].map_bits());
 }
 
 trait Bits {
