@@ -409,8 +409,8 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
     /// Make up to `count` attempts in every lane, until one of them ends, and find the samples within their steps.
     fn attempts_with_samples(&mut self, count: usize, bound: &S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
         let lanes = self.lanes.len();
+        self.kept[0].copy_from_slice(&self.state);
         for attempt in 0..count.min(MOST_KEPT) {
-            self.kept[attempt].copy_from_slice(&self.state);
             self.steps.attempts(bound, 1, &mut self.state, &mut self.work);
             let mut goes_on = true;
             for lane in 0..lanes {
