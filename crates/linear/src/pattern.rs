@@ -25,7 +25,7 @@ struct Stretch {
 }
 
 /// The nonzeros of a row.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Row<'a> {
     first: usize,
     columns: &'a [u32],
@@ -84,27 +84,62 @@ impl Pattern {
     }
 
     /// Row `row`.
+    #[inline]
     pub fn row(&self, row: usize) -> Row<'_> {
         assert!(row < self.rows, "row {row} of {}", self.rows);
-        let stretch = self.stretches.partition_point(|stretch| stretch.row as usize <= row) - 1;
-        self.of_stretch(stretch, row)
+        let number = self.stretches.partition_point(|stretch| stretch.row as usize <= row) - 1;
+        let stretch = self.stretches[number];
+        self.start(number).ahead(row - stretch.row as usize, stretch.step)
     }
 
     /// All rows in their order.
-    pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        let ends = self.stretches.iter().skip(1).map(|next| next.row as usize).chain([self.rows]);
-        let starts = self.stretches.iter().map(|stretch| stretch.row as usize);
-        let stretches = starts.zip(ends).enumerate();
-        stretches.flat_map(move |(number, (row, end))| (row..end).map(move |row| self.of_stretch(number, row)))
+    #[inline]
+    pub fn rows(&self) -> Rows<'_> {
+        Rows { pattern: self, stretches: 0..self.stretches.len(), left: 0, step: 0, next: Row::default() }
     }
 
-    fn of_stretch(&self, number: usize, row: usize) -> Row<'_> {
+    /// First row of a stretch.
+    #[inline]
+    fn start(&self, number: usize) -> Row<'_> {
         let stretch = self.stretches[number];
         let end = self.stretches.get(number + 1).map_or(self.columns.len(), |next| next.columns as usize);
-        let columns = &self.columns[stretch.columns as usize..end];
-        let ahead = row - stretch.row as usize;
-        let first = stretch.entry as usize + ahead * columns.len();
-        Row { first, columns, moved: stretch.step.wrapping_mul(ahead as u32) }
+        Row { first: stretch.entry as usize, columns: &self.columns[stretch.columns as usize..end], moved: 0 }
+    }
+
+    /// Number of the row behind a stretch.
+    #[inline]
+    fn end(&self, number: usize) -> usize {
+        self.stretches.get(number + 1).map_or(self.rows, |next| next.row as usize)
+    }
+}
+
+/// All rows of a pattern.
+#[derive(Clone, Debug)]
+pub struct Rows<'a> {
+    pattern: &'a Pattern,
+    /// Stretches that have not begun.
+    stretches: Range<usize>,
+    /// Number of rows to come of the one that has, and the step between them.
+    left: usize,
+    step: u32,
+    next: Row<'a>,
+}
+
+impl<'a> Iterator for Rows<'a> {
+    type Item = Row<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Row<'a>> {
+        if self.left == 0 {
+            let number = self.stretches.next()?;
+            let stretch = self.pattern.stretches[number];
+            self.left = self.pattern.end(number) - stretch.row as usize;
+            (self.step, self.next) = (stretch.step, self.pattern.start(number));
+        }
+        let row = self.next;
+        self.left -= 1;
+        self.next = row.ahead(1, self.step);
+        Some(row)
     }
 }
 
@@ -117,34 +152,47 @@ impl<C: IntoIterator<Item = u32>> FromIterator<C> for Pattern {
 }
 
 impl<'a> Row<'a> {
+    /// The row so many rows ahead in the same stretch.
+    #[inline]
+    fn ahead(self, rows: usize, step: u32) -> Row<'a> {
+        let moved = self.moved.wrapping_add(step.wrapping_mul(rows as u32));
+        Row { first: self.first + rows * self.columns.len(), moved, ..self }
+    }
+
     /// Number of nonzeros.
+    #[inline]
     pub fn count(&self) -> usize {
         self.columns.len()
     }
 
     /// Their places among the nonzeros of all rows.
+    #[inline]
     pub fn range(&self) -> Range<usize> {
         self.first..self.first + self.columns.len()
     }
 
     /// Their columns.
+    #[inline]
     pub fn columns(&self) -> impl ExactSizeIterator<Item = u32> + Clone + use<'a> {
         let moved = self.moved;
         self.columns.iter().map(move |column| column.wrapping_add(moved))
     }
 
     /// Place and column of each.
+    #[inline]
     pub fn entries(&self) -> impl ExactSizeIterator<Item = (usize, usize)> + Clone + use<'a> {
         let (first, moved) = (self.first, self.moved);
         (self.columns.iter().enumerate()).map(move |(k, column)| (first + k, column.wrapping_add(moved) as usize))
     }
 
     /// Column and value of each, of the values of all rows.
+    #[inline]
     pub fn values<'b>(&self, of_all: &'b [f64]) -> impl ExactSizeIterator<Item = (u32, f64)> + Clone + use<'a, 'b> {
         self.columns().zip(of_all[self.range()].iter().copied())
     }
 
     /// Place of the first nonzero in `column` or beyond; the columns have to ascend.
+    #[inline]
     pub fn place(&self, column: u32) -> usize {
         let columns = self.columns;
         let moved = self.moved;

@@ -140,10 +140,10 @@ impl NormalEquations {
         self.roots.clear();
         self.roots.extend_from_slice(roots);
         for (i, row) in self.pattern.rows().enumerate() {
-            for (p, column) in row.entries() {
-                self.unit[p] = jacobian[p] * roots.get(column).unwrap_or(&1.0);
+            let (values, row) = (row.values(jacobian), &mut self.unit[row.range()]);
+            for (unit, (column, value)) in row.iter_mut().zip(values) {
+                *unit = value * roots.get(column as usize).unwrap_or(&1.0);
             }
-            let row = &mut self.unit[row.range()];
             let noise = noise.get(i).map_or(0.0, |noise| noise.sqrt());
             let norm = length(row).hypot(noise);
             // A row without a length cannot be met and is left out. NaN stays.
@@ -183,7 +183,7 @@ impl NormalEquations {
             let row_j = self.pattern.row(first + j);
             row_j.entries().for_each(|(p, column)| self.scattered[column] = self.unit[p]);
             let (unit, scattered) = (&self.unit, &self.scattered);
-            let product = |row: Row| row.entries().map(|(p, column)| unit[p] * scattered[column]).sum();
+            let product = |row: Row| row.values(unit).map(|(column, unit)| unit * scattered[column as usize]).sum();
             for i in j..size {
                 self.dense[i * size + j] = product(self.pattern.row(first + i));
             }
@@ -255,30 +255,31 @@ impl NormalEquations {
 
     /// Round-off of F_i(x): it is a sum of terms of about |∂_j F_i x_j|, each rounded, and so is its target.
     pub fn round_off(&self, jacobian: &[f64], x: &[f64], target: f64, row: usize) -> f64 {
-        let terms: f64 = self.pattern.row(row).entries().map(|(p, column)| (jacobian[p] * x[column]).abs()).sum();
+        let row = self.pattern.row(row).values(jacobian);
+        let terms: f64 = row.map(|(column, entry)| (entry * x[column as usize]).abs()).sum();
         f64::EPSILON * (terms + target.abs())
     }
 
     /// x ← x + DFᵀμ with these nonzeros of DF.
     pub fn add_transpose(&self, jacobian: &[f64], mu: &[f64], x: &mut [f64]) {
         for (row, mu) in self.pattern.rows().zip(mu).filter(|(_, mu)| **mu != 0.0) {
-            row.entries().for_each(|(p, column)| x[column] += jacobian[p] * mu);
+            row.values(jacobian).for_each(|(column, entry)| x[column as usize] += entry * mu);
         }
     }
 
     /// r ← r − DF·v with these nonzeros of DF.
     pub fn subtract_product(&self, jacobian: &[f64], v: &[f64], r: &mut [f64]) {
         for (row, r) in self.pattern.rows().zip(r) {
-            *r -= row.entries().map(|(p, column)| jacobian[p] * v[column]).sum::<f64>();
+            *r -= row.values(jacobian).map(|(column, entry)| entry * v[column as usize]).sum::<f64>();
         }
     }
 
     /// x ← x − W DFᵀμ with the nonzeros of DF and the metric that were factored.
     pub fn subtract_transpose(&self, jacobian: &[f64], mu: &[f64], x: &mut [f64]) {
         for (row, mu) in self.pattern.rows().zip(mu).filter(|(_, mu)| **mu != 0.0) {
-            for (p, column) in row.entries() {
-                let root = self.roots.get(column).unwrap_or(&1.0);
-                x[column] -= (jacobian[p] * root) * (mu * root);
+            for (column, entry) in row.values(jacobian) {
+                let root = self.roots.get(column as usize).unwrap_or(&1.0);
+                x[column as usize] -= (entry * root) * (mu * root);
             }
         }
     }
