@@ -251,7 +251,6 @@ mod tests {
         (0..n).for_each(|i| pattern.push(2 * i..2 * i + 4));
         (0..n).for_each(|i| pattern.push(rates(i)));
         assert_eq!((pattern.stretches.len(), pattern.columns.len()), (3, 12));
-        assert_eq!(pattern, Pattern::clone(&pattern));
         assert_eq!(Pattern::dense(5, 3).stretches.len(), 1);
     }
 }

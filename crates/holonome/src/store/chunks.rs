@@ -215,8 +215,8 @@ impl ChunkWriter {
         })
     }
 
-    /// Add the first `count` rows of [`ChunkWriter::row`] numbers each; there is room for them, and large
-    /// ones [are in their files](ChunkWriter::write_large).
+    /// Add the first `count` rows of [`ChunkWriter::row`] numbers each; there is room for them, and large ones
+    /// [are in their files](ChunkWriter::write_large).
     pub(super) fn push(&mut self, count: usize, rows: &[f64]) {
         if is_large(self.row) {
             self.filled += count;

@@ -161,7 +161,8 @@ impl Store {
     }
 
     /// Append one sample (for an ensemble, one trajectory): a row of each array, in the layout's order. Allocates
-    /// nothing but each array's second page, when its first is full, and a buffer for each row that is a chunk of its own.
+    /// nothing but each array's second page, when its first is full, and a buffer for each row that is a chunk of its
+    /// own.
     ///
     /// A failure leaves the sample out; after a full disk, the same call works once there is space. Full chunks are
     /// written while the run goes on: the failure of one is reported when the next one is full.
