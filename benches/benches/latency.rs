@@ -54,7 +54,15 @@ fn stages(criterion: &mut Criterion) {
     let vector_of: Vec<usize> = (0..field.dimension).collect();
     let families: Vec<_> = (0..field.dimension).map(|k| k..k + 1).collect();
     let (vector_of, families) = (&vector_of[..], &families[..]);
-    let scales = CorrectionScales { vector_of, weights: &weights, families, largest_innovation: 10.0 };
+    let limit = correction.graph.constant(10.0);
+    let scales = CorrectionScales {
+        vector_of,
+        weights: &weights,
+        families,
+        largest_innovation: 10.0,
+        limit,
+        constraints_are_claims: false,
+    };
     let target = |g: &mut Graph, row: usize| g.parameter(targets + row - field.constraints);
     let roots = corrected(&mut correction, &scales, target).x;
     let parameters = targets + field.invariants.len() - field.constraints;

@@ -10,7 +10,7 @@ use crate::store::Layout;
 use holonome_integrate::plan::Plan;
 use holonome_integrate::run::piece_order;
 use holonome_integrate::state::{Cost, StepState};
-use holonome_integrate::system::System;
+use holonome_integrate::system::{Place, System};
 use holonome_integrate::treatment::Treatment;
 use holonome_words::option;
 use std::fmt;
@@ -89,7 +89,7 @@ impl Interpolant {
             let mut work = vec![0.0; system.work_len()];
             let at = ((t, h), &end.target[..], &end.scales);
             treatment
-                .apply(system, at, &mut x, &mut values, &mut deviations, &mut work, &mut Cost::default())
+                .apply(system, Place::Within, at, &mut x, &mut values, &mut deviations, &mut work, &mut Cost::default())
                 .map_err(|_| Error::option(format!("at t = {t} the constraints are not found; take shorter steps")))?;
         }
         Ok(x)

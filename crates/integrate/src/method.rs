@@ -249,8 +249,6 @@ pub struct TreatmentFacts {
     pub iterates: bool,
     /// True if the metric in which a state is moved can be chosen.
     pub has_metric: bool,
-    /// True if a claim that fails shows in no innovation, so that claims have to be checked often.
-    pub hides_failing_claims: bool,
     /// One line on the treatment.
     pub description: &'static str,
     /// Source.

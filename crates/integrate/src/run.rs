@@ -14,17 +14,19 @@ mod kept;
 mod march;
 mod output;
 mod pieces;
+mod rates;
 mod symmetric;
 mod unmet;
 
 use attempt::Accepted;
 pub use attempt::REJECTIONS_OF_NEW;
 use claims::Claims;
-pub use claims::Rates;
+pub use claims::disturbance;
 pub use independence::Independence;
 use kept::KeptOutputs;
 use march::Wanted;
 pub use pieces::{piece_order, piece_points};
+pub use rates::Rates;
 pub use unmet::may_be_far;
 
 use crate::controller::pi::Controller;
@@ -415,10 +417,10 @@ impl<'a> Engine<'a> {
         self.scales.carried.copy_from_slice(&self.state.scales.carried);
         let good = self.steps_with_outputs(fixed, blocks, count, observer.wants_multipliers());
         // Claims are to be tested at the step at which one failed.
-        let surprised = good && count > 1 && self.is_surprised();
+        let surprised = good && count > 1 && self.is_surprised(&self.largest);
         let far = good && self.may_be_far(&self.largest);
         let finite = good && all_finite(&self.x1) && all_finite(&self.largest);
-        if surprised || far || (!good && count == 1) {
+        if far || (!good && count == 1) {
             // Single steps do not record the deviations of the state with which they begin.
             for drift in &mut self.state.drift {
                 drift.max = max_or_nan(drift.max, drift.now);
@@ -427,10 +429,16 @@ impl<'a> Engine<'a> {
                 if let Some(outcome) = self.single(fixed, observer)? {
                     return Ok(Some(outcome));
                 }
-                if surprised
-                    && self.is_surprised()
-                    && let Some(outcome) = self.test_claims(observer)?
-                {
+                if let Some(outcome) = self.after_surprise(observer)? {
+                    return Ok(Some(outcome));
+                }
+            }
+            return Ok(None);
+        }
+        if count > 1 && finite && surprised {
+            // Whichever half holds the surprise is halved again.
+            for count in [count / 2, count - count / 2] {
+                if let Some(outcome) = self.block(fixed, blocks, count, observer)? {
                     return Ok(Some(outcome));
                 }
             }
@@ -480,7 +488,7 @@ impl<'a> Engine<'a> {
         self.hand_piece((fixed.h, t1), false, observer)?;
         self.field_known = false;
         self.advance(first + count, t1);
-        Ok(None)
+        self.after_surprise(observer)
     }
 
     /// Make x₁ the state.
@@ -505,6 +513,7 @@ impl<'a> Engine<'a> {
 
     /// Move x₁, and what is known there, into the state.
     fn advance(&mut self, step: u64, t1: f64) {
+        self.judge_step(step, t1);
         let state = &mut *self.state;
         for (&deviation, drift) in self.deviations.iter().zip(&mut state.drift) {
             drift.now = deviation;

@@ -49,6 +49,9 @@ pub struct StepState {
     /// Time at which that innovation was reached.
     #[serde(with = "exact::number")]
     pub innovation_at: f64,
+    /// Largest disturbance of a step by its treatment after which claims were judged within the step.
+    #[serde(default, with = "exact::number")]
+    pub judged: f64,
     /// State at which the constraints were nearest to being dependent.
     #[serde(default)]
     pub singularity: Singularity,
@@ -192,6 +195,7 @@ impl StepState {
             scales,
             innovation: 0.0,
             innovation_at: plan.t0,
+            judged: 0.0,
             singularity: Singularity::default(),
             failed_claims: Vec::new(),
             tested: None,
@@ -254,6 +258,7 @@ impl StepState {
             cost,
             innovation,
             innovation_at,
+            judged,
             singularity,
             failed_claims,
             tested: _,
@@ -264,7 +269,8 @@ impl StepState {
             before_end: _,
         } = other;
         (self.step, self.t, self.controller, self.next_sample) = (*step, *t, *controller, *next_sample);
-        (self.innovation, self.innovation_at, self.singularity) = (*innovation, *innovation_at, *singularity);
+        (self.innovation, self.innovation_at) = (*innovation, *innovation_at);
+        (self.judged, self.singularity) = (*judged, *singularity);
         self.x.clone_from(x);
         self.first_stage.known = first_stage.known;
         self.first_stage.value.clone_from(&first_stage.value);

@@ -68,7 +68,7 @@ pub trait System: Sync {
         self.invariants().deviations(values, target, deviations);
     }
 
-    /// Treat `x`, a step's result at t, by the treatment of the run's method, with the targets F₀ and the `carried`
+    /// Treat `x`, a state in or after a step at t, by the treatment of the run's method, with the targets F₀ and the `carried`
     /// scales of the vectors, and then [`System::monitor`] it, if this system does that by itself, faster than
     /// [`Correction`] and [`Projection`] do from F and DF; the definitions are the same. `None` if it does not, and `x`
     /// is as it was.
@@ -77,6 +77,7 @@ pub trait System: Sync {
     /// [`Projection`]: crate::treatment::projection::Projection
     fn mend(
         &self,
+        _place: Place,
         (_t, _target, _carried): (f64, &[f64], &[f64]),
         _x: &mut [f64],
         _values: &mut [f64],
@@ -112,6 +113,17 @@ pub trait System: Sync {
     }
 }
 
+/// Place of a state that is treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// At the end of a step, from where the motion goes on: a correction moves it no further than an error of the step
+    /// may have.
+    End,
+    /// Within a step, for a sample. An interpolant may be far less accurate than the step, and the motion does not go on
+    /// from here, so a correction brings the state to the level set as far as it has to go.
+    Within,
+}
+
 /// Result of a system's own treatment of a state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mended {
@@ -124,6 +136,8 @@ pub enum Mended {
     Projected {
         /// Number of iterations.
         iterations: u64,
+        /// Square of the distance by which it moved the state.
+        moved: f64,
     },
 }
 

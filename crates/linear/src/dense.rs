@@ -31,20 +31,27 @@ pub fn ldl_solve(factors: &[f64], n: usize, b: &mut [f64]) {
 }
 
 /// Solve like [`ldl_solve`], but scale (L⁻¹b)_i of the rows i ≥ `first` down so that ν ≤ `limit`. Here ν² is the sum of
-/// (L⁻¹b)_i²/D_i over these rows, divided by `count`, the number of them that count. Returns ν² before scaling, 0
-/// without such rows.
-pub fn ldl_solve_limited(factors: &[f64], n: usize, b: &mut [f64], (first, count): (usize, usize), limit: f64) -> f64 {
+/// (L⁻¹b)_i²/D_i over these rows, divided by `count`, the number of them that count. Returns the sum over the
+/// rows before, and ν² before scaling, each 0 without such rows.
+pub fn ldl_solve_limited(
+    factors: &[f64],
+    n: usize,
+    b: &mut [f64],
+    (first, count): (usize, usize),
+    limit: f64,
+) -> [f64; 2] {
     for i in 0..n {
         for k in 0..i {
             b[i] -= factors[i * n + k] * b[k];
         }
     }
-    let mut sum = 0.0;
+    let (mut before, mut sum) = (0.0, 0.0);
     for i in 0..n {
         let y = b[i];
         b[i] /= factors[i * n + i];
-        if i >= first {
-            sum += y * b[i];
+        match i < first {
+            true => before += y * b[i],
+            false => sum += y * b[i],
         }
     }
     let square = sum / count.max(1) as f64;
@@ -57,7 +64,7 @@ pub fn ldl_solve_limited(factors: &[f64], n: usize, b: &mut [f64], (first, count
             b[i] -= factors[k * n + i] * b[k];
         }
     }
-    square
+    [before, square]
 }
 
 /// Cholesky with complete pivoting of a positive semidefinite matrix, which stops at its numerical rank.

@@ -454,9 +454,9 @@ impl EqualSteps for CompiledLanes {
         match self.mend {
             Some(Mend::Corrects) => carry.innovation.copy_from_slice(&rest[..self.lanes]),
             Some(Mend::Projects { .. }) => {
-                carry.innovation.fill(0.0);
+                carry.innovation.copy_from_slice(&rest[..self.lanes]);
                 for (missed, unsettled) in carry.missed.iter_mut().zip(rest) {
-                    *missed |= *unsettled != 0.0;
+                    *missed |= !unsettled.is_finite();
                 }
             }
             None => {}
@@ -550,7 +550,7 @@ impl AdaptiveLaneSteps for CompiledLanes {
         self.monitor.monitoring.finish(&mut found.out[self.dimension * lanes..], lanes);
         if let Some(Mend::Projects { .. }) = self.mend {
             for (missed, unsettled) in found.missed.iter_mut().zip(unsettled) {
-                *missed |= *unsettled != 0.0;
+                *missed |= !unsettled.is_finite();
             }
         }
     }

@@ -383,8 +383,7 @@ impl Repeated {
         largest.copy_from_slice(&state[n..n + groups]);
         self.monitoring.finish(largest, 1);
         match self.mend {
-            Some(Mend::Projects { .. }) if unsettled != 0.0 => return false,
-            Some(Mend::Projects { .. }) => {}
+            Some(Mend::Projects { .. }) if !unsettled.is_finite() => return false,
             _ => *innovation = unsettled,
         }
         cost.field += count * self.evaluations;

@@ -232,7 +232,7 @@ impl Ingredients<'_> {
         };
         let target = settling.targets(g, |g, row| g.parameter(targets + row));
         let Settled { x, largest, unsettled, .. } =
-            settling.at(g, time, &[&sample[..], &target].concat(), &carry[settling.scales()]);
+            settling.within(g, time, &[&sample[..], &target].concat(), &carry[settling.scales()]);
         let outputs = [x, largest, vec![unsettled]].concat();
         Tape::of_fused(g, &outputs, all.len(), self.parameters + PARAMETERS)
     }
@@ -247,7 +247,7 @@ impl Ingredients<'_> {
         let (x, carry) = all.split_at(self.dimension);
         let target = settling.targets(g, |g, row| g.parameter(targets + row));
         let Settled { x, largest, unsettled, .. } =
-            settling.at(g, time, &[x, &target].concat(), &carry[settling.scales()]);
+            settling.within(g, time, &[x, &target].concat(), &carry[settling.scales()]);
         Tape::of_fused(g, &[x, largest, vec![unsettled]].concat(), states, self.parameters + PARAMETERS)
     }
 
@@ -432,7 +432,7 @@ impl AttemptLoop<'_> {
         let mut good = g.binary(Binary::And, small, whole);
         let projects = matches!(settling.mend(), Some(Mend::Projects { .. }));
         if projects {
-            let settled = g.binary(Binary::LessEqual, unsettled, zero);
+            let settled = g.binary(Binary::LessEqual, unsettled, biggest);
             good = g.binary(Binary::And, good, settled);
         }
         let accepted = g.binary(Binary::And, going, good);
@@ -497,7 +497,7 @@ impl AttemptLoop<'_> {
             let largest = g.largest(deviation, before[slot]);
             after[slot] = g.select(accepted, largest, before[slot]);
         }
-        if settling.mend() == Some(Mend::Corrects) {
+        if settling.mend().is_some() {
             let innovation = g.sqrt(unsettled);
             let larger = g.binary(Binary::Less, before[slots.innovation], innovation);
             let larger = g.binary(Binary::And, accepted, larger);

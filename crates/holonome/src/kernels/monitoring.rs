@@ -66,16 +66,18 @@ pub(super) fn mends(field: &Field) -> bool {
     (1..=FEW_INVARIANTS).contains(&field.invariants.len()) && is_small(field)
 }
 
-/// Tape from (x, F₀, scales) to the settled x, and F and the largest deviation of every group there. If the result is
-/// mended, [`Settled::unsettled`] follows.
+/// Tape from (x, F₀) to F and the largest deviation of every group there, behind x. If the result is mended, scales and
+/// the limit of a correction follow F₀, and [`Settled::unsettled`] the deviations.
 pub(super) fn settling_tape(field: &Field, settling: &Settling) -> Tape {
     let (n, m) = (field.dimension, field.invariants.len());
     let mut g = Graph::new();
     let t = g.input(holonome_model::graph::Input::Time);
-    let states = n + m + settling.scales().len();
+    let (scales, mends) = (settling.scales().len(), settling.mend().is_some());
+    let states = n + m + scales + usize::from(mends);
     let inputs: Vec<Node> = (0..states).map(|k| g.state(k)).collect();
-    let (inputs, scales) = inputs.split_at(n + m);
-    let Settled { x, values, largest, unsettled } = settling.at(&mut g, t, inputs, scales);
+    let (x, rest) = inputs.split_at(n + m);
+    let limit = if mends { rest[scales] } else { g.zero() };
+    let Settled { x, values, largest, unsettled } = settling.treated(&mut g, t, x, (&rest[..scales], limit, 1));
     let mut outputs = [x, values, largest].concat();
     if settling.mend().is_some() {
         outputs.push(unsettled);

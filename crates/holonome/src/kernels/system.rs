@@ -8,7 +8,8 @@ use super::pull::Pull;
 use super::vectors::{Masses, StateVectors};
 use super::whole_step::{ITERATIONS, Mend, Settling};
 use holonome_integrate::scales::Vectors;
-use holonome_integrate::system::{Group, GroupKind, Invariants, Mended, System};
+use holonome_integrate::system::{Group, GroupKind, Invariants, Mended, Place, System};
+use holonome_integrate::treatment::correction::largest_innovation;
 use holonome_linear::pattern::Pattern;
 use holonome_model::graph::Node;
 use holonome_model::rows::RowProgram;
@@ -279,20 +280,25 @@ impl UnrolledParts {
         }
     }
 
-    /// Run a kernel of [`settling_tape`]. Return the settled x, and its `unsettled` measure.
+    /// Run a kernel of [`settling_tape`], `more` being its inputs after the targets. Return the settled x, and its
+    /// `unsettled` measure.
     fn settle<'w>(
         &self,
         kernel: &Bound,
-        (t, target, scales, x): (f64, &[f64], &[f64], &[f64]),
+        (t, target, x): (f64, &[f64], &[f64]),
+        more: [&[f64]; 2],
         values: &mut [f64],
         deviations: &mut [f64],
         work: &'w mut [f64],
     ) -> (&'w [f64], f64) {
         let (n, m) = (x.len(), values.len());
-        let (inputs, work) = work.split_at_mut(n + m + scales.len());
+        let [scales, limit] = more;
+        let (inputs, work) = work.split_at_mut(n + m + scales.len() + limit.len());
         inputs[..n].copy_from_slice(x);
         inputs[n..n + m].copy_from_slice(target);
-        inputs[n + m..].copy_from_slice(scales);
+        let (of_scales, of_limit) = inputs[n + m..].split_at_mut(scales.len());
+        of_scales.copy_from_slice(scales);
+        of_limit.copy_from_slice(limit);
         let (outputs, work) = work.split_at_mut(kernel.outputs());
         kernel.run(t, inputs, outputs, work);
         let (settled, rest) = outputs.split_at(n);
@@ -322,7 +328,7 @@ impl System for CompiledSystem {
         let derivative = 2 * n + unrolled.map_or(field, |unrolled| unrolled.derivative.work_len());
         let settled = unrolled.and_then(|unrolled| unrolled.settled.as_ref()).map_or(0, |settled| {
             let kernels = settled.monitor.work_len().max(settled.mend.as_ref().map_or(0, Bound::work_len));
-            kernels + 2 * (n + m) + groups + 2 * self.vectors().count() + 1
+            kernels + 2 * (n + m) + groups + 2 * self.vectors().count() + 2
         });
         let untreated = self.untreated.as_ref().map_or(0, |untreated| untreated.work_len());
         let all = [field, untreated, values, jacobian, derivative, settled, self.masses.work_len()];
@@ -371,7 +377,7 @@ impl System for CompiledSystem {
         let unrolled = self.unrolled.as_ref();
         match unrolled.and_then(|unrolled| Some((unrolled, unrolled.settled.as_ref()?))) {
             Some((unrolled, settled)) => {
-                unrolled.settle(&settled.monitor, (t, target, &[], x), values, deviations, work);
+                unrolled.settle(&settled.monitor, (t, target, x), [&[], &[]], values, deviations, work);
             }
             None => {
                 self.invariant_values(t, x, values, work);
@@ -382,6 +388,7 @@ impl System for CompiledSystem {
 
     fn mend(
         &self,
+        place: Place,
         (t, target, carried): (f64, &[f64], &[f64]),
         x: &mut [f64],
         values: &mut [f64],
@@ -390,15 +397,22 @@ impl System for CompiledSystem {
     ) -> Option<Mended> {
         let unrolled = self.unrolled.as_ref()?;
         let SettlingKernels { settling, mend, .. } = unrolled.settled.as_ref()?;
-        let at = (t, target, &carried[settling.scales()], &*x);
-        let (mended, unsettled) = unrolled.settle(mend.as_ref()?, at, values, deviations, work);
-        let found = match settling.mend()? {
-            Mend::Corrects => Mended::Corrected { innovation: unsettled },
-            Mend::Projects { .. } if unsettled != 0.0 => return None,
-            Mend::Projects { .. } => Mended::Projected { iterations: ITERATIONS },
+        let (limit, passes) = match place {
+            Place::End => (largest_innovation(self.vectors().count()), 1),
+            Place::Within => (f64::INFINITY, settling.mend()?.passes_within()),
         };
-        x.copy_from_slice(mended);
-        Some(found)
+        let mut found = None;
+        for _ in 0..passes {
+            let more = [&carried[settling.scales()], &[limit]];
+            let (mended, unsettled) = unrolled.settle(mend.as_ref()?, (t, target, x), more, values, deviations, work);
+            found = match settling.mend()? {
+                Mend::Corrects => Some(Mended::Corrected { innovation: unsettled }),
+                Mend::Projects { .. } if !unsettled.is_finite() => return None,
+                Mend::Projects { .. } => Some(Mended::Projected { iterations: ITERATIONS, moved: unsettled }),
+            };
+            x.copy_from_slice(mended);
+        }
+        found
     }
 
     fn invariant_jacobian(&self, t: f64, x: &[f64], values: &mut [f64], work: &mut [f64]) {

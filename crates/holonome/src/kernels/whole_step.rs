@@ -16,7 +16,7 @@ use holonome_integrate::scheme::map::{Facts, StepFrom};
 use holonome_integrate::space::Space;
 use holonome_integrate::state::Cost;
 use holonome_integrate::tableau::{LaggedEstimate, Tableau};
-use holonome_integrate::treatment::correction::largest_innovation;
+use holonome_integrate::treatment::correction::{CORRECTIONS_WITHIN, constraints_are_claims, largest_innovation};
 use holonome_integrate::treatment::projects_by_error;
 use holonome_model::graph::op::Binary;
 use holonome_model::graph::tape::Tape;
@@ -162,7 +162,7 @@ impl Ingredients<'_> {
             carry = self.equal_step_scales(&mut space, h, &k, &x1, carried);
             let g = &mut space.graph;
             x1.extend(settling.targets(g, |g, row| g.parameter(targets + row)));
-            let Mended { x, unsettled } = mend.at(g, t1, &x1, &carry[mend.scales.clone()]);
+            let Mended { x, unsettled } = mend.at_end(g, t1, &x1, &carry[mend.scales.clone()]);
             carry.push(g.largest(unsettled, *largest));
             x1 = x;
         }
@@ -310,6 +310,14 @@ impl Mend {
         }
     }
 
+    /// Number of times that a state within a step is treated.
+    pub fn passes_within(self) -> usize {
+        match self {
+            Mend::Corrects => CORRECTIONS_WITHIN,
+            Mend::Projects { .. } => 1,
+        }
+    }
+
     /// Carried scales that the treatment takes, for `count` vectors.
     fn scales(self, count: usize) -> Range<usize> {
         match self {
@@ -336,10 +344,11 @@ impl Mend {
     }
 }
 
-/// [`Mend`] as a formula of (x, targets, scales).
+/// [`Mend`] as a formula of (x, targets, scales, the limit of a correction).
 pub struct Mending {
     pub mend: Mend,
     formula: Formula,
+    largest_innovation: f64,
     /// Carried scales that the formula takes.
     scales: Range<usize>,
 }
@@ -348,8 +357,8 @@ pub struct Mending {
 pub struct Mended {
     /// x.
     pub x: Vec<Node>,
-    /// Measure of failure: for a correction the square of the innovation; for a projection 0, or infinity if it has not
-    /// arrived.
+    /// For a correction the square of the innovation; for a projection that of the distance by which it moved x, infinite
+    /// if it has not arrived.
     pub unsettled: Node,
 }
 
@@ -374,6 +383,8 @@ impl Mending {
             weights,
             families: &families,
             largest_innovation: largest_innovation(count),
+            limit: field.graph.state(n + m + taken.len()),
+            constraints_are_claims: constraints_are_claims(&vectors.vectors),
         };
         let mut outputs;
         match mend {
@@ -384,19 +395,24 @@ impl Mending {
             }
             Mend::Projects { tolerance, .. } => {
                 let arrival = Arrival { sizes, tolerance, iterations: ITERATIONS as usize };
-                let Projected { x, arrived } = projected(&mut field, &of, &arrival, target);
-                let g = &mut field.graph;
-                let (zero, infinite) = (g.zero(), g.constant(f64::INFINITY));
+                let Projected { x, moved } = projected(&mut field, &of, &arrival, target);
                 outputs = x;
-                outputs.push(g.select(arrived, zero, infinite));
+                outputs.push(moved);
             }
         }
-        Mending { mend, formula: Formula::new(&field.graph, &outputs), scales: taken }
+        let formula = Formula::new(&field.graph, &outputs);
+        Mending { mend, formula, largest_innovation: largest_innovation(count), scales: taken }
     }
 
-    /// Mended state from t, x and the targets, with the scales that the formula takes.
-    fn at(&self, g: &mut Graph, t: Node, inputs: &[Node], scales: &[Node]) -> Mended {
-        let mut x = self.formula.at(g, t, &[inputs, scales].concat());
+    /// Mended state at the end of a step, from t, x and the targets, with the scales that the formula takes.
+    fn at_end(&self, g: &mut Graph, t: Node, inputs: &[Node], scales: &[Node]) -> Mended {
+        let limit = g.constant(self.largest_innovation);
+        self.at(g, t, inputs, (scales, limit))
+    }
+
+    /// Mended state with a limit of a correction.
+    fn at(&self, g: &mut Graph, t: Node, inputs: &[Node], (scales, limit): (&[Node], Node)) -> Mended {
+        let mut x = self.formula.at(g, t, &[inputs, scales, &[limit]].concat());
         let unsettled = x.pop().expect("it follows the state");
         Mended { x, unsettled }
     }
@@ -472,12 +488,32 @@ impl Settling {
         self.mending.as_ref().map_or(0..0, |mending| mending.scales.clone())
     }
 
-    /// Settled state of `inputs`, which are x and then F₀, with the scales that the treatment takes.
+    /// Settled state of `inputs`, which are x and then F₀, at the end of a step, with the scales that the treatment
+    /// takes.
     pub fn at(&self, g: &mut Graph, t: Node, inputs: &[Node], scales: &[Node]) -> Settled {
+        let limit = self.mending.as_ref().map_or(f64::INFINITY, |mending| mending.largest_innovation);
+        let limit = g.constant(limit);
+        self.treated(g, t, inputs, (scales, limit, 1))
+    }
+
+    /// [`Settling::at`] within a step.
+    pub fn within(&self, g: &mut Graph, t: Node, inputs: &[Node], scales: &[Node]) -> Settled {
+        let limit = g.constant(f64::INFINITY);
+        self.treated(g, t, inputs, (scales, limit, self.mend().map_or(0, Mend::passes_within)))
+    }
+
+    /// Settled state after some passes of the treatment with a limit.
+    pub fn treated(
+        &self,
+        g: &mut Graph,
+        t: Node,
+        inputs: &[Node],
+        (scales, limit, passes): (&[Node], Node, usize),
+    ) -> Settled {
         let mut settled = inputs.to_vec();
         let mut unsettled = g.zero();
-        if let Some(mending) = &self.mending {
-            let mended = mending.at(g, t, inputs, scales);
+        for mending in self.mending.iter().cycle().take(passes) {
+            let mended = mending.at(g, t, &settled, (scales, limit));
             settled[..self.dimension].copy_from_slice(&mended.x);
             unsettled = mended.unsettled;
         }
@@ -606,7 +642,7 @@ mod tests {
     use holonome_integrate::run::run;
     use holonome_integrate::scales::Scales;
     use holonome_integrate::state::StepState;
-    use holonome_integrate::system::System;
+    use holonome_integrate::system::{Place, System};
     use holonome_integrate::treatment::projection::Projection;
     use holonome_model::elaborate::model::Model;
 
@@ -661,7 +697,7 @@ mod tests {
                     let (mut values, mut deviations) = (vec![0.0; m], vec![0.0; groups]);
                     let mut x = start.clone();
                     let at = (model.t0, &target[..], &scales.carried[..]);
-                    let found = system.mend(at, &mut x, &mut values, &mut deviations, &mut work);
+                    let found = system.mend(Place::End, at, &mut x, &mut values, &mut deviations, &mut work);
                     let mut expected = start.clone();
                     let mut projection = Projection::new(system.invariants(), n, tolerance, by_error);
                     let at = ((model.t0, 0.01), &target[..], &scales);

@@ -16,6 +16,11 @@ use std::ops::Range;
 /// Largest number of attempts in one call; lanes whose trajectories have ended wait no longer than that for the others.
 const MOST_ATTEMPTS: u64 = 64;
 
+/// Largest disturbance of a step by a projection or by feedback in a lane, in units of the tolerance and of √n for n
+/// vectors: each is of the size of a step's error, and a claim that fails makes it larger at once. Beyond, a run by
+/// itself judges the claims.
+const PULLED: f64 = 1e3;
+
 /// Maximum number of attempts after which the samples within them are found.
 const MOST_KEPT: usize = 16;
 
@@ -500,7 +505,7 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
             };
             let Some(number) = self.lanes[lane].number.filter(|_| is_due) else { continue };
             self.lanes[lane].next_look = next_look(steps);
-            self.doubted[lane] = corrects && self.may_be_pushed(lane, trajectories);
+            self.doubted[lane] = self.may_be_pushed(lane, trajectories);
             if looks && !self.doubted[lane] {
                 self.due.push((lane, number));
             }
@@ -513,14 +518,20 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
         trajectories.look(&self.due, LaneStates { t, x, carried: &[], squares }, &mut self.doubted);
     }
 
-    /// True if corrections in a lane are larger than a step's error explains, or leave a constraint far off.
+    /// True if a treatment moved a state in a lane further than a step's error explains, or left a constraint far off.
     fn may_be_pushed(&mut self, lane: usize, trajectories: &mut dyn Trajectories<S::Bound>) -> bool {
         let largest = self.all(self.slots.largest.clone());
         gather(&self.state[largest], self.lanes.len(), lane, &mut self.group);
         self.steps.finish(&mut self.group);
-        let innovation = self.at(self.slots.innovation, lane);
-        surprises(innovation * innovation, self.steps.vectors().count())
-            || trajectories.may_be_far(&self.group, &self.lanes[lane].end.terms)
+        let (count, terms) = (self.steps.vectors().count(), &self.lanes[lane].end.terms);
+        let innovation = self.at(self.slots.innovation, lane).powi(2);
+        match self.steps.corrects() {
+            true => surprises(innovation, count) || trajectories.may_be_far(&self.group, terms),
+            false => {
+                let disturbance = trajectories.disturbance(innovation, &self.group, terms);
+                disturbance > PULLED * self.adaptive.rtol * (count as f64).sqrt()
+            }
+        }
     }
 
     /// Control of the steps.

@@ -1,12 +1,13 @@
 //! Equal steps in lanes: all lanes march together, from output to output.
 
 use super::{
-    End, EqualSteps, LaneAlone, LaneCarry, LaneSample, LaneStates, Stopped, Trajectories, finite, gather, scatter,
+    End, EqualSteps, LaneAlone, LaneCarry, LaneSample, LaneStates, LaneStep, Stopped, Trajectories, finite, gather,
+    scatter,
 };
 use crate::cost::Cost;
 use crate::plan::{FixedSteps, Plan};
 use crate::run::LONGEST_BLOCK;
-use crate::run::claims::{next_look, surprises};
+use crate::run::claims::{is_novel, next_look, surprises};
 use crate::vector::max_or_nan;
 use std::ops::Range;
 
@@ -45,8 +46,10 @@ struct March<'a, S: EqualSteps> {
     carried_before: Vec<f64>,
     carried_initially: Vec<f64>,
     innovation: Vec<f64>,
-    /// Lanes in which a correction was larger than a step's error explains.
+    /// Lanes in which a correction was larger than a step's error explains, or a claim fails within a step.
     surprised: Vec<bool>,
+    /// Largest disturbance of a step in each lane after which claims were judged within it.
+    judged: Vec<f64>,
     /// Lanes whose block has to be made by itself, and lanes whose trajectories can begin.
     missed: Vec<bool>,
     begun: Vec<bool>,
@@ -89,6 +92,7 @@ impl<'a, S: EqualSteps> March<'a, S> {
             carried_initially: zeros(carried),
             innovation: zeros(1),
             surprised: vec![false; lanes],
+            judged: vec![0.0; lanes],
             missed: vec![false; lanes],
             begun: vec![true; lanes],
             costs: vec![Cost::default(); lanes],
@@ -134,6 +138,7 @@ impl<'a, S: EqualSteps> March<'a, S> {
         let (count, mut step, mut next) = (self.fixed.steps, 0, 0);
         let mut next_claims = next_look(0);
         self.surprised.fill(false);
+        self.judged.fill(0.0);
         for lane in 0..self.steps.lanes() {
             if self.number[lane].is_some() && !self.begun[lane] {
                 self.stop(lane, 0, Stopped::Doubted, trajectories);
@@ -163,8 +168,7 @@ impl<'a, S: EqualSteps> March<'a, S> {
             let to_terms = next_measured(step) - step;
             self.find_who();
             let to_follow = trajectories.steps_to_follow(&self.who, step).max(1);
-            let to_look = trajectories.steps_between_looks().min(to_follow);
-            let block = block.min(to_last).min(to_terms).min(to_look);
+            let block = block.min(to_last).min(to_terms).min(to_follow);
             self.block(bound, step, block, trajectories);
             step += block;
             if block == to_follow {
@@ -227,6 +231,13 @@ impl<'a, S: EqualSteps> March<'a, S> {
             }
             return self.block(bound, first, count, trajectories);
         }
+        if trajectories.looks() && self.judge(first, count, trajectories) {
+            self.x.copy_from_slice(&self.before);
+            self.carried.copy_from_slice(&self.carried_before);
+            // Whichever half holds the surprise is halved again.
+            self.block(bound, first, count / 2, trajectories);
+            return self.block(bound, first + count / 2, count - count / 2, trajectories);
+        }
         for lane in 0..lanes {
             let t = self.fixed.time(self.plan.t0, first + count);
             let end = &mut self.ends[lane];
@@ -240,6 +251,33 @@ impl<'a, S: EqualSteps> March<'a, S> {
                 false => self.steps.count(first..first + count, &mut end.cost),
             }
         }
+    }
+
+    /// Judge the claims of lanes in which a step of the block was disturbed more than any before, as a run by itself
+    /// does. True if the block is to be made again in halves, as it has several steps.
+    fn judge(&mut self, first: u64, count: u64, trajectories: &mut dyn Trajectories<S::Bound>) -> bool {
+        let lanes = self.steps.lanes();
+        let [t0, t1] = [first, first + count].map(|step| self.fixed.time(self.plan.t0, step));
+        for lane in (0..lanes).filter(|&lane| self.number[lane].is_some() && !self.missed[lane]) {
+            gather(&self.largest, lanes, lane, &mut self.group);
+            let disturbance = trajectories.disturbance(self.innovation[lane], &self.group, &self.ends[lane].terms);
+            if !is_novel(disturbance, self.judged[lane]) {
+                continue;
+            }
+            if count > 1 {
+                return true;
+            }
+            self.judged[lane] = disturbance;
+            let mut before = vec![0.0; self.one.len()];
+            gather(&self.before, lanes, lane, &mut before);
+            gather(&self.x, lanes, lane, &mut self.one);
+            let kept = if self.steps.kept().sizes { self.steps.vectors().count() } else { 0 };
+            let mut squares = vec![0.0; kept];
+            gather(&self.carried[..kept * lanes], lanes, lane, &mut squares);
+            let step = LaneStep { from: (t0, &before), to: (t1, &self.one), squares: &squares };
+            self.surprised[lane] |= trajectories.fails_within(lane, step);
+        }
+        false
     }
 
     /// Make the steps of a lane by themselves, from the start of a block.

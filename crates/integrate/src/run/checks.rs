@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::failure::Failure;
 use crate::scheme::map::NoStep;
-use crate::system::all_finite;
+use crate::system::{Place, all_finite};
 use crate::treatment::stopping::Unconverged;
 
 impl Engine<'_> {
@@ -18,7 +18,7 @@ impl Engine<'_> {
         let at = ((t1, t1 - self.state.t), &target[..], &self.scales);
         self.innovation = self
             .treatment
-            .apply(self.system, at, &mut self.x1, &mut self.values, deviations, &mut self.work, cost)
+            .apply(self.system, Place::End, at, &mut self.x1, &mut self.values, deviations, &mut self.work, cost)
             .map_err(|unconverged| self.unconverged(t1, unconverged))?;
         self.check_treated(t1)
     }

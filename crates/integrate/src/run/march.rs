@@ -34,11 +34,16 @@ impl Engine<'_> {
             return Ok(Some(wanted));
         }
         self.march.resize(slots.count(), 0.0);
-        self.enter(slots, pause);
-        self.memory.copy_from_slice(&self.state.memory);
-        let (kept, memory, cost) = (&mut self.stages[..], &mut self.memory[..], &mut self.state.cost);
-        attempts.run(count, &mut self.march, &mut Workspace { kept, memory, cost, work: &mut self.work });
-        let [steps, rejected] = [slots.steps, slots.rejected].map(|slot| self.march[slot] as u64);
+        let spent = self.state.cost.clone();
+        let steps = match self.attempt_many(attempts, count, pause) {
+            steps if steps > 1 && self.is_surprised(&self.march[slots.largest.clone()]) => {
+                // Claims are to be tested at the step at which one failed.
+                (self.claims.singly, self.state.cost) = (steps, spent);
+                self.attempt_many(attempts, 1, pause)
+            }
+            steps => steps,
+        };
+        let rejected = self.march[slots.rejected] as u64;
         let rejections = self.march[slots.rejections] as u32;
         let state = &mut *self.state;
         state.cost.field += (steps + rejected) * attempts.evaluations();
@@ -48,6 +53,21 @@ impl Engine<'_> {
         }
         let pending = Wanted { h: self.march[slots.h], rejections };
         Ok((rejections > 0 || steps == 0).then_some(if rejections > 0 { pending } else { wanted }))
+    }
+
+    /// Make attempts from the state, at most as many. Returns the number of steps that were accepted.
+    fn attempt_many(&mut self, attempts: &dyn Attempts, count: u64, pause: f64) -> u64 {
+        let slots = attempts.slots();
+        self.enter(slots, pause);
+        self.memory.copy_from_slice(&self.state.memory);
+        let (kept, memory, cost) = (&mut self.stages[..], &mut self.memory[..], &mut self.state.cost);
+        attempts.run(count, &mut self.march, &mut Workspace { kept, memory, cost, work: &mut self.work });
+        attempts.finish(&mut self.march[slots.largest.clone()]);
+        self.innovation = match self.march[slots.innovation] {
+            largest if largest > self.state.innovation => largest.powi(2),
+            _ => 0.0,
+        };
+        self.march[slots.steps] as u64
     }
 
     /// Largest number of attempts: up to the next check of any kind and to the limit of steps, and so few that an
@@ -60,10 +80,8 @@ impl Engine<'_> {
             None => u64::MAX,
         };
         let to_limit = self.plan.step_limit.saturating_sub(state.step + state.cost.rejected);
-        [LONGEST_BLOCK, to_monitor, to_limit, steps_to_measurement(state.step), self.claims.steps_to_look(state.step)]
-            .into_iter()
-            .min()
-            .unwrap_or(0)
+        let to_look = self.claims.steps_to_look(state.step).min(self.longest_block());
+        [LONGEST_BLOCK, to_monitor, to_limit, steps_to_measurement(state.step), to_look].into_iter().min().unwrap_or(0)
     }
 
     /// Copy the state into the slots of the loop.
@@ -105,7 +123,6 @@ impl Engine<'_> {
         let deviations = &mut self.deviations[..self.groups];
         self.system.monitor(t1, &state.target, &self.x1, &mut self.values, deviations, &mut self.work);
         let at = &mut self.march;
-        attempts.finish(&mut at[slots.largest.clone()]);
         for (drift, &largest) in state.drift.iter_mut().zip(&at[slots.largest.clone()]) {
             drift.max = max_or_nan(drift.max, largest);
         }
@@ -113,9 +130,7 @@ impl Engine<'_> {
         state.controller.last_error = at[slots.last_error];
         state.scales.norms.copy_from_slice(&at[slots.norms.clone()]);
         self.scales.carried.copy_from_slice(&at[slots.carried.clone()]);
-        // One that is too large causes a check of claims at once.
-        self.innovation = if at[slots.innovation] > state.innovation { at[slots.innovation].powi(2) } else { 0.0 };
-        (state.innovation, state.innovation_at) = (at[slots.innovation], at[slots.innovation_at]);
+        let innovation = (at[slots.innovation], at[slots.innovation_at]);
         attempts.count_treatments(steps, &mut state.cost);
         if self.map.takes_first_stage() && !known {
             // The loop has evaluated the first stage for every step but the one that it began with.
@@ -128,6 +143,7 @@ impl Engine<'_> {
         self.check_values(step, t1)?;
         self.check_met(t1, self.state.controller.h)?;
         self.advance(step, t1);
+        (self.state.innovation, self.state.innovation_at) = innovation;
         Ok(())
     }
 }

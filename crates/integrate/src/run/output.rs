@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::observer::Observer;
 use crate::plan::{AdaptiveSteps, FixedSteps, Stepping};
 use crate::scheme::map::Between;
+use crate::system::Place;
 use crate::terms::{is_measured, raise_terms};
 use crate::vector::max_or_nan;
 
@@ -163,7 +164,16 @@ impl Engine<'_> {
             let (sample, values) = (&mut self.sample[..self.x1.len()], &mut self.sample_values);
             let at = ((t, h), &target[..], &self.scales);
             self.treatment
-                .apply(self.system, at, sample, values, &mut self.sample_deviations, &mut self.work, cost)
+                .apply(
+                    self.system,
+                    Place::Within,
+                    at,
+                    sample,
+                    values,
+                    &mut self.sample_deviations,
+                    &mut self.work,
+                    cost,
+                )
                 .map_err(|unconverged| self.unconverged(t, unconverged))?;
         } else {
             let (values, deviations) = (&mut self.sample_values, &mut self.sample_deviations);

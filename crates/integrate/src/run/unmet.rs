@@ -7,11 +7,11 @@
 //! changes its constraint in a step by no more than rounding: at rest its terms are rounding themselves.
 
 use super::Engine;
-use super::claims::UNSEEN;
+use super::rates::UNSEEN;
 use crate::cost::Cost;
 use crate::failure::Failure;
 use crate::scales::square;
-use crate::system::{GroupKind, Invariants};
+use crate::system::{GroupKind, Invariants, Place};
 use crate::treatment::Treatment;
 
 /// Part of its terms from which on a constraint is far off. A run whose steps end as far away is slower because of the
@@ -101,7 +101,16 @@ impl Engine<'_> {
         let Some((_, before)) = worst(&self.values, &trial.terms) else { return Ok(()) };
         let at = (t1, &target[..], self.scales.weights(vectors.count()));
         let (values, deviations) = (&mut trial.values, &mut trial.deviations);
-        correction.apply(system, at, &mut trial.x, values, deviations, &mut self.work, &mut Cost::default());
+        correction.apply(
+            system,
+            at,
+            Place::End,
+            &mut trial.x,
+            values,
+            deviations,
+            &mut self.work,
+            &mut Cost::default(),
+        );
         let Some((row, after)) = worst(&trial.values, &trial.terms) else { return Ok(()) };
         if after <= LEFT * before {
             return Ok(());

@@ -26,10 +26,15 @@
 use super::normal_equations::{NormalEquations, Regularisation};
 use crate::cost::Cost;
 use crate::scales::UNIT_ROUND_OFF;
-use crate::system::{GroupKind, Invariants, System};
+use crate::system::{GroupKind, Place, System, Vectors};
+use crate::vector::max_or_nan;
 
 /// ε, relative to rows of unit length. Between 1e-12 and 1e-8 it makes no difference if DF has full rank.
 pub const EPSILON: f64 = 1e-8;
+
+/// Number of corrections of a state within a step. Each leaves the square of a distance, relative to the state: after an
+/// interpolant with an error of 1e-4, two leave 1e-16.
+pub const CORRECTIONS_WITHIN: usize = 2;
 
 /// Largest plausible innovation, in standard deviations, of a state of `vectors` vectors: ten for a few vectors whose
 /// errors are independent, and √n for many whose errors have one cause, and add up.
@@ -39,6 +44,8 @@ pub fn largest_innovation(vectors: usize) -> f64 {
 
 /// Scratch of the correction.
 pub struct Correction {
+    /// True if the innovation of the constraints counts.
+    claims: bool,
     equations: NormalEquations,
     jacobian: Vec<f64>,
     mu: Vec<f64>,
@@ -48,9 +55,11 @@ pub struct Correction {
 }
 
 impl Correction {
-    /// Correction for these invariants of a state of length `dim`.
-    pub fn new(invariants: &Invariants, dim: usize) -> Correction {
+    /// Correction of the states of `system`.
+    pub fn new(system: &dyn System) -> Correction {
+        let (invariants, dim) = (system.invariants(), system.dim());
         Correction {
+            claims: constraints_are_claims(system.vectors()),
             equations: NormalEquations::new(invariants, dim, Regularisation::Shift(EPSILON)),
             jacobian: vec![0.0; invariants.nonzeros()],
             mu: vec![0.0; invariants.count],
@@ -60,12 +69,13 @@ impl Correction {
         }
     }
 
-    /// Correct `x` once; `weights` are w² of its vectors. `values` receives F at the result, `deviations` that of every
-    /// group. Returns ν².
+    /// Correct `x` once, or [more often](CORRECTIONS_WITHIN) and without a limit within a step; `weights` are w² of its vectors. `values` receives F at the result, `deviations` that of every
+    /// group. Returns ν², the larger one where constraints count, too.
     pub fn apply(
         &mut self,
         system: &dyn System,
         (t, target, weights): (f64, &[f64], &[f64]),
+        place: Place,
         x: &mut [f64],
         values: &mut [f64],
         deviations: &mut [f64],
@@ -73,23 +83,50 @@ impl Correction {
         cost: &mut Cost,
     ) -> f64 {
         cost.count_corrections(1);
+        let (limit, passes) = match place {
+            Place::End => (largest_innovation(weights.len()), 1),
+            Place::Within => (f64::INFINITY, CORRECTIONS_WITHIN),
+        };
+        let mut innovation = 0.0;
+        for _ in 0..passes {
+            innovation = self.pass(system, (t, target, weights), limit, x, values, work);
+        }
+        system.monitor(t, target, x, values, deviations, work);
+        innovation
+    }
+
+    /// Correct `x` once with this limit of the innovation; `values` is scratch. Returns ν².
+    fn pass(
+        &mut self,
+        system: &dyn System,
+        (t, target, weights): (f64, &[f64], &[f64]),
+        limit: f64,
+        x: &mut [f64],
+        values: &mut [f64],
+        work: &mut [f64],
+    ) -> f64 {
         system.invariant_values(t, x, values, work);
         system.invariant_jacobian(t, x, &mut self.jacobian, work);
         for i in 0..self.mu.len() {
             self.mu[i] = values[i] - target[i];
             self.noise[i] = squared_round_off(&self.equations, &self.jacobian, x, target[i], i);
         }
-        let mut innovation = 0.0;
-        if self.mu.iter().any(|residual| *residual != 0.0) {
-            system.vectors().spread_roots(weights, &mut self.roots);
-            widen(system, &self.jacobian, &self.noise, &self.mu, &mut self.roots, &mut self.concerned);
-            self.equations.factor_in(&self.jacobian, &self.roots, &self.noise);
-            innovation = self.equations.solve_limited(&mut self.mu, largest_innovation(weights.len()));
-            self.equations.subtract_transpose(&self.jacobian, &self.mu, x);
+        if self.mu.iter().all(|residual| *residual == 0.0) {
+            return 0.0;
         }
-        system.monitor(t, target, x, values, deviations, work);
-        innovation
+        system.vectors().spread_roots(weights, &mut self.roots);
+        widen(system, &self.jacobian, &self.noise, &self.mu, &mut self.roots, &mut self.concerned);
+        self.equations.factor_in(&self.jacobian, &self.roots, &self.noise);
+        let [constraints, others] = self.equations.solve_limited(&mut self.mu, limit);
+        self.equations.subtract_transpose(&self.jacobian, &self.mu, x);
+        if self.claims { max_or_nan(constraints, others) } else { others }
     }
+}
+
+/// True if the constraints on states of these vectors are claims about the motion, as those of a vector field are. Those
+/// of a Hamiltonian make their own forces, and hold for that reason.
+pub fn constraints_are_claims(vectors: &Vectors) -> bool {
+    vectors.conjugates() == 0
 }
 
 /// R of row `i` of F at `x`.

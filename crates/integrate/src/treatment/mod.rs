@@ -10,12 +10,22 @@ pub mod symmetric_projection;
 use crate::cost::Cost;
 use crate::method;
 use crate::plan::{Metric, Plan};
-use crate::scales::{Kept, Scales};
-use crate::system::{Mended, System};
+use crate::scales::{Kept, Scales, Vectors, square};
+use crate::system::{Mended, Place, System};
 use correction::Correction;
 use projection::Projection;
 use stopping::Unconverged;
 use symmetric_projection::SymmetricProjection;
+
+/// Square of the distance by which a projection moves a state, each vector relative to its size: Σ_b |d_b|²/σ_b² with
+/// the squared sizes `sizes`. Vectors without a size do not count.
+pub fn squared_distance(vectors: &Vectors, sizes: &[f64], d: &[f64]) -> f64 {
+    let part = |(vector, size): (usize, &f64)| match square(&d[vectors.components_of(vector)]) / size {
+        part if *size > 0.0 => part,
+        _ => 0.0,
+    };
+    sizes.iter().enumerate().map(part).sum()
+}
 
 /// True if a projection of `plan`'s method moves a state in the metric of the step's error, not in the Euclidean one.
 pub fn projects_by_error(plan: &Plan) -> bool {
@@ -46,7 +56,7 @@ impl Treatment {
         match Treatment::effective(plan, system) {
             method::MethodTreatment::Plain | method::MethodTreatment::Feedback => Treatment::None,
             method::MethodTreatment::Corrected => {
-                let correction = Correction::new(invariants, system.dim());
+                let correction = Correction::new(system);
                 Treatment::Correction(Box::new(correction))
             }
             method::MethodTreatment::Projection => {
@@ -95,12 +105,13 @@ impl Treatment {
         !matches!(self, Treatment::None)
     }
 
-    /// Treat the state `x` at time `t` after a step of the length `h`. `scales` are those after that step. `values`
+    /// Treat the state `x` at time `t`, in or after a step of the length `h`. `scales` are those after that step. `values`
     /// receives F at the resulting state and `deviations` that of every group, for monitoring. Returns the square of
-    /// the innovation of a correction, 0 for other treatments.
+    /// the innovation of a correction, of a projection that of its [distance](squared_distance), 0 without a treatment.
     pub fn apply(
         &mut self,
         system: &dyn System,
+        place: Place,
         ((t, h), target, scales): ((f64, f64), &[f64], &Scales),
         x: &mut [f64],
         values: &mut [f64],
@@ -109,30 +120,33 @@ impl Treatment {
         cost: &mut Cost,
     ) -> Result<f64, Unconverged> {
         if matches!(self, Treatment::Correction(_) | Treatment::Projection(_)) {
-            match system.mend((t, target, &scales.carried), x, values, deviations, work) {
+            match system.mend(place, (t, target, &scales.carried), x, values, deviations, work) {
                 Some(Mended::Corrected { innovation }) => {
                     cost.count_corrections(1);
                     return Ok(innovation);
                 }
-                Some(Mended::Projected { iterations }) => {
+                Some(Mended::Projected { iterations, moved }) => {
                     cost.count_projections(1, iterations);
-                    return Ok(0.0);
+                    return Ok(moved);
                 }
                 None => {}
             }
         }
         match self {
-            Treatment::None | Treatment::SymmetricProjection(_) => {
+            Treatment::None => {
                 system.monitor(t, target, x, values, deviations, work);
                 Ok(0.0)
             }
+            Treatment::SymmetricProjection(projection) => {
+                system.monitor(t, target, x, values, deviations, work);
+                Ok(projection.moved())
+            }
             Treatment::Correction(correction) => {
                 let weights = scales.weights(system.vectors().count());
-                Ok(correction.apply(system, (t, target, weights), x, values, deviations, work, cost))
+                Ok(correction.apply(system, (t, target, weights), place, x, values, deviations, work, cost))
             }
             Treatment::Projection(projection) => {
-                projection.apply(system, ((t, h), target, scales), x, values, deviations, work, cost)?;
-                Ok(0.0)
+                projection.apply(system, ((t, h), target, scales), x, values, deviations, work, cost)
             }
         }
     }

@@ -67,6 +67,8 @@ struct ConstraintBlock {
     product_start: Vec<usize>,
     products: Vec<(u32, u32)>,
     values: Vec<f64>,
+    /// Residual of the block's rows.
+    residual: Vec<f64>,
     /// B and C⁻¹B, one column of length c after the other.
     border: Vec<f64>,
     solved: Vec<f64>,
@@ -215,29 +217,36 @@ impl NormalEquations {
 
     /// [`NormalEquations::solve`] with a limit on the innovation ν, the residual of the rows that are not constraints
     /// over its standard deviation: with W the covariance of the state's error and R that of F, and after the part that
-    /// the constraints explain is removed. A larger one is scaled down to the limit. Returns ν², and 0 under
-    /// [`Regularisation::LeastNorm`], which limits nothing.
-    pub fn solve_limited(&mut self, r: &mut [f64], limit: f64) -> f64 {
+    /// the constraints explain is removed. A larger one is scaled down to the limit. Returns ν² of the constraints, which are
+    /// not limited, and that of the other rows; 0 under [`Regularisation::LeastNorm`], which limits nothing.
+    pub fn solve_limited(&mut self, r: &mut [f64], limit: f64) -> [f64; 2] {
         for (r, scale) in r.iter_mut().zip(&self.scale) {
             // The residual of a row that takes no part may be anything and must not enter.
             *r = if *scale == 0.0 { 0.0 } else { *r * scale };
         }
         let first = self.first;
         let (upper, lower) = r.split_at_mut(first);
+        let mut of_sparse = 0.0;
         if let Some(block) = &mut self.sparse {
+            block.residual.copy_from_slice(upper);
             block.ldl.solve(upper);
+            of_sparse = block.residual.iter().zip(&*upper).map(|(r, x)| r * x).sum::<f64>();
             for (j, lower) in lower.iter_mut().enumerate() {
                 *lower -= block.border[j * first..][..first].iter().zip(&*upper).map(|(b, x)| b * x).sum::<f64>();
             }
         }
         let innovation = match self.regularisation {
             Regularisation::Shift(_) => {
-                let held = self.active[self.constraints..].iter().filter(|active| **active).count();
-                ldl_solve_limited(&self.dense, lower.len(), lower, (self.constraints - first, held), limit)
+                let of = |active: &[bool]| active.iter().filter(|active| **active).count();
+                let [constraints, others] =
+                    [&self.active[..self.constraints], &self.active[self.constraints..]].map(of);
+                let [sum, square] =
+                    ldl_solve_limited(&self.dense, lower.len(), lower, (self.constraints - first, others), limit);
+                [(of_sparse + sum) / constraints.max(1) as f64, square]
             }
             Regularisation::LeastNorm => {
                 self.cholesky.solve(lower);
-                0.0
+                [0.0; 2]
             }
         };
         if let Some(block) = &self.sparse {
@@ -346,6 +355,7 @@ impl ConstraintBlock {
             entries,
             product_start,
             products: terms.into_iter().map(|(_, _, a, b)| (a, b)).collect(),
+            residual: vec![0.0; c],
             border: vec![0.0; border * c],
             solved: vec![0.0; border * c],
         }

@@ -15,6 +15,7 @@
 
 use super::correction::{squared_round_off, widen};
 use super::normal_equations::{NormalEquations, Regularisation};
+use super::squared_distance;
 use super::stopping::{Off, Stopping, Unconverged};
 use crate::cost::Cost;
 use crate::scales::Scales;
@@ -54,7 +55,7 @@ impl Projection {
     }
 
     /// Project `x`, the result of a step of the length `h`. `values` receives F at the result, `deviations` that of
-    /// every group.
+    /// every group. Returns the square of the [distance](super::squared_distance) by which it moves the state.
     pub fn apply(
         &mut self,
         system: &dyn System,
@@ -64,7 +65,7 @@ impl Projection {
         deviations: &mut [f64],
         work: &mut [f64],
         cost: &mut Cost,
-    ) -> Result<(), Unconverged> {
+    ) -> Result<f64, Unconverged> {
         let vectors = system.vectors();
         system.invariant_values(t, x, values, work);
         system.invariant_jacobian(t, x, &mut self.jacobian, work);
@@ -89,7 +90,9 @@ impl Projection {
         }
         self.met = met;
         system.invariants().deviations(values, target, deviations);
-        found
+        found?;
+        self.start.iter_mut().zip(&*x).for_each(|(start, x)| *start -= x);
+        Ok(squared_distance(vectors, scales.sizes(vectors.count()), &self.start))
     }
 
     /// Iterate (4.5) from the start again, without these rows.
@@ -114,7 +117,8 @@ impl Projection {
         found
     }
 
-    fn set_active(&mut self, rows: &[usize], active: bool) {
+    /// Include or exclude these rows.
+    pub(crate) fn set_active(&mut self, rows: &[usize], active: bool) {
         self.equations.set_active(rows, active);
         self.stopping.set_active(rows, active);
     }

@@ -22,6 +22,7 @@
 //! least norm.
 
 use super::normal_equations::{NormalEquations, Regularisation, stack};
+use super::squared_distance;
 use super::stopping::{Off, Stopping, Unconverged};
 use crate::cost::Cost;
 use crate::scales::Scales;
@@ -57,6 +58,7 @@ pub struct SymmetricProjection {
     moved: Vec<f64>,
     /// δ.
     lack: Vec<f64>,
+    distance: f64,
 }
 
 impl SymmetricProjection {
@@ -75,6 +77,7 @@ impl SymmetricProjection {
             start: vec![0.0; dim],
             moved: vec![0.0; dim],
             lack: vec![0.0; dim],
+            distance: 0.0,
         }
     }
 
@@ -97,6 +100,7 @@ impl SymmetricProjection {
     ) -> Result<(), StepFailure<E>> {
         self.mu.fill(0.0);
         self.lack.fill(0.0);
+        self.distance = 0.0;
         self.start.copy_from_slice(x0);
         base(&self.start, x1, work, cost).map_err(StepFailure::Base)?;
         self.evaluate(system, t1, x1, values, work, cost);
@@ -131,9 +135,18 @@ impl SymmetricProjection {
             cost.linear_solves += 1;
             let lack = self.find_lack();
             if self.arrived(values, target, lack)? {
+                // δ has no more use.
+                self.lack.iter_mut().zip(self.start.iter().zip(x0)).for_each(|(d, (start, x0))| *d = start - x0);
+                self.distance = squared_distance(vectors, scales.sizes(vectors.count()), &self.lack);
                 return Ok(());
             }
         }
+    }
+
+    /// Square of the [distance](super::squared_distance) by which the last step was moved before the base map, and
+    /// about as far after it.
+    pub fn moved(&self) -> f64 {
+        self.distance
     }
 
     /// Evaluate F and D at x₁.

@@ -76,7 +76,7 @@ pub fn deviation(field: &mut Field, mut target: impl FnMut(&mut Graph, usize) ->
 pub struct Corrected {
     /// The state x.
     pub x: Vec<Node>,
-    /// Square of the innovation.
+    /// Square of the innovation: of H and the integrals or, if it is larger and counts, of the constraints.
     pub innovation: Node,
 }
 
@@ -88,8 +88,12 @@ pub struct CorrectionScales<'a> {
     pub weights: &'a [Node],
     /// Vectors of every family.
     pub families: &'a [Range<usize>],
-    /// Largest innovation, in standard deviations, that is believed.
+    /// Largest innovation, in standard deviations, that is believed of momenta.
     pub largest_innovation: f64,
+    /// Largest innovation of H and the integrals that is corrected as a whole.
+    pub limit: Node,
+    /// True if the constraints are claims about the motion, whose innovation counts.
+    pub constraints_are_claims: bool,
 }
 
 /// One Gauss–Newton step in the metric of the step's error, as in `holonome_integrate::treatment::correction`: x − W
@@ -118,14 +122,15 @@ pub fn corrected(
     let forward = factors.forward(g, &residual);
     // ν² and the limit.
     let zero = g.zero();
-    let mut sum = zero;
+    let (mut sum, mut sum_before) = (zero, zero);
     let mut divided = Vec::with_capacity(m);
     for (i, &y) in forward.iter().enumerate() {
         let quotient = g.mul(y, factors.inverse_pivots()[i]);
         divided.push(quotient);
-        if i >= constraints {
-            let term = g.mul(y, quotient);
-            sum = g.add(sum, term);
+        let term = g.mul(y, quotient);
+        match i < constraints {
+            true => sum_before = g.add(sum_before, term),
+            false => sum = g.add(sum, term),
         }
     }
     let count = g.constant(1.0 / rows.max(1) as f64);
@@ -135,8 +140,8 @@ pub fn corrected(
     let by_constraints = factors.backward(g, &divided[..constraints]);
     let mut displaced = displacement(g, x.len(), &weighted, &by_constraints);
     if constraints < m {
-        let limit = g.constant(scales.largest_innovation);
-        let square_of_limit = g.constant(scales.largest_innovation * scales.largest_innovation);
+        let limit = scales.limit;
+        let square_of_limit = g.mul(limit, limit);
         let root = g.sqrt(innovation);
         let quotient = g.div(limit, root);
         let within = g.binary(Binary::LessEqual, innovation, square_of_limit);
@@ -150,15 +155,22 @@ pub fn corrected(
         }
     }
     x.iter_mut().zip(displaced).for_each(|(x, displaced)| *x = g.sub(*x, displaced));
-    Corrected { x, innovation }
+    if !scales.constraints_are_claims || constraints == 0 {
+        return Corrected { x, innovation };
+    }
+    let rows = field.jacobian[..constraints].iter().filter(|row| !row.is_empty()).count();
+    let count = g.constant(1.0 / rows.max(1) as f64);
+    let of_constraints = g.mul(sum_before, count);
+    Corrected { x, innovation: g.largest(of_constraints, innovation) }
 }
 
 /// A projected state.
 pub struct Projected {
     /// The state x.
     pub x: Vec<Node>,
-    /// Condition that F = F₀ there up to round-off.
-    pub arrived: Node,
+    /// Square of the distance by which it was moved, each vector relative to its size; infinite if F = F₀ is not
+    /// reached to round-off.
+    pub moved: Node,
 }
 
 /// Criteria of a projection.
@@ -202,7 +214,7 @@ pub fn projected(
         });
         *square = g.largest(own, *square);
     }
-    let sizes: Vec<Node> = squares.into_iter().map(|square| g.sqrt(square)).collect();
+    let sizes: Vec<Node> = squares.iter().map(|&square| g.sqrt(square)).collect();
     let mut limits = Vec::with_capacity(m);
     for (row, target) in jacobian.iter().zip(&targets) {
         let terms = row.iter().map(|&(k, d)| (d, sizes[scales.vector_of[k as usize]])).collect::<Vec<_>>();
@@ -250,7 +262,22 @@ pub fn projected(
             arrived = g.binary(Binary::And, arrived, near);
         }
     }
-    Projected { x, arrived }
+    let (zero, infinite) = (g.zero(), g.constant(f64::INFINITY));
+    let mut moved = zero;
+    for (vector, &size) in squares.iter().enumerate() {
+        let of_vector = (0..*dimension).filter(|&k| scales.vector_of[k] == vector);
+        let square = of_vector.fold(zero, |sum, k| {
+            let before = g.state(k);
+            let d = g.sub(x[k], before);
+            let product = g.mul(d, d);
+            g.add(sum, product)
+        });
+        let part = g.div(square, size);
+        let none = g.binary(Binary::LessEqual, size, zero);
+        let part = g.select(none, zero, part);
+        moved = g.add(moved, part);
+    }
+    Projected { x, moved: g.select(arrived, moved, infinite) }
 }
 
 /// F − F₀, and 0 in rows without a gradient. These are monitored only: their residual says nothing about a step's
