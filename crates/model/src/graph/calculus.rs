@@ -1,17 +1,48 @@
 //! Exact derivatives of graphs: reverse mode for gradients, forward mode for directional derivatives, and the
 //! operations of mechanics on them. Every pass visits a node once.
+//!
+//! A branch that is not taken contributes nothing, and where a derivative exists the chain rule gives it, though one of
+//! its factors may have no value there: see [vertices](super::vertex).
 
 use super::op::{Binary, Unary};
+use super::vertex::Vertex;
 use super::{Expression, Fused, Graph, Input, Node};
 use rustc_hash::FxHashMap;
 
 /// A sparse gradient: (component, derivative), components increasing, zeros left out.
 pub type Gradient = Vec<(u32, Node)>;
 
+/// Derivative of a node along a direction.
+#[derive(Clone, Copy)]
+struct Tangent {
+    value: Node,
+    /// Condition outside which the node does not move.
+    only_if: Option<Node>,
+    /// Operation at whose vertex the value is undefined, with the order with which it vanishes or grows nearby.
+    vertex: Option<(Node, f64)>,
+}
+
+impl Tangent {
+    fn of(value: Node) -> Tangent {
+        Tangent { value, only_if: None, vertex: None }
+    }
+}
+
 impl Graph {
     /// The derivatives of `y` with respect to every input that `select` accepts, as (input, derivative) in
     /// the order of the inputs. Inputs that `y` does not depend on are absent.
-    pub fn adjoint(&mut self, y: Node, mut select: impl FnMut(Input) -> bool) -> Vec<(Input, Node)> {
+    pub fn adjoint(&mut self, y: Node, select: impl FnMut(Input) -> bool) -> Vec<(Input, Node)> {
+        self.adjoint_by(y, select, |_, _| {})
+    }
+
+    /// [`Graph::adjoint`] with a call for every operation and each of its arguments' shares in the chain rule: the product
+    /// of the derivative of `y` by the operation and that of the operation by the argument.
+    pub fn adjoint_by(
+        &mut self,
+        y: Node,
+        mut select: impl FnMut(Input) -> bool,
+        mut share: impl FnMut(Node, Node),
+    ) -> Vec<(Input, Node)> {
         let order = self.reachable(&[y]);
         let mut active: FxHashMap<Node, bool> = FxHashMap::default();
         for &node in &order {
@@ -37,6 +68,7 @@ impl Graph {
             let mask = masks[&node];
             let mut contribute = |g: &mut Graph, argument: Node, amount: Node, mask: Option<Node>| {
                 if active[&argument] && !g.is_zero(amount) {
+                    share(node, amount);
                     let (total, mask) = match adjoints.get(&argument) {
                         Some(&old) => {
                             let both = masks[&argument].zip(mask);
@@ -48,12 +80,24 @@ impl Graph {
                     masks.insert(argument, mask);
                 }
             };
+            if let Some((c, a, b)) = self.choice(node) {
+                let (zero, not) = (self.zero(), self.unary(Unary::Not, c));
+                let (to_a, to_b) = (self.select(c, bar, zero), self.select(c, zero, bar));
+                let [in_a, in_b] = [c, not].map(|c| match mask {
+                    Some(m) => self.binary(Binary::And, m, c),
+                    None => c,
+                });
+                contribute(self, a, to_a, Some(in_a));
+                contribute(self, b, to_b, Some(in_b));
+                continue;
+            }
             match self.expression(node) {
                 Expression::Constant(_) => {}
                 Expression::Input(input) => result.push((input, bar)),
                 Expression::Unary(op, a) => {
                     if let [Some(d)] = op.partials(self, a, node) {
                         let amount = self.masked_product(mask, bar, d);
+                        let amount = self.zero_at_vertex(node, [bar, d], amount);
                         contribute(self, a, amount, mask);
                     }
                 }
@@ -63,20 +107,12 @@ impl Graph {
                     for (argument, d) in [(a, da), (b, db)] {
                         if let Some(d) = d {
                             let amount = self.masked_product(mask, bar, d);
+                            let amount = self.zero_at_vertex(node, [bar, d], amount);
                             contribute(self, argument, amount, mask);
                         }
                     }
                 }
-                Expression::Select(c, a, b) => {
-                    let (zero, not) = (self.zero(), self.unary(Unary::Not, c));
-                    let (to_a, to_b) = (self.select(c, bar, zero), self.select(c, zero, bar));
-                    let [in_a, in_b] = [c, not].map(|c| match mask {
-                        Some(m) => self.binary(Binary::And, m, c),
-                        None => c,
-                    });
-                    contribute(self, a, to_a, Some(in_a));
-                    contribute(self, b, to_b, Some(in_b));
-                }
+                Expression::Select(..) => unreachable!("a choice"),
                 Expression::Largest(..) | Expression::RoughPower(..) | Expression::Spread(..) => {
                     unreachable!("what a run remembers is not differentiated")
                 }
@@ -91,6 +127,29 @@ impl Graph {
         result.retain(|&(_, d)| !self.is_zero(d));
         result.sort_unstable_by_key(|&(input, _)| input);
         result
+    }
+
+    /// Condition and branches of a choice between two nodes, differentiated piecewise.
+    fn choice(&mut self, node: Node) -> Option<(Node, Node, Node)> {
+        match self.expression(node) {
+            Expression::Select(c, a, b) => Some((c, a, b)),
+            Expression::Binary(Binary::Min, a, b) => Some((self.binary(Binary::LessEqual, a, b), a, b)),
+            Expression::Binary(Binary::Max, a, b) => Some((self.binary(Binary::LessEqual, b, a), a, b)),
+            _ => None,
+        }
+    }
+
+    /// The product of `outer` and the derivative `own` of the operation `node`, 0 at its vertex where the chain rule is
+    /// known to give 0 there.
+    fn zero_at_vertex(&mut self, node: Node, [outer, own]: [Node; 2], product: Node) -> Node {
+        let condition = Vertex::of(self, node).and_then(|mut vertex| vertex.vanishing(self, outer, own));
+        self.zero_where(condition, product)
+    }
+
+    /// `node`, or 0 where a condition holds.
+    fn zero_where(&mut self, condition: Option<Node>, node: Node) -> Node {
+        let zero = self.zero();
+        condition.map_or(node, |condition| self.select(condition, zero, node))
     }
 
     /// bar·d, or 0 where the mask is false, whatever the value of d is there.
@@ -155,57 +214,119 @@ impl Graph {
     /// (`None` for zero). Applied twice or three times, second and third directional derivatives.
     pub fn tangent(&mut self, roots: &[Node], mut seed: impl FnMut(&mut Graph, Input) -> Option<Node>) -> Vec<Node> {
         let order = self.reachable(roots);
-        let mut dot: FxHashMap<Node, Node> = FxHashMap::default();
+        let mut dot: FxHashMap<Node, Tangent> = FxHashMap::default();
         for node in order {
-            let derivative = match self.expression(node) {
-                Expression::Constant(_) => None,
-                Expression::Input(input) => seed(self, input),
-                Expression::Unary(op, a) => dot.get(&a).copied().and_then(|da| {
-                    let [partial] = op.partials(self, a, node);
-                    partial.map(|d| self.mul(d, da))
-                }),
-                Expression::Binary(op, a, b) => {
-                    let (da, db) = (dot.get(&a).copied(), dot.get(&b).copied());
-                    if da.is_none() && db.is_none() {
-                        None
-                    } else {
-                        let [pa, pb] = self.partials_where(op, a, b, node, da.is_some(), db.is_some());
-                        let left = pa.zip(da).map(|(p, d)| self.mul(p, d));
-                        let right = pb.zip(db).map(|(p, d)| self.mul(p, d));
-                        match (left, right) {
-                            (Some(l), Some(r)) => Some(self.add(l, r)),
-                            (one, other) => one.or(other),
+            let tangent = if let Some((c, a, b)) = self.choice(node) {
+                self.tangent_of_choice(c, [a, b].map(|side| dot.get(&side).copied()))
+            } else {
+                match self.expression(node) {
+                    Expression::Constant(_) => None,
+                    Expression::Input(input) => seed(self, input).map(Tangent::of),
+                    Expression::Unary(op, a) => dot.get(&a).copied().and_then(|da| {
+                        let [partial] = op.partials(self, a, node);
+                        partial.map(|d| self.chained(node, d, da))
+                    }),
+                    Expression::Binary(op, a, b) => {
+                        let (da, db) = (dot.get(&a).copied(), dot.get(&b).copied());
+                        if da.is_none() && db.is_none() {
+                            None
+                        } else {
+                            let [pa, pb] = self.partials_where(op, a, b, node, da.is_some(), db.is_some());
+                            let left = pa.zip(da).map(|(p, d)| self.chained(node, p, d));
+                            let right = pb.zip(db).map(|(p, d)| self.chained(node, p, d));
+                            self.tangent_sum(left.into_iter().chain(right))
                         }
                     }
-                }
-                Expression::Select(c, a, b) => {
-                    let (da, db) = (dot.get(&a).copied(), dot.get(&b).copied());
-                    if da.is_none() && db.is_none() {
-                        None
-                    } else {
-                        let zero = self.zero();
-                        Some(self.select(c, da.unwrap_or(zero), db.unwrap_or(zero)))
+                    Expression::Select(..) => unreachable!("a choice"),
+                    Expression::Largest(..) | Expression::RoughPower(..) | Expression::Spread(..) => {
+                        unreachable!("what a run remembers is not differentiated")
+                    }
+                    Expression::Fused(op, a, b, c) => {
+                        let partials = self.fused_partials(op, a, b, c).into_iter();
+                        let terms: Vec<Tangent> = partials
+                            .filter_map(|(argument, p)| dot.get(&argument).map(|&d| (p, d)))
+                            .map(|(p, d)| self.chained(node, p, d))
+                            .collect();
+                        self.tangent_sum(terms)
                     }
                 }
-                Expression::Largest(..) | Expression::RoughPower(..) | Expression::Spread(..) => {
-                    unreachable!("what a run remembers is not differentiated")
-                }
-                Expression::Fused(op, a, b, c) => {
-                    let terms: Vec<Node> = self
-                        .fused_partials(op, a, b, c)
-                        .into_iter()
-                        .filter_map(|(argument, p)| dot.get(&argument).map(|&d| (p, d)))
-                        .map(|(p, d)| self.mul(p, d))
-                        .collect();
-                    if terms.is_empty() { None } else { Some(self.sum(terms)) }
-                }
             };
-            if let Some(d) = derivative.filter(|&d| !self.is_zero(d)) {
-                dot.insert(node, d);
+            if let Some(tangent) = tangent.filter(|tangent| !self.is_zero(tangent.value)) {
+                dot.insert(node, tangent);
             }
         }
         let zero = self.zero();
-        roots.iter().map(|r| dot.get(r).copied().unwrap_or(zero)).collect()
+        roots.iter().map(|r| dot.get(r).map_or(zero, |tangent| tangent.value)).collect()
+    }
+
+    /// True if an operation has values where its derivative is infinite.
+    fn has_infinite_slopes(&self, node: Node) -> bool {
+        matches!(
+            self.expression(node),
+            Expression::Unary(Unary::Sqrt | Unary::Asin | Unary::Acos, _)
+                | Expression::Binary(Binary::Pow | Binary::Atan2, ..)
+        )
+    }
+
+    /// Product of the chain rule for one argument of the operation `node`.
+    fn chained(&mut self, node: Node, partial: Node, tangent: Tangent) -> Tangent {
+        let product = self.mul(partial, tangent.value);
+        let product = match tangent.only_if {
+            // Elsewhere the argument does not move, whatever the derivative of the operation is there.
+            Some(mask) if self.has_infinite_slopes(node) => {
+                let zero = self.zero();
+                self.select(mask, product, zero)
+            }
+            _ => product,
+        };
+        if let Some((operation, order)) = tangent.vertex {
+            let mut vertex = Vertex::of(self, operation).expect("a vertex that was found before");
+            let order = order + vertex.order(self, partial);
+            let condition = (order > 0.0).then(|| vertex.condition(self));
+            let vertex = condition.is_none().then_some((operation, order));
+            return Tangent { value: self.zero_where(condition, product), vertex, ..tangent };
+        }
+        let Some(mut vertex) = Vertex::of(self, node) else { return Tangent { value: product, ..tangent } };
+        let one = self.one();
+        match vertex.vanishing(self, one, partial) {
+            Some(condition) => Tangent { value: self.zero_where(Some(condition), product), ..tangent },
+            None => {
+                Tangent { value: product, vertex: vertex.slope(self, partial).map(|order| (node, order)), ..tangent }
+            }
+        }
+    }
+
+    fn tangent_of_choice(&mut self, condition: Node, [a, b]: [Option<Tangent>; 2]) -> Option<Tangent> {
+        let zero = self.zero();
+        let vertex = a.and_then(|a| a.vertex).or(b.and_then(|b| b.vertex));
+        let only = |g: &mut Graph, condition: Node, tangent: Tangent| match tangent.only_if {
+            Some(mask) => g.binary(Binary::And, condition, mask),
+            None => condition,
+        };
+        Some(match (a, b) {
+            (None, None) => return None,
+            (Some(a), None) => {
+                let only_if = Some(only(self, condition, a));
+                Tangent { value: self.select(condition, a.value, zero), only_if, vertex }
+            }
+            (None, Some(b)) => {
+                let not = self.unary(Unary::Not, condition);
+                let only_if = Some(only(self, not, b));
+                Tangent { value: self.select(condition, zero, b.value), only_if, vertex }
+            }
+            (Some(a), Some(b)) => {
+                let only_if = a.only_if.filter(|_| a.only_if == b.only_if);
+                Tangent { value: self.select(condition, a.value, b.value), only_if, vertex }
+            }
+        })
+    }
+
+    fn tangent_sum(&mut self, terms: impl IntoIterator<Item = Tangent>) -> Option<Tangent> {
+        terms.into_iter().reduce(|a, b| Tangent {
+            value: self.add(a.value, b.value),
+            only_if: a.only_if.filter(|_| a.only_if == b.only_if),
+            vertex: a.vertex.or(b.vertex),
+        })
     }
 
     /// The Poisson bracket {f, g} = f_q·g_p − f_p·g_q (`physics` convention, q before p) from two gradients

@@ -15,6 +15,7 @@ pub mod optimise;
 pub mod primitive;
 pub mod series;
 pub mod tape;
+mod vertex;
 
 use op::{Binary, Unary};
 use primitive::Three;
@@ -25,7 +26,7 @@ use rustc_hash::FxHashMap;
 pub struct Node(pub u32);
 
 impl Node {
-    fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
 }
@@ -447,6 +448,14 @@ impl Graph {
     pub fn pow(&mut self, a: Node, b: Node) -> Node {
         const LARGEST_EXPANDED: f64 = 64.0;
         let Some(e) = self.value(b).filter(|e| e.abs() <= LARGEST_EXPANDED && (2.0 * e).fract() == 0.0) else {
+            // A norm to the power of a parameter has derivatives at 0 from some exponent on.
+            if let Some(square) = self.square_of_root(a)
+                && self.value(b).is_none()
+            {
+                let half = self.constant(0.5);
+                let half = self.mul(half, b);
+                return self.binary(Binary::Pow, square, half);
+            }
             return self.binary(Binary::Pow, a, b);
         };
         if e < 0.0 {

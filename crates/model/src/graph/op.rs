@@ -92,7 +92,10 @@ operations! {
         let lower = g.sub(b, one);
         let p = g.pow(a, lower);
         let l = g.unary(Unary::Log, a);
-        [Some(g.mul(b, p)), Some(g.mul(y, l))]
+        let (da, db) = (g.mul(b, p), g.mul(y, l));
+        // An exponent that becomes 0 by differentiation ends a polynomial, where the power below it is infinite; and
+        // 0ᵇ is 0 for all b > 0.
+        [Some(zero_where_zero(g, b, da)), Some(zero_where_zero(g, y, db))]
     };
     Atan2, "atan2", "angle of the point (second argument, first argument), in radians", |a, b| Elementary::Atan2.evaluate(a, b), |g, (a, b, _)| {
         let (aa, bb) = (g.mul(a, a), g.mul(b, b));
@@ -107,6 +110,16 @@ operations! {
     Equal, "==", "equal", |a, b| truth(a == b), |_, (_, _, _)| [None, None];
     And, "and", "both", |a, b| truth(a != 0.0 && b != 0.0), |_, (_, _, _)| [None, None];
     Or, "or", "one or both", |a, b| truth(a != 0.0 || b != 0.0), |_, (_, _, _)| [None, None];
+}
+
+/// A product with the factor `a`, which is 0 where `a` is.
+fn zero_where_zero(g: &mut Graph, a: Node, product: Node) -> Node {
+    if g.value(a).is_some() {
+        return product;
+    }
+    let zero = g.zero();
+    let is_zero = g.binary(Binary::Equal, a, zero);
+    g.select(is_zero, zero, product)
 }
 
 fn root_of_one_minus_square(g: &mut Graph, x: Node) -> Node {
