@@ -15,6 +15,8 @@ use crate::graph::aligned::Aligned;
 use crate::graph::interpret::{Backend, Interpreter, Kernel};
 use crate::graph::tape::Tape;
 use crate::graph::{Graph, Input, Node};
+use crate::syntax::span::Span;
+use std::sync::Arc;
 
 /// Source of a slot's value in one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,6 +45,8 @@ pub struct Term {
     pub numbers: Vec<f64>,
     /// Pairs of a sum over near pairs, whose rows are its members and not its pairs.
     pub pairs: Option<Box<Pairs>>,
+    /// Places in the text of the first nodes of the graph: those that the text itself has.
+    pub spans: Arc<[Span]>,
 }
 
 /// A vector-valued function of (t, x, parameters): each output is a sum of terms.
@@ -280,6 +284,34 @@ impl Functional {
                 }
             });
         }
+    }
+
+    /// Place in the text of the operation from which on values at (t, x) are not finite, or with `differentiated` the
+    /// derivatives by the state; `None` if all are finite.
+    pub fn not_finite_at(&self, t: f64, x: &[f64], parameters: &[f64], differentiated: bool) -> Option<Span> {
+        self.terms.iter().find_map(|term| {
+            let mut graph = term.graph.clone();
+            // Operations with what each contributes, in the order in which numbers are passed on.
+            let mut contributions: Vec<(Node, Node)> = Vec::new();
+            if differentiated {
+                let moves = |input| matches!(input, Input::Slot(k) if term.slots[k as usize] == Source::State);
+                for &root in &term.roots {
+                    graph.adjoint_by(root, moves, |operation, share| contributions.push((operation, share)));
+                }
+            } else {
+                contributions.extend(graph.reachable(&term.roots).into_iter().map(|node| (node, node)));
+            }
+            let nodes: Vec<Node> = contributions.iter().map(|&(_, node)| node).collect();
+            let template = Template::new(&graph, &nodes, term.slots.len(), &Interpreter);
+            let (mut found, mut work) = (None, vec![0.0; template.work_len()]);
+            term.each_row(&mut |row| {
+                if found.is_none() {
+                    let values = template.row(term, row, t, x, parameters, &mut work);
+                    found = values.iter().position(|value| !value.is_finite());
+                }
+            });
+            term.spans.get(contributions[found?].0.index()).copied()
+        })
     }
 
     /// True for each output that reads an entry that is `marked`.

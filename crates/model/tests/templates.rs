@@ -286,11 +286,26 @@ fn a_symmetric_matrix_equation_counts_once() {
             "outer(v, v) = matrix((1, 0, 0), (0, 0, 0), (0, 0, 0))",
             vec![(0, 1.0), (1, 2.0), (2, 2.0), (4, 1.0), (5, 2.0), (8, 1.0)],
         ),
+        ("2*transpose(Q)*Q = 2*identity(3)", vec![(0, 1.0), (1, 2.0), (2, 2.0), (4, 1.0), (5, 2.0), (8, 1.0)]),
+        (
+            "k*Q*transpose(Q) - k*identity(3) = 0*identity(3)",
+            vec![(0, 1.0), (1, 2.0), (2, 2.0), (4, 1.0), (5, 2.0), (8, 1.0)],
+        ),
+        (
+            "sum(i in 1..2 : i*transpose(Q)*(Q/3)) = identity(3)",
+            vec![(0, 1.0), (1, 2.0), (2, 2.0), (4, 1.0), (5, 2.0), (8, 1.0)],
+        ),
+        (
+            "sum(i in 1..2 : Q) = 4*identity(3) - transpose(2*Q)",
+            vec![(0, 1.0), (1, 2.0), (2, 2.0), (4, 1.0), (5, 2.0), (8, 1.0)],
+        ),
+        ("Q*J*transpose(Q) = J", vec![(0, 1.0), (1, 2.0), (2, 2.0), (4, 1.0), (5, 2.0), (8, 1.0)]),
+        ("Q*outer(v, v) = outer(v, v)", (0..9).map(|k| (k, 1.0)).collect()),
         // An entry that is 0 on both sides is not an equation.
         ("hat(v) = hat((1, 0, 0))", vec![(1, 1.0), (2, 1.0), (3, 1.0), (5, 1.0), (6, 1.0), (7, 1.0)]),
     ] {
         let model = support::model(&format!(
-            "coordinate Q : R^(3,3) = identity(3)\nmomentum P of Q\ncoordinate v : R^3 = (1, 0, 0)\nmomentum u of v\nhamiltonian 0*v.x\nconstraint g : {formula}\n"
+            "parameter k = 0.3\nparameter J = diag(3, 2, 1)\ncoordinate Q : R^(3,3) = identity(3)\nmomentum P of Q\ncoordinate v : R^3 = (1, 0, 0)\nmomentum u of v\nhamiltonian 0*v.x\nconstraint g : {formula}\n"
         ));
         let got: Vec<(usize, f64)> =
             model.constraints[0].components.iter().map(|c| (c.offset, c.multiplicity)).collect();

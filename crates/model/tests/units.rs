@@ -77,7 +77,7 @@ impl Units {
             table.push(&entries);
         }
         let slots = term.slots.iter().copied().chain(std::iter::repeat_n(Source::Number, added)).collect();
-        Term { graph, roots, slots, table, numbers, pairs: None }
+        Term { graph, roots, slots, table, numbers, pairs: None, spans: Default::default() }
     }
 
     fn model(&self, model: &Model) -> Model {

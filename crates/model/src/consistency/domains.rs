@@ -7,6 +7,7 @@ use crate::functional::Functional;
 use crate::graph::interpret::Backend;
 use crate::rows::RowProgram;
 use crate::syntax::diagnostic::Diagnostic;
+use crate::syntax::span::Span;
 
 /// Reports the formulas of a model that are not finite at its initial state; for an observable that is a warning.
 pub(super) fn finite_values(model: &Model, backend: &dyn Backend, out: &mut Vec<Diagnostic>) {
@@ -16,10 +17,11 @@ pub(super) fn finite_values(model: &Model, backend: &dyn Backend, out: &mut Vec<
     if let Dynamics::Hamiltonian(h, span) = &model.dynamics {
         let value = evaluated(h)[0];
         if !value.is_finite() {
+            let span = not_finite_at(model, h, false).unwrap_or(*span);
             out.push(
                 Diagnostic::error(
                     format!("H is {value} at the initial state: not a finite number"),
-                    *span,
+                    span,
                     "cannot be evaluated there",
                 )
                 .help("look for a division by zero, or a root or logarithm of a negative number"),
@@ -67,11 +69,26 @@ pub(super) fn field_is_finite(model: &Model, values: &[f64], out: &mut Vec<Diagn
             "the rate of change of '{}' is {} at the initial state: not a finite number",
             variable.family.name, values[at]
         );
+        let culprit = match &model.dynamics {
+            Dynamics::Hamiltonian(h, _) => not_finite_at(model, h, true),
+            Dynamics::Field(field) => not_finite_at(model, field, false),
+        };
+        let of_constraint = || model.constraints.iter().find_map(|q| not_finite_at(model, &q.functional, true));
+        let diagnostic = match culprit.or_else(of_constraint) {
+            Some(span) if model.is_hamiltonian() => Diagnostic::error(message, span, "has no finite derivative there")
+                .related(variable.rate_span, "cannot start moving"),
+            Some(span) => Diagnostic::error(message, span, "has no finite value there"),
+            None => Diagnostic::error(message, variable.rate_span, "cannot start moving"),
+        };
         out.push(
-            Diagnostic::error(message, variable.rate_span, "cannot start moving")
-                .help("look for a division by zero, or a root or logarithm that cannot be differentiated there"),
+            diagnostic.help("look for a division by zero, or a root or logarithm that cannot be differentiated there"),
         );
     }
+}
+
+/// Place of the operation that has no finite value, or no finite derivative, at the initial state.
+fn not_finite_at(model: &Model, functional: &Functional, differentiated: bool) -> Option<Span> {
+    functional.not_finite_at(model.t0, &model.initial, &model.parameter_values, differentiated)
 }
 
 /// Adds the spans of the initial values that an output reads.

@@ -81,12 +81,13 @@ impl Start {
     }
 
     /// Keeps the distance at which a sum ends and the lengths of its box if they differ.
-    pub(crate) fn keep_cutoff(&mut self, lengths: Option<Functional>) {
+    pub(crate) fn keep_cutoff(&mut self, lengths: Functional) {
         let differs = |source, entry: u32| {
             source == Source::Parameter && self.parameters.get(entry as usize).is_some_and(|&differs| differs)
         };
-        let lengths = lengths.filter(|lengths| lengths.reads_marked(differs).contains(&true));
-        self.cutoffs.extend(lengths);
+        if lengths.reads_marked(differs).contains(&true) {
+            self.cutoffs.push(lengths);
+        }
     }
 
     /// Keeps velocities if the momenta may differ: H_pp, H_p and v may read any value that differs.

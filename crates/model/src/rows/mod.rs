@@ -276,6 +276,7 @@ impl RowProgram {
                     numbers: term.numbers.clone(),
                     // Pairs from lists depend on positions only.
                     pairs: None,
+                    spans: term.spans.clone(),
                 });
             }
         }

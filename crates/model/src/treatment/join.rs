@@ -4,6 +4,7 @@
 use crate::functional::{Source, Stretches, Term};
 use crate::graph::{Graph, Input, Node};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// A row of one of the joined terms: (term, row).
 pub type Part = (u32, u32);
@@ -84,7 +85,7 @@ impl<'a> Join<'a> {
                 });
                 let roots = make(&mut graph, &instances, last);
                 let (table, numbers) = table(&parts, group, parameter);
-                Term { graph, roots, slots, table, numbers, pairs: None }
+                Term { graph, roots, slots, table, numbers, pairs: None, spans: Arc::default() }
             })
             .collect()
     }

@@ -245,7 +245,7 @@ impl<'a> ClassBuilder<'a> {
             };
         }
         let others = others.iter().map(|e| lowering.lower(e)).collect::<Result<_, _>>()?;
-        let LoweredTemplate { graph, slots, guards, decisions } = lowering.into_template();
+        let LoweredTemplate { graph, slots, guards, decisions, spans } = lowering.into_template(self.piece.body.span);
         let term = Term {
             graph,
             roots,
@@ -253,6 +253,7 @@ impl<'a> ClassBuilder<'a> {
             table: Stretches::new(slots.len() + 1),
             numbers: Vec::new(),
             pairs: None,
+            spans,
         };
         Ok(Made { class: Class { guards, slots, term }, decisions, others })
     }

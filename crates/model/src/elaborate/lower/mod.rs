@@ -14,11 +14,10 @@ mod slots;
 mod summands;
 mod template;
 
-use super::reach;
+use super::reach::{self, Cutoff};
 use crate::elaborate::expression::{CheckedRanges, Draw, Ex};
 use crate::elaborate::model::{Family, Quantity, Table};
 use crate::functional::{Functional, Term};
-use crate::graph::{Graph, Node};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 use classes::ClassBuilder;
@@ -67,10 +66,18 @@ pub struct Lowered {
     pub members: Vec<i32>,
     /// Number of members; 1 if there is no family.
     pub count: usize,
-    /// Graph and roots of the template, if the formula has no sums and only one template.
-    pub symmetric_hint: Option<(Graph, Vec<Node>)>,
-    /// Sums over near pairs with their spans, whether or not lists are made for them.
-    pub cutoffs: Vec<(Term, Span)>,
+    /// Terms that compare distances.
+    pub cutoffs: Vec<LoweredCutoff>,
+}
+
+/// A term that compares distances.
+pub struct LoweredCutoff {
+    /// The term.
+    pub cutoff: Cutoff,
+    /// Place of its formula.
+    pub span: Span,
+    /// True if it is one of a sum over pairs.
+    pub of_pairs: bool,
 }
 
 /// Purpose of a formula.
@@ -114,7 +121,6 @@ pub fn lower(
             Purpose::Other => false,
         };
         let mut near = listed.then(|| near(&builder, context, family)).flatten();
-        cutoffs.extend(near.clone().map(|term| (term, piece.body.span)));
         near.take_if(|term| is_of_rows(term, context));
         let loops: Vec<&CheckedRanges> = match near {
             Some(_) => vec![family],
@@ -122,8 +128,15 @@ pub fn lower(
         };
         let mut rows = RangeLoop::new(family.ranges.len());
         rows.run(&mut builder, &loops, near.is_none())?;
+        let new = functional.terms.len();
         functional.terms.extend(near);
         functional.terms.extend(builder.into_terms());
+        if listed {
+            let ranges = std::iter::once(family).chain(&piece.ranges).map(|ranges| ranges.ranges.len());
+            let of_pairs = ranges.sum::<usize>() > 1;
+            let found = functional.terms[new..].iter().filter_map(Cutoff::of);
+            cutoffs.extend(found.map(|cutoff| LoweredCutoff { cutoff, span: piece.body.span, of_pairs }));
+        }
         if number == 0 {
             members = rows.members;
             count = rows.member;
@@ -133,11 +146,7 @@ pub fn lower(
     if functional.outputs > MOST_NUMBERS {
         return Err(too_many_numbers(functional.outputs, body.span));
     }
-    let symmetric_hint = match &functional.terms[..] {
-        [only] if pieces.len() == 1 && pieces[0].ranges.is_empty() => Some((only.graph.clone(), only.roots.clone())),
-        _ => None,
-    };
-    Ok(Lowered { functional, members, count, symmetric_hint, cutoffs })
+    Ok(Lowered { functional, members, count, cutoffs })
 }
 
 /// A state, parameter or formula of more numbers than the limit.

@@ -17,6 +17,8 @@ pub(super) struct Lowering<'l, 'a> {
     names: &'l mut RowIndices<'a>,
     row: &'l [f64],
     pub(super) graph: Graph,
+    /// Places of the expressions that the nodes of the graph were made for.
+    spans: Vec<Span>,
     slots: Vec<(Slot, Span)>,
     known: FxHashMap<Slot, Node>,
     decisions: Vec<(Node, f64)>,
@@ -38,6 +40,8 @@ pub(super) struct LoweredTemplate {
     pub(super) guards: Vec<Guard>,
     /// Decisions of the row that made the template; rows with the same decisions share it.
     pub(super) decisions: Vec<(Node, f64)>,
+    /// Places of the expressions that the nodes of the graph were made for.
+    pub(super) spans: Arc<[Span]>,
 }
 
 impl<'l, 'a> Lowering<'l, 'a> {
@@ -47,6 +51,7 @@ impl<'l, 'a> Lowering<'l, 'a> {
             names,
             row,
             graph: Graph::new(),
+            spans: Vec::new(),
             slots: Vec::new(),
             known: FxHashMap::default(),
             decisions: Vec::new(),
@@ -58,9 +63,11 @@ impl<'l, 'a> Lowering<'l, 'a> {
         }
     }
 
-    /// The finished template, once everything is lowered.
-    pub(super) fn into_template(self) -> LoweredTemplate {
-        LoweredTemplate { graph: self.graph, slots: self.slots, guards: self.guards, decisions: self.decisions }
+    /// The finished template, once everything is lowered; `span` is the place of the whole formula.
+    pub(super) fn into_template(mut self, span: Span) -> LoweredTemplate {
+        self.spans.resize(self.graph.len(), span);
+        let Lowering { graph, spans, slots, guards, decisions, .. } = self;
+        LoweredTemplate { graph, slots, guards, decisions, spans: spans.into() }
     }
 
     fn decide(&mut self, node: Node) -> f64 {
@@ -99,6 +106,8 @@ impl<'l, 'a> Lowering<'l, 'a> {
             return Ok(nodes.clone());
         }
         let nodes = self.lower_new(e)?;
+        // The nodes of its parts have their places already.
+        self.spans.resize(self.graph.len(), e.span);
         if self.graph.len() > LARGEST_TEMPLATE {
             return Err(Diagnostic::error(
                 format!("this expression expands to more than {LARGEST_TEMPLATE} operations"),

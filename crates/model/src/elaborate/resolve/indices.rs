@@ -11,11 +11,28 @@ use crate::syntax::ast::{self, ExprKind};
 use crate::syntax::diagnostic::{Diagnostic, did_you_mean};
 use crate::syntax::span::Span;
 
+/// First parameter in an expression of parameters, indices and numbers, with its place.
+fn only_parameter(e: &Ex) -> Option<(usize, Span)> {
+    if e.depends & !(expression::INDEX | expression::PARAMETER) != 0 {
+        return None;
+    }
+    if let Kind::Parameter(number, _) = e.kind {
+        return Some((number, e.span));
+    }
+    let mut found = None;
+    e.kind.for_each_part(&mut |part| found = found.or_else(|| only_parameter(part)));
+    found
+}
+
 impl Elaborator<'_> {
     /// An index: a whole number made of numbers, sizes and indices.
     pub(in crate::elaborate) fn index_value(&mut self, e: &ast::Expr, scope: &mut Scope) -> Option<Ex> {
         let checked = self.scalar(e, scope, "an index")?;
         if !checked.is_index() {
+            if let Some((number, span)) = only_parameter(&checked) {
+                let message = "an index is made of numbers, sizes and other indices".to_string();
+                return self.refuse_parameter_as_size(number, message, span);
+            }
             let (label, help) = match checked.depends & expression::DRAW {
                 0 => (
                     "this is not known before the run",

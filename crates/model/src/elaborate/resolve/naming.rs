@@ -52,6 +52,10 @@ impl Elaborator<'_> {
                 self.component(CheckedExpression::number(value as f64, span), indices, span, scope)
             }
             Symbol::Parameter(number) => {
+                if scope.allowed & expression::PARAMETER == 0 && ["a range", "a size"].contains(&scope.place) {
+                    let message = format!("the parameter '{name}' cannot be used in {}", scope.place);
+                    return self.refuse_parameter_as_size(number, message, span);
+                }
                 self.allow(expression::PARAMETER, &format!("the parameter '{name}'"), span, scope)?;
                 if self.parameters[number].family.is_none() && !self.parameters_known {
                     self.premature |= expression::PARAMETER;
@@ -167,8 +171,27 @@ impl Elaborator<'_> {
         }
         self.refuse(Diagnostic::error(message, span, "not a constant here").help(match scope.place {
             "a size" => "a size is made of numbers and other sizes",
+            "a range" => "a range is made of numbers and sizes",
             "a parameter" => "a parameter is made of numbers, sizes and other parameters",
             _ => "only numbers, sizes and parameters are known before the run starts",
         }))
+    }
+
+    /// Refuses a parameter in a range or an index, and says how it is declared to be used there.
+    pub(super) fn refuse_parameter_as_size<T>(&mut self, number: usize, message: String, span: Span) -> Option<T> {
+        let statement = &self.file.statements[self.parameters[number].statement];
+        let StatementKind::Parameter { name, family, value } = &statement.kind else { unreachable!("a parameter") };
+        let help = match value.kind {
+            ast::ExprKind::Number(v) if family.ranges.is_empty() && v.fract() == 0.0 => {
+                format!("declare it as `size {} = {v}`", name.text)
+            }
+            _ => "a constant that indices and ranges may use is declared with `size`".to_string(),
+        };
+        let declared = name.span;
+        self.refuse(
+            Diagnostic::error(message, span, "a parameter may be any real number")
+                .help(help)
+                .related(declared, "declared here"),
+        )
     }
 }

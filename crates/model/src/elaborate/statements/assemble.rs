@@ -1,12 +1,12 @@
 //! Assembly of the model from checked formulas: places in the state, parameter and initial values, lowered formulas.
 
+use super::symmetry::is_symmetric;
 use super::{CheckedMeasure, Formulas, cutoff};
 use crate::elaborate::expression::{self, CheckedRanges, Draw, Ex};
-use crate::elaborate::lower::{self, Context, Lowered, MOST_NUMBERS, Purpose};
+use crate::elaborate::lower::{self, Context, Lowered, LoweredCutoff, MOST_NUMBERS, Purpose};
 use crate::elaborate::model::{
     self, Component, Dynamics, Family, Measured, Model, Parameter, Quantity, Role, Table, Variable,
 };
-use crate::elaborate::reach;
 use crate::elaborate::shape::Shape;
 use crate::elaborate::start::{Start, Target};
 use crate::elaborate::statistic::{FORMS, Statistic};
@@ -35,8 +35,8 @@ struct Places {
 struct Lowering<'a> {
     context: Context<'a>,
     findings: Vec<Diagnostic>,
-    /// Sums over near pairs.
-    cutoffs: Vec<(Term, Span)>,
+    /// Terms that compare distances.
+    cutoffs: Vec<LoweredCutoff>,
 }
 
 impl Lowering<'_> {
@@ -169,10 +169,14 @@ impl Elaborator<'_> {
         let measures: Vec<Option<Measured>> =
             formulas.measures.iter().map(|measure| lowering.measure(measure, &first.values)).collect();
         let Lowering { mut findings, cutoffs, .. } = lowering;
-        for (number, (term, span)) in cutoffs.iter().enumerate() {
-            first.start.keep_cutoff(reach::of(term));
+        for (number, LoweredCutoff { cutoff, span, of_pairs }) in cutoffs.iter().enumerate() {
             // Quantities that are only recorded move nothing.
-            findings.extend(cutoff::finding(term, *span, number < moving, &first.state, &first.values));
+            let moves = number < moving && *of_pairs;
+            let judged = cutoff::judged(cutoff, *span, moves, &first.state, &first.values);
+            let Some((formula, finding)) = judged else { continue };
+            first.start.keep_cutoff(formula);
+            // Terms of one sum have one finding.
+            findings.extend(finding.filter(|finding| !findings.contains(finding)));
         }
         self.diagnostics.append(&mut first.findings);
         self.diagnostics.extend(findings);
@@ -362,7 +366,7 @@ fn quantity(checked: &Checked, lowered: Lowered, context: &Context) -> Quantity 
     Quantity {
         name: checked.name.text.clone(),
         span: checked.name.span,
-        components: components(shape, &lowered),
+        components: components(shape, &lowered.functional, context),
         functional: lowered.functional,
         shape,
         indices: checked.ranges.ranges.iter().map(|r| context.index_names[r.index as usize].clone()).collect(),
@@ -373,14 +377,21 @@ fn quantity(checked: &Checked, lowered: Lowered, context: &Context) -> Quantity 
 }
 
 /// Independent components: a symmetric matrix has one for each pair of equal entries.
-fn components(shape: Shape, lowered: &Lowered) -> Vec<Component> {
+fn components(shape: Shape, functional: &Functional, context: &Context) -> Vec<Component> {
     let all = (0..shape.len()).map(|offset| Component { offset, multiplicity: 1.0 }).collect();
-    let (Shape::Matrix(k, l), Some((graph, roots))) = (shape, &lowered.symmetric_hint) else { return all };
-    let symmetric = k == l && (0..k).all(|i| (0..i).all(|j| roots[i * k + j] == roots[j * k + i]));
+    let Shape::Matrix(k, l) = shape else { return all };
+    if functional.terms.is_empty() {
+        return all;
+    }
+    let dimension = context.variables.iter().map(|(family, first)| first + family.len()).max().unwrap_or(0);
+    let symmetric = k == l && is_symmetric(functional, k, dimension, &context.parameter_values);
+    let is_zero = |offset: usize| {
+        functional.terms.iter().all(|t| t.roots.len() == shape.len() && t.graph.is_zero(t.roots[offset]))
+    };
     let keep = |offset: usize| {
         let (i, j) = (offset / l, offset % l);
         match (symmetric, i.cmp(&j)) {
-            _ if graph.is_zero(roots[offset]) => None,
+            _ if is_zero(offset) => None,
             (false, _) | (true, std::cmp::Ordering::Equal) => Some(1.0),
             (true, std::cmp::Ordering::Less) => Some(2.0),
             (true, std::cmp::Ordering::Greater) => None,

@@ -8,6 +8,7 @@ mod formulas;
 mod initial;
 mod parameters;
 pub(super) mod replace;
+mod symmetry;
 mod tables;
 
 use crate::elaborate::expression::Draw;
