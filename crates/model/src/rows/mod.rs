@@ -235,7 +235,12 @@ impl RowProgram {
         for term in &hamiltonian.terms {
             let (mut graph, gradients) = term.gradients();
             let mut curvature: Vec<(u32, Node)> = Vec::new();
-            for &(slot, d) in &gradients[0] {
+            // Each further derivative of a sum of many positions would take as long as the sum.
+            let may_be_momentum = |&&(slot, _): &&(u32, Node)| {
+                let is_momentum = |row: Entries| row.at(slot as usize) as usize >= degrees;
+                term.table.iter().any(|stretch| [0, stretch.rows - 1].into_iter().any(|k| is_momentum(stretch.row(k))))
+            };
+            for &(slot, d) in gradients[0].iter().filter(may_be_momentum) {
                 let second = graph.adjoint(d, |input| input == Input::Slot(slot));
                 curvature.extend(second.into_iter().map(|(_, node)| (slot, node)));
             }
