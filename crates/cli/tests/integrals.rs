@@ -10,7 +10,7 @@ use serde_json::Value;
 /// Sources: Kepler's problem (Goldstein, Poole, Safko 2002, 3.9); Toda's lattice of three masses (Henon 1974); the
 /// Henon-Heiles system with a quartic integral (Grammaticos, Dorizzi, Padjen 1982); rational Calogero-Moser masses
 /// (Moser 1975), with more integrals than degrees of freedom (Wojciechowski 1983); Lotka and Volterra's equations. The others are linear or have symmetries of the plane.
-const SYSTEMS: [(&str, &str, &[&str]); 14] = [
+const SYSTEMS: [(&str, &str, &[&str]); 15] = [
     (
         "kepler",
         "parameter m = 2.5\nparameter k = 7\ncoordinate q : R^3 = (1, 0, 0.1)\nmomentum p of q = (0, 3, 0.2)
@@ -74,6 +74,18 @@ const SYSTEMS: [(&str, &str, &[&str]); 14] = [
             "sum(i in 1..12 : q[i].x*p[i].y - q[i].y*p[i].x)",
             "sum(i in 1..12 : m[i]*q[i].x - p[i].x*t)",
             "sum(i in 1..12 : m[i]*q[i].y - p[i].y*t)",
+        ],
+    ),
+    (
+        // The impulse and the squares of the centre of vorticity are one space: the impulse is a sum over the vortices.
+        "vortices",
+        "size n = 4\nparameter Gamma[i in 1..n] = (1, 1.5, -0.5, 2)[i]
+         state r[i in 1..n] : R^2 = ((1, 0, -1.1, 0.2)[i], (0, 1.2, 0.3, -0.9)[i])\nlet d(i, j) = r[i] - r[j]
+         r[i]' = sum(j in 1..n if j != i : Gamma[j]/(2*pi)/dot(d(i,j), d(i,j))*(-d(i,j).y, d(i,j).x))",
+        &[
+            "sum(i in 1..4 : Gamma[i]*r[i].x)",
+            "sum(i in 1..4 : Gamma[i]*r[i].y)",
+            "sum(i in 1..4 : Gamma[i]*dot(r[i], r[i]))",
         ],
     ),
     (
@@ -213,7 +225,7 @@ fn a_search_that_does_not_begin_or_ends_early_says_so() {
     // H, L and A have seven components, the state six.
     let told = folder.run("integrals models/kepler.holo").ok().stdout;
     assert!(told.contains("nothing was searched: as many integrals are known"), "{told}");
-    folder.write("predators.holo", SYSTEMS[6].1);
+    folder.write("predators.holo", SYSTEMS[7].1);
     let told = folder.run("integrals predators.holo").ok().stdout;
     assert!(told.contains("factors were not searched: they are too much alike"), "{told}");
 }

@@ -5,6 +5,7 @@ use super::formula::{Binding, Names};
 use crate::component_names::{component_suffix, member_name};
 use holonome_integrate::system::all_finite;
 use holonome_model::elaborate::model::{Family, Model, Variable};
+use holonome_model::elaborate::shape::Shape;
 use holonome_model::graph::calculus::Gradient;
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::{Expression, Graph, Input, Node};
@@ -176,6 +177,32 @@ impl Factors {
             last = next;
         }
         all
+    }
+
+    /// True for a product whose components of families are all of one member, and for sums of such products.
+    pub fn is_of_one_member(&self, model: &Model, candidate: &Candidate) -> bool {
+        let of_family = |&factor: &usize| {
+            let v = model.variables.iter().find(|v| (v.first..v.first + v.family.len()).contains(&factor))?;
+            let member = (factor - v.first) / v.family.shape.len();
+            (v.family.members() > 1).then_some((&v.family.bounds, member))
+        };
+        let mut members = candidate.products[0].iter().filter_map(of_family);
+        members.next().is_none_or(|first| members.all(|other| other == first))
+    }
+
+    /// Vectors whose components with the same number a product of two multiplies, that number and how many there are;
+    /// `None` for any other product. The vectors have the names of a member in a sum.
+    pub fn vectors(&self, model: &Model, candidate: &Candidate) -> Option<([String; 2], usize, usize)> {
+        let [a, b] = candidate.products[0][..] else { return None };
+        let of = |factor: usize, at: usize| {
+            let v = model.variables.iter().find(|v| (v.first..v.first + v.family.len()).contains(&factor))?;
+            let Shape::Vector(width) = v.family.shape else { return None };
+            let k = (factor - v.first) % width;
+            let name = candidate.members.get(at).map_or(self.names.state(factor), String::as_str);
+            Some((name.strip_suffix(&component_suffix(v.family.shape, k))?.to_string(), k, width))
+        };
+        let ((one, k, width), (other, same, others)) = (of(a, 0)?, of(b, 1)?);
+        (k == same && width == others).then_some(([one, other], k, width))
     }
 
     /// The sum over all members of which a product of one member's components is a part, and the indices of that member

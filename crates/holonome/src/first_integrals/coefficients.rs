@@ -23,6 +23,11 @@ pub(super) struct Coefficient {
 }
 
 impl Coefficient {
+    /// True if both are written alike.
+    pub fn is_alike(&self, other: &Coefficient) -> bool {
+        self.is_negative == other.is_negative && self.above == other.above && self.below == other.below
+    }
+
     /// Number of characters, and one more for a fraction.
     pub fn len(&self) -> usize {
         let characters = self.above.iter().chain(&self.below).map(|text| text.len() + 1).sum::<usize>();

@@ -138,6 +138,23 @@ impl Search<'_> {
         Ok(basis)
     }
 
+    /// [`Search::null_vectors`] of the candidates with these numbers, as vectors over all candidates.
+    fn null_vectors_among(
+        &self,
+        candidates: &[Candidate],
+        samples: &[Sample],
+        among: &[usize],
+    ) -> Result<Vec<Vec<f64>>, Reason> {
+        let few: Vec<Candidate> = among.iter().map(|&k| candidates[k].clone()).collect();
+        let samples: Vec<Sample> = samples.iter().map(|s| s.of(among)).collect();
+        let whole = |vector: Vec<f64>| {
+            let mut whole = vec![0.0; candidates.len()];
+            among.iter().zip(vector).for_each(|(&k, c)| whole[k] = c);
+            whole
+        };
+        Ok(self.null_vectors(&few, &samples)?.into_iter().map(whole).collect())
+    }
+
     /// New first integrals, those of each degree before higher ones, among fewer and better distinguished functions; and
     /// the degree up to which they were searched if that is lower, with the reason.
     pub fn integrals(&self, degree: usize) -> (Vec<FirstIntegral>, Option<Ended>) {
@@ -213,8 +230,18 @@ impl Search<'_> {
                 let apart = apart().map(|(known, _)| (1, known.clone()));
                 products_of(&generators.iter().cloned().chain(apart).collect::<Vec<_>>(), degree, &weights)
             };
+            // Those of single members come first: the others may be sums of one of them and products of known ones.
+            let of_members: Vec<usize> = (0..candidates.len())
+                .filter(|&k| self.factors.is_of_one_member(&self.problem.model, &candidates[k]))
+                .collect();
+            let mut own = match of_members.len() < candidates.len() {
+                true => self.null_vectors_among(&candidates, &samples, &of_members).unwrap_or_default(),
+                false => Vec::new(),
+            };
+            own.sort_by_key(|vector| vector.iter().filter(|c| **c != 0.0).count());
+            let own: Vec<(Vec<f64>, Vec<f64>)> = own.into_iter().map(|vector| (values(&vector), vector)).collect();
             let mut span = all(&generators);
-            for (values, vector) in &basis {
+            for (values, vector) in own.iter().chain(&basis) {
                 if span.contains(values, KNOWN) {
                     continue;
                 }

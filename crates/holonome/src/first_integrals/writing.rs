@@ -105,7 +105,7 @@ impl Search<'_> {
         terms.sort_by(|(a, _), (b, _)| a.cmp(b));
         let turned = terms.first().is_some_and(|(_, c)| c.is_negative);
         let (mut formula, mut begins, mut range) = (String::new(), true, "");
-        for (term, Coefficient { is_negative, above, below, .. }) in &terms {
+        for (term, Coefficient { is_negative, above, below, .. }, [over, under]) in &self.with_dots(&terms) {
             if term.range != range {
                 let closing = if range.is_empty() { "" } else { ")" };
                 let between = if formula.is_empty() { "" } else { " + " };
@@ -119,8 +119,7 @@ impl Search<'_> {
                 (false, false) => " + ",
                 (false, true) => " - ",
             });
-            let [over, under] = self.factors.texts(term);
-            let (above, below) = ([&above[..], &over].concat(), [&below[..], &under].concat());
+            let (above, below) = ([&above[..], over].concat(), [&below[..], under].concat());
             formula.push_str(&if above.is_empty() { "1".to_string() } else { above.join("*") });
             match &below[..] {
                 [] => {}
@@ -130,6 +129,40 @@ impl Search<'_> {
         }
         formula.push_str(if range.is_empty() { "" } else { ")" });
         formula
+    }
+
+    /// Terms with the texts of their factors above and below a fraction line. The products of all components of two
+    /// vectors with one coefficient are an inner product, in place of the first of them.
+    fn with_dots<'t>(
+        &self,
+        terms: &'t [(Candidate, Coefficient)],
+    ) -> Vec<(&'t Candidate, &'t Coefficient, [Vec<String>; 2])> {
+        let vectors: Vec<_> = terms.iter().map(|(term, _)| self.factors.vectors(&self.problem.model, term)).collect();
+        let mut is_written = vec![false; terms.len()];
+        let mut texts = Vec::new();
+        for (at, (term, coefficient)) in terms.iter().enumerate() {
+            if is_written[at] {
+                continue;
+            }
+            let mut text = self.factors.texts(term);
+            if let Some((names, 0, width)) = &vectors[at] {
+                let part = |k: usize| {
+                    let is_part = |&other: &usize| {
+                        let same = &terms[other].0.range == &term.range && terms[other].1.is_alike(coefficient);
+                        same && vectors[other]
+                            .as_ref()
+                            .is_some_and(|(others, number, _)| others == names && *number == k)
+                    };
+                    (0..terms.len()).find(is_part)
+                };
+                if let Some(parts) = (0..*width).map(part).collect::<Option<Vec<_>>>().filter(|parts| parts.len() > 1) {
+                    parts.into_iter().for_each(|part| is_written[part] = true);
+                    text = [vec![format!("dot({}, {})", names[0], names[1])], Vec::new()];
+                }
+            }
+            texts.push((term, coefficient, text));
+        }
+        texts
     }
 
     /// Coefficients as people write them, by functions of the parameters if they are recognised, and the values of the
