@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Folder, number};
+use common::{Answer, Folder, number};
 use serde_json::Value;
 
 fn f64s(value: &Value) -> Vec<f64> {
@@ -480,4 +480,25 @@ fn a_reference_sets_the_targets_apart_from_the_start() {
     bad("q=(0,1", &["--reference:1:3"]);
     bad("q=(0,1)", &["--reference:1:3", "R^2"]);
     bad("q=(0,2,0)", &["--reference:1:3", "models/spherical-pendulum.holo:12", "'rod'"]);
+}
+
+#[test]
+fn a_file_with_a_strange_name_has_a_run_with_a_plain_one() {
+    let folder = Folder::new();
+    let model = "coordinate q = 1\nmomentum p of q\nhamiltonian p^2/2 + q^2/2";
+    for (file, name) in [
+        ("..holo", "model"),
+        (".holo", "model"),
+        ("...holo", "model"),
+        ("-x.holo", "x"),
+        (".x.y.holo", "x.y"),
+        ("two words .holo", "two words"),
+        ("plain", "plain"),
+    ] {
+        folder.write(file, model);
+        let output = folder.command("run --until 1 --quiet --json").arg(format!("./{file}")).output().unwrap();
+        let summary = Answer::new(output).ok().json();
+        let stored = summary["out"].as_str().unwrap();
+        assert!(stored.starts_with(&format!("runs/{name}-")), "{file}: {stored}");
+    }
 }

@@ -114,6 +114,15 @@ pub fn parse_file(path: impl AsRef<Path>) -> Result<Parsed, Error> {
     })
 }
 
+/// Name of the model in a file: its own name without the ending, and without what hides a folder or reads as an option.
+fn name_of(path: &Path) -> String {
+    // A file called `.holo` is all ending, which the standard library takes for its name.
+    let stem = path.file_stem().filter(|stem| *stem != ".holo").map(|stem| stem.to_string_lossy());
+    let name = stem.as_deref().unwrap_or_default();
+    let name = name.trim_start_matches(|c: char| ".-".contains(c) || c.is_whitespace()).trim_end();
+    if name.is_empty() { "model".to_string() } else { name.to_string() }
+}
+
 impl Problem {
     /// Read and check a model file.
     ///
@@ -139,7 +148,7 @@ impl Problem {
 
     pub(crate) fn read(path: &Path, settings: &Settings, ensemble: &Ensemble) -> Result<Checked, Error> {
         let source = read_file(path)?;
-        let name = path.file_stem().map_or("model".to_string(), |s| s.to_string_lossy().into_owned());
+        let name = name_of(path);
         let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
         let read_table = move |table: &str| {
             let path = folder.join(table);
