@@ -1,5 +1,6 @@
 //! Files that a model includes, and the files of the library.
 
+use crate::regular;
 use crate::source::Source;
 use holonome_model::syntax::ast::{Name, Statement, StatementKind};
 use holonome_model::syntax::diagnostic::Diagnostic;
@@ -16,18 +17,23 @@ fn library(path: &str) -> Option<String> {
     LIBRARY.iter().find(|(name, _)| *name == path).map(|(_, text)| (*text).to_string())
 }
 
+/// Largest number of files that include each other in a row: each takes some of the stack.
+const MOST_NESTED: usize = 1000;
+
 /// A model with the statements of all files that it includes, and the texts of these by their paths relative to the
 /// model. `read` reads a file; its text is added to `source`. A file that is included more than once counts once.
 ///
 /// # Errors
-/// If a file cannot be read, or includes itself.
+/// If a file cannot be read, includes itself, or makes the model too large.
 pub(crate) fn expanded(
     source: &mut Source,
     reading: Reading,
     read: &dyn Fn(&str) -> Result<String, String>,
 ) -> Result<(Reading, BTreeMap<String, String>), Vec<Diagnostic>> {
     let own = Path::new(source.name()).file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
-    let mut expansion = Expansion { source, read, reading: Reading::default(), files: BTreeMap::new(), failed: false };
+    let whole = source.text().to_string();
+    let mut expansion =
+        Expansion { source, whole, read, reading: Reading::default(), files: BTreeMap::new(), failed: false };
     expansion.add(reading, &mut vec![own]);
     let Expansion { reading, files, failed, .. } = expansion;
     if failed { Err(reading.diagnostics) } else { Ok((reading, files)) }
@@ -35,6 +41,8 @@ pub(crate) fn expanded(
 
 struct Expansion<'a> {
     source: &'a mut Source,
+    /// All texts so far, one after the other, so that the places in each are its own.
+    whole: String,
     read: &'a dyn Fn(&str) -> Result<String, String>,
     reading: Reading,
     /// Files included so far.
@@ -64,13 +72,15 @@ impl Expansion<'_> {
     }
 
     fn include(&mut self, path: &Name, file: String, around: &mut Vec<String>) {
-        if let Some(first) = around.iter().position(|other| *other == file) {
+        if self.files.contains_key(&file) || around[0] == file {
+            let Some(first) = around.iter().position(|other| *other == file) else { return };
             let circle = [&around[first..], std::slice::from_ref(&file)].concat().join(" includes ");
             let finding = Diagnostic::error(format!("a file includes itself: {circle}"), path.span, "a circle");
             return self.fail(finding.help("move what both need into a third file"));
         }
-        if self.files.contains_key(&file) {
-            return;
+        if around.len() > MOST_NESTED {
+            let message = format!("more than {MOST_NESTED} files include each other in a row");
+            return self.fail(Diagnostic::error(message, path.span, "one more").help("include several from one file"));
         }
         // Path of the file, which serves as its name in messages.
         let beside = || Path::new(self.source.name()).with_file_name(&file).display().to_string();
@@ -80,14 +90,19 @@ impl Expansion<'_> {
         });
         match found {
             Ok((text, name)) => {
-                self.files.insert(file.clone(), text.clone());
-                let start = self.source.append(&name, &text, 0);
-                if u32::try_from(start + text.len()).is_err() {
-                    let finding = Diagnostic::error("the model is larger than 4 GiB", path.span, "with this file");
+                if (self.whole.len() + text.len()) as u64 > regular::LARGEST {
+                    // It is not read once more.
+                    self.files.insert(file, String::new());
+                    let limit = regular::LARGEST >> 20;
+                    let message = format!("the model is larger than {limit} MiB with the files that it includes");
+                    let finding = Diagnostic::error(message, path.span, "with this file");
                     return self.fail(finding.help("keep large data in a file and read it with 'table'"));
                 }
-                // Spaces in place of the model before it, so that its positions are its own.
-                let mut reading = syntax::read(&format!("{}{text}", " ".repeat(start)));
+                let start = self.source.append(&name, &text, 0);
+                self.whole.push('\n');
+                self.whole.push_str(&text);
+                self.files.insert(file.clone(), text);
+                let mut reading = syntax::read_from(&self.whole, start);
                 reading.diagnostics.iter_mut().for_each(|finding| within(finding, start));
                 around.push(file);
                 self.add(reading, around);

@@ -55,6 +55,7 @@ mod policy;
 pub mod problem;
 #[doc(hidden)]
 pub mod recording;
+mod regular;
 pub mod report;
 mod simulation;
 mod solution;

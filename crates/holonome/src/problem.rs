@@ -5,6 +5,7 @@ use crate::ensemble::{Ensemble, drawn};
 use crate::error::Error;
 use crate::includes::expanded;
 use crate::options::Settings;
+use crate::regular;
 use crate::source::Source;
 use holonome_integrate::noise::Noise;
 use holonome_model::consistency::{self, Examined, ProjectedStart};
@@ -20,15 +21,12 @@ use holonome_words::{OptionName, option};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 use std::str::FromStr;
 
 /// Stack for reading models, enough for the stated limits of nesting.
 const STACK: usize = 256 << 20;
-
-/// Maximum size of a model file and of a table, in bytes.
-const LARGEST_FILE: u64 = 64 << 20;
 
 /// A checked model.
 #[derive(Clone)]
@@ -67,7 +65,9 @@ pub struct Parsed {
 /// If it cannot be read, is too large, or is not UTF-8 (with the place).
 pub fn read_file(path: impl AsRef<Path>) -> Result<Source, Error> {
     let path = path.as_ref();
-    let bytes = read_bytes(path).map_err(|source| Error::Read { path: path.to_path_buf(), source })?;
+    let bytes = open_model(path)
+        .and_then(regular::content)
+        .map_err(|source| Error::Read { path: path.to_path_buf(), source })?;
     let name = path.display().to_string();
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source::new(&name, &text)),
@@ -87,18 +87,11 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<Source, Error> {
     }
 }
 
-/// Read a whole file or pipe of at most [`LARGEST_FILE`] bytes; a device may have no end.
-fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LARGEST_FILE {
-        let limit = LARGEST_FILE >> 20;
-        return Err(io::Error::new(
-            io::ErrorKind::FileTooLarge,
-            format!("it is larger than {limit} MiB, the limit for a model and for a table: give a smaller file"),
-        ));
-    }
-    Ok(bytes)
+/// Open a model: a regular file, or something that the caller has opened for this process, such as `/dev/stdin` or the
+/// `/dev/fd/63` of a shell's `<(command)`.
+fn open_model(path: &Path) -> io::Result<File> {
+    let given = ["/dev/stdin", "/dev/fd", "/proc/self/fd"].iter().any(|own| path.starts_with(own));
+    if given { File::open(path) } else { regular::open(path) }
 }
 
 /// Read a file's syntax only.
@@ -153,7 +146,10 @@ impl Problem {
         let read_table = move |table: &str| {
             let path = folder.join(table);
             let text = |bytes| String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e));
-            read_bytes(&path).and_then(text).map_err(|e| format!("{}: {e}", path.display()))
+            regular::open(&path)
+                .and_then(regular::content)
+                .and_then(text)
+                .map_err(|e| format!("{}: {e}", path.display()))
         };
         Problem::check(name, source, settings, ensemble, &read_table)
     }

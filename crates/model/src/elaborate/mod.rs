@@ -113,7 +113,31 @@ impl VariableEntry {
 
 struct TableEntry {
     table: Table,
+    /// Places of its columns.
+    places: FxHashMap<String, usize>,
     failed: bool,
+}
+
+impl TableEntry {
+    fn new(table: Table) -> TableEntry {
+        let places = table.columns.iter().enumerate().map(|(place, (name, _))| (name.clone(), place)).collect();
+        TableEntry { table, places, failed: false }
+    }
+
+    /// Entry of a table that could not be read.
+    fn failed(name: &str) -> TableEntry {
+        let table = Table { name: name.to_string(), columns: Vec::new(), rows: 0 };
+        TableEntry { failed: true, ..TableEntry::new(table) }
+    }
+
+    /// The names of its columns in a sentence, of many the first ones.
+    fn names(&self) -> String {
+        const MOST: usize = 20;
+        let names: Vec<&str> = self.table.columns.iter().take(MOST).map(|(name, _)| name.as_str()).collect();
+        let more = self.table.columns.len() - names.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{}{more}", names.join(", "))
+    }
 }
 
 impl std::ops::Deref for TableEntry {

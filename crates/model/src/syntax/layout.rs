@@ -129,7 +129,7 @@ mod tests {
 
     fn statements(source: &str) -> Vec<String> {
         let mut findings = Findings::default();
-        let tokens = lex(source, &mut findings);
+        let tokens = lex(source, 0, &mut findings);
         let text = |range: Range<usize>| {
             let words: Vec<_> = tokens[range].iter().map(|token| &source[token.span.range()]).collect();
             words.join(" ")

@@ -10,10 +10,11 @@ use super::lookalike::{advice, lookalike, superscript};
 use super::span::Span;
 use super::token::{Token, TokenKind};
 
-/// Cuts the whole text into tokens. Comments and white space leave no token.
-pub(super) fn lex(source: &str, findings: &mut Findings) -> Vec<Token> {
+/// Cuts the text from byte `start` on into tokens. Comments and white space leave no token.
+pub(super) fn lex(source: &str, start: usize, findings: &mut Findings) -> Vec<Token> {
     findings.next_stage();
-    let mut lexer = Lexer { source, position: 0, tokens: Vec::new(), findings, line_is_empty: true, comment_end: true };
+    let mut lexer =
+        Lexer { source, position: start, tokens: Vec::new(), findings, line_is_empty: true, comment_end: true };
     if lexer.peek() == Some('\u{feff}') {
         lexer.advance(); // a byte order mark, as some editors write it
     }
@@ -405,7 +406,7 @@ mod tests {
 
     fn kinds(source: &str) -> (Vec<TokenKind>, usize) {
         let mut findings = Findings::default();
-        let tokens = lex(source, &mut findings);
+        let tokens = lex(source, 0, &mut findings);
         (tokens.into_iter().map(|token| token.kind).collect(), findings.in_source_order().len())
     }
 
@@ -433,7 +434,7 @@ mod tests {
     #[test]
     fn lines_comments_and_white_space() {
         let source = "\u{feff}a # b\r\n\tc\rd\u{a0}e";
-        let tokens = lex(source, &mut Findings::default());
+        let tokens = lex(source, 0, &mut Findings::default());
         let first: Vec<_> = tokens.iter().map(|token| (&source[token.span.range()], token.first_on_line)).collect();
         assert_eq!(first, [("a", true), ("c", true), ("d", true), ("e", false)]);
     }

@@ -60,6 +60,11 @@ pub fn parse(source: &str) -> (File, Vec<Diagnostic>) {
 
 /// [`parse`], with the names of the statements that could not be read.
 pub fn read(source: &str) -> Reading {
+    read_from(source, 0)
+}
+
+/// [`read`] the last of several texts in `source`, which begins at byte `start`: its places are those in the whole.
+pub fn read_from(source: &str, start: usize) -> Reading {
     if u32::try_from(source.len()).is_err() {
         let finding =
             Diagnostic::error("the model is larger than 4 GiB", Span::new(0, 0), "places are counted in 32 bits");
@@ -67,7 +72,7 @@ pub fn read(source: &str) -> Reading {
         return Reading { diagnostics, ..Reading::default() };
     }
     let mut findings = Findings::default();
-    let tokens = lexer::lex(source, &mut findings);
+    let tokens = lexer::lex(source, start, &mut findings);
     let statements = layout::split(source, &tokens, &mut findings);
     let (file, unread) = parser::parse(source, &tokens, &statements, &mut findings);
     Reading { file, diagnostics: findings.in_source_order(), unread }

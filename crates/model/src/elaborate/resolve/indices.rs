@@ -219,10 +219,10 @@ impl Elaborator<'_> {
             ExprKind::Member(base, name) if self.is_lambda(base, scope) => self.multiplier(name, indices, span, scope),
             ExprKind::Member(table, column) if self.table_of(table, scope).is_some() => {
                 let number = self.table_of(table, scope).expect("just seen");
-                let name = self.tables[number].name.clone();
-                let names: Vec<String> = self.tables[number].columns.iter().map(|(c, _)| c.clone()).collect();
-                let Some(at) = names.iter().position(|c| *c == column.text) else {
-                    if self.tables[number].failed {
+                let entry = &self.tables[number];
+                let name = entry.name.clone();
+                let Some(&at) = entry.places.get(&column.text) else {
+                    if entry.failed {
                         return None;
                     }
                     let mut diagnostic = Diagnostic::error(
@@ -230,9 +230,10 @@ impl Elaborator<'_> {
                         column.span,
                         "no such column",
                     );
-                    diagnostic = diagnostic.help(match did_you_mean(&column.text, names.iter().map(String::as_str)) {
-                        Some(meant) => format!("did you mean '{meant}'? its columns are {}", names.join(", ")),
-                        None => format!("its columns are {}", names.join(", ")),
+                    let (names, known) = (entry.names(), entry.columns.iter().map(|(name, _)| name.as_str()));
+                    diagnostic = diagnostic.help(match did_you_mean(&column.text, known) {
+                        Some(meant) => format!("did you mean '{meant}'? its columns are {names}"),
+                        None => format!("its columns are {names}"),
                     });
                     return self.refuse(diagnostic);
                 };

@@ -78,9 +78,9 @@ impl Elaborator<'_> {
             }
             Symbol::Definition(statement) => self.definition(statement, name, indices, span, scope),
             Symbol::Table(number) => {
-                let columns: Vec<&str> = self.tables[number].columns.iter().map(|(c, _)| c.as_str()).collect();
-                let help = match columns.first() {
-                    Some(c) => format!("write {name}.{c}[i]; its columns are {}", columns.join(", ")),
+                let entry = &self.tables[number];
+                let help = match entry.columns.first() {
+                    Some((first, _)) => format!("write {name}.{first}[i]; its columns are {}", entry.names()),
                     None => format!("write {name}.column[i]"),
                 };
                 self.refuse(

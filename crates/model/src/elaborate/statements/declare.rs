@@ -1,7 +1,6 @@
 //! Declarations: every name once, and the statements that a whole file must have.
 
 use crate::elaborate::expression::{self, CheckedRanges, Depends};
-use crate::elaborate::model;
 use crate::elaborate::names::{Declared, Symbol};
 use crate::elaborate::{Elaborator, ParameterEntry, TableEntry, VariableEntry, VariableRole};
 use crate::syntax::ast::{self, StatementKind};
@@ -67,8 +66,7 @@ impl Elaborator<'_> {
                 Integral { .. } | Let { .. } | Observe { .. } => Symbol::Definition(number),
                 Measure { .. } => Symbol::Measure,
                 Table { .. } => {
-                    let table = model::Table { name: name.text.clone(), columns: Vec::new(), rows: 0 };
-                    self.tables.push(TableEntry { table, failed: true });
+                    self.tables.push(TableEntry::failed(&name.text));
                     Symbol::Table(self.tables.len() - 1)
                 }
                 Hamiltonian { .. } | Include { .. } => unreachable!("has no name"),

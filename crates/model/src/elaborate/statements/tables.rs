@@ -4,6 +4,7 @@ use crate::elaborate::model::Table;
 use crate::elaborate::{Elaborator, TableEntry};
 use crate::syntax::ast::StatementKind;
 use crate::syntax::diagnostic::Diagnostic;
+use std::collections::HashSet;
 
 impl Elaborator<'_> {
     pub(super) fn read_tables(&mut self) {
@@ -11,7 +12,7 @@ impl Elaborator<'_> {
         for statement in &self.file.statements {
             let StatementKind::Table { name, path } = &statement.kind else { continue };
             match (self.read_table)(&path.text).and_then(|text| parse_file(&path.text, &text)) {
-                Ok((columns, rows)) => self.tables[number] = TableEntry { table: Table { name: name.text.clone(), columns, rows }, failed: false },
+                Ok((columns, rows)) => self.tables[number] = TableEntry::new(Table { name: name.text.clone(), columns, rows }),
                 Err(reason) => self.report(Diagnostic::error(format!("table '{}' cannot be read from {}: {reason}", name.text, path.text), path.span, "this file").help("a table is a text file of numbers separated by commas, its path relative to the model file; its first line names the columns")),
             }
             number += 1;
@@ -86,8 +87,9 @@ fn parse_table(text: &str) -> Result<Columns, String> {
     let Some((_, header)) = lines.next() else { return Err("it is empty".to_string()) };
     let mut columns: Vec<(String, Vec<f64>)> =
         header.split(',').map(|name| (name.trim().trim_matches('"').to_string(), Vec::new())).collect();
-    if let Some(twice) = (1..columns.len()).find(|&k| columns[..k].iter().any(|(name, _)| *name == columns[k].0)) {
-        return Err(format!("it has two columns '{}'", columns[twice].0));
+    let mut names = HashSet::with_capacity(columns.len());
+    if let Some((twice, _)) = columns.iter().find(|(name, _)| !names.insert(name)) {
+        return Err(format!("it has two columns '{twice}'"));
     }
     let mut rows = 0;
     for (number, line) in lines {
