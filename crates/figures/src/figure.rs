@@ -1,6 +1,7 @@
 //! Charts as figures for a paper.
 
 use crate::chart::{Axis, Chart, Curve, Style};
+use crate::text::visible;
 use kuva::plot::legend::{LegendEntry, LegendShape};
 use kuva::plot::scatter::MarkerShape;
 use kuva::plot::{LinePlot, ScatterPlot};
@@ -55,14 +56,15 @@ impl Figure {
     /// # Errors
     /// If the drawing library reports one.
     pub fn to_file(&self, format: Format) -> Result<Vec<u8>, String> {
+        let charts: Vec<Chart> = self.panels.iter().map(written).collect();
         let mut entries: Vec<LegendEntry> = Vec::new();
-        for curve in self.panels.iter().flat_map(|chart| &chart.curves) {
+        for curve in charts.iter().flat_map(|chart| &chart.curves) {
             if curve.style != Style::Faint && !curve.name.is_empty() && entries.iter().all(|e| e.label != curve.name) {
                 entries.push(entry(curve));
             }
         }
-        let (plots, layouts): (Vec<Vec<Plot>>, Vec<Layout>) = self.panels.iter().map(drawn).unzip();
-        let count = self.panels.len();
+        let (plots, layouts): (Vec<Vec<Plot>>, Vec<Layout>) = charts.iter().map(drawn).unzip();
+        let count = charts.len();
         let columns = if count > MOST_IN_ROW { (count as f64).sqrt().ceil() as usize } else { count };
         let mut panels = Panels::new(count.div_ceil(columns.max(1)), columns)
             .with_structure((0..count).map(|k| vec![k]).collect())
@@ -84,6 +86,17 @@ impl Figure {
             }
         }
     }
+}
+
+/// The chart with texts that every format can hold: SVG allows no control characters, and no font of a PDF has them.
+fn written(chart: &Chart) -> Chart {
+    let mut chart = chart.clone();
+    let names = chart.curves.iter_mut().map(|curve| &mut curve.name);
+    let names = names.chain(chart.levels.iter_mut().map(|level| &mut level.name));
+    for text in names.chain([&mut chart.x.label, &mut chart.y.label]) {
+        *text = visible(text).into_owned();
+    }
+    chart
 }
 
 /// A dashed line as lines, one for each dash: kuva's pixels begin the dashes anew at every point, and do not scale
@@ -251,6 +264,7 @@ fn raised(exponent: i32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chart::Level;
 
     #[test]
     fn what_is_far_below_one_is_drawn() {
@@ -263,6 +277,23 @@ mod tests {
         for text in ["10⁻¹⁶", "10⁻¹³", ">H<", ">J<", ">0<", ">2<", "stroke-dasharray"] {
             assert!(svg.contains(text), "no {text} in {svg}");
         }
+        assert!(figure.to_file(Format::Pdf).unwrap().starts_with(b"%PDF"));
+        assert!(figure.to_file(Format::Png).unwrap().starts_with(b"\x89PNG"));
+    }
+
+    #[test]
+    fn names_with_control_characters_are_drawn_in_every_format() {
+        let name = "a\u{1b}[31m\u{9b}\u{202e}\n\0<b>&\u{ffff}";
+        let curve = Curve { name: name.into(), x: vec![0.0, 1.0], y: vec![1.0, 2.0], ..Curve::default() };
+        let other = Curve { name: "b".into(), colour: 1, ..curve.clone() };
+        let level = Level { name: name.into(), y: 1.5, colour: None };
+        let (x, y) = (Axis::linear(name), Axis::log(name));
+        let chart = Chart { x, y, curves: vec![curve, other], levels: vec![level], ..Chart::default() };
+        let figure = Figure { panels: vec![chart] };
+        let svg = String::from_utf8(figure.to_file(Format::Svg).unwrap()).unwrap();
+        // XML 1.0, production 2: tab, line feed and carriage return are the only control characters.
+        assert!(svg.chars().all(|c| c >= ' ' && c < '\u{fffe}' || c == '\n'), "{svg:?}");
+        assert!(svg.matches("a\\u{1b}[31m\\u{9b}\\u{202e}\\u{a}\\u{0}&lt;b&gt;&amp;\\u{ffff}").count() >= 4, "{svg}");
         assert!(figure.to_file(Format::Pdf).unwrap().starts_with(b"%PDF"));
         assert!(figure.to_file(Format::Png).unwrap().starts_with(b"\x89PNG"));
     }

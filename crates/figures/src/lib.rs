@@ -9,6 +9,7 @@ mod figure;
 mod motion;
 pub mod numbers;
 mod page;
+pub mod text;
 
 pub use chart::{Axis, Chart, Curve, Level, Style};
 pub use decimation::Extremes;

@@ -4,6 +4,7 @@ mod blob;
 
 use crate::chart::{Axis, Chart, Curve, Style};
 use crate::motion::Motion;
+use crate::text::visible;
 use blob::Blob;
 use serde_json::{Value, json};
 
@@ -209,9 +210,9 @@ fn chart_json(chart: &Chart, blob: &mut Blob) -> Value {
     })
 }
 
-/// Escape a text that stands in HTML.
+/// Escape a text that stands in HTML, which allows no control characters.
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    visible(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 /// Escape a text that stands in a script, which nothing in it may end.

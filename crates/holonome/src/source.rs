@@ -1,6 +1,7 @@
 //! Source texts and the display of findings about them.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use holonome_figures::text::{acts, visible, visible_lines};
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::syntax::span::Span;
 use serde_json::{Value, json};
@@ -74,9 +75,18 @@ impl Source {
         format!("{file}:{line}:{column}: {}{help}", diagnostic.message)
     }
 
-    /// Findings as text with source excerpts.
+    /// Findings as text with source excerpts. Nothing in it acts on a terminal but the colours.
     pub fn render(&self, diagnostics: &[Diagnostic], colour: bool) -> String {
+        if diagnostics.is_empty() {
+            return String::new();
+        }
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+        let shown = Source { segments: self.segments.iter().map(Segment::shown).collect() };
+        let diagnostics: Vec<Diagnostic> = diagnostics.iter().map(shown_finding).collect();
+        shown.render_shown(&diagnostics, &renderer)
+    }
+
+    fn render_shown(&self, diagnostics: &[Diagnostic], renderer: &Renderer) -> String {
         let mut out = String::new();
         for diagnostic in diagnostics {
             let level = if diagnostic.severity == Severity::Error { Level::ERROR } else { Level::WARNING };
@@ -128,6 +138,36 @@ impl Source {
             })
         });
         Value::Array(all.collect())
+    }
+}
+
+impl Segment {
+    /// The segment with characters that act on a terminal replaced by others of their length: all places stay.
+    fn shown(&self) -> Segment {
+        let replaced = |c: char| match c.len_utf8() {
+            // The renderer has pictures of these, and the mark with which a file may begin cannot be seen.
+            _ if c == '\u{feff}' => c,
+            1 => c,
+            2 => '¿',
+            _ => '\u{fffd}',
+        };
+        let text = match self.text.contains(acts) {
+            true => self.text.chars().map(|c| if acts(c) { replaced(c) } else { c }).collect(),
+            false => self.text.clone(),
+        };
+        Segment { name: visible(&self.name).into_owned(), start: self.start, text }
+    }
+}
+
+/// A finding whose texts are fit to be shown.
+fn shown_finding(finding: &Diagnostic) -> Diagnostic {
+    let shown = |text: &String| visible_lines(text).into_owned();
+    Diagnostic {
+        message: shown(&finding.message),
+        label: shown(&finding.label),
+        related: finding.related.iter().map(|(span, label)| (*span, shown(label))).collect(),
+        help: finding.help.as_ref().map(shown),
+        ..finding.clone()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::options::{Gains, PenaltyStrength, RunOptions, Settings};
 use holonome_figures::numbers::exact;
+use holonome_figures::text::shell_word;
 use holonome_integrate::plan::Metric;
 use serde_json::{Map, Value};
 
@@ -14,8 +15,8 @@ pub(super) fn command(attributes: &Map<String, Value>) -> Option<String> {
     let model = attributes.get("model")?.as_str()?;
     let sweep = attributes.get("sweep");
     let verb = if sweep.is_some() { "sweep" } else { "run" };
-    let mut words = vec![format!("holonome {verb} {}", quoted(&format!("{model}.holo")))];
-    let mut add = |name: &'static str, value: &str| words.push(format!("{} {}", flag(name), quoted(value)));
+    let mut words = vec![format!("holonome {verb} {}", shell_word(&format!("{model}.holo")))];
+    let mut add = |name: &'static str, value: &str| words.push(format!("{} {}", flag(name), shell_word(value)));
     if let Some(sweep) = sweep {
         add("trajectories", &sweep["trajectories"].to_string());
         for pair in sweep["vary"].as_array()? {
@@ -100,14 +101,4 @@ pub(super) fn command(attributes: &Map<String, Value>) -> Option<String> {
 /// An option on a command line, whatever interface shows the page.
 fn flag(name: &str) -> String {
     format!("--{}", name.replace('_', "-"))
-}
-
-/// A word, quoted for a shell.
-pub(super) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "._-+=/,:@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_string()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }

@@ -1,10 +1,10 @@
 //! Comparisons: work–precision diagrams and the table of all rows.
 
-use super::command::quoted;
 use super::invariants::invariants;
 use super::section;
 use crate::summary::COUNTED;
 use holonome_figures::numbers::{count, exact, number, small};
+use holonome_figures::text::shell_word;
 use holonome_figures::{Axis, Chart, Curve, Figure, Level, Page, Panel, Section, Style, Table};
 use serde_json::Value;
 
@@ -166,7 +166,8 @@ pub(super) fn page(comparison: &Value) -> Page {
         comparison["command"].as_array().and_then(|all| all.iter().map(Value::as_str).collect());
     let mut texts = Vec::new();
     texts.extend(comparison["source"].as_str().map(|source| text(&format!("{model}.holo"), source.to_string())));
-    let line = words.filter(|words| !words.is_empty()).map(|words| words.into_iter().map(quoted).collect::<Vec<_>>());
+    let line =
+        words.filter(|words| !words.is_empty()).map(|words| words.into_iter().map(shell_word).collect::<Vec<_>>());
     texts.extend(line.map(|line| text("Made again by", line.join(" "))));
     page.sections.push(Section { title: "The model".to_string(), panels: texts, ..Section::default() });
     page
