@@ -4,6 +4,7 @@ use super::checksum;
 use super::error::StoreError;
 use super::files;
 use super::schema::{CHUNK_NUMBERS_MAX, Series};
+use crate::regular;
 use holonome_integrate::system::all_finite;
 use std::fmt::Write as _;
 use std::fs;
@@ -102,13 +103,17 @@ impl ChunkWriter {
         }
     }
 
-    /// Writer after `rows` stored rows. Checks that they are complete and removes rows beyond.
+    /// Writer after `rows` stored rows. Checks that they are complete and removes rows beyond. The array's folder must
+    /// be one: a link would let others be written to.
     pub(super) fn behind(run: &Path, series: &Series, rows: usize) -> Result<ChunkWriter, StoreError> {
         let mut writer = ChunkWriter::new(run, series);
         let chunk = rows / writer.chunk_rows;
         writer.page.chunk = chunk;
         writer.filled = rows % writer.chunk_rows;
         let folder = run.join(&series.stored);
+        if folder.symlink_metadata().is_ok_and(|metadata| !metadata.is_dir()) {
+            return Err(StoreError::damaged(&folder, "it is not a folder"));
+        }
         files::remove_temporaries(&folder)?;
         let keep = chunk + usize::from(writer.filled > 0);
         files::remove_where(&folder, |name| chunk_number(name).is_some_and(|chunk| chunk >= keep))?;
@@ -315,7 +320,7 @@ impl ChunkReader {
         // The length first: a damaged file may have any length.
         let length = fs::metadata(&self.path.target).map(|metadata| metadata.len());
         self.judge(chunk, length)?;
-        let read = fs::read(&self.path.target).map(|bytes| self.bytes = bytes);
+        let read = regular::read(&self.path.target).map(|bytes| self.bytes = bytes);
         self.judge(chunk, read.map(|()| self.bytes.len() as u64))?;
         checksum::opened(&self.path.target, &self.bytes, &self.describe(chunk)).map(|_| ())
     }
@@ -369,7 +374,7 @@ pub(super) fn read_integers(folder: &Path, length: usize, chunk_rows: usize) -> 
 
 fn read_labels(folder: &Path, chunk: usize) -> Result<(PathBuf, Vec<u8>), StoreError> {
     let path = folder.join(format!("c.{chunk}"));
-    let bytes = fs::read(&path).map_err(|error| StoreError::damaged(&path, error))?;
+    let bytes = regular::read(&path).map_err(|error| StoreError::damaged(&path, error))?;
     Ok((path, bytes))
 }
 

@@ -68,6 +68,7 @@ fn beside(
         if !missing.is_empty() {
             fs::create_dir_all(parent).map_err(|error| StoreError::write(parent, error))?;
         }
+        remove_stale(parent);
         let hidden = hidden_folder(target)?;
         let filled = fill(&hidden, schema, layout).map_err(|error| error.about(target));
         filled.and_then(|lock| publish(&hidden).map(|()| lock)).inspect_err(|_| {
@@ -127,17 +128,33 @@ pub(super) fn instead(
     Ok(lock)
 }
 
-/// Remove folders beside `target` in which a killed process was building a run in its place.
-pub(super) fn remove_stale(target: &Path) {
-    let name = format!(".{}.tmp-", target.file_name().unwrap_or_default().to_string_lossy());
-    let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+/// Remove the hidden folders in `parent` in which processes that have ended were building runs.
+pub(super) fn remove_stale(parent: &Path) {
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let path = entry.path();
-        let stale = entry.file_name().to_string_lossy().starts_with(&name) && path.join("run.lock").exists();
-        if stale && Lock::take(&path).is_ok() {
+        let ended = builder(&entry.file_name().to_string_lossy()).is_some_and(has_ended);
+        // The lock tells of processes on other machines.
+        if ended && path.join("run.lock").exists() && Lock::take(&path).is_ok() {
             let _ = fs::remove_dir_all(&path);
         }
     }
+}
+
+/// Number of the process that builds a run in a [hidden folder](hidden_folder) of this name.
+fn builder(name: &str) -> Option<u32> {
+    let (process, count) = name.strip_prefix('.')?.rsplit_once(".tmp-")?.1.split_once('-')?;
+    count.parse::<u64>().ok()?;
+    process.parse().ok()
+}
+
+/// True if there is no process of this number, as far as the system tells.
+fn has_ended(process: u32) -> bool {
+    let Ok(status) = fs::read_to_string(format!("/proc/{process}/stat")) else {
+        return Path::new("/proc/self/stat").exists();
+    };
+    // The state follows the name, which is in brackets: a process that was not waited for is a zombie.
+    status.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
 }
 
 /// Build the run in an existing empty folder.

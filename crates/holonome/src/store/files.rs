@@ -2,6 +2,7 @@
 
 use super::error::StoreError;
 use crate::hold;
+use crate::regular;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,22 @@ pub(super) fn temporary(target: &Path) -> PathBuf {
     target.with_file_name(format!("{TEMPORARY}{name}"))
 }
 
+/// Create a temporary file. What has its name already, left by a killed process or put there by others, is removed and
+/// not written to: it may be a link that leads elsewhere.
+fn create(temporary: &Path) -> io::Result<File> {
+    #[cfg(test)]
+    if let Some(full) = tests::full_disk(temporary) {
+        return full;
+    }
+    match File::create_new(temporary) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(temporary)?;
+            File::create_new(temporary)
+        }
+        created => created,
+    }
+}
+
 /// Replace `target` by `bytes`; readers, also after a kill, see either the old content or the new.
 pub(crate) fn replace(target: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     replace_through(&temporary(target), target, bytes)
@@ -24,7 +41,7 @@ pub(crate) fn replace(target: &Path, bytes: &[u8]) -> Result<(), StoreError> {
 /// [`replace`] with a given temporary path, for callers that must not allocate.
 pub(super) fn replace_through(temporary: &Path, target: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let write = || {
-        let mut file = File::create(temporary)?;
+        let mut file = create(temporary)?;
         hold::writing(|| (&file).write_all(&bytes[..bytes.len() / 2]))?;
         file.write_all(bytes)?;
         drop(file);
@@ -74,7 +91,7 @@ pub(super) fn replace_by(target: &Path, content: impl Fn(&mut Sink) -> io::Resul
         sink.flush()
     };
     let write = || {
-        let file = File::create(&temporary)?;
+        let file = create(&temporary)?;
         hold::writing(|| {
             fill(&file)?;
             file.set_len(file.metadata()?.len() / 2)
@@ -150,9 +167,10 @@ pub(super) fn exchange(hidden: &Path, target: &Path) -> io::Result<()> {
 
 /// Content of a file; `None` if it does not exist.
 pub(super) fn read_if_present(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
-    match fs::read(path) {
+    match regular::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Err(StoreError::damaged(path, error)),
         Err(error) => Err(StoreError::read(path, error)),
     }
 }
@@ -196,6 +214,10 @@ impl Lock {
     /// Take the lock of an existing run.
     pub(super) fn take(folder: &Path) -> Result<Lock, StoreError> {
         let path = folder.join(LOCK);
+        // A link may lead elsewhere, and a pipe would wait for its other end.
+        if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
+            return Err(StoreError::damaged(&path, "it is not a file"));
+        }
         let open = File::options().create(true).append(true).open(&path);
         Lock::hold(folder, open.map_err(|error| StoreError::write(&path, error))?)
     }
@@ -215,5 +237,35 @@ impl Drop for Lock {
         if let Some(file) = &self.file {
             let _ = file.unlock();
         }
+    }
+}
+
+/// A disk that is full for chosen files.
+#[cfg(test)]
+pub(super) mod tests {
+    use super::temporary;
+    use std::fs::File;
+    use std::io;
+    use std::path::{Path, PathBuf};
+    use std::sync::Mutex;
+
+    static FULL: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+    /// Let the next write of `file` go to `/dev/full`, which has no space.
+    pub fn fill_disk_for(file: &Path) {
+        FULL.lock().unwrap().push(temporary(file));
+    }
+
+    /// True until that write.
+    pub fn is_full_for(file: &Path) -> bool {
+        FULL.lock().unwrap().contains(&temporary(file))
+    }
+
+    /// The full device in place of the file `temporary`, once.
+    pub fn full_disk(temporary: &Path) -> Option<io::Result<File>> {
+        let mut full = FULL.lock().unwrap();
+        let place = full.iter().position(|path| path == temporary)?;
+        full.remove(place);
+        Some(File::options().write(true).open("/dev/full"))
     }
 }

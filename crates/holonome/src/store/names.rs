@@ -2,8 +2,14 @@
 
 use std::collections::HashSet;
 
-/// Maximum length of a name: file systems allow 255 bytes; the rest is for the suffixes that make a name unique.
+/// Maximum length of a name in bytes on common file systems.
+const FILE_SYSTEM_MAX: usize = 255;
+
+/// Maximum length of a name: the rest is for the suffixes that make it unique.
 const BYTES_MAX: usize = 200;
+
+/// Endings of a run's own files.
+const OF_FILES: [&str; 3] = [".json", ".lock", ".bin"];
 
 /// Names claimed so far, without their case: some file systems treat `R` and `r` as one name.
 #[derive(Default)]
@@ -24,10 +30,9 @@ impl ClaimedNames {
 
 /// `name` without characters that have a meaning in a path or in the Zarr specification.
 fn safe(name: &str) -> String {
-    let keep = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-    let mut safe: String = name.chars().map(|c| if keep(c) { c } else { '_' }).collect();
-    // Hidden names and `..`, `zarr.json` and the two other files of a run.
-    if safe.starts_with('.') || safe.ends_with(".json") || safe.ends_with(".lock") {
+    let mut safe: String = name.chars().map(|c| if is_kept(c) { c } else { '_' }).collect();
+    // Hidden names and `..`, and the files of a run.
+    if safe.starts_with('.') || OF_FILES.iter().any(|ending| safe.ends_with(ending)) {
         safe = safe.replace('.', "_");
     }
     if safe.is_empty() || safe.starts_with("__") {
@@ -39,9 +44,38 @@ fn safe(name: &str) -> String {
     safe
 }
 
+/// True if `name` can be that of an array's folder: it stays within the folder of the run, is none of the run's own
+/// files, and is shown as it is. All names that [`ClaimedNames`] gives can.
+pub(super) fn can_be_stored(name: &str) -> bool {
+    let own = OF_FILES.iter().any(|ending| name.ends_with(ending));
+    !name.is_empty() && name.len() <= FILE_SYSTEM_MAX && !name.starts_with('.') && !own && name.chars().all(is_kept)
+}
+
+fn is_kept(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '-' | '.')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_lead_elsewhere_cannot_be_stored() {
+        let mut names = ClaimedNames::default();
+        for name in ["q", "θ", "__x", "..", "a/../b", "zarr.json", "", "é\u{301}", "run.lock", "checkpoint.bin"] {
+            let stored = names.claim(name);
+            assert!(can_be_stored(&stored), "{name}: {stored}");
+        }
+        let long = [names.claim(&"é".repeat(300)), names.claim(&"é".repeat(300))];
+        assert!(long.iter().all(|name| can_be_stored(name)), "{long:?}");
+        for name in ["", ".", "..", "../q", "/q", "a/b", "a\\b", ".q", "q\0", "q\n", "q\u{1b}", "q\u{9b}", "zarr.json"]
+        {
+            assert!(!can_be_stored(name), "{name:?}");
+        }
+        for name in ["status.json", "run.lock", "checkpoint.bin", "C:q", &"q".repeat(256)] {
+            assert!(!can_be_stored(name), "{name:?}");
+        }
+    }
 
     #[test]
     fn model_names_stay_and_dangerous_ones_change() {

@@ -81,9 +81,9 @@ impl Store {
             let reason = format!("{samples} rows of {}", schema.rows());
             return Err(StoreError::damaged(&path.join("checkpoint.bin"), reason));
         }
+        files::remove_temporaries(path)?;
         // Rows beyond the checkpoint are removed next, so from now on the status must not count them.
         StoredProgress::running(samples).write(path)?;
-        files::remove_temporaries(path)?;
         let behind = schema.arrays.iter().map(|series| ChunkWriter::behind(path, series, samples));
         let arrays = behind.collect::<Result<_, _>>()?;
         let path = path.to_path_buf();
@@ -132,7 +132,7 @@ impl Store {
             let reason = format!("{} has other samples or arrays than what is to replace it", path.display());
             return Err(StoreError::Mismatch { reason });
         }
-        create::remove_stale(path);
+        create::remove_stale(path.parent().unwrap_or(path));
         let lock = create::instead(path, &schema, layout, |hidden, lock| {
             let mut store = Store::new(hidden.to_path_buf(), schema.clone(), lock);
             let mut readers = arrays.iter().map(|name| old.rows(name)).collect::<Result<Vec<_>, _>>()?;

@@ -9,7 +9,9 @@
 use super::checksum;
 use super::error::StoreError;
 use super::layout::Role;
+use super::names;
 use super::schema::{Axis, Grid, Schema, Series, Trajectories};
+use holonome_figures::text::{acts, visible};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -21,6 +23,9 @@ const FORMAT_KEY: &str = "holonome_format";
 const CHECKSUMS_KEY: &str = "holonome_checksums";
 /// Key among these of the checksum of the run's own metadata of its arrays.
 const ARRAYS_KEY: &str = "(arrays)";
+/// Attributes that a run is read and resumed from, which need their checksums. Others may be added by other programs.
+const OWN: [&str; 9] =
+    ["holonome", "model", "source", "tables", "settings", "options", "method", "parameters", "sweep"];
 const ROLE_KEY: &str = "holonome_role";
 const MODEL_NAME_KEY: &str = "model_name";
 const DESCRIPTION_KEY: &str = "long_name";
@@ -186,16 +191,19 @@ struct ArrayDocument {
 pub(super) fn schema_from_group(path: &Path, document: &[u8]) -> Result<Schema, StoreError> {
     let not_a_run = |reason| StoreError::NotARun { path: path.to_path_buf(), reason };
     let (schema, mut checksums) = parse(document).map_err(not_a_run)?;
-    let arrays = checksums.shift_remove(ARRAYS_KEY);
-    if arrays.is_some_and(|expected| expected != checksum_of(&array_documents(&schema))) {
-        let reason = "the names or shapes of its arrays are not what was written";
-        return Err(StoreError::damaged(&path.join("zarr.json"), reason));
+    let damaged = |reason: String| Err(StoreError::damaged(&path.join("zarr.json"), reason));
+    match checksums.shift_remove(ARRAYS_KEY) {
+        Some(expected) if expected == checksum_of(&array_documents(&schema)) => {}
+        Some(_) => return damaged("the names or shapes of its arrays are not what was written".to_string()),
+        None => return damaged("the checksum of the names and shapes of its arrays is missing".to_string()),
+    }
+    if let Some(key) = OWN.iter().find(|key| schema.attributes.contains_key(**key) && !checksums.contains_key(**key)) {
+        return damaged(format!("the checksum of the attribute '{key}' is missing"));
     }
     for (key, expected) in &checksums {
         let found = schema.attributes.get(key).map(|value| json!(checksum::of_text(&value.to_string())));
         if found.as_ref() != Some(expected) {
-            let reason = format!("the attribute '{key}' is not what was written");
-            return Err(StoreError::damaged(&path.join("zarr.json"), reason));
+            return damaged(format!("the attribute '{key}' is not what was written"));
         }
     }
     Ok(schema)
@@ -222,6 +230,9 @@ fn parse(document: &[u8]) -> Result<(Schema, Map<String, Value>), String> {
     let mut variables = Vec::new();
     let mut axes: Vec<Axis> = Vec::new();
     for (stored, document) in group.consolidated_metadata.metadata {
+        if !names::can_be_stored(&stored) {
+            return Err(format!("an array cannot be called '{}'", visible(&stored)));
+        }
         let mut array: ArrayDocument =
             serde_json::from_value(document).map_err(|error| format!("metadata of {stored}: {error}"))?;
         if array.shape.is_empty() || array.shape.len() != array.dimension_names.len() {
@@ -281,8 +292,12 @@ fn read_series(axes: &[Axis], time: Option<&str>, stored: String, mut array: Arr
         return Err(format!("{stored} is larger than this computer can address"));
     }
     array.attributes.shift_remove(COORDINATES_KEY);
+    let name = take_text(&mut array.attributes, MODEL_NAME_KEY).unwrap_or_else(|| stored.clone());
+    if name.contains(acts) {
+        return Err(format!("the quantity in {stored} cannot be called '{}'", visible(&name)));
+    }
     Ok(Series {
-        name: take_text(&mut array.attributes, MODEL_NAME_KEY).unwrap_or_else(|| stored.clone()),
+        name,
         stored,
         description: take_text(&mut array.attributes, DESCRIPTION_KEY).unwrap_or_default(),
         attributes: array.attributes,

@@ -1,15 +1,9 @@
 //! Full disks, paths that cannot be written, damaged files.
 
 use super::*;
+use crate::store::files::tests::{fill_disk_for, is_full_for};
 use serde_json::json;
 use std::process::Command;
-
-/// Redirect the next write of `file` to `/dev/full`, which has no space; the failed write removes the link.
-#[cfg(target_os = "linux")]
-fn fill_disk_for(file: &Path) {
-    let name = file.file_name().unwrap().to_str().unwrap();
-    std::os::unix::fs::symlink("/dev/full", file.with_file_name(format!(".tmp-{name}"))).unwrap();
-}
 
 #[test]
 #[cfg(target_os = "linux")]
@@ -32,7 +26,7 @@ fn a_full_disk_loses_nothing() {
             assert_eq!(store.samples(), number);
         }
         append(&mut store, &layout, number).unwrap();
-        while chunk.with_file_name(".tmp-c.0.0").symlink_metadata().is_ok() {
+        while is_full_for(&chunk) {
             std::thread::yield_now();
         }
     }
