@@ -82,6 +82,12 @@ impl StoredRun {
         self.progress.samples
     }
 
+    /// Number of stored states: samples, for an ensemble those of all stored trajectories.
+    pub fn states(&self) -> usize {
+        let times = if self.schema.trajectories.is_some() { self.schema.time.grid.rows } else { 1 };
+        self.samples() * times
+    }
+
     /// Number of samples of the whole run, or of trajectories of the ensemble.
     pub fn samples_planned(&self) -> usize {
         self.schema.rows()
@@ -98,6 +104,12 @@ impl StoredRun {
             attributes: series.attributes.clone(),
         };
         self.schema.arrays.iter().map(array).collect()
+    }
+
+    /// Quantities whose arrays have other names, with these: of two names that differ by case only, the second one's.
+    pub fn renamed(&self) -> Vec<(String, String)> {
+        let other = self.schema.arrays.iter().filter(|series| series.name != series.stored);
+        other.map(|series| (series.name.clone(), series.stored.clone())).collect()
     }
 
     /// A dimension with its labels, by its name in the store.

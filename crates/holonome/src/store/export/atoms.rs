@@ -19,6 +19,8 @@ pub struct Atoms<'a> {
     pub names: Vec<(String, usize)>,
     /// Number of frames: samples, for an ensemble those of all trajectories.
     pub frames: usize,
+    /// Time of the first frame.
+    pub start: f64,
     /// Time between two frames.
     pub spacing: f64,
 }
@@ -30,6 +32,12 @@ pub struct Frame<'f> {
     pub trajectory: Option<u64>,
     pub t: f64,
     pub points: &'f [[f64; SPACE]],
+}
+
+/// A number in single precision; `None` if it is too large for that.
+pub fn single(number: f64) -> Option<f32> {
+    let rounded = number as f32;
+    (rounded.is_finite() || !number.is_finite()).then_some(rounded)
 }
 
 impl<'a> Atoms<'a> {
@@ -57,9 +65,16 @@ impl<'a> Atoms<'a> {
             return Err(fail(io::Error::new(io::ErrorKind::InvalidInput, reason)));
         }
         let times = run.times()?;
-        let trajectories = run.trajectories().map(|_| times.len());
         let spacing = if times.len() > 1 { times[1] - times[0] } else { 0.0 };
-        Ok(Atoms { run, coordinates, names, frames: run.samples() * trajectories.unwrap_or(1), spacing })
+        let start = times.first().copied().unwrap_or(0.0);
+        Ok(Atoms { run, coordinates, names, frames: run.states(), start, spacing })
+    }
+
+    /// Place of a point, for an error about it.
+    pub fn place(&self, number: usize, frame: &Frame) -> String {
+        let (name, member) = &self.names[number];
+        let of = frame.trajectory.map_or(String::new(), |trajectory| format!(" of trajectory {trajectory}"));
+        format!("atom {} ({name}, {member}){of} is at {:?} at t = {:?}", number + 1, frame.points[number], frame.t)
     }
 
     /// Pass every frame to `show`, in order.

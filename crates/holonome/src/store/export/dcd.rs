@@ -1,6 +1,6 @@
 //! DCD as written by CHARMM and NAMD: Fortran records of little-endian numbers, positions in single precision.
 
-use super::atoms::{Atoms, SPACE};
+use super::atoms::{Atoms, SPACE, single};
 use super::{Fail, Format, Stream};
 use crate::store::error::StoreError;
 use crate::store::reader::StoredRun;
@@ -15,6 +15,10 @@ const VERSION: i32 = 24;
 /// Unit of time of the format, in picoseconds: a time of 1 reads back as 1 ps, as with XTC.
 const TIME: f64 = 0.048_888_21;
 
+/// Largest number of steps between two frames: some fraction with a denominator up to it is within 2^-23 of any number
+/// (Dirichlet), which is the precision of the format.
+const MOST_BETWEEN: i32 = 1 << 23;
+
 /// Length of a line of the title.
 const TITLE: usize = 80;
 
@@ -25,11 +29,15 @@ fn write(run: &StoredRun, output: &mut Stream, fail: Fail) -> Result<(), StoreEr
         i32::try_from(number).map_err(|_| fail(reason()))
     };
     let (frames, points) = (count(atoms.frames)?, count(atoms.names.len())?);
+    let refused = |reason: String| fail(io::Error::new(io::ErrorKind::InvalidData, reason));
+    let steps = Steps::new(&atoms, frames).ok_or_else(|| {
+        refused(format!("DCD has no room for frames from t = {:?} on at intervals of {:?}", atoms.start, atoms.spacing))
+    })?;
     let mut header = b"CORD".to_vec();
     // Frames, first step, steps between frames, all steps; further back the length of a step.
     let mut numbers = [0i32; 20];
-    numbers[..4].copy_from_slice(&[frames, 0, 1, frames]);
-    numbers[9] = ((atoms.spacing / TIME) as f32).to_bits() as i32;
+    numbers[..4].copy_from_slice(&[frames, steps.first, steps.between, frames * steps.between]);
+    numbers[9] = steps.length.to_bits() as i32;
     numbers[19] = VERSION;
     header.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
     let mut title = 1i32.to_le_bytes().to_vec();
@@ -41,11 +49,45 @@ fn write(run: &StoredRun, output: &mut Stream, fail: Fail) -> Result<(), StoreEr
     atoms.each(&mut |frame| {
         for c in 0..SPACE {
             column.clear();
-            column.extend(frame.points.iter().flat_map(|point| (point[c] as f32).to_le_bytes()));
+            for (number, point) in frame.points.iter().enumerate() {
+                let rounded = single(point[c])
+                    .ok_or_else(|| refused(format!("DCD has no room for a frame: {}", atoms.place(number, &frame))))?;
+                column.extend(rounded.to_le_bytes());
+            }
             record(output, &column).map_err(fail)?;
         }
         Ok(())
     })
+}
+
+/// The steps in which the format counts time: frame k is at step first + k·between.
+struct Steps {
+    first: i32,
+    between: i32,
+    length: f32,
+}
+
+impl Steps {
+    /// Steps for these frames; `None` if the format cannot count them.
+    fn new(atoms: &Atoms, frames: i32) -> Option<Steps> {
+        // A single frame may have any spacing.
+        let spacing = if atoms.spacing == 0.0 { atoms.start.abs() } else { atoms.spacing };
+        let start = if spacing == 0.0 { 0.0 } else { atoms.start / spacing };
+        // The start falls on a step: as few steps as give it in single precision, in which the format has their length.
+        let error = |between: &i32| {
+            let steps = start * f64::from(*between);
+            (steps - steps.round()).abs() / f64::from(*between)
+        };
+        let largest = MOST_BETWEEN.min(i32::MAX / frames.max(1)).max(1);
+        let enough = f64::from(f32::EPSILON) * start.abs().max(1.0);
+        let between = (1..=largest)
+            .find(|between| error(between) <= enough)
+            .or_else(|| (1..=largest).min_by(|a, b| error(a).total_cmp(&error(b))))?;
+        let first = (start * f64::from(between)).round();
+        let fits = (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&first);
+        let length = single(spacing / f64::from(between) / TIME)?;
+        (fits && (length != 0.0 || spacing == 0.0)).then_some(Steps { first: first as i32, between, length })
+    }
 }
 
 /// Write a record, with its length on either side.

@@ -24,7 +24,7 @@ fn write(run: &StoredRun, output: &mut Stream, fail: Fail) -> Result<(), StoreEr
                 let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_uppercase();
                 let [x, y, z] = point.map(|c| format!("{c:8.3}"));
                 if x.len() + y.len() + z.len() > 24 {
-                    let reason = format!("atom {} is at {point:?}, which has no room in its columns", number + 1);
+                    let reason = format!("{}, which has no room in its columns", atoms.place(number, &frame));
                     return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
                 }
                 writeln!(

@@ -4,7 +4,7 @@
 //! The format's unit is a nanometre, that of the others an ångström: a length of 1 is written as 0.1, so that all of
 //! them read back alike.
 
-use super::atoms::{Atoms, SPACE};
+use super::atoms::{Atoms, SPACE, single};
 use super::{Fail, Format, Stream};
 use crate::store::error::StoreError;
 use crate::store::reader::StoredRun;
@@ -32,14 +32,19 @@ fn write(run: &StoredRun, output: &mut Stream, fail: Fail) -> Result<(), StoreEr
     atoms.each(&mut |frame| {
         bytes.clear();
         let points = i32::try_from(frame.points.len()).map_err(|_| fail(too_large("it has too many points")))?;
-        put(&mut bytes, &[MAGIC, points, frame.number as i32, (frame.t as f32).to_bits() as i32]);
+        let t = single(frame.t).ok_or_else(|| fail(too_large(&format!("its time is {:?}", frame.t))))?;
+        put(&mut bytes, &[MAGIC, points, frame.number as i32, t.to_bits() as i32]);
         put(&mut bytes, &[0; SPACE * SPACE]);
         put(&mut bytes, &[points]);
         if frame.points.len() <= FEW {
-            let numbers = frame.points.iter().flatten().map(|c| ((UNIT * c) as f32).to_bits() as i32);
-            put(&mut bytes, &numbers.collect::<Vec<i32>>());
+            for (number, point) in frame.points.iter().enumerate() {
+                for c in point {
+                    let rounded = single(UNIT * c).ok_or_else(|| fail(too_large(&atoms.place(number, &frame))))?;
+                    put(&mut bytes, &[rounded.to_bits() as i32]);
+                }
+            }
         } else {
-            pack(frame.points, &mut bytes).map_err(fail)?;
+            pack(frame.points, &|number| atoms.place(number, &frame), &mut bytes).map_err(fail)?;
         }
         output.write_all(&bytes).map_err(fail)
     })
@@ -53,13 +58,14 @@ fn put(bytes: &mut Vec<u8>, numbers: &[i32]) {
     bytes.extend(numbers.iter().flat_map(|number| number.to_be_bytes()));
 }
 
-/// Write positions in whole units of their precision, relative to the smallest of each component.
-fn pack(points: &[[f64; SPACE]], bytes: &mut Vec<u8>) -> io::Result<()> {
+/// Write positions in whole units of their precision, relative to the smallest of each component. `place` says where a
+/// point is.
+fn pack(points: &[[f64; SPACE]], place: &dyn Fn(usize) -> String, bytes: &mut Vec<u8>) -> io::Result<()> {
     let mut numbers = Vec::with_capacity(points.len());
-    for point in points {
+    for (number, point) in points.iter().enumerate() {
         let rounded = point.map(|c| (c * UNIT * f64::from(PRECISION)).round());
         if !rounded.iter().all(|c| c.abs() < f64::from(i32::MAX - 1)) {
-            return Err(too_large(&format!("a point is at {point:?}")));
+            return Err(too_large(&place(number)));
         }
         numbers.push(rounded.map(|c| c as i32));
     }

@@ -5,7 +5,11 @@ use serde_json::json;
 
 /// Run of `members` points r[i] and one in the plane, at two times.
 fn moving(path: &Path, members: i64, scale: f64) -> Vec<Vec<[f64; 3]>> {
-    let mut layout = Layout { times: vec![0.0, 0.5], ..Layout::default() };
+    moving_at([0.0, 0.5], path, members, scale)
+}
+
+fn moving_at(times: [f64; 2], path: &Path, members: i64, scale: f64) -> Vec<Vec<[f64; 3]>> {
+    let mut layout = Layout { times: times.to_vec(), ..Layout::default() };
     let (i, three) = (layout.dimension(Dimension::index("i", 1..=members)), layout.dimension(Dimension::component(3)));
     let two = layout.dimension(Dimension::component(2));
     let role = |role: &str| [("role".to_string(), json!(role))].into_iter().collect();
@@ -77,6 +81,48 @@ fn dcd_is_made_of_records() {
             let column = records[3 + 3 * frame + c].chunks(4).map(|word| f32::from_le_bytes(word.try_into().unwrap()));
             assert!(column.eq(points.iter().map(|point| point[c] as f32)));
         }
+    }
+}
+
+/// CHARMM's header: the first step, the steps between frames, and the length of a step in units of 0.0488882 ps.
+#[test]
+fn dcd_keeps_the_times() {
+    let scratch = Scratch::new();
+    for (case, times) in
+        [[-5.0, -4.5], [-5.25, -4.55], [1.0 / 3.0, 1.0], [1e3, 1e3 + 0.1], [-1e-3, 7.0], [0.0, 0.7], [-1e9, -1e9 + 1.0]]
+            .into_iter()
+            .enumerate()
+    {
+        let path = scratch.join(&format!("run-{case}"));
+        moving_at(times, &path, 1, 1.0);
+        let header = &bytes("dcd", &path).unwrap()[8..88];
+        let number = |k: usize| header[4 * k..][..4].try_into().unwrap();
+        let [first, between] = [1, 2].map(|k| f64::from(i32::from_le_bytes(number(k))));
+        let length = f64::from(f32::from_le_bytes(number(9))) * 0.048_888_21;
+        for (k, t) in times.into_iter().enumerate() {
+            let found = (first + k as f64 * between) * length;
+            // The length of a step is rounded to 2^-24 of itself, and the start to 2^-23 of the spacing.
+            let size = t.abs() + (times[1] - times[0]);
+            assert!((found - t).abs() < 4.0 * f64::from(f32::EPSILON) * size, "{times:?}: {found} {t}");
+        }
+    }
+    let path = scratch.join("far");
+    moving_at([1e10, 1e10 + 0.5], &path, 1, 1.0);
+    assert!(bytes("dcd", &path).unwrap_err().to_string().contains("no room for frames from t = 10000000000.0 on"));
+}
+
+/// A number beyond those of single precision is no infinity.
+#[test]
+fn numbers_that_are_too_large_for_a_format_are_refused_by_name() {
+    let scratch = Scratch::new();
+    for members in [2, 20] {
+        let path = scratch.join(&format!("run-{members}"));
+        moving(&path, members, 1e300);
+        for format in ["pdb", "dcd", "xtc"] {
+            let error = bytes(format, &path).unwrap_err().to_string();
+            assert!(error.contains("atom 1 (r, 1) is at [-1.375e300,") && error.contains("t = 0.0"), "{error}");
+        }
+        assert!(bytes("xyz", &path).is_ok());
     }
 }
 
