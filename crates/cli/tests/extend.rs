@@ -137,19 +137,50 @@ fn a_stopped_run_is_extended() {
     let run = "models/spherical-pendulum.holo --every 0.01";
     folder.summary(&format!("run {run} --until 20 --out whole"));
     for point in ["created 0", "checkpoint 300", "samples 700"] {
-        let here = folder.path("held");
-        let mut child = folder.command(&format!("run {run} --until 10 --out killed"));
-        let mut child = child.env("HOLONOME_HOLD", format!("{point} {}", here.display())).spawn().unwrap();
-        while !here.exists() {
-            assert!(child.try_wait().unwrap().is_none());
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
-        fs::remove_file(&here).unwrap();
+        kill_at(&folder, &format!("run {run} --until 10 --out killed"), point);
         let summary = folder.summary("resume killed --until 20");
         assert_eq!(number(&summary, "/t"), 20.0);
         assert_eq!(chunks(&folder.path("killed")), chunks(&folder.path("whole")), "{point}");
+        fs::remove_dir_all(folder.path("killed")).unwrap();
+    }
+}
+
+/// Start a command and kill it at a point of its own.
+fn kill_at(folder: &Folder, arguments: &str, point: &str) {
+    let here = folder.path("held");
+    let mut child = folder.command(arguments);
+    let mut child = child.env("HOLONOME_HOLD", format!("{point} {}", here.display())).spawn().unwrap();
+    while !here.exists() {
+        assert!(child.try_wait().unwrap().is_none(), "`{arguments}` ended before `{point}`");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    fs::remove_file(&here).unwrap();
+}
+
+/// A longer run that is killed on its way goes on by the same command, and is said to end where it ends.
+#[test]
+fn a_killed_longer_run_goes_on_by_the_same_command() {
+    let folder = Folder::new();
+    let run = "models/spherical-pendulum.holo --every 0.01";
+    folder.summary(&format!("run {run} --until 20 --out whole"));
+    let settings = |run: &str| -> Value {
+        let group: Value =
+            serde_json::from_str(&fs::read_to_string(folder.path(run).join("zarr.json")).unwrap()).unwrap();
+        group["attributes"]["settings"].clone()
+    };
+    for limit in ["", " --max-steps 100000"] {
+        folder.summary(&format!("run {run} --until 10 --out killed"));
+        for point in ["checkpoint 1200", "samples 1500", "samples 1700"] {
+            kill_at(&folder, &format!("resume killed --until 20{limit}"), point);
+            assert_eq!(settings("killed"), settings("whole"), "{point}");
+        }
+        let summary = folder.summary(&format!("resume killed --until 20{limit}"));
+        assert_eq!(number(&summary, "/t"), 20.0);
+        assert_eq!(chunks(&folder.path("killed")), chunks(&folder.path("whole")));
+        // It is at its end now.
+        folder.run("resume killed --until 20").refused(&["--until must be later than t = 20"]);
         fs::remove_dir_all(folder.path("killed")).unwrap();
     }
 }
@@ -161,17 +192,8 @@ fn a_killed_extension_leaves_the_run() {
     folder.summary("run models/kepler.holo --until 2 --every 0.1 --out run");
     folder.summary("run models/kepler.holo --until 3 --every 0.1 --out whole");
     let before = chunks(&folder.path("run"));
-    let here = folder.path("held");
     for write in [1, 5, 20] {
-        let mut child = folder.command("resume run --until 3");
-        let mut child = child.env("HOLONOME_HOLD", format!("write {write} {}", here.display())).spawn().unwrap();
-        while !here.exists() {
-            assert!(child.try_wait().unwrap().is_none());
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
-        fs::remove_file(&here).unwrap();
+        kill_at(&folder, "resume run --until 3", &format!("write {write}"));
         assert_eq!(chunks(&folder.path("run")), before);
         assert_eq!(folder.times("run").len(), 21);
     }

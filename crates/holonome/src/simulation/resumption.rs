@@ -10,6 +10,7 @@ use crate::summary::StoredSummary;
 use holonome_integrate::method::Method;
 use holonome_integrate::state::StepState;
 use holonome_words::option;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -86,10 +87,12 @@ impl Simulation {
         }
         let (problem, options) = (stored_problem(path, run.attributes())?, stored_options(path, run.attributes())?);
         let max_steps = longer.max_steps.or(options.max_steps);
-        let Some(until) = longer.until else {
+        let old_end = options.until;
+        // A run that was stopped on its way to a later end has that end already.
+        let is_new = |until: &f64| *until != old_end || run.status() == Status::Finished;
+        let Some(until) = longer.until.filter(is_new) else {
             return Simulation::with_limit(path, &run, problem, RunOptions { max_steps, ..options });
         };
-        let old_end = options.until;
         if !(until > old_end && until.is_finite()) {
             return Err(Error::option(format!(
                 "{} must be later than t = {old_end}, where {shown} ends, but it is {until}",
@@ -102,8 +105,11 @@ impl Simulation {
             _ => Some(options.sampled_until.unwrap_or(old_end)),
         };
         let longer = RunOptions { until, sampled_until, max_steps, ..options.clone() };
-        let before = prepare(problem.clone(), options)?;
-        let mut simulation = prepare(problem, longer)?;
+        let before = prepare(problem, options)?;
+        // Claims are tested over the whole time of a run.
+        let mut settings: Settings = stored(path, run.attributes(), "settings")?;
+        settings.span = settings.span.map(|(from, _)| (from, until));
+        let mut simulation = prepare(problem_with(path, run.attributes(), &settings)?, longer)?;
         let chosen = |simulation: &Simulation| {
             (simulation.gain_text.clone(), simulation.penalty.as_ref().map(|penalty| penalty.omega.to_bits()))
         };
@@ -161,8 +167,14 @@ impl Simulation {
     /// Continue from a stored state.
     ///
     /// # Errors
-    /// If its steps carry other data than those of this simulation, as steps of another version may.
+    /// If it is a state of another model, or its steps carry other data than those of this simulation, as steps of
+    /// another version may.
     pub(super) fn go_on_from(&mut self, state: StepState, path: &Path) -> Result<(), Error> {
+        let states = [Some(&state), state.tested.as_deref(), state.before_end.as_deref()];
+        if let Some(other) = states.into_iter().flatten().find(|other| other.x.len() != self.state.x.len()) {
+            let reason = format!("its state has {} numbers, but the model {}", other.x.len(), self.state.x.len());
+            return Err(Error::store(StoreError::damaged(&path.join("checkpoint.bin"), reason)));
+        }
         let (stored, own) = (state.memory.len(), self.program.as_ref().map_or(0, |program| program.map().memory_len()));
         if self.program.is_some() && stored != own && stored != 0 {
             let reason = format!("its steps carry {stored} numbers, but {own} here: another version has written it");
@@ -201,12 +213,24 @@ pub(crate) fn stored_options(path: &Path, attributes: &Map<String, Value>) -> Re
 /// # Errors
 /// If it cannot be read.
 pub(crate) fn stored_problem(path: &Path, attributes: &Map<String, Value>) -> Result<Problem, Error> {
-    let damaged = |key: &str| unreadable(path, key);
-    let text = |key: &str| attributes.get(key).and_then(Value::as_str).map(str::to_string).ok_or_else(|| damaged(key));
-    let read = |key: &str| attributes.get(key).cloned().ok_or_else(|| damaged(key));
-    let tables: BTreeMap<String, String> = serde_json::from_value(read("tables")?).map_err(|_| damaged("tables"))?;
-    let settings: Settings = serde_json::from_value(read("settings")?).map_err(|_| damaged("settings"))?;
-    Problem::from_text(&text("model")?, &text("source")?, &tables, &settings)
+    problem_with(path, attributes, &stored(path, attributes, "settings")?)
+}
+
+/// Problem of the run at `path` with these attributes, with other settings.
+fn problem_with(path: &Path, attributes: &Map<String, Value>, settings: &Settings) -> Result<Problem, Error> {
+    let tables: BTreeMap<String, String> = stored(path, attributes, "tables")?;
+    let (model, source): (String, String) = (stored(path, attributes, "model")?, stored(path, attributes, "source")?);
+    // The name of a model is that of a file, without a folder.
+    if Path::new(&model).file_name() != Some(model.as_ref()) {
+        return Err(unreadable(path, "model"));
+    }
+    Problem::from_text(&model, &source, &tables, settings)
+}
+
+/// Attribute `key` of the run at `path`.
+fn stored<T: DeserializeOwned>(path: &Path, attributes: &Map<String, Value>, key: &str) -> Result<T, Error> {
+    let value = attributes.get(key).cloned().ok_or_else(|| unreadable(path, key))?;
+    serde_json::from_value(value).map_err(|_| unreadable(path, key))
 }
 
 /// Open a stored run for reading.
@@ -237,6 +261,9 @@ mod tests {
         for count in [0, own] {
             simulation.go_on_from(carrying(count), Path::new("run")).unwrap();
         }
+        let longer = StepState { x: vec![0.0; 7], ..fresh.clone() };
+        let error = simulation.go_on_from(longer, Path::new("run")).unwrap_err().to_string();
+        assert!(error.contains("its state has 7 numbers, but the model 4"), "{error}");
         let error = simulation.go_on_from(carrying(own + 1), Path::new("run")).unwrap_err().to_string();
         assert!(error.contains("another version") && error.contains("make the run again"), "{error}");
     }
