@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::Folder;
+use common::{Folder, number};
 
 const GAS: &str = "size n = 5\ncoordinate r[i in 1..n] : R^3 = (i, 0, 0)\nmomentum p of r\n\
     hamiltonian sum(i in 1..n : dot(p[i], p[i])/2 + dot(r[i], r[i])/2)\nobserve square = dot(r[1], r[1])\n";
@@ -152,4 +152,19 @@ fn molecules_go_out_and_come_back() {
     folder.write("out.pdb", "HEADER\nEND\n");
     folder.write("again.holo", format!("table start = \"out.pdb\"\n{GAS}"));
     folder.run("check again.holo").refused(&["it has no atoms"]);
+}
+
+/// 3 · 0.7 is less than 2.1 by rounding.
+#[test]
+fn a_time_that_is_meant_to_be_a_sample_is_one() {
+    let folder = Folder::new();
+    folder.summary("run models/kepler.holo --every 0.7 --until 7 --out run");
+    assert!(folder.times("run")[3] < 2.1);
+    let from = |from: &str| {
+        let answer = folder.summary(&format!("analyse run --from {from} --measure mean(H)"));
+        (number(&answer, "/from"), number(&answer, "/samples"))
+    };
+    assert_eq!(from("2.1"), (3.0 * 0.7, 8.0));
+    assert_eq!(from("2.0999"), (3.0 * 0.7, 8.0));
+    assert_eq!(from("2.1001"), (4.0 * 0.7, 7.0));
 }

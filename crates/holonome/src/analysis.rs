@@ -12,7 +12,7 @@
 //! ```
 
 use crate::error::Error;
-use crate::measure::{Applied, Measure, Table, shown};
+use crate::measure::{Applied, Measure, Table, is_from, shown};
 use crate::simulation::open_run;
 use crate::store::{Role, StoredRun};
 use holonome_integrate::averages::Averages;
@@ -63,7 +63,8 @@ pub fn analyse(path: impl AsRef<Path>, measures: &[Measure], from: Option<f64>) 
     }
     let times = run.times().map_err(Error::store)?;
     let times = &times[..if run.trajectories().is_some() { times.len() } else { run.samples() }];
-    let first = times.partition_point(|&t| t < from.unwrap_or(f64::NEG_INFINITY));
+    let spacing = if let [first, second, ..] = times { second - first } else { 0.0 };
+    let first = from.map_or(0, |from| times.partition_point(|&t| !is_from(t, from, spacing)));
     if times.len() < first + 2 {
         return Err(Error::option(format!(
             "{} has {} samples from {} on, and averages take two at least",

@@ -123,6 +123,12 @@ impl Serialize for Table {
     }
 }
 
+/// True if a sample at `t` is not before the time `from`, which may be meant to be that of a sample: a multiple of the
+/// spacing, which it then misses by rounding.
+pub(crate) fn is_from(t: f64, from: f64, spacing: f64) -> bool {
+    t >= from - 1e-6 * spacing
+}
+
 /// Name of a number, as of a column of an export.
 pub(crate) fn shown(name: &str, members: &[i64], components: &[i64]) -> String {
     let list = |indices: &[i64]| format!("[{}]", indices.iter().map(i64::to_string).collect::<Vec<_>>().join(","));

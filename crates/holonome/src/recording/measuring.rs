@@ -3,7 +3,7 @@
 use super::quantities;
 use crate::error::Error;
 use crate::kernels::Quantities;
-use crate::measure::{Applied, Table, shown};
+use crate::measure::{Applied, Table, is_from, shown};
 use crate::options::RunOptions;
 use holonome_integrate::averages::{Averages, Mean};
 use holonome_integrate::plan::{Plan, Stepping};
@@ -192,8 +192,7 @@ fn looks(measure: &Measured, plan: &Plan, options: &RunOptions) -> Result<Plan, 
     };
     let mut looks = plan.clone().with_spacing(spacing).map_err(|error| format!("every {spacing}: {error}"))?;
     let from = measure.from.unwrap_or(f64::NEG_INFINITY);
-    // A time that is meant to be a multiple of the spacing may miss it by rounding.
-    let first = (0..looks.sample_count()).take_while(|&k| looks.sample_time(k) < from - 1e-9 * spacing).count();
+    let first = (0..looks.sample_count()).take_while(|&k| !is_from(looks.sample_time(k), from, spacing)).count();
     match &mut looks.stepping {
         Stepping::Fixed(fixed) => drop(fixed.samples.drain(..first)),
         Stepping::Adaptive(adaptive) => drop(adaptive.samples.drain(..first)),
