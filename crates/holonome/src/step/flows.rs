@@ -291,18 +291,24 @@ fn oscillators(g: &mut Graph, h_q: &[Node], n: usize, model: &Model) -> Option<V
     }
     let zero = g.zero();
     let origin = (0..2 * n).map(|i| (g.state(i), zero)).collect();
-    let mut stiffness = vec![zero; n];
-    let mut positive = false;
+    let (mut places, mut entries) = (Vec::new(), Vec::new());
     for (i, &force) in h_q.iter().enumerate() {
         for (j, entry) in g.gradient(force) {
-            let k = g.substituted(&[entry], &origin)[0];
-            let value = evaluate(g, &[k], 0.0, &vec![0.0; 2 * n], &model.parameter_values)[0];
-            if j as usize == i && value > 0.0 {
-                stiffness[i] = k;
-                positive = true;
-            } else if value != 0.0 {
-                return None;
-            }
+            places.push((i, j as usize));
+            entries.push(entry);
+        }
+    }
+    // All at once: each takes a time that grows with the model.
+    let at_origin = g.substituted(&entries, &origin);
+    let values = evaluate(g, &at_origin, 0.0, &vec![0.0; 2 * n], &model.parameter_values);
+    let mut stiffness = vec![zero; n];
+    let mut positive = false;
+    for (((i, j), k), value) in places.into_iter().zip(at_origin).zip(values) {
+        if j == i && value > 0.0 {
+            stiffness[i] = k;
+            positive = true;
+        } else if value != 0.0 {
+            return None;
         }
     }
     positive.then_some(stiffness)
