@@ -2,6 +2,7 @@
 
 use crate::table::{columns, count, number, small};
 use holonome::model::treatment::InvariantKind;
+use holonome::open_run;
 use holonome::summary::{Cost, Drift, Relative};
 use std::path::Path;
 
@@ -80,7 +81,10 @@ fn shorten(value: &serde_json::Value) -> String {
     }
 }
 
-/// Line on the folder of a run.
+/// Line on the folder of a run, and on the quantities that have other names there.
 pub fn stored_in(out: Option<&Path>) -> String {
-    out.map_or(String::new(), |out| format!("  stored in {}\n", out.display()))
+    let Some(out) = out else { return String::new() };
+    let renamed = open_run(out).map(|run| run.renamed()).unwrap_or_default();
+    let names: String = renamed.iter().map(|(name, stored)| format!(", {name} as {stored}")).collect();
+    format!("  stored in {}{names}\n", out.display())
 }

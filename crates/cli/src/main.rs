@@ -1,10 +1,12 @@
 //! The command line: flags to library calls, results to a terminal or to JSON. It decides nothing.
 
-/// Print text for the reader of the terminal, on stderr. Unlike `eprint!` it ignores a closed pipe.
+/// Print text for the reader of the terminal, on stderr. Unlike `eprint!` it ignores a closed pipe, and nothing in the
+/// text acts on the terminal.
 macro_rules! say {
     ($($argument:tt)*) => {{
         use std::io::Write;
-        let _ = write!(std::io::stderr(), $($argument)*);
+        let text = format!($($argument)*);
+        let _ = std::io::stderr().write_all(holonome::report::figures::text::visible_lines(&text).as_bytes());
     }};
 }
 
@@ -30,11 +32,14 @@ use arguments::{Cli, Colour, Command};
 use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory, FromArgMatches};
 use holonome::Error;
-use output::{coloured, print_json, print_text, shell_word};
+use holonome::report::figures::text::{shell_word, visible};
+use output::{coloured, print_json, print_text, say_rendered};
 use serde_json::json;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    interrupt::outlive_file_limit();
     holonome::return_freed_arrays();
     holonome::spell_options(holonome::Spelling::Flags);
     let json = std::env::args_os().any(|a| a == "--json");
@@ -75,8 +80,8 @@ fn main() -> ExitCode {
 
 /// Read the command line. The choice of `--color` holds for errors in it, too.
 fn parse() -> Result<Cli, clap::Error> {
-    let words: Vec<_> = std::env::args_os().collect();
-    let said = |(k, word): (usize, &std::ffi::OsString)| {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let said = |(k, word): (usize, &OsString)| {
         let word = word.to_str()?;
         let value = match word {
             "--color" => words.get(k + 1)?.to_str()?,
@@ -89,8 +94,16 @@ fn parse() -> Result<Cli, clap::Error> {
         Colour::Always => ColorChoice::Always,
         Colour::Never => ColorChoice::Never,
     };
-    let matches = Cli::command().color(choice).try_get_matches_from(words)?;
-    let cli = Cli::from_arg_matches(&matches)?;
+    let read = |words: &[OsString]| {
+        let matches = Cli::command().color(choice).try_get_matches_from(words)?;
+        Cli::from_arg_matches(&matches)
+    };
+    let cli = read(&words).map_err(|error| {
+        // The message repeats words: it is made again with words that are fit to be shown.
+        let shown: Vec<OsString> =
+            words.iter().map(|word| visible(&word.to_string_lossy()).into_owned().into()).collect();
+        if shown == words { error } else { read(&shown).err().unwrap_or(error) }
+    })?;
     output::choose_colour(cli.color);
     Ok(cli)
 }
@@ -126,7 +139,7 @@ fn usage(error: &clap::Error, json: bool) -> ExitCode {
 /// Report an error to the user, and to programs as JSON.
 fn fail(error: &Error, json: bool) -> ExitCode {
     match error {
-        Error::Model { text, diagnostics } => say!("{}", text.render(diagnostics, coloured())),
+        Error::Model { text, diagnostics } => say_rendered(&text.render(diagnostics, coloured())),
         other => say!("error: {other}\n"),
     }
     if let Error::Failed { out: Some(path), samples: 1.., .. } = error {

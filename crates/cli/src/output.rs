@@ -2,6 +2,7 @@
 
 use crate::arguments::{Colour, OutputArguments};
 use crate::table::small;
+use holonome::report::figures::text::visible_lines;
 use holonome::{Diagnostic, Error, Problem, Source};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
@@ -55,6 +56,11 @@ pub fn keep_warning(text: &str) -> bool {
     new
 }
 
+/// Print findings that [`Source::render`] has rendered, on stderr: their only control characters are their colours.
+pub fn say_rendered(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
 /// Report progress on stderr.
 pub fn note(text: &str, output: OutputArguments) {
     if !output.quiet {
@@ -82,11 +88,15 @@ pub fn print_json(value: &Value) {
         }
         object.insert("warnings".to_string(), json!(*warnings()));
     }
-    print_text(&format!("{value}\n"));
+    print_raw(&format!("{value}\n"));
 }
 
-/// Print text that is the command's result, on stdout.
+/// Print text that is the command's result, on stdout. Nothing in it acts on a terminal.
 pub fn print_text(text: &str) {
+    print_raw(&visible_lines(text));
+}
+
+fn print_raw(text: &str) {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         // Whoever closed the pipe has read enough.
@@ -95,15 +105,6 @@ pub fn print_text(text: &str) {
             std::process::exit(1);
         }
         _ => {}
-    }
-}
-
-/// Quote a word of a command line for a shell.
-pub fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_string(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 
@@ -142,31 +143,14 @@ impl Warnings {
         for finding in &self.findings {
             keep_warning(&self.source.line(finding));
         }
-        note(&self.source.render(&self.findings, coloured()), output);
+        if !output.quiet {
+            say_rendered(&self.source.render(&self.findings, coloured()));
+        }
         if let Some(moved) = &self.moved {
             note(moved, output);
         }
         if let Some(far) = &self.far {
             warn(far, output);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::shell_word;
-
-    #[test]
-    fn words_are_quoted_where_a_shell_would_take_them_apart() {
-        for (word, quoted) in [
-            ("runs/kepler-1", "runs/kepler-1"),
-            ("my runs/a", "'my runs/a'"),
-            ("it's", "'it'\\''s'"),
-            ("", "''"),
-            ("a;b", "'a;b'"),
-            ("é", "'é'"),
-        ] {
-            assert_eq!(shell_word(word), quoted);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The progress bar of runs and ensembles. The most important part is first: a narrow terminal shows the beginning.
 
 use crate::table::count;
+use holonome::report::figures::text::visible;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};
 
@@ -46,7 +47,7 @@ impl Bar {
         let seconds = elapsed.as_secs_f64();
         let left = duration(seconds * (1.0 - fraction) / (fraction - first.fraction));
         let rate = count((made.saturating_sub(first.made) as f64 / seconds) as u64);
-        let (position, message) = ((fraction * TICKS as f64) as u64, line(&left, &rate));
+        let (position, message) = ((fraction * TICKS as f64) as u64, visible(&line(&left, &rate)).into_owned());
         if let Some(bar) = &self.bar {
             bar.set_position(position);
             bar.set_message(message);

@@ -4,16 +4,18 @@ use crate::arguments::{ExportArguments, Exported, OutputArguments, ResumeArgumen
 use crate::closing::{cost_line, drift_table, stored_in};
 use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::measures::lines;
-use crate::output::{Warnings, moves_the_cursor, note, print_json, shell_word, show_result, warn};
+use crate::output::{Warnings, moves_the_cursor, note, print_json, show_result, warn};
 use crate::progress::Bar;
 use crate::report;
 use crate::table::{columns, count, exact, number, small};
 use holonome::orbit::{OrbitError, Second};
+use holonome::report::figures::text::shell_word;
 use holonome::store::StoreError;
 use holonome::{
     Control, Error, Longer, Penalised, Problem, Progress, Resumed, RunOptions, Simulation, Summary, Sweep, open_run,
     prepare,
 };
+use serde_json::json;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
@@ -96,9 +98,9 @@ fn stdout_is_closed() -> bool {
 pub fn export(arguments: ExportArguments) -> Result<ExitCode, Error> {
     let run = open_run(&arguments.run)?;
     if run.samples() == 0 && !arguments.output.quiet {
-        let run = arguments.run.display();
+        let (run, word) = (arguments.run.display(), shell_word(&arguments.run.display().to_string()));
         say!(
-            "warning: {run} has no samples: it stopped before any was stored, and `holonome resume {run}` goes on with it\n"
+            "warning: {run} has no samples: it stopped before any was stored, and `holonome resume {word}` goes on with it\n"
         );
     }
     let Exported { format, path } = &arguments.exported;
@@ -120,13 +122,14 @@ pub fn export(arguments: ExportArguments) -> Result<ExitCode, Error> {
         };
     }
     format.export(&run, path).map_err(Error::store)?;
-    let samples = count(run.samples() as u64);
-    let text = format!("{samples} samples of {} in {}\n", arguments.run.display(), path.display());
-    note(&text, arguments.output);
+    let (samples, shown) = (run.states(), arguments.run.display());
+    let of = match run.trajectories() {
+        Some(_) => format!(" of {} trajectories", count(run.samples() as u64)),
+        None => String::new(),
+    };
+    note(&format!("{} samples{of} of {shown} in {}\n", count(samples as u64), path.display()), arguments.output);
     if arguments.output.json {
-        print_json(
-            &serde_json::json!({"run": arguments.run.display().to_string(), name: path.display().to_string(), "samples": run.samples()}),
-        );
+        print_json(&json!({"run": shown.to_string(), name: path.display().to_string(), "samples": samples}));
     }
     Ok(ExitCode::SUCCESS)
 }

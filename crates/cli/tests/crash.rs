@@ -481,3 +481,26 @@ fn files_without_an_end_are_refused() {
     let output = folder.command("check /dev/stdin").stdin(model).output().unwrap();
     Answer::new(output).ok();
 }
+
+/// The hidden folder in which a killed process was building its run goes with the next run there, whatever its name;
+/// that of a process that lives stays.
+#[test]
+fn folders_of_killed_processes_are_removed() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("runs")).unwrap();
+    let hidden = || {
+        let names = fs::read_dir(folder.path("runs")).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().contains(".tmp-")).count()
+    };
+    fs::create_dir(folder.path("runs/.other.tmp-1-0")).unwrap();
+    let run = "run models/kepler.holo --until 1 --out runs/";
+    let next = |name: &str| folder.summary(&format!("{run}{name}"));
+    let living = Held::new(&folder, &format!("{run}living"), "write 4");
+    Held::new(&folder, &format!("{run}killed"), "write 4").kill();
+    assert_eq!(hidden(), 3);
+    next("a");
+    assert_eq!(hidden(), 2, "one that lives, and one of others");
+    living.kill();
+    next("b");
+    assert_eq!(hidden(), 1, "one of others");
+}
