@@ -157,3 +157,62 @@ fn sizes_are_foreseen() {
     folder.summary("run models/kepler.holo --method rk4 --step 0.1 --until 1 --samples 400000000 --out few");
     assert_eq!(folder.times("few").len(), 11);
 }
+
+#[test]
+fn an_export_counts_the_samples_of_all_trajectories() {
+    let folder = Folder::new();
+    folder.summary("sweep models/kepler.holo --trajectories 3 --until 1 --samples 5 --out many");
+    let answer = folder.run("export many --csv many.csv").ok();
+    assert_eq!(answer.stderr, "15 samples of 3 trajectories of many in many.csv\n");
+    let lines = std::fs::read_to_string(folder.path("many.csv")).unwrap().lines().count();
+    assert_eq!(folder.summary("export many --csv many.csv")["samples"], lines - 1);
+}
+
+/// Members of a box keep its indices as dimensions; others are counted.
+#[test]
+fn families_keep_their_indices() {
+    let folder = Folder::new();
+    folder.write(
+        "grid.holo",
+        "size n = 4\nsize m = 3\ncoordinate q[i in 1..n, j in 1..m] = sin(i)*cos(j)\nmomentum p of q\n\
+         hamiltonian sum(i in 1..n, j in 1..m : p[i,j]^2/2 + q[i,j]^2/2)\n\
+         observe energy[i in 1..n, j in 1..m] = p[i,j]^2/2 + q[i,j]^2/2\nobserve local[i in 1..n] = q[i,1]\n\
+         observe inner[i in 2..n-1, j in 2..m] = (q[i,j], p[i,j])\nobserve near[i in 1..n, j in i+1..n] = q[i,1]*q[j,1]\n\
+         observe none[i in 1..0] = q[i,1]\nobserve one[i in 2..2] = q[i,1]\n",
+    );
+    folder.summary("run grid.holo --until 1 --samples 3 --out run");
+    let group: Value = serde_json::from_str(&fs::read_to_string(folder.path("run/zarr.json")).unwrap()).unwrap();
+    let of = |name: &str| &group["consolidated_metadata"]["metadata"][name];
+    for (name, dimensions, shape) in [
+        ("q", json!(["time", "i", "j"]), json!([3, 4, 3])),
+        ("energy", json!(["time", "i", "j"]), json!([3, 4, 3])),
+        ("local", json!(["time", "i"]), json!([3, 4])),
+        ("inner", json!(["time", "i_2", "j_2", "component_2"]), json!([3, 2, 2, 2])),
+        ("near", json!(["time", "near_member"]), json!([3, 6])),
+        ("none", json!(["time", "none_member"]), json!([3, 0])),
+        ("one", json!(["time", "i_3"]), json!([3, 1])),
+    ] {
+        assert_eq!(of(name)["dimension_names"], dimensions, "{name}");
+        assert_eq!(of(name)["shape"], shape, "{name}");
+    }
+    // The numbers are in their places.
+    folder.summary("run grid.holo --until 1 --samples 3 --record local,one --out few");
+    let (names, rows) = folder.samples("few");
+    let expected = |i: f64| i.sin() * 1.0f64.cos();
+    for (name, i) in [("local[1]", 1.0), ("local[3]", 3.0), ("one[2]", 2.0)] {
+        let found = rows[0][names.iter().position(|known| known == name).unwrap()];
+        // Two functions and a product, each rounded.
+        assert!((found - expected(i)).abs() < 4.0 * f64::EPSILON, "{name}: {found}");
+    }
+}
+
+/// Some file systems treat P and p as one name.
+#[test]
+fn what_is_stored_under_another_name_is_said() {
+    let folder = Folder::new();
+    folder.write("two.holo", "coordinate q = 1\nmomentum p of q = 2\nhamiltonian p^2/2\nintegral P = p\n");
+    let answer = folder.run("run two.holo --until 1 --samples 2 --out run").ok();
+    assert!(answer.stdout.contains("\n  stored in run, P as P_\n"), "{answer:?}");
+    let array: Value = serde_json::from_str(&fs::read_to_string(folder.path("run/P_/zarr.json")).unwrap()).unwrap();
+    assert_eq!(array["attributes"]["model_name"], "P");
+}

@@ -432,17 +432,36 @@ fn quantities(
     Box::new(Bound::of(&field, &nodes, &model.parameter_values))
 }
 
-/// Members of a quantity that is recorded as `name`.
+/// Members of a quantity that is recorded as `name`: a box if its ranges do not depend on each other.
 fn members(name: &str, quantity: &Quantity) -> Members {
-    let k = quantity.indices.len();
-    if k == 0 {
-        return Members::Box(Vec::new());
+    if let Some(bounds) = bounds(quantity) {
+        return Members::Box(quantity.indices.iter().cloned().zip(bounds).collect());
     }
+    let k = quantity.indices.len();
     let label = |i: usize| Label {
         name: quantity.indices[i].clone(),
         values: quantity.member_indices.iter().skip(i).step_by(k).map(|&v| i64::from(v)).collect(),
     };
     Members::List(format!("{name}_member"), (0..k).map(label).collect())
+}
+
+/// First and last value of each index of a quantity, if its members are those of the box between them, in order.
+fn bounds(quantity: &Quantity) -> Option<Vec<(i64, i64)>> {
+    let k = quantity.indices.len();
+    let value = |member: usize, i: usize| i64::from(quantity.member_indices[member * k + i]);
+    let last = quantity.members.checked_sub(1)?;
+    let bounds: Vec<(i64, i64)> = (0..k).map(|i| (value(0, i), value(last, i))).collect();
+    let mut length = 1;
+    for (i, &(low, high)) in bounds.iter().enumerate().rev() {
+        let places = usize::try_from(high - low + 1).ok()?;
+        // The last index runs fastest.
+        let of = |member: usize| low + (member / length % places.max(1)) as i64;
+        if (0..quantity.members).any(|member| value(member, i) != of(member)) {
+            return None;
+        }
+        length *= places;
+    }
+    (length == quantity.members).then_some(bounds)
 }
 
 /// Variables among the arrays of a layout, and the place of each in a state.
