@@ -142,8 +142,8 @@ fn molecules_go_out_and_come_back() {
     }
     for (text, says) in [
         ("two\n\n", "its first line is not the number of atoms"),
-        ("2\n\nO 0 0 0\n", "it ends after 1 of 2 atoms"),
-        ("1\n\nO 0 x 0\n", "line 3 has no three coordinates"),
+        ("2\n\nO 0 0 0\n", "the file ends after 1 of 2 atoms"),
+        ("1\n\nO 0 x 0\n", "line 3, atom 1 of 1: 'x' is not a number"),
     ] {
         folder.write("out.xyz", text);
         folder.write("again.holo", format!("table start = \"out.xyz\"\n{GAS}"));

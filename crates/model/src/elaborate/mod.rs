@@ -126,7 +126,7 @@ impl TableEntry {
 
     /// Entry of a table that could not be read.
     fn failed(name: &str) -> TableEntry {
-        let table = Table { name: name.to_string(), columns: Vec::new(), rows: 0 };
+        let table = Table { name: name.to_string(), columns: Vec::new(), rows: 0, rows_are: "" };
         TableEntry { failed: true, ..TableEntry::new(table) }
     }
 

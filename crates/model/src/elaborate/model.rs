@@ -100,6 +100,20 @@ pub struct Table {
     pub columns: Vec<(String, Vec<f64>)>,
     /// Number of rows.
     pub rows: usize,
+    /// Description of the rows, for messages; empty if they are all that the file has.
+    pub rows_are: &'static str,
+}
+
+impl Table {
+    /// Message about a row that the table does not have.
+    pub(super) fn no_row(&self, row: f64) -> String {
+        let Table { name, rows, rows_are, .. } = self;
+        match (*rows, rows_are.is_empty()) {
+            (0, _) => format!("row {row} of table '{name}' does not exist: it has no rows"),
+            (_, true) => format!("row {row} of table '{name}' is outside 1..{rows}"),
+            (_, false) => format!("row {row} of table '{name}' is outside 1..{rows}, the {rows_are}"),
+        }
+    }
 }
 
 /// One scalar equation or value of a [`Quantity`].

@@ -115,8 +115,7 @@ impl Slot {
                 let at = names.evaluate_node(*node, row);
                 let at = names.check_whole(at, span, row, "a row of a table")?;
                 if at < 1.0 || at > table.rows as f64 {
-                    let message =
-                        format!("row {at} of table '{}' is outside 1..{}{}", table.name, table.rows, names.with(row));
+                    let message = format!("{}{}", table.no_row(at), names.with(row));
                     return Err(Diagnostic::error(message, span, "no such row"));
                 }
                 Ok(number(table.columns[*column].1[at as usize - 1]))

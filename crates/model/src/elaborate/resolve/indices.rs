@@ -245,15 +245,11 @@ impl Elaborator<'_> {
                     ));
                 };
                 let row = self.index_value(row, scope)?;
-                let rows = self.tables[number].rows;
                 if let Some(v) = row.value()
-                    && (v < 1.0 || v > rows as f64)
+                    && (v < 1.0 || v > self.tables[number].rows as f64)
                 {
-                    return self.refuse(Diagnostic::error(
-                        format!("row {v} of table '{name}' is outside 1..{rows}"),
-                        row.span,
-                        "no such row",
-                    ));
+                    let message = self.tables[number].no_row(v);
+                    return self.refuse(Diagnostic::error(message, row.span, "no such row"));
                 }
                 Some(CheckedExpression::new(Kind::Table(number, at, row), Shape::Scalar, span))
             }
