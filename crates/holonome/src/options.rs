@@ -269,7 +269,7 @@ mod stored {
         }
 
         pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Method, D::Error> {
-            String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+            Method::named(&String::deserialize(deserializer)?).map_err(D::Error::custom)
         }
     }
 

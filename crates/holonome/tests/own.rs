@@ -294,6 +294,11 @@ fn a_run_by_a_step_of_ones_own_is_resumed_once_its_scheme_is_registered() {
     for part in ["stopped was made by `yoshida4(kept)`", "there is no method `kept`", "method::register"] {
         assert!(refused.contains(part), "{refused}");
     }
+    // A name that means another method to the parser is no exception.
+    let own = RunOptions { method: Method::plain(&LEAPFROG), ..options("own") };
+    assert!(prepare(model("henon-heiles", &[]), own).unwrap().run(&mut |_| Control::Stop).unwrap().interrupted);
+    let refused = Simulation::resume(folder.path().join("own")).err().expect("the scheme is not known").to_string();
+    assert!(refused.contains("was made by `leapfrog`, but there is no method `leapfrog`"), "{refused}");
     let refused = Simulation::extend(&path, 4000.0).err().expect("the scheme is not known").to_string();
     assert!(refused.contains("method::register"), "{refused}");
 

@@ -1,13 +1,15 @@
-//! Registry of methods: one table of base schemes, one of treatments, one of compositions ([`COMPOSITIONS`]), and the
-//! parser of their names.
+//! Registry of methods: one table of base schemes, one of treatments, one of compositions ([`COMPOSITIONS`]), one of the
+//! names that methods have elsewhere, and the parser of their names.
 //!
 //! Help texts, `holonome methods` and the tests are generated from these tables; adding a scheme means one file in
 //! `scheme/` and one row here.
 
+mod alias;
 mod name;
 mod table;
 
 pub use crate::scheme::composition::{COMPOSITIONS, Composition};
+pub use alias::{ALIASES, Alias};
 pub use name::MethodError;
 pub use table::{SCHEMES, TREATMENTS};
 
@@ -301,6 +303,16 @@ pub struct Method {
     pub scheme: &'static Scheme,
     /// Unconstrained map of a scheme that slides; `None` stands for Störmer–Verlet A.
     pub unconstrained: Option<&'static Scheme>,
+}
+
+/// Names of every scheme, alone and with every treatment that suits it, without the treatment `plain`.
+pub fn simple_names() -> Vec<String> {
+    let treated = |facts: &TreatmentFacts| {
+        let treatment = facts.treatment;
+        let methods = SCHEMES.iter().map(move |scheme| Method { treatment, ..Method::plain(scheme) });
+        methods.filter(|method| method.check().is_ok()).map(|method| method.to_string()).collect::<Vec<_>>()
+    };
+    TREATMENTS.iter().flat_map(treated).collect()
 }
 
 impl Method {

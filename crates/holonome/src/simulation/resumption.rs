@@ -197,7 +197,7 @@ pub(crate) fn unreadable(path: &Path, key: &str) -> Error {
 pub(crate) fn stored_options(path: &Path, attributes: &Map<String, Value>) -> Result<RunOptions, Error> {
     let options = attributes.get("options").ok_or_else(|| unreadable(path, "options"))?;
     if let Some(method) = options["method"].as_str()
-        && let Err(reason) = method.parse::<Method>()
+        && let Err(reason) = Method::named(method)
     {
         return Err(Error::option(format!(
             "{} was made by `{method}`, but {reason}: a scheme of one's own has to be registered, by the program that \

@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use super::alias::{ALIASES, Alias, Relatives, same};
 use super::table::{SCHEMES, TREATMENTS};
 use super::{COMPOSITIONS, Composition, Method, MethodTreatment, Needs, Scheme, Step};
 
@@ -15,6 +16,16 @@ pub enum MethodError {
         name: String,
         /// The nearest known name.
         suggestion: Option<&'static str>,
+    },
+    /// The base scheme does not exist, and others are near it.
+    #[error("there is no method `{name}`; {what} {}", alternatives(.methods))]
+    Elsewhere {
+        /// Name as written.
+        name: String,
+        /// Description of the methods.
+        what: &'static str,
+        /// Methods to use.
+        methods: &'static [&'static str],
     },
     /// The treatment does not exist.
     #[error("there is no treatment `{name}`{}", did_you_mean(.suggestion))]
@@ -50,6 +61,14 @@ fn did_you_mean(suggestion: &Option<&'static str>) -> String {
     suggestion.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 
+fn alternatives(methods: &[&str]) -> String {
+    let quoted: Vec<String> = methods.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => quoted.concat(),
+    }
+}
+
 impl FromStr for Method {
     type Err = MethodError;
 
@@ -61,7 +80,7 @@ impl FromStr for Method {
         let head = text[..first.unwrap_or(text.len())].trim();
         let rest = first.map(|at| text[at + 1..].trim());
         let method = match (first.map(|at| text.as_bytes()[at]), rest) {
-            (Some(b':'), Some(rest)) => match (treatment_named(head), Scheme::named(head)) {
+            (Some(b':'), Some(rest)) => match (treatment_meant(head), scheme_meant(head)) {
                 (Some(treatment), _) => {
                     if rest.is_empty() {
                         return Err(no_scheme());
@@ -76,6 +95,10 @@ impl FromStr for Method {
                     Method { treatment, ..inner }
                 }
                 (None, Some(scheme)) => {
+                    if let Some(treatment) = treatment_meant(rest) {
+                        let reason = format!("the treatment stands first: write {}:{head}", treatment.facts().name);
+                        return Err(MethodError::Unsuitable { method: text.into(), reason });
+                    }
                     let base: Method = rest.parse()?;
                     if base != Method::plain(base.scheme) {
                         let method = format!("{head}:{base}");
@@ -85,39 +108,58 @@ impl FromStr for Method {
                 }
                 (None, None) if head.is_empty() => return Err(no_scheme()),
                 (None, None) => {
+                    if let Some(composition) = composition_meant(head) {
+                        let reason = format!("a composition has brackets: write {}({rest})", composition.name);
+                        return Err(MethodError::Unsuitable { method: text.into(), reason });
+                    }
                     let suggestion = nearest(head, TREATMENTS.iter().map(|facts| facts.name));
                     return Err(MethodError::UnknownTreatment { name: head.into(), suggestion });
                 }
             },
             (Some(_), Some(rest)) => {
-                let Some(composition) = Composition::named(head) else {
+                let inner = rest.strip_suffix(')');
+                let Some(composition) = composition_meant(head) else {
+                    if let Some(treatment) = treatment_meant(head) {
+                        let (name, inner) = (treatment.facts().name, inner.unwrap_or(rest));
+                        let reason = format!("a treatment has a colon: write {name}:{inner}");
+                        return Err(MethodError::Unsuitable { method: text.into(), reason });
+                    }
                     let names = COMPOSITIONS.iter().map(|composition| composition.name);
                     return Err(MethodError::UnknownScheme { name: text.into(), suggestion: nearest(head, names) });
                 };
-                let inner = rest.strip_suffix(')').ok_or_else(|| MethodError::Unsuitable {
+                let inner = inner.ok_or_else(|| MethodError::Unsuitable {
                     method: text.into(),
                     reason: format!("write {}(METHOD), for example {0}(rattle)", composition.name),
                 })?;
                 composed(text, composition, inner.parse()?)?
             }
-            _ => match Scheme::named(head) {
-                Some(scheme) => Method::plain(scheme),
-                None if head.is_empty() || treatment_named(head).is_some() => return Err(no_scheme()),
-                None if Composition::named(head).is_some() => {
-                    let reason =
-                        format!("a composition needs a method: write {head}(METHOD), for example {head}(rattle)");
-                    return Err(MethodError::Unsuitable { method: text.into(), reason });
-                }
-                None => {
-                    let names = SCHEMES.iter().map(|scheme| scheme.name);
-                    let names = names.chain(COMPOSITIONS.iter().map(|composition| composition.name));
-                    return Err(MethodError::UnknownScheme { name: text.into(), suggestion: nearest(head, names) });
-                }
+            _ => match (scheme_meant(head), Alias::named(head)) {
+                (Some(scheme), _) => Method::plain(scheme),
+                (None, Some(alias)) => alias.method.parse()?,
+                (None, None) => return Err(not_a_scheme(head)),
             },
         };
         method.check()?;
         Ok(method)
     }
+}
+
+/// Reason why a name without a colon or brackets is not that of a method.
+fn not_a_scheme(name: &str) -> MethodError {
+    if name.is_empty() || treatment_meant(name).is_some() {
+        return MethodError::NoScheme { text: name.into() };
+    }
+    if let Some(Composition { name: known, .. }) = composition_meant(name) {
+        let reason = format!("a composition needs a method: write {known}(METHOD), for example {known}(rattle)");
+        return MethodError::Unsuitable { method: name.into(), reason };
+    }
+    if let Some(Relatives { what, methods, .. }) = Relatives::of(name) {
+        return MethodError::Elsewhere { name: name.into(), what, methods };
+    }
+    let names = SCHEMES.iter().map(|scheme| scheme.name);
+    let names = names.chain(COMPOSITIONS.iter().map(|composition| composition.name));
+    let names = names.chain(ALIASES.iter().flat_map(|alias| alias.names.iter().copied()));
+    MethodError::UnknownScheme { name: name.into(), suggestion: nearest(name, names) }
 }
 
 fn composed(text: &str, composition: &'static Composition, base: Method) -> Result<Method, MethodError> {
@@ -151,6 +193,16 @@ fn no_unconstrained_map(scheme: &Scheme) -> String {
 }
 
 impl Method {
+    /// Method of exactly this name, as it is printed and stored: other names of the parser may come to mean other methods.
+    ///
+    /// # Errors
+    /// If there is no method of this name.
+    pub fn named(name: &str) -> Result<Method, MethodError> {
+        let method: Method = name.parse()?;
+        let exact = method.to_string() == name;
+        exact.then_some(method).ok_or_else(|| MethodError::UnknownScheme { name: name.into(), suggestion: None })
+    }
+
     /// Check that the parts of the method go together. Parsed methods have passed; the check is for those that are put
     /// together in code, with schemes of one's own.
     ///
@@ -243,12 +295,27 @@ fn treatment_named(name: &str) -> Option<MethodTreatment> {
     TREATMENTS.iter().find(|facts| facts.name == name).map(|facts| facts.treatment)
 }
 
+/// Scheme that a user means by `name`: the one of this name, or one whose name is the same but for letter case and the
+/// like, or is its other name.
+fn scheme_meant(name: &str) -> Option<&'static Scheme> {
+    let alike = || SCHEMES.iter().find(|scheme| same(scheme.name, name));
+    Scheme::named(name).or_else(alike).or_else(|| Scheme::named(Alias::named(name)?.method))
+}
+
+fn treatment_meant(name: &str) -> Option<MethodTreatment> {
+    TREATMENTS.iter().find(|facts| same(facts.name, name)).map(|facts| facts.treatment)
+}
+
+fn composition_meant(name: &str) -> Option<&'static Composition> {
+    COMPOSITIONS.iter().find(|composition| same(composition.name, name))
+}
+
 /// Candidate with the fewest edits from `name`, if these are at most a third of its letters, or one.
 fn nearest(name: &str, candidates: impl Iterator<Item = &'static str>) -> Option<&'static str> {
     let name = name.to_lowercase();
     let allowed = (name.chars().count() / 3).max(1);
     candidates
-        .map(|candidate| (edit_distance(&name, candidate), candidate))
+        .map(|candidate| (edit_distance(&name, &candidate.to_lowercase()), candidate))
         .filter(|&(distance, _)| distance <= allowed)
         .min_by_key(|&(distance, _)| distance)
         .map(|(_, candidate)| candidate)
@@ -350,6 +417,10 @@ mod tests {
             ("corrected:g-baoab", "use g-baoab alone"),
             ("suzuki4(g-baoab)", "is not symmetric"),
             ("plain:corrected:rk4", "one treatment"),
+            ("rk4:corrected", "write corrected:rk4"),
+            ("corrected(rk4)", "write corrected:rk4"),
+            ("yoshida4:rattle", "write yoshida4(rattle)"),
+            ("yoshida4(forest-ruth)", "has order 4"),
         ] {
             let found = message(text);
             assert!(found.contains(says), "{text}: {found}");
@@ -357,14 +428,39 @@ mod tests {
     }
 
     #[test]
+    fn names_may_be_written_as_elsewhere() {
+        for (text, name) in [
+            ("RK4", "rk4"),
+            ("Corrected:RK45", "corrected:dopri5"),
+            ("symmetric_projection:DOP853", "symmetric-projection:dop853"),
+            ("Suzuki4(leapfrog)", "suzuki4(stormer-verlet-a)"),
+            ("rattle:Verlet", "rattle:stormer-verlet-a"),
+            ("Störmer-Verlet", "stormer-verlet-a"),
+            ("velocityVerlet", "velocity-verlet"),
+            ("projection:suzuki4(position verlet)", "projection:suzuki4(stormer-verlet-b)"),
+            ("Forest-Ruth", "yoshida4(stormer-verlet-b)"),
+            ("projection:Forest-Ruth", "projection:yoshida4(stormer-verlet-b)"),
+        ] {
+            let method: Method = text.parse().unwrap();
+            assert_eq!(method.to_string(), name, "{text}");
+            // Stored names are exact.
+            assert_eq!((Method::named(name), Method::named(text).is_err()), (Ok(method), true), "{text}");
+        }
+    }
+
+    #[test]
     fn unknown_names_get_a_suggestion() {
         let message = |text: &str| text.parse::<Method>().unwrap_err().to_string();
         assert_eq!(message("dop835"), "there is no method `dop835`; did you mean `dop853`?");
-        assert_eq!(message("RK4"), "there is no method `RK4`; did you mean `rk4`?");
+        assert_eq!(message("RKK4"), "there is no method `RKK4`; did you mean `rk4`?");
         assert_eq!(message("corected:rk4"), "there is no treatment `corected`; did you mean `corrected`?");
         assert_eq!(message("suzuki(rattle)"), "there is no method `suzuki(rattle)`; did you mean `suzuki4`?");
         assert_eq!(message("rattel"), "there is no method `rattel`; did you mean `rattle`?");
-        assert_eq!(message("leapfrog"), "there is no method `leapfrog`");
+        assert_eq!(message("leapfrg"), "there is no method `leapfrg`; did you mean `leapfrog`?");
+        assert_eq!(
+            message("corrected:IAS15"),
+            "there is no method `IAS15`; an adaptive method of high order is `dop853`, `gauss16` or `taylor`"
+        );
         assert_eq!(message("rk4(rk4)"), "there is no method `rk4(rk4)`");
         for text in ["", ":", "corrected", "corrected:"] {
             assert!(
