@@ -1,9 +1,6 @@
 //! Arguments of every command.
 
-use clap::{
-    Arg, ArgAction, ArgGroup, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
-    value_parser,
-};
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum, value_parser};
 use clap_complete::Shell;
 use holonome::method::Method;
 use holonome::store::{FORMATS, Format};
@@ -170,13 +167,6 @@ pub struct CompletionsArguments {
     pub shell: Shell,
     #[command(flatten)]
     pub output: OutputArguments,
-}
-
-/// Script that completes the commands and options in a shell.
-pub fn completions(shell: Shell) -> String {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "holonome", &mut script);
-    String::from_utf8_lossy(&script).into_owned()
 }
 
 /// Model, and changes of it.
@@ -435,7 +425,17 @@ pub struct RunArguments {
     #[arg(long, help_heading = OUTPUT)]
     pub open: bool,
     #[command(flatten)]
+    pub summary: SummaryArguments,
+    #[command(flatten)]
     pub output: OutputArguments,
+}
+
+/// Content of the JSON object of a run.
+#[derive(Args, Clone, Copy)]
+pub struct SummaryArguments {
+    /// Print the final state with `--json` however large it is [default: up to 1000 numbers]
+    #[arg(long, help_heading = OUTPUT)]
+    pub state: bool,
 }
 
 #[derive(Args)]
@@ -760,6 +760,8 @@ pub struct ResumeArguments {
     /// Maximum number of steps, in place of the run's own
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_steps: Option<u64>,
+    #[command(flatten)]
+    pub summary: SummaryArguments,
     #[command(flatten)]
     pub threads: ThreadArguments,
     #[command(flatten)]

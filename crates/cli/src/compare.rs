@@ -3,6 +3,7 @@
 use crate::arguments::CompareArguments;
 use crate::closing::energies_first;
 use crate::interrupt::{INTERRUPTED, stop_flag};
+use crate::methods::note_other_names;
 use crate::output::{moves_the_cursor, note, print_json, show_result, show_warnings, warn};
 use crate::table::{columns, count, exact, number, small};
 use holonome::compare::{
@@ -27,6 +28,7 @@ pub fn compare(arguments: CompareArguments) -> Result<ExitCode, Error> {
     let problem = Problem::load(&arguments.model.model, &settings)?;
     show_warnings(&problem, output);
     options.methods = arguments.methods()?;
+    note_other_names(&arguments.methods, output);
     let folder = Folder::create(arguments.out.as_deref(), &problem.name)?;
     let stop = stop_flag();
     let bar = (!output.quiet && moves_the_cursor()).then(|| {

@@ -15,6 +15,7 @@ mod arguments;
 mod check;
 mod closing;
 mod compare;
+mod completions;
 mod integrals;
 mod interrupt;
 mod measures;
@@ -33,7 +34,7 @@ use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory, FromArgMatches};
 use holonome::Error;
 use holonome::report::figures::text::{shell_word, visible};
-use output::{coloured, print_json, print_text, say_rendered};
+use output::{coloured, print_json, say_rendered};
 use serde_json::json;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -63,14 +64,7 @@ fn main() -> ExitCode {
         Command::Analyse(arguments) => analyse::analyse(arguments),
         Command::Report(arguments) => report::report(arguments),
         Command::Plot(arguments) => report::plot(arguments),
-        Command::Completions(arguments) => {
-            let script = arguments::completions(arguments.shell);
-            match arguments.output.json {
-                true => print_json(&json!({"shell": arguments.shell.to_string(), "script": script})),
-                false => print_text(&script),
-            }
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Completions(arguments) => completions::completions(arguments),
     };
     match result {
         Ok(code) => code,
@@ -143,7 +137,7 @@ fn fail(error: &Error, json: bool) -> ExitCode {
         other => say!("error: {other}\n"),
     }
     if let Error::Failed { out: Some(path), samples: 1.., .. } = error {
-        say!("  look at it:  holonome export {} --csv FILE\n", shell_word(&path.display().to_string()));
+        say!("  look at it:  holonome report {} --open\n", shell_word(&path.display().to_string()));
     }
     if json {
         print_json(&error.to_json());

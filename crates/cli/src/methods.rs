@@ -1,12 +1,21 @@
-//! `methods`: the registry as a table.
+//! `methods`: the registry as a table, and the names that methods have elsewhere.
 
-use crate::arguments::MethodsArguments;
-use crate::output::{print_json, print_text};
+use crate::arguments::{MethodsArguments, OutputArguments};
+use crate::output::{note, print_json, print_text};
 use crate::table::columns;
 use holonome::Error;
-use holonome::method::{COMPOSITIONS, SCHEMES, TREATMENTS};
+use holonome::method::{ALIASES, Alias, COMPOSITIONS, SCHEMES, TREATMENTS};
 use serde_json::json;
 use std::process::ExitCode;
+
+/// Say which methods are meant by names that they have elsewhere.
+pub fn note_other_names<'n>(methods: impl IntoIterator<Item = &'n String>, output: OutputArguments) {
+    for word in methods.into_iter().flat_map(|name| name.split([':', '(', ')'])).map(str::trim) {
+        if let Some(Alias { method, .. }) = Alias::named(word) {
+            note(&format!("{word} is {method}\n"), output);
+        }
+    }
+}
 
 pub fn methods(arguments: MethodsArguments) -> Result<ExitCode, Error> {
     if arguments.output.json {
@@ -23,6 +32,7 @@ pub fn methods(arguments: MethodsArguments) -> Result<ExitCode, Error> {
         print_json(&json!({
             "schemes": schemes.collect::<Vec<_>>(), "treatments": treatments.collect::<Vec<_>>(),
             "compositions": compositions.collect::<Vec<_>>(),
+            "other_names": ALIASES.iter().map(|alias| json!({"method": alias.method, "names": alias.names})).collect::<Vec<_>>(),
         }));
         return Ok(ExitCode::SUCCESS);
     }
@@ -55,6 +65,10 @@ pub fn methods(arguments: MethodsArguments) -> Result<ExitCode, Error> {
         .iter()
         .map(|c| vec![c.name.to_string(), format!("order {}", c.order), c.description.to_string()])
         .collect();
+    out.push_str(&columns(&rows));
+    out.push_str("\nOther names of these methods:\n");
+    let rows: Vec<Vec<String>> =
+        ALIASES.iter().map(|alias| vec![alias.method.to_string(), alias.names.join(", ")]).collect();
     out.push_str(&columns(&rows));
     out.push_str("\nSources:\n");
     let rows: Vec<Vec<String>> = SCHEMES

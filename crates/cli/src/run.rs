@@ -1,9 +1,12 @@
 //! Commands `run`, `resume` and `export`.
 
-use crate::arguments::{ExportArguments, Exported, OutputArguments, ResumeArguments, RunArguments, ThreadArguments};
+use crate::arguments::{
+    ExportArguments, Exported, OutputArguments, ResumeArguments, RunArguments, SummaryArguments, ThreadArguments,
+};
 use crate::closing::{cost_line, drift_table, stored_in};
 use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::measures::lines;
+use crate::methods::note_other_names;
 use crate::output::{Warnings, moves_the_cursor, note, print_json, show_result, warn};
 use crate::progress::Bar;
 use crate::report;
@@ -11,11 +14,12 @@ use crate::table::{columns, count, exact, number, small};
 use holonome::orbit::{OrbitError, Second};
 use holonome::report::figures::text::shell_word;
 use holonome::store::StoreError;
+use holonome::summary::without_large_state;
 use holonome::{
     Control, Error, Longer, Penalised, Problem, Progress, Resumed, RunOptions, Simulation, Summary, Sweep, open_run,
     prepare,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
@@ -28,13 +32,14 @@ pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
     let settings = trajectory.settings()?;
     let problem = Problem::load(&trajectory.model.model, &settings)?;
     let warnings = Warnings::of(&problem);
+    note_other_names([&trajectory.method], output);
     let prepared = trajectory.method().and_then(|method| prepare(problem, RunOptions { method, ..options }));
     warnings.show(prepared.as_ref().err(), output);
     let mut simulation = prepared?;
     simulation.warnings.extend(trajectory.unused());
     warn_of_threads(&trajectory.integration.threads, &simulation, output);
     let page = (arguments.report || arguments.open).then_some(arguments.open);
-    start(simulation, page, output)
+    start(simulation, page, (arguments.summary, output))
 }
 
 /// Warn of `--threads` without an effect: a trajectory is computed step by step, and only the sums of a step may be
@@ -58,7 +63,7 @@ pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
             None => format!("{run} goes on at t = {from}\n"),
         };
         note(&text, output);
-        return start(simulation, None, output);
+        return start(simulation, None, (arguments.summary, output));
     }
     if let Some(sweep) = Sweep::resume(&arguments.run)? {
         return crate::sweep::resume(sweep, &arguments.run, output);
@@ -67,7 +72,7 @@ pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
         Resumed::Continues(simulation) => {
             warn_of_threads(&arguments.threads, &simulation, output);
             note(&format!("{} goes on at t = {}\n", arguments.run.display(), exact(simulation.time())), output);
-            start(*simulation, None, output)
+            start(*simulation, None, (arguments.summary, output))
         }
         Resumed::Finished { summary } => {
             let text = format!(
@@ -77,11 +82,25 @@ pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
                 count(summary.steps())
             );
             note(&text, output);
-            if output.json {
-                print_json(summary.to_json());
-            }
+            print_summary(summary.to_json(), arguments.summary, output);
             Ok(ExitCode::SUCCESS)
         }
+    }
+}
+
+/// Print the JSON object of a run, if it is wanted; a large state is left out of it unless that is wanted, too.
+fn print_summary(summary: &Value, SummaryArguments { state }: SummaryArguments, output: OutputArguments) {
+    match (output.json, state) {
+        (true, true) => print_json(summary),
+        (true, false) => {
+            let (summary, left_out) = without_large_state(summary);
+            if let Some(size) = left_out {
+                warn(&format!("the state is left out, as it has {} numbers: --state prints it", count(size)), output);
+            }
+            print_json(&summary);
+        }
+        (false, true) => warn("--state has no effect without --json", output),
+        (false, false) => {}
     }
 }
 
@@ -135,7 +154,11 @@ pub fn export(arguments: ExportArguments) -> Result<ExitCode, Error> {
 }
 
 /// Run the simulation. With `page` a page of the run is written, and opened if that is true.
-fn start(mut simulation: Simulation, page: Option<bool>, output: OutputArguments) -> Result<ExitCode, Error> {
+fn start(
+    mut simulation: Simulation,
+    page: Option<bool>,
+    (shown, output): (SummaryArguments, OutputArguments),
+) -> Result<ExitCode, Error> {
     simulation.warn_of_size();
     simulation.all_warnings().iter().for_each(|warning| warn(warning, output));
     if let Some(gain) = simulation.gain().filter(|g| g.starts_with("auto")) {
@@ -158,11 +181,9 @@ fn start(mut simulation: Simulation, page: Option<bool>, output: OutputArguments
         if let Some(open) = page {
             report::of_run(out, open, output)?;
         }
-        note(&next(&summary, out), output);
+        note(&next(&summary, out, page.is_some()), output);
     }
-    if output.json {
-        print_json(&summary.to_json());
-    }
+    print_summary(&if output.json { summary.to_json() } else { Value::Null }, shown, output);
     Ok(if summary.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
@@ -238,11 +259,14 @@ fn error_table(error: &OrbitError) -> String {
     out
 }
 
-fn next(summary: &Summary, path: &Path) -> String {
+/// Line with the command that most people want next: to look at the run, or to take its data elsewhere.
+fn next(summary: &Summary, path: &Path, has_page: bool) -> String {
     let run = shell_word(&path.display().to_string());
-    if summary.interrupted {
-        format!("  go on:  holonome resume {run}\n")
-    } else {
-        format!("  next:   holonome export {run} --csv {}\n", shell_word(&format!("{}.csv", summary.model)))
+    match (summary.interrupted, has_page) {
+        (true, _) => format!("  go on:  holonome resume {run}\n"),
+        (false, false) => format!("  next:   holonome report {run} --open\n"),
+        (false, true) => {
+            format!("  next:   holonome export {run} --csv {}\n", shell_word(&format!("{}.csv", summary.model)))
+        }
     }
 }

@@ -4,6 +4,7 @@ use crate::arguments::{MergeArguments, OutputArguments, SweepArguments};
 use crate::closing::{cost_line, drift_table, stored_in};
 use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::measures::lines;
+use crate::methods::note_other_names;
 use crate::output::{moves_the_cursor, note, print_json, show_result, show_warnings, warn};
 use crate::progress::Bar;
 use crate::table::{count, exact};
@@ -19,6 +20,7 @@ pub fn sweep(arguments: SweepArguments) -> Result<ExitCode, Error> {
     let settings = trajectory.settings()?;
     let (mut options, ensemble) = (trajectory.options()?, arguments.sweep()?);
     options.method = trajectory.method()?;
+    note_other_names([&trajectory.method], output);
     let mut sweep = Sweep::load(&trajectory.model.model, &settings, options, ensemble)?;
     sweep.simulation.warnings.extend(trajectory.unused());
     show_warnings(&sweep.simulation.problem, output);

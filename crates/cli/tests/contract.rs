@@ -19,6 +19,33 @@ fn check_keys(summary: &Value) {
 }
 
 #[test]
+fn a_large_state_is_printed_on_request() {
+    let folder = Folder::new();
+    let model = "size n = 250\ncoordinate q[i in 1..n] : R^2 = (i, 0)\nmomentum p[i] of q = (1, i)\n\
+                 hamiltonian sum(i in 1..n : dot(p[i], p[i])/2)\n";
+    folder.write("free.holo", model);
+    let options = "--method stormer-verlet-a --step 0.5 --until 1";
+    let run = |more: &str| folder.summary(&format!("run free.holo {options} {more}"));
+    // 4 numbers for each of 250 members are 1000.
+    let small = run("");
+    assert_eq!(small["state"]["p"][249], serde_json::json!([1.0, 250.0]));
+    assert_eq!((&small["warnings"], small.get("state_size")), (&serde_json::json!([]), None));
+    let large = run("--set n=251 --out large");
+    assert!(large["state"].is_null() && large["state_size"] == 1004, "{large}");
+    assert!(large["warnings"][0].as_str().unwrap().contains("--state prints it"), "{large}");
+    assert_eq!(keys(&large)[4..7], ["state", "state_size", "drift"]);
+    let whole = run("--set n=251 --state");
+    assert_eq!(whole["state"]["q"][250], serde_json::json!([252.0, 251.0]));
+    assert_eq!((&whole["warnings"], whole.get("state_size")), (&serde_json::json!([]), None));
+    // A finished run still has it.
+    assert_eq!(folder.summary("resume large")["state_size"], 1004);
+    assert_eq!(folder.summary("resume large --state")["state"], whole["state"]);
+    assert_eq!(folder.summary("resume large --until 2")["state_size"], 1004);
+    let ignored = folder.run(&format!("run free.holo {options} --state")).ok();
+    assert!(ignored.stderr.contains("--state has no effect without --json"), "{ignored:?}");
+}
+
+#[test]
 fn the_summary_of_a_constrained_hamiltonian() {
     let folder = Folder::new();
     let options = "--method feedback:euler --step 1e-3 --until 2 --gain rod=50,rod.hidden=12.5,H=50,J=50";
@@ -146,7 +173,7 @@ fn numbers_are_printed_exactly() {
 fn quiet_and_json_keep_the_streams_apart() {
     let folder = Folder::new();
     let talking = folder.pendulum("--until 1").ok();
-    assert!(talking.stdout.contains("Hamiltonian H") && talking.stderr.contains("holonome export"), "{talking:?}");
+    assert!(talking.stdout.contains("Hamiltonian H") && talking.stderr.contains("holonome report"), "{talking:?}");
     assert!(!talking.stdout.contains("next:") && !talking.stderr.contains("Hamiltonian"), "{talking:?}");
     let silent = folder.pendulum("--until 1 --quiet").ok();
     assert!(silent.stdout.is_empty() && silent.stderr.is_empty(), "{silent:?}");
@@ -297,7 +324,7 @@ fn failures_are_objects_for_programs() {
     assert_eq!(kind("fly models/kepler.holo"), "usage");
     assert_eq!(kind("run models/none.holo"), "read");
     assert_eq!(kind("run models/kepler.holo --until -1"), "option");
-    assert_eq!(kind("run models/kepler.holo --method leapfrog"), "method");
+    assert_eq!(kind("run models/kepler.holo --method lsoda"), "method");
     assert_eq!(kind("resume runs/none"), "not-a-run");
     assert_eq!(kind("export models --csv x.csv"), "not-a-run");
     folder.write("bad.holo", "coordinate q = 1\nmomentum p of q\nhamiltonian p^2/2 + pz\nhamiltonian qq\n");

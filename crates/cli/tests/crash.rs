@@ -286,7 +286,7 @@ fn a_blow_up_ends_the_run_and_keeps_the_trajectory() {
     let failed = |arguments: &str| {
         let answer = folder.run(&format!("run {arguments} --json"));
         assert_eq!(answer.code, Some(1), "{answer:?}");
-        assert!(answer.stderr.contains("holonome export"), "{answer:?}");
+        assert!(answer.stderr.contains("holonome report"), "{answer:?}");
         answer.json()["error"].clone()
     };
     let error = failed("blow-up.holo --method plain:dopri5 --until 2 --samples 201 --out adaptive");

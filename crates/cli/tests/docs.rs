@@ -20,7 +20,7 @@
 mod common;
 
 use common::{Folder, repository};
-use holonome::method::{SCHEMES, TREATMENTS};
+use holonome::method::{ALIASES, SCHEMES, TREATMENTS};
 use holonome::model;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -397,6 +397,16 @@ fn the_methods_page_lists_every_method() {
     for facts in TREATMENTS {
         assert!(treatments.contains(&facts.name.to_string()), "{treatments:?} lack {}", facts.name);
     }
+}
+
+#[test]
+fn the_methods_page_lists_every_other_name() {
+    let listed = rows("docs/methods.md", "Other names");
+    let expected = ALIASES.iter().map(|alias| {
+        let names: Vec<String> = alias.names.iter().map(|name| format!("`{name}`")).collect();
+        vec![format!("`{}`", alias.method), names.join(", ")]
+    });
+    assert_eq!(listed, expected.collect::<Vec<_>>());
 }
 
 /// Checksum of the program `cksum` (POSIX): a cyclic redundancy check of the bytes and of their number.

@@ -63,15 +63,50 @@ fn a_method_without_an_error_estimate_needs_a_step() {
 }
 
 #[test]
+fn methods_have_other_names() {
+    let folder = Folder::new();
+    let run =
+        |method: &str| folder.run(&format!("run models/kepler.holo --until 1 --step 0.1 --method {method} --json"));
+    for (other, name) in [("RK45", "dopri5"), ("corrected:ode45", "corrected:dopri5"), ("Leapfrog", "stormer-verlet-a")]
+    {
+        let (mut answer, mut own) = (run(other).ok(), run(name).ok().json());
+        let word = other.trim_start_matches("corrected:");
+        assert!(
+            answer.stderr.starts_with(&format!("{word} is {}\n", name.trim_start_matches("corrected:"))),
+            "{answer:?}"
+        );
+        let mut summary = answer.json();
+        for summary in [&mut summary, &mut own] {
+            summary["out"].take();
+            summary["cost"]["wall_seconds"].take();
+        }
+        assert_eq!((summary["method"].as_str(), &summary), (Some(name), &own));
+        answer = folder.run("resume runs/kepler-1").ok();
+        assert!(answer.stderr.contains("is finished"), "{answer:?}");
+    }
+    let compared = folder.run("compare models/kepler.holo --until 1 --step 0.1 --method RK4,verlet --json").ok();
+    let rows = compared.json()["rows"].clone();
+    assert_eq!((&rows[0]["method"], &rows[1]["method"]), (&"rk4".into(), &"stormer-verlet-a".into()));
+    let methods = folder.summary("methods");
+    let other = methods["other_names"].as_array().unwrap();
+    assert!(other.iter().any(|row| row["names"].as_array().unwrap().contains(&"RK45".into())), "{methods}");
+}
+
+#[test]
 fn methods_that_are_not_there() {
     let folder = Folder::new();
     let bad =
         |method: &str, fragments: &[&str]| drop(folder.pendulum(&format!("--method {method}")).refused(fragments));
-    bad("rk5", &["`rk5`", "did you mean `rk4`"]);
+    bad("rk7", &["`rk7`", "did you mean `rk4`"]);
+    bad("rk5", &["`rk5`", "`dopri5` or `tsit5`"]);
     bad("dop835", &["did you mean `dop853`"]);
     bad("corected:rk4", &["`corected`", "did you mean `corrected`"]);
     bad("feedback:dorpi5", &["did you mean `dopri5`"]);
-    bad("leapfrog", &["`leapfrog`"]);
+    bad("leapfrogg", &["did you mean `leapfrog`"]);
+    bad("corrected:LSODA", &["there is no method `LSODA`", "`gauss4`"]);
+    bad("RADAU", &["there is no method `RADAU`", "`zhang-skeel`"]);
+    // Without constraints; the message has the name that is used here.
+    bad("leapfrog --step 0.1", &["leapfrog is stormer-verlet-a", "use rattle"]);
     bad("corrected", &["`corrected`", "BASE"]);
     bad("corrected:", &["BASE"]);
     bad("plain:feedback", &["BASE"]);

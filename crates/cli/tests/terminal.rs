@@ -66,10 +66,20 @@ fn the_next_command_can_be_pasted() {
     let mut command = folder.command("run --until 1 --out");
     let answer = Answer::new(command.args(["a run;", "my model's.holo"]).output().unwrap()).ok();
     let next = answer.stderr.lines().find_map(|line| line.trim().strip_prefix("next:")).expect("a next command");
-    assert_eq!(next.trim(), "holonome export 'a run;' --csv 'my model'\\''s.csv'");
+    assert_eq!(next.trim(), "holonome report 'a run;' --open");
     // A shell reads it as intended.
-    let line = next.trim().replacen("holonome", env!("CARGO_BIN_EXE_holonome"), 1);
-    let pasted = Command::new("sh").args(["-c", &line]).current_dir(folder.path("")).output().unwrap();
+    let paste = |line: &str| {
+        let line = line.trim().replacen("holonome", env!("CARGO_BIN_EXE_holonome"), 1);
+        Command::new("sh").args(["-c", &line]).current_dir(folder.path("")).output().unwrap()
+    };
+    let pasted = paste(next.trim().trim_end_matches("--open"));
+    assert!(pasted.status.success() && folder.path("a run;/report.html").exists(), "{pasted:?}");
+    // Who has seen the report is told how to take the data elsewhere.
+    let mut command = folder.command("run --until 1 --report --out");
+    let answer = Answer::new(command.args(["another;", "my model's.holo"]).output().unwrap()).ok();
+    let next = answer.stderr.lines().find_map(|line| line.trim().strip_prefix("next:")).expect("a next command");
+    assert_eq!(next.trim(), "holonome export 'another;' --csv 'my model'\\''s.csv'");
+    let pasted = paste(next);
     assert!(pasted.status.success() && folder.path("my model's.csv").exists(), "{pasted:?}");
 }
 
@@ -84,6 +94,60 @@ fn completions_name_commands_and_options() {
         }
     }
     folder.run("completions basic").refused(&["basic", "bash", "fish"]);
+}
+
+/// Candidates of bash, in whose words colons and equals signs stand alone.
+#[test]
+fn methods_are_completed() {
+    let folder = Folder::new();
+    for shell in ["zsh", "fish"] {
+        let script = folder.run(&format!("completions {shell}")).ok().stdout;
+        assert!(script.contains("stormer-verlet-b") && script.contains("dop853"), "{shell}");
+    }
+    folder.write("completions.bash", folder.run("completions bash").ok().stdout);
+    let completed = |line: &str| {
+        let spaced = line.replace(':', " : ").replace('=', " = ");
+        let mut words: Vec<&str> = spaced.split_whitespace().collect();
+        if line.ends_with([' ', ':', '=']) {
+            words.push("");
+        }
+        let [.., before, last] = words[..] else { panic!("{line}") };
+        let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+        let script = format!(
+            "source completions.bash\nread -ra registered <<< \"$(complete -p holonome)\"\n\
+             COMP_LINE='{line}'; COMP_POINT={}; COMP_WORDS=({}); COMP_CWORD={}\n\
+             for k in \"${{!registered[@]}}\"; do [[ ${{registered[k]}} == -F ]] && function=${{registered[k+1]}}; done\n\
+             $function holonome '{last}' '{before}'\necho \"${{COMPREPLY[*]}}\"\n",
+            line.len(),
+            quoted.join(" "),
+            words.len() - 1,
+        );
+        let output = Command::new("bash").args(["--norc", "-c", &script]).current_dir(folder.path("")).output();
+        let answer = Answer::new(output.unwrap());
+        assert_eq!((answer.code, answer.stderr.as_str()), (Some(0), ""), "{line}");
+        answer.stdout.trim().to_string()
+    };
+    for (line, candidates) in [
+        ("holonome run m.holo --method stor", "stormer-verlet-a stormer-verlet-b"),
+        ("holonome run m.holo --method corr", "corrected:"),
+        ("holonome run m.holo --method corrected:do", "dopri5 dop853"),
+        ("holonome run m.holo --method=corrected:dop8", "dop853"),
+        ("holonome sweep m.holo --method=rk", "rk4"),
+        ("holonome compare m.holo --method rk4,do", "rk4,dopri5 rk4,dop853"),
+        ("holonome compare m.holo --method rk4,corrected:dop8", "dop853"),
+        ("holonome compare m.holo --method corrected:rk4,dop8", "rk4,dop853"),
+        // Everything else is left to the generated function.
+        ("holonome run m.holo --met", "--method --metric"),
+        ("holonome comp", "compare completions"),
+    ] {
+        assert_eq!(completed(line), candidates, "{line}");
+    }
+    let all = completed("holonome run m.holo --method ");
+    let all: Vec<&str> = all.split(' ').collect();
+    for scheme in holonome::method::SCHEMES {
+        assert!(all.contains(&scheme.name), "{all:?} lack {}", scheme.name);
+    }
+    assert!(all.ends_with(&["feedback:", "corrected:", "projection:", "symmetric-projection:"]), "{all:?}");
 }
 
 #[test]
@@ -101,7 +165,7 @@ fn results_do_not_depend_on_threads() {
     let rows = |k: u32| folder.run(&format!("export runs/spherical-pendulum-{k} --csv -")).ok().stdout;
     assert_eq!(rows(1), rows(2));
     let water = "run models/water.holo --set N=170 --method rattle --step 0.05 --until 0.1";
-    let [one, three] = [1, 3].map(|threads| folder.summary(&format!("{water} --threads {threads}")));
+    let [one, three] = [1, 3].map(|threads| folder.summary(&format!("{water} --state --threads {threads}")));
     assert_eq!((&one["state"], &one["drift"]), (&three["state"], &three["drift"]));
     assert_eq!(three["warnings"], serde_json::json!([]));
     let single = folder.summary("run models/kepler.holo --until 1 --threads 2");

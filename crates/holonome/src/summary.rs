@@ -205,6 +205,38 @@ pub struct Summary {
     pub warnings: Vec<String>,
 }
 
+/// Largest count of numbers in a state that is shown unasked.
+pub const LARGEST_SHOWN: u64 = 1000;
+
+/// Summary of a run as JSON without its state, if that has more than [`LARGEST_SHOWN`] numbers. The key `state` is then
+/// `null`, and `state_size` follows. Returns also the count of numbers that are left out.
+pub fn without_large_state(summary: &Value) -> (Value, Option<u64>) {
+    fn numbers(value: &Value) -> u64 {
+        match value {
+            Value::Array(list) => list.iter().map(numbers).sum(),
+            Value::Object(map) => map.values().map(numbers).sum(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
+        }
+    }
+    let Some((object, size)) = summary.as_object().and_then(|object| Some((object, numbers(object.get("state")?))))
+    else {
+        return (summary.clone(), None);
+    };
+    if size <= LARGEST_SHOWN {
+        return (summary.clone(), None);
+    }
+    let mut shown = Map::new();
+    for (key, value) in object {
+        if key == "state" {
+            shown.insert(key.clone(), Value::Null);
+            shown.insert("state_size".to_string(), json!(size));
+        } else {
+            shown.insert(key.clone(), value.clone());
+        }
+    }
+    (Value::Object(shown), Some(size))
+}
+
 /// Stored summary of a finished run or ensemble: a [`Summary`] or a [`SweepSummary`](crate::SweepSummary) as JSON,
 /// written by the version that made it.
 #[derive(Clone, Debug, PartialEq)]

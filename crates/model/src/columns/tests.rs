@@ -6,6 +6,7 @@ use crate::graph::{Graph, Input};
 use crate::rows::RowProgram;
 use holonome_linear::unpivoted::Unpivoted;
 use proptest::prelude::*;
+use std::sync::Arc;
 
 /// Sums of (a − b)² c over rows, each of which adds to output `outputs(row)`; `rows` are the places of a, b and the
 /// parameter c.
@@ -24,6 +25,7 @@ fn functional(rows: &[[u32; 3]], outputs: impl Fn(u32) -> u32) -> Functional {
         slots: vec![Source::State, Source::State, Source::Parameter],
         table,
         numbers: Vec::new(),
+        spans: Arc::default(),
         pairs: None,
     };
     Functional { outputs: count, terms: vec![term] }

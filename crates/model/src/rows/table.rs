@@ -146,7 +146,7 @@ mod tests {
             }
             let slots = vec![Source::State; 2];
             let term =
-                Term { graph: Graph::new(), roots: vec![], slots, table: table.clone(), numbers: vec![], pairs: None };
+                Term { graph: Graph::new(), roots: vec![], slots, table: table.clone(), numbers: vec![], spans: Default::default(), pairs: None };
             for by_stretches in [true, false] {
                 let collected = alike(&table, |_| by_stretches, |row, to| to.extend(key(row)));
                 prop_assert_eq!(collected.len(), groups.len());
