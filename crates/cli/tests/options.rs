@@ -148,8 +148,6 @@ fn methods_that_are_not_there() {
         |name: &str| folder.run(&format!("run models/fpu-stiff.holo --method zhang-skeel-stiff --stiff {name}"));
     stiff("omega").refused(&["'omega' is no term of the potential energy", "these are: stiff, soft"]);
     stiff("site").refused(&["these are: stiff, soft"]);
-    // Spaces and case.
-    folder.pendulum("--method Corrected:dop853").refused(&["did you mean `corrected`"]);
     folder.run("run models/kepler.holo --until 1 --foo").refused(&["--foo"]);
     folder.run("run models/kepler.holo models/chain.holo").refused(&["models/chain.holo"]);
 }
