@@ -9,7 +9,7 @@ use crate::recording::{Progress, SHOW_INTERVAL, Wanted, look_every, progress};
 use crate::simulation::{fewer_samples, motion_warnings, plan, rows_of_fewer, unused_options};
 use crate::solution::Solution;
 use crate::store::{ArrayLayout, Dimension, Layout, StoreError};
-use crate::summary::{FinalState, Initial, Summary, large_drifts};
+use crate::summary::{FinalState, Initial, Summary, large_drifts, lost};
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::{Method, MethodTreatment};
 use holonome_integrate::observer::{Control, Observer};
@@ -112,6 +112,7 @@ pub fn integrate_while(
         state: FinalState::new(vec![VariableLayout::vector("x", state.x.len())], state.x.clone()),
         heated: false,
         hamiltonian: invariants.groups.iter().any(|group| group.kind == GroupKind::Hamiltonian),
+        lost: lost(&drift, false),
         drift,
         measures: Vec::new(),
         cost: state.cost.clone(),

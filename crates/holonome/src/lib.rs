@@ -53,6 +53,7 @@ mod pilot;
 mod policy;
 #[doc(hidden)]
 pub mod problem;
+mod pulses;
 #[doc(hidden)]
 pub mod recording;
 mod regular;

@@ -52,10 +52,13 @@ pub struct Drift {
     /// Both deviations relative to the scale of the terms that cancel in the quantity (see
     /// [`holonome_integrate::terms`]); `None` if that is not known.
     pub relative: Option<Relative>,
+    /// Loss of an energy or an integral: its deviation over its content at that time (see
+    /// [`holonome_integrate::terms`]), at the end and at most.
+    pub loss: Relative,
 }
 
 /// A drift relative to the scale of the terms that cancel.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Relative {
     /// Relative deviation at the end.
     pub last: f64,
@@ -94,39 +97,69 @@ const LARGE: f64 = 0.1;
 /// the value may be near 0 by chance: near a centre of force the terms are many times as large as their sum.
 const NOTABLE: f64 = 0.01;
 
+/// Loss of an energy or an integral from which on it counts as lost. Energies of coarse steps that keep the structure of
+/// a motion swing by less.
+const LOST: f64 = 0.3;
+
+impl Drift {
+    /// Part of itself or of its terms that the quantity has lost, if that is a good part: the motion is then not that of
+    /// the model. If the run starts away from its targets (`off_target`), only the end counts, as of constraints.
+    pub(crate) fn lost(&self, off_target: bool) -> Option<f64> {
+        let of_end = off_target || matches!(self.kind, InvariantKind::Constraint | InvariantKind::Hidden);
+        let at = |relative: Relative| if of_end { relative.last } else { relative.max };
+        // A claim that is known to fail has a warning already.
+        if self.kind == InvariantKind::ModifiedEnergy || self.kind == InvariantKind::Integral && self.varying {
+            return None;
+        }
+        let drift = if of_end { self.last } else { self.max };
+        // A value near 0 is nothing special for an integral.
+        let energy = self.kind != InvariantKind::Integral;
+        let least = match self.initial.as_ref().and_then(Initial::number) {
+            Some(initial) if energy && drift > 0.5 * initial.abs() => NOTABLE,
+            _ => LARGE,
+        };
+        let (relative, loss) = (self.relative.map_or(0.0, at), at(self.loss));
+        (relative > least || loss > LOST).then(|| relative.max(loss))
+    }
+}
+
 /// Warnings about energies and integrals that drift by their own size, and about constraints that are violated by
 /// theirs. If the run starts away from its targets, only the end counts.
 pub(crate) fn large_drifts(drift: &[Drift], off_target: bool) -> Vec<String> {
     let large = |d: &Drift| {
-        let relative = d.relative?;
+        let size = d.lost(off_target)?;
         let of_end = off_target || matches!(d.kind, InvariantKind::Constraint | InvariantKind::Hidden);
-        let size = if of_end { relative.last } else { relative.max };
         let what = match d.kind {
             InvariantKind::Hamiltonian => "the energy drifts".to_string(),
             InvariantKind::Penalised => "the energy with the penalty drifts".to_string(),
             InvariantKind::Constraint => format!("constraint '{}' is violated", d.name),
             InvariantKind::Hidden => format!("the hidden constraint of '{}' is violated", d.name),
-            // A claim that is known to fail has a warning already.
-            InvariantKind::Integral if !d.varying => format!("integral '{}' drifts", d.name),
-            InvariantKind::ModifiedEnergy | InvariantKind::Integral => return None,
+            InvariantKind::ModifiedEnergy | InvariantKind::Integral => format!("integral '{}' drifts", d.name),
         };
         let drift = if of_end { d.last } else { d.max };
-        // A value near 0 is nothing special for an integral.
-        let energy = d.kind != InvariantKind::Integral;
-        let large = match d.initial.as_ref().and_then(Initial::number) {
-            Some(initial) if energy && size > NOTABLE && drift > 0.5 * initial.abs() => true,
-            _ => size > LARGE,
+        let part = match size {
+            size if size < 10.0 => format!("{:.0} %", 100.0 * size),
+            size => format!("{size:.1e} times the size"),
         };
-        let how = format!("{what} by {drift:.1e}, {:.0} % of the terms that it is the sum of", 100.0 * size);
+        let how = format!("{what} by {drift:.1e}, {part} of the terms that it is the sum of");
         let remedy = match d.kind {
             InvariantKind::Integral => {
                 "it is not constant, or the motion is not that of the model; a shorter step or a smaller tolerance shows which"
             }
             _ => "the motion is not that of the model; take a shorter step or a smaller tolerance",
         };
-        large.then(|| format!("{how}: {remedy}"))
+        Some(format!("{how}: {remedy}"))
     };
     drift.iter().filter_map(large).collect()
+}
+
+/// Names of the quantities that have lost a good part of themselves.
+pub(crate) fn lost(drift: &[Drift], off_target: bool) -> Vec<String> {
+    let name = |d: &Drift| match d.kind {
+        InvariantKind::Hidden => format!("hidden constraint of {}", d.name),
+        _ => d.name.clone(),
+    };
+    drift.iter().filter(|d| d.lost(off_target).is_some()).map(name).collect()
 }
 
 /// State at the end of a run. In JSON it is written by variables, each with its indices, without a tree of values, as
@@ -183,6 +216,8 @@ pub struct Summary {
     pub heated: bool,
     /// Drift of every invariant, in the model's order.
     pub drift: Vec<Drift>,
+    /// Names of what has lost a good part of itself ("H", integrals, constraints): the motion is not the model's.
+    pub lost: Vec<String>,
     /// Results of the model's measures.
     pub measures: Vec<Table>,
     /// Counts of evaluations.
@@ -356,6 +391,10 @@ impl Summary {
                 last,
                 max,
                 relative: Relative::new(last, max, terms(k)),
+                loss: state
+                    .losses
+                    .get(k)
+                    .map_or(Relative::default(), |loss| Relative { last: loss.last(), max: loss.max() }),
             }
         })
         .collect()
@@ -384,6 +423,9 @@ impl Serialize for Summary {
             map.serialize_entry("out", &out.display().to_string())?;
         }
         // Entries that only some runs have come last.
+        if !self.lost.is_empty() {
+            map.serialize_entry("lost", &self.lost)?;
+        }
         if !self.measures.is_empty() {
             map.serialize_entry("measures", &self.measures)?;
         }

@@ -18,6 +18,7 @@ use crate::plan::{FixedSteps, Plan, Stepping};
 use crate::scales::{Kept, Vectors};
 use crate::scheme::map::Facts;
 use crate::scheme::repairs::Unmade;
+use crate::terms::{Loss, TermsNow};
 use crate::vector::max_or_nan;
 pub use crate::vector::{gather, scatter};
 use std::ops::Range;
@@ -56,9 +57,13 @@ pub trait LaneSystem: Sync {
     /// Scales that a trajectory carries.
     fn kept(&self) -> Kept;
 
-    /// Compute the deviations of the groups in every lane and the scales of their terms (see [`terms`](crate::terms)),
-    /// 0 if unknown. The sizes of the vectors in these terms are the roots of `at.squares`.
+    /// Compute the deviations of the groups in every lane and, in `terms`, the scales of their terms followed by their
+    /// contents (see [`terms`](crate::terms)), 0 if unknown. The sizes of the vectors in these terms are the roots of
+    /// `at.squares`.
     fn monitor(&self, bound: &Self::Bound, at: LaneStates, deviations: &mut [f64], terms: &mut [f64], work: &mut [f64]);
+
+    /// For every group, true if its loss is known.
+    fn has_losses(&self) -> &[bool];
 }
 
 /// States in lanes.
@@ -311,6 +316,8 @@ pub struct End {
     pub largest: Vec<f64>,
     /// Scale of every group's terms, the larger one of those at both ends.
     pub terms: Vec<f64>,
+    /// Loss of every group.
+    pub losses: Vec<Loss>,
     /// Largest innovation of a correction (see [`StepState`](crate::state::StepState)).
     pub innovation: f64,
     /// Time at which that innovation was reached.
@@ -334,12 +341,12 @@ pub enum Stopped {
     Doubted,
 }
 
-/// True if `plan` can be run in lanes: a shorter last step cannot. Trajectories start on the level set that their
+/// True if `plan` can be run in lanes: a shorter last step cannot, nor steps that heed moments. Trajectories start on the level set that their
 /// corrections aim at.
 pub fn suits(plan: &Plan) -> bool {
     match &plan.stepping {
         Stepping::Fixed(fixed) => fixed.shorter_last.is_none(),
-        Stepping::Adaptive(_) => true,
+        Stepping::Adaptive(_) => !plan.has_moments(),
     }
 }
 
@@ -388,6 +395,7 @@ impl End {
             deviations,
             largest,
             terms,
+            losses: vec![Loss::default(); groups],
             innovation: 0.0,
             innovation_at: t,
             cost: Cost::default(),
@@ -410,6 +418,7 @@ impl End {
         self.largest.fill(0.0);
         self.deviations.fill(0.0);
         self.terms.fill(0.0);
+        self.losses.fill(Loss::default());
     }
 
     /// Raise the largest deviations to the current ones.
@@ -419,10 +428,15 @@ impl End {
         }
     }
 
-    /// Raise the scales of the terms to these finite ones.
-    fn raise_terms(&mut self, terms: &[f64]) {
-        for (largest, &now) in self.terms.iter_mut().zip(terms).filter(|(_, now)| now.is_finite()) {
-            *largest = largest.max(now);
+    /// Raise the scales of the terms, and the losses, to those of a lane at its current deviations; `terms` are those of
+    /// [`LaneSystem::monitor`] in all lanes.
+    fn raise_terms(&mut self, has_losses: &[bool], terms: &[f64], (lanes, lane): (usize, usize)) {
+        let groups = self.terms.len();
+        for (group, (scale, loss)) in self.terms.iter_mut().zip(&mut self.losses).enumerate() {
+            let at = |k: usize| terms[k * lanes + lane];
+            let (content, deviation) = (at(groups + group), self.deviations[group]);
+            let has_loss = has_losses.get(group) == Some(&true);
+            TermsNow { scale: at(group), content, deviation }.raise(has_loss, scale, loss);
         }
     }
 }

@@ -86,6 +86,32 @@ pub struct AdaptiveSteps {
     pub shortest_step: f64,
     /// Output times, ascending, within [t0, t_end].
     pub samples: Vec<f64>,
+    /// Moments that no step may pass over, in the order of time and apart from each other.
+    pub moments: Vec<Moment>,
+}
+
+/// Short time in which something happens of which the times around it show nothing, a pulse for instance: steps begin
+/// at its start, and are short within it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moment {
+    /// Start.
+    pub from: f64,
+    /// End.
+    pub until: f64,
+    /// Longest step within it.
+    pub longest: f64,
+}
+
+impl Moment {
+    /// True if steps from t on are those of the moment. Its start is not met more precisely than by such a step.
+    pub fn has_begun(&self, t: f64) -> bool {
+        self.from - t <= self.longest
+    }
+
+    /// Longest step from t, which is before the end.
+    pub fn longest_from(&self, t: f64) -> f64 {
+        if self.has_begun(t) { self.longest } else { self.from - t }
+    }
 }
 
 /// Reason why a plan is refused.
@@ -197,6 +223,7 @@ impl Plan {
             longest_step: length,
             shortest_step: 0.0,
             samples: vec![t0, t_end],
+            moments: Vec::new(),
         };
         Ok(Plan::new(method, t0, Stepping::Adaptive(adaptive)))
     }
@@ -220,6 +247,19 @@ impl Plan {
             adaptive.longest_step = adaptive.longest_step.min(longest);
         }
         Ok(self)
+    }
+
+    /// Let no adaptive step pass over these moments, which are in the order of time and apart from each other.
+    pub fn with_moments(mut self, moments: Vec<Moment>) -> Plan {
+        if let Stepping::Adaptive(adaptive) = &mut self.stepping {
+            adaptive.moments = moments;
+        }
+        self
+    }
+
+    /// True if there are moments that no step may pass over.
+    pub fn has_moments(&self) -> bool {
+        matches!(&self.stepping, Stepping::Adaptive(adaptive) if !adaptive.moments.is_empty())
     }
 
     /// Set `count` outputs, evenly spaced from the start to the end, both included. With fixed steps the outputs fall
@@ -361,6 +401,11 @@ impl Plan {
 }
 
 impl AdaptiveSteps {
+    /// Moment that lasts at t, or the next one.
+    pub fn moment_at(&self, t: f64) -> Option<&Moment> {
+        self.moments.get(self.moments.partition_point(|moment| moment.until <= t))
+    }
+
     /// Square of the scale below which `atol` counts instead of `rtol`.
     pub fn square_of_least_scale(&self) -> f64 {
         (self.atol / self.rtol).powi(2)

@@ -39,7 +39,7 @@ use crate::scheme::map::{Blocks, StepFrom, StepMap, TableauMap, Workspace};
 use crate::stability::Monitor;
 use crate::state::{ControllerMemory, Drift, StepState};
 use crate::system::{ConstraintRates, System, all_finite};
-use crate::terms::{raise_terms, steps_to_measurement, terms_work_len};
+use crate::terms::{Loss, raise_terms, steps_to_measurement, terms_work_len};
 use crate::treatment::Treatment;
 use crate::vector::max_or_nan;
 
@@ -194,6 +194,7 @@ impl<'a> Engine<'a> {
         let monitored = groups + map.monitored_count();
         state.drift.resize(monitored, Drift { now: 0.0, max: 0.0 });
         state.terms.resize(groups, 0.0);
+        state.losses.resize(groups, Loss::default());
         Engine {
             plan,
             system,
@@ -329,6 +330,7 @@ impl<'a> Engine<'a> {
     ) -> Result<Outcome, Failure<O::Error>> {
         let controller = Controller::new(&self.control());
         while self.state.t < adaptive.t_end {
+            let moment = adaptive.moment_at(self.state.t);
             if self.map.takes_first_stage() || self.state.controller.h == 0.0 {
                 self.first_stage()?;
             }
@@ -339,8 +341,9 @@ impl<'a> Engine<'a> {
                 };
             }
             let mut wanted = Wanted { h: self.state.controller.h.min(adaptive.longest_step), rejections: 0 };
-            if let Some(attempts) = self.map.attempts().filter(|_| self.pieces.is_none()) {
-                let Some(pending) = self.march(adaptive, attempts)? else {
+            let in_loop = self.pieces.is_none() && !moment.is_some_and(|moment| moment.has_begun(self.state.t));
+            if let Some(attempts) = self.map.attempts().filter(|_| in_loop) {
+                let Some(pending) = self.march(adaptive, attempts, moment)? else {
                     if let Some(outcome) = self.monitor_claims(false, observer)? {
                         return Ok(outcome);
                     }
@@ -354,6 +357,8 @@ impl<'a> Engine<'a> {
                     self.first_stage()?;
                 }
             }
+            wanted.h =
+                wanted.h.min(adaptive.moment_at(self.state.t).map_or(f64::INFINITY, |m| m.longest_from(self.state.t)));
             let Accepted { h, t1 } = self.accepted_attempt(adaptive, &controller, wanted)?;
             self.scales.carried.copy_from_slice(&self.state.scales.carried);
             self.scales.take(&self.sizes, &self.errors);
@@ -542,7 +547,8 @@ impl<'a> Engine<'a> {
             state.before_end = Some(before_end);
         }
         if step.is_power_of_two() {
-            raise_terms(self.system, t1, &state.x, &mut state.terms, &mut self.work);
+            let at = (t1, &state.x[..], &state.target[..]);
+            raise_terms(self.system, at, (&mut state.terms, &mut state.losses), &mut self.work);
         }
     }
 }

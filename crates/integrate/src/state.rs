@@ -10,6 +10,7 @@ use crate::exact;
 use crate::plan::{Plan, Stepping};
 use crate::scales::Scales;
 use crate::system::System;
+use crate::terms::Loss;
 use crate::treatment::Treatment;
 
 /// The state of a run between two steps.
@@ -40,6 +41,9 @@ pub struct StepState {
     /// Scale of the terms that cancel in each group, the largest over the outputs (see [`crate::terms`]).
     #[serde(default, with = "exact::list")]
     pub terms: Vec<f64>,
+    /// Loss of H and of integrals where their terms are measured (see [`crate::terms`]), one for each group.
+    #[serde(default)]
+    pub losses: Vec<Loss>,
     /// Cost of the run.
     pub cost: Cost,
     /// Largest innovation of a correction: the number of standard deviations of a step's error by which H and the
@@ -201,6 +205,7 @@ impl StepState {
             tested: None,
             drift: invariants.groups.iter().map(|group| drift_of(group.drift(&initial, &target))).collect(),
             terms: vec![0.0; invariants.groups.len()],
+            losses: vec![Loss::default(); invariants.groups.len()],
             target: target.into(),
             values: initial,
             cost: Cost::default(),
@@ -255,6 +260,7 @@ impl StepState {
             values,
             drift,
             terms,
+            losses,
             cost,
             innovation,
             innovation_at,
@@ -281,6 +287,7 @@ impl StepState {
         self.values.clone_from(values);
         self.drift.clone_from(drift);
         self.terms.clone_from(terms);
+        self.losses.clone_from(losses);
         self.cost.clone_from(cost);
         self.failed_claims.clone_from(failed_claims);
         (self.stability.count, self.stability.max, self.stability.sum) =

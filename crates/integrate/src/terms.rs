@@ -3,12 +3,22 @@
 //! For a row F_i it is Σ_j |∂_jF_i| max(|x_j|, 10⁻⁶ max |x|) + |F_i(x)|, with the inner maximum over the positions or
 //! over the momenta, as x_j is one: up to factors of order one the sum of the absolute values of its terms. (The terms
 //! of a constraint y = 0 are its own rounding, and that of the others.) It has the units of F_i, so that a drift
-//! relative to it means the same in any. Along a run the largest counts: at rest at the origin all terms vanish. It is
-//! measured at up to 128 of the outputs, and after 1, 2, 4, 8, … steps, so that runs that keep their ends alone have a
-//! scale, too; for trajectories in lanes after 1, 4, 16, … equal steps, or at both ends of adaptive ones as if every
-//! vector were as large as it has been.
+//! relative to it means the same in any. For H, components that are small have no floor: coordinates of other units
+//! would decide it. Along a run the largest counts, as at rest at the origin all terms vanish, but only while the
+//! quantity is kept: a run that blows up would else be measured against its own explosion. It is measured at up to 128
+//! of the outputs, and after 1, 2, 4, 8, … steps, so that runs that keep their ends alone have a scale, too; for
+//! trajectories in lanes after 1, 4, 16, … equal steps, or at both ends of adaptive ones as if every vector were as
+//! large as it has been.
+//!
+//! The *loss* of H or an integral is its deviation over its content at the same time: |T| + |H − T| with
+//! T = ½ p·∂H/∂p for an energy, its terms for an integral, at least |F₀| and the mean of the contents along the run: where
+//! a motion turns round, all of them may be 0. The scale above is right for rounding; of a stiff spring or an angle of
+//! many turns it is far more than all of the energy, which may then be lost unnoticed. The loss counts at the end, and
+//! where the deviation is largest.
 
-use crate::system::{Group, System};
+use crate::exact;
+use crate::system::{Group, GroupKind, System};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// Number of samples of a run at which the terms are measured, evenly spread: their size changes little.
@@ -42,9 +52,107 @@ pub fn terms_work_len(system: &dyn System) -> usize {
     invariants.nonzeros() + invariants.count + system.work_len().max(system.dim())
 }
 
-/// Raise each number in `largest`, one for each group, to the scale of the group's terms at (t, x): that of its
-/// largest member, √(Σ w s²) over the scales s of the member's rows. A scale that is not finite is left out.
-pub fn raise_terms(system: &dyn System, t: f64, x: &[f64], largest: &mut [f64], work: &mut [f64]) {
+/// Part of the largest component of its kind that counts as rounding in the content of a quantity: a thousand roundings
+/// of that component are less than a tenth of the content.
+pub const ROUNDING: f64 = 1e4 * f64::EPSILON;
+
+/// Loss up to which a quantity counts as kept: its terms then still tell its scale.
+const KEPT: f64 = 0.1;
+
+/// True if the loss of a group is known: it ought to be constant, and no part of the motion is held on purpose.
+pub fn has_loss(group: &Group) -> bool {
+    !group.monitored_only && matches!(group.kind, GroupKind::Hamiltonian | GroupKind::Integral)
+}
+
+/// Floor of a component in the terms of a group, relative to the largest of its kind.
+pub fn floor_of(kind: GroupKind) -> f64 {
+    if kind == GroupKind::Hamiltonian { 0.0 } else { FLOOR }
+}
+
+/// Deviation of a quantity and its content, at one time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Content {
+    #[serde(with = "exact::number")]
+    deviation: f64,
+    #[serde(with = "exact::number")]
+    content: f64,
+}
+
+impl Content {
+    fn loss(self, least: f64) -> f64 {
+        if self.deviation > 0.0 { self.deviation / self.content.max(least) } else { 0.0 }
+    }
+}
+
+/// Loss of a quantity along a run, as far as it was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Loss {
+    /// Number of measured contents, and their sum.
+    count: u64,
+    #[serde(with = "exact::number")]
+    sum: f64,
+    last: Content,
+    /// Content where the deviation was largest.
+    largest: Content,
+}
+
+impl Loss {
+    fn take(&mut self, now: Content) {
+        self.count += 1;
+        self.sum += now.content;
+        self.last = now;
+        if now.deviation > self.largest.deviation {
+            self.largest = now;
+        }
+    }
+
+    fn mean(&self) -> f64 {
+        if self.count > 0 { self.sum / self.count as f64 } else { 0.0 }
+    }
+
+    /// Loss where it was measured last.
+    pub fn last(&self) -> f64 {
+        self.last.loss(self.mean())
+    }
+
+    /// Loss at the end, or where the deviation was largest.
+    pub fn max(&self) -> f64 {
+        self.last().max(self.largest.loss(self.mean()))
+    }
+}
+
+/// Terms of one group at one time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TermsNow {
+    pub scale: f64,
+    pub content: f64,
+    pub deviation: f64,
+}
+
+impl TermsNow {
+    /// Raise the scale of the group to that now, and take its loss. A scale that is not finite is left out.
+    pub fn raise(self, has_loss: bool, scale: &mut f64, loss: &mut Loss) {
+        let TermsNow { content, deviation, .. } = self;
+        let judged = has_loss && content.is_finite() && deviation.is_finite();
+        if judged {
+            loss.take(Content { deviation, content });
+        }
+        let kept = !judged || loss.last() <= KEPT;
+        if self.scale.is_finite() && (kept || *scale == 0.0) {
+            *scale = scale.max(self.scale);
+        }
+    }
+}
+
+/// Raise each number in `scales`, one for each group, to the scale of the group's terms at (t, x): that of its
+/// largest member, √(Σ w s²) over the scales s of the member's rows; and each of `losses` to its loss, F being measured
+/// from `target`.
+pub fn raise_terms(
+    system: &dyn System,
+    (t, x, target): (f64, &[f64], &[f64]),
+    (scales, losses): (&mut [f64], &mut [Loss]),
+    work: &mut [f64],
+) {
     let invariants = system.invariants();
     if invariants.count == 0 {
         return;
@@ -53,26 +161,45 @@ pub fn raise_terms(system: &dyn System, t: f64, x: &[f64], largest: &mut [f64], 
     let (values, work) = work.split_at_mut(invariants.count);
     system.invariant_values(t, x, values, work);
     system.invariant_jacobian(t, x, jacobian, work);
-    let floors = &mut work[..x.len()];
-    system.vectors().spread_largest(x, floors);
-    let size = |column: usize| x[column].abs().max(FLOOR * floors[column]);
-    for (row, value) in invariants.pattern.rows().zip(&mut *values) {
-        let terms = row.entries().map(|(p, column)| jacobian[p].abs() * size(column));
-        *value = value.abs() + terms.sum::<f64>();
-    }
+    let largest = &mut work[..x.len()];
+    system.vectors().spread_largest(x, largest);
+    let terms = |row: usize, floor: f64| -> f64 {
+        let size = |column: usize| x[column].abs().max(floor * largest[column]);
+        let terms = invariants.row(row).entries().map(|(p, column)| jacobian[p].abs() * size(column));
+        values[row].abs() + terms.sum::<f64>()
+    };
+    // Momenta follow as many positions.
+    let momenta = if system.vectors().conjugates() > 0 { x.len() / 2 } else { x.len() };
+    let content = |row: usize, kind: GroupKind| -> f64 {
+        let of_row = match kind {
+            GroupKind::Hamiltonian if momenta < x.len() => {
+                let entries = invariants.row(row).entries().filter(|&(_, column)| column >= momenta);
+                let kinetic = 0.5 * entries.map(|(p, column)| jacobian[p] * x[column]).sum::<f64>();
+                kinetic.abs() + (values[row] - kinetic).abs()
+            }
+            _ => terms(row, 0.0),
+        };
+        of_row.max(target[row].abs()).max(ROUNDING * terms(row, 1.0))
+    };
     // A row without entries is only monitored, and its gradient is not computed.
-    let known = |group: &&Group| group.members.rows().all(|(row, _)| invariants.row(row).count() > 0);
-    for (group, largest) in invariants.groups.iter().zip(largest).filter(|(group, _)| known(group)) {
-        let size = group.largest_member(|row| values[row]);
-        if size.is_finite() {
-            *largest = largest.max(size);
-        }
+    let known = |group: &Group| group.members.rows().all(|(row, _)| invariants.row(row).count() > 0);
+    let found = scales.iter_mut().zip(losses);
+    for (group, (scale, loss)) in invariants.groups.iter().zip(found).filter(|(group, _)| known(group)) {
+        let floor = floor_of(group.kind);
+        let judged = has_loss(group);
+        let now = TermsNow {
+            scale: group.largest_member(|row| terms(row, floor)),
+            content: if judged { group.largest_member(|row| content(row, group.kind)) } else { 0.0 },
+            deviation: if judged { group.drift(values, target) } else { 0.0 },
+        };
+        now.raise(judged, scale, loss);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scales::{Role, Vectors};
     use crate::system::{FnSystem, Group, GroupKind, Invariants};
 
     #[test]
@@ -90,10 +217,48 @@ mod tests {
             |_t, x, df| df.copy_from_slice(&[2.0 * x[0], 2.0 * x[1], 0.0, 0.0, -9.0, x[2]]),
         );
         let (mut largest, mut work) = ([0.0; 2], vec![0.0; terms_work_len(&system)]);
-        raise_terms(&system, 0.0, &[3.0, 4.0, 6.0], &mut largest, &mut work);
+        let mut losses = vec![Loss::default(); 2];
+        let target = [0.0, -18.0];
+        raise_terms(&system, (0.0, &[3.0, 4.0, 6.0], &target), (&mut largest, &mut losses), &mut work);
         assert_eq!(largest, [50.0, 36.0 + 36.0 + 18.0]);
-        raise_terms(&system, 0.0, &[0.0, 5.0, f64::NAN], &mut largest, &mut work);
+        raise_terms(&system, (0.0, &[0.0, 5.0, f64::NAN], &target), (&mut largest, &mut losses), &mut work);
         assert_eq!(largest, [50.0, 90.0], "what is no number, and what is smaller, changes nothing");
+        assert_eq!(losses[1].max(), 0.0);
+        // p = 600: F = 180000 − 36, its terms 360036 + 179964; it is off by itself and 18, and the mean is less.
+        raise_terms(&system, (0.0, &[3.0, 4.0, 600.0], &target), (&mut largest, &mut losses), &mut work);
+        assert_eq!(largest[1], 90.0, "an energy that is lost tells no scale");
+        assert_eq!((losses[0].max(), losses[1].max()), (0.0, (179964.0 + 18.0) / (360000.0 + 36.0 + 179964.0)));
+        // Once it is kept again, its terms count again, and the loss stays on record: F = 162 − 180 at z = 20.
+        raise_terms(&system, (0.0, &[3.0, 20.0, 18.0], &target), (&mut largest, &mut losses), &mut work);
+        assert_eq!(largest[1], 324.0 + 180.0 + 18.0);
+        assert!(losses[1].last() == 0.0 && losses[1].max() > 0.3);
+    }
+
+    #[test]
+    fn the_loss_of_an_energy_is_measured_by_its_content() {
+        // A stiff spring H = p²/2 + k (q − 1)²/2 at a strain of 1e-6: the terms, k (q − 1) q, are a million times all of
+        // the energy. Twice its energy is a loss of one half, and no fraction of a millionth.
+        let k = 1e6;
+        let mut vectors = Vectors::default();
+        vectors.push(Role::Position, 1, 1);
+        vectors.push(Role::Momentum, 1, 1);
+        let groups = vec![Group::rows("H", GroupKind::Hamiltonian, 0..1)];
+        let system = FnSystem::new(2, |_t, _x, dx| dx.fill(0.0)).with_vectors(vectors).with_invariants(
+            Invariants::dense(2, 1, 0, groups),
+            move |_t, x, f| f[0] = x[1] * x[1] / 2.0 + k * (x[0] - 1.0).powi(2) / 2.0,
+            move |_t, x, df| df.copy_from_slice(&[k * (x[0] - 1.0), x[1]]),
+        );
+        let (mut scale, mut work) = ([0.0], vec![0.0; terms_work_len(&system)]);
+        let mut losses = vec![Loss::default()];
+        let energy = k * 1e-12 / 2.0;
+        raise_terms(&system, (0.0, &[1.0 + 1e-6, 0.0], &[energy / 2.0]), (&mut scale, &mut losses), &mut work);
+        // The strain has ten digits.
+        assert!((losses[0].max() - 0.5).abs() < 1e-9, "{}", losses[0].max());
+        assert!(scale[0] > 1e5 * energy);
+        // What is off by rounding alone is not lost: at rest, q is off by two roundings.
+        let mut losses = vec![Loss::default()];
+        raise_terms(&system, (0.0, &[1.0 + f64::EPSILON, 0.0], &[0.0]), (&mut scale, &mut losses), &mut work);
+        assert!(losses[0].max() < KEPT, "{}", losses[0].max());
     }
 
     #[test]

@@ -346,7 +346,12 @@ impl LaneSystem for CompiledLanes {
     }
 
     fn monitor(&self, bound: &LaneBound, at: LaneStates, deviations: &mut [f64], terms: &mut [f64], work: &mut [f64]) {
+        let terms = terms.split_at_mut(deviations.len());
         self.monitor.run(&bound.monitor, at, deviations, terms, work);
+    }
+
+    fn has_losses(&self) -> &[bool] {
+        &self.monitor.has_losses
     }
 }
 

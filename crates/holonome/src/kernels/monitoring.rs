@@ -2,14 +2,16 @@
 
 use super::bound::WideBound;
 use super::formula::Formula;
+use super::system::{group as group_of, kind as kind_of_group};
 use super::whole_step::{Settled, Settling};
 use crate::policy::{FEW_INVARIANTS, SMALL_SYSTEM};
 use holonome_integrate::scales::{Role, Vectors};
-use holonome_integrate::terms::FLOOR;
+use holonome_integrate::system::GroupKind;
+use holonome_integrate::terms::{ROUNDING, floor_of, has_loss};
 use holonome_model::graph::op::Unary;
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
-use holonome_model::treatment::Field;
+use holonome_model::treatment::{Field, InvariantKind};
 use std::sync::Arc;
 
 /// Monitored groups of invariants: true for groups whose formulas give the squares of their deviations.
@@ -85,42 +87,53 @@ pub(super) fn settling_tape(field: &Field, settling: &Settling) -> Tape {
     Tape::of_fused(&g, &outputs, states, field.parameters)
 }
 
-/// Tape from (x, F₀) and the squared sizes of the vectors to the largest deviation of every group and the size of its
-/// terms. This is as `holonome_integrate::terms::raise_terms` finds it for vectors of these sizes, 0 where a gradient
-/// is not known.
+/// Tape from (x, F₀) and the squared sizes of the vectors to the largest deviation of every group, the size of its
+/// terms and its content. These are as `holonome_integrate::terms::raise_terms` finds them for vectors of these sizes, 0
+/// where a gradient is not known.
 pub(super) fn monitor_tape(field: &Field, vectors: &Vectors) -> Tape {
     let (n, m) = (field.dimension, field.invariants.len());
     let settling = Settling::new(field, None);
     let mut measured = field.graph.clone();
     let g = &mut measured;
     let zero = g.zero();
-    let sizes = component_sizes(g, vectors, n + m);
-    let mut terms = Vec::new();
-    for (row, &value) in field.jacobian.iter().zip(&field.invariants) {
-        let mut sum = g.unary(Unary::Abs, value);
-        for &(column, entry) in row {
-            let entry = g.unary(Unary::Abs, entry);
-            let term = g.mul(entry, sizes[column as usize]);
-            sum = g.add(sum, term);
-        }
-        terms.push(sum);
-    }
     let known = |(row, _): (usize, f64)| !field.jacobian[row].is_empty();
     let mut largest_of_groups = Vec::new();
+    let mut contents = Vec::new();
     for group in &field.groups {
-        let mut largest = zero;
+        let floors = floor_of(kind_of_group(group.kind));
+        let sizes = component_sizes(g, vectors, n + m, floors);
+        let largest = component_sizes(g, vectors, n + m, 1.0);
+        let own: Vec<Node> = (0..n).map(|component| g.state(component)).collect();
+        let judged = has_loss(&group_of(group));
+        let (mut scale, mut content) = (zero, zero);
         for member in group.members.iter().filter(|_| group.members.rows().all(known)) {
-            let mut sum = zero;
+            let (mut of_scale, mut of_content) = (zero, zero);
             for (row, weight) in member {
                 let weight = g.constant(weight);
-                let weighted = g.mul(weight, terms[row]);
-                sum = g.fma(weighted, terms[row], sum);
+                let add = |g: &mut Graph, sum: Node, size: Node| {
+                    let weighted = g.mul(weight, size);
+                    g.fma(weighted, size, sum)
+                };
+                let terms = size_of_row(g, field, row, &sizes);
+                of_scale = add(g, of_scale, terms);
+                if judged {
+                    let now = content_of_row(g, (field, row), group.kind, (vectors, &own));
+                    let rounding = size_of_row(g, field, row, &largest);
+                    let part = g.constant(ROUNDING);
+                    let rounding = g.mul(part, rounding);
+                    let target = g.state(n + row);
+                    let now = g.largest(now, rounding);
+                    let now = g.largest(target, now);
+                    of_content = add(g, of_content, now);
+                }
             }
-            largest = g.largest(sum, largest);
+            scale = g.largest(of_scale, scale);
+            content = g.largest(of_content, content);
         }
-        largest_of_groups.push(g.sqrt(largest));
+        largest_of_groups.push(g.sqrt(scale));
+        contents.push(g.sqrt(content));
     }
-    let formula = Formula::new(g, &largest_of_groups);
+    let formula = Formula::new(g, &[largest_of_groups, contents].concat());
     let mut g = Graph::new();
     let t = g.input(holonome_model::graph::Input::Time);
     let states = n + m + vectors.count();
@@ -130,10 +143,42 @@ pub(super) fn monitor_tape(field: &Field, vectors: &Vectors) -> Tape {
     Tape::of_fused(&g, &[largest, terms].concat(), states, field.parameters)
 }
 
-/// Size of every component's vector, or a small part of the largest of its kind if that is larger. The squared sizes of
-/// the vectors are states from number `first` on.
-fn component_sizes(g: &mut Graph, vectors: &Vectors, first: usize) -> Vec<Node> {
-    let (zero, floor) = (g.zero(), g.constant(FLOOR));
+/// |F_i| and the sum of its terms for components of these sizes.
+fn size_of_row(g: &mut Graph, field: &Field, row: usize, sizes: &[Node]) -> Node {
+    let mut sum = g.unary(Unary::Abs, field.invariants[row]);
+    for &(column, entry) in &field.jacobian[row] {
+        let (entry, size) = (g.unary(Unary::Abs, entry), g.unary(Unary::Abs, sizes[column as usize]));
+        let term = g.mul(entry, size);
+        sum = g.add(sum, term);
+    }
+    sum
+}
+
+/// |T| + |H − T| of an energy, the terms of another invariant, at the components `x`.
+fn content_of_row(
+    g: &mut Graph,
+    (field, row): (&Field, usize),
+    kind: InvariantKind,
+    (vectors, x): (&Vectors, &[Node]),
+) -> Node {
+    if kind_of_group(kind) != GroupKind::Hamiltonian || vectors.conjugates() == 0 {
+        return size_of_row(g, field, row, x);
+    }
+    let mut twice = g.zero();
+    for &(column, entry) in field.jacobian[row].iter().filter(|(column, _)| *column as usize >= x.len() / 2) {
+        twice = g.fma(entry, x[column as usize], twice);
+    }
+    let half = g.constant(0.5);
+    let kinetic = g.mul(half, twice);
+    let rest = g.sub(field.invariants[row], kinetic);
+    let (kinetic, rest) = (g.unary(Unary::Abs, kinetic), g.unary(Unary::Abs, rest));
+    g.add(kinetic, rest)
+}
+
+/// Size of every component's vector, or the part `floor` of the largest of its kind if that is larger. The squared sizes
+/// of the vectors are states from number `first` on.
+fn component_sizes(g: &mut Graph, vectors: &Vectors, first: usize, floor: f64) -> Vec<Node> {
+    let (zero, floor) = (g.zero(), g.constant(floor));
     let sizes: Vec<Node> = (0..vectors.count())
         .map(|vector| {
             let square = g.state(first + vector);

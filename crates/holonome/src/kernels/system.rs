@@ -465,14 +465,18 @@ fn invariants(field: &Field) -> Invariants {
 }
 
 /// Description of a group for the numeric half.
-fn group(g: &InvariantGroup) -> Group {
-    let kind = match g.kind {
+pub(super) fn group(g: &InvariantGroup) -> Group {
+    let group = Group::of(&g.name, kind(g.kind), g.members.clone());
+    if g.monitored_only { group.monitored_only() } else { group }
+}
+
+/// Kind of a group for the numeric half.
+pub(super) fn kind(kind: InvariantKind) -> GroupKind {
+    match kind {
         InvariantKind::ModifiedEnergy => unreachable!("a field has no method"),
         InvariantKind::Constraint => GroupKind::Constraint,
         InvariantKind::Hidden => GroupKind::Hidden,
         InvariantKind::Hamiltonian | InvariantKind::Penalised => GroupKind::Hamiltonian,
         InvariantKind::Integral => GroupKind::Integral,
-    };
-    let group = Group::of(&g.name, kind, g.members.clone());
-    if g.monitored_only { group.monitored_only() } else { group }
+    }
 }

@@ -35,6 +35,7 @@ impl Simulation {
                 &self.initial,
                 (&self.state, self.plan.span()),
             ),
+            lost: Vec::new(),
             measures: self.measuring.as_ref().map_or(Vec::new(), |measuring| measuring.tables(&self.state.averages)),
             cost: Cost::clone(&self.state.cost),
             wall_seconds,

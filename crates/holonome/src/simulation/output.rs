@@ -16,7 +16,7 @@ use crate::recording::{
 };
 use crate::solution::Solution;
 use crate::store::Status;
-use crate::summary::{Summary, large_drifts};
+use crate::summary::{Summary, large_drifts, lost};
 use holonome_integrate::failure::Failure;
 use holonome_integrate::observer::Control;
 use holonome_integrate::run::Outcome;
@@ -164,7 +164,9 @@ impl Simulation {
         let finished = matches!(outcome, Ok(Outcome::Finished));
         let mut summary = self.summary(path.clone(), wall_seconds, !finished);
         if !self.rests() {
-            summary.warnings.extend(large_drifts(&summary.drift, self.options.reference.is_some()));
+            let off_target = self.options.reference.is_some();
+            summary.lost = lost(&summary.drift, off_target);
+            summary.warnings.extend(large_drifts(&summary.drift, off_target));
         }
         for (array, count) in self.recorded.arrays.iter().zip(&undefined).filter(|(_, count)| **count > 0) {
             summary

@@ -13,6 +13,7 @@ use crate::output::RunFolder;
 use crate::penalty::{self, MeanMultipliers};
 use crate::policy::ALIKE_MASSES;
 use crate::problem::Problem;
+use crate::pulses;
 use crate::recording::{Measuring, RecordedArray, RecordedArrays, initial_values};
 use crate::step::{MethodSettings, Program, Start, extension};
 use holonome_integrate::method::{Method, MethodTreatment};
@@ -131,7 +132,8 @@ impl Simulation {
                 record = option("record")
             )));
         }
-        let mut plan = plan(&options, problem.model.t0, method, &mut warnings)?;
+        let plan = plan(&options, problem.model.t0, method, &mut warnings)?;
+        let mut plan = pulses::heed(plan, &problem.model, &mut warnings);
         let mut groups = form.groups().to_vec();
         if method.treatment != MethodTreatment::Plain && groups.is_empty() {
             warnings.push(format!(

@@ -26,6 +26,8 @@ pub struct ProgramLanes {
     plan: Plan,
     /// Number of groups of invariants, and of values that steps monitor besides.
     groups: [usize; 2],
+    /// For every one of these, true if its loss is known.
+    has_losses: Vec<bool>,
     /// Number of parameters of the model.
     own: usize,
 }
@@ -56,13 +58,17 @@ impl ProgramLanes {
     ) -> Option<ProgramLanes> {
         let h = plan.fixed_step()?;
         let all = program.all_parameters(plan, h, start);
+        let monitor = LaneMonitor::new(field, vectors, lanes);
+        let mut has_losses = monitor.has_losses.clone();
+        has_losses.resize(field.groups.len() + program.monitored_count(), false);
         Some(ProgramLanes {
             many: program.repeated.as_ref()?.in_lanes(lanes, &all),
             program: program.rebound_for(plan, start),
-            monitor: LaneMonitor::new(field, vectors, lanes),
+            monitor,
             vectors: Arc::clone(vectors),
             plan: plan.clone(),
             groups: [field.groups.len(), program.monitored_count()],
+            has_losses,
             own: start.parameters.len(),
         })
     }
@@ -157,6 +163,10 @@ impl LaneSystem for ProgramLanes {
         Kept::default()
     }
 
+    fn has_losses(&self) -> &[bool] {
+        &self.has_losses
+    }
+
     fn monitor(
         &self,
         bound: &ProgramBound,
@@ -167,9 +177,10 @@ impl LaneSystem for ProgramLanes {
     ) {
         let (lanes, [groups, own]) = (self.many.lanes(), self.groups);
         let (of_groups, own_ones) = deviations.split_at_mut(groups * lanes);
-        let (terms, unknown) = terms.split_at_mut(groups * lanes);
-        self.monitor.run(&bound.monitor, at, of_groups, terms, work);
-        unknown.fill(0.0);
+        terms.fill(0.0);
+        let (scales, contents) = terms.split_at_mut((groups + own) * lanes);
+        let known = (&mut scales[..groups * lanes], &mut contents[..groups * lanes]);
+        self.monitor.run(&bound.monitor, at, of_groups, known, work);
         if own > 0 {
             let (mut carried, mut found) = (vec![0.0; bound.carried.len()], vec![0.0; own]);
             for lane in 0..lanes {

@@ -5,6 +5,7 @@ use super::lanes::{LaneSteps, SweepLanes, TakesUp};
 use crate::error::StartError;
 use crate::kernels::{CompiledSystem, Quantities, WideBound, WideRates};
 use crate::penalty::MeanMultipliers;
+use crate::pulses::pulses;
 use crate::recording::{Measuring, MeasuringScratch, Place, with_multipliers};
 use crate::simulation::{MANY_TIMES, Simulation, claim_fails, run_method};
 use crate::step::Start;
@@ -19,6 +20,7 @@ use holonome_integrate::plan::Plan;
 use holonome_integrate::run::{Independence, Outcome as IntegrationOutcome, Rates, disturbance, may_be_far};
 use holonome_integrate::state::{Cost, FailedClaim, NEARLY_DEPENDENT, StepState};
 use holonome_integrate::system::System;
+use holonome_integrate::terms::Loss;
 use holonome_integrate::treatment::correction::largest_innovation;
 use holonome_model::treatment::{InvariantGroup, InvariantKind};
 use serde::{Deserialize, Serialize};
@@ -34,6 +36,8 @@ pub(super) struct BatchResult {
     pub drift: Vec<(f64, f64)>,
     /// Relative deviations: over the scale of the group's terms.
     pub relative: Vec<(f64, f64)>,
+    /// Losses of every group.
+    pub losses: Vec<(f64, f64)>,
     pub steps: u64,
     pub cost: Cost,
     /// Trajectories that ended early, with the reason.
@@ -95,6 +99,7 @@ struct Outcome<'a> {
     largest: &'a [f64],
     /// Scales of the groups' terms.
     terms: &'a [f64],
+    losses: &'a [Loss],
     cost: &'a Cost,
     /// Claims that failed.
     failed_claims: &'a [FailedClaim],
@@ -141,6 +146,7 @@ impl<'a> Collector<'a> {
                 rows,
                 drift: vec![(0.0, 0.0); simulation.groups.len()],
                 relative: vec![(0.0, 0.0); simulation.groups.len()],
+                losses: vec![(0.0, 0.0); simulation.groups.len()],
                 steps: 0,
                 cost: Cost::default(),
                 failures: Vec::new(),
@@ -264,6 +270,9 @@ impl<'a> Collector<'a> {
                 {
                     *drift = (drift.0.max(now), drift.1.max(max));
                 }
+                for (loss, now) in batch.losses.iter_mut().zip(outcome.losses) {
+                    *loss = (loss.0.max(now.last()), loss.1.max(now.max()));
+                }
                 let deviations = outcome.deviations.iter().zip(outcome.largest);
                 for (k, (relative, (&now, &max))) in batch.relative.iter_mut().zip(deviations).enumerate() {
                     let terms = size_of_terms(groups, outcome.terms, k, span);
@@ -304,12 +313,16 @@ fn one_by_one(sweep: &Sweep, collector: &mut Collector) -> Result<(), StartError
 /// Compute a trajectory as a run of its own.
 fn alone(sweep: &Sweep, collector: &mut Collector, number: usize, start_work: &mut [f64]) -> Result<(), StartError> {
     let simulation = &sweep.simulation;
-    let plan = Plan { gain: None, ..simulation.run_plan().clone() };
+    let mut plan = Plan { gain: None, ..simulation.run_plan().clone() };
     let mut x = simulation.problem.model.initial.clone();
     let index = collector.range.start + number as u64;
     let parameters = collector.parameters_of(number);
     sweep.starts.at(index, parameters, &mut x, start_work)?;
     let parameters = parameters.to_vec();
+    if plan.has_moments() {
+        let times = (plan.t0, plan.t_end());
+        plan = plan.with_moments(pulses(&simulation.problem.model, (&parameters, &x), times).moments);
+    }
     let mut state: Option<StepState> = None;
     let failure = loop {
         let left = match state.as_ref().filter(|state| !state.failed_claims.is_empty()) {
@@ -352,6 +365,7 @@ fn alone(sweep: &Sweep, collector: &mut Collector, number: usize, start_work: &m
             deviations: &deviations,
             largest: &largest,
             terms: &state.terms,
+            losses: &state.losses,
             cost: &state.cost,
             failed_claims: &state.failed_claims,
             innovation: (state.innovation, state.innovation_at),
@@ -757,6 +771,7 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
             deviations: &end.deviations,
             largest: &end.largest,
             terms: &end.terms,
+            losses: &end.losses,
             cost: &end.cost,
             failed_claims: &[],
             innovation: (end.innovation, end.innovation_at),

@@ -29,7 +29,7 @@ use crate::simulation::{
 use crate::starts::Starts;
 use crate::step::Start;
 use crate::store::{ArrayLayout, Checkpoint, Dimension, Layout, ResumedStore, Status, Store, StoreError};
-use crate::summary::{Drift, Relative, StoredSummary, drift_json, is_varying, large_drifts};
+use crate::summary::{self, Drift, Relative, StoredSummary, drift_json, is_varying, large_drifts};
 use batch::{BatchResult, Met, Seen, compute};
 use holonome_integrate::averages::{BlockAverages, Mean};
 use holonome_integrate::exact;
@@ -95,6 +95,11 @@ struct Tally {
     relative_last: Vec<f64>,
     #[serde(default, with = "exact::list")]
     relative_max: Vec<f64>,
+    /// Losses of every group.
+    #[serde(default, with = "exact::list")]
+    loss_last: Vec<f64>,
+    #[serde(default, with = "exact::list")]
+    loss_max: Vec<f64>,
     steps: u64,
     cost: Cost,
     failed: u64,
@@ -141,6 +146,8 @@ pub struct SweepSummary {
     pub heated: bool,
     /// Largest drift of every invariant.
     pub drift: Vec<Drift>,
+    /// Names of what has lost a good part of itself in some trajectory, whose motion is not the model's.
+    pub lost: Vec<String>,
     /// Results of the model's measures, averaged over trajectories.
     pub measures: Vec<Table>,
     /// Counts of evaluations of all of them.
@@ -712,11 +719,14 @@ impl Sweep {
             last: tally.last[k],
             max: tally.max[k],
             relative: Some(Relative { last: tally.relative_last[k], max: tally.relative_max[k] }),
+            loss: Relative { last: tally.loss_last[k], max: tally.loss_max[k] },
         };
         let drift: Vec<Drift> = simulation.groups.iter().enumerate().map(drift).collect();
         let t = simulation.plan.t_end();
         let mut warnings = self.warnings();
+        let mut lost = Vec::new();
         if reached > 0 {
+            lost = summary::lost(&drift, self.reference.is_some());
             let large = large_drifts(&drift, self.reference.is_some());
             warnings.extend(large.iter().map(|warning| format!("in the worst trajectory, {warning}")));
         }
@@ -741,6 +751,7 @@ impl Sweep {
             hamiltonian: simulation.problem.model.is_hamiltonian(),
             heated: simulation.problem.model.heat_bath.is_some(),
             drift,
+            lost,
             measures: Vec::new(),
             cost: self.tally.cost.clone(),
             wall_seconds,
@@ -757,13 +768,15 @@ impl Tally {
     fn new(groups: usize) -> Tally {
         let zeros = || vec![0.0; groups];
         let (last, max, relative_last, relative_max) = (zeros(), zeros(), zeros(), zeros());
-        Tally { last, max, relative_last, relative_max, ..Tally::default() }
+        let (loss_last, loss_max) = (zeros(), zeros());
+        Tally { last, max, relative_last, relative_max, loss_last, loss_max, ..Tally::default() }
     }
 
     /// Complete a part stored by an older program: missing values are unknown, and shown as 0.
     fn complete(&mut self) {
-        self.relative_last.resize(self.last.len(), 0.0);
-        self.relative_max.resize(self.last.len(), 0.0);
+        for list in [&mut self.relative_last, &mut self.relative_max, &mut self.loss_last, &mut self.loss_max] {
+            list.resize(self.last.len(), 0.0);
+        }
     }
 
     fn add(&mut self, count: u64, batch: BatchResult) {
@@ -782,15 +795,20 @@ impl Tally {
             self.relative_last[k] = self.relative_last[k].max(last);
             self.relative_max[k] = self.relative_max[k].max(max);
         }
+        for (k, (last, max)) in batch.losses.into_iter().enumerate() {
+            self.loss_last[k] = self.loss_last[k].max(last);
+            self.loss_max[k] = self.loss_max[k].max(max);
+        }
     }
 
     /// Add a later part of the same ensemble.
     fn join(&mut self, later: Tally) {
         let drift = later.last.into_iter().zip(later.max).collect();
         let relative = later.relative_last.into_iter().zip(later.relative_max).collect();
+        let losses = later.loss_last.into_iter().zip(later.loss_max).collect();
         let failed = later.failed;
         let (steps, cost, failures) = (later.steps, later.cost, later.failures);
-        let batch = BatchResult { rows: Vec::new(), drift, relative, steps, cost, failures, met: later.met };
+        let batch = BatchResult { rows: Vec::new(), drift, relative, losses, steps, cost, failures, met: later.met };
         let before = self.failed;
         self.far += later.far;
         self.add(later.done, batch);
@@ -821,6 +839,9 @@ impl SweepSummary {
         let object = all.as_object_mut().expect("an object was written");
         if let Some(out) = &self.out {
             object.insert("out".to_string(), json!(out.display().to_string()));
+        }
+        if !self.lost.is_empty() {
+            object.insert("lost".to_string(), json!(self.lost));
         }
         if !self.measures.is_empty() {
             object.insert("measures".to_string(), json!(self.measures));

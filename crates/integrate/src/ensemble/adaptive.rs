@@ -142,7 +142,7 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
             state,
             aside: zeros(n),
             deviations: zeros(groups),
-            terms: zeros(groups),
+            terms: zeros(2 * groups),
             moved: zeros(n),
             moved_t: zeros(1),
             probes: zeros(1),
@@ -342,8 +342,8 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
         let (lanes, end) = (self.lanes.len(), &mut self.lanes[lane].end);
         gather(&self.deviations, lanes, lane, &mut end.deviations);
         end.raise_largest();
-        gather(&self.terms, lanes, lane, &mut self.group);
-        end.raise_terms(&self.group);
+        // One content alone may be 0, where a motion turns round.
+        end.raise_terms(&[], &self.terms, (lanes, lane));
     }
 
     /// Make attempts in every lane, until one of them ends.

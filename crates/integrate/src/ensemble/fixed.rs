@@ -101,7 +101,7 @@ impl<'a, S: EqualSteps> March<'a, S> {
             who: Vec::with_capacity(lanes),
             largest: zeros(groups),
             deviations: zeros(groups),
-            terms: zeros(groups),
+            terms: zeros(2 * groups),
             group: vec![0.0; groups],
             one: vec![0.0; n],
             doubted: vec![false; lanes],
@@ -410,8 +410,7 @@ impl<'a, S: EqualSteps> March<'a, S> {
             if step == 0 || step == self.fixed.steps || first_alone {
                 end.raise_largest();
             }
-            gather(&self.terms, lanes, lane, &mut self.group);
-            end.raise_terms(&self.group);
+            end.raise_terms(self.steps.has_losses(), &self.terms, (lanes, lane));
         }
     }
 

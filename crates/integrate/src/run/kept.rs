@@ -194,7 +194,9 @@ impl Engine<'_> {
             observer.accumulate(first + k, t, x, &mut self.state.averages);
         }
         for k in measured(first..first + t.len(), fixed.samples.len()).map(|output| output - first) {
-            raise_terms(self.system, t[k], &x[k * width..][..n], &mut self.state.terms, &mut self.work);
+            let state = &mut *self.state;
+            let at = (t[k], &x[k * width..][..n], &state.target[..]);
+            raise_terms(self.system, at, (&mut state.terms, &mut state.losses), &mut self.work);
         }
         self.state.next_sample += self.outputs.t.len();
     }

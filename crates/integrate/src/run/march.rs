@@ -3,7 +3,7 @@
 use super::{Engine, LONGEST_BLOCK};
 use crate::controller::slots::{Slots, Status};
 use crate::failure::Failure;
-use crate::plan::AdaptiveSteps;
+use crate::plan::{AdaptiveSteps, Moment};
 use crate::scheme::map::{Attempts, Workspace};
 use crate::terms::steps_to_measurement;
 use crate::vector::max_or_nan;
@@ -18,17 +18,19 @@ pub(super) struct Wanted {
 }
 
 impl Engine<'_> {
-    /// Make steps in one go, up to the next one that is not ordinary: one with a sample, the last one. `None` if the
-    /// state is then at a step's end; otherwise the attempt to be made next.
+    /// Make steps in one go, up to the next one that is not ordinary: one with a sample, one into the `moment` that
+    /// comes next, the last one. `None` if the state is then at a step's end; otherwise the attempt to be made next.
     pub(super) fn march<E>(
         &mut self,
         adaptive: &AdaptiveSteps,
         attempts: &dyn Attempts,
+        moment: Option<&Moment>,
     ) -> Result<Option<Wanted>, Failure<E>> {
         let slots = attempts.slots();
         let wanted = Wanted { h: self.state.controller.h.min(adaptive.longest_step), rejections: 0 };
         let sample = adaptive.samples.get(self.state.next_sample).copied();
-        let pause = sample.unwrap_or(adaptive.t_end).min(adaptive.t_end);
+        let begins = moment.map_or(f64::INFINITY, |moment| moment.from);
+        let pause = sample.unwrap_or(adaptive.t_end).min(adaptive.t_end).min(begins);
         let count = self.march_length();
         if count == 0 || self.state.t + wanted.h >= pause {
             return Ok(Some(wanted));

@@ -41,7 +41,8 @@ impl Engine<'_> {
                     sampled.map_err(Failure::Observer)?;
                     let state = &mut *self.state;
                     observer.accumulate(0, state.t, &state.x, &mut state.averages);
-                    raise_terms(self.system, state.t, &state.x, &mut state.terms, &mut self.work);
+                    let at = (state.t, &state.x[..], &state.target[..]);
+                    raise_terms(self.system, at, (&mut state.terms, &mut state.losses), &mut self.work);
                     self.state.next_sample = 1;
                 }
                 Ok(())
@@ -75,8 +76,9 @@ impl Engine<'_> {
             self.x1.truncate(self.state.x.len());
             sampled.map_err(Failure::Observer)?;
             if is_measured(index, fixed.samples.len()) {
-                let largest = &mut self.state.terms;
-                raise_terms(self.system, t1, &self.x1, largest, &mut self.work);
+                let state = &mut *self.state;
+                let at = (t1, &self.x1[..], &state.target[..]);
+                raise_terms(self.system, at, (&mut state.terms, &mut state.losses), &mut self.work);
             }
             self.state.next_sample += 1;
         }
@@ -124,7 +126,9 @@ impl Engine<'_> {
             sampled.map_err(Failure::Observer)?;
             observer.accumulate(index, t, sample, &mut self.state.averages);
             if is_measured(index, adaptive.samples.len()) {
-                raise_terms(self.system, t, sample, &mut self.state.terms, &mut self.work);
+                let state = &mut *self.state;
+                let at = (t, &sample[..], &state.target[..]);
+                raise_terms(self.system, at, (&mut state.terms, &mut state.losses), &mut self.work);
             }
             self.state.next_sample += 1;
         }

@@ -3,7 +3,9 @@
 use crate::backend::compile;
 use crate::kernels::StateVectors;
 use crate::kernels::monitoring::{Monitoring, monitor_tape};
+use crate::kernels::system::group;
 use holonome_integrate::ensemble::{LaneStates, scatter};
+use holonome_integrate::terms::has_loss;
 use holonome_model::graph::aligned::Aligned;
 use holonome_model::graph::interpret::Kernel;
 use holonome_model::treatment::Field;
@@ -14,6 +16,8 @@ pub struct LaneMonitor {
     pub(super) monitoring: Monitoring,
     rows: usize,
     vectors: usize,
+    /// For every group, true if its loss is known.
+    pub has_losses: Vec<bool>,
 }
 
 /// Monitor bound to the trajectories.
@@ -31,6 +35,7 @@ impl LaneMonitor {
             monitoring: Monitoring::of(field),
             rows: field.invariants.len(),
             vectors: vectors.vectors.count(),
+            has_losses: field.groups.iter().map(|g| has_loss(&group(g))).collect(),
         }
     }
 
@@ -50,13 +55,13 @@ impl LaneMonitor {
         (n + self.rows + self.vectors + self.kernel.outputs()) * self.kernel.lanes() + self.kernel.work_len()
     }
 
-    /// Compute the deviations of the groups and the sizes of their terms.
+    /// Compute the deviations of the groups, the sizes of their terms and their contents.
     pub fn run(
         &self,
         bound: &MonitorBound,
         LaneStates { t, x, squares, .. }: LaneStates,
         deviations: &mut [f64],
-        terms: &mut [f64],
+        (terms, contents): (&mut [f64], &mut [f64]),
         work: &mut [f64],
     ) {
         let (inputs, work) = work.split_at_mut(x.len() + bound.targets.len() + squares.len());
@@ -69,7 +74,8 @@ impl LaneMonitor {
         self.kernel.run(&bound.values, t, inputs, outputs, work);
         let (distances, sizes) = outputs.split_at(deviations.len());
         deviations.copy_from_slice(distances);
-        terms.copy_from_slice(sizes);
+        terms.copy_from_slice(&sizes[..terms.len()]);
+        contents.copy_from_slice(&sizes[terms.len()..]);
         self.monitoring.finish(deviations, self.kernel.lanes());
     }
 }
