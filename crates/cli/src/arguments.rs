@@ -415,7 +415,7 @@ pub struct TrajectoryArguments {
 pub struct RunArguments {
     #[command(flatten)]
     pub trajectory: TrajectoryArguments,
-    /// Measure the orbit's error by a second run, at a hundredth of the tolerances or at half the step
+    /// Measure the orbit's error by a second run at a hundredth of the tolerances, or two at a half and a third of the step
     #[arg(long, help_heading = OUTPUT)]
     pub error: bool,
     /// Write an HTML report of the run, report.html in its folder

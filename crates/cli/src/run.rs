@@ -242,7 +242,7 @@ fn describe(summary: &Summary) -> String {
 /// Table of the orbit's error, a line for each variable.
 fn error_table(error: &OrbitError) -> String {
     let second = match error.second {
-        Second::Step(h) => format!("h = {}", exact(h)),
+        Second::Step(h) => format!("h = {}, a third with 2/3 of it", exact(h)),
         Second::Tolerance(rtol) => format!("rtol {}", number(rtol)),
     };
     let mut rows = vec![["error", "at the end", "largest", "relative"].map(String::from).to_vec()];

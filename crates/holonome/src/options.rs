@@ -211,7 +211,7 @@ pub struct RunOptions {
     pub fixman: Option<bool>,
     /// Run even with a gain that would be refused.
     pub allow_unstable: bool,
-    /// Measure the orbit's error by a second run.
+    /// Measure the orbit's error by a second run, or by two more runs with equal steps.
     #[serde(default)]
     pub error: bool,
     /// Keep every step of a run in memory, so that [`Solution::at`](crate::Solution::at) gives its states at any time.

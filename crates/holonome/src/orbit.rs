@@ -16,7 +16,7 @@ pub struct OrbitError {
 /// Steps of the second run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Second {
-    /// Half the first run's step.
+    /// Half the first run's step; a third run takes a third of it.
     Step(f64),
     /// Steps chosen with this relative tolerance.
     Tolerance(f64),
