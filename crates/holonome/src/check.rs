@@ -1,5 +1,7 @@
 //! Report of `holonome check`: properties that the engine derived from a model.
 
+mod pace;
+
 use crate::backend::backend;
 use crate::gain::is_imposed;
 use crate::heat_bath::determinant_varies;
@@ -23,6 +25,7 @@ use holonome_model::treatment::structure::{ConstraintKind, Probe, Structure, amb
 use holonome_model::treatment::unrolled;
 use holonome_model::treatment::{Field, InvariantGroup};
 use holonome_words::option;
+use pace::Pace;
 use serde_json::{Value, json};
 
 /// Row of a constraint.
@@ -177,7 +180,11 @@ impl Report {
         }
         let survey = survey(model);
         let degrees = degrees_of_freedom(model, structure, problem.examined.redundant.is_empty());
-        let held = field.and_then(|(field, _)| Held::new(model, field));
+        let held = field.and_then(|(field, _)| {
+            let mut held = Field::clone(field);
+            held.monitor_only(&problem.examined.varying);
+            Held::new(model, &held)
+        });
         Report {
             name: problem.name.clone(),
             hamiltonian: model.is_hamiltonian(),
@@ -202,7 +209,7 @@ impl Report {
                 determinant_varies(model, &states)
             }),
             explicit_time: model.explicit_time,
-            invariants: groups(problem).iter().map(|g| gain_name(&g.name, g.kind)).collect(),
+            invariants: kept_groups(problem).map(|g| gain_name(&g.name, g.kind)).collect(),
             rank,
             nonzeros: match templated {
                 Some(rows) => Some((rows.pattern.nonzeros(), rows.count() * rows.dimension)),
@@ -610,6 +617,11 @@ fn groups(problem: &Problem) -> &[InvariantGroup] {
     }
 }
 
+/// Groups of what the motion keeps: all but claims that vary.
+fn kept_groups(problem: &Problem) -> impl Iterator<Item = &InvariantGroup> {
+    groups(problem).iter().filter(|g| !problem.examined.varying.contains(&g.name))
+}
+
 /// Rows of the schemes that are not Runge–Kutta ones, suitable ones first.
 fn structure_preserving_rows(survey: &[(&'static Scheme, Option<String>)], problem: &Problem) -> Vec<MethodRow> {
     let redundant = !problem.examined.redundant.is_empty();
@@ -781,7 +793,7 @@ fn explicit(problem: &Problem) -> Option<(&'static str, Vec<String>)> {
         return None; // the forces of constraints that move are unrolled
     }
     let held: Vec<String> =
-        groups(problem).iter().filter(|g| !g.monitored_only).map(|g| gain_name(&g.name, g.kind)).collect();
+        kept_groups(problem).filter(|g| !g.monitored_only).map(|g| gain_name(&g.name, g.kind)).collect();
     Some((if held.is_empty() { "plain:dop853" } else { "corrected:dop853" }, held))
 }
 
@@ -819,6 +831,7 @@ fn advice_on_methods(
             format!("        it holds {integrals}: all actions, so that errors grow like T"),
         ];
     }
+    let pace = Pace::new(problem);
     let growth = "a correction's error grows like T², a symplectic method's like T";
     match (symplectic, explicit) {
         (None, None) => {
@@ -832,8 +845,21 @@ fn advice_on_methods(
                 false => format!("        it holds {}; state what other integrals you know", held.join(", ")),
             },
         ],
+        (Some(_), Some((name, _))) if pace.is_some_and(|pace| pace.uneven().is_some()) => vec![
+            format!("advice: {name}, for short runs and for long ones"),
+            format!(
+                "        the steps that the motion needs vary by a factor of {:.0e} along it: equal steps, which symplectic methods need, would all be the shortest",
+                pace.and_then(Pace::uneven).unwrap_or(1.0)
+            ),
+        ],
         (Some(symplectic), Some((name, _))) => vec![
-            format!("advice: suzuki4({symplectic}) for long runs, {name} for short or very accurate ones"),
+            format!(
+                "advice: suzuki4({symplectic}){} for long runs, {name} for short or very accurate ones",
+                pace.map_or(String::new(), |pace| format!(
+                    " {}",
+                    option("step").with(format_args!("{:.0e}", pace.equal_step()))
+                ))
+            ),
             // For many constraints the rank is not determined.
             match known {
                 Some((_, integrals)) => format!("        {integrals} cannot hold all actions: {growth}"),
