@@ -77,7 +77,8 @@ pub(crate) fn heed(plan: Plan, model: &Model, warnings: &mut Vec<String>) -> Pla
     };
     if let Some(Moment { from, until, longest: short }) = passed {
         warnings.push(format!(
-            "a formula has a pulse in time from t = {from} to {until}, and steps of {longest} may pass over it: take {} or less, or a method with adaptive steps",
+            "a formula has a pulse in time from t = {from} to {until}, and steps of {longest} may pass over it: \
+             take {} or less, or a method with adaptive steps",
             option("step").with(format_args!("{short:.0e}"))
         ));
     }
@@ -298,11 +299,11 @@ mod tests {
             ("if(t > 50 and t < 50.01, 1, 0)", 1, 50.005, 0.02),
             ("if(t > 50 and t < 50.01, q, 0)", 1, 50.005, 0.02),
             ("if(t > 50, 1, 0)*if(t < 50.01, 1, 0)", 1, 50.005, 0.02),
-            ("max(0, 1 - abs(t - 60)/0.01)", 1, 60.0, 0.03),
+            ("max(0, 1 - abs(t - 60)/0.01)", 1, 60.0, 0.04),
             ("exp(-((t - 30 - q)/0.01)^2)", 1, 31.0, 0.1),
             ("exp(-((t - 20)/0.01)^2) - exp(-((t - 40)/0.01)^2)", 2, 20.0, 0.1),
-            // One at every whole number, from 0 to 100.
-            ("exp(-(sin(pi*t)/1e-3)^2)", 101, 0.0, 0.01),
+            // One at every whole number; those at both ends are seen from there.
+            ("exp(-(sin(pi*t)/1e-3)^2)", 99, 1.0, 0.01),
         ] {
             let found = pulses_of(force);
             assert_eq!((found.moments.len(), found.unlisted), (number, 0.0), "{force}: {found:?}");
@@ -311,7 +312,7 @@ mod tests {
             assert!(longest <= 0.125 * (until - from) && longest > 0.0, "{force}: {found:?}");
         }
         // More than can be listed: they are told, and how short steps have to be.
-        let many = pulses_of("exp(-(sin(3000*t)/1e-3)^2)");
+        let many = pulses_of("exp(-(sin(300*t)/1e-3)^2)");
         assert!(many.moments.is_empty() && many.unlisted > 0.0, "{many:?}");
     }
 

@@ -11,10 +11,10 @@
 //! large as it has been.
 //!
 //! The *loss* of H or an integral is its deviation over its content at the same time: |T| + |H − T| with
-//! T = ½ p·∂H/∂p for an energy, its terms for an integral, at least |F₀| and the mean of the contents along the run: where
-//! a motion turns round, all of them may be 0. The scale above is right for rounding; of a stiff spring or an angle of
-//! many turns it is far more than all of the energy, which may then be lost unnoticed. The loss counts at the end, and
-//! where the deviation is largest.
+//! T = ½ p·∂H/∂p for an energy, its terms for an integral, at least |F₀| and the mean of the contents along the run:
+//! where a motion turns round, all of them may be 0. The scale above is right for rounding; of a stiff spring or an
+//! angle of many turns it is far more than all of the energy, which may then be lost unnoticed. The loss counts at the
+//! end, and where the deviation is largest.
 
 use crate::exact;
 use crate::system::{Group, GroupKind, System};
