@@ -236,8 +236,8 @@ mod tests {
 
     #[test]
     fn the_loss_of_an_energy_is_measured_by_its_content() {
-        // A stiff spring H = p²/2 + k (q − 1)²/2 at a strain of 1e-6: the terms, k (q − 1) q, are a million times all of
-        // the energy. Twice its energy is a loss of one half, and no fraction of a millionth.
+        // A stiff spring H = p²/2 + k (q − 1)²/2 at a strain of 1e-6: the terms, k (q − 1) q, are a million times all
+        // of the energy. Twice its energy is a loss of one half, and no fraction of a millionth.
         let k = 1e6;
         let mut vectors = Vectors::default();
         vectors.push(Role::Position, 1, 1);
