@@ -32,8 +32,8 @@ pub fn project_initial(model: &Model) -> Result<ProjectedStart, String> {
     Projection::new(model)?.project(&model.parameter_values, &model.initial)
 }
 
-/// Projection of states onto the constraint set: positions along M⁻¹Gᵀ and then momenta along Gᵀ, the least changes in
-/// the kinetic metric; other constraints by the least change in units of the state's own size.
+/// Projection of states onto the constraint set by least changes: of positions in the kinetic metric of the start, then
+/// of momenta in its inverse; for other constraints in units of the state's own size.
 pub struct Projection {
     degrees: usize,
     /// Time of the start.
@@ -115,7 +115,7 @@ impl Projection {
         let least = |row: &Row| row.iter().map(|&(i, d)| (i, d * units[i as usize] * units[i as usize])).collect();
         let direction = |row: &Row| if momenta.is_empty() { least(row) } else { raise(row) };
         let bound = self.constraints.bind(parameters);
-        newton(&self.constraints, (&bound, self.t0), &direction, &units, &mut x)?;
+        least_change((&self.constraints, &bound, self.t0), &direction, &units, &mut x)?;
         if let Some(hidden) = &self.hidden {
             // δp = Gᵀμ: the hidden constraint's gradient is G M⁻¹ over the momenta, and M lowers it to G.
             let over_momenta = |r: &Row| -> Row { r.iter().map(|&(i, v)| (i + n as u32, v)).collect() };
@@ -127,7 +127,7 @@ impl Projection {
             }
         }
         if let Some(both) = &self.both {
-            newton(both, (&both.bind(parameters), self.t0), &least, &units, &mut x)?;
+            least_change((both, &both.bind(parameters), self.t0), &least, &units, &mut x)?;
         }
         let distance = |range: std::ops::Range<usize>| range.map(|i| (x[i] - start[i]).powi(2)).sum::<f64>().sqrt();
         let split = if n == 0 { x.len() } else { n };
@@ -136,18 +136,107 @@ impl Projection {
     }
 }
 
-/// Moves x along `direction` of each formula's gradient until all formulas vanish.
-fn newton(
-    formulas: &Formulas,
-    (bound, t): (&[f64], f64),
-    direction: &dyn Fn(&Row) -> Row,
+/// Moves x to where all formulas vanish by the least change in the metric W⁻¹, where `raise` is W.
+///
+/// Newton's iteration along W Gᵀ arrives at a point of the set, but not at the nearest one where the set is curved: there
+/// x − x₀ = W π with π = Gᵀμ for some μ. The part of π that no μ explains is the slope of the distance along the set, of
+/// which steps of Barzilai and Borwein (IMA J. Numer. Anal. 8 (1988) 141), each followed by Newton's iteration, find the
+/// zero.
+fn least_change(
+    (formulas, bound, t): (&Formulas, &[f64], f64),
+    raise: &dyn Fn(&Row) -> Row,
     units: &[f64],
     x: &mut [f64],
 ) -> Result<(), String> {
+    const MOST_STEPS: usize = 200;
+    let n = x.len();
+    // π of the change so far.
+    let mut pi = vec![0.0; n];
+    newton(formulas, (bound, t), raise, units, x, &mut pi)?;
+    let mut last: Option<(Vec<f64>, Vec<f64>, Vec<f64>)> = None;
+    let mut nearest = (f64::INFINITY, x.to_vec());
+    for _ in 0..MOST_STEPS {
+        let (slope, downhill) = {
+            let rows = formulas.at(bound, t, x).1;
+            let directions: Vec<Row> = rows.iter().map(raise).collect();
+            let along: Vec<f64> = directions.iter().map(|d| product(d, &pi)).collect();
+            let mut slope = pi.clone();
+            for (row, y) in rows.iter().zip(solve(&rows, &directions, &along).ok_or(REDUNDANT)?) {
+                row.iter().for_each(|&(i, d)| slope[i as usize] -= y * d);
+            }
+            let downhill = dense(&raise(&sparse(&slope)), n);
+            (slope, downhill)
+        };
+        let worst = downhill.iter().zip(units).zip(x.iter()).map(|((d, unit), x)| d.abs() / unit.max(x.abs()));
+        let worst = worst.fold(0.0, f64::max);
+        if worst < nearest.0 {
+            nearest = (worst, x.to_vec());
+        }
+        // Rounding of π, which is a sum over all iterations.
+        if worst <= 16.0 * f64::EPSILON || worst.is_nan() {
+            break;
+        }
+        let length = match &last {
+            None => 1.0,
+            Some((pi_before, slope_before, downhill_before)) => {
+                let moved: Vec<f64> = pi.iter().zip(pi_before).map(|(a, b)| a - b).collect();
+                let risen: f64 =
+                    moved.iter().zip(downhill.iter().zip(downhill_before)).map(|(m, (a, b))| m * (a - b)).sum();
+                let curved: f64 = slope
+                    .iter()
+                    .zip(slope_before)
+                    .zip(downhill.iter().zip(downhill_before))
+                    .map(|((a, b), (c, d))| (a - b) * (c - d))
+                    .sum();
+                if risen > 0.0 && curved > 0.0 { risen / curved } else { 1.0 }
+            }
+        };
+        for (i, x) in x.iter_mut().enumerate() {
+            *x -= length * downhill[i];
+        }
+        let before = pi.clone();
+        pi.iter_mut().zip(&slope).for_each(|(pi, slope)| *pi -= length * slope);
+        last = Some((before, slope, downhill));
+        if newton(formulas, (bound, t), raise, units, x, &mut pi).is_err() {
+            break;
+        }
+    }
+    x.copy_from_slice(&nearest.1);
+    Ok(())
+}
+
+/// Product of a sparse row with a vector.
+fn product(row: &Row, v: &[f64]) -> f64 {
+    row.iter().map(|&(i, d)| d * v[i as usize]).sum()
+}
+
+fn sparse(v: &[f64]) -> Row {
+    (0..).zip(v).filter(|(_, v)| **v != 0.0).map(|(i, &v)| (i, v)).collect()
+}
+
+fn dense(row: &Row, n: usize) -> Vec<f64> {
+    let mut out = vec![0.0; n];
+    row.iter().for_each(|&(i, d)| out[i as usize] = d);
+    out
+}
+
+/// Moves x along `raise` of each formula's gradient until all formulas vanish, and adds the multiples of the gradients
+/// to `pi`.
+fn newton(
+    formulas: &Formulas,
+    (bound, t): (&[f64], f64),
+    raise: &dyn Fn(&Row) -> Row,
+    units: &[f64],
+    x: &mut [f64],
+    pi: &mut [f64],
+) -> Result<(), String> {
     for _ in 0..100 {
         let (f, rows) = formulas.at(bound, t, x);
-        let directions: Vec<Row> = rows.iter().map(direction).collect();
-        let step = newton_step(&rows, &directions, &f, x).ok_or(REDUNDANT)?;
+        let directions: Vec<Row> = rows.iter().map(raise).collect();
+        let (y, step) = newton_step(&rows, &directions, &f, x).ok_or(REDUNDANT)?;
+        for (row, y) in rows.iter().zip(&y) {
+            row.iter().for_each(|&(i, d)| pi[i as usize] -= y * d);
+        }
         if step.iter().any(|&(_, v)| !v.is_finite()) {
             break;
         }
@@ -167,8 +256,9 @@ fn newton(
     }
 }
 
-/// Subtracts Σ yⱼ directionⱼ from x, with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ; returns the changes, component by component.
-fn newton_step(rows: &[Row], directions: &[Row], f: &[f64], x: &mut [f64]) -> Option<Vec<(usize, f64)>> {
+/// Subtracts Σ yⱼ directionⱼ from x, with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ; returns y and the changes, component by
+/// component.
+fn newton_step(rows: &[Row], directions: &[Row], f: &[f64], x: &mut [f64]) -> Option<(Vec<f64>, Vec<(usize, f64)>)> {
     let y = solve(rows, directions, f)?;
     let mut step: std::collections::BTreeMap<usize, f64> = Default::default();
     for (d, y) in directions.iter().zip(&y) {
@@ -177,7 +267,7 @@ fn newton_step(rows: &[Row], directions: &[Row], f: &[f64], x: &mut [f64]) -> Op
         }
     }
     step.iter().for_each(|(&i, v)| x[i] -= v);
-    Some(step.into_iter().collect())
+    Some((y, step.into_iter().collect()))
 }
 
 /// y with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ, by elimination with partial pivoting after scaling of rows and columns.
@@ -185,8 +275,10 @@ fn solve(rows: &[Row], directions: &[Row], f: &[f64]) -> Option<Vec<f64>> {
     // Largest pivot, of a matrix with a unit diagonal, that is rounding.
     const SINGULAR: f64 = 1e-13;
     let m = f.len();
+    // The terms, not their sum: with an indefinite metric these may cancel where the matrix is regular.
     let inverse_root = |i: usize| {
-        let own = dot(&rows[i], &directions[i]).abs();
+        let absolute = |row: &Row| -> Row { row.iter().map(|&(c, d)| (c, d.abs())).collect() };
+        let own = dot(&absolute(&rows[i]), &absolute(&directions[i]));
         (own > 0.0 && own.is_finite()).then(|| 1.0 / own.sqrt())
     };
     let scale: Vec<f64> = (0..m).map(inverse_root).collect::<Option<_>>()?;
