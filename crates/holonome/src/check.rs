@@ -12,6 +12,7 @@ use crate::step::{self, survey};
 use holonome_integrate::method::{Method, MethodTreatment, Needs, SCHEMES, Scheme, TREATMENTS};
 use holonome_linear::gram::{Gram, Row, dot};
 use holonome_linear::rank;
+use holonome_model::consistency::Dependence;
 use holonome_model::derived::Derived;
 use holonome_model::elaborate::expression::{MOMENTUM, TIME};
 use holonome_model::elaborate::model::{Dynamics, Model, Quantity, Role};
@@ -628,7 +629,7 @@ fn structure_preserving_rows(survey: &[(&'static Scheme, Option<String>)], probl
     let refused = |(scheme, reason): &(&'static Scheme, Option<String>)| {
         let constrained =
             redundant && (matches!(scheme.needs, Needs::Coisotropic | Needs::HeatBath) || reason.is_some());
-        (*scheme, if constrained { Some(redundant_constraints()) } else { reason.clone() })
+        (*scheme, if constrained { Some(DEPENDENT.to_string()) } else { reason.clone() })
     };
     let survey: Vec<(&'static Scheme, Option<String>)> = survey.iter().map(refused).collect();
     let mut reasons: Vec<Option<&String>> = survey.iter().map(|(_, reason)| reason.as_ref()).collect();
@@ -653,13 +654,8 @@ fn penalty() -> String {
     format!("{} is for", option("penalty"))
 }
 
-/// Reason why a redundant model has no multipliers.
-fn redundant_constraints() -> String {
-    format!(
-        "the constraints are redundant, so that they determine no multipliers; make them a potential with {penalty}, or leave some out",
-        penalty = option("penalty")
-    )
-}
+/// Reason why a model whose constraints depend on each other has no multipliers.
+const DEPENDENT: &str = "the constraints depend on each other at the start, so that they determine no multipliers";
 
 /// Integrals that are held on the constraint set, at a random point of it.
 #[derive(Clone, Copy)]
@@ -742,19 +738,7 @@ fn advice(
     let penalised =
         || penalise(model, 1.0).is_ok_and(|model| suited(&step::survey(&Derived::new(model)), "stormer-verlet-a"));
     if !problem.examined.redundant.is_empty() {
-        let leave_out = "leave out those that say what others say";
-        return match penalised() {
-            true => vec![
-                "advice: a penalty: the constraints are redundant, so they determine no multipliers".to_string(),
-                format!(
-                    "        {method_stormerverleta} {step_h} {penalty_auto}, or {leave_out}",
-                    method_stormerverleta = option("method").of("stormer-verlet-a"),
-                    step_h = option("step").of("H"),
-                    penalty_auto = option("penalty").of("auto")
-                ),
-            ],
-            false => vec![format!("advice: {leave_out}: redundant constraints determine no multipliers")],
-        };
+        return advice_on_dependence(&problem.examined.dependence, &penalised);
     }
     if problem.examined.too_large.is_some() {
         return vec![format!("advice: make the model smaller with {set}, or split it", set = option("set"))];
@@ -772,14 +756,40 @@ fn advice(
         let accurate = name.replace("dop853", "gauss16");
         advice.push(format!("        {accurate} for errors below about 1e-6, where nothing is stiff"));
     }
-    let penalty =
-        format!("        {} redundant or singular constraints, stiff potentials, or a fixed cost per step", penalty());
+    let penalty = format!("        {} redundant constraints, stiff potentials, or a fixed cost per step", penalty());
     let holonomic = |q: &Quantity| q.depends & MOMENTUM == 0;
     if model.is_hamiltonian() && !model.constraints.is_empty() && model.constraints.iter().all(holonomic) && penalised()
     {
         advice.push(penalty);
     }
     advice
+}
+
+/// Advice for constraints that depend on each other at the start.
+fn advice_on_dependence(dependence: &Dependence, penalised: &dyn Fn() -> bool) -> Vec<String> {
+    if !dependence.singular.is_empty() {
+        return vec![
+            format!(
+                "advice: write {} another way, or start elsewhere: the constraints are singular",
+                dependence.singular.join(", ")
+            ),
+            "        with fewer constraints the model is another one, and a penalty converges slowly".to_string(),
+        ];
+    }
+    let at_once = if dependence.implied.len() > 1 { ", all at once and nothing else" } else { ", nothing else" };
+    let leave_out = format!("leave out {}{at_once}", dependence.implied.join(", "));
+    match penalised() {
+        true => vec![
+            format!("advice: {leave_out}; or a penalty: the constraints are redundant"),
+            format!(
+                "        {method} {step} {penalty}",
+                method = option("method").of("gauss4"),
+                step = option("step").of("H"),
+                penalty = option("penalty").of("auto")
+            ),
+        ],
+        false => vec![format!("advice: {leave_out}: redundant constraints determine no multipliers")],
+    }
 }
 
 fn suited(survey: &[(&'static Scheme, Option<String>)], name: &str) -> bool {
@@ -873,7 +883,7 @@ fn method_rows(problem: &Problem) -> Vec<MethodRow> {
     let refusal = match (&problem.examined.too_large, problem.examined.redundant.is_empty()) {
         (Some(too_large), _) => Some(too_large.to_string()),
         (None, false) => Some(
-            "its field is the Dirac extension, which solves for multipliers, and the constraints are redundant"
+            "its field is the Dirac extension, which solves for multipliers, and the constraints depend on each other"
                 .to_string(),
         ),
         _ => None,

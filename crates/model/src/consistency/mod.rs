@@ -10,22 +10,25 @@ mod ranks;
 
 pub use misses::{Constraints, HiddenConstraints, Miss, Residual};
 pub use projection::{ProjectedStart, Projection, project_initial};
+pub use ranks::Dependence;
 
 use crate::derived::{Derived, Written};
 use crate::elaborate::model::Model;
+use crate::graph::Node;
 use crate::graph::calculus::Gradient;
 use crate::graph::interpret::{Backend, Interpreter};
 use crate::policy::Way;
 use crate::rows::RowProgram;
-use crate::scales::{Scales, in_units};
+use crate::scales::Scales;
 use crate::syntax::diagnostic::{Diagnostic, Severity};
 use crate::templated::RowField;
 use crate::treatment::mechanics::NoMechanics;
-use crate::treatment::structure::{Structure, evaluate, evaluate_rows};
+use crate::treatment::structure::{Probe, Structure, evaluate};
 use crate::treatment::unrolled::TooLarge;
 use crate::treatment::{Field, monitor_only};
 use claims::{integrals_hold, rows_hold};
 use domains::{field_is_finite, finite_values};
+use holonome_linear::gram::Row;
 use initial_state::{constraints_met, hidden_met, row_hidden_met};
 use ranks::{irregular, redundancy};
 use std::cell::LazyCell;
@@ -41,6 +44,8 @@ pub struct Examined {
     pub diagnostics: Vec<Diagnostic>,
     /// Redundant constraints: an error for methods that solve for multipliers, a warning otherwise.
     pub redundant: Vec<Diagnostic>,
+    /// Components of constraints that `redundant` names.
+    pub dependence: Dependence,
     /// The unrolled field with its invariants, if there is one.
     pub field: Option<(Arc<Field>, Structure)>,
     /// The field over rows, if the model is so large that it is run over rows.
@@ -102,6 +107,7 @@ pub fn examine_by(backend: &dyn Backend, derived: &Derived, span: (f64, f64)) ->
     let mut found = Examined {
         diagnostics: Vec::new(),
         redundant: Vec::new(),
+        dependence: Dependence::default(),
         field: None,
         rows: None,
         too_large: None,
@@ -135,17 +141,13 @@ pub fn examine_by(backend: &dyn Backend, derived: &Derived, span: (f64, f64)) ->
             return found;
         }
     };
-    let gradients: Vec<Gradient> = unrolled.constraints.iter().flatten().map(|s| s.gradient.clone()).collect();
-    let rows = evaluate_rows(
-        &unrolled.graph,
-        &gradients.iter().collect::<Vec<_>>(),
-        model.t0,
-        &model.initial,
-        &model.parameter_values,
-    );
     // Ranks mean little off the set.
-    if model.is_hamiltonian() && off.is_empty() && !rows.is_empty() {
-        redundancy(model, &in_units(&rows, &scales.units(&model.initial)), &mut found.redundant);
+    if model.is_hamiltonian() && off.is_empty() && !model.constraints.is_empty() {
+        let scalars = || unrolled.constraints.iter().flatten();
+        let nodes: Vec<Node> = scalars().map(|s| s.node).collect();
+        let gradients: Vec<&Gradient> = scalars().map(|s| &s.gradient).collect();
+        let probe = Probe::new(&unrolled.graph, &nodes, &gradients, model.dimension(), &model.parameter_values);
+        found.dependence = redundancy(model, &scales, &|t, x| probe.at(t, x), &mut found.redundant);
     }
     let extended = match derived.field() {
         Ok(extended) => extended,
@@ -211,17 +213,18 @@ fn examine_rows(
     if !model.constraints.is_empty() {
         let entries = at(&field.jacobian);
         row_hidden_met(model, scales, &field, (&at(&field.invariants), &entries), off, &mut found.off_set);
+        // Free lists that are no longer needed: those of a large model take much memory.
+        drop(entries);
         if off.is_empty() {
-            let constraints = || field.pattern.rows().take(field.constraints / 2);
-            let gradients: Vec<(u32, f64)> = {
-                let units = scales.units(&model.initial);
-                let in_units = |(i, d): (u32, f64)| (i, d * units[i as usize]);
-                constraints().flat_map(|row| row.values(&entries)).map(in_units).collect()
+            let count = field.constraints / 2;
+            let functions = |t: f64, x: &[f64]| {
+                let of = |program: &RowProgram| program.evaluate_by(backend, t, x, &model.parameter_values);
+                let (mut values, entries) = (of(&field.invariants), of(&field.jacobian));
+                values.truncate(count);
+                let rows = field.pattern.rows().take(count);
+                (values, rows.map(|row| row.values(&entries).collect::<Row>()).collect::<Vec<Row>>())
             };
-            // Free lists that are no longer needed: those of a large model take much memory.
-            drop(entries);
-            let rows: Vec<&[(u32, f64)]> = constraints().map(|row| &gradients[row.range()]).collect();
-            redundancy(model, &rows, &mut found.redundant);
+            found.dependence = redundancy(model, scales, &functions, &mut found.redundant);
         }
     }
     if found.is_sound() && found.redundant.is_empty() && found.off_set.is_empty() && !model.integrals.is_empty() {

@@ -155,7 +155,7 @@ pub(crate) fn points_around(scales: &Scales, x: &[f64], count: usize, seed: u64)
 }
 
 /// [`points_around`] a state that move components by up to `spread` of their own size and that of their vectors.
-fn spread_around(scales: &Scales, x: &[f64], spread: f64, count: usize, seed: u64) -> Vec<Vec<f64>> {
+pub(crate) fn spread_around(scales: &Scales, x: &[f64], spread: f64, count: usize, seed: u64) -> Vec<Vec<f64>> {
     let units = scales.units(x);
     let mut points = Points::new(seed);
     let mut moved = |(v, unit): (&f64, &f64)| v + (v.abs() + unit) * spread * points.draw();
