@@ -518,16 +518,17 @@ pub fn survey(model: &Derived) -> Vec<(&'static Scheme, Option<String>)> {
     schemes.map(|scheme| (scheme, why(&scheme))).collect()
 }
 
-/// Check that the structure which a method recognises in a model is there with other parameters, too: recognition
-/// evaluates numbers.
+/// Check that the structure which a method recognises in a model is there with other parameters and from another start,
+/// too: recognition evaluates numbers.
 ///
 /// # Errors
 /// If it is not.
-pub fn recognised_with(method: &Method, model: &Model, parameters: &[f64]) -> Result<(), String> {
-    if !method.scheme.needs.recognised() || model.parameter_values == parameters {
+pub fn recognised_with(method: &Method, model: &Model, parameters: &[f64], start: &[f64]) -> Result<(), String> {
+    if !method.scheme.needs.recognised() || model.parameter_values == parameters && model.initial == start {
         return Ok(());
     }
-    let model = Derived::new(Model { parameter_values: parameters.to_vec(), ..model.clone() });
+    let (parameter_values, initial) = (parameters.to_vec(), start.to_vec());
+    let model = Derived::new(Model { parameter_values, initial, ..model.clone() });
     let mechanics = model.mechanics().map_err(|reason| reason.to_string())?;
     recognised(method.scheme, mechanics, &model).map(drop)
 }

@@ -207,7 +207,7 @@ fn recognised_throughout(simulation: &Simulation, starts: &Starts) -> Result<(),
     for trajectory in [starts.trajectories() / 2, starts.trajectories() - 1] {
         // A start that cannot be made is the trajectory's own failure.
         if starts.at(trajectory, &mut parameters, &mut x, &mut starts.work()).is_ok() {
-            crate::step::recognised_with(&method, model, &parameters).map_err(|reason| {
+            crate::step::recognised_with(&method, model, &parameters, &x).map_err(|reason| {
                 Error::option(format!("`{method}` does not suit this model in trajectory {trajectory}: {reason}"))
             })?;
         }

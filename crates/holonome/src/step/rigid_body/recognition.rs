@@ -8,6 +8,7 @@ use holonome_model::elaborate::shape::Shape;
 use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::treatment::mechanics::Mechanics;
 use holonome_model::treatment::structure::{ConstraintKind, Probe, ambient_points};
+use holonome_words::option;
 
 /// A 3 × 3 matrix of formulas.
 type Matrix = [[Node; 3]; 3];
@@ -89,6 +90,9 @@ fn of_velocity(mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String
     let Some((w, second)) = vector.filter(|_| model.variables.len() == 1 + usize::from(rotation.is_some())) else {
         return Err("a rigid body has the states R : R^(3,3) and w : R^3, or w alone".into());
     };
+    if let Some((name, first)) = rotation {
+        begins_as_rotation(name, &model.initial[first..first + 9])?;
+    }
     let samples = Samples::new(model, rotation.map(|(_, first)| first));
     let mut g = mechanics.graph.clone();
     let scale = match rotation {
@@ -166,6 +170,25 @@ fn inverse_moments(g: &mut Graph, a: [Node; 3]) -> [Node; 3] {
     let (root, three) = (g.sqrt(square), g.constant(3.0));
     let mean = g.mul(three, root);
     differences.map(|difference| g.add(mean, difference))
+}
+
+/// Check that the matrix R begins as a rotation, or a rotation and a reflection: turns keep that, and are all that is done
+/// to it.
+fn begins_as_rotation(name: &str, r: &[f64]) -> Result<(), String> {
+    // Rounding of numbers that a user types, as in the check of constraints.
+    const TYPED: f64 = 1e-9;
+    let entry = |k: usize| {
+        let product: f64 = (0..3).map(|row| r[3 * row + k / 3] * r[3 * row + k % 3]).sum();
+        (product - if k / 3 == k % 3 { 1.0 } else { 0.0 }).abs()
+    };
+    let residual = (0..9).map(entry).fold(0.0, |largest: f64, v| if v.is_nan() { v } else { largest.max(v) });
+    match residual <= TYPED {
+        true => Ok(()),
+        false => Err(format!(
+            "`{name}` begins as no rotation: transpose({name})*{name} differs from identity(3) by {residual:.1e}; correct its initial value, or state `constraint transpose({name})*{name} = identity(3)`, onto which {project_initial} moves it",
+            project_initial = option("project_initial")
+        )),
+    }
 }
 
 /// Diagonal of C in R' = R hat(C w).
