@@ -25,8 +25,9 @@ pub(super) struct Choice {
     pub text: String,
 }
 
-/// ωh of the default, and its limit of ωh²v.
-const FASTEST: f64 = 3.0;
+/// hω√a of the default, with the least diagonal entry a of G M⁻¹Gᵀ, which makes hω 3 for a rod of unit length and mass;
+/// and the default's limit of ωh²v.
+const FASTEST: f64 = 6.0;
 const GENTLE: f64 = 0.2;
 
 /// ωh²v above which a run is warned of, and refused. Linearly implicit steps become unstable between 0.13 and 0.4,
@@ -81,7 +82,7 @@ pub(super) fn choose(
     // v from which on the result differs: ω, or the warning about it.
     let matters = |h: f64| match options.penalty {
         Some(PenaltyStrength::Omega(omega)) => RISKY / (omega * h * h),
-        Some(PenaltyStrength::Auto) => GENTLE / (FASTEST * h),
+        Some(PenaltyStrength::Auto) => GENTLE / (h * h * fastest(open, h)),
         None => 0.0,
     };
     let speed = options.step.fixed().map(|h| speed((problem, open), options, (h, matters(h)), follow)).transpose()?;
@@ -135,15 +136,29 @@ pub(super) fn choose(
     Ok(choice)
 }
 
-/// min(3/h, 0.2/(h²v)), and half of the linear stability limit 2/(h√λ) of an explicit method.
+/// ω of the default where nothing moves.
+fn fastest(open: &Open, h: f64) -> f64 {
+    let (diagonal, _) = open.manifold.stiffness(&open.model.initial);
+    let least = diagonal.into_iter().filter(|entry| *entry > 0.0).fold(f64::INFINITY, f64::min);
+    FASTEST / (h * if least.is_finite() { least.sqrt() } else { 2.0 })
+}
+
+/// min(6/(h√a), 0.2/(h²v)), and half of the linear stability limit 2/(h√λ) of an explicit method.
 fn default(open: &Open, method: &Method, h: f64, v: f64) -> Result<Choice, Error> {
-    let (fastest, gentle) = (FASTEST / h, GENTLE / (h * h * v));
+    let (fastest, gentle) = (fastest(open, h), GENTLE / (h * h * v));
     let mut choice = match gentle < fastest {
         true => Choice {
             omega: gentle,
-            text: format!("{gentle:.4} = 0.2/(h^2 v), v = {v:.4} being the largest relative velocity of a pilot run"),
+            text: format!(
+                "{} = 0.2/(h^2 v), v = {} being the largest relative velocity of a pilot run",
+                rounded(gentle, 4),
+                rounded(v, 4)
+            ),
         },
-        false => Choice { omega: fastest, text: format!("{fastest:.4} = 3/h") },
+        false => {
+            let text = format!("{}, which makes 6/h the frequency of the slowest constraint", rounded(fastest, 4));
+            Choice { omega: fastest, text }
+        }
     };
     if method.scheme.explicit {
         let (_, largest) = open.manifold.stiffness(&open.model.initial);
@@ -152,7 +167,8 @@ fn default(open: &Open, method: &Method, h: f64, v: f64) -> Result<Choice, Error
             choice = Choice {
                 omega: stable,
                 text: format!(
-                    "{stable:.4}: half of what the linear stability of an explicit method allows at this step"
+                    "{}: half of what the linear stability of an explicit method allows at this step",
+                    rounded(stable, 4)
                 ),
             };
         }
@@ -165,16 +181,17 @@ fn check(omega: f64, h: f64, v: f64, allowed: bool, warnings: &mut Vec<String>) 
     let ratio = omega * h * h * v;
     let remedy = |limit: f64| {
         format!(
-            "omega below {:.3}, or a step below {:.3e}, keeps it below {limit}",
-            limit / (h * h * v),
+            "omega below {}, or a step below {:.3e}, keeps it below {limit}",
+            rounded(limit / (h * h * v), 3),
             (limit / (omega * v)).sqrt()
         )
     };
     if ratio > REFUSED && !allowed {
         return Err(Error::Gain {
             message: format!(
-                "the penalty is too stiff for this step: omega h^2 v is {}, v = {v:.4} being the largest relative velocity across a constraint in a pilot run, and above {REFUSED} steps become unstable; {}; {allow_unstable} runs it all the same",
+                "the penalty is too stiff for this step: omega h^2 v is {}, v = {} being the largest relative velocity across a constraint in a pilot run, and above {REFUSED} steps become unstable; {}; {allow_unstable} runs it all the same",
                 rounded(ratio, 3),
+                rounded(v, 4),
                 remedy(RISKY),
                 allow_unstable = option("allow_unstable")
             ),
@@ -232,7 +249,7 @@ fn speed(
     let accurate =
         |motion: Problem, method: &str| pilot(motion, method, StepSize::adaptive(PILOT_TOLERANCE), steps as u64 + 1);
     // This ω is not the run's: if it moves the start too far, the start stays.
-    let free = |slow| Ok::<Problem, Error>(open.with_omega(problem, FASTEST / h, slow)?.0);
+    let free = |slow| Ok::<Problem, Error>(open.with_omega(problem, fastest(open, h), slow)?.0);
     // A motion that cannot be followed to the end still gives v up to there.
     let (largest, _) = accurate(problem.clone(), "corrected:dop853")
         .or_else(|_| accurate(free(true).or_else(|_| free(false))?, "dop853"))?;

@@ -178,8 +178,9 @@ impl SlowManifold {
         }
     }
 
-    /// Largest v of all constraints at (t, x), with v² = ½|q̇ᵀg''q̇|: for a rod the relative velocity of the points
-    /// that it joins.
+    /// Largest v of all constraints at (t, x), with v² = ½|q̇ᵀg''q̇| a/|∇g|² and a = ∇gᵀM⁻¹∇g: for a rod the relative
+    /// velocity of the points that it joins, over the root of their harmonic mean mass. A stiffness and a step then
+    /// bear the same ωh²v, whatever the unit of mass.
     pub fn speed(&self, t: f64, x: &[f64]) -> f64 {
         self.speed_along((t, x), &evaluate(&self.field, x.len(), t, x)[..self.degrees])
     }
@@ -213,9 +214,29 @@ impl SlowManifold {
             evaluate(&self.constraints.values, self.constraints.pattern.count(), t, &there)
         };
         let (behind, here, ahead) = (side(-dt), side(0.0), side(dt));
-        let sides = behind.iter().zip(&here).zip(&ahead);
-        let curvature = sides.map(|((behind, here), ahead)| (ahead - 2.0 * here + behind).abs() / (dt * dt));
+        let inverse_masses = self.inverse_masses(t, x);
+        let sides = behind.iter().zip(&here).zip(&ahead).zip(&inverse_masses);
+        let curvature =
+            sides.map(|(((behind, here), ahead), inverse)| (ahead - 2.0 * here + behind).abs() * inverse / (dt * dt));
         (0.5 * curvature.fold(0.0, f64::max)).sqrt()
+    }
+
+    /// ∇gᵀM⁻¹∇g/|∇g|² of every constraint.
+    fn inverse_masses(&self, t: f64, x: &[f64]) -> Vec<f64> {
+        let at = self.at(t, x);
+        let mut velocity = vec![0.0; self.degrees];
+        let of = |row: usize| {
+            let moves = || self.rates.row(&at.rate_gradient, row).filter(|(c, _)| *c >= self.degrees);
+            moves().for_each(|(c, v)| velocity[c - self.degrees] = v);
+            let gradient = || self.constraints.row(&at.gradient, row);
+            let own: f64 = gradient().map(|(c, d)| d * velocity[c]).sum();
+            let square: f64 = gradient().map(|(_, d)| d * d).sum();
+            moves().for_each(|(c, _)| velocity[c - self.degrees] = 0.0);
+            // A gradient that vanishes says nothing of its mass.
+            let inverse = own.abs() / square;
+            if inverse.is_finite() { inverse } else { 0.0 }
+        };
+        (0..self.weight.len()).map(of).collect()
     }
 
     /// Move a start onto the slow manifold for these parameters.
