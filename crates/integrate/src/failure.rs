@@ -1,5 +1,6 @@
 //! Reasons for which a run ended early. The state stays at the last good step.
 
+use crate::state::SingularityKind;
 use holonome_words::option;
 
 /// Reason why a run failed; `E` is the observer's error.
@@ -111,15 +112,17 @@ pub enum Failure<E> {
     },
     /// The constraints do not determine their forces.
     #[error(
-        "the constraints are dependent at t = {t}, where {constraint} says what others say (a pivot of {pivot:.1e}, where 1 is independent): their forces are not determined there; a start or parameters that keep away from that configuration help, and so does a penalty (`{penalty_auto}`)", penalty_auto = option("penalty").of("auto")
+        "the constraints do not determine their forces at t = {t}, where {} (a pivot of {pivot:.1e}, where 1 is regular); a start or parameters that keep away from that configuration help", kind.of(constraint)
     )]
     Dependent {
         /// Time at which it was found.
         t: f64,
         /// Name of one of the constraints.
         constraint: String,
-        /// The smallest pivot of G H_pp Gᵀ, scaled to a unit diagonal.
+        /// Pivot of the constraint; see [`Singularity`](crate::state::Singularity).
         pivot: f64,
+        /// Reason.
+        kind: SingularityKind,
     },
     /// The observer failed, to store a sample for instance.
     #[error("{0}")]
@@ -130,12 +133,14 @@ pub enum Failure<E> {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Culprit {
     /// A constraint that nearly follows from others, so that their forces are not bounded.
-    #[error("{name} says almost what other constraints say there (a pivot of {pivot:.1e}, where 1 is independent)")]
+    #[error("{}, or nearly so (a pivot of {pivot:.1e}, where 1 is regular)", kind.of(name))]
     Constraint {
         /// The constraint's name.
         name: String,
         /// Pivot of the constraint.
         pivot: f64,
+        /// Reason.
+        kind: SingularityKind,
     },
     /// The vector of the state with the largest error.
     #[error("the error of {name} is the largest, and the field may be singular there")]

@@ -96,10 +96,45 @@ pub struct FirstStage {
 /// gradients is a thousandth.
 pub const NEARLY_DEPENDENT: f64 = 1e-6;
 
-/// Configuration in which constraints came nearest to being dependent.
+/// Reason why constraints do not determine their forces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SingularityKind {
+    /// Their gradients depend on each other.
+    #[default]
+    Dependent,
+    /// The gradient of one vanishes.
+    Vanishing,
+    /// H_pp is indefinite, and G H_pp Gᵀ is singular although the gradients are independent.
+    Cancelling,
+}
+
+impl SingularityKind {
+    /// Pivot below which such a configuration is near.
+    pub fn near(self) -> f64 {
+        match self {
+            SingularityKind::Dependent => NEARLY_DEPENDENT,
+            // A gradient may well vary by a factor of a thousand.
+            SingularityKind::Vanishing => 1e-8,
+            // Linear in the distance, and small along null directions, too: only lost digits matter.
+            SingularityKind::Cancelling => 1e-10,
+        }
+    }
+
+    /// What is wrong with constraint `name`.
+    pub fn of(self, name: &str) -> String {
+        match self {
+            SingularityKind::Dependent => format!("{name} says what others say"),
+            SingularityKind::Vanishing => format!("the gradient of {name} vanishes"),
+            SingularityKind::Cancelling => format!("the gradient of {name} is null in the indefinite kinetic energy"),
+        }
+    }
+}
+
+/// Configuration in which constraints came nearest to not determining their forces.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Singularity {
-    /// Smallest pivot of G H_pp Gᵀ, scaled to a unit diagonal.
+    /// Smallest pivot of G H_pp Gᵀ, scaled to a unit diagonal; square of a gradient over the largest so far; or smallest
+    /// eigenvalue of G H_pp Gᵀ, scaled to unit terms. 0 if the motion has gone through the configuration.
     #[serde(with = "exact::number")]
     pub pivot: f64,
     /// Time at which it was found.
@@ -107,6 +142,26 @@ pub struct Singularity {
     pub t: f64,
     /// The constraint's row.
     pub row: usize,
+    /// Reason.
+    #[serde(default)]
+    pub kind: SingularityKind,
+}
+
+impl Singularity {
+    /// True if the configuration is near.
+    pub fn is_near(&self) -> bool {
+        self.pivot < self.kind.near()
+    }
+
+    /// True if forces are rounding there: G H_pp Gᵀ is a difference of terms that are as large as it is small.
+    pub fn is_rounding(&self) -> bool {
+        self.kind == SingularityKind::Cancelling && self.pivot < 16.0 * f64::EPSILON
+    }
+
+    /// The nearer of two configurations, the first of two that are as near.
+    pub fn nearer(self, other: Singularity) -> Singularity {
+        if other.pivot / other.kind.near() < self.pivot / self.kind.near() { other } else { self }
+    }
 }
 
 /// A claimed integral that is not constant along the motion.
@@ -127,7 +182,7 @@ pub struct FailedClaim {
 
 impl Default for Singularity {
     fn default() -> Singularity {
-        Singularity { pivot: 1.0, t: 0.0, row: 0 }
+        Singularity { pivot: 1.0, t: 0.0, row: 0, kind: SingularityKind::Dependent }
     }
 }
 

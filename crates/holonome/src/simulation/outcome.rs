@@ -4,7 +4,7 @@ use super::Simulation;
 use crate::recording::variables;
 use crate::summary::{FinalState, Summary};
 use holonome_integrate::method::{Method, MethodTreatment};
-use holonome_integrate::state::{Cost, FailedClaim, NEARLY_DEPENDENT, StepState};
+use holonome_integrate::state::{Cost, FailedClaim, SingularityKind, StepState};
 use holonome_integrate::system::System;
 use holonome_integrate::treatment::correction::largest_innovation;
 use holonome_model::treatment::InvariantGroup;
@@ -79,16 +79,37 @@ pub(crate) fn motion_warnings(
     let StepState { singularity, innovation, innovation_at, .. } = state;
     let invariants = system.invariants();
     let mut warnings = claim_warnings(state, groups, method, remedy);
-    if singularity.pivot == 0.0 {
-        warnings.push(format!(
-                "the constraints are dependent at t = {}, where {} says what others say: the motion goes through a configuration from which it may go on in several ways, and an error or rounding decided which; compare a run with a tenth of the tolerance or step",
-                singularity.t, invariants.row_name(singularity.row)
-            ));
-    } else if singularity.pivot < NEARLY_DEPENDENT {
-        warnings.push(format!(
-                "the constraints are nearly dependent at t = {}, where {} says almost what others say (a pivot of {:.1e}, where 1 is independent): forces are large there, and which way the motion goes on may be decided by rounding; compare a run with a tenth of the tolerance or step",
-                singularity.t, invariants.row_name(singularity.row), singularity.pivot
-            ));
+    if singularity.is_near() {
+        let remedy = "compare a run with a tenth of the tolerance or step";
+        let (t, row) = (singularity.t, invariants.row_name(singularity.row));
+        let what = match (singularity.kind, singularity.pivot == 0.0) {
+            (SingularityKind::Dependent, true) => {
+                format!("the constraints are dependent at t = {t}, where {row} says what others say")
+            }
+            (SingularityKind::Dependent, false) => format!(
+                "the constraints are nearly dependent at t = {t}, where {row} says almost what others say (a pivot of {:.1e}, where 1 is independent)",
+                singularity.pivot
+            ),
+            (SingularityKind::Vanishing, true) => format!("the gradient of {row} vanishes at t = {t}"),
+            (SingularityKind::Vanishing, false) => format!(
+                "the gradient of {row} nearly vanishes at t = {t}, where it is {:.1e} of what it was",
+                singularity.pivot.sqrt()
+            ),
+            (SingularityKind::Cancelling, true) => format!(
+                "the constraints do not determine their forces at t = {t}, where {} or nearly so",
+                singularity.kind.of(row)
+            ),
+            (SingularityKind::Cancelling, false) => format!(
+                "the forces of the constraints lose their digits towards t = {t}: G M⁻¹Gᵀ of {row} is {:.1e} of the terms that cancel in it",
+                singularity.pivot
+            ),
+        };
+        let why = match (singularity.kind, singularity.pivot == 0.0) {
+            (SingularityKind::Cancelling, false) => "the kinetic energy is indefinite, and the gradient nearly null in it".to_string(),
+            (_, true) => "the motion goes through a configuration from which it may go on in several ways, and an error or rounding decided which".to_string(),
+            (_, false) => "forces are large there, and which way the motion goes on may be decided by rounding".to_string(),
+        };
+        warnings.push(format!("{what}: {why}; {remedy}"));
     }
     let expected = largest_innovation(system.vectors().count());
     if *innovation > MANY_TIMES * expected {

@@ -18,7 +18,7 @@ use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::observer::Observer;
 use holonome_integrate::plan::Plan;
 use holonome_integrate::run::{Independence, Outcome as IntegrationOutcome, Rates, disturbance, may_be_far};
-use holonome_integrate::state::{Cost, FailedClaim, NEARLY_DEPENDENT, StepState};
+use holonome_integrate::state::{Cost, FailedClaim, Singularity, StepState};
 use holonome_integrate::system::System;
 use holonome_integrate::terms::Loss;
 use holonome_integrate::treatment::correction::largest_innovation;
@@ -105,8 +105,8 @@ struct Outcome<'a> {
     failed_claims: &'a [FailedClaim],
     /// Largest innovation, and the time at which it was reached.
     innovation: (f64, f64),
-    /// Smallest pivot of the constraints, and its time.
-    pivot: (f64, f64),
+    /// Configuration in which the constraints came nearest to not determining their forces.
+    singularity: Singularity,
     /// Measured averages.
     averages: &'a [Averages],
     failure: Option<String>,
@@ -258,8 +258,8 @@ impl<'a> Collector<'a> {
         if outcome.innovation.0 > MANY_TIMES * expected {
             batch.met.innovations.add(outcome.innovation.1);
         }
-        if outcome.pivot.0 < NEARLY_DEPENDENT {
-            batch.met.singular.add(outcome.pivot.1);
+        if outcome.singularity.is_near() {
+            batch.met.singular.add(outcome.singularity.t);
         }
         batch.steps += outcome.steps;
         batch.cost.add(outcome.cost);
@@ -369,7 +369,7 @@ fn alone(sweep: &Sweep, collector: &mut Collector, number: usize, start_work: &m
             cost: &state.cost,
             failed_claims: &state.failed_claims,
             innovation: (state.innovation, state.innovation_at),
-            pivot: (state.singularity.pivot, state.singularity.t),
+            singularity: state.singularity,
             averages: &state.averages,
             failure,
         },
@@ -446,7 +446,7 @@ fn in_lanes<'a, L: TakesUp>(
         work: vec![0.0; system.work_len()],
         rates: claimed_rates(simulation),
         independence: Independence::new(system),
-        pivots: vec![(1.0, 0.0); count],
+        nearest: vec![Singularity::default(); count],
         followed: vec![Independence::new(system).followed(lanes.least_followed(), 0); k],
         taken_up: vec![false; k],
         recording: Recording {
@@ -562,8 +562,9 @@ struct Feed<'f, 'a, L> {
     taken_up: Vec<bool>,
     recording: Recording,
     measuring: Option<MeasuringLanes<'a>>,
-    /// Smallest pivot of the constraints of every trajectory of the batch, and its time.
-    pivots: Vec<(f64, f64)>,
+    /// Configuration of every trajectory of the batch in which its constraints came nearest to not determining their
+    /// forces.
+    nearest: Vec<Singularity>,
     /// Trajectories to be run alone, because a claim fails or may fail.
     doubted: Vec<usize>,
     error: Option<StartError>,
@@ -690,11 +691,8 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
     }
 
     fn follow(&mut self, (lane, number): (usize, usize), (step, t): (u64, f64), x: &[f64]) {
-        let crossing = self.followed[lane].follow(&self.systems[lane], (step, t, x), &mut self.work);
-        if let Some((_, t)) = crossing
-            && self.pivots[number].0 > 0.0
-        {
-            self.pivots[number] = (0.0, t);
+        if let Some(found) = self.followed[lane].follow(&self.systems[lane], (step, t, x), &mut self.work) {
+            self.nearest[number] = self.nearest[number].nearer(found);
         }
     }
 
@@ -731,10 +729,10 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
         let Looking { kernels, motion, jacobian, suspected, parameters, x, squares, work } = &mut self.looking;
         kernels.run(at.t, at.x, motion, jacobian, work);
         for &(lane, number) in of {
-            if let Some((_, pivot)) = self.independence.least_pivot_of(jacobian, (lane, lanes))
-                && pivot < self.pivots[number].0
-            {
-                self.pivots[number] = (pivot, at.t[lane]);
+            if let Some(found) = self.independence.nearest_of(at.t[lane], (at.x, jacobian), (lane, lanes)) {
+                self.nearest[number] = self.nearest[number].nearer(found);
+                // A run by itself ends there, and says why.
+                doubted[lane] |= found.is_rounding();
             }
         }
         if !self.rates.judges() {
@@ -775,7 +773,7 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
             cost: &end.cost,
             failed_claims: &[],
             innovation: (end.innovation, end.innovation_at),
-            pivot: self.pivots[number],
+            singularity: self.nearest[number],
             averages: self.measuring.as_ref().map_or(&[], |measuring| &measuring.averages[number]),
             failure,
         };

@@ -71,6 +71,8 @@ pub(super) struct Claims {
     treatment: MethodTreatment,
     rates: Rates,
     independence: Independence,
+    /// The last configuration through which the motion has gone, or near which it was, without knowing its forces.
+    passed: Option<Singularity>,
     /// True if a claim that fails takes the run back.
     takes_back: bool,
     next: u64,
@@ -97,6 +99,7 @@ impl Claims {
                 && system.invariants().groups.iter().any(claimed),
             rates,
             independence: Independence::new(system).followed(followed, state.step),
+            passed: None,
             next: next_look(state.step),
             surprised: false,
             watches,
@@ -154,10 +157,9 @@ impl Engine<'_> {
     fn follow_independence(&mut self) {
         let StepState { step, t, x, singularity, .. } = &mut *self.state;
         let at = (*step, *t, &x[..]);
-        if let Some((row, t)) = self.claims.independence.follow(self.system, at, &mut self.work)
-            && singularity.pivot > 0.0
-        {
-            *singularity = Singularity { pivot: 0.0, t, row };
+        if let Some(found) = self.claims.independence.follow(self.system, at, &mut self.work) {
+            *singularity = singularity.nearer(found);
+            self.claims.passed = Some(found);
         }
     }
 
@@ -222,6 +224,11 @@ impl Engine<'_> {
     ) -> Result<Option<Outcome>, Failure<O::Error>> {
         self.claims.next = next_look(self.state.step);
         let nearest = self.monitor_independence();
+        if nearest.is_rounding() {
+            let (Singularity { t, pivot, kind, .. }, invariants) = (nearest, self.system.invariants());
+            let constraint = invariants.row_name(nearest.row).to_string();
+            return Err(Failure::Dependent { t, constraint, pivot, kind });
+        }
         let caught = std::mem::take(&mut self.claims.caught);
         let outcome = match caught.is_empty() {
             true => self.test_rates((At::State, nearest), observer)?,
@@ -292,9 +299,13 @@ impl Engine<'_> {
         observer: &mut O,
     ) -> Result<Option<Outcome>, Failure<O::Error>> {
         let Some(&(.., t)) = failed.first() else { return Ok(None) };
+        let h = self.step_length();
+        // A step through such a configuration ends beside it.
+        let passed = self.claims.passed.filter(|passed| (t - passed.t).abs() <= 2.0 * h.abs());
+        let nearest = passed.filter(|_| nearest.pivot >= DEPENDENT).unwrap_or(nearest);
         if nearest.pivot < DEPENDENT {
             let constraint = self.system.invariants().row_name(nearest.row).to_string();
-            return Err(Failure::Dependent { t, constraint, pivot: nearest.pivot });
+            return Err(Failure::Dependent { t, constraint, pivot: nearest.pivot, kind: nearest.kind });
         }
         for &(row, rate, t) in failed {
             let group = group_of(self.system, row);
@@ -326,11 +337,8 @@ impl Engine<'_> {
     /// Record how near the constraints are to being dependent at the state.
     fn monitor_independence(&mut self) -> Singularity {
         let (t, x) = (self.state.t, &self.state.x);
-        let nearest = self.claims.independence.least_pivot(self.system, (t, x), &mut self.work);
-        let nearest = nearest.map(|(row, pivot)| Singularity { pivot, t, row }).unwrap_or_default();
-        if nearest.pivot < self.state.singularity.pivot {
-            self.state.singularity = nearest;
-        }
+        let nearest = self.claims.independence.nearest(self.system, (t, x), &mut self.work).unwrap_or_default();
+        self.state.singularity = self.state.singularity.nearer(nearest);
         nearest
     }
 
@@ -338,9 +346,9 @@ impl Engine<'_> {
     /// error in an attempt of the length `h`.
     pub(super) fn culprit(&mut self, h: f64) -> Culprit {
         let (t, x) = (self.state.t, &self.state.x);
-        let nearest = self.claims.independence.least_pivot(self.system, (t, x), &mut self.work);
-        if let Some((row, pivot)) = nearest.filter(|(_, pivot)| *pivot < NEARLY_DEPENDENT) {
-            return Culprit::Constraint { name: self.system.invariants().row_name(row).to_string(), pivot };
+        let nearest = self.claims.independence.nearest(self.system, (t, x), &mut self.work);
+        if let Some(Singularity { row, pivot, kind, .. }) = nearest.filter(|nearest| nearest.pivot < NEARLY_DEPENDENT) {
+            return Culprit::Constraint { name: self.system.invariants().row_name(row).to_string(), pivot, kind };
         }
         self.measure_attempt(h);
         let relative =

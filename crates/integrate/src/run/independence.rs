@@ -5,11 +5,23 @@
 //! before it. Its square in the metric H_pp is D_i, which vanishes where the constraints are dependent; beyond, the row
 //! points the other way. A step may go through such a configuration without coming near it at either end, and its error
 //! then decides which branch it takes. So the rows are compared from step to step, the more often the sooner a pivot
-//! would vanish at the rate at which it moves.
+//! would vanish at the rate at which it moves. A pivot that vanishes because the gradient itself does is seen in the
+//! same way; how small it is, is seen beside the largest gradient so far.
+//!
+//! H_pp measures rows as the motion does, but it is not the only judge. Where light bodies join heavy ones, rows are
+//! nearly parallel in it that point to different sides: small pivots are looked at again with the sizes of the vectors
+//! in place of their masses. And where H_pp is indefinite, G H_pp Gᵀ may be regular with any signs, and singular with
+//! independent rows: its eigenvalues are then compared with the terms that cancel in it, and their signs from step to
+//! step.
 
+use crate::scales::{FAMILY_FLOOR, Vectors, square};
+use crate::state::{NEARLY_DEPENDENT, Singularity, SingularityKind};
 use crate::system::{GroupKind, System};
+use crate::treatment::normal_equations::length;
 use crate::vector::gather;
 use holonome_linear::dense::ldl_factor;
+use holonome_linear::eigen::jacobi;
+use std::ops::Range;
 
 /// Largest number of constraints whose independence is monitored.
 const MOST_CONSTRAINTS: usize = 64;
@@ -17,8 +29,22 @@ const MOST_CONSTRAINTS: usize = 64;
 /// Largest number of constraints whose independence is followed from step to step.
 const MOST_FOLLOWED: usize = 8;
 
-/// Largest number of steps between two checks.
+/// Largest number of steps between two checks of constraints together, and of each by itself.
 const LONGEST_GAP: u64 = 128;
+const LONGEST_GAP_ALONE: u64 = 1024;
+
+/// Smallest ratio of the number of steps so far to those between two checks.
+const STEPS_PER_GAP: u64 = 16;
+
+/// Part of the terms that cancel in an eigenvalue of G H_pp Gᵀ below which it has no sign: some hundred roundings.
+const NO_SIGN: f64 = 1e-13;
+
+/// Factor of its values at two states to which a gradient has to fall between them to be what vanishes in its pivot.
+const SHRUNK: f64 = 0.1;
+
+/// Part of the largest change of a gradient along the way from which on a small gradient is that near a critical point:
+/// where it merely varies by many orders, its change does, too.
+const STILL_CHANGING: f64 = 0.01;
 
 /// Part of the steps in which a pivot would vanish at its rate, which may grow, after which the next check follows.
 const OF_THE_WAY: f64 = 0.25;
@@ -37,8 +63,17 @@ pub struct Independence {
     /// one of a constraint.
     products: Vec<(u32, u32, u32, u32)>,
     jacobian: Vec<f64>,
+    /// ±G H_pp Gᵀ, and its factors.
+    product: Vec<f64>,
     matrix: Vec<f64>,
     diagonal: Vec<f64>,
+    /// Sums of the absolute terms of the diagonal.
+    terms: Vec<f64>,
+    /// −1 if the diagonal of G H_pp Gᵀ is negative, 1 otherwise: the sign of `product`.
+    sign: f64,
+    /// Entries of G: constraint, coordinate, place in DF.
+    gradients: Vec<(u32, u32, u32)>,
+    vectors: Vectors,
     followed: Option<Followed>,
 }
 
@@ -47,10 +82,15 @@ pub struct Independence {
 struct Followed {
     /// Step from which on to check again.
     next: u64,
+    /// True if each constraint is followed by itself: L is the identity, and D the diagonal.
+    alone: bool,
     /// Number of coordinates.
     degrees: usize,
-    /// Entries of G and of H_pp Gᵀ: constraint, coordinate, place in DF.
-    entries: [Vec<(u32, u32, u32)>; 2],
+    /// Entries of H_pp Gᵀ: constraint, coordinate, place in DF.
+    image_entries: Vec<(u32, u32, u32)>,
+    /// Largest square of every gradient so far, and of its change along the way.
+    largest: Vec<f64>,
+    largest_change: Vec<f64>,
     /// True if there was a check before.
     begun: bool,
     last: Look,
@@ -69,8 +109,12 @@ struct Look {
     rows: Vec<f64>,
     /// D.
     pivots: Vec<f64>,
-    /// Roots of the scaled pivots.
+    /// Squares of the gradients.
+    squares: Vec<f64>,
+    /// Roots of the pivots, relative to the largest gradients so far.
     roots: Vec<f64>,
+    /// Number of negative eigenvalues of G H_pp Gᵀ; `None` if one of them vanishes.
+    negative: Option<usize>,
 }
 
 impl Independence {
@@ -95,45 +139,28 @@ impl Independence {
         if products.is_empty() {
             return Independence::default();
         }
+        let degrees = system.dim() / 2;
+        let gradients = entries_of(system, 0..count, 0);
         Independence {
             products,
             jacobian: vec![0.0; invariants.nonzeros()],
+            product: vec![0.0; count * count],
             matrix: vec![0.0; count * count],
             diagonal: vec![0.0; count],
-            followed: None,
+            terms: vec![0.0; count],
+            sign: 1.0,
+            gradients,
+            vectors: system.vectors().clone(),
+            followed: (count <= MOST_FOLLOWED).then(|| Followed::new(system, (count, degrees))),
         }
-        .with_entries(system)
     }
 
-    fn with_entries(mut self, system: &dyn System) -> Independence {
-        let (invariants, count, degrees) = (system.invariants(), self.diagonal.len(), system.dim() / 2);
-        if !(2..=MOST_FOLLOWED).contains(&count) {
-            return self;
-        }
-        let of = |first: usize, shift: usize| {
-            let entry = |row: usize, (at, column): (usize, usize)| {
-                let q = column.checked_sub(shift).filter(|q| *q < degrees)?;
-                Some((row as u32, q as u32, at as u32))
-            };
-            (0..count)
-                .flat_map(|row| invariants.row(first + row).entries().filter_map(move |at| entry(row, at)))
-                .collect()
-        };
-        let entries = [of(0, 0), of(count, degrees)];
-        let (rows, of_rows) = (vec![0.0; count * degrees], vec![0.0; count]);
-        let look =
-            Look { x: vec![0.0; system.dim()], pivots: of_rows.clone(), roots: of_rows, rows, ..Look::default() };
-        let images = look.rows.clone();
-        let (last, now) = (look.clone(), look);
-        self.followed = Some(Followed { next: u64::MAX, degrees, entries, begun: false, last, now, images });
-        self
-    }
-
-    /// Follow the constraints from step `step` on, if they are few, but at least `least`.
+    /// Follow the constraints from step `step` on, if they are few; fewer than `least` each by itself, for whether its
+    /// gradient vanishes.
     pub fn followed(mut self, least: usize, step: u64) -> Independence {
-        match &mut self.followed {
-            Some(followed) if self.diagonal.len() >= least => followed.next = step + 1,
-            _ => self.followed = None,
+        let alone = self.diagonal.len() < least;
+        if let Some(followed) = &mut self.followed {
+            (followed.next, followed.alone) = (step + 1, alone);
         }
         self
     }
@@ -157,56 +184,152 @@ impl Independence {
     /// Compute L and D from the stored DF.
     fn factor_known(&mut self) {
         let n = self.diagonal.len();
-        self.matrix.fill(0.0);
+        self.product.fill(0.0);
+        self.terms.fill(0.0);
         for &(i, j, a, b) in &self.products {
-            self.matrix[i as usize * n + j as usize] += self.jacobian[a as usize] * self.jacobian[b as usize];
+            let term = self.jacobian[a as usize] * self.jacobian[b as usize];
+            self.product[i as usize * n + j as usize] += term;
+            if i == j {
+                self.terms[i as usize] += term.abs();
+            }
+        }
+        self.sign = if (0..n).all(|i| self.product[i * n + i] < 0.0) { -1.0 } else { 1.0 };
+        if self.sign < 0.0 {
+            self.product.iter_mut().for_each(|entry| *entry = -*entry);
         }
         for (i, diagonal) in self.diagonal.iter_mut().enumerate() {
-            *diagonal = self.matrix[i * n + i];
+            *diagonal = self.product[i * n + i];
         }
+        self.matrix.copy_from_slice(&self.product);
         ldl_factor(&mut self.matrix, n, 0.0);
     }
 
-    /// Pivot i, scaled to a unit diagonal.
-    fn scaled_pivot(&self, i: usize) -> f64 {
+    /// D_i, 0 where the matrix is not definite.
+    fn pivot(&self, i: usize) -> f64 {
         match self.matrix[i * self.diagonal.len() + i] {
-            pivot if pivot.is_finite() => pivot / self.diagonal[i],
+            pivot if pivot.is_finite() => pivot,
             _ => 0.0,
         }
     }
 
-    /// Smallest pivot of G H_pp Gᵀ at (t, x), scaled to a unit diagonal, and the constraint's row. Near 0 the
-    /// constraints do not determine their forces.
-    pub fn least_pivot(&mut self, system: &dyn System, at: (f64, &[f64]), work: &mut [f64]) -> Option<(usize, f64)> {
+    /// Pivot i, scaled to a unit diagonal.
+    fn scaled_pivot(&self, i: usize) -> f64 {
+        match self.pivot(i) {
+            0.0 => 0.0,
+            pivot => pivot / self.diagonal[i],
+        }
+    }
+
+    /// How near the constraints are to not determining their forces at (t, x).
+    pub fn nearest(&mut self, system: &dyn System, (t, x): (f64, &[f64]), work: &mut [f64]) -> Option<Singularity> {
         if !self.monitors() {
             return None;
         }
-        self.factor(system, at, work);
-        self.least()
+        self.factor(system, (t, x), work);
+        Some(self.judged(t, |vectors| x[vectors].to_vec()))
     }
 
-    /// Smallest pivot as in [`Independence::least_pivot`] for a known DF, in lane `lane` of so many.
-    pub fn least_pivot_of(&mut self, jacobian: &[f64], (lane, lanes): (usize, usize)) -> Option<(usize, f64)> {
+    /// [`Independence::nearest`] for a known DF, in lane `lane` of so many.
+    pub fn nearest_of(
+        &mut self,
+        t: f64,
+        (x, jacobian): (&[f64], &[f64]),
+        (lane, lanes): (usize, usize),
+    ) -> Option<Singularity> {
         if !self.monitors() {
             return None;
         }
         gather(jacobian, lanes, lane, &mut self.jacobian);
         self.factor_known();
-        self.least()
+        Some(self.judged(t, |components| components.map(|component| x[component * lanes + lane]).collect()))
     }
 
-    fn least(&self) -> Option<(usize, f64)> {
-        (0..self.diagonal.len()).map(|i| (i, self.scaled_pivot(i))).min_by(|a, b| a.1.total_cmp(&b.1))
+    /// Judgement of the matrix that was factored at the time t, at the state with these components.
+    fn judged(&self, t: f64, components: impl Fn(Range<usize>) -> Vec<f64>) -> Singularity {
+        let n = self.diagonal.len();
+        let least = |of: &dyn Fn(usize) -> f64| {
+            (0..n).map(|i| (i, of(i))).min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 1.0))
+        };
+        let as_found = |kind: SingularityKind, (row, pivot): (usize, f64)| Singularity { pivot, t, row, kind };
+        let cancelling = least(&|i| if self.terms[i] > 0.0 { self.diagonal[i].abs() / self.terms[i] } else { 1.0 });
+        let (row, pivot) = least(&|i| self.scaled_pivot(i));
+        let definite = pivot > 0.0;
+        if definite && cancelling.1 < SingularityKind::Cancelling.near() {
+            return as_found(SingularityKind::Cancelling, cancelling);
+        }
+        if pivot >= NEARLY_DEPENDENT || pivot.is_nan() {
+            return as_found(SingularityKind::Dependent, (row, pivot));
+        }
+        let by_size = self.least_pivot_by_size(components);
+        if definite || by_size.1 < NEARLY_DEPENDENT {
+            let pivot = by_size.1.max(pivot);
+            return as_found(SingularityKind::Dependent, (by_size.0, pivot));
+        }
+        match self.eigenvalues().into_iter().map(f64::abs).reduce(f64::min) {
+            // G has independent rows, and H_pp is semidefinite where no eigenvalue is negative.
+            Some(_) if self.negative() == Some(0) => as_found(SingularityKind::Dependent, by_size),
+            Some(eigenvalue) => as_found(SingularityKind::Cancelling, (cancelling.0, eigenvalue)),
+            None => Singularity::default(),
+        }
     }
 
-    /// Check the state after step `step`, if it is time. Returns the row of a constraint that was dependent on the
-    /// others since the last check, and the time.
+    /// Smallest pivot of G S²Gᵀ, scaled to a unit diagonal, and its row: S holds the sizes of the vectors. A vector at
+    /// the origin has that of its family.
+    fn least_pivot_by_size(&self, components: impl Fn(Range<usize>) -> Vec<f64>) -> (usize, f64) {
+        let (n, degrees) = (self.diagonal.len(), self.vectors.dim() / 2);
+        let mut squares = vec![0.0; self.vectors.dim()];
+        for family in self.vectors.families() {
+            let own = |vector: usize| square(&components(self.vectors.components_of(vector)));
+            let of_family = family.vectors.clone().map(own).fold(0.0, f64::max);
+            for vector in family.vectors.clone() {
+                squares[self.vectors.components_of(vector)].fill(own(vector).max(FAMILY_FLOOR * of_family));
+            }
+        }
+        let mut rows = vec![0.0; n * degrees];
+        for &(row, q, at) in &self.gradients {
+            rows[row as usize * degrees + q as usize] += self.jacobian[at as usize] * squares[q as usize].sqrt();
+        }
+        let row = |i: usize| &rows[i * degrees..][..degrees];
+        let lengths: Vec<f64> = (0..n).map(|i| length(row(i))).collect();
+        let unit = |i: usize, j: usize| {
+            let product: f64 = row(i).iter().zip(row(j)).map(|(a, b)| (a / lengths[i]) * (b / lengths[j])).sum();
+            if product.is_nan() { 0.0 } else { product }
+        };
+        let mut gram: Vec<f64> = (0..n * n).map(|k| unit(k / n, k % n)).collect();
+        ldl_factor(&mut gram, n, 0.0);
+        let pivot = |i: usize| if gram[i * n + i].is_finite() { gram[i * n + i] } else { 0.0 };
+        (0..n).map(|i| (i, pivot(i))).min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 1.0))
+    }
+
+    /// Eigenvalues of ±G H_pp Gᵀ, scaled to unit terms.
+    fn eigenvalues(&self) -> Vec<f64> {
+        let n = self.diagonal.len();
+        let scale: Vec<f64> = self.terms.iter().map(|t| if *t > 0.0 { 1.0 / t.sqrt() } else { 0.0 }).collect();
+        let mut scaled: Vec<f64> = (0..n * n).map(|k| self.product[k] * scale[k / n] * scale[k % n]).collect();
+        jacobi(&mut scaled, n);
+        (0..n).map(|i| scaled[i * n + i]).collect()
+    }
+
+    /// Number of negative eigenvalues of G H_pp Gᵀ; `None` if one of them is rounding.
+    fn negative(&self) -> Option<usize> {
+        let n = self.diagonal.len();
+        let certain = |i: usize| self.scaled_pivot(i) > NO_SIGN && self.diagonal[i] > NO_SIGN * self.terms[i];
+        if (0..n).all(certain) {
+            return Some(if self.sign > 0.0 { 0 } else { n });
+        }
+        let values = self.eigenvalues();
+        let negative = values.iter().filter(|value| self.sign * **value < 0.0).count();
+        values.iter().all(|value| value.abs() > NO_SIGN).then_some(negative)
+    }
+
+    /// Check the state after step `step`, if it is time. Returns a configuration through which the motion has gone since
+    /// the last check, or near which it is, in which a constraint depends on the others or has no gradient.
     pub fn follow(
         &mut self,
         system: &dyn System,
         (step, t, x): (u64, f64, &[f64]),
         work: &mut [f64],
-    ) -> Option<(usize, f64)> {
+    ) -> Option<Singularity> {
         if step < self.next() {
             return None;
         }
@@ -214,50 +337,76 @@ impl Independence {
         let n = self.diagonal.len();
         let mut followed = self.followed.take()?;
         let (degrees, now) = (followed.degrees, &mut followed.now);
-        self.remainders(&followed.entries[0], &mut now.rows);
-        self.remainders(&followed.entries[1], &mut followed.images);
+        let alone = followed.alone;
+        self.remainders(alone, &self.gradients, &mut now.rows);
+        self.remainders(alone, &followed.image_entries, &mut followed.images);
         for i in 0..n {
-            let scaled = self.scaled_pivot(i).max(0.0);
-            (now.pivots[i], now.roots[i]) = (scaled * self.diagonal[i], scaled.sqrt());
+            let largest = &mut followed.largest[i];
+            *largest = largest.max(self.diagonal[i]);
+            now.squares[i] = self.diagonal[i].max(0.0);
+            now.pivots[i] = if alone { now.squares[i] } else { self.pivot(i).max(0.0) };
+            now.roots[i] = if *largest > 0.0 { (now.pivots[i] / *largest).sqrt() } else { 0.0 };
         }
+        now.negative = if alone && n > 1 { None } else { self.negative() };
         (now.step, now.t) = (step, t);
         now.x.copy_from_slice(x);
         let (last, now, images) = (&followed.last, &followed.now, &followed.images);
-        let (mut crossing, mut gap) = (None, 1);
+        let (mut found, mut gap) = (None, 1);
         if followed.begun {
             let steps = (step - last.step).max(1);
             let changes = now.roots.iter().zip(&last.roots).map(|(a, b)| (a - b).abs());
             let rate = changes.fold(0.0, f64::max) / steps as f64;
             let least = now.roots.iter().copied().fold(f64::INFINITY, f64::min);
-            let longest = LONGEST_GAP.min(2 * steps) as f64;
-            gap = if rate > 0.0 { (OF_THE_WAY * least / rate).clamp(1.0, longest) } else { longest } as u64;
-            let reversed = |i: usize| {
+            let longest = if followed.alone { LONGEST_GAP_ALONE } else { LONGEST_GAP };
+            // The first adaptive steps grow fast.
+            let longest = longest.min(2 * steps).min((step / STEPS_PER_GAP).max(1)) as f64;
+            // Pivots of an indefinite matrix show nothing, and its eigenvalues change their signs for good.
+            let definite = least > 0.0 || now.negative.is_none();
+            gap = if rate > 0.0 && definite { (OF_THE_WAY * least / rate).clamp(1.0, longest) } else { longest } as u64;
+            let product = |i: usize| {
                 let pairs = images[i * degrees..][..degrees].iter().zip(&last.rows[i * degrees..][..degrees]);
-                let product = pairs.map(|(a, b)| a * b).sum::<f64>();
-                steps == 1 && product < REVERSED * (now.pivots[i] * last.pivots[i]).sqrt()
+                self.sign * pairs.map(|(a, b)| a * b).sum::<f64>()
             };
-            crossing = (0..n).filter(|&i| reversed(i)).find_map(|i| {
-                let (t, pivot) = self.least_between(system, (last, now), i, work)?;
-                let ends = now.roots[i].min(last.roots[i]).powi(2);
-                (pivot < VANISHED * ends).then_some((i, t))
+            let reversed = |i: usize| steps == 1 && product(i) < REVERSED * (now.pivots[i] * last.pivots[i]).sqrt();
+            let crossed = |row: usize, t: f64, kind| Singularity { pivot: 0.0, t, row, kind };
+            let turned: Vec<usize> = (0..n).filter(|&i| reversed(i)).collect();
+            let changed = now.negative.zip(last.negative).is_some_and(|(now, last)| now != last);
+            let mut near = Singularity::default();
+            for i in 0..n {
+                let pivot = now.squares[i] / followed.largest[i];
+                if still_changes(&mut followed.largest_change[i], (last, now), (i, degrees)) {
+                    near = near.nearer(Singularity { pivot, t, row: i, kind: SingularityKind::Vanishing });
+                }
+            }
+            found = turned.into_iter().find_map(|i| {
+                let least = self.least_between(system, (last, now), (i, alone), work)?;
+                let ends = now.pivots[i].min(last.pivots[i]);
+                let shrunk = least.square < SHRUNK * now.squares[i].min(last.squares[i]);
+                let kind = if shrunk { SingularityKind::Vanishing } else { SingularityKind::Dependent };
+                (least.pivot < VANISHED * ends).then(|| crossed(i, least.t, kind))
             });
+            if changed && found.is_none() {
+                let row = (0..n).min_by(|&a, &b| now.roots[a].total_cmp(&now.roots[b])).unwrap_or(0);
+                found = Some(crossed(row, 0.5 * (last.t + now.t), SingularityKind::Cancelling));
+            }
+            found = found.or_else(|| Some(near).filter(Singularity::is_near));
         }
         followed.next = step + gap;
         followed.begun = true;
         std::mem::swap(&mut followed.last, &mut followed.now);
         self.followed = Some(followed);
-        crossing
+        found
     }
 
-    /// Put L⁻¹ times the matrix with these entries, by rows, into `rows`.
-    fn remainders(&self, entries: &[(u32, u32, u32)], rows: &mut [f64]) {
+    /// Put L⁻¹ times the matrix with these entries, by rows, into `rows`; the matrix itself if `alone`.
+    fn remainders(&self, alone: bool, entries: &[(u32, u32, u32)], rows: &mut [f64]) {
         let n = self.diagonal.len();
         let degrees = rows.len() / n;
         rows.fill(0.0);
         for &(row, q, at) in entries {
             rows[row as usize * degrees + q as usize] += self.jacobian[at as usize];
         }
-        for i in 0..n {
+        for i in (0..n).filter(|_| !alone) {
             let (before, row) = rows.split_at_mut(i * degrees);
             for (k, other) in before.chunks(degrees).enumerate() {
                 let factor = self.matrix[i * n + k];
@@ -266,14 +415,14 @@ impl Independence {
         }
     }
 
-    /// Time and value of the least scaled pivot of row i on Hermite's cubic between two states.
+    /// The least pivot of row i on Hermite's cubic between two states.
     fn least_between(
         &mut self,
         system: &dyn System,
         (from, to): (&Look, &Look),
-        i: usize,
+        (i, alone): (usize, bool),
         work: &mut [f64],
-    ) -> Option<(f64, f64)> {
+    ) -> Option<Least> {
         let (n, h) = (from.x.len(), to.t - from.t);
         let (mut start, mut end, mut x) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
         if !system.motion(from.t, &from.x, &mut start, work) || !system.motion(to.t, &to.x, &mut end, work) {
@@ -287,7 +436,7 @@ impl Independence {
                 *x = a * from.x[k] + b * to.x[k] + c * start[k] + d * end[k];
             }
             self.factor(system, (from.t + theta * h, &x), work);
-            self.scaled_pivot(i)
+            if alone { self.diagonal[i] } else { self.pivot(i) }
         };
         // Golden sections: 40 of them come to 1e-8 of the step.
         let ratio = (5f64.sqrt() - 1.0) / 2.0;
@@ -305,7 +454,68 @@ impl Independence {
                 of_b = at(b);
             }
         }
-        let (theta, pivot) = if of_a < of_b { (a, of_a) } else { (b, of_b) };
-        Some((from.t + theta * h, pivot))
+        let theta = if of_a < of_b { a } else { b };
+        let pivot = at(theta);
+        Some(Least { t: from.t + theta * h, pivot, square: self.diagonal[i] })
     }
+}
+
+impl Followed {
+    fn new(system: &dyn System, (count, degrees): (usize, usize)) -> Followed {
+        let look = Look {
+            x: vec![0.0; system.dim()],
+            rows: vec![0.0; count * degrees],
+            pivots: vec![0.0; count],
+            squares: vec![0.0; count],
+            roots: vec![0.0; count],
+            ..Look::default()
+        };
+        Followed {
+            next: u64::MAX,
+            alone: false,
+            degrees,
+            image_entries: entries_of(system, count..2 * count, degrees),
+            largest: vec![0.0; count],
+            largest_change: vec![0.0; count],
+            begun: false,
+            images: look.rows.clone(),
+            last: look.clone(),
+            now: look,
+        }
+    }
+}
+
+/// The least pivot between two states.
+struct Least {
+    t: f64,
+    pivot: f64,
+    /// Square of the gradient there.
+    square: f64,
+}
+
+/// Entries of rows of DF over the `degrees` columns from `first` on: number of the row in `rows`, column from there,
+/// place in DF.
+fn entries_of(system: &dyn System, rows: Range<usize>, first: usize) -> Vec<(u32, u32, u32)> {
+    let degrees = system.dim() / 2;
+    let of = |(number, row): (usize, usize)| {
+        let entry = move |(at, column): (usize, usize)| {
+            let q = column.checked_sub(first).filter(|q| *q < degrees)?;
+            Some((number as u32, q as u32, at as u32))
+        };
+        system.invariants().row(row).entries().filter_map(entry)
+    };
+    rows.enumerate().flat_map(of).collect()
+}
+
+/// True if row i changes along the way by a part of `largest`, its largest change so far.
+fn still_changes(largest: &mut f64, (last, now): (&Look, &Look), (i, degrees): (usize, usize)) -> bool {
+    let distance = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
+    let way = distance(&now.x[..degrees], &last.x[..degrees]);
+    let row = i * degrees..(i + 1) * degrees;
+    let change = distance(&now.rows[row.clone()], &last.rows[row]) / way;
+    if !change.is_finite() {
+        return false;
+    }
+    *largest = largest.max(change);
+    change >= STILL_CHANGING * STILL_CHANGING * *largest
 }
