@@ -299,8 +299,7 @@ pub struct IntegrationArguments {
     /// Largest residual that projections accept [default: round-off]
     #[arg(long, value_name = "TOL", help_heading = INVARIANTS, allow_hyphen_values = true)]
     pub projection_tolerance: Option<f64>,
-    /// Metric in which `projection` moves a state: that of the step's error, or the Euclidean one
-    /// [default: error for methods of an order above 2, otherwise euclidean]
+    /// Metric in which projections move a state: that of the step's error, or the Euclidean one [default: error]
     #[arg(long, value_name = "error|euclidean", help_heading = INVARIANTS, value_enum, hide_possible_values = true)]
     pub metric: Option<MetricName>,
     /// Run with gains that are refused as unstable

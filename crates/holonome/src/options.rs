@@ -160,7 +160,7 @@ pub struct RunOptions {
     /// Number of steps after which the run fails, rejected ones included.
     #[serde(default)]
     pub max_steps: Option<u64>,
-    /// Metric in which `projection` moves a state.
+    /// Metric in which projections move a state.
     #[serde(default)]
     pub metric: Metric,
     /// End of the run, T.

@@ -28,20 +28,22 @@ pub struct Plan {
     pub step_limit: u64,
     /// Largest residual, as a distance in state space, that projections accept; `None` stands for round-off.
     pub projection_tolerance: Option<f64>,
-    /// Metric in which `projection` moves a state.
+    /// Metric in which projections move a state.
     pub metric: Metric,
     /// Gain whose h·λmax/r is monitored, if the field carries a feedback term.
     pub gain: Option<Gain>,
 }
 
-/// Metric in which `projection` moves a state.
+/// Metric in which projections move a state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Metric {
-    /// The metric of the step's error for schemes of an order above 2, the Euclidean one of the source for others.
+    /// [`Metric::Error`].
     #[default]
     Auto,
-    /// The metric of the step's error: parts of the state that err little move little.
+    /// The metric of the step's error, or of its length where a scheme estimates no error: parts of the state that err
+    /// little move little. A symmetric projection moves them relative to their sizes at both ends of the step, which are
+    /// those of the step back.
     Error,
     /// Every component moves alike (HLW IV.4.2).
     Euclidean,

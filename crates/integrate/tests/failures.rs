@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use common::*;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::observer::{Observer, Recorder};
-use holonome_integrate::plan::{Plan, Stepping};
+use holonome_integrate::plan::{Metric, Plan, Stepping};
 use holonome_integrate::run::{Outcome, run, run_map};
 use holonome_integrate::scheme::map::{NoStep, StepFrom, StepMap, Workspace};
 use holonome_integrate::state::StepState;
@@ -152,7 +152,8 @@ fn contradicting_constraints_do_not_converge() {
         |_, x, df| df.copy_from_slice(&[2.0 * x[0], 2.0 * x[1], 2.0 * x[0], 2.0 * x[1]]),
     );
     for name in ["projection:rk4", "symmetric-projection:rk4"] {
-        let plan = Plan::fixed(method(name), 0.0, 1.0, 0.1).unwrap();
+        let mut plan = Plan::fixed(method(name), 0.0, 1.0, 0.1).unwrap();
+        plan.metric = Metric::Euclidean;
         let (state, failure) = fail(&plan, &system, &[1.0, 0.0]);
         let Failure::ProjectionNotConverged { t, iterations, residual, constraint } = failure else {
             panic!("{failure:?}")

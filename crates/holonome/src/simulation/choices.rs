@@ -64,7 +64,7 @@ pub(crate) fn unused_options(
         option("metric"),
         method.treatment.facts().has_metric,
         options.metric != Metric::Auto,
-        "only `projection` moves a state in a metric that can be chosen",
+        "only projections move a state in a metric that can be chosen",
     );
     let adapts = options.step.fixed().is_none();
     unused(

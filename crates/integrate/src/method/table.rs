@@ -509,7 +509,7 @@ pub static TREATMENTS: &[TreatmentFacts] = &[
         begins_on_the_set: false,
         needs_equal_steps: true,
         iterates: true,
-        has_metric: false,
+        has_metric: true,
         description: "projection by the same multipliers before and after each step: symmetric if its base is",
         citation: "Hairer, Lubich, Wanner, GNI, V.4.1; Hairer, BIT 40 (2000) 726",
     },

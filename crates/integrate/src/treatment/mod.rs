@@ -29,11 +29,7 @@ pub fn squared_distance(vectors: &Vectors, sizes: &[f64], d: &[f64]) -> f64 {
 
 /// True if a projection of `plan`'s method moves a state in the metric of the step's error, not in the Euclidean one.
 pub fn projects_by_error(plan: &Plan) -> bool {
-    match plan.metric {
-        Metric::Error => true,
-        Metric::Auto => plan.method.scheme.follows_fields() && plan.method.scheme.order > 2,
-        Metric::Euclidean => false,
-    }
+    plan.metric != Metric::Euclidean
 }
 
 /// Treatment of a step's result, with its scratch.
@@ -65,7 +61,7 @@ impl Treatment {
                 Treatment::Projection(Box::new(projection))
             }
             method::MethodTreatment::SymmetricProjection => {
-                let projection = SymmetricProjection::new(invariants, system.dim(), tolerance);
+                let projection = SymmetricProjection::new(invariants, system.dim(), tolerance, projects_by_error(plan));
                 Treatment::SymmetricProjection(Box::new(projection))
             }
         }

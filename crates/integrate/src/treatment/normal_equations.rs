@@ -130,6 +130,12 @@ impl NormalEquations {
         length(&jacobian[self.pattern.row(row).range()])
     }
 
+    /// Set the metric in which μ moves a state, until the next factorisation.
+    pub fn set_metric(&mut self, roots: &[f64]) {
+        self.roots.clear();
+        self.roots.extend_from_slice(roots);
+    }
+
     /// Factor DF DFᵀ for these nonzeros of DF.
     pub fn factor(&mut self, jacobian: &[f64]) {
         self.factor_in(jacobian, &[], &[]);
@@ -139,8 +145,7 @@ impl NormalEquations {
     /// slices stand for W = 1 and R = 0.
     pub fn factor_in(&mut self, jacobian: &[f64], roots: &[f64], noise: &[f64]) {
         let m = self.scale.len();
-        self.roots.clear();
-        self.roots.extend_from_slice(roots);
+        self.set_metric(roots);
         for (i, row) in self.pattern.rows().enumerate() {
             let (values, row) = (row.values(jacobian), &mut self.unit[row.range()]);
             for (unit, (column, value)) in row.iter_mut().zip(values) {
@@ -269,10 +274,13 @@ impl NormalEquations {
         f64::EPSILON * (terms + target.abs())
     }
 
-    /// x ← x + DFᵀμ with these nonzeros of DF.
+    /// x ← x + W DFᵀμ with these nonzeros of DF.
     pub fn add_transpose(&self, jacobian: &[f64], mu: &[f64], x: &mut [f64]) {
         for (row, mu) in self.pattern.rows().zip(mu).filter(|(_, mu)| **mu != 0.0) {
-            row.values(jacobian).for_each(|(column, entry)| x[column as usize] += entry * mu);
+            for (column, entry) in row.values(jacobian) {
+                let root = self.roots.get(column as usize).unwrap_or(&1.0);
+                x[column as usize] += (entry * root) * (mu * root);
+            }
         }
     }
 

@@ -1,31 +1,34 @@
 //! Symmetric projection (HLW V.4.1; Hairer, BIT 40 (2000) 726): with Φ_h the map of the base scheme and D = DF,
 //!
-//! x̃₀ = x₀ + D(x₀)ᵀμ           perturbation,
-//! x̃₁ = Φ_h(x̃₀)                base step,                           (1)
-//! x₁ = x̃₁ + D(x₁)ᵀμ,  F(x₁) = F₀  projection,
+//! x̃₀ = x₀ + W D(x₀)ᵀμ           perturbation,
+//! x̃₁ = Φ_h(x̃₀)                  base step,                           (1)
+//! x₁ = x̃₁ + W D(x₁)ᵀμ,  F(x₁) = F₀  projection,
 //!
 //! with the same μ before and after the base step. Exchanging x₀ with x₁, h with −h and μ with −μ turns (1) into the
 //! same equations with Φ_{−h}⁻¹ for Φ_h: the step is symmetric if its base is, which standard projection is not. It has
 //! the order of its base, because at the exact solution (1) fails by the local error only, so that μ is of that size.
 //!
 //! HLW solve for (x₁, μ) by a simplified Newton iteration. Its unknown x₁ is moved by μ and by what it still lacks,
-//! δ = x̃₁ + D(x₁)ᵀμ − x₁, so that
+//! δ = x̃₁ + W D(x₁)ᵀμ − x₁, so that
 //!
-//! Δμ = −(D(x₀)D(x₀)ᵀ + D(x̃₁)D(x̃₁)ᵀ)⁻¹ (F(x₁) − F₀ + D(x₁)δ),            (2)
-//! x₁ ← Φ_h(x₀ + D(x₀)ᵀμ) + D(x₁)ᵀμ,
+//! Δμ = −(D(x₀) W D(x₀)ᵀ + D(x̃₁) W D(x̃₁)ᵀ)⁻¹ (F(x₁) − F₀ + D(x₁)δ),      (2)
+//! x₁ ← Φ_h(x₀ + W D(x₀)ᵀμ) + W D(x₁)ᵀμ,
 //!
-//! where x̃₁ in the matrix is that of μ = 0. The matrix stands for D(x₁)(Φ_h'(x̃₀) D(x₀)ᵀ + D(x₁)ᵀ). Invariants of the
+//! where x̃₁ in the matrix is that of μ = 0. The matrix stands for D(x₁)(Φ_h'(x̃₀) W D(x₀)ᵀ + W D(x₁)ᵀ). Invariants of the
 //! field around their level set have D(x₁)Φ_h' = D(x₀) but for the local error, so each iteration gains as many digits
 //! as the local error has. For invariants that are constant on the level set only it gains O(h), as the matrix of HLW
-//! does for all, 2D(x₀)D(x₀)ᵀ. The metric is Euclidean. Rows of D(x₀) that depend on others are left out: where the
-//! rank is constant, μ then lacks a null vector that D(x₀)ᵀ and D(x₁)ᵀ have in common, and (1) has the solution of
-//! least norm.
+//! does for all, 2D(x₀)D(x₀)ᵀ. Rows of D(x₀) that depend on others are left out: where the rank is constant, μ then lacks
+//! a null vector that D(x₀)ᵀ and D(x₁)ᵀ have in common, and (1) has the solution of least norm.
+//!
+//! W is 1, as in the source, or diag(|x₀|² + |x₁|²) by vectors, so that a vector moves, relative to its size, by its share
+//! in the change of F: light bodies beside heavy ones stay where they are. Unlike the errors of steps, the metric of the
+//! standard projection, this W is the same for the step back. Like D(x₁) it is that of the last iterate.
 
 use super::normal_equations::{NormalEquations, Regularisation, stack};
 use super::squared_distance;
 use super::stopping::{Off, Stopping, Unconverged};
 use crate::cost::Cost;
-use crate::scales::Scales;
+use crate::scales::{Scales, Vectors, square};
 use crate::system::{Invariants, System};
 
 /// Reason why a step has no result.
@@ -54,7 +57,9 @@ pub struct SymmetricProjection {
     mu_step: Vec<f64>,
     /// x̃₀.
     start: Vec<f64>,
-    /// D(x₁)ᵀμ with D of the iterate before, by which x₁ was moved.
+    /// w of every component, twice, for the states of both ends; empty if W is 1.
+    roots: Vec<f64>,
+    /// W D(x₁)ᵀμ with D of the iterate before, by which x₁ was moved.
     moved: Vec<f64>,
     /// δ.
     lack: Vec<f64>,
@@ -63,7 +68,8 @@ pub struct SymmetricProjection {
 
 impl SymmetricProjection {
     /// Projection for these invariants of a state of length `dim`; a `tolerance` below round-off stands for round-off.
-    pub fn new(invariants: &Invariants, dim: usize, tolerance: f64) -> SymmetricProjection {
+    /// `by_size` chooses W.
+    pub fn new(invariants: &Invariants, dim: usize, tolerance: f64, by_size: bool) -> SymmetricProjection {
         let entries = invariants.nonzeros();
         SymmetricProjection {
             at_start: NormalEquations::new(invariants, dim, Regularisation::LeastNorm),
@@ -75,6 +81,7 @@ impl SymmetricProjection {
             mu: vec![0.0; invariants.count],
             mu_step: vec![0.0; invariants.count],
             start: vec![0.0; dim],
+            roots: vec![0.0; if by_size { 2 * dim } else { 0 }],
             moved: vec![0.0; dim],
             lack: vec![0.0; dim],
             distance: 0.0,
@@ -111,6 +118,7 @@ impl SymmetricProjection {
         }
         system.invariant_jacobian(t0, x0, &mut self.start_jacobian, work);
         cost.jacobian += 1;
+        self.weigh(vectors, x0, x1);
         self.factor(system.invariants());
         loop {
             // (2)
@@ -133,6 +141,7 @@ impl SymmetricProjection {
             self.evaluate(system, t1, x1, values, work, cost);
             cost.newton_iterations += 1;
             cost.linear_solves += 1;
+            self.weigh(vectors, x0, x1);
             let lack = self.find_lack();
             if self.arrived(values, target, lack)? {
                 // δ has no more use.
@@ -167,10 +176,26 @@ impl SymmetricProjection {
 
     /// Factor the matrix of (2).
     fn factor(&mut self, invariants: &Invariants) {
-        self.at_start.factor(&self.start_jacobian);
+        let one = self.roots.len() / 2;
+        self.at_start.factor_in(&self.start_jacobian, &self.roots[..one], &[]);
         self.both.keep_rows_of(&self.at_start);
         stack(invariants, &self.start_jacobian, &self.jacobian, &mut self.stacked);
-        self.both.factor(&self.stacked);
+        self.both.factor_in(&self.stacked, &self.roots, &[]);
+    }
+
+    /// Compute w for a step from `x0` to `x1`.
+    fn weigh(&mut self, vectors: &Vectors, x0: &[f64], x1: &[f64]) {
+        let dim = self.roots.len() / 2;
+        let (at_start, at_end) = self.roots.split_at_mut(dim);
+        if at_start.is_empty() {
+            return;
+        }
+        for components in (0..vectors.count()).map(|vector| vectors.components_of(vector)) {
+            let sum = square(&x0[components.clone()]) + square(&x1[components.clone()]);
+            at_start[components].fill(sum.sqrt());
+        }
+        at_end.copy_from_slice(at_start);
+        self.at_start.set_metric(at_end);
     }
 
     /// Compute δ and its size.
@@ -228,7 +253,7 @@ mod tests {
         let system = kepler();
         let (h, mut x0, mut target, mut work) = (0.5, [1.0, 0.0, 0.0, 1.8f64.sqrt()], [0.0; 3], [0.0; 8]);
         system.invariant_values(0.0, &x0, &mut target, &mut work);
-        let mut projection = SymmetricProjection::new(system.invariants(), 4, tolerance);
+        let mut projection = SymmetricProjection::new(system.invariants(), 4, tolerance, false);
         let euler = |x: &[f64], x1: &mut [f64], work: &mut [f64], _: &mut Cost| -> Result<(), ()> {
             system.field(0.0, x, x1, work);
             for (x1, x) in x1.iter_mut().zip(x) {
