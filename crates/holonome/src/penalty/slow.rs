@@ -178,9 +178,9 @@ impl SlowManifold {
         }
     }
 
-    /// Largest v of all constraints at (t, x), with v² = ½|q̇ᵀg''q̇| a/|∇g|² and a = ∇gᵀM⁻¹∇g: for a rod the relative
-    /// velocity of the points that it joins, over the root of their harmonic mean mass. A stiffness and a step then
-    /// bear the same ωh²v, whatever the unit of mass.
+    /// Largest v of all constraints at (t, x), with v² = ½|q̇ᵀg''q̇|/m: for a rod the relative velocity of the points that
+    /// it joins, over √m. The mass m is the largest |∇g|²/∇gᵀM⁻¹∇g of all constraints, for rods the harmonic mean of the
+    /// masses that they join. So ωh²v does not depend on the unit of mass.
     pub fn speed(&self, t: f64, x: &[f64]) -> f64 {
         self.speed_along((t, x), &evaluate(&self.field, x.len(), t, x)[..self.degrees])
     }
@@ -214,15 +214,13 @@ impl SlowManifold {
             evaluate(&self.constraints.values, self.constraints.pattern.count(), t, &there)
         };
         let (behind, here, ahead) = (side(-dt), side(0.0), side(dt));
-        let inverse_masses = self.inverse_masses(t, x);
-        let sides = behind.iter().zip(&here).zip(&ahead).zip(&inverse_masses);
-        let curvature =
-            sides.map(|(((behind, here), ahead), inverse)| (ahead - 2.0 * here + behind).abs() * inverse / (dt * dt));
-        (0.5 * curvature.fold(0.0, f64::max)).sqrt()
+        let sides = behind.iter().zip(&here).zip(&ahead);
+        let curvature = sides.map(|((behind, here), ahead)| (ahead - 2.0 * here + behind).abs() / (dt * dt));
+        (0.5 * curvature.fold(0.0, f64::max) * self.inverse_mass(t, x)).sqrt()
     }
 
-    /// ∇gᵀM⁻¹∇g/|∇g|² of every constraint.
-    fn inverse_masses(&self, t: f64, x: &[f64]) -> Vec<f64> {
+    /// Least ∇gᵀM⁻¹∇g/|∇g|² of all constraints, 0 if all gradients vanish.
+    fn inverse_mass(&self, t: f64, x: &[f64]) -> f64 {
         let at = self.at(t, x);
         let mut velocity = vec![0.0; self.degrees];
         let of = |row: usize| {
@@ -232,11 +230,11 @@ impl SlowManifold {
             let own: f64 = gradient().map(|(c, d)| d * velocity[c]).sum();
             let square: f64 = gradient().map(|(_, d)| d * d).sum();
             moves().for_each(|(c, _)| velocity[c - self.degrees] = 0.0);
-            // A gradient that vanishes says nothing of its mass.
-            let inverse = own.abs() / square;
-            if inverse.is_finite() { inverse } else { 0.0 }
+            own / square
         };
-        (0..self.weight.len()).map(of).collect()
+        // A gradient that vanishes says nothing of its mass.
+        let least = (0..self.weight.len()).map(of).filter(|inverse| *inverse > 0.0).fold(f64::INFINITY, f64::min);
+        if least.is_finite() { least } else { 0.0 }
     }
 
     /// Move a start onto the slow manifold for these parameters.

@@ -15,7 +15,7 @@ use super::{Engine, Outcome};
 use crate::failure::{Culprit, Failure};
 use crate::method::MethodTreatment;
 use crate::observer::Observer;
-use crate::state::{FailedClaim, NEARLY_DEPENDENT, Singularity, StepState};
+use crate::state::{FailedClaim, NEARLY_DEPENDENT, Singularity, SingularityKind, StepState};
 use crate::system::{Group, GroupKind, Invariants, System, all_finite};
 use crate::treatment::correction::largest_innovation;
 
@@ -347,7 +347,12 @@ impl Engine<'_> {
     pub(super) fn culprit(&mut self, h: f64) -> Culprit {
         let (t, x) = (self.state.t, &self.state.x);
         let nearest = self.claims.independence.nearest(self.system, (t, x), &mut self.work);
-        if let Some(Singularity { row, pivot, kind, .. }) = nearest.filter(|nearest| nearest.pivot < NEARLY_DEPENDENT) {
+        let near = |nearest: &Singularity| match nearest.kind {
+            // An eigenvalue is as small as an angle, of which pivots are squares.
+            SingularityKind::Cancelling => nearest.pivot < NEARLY_DEPENDENT.sqrt(),
+            _ => nearest.pivot < NEARLY_DEPENDENT,
+        };
+        if let Some(Singularity { row, pivot, kind, .. }) = nearest.filter(near) {
             return Culprit::Constraint { name: self.system.invariants().row_name(row).to_string(), pivot, kind };
         }
         self.measure_attempt(h);
