@@ -148,7 +148,7 @@ impl Search<'_> {
             if let Some((names, 0, width)) = &vectors[at] {
                 let part = |k: usize| {
                     let is_part = |&other: &usize| {
-                        let same = &terms[other].0.range == &term.range && terms[other].1.is_alike(coefficient);
+                        let same = terms[other].0.range == term.range && terms[other].1.is_alike(coefficient);
                         same && vectors[other]
                             .as_ref()
                             .is_some_and(|(others, number, _)| others == names && *number == k)

@@ -63,10 +63,10 @@ fn points_of(term: &Term, parameters: &[f64]) -> Vec<Vec<f64>> {
 }
 
 /// True if the values of all these pairs are equal, each taken over all points together: one point may cancel.
-fn are_equal(points: &[Vec<f64>], pairs: impl Iterator<Item = (usize, usize)>) -> bool {
+fn are_equal(points: &[Vec<f64>], mut pairs: impl Iterator<Item = (usize, usize)>) -> bool {
     let over = |f: &dyn Fn(&[f64]) -> f64| points.iter().map(|values| f(values).powi(2)).sum::<f64>().sqrt();
     !points.is_empty()
-        && pairs.into_iter().all(|(a, b)| {
+        && pairs.all(|(a, b)| {
             over(&|values| values[a] - values[b]) <= ROUNDED * (over(&|values| values[a]) + over(&|values| values[b]))
         })
 }
