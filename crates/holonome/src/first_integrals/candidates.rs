@@ -179,8 +179,12 @@ impl Factors {
         all
     }
 
-    /// True for a product whose components of families are all of one member, and for sums of such products.
+    /// True for a product of components, and of the time, that has those of one member only, and for sums of such
+    /// products.
     pub fn is_of_one_member(&self, model: &Model, candidate: &Candidate) -> bool {
+        if candidate.products[0].iter().any(|&factor| factor > self.time()) {
+            return false;
+        }
         let of_family = |&factor: &usize| {
             let v = model.variables.iter().find(|v| (v.first..v.first + v.family.len()).contains(&factor))?;
             let member = (factor - v.first) / v.family.shape.len();
