@@ -8,8 +8,8 @@ use crate::memory::Executable;
 use crate::steps::Analysis;
 use holonome_model::graph::aligned::{Aligned, LINE_NUMBERS, first_aligned};
 use holonome_model::graph::interpret::{
-    Backend, Cycle, CycleMap, DiagonalLoop, DiagonalPlaces, Kernel, Prologue, Refused, RowArrays, RowLoop, RowPlaces,
-    SEGMENT_LANES, Segment, SegmentLoop, SegmentPlace, SegmentPlaces, keep_one_by_one, sum_of_lanes,
+    Backend, Cycle, CycleMap, DiagonalLoop, DiagonalPlaces, Kernel, Prologue, Reach, Refused, RowArrays, RowLoop,
+    RowPlaces, SEGMENT_LANES, Segment, SegmentLoop, SegmentPlace, SegmentPlaces, keep_one_by_one, sum_of_lanes,
 };
 use holonome_model::graph::tape::Tape;
 
@@ -469,8 +469,7 @@ struct CompiledRows {
     /// Prologue of each loop, place of its values, and numbers in a vector of the loop.
     prologues: Vec<(Prologue, usize, usize)>,
     bound_len: usize,
-    /// Numbers of the states, the table and the outputs that the loops reach.
-    reach: [usize; 3],
+    reach: Reach,
     memory: Executable,
     scratch: usize,
 }
@@ -478,19 +477,17 @@ struct CompiledRows {
 impl CompiledRows {
     fn new(loops: &[(Tape, RowPlaces)], isa: Isa, lanes: usize) -> Result<CompiledRows, Refused> {
         let refused = |reason: &str| Refused { reason: reason.to_string() };
-        let (mut prologues, mut bound_len, mut reach, mut emitted) = (Vec::new(), 0, [0; 3], Vec::new());
+        let (mut prologues, mut bound_len, mut reach, mut emitted) = (Vec::new(), 0, Reach::default(), Vec::new());
         for (tape, places) in loops {
             assert_eq!(tape.states, places.states.len(), "every state has a place");
             assert_eq!(tape.outputs.len(), places.outputs.len(), "every output has a place");
             assert!(places.rows > 0, "a loop has rows");
-            let of_loop = places.reach();
-            reach = [0, 1, 2].map(|k| of_loop[k].max(reach[k]));
+            reach = reach.or(places.reach());
             // At most as wide as there are rows.
             let shape = Shape::new(isa, lanes.min(1 << places.rows.ilog2()), tape);
             let shape = Shape { computed: shape.together(), lanes: shape.together(), ..shape };
             let prologue = Prologue::new(tape);
-            if !shape.reaches(tape.instructions.len()) || reach.into_iter().any(|reach| reach >= i32::MAX as usize / 8)
-            {
+            if !shape.reaches(tape.instructions.len()) || reach.largest() >= i32::MAX as usize / 8 {
                 return Err(refused("the formulas are too long for machine code"));
             }
             let analysis = Analysis::of_rows(tape, &prologue, shape.side_by_side())?;
@@ -524,7 +521,6 @@ impl RowLoop for CompiledRows {
     }
 
     fn run(&self, first: usize, bound: &[f64], table: &[f64], arrays: RowArrays, work: &mut [f64]) {
-        let [of_x, of_table, of_out] = self.reach;
         let (x, out, lengths) = match arrays {
             RowArrays::Apart(x, out) => (x.as_ptr(), out.as_mut_ptr(), [x.len(), out.len()]),
             RowArrays::Within(all, outputs) => {
@@ -533,9 +529,10 @@ impl RowLoop for CompiledRows {
             }
         };
         assert!(bound.len() >= self.bound_len, "bound values are missing");
-        assert!(lengths[0] >= first + of_x, "the state is too short");
+        let Reach { table: of_table, outputs, .. } = self.reach;
+        assert!(self.reach.within_states(first, lengths[0]), "the state is too short");
         assert!(of_table == 0 || table.len() >= first + of_table, "the table is too short");
-        assert!(lengths[1] >= of_out, "no room for the outputs");
+        assert!(lengths[1] >= outputs, "no room for the outputs");
         assert!(work.len() >= self.work_len(), "the scratch is too short");
         let aligned = first_aligned(work);
         let scratch = work[aligned..].as_mut_ptr();

@@ -240,16 +240,17 @@ pub struct RowPlaces {
 }
 
 impl RowPlaces {
-    /// Numbers of the states, the table and the outputs that are reached.
-    pub fn reach(&self) -> [usize; 3] {
-        let mut reach = [0, 0, self.outputs.iter().map(|&first| first as usize + self.rows).max().unwrap_or(0)];
+    /// Numbers of the arrays that the rows reach from the first one on.
+    pub fn reach(&self) -> Reach {
+        let outputs = self.outputs.iter().map(|&first| first as usize + self.rows).max().unwrap_or(0);
+        let mut reach = Reach { outputs, ..Reach::default() };
         for &place in &self.states {
             let (array, end) = match place {
-                RowPlace::State(first) => (0, first as usize + self.rows),
-                RowPlace::Table(first) => (1, first as usize + self.rows),
-                RowPlace::Still(place) => (0, place as usize + 1),
+                RowPlace::State(first) => (&mut reach.states, first as usize + self.rows),
+                RowPlace::Table(first) => (&mut reach.table, first as usize + self.rows),
+                RowPlace::Still(place) => (&mut reach.still, place as usize + 1),
             };
-            reach[array] = end.max(reach[array]);
+            *array = end.max(*array);
         }
         reach
     }
@@ -259,6 +260,42 @@ impl RowPlaces {
         let still =
             |(k, &place): (usize, &RowPlace)| if let RowPlace::Still(at) = place { Some((k, at)) } else { None };
         self.states.iter().enumerate().filter_map(still)
+    }
+}
+
+/// Numbers of the arrays that rows reach. A loop that begins at a later row reaches as much further in the states and
+/// the table, but not in the states that are the same for all rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// States that differ from row to row.
+    pub states: usize,
+    /// States that are the same for all rows.
+    pub still: usize,
+    /// Table.
+    pub table: usize,
+    /// Outputs.
+    pub outputs: usize,
+}
+
+impl Reach {
+    /// The larger of both reaches, array by array.
+    pub fn or(self, other: Reach) -> Reach {
+        Reach {
+            states: self.states.max(other.states),
+            still: self.still.max(other.still),
+            table: self.table.max(other.table),
+            outputs: self.outputs.max(other.outputs),
+        }
+    }
+
+    /// The largest of all arrays.
+    pub fn largest(self) -> usize {
+        self.states.max(self.still).max(self.table).max(self.outputs)
+    }
+
+    /// True if states of this length hold what a loop from row `first` on reads.
+    pub fn within_states(self, first: usize, length: usize) -> bool {
+        (self.states == 0 || first + self.states <= length) && self.still <= length
     }
 }
 
