@@ -83,8 +83,11 @@ impl Vectors {
         vectors
     }
 
-    /// Add a family of `count` vectors of `width` components each.
+    /// Add a family of `count` vectors of `width` components each; nothing if it has none.
     pub fn push(&mut self, role: Role, count: usize, width: usize) {
+        if count == 0 {
+            return;
+        }
         let (first, end) = (self.count(), self.dim() as u32);
         self.start.extend((1..=count).map(|k| end + (k * width) as u32));
         self.families.push(VectorFamily { role, vectors: first..first + count });

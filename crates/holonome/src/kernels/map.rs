@@ -308,7 +308,7 @@ pub(super) fn repeated_tape(
     let (nodes, groups) = Monitoring::of(field).deviations(&mut first, &delta);
     let roots = [&first.field[..], &nodes].concat();
     let first = Formula::new(&first.graph, &roots);
-    ingredients.repeated(&first, &groups, settling, targets)
+    ingredients.repeated(&first, (&groups, field.groups.len()), settling, targets)
 }
 
 impl Repeated {

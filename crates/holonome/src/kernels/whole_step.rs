@@ -132,32 +132,37 @@ impl Ingredients<'_> {
 
     /// Tape of one of many equal steps: a map of (x, largest deviations, carried numbers, number of the step) to
     /// itself. The step and the start time are parameters after the others. `first` computes X and then the deviations
-    /// of the groups, both at the start of the step, where they share common parts. `settling` treats the result, with
-    /// the targets F₀ in parameters from number `targets` on.
+    /// of members of the `count` groups, whose numbers are `groups`, both at the start of the step, where they share
+    /// common parts. `settling` treats the result, with the targets F₀ in parameters from number `targets` on.
     ///
     /// If results are treated, the carried numbers are the scales of the vectors and the largest [`Mended::unsettled`].
     /// The number of the step is there only if something depends on the time.
-    pub fn repeated(&self, first: &Formula, groups: &[usize], settling: Option<&Settling>, targets: usize) -> Tape {
+    pub fn repeated(
+        &self,
+        first: &Formula,
+        (groups, count): (&[usize], usize),
+        settling: Option<&Settling>,
+        targets: usize,
+    ) -> Tape {
         let n = self.dimension;
         let mend = settling.and_then(|settling| Some((settling, settling.mending.as_deref()?)));
         let counts = first.reads_time() || mend.is_some_and(|(_, mend)| mend.formula.reads_time());
-        let slots = groups.iter().max().map_or(0, |&last| last + 1);
         let carried = if mend.is_some() { self.kept.carried(&self.vectors.vectors) + 1 } else { 0 };
         let mut space = TracingSpace::new(self.field);
         let g = &mut space.graph;
         let x = self.states(g);
         let (h, t0) = (g.parameter(self.parameters), g.parameter(self.parameters + 1));
         let one = g.one();
-        let number = if counts { g.state(n + slots + carried) } else { g.zero() };
+        let number = if counts { g.state(n + count + carried) } else { g.zero() };
         let next = g.add(number, one);
         let (t, t1) = (g.fma(number, h, t0), g.fma(next, h, t0));
         let mut known = first.at(g, t, &x);
         let deviations = known.split_off(n);
-        let len = n + slots + carried + usize::from(counts);
+        let len = n + count + carried + usize::from(counts);
         let (mut x1, k) = self.equal_step(&mut space, StepFrom { t, h, x: &x }, known, len);
         let mut carry = Vec::new();
         if let Some((settling, mend)) = mend {
-            let carried: Vec<Node> = (0..carried).map(|k| space.graph.state(n + slots + k)).collect();
+            let carried: Vec<Node> = (0..carried).map(|k| space.graph.state(n + count + k)).collect();
             let (largest, carried) = carried.split_last().expect("the last of them is no scale");
             carry = self.equal_step_scales(&mut space, h, &k, &x1, carried);
             let g = &mut space.graph;
@@ -167,7 +172,7 @@ impl Ingredients<'_> {
             x1 = x;
         }
         let g = &mut space.graph;
-        let mut largest: Vec<Node> = (0..slots).map(|i| g.state(n + i)).collect();
+        let mut largest: Vec<Node> = (0..count).map(|i| g.state(n + i)).collect();
         for (&deviation, &group) in deviations.iter().zip(groups) {
             largest[group] = g.largest(deviation, largest[group]);
         }
