@@ -347,14 +347,22 @@ impl ChunkReader {
 }
 
 /// Write integers that label a dimension.
-pub(super) fn write_integers(folder: &Path, values: &[i64], chunk_rows: usize) -> Result<(), StoreError> {
-    for (chunk, values) in values.chunks(chunk_rows).enumerate() {
-        let mut bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+pub(super) fn write_integers(
+    folder: &Path,
+    values: impl IntoIterator<Item = i64>,
+    chunk_rows: usize,
+) -> Result<(), StoreError> {
+    let (mut values, mut chunk) = (values.into_iter(), 0);
+    loop {
+        let mut bytes: Vec<u8> = values.by_ref().take(chunk_rows).flat_map(i64::to_le_bytes).collect();
+        if bytes.is_empty() {
+            return Ok(());
+        }
         bytes.resize(chunk_rows * size_of::<i64>() + checksum::LEN, 0);
         checksum::seal(&mut bytes);
         files::replace(&folder.join(format!("c.{chunk}")), &bytes)?;
+        chunk += 1;
     }
-    Ok(())
 }
 
 /// Read `length` integers that label a dimension.

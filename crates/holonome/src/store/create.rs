@@ -194,16 +194,16 @@ fn fill(folder: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreEr
     }
     times.flush()?;
     if let Some(Trajectories { stored, first, count }) = &schema.trajectories {
-        let numbers: Vec<i64> = (0..*count as i64).map(|k| *first as i64 + k).collect();
+        let numbers = (0..*count as i64).map(|k| *first as i64 + k);
         let chunk_rows = Grid::new(*count, Vec::new()).chunk_rows;
-        chunks::write_integers(&folder.join(stored), &numbers, chunk_rows)?;
+        chunks::write_integers(&folder.join(stored), numbers, chunk_rows)?;
     }
     for (axis, dimension) in schema.axes.iter().zip(&layout.dimensions) {
         for ((_, array), label) in axis.labels.iter().zip(&dimension.labels) {
             let chunk_rows = Grid::new(axis.length, Vec::new()).chunk_rows;
             match axis.letters() {
                 Some(letters) => chunks::write_texts(&folder.join(array), letters)?,
-                None => chunks::write_integers(&folder.join(array), &label.values, chunk_rows)?,
+                None => chunks::write_integers(&folder.join(array), label.values.iter().copied(), chunk_rows)?,
             }
         }
     }

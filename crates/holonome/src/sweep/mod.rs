@@ -485,7 +485,8 @@ impl Sweep {
         let tasks = (rayon::current_num_threads() * TASKS_PER_THREAD) as f64;
         let task = (TASK_NUMBERS.max(row) as f64).min((self.range.end - self.range.start) as f64 * row as f64);
         let one = self.simulation.footprint().memory * rayon::current_num_threads() as f64;
-        let disk = number * row as f64 * (self.range.end - self.range.start) as f64;
+        // And the number of every trajectory.
+        let disk = number * (row + 1) as f64 * (self.range.end - self.range.start) as f64;
         Footprint { disk, memory: one + number * (tasks * task + row as f64) }
     }
 
