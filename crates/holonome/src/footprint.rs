@@ -60,6 +60,14 @@ impl Footprint {
         }
     }
 
+    /// Refuse lists that need so many bytes, more than is available; says how much that is.
+    pub(crate) fn of_lists(bytes: f64) -> Result<(), String> {
+        let available = available_memory().filter(|available| *available < bytes && bytes >= NOTABLE);
+        available.map_or(Ok(()), |available| {
+            Err(format!("about {} of memory, and {} are available", size(bytes), size(available)))
+        })
+    }
+
     /// Refuse sizes that the system does not give, before any of the memory is needed.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let refused = |_| {

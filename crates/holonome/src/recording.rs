@@ -3,7 +3,7 @@
 mod batch;
 mod measuring;
 
-pub(crate) use measuring::{Measuring, MeasuringScratch, RunMeasure};
+pub(crate) use measuring::{Measuring, MeasuringScratch, NUMBERS_OF_A_SAMPLE, RunMeasure};
 
 use crate::error::Error;
 use crate::hold;

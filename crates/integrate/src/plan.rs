@@ -451,10 +451,15 @@ impl FixedSteps {
     }
 }
 
-/// Reserve memory for about so many output times.
+/// Lists of all output times that a run has at once: of its plan, in its state and for its store.
+const LISTS: usize = 3;
+
+/// Reserve memory for about so many output times, if there is enough for all lists of them.
 fn reserve<T>(samples: &mut Vec<T>, expected: f64) -> Result<(), PlanError> {
-    let quantity = "the number of samples";
-    samples.try_reserve(expected as usize + 2).map_err(|_| PlanError::NoMemory { quantity, value: expected })
+    let (quantity, count) = ("the number of samples", expected as usize + 2);
+    samples.try_reserve(LISTS * count).map_err(|_| PlanError::NoMemory { quantity, value: expected })?;
+    samples.shrink_to(count);
+    Ok(())
 }
 
 fn is_integer(ratio: f64) -> bool {

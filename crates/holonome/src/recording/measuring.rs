@@ -2,6 +2,7 @@
 
 use super::quantities;
 use crate::error::Error;
+use crate::footprint::Footprint;
 use crate::kernels::Quantities;
 use crate::measure::{Applied, Table, is_from, shown};
 use crate::options::RunOptions;
@@ -19,6 +20,10 @@ use std::borrow::Cow;
 
 /// Maximum number of samples of a measure without a spacing of its own.
 const MOST_BY_DEFAULT: u64 = 10_000;
+
+/// Numbers in memory for each sample of a measure: its time in the measure's own list, in the plan with all outputs and
+/// twice while that is made, its place among the outputs, and the time once more in a run in memory.
+pub(crate) const NUMBERS_OF_A_SAMPLE: usize = 6;
 
 /// Measures of a run, and the outputs at which they sample.
 pub(crate) struct Measuring {
@@ -81,10 +86,14 @@ impl Measuring {
         };
         let of_one = |measure: &Measured| looks(measure, plan, options).map_err(|reason| refused(measure, reason));
         let looks = model.measures.iter().map(of_one).collect::<Result<Vec<Plan>, Error>>()?;
-        let outputs = Outputs::new(plan, &looks);
+        let sampled: Vec<(usize, (f64, f64))> = looks
+            .iter()
+            .map(|look| (look.sample_count(), (look.sample_time(0), look.sample_time(look.sample_count() - 1))))
+            .collect();
+        let outputs = Outputs::new(plan, looks);
         let mut functionals: Vec<Cow<Functional>> = Vec::new();
         let (mut measures, mut numbers) = (Vec::new(), 0);
-        for (measure, look) in model.measures.iter().zip(&looks) {
+        for (measure, &(samples, span)) in model.measures.iter().zip(&sampled) {
             let (name, statistic) = (measure.quantity.name.clone(), measure.statistic);
             let mut divisor = 1.0;
             functionals.push(match statistic {
@@ -95,15 +104,9 @@ impl Measuring {
                 }
                 _ => Cow::Borrowed(&measure.quantity.functional),
             });
-            let samples = look.sample_count();
             let len = functionals.last().map_or(0, |functional| functional.outputs);
-            let applied = Applied {
-                statistic,
-                width: measure.quantity.shape.len(),
-                labels: labels(measure),
-                samples,
-                span: (look.sample_time(0), look.sample_time(samples - 1)),
-            };
+            let applied =
+                Applied { statistic, width: measure.quantity.shape.len(), labels: labels(measure), samples, span };
             let of = if statistic == Statistic::Temperature { "" } else { &name };
             measures.push(RunMeasure { written: statistic.of(of), name, applied, first: numbers, len, divisor });
             numbers += len;
@@ -190,6 +193,12 @@ fn looks(measure: &Measured, plan: &Plan, options: &RunOptions) -> Result<Plan, 
             }
         }
     };
+    let bytes = plan.span() / spacing * (NUMBERS_OF_A_SAMPLE * size_of::<f64>()) as f64;
+    if bytes.is_finite() {
+        Footprint::of_lists(bytes).map_err(|needed| {
+            format!("its samples, one every {spacing}, need {needed}; take them less often, with `every` in the model")
+        })?;
+    }
     let mut looks = plan.clone().with_spacing(spacing).map_err(|error| format!("every {spacing}: {error}"))?;
     let from = measure.from.unwrap_or(f64::NEG_INFINITY);
     let first = (0..looks.sample_count()).take_while(|&k| !is_from(looks.sample_time(k), from, spacing)).count();
@@ -210,25 +219,25 @@ fn looks(measure: &Measured, plan: &Plan, options: &RunOptions) -> Result<Plan, 
 
 impl Outputs {
     /// Outputs of a plan, which are samples, and of measures.
-    fn new(plan: &Plan, looks: &[Plan]) -> Outputs {
+    fn new(plan: &Plan, looks: Vec<Plan>) -> Outputs {
         let mut whole = plan.clone();
         let mut places = match &mut whole.stepping {
             Stepping::Fixed(whole) => {
-                let samples = |plan: &Plan| match &plan.stepping {
-                    Stepping::Fixed(fixed) => fixed.samples.clone(),
+                let samples = |plan: Plan| match plan.stepping {
+                    Stepping::Fixed(fixed) => fixed.samples,
                     Stepping::Adaptive(_) => Vec::new(),
                 };
-                let lists: Vec<Vec<u64>> = std::iter::once(plan).chain(looks).map(samples).collect();
+                let lists: Vec<Vec<u64>> = std::iter::once(plan.clone()).chain(looks).map(samples).collect();
                 whole.samples = lists.concat();
                 whole.samples.sort_unstable();
                 places_in(&mut whole.samples, &lists)
             }
             Stepping::Adaptive(whole) => {
-                let samples = |plan: &Plan| match &plan.stepping {
-                    Stepping::Adaptive(adaptive) => adaptive.samples.clone(),
+                let samples = |plan: Plan| match plan.stepping {
+                    Stepping::Adaptive(adaptive) => adaptive.samples,
                     Stepping::Fixed(_) => Vec::new(),
                 };
-                let lists: Vec<Vec<f64>> = std::iter::once(plan).chain(looks).map(samples).collect();
+                let lists: Vec<Vec<f64>> = std::iter::once(plan.clone()).chain(looks).map(samples).collect();
                 whole.samples = lists.concat();
                 whole.samples.sort_unstable_by(f64::total_cmp);
                 places_in(&mut whole.samples, &lists)

@@ -2,7 +2,7 @@
 
 use super::Simulation;
 use crate::footprint::Footprint;
-use crate::recording::RecordedArray;
+use crate::recording::{NUMBERS_OF_A_SAMPLE, RecordedArray};
 use crate::store::CHUNK_NUMBERS_MAX;
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::system::System;
@@ -49,8 +49,10 @@ impl Simulation {
             _ => 0,
         };
         let chunks = self.recorded.arrays.iter().map(chunk).sum::<usize>();
+        let measured = self.measuring.as_ref().map_or(0, |measuring| measuring.outputs.plan.sample_count());
+        let listed = 3.0 * samples + (NUMBERS_OF_A_SAMPLE * measured) as f64;
         // What reads the model is gone when the run begins.
-        let memory = (vectors + chunks).max(read_numbers(&self.problem.model)) as f64 + 3.0 * samples;
+        let memory = (vectors + chunks).max(read_numbers(&self.problem.model)) as f64 + listed;
         Footprint { disk: number * (row + 1) as f64 * samples, memory: number * memory }
     }
 }
