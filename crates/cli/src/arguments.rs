@@ -334,10 +334,18 @@ pub struct ThreadArguments {
     pub threads: Option<usize>,
 }
 
-impl ThreadArguments {
-    /// Start so many threads, before anything is computed.
-    pub fn start(&self) -> Result<(), Error> {
-        self.threads.map_or(Ok(()), holonome::set_threads)
+impl Command {
+    /// Start the threads that the command wants, before anything is computed.
+    pub fn start_threads(&self) -> Result<(), Error> {
+        let wanted = match self {
+            Command::Run(arguments) => &arguments.trajectory.integration.threads,
+            Command::Sweep(arguments) => &arguments.trajectory.integration.threads,
+            Command::Compare(arguments) => &arguments.integration.threads,
+            Command::Resume(arguments) => &arguments.threads,
+            Command::Reproduce(arguments) => &arguments.threads,
+            _ => &ThreadArguments { threads: None },
+        };
+        wanted.threads.map_or_else(holonome::bound_threads, holonome::set_threads)
     }
 }
 

@@ -22,7 +22,6 @@ const INVARIANTS_ABREAST: usize = 4;
 
 pub fn compare(arguments: CompareArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
-    arguments.integration.threads.start()?;
     let mut options = arguments.options()?;
     let settings = arguments.integration.settings(&arguments.model)?;
     let problem = Problem::load(&arguments.model.model, &settings)?;

@@ -45,11 +45,21 @@ fn main() -> ExitCode {
     holonome::spell_options(holonome::Spelling::Flags);
     let json = std::env::args_os().any(|a| a == "--json");
     report_panics(json);
+    report_exhausted_memory(json);
     let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error, json),
     };
-    let result = match cli.command {
+    let result = cli.command.start_threads().and_then(|()| execute(cli.command));
+    match result {
+        Ok(code) => code,
+        Err(error) => fail(&error, json),
+    }
+}
+
+/// Execute a command.
+fn execute(command: Command) -> Result<ExitCode, Error> {
+    match command {
         Command::Run(arguments) => run::run(arguments),
         Command::Compare(arguments) => compare::compare(arguments),
         Command::Sweep(arguments) => sweep::sweep(arguments),
@@ -65,10 +75,6 @@ fn main() -> ExitCode {
         Command::Report(arguments) => report::report(arguments),
         Command::Plot(arguments) => report::plot(arguments),
         Command::Completions(arguments) => completions::completions(arguments),
-    };
-    match result {
-        Ok(code) => code,
-        Err(error) => fail(&error, json),
     }
 }
 
@@ -113,6 +119,14 @@ fn report_panics(json: bool) {
         }
         std::process::exit(1);
     }));
+}
+
+/// Report that the system gives no more memory as an error like any other.
+fn report_exhausted_memory(json: bool) {
+    let message = "the system gives no more memory: make the model smaller with --set, or store fewer states with --samples and less of each with --record";
+    let object = json!({"error": {"kind": "memory", "message": message}});
+    let stdout = if json { format!("{object}\n") } else { String::new() };
+    holonome::report_exhausted_memory(format!("error: {message}\n"), stdout);
 }
 
 /// Print help, version, or the error of a command line that clap cannot read.

@@ -61,7 +61,6 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode, Error> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    arguments.threads.start()?;
     let unwritable = |path: &Path, error: std::io::Error| Error::option(format!("--out: {}: {error}", path.display()));
     for (folder, models) in &MODELS {
         let folder = arguments.out.join(folder);

@@ -27,7 +27,6 @@ use std::sync::atomic::Ordering;
 
 pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
     let (trajectory, output) = (&arguments.trajectory, arguments.output);
-    trajectory.integration.threads.start()?;
     let options = arguments.options()?;
     let settings = trajectory.settings()?;
     let problem = Problem::load(&trajectory.model.model, &settings)?;
@@ -52,7 +51,6 @@ fn warn_of_threads(threads: &ThreadArguments, simulation: &Simulation, output: O
 
 pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
-    arguments.threads.start()?;
     let longer = Longer { until: arguments.until, max_steps: arguments.max_steps };
     if longer != Longer::default() {
         let simulation = Simulation::prolong(&arguments.run, longer)?;

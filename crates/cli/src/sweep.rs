@@ -16,7 +16,6 @@ use std::sync::atomic::Ordering;
 
 pub fn sweep(arguments: SweepArguments) -> Result<ExitCode, Error> {
     let (trajectory, output) = (&arguments.trajectory, arguments.output);
-    trajectory.integration.threads.start()?;
     let settings = trajectory.settings()?;
     let (mut options, ensemble) = (trajectory.options()?, arguments.sweep()?);
     options.method = trajectory.method()?;

@@ -541,3 +541,42 @@ fn a_file_with_a_strange_name_has_a_run_with_a_plain_one() {
         assert!(stored.starts_with(&format!("runs/{name}-")), "{file}: {stored}");
     }
 }
+
+#[test]
+fn threads_without_use_are_not_started() {
+    let folder = Folder::new();
+    let sweep = "sweep models/spherical-pendulum.holo --until 1 --trajectories 10 --quiet --json";
+    let asked = |sweep: &str, count: &str| folder.command(sweep).env("RAYON_NUM_THREADS", count).output().unwrap();
+    let began = std::time::Instant::now();
+    for (sweep, count) in [(sweep.to_string(), "20000"), (format!("{sweep} --threads 4096"), "2")] {
+        common::Answer::new(asked(&sweep, count)).ok().json();
+    }
+    // Thousands of threads took minutes; a few take none of them.
+    assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
+    folder.run("sweep models/spherical-pendulum.holo --trajectories 10 --threads 4097").refused(&["--threads"]);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_end_of_memory_is_an_error_like_any_other() {
+    let folder = Folder::new();
+    folder.write(
+        "free.holo",
+        "size n = 10000000\ncoordinate q[i in 1..n] = i\nmomentum p of q\nhamiltonian sum(i in 1..n : p[i]^2/2)\n",
+    );
+    folder
+        .write("often.holo", "coordinate q = 1\nmomentum p of q\nhamiltonian p^2/2\nmeasure m = mean(q) every 1e-3\n");
+    let within = |kilobytes: u32, arguments: &str| {
+        let command = format!("ulimit -v {kilobytes}; exec {} {arguments} --json", env!("CARGO_BIN_EXE_holonome"));
+        let output = std::process::Command::new("sh").args(["-c", &command]).current_dir(folder.path("")).output();
+        common::Answer::new(output.unwrap())
+    };
+    let ended = within(700_000, "run free.holo --until 1 --method rk4 --step 0.1 --threads 1");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(ended.json()["error"]["kind"], "memory");
+    for arguments in ["run often.holo --until 1e5", "run often.holo --until 1 --samples 300000000"] {
+        let refused = within(1_500_000, &format!("{arguments} --threads 1"));
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.json()["error"]["message"].as_str().unwrap().contains("memory"), "{refused:?}");
+    }
+}

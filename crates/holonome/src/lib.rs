@@ -97,7 +97,7 @@ pub use holonome_model::elaborate::statistic::Statistic;
 pub use measure::{Measure, Table};
 
 // Ensembles and comparisons.
-pub use backend::set_threads;
+pub use backend::{bound_threads, set_threads};
 pub use compare::{CompareOptions, Comparison};
 pub use sweep::{Sweep, SweepOptions, SweepProgress, SweepSolution, SweepSummary, prepare_sweep};
 
@@ -108,7 +108,7 @@ pub use integrate::{integrate, integrate_while};
 // Errors, and the faces that show them.
 pub use constant::constant;
 pub use error::{Error, StartError};
-pub use holonome_jit::return_freed_arrays;
+pub use holonome_jit::{report_exhausted_memory, return_freed_arrays};
 #[doc(hidden)]
 pub use holonome_model as model;
 #[doc(hidden)]

@@ -33,7 +33,7 @@ mod registers;
 mod schedule;
 mod steps;
 
-pub use allocation::return_freed_arrays;
+pub use allocation::{report_exhausted_memory, return_freed_arrays};
 pub use block::BlockInterpreter;
 pub use isa::Isa;
 pub use machine::MachineCode;
