@@ -133,7 +133,7 @@ fn field(problem: &Problem) -> Result<&Field, Error> {
     match (&problem.examined.field, &problem.examined.too_large) {
         (Some((field, _)), _) => Ok(field),
         (None, Some(too_large)) => Err(Error::option(too_large.to_string())),
-        (None, None) => Err(Error::option("the model has no field: its constraints are redundant")),
+        (None, None) => Err(problem.redundancy().unwrap_or_else(|| Error::option("the model has no field"))),
     }
 }
 

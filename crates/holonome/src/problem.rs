@@ -257,6 +257,13 @@ impl Problem {
         Ok(Checked(Problem { name, source, tables, settings, model, examined, projected, far }, start))
     }
 
+    /// Error for what needs multipliers, if constraints are redundant: the first one that is.
+    pub(crate) fn redundancy(&self) -> Option<Error> {
+        let first = self.examined.redundant.first()?;
+        let first = Diagnostic { severity: Severity::Error, ..first.clone() };
+        Some(Error::Model { text: Box::new(self.source.clone()), diagnostics: vec![first] })
+    }
+
     /// Warnings about the model.
     pub fn warnings(&self) -> Vec<Diagnostic> {
         // A run that is refused for unverified claims reports them itself.

@@ -254,3 +254,46 @@ fn masses_may_be_written_as_numbers_or_as_parameters() {
         }
     }
 }
+
+#[test]
+fn sums_within_sums_of_any_length_are_added_up() {
+    // Rows around a block and around the number that runs in one loop.
+    for (a, b) in [(8, 8), (5, 13), (64, 64), (64, 65), (128, 64), (3, 2731), (95, 97)] {
+        let total = (1..=a).map(|i| (1..=b).map(|j| i + j).sum::<i32>()).sum::<i32>();
+        let start = "coordinate q = 1\nmomentum p of q = 0.5\n";
+        let sum = |of: &str| format!("sum(i in 1..{a} : {of}*sum(j in 1..{b} : (i + j)*q))/{total}");
+        let texts = [
+            format!("{start}hamiltonian p^2/2 + {}/2\n", sum("q")),
+            format!("{start}hamiltonian p^2/2 + sum(i in 1..{a}, j in 1..{b} : (i + j)*q^2)/{}\n", 2 * total),
+            format!(
+                "{start}hamiltonian p^2/2 + q^2/2\nintegral E = (p^2 + {})/2\nobserve o = {}\n",
+                sum("q"),
+                sum("q")
+            ),
+            format!("state q = 1\nstate p = 0.5\nq' = p\np' = -{}\n", sum("1")),
+        ];
+        // An oscillator of the frequency 1.
+        let (sine, cosine) = 0.5f64.sin_cos();
+        for (text, method) in
+            texts.iter().flat_map(|text| ["dop853", "gauss16", "gauss4 --step 0.005"].map(|m| (text, m)))
+        {
+            let options = options(&format!("--until 0.5 --samples 2 --method {method}"));
+            let state = common::run(load(text), options).unwrap().state();
+            for (found, exact) in state.iter().zip([cosine + 0.5 * sine, 0.5 * cosine - sine]) {
+                // The tolerance is 1e-9, and gauss4 errs by h⁴/720 over half a unit of time.
+                assert!((found - exact).abs() < 4e-9, "{found} {exact} by {method}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_has_no_field_says_where() {
+    let text = "coordinate q : R^2 = (1, 0)\nmomentum p of q = (0, 1)\nhamiltonian dot(p, p)/2 + q.y\n\
+        constraint a : dot(q, q) = 1\nconstraint b : 2*dot(q, q) = 2\n";
+    let problem = load(text);
+    for shown in [holonome::dump::graph(&problem), holonome::dump::tape(&problem)] {
+        let Err(holonome::Error::Model { diagnostics, .. }) = shown else { panic!("{shown:?}") };
+        assert!(diagnostics[0].message.contains("'b' is redundant"), "{diagnostics:?}");
+    }
+}

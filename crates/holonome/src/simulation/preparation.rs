@@ -80,9 +80,8 @@ impl Simulation {
         let problem = heat_bath::apply(problem, &method, &options, &mut warnings)?;
         let (mut problem, mut penalty) = penalty::apply(problem, &method, &mut options, &mut warnings, follow)?;
         problem.examined.leave_out(left_out);
-        if let Some(redundant) = problem.examined.redundant.first() {
-            let first = Diagnostic { severity: Severity::Error, ..redundant.clone() };
-            return Err(Error::Model { text: Box::new(problem.source.clone()), diagnostics: vec![first] });
+        if let Some(redundancy) = problem.redundancy() {
+            return Err(redundancy);
         }
         if let Some(too_large) = &problem.examined.too_large {
             return Err(Error::option(format!(
