@@ -9,7 +9,7 @@ use super::vectors::StateVectors;
 use super::whole_step::{Ingredients, Mend, Recorded, Settling};
 use super::{Bound, Quantities, UnrolledParts};
 use crate::error::Error;
-use crate::policy::LONGEST_STEP;
+use crate::policy::{LONGEST_COLLOCATION, LONGEST_STEP};
 use holonome_integrate::controller::slots::Slots;
 use holonome_integrate::fixed_point::{self, CollocationMap};
 use holonome_integrate::method::MethodTreatment;
@@ -94,7 +94,7 @@ impl CompiledStep {
     ) -> Result<CompiledStep, Error> {
         let formula = system.formula();
         if let Some(collocation) = plan.method.scheme.collocation() {
-            if formula.operations() * collocation.stages > LONGEST_STEP {
+            if formula.operations() > LONGEST_COLLOCATION {
                 return Ok(CompiledStep::default());
             }
             let stages = CompiledStages::new(collocation, plan, formula, vectors, parameters);
