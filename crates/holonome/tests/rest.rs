@@ -140,3 +140,30 @@ fn what_rests_is_pushed_by_a_force_that_sets_in_at_once() {
         }
     }
 }
+
+/// Charges on a sphere, with friction (the Fekete problem of the test set for initial value problems).
+const CHARGES: &str = "size n = 20\nparameter a[i in 1..n] = 2.4*i\nparameter b[i in 1..n] = asin(1 - (2*i - 1)/n)\n\
+    state p[i in 1..n] : R^3 = (cos(a[i])*cos(b[i]), sin(a[i])*cos(b[i]), sin(b[i]))\n\
+    state q[i in 1..n] : R^3 = (0, 0, 0)\nlet lam(i) = -dot(q[i], q[i])/2 - (n - 1)/4\np[i]' = q[i]\n\
+    q[i]' = -q[i]/2 + 2*lam(i)*p[i] + \
+    sum(j in 1..n if j != i : (p[i] - p[j])/dot(p[i] - p[j], p[i] - p[j]))\n";
+
+#[test]
+fn stages_of_a_large_field_are_found_without_its_matrix() {
+    let end = |text: &str| {
+        let problem = Problem::from_text("charges", CHARGES, &BTreeMap::new(), &Settings::default()).unwrap();
+        run(problem, options(text)).unwrap()
+    };
+    let exact = end("--until 100 --method dop853 --rtol 1e-11").state();
+    for method in ["gauss4", "gauss6"] {
+        let finished = end(&format!("--until 100 --method {method} --step 0.1"));
+        // Newton's method took one to three iterations in each of a thousand steps. Where the charges rest, the forces
+        // on them are rounding, a part of their terms.
+        let iterations = finished.summary.cost.newton_iterations;
+        assert!(iterations < 100, "{method}: {iterations}");
+        // The slowest motion, friction against the charges' weakest repulsion, takes a few units of time: an error of
+        // a step at the start, h⁴/720 of a force of 10, decays or turns all charges together.
+        let far = common::distance(&finished.state(), &exact);
+        assert!(far < 1e-4, "{method}: {far:e}");
+    }
+}

@@ -14,7 +14,13 @@ pub fn extended_field(space: &mut dyn PhaseSpace, t: Value, x: &[Value], near: b
     let size = space.constraint_sizes(t, x, true);
     let rows: Vec<Equation> = (0..size.len()).map(Equation::Hidden).collect();
     let nothing = vec![space.constant(0.0); size.len()];
-    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&nothing), monitored: Monitored::Never };
+    let equations = Equations {
+        rows: &rows,
+        size: &size,
+        sweep_size: &[],
+        guess: Guess::At(&nothing),
+        monitored: Monitored::Never,
+    };
     let along = if near {
         free
     } else {

@@ -39,6 +39,8 @@ pub struct Task {
     pub unknowns: Range<usize>,
     /// Registers of the scales.
     pub sizes: Range<usize>,
+    /// Registers of the scales in fixed-point iterations.
+    pub sweep_sizes: Range<usize>,
     /// True if the equations are linear: one iteration solves them.
     pub linear: bool,
     /// True if an iteration that leads away from the guess is ended. The unknowns are then of the kind of their
@@ -175,9 +177,9 @@ impl Task {
             equations.residuals(registers, work);
             let (known, residuals) = equations.split(registers, work);
             if sweeps == 1 {
-                fill_sizes(residuals, &mut known[self.sizes.clone()]);
+                fill_sizes(residuals, &mut known[self.sweep_sizes.clone()]);
             }
-            let update = largest_ratio(residuals, &known[self.sizes.clone()]);
+            let update = largest_ratio(residuals, &known[self.sweep_sizes.clone()]);
             for (unknown, residual) in known[self.unknowns.clone()].iter_mut().zip(&*residuals) {
                 *unknown -= residual;
             }
@@ -319,7 +321,8 @@ mod tests {
         }
     }
 
-    const TASK: Task = Task { unknowns: 2..4, sizes: 0..2, linear: false, local: false, sweeps: false };
+    const TASK: Task =
+        Task { unknowns: 2..4, sizes: 0..2, sweep_sizes: 0..2, linear: false, local: false, sweeps: false };
 
     /// Registers with these unknowns, preceded by the scales.
     fn registers(sizes: [f64; 2], unknowns: [f64; 2]) -> [f64; 4] {

@@ -81,6 +81,8 @@ pub struct Equations<'a> {
     pub rows: &'a [Equation],
     /// Scale of each equation: its round-off is a few units in the last place of that.
     pub size: &'a [Value],
+    /// Scale of each equation where a fixed-point iteration solves them; empty if it is `size`.
+    pub sweep_size: &'a [Value],
     /// Start of the iteration.
     pub guess: Guess<'a>,
     /// Monitoring of the matrix: the run ends if it becomes singular, or its determinant changes sign. The solution is
@@ -201,6 +203,12 @@ pub trait PhaseSpace {
             sizes.extend(half.map(|_| size));
         }
         sizes
+    }
+
+    /// Sum of the sizes of the terms of every component of ẋ at (t, x), if the field is a general one whose equations
+    /// may be solved by fixed-point iteration; else empty.
+    fn term_sizes(&mut self, _t: Value, _x: &[Value]) -> Vec<Value> {
+        Vec::new()
     }
 
     /// Sum of all numbers that these values stand for.

@@ -5,10 +5,12 @@ use super::flows::Flows;
 use super::rigid_body::RigidBody;
 use super::symbols::ParameterPlaces;
 use crate::kernels::Formula;
+use crate::policy::FEWEST_SWEPT;
 use holonome_model::elaborate::model::Model;
-use holonome_model::graph::op::Unary;
-use holonome_model::graph::{Input, Node};
+use holonome_model::graph::op::{Binary, Unary};
+use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::treatment::mechanics::{Mechanics, Restriction};
+use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 
 /// Formulas of a model that a step may ask for.
@@ -17,8 +19,9 @@ pub struct Functions {
     pub dimension: usize,
     /// Length n of q.
     pub degrees: usize,
-    /// ẋ.
+    /// ẋ, and the sizes of its terms if it is a general field for fixed-point iteration.
     pub field: Formula,
+    pub term_sizes: Option<Formula>,
     /// H_q and H_p.
     pub h_q: Formula,
     pub h_p: Formula,
@@ -128,6 +131,8 @@ impl Functions {
             dimension: mechanics.dimension,
             degrees: n,
             field: of(&mechanics.field),
+            term_sizes: (n == 0 && mechanics.dimension >= FEWEST_SWEPT)
+                .then(|| term_sizes(&mechanics.graph, &mechanics.field)),
             h_q: of(&mechanics.gradient[..n]),
             h_p: of(&mechanics.gradient[n..]),
             constraints: values(&mechanics.constraints),
@@ -151,6 +156,28 @@ impl Functions {
     pub fn extension(&self) -> &Extension {
         self.extension.get_or_init(|| Extension::new(&self.mechanics))
     }
+}
+
+/// Sizes of the terms of formulas: their values with all sums, of whatever is multiplied, replaced by sums of absolute
+/// values.
+fn term_sizes(graph: &Graph, roots: &[Node]) -> Formula {
+    let mut g = graph.clone();
+    let mut sizes: FxHashMap<Node, Node> = FxHashMap::default();
+    for node in graph.reachable(roots) {
+        let size = match graph.expression(node) {
+            Expression::Unary(Unary::Neg, a) => sizes[&a],
+            Expression::Binary(Binary::Add | Binary::Sub, a, b) => g.add(sizes[&a], sizes[&b]),
+            Expression::Binary(Binary::Mul, a, b) => g.mul(sizes[&a], sizes[&b]),
+            Expression::Binary(Binary::Div, a, b) => {
+                let divisor = g.unary(Unary::Abs, b);
+                g.div(sizes[&a], divisor)
+            }
+            _ => g.unary(Unary::Abs, node),
+        };
+        sizes.insert(node, size);
+    }
+    let sizes: Vec<Node> = roots.iter().map(|root| sizes[root]).collect();
+    Formula::unfused(&g, &sizes)
 }
 
 /// Scales Σ |∂g/∂x_i| max |x_j| of restrictions; the maximum is over the positions if x_i is one, else over the

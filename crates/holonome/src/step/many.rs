@@ -805,7 +805,7 @@ fn solve(
         let reuses = last && frozen && inverse.is_some();
         if last && !system.linear {
             let allowed = g.constant(if reuses { CLOSE_FROZEN } else { CLOSE });
-            let off = off(g, trace, system, known, &residuals, allowed);
+            let off = off(g, trace, &system.sizes, known, &residuals, allowed);
             *residual = g.largest(off, *residual);
         }
         if !reuses {
@@ -857,7 +857,7 @@ fn sweep(
     known.extend(system.unknowns.iter().copied().zip(unknowns.iter().copied()));
     let residuals = g.copy_from(&trace.symbols.graph, &system.residuals, known);
     let one = g.one();
-    let update = off(g, trace, system, known, &residuals, one);
+    let update = off(g, trace, &system.sweep_sizes, known, &residuals, one);
     let swept = unknowns.iter().zip(residuals).map(|(&unknown, residual)| g.sub(unknown, residual)).collect();
     (swept, [update, updates[0], updates[1]])
 }
@@ -879,12 +879,12 @@ fn unswept(g: &mut Graph, [last, _, third]: [Node; UPDATES]) -> Node {
 fn off(
     g: &mut Graph,
     trace: &Trace,
-    system: &System,
+    sizes: &[Node],
     known: &FxHashMap<Node, Node>,
     residuals: &[Node],
     allowed: Node,
 ) -> Node {
-    let sizes = g.copy_from(&trace.symbols.graph, &system.sizes, known);
+    let sizes = g.copy_from(&trace.symbols.graph, sizes, known);
     // If nothing cancels, the residual is 0; `tiny` keeps 0/0 away.
     let (zero, tiny) = (g.zero(), g.constant(f64::MIN_POSITIVE));
     // One division for all residuals of one scale.

@@ -61,6 +61,11 @@ impl Symbols for Nodes {
         self.functions.degrees
     }
 
+    fn term_sizes(&mut self, t: Node, x: &[Node]) -> Vec<Node> {
+        let functions = Arc::clone(&self.functions);
+        functions.term_sizes.as_ref().map_or(Vec::new(), |formula| formula.at(&mut self.graph, t, x))
+    }
+
     fn equations(&self, _: Equation) -> u32 {
         1
     }

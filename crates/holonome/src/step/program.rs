@@ -83,9 +83,8 @@ pub struct LoweredProgram<L: Lowering> {
     pub sums: Range<usize>,
     /// Random numbers of the steps, and those of the trajectory.
     pub draws: Option<(Draws, Noise)>,
-    /// True if the scales of stages are comparable. Those of a general field are not: the units of its components are
-    /// unknown, and would decide how many sweeps are made.
-    pub sizes_have_units: bool,
+    /// True if fixed-point iteration is tried.
+    pub may_sweep: bool,
     /// Data for many steps in one go.
     pub repeated: Option<L::Repeated>,
 }
@@ -586,21 +585,27 @@ impl<L: Lowering> LoweredProgram<L> {
     /// Choose the iteration for the stages of implicit methods, for steps of length h from a start: fixed-point
     /// iteration where its sweeps contract and take fewer operations than Newton's method.
     pub fn choose_iteration(&mut self, t0_and_h: (f64, f64), start: &[f64]) {
-        let may = |solve: &Solve<L>| solve.task.local && self.sizes_have_units && self.tolerance == 0.0;
+        let may = |solve: &Solve<L>| solve.task.local && self.may_sweep && self.tolerance == 0.0;
         let may: Vec<bool> = self.solves().map(may).collect();
         if !may.contains(&true) {
             return;
         }
-        let Some(newton) = self.pilot(TRIAL_STEPS, t0_and_h, start) else { return };
         self.set_sweeps(&may);
         let swept = self.pilot(TRIAL_STEPS, t0_and_h, start);
-        let pays = |(solve, k): (&Solve<L>, usize)| {
-            let (sweep, iteration) = solve.equations.operations();
-            let Some(taken) = swept.as_ref().map(|swept| swept.later[k]) else { return false };
-            let cheaper = taken.sweeps as usize * sweep < newton.later[k].iterations as usize * iteration;
-            may[k] && taken.iterations == 0 && cheaper
+        self.set_sweeps(&vec![false; may.len()]);
+        let Some(swept) = swept else { return };
+        // True if the sweeps of a step are cheaper than so many iterations of Newton's method.
+        let pays = |(solve, k): (&Solve<L>, usize), iterations: usize| {
+            let ((sweep, iteration), taken) = (solve.equations.operations(), swept.later[k]);
+            may[k] && taken.iterations == 0 && (taken.sweeps as usize) * sweep < iterations * iteration
         };
-        let chosen: Vec<bool> = self.solves().zip(0..).map(pays).collect();
+        // Newton's method takes one iteration at least. In a large system those of a trial take longer than a run.
+        let mut chosen: Vec<bool> = self.solves().zip(0..).map(|solve| pays(solve, 1)).collect();
+        if chosen != may {
+            let Some(newton) = self.pilot(TRIAL_STEPS, t0_and_h, start) else { return };
+            let iterations = |k: usize| newton.later[k].iterations as usize;
+            chosen = self.solves().zip(0..).map(|solve| pays(solve, iterations(solve.1))).collect();
+        }
         self.set_sweeps(&chosen);
     }
 

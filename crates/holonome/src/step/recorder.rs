@@ -106,8 +106,9 @@ pub struct System<S: Symbols> {
     pub unknowns: Vec<S::Symbol>,
     /// Meaning of each family of equations.
     pub rows: Vec<Equation>,
-    /// Scale of each family of equations: the size of the terms that cancel.
+    /// Scale of each family of equations: the size of the terms that cancel. And the scale for fixed-point iterations.
     pub sizes: Vec<S::Symbol>,
+    pub sweep_sizes: Vec<S::Symbol>,
     /// Initial guesses of the iteration.
     pub guesses: Vec<S::Symbol>,
     /// Residuals, 0 at the solution.
@@ -125,9 +126,9 @@ pub struct System<S: Symbols> {
 impl<S: Symbols> System<S> {
     /// Newton task for the system, with its unknowns and scales in these registers. The caller may choose another
     /// iteration later.
-    pub fn task(&self, unknowns: Range<usize>, sizes: Range<usize>) -> Task {
+    pub fn task(&self, unknowns: Range<usize>, [sizes, sweep_sizes]: [Range<usize>; 2]) -> Task {
         let local = !self.linear && self.rows.iter().all(Equation::is_stage);
-        Task { unknowns, sizes, linear: self.linear, local, sweeps: false }
+        Task { unknowns, sizes, sweep_sizes, linear: self.linear, local, sweeps: false }
     }
 }
 
@@ -136,14 +137,15 @@ struct Frame<T> {
     unknowns: Vec<T>,
     rows: Vec<Equation>,
     sizes: Vec<T>,
+    sweep_sizes: Vec<T>,
     guesses: Vec<Option<T>>,
     residuals: Vec<T>,
 }
 
 impl<T> Frame<T> {
     fn empty() -> Frame<T> {
-        let (unknowns, rows, sizes) = (Vec::new(), Vec::new(), Vec::new());
-        Frame { unknowns, rows, sizes, guesses: Vec::new(), residuals: Vec::new() }
+        let (unknowns, rows, guesses) = (Vec::new(), Vec::new(), Vec::new());
+        Frame { unknowns, rows, sizes: Vec::new(), sweep_sizes: Vec::new(), guesses, residuals: Vec::new() }
     }
 
     /// Drop the equations that `keep` does not hold for, and their unknowns.
@@ -155,6 +157,7 @@ impl<T> Frame<T> {
         kept(&mut self.unknowns, &keep);
         kept(&mut self.rows, &keep);
         kept(&mut self.sizes, &keep);
+        kept(&mut self.sweep_sizes, &keep);
         kept(&mut self.guesses, &keep);
         kept(&mut self.residuals, &keep);
     }
@@ -164,6 +167,7 @@ impl<T> Frame<T> {
         self.unknowns.extend(other.unknowns);
         self.rows.extend(other.rows);
         self.sizes.extend(other.sizes);
+        self.sweep_sizes.extend(other.sweep_sizes);
         self.guesses.extend(other.guesses);
         self.residuals.extend(other.residuals);
     }
@@ -365,12 +369,14 @@ impl<S: Symbols> StepRecorder<S> {
             replaced.insert(unknown, guess);
             guesses.push(guess);
         }
-        let sizes = frame.sizes.iter().map(|&size| self.symbols.substituted(size, &mut replaced)).collect();
+        let [sizes, sweep_sizes] = [&frame.sizes, &frame.sweep_sizes]
+            .map(|sizes| sizes.iter().map(|&size| self.symbols.substituted(size, &mut replaced)).collect());
         let (jacobian, linear) = self.symbols.differentiated(&frame.residuals, &frame.unknowns);
         self.systems.push(System {
             unknowns: frame.unknowns,
             rows: frame.rows,
             sizes,
+            sweep_sizes,
             guesses,
             residuals: frame.residuals,
             jacobian,
@@ -408,6 +414,10 @@ impl<S: Symbols> PhaseSpace for StepRecorder<S> {
 
     fn degrees(&self) -> usize {
         self.symbols.degrees()
+    }
+
+    fn term_sizes(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
+        values::<S>(&self.symbols.term_sizes(S::symbol(t), &symbols::<S>(x)))
     }
 
     fn constant(&mut self, c: f64) -> Value {
@@ -603,6 +613,11 @@ impl<S: Symbols> PhaseSpace for StepRecorder<S> {
             unknowns,
             rows: equations.rows.to_vec(),
             sizes: symbols::<S>(equations.size),
+            sweep_sizes: symbols::<S>(if equations.sweep_size.is_empty() {
+                equations.size
+            } else {
+                equations.sweep_size
+            }),
             guesses,
             residuals: symbols::<S>(&residuals),
         };

@@ -58,6 +58,10 @@ pub trait Symbols: Sized {
     fn lengths(&self) -> Vec<u32>;
     /// Number of components that are positions; 0 for a general field.
     fn degrees(&self) -> usize;
+    /// Sums of the sizes of the terms of ẋ, of a large general field; else empty.
+    fn term_sizes(&mut self, _t: Self::Symbol, _x: &[Self::Symbol]) -> Vec<Self::Symbol> {
+        Vec::new()
+    }
     /// Number of scalar equations in one family.
     fn equations(&self, equation: Equation) -> u32;
     /// True if the energy is constant along the motion.

@@ -14,6 +14,7 @@ use super::recorder::{System, Trace};
 use super::symbols::Symbols;
 use crate::component_names::component_names;
 use crate::kernels::{Bound, Quantities};
+use crate::policy::FEWEST_SWEPT;
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::newton::{CLOSE, NewtonSystem};
 use holonome_integrate::phase_space::{Equation, Monitored};
@@ -162,7 +163,6 @@ pub fn lower(
 ) -> LoweredProgram<Unrolled> {
     let parameters = &[&model.parameter_values, own].concat();
     let mut cut = Cut::new(trace);
-    let sizes_have_units = trace.symbols.degrees() > 0;
     let names = EquationNames {
         constraints: mechanics.constraints.iter().map(|constraint| constraint.name.clone()).collect(),
         components: component_names(model),
@@ -179,16 +179,18 @@ pub fn lower(
         let (m, first) = (system.rows.len(), registers);
         // Values that later kernels need come first, then the scales, then the unknowns, which start as the guesses.
         let stored = cut.stored(level);
-        let outputs = [&stored[..], &system.sizes, &system.guesses].concat();
+        let own: &[Node] = if system.sweep_sizes == system.sizes { &[] } else { &system.sweep_sizes };
+        let outputs = [&stored[..], &system.sizes, own, &system.guesses].concat();
         compute(&cut, &mut actions, level, &outputs, &mut registers);
         let sizes = first + stored.len()..first + stored.len() + m;
         cut.place(&stored, first);
-        let unknowns = sizes.end..sizes.end + m;
+        let sweep_sizes = sizes.start + own.len()..sizes.end + own.len();
+        let unknowns = sweep_sizes.end..sweep_sizes.end + m;
         cut.place(&system.unknowns, unknowns.start);
         let monitor =
             monitored_property(system, mechanics).map(|property| SystemMonitor { number: monitored, property });
         monitored += usize::from(monitor.is_some());
-        actions.push(Action::Solve(Box::new(solve(&cut, system, monitor, unknowns, sizes, parameters))));
+        actions.push(Action::Solve(Box::new(solve(&cut, system, monitor, unknowns, [sizes, sweep_sizes], parameters))));
     }
     let next = trace.next();
     let wanted: Vec<Node> = trace.result.iter().map(|&(node, _)| node).collect();
@@ -218,7 +220,7 @@ pub fn lower(
         }),
         sums: 0..0,
         draws: Draws::new(trace.drawn.clone(), model).map(|draws| (draws.clone(), draws.noise(parameters))),
-        sizes_have_units,
+        may_sweep: trace.symbols.degrees() > 0 || trace.x.len() >= FEWEST_SWEPT,
         repeated: None,
     }
 }
@@ -228,7 +230,7 @@ fn solve(
     system: &System<Nodes>,
     monitor: Option<SystemMonitor>,
     unknowns: Range<usize>,
-    sizes: Range<usize>,
+    sizes: [Range<usize>; 2],
     parameters: &[f64],
 ) -> Solve<Unrolled> {
     let values: Vec<Node> = system.jacobian.iter().map(|&(_, _, node)| node).collect();
@@ -244,7 +246,7 @@ fn solve(
             kernel: Bound::new(&tape, parameters),
             residuals: residuals.map(|tape| Bound::new(&tape, parameters)),
             unknowns,
-            sizes,
+            sizes: task.sizes.clone(),
             elimination,
         },
         task,
@@ -417,7 +419,7 @@ impl<'a> Cut<'a> {
         for level in (0..=last).rev() {
             let mut roots: Vec<Node> = needed[level].iter().copied().collect();
             match trace.systems.get(level) {
-                Some(system) => roots.extend(system.sizes.iter().chain(&system.guesses)),
+                Some(system) => roots.extend(system.sizes.iter().chain(&system.sweep_sizes).chain(&system.guesses)),
                 None => {
                     let next = trace.carried.iter().map(|(_, next)| next);
                     let result = trace.result.iter().map(|(node, _)| node);

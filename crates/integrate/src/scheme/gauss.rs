@@ -5,7 +5,7 @@
 //! round-off, and x + h Σ b_i X(x + Z_i) is a compensated sum (HLW VIII.5): together they keep the error of rounding a
 //! random walk of increments, not of states.
 
-use crate::phase_space::{Equation, Equations, Guess, Monitored, PhaseSpace, Value};
+use crate::phase_space::{Equation, Equations, Function, Guess, Monitored, PhaseSpace, Value};
 
 /// Implicit midpoint rule, order 2: c = 1/2.
 pub fn step_2(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
@@ -29,7 +29,9 @@ pub fn step_6(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Ve
 fn collocation(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value], c: &[f64]) -> Vec<Value> {
     let times: Vec<Value> = c.iter().map(|&c| space.time(t, c, h)).collect();
     let expected = space.carried_guess(&x.repeat(c.len()), &mut |space| space.field(t, x).repeat(c.len()));
-    let Stages { increment, fields } = stages(space, h, x, c, &expected, &mut |space, i, y| space.field(times[i], y));
+    let sweep_size = sweep_sizes(space, (t, h), x).repeat(c.len());
+    let sizes = (&expected[..], &sweep_size[..]);
+    let Stages { increment, fields } = stages(space, h, x, c, sizes, &mut |space, i, y| space.field(times[i], y));
     let next: Vec<Value> = c.iter().flat_map(|&ci| combination(space, &lagrange(c, 1.0 + ci), &fields)).collect();
     space.carry(&next);
     space.accumulate(x, &increment)
@@ -51,7 +53,7 @@ pub type StageField<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace, usize, &[Value]
 /// Follow the flow of `field`, for the time h from x, in one step with the nodes `c`.
 pub fn follow(space: &mut dyn PhaseSpace, h: Value, x: &[Value], c: &[f64], field: StageField) -> Vec<Value> {
     let expected = field(space, 0, x).repeat(c.len());
-    let (one, Stages { increment, .. }) = (space.constant(1.0), stages(space, h, x, c, &expected, field));
+    let (one, Stages { increment, .. }) = (space.constant(1.0), stages(space, h, x, c, (&expected, &[]), field));
     space.moved(x, one, &increment)
 }
 
@@ -63,13 +65,26 @@ struct Stages {
     fields: Vec<Vec<Value>>,
 }
 
-/// Solve for the stages, with a guess from the fields that are expected at them.
+/// Scales of the components of a general field for fixed-point iteration, which ends by them. Units of components are
+/// unknown: each has the scale of its own terms. These cancel at rest, where their rounding is all that is left of
+/// their sum. Empty if the equations have other scales.
+fn sweep_sizes(space: &mut dyn PhaseSpace, (t, h): (Value, Value), x: &[Value]) -> Vec<Value> {
+    let terms = space.term_sizes(t, x);
+    let of_one = |(&term, &x): (&Value, &Value)| {
+        let moved = space.product(h, term);
+        let [own, moved] = [x, moved].map(|value| space.function(Function::Magnitude, value));
+        space.sum(own, moved)
+    };
+    terms.iter().zip(x).map(of_one).collect()
+}
+
+/// Solve for the stages, with a guess from the fields that are expected at them, and scales for fixed-point iteration.
 fn stages(
     space: &mut dyn PhaseSpace,
     h: Value,
     x: &[Value],
     c: &[f64],
-    expected: &[Value],
+    (expected, sweep_size): (&[Value], &[Value]),
     field: StageField,
 ) -> Stages {
     let n = x.len();
@@ -83,7 +98,8 @@ fn stages(
     }
     let rows: Vec<Equation> = (0..c.len()).flat_map(|_| (0..n).map(Equation::Stage)).collect();
     let size = space.sizes(x, &expected[0]).repeat(c.len());
-    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&guess), monitored: Monitored::Never };
+    let (guess, monitored) = (Guess::At(&guess), Monitored::Never);
+    let equations = Equations { rows: &rows, size: &size, sweep_size, guess, monitored };
     let (mut fields, mut k) = (Vec::new(), Vec::new());
     space.solve(&equations, &mut |space, z| {
         fields.clear();

@@ -52,7 +52,8 @@ pub fn friction_and_noise(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[V
     }
     let rows: Vec<Equation> = (0..size.len()).map(Equation::Hidden).collect();
     let guess = vec![space.constant(0.0); rows.len()];
-    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&guess), monitored: Monitored::Never };
+    let equations =
+        Equations { rows: &rows, size: &size, sweep_size: &[], guess: Guess::At(&guess), monitored: Monitored::Never };
     let free = [q, &pushed].concat();
     let mut held = Vec::new();
     space.solve(&equations, &mut |space, lambda| {
@@ -84,7 +85,8 @@ fn midpoint(
     let size = [vec![momentum_size; n], hidden].concat();
     let zero = space.constant(0.0);
     let guess = [pushed.clone(), vec![zero; rows.len() - n]].concat();
-    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&guess), monitored: Monitored::Never };
+    let equations =
+        Equations { rows: &rows, size: &size, sweep_size: &[], guess: Guess::At(&guess), monitored: Monitored::Never };
     let minus = space.scaled(-1.0, half);
     let p1 = space.solve(&equations, &mut |space, unknowns| {
         let (p1, lambda) = unknowns.split_at(n);

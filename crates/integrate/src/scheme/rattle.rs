@@ -39,7 +39,7 @@ pub(super) fn settle(
 ) -> (Vec<Value>, Vec<Value>) {
     let size = space.constraint_sizes(t, x, true);
     let rows: Vec<Equation> = (0..size.len()).map(Equation::Hidden).collect();
-    let equations = Equations { rows: &rows, size: &size, guess: Guess::Last, monitored };
+    let equations = Equations { rows: &rows, size: &size, sweep_size: &[], guess: Guess::Last, monitored };
     let mut settled = Vec::new();
     let mu = space.solve(&equations, &mut |space, mu| {
         let impulse = space.multiplied(time, mu);
@@ -60,7 +60,8 @@ fn land(
 ) -> (Vec<Value>, Vec<Value>) {
     let size = space.constraint_sizes(t, x, false);
     let rows: Vec<Equation> = (0..size.len()).map(Equation::Constraint).collect();
-    let equations = Equations { rows: &rows, size: &size, guess: Guess::Last, monitored: Monitored::OnCurves };
+    let equations =
+        Equations { rows: &rows, size: &size, sweep_size: &[], guess: Guess::Last, monitored: Monitored::OnCurves };
     let t1 = space.sum(t, h);
     let mut landed = Vec::new();
     let lambda = space.solve(&equations, &mut |space, lambda| {

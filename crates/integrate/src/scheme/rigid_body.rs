@@ -121,7 +121,8 @@ fn stated(
     residual: crate::phase_space::Residual,
 ) -> Vec<Value> {
     let rows: Vec<Equation> = (0..guess.len()).map(Equation::AngularMomentum).collect();
-    let equations = Equations { rows: &rows, size, guess: Guess::At(guess), monitored: Monitored::Never };
+    let equations =
+        Equations { rows: &rows, size, sweep_size: &[], guess: Guess::At(guess), monitored: Monitored::Never };
     space.solve(&equations, residual)
 }
 

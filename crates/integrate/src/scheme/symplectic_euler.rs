@@ -71,7 +71,8 @@ pub(super) fn drifted(
 pub(super) fn implicit(space: &mut dyn PhaseSpace, first: usize, y0: &[Value], f: Residual) -> Vec<Value> {
     let rows: Vec<Equation> = (0..y0.len()).map(|i| Equation::Stage(first + i)).collect();
     let size = vec![space.size(y0); y0.len()];
-    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(y0), monitored: Monitored::Never };
+    let equations =
+        Equations { rows: &rows, size: &size, sweep_size: &[], guess: Guess::At(y0), monitored: Monitored::Never };
     space.solve(&equations, &mut |space, y| {
         let next = f(space, y);
         space.difference(y, &next)

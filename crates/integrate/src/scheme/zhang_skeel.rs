@@ -149,7 +149,7 @@ pub(super) fn shifted(
     let rows: Vec<Equation> = (n..2 * n).map(Equation::Stage).collect();
     let (size, zero) = (vec![space.size(r); r.len()], space.constant(0.0));
     let guess = vec![zero; n];
-    let equations = Equations { rows: &rows, size: &size, guess: Guess::At(&guess), monitored };
+    let equations = Equations { rows: &rows, size: &size, sweep_size: &[], guess: Guess::At(&guess), monitored };
     space.solve(&equations, &mut |space, phi| {
         let v = velocity(space, t, x, phi);
         let bent = space.hessian_times(part, t, x, &v);

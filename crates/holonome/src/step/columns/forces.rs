@@ -63,8 +63,8 @@ pub fn carry_forces(trace: &mut Trace<ColumnSymbols>) -> Option<Trace<ColumnSymb
     let mut replaced = taken.clone();
     let mut replace = |column: &mut Column| *column = symbols.substituted(*column, &mut replaced);
     for system in systems.iter_mut() {
-        let System { sizes, guesses, residuals, .. } = system;
-        [sizes, guesses, residuals].into_iter().flatten().for_each(&mut replace);
+        let System { sizes, sweep_sizes, guesses, residuals, .. } = system;
+        [sizes, sweep_sizes, guesses, residuals].into_iter().flatten().for_each(&mut replace);
     }
     result.iter_mut().for_each(|(column, _)| replace(column));
     carried.iter_mut().for_each(|(_, next)| replace(next));

@@ -511,8 +511,7 @@ fn lower_with(
         }),
         sums,
         draws: Draws::new(drawn, model).map(|draws| (draws.clone(), draws.noise(&parameters))),
-        // Models over columns are Hamiltonian.
-        sizes_have_units: true,
+        may_sweep: true,
         repeated: None,
     }
 }
@@ -597,7 +596,7 @@ impl Planner<'_> {
         let program = if solver.fills() { program } else { program.leaving_gaps() };
         let jacobian = Stage { kernel: program, first, length: solver.values() };
         let eliminated = self.eliminated(&solver, (residual_stage.first, first));
-        let task = system.task(unknowns, sizes.range());
+        let task = system.task(unknowns, [sizes.range(), sizes.range()]);
         let sizes_first = sizes.first;
         let residuals = residual_stage.range();
         let before = before.stages;
