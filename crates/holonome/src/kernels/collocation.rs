@@ -1,5 +1,5 @@
 //! Stages of a collocation method in the lanes of one vector: the field is evaluated at all of them at once, and sums
-//! over stages spread one lane over all.
+//! over stages spread one lane over all: the idea of Antoñana, Makazaga, Murua, arXiv:2511.03655 (2025).
 //!
 //! A step is three kernels over one array: the start of the iteration, an iteration, and the results of the stages. In
 //! a loop a fourth kernel judges the attempt, in the first lane: a division takes half as long there as in all lanes.

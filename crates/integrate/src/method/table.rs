@@ -122,7 +122,7 @@ pub static SCHEMES: &[Scheme] = &[
         adaptive: true,
         needs: Needs::Canonical,
         description: "the same in eight stages, which stand in the lanes of one vector: long steps, high accuracy",
-        citation: "Butcher, Math. Comp. 18 (1964) 50; Hairer, Lubich, Wanner, GNI, II.1.3, VIII.6.1",
+        citation: "Butcher, Math. Comp. 18 (1964) 50; Antoñana, Makazaga, Murua, arXiv:2511.03655 (2025); Hairer, Lubich, Wanner, GNI, II.1.3, VIII.6.1",
         step: Step::Collocation(scheme::collocation::gauss16),
     },
     Scheme {
