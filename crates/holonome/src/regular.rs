@@ -13,7 +13,12 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     let kind = fs::metadata(path)?.file_type();
     match kind.is_file() {
         true => File::open(path),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {}, not a file", name(kind)))),
+        false => {
+            let name = name(kind);
+            // A device may have no end.
+            let size = if name == DEVICE { format!(" of at most {} MiB", LARGEST >> 20) } else { String::new() };
+            Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {name}, not a file{size}")))
+        }
     }
 }
 
@@ -40,6 +45,8 @@ pub(crate) fn content(file: File) -> io::Result<Vec<u8>> {
     }
 }
 
+const DEVICE: &str = "a device";
+
 /// Name of a kind that is not a regular file.
 fn name(kind: FileType) -> &'static str {
     #[cfg(unix)]
@@ -52,7 +59,7 @@ fn name(kind: FileType) -> &'static str {
             return "a socket";
         }
         if kind.is_char_device() || kind.is_block_device() {
-            return "a device";
+            return DEVICE;
         }
     }
     if kind.is_dir() { "a directory" } else { "something else" }
