@@ -57,7 +57,7 @@ fn names_that_act_on_a_terminal_are_shown_escaped() {
         format!("run {NAME}.holo --record {NAME}"),
         format!("run {NAME}.holo --until {NAME}"),
         format!("run {NAME}.holo --{NAME}"),
-        format!("{NAME}"),
+        NAME.to_string(),
         format!("reproduce {NAME}"),
         format!("analyse {stored} --measure {NAME}"),
         format!("plot {stored} --y {NAME} --svg x.svg"),
