@@ -513,6 +513,11 @@ impl SweepArguments {
         if let Some((name, _)) = vary.iter().enumerate().find_map(|(k, v)| vary[..k].iter().find(|w| w.0 == v.0)) {
             return Err(Error::option(format!("--vary names '{name}' twice")));
         }
+        if let Some((name, range)) = vary.iter().find(|(_, value)| is_range(value)) {
+            return Err(Error::option(format!(
+                "--vary {name}={range}: give a formula of the number i of the trajectory, from 0 to N - 1, as {name}=a+(b-a)*i/(N-1)"
+            )));
+        }
         let shard = match &self.shard {
             None => None,
             Some(text) => {
@@ -524,6 +529,15 @@ impl SweepArguments {
         };
         Ok(SweepOptions { trajectories: self.trajectories, vary, shard })
     }
+}
+
+/// True for two numbers between which values should lie, or a list of numbers, as other programs write them.
+fn is_range(value: &str) -> bool {
+    let numbers = |separator: &str| {
+        let parts: Vec<&str> = value.split(separator).collect();
+        parts.len() > 1 && parts.iter().all(|part| part.trim().parse::<f64>().is_ok())
+    };
+    numbers("..") || numbers(":") || numbers(",")
 }
 
 /// Split `NAME=EXPR` in every text.

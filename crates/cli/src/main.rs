@@ -20,6 +20,7 @@ mod integrals;
 mod interrupt;
 mod measures;
 mod methods;
+mod mistakes;
 mod output;
 mod progress;
 mod report;
@@ -95,7 +96,10 @@ fn parse() -> Result<Cli, clap::Error> {
         Colour::Never => ColorChoice::Never,
     };
     let read = |words: &[OsString]| {
-        let matches = Cli::command().color(choice).try_get_matches_from(words)?;
+        let matches = Cli::command().color(choice).try_get_matches_from(words).map_err(|mut error| {
+            mistakes::advise(&mut error, words);
+            error
+        })?;
         Cli::from_arg_matches(&matches)
     };
     let cli = read(&words).map_err(|error| {
@@ -133,10 +137,12 @@ fn report_exhausted_memory(json: bool) {
 fn usage(error: &clap::Error, json: bool) -> ExitCode {
     let harmless = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if json && !harmless {
-        // The error is before the first empty line, in one line or as a short list.
+        // The error is before the first empty line, in one line or as a short list; tips are below it.
         let text = error.to_string();
-        let what: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-        let message = what.join(" ");
+        let lines = || text.lines().map(str::trim);
+        let what: Vec<&str> = lines().take_while(|line| !line.is_empty()).collect();
+        let tips = lines().filter_map(|line| line.strip_prefix("tip: ")).map(|tip| format!("; {tip}"));
+        let message = what.join(" ") + &tips.collect::<String>();
         print_json(&json!({"error": {"kind": "usage", "message": message.trim_start_matches("error: ")}}));
     }
     // A closed pipe is not an error.

@@ -6,6 +6,7 @@ use holonome::report::figures::text::visible_lines;
 use holonome::{Diagnostic, Error, Problem, Source};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 static COLOUR: OnceLock<Colour> = OnceLock::new();
@@ -43,6 +44,20 @@ fn warnings() -> MutexGuard<'static, Vec<String>> {
 pub fn warn(text: &str, output: OutputArguments) {
     if keep_warning(text) && !output.quiet {
         say!("warning: {text}\n");
+    }
+}
+
+/// Warn of a file to write whose name ends like those of another one of the `formats`.
+pub fn warn_of_ending<'f>(
+    path: &Path,
+    format: &str,
+    formats: impl IntoIterator<Item = &'f str>,
+    output: OutputArguments,
+) {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_lowercase();
+    if ending != format && formats.into_iter().any(|other| other == ending) {
+        let name = path.display();
+        warn(&format!("{name} is written as {format}, whatever its name: --{ending} {name} writes {ending}"), output);
     }
 }
 

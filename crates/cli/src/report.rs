@@ -2,7 +2,7 @@
 
 use crate::arguments::{OutputArguments, PlotArguments, ReportArguments};
 use crate::interrupt::{INTERRUPTED, stop_flag};
-use crate::output::{note, print_json, warn};
+use crate::output::{note, print_json, warn, warn_of_ending};
 use holonome::Error;
 use holonome::report::figures::Format;
 use holonome::report::{self as pages, Axes, Stored};
@@ -65,13 +65,16 @@ pub fn of_run(run: &Path, open: bool, output: OutputArguments) -> Result<(), Err
 }
 
 pub fn plot(arguments: PlotArguments) -> Result<ExitCode, Error> {
-    let files = [(arguments.svg, Format::Svg), (arguments.pdf, Format::Pdf), (arguments.png, Format::Png)];
+    let files =
+        [(arguments.svg, Format::Svg, "svg"), (arguments.pdf, Format::Pdf, "pdf"), (arguments.png, Format::Png, "png")];
+    let names = files.each_ref().map(|(_, _, name)| *name);
     let paths: Vec<&Path> = arguments.paths.iter().map(PathBuf::as_path).collect();
     let y = arguments.y.iter().flat_map(|list| columns(list)).collect();
     let figure = pages::figure(&paths, &Axes { x: arguments.x, y })?;
     let mut written = Vec::new();
-    for (file, format) in files {
+    for (file, format, name) in files {
         let Some(file) = file else { continue };
+        warn_of_ending(&file, name, names, arguments.output);
         pages::write_figure(&figure, format, &file)?;
         note(&format!("  figure: {}\n", file.display()), arguments.output);
         written.push(file.display().to_string());

@@ -7,13 +7,13 @@ use crate::closing::{cost_line, drift_table, stored_in};
 use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::measures::lines;
 use crate::methods::note_other_names;
-use crate::output::{Warnings, moves_the_cursor, note, print_json, show_result, warn};
+use crate::output::{Warnings, moves_the_cursor, note, print_json, show_result, warn, warn_of_ending};
 use crate::progress::Bar;
 use crate::report;
 use crate::table::{columns, count, exact, number, small};
 use holonome::orbit::{OrbitError, Second};
 use holonome::report::figures::text::shell_word;
-use holonome::store::StoreError;
+use holonome::store::{FORMATS, StoreError};
 use holonome::summary::without_large_state;
 use holonome::{
     Control, Error, Longer, Penalised, Problem, Progress, Resumed, RunOptions, Simulation, Summary, Sweep, open_run,
@@ -138,6 +138,7 @@ pub fn export(arguments: ExportArguments) -> Result<ExitCode, Error> {
             written => written.map(|()| ExitCode::SUCCESS).map_err(Error::store),
         };
     }
+    warn_of_ending(path, name, FORMATS.iter().map(|format| format.name), arguments.output);
     format.export(&run, path).map_err(Error::store)?;
     let (samples, shown) = (run.states(), arguments.run.display());
     let of = match run.trajectories() {

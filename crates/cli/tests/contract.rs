@@ -289,8 +289,8 @@ fn unreadable_models() {
     folder.write("nul.holo", b"\0\0").write("latin.holo", b"# caf\xe9\ncoordinate q = 1\n");
     for command in ["run", "check", "show model"] {
         let run = |file: &str| folder.run(&format!("{command} {file}"));
-        run("models/none.holo").refused(&["models/none.holo", "No such file"]);
-        run("models").refused(&["models", "directory"]);
+        run("models/none.holo").refused(&["models/none.holo", "there is no such file"]);
+        run("models").refused(&["models", "it is a folder"]);
         run("empty.holo").refused(&["empty.holo:1:1", "coordinate"]);
         run("comment.holo").refused(&["comment.holo", "coordinate"]);
         run("bytes.holo").refused(&["bytes.holo:1:15", "UTF-8", "0xff"]);

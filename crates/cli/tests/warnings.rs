@@ -101,7 +101,7 @@ fn a_sweep_says_how_many_reached_the_end() {
         let none = sweep("2+i", more);
         assert_eq!(none.code, Some(1));
         assert!(none.json()["drift"].is_null() && none.shown().contains("no drifts"), "{none:?}");
-        let all = sweep("0.1", more).ok();
+        let all = sweep("0.1+0.1*i", more).ok();
         assert!(warnings(&all).is_empty() && number(&all.json(), "/failed") == 0.0);
     }
     // Parts of a sweep, joined, say the same.

@@ -44,6 +44,7 @@ mod interpolant;
 mod kernels;
 mod measure;
 mod monitored;
+mod not_a_model;
 mod options;
 pub mod orbit;
 mod output;

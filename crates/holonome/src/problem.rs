@@ -4,6 +4,7 @@ use crate::backend::backend;
 use crate::ensemble::{Ensemble, drawn};
 use crate::error::Error;
 use crate::includes::expanded;
+use crate::not_a_model::{explained, refuse_data};
 use crate::options::Settings;
 use crate::regular;
 use crate::source::Source;
@@ -65,9 +66,8 @@ pub struct Parsed {
 /// If it cannot be read, is too large, or is not UTF-8 (with the place).
 pub fn read_file(path: impl AsRef<Path>) -> Result<Source, Error> {
     let path = path.as_ref();
-    let bytes = open_model(path)
-        .and_then(regular::content)
-        .map_err(|source| Error::Read { path: path.to_path_buf(), source })?;
+    let read = refuse_data(path).and_then(|()| open_model(path).map_err(|error| explained(path, error)));
+    let bytes = read.and_then(regular::content).map_err(|source| Error::Read { path: path.to_path_buf(), source })?;
     let name = path.display().to_string();
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source::new(&name, &text)),

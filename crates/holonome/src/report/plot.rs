@@ -148,7 +148,7 @@ fn of_columns(run: &StoredRun, axes: &Axes, from: Option<&StoredRun>) -> Result<
     let names: Vec<&str> = std::iter::once(x).chain(axes.y.iter().map(String::as_str)).collect();
     if names.len() == 1 {
         return Err(Error::option(format!(
-            "{} is over something: name a column by {}",
+            "{} has nothing above it: name a column of the vertical axis by {}",
             option("x").with(x),
             option("y")
         )));

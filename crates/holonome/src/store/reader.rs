@@ -20,6 +20,18 @@ pub struct StoredRun {
     progress: StoredProgress,
 }
 
+/// Names of the latest runs in a folder of runs, the last one first; `None` if there are none.
+fn runs_in(folder: &Path) -> Option<String> {
+    const NAMED: usize = 3;
+    let entries = std::fs::read_dir(folder).ok()?.flatten().filter(|entry| entry.path().join("zarr.json").exists());
+    let mut runs: Vec<_> =
+        entries.map(|entry| (entry.metadata().and_then(|data| data.modified()).ok(), entry.file_name())).collect();
+    runs.sort_by(|a, b| b.cmp(a));
+    let more = if runs.len() > NAMED { ", …" } else { "" };
+    let names: Vec<_> = runs.iter().take(NAMED).map(|(_, name)| name.to_string_lossy().into_owned()).collect();
+    (!names.is_empty()).then(|| format!("{}{more}", names.join(", ")))
+}
+
 impl StoredRun {
     /// Open the run in a folder.
     pub fn open(path: impl AsRef<Path>) -> Result<StoredRun, StoreError> {
@@ -32,7 +44,11 @@ impl StoredRun {
             return Err(not_a_run("it is a file, not a folder"));
         }
         let group = files::read_if_present(&path.join("zarr.json"))?;
-        let schema = zarr::schema_from_group(path, &group.ok_or_else(|| not_a_run("it holds no zarr.json"))?)?;
+        let group = group.ok_or_else(|| match runs_in(path) {
+            Some(runs) => not_a_run(&format!("it holds no zarr.json, but the runs {runs}")),
+            None => not_a_run("it holds no zarr.json"),
+        })?;
+        let schema = zarr::schema_from_group(path, &group)?;
         let mut progress = StoredProgress::read(path)?;
         if progress.status == Status::Running
             && let Some(checkpoint) = progress::read_checkpoint(path)?

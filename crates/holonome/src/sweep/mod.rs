@@ -310,6 +310,15 @@ impl Sweep {
             Some(bath) => starts.in_heat_bath(bath.trajectory),
             None => starts,
         };
+        let numbers = simulation.problem.model.parameter_values.len();
+        let differ = (0..numbers).any(|k| starts.varies_parameter(k))
+            || (0..simulation.problem.model.initial.len()).any(|k| starts.varies_state(k));
+        if !differ && simulation.problem.model.heat_bath.is_none() && sweep.trajectories > 1 {
+            let vary = option("vary");
+            simulation.warnings.push(format!(
+                "all trajectories are alike: let {vary} give a parameter or an initial value a formula of their number i"
+            ));
+        }
         let range = part(&sweep);
         let varied: Vec<Range<usize>> = simulation
             .problem

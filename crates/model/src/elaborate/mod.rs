@@ -62,6 +62,11 @@ pub fn elaborate(reading: &Reading, environment: &mut Environment) -> (Option<Mo
     elaborator.complete = reading.diagnostics.iter().all(|d| d.severity != Severity::Error);
     let model = elaborator.model(environment.draw);
     diagnostics.append(&mut elaborator.diagnostics);
+    // What the parser has refused is refused once.
+    let refused = |d: &Diagnostic| {
+        reading.diagnostics.iter().any(|known| known.severity == Severity::Error && known.span == d.span)
+    };
+    diagnostics.retain(|d| !refused(d));
     diagnostics.sort_by_key(|d| (d.span.start, d.span.end));
     diagnostics.dedup();
     if diagnostics.len() > MAX_DIAGNOSTICS {

@@ -18,7 +18,7 @@ use super::findings::Findings;
 use super::layout::{Lines, begins_statement};
 use super::span::Span;
 use super::token::{Token, TokenKind};
-use super::words::{is_statement_word, reserved};
+use super::words::{is_degree, is_statement_word, is_unit, reserved};
 use super::{MAX_HEIGHT, MAX_NESTING};
 use std::collections::HashSet;
 
@@ -161,6 +161,11 @@ impl<'s> Parser<'s> {
 
     fn text(&self, span: Span) -> &'s str {
         &self.source[span.range()]
+    }
+
+    /// Text of the token that is `distance` behind the next one.
+    fn text_after(&self, distance: usize) -> &'s str {
+        self.tokens.get(self.position + distance).map_or("", |token| self.text(token.span))
     }
 
     /// Text of the next token.
@@ -345,11 +350,7 @@ impl<'s> Parser<'s> {
             self.previous().is_some_and(|token| !token.kind.is_closer()) && self.kind() != TokenKind::OpenRound;
         match self.kind() {
             TokenKind::Number(_) => finding.help("put an operator or a ',' between them"),
-            _ if simple => finding.help(format!(
-                "write {}*{}; multiplication is never implicit",
-                shorten(previous),
-                shorten(self.word())
-            )),
+            _ if simple => finding.help(product_help(&shorten(previous), &shorten(self.word()))),
             _ => finding.help("write '*' between them; multiplication is never implicit"),
         }
     }
@@ -435,4 +436,16 @@ fn unclosed(bracket: Token, span: Span, found: &str) -> Diagnostic {
     Diagnostic::error(format!("'{open}' is not closed"), bracket.span, "opened here")
         .related(span, format!("expected '{close}' before {found}"))
         .help(format!("add '{close}'"))
+}
+
+/// Help for a factor and what follows it without an operator, which may be a unit.
+fn product_help(factor: &str, rest: &str) -> String {
+    let product = format!("write {factor}*{rest}; multiplication is never implicit");
+    match factor.parse::<f64>().is_ok() {
+        true if is_degree(rest) => format!("angles are in radians: write {factor}*pi/180"),
+        true if is_unit(rest) => {
+            format!("numbers have no units: write {factor}, with all quantities in one system of units; or {product}")
+        }
+        _ => product,
+    }
 }

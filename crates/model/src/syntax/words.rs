@@ -60,3 +60,19 @@ pub(super) fn statement_meant_by(word: &str) -> Option<&'static str> {
         _ => return None,
     })
 }
+
+/// True for a word that stands for degrees behind a number.
+pub(super) fn is_degree(word: &str) -> bool {
+    ["deg", "degree", "degrees"].contains(&word)
+}
+
+/// True for a word that stands for a unit behind a number, unless it is declared.
+pub(super) fn is_unit(word: &str) -> bool {
+    #[rustfmt::skip]
+    const UNITS: [&str; 52] = [
+        "kg", "g", "mg", "m", "cm", "mm", "um", "nm", "pm", "km", "s", "ms", "us", "ns", "ps", "fs", "min", "h", "hr",
+        "yr", "year", "years", "day", "days", "N", "kN", "J", "kJ", "mJ", "W", "kW", "Pa", "bar", "K", "Hz", "kHz", "rad",
+        "eV", "keV", "MeV", "V", "A", "C", "T", "mol", "kcal", "amu", "u", "Da", "AU", "au", "pc",
+    ];
+    UNITS.contains(&word)
+}

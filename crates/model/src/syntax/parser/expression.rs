@@ -9,7 +9,7 @@ use super::super::span::Span;
 use super::super::token::TokenKind;
 use super::super::words::{FUNCTIONS, is_statement_word};
 use super::range::Owner;
-use super::{Parsed, Parser};
+use super::{Parsed, Parser, product_help};
 
 /// Binding strength of an operator, from loose to tight.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
@@ -172,7 +172,7 @@ impl Parser<'_> {
                         span,
                         "expected an operator before this",
                     )
-                    .help(format!("write {factor}*{rest}; multiplication is never implicit"))
+                    .help(product_help(&factor, rest))
                 });
             }
         }

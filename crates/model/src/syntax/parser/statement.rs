@@ -618,6 +618,10 @@ impl Parser<'_> {
                 Diagnostic::error(format!("unknown statement '{}'", shorten(word)), span, "does not begin a statement");
             finding.help(match assigns {
                 true => "did you mean 'hamiltonian'? It takes no name and no '=': hamiltonian EXPR".to_string(),
+                false if word.eq_ignore_ascii_case("lagrangian") => {
+                    "write the energy T + V, not T - V: hamiltonian EXPR; a 'velocity' in place of a 'momentum' keeps velocities"
+                        .to_string()
+                }
                 false => format!("did you mean '{meant}'?"),
             })
         });
@@ -663,6 +667,10 @@ impl Parser<'_> {
             TokenKind::Name if next == TokenKind::Dot && self.kind_after(3) == TokenKind::Prime => {
                 Diagnostic::error("a component has no differential equation of its own", span, "expected a whole state")
                     .help(format!("give the whole vector: {name}' = (…)"))
+            }
+            TokenKind::Name if next == TokenKind::Slash && self.text_after(2) == "dt" && name.starts_with('d') => {
+                let state = &name[1..];
+                finding.help(format!("write {state}' = EXPR for the rate of change of a state"))
             }
             TokenKind::Name if next == TokenKind::OpenRound || next == TokenKind::Dot || next.is_infix() => {
                 finding.help("an expression needs a statement: hamiltonian EXPR, observe NAME = EXPR, let NAME = EXPR")
