@@ -2,7 +2,7 @@
 
 pub mod path;
 
-use crate::vector::max_or_nan;
+use crate::vector::{irregular, max_or_nan};
 use holonome_linear::halves::by_halves;
 use holonome_linear::lu::Pivots;
 use path::Contraction;
@@ -102,6 +102,13 @@ const GREAT_DEAL: f64 = 4.0;
 /// for lack of iterations.
 pub const MOST_ITERATIONS: u32 = 50;
 
+/// Iteration from which on residuals that are rounding of their own terms count as small: at rest their scales are
+/// rounding, too, or 0. Newton's method doubles its digits in every iteration, and has none left to gain before.
+const LATE: u32 = 6;
+
+/// Part of its size by which an unknown is moved to measure the rounding of residuals.
+const ROUNDINGS: f64 = 64.0 * f64::EPSILON;
+
 /// Residual, relative to its scale, from which one more iteration reaches round-off: the error is squared, and
 /// multiplied by a curvature that is not far from 1 in these units.
 pub const CLOSE: f64 = 1e-9;
@@ -136,7 +143,11 @@ impl Task {
             if iterations == 1 && (!self.linear || equations.weighs_rows()) {
                 fill_sizes(residuals, &mut known[self.sizes.clone()]);
             }
-            let close = !self.linear && are_close(residuals, &known[self.sizes.clone()], enough);
+            let mut close = !self.linear && are_close(residuals, &known[self.sizes.clone()], enough);
+            if !close && iterations >= LATE && !self.linear {
+                close = self.are_rounding(equations, enough, registers, work);
+            }
+            let (_, residuals) = equations.split(registers, work);
             if !close && residuals.iter().any(|residual| residual.is_nan()) {
                 return Err(self.lost(equations, registers, work, iterations, strayed));
             }
@@ -202,6 +213,32 @@ impl Task {
         None
     }
 
+    /// True if every residual is within `enough` times its scale, or changes as much if the unknowns are moved by a few
+    /// roundings. (It allocates: systems that need this are at rest.)
+    fn are_rounding(
+        &self,
+        equations: &impl NewtonSystem,
+        enough: f64,
+        registers: &mut [f64],
+        work: &mut [f64],
+    ) -> bool {
+        let (known, residuals) = equations.split(registers, work);
+        let (found, unknowns) = (residuals.to_vec(), known[self.unknowns.clone()].to_vec());
+        for (k, unknown) in known[self.unknowns.clone()].iter_mut().enumerate() {
+            *unknown += ROUNDINGS * unknown.abs() * irregular(k);
+        }
+        equations.evaluate(registers, work);
+        let (known, moved) = equations.split(registers, work);
+        let mut rows = found.iter().zip(moved).zip(&known[self.sizes.clone()]);
+        let small = |((found, moved), size): ((&f64, &mut f64), &f64)| {
+            found.abs() <= enough * size || found.abs() <= (*moved - found).abs()
+        };
+        let rounding = rows.all(small);
+        known[self.unknowns.clone()].copy_from_slice(&unknowns);
+        equations.evaluate(registers, work);
+        rounding
+    }
+
     /// Residual of the unknowns, for a message.
     fn lost(
         &self,
@@ -242,7 +279,6 @@ fn fill_sizes(residuals: &[f64], sizes: &mut [f64]) {
 /// at rest are then the rounding of forces that cancel, however small their own scale. (Unknowns of several units are
 /// compared here, so this is not a test for an iteration that still converges.)
 fn is_rounding(iterations: u32, step: &[f64], unknowns: &[f64]) -> bool {
-    const LATE: u32 = 6;
     const ROUNDINGS: f64 = 4.0 * f64::EPSILON;
     if iterations < LATE {
         return false;
@@ -397,6 +433,30 @@ mod tests {
             out.copy_from_slice(&[u[2], sign * 1e-18, 1.0, 0.0, 0.0, 1.0]);
         };
         assert!(!solve(&stages, &mut u, 0.0, rounding).unwrap_err().far);
+    }
+
+    /// Equations whose terms all vanish at the guess, and cancel at the solution up to rounding.
+    #[test]
+    fn equations_without_a_scale_are_solved_to_the_rounding_of_their_terms() {
+        let mut u = registers([1.0, 0.0], [1.0, 0.0]);
+        let at_rest = |u: &[f64], out: &mut [f64]| {
+            // u² = 2 and v = 1e-9·(u − 1)·π, which is known to a rounding of u at best.
+            out[0] = u[2] * u[2] - 2.0;
+            out[1] = u[3] - 1e-9 * ((u[2] - 1.0) * std::f64::consts::PI);
+            out[2..].copy_from_slice(&[2.0 * u[2], 0.0, -1e-9 * std::f64::consts::PI, 1.0]);
+        };
+        let solved = solve(&TASK, &mut u, 0.0, at_rest).unwrap();
+        let exact = 1e-9 * (2f64.sqrt() - 1.0) * std::f64::consts::PI;
+        // Some roundings of u, of which 3e-9 are those of v.
+        assert!((u[3] / exact - 1.0).abs() < 1e-14, "{u:?}");
+        assert!(solved.iterations <= LATE + 1, "{solved:?}");
+        // What has no solution is not met by rounding: v² = −1.
+        let nowhere = |u: &[f64], out: &mut [f64]| {
+            out[0] = u[2] - 1.0;
+            out[1] = u[3] * u[3] + 1.0;
+            out[2..].copy_from_slice(&[1.0, 0.0, 0.0, 2.0 * u[3]]);
+        };
+        assert!(solve(&TASK, &mut registers([1.0, 0.0], [0.0, 0.3]), 0.0, nowhere).is_err());
     }
 
     #[test]

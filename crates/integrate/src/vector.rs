@@ -76,6 +76,13 @@ pub fn max_or_nan(a: f64, b: f64) -> f64 {
     if b > a || b.is_nan() { b } else { a }
 }
 
+/// Number number `k` of a sequence without a symmetry, between ½ and 1 in size: a direction in which to move a state.
+pub(crate) fn irregular(k: usize) -> f64 {
+    const GOLDEN: f64 = 0.618_033_988_749_894_9;
+    let part = ((k + 1) as f64 * GOLDEN).fract() - 0.5;
+    part + 0.5f64.copysign(part)
+}
+
 /// Copy lane `lane` of `all` into `one`.
 #[inline]
 pub fn gather(all: &[f64], lanes: usize, lane: usize, one: &mut [f64]) {
