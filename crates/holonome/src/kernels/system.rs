@@ -8,7 +8,7 @@ use super::pull::Pull;
 use super::vectors::{Masses, StateVectors};
 use super::whole_step::{ITERATIONS, Mend, Settling};
 use holonome_integrate::scales::Vectors;
-use holonome_integrate::system::{Group, GroupKind, Invariants, Mended, Place, System};
+use holonome_integrate::system::{Group, GroupKind, Invariants, Mended, Place, System, all_finite};
 use holonome_integrate::treatment::correction::largest_innovation;
 use holonome_linear::pattern::Pattern;
 use holonome_model::graph::Node;
@@ -406,6 +406,7 @@ impl System for CompiledSystem {
             let more = [&carried[settling.scales()], &[limit]];
             let (mended, unsettled) = unrolled.settle(mend.as_ref()?, (t, target, x), more, values, deviations, work);
             found = match settling.mend()? {
+                Mend::Corrects if !all_finite(mended) => return None,
                 Mend::Corrects => Some(Mended::Corrected { innovation: unsettled }),
                 Mend::Projects { .. } if !unsettled.is_finite() => return None,
                 Mend::Projects { .. } => Some(Mended::Projected { iterations: ITERATIONS, moved: unsettled }),

@@ -109,7 +109,7 @@ impl Correction {
         system.invariant_jacobian(t, x, &mut self.jacobian, work);
         for i in 0..self.mu.len() {
             self.mu[i] = values[i] - target[i];
-            self.noise[i] = squared_round_off(&self.equations, &self.jacobian, x, target[i], i);
+            self.noise[i] = round_off(&self.equations, &self.jacobian, x, target[i], i);
         }
         if self.mu.iter().all(|residual| *residual == 0.0) {
             return 0.0;
@@ -129,10 +129,10 @@ pub fn constraints_are_claims(vectors: &Vectors) -> bool {
     vectors.conjugates() == 0
 }
 
-/// R of row `i` of F at `x`.
-pub fn squared_round_off(equations: &NormalEquations, jacobian: &[f64], x: &[f64], target: f64, i: usize) -> f64 {
+/// √R of row `i` of F at `x`: R itself overflows where F is near the root of the largest number.
+pub fn round_off(equations: &NormalEquations, jacobian: &[f64], x: &[f64], target: f64, i: usize) -> f64 {
     // ε of the machine is 2u.
-    (equations.round_off(jacobian, x, target, i) * (UNIT_ROUND_OFF / f64::EPSILON)).powi(2)
+    equations.round_off(jacobian, x, target, i) * (UNIT_ROUND_OFF / f64::EPSILON)
 }
 
 /// Largest factor of w² by which momenta are widened.
@@ -144,7 +144,7 @@ const MOST_WIDENED: f64 = 1e100;
 const NEIGHBOURS_FLOOR: f64 = 1e-3;
 
 /// Widen the momenta in hidden constraints enough to explain their residuals, if one is off by more standard deviations
-/// than are plausible. `roots` is w of every component, `noise` R of every row, and `concerned` is scratch.
+/// than are plausible. `roots` is w of every component, `noise` √R of every row, and `concerned` is scratch.
 pub fn widen(
     system: &dyn System,
     jacobian: &[f64],
@@ -160,12 +160,19 @@ pub fn widen(
         let groups = invariants.groups.iter().filter(|group| group.kind == GroupKind::Hidden);
         groups.flat_map(|group| group.members.rows().map(|(row, _)| row))
     };
-    let believed = |row: usize, roots: &[f64]| {
-        let terms = invariants.row(row).entries().map(|(p, column)| jacobian[p] * roots[column]);
-        limit * (terms.map(|term| term * term).sum::<f64>() + noise[row])
+    // The square of a residual and that of the largest plausible one, in a unit in which neither overflows.
+    let squares = |row: usize, roots: &[f64]| {
+        let terms = || invariants.row(row).entries().map(|(p, column)| jacobian[p] * roots[column]);
+        let largest = terms().chain([residuals[row], noise[row]]).fold(0.0, |largest: f64, x| largest.max(x.abs()));
+        let per_unit = 1.0 / power_of_two(largest);
+        let square = |x: f64| (x * per_unit) * (x * per_unit);
+        (square(residuals[row]), limit * (terms().map(square).sum::<f64>() + square(noise[row])))
     };
-    let square = |row: usize| residuals[row] * residuals[row];
-    if !hidden().any(|row| square(row) > believed(row, roots)) {
+    let is_off = |row: usize, roots: &[f64]| {
+        let (found, believed) = squares(row, roots);
+        found > believed
+    };
+    if !hidden().any(|row| is_off(row, roots)) {
         return;
     }
     concerned.fill(false);
@@ -180,8 +187,18 @@ pub fn widen(
             roots[vectors.components_of(vector)].iter_mut().for_each(|root| *root = root.max(floor));
         }
     }
-    let widest = hidden().map(|row| square(row) / believed(row, roots)).fold(1.0, f64::max).min(MOST_WIDENED).sqrt();
+    let ratio = |row: usize| {
+        let (found, believed) = squares(row, roots);
+        found / believed
+    };
+    let widest = hidden().map(ratio).fold(1.0, f64::max).min(MOST_WIDENED).sqrt();
     for vector in (0..vectors.count()).filter(is_concerned) {
         roots[vectors.components_of(vector)].iter_mut().for_each(|root| *root *= widest);
     }
+}
+
+/// Power of two next below a number, of which it is a unit without rounding; 1 if there is none.
+fn power_of_two(x: f64) -> f64 {
+    let power = f64::from_bits(x.to_bits() & f64::INFINITY.to_bits());
+    if (f64::MIN_POSITIVE..1.0 / f64::MIN_POSITIVE).contains(&power) { power } else { 1.0 }
 }

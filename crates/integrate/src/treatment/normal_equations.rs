@@ -141,8 +141,8 @@ impl NormalEquations {
         self.factor_in(jacobian, &[], &[]);
     }
 
-    /// Factor DF W DFᵀ + R for these nonzeros of DF, with `roots` w for every component and R_i for every row; empty
-    /// slices stand for W = 1 and R = 0.
+    /// Factor DF W DFᵀ + R for these nonzeros of DF, with `roots` w for every component and `noise` √R_i for every row;
+    /// empty slices stand for W = 1 and R = 0.
     pub fn factor_in(&mut self, jacobian: &[f64], roots: &[f64], noise: &[f64]) {
         let m = self.scale.len();
         self.set_metric(roots);
@@ -151,7 +151,7 @@ impl NormalEquations {
             for (unit, (column, value)) in row.iter_mut().zip(values) {
                 *unit = value * roots.get(column as usize).unwrap_or(&1.0);
             }
-            let noise = noise.get(i).map_or(0.0, |noise| noise.sqrt());
+            let noise = noise.get(i).copied().unwrap_or(0.0);
             let norm = length(row).hypot(noise);
             // A row without a length cannot be met and is left out. NaN stays.
             let scale = if self.active[i] && norm != 0.0 { 1.0 / norm } else { 0.0 };

@@ -13,7 +13,7 @@
 //! At rest the energy's gradient is that of constraints, but for rounding, and the remainder may ask for any move. An
 //! iteration that fails is made once more without the integrals that are met to round-off before it.
 
-use super::correction::{squared_round_off, widen};
+use super::correction::{round_off, widen};
 use super::normal_equations::{NormalEquations, Regularisation};
 use super::squared_distance;
 use super::stopping::{Off, Stopping, Unconverged};
@@ -75,7 +75,7 @@ impl Projection {
             vectors.spread_roots(scales.weights(vectors.count()), &mut self.roots);
             for i in 0..self.mu.len() {
                 self.mu[i] = values[i] - target[i];
-                self.mu_step[i] = squared_round_off(&self.equations, &self.jacobian, x, target[i], i);
+                self.mu_step[i] = round_off(&self.equations, &self.jacobian, x, target[i], i);
             }
             widen(system, &self.jacobian, &self.mu_step, &self.mu, &mut self.roots, &mut self.concerned);
         }

@@ -16,6 +16,9 @@ pub const REGULARISATION: f64 = 1e-8;
 /// Largest pivot of a correction, relative to its row's square, of a row that depends on those before.
 pub const PIVOT_TOLERANCE: f64 = 1e-12;
 
+/// Squares of rows between which nothing overflows, nor loses digits to underflow.
+const SQUARES: [f64; 2] = [1e-250, 1e250];
+
 /// Largest factor of w² by which momenta are widened.
 pub const MOST_WIDENED: f64 = 1e100;
 
@@ -98,6 +101,8 @@ pub struct CorrectionScales<'a> {
 
 /// One Gauss–Newton step in the metric of the step's error, as in `holonome_integrate::treatment::correction`: x − W
 /// DᵀM⁻¹ΔF with M = D W Dᵀ + R, where the contribution of H and the integrals beyond the constraints is limited.
+///
+/// The state is infinite where the square of a row overflows or underflows: it has to be found with scaled rows there.
 pub fn corrected(
     field: &mut Field,
     scales: &CorrectionScales,
@@ -112,8 +117,13 @@ pub fn corrected(
     // W Dᵀ by rows of D.
     let weighted: Vec<Gradient> = field.jacobian.iter().map(|row| weigh(g, row, scales.vector_of, &weights)).collect();
     let mut matrix = products(g, &field.jacobian, &weighted);
+    let mut in_range = g.one();
     for (i, &noise) in noises.iter().enumerate() {
         let square = g.add(matrix.get(i, i), noise);
+        if !field.jacobian[i].is_empty() {
+            let of_row = is_in_range(g, square, residual[i]);
+            in_range = g.binary(Binary::And, in_range, of_row);
+        }
         let shift = g.constant(if i >= constraints { 1.0 + REGULARISATION } else { 1.0 });
         let diagonal = g.mul(square, shift);
         matrix.set(i, i, diagonal);
@@ -155,6 +165,10 @@ pub fn corrected(
         }
     }
     x.iter_mut().zip(displaced).for_each(|(x, displaced)| *x = g.sub(*x, displaced));
+    if let Some(x) = x.first_mut() {
+        let infinite = g.constant(f64::INFINITY);
+        *x = g.select(in_range, *x, infinite);
+    }
     if !scales.constraints_are_claims || constraints == 0 {
         return Corrected { x, innovation };
     }
@@ -162,6 +176,16 @@ pub fn corrected(
     let count = g.constant(1.0 / rows.max(1) as f64);
     let of_constraints = g.mul(sum_before, count);
     Corrected { x, innovation: g.largest(of_constraints, innovation) }
+}
+
+/// Condition that the square of a row can be computed with, or that there is nothing to correct.
+fn is_in_range(g: &mut Graph, square: Node, residual: Node) -> Node {
+    let ([least, most], zero) = (SQUARES.map(|limit| g.constant(limit)), g.zero());
+    let not_small = g.binary(Binary::LessEqual, least, square);
+    let met = g.binary(Binary::Equal, residual, zero);
+    let fine = g.binary(Binary::Or, not_small, met);
+    let not_large = g.binary(Binary::LessEqual, square, most);
+    g.binary(Binary::And, fine, not_large)
 }
 
 /// A projected state.
