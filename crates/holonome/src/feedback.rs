@@ -59,7 +59,7 @@ pub(crate) fn feedback_system(
         // A field at rest needs no feedback.
         let rate = pilot_rate(&short, plain, state).unwrap_or(0.0);
         let weights = metric(plain, plan.t0, &state.x, rate);
-        let (gain, text) = (Some(Gain::Rate(rate)), format!("auto: kappa={rate:.6}"));
+        let (gain, text) = (Some(Gain::Rate(rate)), format!("auto: kappa={}", readable(rate)));
         let parameters = all(&[&[rate][..], &weights].concat());
         return Ok(match base.filter(|base| base.invariants.len() <= LARGEST_FEEDBACK) {
             Some(base) => {
@@ -209,4 +209,9 @@ pub(crate) fn refuse_unstable(
 /// h·λmax/r for a message: three decimals, or a power of ten if it has exploded.
 fn ratio(value: f64) -> String {
     if value < 1e4 { format!("{value:.3}") } else { format!("{value:.1e}") }
+}
+
+/// Number with as many digits in any unit.
+fn readable(rate: f64) -> String {
+    if rate == 0.0 || (1e-3..1e6).contains(&rate) { format!("{rate:.6}") } else { format!("{rate:.6e}") }
 }
