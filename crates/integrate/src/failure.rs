@@ -142,6 +142,12 @@ pub enum Culprit {
         /// Reason.
         kind: SingularityKind,
     },
+    /// The vector of the state with the largest error, which has always been 0.
+    #[error("{name} has always been 0 there, so that no error of it is small; {atol} gives it a scale", atol = option("atol"))]
+    New {
+        /// Name of the vector.
+        name: String,
+    },
     /// The vector of the state with the largest error.
     #[error("the error of {name} is the largest, and the field may be singular there")]
     Vector {

@@ -159,7 +159,8 @@ impl<'a> CollocationMap<'a> {
         evaluations: &mut u64,
     ) -> Result<Allowance, Iterated> {
         let memory = &mut Memory::of(self.collocation, self.system.vectors(), memory);
-        let follows = *memory.length != 0.0;
+        // A polynomial says nothing of what is far behind its step.
+        let follows = *memory.length != 0.0 && step.h <= LONGEST_LEAP * *memory.length;
         if !follows {
             self.begin(step, memory, work);
             *evaluations += 1;
@@ -197,6 +198,9 @@ impl<'a> CollocationMap<'a> {
         *memory.length = h;
     }
 }
+
+/// Largest ratio of a step to the one before from which its iteration starts; the control of steps doubles them at most.
+const LONGEST_LEAP: f64 = 16.0;
 
 /// Numbers that a step carries to the next one.
 pub struct Memory<'m> {

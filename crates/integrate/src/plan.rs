@@ -74,6 +74,8 @@ pub struct FixedSteps {
 /// Steps chosen so that the estimated error meets a tolerance.
 #[derive(Clone, Debug)]
 pub struct AdaptiveSteps {
+    /// Start of the run.
+    pub t0: f64,
     /// End of the run.
     pub t_end: f64,
     /// Relative tolerance.
@@ -218,6 +220,7 @@ impl Plan {
             return Err(PlanError::NeedsEqualSteps { treatment: method.treatment.facts().name });
         }
         let adaptive = AdaptiveSteps {
+            t0,
             t_end,
             rtol,
             atol,
@@ -408,6 +411,21 @@ impl AdaptiveSteps {
         self.moments.get(self.moments.partition_point(|moment| moment.until <= t))
     }
 
+    /// Length of the run. Steps are counted from its start, so that they may be far shorter than the rounding of t.
+    pub fn span(&self) -> f64 {
+        self.t_end - self.t0
+    }
+
+    /// Time that is `elapsed` after the start.
+    pub fn time(&self, elapsed: f64) -> f64 {
+        if elapsed >= self.span() { self.t_end } else { self.t0 + elapsed }
+    }
+
+    /// Time of output `index` since the start; `None` if there is none.
+    pub fn sample_after(&self, index: usize) -> Option<f64> {
+        self.samples.get(index).map(|t| t - self.t0)
+    }
+
     /// Square of the scale below which `atol` counts instead of `rtol`.
     pub fn square_of_least_scale(&self) -> f64 {
         (self.atol / self.rtol).powi(2)
@@ -438,7 +456,8 @@ impl FixedSteps {
     /// Length of the step that begins after `step` steps.
     pub fn length(&self, t0: f64, step: u64) -> f64 {
         match self.shorter_last {
-            Some(t_end) if step == self.steps => t_end - self.time(t0, step),
+            // Counted from the start, as t may be far larger than the step.
+            Some(t_end) if step == self.steps => (t_end - t0) - step as f64 * self.h,
             _ => self.h,
         }
     }

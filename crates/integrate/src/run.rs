@@ -15,6 +15,7 @@ mod march;
 mod output;
 mod pieces;
 mod rates;
+mod rounding;
 mod symmetric;
 mod unmet;
 
@@ -183,6 +184,9 @@ impl<'a> Engine<'a> {
             monitor.prepare(&mut state.stability.direction);
         }
         state.memory.resize(map.memory_len(), 0.0);
+        if state.elapsed.is_nan() {
+            state.elapsed = state.t - plan.t0;
+        }
         if map.takes_first_stage() {
             state.first_stage.value.resize(n, 0.0);
         }
@@ -306,7 +310,7 @@ impl<'a> Engine<'a> {
         }
         self.field_known = false;
         self.measure_equal_step(fixed.h, h);
-        self.treat(t1)?;
+        self.treat(h, t1)?;
         self.map.deviations(&self.memory, &mut self.deviations[self.groups..]);
         self.sample_fixed(fixed, step + 1, t1, observer)?;
         self.find_end_field(t1);
@@ -329,7 +333,8 @@ impl<'a> Engine<'a> {
         observer: &mut O,
     ) -> Result<Outcome, Failure<O::Error>> {
         let controller = Controller::new(&self.control());
-        while self.state.t < adaptive.t_end {
+        while self.state.elapsed < adaptive.span() {
+            self.find_rounding();
             let moment = adaptive.moment_at(self.state.t);
             if self.map.takes_first_stage() || self.state.controller.h == 0.0 {
                 self.first_stage()?;
@@ -357,21 +362,23 @@ impl<'a> Engine<'a> {
                     self.first_stage()?;
                 }
             }
-            wanted.h =
-                wanted.h.min(adaptive.moment_at(self.state.t).map_or(f64::INFINITY, |m| m.longest_from(self.state.t)));
-            let Accepted { h, t1 } = self.accepted_attempt(adaptive, &controller, wanted)?;
+            let longest = adaptive.moment_at(self.state.t).map_or(f64::INFINITY, |m| m.longest_from(self.state.t));
+            wanted.h = wanted.h.min(longest);
+            let Accepted { h, end } = self.accepted_attempt(adaptive, &controller, wanted)?;
+            let t1 = adaptive.time(end);
             self.scales.carried.copy_from_slice(&self.state.scales.carried);
             self.scales.take(&self.sizes, &self.errors);
-            if let Err(failure) = self.treat(t1)
+            if let Err(failure) = self.treat(h, t1)
                 && let Some(outcome) = self.excuse(failure, observer)?
             {
                 return Ok(outcome);
             }
-            let dense = self.sample_adaptive(adaptive, h, t1, observer)?;
+            let dense = self.sample_adaptive(adaptive, h, end, observer)?;
             self.hand_piece((h, t1), dense, observer)?;
             self.renew_norms(adaptive);
             self.accept(t1, h);
-            if let Some(outcome) = self.monitor_claims(t1 == adaptive.t_end, observer)? {
+            self.state.elapsed = end;
+            if let Some(outcome) = self.monitor_claims(end >= adaptive.span(), observer)? {
                 return Ok(outcome);
             }
             if observer.step(self.state).map_err(Failure::Observer)? == Control::Stop {
@@ -425,7 +432,7 @@ impl<'a> Engine<'a> {
         let surprised = good && count > 1 && self.is_surprised(&self.largest);
         let far = good && self.may_be_far(&self.largest);
         let finite = good && all_finite(&self.x1) && all_finite(&self.largest);
-        if far || (!good && count == 1) {
+        if far || (!finite && count == 1) {
             // Single steps do not record the deviations of the state with which they begin.
             for drift in &mut self.state.drift {
                 drift.max = max_or_nan(drift.max, drift.now);

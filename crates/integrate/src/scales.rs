@@ -1,7 +1,7 @@
 //! Scales of a state: its division into vectors, how large each vector gets along a run, and how far it may be off by a
 //! step's error estimate.
 //!
-//! A state mixes quantities of many sizes and units, and nothing absolute can be said of all of them. Three scales of
+//! A state mixes quantities of many sizes and units, and nothing absolute can be said of all of them. Some scales of
 //! every vector take the place of an absolute one:
 //!
 //! - its running size σ, the largest length so far;
@@ -12,6 +12,9 @@
 //!   part of the tolerance moves the position by as small a part of its own tolerance. At rest, where forces cancel and
 //!   all momenta are rounding, this floor alone is their scale. An oscillation of the frequency ω has the momentum
 //!   m ω S_q, which is more than this from hω = 10⁻⁶ on;
+//! - the rounding of the rate ẋ, as found by moving the state by some roundings of its vectors: an error of a step of
+//!   the length h below h times that is no error, as no shorter step is better. The forces on a light body between
+//!   heavy ones cancel, and their rounding is that of what the heavy ones need;
 //! - the weight w of the correction, w² ← max(0.9 w², |e|² + (u σ)²), e the step's estimated error and u = 2⁻⁵³.
 //!
 //! All are kept as squares, and every operation on them commutes with a change of units by powers of two.
@@ -219,7 +222,7 @@ impl Kept {
 }
 
 /// Scales of a run's state, as they are carried from step to step.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Scales {
     /// m of every vector of positions and momenta, 0 if it has none; empty if no norm is taken.
     #[serde(with = "exact::list")]
@@ -228,10 +231,24 @@ pub struct Scales {
     /// that floor times h².
     #[serde(with = "exact::list")]
     pub norms: Vec<f64>,
+    /// Time since the start of the run at which vectors that had always been 0 last began to move all at once, −∞ if
+    /// none did.
+    #[serde(default = "never", with = "exact::number")]
+    pub begun: f64,
+    /// Square of the rounding of every vector's rate.
+    #[serde(default, with = "exact::list")]
+    pub rounding: Vec<f64>,
     /// σ² of every vector, then w², then, for every component, the sum Σ w_j k_j of an estimate that lacks the field
     /// at the end of the step.
     #[serde(with = "exact::list")]
     pub carried: Vec<f64>,
+}
+
+impl Default for Scales {
+    fn default() -> Scales {
+        let [masses, norms, rounding, carried] = [(); 4].map(|()| Vec::new());
+        Scales { masses, norms, begun: never(), rounding, carried }
+    }
 }
 
 impl Scales {
@@ -241,7 +258,7 @@ impl Scales {
         if kept.sizes {
             vectors.squares(x, &mut carried[..vectors.count()]);
         }
-        Scales { masses, norms: Vec::new(), carried }
+        Scales { masses, norms: Vec::new(), begun: never(), rounding: vec![0.0; vectors.count()], carried }
     }
 
     /// Set the uncertainty of the start to `distance`, relative to the size of every vector: it is off the level set.
@@ -328,6 +345,10 @@ impl Scales {
             self.norms.push(if floor.is_finite() { floor } else { 0.0 });
         }
     }
+}
+
+fn never() -> f64 {
+    f64::NEG_INFINITY
 }
 
 /// |e|² + (u σ)², of which w² is a running maximum.

@@ -21,6 +21,10 @@ pub struct StepState {
     /// Time; in a fixed-step run t0 + step·h.
     #[serde(with = "exact::number")]
     pub t: f64,
+    /// Time since the start of a run with adaptive steps, of which t is the sum with t0: steps may be far shorter than
+    /// the rounding of t. NaN if an older version stored the state.
+    #[serde(default = "unknown", with = "exact::number")]
+    pub elapsed: f64,
     /// The state x, of length n.
     #[serde(with = "exact::list")]
     pub x: Vec<f64>,
@@ -248,6 +252,7 @@ impl StepState {
         StepState {
             step: 0,
             t: plan.t0,
+            elapsed: 0.0,
             x: x0.to_vec(),
             first_stage: FirstStage::default(),
             controller: ControllerMemory { h: 0.0, last_error: 1e-4 },
@@ -307,6 +312,7 @@ impl StepState {
         let StepState {
             step,
             t,
+            elapsed,
             x,
             first_stage,
             controller,
@@ -329,7 +335,8 @@ impl StepState {
             memory,
             before_end: _,
         } = other;
-        (self.step, self.t, self.controller, self.next_sample) = (*step, *t, *controller, *next_sample);
+        (self.step, self.t, self.elapsed, self.next_sample) = (*step, *t, *elapsed, *next_sample);
+        self.controller = *controller;
         (self.innovation, self.innovation_at) = (*innovation, *innovation_at);
         (self.judged, self.singularity) = (*judged, *singularity);
         self.x.clone_from(x);
@@ -337,6 +344,8 @@ impl StepState {
         self.first_stage.value.clone_from(&first_stage.value);
         self.scales.masses.clone_from(&scales.masses);
         self.scales.norms.clone_from(&scales.norms);
+        self.scales.begun = scales.begun;
+        self.scales.rounding.clone_from(&scales.rounding);
         self.scales.carried.clone_from(&scales.carried);
         self.target = Arc::clone(target);
         self.values.clone_from(values);
@@ -374,6 +383,10 @@ impl StepState {
             None => self,
         }
     }
+}
+
+fn unknown() -> f64 {
+    f64::NAN
 }
 
 /// Scales with which a run begins at `x0`, where F is `initial` and ought to be `target`.

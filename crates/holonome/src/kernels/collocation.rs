@@ -310,9 +310,9 @@ impl CollocationLoop {
     /// Length of the first attempt from these slots, `None` if there may be none. Of later ones the judge finds it.
     fn first_length(&self, state: &[f64]) -> Option<f64> {
         let slots = &self.judging.slots;
-        let AdaptiveSteps { t_end, longest_step, shortest_step, .. } = self.adaptive;
+        let AdaptiveSteps { longest_step, shortest_step, .. } = self.adaptive;
         let (wanted, rejections) = (state[slots.h].min(longest_step), state[slots.rejections] as u32);
-        let trial = trial((t_end, shortest_step), state[slots.t], wanted, rejections);
+        let trial = trial((self.adaptive.span(), shortest_step), state[slots.elapsed], wanted, rejections);
         trial.filter(|&(_, end)| end < state[slots.pause]).map(|(h, _)| h)
     }
 }

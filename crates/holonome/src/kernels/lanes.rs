@@ -275,12 +275,12 @@ impl CompiledLanes {
     /// Length of the accepted attempt of a lane, and the time from its start to the sample.
     fn passed(&self, at: &Within, lane: usize, numbers: &[f64]) -> (f64, f64) {
         let slots = AdaptiveLaneSteps::slots(self);
-        let [_, t_end, longest, shortest, _] = self.more[..] else { unreachable!("the parameters of a loop") };
-        let [t, h, rejections, time] =
-            [slots.t, slots.h, slots.rejections, at.t].map(|slot| numbers[slot * self.lanes + lane]);
-        let tried = trial((t_end, shortest), t, h.min(longest), rejections as u32);
+        let [_, span, longest, shortest, ..] = self.more[..] else { unreachable!("the parameters of a loop") };
+        let [start, h, rejections, sample] =
+            [slots.elapsed, slots.h, slots.rejections, at.elapsed].map(|slot| numbers[slot * self.lanes + lane]);
+        let tried = trial((span, shortest), start, h.min(longest), rejections as u32);
         let Some((h, _)) = tried else { unreachable!("an attempt that was accepted") };
-        (h, time - t)
+        (h, sample - start)
     }
 }
 
@@ -535,7 +535,7 @@ impl AdaptiveLaneSteps for CompiledLanes {
         };
         let lanes = self.lanes;
         let at = Within::of(AdaptiveLaneSteps::slots(self));
-        let times = at.t * lanes..(at.t + 1) * lanes;
+        let times = at.elapsed * lanes..(at.elapsed + 1) * lanes;
         let (values, work) = work.split_at_mut(kernel.outputs() * lanes);
         match &self.advance {
             Advance::CollocatedMarch { stages, .. } => {

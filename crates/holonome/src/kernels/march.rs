@@ -26,12 +26,13 @@ use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Input, Node};
 
 /// Number of parameters that a loop of attempts takes from the run.
-pub const PARAMETERS: usize = 5;
+pub const PARAMETERS: usize = 7;
 
 /// Parameters of the run, which follow those of the model and of its treatment.
 pub fn parameters(adaptive: &AdaptiveSteps, control: StepControl) -> [f64; PARAMETERS] {
-    let AdaptiveSteps { rtol, t_end, longest_step, shortest_step, .. } = *adaptive;
-    [control.tolerance(rtol), t_end, longest_step, shortest_step, adaptive.square_of_least_scale()]
+    let AdaptiveSteps { t0, t_end, rtol, longest_step, shortest_step, .. } = *adaptive;
+    let (span, absolute) = (adaptive.span(), adaptive.square_of_least_scale());
+    [control.tolerance(rtol), span, longest_step, shortest_step, absolute, t0, t_end]
 }
 
 /// Data of a loop of attempts beside its kernels.
@@ -112,6 +113,8 @@ struct Tried<'a> {
 /// Length and end of an attempt, as [`trial`](holonome_integrate::controller::trial::trial) finds them.
 struct Trial {
     t1: Node,
+    /// Time since the start at its end.
+    end: Node,
     length: Node,
     /// True if it is the first attempt at its step.
     is_first: Node,
@@ -212,8 +215,8 @@ impl Ingredients<'_> {
         let at = Within::of(slots);
         let g = &mut Graph::new();
         let all: Vec<Node> = (0..at.count() + self.dense_weights()).map(|k| g.state(k)).collect();
-        let (before, x1, carry, time) =
-            (&all[..slots.count()], &all[at.x1.clone()], &all[at.carried.clone()], all[at.t]);
+        let (before, x1, carry, elapsed) =
+            (&all[..slots.count()], &all[at.x1.clone()], &all[at.carried.clone()], all[at.elapsed]);
         let tried = attempts.attempt(g, before, |g, beginning| self.begin(g, slots, before, beginning));
         let (t, h, x) = (before[slots.t], tried.trial.length, &before[slots.x.clone()]);
         let attempted = (tried.attempt)(g, h);
@@ -222,7 +225,7 @@ impl Ingredients<'_> {
                 self.dense_output(g, tableau, kept, (StepFrom { t, h, x }, tried.trial.t1, x1), &all[at.count()..])
             }
             (StepInterpolant::Series { coefficients, length }, _) => {
-                let passed = g.sub(time, t);
+                let passed = g.sub(elapsed, before[slots.elapsed]);
                 let theta = g.div(passed, h);
                 let passed = g.mul(theta, h);
                 let part = g.div(passed, length);
@@ -231,17 +234,19 @@ impl Ingredients<'_> {
             _ => unreachable!("attempts of these loops have an interpolant"),
         };
         let target = settling.targets(g, |g, row| g.parameter(targets + row));
+        let time = time_of(g, self.parameters, elapsed);
         let Settled { x, largest, unsettled, .. } =
             settling.within(g, time, &[&sample[..], &target].concat(), &carry[settling.scales()]);
         let outputs = [x, largest, vec![unsettled]].concat();
         Tape::of_fused(g, &outputs, all.len(), self.parameters + PARAMETERS)
     }
 
-    /// Tape that treats a state within an accepted attempt: a map from the state, and the scales that are carried
+    /// Tape that treats a state within an accepted attempt: a map from its time since the start, the state, and the scales that are carried
     /// after the attempt, to what [`Ingredients::within`] gives.
     pub fn settled(&self, settling: &Settling, targets: usize) -> Tape {
         let g = &mut Graph::new();
-        let time = g.input(Input::Time);
+        let elapsed = g.input(Input::Time);
+        let time = time_of(g, self.parameters, elapsed);
         let states = self.dimension + self.slots(settling).carried.len();
         let all: Vec<Node> = (0..states).map(|k| g.state(k)).collect();
         let (x, carry) = all.split_at(self.dimension);
@@ -333,16 +338,16 @@ impl AttemptLoop<'_> {
     /// Length and end of an attempt with these slots that is to be `h` long.
     fn trial(&self, g: &mut Graph, before: &[Node], h: Node) -> Trial {
         let slots = self.slots;
-        let [t_end, shortest] = [1, 3].map(|k| g.parameter(self.parameters + k));
-        let [t, rejections, zero] = [before[slots.t], before[slots.rejections], g.zero()];
-        let remaining = g.sub(t_end, t);
+        let [span, shortest] = [1, 3].map(|k| g.parameter(self.parameters + k));
+        let [elapsed, rejections, zero] = [before[slots.elapsed], before[slots.rejections], g.zero()];
+        let remaining = g.sub(span, elapsed);
         let with_sliver = times(g, SLIVER, h);
         let is_last = g.binary(Binary::LessEqual, remaining, with_sliver);
         let length = g.select(is_last, remaining, h);
-        let sum = g.add(t, h);
-        let t1 = g.select(is_last, t_end, sum);
-        let size_of_t = g.unary(Unary::Abs, t);
-        let shortest_here = times(g, SHORTEST_STEP_ULPS * f64::EPSILON, size_of_t);
+        let sum = g.add(elapsed, h);
+        let end = g.select(is_last, span, sum);
+        let t1 = time_of(g, self.parameters, end);
+        let shortest_here = times(g, SHORTEST_STEP_ULPS * f64::EPSILON, elapsed);
         let resolves = g.binary(Binary::Less, shortest_here, h);
         let not_short = g.binary(Binary::LessEqual, shortest, h);
         let resolves = g.binary(Binary::And, resolves, not_short);
@@ -351,10 +356,10 @@ impl AttemptLoop<'_> {
         let may_be = g.binary(Binary::Or, resolves, last_may_be_short);
         let most = g.constant(f64::from(MOST_REJECTIONS));
         let few = g.binary(Binary::Less, rejections, most);
-        let before_pause = g.binary(Binary::Less, t1, before[slots.pause]);
+        let before_pause = g.binary(Binary::Less, end, before[slots.pause]);
         let may_be = g.binary(Binary::And, may_be, few);
         let may_be = g.binary(Binary::And, may_be, before_pause);
-        Trial { t1, length, is_first, is_last, may_be }
+        Trial { t1, end, length, is_first, is_last, may_be }
     }
 
     /// Largest estimate that is accepted, relative to the scales.
@@ -390,7 +395,7 @@ impl AttemptLoop<'_> {
         let AttemptLoop { slots, settling, targets, .. } = *self;
         let vectors = &self.vectors.vectors;
         let controller = Controller::new(&self.control);
-        let Tried { trial: Trial { t1, length, is_first, is_last, mut may_be }, norms, attempt } =
+        let Tried { trial: Trial { t1, end, length, is_first, is_last, mut may_be }, norms, attempt } =
             self.attempt(g, before, begin);
         if let Some(like_others) = like_others {
             may_be = g.binary(Binary::And, may_be, like_others);
@@ -400,7 +405,8 @@ impl AttemptLoop<'_> {
         let (zero, one) = (g.zero(), g.one());
 
         let Attempted { x1, errors, end_field, allowance, .. } = attempt(g, length);
-        let mut measured = error_norm(g, tolerance, length, &errors, &x1, &norms, vectors);
+        let mut measured =
+            error_norm(g, tolerance, length, &errors, &x1, (&norms, &before[slots.rounding.clone()]), vectors);
         if let Some((factor, unsolved)) = allowance {
             measured.allow(g, factor, unsolved);
         }
@@ -505,6 +511,7 @@ impl AttemptLoop<'_> {
             after[slots.innovation_at] = g.select(larger, t1, before[slots.innovation_at]);
         }
         after[slots.t] = g.select(accepted, t1, t);
+        after[slots.elapsed] = g.select(accepted, end, before[slots.elapsed]);
         after[slots.h] = g.select(changed, next, before[slots.h]);
         after[slots.h_accepted] = g.select(accepted, next, before[slots.h_accepted]);
         after[slots.last_error] = g.select(accepted, last, last_error);
@@ -538,6 +545,15 @@ impl AttemptLoop<'_> {
         after.truncate(slots.changed());
         Judgement { after, accepted, goes_on }
     }
+}
+
+/// Time that is `elapsed` after the start, as [`AdaptiveSteps::time`] has it; the parameters of the run begin at number
+/// `first`.
+fn time_of(g: &mut Graph, first: usize, elapsed: Node) -> Node {
+    let [span, t0, t_end] = [1, 5, 6].map(|k| g.parameter(first + k));
+    let ended = g.binary(Binary::LessEqual, span, elapsed);
+    let sum = g.add(t0, elapsed);
+    g.select(ended, t_end, sum)
 }
 
 /// Smaller of two numbers.

@@ -205,7 +205,7 @@ impl Ingredients<'_> {
             let errors = self.estimates(space, k);
             let g = &mut space.graph;
             let one = g.one();
-            let measured = error_norm(g, one, h, &errors, x1, sizes, vectors);
+            let measured = error_norm(g, one, h, &errors, x1, (sizes, &[]), vectors);
             return taken(g, sizes, weights, &measured);
         };
         let g = &mut space.graph;
@@ -581,7 +581,7 @@ pub(super) fn error_norm(
     h: Node,
     errors: &[Vec<Node>],
     x1: &[Node],
-    norms: &[Node],
+    (norms, rounding): (&[Node], &[Node]),
     vectors: &Vectors,
 ) -> AttemptMeasures {
     let sizes = squares(g, x1, vectors);
@@ -600,7 +600,12 @@ pub(super) fn error_norm(
             let under = g.binary(Binary::Less, own, floor);
             own = g.select(under, floor, own);
         }
-        let scale = g.fma(own, square_of_tolerance, tiny);
+        let mut scale = g.fma(own, square_of_tolerance, tiny);
+        if let Some(&rounding) = rounding.get(vector) {
+            let rounding = g.mul(rounding, square_of_h);
+            let under = g.binary(Binary::Less, scale, rounding);
+            scale = g.select(under, rounding, scale);
+        }
         for (sum, squares) in sums.iter_mut().zip(&all) {
             let ratio = g.div(squares[vector], scale);
             sum[vector % 4] = g.add(sum[vector % 4], ratio);

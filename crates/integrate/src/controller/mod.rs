@@ -106,6 +106,8 @@ pub struct Yardstick<'a> {
     pub vectors: &'a Vectors,
     /// [`Scales::norms`](crate::scales::Scales::norms); or S² of every vector alone.
     pub norms: &'a [f64],
+    /// [`Scales::rounding`](crate::scales::Scales::rounding); empty if it does not count.
+    pub rounding: &'a [f64],
 }
 
 /// Squared sizes and errors of the vectors of an attempted step.
@@ -118,9 +120,9 @@ pub struct Measured<'a> {
 
 /// Error of an attempted step in units of the tolerance,
 ///
-/// err² = (1/n) Σ |e_b|²/(rtol² max(S_b, |x₁_b|)²)
+/// err² = (1/n) Σ |e_b|²/max(rtol max(S_b, |x₁_b|), h ν_b)²
 ///
-/// over the n vectors b of the state (see [`scales`](crate::scales)). `errors` are Σ e_i k_i without
+/// over the n vectors b of the state, with the rounding ν_b of its rate (see [`scales`](crate::scales)). `errors` are Σ e_i k_i without
 /// their factor h. Two estimates e₅, e₃ are combined as in Hairer's `dop853.f` (HNW II.10 (10.17)): with their norms,
 /// err₅²/√(err₅² + 0.01 err₃²); the error of every vector then is e₅ times err₅/√(err₅² + 0.01 err₃²).
 pub fn error_norm(h: f64, errors: &[Vec<f64>], x1: &[f64], yardstick: Yardstick, measured: &mut Measured) -> f64 {
@@ -132,7 +134,7 @@ pub fn error_norm(h: f64, errors: &[Vec<f64>], x1: &[f64], yardstick: Yardstick,
 
 #[inline(always)]
 fn norm(h: f64, errors: &[Vec<f64>], x1: &[f64], yardstick: Yardstick, measured: &mut Measured) -> f64 {
-    let Yardstick { rtol, vectors, norms } = yardstick;
+    let Yardstick { rtol, vectors, norms, rounding } = yardstick;
     vectors.squares(x1, measured.sizes);
     let Some((first, others)) = errors.split_first() else {
         measured.errors.fill(0.0);
@@ -148,7 +150,11 @@ fn norm(h: f64, errors: &[Vec<f64>], x1: &[f64], yardstick: Yardstick, measured:
             let floor = floors[vector - first_momentum] * per_square_of_h;
             own = if own < floor { floor } else { own };
         }
-        own.mul_add(square_of_tolerance, f64::MIN_POSITIVE)
+        let allowed = own.mul_add(square_of_tolerance, f64::MIN_POSITIVE);
+        match rounding.get(vector).map(|rounding| rounding * square_of_h) {
+            Some(rounding) if allowed < rounding => rounding,
+            _ => allowed,
+        }
     };
     let sum = |squares: &mut dyn FnMut(usize) -> f64, sizes: &[f64]| {
         // Four independent sums, since the next step waits for this number.
@@ -182,7 +188,7 @@ mod tests {
     fn norm(h: f64, errors: &[Vec<f64>], x1: &[f64], norms: &[f64], vectors: &Vectors) -> (f64, Vec<f64>) {
         let (mut sizes, mut squares) = (vec![0.0; vectors.count()], vec![0.0; vectors.count()]);
         let measured = &mut Measured { sizes: &mut sizes, errors: &mut squares };
-        (error_norm(h, errors, x1, Yardstick { rtol: 0.5, vectors, norms }, measured), squares)
+        (error_norm(h, errors, x1, Yardstick { rtol: 0.5, vectors, norms, rounding: &[] }, measured), squares)
     }
 
     #[test]
@@ -212,6 +218,22 @@ mod tests {
         let found = |h: f64| norm(h, &[vec![0.0, 3.0]], &[1.0, 0.0], &[1.0, 0.0, 0.25], &body).0;
         for h in [1.0, 0.125] {
             assert!((found(h) - 12.0 * h * h / 2f64.sqrt()).abs() < 1e-12, "{}", found(h));
+        }
+    }
+
+    #[test]
+    fn an_error_below_the_rounding_of_a_rate_is_none() {
+        let one = Vectors::components(1);
+        let (mut size, mut error) = ([0.0], [0.0]);
+        let mut found = |h: f64, rounding: f64| {
+            let measured = &mut Measured { sizes: &mut size, errors: &mut error };
+            let yardstick = Yardstick { rtol: 1e-9, vectors: &one, norms: &[1.0], rounding: &[rounding * rounding] };
+            error_norm(h, &[vec![1e-6]], &[0.0], yardstick, measured)
+        };
+        // An error of 1e-6 h in units of 1e-9, or of h times the rounding; a handful of operations round.
+        for (h, rounding, expected) in [(1e-2, 0.0, 10.0), (1e-2, 1e-8, 10.0), (1e-2, 4e-6, 0.25), (1e-8, 4e-6, 1e-5)] {
+            let ratio = found(h, rounding) / expected;
+            assert!((ratio - 1.0).abs() < 8.0 * f64::EPSILON, "{h} {rounding}: {ratio}");
         }
     }
 

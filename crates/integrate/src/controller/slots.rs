@@ -59,6 +59,8 @@ pub struct Slots {
     pub x: Range<usize>,
     /// The time.
     pub t: usize,
+    /// The time since the start.
+    pub elapsed: usize,
     /// Step wanted next, before its limit.
     pub h: usize,
     /// Step wanted after the last accepted one.
@@ -85,10 +87,12 @@ pub struct Slots {
     pub rejected: usize,
     /// The [`Status`].
     pub status: usize,
-    /// Time that no step may reach or pass; the loop does not change it.
+    /// Time since the start that no step may reach or pass; the loop does not change it.
     pub pause: usize,
     /// Masses of the vectors; the loop does not change them.
     pub masses: Range<usize>,
+    /// Squares of the rounding of the vectors' rates; the loop does not change them.
+    pub rounding: Range<usize>,
     /// Further numbers that steps carry; the formulas of a loop do not change them.
     pub memory: Range<usize>,
 }
@@ -104,16 +108,17 @@ impl Slots {
             end - len..end
         };
         let x = take(n);
-        let [t, h, h_accepted, last_error, rejections] = [(); 5].map(|()| take(1).start);
+        let [t, elapsed, h, h_accepted, last_error, rejections] = [(); 6].map(|()| take(1).start);
         let first = take(if first { n } else { 0 });
         let carried = take(if weights { 2 * vectors } else { vectors });
         let (norms, largest) = (take(state.norms()), take(groups));
         let [innovation, innovation_at, steps, rejected, status, pause] = [(); 6].map(|()| take(1).start);
-        let masses = take(vectors);
+        let (masses, rounding) = (take(vectors), take(vectors));
         let memory = take(0);
         Slots {
             x,
             t,
+            elapsed,
             h,
             h_accepted,
             last_error,
@@ -129,6 +134,7 @@ impl Slots {
             status,
             pause,
             masses,
+            rounding,
             memory,
         }
     }
@@ -158,8 +164,8 @@ pub struct Within {
     pub carried: Range<usize>,
     /// Memory after it.
     pub memory: Range<usize>,
-    /// Time of the sample.
-    pub t: usize,
+    /// Time of the sample since the start.
+    pub elapsed: usize,
 }
 
 impl Within {
@@ -168,12 +174,12 @@ impl Within {
         let x1 = slots.count()..slots.count() + slots.x.len();
         let carried = x1.end..x1.end + slots.carried.len();
         let memory = carried.end..carried.end + slots.memory.len();
-        Within { t: memory.end, x1, carried, memory }
+        Within { elapsed: memory.end, x1, carried, memory }
     }
 
     /// Number of all numbers, the slots included.
     pub fn count(&self) -> usize {
-        self.t + 1
+        self.elapsed + 1
     }
 }
 
@@ -189,8 +195,8 @@ mod tests {
         vectors.push(Role::Momentum, 1, 3);
         let slots = Slots::new(true, true, &vectors, 3);
         assert_eq!(slots.norms.len(), 3, "the momentum has a floor");
-        assert_eq!((slots.t, slots.first.clone(), slots.carried.len()), (6, 11..17, 4));
-        assert_eq!((slots.changed(), slots.count()), (slots.status + 1, slots.pause + 1 + 2));
+        assert_eq!((slots.t, slots.first.clone(), slots.carried.len()), (6, 12..18, 4));
+        assert_eq!((slots.changed(), slots.count()), (slots.status + 1, slots.pause + 1 + 2 * 2));
         for status in Status::ALL {
             assert_eq!(Status::of(status.number()), status);
         }

@@ -63,8 +63,8 @@ struct Due {
     attempt: usize,
     /// Index of the sample.
     sample: usize,
-    /// Its time.
-    t: f64,
+    /// Its time since the start.
+    elapsed: f64,
     /// True if that is the end of the step.
     at_end: bool,
 }
@@ -203,6 +203,7 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
                 let x = self.all(self.slots.x.clone());
                 scatter(&self.one, self.lanes.len(), lane, &mut self.state[x]);
                 self.set(self.slots.t, lane, t0);
+                self.set(self.slots.elapsed, lane, 0.0);
                 self.lanes[lane].end.restart(t0);
                 self.lanes[lane].next_look = next_look(0);
                 self.lanes[lane].next_sample = usize::from(self.adaptive.samples.first() == Some(&t0));
@@ -276,7 +277,7 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
     /// Choose first steps as single runs do; `aside` holds the fields.
     fn first_steps(&mut self, taken: &[usize], bound: &S::Bound) {
         let (lanes, vectors) = (self.lanes.len(), self.steps.vectors());
-        let (rtol, span) = (self.adaptive.rtol, self.adaptive.t_end - self.plan.t0);
+        let (rtol, span) = (self.adaptive.rtol, self.adaptive.span());
         let order = self.control().order;
         let (x, norms) = (self.all(self.slots.x.clone()), self.all(self.slots.norms.clone()));
         self.moved.copy_from_slice(&self.state[x.clone()]);
@@ -419,13 +420,13 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
             self.steps.attempts(bound, 1, &mut self.state, &mut self.work);
             let mut goes_on = true;
             for lane in 0..lanes {
-                let t1 = self.at(self.slots.t, lane);
+                let end = self.at(self.slots.elapsed, lane);
                 let Lane { number, next_sample, due, .. } = &mut self.lanes[lane];
-                let samples = &self.adaptive.samples;
-                while let Some(&t) = samples.get(*next_sample).filter(|&&t| t <= t1 && t < self.adaptive.t_end)
+                let (adaptive, span) = (self.adaptive, self.adaptive.span());
+                while let Some(elapsed) = adaptive.sample_after(*next_sample).filter(|&at| at <= end && at < span)
                     && number.is_some()
                 {
-                    due.push(Due { attempt, sample: *next_sample, t, at_end: t == t1 });
+                    due.push(Due { attempt, sample: *next_sample, elapsed, at_end: elapsed == end });
                     *next_sample += 1;
                 }
                 let status = Status::of(self.at(self.slots.status, lane));
@@ -460,7 +461,7 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
             copy(numbers, at.x1.start, &self.kept[due.attempt + 1], slots.x.clone(), lane);
             copy(numbers, at.carried.start, &self.kept[due.attempt + 1], slots.carried.clone(), lane);
             copy(numbers, at.memory.start, &self.kept[due.attempt + 1], slots.memory.clone(), lane);
-            numbers[at.t * lanes + lane] = due.t;
+            numbers[at.elapsed * lanes + lane] = due.elapsed;
         }
         if wanted.contains(&true) {
             self.steps.within(bound, wanted, numbers, found, &mut self.work);
@@ -542,8 +543,8 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
     /// Reject the first attempt at a step, whose error is not a number.
     fn reject_blindly(&mut self, lane: usize) {
         let wanted = self.at(self.slots.h, lane).min(self.adaptive.longest_step);
-        let t = self.at(self.slots.t, lane);
-        let length = trial((self.adaptive.t_end, self.adaptive.shortest_step), t, wanted, 0)
+        let elapsed = self.at(self.slots.elapsed, lane);
+        let length = trial((self.adaptive.span(), self.adaptive.shortest_step), elapsed, wanted, 0)
             .map_or(wanted, |(length, _)| length);
         self.set(self.slots.h, lane, length * self.control().blind);
         self.set(self.slots.rejections, lane, 1.0);

@@ -7,6 +7,7 @@ use crate::controller::trial::{reaches_end, shortest_resolved, trial};
 use crate::controller::{Measured, Yardstick, error_norm, start};
 use crate::failure::Failure;
 use crate::plan::AdaptiveSteps;
+use crate::scales::square;
 use crate::scheme::map::{Allowance, StepFrom, Workspace};
 use crate::state::StepState;
 use crate::system::all_finite;
@@ -15,10 +16,14 @@ use crate::system::all_finite;
 /// that starts like a high power of the time is the same for every step.
 pub const REJECTIONS_OF_NEW: u32 = 12;
 
+/// Largest part of the time since the start within which the rounding of t blurs a motion that has begun.
+const MOST_BLURRED: f64 = 1e-4;
+
 /// An accepted step.
 pub(super) struct Accepted {
     pub h: f64,
-    pub t1: f64,
+    /// Time since the start at its end.
+    pub end: f64,
 }
 
 impl Engine<'_> {
@@ -41,7 +46,7 @@ impl Engine<'_> {
 
     /// Choose the first step. Costs one evaluation beside the first stage.
     pub(super) fn choose_first_step(&mut self, adaptive: &AdaptiveSteps) -> f64 {
-        let (order, rtol, span) = (self.control().order, adaptive.rtol, adaptive.t_end - self.plan.t0);
+        let (order, rtol, span) = (self.control().order, adaptive.rtol, adaptive.span());
         let (state, vectors) = (&mut *self.state, self.system.vectors());
         let (first, x, norms) = (&state.first_stage.value, &state.x, &state.scales.norms);
         let probe = start::probe(x, first, norms, vectors, span);
@@ -70,27 +75,36 @@ impl Engine<'_> {
         controller: &Controller,
         Wanted { mut h, mut rejections }: Wanted,
     ) -> Result<Accepted, Failure<E>> {
-        let t = self.state.t;
+        let (t, elapsed, span) = (self.state.t, self.state.elapsed, adaptive.span());
         if rejections > REJECTIONS_OF_NEW {
-            self.leave_new_vectors_aside();
+            self.leave_new_vectors_aside(0.0);
         }
         let finds_length = self.control().finds_length;
-        let mut first = true;
+        let (mut first, mut blur) = (true, 0.0);
         loop {
             self.check_limit()?;
             if rejections == REJECTIONS_OF_NEW {
-                self.leave_new_vectors_aside();
+                self.leave_new_vectors_aside(blur);
             }
             let norms = if rejections < REJECTIONS_OF_NEW { Norms::Own } else { Norms::OfOld };
             h = self.length(h, norms);
             let reach = if finds_length { h } else { self.state.controller.h };
-            if std::mem::take(&mut first) && reaches_end(adaptive.t_end, t, reach) {
+            if std::mem::take(&mut first) && reaches_end(span, elapsed, reach) {
                 self.state.keep_before_end();
             }
-            let Some((length, t1)) = trial((adaptive.t_end, adaptive.shortest_step), t, h, rejections) else {
+            let Some((length, end)) = trial((span, adaptive.shortest_step), elapsed, h, rejections) else {
                 if rejections < REJECTIONS_OF_NEW && self.has_new_vectors() {
                     // One that is pushed all at once has the same relative error in every step that passes the push.
-                    h = adaptive.shortest_step.max(2.0 * shortest_resolved(t));
+                    h = adaptive.shortest_step.max(2.0 * shortest_resolved(elapsed));
+                    rejections = REJECTIONS_OF_NEW;
+                    self.state.scales.begun = elapsed;
+                    continue;
+                }
+                let unsharp = (shortest_resolved(elapsed) / adaptive.rtol).min(MOST_BLURRED * elapsed);
+                if blur == 0.0 && elapsed - self.state.scales.begun < unsharp {
+                    // The force that pushes it may grow from 0, and is the rounding of t at first.
+                    self.first_stage()?;
+                    (h, blur) = (adaptive.shortest_step.max(unsharp), unsharp);
                     rejections = REJECTIONS_OF_NEW;
                     continue;
                 }
@@ -111,7 +125,7 @@ impl Engine<'_> {
                 if let Some(place) = end_field {
                     self.field.copy_from_slice(&self.stages[place]);
                 }
-                return Ok(Accepted { h: length, t1 });
+                return Ok(Accepted { h: length, end });
             }
             rejections += 1;
             self.state.cost.rejected += 1;
@@ -124,11 +138,18 @@ impl Engine<'_> {
         self.state.scales.norms[..self.system.vectors().count()].contains(&0.0)
     }
 
-    /// Compute S² without vectors that have always been 0.
-    fn leave_new_vectors_aside(&mut self) {
-        let (norms, floors) = self.state.scales.norms.split_at(self.system.vectors().count());
+    /// Compute S² without vectors that have always been 0, or reach their size in less than the time `blur`.
+    fn leave_new_vectors_aside(&mut self, blur: f64) {
+        let (vectors, state) = (self.system.vectors(), &*self.state);
+        let (norms, floors) = state.scales.norms.split_at(vectors.count());
         self.norms.clear();
-        self.norms.extend(norms.iter().map(|&norm| old_norm(norm)));
+        self.norms.extend(norms.iter().enumerate().map(|(vector, &norm)| {
+            let is_blurred = blur > 0.0 && {
+                let rate = &state.first_stage.value[vectors.components_of(vector)];
+                blur * blur * square(rate) > norm
+            };
+            old_norm(if is_blurred { 0.0 } else { norm })
+        }));
         self.norms.extend(floors);
     }
 
@@ -147,7 +168,8 @@ impl Engine<'_> {
             Norms::Own => &scales.norms,
             Norms::OfOld => &self.norms,
         };
-        let yardstick = Yardstick { rtol: self.tolerance, vectors: self.system.vectors(), norms };
+        let rounding = &scales.rounding;
+        let yardstick = Yardstick { rtol: self.tolerance, vectors: self.system.vectors(), norms, rounding };
         let workspace = &mut Workspace { kept: &mut self.stages, memory, cost, work: &mut self.work };
         self.map.length(StepFrom { t: *t, h, x }, yardstick, workspace)
     }
@@ -163,7 +185,8 @@ impl Engine<'_> {
             Norms::OfOld => &self.norms,
         };
         let measured = &mut Measured { sizes: &mut self.sizes, errors: &mut self.errors };
-        let yardstick = Yardstick { rtol: self.tolerance, vectors, norms };
+        let rounding = &self.state.scales.rounding;
+        let yardstick = Yardstick { rtol: self.tolerance, vectors, norms, rounding };
         let error = error_norm(h, &self.stages[map.facts().errors.clone()], &self.x1, yardstick, measured);
         for (error, size) in self.errors.iter_mut().zip(&self.sizes) {
             *error = unsolved.mul_add(*size, *error);

@@ -7,30 +7,30 @@ use crate::system::{Place, all_finite};
 use crate::treatment::stopping::Unconverged;
 
 impl Engine<'_> {
-    /// Check x₁, treat it, and evaluate F there.
-    pub(super) fn treat<E>(&mut self, t1: f64) -> Result<(), Failure<E>> {
+    /// Check x₁ after a step of the length `h`, treat it, and evaluate F there.
+    pub(super) fn treat<E>(&mut self, h: f64, t1: f64) -> Result<(), Failure<E>> {
         let step = self.state.step + 1;
         if !all_finite(&self.x1) {
             return Err(Failure::NonFinite { t: t1, step, quantity: "the state".into() });
         }
         let (target, cost) = (&self.state.target, &mut self.state.cost);
         let deviations = &mut self.deviations[..self.groups];
-        let at = ((t1, t1 - self.state.t), &target[..], &self.scales);
+        let at = ((t1, h), &target[..], &self.scales);
         self.innovation = self
             .treatment
             .apply(self.system, Place::End, at, &mut self.x1, &mut self.values, deviations, &mut self.work, cost)
             .map_err(|unconverged| self.unconverged(t1, unconverged))?;
-        self.check_treated(t1)
+        self.check_treated(h, t1)
     }
 
-    fn check_treated<E>(&mut self, t1: f64) -> Result<(), Failure<E>> {
+    fn check_treated<E>(&mut self, h: f64, t1: f64) -> Result<(), Failure<E>> {
         let step = self.state.step + 1;
         self.check_values(step, t1)?;
         if !all_finite(&self.x1) {
             // The map's result was finite, so its treatment met a gradient that is not.
             return Err(Failure::NonFinite { t: t1, step, quantity: "the gradient of an invariant".into() });
         }
-        self.check_met(t1, t1 - self.state.t)
+        self.check_met(t1, h)
     }
 
     /// Check x₁ and F there after a block of steps up to number `step`.

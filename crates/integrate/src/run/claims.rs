@@ -362,6 +362,10 @@ impl Engine<'_> {
                 error => error,
             };
         let worst = (0..self.errors.len()).max_by(|&a, &b| relative(a).total_cmp(&relative(b)));
-        Culprit::Vector { name: worst.map_or(String::new(), |vector| self.system.vector_name(vector)) }
+        let name = worst.map_or(String::new(), |vector| self.system.vector_name(vector));
+        match worst.is_some_and(|vector| self.state.scales.norms[vector] == 0.0) {
+            true => Culprit::New { name },
+            false => Culprit::Vector { name },
+        }
     }
 }

@@ -24,7 +24,7 @@ impl Engine<'_> {
         if map.fixed_step(step, x1, &mut workspace).is_ok() {
             self.measure_equal_step(fixed.h, h);
             // Any fault of the step shows when it is made in earnest.
-            if self.treat::<E>(t1).is_ok() {
+            if self.treat::<E>(h, t1).is_ok() {
                 self.system.field(t1, &self.x1, &mut self.field, &mut self.work);
                 let sums = &self.scales.pending(count)[..];
                 let after = Some((&self.field[..], sums));
@@ -65,7 +65,7 @@ impl Engine<'_> {
             Estimate::Known => {
                 self.map.estimate(&mut self.stages, &mut self.estimate);
                 let norms = self.state.scales.sizes(vectors.count());
-                let yardstick = Yardstick { rtol: 1.0, vectors, norms };
+                let yardstick = Yardstick { rtol: 1.0, vectors, norms, rounding: &[] };
                 let measured = &mut Measured { sizes: &mut self.sizes, errors: &mut self.errors };
                 error_norm(h, &self.stages[facts.errors.clone()], &self.x1, yardstick, measured);
             }

@@ -1,5 +1,6 @@
 //! Adaptive steps in a loop of the map: entry into the loop, and exit from it.
 
+use super::rounding::steps_to_rounding;
 use super::{Engine, LONGEST_BLOCK};
 use crate::controller::slots::{Slots, Status};
 use crate::failure::Failure;
@@ -28,11 +29,11 @@ impl Engine<'_> {
     ) -> Result<Option<Wanted>, Failure<E>> {
         let slots = attempts.slots();
         let wanted = Wanted { h: self.state.controller.h.min(adaptive.longest_step), rejections: 0 };
-        let sample = adaptive.samples.get(self.state.next_sample).copied();
-        let begins = moment.map_or(f64::INFINITY, |moment| moment.from);
-        let pause = sample.unwrap_or(adaptive.t_end).min(adaptive.t_end).min(begins);
+        let (span, sample) = (adaptive.span(), adaptive.sample_after(self.state.next_sample));
+        let begins = moment.map_or(f64::INFINITY, |moment| moment.from - adaptive.t0);
+        let pause = sample.unwrap_or(span).min(span).min(begins);
         let count = self.march_length();
-        if count == 0 || self.state.t + wanted.h >= pause {
+        if count == 0 || self.state.elapsed + wanted.h >= pause {
             return Ok(Some(wanted));
         }
         self.march.resize(slots.count(), 0.0);
@@ -83,7 +84,11 @@ impl Engine<'_> {
         };
         let to_limit = self.plan.step_limit.saturating_sub(state.step + state.cost.rejected);
         let to_look = self.claims.steps_to_look(state.step).min(self.longest_block());
-        [LONGEST_BLOCK, to_monitor, to_limit, steps_to_measurement(state.step), to_look].into_iter().min().unwrap_or(0)
+        let to_rounding = steps_to_rounding(state.step);
+        [LONGEST_BLOCK, to_monitor, to_limit, steps_to_measurement(state.step), to_look, to_rounding]
+            .into_iter()
+            .min()
+            .unwrap_or(0)
     }
 
     /// Copy the state into the slots of the loop.
@@ -91,6 +96,7 @@ impl Engine<'_> {
         let (state, at) = (&*self.state, &mut self.march);
         at[slots.x.clone()].copy_from_slice(&state.x);
         at[slots.t] = state.t;
+        at[slots.elapsed] = state.elapsed;
         at[slots.h] = state.controller.h;
         at[slots.h_accepted] = state.controller.h;
         at[slots.last_error] = state.controller.last_error;
@@ -112,6 +118,7 @@ impl Engine<'_> {
             true => masses.copy_from_slice(&state.scales.masses),
             false => masses.fill(0.0),
         }
+        at[slots.rounding.clone()].copy_from_slice(&state.scales.rounding);
     }
 
     /// Make the loop's result after `steps` accepted steps the state.
@@ -119,7 +126,7 @@ impl Engine<'_> {
         let slots = attempts.slots();
         let known = !slots.first.is_empty();
         let step = self.state.step + steps;
-        let t1 = self.march[slots.t];
+        let [t1, end] = [slots.t, slots.elapsed].map(|slot| self.march[slot]);
         self.x1.copy_from_slice(&self.march[slots.x.clone()]);
         let state = &mut *self.state;
         let deviations = &mut self.deviations[..self.groups];
@@ -146,6 +153,7 @@ impl Engine<'_> {
         self.check_met(t1, self.state.controller.h)?;
         self.advance(step, t1);
         (self.state.innovation, self.state.innovation_at) = innovation;
+        self.state.elapsed = end;
         Ok(())
     }
 }

@@ -98,25 +98,26 @@ impl Engine<'_> {
         self.x1 = state;
     }
 
-    /// Write the samples up to t₁; true if the interpolant was prepared for them.
+    /// Write the samples up to t₁, which is `end` after the start; true if the interpolant was prepared for them.
     pub(super) fn sample_adaptive<O: Observer + ?Sized>(
         &mut self,
         adaptive: &AdaptiveSteps,
         h: f64,
-        t1: f64,
+        end: f64,
         observer: &mut O,
     ) -> Result<bool, Failure<O::Error>> {
         let mut prepared = false;
-        while let Some(&t) = adaptive.samples.get(self.state.next_sample).filter(|&&t| t <= t1) {
+        while let Some(after) = adaptive.sample_after(self.state.next_sample).filter(|&after| after <= end) {
             let index = self.state.next_sample;
-            let sample = if t == t1 {
+            let t = adaptive.samples[index];
+            let sample = if after == end {
                 &self.x1
             } else {
                 if !prepared {
-                    self.prepare_interpolant(h, t1);
+                    self.prepare_interpolant(h, adaptive.time(end));
                     prepared = true;
                 }
-                self.interpolate(h, t)?;
+                self.interpolate(h, (after - self.state.elapsed) / h, t)?;
                 for (drift, &deviation) in self.state.drift.iter_mut().zip(&self.sample_deviations) {
                     drift.max = max_or_nan(drift.max, deviation);
                 }
@@ -152,11 +153,11 @@ impl Engine<'_> {
         map.prepare_interpolant(step, &mut workspace);
     }
 
-    /// Put the treated dense output at `t` into `sample`.
-    pub(super) fn interpolate<E>(&mut self, h: f64, t: f64) -> Result<(), Failure<E>> {
+    /// Put the treated dense output at `t`, the part θ of the step, into `sample`.
+    pub(super) fn interpolate<E>(&mut self, h: f64, theta: f64, t: f64) -> Result<(), Failure<E>> {
         let (mut sample, map) = (std::mem::take(&mut self.sample), self.map);
         let (step, _, mut workspace) = self.asked(h);
-        map.interpolate(step, (t - step.t) / h, &mut sample, &mut workspace);
+        map.interpolate(step, theta, &mut sample, &mut workspace);
         self.sample = sample;
         self.treat_sample(h, t)
     }

@@ -81,7 +81,7 @@ impl Engine<'_> {
                 if !std::mem::replace(&mut known, true) {
                     self.prepare_interpolant(h, t1);
                 }
-                self.interpolate(h, at)?;
+                self.interpolate(h, theta, at)?;
             } else {
                 self.cubic(pieces, (t, h, t1), theta);
                 self.treat_sample(h, at)?;

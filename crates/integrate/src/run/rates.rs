@@ -9,6 +9,7 @@ use crate::method::MethodTreatment;
 use crate::scales::{Kept, Role, Scales, Vectors, square};
 use crate::system::{ConstraintRates, Group, GroupKind, Invariants, System, all_finite};
 use crate::treatment::projection::Projection;
+use crate::vector::irregular;
 
 /// Part of its cancelling terms above which a rate is not rounding, also where forces of constraint are
 /// ill-conditioned.
@@ -33,6 +34,9 @@ const PLACES: usize = 32;
 
 /// Square of the least weight of a vector in the way to the constraint set, relative to the largest of its kind.
 const LEAST_WEIGHT: f64 = 1e-6;
+
+/// Least step by which a rate in time is found, in roundings of t.
+const ROUNDED_STEP: f64 = 1024.0;
 
 /// Relative difference of a rate in time before and after from which on it is that of a jump, not of a motion.
 const JUMP: f64 = 1e-3;
@@ -102,9 +106,7 @@ impl Noise {
             let known = squares.get(vector).copied().unwrap_or(0.0);
             let size = known.max(square(&x[at.clone()])).sqrt();
             for i in at {
-                // Any direction without a symmetry will do.
-                let part = ((i + 1) as f64 * 0.618_033_988_749_894_9).fract() - 0.5;
-                self.x[i] = x[i] + ROUNDINGS * size * (part + 0.5f64.copysign(part));
+                self.x[i] = x[i] + ROUNDINGS * size * irregular(i);
             }
         }
         if !system.motion(t, &self.x, &mut self.field, work) {
@@ -350,11 +352,14 @@ impl Rates {
             self.values[row].abs() + terms.sum::<f64>()
         };
         // A row that depends on the time itself has a rate of its own.
-        let step = f64::EPSILON.sqrt() * t.abs().max(span);
-        system.invariant_values(t + step, x, &mut self.after, work);
+        let step = (f64::EPSILON.sqrt() * span).max(ROUNDED_STEP * f64::EPSILON * t.abs());
+        // As long as they are after rounding.
+        let (later, earlier) = (t + step, t - step);
+        let (ahead_by, behind_by) = (later - t, t - earlier);
+        system.invariant_values(later, x, &mut self.after, work);
         match self.after == self.values {
             true => self.before.copy_from_slice(&self.values),
-            false => system.invariant_values(t - step, x, &mut self.before, work),
+            false => system.invariant_values(earlier, x, &mut self.before, work),
         }
         speeds(system.vectors(), (x, &self.field, squares), &mut self.fastest);
         // A hidden constraint counts by its effect on the constraint of which it is the rate.
@@ -367,13 +372,13 @@ impl Rates {
             let (behind, ahead) = (self.values[row] - self.before[row], self.after[row] - self.values[row]);
             if behind != 0.0 || ahead != 0.0 {
                 noise = 4.0 * f64::EPSILON * size(row) / step;
-                let bend = (ahead - behind).abs() / step;
-                let known = bend <= noise + JUMP * (ahead.abs() + behind.abs()) / step;
+                let (ahead, behind) = (ahead / ahead_by, behind / behind_by);
+                let known = (ahead - behind).abs() <= noise + JUMP * (ahead.abs() + behind.abs());
                 // The rate in time is of use for integrals only: H and what depends on it change by it.
                 if !known || row < invariants.constraints || group_of(system, row).is_none() {
                     continue;
                 }
-                rate = (ahead + behind) / (2.0 * step);
+                rate = 0.5 * (ahead + behind);
                 terms = f64::abs(rate);
             }
             for (p, column) in invariants.row(row).entries() {

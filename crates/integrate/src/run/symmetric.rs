@@ -25,7 +25,7 @@ impl Engine<'_> {
         let (step, memory) = (*step, &mut self.memory);
         let (x1, values, work) = (&mut self.x1, &mut self.values, &mut self.work);
         let made =
-            projection.step(system, (t, t1), (target, scales), x, x1, values, work, cost, |x, x1, work, cost| {
+            projection.step(system, (t, t1, h), (target, scales), x, x1, values, work, cost, |x, x1, work, cost| {
                 if map.takes_first_stage() {
                     system.field(t, x, &mut stages[0], work);
                     cost.field += 1;

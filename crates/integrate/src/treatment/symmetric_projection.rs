@@ -96,7 +96,7 @@ impl SymmetricProjection {
     pub fn step<E>(
         &mut self,
         system: &dyn System,
-        (t0, t1): (f64, f64),
+        (t0, t1, h): (f64, f64, f64),
         (target, scales): (&[f64], &Scales),
         x0: &[f64],
         x1: &mut [f64],
@@ -112,7 +112,7 @@ impl SymmetricProjection {
         base(&self.start, x1, work, cost).map_err(StepFailure::Base)?;
         self.evaluate(system, t1, x1, values, work, cost);
         let (equations, vectors) = ((&self.at_start, &self.jacobian[..]), system.vectors());
-        self.stopping.begin(equations, target, (x1, t1 - t0), (vectors, scales));
+        self.stopping.begin(equations, target, (x1, h), (vectors, scales));
         if self.arrived(values, target, Off::NOTHING)? {
             return Ok(());
         }
@@ -273,7 +273,7 @@ mod tests {
         let scales = Scales::new(system.vectors(), kept, Vec::new(), &x0);
         for _ in 0..140 {
             let (mut x1, mut values, mut cost) = (vec![0.0; 4], [0.0; 3], Cost::default());
-            let times = (0.0, 0.0);
+            let times = (0.0, 0.0, h);
             projection
                 .step(&system, times, (&target, &scales), &x0, &mut x1, &mut values, &mut work, &mut cost, euler)
                 .unwrap();

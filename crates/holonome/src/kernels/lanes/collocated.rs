@@ -97,7 +97,7 @@ impl CompiledLanes {
     ) {
         let (lanes, n) = (self.lanes, self.dimension);
         let Some(bound_stages) = &bound.stages else { unreachable!("a collocation method") };
-        let [_, t_end, longest, shortest, _] = self.more[..] else { unreachable!("the parameters of a loop") };
+        let [_, span, longest, shortest, ..] = self.more[..] else { unreachable!("the parameters of a loop") };
         let (judged, work) = work.split_at_mut(slots.count() * lanes + stages.results_len());
         let (work, own) = work.split_at_mut(stages.work_len());
         let rows = |slots: &Range<usize>| slots.start * lanes..slots.end * lanes;
@@ -109,12 +109,13 @@ impl CompiledLanes {
         for _ in 0..count {
             for lane in 0..lanes {
                 made[lane] = Made::Idle;
-                let [t, h, rejections, pause, status] =
-                    [slots.t, slots.h, slots.rejections, slots.pause, slots.status].map(|k| judged[k * lanes + lane]);
+                let [t, elapsed, h, rejections, pause, status] =
+                    [slots.t, slots.elapsed, slots.h, slots.rejections, slots.pause, slots.status]
+                        .map(|k| judged[k * lanes + lane]);
                 if Status::of(status) != Status::Going {
                     continue;
                 }
-                let trial = trial((t_end, shortest), t, h.min(longest), rejections as u32);
+                let trial = trial((span, shortest), elapsed, h.min(longest), rejections as u32);
                 let Some((h, _)) = trial.filter(|&(_, end)| end < pause) else {
                     judged[slots.status * lanes + lane] = Status::Held.number();
                     continue;
