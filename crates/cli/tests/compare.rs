@@ -127,7 +127,7 @@ fn bad_input_is_refused_with_its_name() {
     let bad =
         |options: &str, fragments: &[&str]| drop(compare(&folder, &format!("{options} --quiet")).refused(fragments));
     bad("", &["--method"]);
-    bad("--method rk5 --step 0.1", &["rk5", "rk4"]);
+    bad("--method rk5 --step 0.1", &["rk5", "dopri5"]);
     bad("--method rk4,rk4 --step 0.1", &["--method rk4", "twice"]);
     bad("--method rk4", &["--method rk4", "--step", "--budget"]);
     bad("--method rk4 --rtol 1e-6", &["--method rk4", "--step"]);

@@ -119,7 +119,7 @@ fn a_pipe_in_the_place_of_a_file_is_refused_at_once() {
     folder.write("device.holo", format!("table A = \"/dev/zero\"\n{BALL}"));
     for (model, says) in [
         ("pipe.holo", "it is a pipe, not a file"),
-        ("models", "it is a directory, not a file"),
+        ("models", "it is a folder; name one of its models"),
         ("/dev/zero", "it is a device, not a file"),
         ("including.holo", "it is a pipe, not a file"),
         ("reading.holo", "it is a pipe, not a file"),

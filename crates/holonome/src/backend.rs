@@ -66,7 +66,7 @@ pub fn compile_cycle(maps: &[CycleMap]) -> Option<Box<dyn Cycle>> {
 }
 
 /// Create `count` threads for ensembles, comparisons and long sums, or as many of them as are of use: see
-/// [`most_threads`]. Called once, before anything is computed; without it there are as many threads as cores.
+/// `most_threads`. Called once, before anything is computed; without it there are as many threads as cores.
 ///
 /// # Errors
 /// If the number is out of range, or threads exist already.

@@ -15,6 +15,7 @@ mod fixed;
 use crate::controller::slots::Slots;
 use crate::cost::Cost;
 use crate::plan::{FixedSteps, Plan, Stepping};
+use crate::run::StepEnds;
 use crate::scales::{Kept, Vectors};
 use crate::scheme::map::Facts;
 use crate::scheme::repairs::Unmade;
@@ -237,16 +238,6 @@ pub struct LaneSample {
     pub sample: usize,
 }
 
-/// A step of one lane.
-pub struct LaneStep<'a> {
-    /// Time and state at its start.
-    pub from: (f64, &'a [f64]),
-    /// Time and state at its end.
-    pub to: (f64, &'a [f64]),
-    /// σ² of the vectors, empty if they are not kept.
-    pub squares: &'a [f64],
-}
-
 /// Source of trajectories and sink of their results.
 pub trait Trajectories<B> {
     /// Put the next trajectory into a lane: its initial state into `x` and the masses of its vectors into `masses`,
@@ -274,14 +265,14 @@ pub trait Trajectories<B> {
         false
     }
 
-    /// Largest disturbance of steps by their treatment (see [`disturbance`](crate::run::disturbance)), given by the square
+    /// Largest disturbance of steps by their treatment (see [`Rates::disturbance`](crate::run::Rates::disturbance)), given by the square
     /// of their innovation, the groups' deviations and the scales of their terms; 0 if no claim depends on it.
     fn disturbance(&self, _innovation: f64, _deviations: &[f64], _terms: &[f64]) -> f64 {
         0.0
     }
 
-    /// True if a claim fails within the step of this length from one state of a lane to another.
-    fn fails_within(&mut self, _lane: usize, _step: LaneStep) -> bool {
+    /// True if a claim fails within this step of a lane.
+    fn fails_within(&mut self, _lane: usize, _step: StepEnds) -> bool {
         false
     }
 

@@ -42,8 +42,8 @@ pub enum Metric {
     #[default]
     Auto,
     /// The metric of the step's error, or of its length where a scheme estimates no error: parts of the state that err
-    /// little move little. A symmetric projection moves them relative to their sizes at both ends of the step, which are
-    /// those of the step back.
+    /// little move little. A symmetric projection gives bodies changes of velocity, by their masses, which is the same for
+    /// the step back; without masses it is [`Metric::Euclidean`].
     Error,
     /// Every component moves alike (HLW IV.4.2).
     Euclidean,

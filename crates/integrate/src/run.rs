@@ -22,12 +22,11 @@ mod unmet;
 use attempt::Accepted;
 pub use attempt::REJECTIONS_OF_NEW;
 use claims::Claims;
-pub use claims::disturbance;
 pub use independence::Independence;
 use kept::KeptOutputs;
 use march::Wanted;
 pub use pieces::{piece_order, piece_points};
-pub use rates::Rates;
+pub use rates::{Rates, StepEnds};
 pub use unmet::may_be_far;
 
 use crate::controller::pi::Controller;

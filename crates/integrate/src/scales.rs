@@ -41,6 +41,10 @@ pub const MASS_FLOOR: f64 = 1e-12;
 /// Square of the floor of S for momenta, relative to the momentum that moves a position by its scale in a step.
 pub const STEP_FLOOR: f64 = 1e-12;
 
+/// Square of the least size of a vector that is to be moved to a level set, relative to the largest of its kind: so
+/// small that light bodies beside heavy ones stay where they are, and that a body at rest can be moved.
+const LEAST_OF_KIND: f64 = 1e-24;
+
 /// Role of a family of vectors in a state x = (q, p).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -167,6 +171,17 @@ impl Vectors {
                 Role::Other => continue,
             };
             family.vectors.clone().for_each(|vector| out[self.components_of(vector)].fill(largest));
+        }
+    }
+
+    /// Raise the squares of vectors that are far smaller than the largest of their kind, or 0, so that they can move at
+    /// all: positions, momenta and others by themselves; where all of a kind are 0, to 1.
+    pub fn raise_least(&self, squares: &mut [f64]) {
+        for role in [Role::Position, Role::Momentum, Role::Other] {
+            let members = || self.families.iter().filter(|f| f.role == role).flat_map(|f| f.vectors.clone());
+            let largest = members().map(|vector| squares[vector]).fold(0.0, f64::max);
+            let least = if largest > 0.0 { LEAST_OF_KIND * largest } else { 1.0 };
+            members().for_each(|vector| squares[vector] = squares[vector].max(least));
         }
     }
 

@@ -7,6 +7,7 @@ use crate::averages::Averages;
 pub use crate::controller::pi::ControllerMemory;
 pub use crate::cost::Cost;
 use crate::exact;
+use crate::method::MethodTreatment;
 use crate::plan::{Plan, Stepping};
 use crate::scales::Scales;
 use crate::system::System;
@@ -393,7 +394,7 @@ fn unknown() -> f64 {
 fn start_scales(plan: &Plan, system: &dyn System, x0: &[f64], off: (&[f64], &[f64]), work: &mut [f64]) -> Scales {
     let (kept, vectors) = (Treatment::kept(plan, system), system.vectors());
     let mut masses = Vec::new();
-    if plan.fixed_step().is_none() {
+    if plan.fixed_step().is_none() || plan.method.treatment == MethodTreatment::SymmetricProjection {
         masses.resize(vectors.count(), 0.0);
         system.masses(plan.t0, x0, &mut masses, work);
     }

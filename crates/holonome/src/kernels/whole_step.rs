@@ -690,7 +690,7 @@ mod tests {
             for (by_error, tolerance) in [(true, 0.0), (false, 0.0), (true, 1e-7)] {
                 let mend = Mend::Projects { by_error, tolerance };
                 let system = CompiledSystem::new(&field, &vectors, &model.parameter_values, true, Some(mend));
-                let (n, m, groups) = (system.dim(), system.invariants().count, system.invariants().groups.len());
+                let (m, groups) = (system.invariants().count, system.invariants().groups.len());
                 let mut work = vec![0.0; system.work_len()];
                 let mut target = vec![0.0; m];
                 system.invariant_values(model.t0, x0, &mut target, &mut work);
@@ -709,7 +709,7 @@ mod tests {
                     let at = (model.t0, &target[..], &scales.carried[..]);
                     let found = system.mend(Place::End, at, &mut x, &mut values, &mut deviations, &mut work);
                     let mut expected = start.clone();
-                    let mut projection = Projection::new(system.invariants(), n, tolerance, by_error);
+                    let mut projection = Projection::new(&system, tolerance, by_error);
                     let at = ((model.t0, 0.01), &target[..], &scales);
                     let (mut f, mut drift, mut cost) = (vec![0.0; m], vec![0.0; groups], Cost::default());
                     let done = projection.apply(&system, at, &mut expected, &mut f, &mut drift, &mut work, &mut cost);

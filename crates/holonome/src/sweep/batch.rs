@@ -11,13 +11,13 @@ use crate::simulation::{MANY_TIMES, Simulation, claim_fails, run_method};
 use crate::step::Start;
 use crate::summary::{Relative, size_of_terms};
 use holonome_integrate::averages::{Averages, Mean};
-use holonome_integrate::ensemble::{End, LaneSample, LaneStates, LaneStep, Stopped, Trajectories, gather};
+use holonome_integrate::ensemble::{End, LaneSample, LaneStates, Stopped, Trajectories, gather};
 use holonome_integrate::exact;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::observer::Observer;
 use holonome_integrate::plan::Plan;
-use holonome_integrate::run::{Independence, Outcome as IntegrationOutcome, Rates, disturbance, may_be_far};
+use holonome_integrate::run::{Independence, Outcome as IntegrationOutcome, Rates, StepEnds, may_be_far};
 use holonome_integrate::state::{Cost, FailedClaim, Singularity, StepState};
 use holonome_integrate::system::System;
 use holonome_integrate::terms::Loss;
@@ -706,21 +706,20 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
     }
 
     fn disturbance(&self, innovation: f64, deviations: &[f64], terms: &[f64]) -> f64 {
-        let treatment = self.collector.simulation.plan.method.treatment;
         match self.rates.claims() {
-            true => disturbance(treatment, self.values.invariants(), innovation, (deviations, terms)),
+            true => self.rates.disturbance(self.values.invariants(), innovation, (deviations, terms)),
             false => 0.0,
         }
     }
 
-    fn fails_within(&mut self, lane: usize, LaneStep { from, to, squares }: LaneStep) -> bool {
+    fn fails_within(&mut self, lane: usize, step: StepEnds) -> bool {
         let parameters = &self.looking.parameters[lane];
         self.values.rebind_invariants(parameters);
         self.values.rebind_motion(parameters);
         let mut fails = false;
         let found = &mut |_, _, _| fails = true;
         let span = self.collector.simulation.plan.span();
-        self.rates.varying_within(&self.values, (from, to), (span, squares), &mut self.work, found);
+        self.rates.varying_within(&self.values, step, span, &mut self.work, found);
         fails
     }
 

@@ -6,7 +6,7 @@ use holonome::store::StoredRun;
 use holonome::{
     Control, Error, Gains, PenaltyStrength, Problem, RunOptions, Settings, StepSize, Summary, Thermostat, prepare,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -93,6 +93,7 @@ pub fn options(text: &str) -> RunOptions {
             "--beta" => options.beta = Some(number()),
             "--penalty" => options.penalty = Some(PenaltyStrength::Omega(number())),
             "--slow-manifold" => options.slow_manifold = Some(value == "on"),
+            "--metric" => options.metric = serde_json::from_value(json!(value)).unwrap(),
             "--reference" => options.reference = Some(value.to_string()),
             other => panic!("{other} is not known here"),
         }

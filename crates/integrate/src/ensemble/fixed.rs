@@ -1,13 +1,12 @@
 //! Equal steps in lanes: all lanes march together, from output to output.
 
 use super::{
-    End, EqualSteps, LaneAlone, LaneCarry, LaneSample, LaneStates, LaneStep, Stopped, Trajectories, finite, gather,
-    scatter,
+    End, EqualSteps, LaneAlone, LaneCarry, LaneSample, LaneStates, Stopped, Trajectories, finite, gather, scatter,
 };
 use crate::cost::Cost;
 use crate::plan::{FixedSteps, Plan};
-use crate::run::LONGEST_BLOCK;
 use crate::run::claims::{is_novel, next_look, surprises};
+use crate::run::{LONGEST_BLOCK, StepEnds};
 use crate::vector::max_or_nan;
 use std::ops::Range;
 
@@ -274,7 +273,7 @@ impl<'a, S: EqualSteps> March<'a, S> {
             let kept = if self.steps.kept().sizes { self.steps.vectors().count() } else { 0 };
             let mut squares = vec![0.0; kept];
             gather(&self.carried[..kept * lanes], lanes, lane, &mut squares);
-            let step = LaneStep { from: (t0, &before), to: (t1, &self.one), squares: &squares };
+            let step = StepEnds { from: (t0, &before), to: (t1, &self.one), squares: &squares };
             self.surprised[lane] |= trajectories.fails_within(lane, step);
         }
         false

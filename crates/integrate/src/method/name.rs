@@ -193,13 +193,14 @@ fn no_unconstrained_map(scheme: &Scheme) -> String {
 }
 
 impl Method {
-    /// Method of exactly this name, as it is printed and stored: other names of the parser may come to mean other methods.
+    /// Method of exactly this name, as it is printed and stored; other names of the parser may come to mean other
+    /// methods. An explicit `plain:`, as older versions stored it, makes no difference.
     ///
     /// # Errors
     /// If there is no method of this name.
     pub fn named(name: &str) -> Result<Method, MethodError> {
         let method: Method = name.parse()?;
-        let exact = method.to_string() == name;
+        let exact = method.to_string() == name.strip_prefix("plain:").unwrap_or(name);
         exact.then_some(method).ok_or_else(|| MethodError::UnknownScheme { name: name.into(), suggestion: None })
     }
 

@@ -10,13 +10,13 @@
 //! [`StepState::tested`]: crate::state::StepState::tested
 
 use super::independence::Independence;
-use super::rates::{Rates, UNSEEN, group_of};
+use super::rates::{Rates, StepEnds, UNSEEN, group_of};
 use super::{Engine, Outcome};
 use crate::failure::{Culprit, Failure};
 use crate::method::MethodTreatment;
 use crate::observer::Observer;
 use crate::state::{FailedClaim, NEARLY_DEPENDENT, Singularity, SingularityKind, StepState};
-use crate::system::{Group, GroupKind, Invariants, System, all_finite};
+use crate::system::{Group, GroupKind, System, all_finite};
 use crate::treatment::correction::largest_innovation;
 
 /// Number of steps between two checks at states of the run. Each costs a field and a Jacobian, so a thousand steps make
@@ -40,24 +40,6 @@ const DEPENDENT: f64 = 1e-6;
 /// True if a correction with this squared innovation, of a state of `vectors` vectors, asks for a check of claims.
 pub(crate) fn surprises(innovation: f64, vectors: usize) -> bool {
     innovation > (SURPRISE * largest_innovation(vectors)).powi(2)
-}
-
-/// Largest disturbance of some steps: how far a treatment moved a result, given by the square of its innovation, or,
-/// where none does, how far claimed integrals have left their targets, relative to their terms.
-pub fn disturbance(
-    treatment: MethodTreatment,
-    invariants: &Invariants,
-    innovation: f64,
-    (deviations, terms): (&[f64], &[f64]),
-) -> f64 {
-    if treatment.moves_the_state() {
-        return innovation.sqrt();
-    }
-    let relative = |((group, deviation), terms): ((&Group, &f64), &f64)| match deviation / terms {
-        relative if *terms > 0.0 && group.kind == GroupKind::Integral && !group.monitored_only => relative,
-        _ => 0.0,
-    };
-    invariants.groups.iter().zip(deviations).zip(terms).map(relative).fold(0.0, f64::max)
 }
 
 /// True if a step was disturbed so much more than those after which claims were judged, the most `judged`, that they are
@@ -103,7 +85,7 @@ impl Claims {
             next: next_look(state.step),
             surprised: false,
             watches,
-            caught: Vec::new(),
+            caught: Vec::with_capacity(system.invariants().count),
             singly: 0,
         }
     }
@@ -147,7 +129,7 @@ impl Engine<'_> {
     pub(super) fn longest_block(&self) -> u64 {
         let to_look = self.claims.independence.next().saturating_sub(self.state.step).max(1);
         match self.claims.singly {
-            0 if self.claims.watches && self.state.judged == 0.0 => to_look.min(FIRST_STEPS),
+            0 if self.claims.watches && self.state.step < FIRST_STEPS => to_look.min(FIRST_STEPS),
             0 => to_look,
             _ => 1,
         }
@@ -165,8 +147,7 @@ impl Engine<'_> {
 
     /// Disturbance of the last steps.
     fn disturbance(&self, deviations: &[f64]) -> f64 {
-        let invariants = self.system.invariants();
-        disturbance(self.claims.treatment, invariants, self.innovation, (deviations, &self.state.terms))
+        self.claims.rates.disturbance(self.system.invariants(), self.innovation, (deviations, &self.state.terms))
     }
 
     /// True if one of the last steps was disturbed more than those after which claims were judged. What the treatment
@@ -200,7 +181,8 @@ impl Engine<'_> {
         let caught = &mut claims.caught;
         caught.clear();
         let found = &mut |row, rate, t| caught.push((row, rate, t));
-        claims.rates.varying_within(*system, ((state.t, &state.x), (t1, x1)), (plan.span(), squares), work, found);
+        let step = StepEnds { from: (state.t, &state.x), to: (t1, x1), squares };
+        claims.rates.varying_within(*system, step, plan.span(), work, found);
     }
 
     /// Check the claims at the state, if it is time; always at the end of the run.
@@ -229,11 +211,13 @@ impl Engine<'_> {
             let constraint = invariants.row_name(nearest.row).to_string();
             return Err(Failure::Dependent { t, constraint, pivot, kind });
         }
-        let caught = std::mem::take(&mut self.claims.caught);
+        let mut caught = std::mem::take(&mut self.claims.caught);
         let outcome = match caught.is_empty() {
             true => self.test_rates((At::State, nearest), observer)?,
             false => self.conclude(&caught, nearest, observer)?,
         };
+        caught.clear();
+        self.claims.caught = caught;
         if outcome.is_none() && self.claims.takes_back {
             self.state.keep_tested();
         }
@@ -331,6 +315,9 @@ impl Engine<'_> {
         }
         let state = &*self.state;
         self.claims.rates = Rates::new(self.claims.treatment, self.system, |group| state.has_failed(group));
+        self.claims.watches = self.claims.rates.claims();
+        // What is left may have been disturbed far less.
+        self.state.judged = 0.0;
         Ok(None)
     }
 
@@ -348,8 +335,8 @@ impl Engine<'_> {
         let (t, x) = (self.state.t, &self.state.x);
         let nearest = self.claims.independence.nearest(self.system, (t, x), &mut self.work);
         let near = |nearest: &Singularity| match nearest.kind {
-            // An eigenvalue is as small as an angle, of which pivots are squares.
-            SingularityKind::Cancelling => nearest.pivot < NEARLY_DEPENDENT.sqrt(),
+            // An eigenvalue is as small as an angle, of which pivots are squares; steps collapse well before it vanishes.
+            SingularityKind::Cancelling => nearest.pivot < 10.0 * NEARLY_DEPENDENT.sqrt(),
             _ => nearest.pivot < NEARLY_DEPENDENT,
         };
         if let Some(Singularity { row, pivot, kind, .. }) = nearest.filter(near) {

@@ -118,13 +118,15 @@ struct Look {
 }
 
 impl Independence {
-    /// Independence of the constraints of `system` that have hidden ones, if they are few.
+    /// Independence of the constraints of `system` that have hidden ones, if they are few. Those on a phase space are not
+    /// followed: their forces do not follow from gradients in position.
     pub fn new(system: &dyn System) -> Independence {
         let invariants = system.invariants();
         let count = invariants.constraints / 2;
         let hidden = invariants.groups.iter().any(|group| group.kind == GroupKind::Hidden);
+        let in_positions = |row: usize| invariants.row(row).entries().all(|(_, column)| column < system.dim() / 2);
         let mut products = Vec::new();
-        if hidden && count <= MOST_CONSTRAINTS && invariants.constraints == 2 * count {
+        if hidden && (0..count).all(in_positions) && count <= MOST_CONSTRAINTS && invariants.constraints == 2 * count {
             let degrees = system.dim() / 2;
             for i in 0..count {
                 for (at, column) in invariants.row(count + i).entries() {

@@ -32,9 +32,6 @@ const ROUNDINGS: f64 = 64.0 * f64::EPSILON;
 /// Number of places within a step at which claims are judged.
 const PLACES: usize = 32;
 
-/// Square of the least weight of a vector in the way to the constraint set, relative to the largest of its kind.
-const LEAST_WEIGHT: f64 = 1e-6;
-
 /// Least step by which a rate in time is found, in roundings of t.
 const ROUNDED_STEP: f64 = 1024.0;
 
@@ -141,7 +138,7 @@ struct Onto {
 impl Onto {
     fn new(system: &dyn System) -> Onto {
         let invariants = system.invariants();
-        let mut projection = Projection::new(invariants, system.dim(), 0.0, true);
+        let mut projection = Projection::new(system, 0.0, true);
         let others: Vec<usize> = (invariants.constraints..invariants.count).collect();
         projection.set_active(&others, false);
         let kept = Kept { sizes: true, weights: true, lagged: false };
@@ -166,16 +163,22 @@ impl Onto {
         for (size, known) in sizes.iter_mut().zip(squares) {
             *size = size.max(*known);
         }
-        for role in [Role::Position, Role::Momentum, Role::Other] {
-            let members = || vectors.families().iter().filter(|f| f.role == role).flat_map(|f| f.vectors.clone());
-            let largest = members().map(|vector| sizes[vector]).fold(0.0, f64::max);
-            let least = if largest > 0.0 { LEAST_WEIGHT * largest } else { 1.0 };
-            members().for_each(|vector| weights[vector] = sizes[vector].max(least));
-        }
+        weights.copy_from_slice(sizes);
+        vectors.raise_least(weights);
         let (x, values, deviations) = (&mut self.x, &mut self.values, &mut self.deviations);
         let at = ((t, h), &self.target[..], &self.scales);
         self.projection.apply(system, at, x, values, deviations, work, &mut Cost::default()).is_ok()
     }
+}
+
+/// A step from one state to another.
+pub struct StepEnds<'a> {
+    /// Time and state at its start.
+    pub from: (f64, &'a [f64]),
+    /// Time and state at its end.
+    pub to: (f64, &'a [f64]),
+    /// σ² of the vectors, empty if they are not kept.
+    pub squares: &'a [f64],
 }
 
 /// Rates of invariants along a motion, with scratch.
@@ -185,10 +188,10 @@ pub struct Rates {
     judged: Vec<bool>,
     /// True if one of them is a claim about the motion, not a consequence of how its field was derived.
     claims: bool,
-    /// True if the field may contain a pull towards what is judged.
-    pulls: bool,
+    /// True if a treatment moves results.
+    moves: bool,
     rates: ConstraintRates,
-    /// Way to the constraint set, made when it is needed.
+    /// Way to the constraint set. Without claims it is seldom needed, and made then.
     onto: Option<Box<Onto>>,
     /// A state within a step, and the fields at its ends.
     within: [Vec<f64>; 3],
@@ -226,13 +229,13 @@ impl Rates {
             return Rates::default();
         }
         let (n, m) = (system.dim(), invariants.count);
-        let claimed = |(row, judged): (usize, &bool)| *judged && is_claim(system, row);
+        let claims = judged.iter().enumerate().any(|(row, judged)| *judged && is_claim(system, row));
         Rates {
-            claims: judged.iter().enumerate().any(claimed),
+            claims,
+            moves: holds,
             judged,
-            pulls: treatment == MethodTreatment::Feedback,
             rates: invariants.constraint_rates(),
-            onto: None,
+            onto: (claims && invariants.constraints > 0).then(|| Box::new(Onto::new(system))),
             within: std::array::from_fn(|_| vec![0.0; n]),
             jacobian: vec![0.0; invariants.nonzeros()],
             field: vec![0.0; n],
@@ -257,6 +260,24 @@ impl Rates {
         self.claims
     }
 
+    /// Largest disturbance of some steps: how far a treatment moved a result, given by the square of its innovation, or,
+    /// where none does, how far claimed integrals have left their targets, given by the groups' deviations and the scales
+    /// of their terms.
+    pub fn disturbance(&self, invariants: &Invariants, innovation: f64, (deviations, terms): (&[f64], &[f64])) -> f64 {
+        if self.moves {
+            return innovation.sqrt();
+        }
+        let is_judged = |group: &Group| {
+            let judged = |(row, _): (usize, f64)| self.judged.get(row).copied().unwrap_or(false);
+            group.kind == GroupKind::Integral && group.members.rows().next().is_some_and(judged)
+        };
+        let relative = |((group, deviation), terms): ((&Group, &f64), &f64)| match deviation / terms {
+            relative if *terms > 0.0 && is_judged(group) => relative,
+            _ => 0.0,
+        };
+        invariants.groups.iter().zip(deviations).zip(terms).map(relative).fold(0.0, f64::max)
+    }
+
     /// Call `found` for every row that varies along the motion at (t, x), or at the point of the constraint set that is
     /// nearest to x, with its rate over the sum of the absolute terms. `span` is the length of the run and `h` that of a
     /// step, infinite if unknown; `squares` are σ² of the vectors, empty if unknown. Nothing is found where no way leads
@@ -277,13 +298,6 @@ impl Rates {
         if self.doubted.is_empty() {
             return;
         }
-        if self.pulls {
-            // A system that does not know its motion apart from the pull cannot be judged by it.
-            system.field(t, x, &mut self.fastest, work);
-            if self.fastest == self.field {
-                return;
-            }
-        }
         if system.invariants().constraints == 0 {
             return self.confirm(system, (t, x), (span, h), squares, work, found);
         }
@@ -300,8 +314,8 @@ impl Rates {
     pub fn varying_within(
         &mut self,
         system: &dyn System,
-        ((t0, x0), (t1, x1)): ((f64, &[f64]), (f64, &[f64])),
-        (span, squares): (f64, &[f64]),
+        StepEnds { from: (t0, x0), to: (t1, x1), squares }: StepEnds,
+        span: f64,
         work: &mut [f64],
         found: &mut dyn FnMut(usize, f64, f64),
     ) {

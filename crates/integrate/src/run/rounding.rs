@@ -31,8 +31,9 @@ impl Engine<'_> {
             return;
         }
         vectors.squares(&state.x, &mut self.sizes);
-        for (vector, (own, largest)) in self.sizes.iter().zip(state.scales.sizes(vectors.count())).enumerate() {
-            let size = own.max(*largest).sqrt();
+        // A vector that was larger before is rounded as it is now: a velocity that has grown as a height vanished would
+        // change beyond all measure if that height moved by a rounding of what it was.
+        for (vector, size) in self.sizes.iter().map(|square| square.sqrt()).enumerate() {
             for i in vectors.components_of(vector) {
                 self.x1[i] = state.x[i] + f64::EPSILON * size * irregular(i);
             }

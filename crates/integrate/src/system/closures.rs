@@ -32,6 +32,8 @@ struct Scalar<'a> {
 pub struct FnSystem<'a> {
     dim: usize,
     field: FieldFn<'a>,
+    /// The field with a pull towards the invariants.
+    pulled: Option<FieldFn<'a>>,
     vectors: Vectors,
     invariants: Invariants,
     values: FieldFn<'a>,
@@ -46,6 +48,7 @@ impl<'a> FnSystem<'a> {
         FnSystem {
             dim,
             field: Box::new(field),
+            pulled: None,
             vectors: Vectors::components(dim),
             invariants: Invariants::none(),
             values: Box::new(|_, _, _| ()),
@@ -84,6 +87,12 @@ impl<'a> FnSystem<'a> {
         self
     }
 
+    /// Let steps take this field: the motion's own, with a term that pulls towards the invariants.
+    pub fn with_feedback(mut self, pulled: impl Fn(f64, &[f64], &mut [f64]) + Send + Sync + 'a) -> FnSystem<'a> {
+        self.pulled = Some(Box::new(pulled));
+        self
+    }
+
     /// Set these invariants in place of others: their description, F(t, x), and the entries of DF(t, x) in its order.
     pub fn with_invariants(
         mut self,
@@ -105,7 +114,12 @@ impl System for FnSystem<'_> {
     }
 
     fn field(&self, t: f64, x: &[f64], dx: &mut [f64], _work: &mut [f64]) {
+        self.pulled.as_ref().unwrap_or(&self.field)(t, x, dx);
+    }
+
+    fn motion(&self, t: f64, x: &[f64], dx: &mut [f64], _work: &mut [f64]) -> bool {
         (self.field)(t, x, dx);
+        true
     }
 
     fn vectors(&self) -> &Vectors {

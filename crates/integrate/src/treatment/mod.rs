@@ -47,7 +47,6 @@ pub enum Treatment {
 impl Treatment {
     /// Discrete part of the treatment of `plan`'s method over `system`.
     pub fn new(plan: &Plan, system: &dyn System) -> Treatment {
-        let invariants = system.invariants();
         let tolerance = plan.projection_tolerance.unwrap_or(0.0);
         match Treatment::effective(plan, system) {
             method::MethodTreatment::Plain | method::MethodTreatment::Feedback => Treatment::None,
@@ -57,11 +56,11 @@ impl Treatment {
             }
             method::MethodTreatment::Projection => {
                 let by_error = Treatment::weighs(plan, system);
-                let projection = Projection::new(invariants, system.dim(), tolerance, by_error);
+                let projection = Projection::new(system, tolerance, by_error);
                 Treatment::Projection(Box::new(projection))
             }
             method::MethodTreatment::SymmetricProjection => {
-                let projection = SymmetricProjection::new(invariants, system.dim(), tolerance, projects_by_error(plan));
+                let projection = SymmetricProjection::new(system, tolerance, projects_by_error(plan));
                 Treatment::SymmetricProjection(Box::new(projection))
             }
         }

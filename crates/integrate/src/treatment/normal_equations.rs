@@ -85,7 +85,7 @@ impl NormalEquations {
             pattern: Arc::clone(&invariants.pattern),
             active: invariants.corrected_rows(),
             constraints: invariants.constraints,
-            roots: Vec::new(),
+            roots: Vec::with_capacity(dim),
             scale: vec![0.0; m],
             noise: vec![0.0; m],
             unit: vec![0.0; invariants.nonzeros()],

@@ -11,7 +11,9 @@
 //! DF loses rank, dependent rows are left out, which gives the solution of least norm.
 //!
 //! At rest the energy's gradient is that of constraints, but for rounding, and the remainder may ask for any move. An
-//! iteration that fails is made once more without the integrals that are met to round-off before it.
+//! iteration that fails is made once more without the integrals that are met to round-off before it. The metric of the
+//! error may point along the set, where the iteration does not lead to it from a coarse step; then every vector moves as
+//! easily as it is large.
 
 use super::correction::{round_off, widen};
 use super::normal_equations::{NormalEquations, Regularisation};
@@ -19,13 +21,15 @@ use super::squared_distance;
 use super::stopping::{Off, Stopping, Unconverged};
 use crate::cost::Cost;
 use crate::scales::Scales;
-use crate::system::{Invariants, System};
+use crate::system::System;
 
 /// Scratch of the projection.
 pub struct Projection {
     /// True if the metric is that of the step's error.
     by_error: bool,
     roots: Vec<f64>,
+    /// w² of the vectors by their sizes.
+    sizes: Vec<f64>,
     equations: NormalEquations,
     stopping: Stopping,
     jacobian: Vec<f64>,
@@ -38,11 +42,13 @@ pub struct Projection {
 }
 
 impl Projection {
-    /// Projection for these invariants of a state of length `dim`; a `tolerance` below round-off stands for round-off.
-    pub fn new(invariants: &Invariants, dim: usize, tolerance: f64, by_error: bool) -> Projection {
+    /// Projection of the states of `system`; a `tolerance` below round-off stands for round-off.
+    pub fn new(system: &dyn System, tolerance: f64, by_error: bool) -> Projection {
+        let (invariants, dim) = (system.invariants(), system.dim());
         Projection {
             by_error,
             roots: if by_error { vec![0.0; dim] } else { Vec::new() },
+            sizes: if by_error { vec![0.0; system.vectors().count()] } else { Vec::new() },
             equations: NormalEquations::new(invariants, dim, Regularisation::LeastNorm),
             stopping: Stopping::new(invariants, dim, tolerance),
             jacobian: vec![0.0; invariants.nonzeros()],
@@ -86,7 +92,15 @@ impl Projection {
         self.stopping.put_met_integrals(values, target, system.invariants().constraints, &mut met);
         let mut found = self.iterate(system, (t, target), x, values, work, cost);
         if found.is_err() && !met.is_empty() {
-            found = self.iterate_without(&met, system, (t, target), x, values, work, cost);
+            self.set_active(&met, false);
+            found = self.iterate_again(system, (t, target), x, values, work, cost);
+            self.set_active(&met, true);
+        }
+        if found.is_err() && self.by_error {
+            vectors.squares(&self.start, &mut self.sizes);
+            vectors.raise_least(&mut self.sizes);
+            vectors.spread_roots(&self.sizes, &mut self.roots);
+            found = self.iterate_again(system, (t, target), x, values, work, cost);
         }
         self.met = met;
         system.invariants().deviations(values, target, deviations);
@@ -95,10 +109,9 @@ impl Projection {
         Ok(squared_distance(vectors, scales.sizes(vectors.count()), &self.start))
     }
 
-    /// Iterate (4.5) from the start again, without these rows.
-    fn iterate_without(
+    /// Iterate (4.5) from the start again, with other rows or another metric.
+    fn iterate_again(
         &mut self,
-        rows: &[usize],
         system: &dyn System,
         (t, target): (f64, &[f64]),
         x: &mut [f64],
@@ -109,12 +122,9 @@ impl Projection {
         x.copy_from_slice(&self.start);
         system.invariant_values(t, x, values, work);
         cost.invariants += 1;
-        self.set_active(rows, false);
         self.equations.factor_in(&self.jacobian, &self.roots, &[]);
         self.stopping.restart();
-        let found = self.iterate(system, (t, target), x, values, work, cost);
-        self.set_active(rows, true);
-        found
+        self.iterate(system, (t, target), x, values, work, cost)
     }
 
     /// Include or exclude these rows.

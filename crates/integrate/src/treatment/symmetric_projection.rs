@@ -20,15 +20,15 @@
 //! does for all, 2D(x₀)D(x₀)ᵀ. Rows of D(x₀) that depend on others are left out: where the rank is constant, μ then lacks
 //! a null vector that D(x₀)ᵀ and D(x₁)ᵀ have in common, and (1) has the solution of least norm.
 //!
-//! W is 1, as in the source, or diag(|x₀|² + |x₁|²) by vectors, so that a vector moves, relative to its size, by its share
-//! in the change of F: light bodies beside heavy ones stay where they are. Unlike the errors of steps, the metric of the
-//! standard projection, this W is the same for the step back. Like D(x₁) it is that of the last iterate.
+//! W is 1, as in the source, or, where all vectors have masses m, h²/m for positions and m for momenta: bodies then get
+//! changes of velocity, so that light ones beside heavy ones stay where they are. Unlike the errors of steps, the metric
+//! of the standard projection, this W is the same for the step back.
 
 use super::normal_equations::{NormalEquations, Regularisation, stack};
 use super::squared_distance;
 use super::stopping::{Off, Stopping, Unconverged};
 use crate::cost::Cost;
-use crate::scales::{Scales, Vectors, square};
+use crate::scales::{Role, Scales, Vectors};
 use crate::system::{Invariants, System};
 
 /// Reason why a step has no result.
@@ -57,6 +57,8 @@ pub struct SymmetricProjection {
     mu_step: Vec<f64>,
     /// x̃₀.
     start: Vec<f64>,
+    /// True if W is that of the masses, if they are known.
+    by_mass: bool,
     /// w of every component, twice, for the states of both ends; empty if W is 1.
     roots: Vec<f64>,
     /// W D(x₁)ᵀμ with D of the iterate before, by which x₁ was moved.
@@ -67,9 +69,11 @@ pub struct SymmetricProjection {
 }
 
 impl SymmetricProjection {
-    /// Projection for these invariants of a state of length `dim`; a `tolerance` below round-off stands for round-off.
+    /// Projection of the states of `system`; a `tolerance` below round-off stands for round-off. With `by_mass`, W is
+    /// that of the masses.
     /// `by_size` chooses W.
-    pub fn new(invariants: &Invariants, dim: usize, tolerance: f64, by_size: bool) -> SymmetricProjection {
+    pub fn new(system: &dyn System, tolerance: f64, by_mass: bool) -> SymmetricProjection {
+        let (invariants, dim) = (system.invariants(), system.dim());
         let entries = invariants.nonzeros();
         SymmetricProjection {
             at_start: NormalEquations::new(invariants, dim, Regularisation::LeastNorm),
@@ -81,7 +85,8 @@ impl SymmetricProjection {
             mu: vec![0.0; invariants.count],
             mu_step: vec![0.0; invariants.count],
             start: vec![0.0; dim],
-            roots: vec![0.0; if by_size { 2 * dim } else { 0 }],
+            by_mass,
+            roots: Vec::new(),
             moved: vec![0.0; dim],
             lack: vec![0.0; dim],
             distance: 0.0,
@@ -118,7 +123,7 @@ impl SymmetricProjection {
         }
         system.invariant_jacobian(t0, x0, &mut self.start_jacobian, work);
         cost.jacobian += 1;
-        self.weigh(vectors, x0, x1);
+        self.weigh(vectors, &scales.masses, h);
         self.factor(system.invariants());
         loop {
             // (2)
@@ -141,7 +146,6 @@ impl SymmetricProjection {
             self.evaluate(system, t1, x1, values, work, cost);
             cost.newton_iterations += 1;
             cost.linear_solves += 1;
-            self.weigh(vectors, x0, x1);
             let lack = self.find_lack();
             if self.arrived(values, target, lack)? {
                 // δ has no more use.
@@ -183,19 +187,22 @@ impl SymmetricProjection {
         self.both.factor_in(&self.stacked, &self.roots, &[]);
     }
 
-    /// Compute w for a step from `x0` to `x1`.
-    fn weigh(&mut self, vectors: &Vectors, x0: &[f64], x1: &[f64]) {
-        let dim = self.roots.len() / 2;
-        let (at_start, at_end) = self.roots.split_at_mut(dim);
-        if at_start.is_empty() {
+    /// Compute w for a step of the length `h` of vectors with these masses.
+    fn weigh(&mut self, vectors: &Vectors, masses: &[f64], h: f64) {
+        if !self.by_mass || masses.is_empty() || !masses.iter().all(|mass| *mass > 0.0 && mass.is_finite()) {
             return;
         }
-        for components in (0..vectors.count()).map(|vector| vectors.components_of(vector)) {
-            let sum = square(&x0[components.clone()]) + square(&x1[components.clone()]);
-            at_start[components].fill(sum.sqrt());
+        let dim = vectors.dim();
+        self.roots.resize(2 * dim, 0.0);
+        for family in vectors.families() {
+            for vector in family.vectors.clone() {
+                let root = masses[vector].sqrt();
+                let root = if family.role == Role::Position { h.abs() / root } else { root };
+                self.roots[vectors.components_of(vector)].fill(root);
+            }
         }
-        at_end.copy_from_slice(at_start);
-        self.at_start.set_metric(at_end);
+        self.roots.copy_within(..dim, dim);
+        self.at_start.set_metric(&self.roots[..dim]);
     }
 
     /// Compute δ and its size.
@@ -253,7 +260,7 @@ mod tests {
         let system = kepler();
         let (h, mut x0, mut target, mut work) = (0.5, [1.0, 0.0, 0.0, 1.8f64.sqrt()], [0.0; 3], [0.0; 8]);
         system.invariant_values(0.0, &x0, &mut target, &mut work);
-        let mut projection = SymmetricProjection::new(system.invariants(), 4, tolerance, false);
+        let mut projection = SymmetricProjection::new(&system, tolerance, false);
         let euler = |x: &[f64], x1: &mut [f64], work: &mut [f64], _: &mut Cost| -> Result<(), ()> {
             system.field(0.0, x, x1, work);
             for (x1, x) in x1.iter_mut().zip(x) {

@@ -92,7 +92,7 @@ pub const PENDULUM_GAINS: [f64; 4] = [50.0, 12.5, 50.0, 50.0];
 
 /// The pendulum with the literal feedback −∇V of these gains times `factor`.
 pub fn pendulum_with_feedback(factor: f64) -> FnSystem<'static> {
-    let field = move |_t: f64, x: &[f64], dx: &mut [f64]| {
+    pendulum().with_feedback(move |_t, x, dx| {
         pendulum_field(x, dx);
         let (mut f, mut df) = ([0.0; 4], [0.0; 24]);
         pendulum_values(x, &mut f);
@@ -103,12 +103,7 @@ pub fn pendulum_with_feedback(factor: f64) -> FnSystem<'static> {
                 dx[i] -= factor * PENDULUM_GAINS[row] * (f[row] - target[row]) * df[6 * row + i];
             }
         }
-    };
-    FnSystem::new(6, field).with_invariants(
-        pendulum_invariants(),
-        |_, x, f| pendulum_values(x, f),
-        |_, x, df| pendulum_jacobian(x, df),
-    )
+    })
 }
 
 /// The Kepler problem of the 2016 paper: μ = 1, e = 0.8, x = (q, v).

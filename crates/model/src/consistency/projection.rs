@@ -256,9 +256,12 @@ fn newton(
     }
 }
 
+/// Changes of single components.
+type Changes = Vec<(usize, f64)>;
+
 /// Subtracts Σ yⱼ directionⱼ from x, with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ; returns y and the changes, component by
 /// component.
-fn newton_step(rows: &[Row], directions: &[Row], f: &[f64], x: &mut [f64]) -> Option<(Vec<f64>, Vec<(usize, f64)>)> {
+fn newton_step(rows: &[Row], directions: &[Row], f: &[f64], x: &mut [f64]) -> Option<(Vec<f64>, Changes)> {
     let y = solve(rows, directions, f)?;
     let mut step: std::collections::BTreeMap<usize, f64> = Default::default();
     for (d, y) in directions.iter().zip(&y) {

@@ -138,7 +138,8 @@ impl Nearby {
             if let Some(x) = onto_zeros(&independent, model.t0, &start, units) {
                 seen = true;
                 let (values, rows) = functions(model.t0, &x);
-                not_implied.extend(dependent.iter().filter(|&&row| !(values[row].abs() <= MET * size(&rows[row]))));
+                let is_met = |row: usize| values[row].abs() <= MET * size(&rows[row]);
+                not_implied.extend(dependent.iter().filter(|row| !is_met(**row)));
             }
             if let Some(x) = onto_zeros(functions, model.t0, &start, units) {
                 let (beside, rows) = (functions(model.t0, &start).1, functions(model.t0, &x).1);

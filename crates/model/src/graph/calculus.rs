@@ -2,7 +2,7 @@
 //! operations of mechanics on them. Every pass visits a node once.
 //!
 //! A branch that is not taken contributes nothing, and where a derivative exists the chain rule gives it, though one of
-//! its factors may have no value there: see [vertices](super::vertex).
+//! its factors may have no value there: see `vertex.rs`.
 
 use super::op::{Binary, Unary};
 use super::vertex::Vertex;
@@ -148,8 +148,9 @@ impl Graph {
 
     /// `node`, or 0 where a condition holds.
     fn zero_where(&mut self, condition: Option<Node>, node: Node) -> Node {
+        let Some(condition) = condition else { return node };
         let zero = self.zero();
-        condition.map_or(node, |condition| self.select(condition, zero, node))
+        self.select(condition, zero, node)
     }
 
     /// bar·d, or 0 where the mask is false, whatever the value of d is there.

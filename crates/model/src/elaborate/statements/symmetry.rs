@@ -29,6 +29,8 @@ pub(super) fn is_symmetric(functional: &Functional, order: usize, dimension: usi
     if functional.outputs * COMPARED > MOST_VALUES {
         return false;
     }
+    // Multipliers in an observable follow the state.
+    let dimension = functional.terms.iter().map(states_read).fold(dimension, usize::max);
     let mut points = Points::new(0x5e77);
     let mut values: Vec<Vec<f64>> = Vec::new();
     for _ in 0..COMPARED {
@@ -40,6 +42,13 @@ pub(super) fn is_symmetric(functional: &Functional, order: usize, dimension: usi
         let first = member * order * order;
         are_equal(&values, twins().map(|(a, b)| (first + a, first + b)))
     })
+}
+
+/// Length of the part of the state that the rows of a term read.
+fn states_read(term: &Term) -> usize {
+    let states = |k: &usize| term.slots[*k] == Source::State;
+    let of = |row: usize| (0..term.slots.len()).filter(states).map(move |k| term.row(row).at(k) as usize + 1);
+    (0..term.rows()).flat_map(of).max().unwrap_or(0)
 }
 
 /// A random number at which most functions have a value.
