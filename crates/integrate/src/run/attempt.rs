@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::plan::AdaptiveSteps;
 use crate::scales::square;
 use crate::scheme::map::{Allowance, StepFrom, Workspace};
-use crate::state::StepState;
+use crate::state::{Singularity, StepState};
 use crate::system::all_finite;
 
 /// Number of rejections in a row after which vectors that have always been 0 do not count: the relative error of one
@@ -40,7 +40,15 @@ impl Engine<'_> {
         if all_finite(&state.first_stage.value) {
             Ok(())
         } else {
-            Err(Failure::NonFinite { t: state.t, step: state.step, quantity: "the field".into() })
+            let (t, step) = (state.t, state.step);
+            // Forces of constraint that are nearly undetermined have no bound.
+            Err(match self.near_singularity() {
+                Some(Singularity { row, pivot, kind, .. }) => {
+                    let constraint = self.system.invariants().row_name(row).to_string();
+                    Failure::Dependent { t, constraint, pivot, kind }
+                }
+                None => Failure::NonFinite { t, step, quantity: "the field".into() },
+            })
         }
     }
 

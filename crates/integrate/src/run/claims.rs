@@ -329,17 +329,21 @@ impl Engine<'_> {
         nearest
     }
 
-    /// Culprit of a collapsed step at the state: a constraint that is nearly dependent, or the vector with the largest
-    /// error in an attempt of the length `h`.
-    pub(super) fn culprit(&mut self, h: f64) -> Culprit {
+    /// Singular configuration of the constraints near which the state is.
+    pub(super) fn near_singularity(&mut self) -> Option<Singularity> {
         let (t, x) = (self.state.t, &self.state.x);
         let nearest = self.claims.independence.nearest(self.system, (t, x), &mut self.work);
-        let near = |nearest: &Singularity| match nearest.kind {
+        nearest.filter(|nearest| match nearest.kind {
             // An eigenvalue is as small as an angle, of which pivots are squares; steps collapse well before it vanishes.
             SingularityKind::Cancelling => nearest.pivot < 10.0 * NEARLY_DEPENDENT.sqrt(),
             _ => nearest.pivot < NEARLY_DEPENDENT,
-        };
-        if let Some(Singularity { row, pivot, kind, .. }) = nearest.filter(near) {
+        })
+    }
+
+    /// Culprit of a collapsed step at the state: a constraint that is nearly dependent, or the vector with the largest
+    /// error in an attempt of the length `h`.
+    pub(super) fn culprit(&mut self, h: f64) -> Culprit {
+        if let Some(Singularity { row, pivot, kind, .. }) = self.near_singularity() {
             return Culprit::Constraint { name: self.system.invariants().row_name(row).to_string(), pivot, kind };
         }
         self.measure_attempt(h);

@@ -2,6 +2,7 @@
 //! shorter steps.
 
 use super::Engine;
+use crate::scales::square;
 use crate::vector::irregular;
 
 /// Number of steps between two measurements, each of which costs two fields.
@@ -10,6 +11,10 @@ const STEPS_BETWEEN: u64 = 64;
 /// Ratio of the rounding that counts to a change of the field that a rounding of the state makes. Schemes add up many
 /// rates with coefficients far larger than 1, and the error has to stay so far below this that steps still grow.
 const ROUNDINGS: f64 = 256.0;
+
+/// Square of the largest part of a rate that counts as its rounding: with the factor above, no error beyond a tenth
+/// of a step's change passes for one. Near a singular configuration, forces are rounding altogether.
+const LARGEST_PART: f64 = 1e-7;
 
 /// Part of the square of a rounding that outlives a measurement: one that happens to be small is not believed at once.
 const MEMORY: f64 = 0.25;
@@ -43,10 +48,12 @@ impl Engine<'_> {
             *moved -= field;
         }
         vectors.squares(&self.sample, &mut self.sizes);
-        for (known, &found) in state.scales.rounding.iter_mut().zip(&self.sizes) {
-            let found = ROUNDINGS * ROUNDINGS * found;
-            // A field that ends near the state has no rounding there.
-            *known = (MEMORY * *known).max(if found.is_finite() { found } else { 0.0 });
+        for (vector, (known, &found)) in state.scales.rounding.iter_mut().zip(&self.sizes).enumerate() {
+            let rate = square(&self.field[vectors.components_of(vector)]);
+            // A change that compares with the rate is that of a jump, and a field that ends near the state has no
+            // rounding there.
+            let found = if found <= LARGEST_PART * rate { ROUNDINGS * ROUNDINGS * found } else { 0.0 };
+            *known = (MEMORY * *known).max(found);
         }
     }
 }
