@@ -121,7 +121,8 @@ fn verdict(examined: &Examined) -> Vec<String> {
 const CHANGES: [[i32; 3]; 4] = [[-33, -113, -40], [40, 147, 20], [0, -60, 0], [-12, 9, 31]];
 
 fn says_the_same(name: &str, model: &Model) {
-    let expected = verdict(&consistency::examine(model));
+    // Formulas that are changed have no places in the text any more, so they are compared with such ones.
+    let expected = verdict(&consistency::examine(&Units::new(model, [0; 3], false).model(model)));
     for exponents in CHANGES {
         for own in [true, false] {
             let changed = Units::new(model, exponents, own).model(model);
@@ -172,7 +173,10 @@ fn faulty_models_are_found_in_all_units() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         // One of the files is not text.
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
-        if let Some(model) = support::check_with(&text, &|_| Err(String::new()), &[]).0 {
+        // Whether constraints are singular at their start only is judged at points beside it, at distances of the size of
+        // the positions. This one starts at the origin, without any length.
+        let has_no_length = name == "constraints-singular-start.holo";
+        if let Some(model) = support::check_with(&text, &|_| Err(String::new()), &[]).0.filter(|_| !has_no_length) {
             says_the_same(&name, &model);
             examined += 1;
         }
