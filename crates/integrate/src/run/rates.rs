@@ -8,6 +8,7 @@ use crate::cost::Cost;
 use crate::method::MethodTreatment;
 use crate::scales::{Kept, Role, Scales, Vectors, square};
 use crate::system::{ConstraintRates, Group, GroupKind, Invariants, System, all_finite};
+use crate::treatment::correction::constraints_are_claims;
 use crate::treatment::projection::Projection;
 use crate::vector::irregular;
 
@@ -464,8 +465,8 @@ impl Rates {
 
 /// True if a row may vary along the motion in spite of how the field was derived.
 fn is_claim(system: &dyn System, row: usize) -> bool {
-    let derives_forces = system.vectors().conjugates() > 0;
-    group_of(system, row).is_some() || (row < system.invariants().constraints && !derives_forces)
+    let is_constraint = row < system.invariants().constraints;
+    group_of(system, row).is_some() || (is_constraint && constraints_are_claims(system.vectors()))
 }
 
 /// Claimed integral to which a row belongs.
