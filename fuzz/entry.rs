@@ -1,5 +1,5 @@
-//! What both fuzzers run: `fuzz_targets/model_text.rs` (coverage-guided) and `crates/model/tests/fuzz.rs` (part of the
-//! tests).
+//! What both fuzzers run: `fuzz_targets/model_text.rs` (coverage-guided) and
+//! `crates/model/tests/fuzz.rs` (part of the tests).
 
 use holonome_model::consistency;
 use holonome_model::elaborate::model::{Dynamics, Model};
@@ -7,8 +7,9 @@ use holonome_model::elaborate::{Environment, elaborate};
 use holonome_model::syntax;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 
-/// Models are examined up to this many operations when unrolled, and this many scalar constraints: what
-/// examining costs grows with the square of the constraints and would hide what the fuzzer looks for.
+/// Models are examined up to this many operations when unrolled, and this many scalar constraints:
+/// what examining costs grows with the square of the constraints and would hide what the fuzzer
+/// looks for.
 const EXAMINED_OPERATIONS: usize = 5_000;
 /// See [`EXAMINED_OPERATIONS`].
 const EXAMINED_CONSTRAINTS: usize = 24;
@@ -36,7 +37,8 @@ pub enum Outcome {
 /// When the engine panics, or when it returns neither a model nor an error.
 pub fn read(text: &str) -> Outcome {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || read_here(text));
+        let thread =
+            std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || read_here(text));
         thread.expect("a thread").join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
@@ -88,7 +90,11 @@ fn examine(text: &str, model: &Model) -> Outcome {
         Ok(moved) => assert_eq!(moved.initial.len(), model.dimension()),
         Err(reason) => assert!(!reason.is_empty()),
     }
-    if examined.is_sound() && examined.off_set.is_empty() { Outcome::Sound } else { Outcome::Unsound }
+    if examined.is_sound() && examined.off_set.is_empty() {
+        Outcome::Sound
+    } else {
+        Outcome::Unsound
+    }
 }
 
 /// What must hold of every finding: it can be shown, and it says something.

@@ -1,8 +1,9 @@
 //! Random tapes and what has to come out of them: for the tests of `crates/jit`, and for
 //! `fuzz_targets/tapes.rs` (coverage-guided).
 //!
-//! A case is made of bytes, so that a fuzzer can vary it and a test can shrink it. The tapes are not sensible; they
-//! have every operation, long and short lives, outputs that are inputs, numbers or each other.
+//! A case is made of bytes, so that a fuzzer can vary it and a test can shrink it. The tapes are
+//! not sensible; they have every operation, long and short lives, outputs that are inputs, numbers
+//! or each other.
 
 use holonome_model::graph::elementary::Elementary;
 use holonome_model::graph::interpret::Kernel;
@@ -113,8 +114,8 @@ enum Repairs {
 struct Builder {
     code: Vec<Instruction>,
     kinds: Vec<Kind>,
-    /// Whether numbers stay near 1. Otherwise a tape soon has infinities and NaNs everywhere, which tests them but
-    /// hides mistakes elsewhere.
+    /// Whether numbers stay near 1. Otherwise a tape soon has infinities and NaNs everywhere, which
+    /// tests them but hides mistakes elsewhere.
     tame: bool,
     lanes: usize,
 }
@@ -130,7 +131,11 @@ impl Builder {
     fn any(&self, bytes: &mut Bytes) -> Register {
         let n = self.code.len();
         let how = bytes.byte();
-        if how < 160 { (n - 1 - usize::from(how) % n.min(8)) as Register } else { bytes.below(n) as Register }
+        if how < 160 {
+            (n - 1 - usize::from(how) % n.min(8)) as Register
+        } else {
+            bytes.below(n) as Register
+        }
     }
 
     /// Some value of this kind, if that is soon found.
@@ -139,7 +144,8 @@ impl Builder {
         if bytes.byte() < 24 && kind != Kind::Mask && !self.tame {
             return start as Register;
         }
-        let found = (0..=start).rev().chain(start + 1..self.code.len()).find(|&i| self.kinds[i] == kind);
+        let found =
+            (0..=start).rev().chain(start + 1..self.code.len()).find(|&i| self.kinds[i] == kind);
         found.unwrap_or(start) as Register
     }
 
@@ -179,8 +185,16 @@ impl Builder {
                 }
             }
             0..96 => {
-                let op = [Two::Add, Two::Sub, Two::Mul, Two::Add, Two::Sub, Two::Mul, Two::Mul, Two::Div]
-                    [usize::from(choice) % 8];
+                let op = [
+                    Two::Add,
+                    Two::Sub,
+                    Two::Mul,
+                    Two::Add,
+                    Two::Sub,
+                    Two::Mul,
+                    Two::Mul,
+                    Two::Div,
+                ][usize::from(choice) % 8];
                 let (a, b) = (self.of(Number, bytes), self.of(Number, bytes));
                 self.put(Instruction::Two(op, a, b), Number);
             }
@@ -204,7 +218,8 @@ impl Builder {
                 // Signs.
                 let a = self.of(Number, bytes);
                 let (op, bits) =
-                    [(Two::Xor, SPECIAL[1]), (Two::And, SPECIAL[2]), (Two::Or, SPECIAL[1])][usize::from(choice) % 3];
+                    [(Two::Xor, SPECIAL[1]), (Two::And, SPECIAL[2]), (Two::Or, SPECIAL[1])]
+                        [usize::from(choice) % 3];
                 let sign = self.put(Instruction::Constant(bits), Bits);
                 self.put(Instruction::Two(op, a, sign), Number);
             }
@@ -214,8 +229,14 @@ impl Builder {
                 self.put(Instruction::Two(op, a, b), Mask);
             }
             226..236 => {
-                let op = [Two::AddInteger, Two::SubInteger, Two::LargerInteger, Two::And, Two::Or, Two::Xor]
-                    [usize::from(choice) % 6];
+                let op = [
+                    Two::AddInteger,
+                    Two::SubInteger,
+                    Two::LargerInteger,
+                    Two::And,
+                    Two::Or,
+                    Two::Xor,
+                ][usize::from(choice) % 6];
                 let (a, b) = (self.any(bytes), self.any(bytes));
                 self.put(Instruction::Two(op, a, b), Bits);
             }
@@ -226,7 +247,11 @@ impl Builder {
             }
             236..242 => {
                 let count = bytes.byte() % 64;
-                let op = if choice.is_multiple_of(2) { One::ShiftLeft(count) } else { One::ShiftRight(count) };
+                let op = if choice.is_multiple_of(2) {
+                    One::ShiftLeft(count)
+                } else {
+                    One::ShiftRight(count)
+                };
                 let a = self.any(bytes);
                 self.put(Instruction::One(op, a), Bits);
             }
@@ -287,10 +312,13 @@ pub fn case(bytes: &[u8]) -> Case {
     if !iterated {
         b.put(Instruction::Time, Kind::Number);
     }
-    let x: Vec<f64> = (0..states * lanes).map(|i| if i < 64 { bytes.number(tame) } else { i as f64 / 7.0 }).collect();
+    let x: Vec<f64> = (0..states * lanes)
+        .map(|i| if i < 64 { bytes.number(tame) } else { i as f64 / 7.0 })
+        .collect();
     let t: Vec<f64> = (0..lanes).map(|i| i as f64 + 0.5).collect();
-    let values =
-        (0..parameters * lanes).map(|i| if i < 16 { bytes.number(tame) } else { 1.0 / (i + 1) as f64 }).collect();
+    let values = (0..parameters * lanes)
+        .map(|i| if i < 16 { bytes.number(tame) } else { 1.0 / (i + 1) as f64 })
+        .collect();
     let want = if iterated { bytes.below(states + 1) } else { bytes.below(12) };
     let choices: Vec<u8> = (0..2 * want).map(|_| bytes.byte()).collect();
 
@@ -325,7 +353,14 @@ pub fn case(bytes: &[u8]) -> Case {
             _ => (n - 1 - usize::from(c[1]) % n.min(1 + want + want / 2)) as Register,
         })
         .collect();
-    Case { tape: lay_out(&b.code, &outputs, states, parameters), lanes, parameters: values, t, x, count }
+    Case {
+        tape: lay_out(&b.code, &outputs, states, parameters),
+        lanes,
+        parameters: values,
+        t,
+        x,
+        count,
+    }
 }
 
 /// Brings what depends on parameters only to the front.
@@ -360,7 +395,8 @@ fn lay_out(code: &[Instruction], outputs: &[Register], states: usize, parameters
     }
 }
 
-/// What is known of a value. Which NaN an operation gives is not fixed, so nothing is known of bits made from one.
+/// What is known of a value. Which NaN an operation gives is not fixed, so nothing is known of bits
+/// made from one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Known {
     /// These bits.
@@ -449,7 +485,12 @@ fn three(op: Three, a: Known, b: Known, c: Known) -> Known {
 }
 
 /// What each instruction gives, by lane, and whether every repair's mask is certainly true.
-fn expected(tape: &Tape, parameters: &[Vec<Known>], t: &[Known], x: &[Vec<Known>]) -> (Vec<Vec<Known>>, bool) {
+fn expected(
+    tape: &Tape,
+    parameters: &[Vec<Known>],
+    t: &[Known],
+    x: &[Vec<Known>],
+) -> (Vec<Vec<Known>>, bool) {
     let mut valid_throughout = true;
     let mut values: Vec<Vec<Known>> = Vec::with_capacity(tape.instructions.len());
     for &instruction in &tape.instructions {
@@ -464,15 +505,24 @@ fn expected(tape: &Tape, parameters: &[Vec<Known>], t: &[Known], x: &[Vec<Known>
                 Instruction::One(op, a) => one(op, at(a)),
                 Instruction::Two(op, a, b) => two(op, at(a), at(b)),
                 Instruction::Three(op, a, b, c) => three(op, at(a), at(b), at(c)),
-                Instruction::Repair(_, [_, _, fast, valid]) if at(valid) == Known::Exactly(TRUE) => at(fast),
-                Instruction::Repair(function, [a, b, _, valid]) => match (at(valid), at(a).value(), at(b).value()) {
-                    (Known::Exactly(_), Some(a), Some(b)) => Known::number(function.exact(a, b)),
-                    _ => Known::Nothing,
-                },
+                Instruction::Repair(_, [_, _, fast, valid])
+                    if at(valid) == Known::Exactly(TRUE) =>
+                {
+                    at(fast)
+                }
+                Instruction::Repair(function, [a, b, _, valid]) => {
+                    match (at(valid), at(a).value(), at(b).value()) {
+                        (Known::Exactly(_), Some(a), Some(b)) => {
+                            Known::number(function.exact(a, b))
+                        }
+                        _ => Known::Nothing,
+                    }
+                }
             }
         };
         if let Instruction::Repair(_, [.., valid]) = instruction {
-            valid_throughout &= values[valid as usize].iter().all(|&valid| valid == Known::Exactly(TRUE));
+            valid_throughout &=
+                values[valid as usize].iter().all(|&valid| valid == Known::Exactly(TRUE));
         }
         values.push((0..t.len()).map(of_lane).collect());
     }
@@ -501,7 +551,8 @@ impl Case {
         self.is_map() && self.tape.outputs.len() == self.tape.states && self.tape.states > 0
     }
 
-    /// The states and outputs after `count` turns, and whether nothing certainly had to be repaired.
+    /// The states and outputs after `count` turns, and whether nothing certainly had to be
+    /// repaired.
     fn turns(&self, count: u64) -> (Vec<Vec<Known>>, Vec<Vec<Known>>, bool) {
         let (parameters, mut x) = (self.by_lane(&self.parameters), self.by_lane(&self.x));
         let t = self.by_lane(&self.t).concat();
@@ -552,7 +603,8 @@ impl Case {
         }
         // The scratch starts anywhere, and with anything in it.
         for shift in [0, 1] {
-            let padded = |numbers: &[f64]| [&vec![CANARY; shift + 1], numbers, &[CANARY; 9]].concat();
+            let padded =
+                |numbers: &[f64]| [&vec![CANARY; shift + 1], numbers, &[CANARY; 9]].concat();
             let inner = |list: &[f64]| list[shift + 1..list.len() - 9].to_vec();
             let intact = |list: &[f64]| {
                 let edges = list[..shift + 1].iter().chain(&list[list.len() - 9..]);
@@ -563,26 +615,47 @@ impl Case {
 
             let mut out = padded(&vec![0.0; self.tape.outputs.len() * self.lanes]);
             let out_end = out.len() - 9;
-            kernel.run(&bound, &self.t, &self.x, &mut out[shift + 1..out_end], &mut work[shift + 1..end]);
+            kernel.run(
+                &bound,
+                &self.t,
+                &self.x,
+                &mut out[shift + 1..out_end],
+                &mut work[shift + 1..end],
+            );
             assert!(intact(&work) && intact(&out), "{who}: run wrote elsewhere");
             self.compare(&self.expected_run(), &inner(&out), &format!("{who}: run"));
 
             if self.is_map() {
                 let mut x = padded(&self.x);
                 let x_end = x.len() - 9;
-                kernel.iterate(&bound, &mut x[shift + 1..x_end], self.count, &mut work[shift + 1..end]);
+                kernel.iterate(
+                    &bound,
+                    &mut x[shift + 1..x_end],
+                    self.count,
+                    &mut work[shift + 1..end],
+                );
                 assert!(intact(&work) && intact(&x), "{who}: iterate wrote elsewhere");
                 self.compare(&self.expected_iterate(), &inner(&x), &format!("{who}: iterate"));
             }
-            // A lane that stops its loop early stops no chain: it is compared where no lane of a tape has a say.
+            // A lane that stops its loop early stops no chain: it is compared where no lane of a
+            // tape has a say.
             if self.chains() && self.tape.goes_on.is_none() {
                 let len = self.x.len();
-                let mut states = padded(&[&self.x[..], &vec![0.0; len * self.count as usize]].concat());
+                let mut states =
+                    padded(&[&self.x[..], &vec![0.0; len * self.count as usize]].concat());
                 let states_end = states.len() - 9;
-                kernel.iterate_keeping(&bound, &mut states[shift + 1..states_end], &mut work[shift + 1..end]);
+                kernel.iterate_keeping(
+                    &bound,
+                    &mut states[shift + 1..states_end],
+                    &mut work[shift + 1..end],
+                );
                 assert!(intact(&work) && intact(&states), "{who}: iterate_keeping wrote elsewhere");
                 for (turn, state) in inner(&states).chunks_exact(len).enumerate() {
-                    self.compare(&self.state_after(turn as u64), state, &format!("{who}: state {turn}"));
+                    self.compare(
+                        &self.state_after(turn as u64),
+                        state,
+                        &format!("{who}: state {turn}"),
+                    );
                 }
             }
         }

@@ -1,9 +1,10 @@
-//! Time until a run begins: `cargo bench -p holonome-benches --bench latency` (criterion). The command line is timed as
-//! a process, if `cargo build --release -p holonome-cli` has built it.
+//! Time until a run begins: `cargo bench -p holonome-benches --bench latency` (criterion). The
+//! command line is timed as a process, if `cargo build --release -p holonome-cli` has built it.
 //!
-//! Targets for the spherical pendulum: a step is machine code 2 ms after its problem is checked, a process that runs to
-//! t = 1 ends within 30 ms. The time of compiling includes everything that a run evaluates: its samples and its
-//! invariants too, and the correction twice, within the step and alone.
+//! Targets for the spherical pendulum: a step is machine code 2 ms after its problem is checked, a
+//! process that runs to t = 1 ends within 30 ms. The time of compiling includes everything that a
+//! run evaluates: its samples and its invariants too, and the correction twice, within the step and
+//! alone.
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use holonome::model::graph::fuse::fuse;
@@ -22,22 +23,35 @@ fn model(name: &str) -> PathBuf {
 }
 
 fn load() -> Problem {
-    Problem::load(model("spherical-pendulum"), &Settings::default()).expect("a model of the repository")
+    Problem::load(model("spherical-pendulum"), &Settings::default())
+        .expect("a model of the repository")
 }
 
 fn options(method: &str, step: Option<f64>) -> RunOptions {
-    RunOptions { method: method.parse().expect("a method"), step: step.into(), ..RunOptions::default() }
+    RunOptions {
+        method: method.parse().expect("a method"),
+        step: step.into(),
+        ..RunOptions::default()
+    }
 }
 
-/// Time from a model's file to a checked problem, and from a problem to machine code: the step, and all else that a run
-/// evaluates.
+/// Time from a model's file to a checked problem, and from a problem to machine code: the step, and
+/// all else that a run evaluates.
 fn latency(criterion: &mut Criterion) {
-    criterion.bench_function("read and check the spherical pendulum", |bench| bench.iter(|| black_box(load())));
-    for (method, step) in [("plain:rk4", Some(1e-3)), ("corrected:rk4", Some(1e-3)), ("corrected:dop853", None)] {
+    criterion.bench_function("read and check the spherical pendulum", |bench| {
+        bench.iter(|| black_box(load()))
+    });
+    for (method, step) in
+        [("plain:rk4", Some(1e-3)), ("corrected:rk4", Some(1e-3)), ("corrected:dop853", None)]
+    {
         criterion.bench_function(&format!("compile a run of it by {method}"), |bench| {
             bench.iter_batched(
                 load,
-                |problem| black_box(prepare(problem, options(method, step)).expect("a method that suits it")),
+                |problem| {
+                    black_box(
+                        prepare(problem, options(method, step)).expect("a method that suits it"),
+                    )
+                },
                 BatchSize::SmallInput,
             )
         });
@@ -50,7 +64,8 @@ fn stages(criterion: &mut Criterion) {
     let (field, _) = problem.examined.field.as_ref().expect("a small model is unrolled");
     let mut correction = (**field).clone();
     let targets = problem.model.parameter_values.len();
-    let weights: Vec<_> = (0..field.dimension).map(|k| correction.graph.state(field.dimension + k)).collect();
+    let weights: Vec<_> =
+        (0..field.dimension).map(|k| correction.graph.state(field.dimension + k)).collect();
     let vector_of: Vec<usize> = (0..field.dimension).collect();
     let families: Vec<_> = (0..field.dimension).map(|k| k..k + 1).collect();
     let (vector_of, families) = (&vector_of[..], &families[..]);
@@ -77,7 +92,9 @@ fn stages(criterion: &mut Criterion) {
         let lay_out = || Tape::of_fused(&graph, &roots, 2 * field.dimension, parameters);
         group.bench_function("lay out", |bench| bench.iter(|| black_box(lay_out())));
         let (tape, best) = (lay_out(), holonome_jit::best());
-        group.bench_function("emit", |bench| bench.iter(|| black_box(best.backend.compile(&tape, 1).map(drop))));
+        group.bench_function("emit", |bench| {
+            bench.iter(|| black_box(best.backend.compile(&tape, 1).map(drop)))
+        });
     }
 }
 
@@ -85,23 +102,39 @@ fn stages(criterion: &mut Criterion) {
 fn process(criterion: &mut Criterion) {
     // Beside the folder of this program.
     let this = std::env::current_exe().unwrap_or_default();
-    let program = this.ancestors().nth(2).unwrap_or(&this).join(format!("holonome{}", std::env::consts::EXE_SUFFIX));
+    let program = this
+        .ancestors()
+        .nth(2)
+        .unwrap_or(&this)
+        .join(format!("holonome{}", std::env::consts::EXE_SUFFIX));
     if !program.exists() {
         eprintln!("{} is not built: the command line is not timed", program.display());
         return;
     }
     let run = |arguments: &[&OsStr]| {
-        let status = Command::new(&program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        let status = Command::new(&program)
+            .args(arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
         assert!(status.expect("a program that was built runs").success());
     };
-    criterion.bench_function("holonome --version", |bench| bench.iter(|| run(&["--version".as_ref()])));
+    criterion
+        .bench_function("holonome --version", |bench| bench.iter(|| run(&["--version".as_ref()])));
     criterion.bench_function("holonome run spherical-pendulum.holo --until 1", |bench| {
         let folder = tempfile::tempdir().expect("a folder for runs");
         let (file, mut number) = (model("spherical-pendulum"), 0);
         bench.iter(|| {
             number += 1;
             let out = folder.path().join(number.to_string());
-            run(&["run".as_ref(), file.as_ref(), "--until".as_ref(), "1".as_ref(), "--out".as_ref(), out.as_ref()]);
+            run(&[
+                "run".as_ref(),
+                file.as_ref(),
+                "--until".as_ref(),
+                "1".as_ref(),
+                "--out".as_ref(),
+                out.as_ref(),
+            ]);
         });
     });
 }

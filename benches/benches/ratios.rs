@@ -77,8 +77,8 @@ fn double_pendulum(method: &str, arguments: &[&str]) -> f64 {
     ours / c
 }
 
-/// Time per step of RATTLE on a hanging chain of so many links, whose constraints and energy are monitored after every
-/// step, over that of C, which does not count its monitoring.
+/// Time per step of RATTLE on a hanging chain of so many links, whose constraints and energy are
+/// monitored after every step, over that of C, which does not count its monitoring.
 fn chain(links: u64, h: f64) -> f64 {
     let Some(limit) = Limit::compile("limit_chain") else { return f64::NAN };
     // For a large chain, too, so many that storing its start and its end does not count.
@@ -86,8 +86,11 @@ fn chain(links: u64, h: f64) -> f64 {
     let arguments = [links.to_string(), h.to_string(), steps.to_string(), "down".to_string()];
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let options = fixed("rattle", h, h * steps as f64);
-    let (c, ours) =
-        in_turns(5, || limit.seconds_per_step(&arguments), || wall(&run("chain", &settings, &options)) / steps as f64);
+    let (c, ours) = in_turns(
+        5,
+        || limit.seconds_per_step(&arguments),
+        || wall(&run("chain", &settings, &options)) / steps as f64,
+    );
     ours / c
 }
 
@@ -101,17 +104,22 @@ fn penalised_chain(method: &str, links: u64, h: f64) -> f64 {
     let rattle = fixed("rattle", h, h * steps as f64);
     let penalty = Some("50".parse().expect("a penalty"));
     let penalised = RunOptions { penalty, ..fixed(method, h, h * steps as f64) };
-    let (rattle, ours) =
-        in_turns(5, || wall(&run("chain", &settings, &rattle)), || wall(&run("chain", &settings, &penalised)));
+    let (rattle, ours) = in_turns(
+        5,
+        || wall(&run("chain", &settings, &rattle)),
+        || wall(&run("chain", &settings, &penalised)),
+    );
     ours / rattle
 }
 
-/// Time per evaluation of the field by a Gauss method on the outer planets, over a step of Störmer–Verlet.
+/// Time per evaluation of the field by a Gauss method on the outer planets, over a step of
+/// Störmer–Verlet.
 fn planets(method: &str) -> f64 {
     let (name, h, steps) = ("../suite/models/outer-planets", 100.0, 50_000);
     let settings = Settings::default();
     let run = |method: &str| run(name, &settings, &fixed(method, h, h * f64::from(steps)));
-    let evaluations = |summary: &serde_json::Value| summary["cost"]["field"].as_f64().expect("it is counted");
+    let evaluations =
+        |summary: &serde_json::Value| summary["cost"]["field"].as_f64().expect("it is counted");
     let (verlet, ours) = in_turns(
         5,
         || wall(&run("stormer-verlet-a")) / f64::from(steps),
@@ -134,7 +142,8 @@ hamiltonian sum(i in 1..n : dot(p[i], p[i])/(2*m[i])) - \
 ";
 
 fn run_bodies(n: u64, options: &RunOptions) -> serde_json::Value {
-    let problem = Problem::from_text("bodies", BODIES, &BTreeMap::new(), &of_links(n)).expect("a sound model");
+    let problem = Problem::from_text("bodies", BODIES, &BTreeMap::new(), &of_links(n))
+        .expect("a sound model");
     run_problem(problem, options)
 }
 
@@ -143,20 +152,25 @@ fn steps_of_bodies(n: u64, evaluations: u64) -> u64 {
     (20_000_000 / (n * n * evaluations)).max(10)
 }
 
-/// Time per step of so many bodies over that of vectorised C with fixed steps, the energy monitored by both.
+/// Time per step of so many bodies over that of vectorised C with fixed steps, the energy monitored
+/// by both.
 fn bodies(n: u64, method: &str, kernel: &str, evaluations: u64) -> f64 {
     let Some(limit) = Limit::compile_with("nbody", &["-ffast-math"]) else { return f64::NAN };
     let (h, steps) = (1e-4, steps_of_bodies(n, evaluations));
     let arguments = [kernel.to_string(), n.to_string(), h.to_string(), steps.to_string()];
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let options = fixed(method, h, h * steps as f64);
-    let (c, ours) =
-        in_turns(5, || limit.seconds_per_step(&arguments), || wall(&run_bodies(n, &options)) / steps as f64);
+    let (c, ours) = in_turns(
+        5,
+        || limit.seconds_per_step(&arguments),
+        || wall(&run_bodies(n, &options)) / steps as f64,
+    );
     ours / c
 }
 
-/// Time per step of RATTLE on so many water molecules, whose constraints, energy and momenta are monitored after every
-/// step, over that of C from the same start, which does not count its monitoring.
+/// Time per step of RATTLE on so many water molecules, whose constraints, energy and momenta are
+/// monitored after every step, over that of C from the same start, which does not count its
+/// monitoring.
 fn water(n: u64) -> f64 {
     let Some(limit) = Limit::compile_with("limit_water", &["-ffast-math"]) else { return f64::NAN };
     let (h, steps) = (0.05, (2_000_000 / (n * n)).clamp(100, 20_000));
@@ -166,24 +180,31 @@ fn water(n: u64) -> f64 {
     let start = folder.path().join("start.txt");
     std::fs::write(&start, in_nanometres(&problem.model.initial)).expect("a start");
     // In picoseconds.
-    let arguments = [start.display().to_string(), (h * UNIT_OF_TIME).to_string(), steps.to_string()];
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).chain(["0", "0", "1"]).collect();
+    let arguments =
+        [start.display().to_string(), (h * UNIT_OF_TIME).to_string(), steps.to_string()];
+    let arguments: Vec<&str> =
+        arguments.iter().map(String::as_str).chain(["0", "0", "1"]).collect();
     let options = fixed("rattle", h, h * steps as f64);
-    let (c, ours) =
-        in_turns(5, || limit.seconds_per_step(&arguments), || wall(&run("water", &settings, &options)) / steps as f64);
+    let (c, ours) = in_turns(
+        5,
+        || limit.seconds_per_step(&arguments),
+        || wall(&run("water", &settings, &options)) / steps as f64,
+    );
     ours / c
 }
 
-/// Drift of the energy of 7 rigid waters over a nanosecond by RATTLE, the slope of a fitted line times the run's length,
-/// over the standard deviation of the energy.
+/// Drift of the energy of 7 rigid waters over a nanosecond by RATTLE, the slope of a fitted line
+/// times the run's length, over the standard deviation of the energy.
 fn energy_drift() -> f64 {
     let h = 0.05;
     let steps = (1000.0 / (h * UNIT_OF_TIME)).round();
-    let settings = Settings { set: vec![("N".to_string(), "7".to_string())], ..Settings::default() };
+    let settings =
+        Settings { set: vec![("N".to_string(), "7".to_string())], ..Settings::default() };
     let problem = Problem::load(model("water"), &settings).expect("a model of the repository");
     let record = Some(vec!["H".to_string()]);
     let options = RunOptions { record, samples: Some(20_001), ..fixed("rattle", h, h * steps) };
-    let solution = prepare(problem, options).expect("a method that suits it").solve().expect("it runs");
+    let solution =
+        prepare(problem, options).expect("a method that suits it").solve().expect("it runs");
     let energy = solution.arrays.get("H").expect("it is recorded").values();
     let (t, n) = (solution.times(), energy.len() as f64);
     let mean = |of: &[f64]| of.iter().sum::<f64>() / n;
@@ -199,8 +220,10 @@ fn energy_drift() -> f64 {
 fn threads((name, size, n): (&str, &str, u64), method: &str, h: f64, steps: f64) -> f64 {
     let settings = Settings { set: vec![(size.to_string(), n.to_string())], ..Settings::default() };
     let problem = Problem::load(model(name), &settings).expect("a model of the repository");
-    let mut simulation = prepare(problem, fixed(method, h, h * steps)).expect("a method that suits it");
-    let pools = [1, 2].map(|count| ThreadPoolBuilder::new().num_threads(count).build().expect("threads"));
+    let mut simulation =
+        prepare(problem, fixed(method, h, h * steps)).expect("a method that suits it");
+    let pools =
+        [1, 2].map(|count| ThreadPoolBuilder::new().num_threads(count).build().expect("threads"));
     let mut least = [f64::INFINITY; 2];
     for _ in 0..ROUNDS {
         for (pool, least) in pools.iter().zip(&mut least) {
@@ -214,12 +237,16 @@ fn threads((name, size, n): (&str, &str, u64), method: &str, h: f64, steps: f64)
 /// Picoseconds in the unit of time of `water.holo`, √(amu Å²/eV).
 const UNIT_OF_TIME: f64 = 0.010_180_506;
 
-/// A state of `water.holo` as `limit_water.c` reads it: nm and nm/ps, the oxygen of each molecule first.
+/// A state of `water.holo` as `limit_water.c` reads it: nm and nm/ps, the oxygen of each molecule
+/// first.
 fn in_nanometres(state: &[f64]) -> String {
     let (x, p) = state.split_at(state.len() / 2);
     let sites = |of: &[f64], scale: &dyn Fn(usize) -> f64| -> String {
-        let molecule = |nine: &[f64]| [1, 0, 2].map(|s| [0, 1, 2].map(|c| nine[3 * s + c] * scale(s))).concat();
-        let numbers = of.chunks_exact(9).flat_map(molecule).map(|number| format!("{number:.17e}\n"));
+        let molecule = |nine: &[f64]| {
+            [1, 0, 2].map(|s| [0, 1, 2].map(|c| nine[3 * s + c] * scale(s))).concat()
+        };
+        let numbers =
+            of.chunks_exact(9).flat_map(molecule).map(|number| format!("{number:.17e}\n"));
         numbers.collect()
     };
     let velocity = |s: usize| 0.1 / UNIT_OF_TIME / [1.008, 15.9994, 1.008][s];
@@ -251,8 +278,9 @@ fn per_step(limit: &Limit, kernel: &str, method: &str) -> f64 {
     ours / c
 }
 
-/// The spherical pendulum's Dirac extension written out by hand as a plain vector field, of which no invariants are
-/// known. It takes as many operations as the field that is derived from the model.
+/// The spherical pendulum's Dirac extension written out by hand as a plain vector field, of which
+/// no invariants are known. It takes as many operations as the field that is derived from the
+/// model.
 const UNMONITORED: &str = "\
 parameter m = 1
 parameter g = 1
@@ -263,15 +291,20 @@ q' = (p - s*q)/m
 p' = s/m*p + (m*g*q.z - dot(p, p)/m)/dot(q, q)*q - (0, 0, m*g)
 ";
 
-/// Time of a fixed-step run whose four invariants are monitored after every step, over that of the same field and
-/// method with nothing to monitor.
+/// Time of a fixed-step run whose four invariants are monitored after every step, over that of the
+/// same field and method with nothing to monitor.
 fn monitoring(method: &str) -> f64 {
     let options = RunOptions { gain: None, ..fixed(method, 1e-3, 200.0) };
     let settings = Settings::default();
-    let unmonitored =
-        || Problem::from_text("unmonitored", UNMONITORED, &BTreeMap::new(), &settings).expect("a sound model");
-    let (plain, monitored) =
-        in_turns(ROUNDS, || wall(&run_problem(unmonitored(), &options)), || wall(&run(PENDULUM, &settings, &options)));
+    let unmonitored = || {
+        Problem::from_text("unmonitored", UNMONITORED, &BTreeMap::new(), &settings)
+            .expect("a sound model")
+    };
+    let (plain, monitored) = in_turns(
+        ROUNDS,
+        || wall(&run_problem(unmonitored(), &options)),
+        || wall(&run(PENDULUM, &settings, &options)),
+    );
     monitored / plain
 }
 
@@ -300,7 +333,8 @@ fn ensemble_of(name: &str, options: &RunOptions, trajectories: u64, vary: &[(&st
     let options = RunOptions { out: Some(folder.path().join("sweep")), ..options.clone() };
     let vary = vary.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
     let sweep = SweepOptions { trajectories, vary, shard: None };
-    let mut sweep = Sweep::load(model(name), &Settings::default(), options, sweep).expect("an ensemble");
+    let mut sweep =
+        Sweep::load(model(name), &Settings::default(), options, sweep).expect("an ensemble");
     let pool = ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
     pool.install(|| sweep.run(&mut |_| Control::Continue)).expect("it runs").wall_seconds
 }
@@ -326,7 +360,8 @@ fn history(method: &str) -> f64 {
 fn history_of(of: &RunOptions) -> f64 {
     let options = |samples: u64| RunOptions { samples: Some(samples), ..of.clone() };
     let vary = [("p", "(1+1e-3*i/N, 0, -1)")];
-    let (ends, all) = in_turns(5, || ensemble(&options(2), 1024, &vary), || ensemble(&options(11), 1024, &vary));
+    let (ends, all) =
+        in_turns(5, || ensemble(&options(2), 1024, &vary), || ensemble(&options(11), 1024, &vary));
     all / ends
 }
 
@@ -550,7 +585,13 @@ const ROWS: &[Row] = &[
             let options = fixed("feedback:rk4", 1e-3, 1e-3 * steps as f64);
             let (limit, ours) = in_turns(
                 ROUNDS,
-                || c.seconds("ensemble-vec", 1e-3, steps).min(c.seconds("ensemble-soa", 1e-3, steps)) * steps as f64,
+                || {
+                    c.seconds("ensemble-vec", 1e-3, steps).min(c.seconds(
+                        "ensemble-soa",
+                        1e-3,
+                        steps,
+                    )) * steps as f64
+                },
                 || ensemble(&options, 4096, &[("p", "(1+1e-3*i/N, 0, -1)")]),
             );
             ours / limit
@@ -586,8 +627,16 @@ const ROWS: &[Row] = &[
         target: 0.3,
         measure: |_| lanes_over_run(PENDULUM, "zhang-skeel", Some("50")),
     },
-    Row { name: "1024 pendula by rattle with 11 samples, over 2", target: 1.3, measure: |_| history("rattle") },
-    Row { name: "1024 pendula by plain:rk4 with 11 samples, over 2", target: 1.3, measure: |_| history("plain:rk4") },
+    Row {
+        name: "1024 pendula by rattle with 11 samples, over 2",
+        target: 1.3,
+        measure: |_| history("rattle"),
+    },
+    Row {
+        name: "1024 pendula by plain:rk4 with 11 samples, over 2",
+        target: 1.3,
+        measure: |_| history("plain:rk4"),
+    },
     Row {
         name: "1024 pendula by corrected:dop853 at 1e-9 with 11 samples, over 2",
         target: 1.3,
@@ -601,7 +650,14 @@ const ROWS: &[Row] = &[
             let options = adaptive("corrected:dop853", 7e-11, 10.0);
             let (limit, ours) = in_turns(
                 5,
-                || 10_000.0 * c.seconds("ensemble-vec", 1e-3, 500).min(c.seconds("ensemble-soa", 1e-3, 500)),
+                || {
+                    10_000.0
+                        * c.seconds("ensemble-vec", 1e-3, 500).min(c.seconds(
+                            "ensemble-soa",
+                            1e-3,
+                            500,
+                        ))
+                },
                 || ensemble(&options, 4096, &[("p", "(1+1e-3*i/N, 0, -1)")]),
             );
             ours / limit
@@ -610,12 +666,16 @@ const ROWS: &[Row] = &[
 ];
 
 fn main() {
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let Some(limit) = Limit::compile("drive_pendulum") else { return };
     // As many threads as the C has.
     holonome::set_threads(1).expect("no threads yet");
     println!("ratio  target");
-    for row in ROWS.iter().filter(|row| wanted.is_empty() || wanted.iter().any(|part| row.name.contains(part))) {
+    for row in ROWS
+        .iter()
+        .filter(|row| wanted.is_empty() || wanted.iter().any(|part| row.name.contains(part)))
+    {
         println!("{:5.2}  {:5.2}   {}", (row.measure)(&limit), row.target, row.name);
     }
 }

@@ -1,8 +1,8 @@
-//! Common parts of the benches: hand-written C kernels (`limits`), compiled here if there is a C compiler, and ratios
-//! measured in one run.
+//! Common parts of the benches: hand-written C kernels (`limits`), compiled here if there is a C
+//! compiler, and ratios measured in one run.
 //!
-//! Machines are shared and noisy, so nothing here is an absolute time: both sides run in turns, many times, and the
-//! ratio is that of the shortest times.
+//! Machines are shared and noisy, so nothing here is an absolute time: both sides run in turns,
+//! many times, and the ratio is that of the shortest times.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,8 +14,8 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Compile `limits/NAME.c` for this processor, with the flags of a person who wants it fast. `None` if there is no
-    /// C compiler, with the reason on stderr.
+    /// Compile `limits/NAME.c` for this processor, with the flags of a person who wants it fast.
+    /// `None` if there is no C compiler, with the reason on stderr.
     pub fn compile(name: &str) -> Option<Limit> {
         Limit::compile_with(name, &[])
     }
@@ -52,8 +52,10 @@ impl Limit {
     /// # Panics
     /// If it does not print that.
     pub fn seconds_per_step(&self, arguments: &[&str]) -> f64 {
-        let output =
-            Command::new(&self.program).args(arguments).output().expect("a program that was just compiled runs");
+        let output = Command::new(&self.program)
+            .args(arguments)
+            .output()
+            .expect("a program that was just compiled runs");
         let text = String::from_utf8_lossy(&output.stdout);
         let word = text.split_whitespace().find_map(|word| word.strip_prefix("us/step="));
         1e-6 * word.and_then(|word| word.parse::<f64>().ok()).expect("microseconds per step")
@@ -69,13 +71,18 @@ impl Limit {
             .output()
             .expect("a program that was just compiled runs");
         let text = String::from_utf8_lossy(&output.stdout);
-        let seconds: f64 = text.split_whitespace().next().and_then(|word| word.parse().ok()).expect("seconds");
+        let seconds: f64 =
+            text.split_whitespace().next().and_then(|word| word.parse().ok()).expect("seconds");
         seconds / count as f64
     }
 }
 
 /// Shortest of `rounds` times of each side, taken in turns.
-pub fn in_turns(rounds: usize, mut one: impl FnMut() -> f64, mut other: impl FnMut() -> f64) -> (f64, f64) {
+pub fn in_turns(
+    rounds: usize,
+    mut one: impl FnMut() -> f64,
+    mut other: impl FnMut() -> f64,
+) -> (f64, f64) {
     let mut shortest = (f64::INFINITY, f64::INFINITY);
     for _ in 0..rounds {
         shortest = (shortest.0.min(one()), shortest.1.min(other()));

@@ -1,4 +1,5 @@
-//! Build script: the studies and the models are part of the program, which is built anew when they change.
+//! Build script: the studies and the models are part of the program, which is built anew when they
+//! change.
 
 fn main() {
     for folder in ["studies", "models", "suite/models"] {

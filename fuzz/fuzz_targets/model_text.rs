@@ -6,8 +6,9 @@
 //! cargo +nightly fuzz run model_text -- -max_len=4096 -timeout=30 -rss_limit_mb=8192
 //! ```
 //!
-//! libFuzzer needs a nightly compiler. Where there is none, `cargo test -p holonome-model --test fuzz` runs a
-//! bounded number of mutations through the same [`entry`]; `HOLONOME_FUZZ_CASES` sets another number.
+//! libFuzzer needs a nightly compiler. Where there is none, `cargo test -p holonome-model --test
+//! fuzz` runs a bounded number of mutations through the same [`entry`]; `HOLONOME_FUZZ_CASES` sets
+//! another number.
 #![no_main]
 
 #[path = "../entry.rs"]

@@ -5,9 +5,9 @@
 //! cd fuzz && cargo +nightly fuzz run tapes -- -max_len=6000 -len_control=20 -timeout=30
 //! ```
 //!
-//! libFuzzer needs a nightly compiler. Where there is none, `cargo test -p holonome-jit --test differential` runs a
-//! bounded number of random tapes through the same [`tapes`], also on a simulated processor; `HOLONOME_FUZZ_CASES`
-//! multiplies it.
+//! libFuzzer needs a nightly compiler. Where there is none, `cargo test -p holonome-jit --test
+//! differential` runs a bounded number of random tapes through the same [`tapes`], also on a
+//! simulated processor; `HOLONOME_FUZZ_CASES` multiplies it.
 #![no_main]
 
 #[allow(dead_code, reason = "the tests use more of it")]

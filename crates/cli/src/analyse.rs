@@ -9,7 +9,11 @@ use std::process::ExitCode;
 
 pub fn analyse(arguments: AnalyseArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
-    let measures = arguments.measures.iter().map(|text| text.parse()).collect::<Result<Vec<Measure>, Error>>()?;
+    let measures = arguments
+        .measures
+        .iter()
+        .map(|text| text.parse())
+        .collect::<Result<Vec<Measure>, Error>>()?;
     let analysis = measured(&arguments.run, &measures, arguments.from)?;
     if analysis.left_out > 0 {
         let (left_out, of) = (analysis.left_out, analysis.trajectories);

@@ -1,12 +1,15 @@
 //! Arguments of every command.
 
-use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum, value_parser};
+use clap::{
+    Arg, ArgAction, ArgGroup, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum,
+    value_parser,
+};
 use clap_complete::Shell;
 use holonome::method::Method;
 use holonome::store::{FORMATS, Format};
 use holonome::{
-    CompareOptions, Error, Gains, Metric, PenaltyStrength, RunOptions, Settings, StepSize, SweepOptions, Thermostat,
-    constant,
+    CompareOptions, Error, Gains, Metric, PenaltyStrength, RunOptions, Settings, StepSize,
+    SweepOptions, Thermostat, constant,
 };
 use std::path::PathBuf;
 
@@ -39,7 +42,14 @@ pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
     /// Colours in messages: always, never, or auto (on terminals, unless NO_COLOR is set)
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t, hide_possible_values = true, global = true)]
+    #[arg(
+        long,
+        value_name = "WHEN",
+        value_enum,
+        default_value_t,
+        hide_possible_values = true,
+        global = true
+    )]
     #[arg(help_heading = GENERAL, display_order = LAST + 2)]
     pub color: Colour,
 }
@@ -124,7 +134,9 @@ pub enum Command {
     Analyse(AnalyseArguments),
     /// Write a run's data in another format.
     #[command(override_usage = "holonome export [OPTIONS] <RUN> --FORMAT <FILE>")]
-    #[command(after_help = "Example:\n  holonome export runs/spherical-pendulum-1 --csv pendulum.csv")]
+    #[command(
+        after_help = "Example:\n  holonome export runs/spherical-pendulum-1 --csv pendulum.csv"
+    )]
     Export(ExportArguments),
     /// Repeat the published experiments and check each claim.
     #[command(
@@ -192,14 +204,20 @@ impl ModelArguments {
             set.retain(|(n, _)| *n != name); // the last one counts
             set.push((name, value));
         }
-        Ok(Settings { set, seed: self.seed, project_initial: self.project_initial, ..Settings::default() })
+        Ok(Settings {
+            set,
+            seed: self.seed,
+            project_initial: self.project_initial,
+            ..Settings::default()
+        })
     }
 }
 
 /// A penalty in place of constraints.
 #[derive(Args)]
 pub struct PenaltyArguments {
-    /// Replace the constraints g by a potential (OMEGA^2/2)|g|^2; auto chooses OMEGA from the step [default: none]
+    /// Replace the constraints g by a potential (OMEGA^2/2)|g|^2; auto chooses OMEGA from the step
+    /// [default: none]
     #[arg(long, value_name = "OMEGA|auto", help_heading = PENALTY, allow_hyphen_values = true)]
     pub penalty: Option<String>,
     /// Error of the positions at the end; OMEGA is chosen to meet it, in place of `--penalty`
@@ -272,34 +290,39 @@ pub struct IntegrationArguments {
     #[arg(long, value_name = "T", default_value = "100", value_parser = constant, allow_hyphen_values = true)]
     #[arg(help_heading = METHOD)]
     pub until: f64,
-    /// Maximum length of adaptive steps; limit it if a longer step would miss a pulse or a wall [default: no limit]
+    /// Maximum length of adaptive steps; limit it if a longer step would miss a pulse or a wall
+    /// [default: no limit]
     #[arg(long, value_name = "H", help_heading = METHOD, value_parser = constant, allow_hyphen_values = true)]
     pub max_step: Option<f64>,
     /// Maximum number of steps, rejected ones included [default: no limit]
     #[arg(long, value_name = "N", help_heading = METHOD, allow_hyphen_values = true)]
     pub max_steps: Option<u64>,
-    /// Largest residual, relative to its terms, that Newton iterations of implicit methods accept [default: round-off]
+    /// Largest residual, relative to its terms, that Newton iterations of implicit methods accept
+    /// [default: round-off]
     #[arg(long, value_name = "TOL", help_heading = METHOD, allow_hyphen_values = true)]
     pub newton_tolerance: Option<f64>,
     /// Newmark's beta, for Newmark and Zhang–Skeel methods [default: 0.4]
     #[arg(long, value_name = "BETA", help_heading = METHOD, allow_hyphen_values = true)]
     pub beta: Option<f64>,
-    /// Stiff term of the potential energy, for zhang-skeel-stiff: the name of a `let` that the Hamiltonian adds
+    /// Stiff term of the potential energy, for zhang-skeel-stiff: the name of a `let` that the
+    /// Hamiltonian adds
     #[arg(long, value_name = "NAME", help_heading = METHOD)]
     pub stiff: Option<String>,
     #[command(flatten, next_help_heading = METHOD)]
     pub threads: ThreadArguments,
-    /// Gains of `feedback`: auto, one number, or NAME=NUMBER,… for `rod`, `rod.hidden`, `H` or an integral
-    /// [default: auto]
+    /// Gains of `feedback`: auto, one number, or NAME=NUMBER,… for `rod`, `rod.hidden`, `H` or an
+    /// integral [default: auto]
     #[arg(long, value_name = "GAIN", help_heading = INVARIANTS, allow_hyphen_values = true)]
     pub gain: Option<String>,
-    /// State whose invariants are the targets, as "q=(0,1,0),p=(1,0,-1)" [default: the initial state]
+    /// State whose invariants are the targets, as "q=(0,1,0),p=(1,0,-1)" [default: the initial
+    /// state]
     #[arg(long, value_name = "STATE", help_heading = INVARIANTS)]
     pub reference: Option<String>,
     /// Largest residual that projections accept [default: round-off]
     #[arg(long, value_name = "TOL", help_heading = INVARIANTS, allow_hyphen_values = true)]
     pub projection_tolerance: Option<f64>,
-    /// Metric in which projections move a state: that of the step's error, or the Euclidean one [default: error]
+    /// Metric in which projections move a state: that of the step's error, or the Euclidean one
+    /// [default: error]
     #[arg(long, value_name = "error|euclidean", help_heading = INVARIANTS, value_enum, hide_possible_values = true)]
     pub metric: Option<MetricName>,
     /// Run with gains that are refused as unstable
@@ -422,7 +445,8 @@ pub struct TrajectoryArguments {
 pub struct RunArguments {
     #[command(flatten)]
     pub trajectory: TrajectoryArguments,
-    /// Measure the orbit's error by a second run at a hundredth of the tolerances, or two at a half and a third of the step
+    /// Measure the orbit's error by a second run at a hundredth of the tolerances, or two at a half
+    /// and a third of the step
     #[arg(long, help_heading = OUTPUT)]
     pub error: bool,
     /// Write an HTML report of the run, report.html in its folder
@@ -456,14 +480,15 @@ pub struct CompareArguments {
     #[arg(long = "step", value_name = "H,…", value_delimiter = ',', value_parser = constant, allow_hyphen_values = true)]
     #[arg(help_heading = METHOD)]
     pub steps: Vec<f64>,
-    /// Relative tolerances of a step's error, per vector of the state [default: 1e-9 without `--step`]
+    /// Relative tolerances of a step's error, per vector of the state [default: 1e-9 without
+    /// `--step`]
     #[arg(long, value_name = "RTOL,…", help_heading = METHOD, value_delimiter = ',', allow_hyphen_values = true)]
     pub rtol: Vec<f64>,
     /// Absolute floors of the tolerances, one for each or one for all [default: none]
     #[arg(long, value_name = "ATOL,…", help_heading = METHOD, value_delimiter = ',', allow_hyphen_values = true)]
     pub atol: Vec<f64>,
-    /// Work budgets, in units of a gradient or Newton iteration (a field, Hessian or linear solve counts 4); steps or
-    /// tolerances are chosen to spend them
+    /// Work budgets, in units of a gradient or Newton iteration (a field, Hessian or linear solve
+    /// counts 4); steps or tolerances are chosen to spend them
     #[arg(long = "budget", value_name = "N,…", value_delimiter = ',', allow_hyphen_values = true)]
     #[arg(help_heading = METHOD)]
     pub budgets: Vec<u64>,
@@ -495,7 +520,8 @@ pub struct SweepArguments {
     /// Number of trajectories
     #[arg(long, value_name = "N", help_heading = ENSEMBLE, allow_hyphen_values = true)]
     pub trajectories: u64,
-    /// Value of a parameter or initial value in trajectory i: a formula of i, N, normal(), uniform() (repeatable)
+    /// Value of a parameter or initial value in trajectory i: a formula of i, N, normal(),
+    /// uniform() (repeatable)
     #[arg(long = "vary", value_name = "NAME=EXPR", help_heading = ENSEMBLE, allow_hyphen_values = true)]
     pub vary: Vec<String>,
     /// Part to run, the k-th of K; `holonome merge` joins the parts [default: all]
@@ -510,7 +536,9 @@ pub struct SweepArguments {
 impl SweepArguments {
     pub fn sweep(&self) -> Result<SweepOptions, Error> {
         let vary = assignments("--vary", &self.vary, "g=9.8+0.1*normal()")?;
-        if let Some((name, _)) = vary.iter().enumerate().find_map(|(k, v)| vary[..k].iter().find(|w| w.0 == v.0)) {
+        if let Some((name, _)) =
+            vary.iter().enumerate().find_map(|(k, v)| vary[..k].iter().find(|w| w.0 == v.0))
+        {
             return Err(Error::option(format!("--vary names '{name}' twice")));
         }
         if let Some((name, range)) = vary.iter().find(|(_, value)| is_range(value)) {
@@ -521,9 +549,11 @@ impl SweepArguments {
         let shard = match &self.shard {
             None => None,
             Some(text) => {
-                let parts =
-                    text.split_once('/').and_then(|(k, of)| Some((k.trim().parse().ok()?, of.trim().parse().ok()?)));
-                let bad = || Error::option(format!("--shard {text}: write k/K, for example --shard 1/4"));
+                let parts = text
+                    .split_once('/')
+                    .and_then(|(k, of)| Some((k.trim().parse().ok()?, of.trim().parse().ok()?)));
+                let bad =
+                    || Error::option(format!("--shard {text}: write k/K, for example --shard 1/4"));
                 Some(parts.ok_or_else(bad)?)
             }
         };
@@ -531,7 +561,8 @@ impl SweepArguments {
     }
 }
 
-/// True for two numbers between which values should lie, or a list of numbers, as other programs write them.
+/// True for two numbers between which values should lie, or a list of numbers, as other programs
+/// write them.
 fn is_range(value: &str) -> bool {
     let numbers = |separator: &str| {
         let parts: Vec<&str> = value.split(separator).collect();
@@ -541,10 +572,16 @@ fn is_range(value: &str) -> bool {
 }
 
 /// Split `NAME=EXPR` in every text.
-fn assignments(option: &str, texts: &[String], example: &str) -> Result<Vec<(String, String)>, Error> {
+fn assignments(
+    option: &str,
+    texts: &[String],
+    example: &str,
+) -> Result<Vec<(String, String)>, Error> {
     let split = |text: &String| match text.split_once('=') {
         Some((name, value)) => Ok((name.trim().to_string(), value.trim().to_string())),
-        None => Err(Error::option(format!("{option} {text}: write NAME=EXPR, for example {option} {example}"))),
+        None => Err(Error::option(format!(
+            "{option} {text}: write NAME=EXPR, for example {option} {example}"
+        ))),
     };
     texts.iter().map(split).collect()
 }
@@ -581,12 +618,16 @@ impl TrajectoryArguments {
         Ok(Settings { span, ..self.integration.settings(&self.model)? })
     }
 
-    /// Options without the method, whose name is checked only after the model; see [`TrajectoryArguments::method`].
+    /// Options without the method, whose name is checked only after the model; see
+    /// [`TrajectoryArguments::method`].
     pub fn options(&self) -> Result<RunOptions, Error> {
         let adaptive = StepSize::Adaptive { rtol: self.rtol, atol: self.atol.unwrap_or(0.0) };
         Ok(self.heat_bath.put(RunOptions {
             step: self.step.map_or(adaptive, StepSize::Fixed),
-            record: self.record.as_ref().map(|names| names.iter().map(|name| name.trim().to_string()).collect()),
+            record: self
+                .record
+                .as_ref()
+                .map(|names| names.iter().map(|name| name.trim().to_string()).collect()),
             out: self.out.clone(),
             ..self.integration.options()?
         }))
@@ -598,7 +639,8 @@ impl TrajectoryArguments {
 
     /// Warning about arguments that are given and have no effect.
     pub fn unused(&self) -> Option<String> {
-        let given = StepSize::Adaptive { rtol: self.rtol, atol: self.atol.unwrap_or(0.0) } != StepSize::default();
+        let given = StepSize::Adaptive { rtol: self.rtol, atol: self.atol.unwrap_or(0.0) }
+            != StepSize::default();
         (self.step.is_some() && given)
             .then(|| "--rtol or --atol has no effect: the step is fixed by --step".to_string())
     }
@@ -654,8 +696,8 @@ pub enum Stage {
 
 #[derive(Args)]
 pub struct ShowArguments {
-    /// Stage to print: `syntax` tree, checked `model`, expression `graph` of the field and its invariants, or `tape` of
-    /// straight-line code
+    /// Stage to print: `syntax` tree, checked `model`, expression `graph` of the field and its
+    /// invariants, or `tape` of straight-line code
     #[arg(value_enum, hide_possible_values = true)]
     pub stage: Stage,
     #[command(flatten)]
@@ -682,8 +724,9 @@ pub struct Exported {
 
 impl FromArgMatches for Exported {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Exported, clap::Error> {
-        let given =
-            |format: &'static Format| matches.get_one::<PathBuf>(format.name).map(|path| (format, path.clone()));
+        let given = |format: &'static Format| {
+            matches.get_one::<PathBuf>(format.name).map(|path| (format, path.clone()))
+        };
         let (format, path) = FORMATS.iter().find_map(given).expect("one of the flags is required");
         Ok(Exported { format, path })
     }
@@ -704,7 +747,8 @@ impl Args for Exported {
                 .help(format!("File to write as {}, or - for stdout", format.about))
                 .help_heading("Formats")
         };
-        let group = ArgGroup::new("format").args(FORMATS.iter().map(|format| format.name)).required(true);
+        let group =
+            ArgGroup::new("format").args(FORMATS.iter().map(|format| format.name)).required(true);
         command.args(FORMATS.iter().map(flag)).group(group)
     }
 
@@ -717,8 +761,8 @@ impl Args for Exported {
 pub struct AnalyseArguments {
     /// Folder of a run or an ensemble
     pub run: PathBuf,
-    /// Statistic to compute, as listed below (repeatable)
-    /// [default: the measures of the model, or else the mean of every recorded scalar that is not a variable]
+    /// Statistic to compute, as listed below (repeatable) [default: the measures of the model, or
+    /// else the mean of every recorded scalar that is not a variable]
     #[arg(long = "measure", value_name = "STATISTIC")]
     pub measures: Vec<String>,
     /// Time before which samples are left out [default: the start]

@@ -25,7 +25,11 @@ pub fn drift_table(drift: &[Drift], heated: bool) -> String {
         return "  no invariants are known of this model; state some with `integral`, or let\n  `holonome integrals` search them\n"
             .to_string();
     }
-    let mut rows = vec![["", "initial", "final drift", "relative", "largest", "relative"].map(String::from).to_vec()];
+    let mut rows = vec![
+        ["", "initial", "final drift", "relative", "largest", "relative"]
+            .map(String::from)
+            .to_vec(),
+    ];
     let mut drift: Vec<_> = drift.iter().collect();
     drift.sort_by_key(|d| energies_first(d.kind));
     for d in drift {
@@ -42,8 +46,16 @@ pub fn drift_table(drift: &[Drift], heated: bool) -> String {
             None => String::new(),
             Some(initial) => shorten(&serde_json::json!(initial)),
         };
-        let relative = |of: fn(&Relative) -> f64| d.relative.as_ref().map_or(String::new(), |r| small(of(r)));
-        rows.push(vec![label, initial, small(d.last), relative(|r| r.last), small(d.max), relative(|r| r.max)]);
+        let relative =
+            |of: fn(&Relative) -> f64| d.relative.as_ref().map_or(String::new(), |r| small(of(r)));
+        rows.push(vec![
+            label,
+            initial,
+            small(d.last),
+            relative(|r| r.last),
+            small(d.max),
+            relative(|r| r.max),
+        ]);
     }
     // An ensemble has no one initial value.
     if rows[1..].iter().all(|row| row[1].is_empty()) {
@@ -76,7 +88,9 @@ pub fn cost_line(cost: &Cost, wall_seconds: f64) -> String {
 /// Text of a value for a table cell.
 fn shorten(value: &serde_json::Value) -> String {
     match value {
-        serde_json::Value::Array(list) => format!("({})", list.iter().map(shorten).collect::<Vec<_>>().join(", ")),
+        serde_json::Value::Array(list) => {
+            format!("({})", list.iter().map(shorten).collect::<Vec<_>>().join(", "))
+        }
         other => other.as_f64().map_or_else(|| other.to_string(), number),
     }
 }
@@ -85,6 +99,7 @@ fn shorten(value: &serde_json::Value) -> String {
 pub fn stored_in(out: Option<&Path>) -> String {
     let Some(out) = out else { return String::new() };
     let renamed = open_run(out).map(|run| run.renamed()).unwrap_or_default();
-    let names: String = renamed.iter().map(|(name, stored)| format!(", {name} as {stored}")).collect();
+    let names: String =
+        renamed.iter().map(|(name, stored)| format!(", {name} as {stored}")).collect();
     format!("  stored in {}{names}\n", out.display())
 }

@@ -52,7 +52,8 @@ pub fn compare(arguments: CompareArguments) -> Result<ExitCode, Error> {
         }
         return Ok(ExitCode::from(INTERRUPTED));
     };
-    comparison.command = std::iter::once("holonome".to_string()).chain(std::env::args().skip(1)).collect();
+    comparison.command =
+        std::iter::once("holonome".to_string()).chain(std::env::args().skip(1)).collect();
     let path = folder.path().to_path_buf();
     folder.fill(&comparison)?;
     comparison.warnings.iter().for_each(|warning| warn(warning, output));
@@ -72,7 +73,12 @@ fn describe(comparison: &Comparison) -> String {
     for row in &comparison.rows {
         if let Err(failed) = &row.outcome {
             let how = how_it_ended(failed);
-            out.push_str(&format!("  {how}: {} at {}: {}\n", row.label(), steps(row), failed.message));
+            out.push_str(&format!(
+                "  {how}: {} at {}: {}\n",
+                row.label(),
+                steps(row),
+                failed.message
+            ));
         }
     }
     out.push_str(&format!("  work: {COUNTED}\n"));
@@ -88,16 +94,23 @@ fn how_it_ended(failed: &Failed) -> &'static str {
 /// Lines on the reference of the errors.
 fn reference(comparison: &Comparison) -> String {
     let r = &comparison.reference;
-    let names = format!("{} at {:.0e}, checked by {} at {:.0e}", r.method, r.rtol, r.checked_by, r.checked_at);
+    let names = format!(
+        "{} at {:.0e}, checked by {} at {:.0e}",
+        r.method, r.rtol, r.checked_by, r.checked_at
+    );
     let why = r.reason.as_deref().unwrap_or_default();
     match r.good_until {
-        Some(t) if t == comparison.t => format!("  reference: {names}: they agree to {}\n", small(r.error)),
+        Some(t) if t == comparison.t => {
+            format!("  reference: {names}: they agree to {}\n", small(r.error))
+        }
         Some(t) => format!(
             "  reference: {names}: they agree to {}, but only until t = {}:\n    {why}\n  errors are those up to there; drifts and costs are of the whole run\n",
             small(r.error),
             short(t)
         ),
-        None => format!("  reference: {names}: of no use\n    {why}\n  so no errors are known, only drifts\n"),
+        None => format!(
+            "  reference: {names}: of no use\n    {why}\n  so no errors are known, only drifts\n"
+        ),
     }
 }
 
@@ -110,7 +123,9 @@ fn steps(row: &Row) -> String {
         (None, None, None) => String::new(),
     };
     match row.penalty {
-        Some(omega) if row.extrapolated => format!("{steps}, omega {} and {}", short(omega), short(2.0 * omega)),
+        Some(omega) if row.extrapolated => {
+            format!("{steps}, omega {} and {}", short(omega), short(2.0 * omega))
+        }
         Some(omega) => format!("{steps}, omega {}", short(omega)),
         None => steps,
     }
@@ -123,7 +138,8 @@ fn rounded(value: f64) -> f64 {
 
 /// Text of a number as it was written, if that is short.
 fn short(value: f64) -> String {
-    let exact = if (1e-3..1e4).contains(&value) { format!("{value}") } else { format!("{value:e}") };
+    let exact =
+        if (1e-3..1e4).contains(&value) { format!("{value}") } else { format!("{value:e}") };
     if exact.len() <= 7 { exact } else { format!("{value:.3e}") }
 }
 
@@ -137,7 +153,11 @@ fn errors(comparison: &Comparison) -> Vec<Vec<String>> {
     let header = |list: &[&str]| list.iter().map(|s| s.to_string()).collect::<Vec<_>>();
     let mut head = header(&["", "", "steps"]);
     if known {
-        let end = if comparison.reference.good_until == Some(comparison.t) { "error at T" } else { "last error" };
+        let end = if comparison.reference.good_until == Some(comparison.t) {
+            "error at T"
+        } else {
+            "last error"
+        };
         head.extend(header(&[end, "largest", "order"]));
     }
     head.extend(optional.iter().map(|(name, _)| name.to_string()));
@@ -192,7 +212,9 @@ fn drifts(comparison: &Comparison) -> String {
                 let Some((drift, trend)) = measured.of(invariant) else { return String::new() };
                 let growing = trend.filter(|t: &Trend| t.secular);
                 secular |= growing.is_some();
-                growing.map_or(small(drift.max), |t| format!("{} ({:+.1e} t)", small(drift.max), t.slope))
+                growing.map_or(small(drift.max), |t| {
+                    format!("{} ({:+.1e} t)", small(drift.max), t.slope)
+                })
             });
             rows.push([row.method.to_string(), steps(row)].into_iter().chain(cells).collect());
         }
@@ -202,10 +224,13 @@ fn drifts(comparison: &Comparison) -> String {
                 let (drift, _) = measured.of(invariant)?;
                 Some(drift.max / drift.relative.filter(|relative| relative.max > 0.0)?.max)
             };
-            let largest = runs.iter().filter_map(|(_, measured)| of(measured)).max_by(f64::total_cmp);
+            let largest =
+                runs.iter().filter_map(|(_, measured)| of(measured)).max_by(f64::total_cmp);
             largest.map_or(String::new(), |terms| number(rounded(terms)))
         });
-        rows.push(["terms that cancel".to_string(), String::new()].into_iter().chain(terms).collect());
+        rows.push(
+            ["terms that cancel".to_string(), String::new()].into_iter().chain(terms).collect(),
+        );
         out.push_str(&columns(&rows));
     }
     if secular {

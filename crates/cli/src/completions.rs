@@ -20,7 +20,8 @@ pub fn completions(arguments: CompletionsArguments) -> Result<ExitCode, Error> {
 
 fn script(shell: Shell) -> String {
     // The parser of options wants names that outlive it; the process ends with this script.
-    let names: Vec<&'static str> = holonome::method::simple_names().into_iter().map(|name| &*name.leak()).collect();
+    let names: Vec<&'static str> =
+        holonome::method::simple_names().into_iter().map(|name| &*name.leak()).collect();
     let mut command = match shell {
         Shell::Bash => Cli::command(),
         _ => Cli::command().mut_subcommands(|command| with_methods(command, &names)),
@@ -41,14 +42,16 @@ fn script(shell: Shell) -> String {
 fn with_methods(command: Command, names: &[&'static str]) -> Command {
     let option = command.get_arguments().find(|option| option.get_long() == Some("method"));
     match option.map(|option| option.get_id().clone()) {
-        Some(id) => command.mut_arg(id, |option| option.value_parser(PossibleValuesParser::new(names.iter().copied()))),
+        Some(id) => command.mut_arg(id, |option| {
+            option.value_parser(PossibleValuesParser::new(names.iter().copied()))
+        }),
         None => command,
     }
 }
 
-/// Function that completes `--method` and leaves the rest to the generated one. Bash ends a word at a colon, so that it
-/// has to be given the part of a name behind one; a treatment is completed before its base. Of a list of methods the
-/// last is completed.
+/// Function that completes `--method` and leaves the rest to the generated one. Bash ends a word at
+/// a colon, so that it has to be given the part of a name behind one; a treatment is completed
+/// before its base. Of a list of methods the last is completed.
 const METHODS_IN_BASH: &str = r#"_holonome_or_method() {
     local line="${COMP_LINE:0:COMP_POINT}" word option
     word="${line##*[[:space:]]}"

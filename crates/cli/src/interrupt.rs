@@ -15,8 +15,8 @@ pub fn stop_flag() -> Arc<AtomicBool> {
     stop
 }
 
-/// Let a write beyond the largest file size fail, as on a full disk: the signal of that limit would end the process.
-/// Threads that are started later inherit this.
+/// Let a write beyond the largest file size fail, as on a full disk: the signal of that limit would
+/// end the process. Threads that are started later inherit this.
 pub fn outlive_file_limit() {
     #[cfg(unix)]
     {

@@ -1,7 +1,7 @@
 //! The command line: flags to library calls, results to a terminal or to JSON. It decides nothing.
 
-/// Print text for the reader of the terminal, on stderr. Unlike `eprint!` it ignores a closed pipe, and nothing in the
-/// text acts on the terminal.
+/// Print text for the reader of the terminal, on stderr. Unlike `eprint!` it ignores a closed pipe,
+/// and nothing in the text acts on the terminal.
 macro_rules! say {
     ($($argument:tt)*) => {{
         use std::io::Write;
@@ -96,10 +96,11 @@ fn parse() -> Result<Cli, clap::Error> {
         Colour::Never => ColorChoice::Never,
     };
     let read = |words: &[OsString]| {
-        let matches = Cli::command().color(choice).try_get_matches_from(words).map_err(|mut error| {
-            mistakes::advise(&mut error, words);
-            error
-        })?;
+        let matches =
+            Cli::command().color(choice).try_get_matches_from(words).map_err(|mut error| {
+                mistakes::advise(&mut error, words);
+                error
+            })?;
         Cli::from_arg_matches(&matches)
     };
     let cli = read(&words).map_err(|error| {
@@ -137,13 +138,17 @@ fn report_exhausted_memory(json: bool) {
 fn usage(error: &clap::Error, json: bool) -> ExitCode {
     let harmless = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if json && !harmless {
-        // The error is before the first empty line, in one line or as a short list; tips are below it.
+        // The error is before the first empty line, in one line or as a short list; tips are below
+        // it.
         let text = error.to_string();
         let lines = || text.lines().map(str::trim);
         let what: Vec<&str> = lines().take_while(|line| !line.is_empty()).collect();
-        let tips = lines().filter_map(|line| line.strip_prefix("tip: ")).map(|tip| format!("; {tip}"));
+        let tips =
+            lines().filter_map(|line| line.strip_prefix("tip: ")).map(|tip| format!("; {tip}"));
         let message = what.join(" ") + &tips.collect::<String>();
-        print_json(&json!({"error": {"kind": "usage", "message": message.trim_start_matches("error: ")}}));
+        print_json(
+            &json!({"error": {"kind": "usage", "message": message.trim_start_matches("error: ")}}),
+        );
     }
     // A closed pipe is not an error.
     let _ = error.print();

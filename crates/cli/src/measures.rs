@@ -19,7 +19,9 @@ pub fn lines(tables: &[Table]) -> String {
     let mut out = means(tables);
     for table in tables.iter().filter(|table| !is_mean(table)) {
         let column = |name: &str| table.columns.iter().position(|column| column == name);
-        let shown = |row: &[f64], name: &str| column(name).map_or("-".to_string(), |place| number(row[place]));
+        let shown = |row: &[f64], name: &str| {
+            column(name).map_or("-".to_string(), |place| number(row[place]))
+        };
         let with_error = |row: &[f64], name: &str| match column("error").map(|place| row[place]) {
             Some(error) if !error.is_nan() => format!("{} ± {}", shown(row, name), small(error)),
             _ => shown(row, name),
@@ -31,13 +33,21 @@ pub fn lines(tables: &[Table]) -> String {
             Some((name, height)) => {
                 let highest = table.rows.iter().filter(|row| !row[height].is_nan());
                 highest.max_by(|a, b| a[height].total_cmp(&b[height])).map(|row| {
-                    let (from, to, high) = (shown(row, "from"), shown(row, "to"), with_error(row, name));
+                    let (from, to, high) =
+                        (shown(row, "from"), shown(row, "to"), with_error(row, name));
                     format!("highest from {from} to {to}, {name} = {high}")
                 })
             }
-            None => table.rows.last().map(|row| format!("{} after {}", with_error(row, "mean"), shown(row, "time"))),
+            None => table
+                .rows
+                .last()
+                .map(|row| format!("{} after {}", with_error(row, "mean"), shown(row, "time"))),
         };
-        out.push_str(&format!("  {}: {}\n", title(table), line.unwrap_or_else(|| "no samples".to_string())));
+        out.push_str(&format!(
+            "  {}: {}\n",
+            title(table),
+            line.unwrap_or_else(|| "no samples".to_string())
+        ));
     }
     out
 }
@@ -45,9 +55,12 @@ pub fn lines(tables: &[Table]) -> String {
 fn means(tables: &[Table]) -> String {
     let means: Vec<&Table> = tables.iter().filter(|table| is_mean(table)).collect();
     let Some(first) = means.first() else { return String::new() };
-    let mut rows = vec![[String::new()].into_iter().chain(first.columns.iter().cloned()).collect::<Vec<_>>()];
+    let mut rows =
+        vec![[String::new()].into_iter().chain(first.columns.iter().cloned()).collect::<Vec<_>>()];
     rows.extend(means.iter().flat_map(|table| {
-        let row = |(row, label): (&Vec<f64>, &String)| [label.clone()].into_iter().chain(cells(table, row)).collect();
+        let row = |(row, label): (&Vec<f64>, &String)| {
+            [label.clone()].into_iter().chain(cells(table, row)).collect()
+        };
         table.rows.iter().zip(&table.labels).map(row)
     }));
     columns(&rows)

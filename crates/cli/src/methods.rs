@@ -9,7 +9,10 @@ use serde_json::json;
 use std::process::ExitCode;
 
 /// Say which methods are meant by names that they have elsewhere.
-pub fn note_other_names<'n>(methods: impl IntoIterator<Item = &'n String>, output: OutputArguments) {
+pub fn note_other_names<'n>(
+    methods: impl IntoIterator<Item = &'n String>,
+    output: OutputArguments,
+) {
     for word in methods.into_iter().flat_map(|name| name.split([':', '(', ')'])).map(str::trim) {
         if let Some(Alias { method, .. }) = Alias::named(word) {
             note(&format!("{word} is {method}\n"), output);
@@ -37,8 +40,11 @@ pub fn methods(arguments: MethodsArguments) -> Result<ExitCode, Error> {
         return Ok(ExitCode::SUCCESS);
     }
     let yes = |b: bool| if b { "yes" } else { "no" }.to_string();
-    let mut rows =
-        vec![["base", "order", "symplectic", "reversible", "explicit", "adaptive", "needs"].map(String::from).to_vec()];
+    let mut rows = vec![
+        ["base", "order", "symplectic", "reversible", "explicit", "adaptive", "needs"]
+            .map(String::from)
+            .to_vec(),
+    ];
     for s in SCHEMES {
         rows.push(vec![
             s.name.into(),
@@ -67,8 +73,10 @@ pub fn methods(arguments: MethodsArguments) -> Result<ExitCode, Error> {
         .collect();
     out.push_str(&columns(&rows));
     out.push_str("\nOther names of these methods:\n");
-    let rows: Vec<Vec<String>> =
-        ALIASES.iter().map(|alias| vec![alias.method.to_string(), alias.names.join(", ")]).collect();
+    let rows: Vec<Vec<String>> = ALIASES
+        .iter()
+        .map(|alias| vec![alias.method.to_string(), alias.names.join(", ")])
+        .collect();
     out.push_str(&columns(&rows));
     out.push_str("\nSources:\n");
     let rows: Vec<Vec<String>> = SCHEMES
@@ -76,7 +84,9 @@ pub fn methods(arguments: MethodsArguments) -> Result<ExitCode, Error> {
         .map(|s| (s.name, s.description, s.citation))
         .chain(TREATMENTS.iter().map(|t| (t.name, t.description, t.citation)))
         .chain(COMPOSITIONS.iter().map(|c| (c.name, c.description, c.citation)))
-        .map(|(name, description, citation)| vec![name.to_string(), format!("{description} [{citation}]")])
+        .map(|(name, description, citation)| {
+            vec![name.to_string(), format!("{description} [{citation}]")]
+        })
         .collect();
     out.push_str(&columns(&rows));
     print_text(&out);

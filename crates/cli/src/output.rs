@@ -1,4 +1,5 @@
-//! Output to the user: results on stdout, progress on stderr, warnings on both if stdout is for a program.
+//! Output to the user: results on stdout, progress on stderr, warnings on both if stdout is for a
+//! program.
 
 use crate::arguments::{Colour, OutputArguments};
 use crate::table::small;
@@ -54,10 +55,16 @@ pub fn warn_of_ending<'f>(
     formats: impl IntoIterator<Item = &'f str>,
     output: OutputArguments,
 ) {
-    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_lowercase();
+    let ending =
+        path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_lowercase();
     if ending != format && formats.into_iter().any(|other| other == ending) {
         let name = path.display();
-        warn(&format!("{name} is written as {format}, whatever its name: --{ending} {name} writes {ending}"), output);
+        warn(
+            &format!(
+                "{name} is written as {format}, whatever its name: --{ending} {name} writes {ending}"
+            ),
+            output,
+        );
     }
 }
 
@@ -71,7 +78,8 @@ pub fn keep_warning(text: &str) -> bool {
     new
 }
 
-/// Print findings that [`Source::render`] has rendered, on stderr: their only control characters are their colours.
+/// Print findings that [`Source::render`] has rendered, on stderr: their only control characters
+/// are their colours.
 pub fn say_rendered(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
@@ -92,7 +100,8 @@ pub fn show_result(text: &str, output: OutputArguments) {
     }
 }
 
-/// Print one JSON object on stdout. Its `warnings` are its own, and those that were given before it.
+/// Print one JSON object on stdout. Its `warnings` are its own, and those that were given before
+/// it.
 pub fn print_json(value: &Value) {
     let mut value = value.clone();
     if let Some(object) = value.as_object_mut() {
@@ -153,7 +162,8 @@ impl Warnings {
     /// Show the warnings that `error` does not contain.
     pub fn show(mut self, error: Option<&Error>, output: OutputArguments) {
         if let Some(Error::Model { diagnostics, .. }) = error {
-            self.findings.retain(|finding| diagnostics.iter().all(|error| error.message != finding.message));
+            self.findings
+                .retain(|finding| diagnostics.iter().all(|error| error.message != finding.message));
         }
         for finding in &self.findings {
             keep_warning(&self.source.line(finding));

@@ -1,4 +1,5 @@
-//! The progress bar of runs and ensembles. The most important part is first: a narrow terminal shows the beginning.
+//! The progress bar of runs and ensembles. The most important part is first: a narrow terminal
+//! shows the beginning.
 
 use crate::table::count;
 use holonome::report::figures::text::visible;
@@ -34,8 +35,8 @@ impl Bar {
         Bar { wanted, bar: None, drawn: Instant::now(), first: None }
     }
 
-    /// Show that this `fraction` of all is done, with so many things `made`. `line` gets the time left and the number
-    /// made per second.
+    /// Show that this `fraction` of all is done, with so many things `made`. `line` gets the time
+    /// left and the number made per second.
     pub fn show(&mut self, fraction: f64, made: u64, line: impl FnOnce(&str, &str) -> String) {
         let now = Instant::now();
         let first = self.first.get_or_insert(Look { at: now, fraction, made });
@@ -47,7 +48,8 @@ impl Bar {
         let seconds = elapsed.as_secs_f64();
         let left = duration(seconds * (1.0 - fraction) / (fraction - first.fraction));
         let rate = count((made.saturating_sub(first.made) as f64 / seconds) as u64);
-        let (position, message) = ((fraction * TICKS as f64) as u64, visible(&line(&left, &rate)).into_owned());
+        let (position, message) =
+            ((fraction * TICKS as f64) as u64, visible(&line(&left, &rate)).into_owned());
         if let Some(bar) = &self.bar {
             bar.set_position(position);
             bar.set_message(message);
@@ -55,7 +57,8 @@ impl Bar {
         }
         let style = ProgressStyle::with_template("  [{bar:12}] {wide_msg}");
         let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
-        let bar = ProgressBar::new(TICKS).with_style(style).with_position(position).with_message(message);
+        let bar =
+            ProgressBar::new(TICKS).with_style(style).with_position(position).with_message(message);
         bar.tick();
         self.bar = Some(bar);
     }
@@ -69,8 +72,12 @@ impl Bar {
 
 /// Text of a time to wait, in the unit in which a person thinks of it.
 fn duration(seconds: f64) -> String {
-    const UNITS: [(f64, f64, &str); 4] =
-        [(100.0, 1.0, "s"), (100.0 * 60.0, 60.0, "min"), (48.0 * 3600.0, 3600.0, "h"), (f64::MAX, 86400.0, "days")];
+    const UNITS: [(f64, f64, &str); 4] = [
+        (100.0, 1.0, "s"),
+        (100.0 * 60.0, 60.0, "min"),
+        (48.0 * 3600.0, 3600.0, "h"),
+        (f64::MAX, 86400.0, "days"),
+    ];
     match UNITS.iter().find(|(below, ..)| seconds < *below) {
         Some((_, unit, name)) => format!("{:.0} {name}", (seconds / unit).ceil()),
         None => "no end".to_string(),
@@ -83,7 +90,14 @@ mod tests {
 
     #[test]
     fn times_are_short() {
-        let cases = [(0.0, "0 s"), (0.2, "1 s"), (99.5, "100 s"), (100.0, "2 min"), (7200.0, "2 h"), (1e6, "12 days")];
+        let cases = [
+            (0.0, "0 s"),
+            (0.2, "1 s"),
+            (99.5, "100 s"),
+            (100.0, "2 min"),
+            (7200.0, "2 h"),
+            (1e6, "12 days"),
+        ];
         for (seconds, text) in cases {
             assert_eq!(duration(seconds), text);
         }

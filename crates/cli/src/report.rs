@@ -52,7 +52,10 @@ fn write(paths: &[&Path], out: &Path, live: bool) -> Result<(), Error> {
 pub fn show(out: &Path, open: bool, output: OutputArguments) {
     note(&format!("  report: {}\n", out.display()), output);
     if open && let Err(error) = open::that_detached(out) {
-        warn(&format!("{} cannot be opened ({error}): open it in a browser", out.display()), output);
+        warn(
+            &format!("{} cannot be opened ({error}): open it in a browser", out.display()),
+            output,
+        );
     }
 }
 
@@ -65,8 +68,11 @@ pub fn of_run(run: &Path, open: bool, output: OutputArguments) -> Result<(), Err
 }
 
 pub fn plot(arguments: PlotArguments) -> Result<ExitCode, Error> {
-    let files =
-        [(arguments.svg, Format::Svg, "svg"), (arguments.pdf, Format::Pdf, "pdf"), (arguments.png, Format::Png, "png")];
+    let files = [
+        (arguments.svg, Format::Svg, "svg"),
+        (arguments.pdf, Format::Pdf, "pdf"),
+        (arguments.png, Format::Png, "png"),
+    ];
     let names = files.each_ref().map(|(_, _, name)| *name);
     let paths: Vec<&Path> = arguments.paths.iter().map(PathBuf::as_path).collect();
     let y = arguments.y.iter().flat_map(|list| columns(list)).collect();

@@ -26,7 +26,8 @@ static MODELS: [(&str, Dir); 2] = [
     ("suite/models", include_dir!("$CARGO_MANIFEST_DIR/../../suite/models")),
 ];
 
-/// Extension of a file beside a run that records how it was made, so that the same run is not made twice.
+/// Extension of a file beside a run that records how it was made, so that the same run is not made
+/// twice.
 const RECIPE: &str = "recipe";
 
 /// A study by its name.
@@ -52,8 +53,10 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
     let studies = chosen(&arguments.studies)?;
     if arguments.list {
-        let rows: Vec<Vec<String>> =
-            studies.iter().map(|named| vec![named.name.clone(), named.study.title.clone()]).collect();
+        let rows: Vec<Vec<String>> = studies
+            .iter()
+            .map(|named| vec![named.name.clone(), named.study.title.clone()])
+            .collect();
         show_result(&columns(&rows), output);
         if output.json {
             let rows: Vec<Value> = studies.iter().map(|named| json!({"name": named.name, "title": named.study.title, "paper": named.study.paper, "claims": named.study.claims.len()})).collect();
@@ -61,7 +64,9 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode, Error> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let unwritable = |path: &Path, error: std::io::Error| Error::option(format!("--out: {}: {error}", path.display()));
+    let unwritable = |path: &Path, error: std::io::Error| {
+        Error::option(format!("--out: {}: {error}", path.display()))
+    };
     for (folder, models) in &MODELS {
         let folder = arguments.out.join(folder);
         std::fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, error))?;
@@ -95,12 +100,19 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode, Error> {
             Outcome::Interrupted => interrupted = true,
         }
     }
-    let judged: Vec<Vec<Judged>> = studies.iter().zip(&made).map(|(named, made)| named.study.judge(made)).collect();
-    let reproduced: Vec<Reproduced> =
-        studies.iter().zip(&judged).map(|(Named { name, study }, judged)| Reproduced { name, study, judged }).collect();
+    let judged: Vec<Vec<Judged>> =
+        studies.iter().zip(&made).map(|(named, made)| named.study.judge(made)).collect();
+    let reproduced: Vec<Reproduced> = studies
+        .iter()
+        .zip(&judged)
+        .map(|(Named { name, study }, judged)| Reproduced { name, study, judged })
+        .collect();
     let page = arguments.out.join("report.html");
     if !interrupted {
-        let pages = reproduced.par_iter().zip(&made).map(|(of, made)| show(of, made, &arguments.out.join(of.name)));
+        let pages = reproduced
+            .par_iter()
+            .zip(&made)
+            .map(|(of, made)| show(of, made, &arguments.out.join(of.name)));
         pages.collect::<Result<Vec<()>, Error>>()?;
         pages::write(&pages::index(&reproduced), &page)?;
     }
@@ -134,8 +146,10 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode, Error> {
         note("next:   holonome reproduce --full   makes the long runs\n", output);
     }
     let mut warnings = Vec::new();
-    for (named, claim) in
-        studies.iter().zip(&judged).flat_map(|(named, all)| all.iter().map(move |claim| (named, claim)))
+    for (named, claim) in studies
+        .iter()
+        .zip(&judged)
+        .flat_map(|(named, all)| all.iter().map(move |claim| (named, claim)))
     {
         if claim.agrees == Some(false) {
             let text = format!("{}: '{}' differs from what is recorded", named.name, claim.says);
@@ -161,8 +175,17 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode, Error> {
 fn show(of: &Reproduced, made: &BTreeMap<String, Made>, folder: &Path) -> Result<(), Error> {
     pages::write(&pages::study(of, made, "../report.html")?, folder.join("report.html"))?;
     for (planned, figure) in pages::drawn(of.study, made)? {
-        let words: String = planned.place.to_lowercase().chars().filter(|c| c.is_alphanumeric() || *c == ' ').collect();
-        pages::write_figure(&figure, Format::Svg, folder.join(format!("{}.svg", words.replace(' ', "-"))))?;
+        let words: String = planned
+            .place
+            .to_lowercase()
+            .chars()
+            .filter(|c| c.is_alphanumeric() || *c == ' ')
+            .collect();
+        pages::write_figure(
+            &figure,
+            Format::Svg,
+            folder.join(format!("{}.svg", words.replace(' ', "-"))),
+        )?;
     }
     Ok(())
 }
@@ -170,14 +193,19 @@ fn show(of: &Reproduced, made: &BTreeMap<String, Made>, folder: &Path) -> Result
 /// Studies of these names; all if none is given.
 fn chosen(names: &[String]) -> Result<Vec<Named>, Error> {
     let mut all = Vec::new();
-    for file in STUDIES.files().filter(|file| file.path().extension().is_some_and(|extension| extension == "toml")) {
+    for file in STUDIES
+        .files()
+        .filter(|file| file.path().extension().is_some_and(|extension| extension == "toml"))
+    {
         let name = file.path().file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let text = file.contents_utf8().unwrap_or_default();
         all.push(Named { study: Study::parse(&name, text)?, name });
     }
     all.sort_by(|a, b| a.name.cmp(&b.name));
     if let Some(unknown) = names.iter().find(|name| all.iter().all(|named| named.name != **name)) {
-        return Err(Error::option(format!("there is no study '{unknown}': `holonome reproduce --list` names them")));
+        return Err(Error::option(format!(
+            "there is no study '{unknown}': `holonome reproduce --list` names them"
+        )));
     }
     all.retain(|named| names.is_empty() || names.contains(&named.name));
     Ok(all)
@@ -191,11 +219,13 @@ fn make(job: &Job, study: &str, out: &Path, stop: &AtomicBool) -> Result<Outcome
     let folder = out.join(study).join(job.name);
     let arguments = parse(study, job.planned, out)?;
     let model = &arguments.trajectory.model.model;
-    let text =
-        std::fs::read_to_string(model).map_err(|error| Error::option(format!("{}: {error}", model.display())))?;
+    let text = std::fs::read_to_string(model)
+        .map_err(|error| Error::option(format!("{}: {error}", model.display())))?;
     let recipe = format!("{}\n{}\n{text}", env!("CARGO_PKG_VERSION"), job.planned.command);
     let recipe_at = out.join(study).join(format!("{}.{RECIPE}", job.name));
-    let io = |path: &Path, error: std::io::Error| Error::option(format!("--out: {}: {error}", path.display()));
+    let io = |path: &Path, error: std::io::Error| {
+        Error::option(format!("--out: {}: {error}", path.display()))
+    };
     let known = std::fs::read_to_string(&recipe_at).is_ok_and(|known| known == recipe);
     let simulation = match known.then(|| Simulation::resume(&folder)) {
         Some(Ok(Resumed::Finished { .. })) => return Made::open(&folder).map(Outcome::Made),
@@ -213,7 +243,8 @@ fn make(job: &Job, study: &str, out: &Path, stop: &AtomicBool) -> Result<Outcome
         Ok(simulation) => simulation,
         Err(error) => return Ok(Outcome::Made(Made::Refused(error.to_string()))),
     };
-    let ended = simulation.run(&mut |_| if stop.load(Ordering::Relaxed) { Control::Stop } else { Control::Continue });
+    let ended = simulation
+        .run(&mut |_| if stop.load(Ordering::Relaxed) { Control::Stop } else { Control::Continue });
     match ended {
         Ok(summary) if summary.interrupted => Ok(Outcome::Interrupted),
         // A run that fails is stored up to the failure, and may be the subject of a claim.
@@ -224,9 +255,11 @@ fn make(job: &Job, study: &str, out: &Path, stop: &AtomicBool) -> Result<Outcome
 
 /// Arguments of a study's command, with the model in the folder of the models.
 fn parse(study: &str, planned: &Planned, out: &Path) -> Result<RunArguments, Error> {
-    let wrong = |error: &str| Error::option(format!("study {study}: '{}': {error}", planned.command));
+    let wrong =
+        |error: &str| Error::option(format!("study {study}: '{}': {error}", planned.command));
     let words = ["holonome", "run"].into_iter().chain(planned.command.split_whitespace());
-    let Command::Run(mut arguments) = Cli::try_parse_from(words).map_err(|error| wrong(&error.to_string()))?.command
+    let Command::Run(mut arguments) =
+        Cli::try_parse_from(words).map_err(|error| wrong(&error.to_string()))?.command
     else {
         return Err(wrong("it is no run"));
     };
@@ -287,15 +320,24 @@ fn markdown(studies: &[Named], judged: &[Vec<Judged>]) -> String {
             let measured: Vec<String> = claim
                 .measured
                 .iter()
-                .map(|m| format!("{}: {} ({})", m.name, m.value.map_or_else(|| "—".to_string(), short), m.wanted))
+                .map(|m| {
+                    format!(
+                        "{}: {} ({})",
+                        m.name,
+                        m.value.map_or_else(|| "—".to_string(), short),
+                        m.wanted
+                    )
+                })
                 .collect();
             let verdict = match claim.agrees {
                 Some(true) => claim.verdict.words().to_string(),
                 Some(false) => format!("differs; recorded: {}", claim.verdict.words()),
                 None => "not looked at".to_string(),
             };
-            let because = claim.because.as_deref().map(|because| format!(": {because}")).unwrap_or_default();
-            let cells = [&claim.says, &claim.place, &format!("{verdict}{because}"), &measured.join("<br>")];
+            let because =
+                claim.because.as_deref().map(|because| format!(": {because}")).unwrap_or_default();
+            let cells =
+                [&claim.says, &claim.place, &format!("{verdict}{because}"), &measured.join("<br>")];
             let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
             out.push_str(&format!("| {} |\n", cells.join(" | ")));
         }

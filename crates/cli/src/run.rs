@@ -1,13 +1,16 @@
 //! Commands `run`, `resume` and `export`.
 
 use crate::arguments::{
-    ExportArguments, Exported, OutputArguments, ResumeArguments, RunArguments, SummaryArguments, ThreadArguments,
+    ExportArguments, Exported, OutputArguments, ResumeArguments, RunArguments, SummaryArguments,
+    ThreadArguments,
 };
 use crate::closing::{cost_line, drift_table, stored_in};
 use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::measures::lines;
 use crate::methods::note_other_names;
-use crate::output::{Warnings, moves_the_cursor, note, print_json, show_result, warn, warn_of_ending};
+use crate::output::{
+    Warnings, moves_the_cursor, note, print_json, show_result, warn, warn_of_ending,
+};
 use crate::progress::Bar;
 use crate::report;
 use crate::table::{columns, count, exact, number, small};
@@ -16,8 +19,8 @@ use holonome::report::figures::text::shell_word;
 use holonome::store::{FORMATS, StoreError};
 use holonome::summary::without_large_state;
 use holonome::{
-    Control, Error, Longer, Penalised, Problem, Progress, Resumed, RunOptions, Simulation, Summary, Sweep, open_run,
-    prepare,
+    Control, Error, Longer, Penalised, Problem, Progress, Resumed, RunOptions, Simulation, Summary,
+    Sweep, open_run, prepare,
 };
 use serde_json::{Value, json};
 use std::io::ErrorKind;
@@ -32,7 +35,8 @@ pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
     let problem = Problem::load(&trajectory.model.model, &settings)?;
     let warnings = Warnings::of(&problem);
     note_other_names([&trajectory.method], output);
-    let prepared = trajectory.method().and_then(|method| prepare(problem, RunOptions { method, ..options }));
+    let prepared =
+        trajectory.method().and_then(|method| prepare(problem, RunOptions { method, ..options }));
     warnings.show(prepared.as_ref().err(), output);
     let mut simulation = prepared?;
     simulation.warnings.extend(trajectory.unused());
@@ -41,8 +45,8 @@ pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
     start(simulation, page, (arguments.summary, output))
 }
 
-/// Warn of `--threads` without an effect: a trajectory is computed step by step, and only the sums of a step may be
-/// long enough to be shared.
+/// Warn of `--threads` without an effect: a trajectory is computed step by step, and only the sums
+/// of a step may be long enough to be shared.
 fn warn_of_threads(threads: &ThreadArguments, simulation: &Simulation, output: OutputArguments) {
     if threads.threads.is_some() && !simulation.is_divided() {
         warn("--threads has no effect: a single trajectory of this model takes one", output);
@@ -69,7 +73,14 @@ pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
     match Simulation::resume(&arguments.run)? {
         Resumed::Continues(simulation) => {
             warn_of_threads(&arguments.threads, &simulation, output);
-            note(&format!("{} goes on at t = {}\n", arguments.run.display(), exact(simulation.time())), output);
+            note(
+                &format!(
+                    "{} goes on at t = {}\n",
+                    arguments.run.display(),
+                    exact(simulation.time())
+                ),
+                output,
+            );
             start(*simulation, None, (arguments.summary, output))
         }
         Resumed::Finished { summary } => {
@@ -86,14 +97,25 @@ pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
     }
 }
 
-/// Print the JSON object of a run, if it is wanted; a large state is left out of it unless that is wanted, too.
-fn print_summary(summary: &Value, SummaryArguments { state }: SummaryArguments, output: OutputArguments) {
+/// Print the JSON object of a run, if it is wanted; a large state is left out of it unless that is
+/// wanted, too.
+fn print_summary(
+    summary: &Value,
+    SummaryArguments { state }: SummaryArguments,
+    output: OutputArguments,
+) {
     match (output.json, state) {
         (true, true) => print_json(summary),
         (true, false) => {
             let (summary, left_out) = without_large_state(summary);
             if let Some(size) = left_out {
-                warn(&format!("the state is left out, as it has {} numbers: --state prints it", count(size)), output);
+                warn(
+                    &format!(
+                        "the state is left out, as it has {} numbers: --state prints it",
+                        count(size)
+                    ),
+                    output,
+                );
             }
             print_json(&summary);
         }
@@ -102,12 +124,15 @@ fn print_summary(summary: &Value, SummaryArguments { state }: SummaryArguments, 
     }
 }
 
-/// True if standard output was closed when the program began. Its runtime has then opened `/dev/null` there, for
-/// reading as well, which no redirection does.
+/// True if standard output was closed when the program began. Its runtime has then opened
+/// `/dev/null` there, for reading as well, which no redirection does.
 fn stdout_is_closed() -> bool {
-    let null = std::fs::read_link("/proc/self/fd/1").is_ok_and(|path| path == Path::new("/dev/null"));
+    let null =
+        std::fs::read_link("/proc/self/fd/1").is_ok_and(|path| path == Path::new("/dev/null"));
     let flags = std::fs::read_to_string("/proc/self/fdinfo/1").unwrap_or_default();
-    let flags = flags.lines().find_map(|line| u32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
+    let flags = flags
+        .lines()
+        .find_map(|line| u32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
     const READ_AND_WRITE: u32 = 2;
     null && flags.is_some_and(|flags| flags & 3 == READ_AND_WRITE)
 }
@@ -115,7 +140,8 @@ fn stdout_is_closed() -> bool {
 pub fn export(arguments: ExportArguments) -> Result<ExitCode, Error> {
     let run = open_run(&arguments.run)?;
     if run.samples() == 0 && !arguments.output.quiet {
-        let (run, word) = (arguments.run.display(), shell_word(&arguments.run.display().to_string()));
+        let (run, word) =
+            (arguments.run.display(), shell_word(&arguments.run.display().to_string()));
         say!(
             "warning: {run} has no samples: it stopped before any was stored, and `holonome resume {word}` goes on with it\n"
         );
@@ -134,7 +160,9 @@ pub fn export(arguments: ExportArguments) -> Result<ExitCode, Error> {
         }
         return match format.write(&run, std::io::stdout().lock()) {
             // Whoever closed the pipe has read enough.
-            Err(StoreError::Write { source, .. }) if source.kind() == ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+            Err(StoreError::Write { source, .. }) if source.kind() == ErrorKind::BrokenPipe => {
+                Ok(ExitCode::SUCCESS)
+            }
             written => written.map(|()| ExitCode::SUCCESS).map_err(Error::store),
         };
     }
@@ -145,9 +173,14 @@ pub fn export(arguments: ExportArguments) -> Result<ExitCode, Error> {
         Some(_) => format!(" of {} trajectories", count(run.samples() as u64)),
         None => String::new(),
     };
-    note(&format!("{} samples{of} of {shown} in {}\n", count(samples as u64), path.display()), arguments.output);
+    note(
+        &format!("{} samples{of} of {shown} in {}\n", count(samples as u64), path.display()),
+        arguments.output,
+    );
     if arguments.output.json {
-        print_json(&json!({"run": shown.to_string(), name: path.display().to_string(), "samples": samples}));
+        print_json(
+            &json!({"run": shown.to_string(), name: path.display().to_string(), "samples": samples}),
+        );
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -200,10 +233,17 @@ pub fn describe_penalty(penalty: &Penalised) -> String {
 }
 
 fn show_progress(bar: &mut Bar, progress: &Progress) {
-    bar.show((progress.t - progress.from) / (progress.until - progress.from), progress.steps, |left, rate| {
-        let drift = progress.drift.as_ref().map_or(String::new(), |(name, d)| format!("  drift {name} {}", small(*d)));
-        format!("t = {:.2}  {left} left{drift}  {rate} steps/s", progress.t)
-    });
+    bar.show(
+        (progress.t - progress.from) / (progress.until - progress.from),
+        progress.steps,
+        |left, rate| {
+            let drift = progress
+                .drift
+                .as_ref()
+                .map_or(String::new(), |(name, d)| format!("  drift {name} {}", small(*d)));
+            format!("t = {:.2}  {left} left{drift}  {rate} steps/s", progress.t)
+        },
+    );
 }
 
 /// Closing table.
@@ -224,7 +264,8 @@ fn describe(summary: &Summary) -> String {
     out.push_str(&match &summary.error {
         Some(error) => error_table(error),
         None if summary.heated => String::new(),
-        None => "  drift is not error: --error measures that, `holonome compare` finds chaos\n".to_string(),
+        None => "  drift is not error: --error measures that, `holonome compare` finds chaos\n"
+            .to_string(),
     });
     out.push_str(&lines(&summary.measures));
     out.push_str(&cost_line(&summary.cost, summary.wall_seconds));
@@ -258,14 +299,18 @@ fn error_table(error: &OrbitError) -> String {
     out
 }
 
-/// Line with the command that most people want next: to look at the run, or to take its data elsewhere.
+/// Line with the command that most people want next: to look at the run, or to take its data
+/// elsewhere.
 fn next(summary: &Summary, path: &Path, has_page: bool) -> String {
     let run = shell_word(&path.display().to_string());
     match (summary.interrupted, has_page) {
         (true, _) => format!("  go on:  holonome resume {run}\n"),
         (false, false) => format!("  next:   holonome report {run} --open\n"),
         (false, true) => {
-            format!("  next:   holonome export {run} --csv {}\n", shell_word(&format!("{}.csv", summary.model)))
+            format!(
+                "  next:   holonome export {run} --csv {}\n",
+                shell_word(&format!("{}.csv", summary.model))
+            )
         }
     }
 }

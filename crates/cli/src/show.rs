@@ -16,7 +16,10 @@ pub fn show(arguments: ShowArguments) -> Result<ExitCode, Error> {
                 if !arguments.output.json {
                     print_text(&text);
                 }
-                return Err(Error::Model { text: Box::new(parsed.source), diagnostics: parsed.diagnostics });
+                return Err(Error::Model {
+                    text: Box::new(parsed.source),
+                    diagnostics: parsed.diagnostics,
+                });
             }
             ("syntax", text)
         }

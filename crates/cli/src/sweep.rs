@@ -27,15 +27,29 @@ pub fn sweep(arguments: SweepArguments) -> Result<ExitCode, Error> {
 }
 
 /// Go on with an ensemble, or report that it is finished.
-pub fn resume(opened: Resumed<Sweep>, path: &Path, output: OutputArguments) -> Result<ExitCode, Error> {
+pub fn resume(
+    opened: Resumed<Sweep>,
+    path: &Path,
+    output: OutputArguments,
+) -> Result<ExitCode, Error> {
     match opened {
         Resumed::Continues(sweep) => {
-            note(&format!("{} goes on after {} trajectories\n", path.display(), count(sweep.progress().done)), output);
+            note(
+                &format!(
+                    "{} goes on after {} trajectories\n",
+                    path.display(),
+                    count(sweep.progress().done)
+                ),
+                output,
+            );
             start(*sweep, output)
         }
         Resumed::Finished { summary } => {
             let done = count(summary.trajectories());
-            let text = format!("{} is finished ({done} trajectories): there is nothing to resume\n", path.display());
+            let text = format!(
+                "{} is finished ({done} trajectories): there is nothing to resume\n",
+                path.display()
+            );
             note(&text, output);
             if output.json {
                 print_json(summary.to_json());
@@ -49,7 +63,11 @@ pub fn merge(arguments: MergeArguments) -> Result<ExitCode, Error> {
     let summary = holonome::sweep::merge(&arguments.out, &arguments.parts)?;
     let output = arguments.output;
     let done = count(summary.trajectories);
-    let text = format!("{done} trajectories of {} parts in {}\n", arguments.parts.len(), arguments.out.display());
+    let text = format!(
+        "{done} trajectories of {} parts in {}\n",
+        arguments.parts.len(),
+        arguments.out.display()
+    );
     note(&text, output);
     summary.warnings.iter().for_each(|warning| warn(warning, output));
     if output.json {
@@ -72,7 +90,10 @@ fn start(mut sweep: Sweep, output: OutputArguments) -> Result<ExitCode, Error> {
     show_result(&describe(&summary), output);
     summary.warnings.iter().for_each(|warning| warn(warning, output));
     if let (true, Some(out)) = (summary.interrupted, &summary.out) {
-        note(&format!("  go on:  holonome resume {}\n", shell_word(&out.display().to_string())), output);
+        note(
+            &format!("  go on:  holonome resume {}\n", shell_word(&out.display().to_string())),
+            output,
+        );
     }
     if output.json {
         print_json(&summary.to_json());
@@ -82,7 +103,11 @@ fn start(mut sweep: Sweep, output: OutputArguments) -> Result<ExitCode, Error> {
 
 fn show_progress(bar: &mut Bar, progress: &SweepProgress) {
     bar.show(progress.done as f64 / progress.of as f64, progress.done, |left, rate| {
-        let failed = if progress.failed > 0 { format!(", {} failed", count(progress.failed)) } else { String::new() };
+        let failed = if progress.failed > 0 {
+            format!(", {} failed", count(progress.failed))
+        } else {
+            String::new()
+        };
         let (done, of) = (count(progress.done), count(progress.of));
         format!("{done} of {of} trajectories{failed}  {left} left  {rate}/s")
     });
@@ -95,13 +120,19 @@ fn describe(summary: &SweepSummary) -> String {
         true => format!("{model}: stopped after {done} trajectories\n"),
         false => {
             let steps = count(summary.steps);
-            format!("{model} by {}: {done} trajectories to t = {t}, {steps} steps\n", summary.method)
+            format!(
+                "{model} by {}: {done} trajectories to t = {t}, {steps} steps\n",
+                summary.method
+            )
         }
     };
     let reached = summary.reached();
     if summary.failed > 0 {
         let failed = count(summary.failed);
-        out.push_str(&format!("  {} of {done} reached t = {t}, {failed} failed:\n", count(reached)));
+        out.push_str(&format!(
+            "  {} of {done} reached t = {t}, {failed} failed:\n",
+            count(reached)
+        ));
         for (number, reason) in &summary.failures {
             out.push_str(&format!("    trajectory {number}: {reason}\n"));
         }

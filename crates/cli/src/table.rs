@@ -5,7 +5,9 @@ pub use holonome::report::figures::numbers::{count, exact, number, small};
 /// Text of columns padded to their widest cell, two spaces apart, two in front.
 pub fn columns(rows: &[Vec<String>]) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |c: usize| rows.iter().filter_map(|r| r.get(c)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let width = |c: usize| {
+        rows.iter().filter_map(|r| r.get(c)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..count).map(width).collect();
     let mut out = String::new();
     for row in rows {

@@ -1,5 +1,6 @@
-//! Equality of all backends: each model of the repository, by methods that use all parts of a step, gives the same bits
-//! by machine code, by the block interpreter and by the interpreter, alone and in lanes.
+//! Equality of all backends: each model of the repository, by methods that use all parts of a step,
+//! gives the same bits by machine code, by the block interpreter and by the interpreter, alone and
+//! in lanes.
 
 mod common;
 
@@ -10,8 +11,9 @@ use std::path::PathBuf;
 
 const BACKENDS: [&str; 3] = ["machine", "block", "interpreter"];
 
-/// Equal steps with and without a correction, and feedback; attempts with two error estimates, with one and a known
-/// first stage; projections, whose steps are not compiled as a whole; methods that solve equations, where they suit.
+/// Equal steps with and without a correction, and feedback; attempts with two error estimates, with
+/// one and a known first stage; projections, whose steps are not compiled as a whole; methods that
+/// solve equations, where they suit.
 const METHODS: [&str; 13] = [
     "--method plain:rk4 --step 0.01",
     "--method corrected:heun --step 0.01",
@@ -31,7 +33,8 @@ const METHODS: [&str; 13] = [
 fn models() -> Vec<PathBuf> {
     let mut all = Vec::new();
     for folder in ["models", "suite/models"] {
-        let files = fs::read_dir(repository().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        let files =
+            fs::read_dir(repository().join(folder)).unwrap().map(|entry| entry.unwrap().path());
         all.extend(files.filter(|path| path.extension().is_some_and(|e| e == "holo")));
     }
     all.sort();
@@ -39,7 +42,8 @@ fn models() -> Vec<PathBuf> {
     all
 }
 
-/// Output of a command, without everything that may differ from run to run; the error if the command fails.
+/// Output of a command, without everything that may differ from run to run; the error if the
+/// command fails.
 fn said(folder: &Folder, backend: &str, arguments: &str) -> Value {
     let mut command = folder.command(&format!("{arguments} --json --quiet"));
     let mut said = Answer::new(command.env("HOLONOME_BACKEND", backend).output().unwrap()).json();

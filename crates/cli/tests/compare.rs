@@ -7,11 +7,21 @@ use serde_json::Value;
 use std::fs;
 
 const KEYS: [&str; 8] = ["model", "t", "reference", "rows", "warnings", "source", "command", "out"];
-const REFERENCE: [&str; 7] = ["method", "rtol", "checked_by", "checked_at", "error", "good_until", "reason"];
-const ROW: [&str; 11] =
-    ["method", "step", "rtol", "atol", "budget", "steps", "error", "order", "drift", "trend", "cost"];
-const COST: [&str; 8] =
-    ["field", "gradient", "hessian", "linear_solves", "newton_iterations", "rejected", "budget", "wall_seconds"];
+const REFERENCE: [&str; 7] =
+    ["method", "rtol", "checked_by", "checked_at", "error", "good_until", "reason"];
+const ROW: [&str; 11] = [
+    "method", "step", "rtol", "atol", "budget", "steps", "error", "order", "drift", "trend", "cost",
+];
+const COST: [&str; 8] = [
+    "field",
+    "gradient",
+    "hessian",
+    "linear_solves",
+    "newton_iterations",
+    "rejected",
+    "budget",
+    "wall_seconds",
+];
 
 fn compare(folder: &Folder, options: &str) -> Answer {
     folder.run(&format!("compare models/spherical-pendulum.holo {options}"))
@@ -20,17 +30,25 @@ fn compare(folder: &Folder, options: &str) -> Answer {
 #[test]
 fn the_object_and_the_tables() {
     let folder = Folder::new();
-    let answer =
-        compare(&folder, "--method rk4 --method corrected:dop853 --step 0.1,0.05 --rtol 1e-6 --until 2 --json");
+    let answer = compare(
+        &folder,
+        "--method rk4 --method corrected:dop853 --step 0.1,0.05 --rtol 1e-6 --until 2 --json",
+    );
     let answer = answer.ok();
     let object = answer.json();
     assert_eq!(keys(&object), KEYS);
     assert_eq!(keys(&object["reference"]), REFERENCE);
     assert_eq!(object["out"], "runs/spherical-pendulum-compare-1");
     let rows = object["rows"].as_array().unwrap();
-    let runs: Vec<_> =
-        rows.iter().map(|r| (r["method"].as_str().unwrap(), r["step"].as_f64(), r["rtol"].as_f64())).collect();
-    let expected = [("rk4", Some(0.1), None), ("rk4", Some(0.05), None), ("corrected:dop853", None, Some(1e-6))];
+    let runs: Vec<_> = rows
+        .iter()
+        .map(|r| (r["method"].as_str().unwrap(), r["step"].as_f64(), r["rtol"].as_f64()))
+        .collect();
+    let expected = [
+        ("rk4", Some(0.1), None),
+        ("rk4", Some(0.05), None),
+        ("corrected:dop853", None, Some(1e-6)),
+    ];
     assert_eq!(runs, expected);
     for row in rows {
         assert_eq!(keys(row), ROW);
@@ -42,10 +60,15 @@ fn the_object_and_the_tables() {
         let solves = number(row, "/cost/linear_solves");
         assert_eq!(number(row, "/cost/budget"), 4.0 * (number(row, "/cost/field") + solves));
     }
-    assert!(rows[0]["order"].is_null() && number(&rows[1], "/order") > 3.0 && rows[2]["order"].is_null());
+    assert!(
+        rows[0]["order"].is_null()
+            && number(&rows[1], "/order") > 3.0
+            && rows[2]["order"].is_null()
+    );
     assert!(rows[2]["atol"] == 0.0, "no absolute tolerance but where one is asked for");
     // A row and `run` report the same on a run.
-    let same = folder.summary("run models/spherical-pendulum.holo --method rk4 --step 0.1 --until 2");
+    let same =
+        folder.summary("run models/spherical-pendulum.holo --method rk4 --step 0.1 --until 2");
     assert_eq!(
         (&rows[0]["drift"], &rows[0]["steps"], &rows[0]["cost"]["field"]),
         (&same["drift"], &same["steps"], &same["cost"]["field"])
@@ -63,24 +86,36 @@ fn the_object_and_the_tables() {
     }
     // The folder holds the same object, the table and the figure, and nothing else.
     let out = folder.path("runs/spherical-pendulum-compare-1");
-    let mut files: Vec<_> =
-        fs::read_dir(&out).unwrap().map(|f| f.unwrap().file_name().into_string().unwrap()).collect();
+    let mut files: Vec<_> = fs::read_dir(&out)
+        .unwrap()
+        .map(|f| f.unwrap().file_name().into_string().unwrap())
+        .collect();
     files.sort();
     assert_eq!(files, ["compare.csv", "compare.json", "work-precision.svg"]);
-    let stored: Value = serde_json::from_str(&fs::read_to_string(out.join("compare.json")).unwrap()).unwrap();
+    let stored: Value =
+        serde_json::from_str(&fs::read_to_string(out.join("compare.json")).unwrap()).unwrap();
     assert_eq!(stored, object);
-    assert_eq!(fs::read_to_string(out.join("compare.csv")).unwrap().lines().count(), 1 + rows.len());
+    assert_eq!(
+        fs::read_to_string(out.join("compare.csv")).unwrap().lines().count(),
+        1 + rows.len()
+    );
 }
 
 #[test]
 fn streams_folders_and_lists() {
     let folder = Folder::new();
-    let silent = compare(&folder, "--method heun,rk4 --step 0.1 --until 1 --quiet --out results/a").ok();
+    let silent =
+        compare(&folder, "--method heun,rk4 --step 0.1 --until 1 --quiet --out results/a").ok();
     assert!(silent.stdout.is_empty() && silent.stderr.is_empty(), "{silent:?}");
     assert!(folder.path("results/a/compare.csv").exists());
-    compare(&folder, "--method rk4 --step 0.1 --until 1 --out results/a").refused(&["results/a", "not empty"]);
-    let object = compare(&folder, "--method rk4 --step 0.1 --until 1 --set g=2 --json --quiet").ok().json();
-    assert_eq!(object["out"], "runs/spherical-pendulum-compare-1", "refused comparisons leave no folder");
+    compare(&folder, "--method rk4 --step 0.1 --until 1 --out results/a")
+        .refused(&["results/a", "not empty"]);
+    let object =
+        compare(&folder, "--method rk4 --step 0.1 --until 1 --set g=2 --json --quiet").ok().json();
+    assert_eq!(
+        object["out"], "runs/spherical-pendulum-compare-1",
+        "refused comparisons leave no folder"
+    );
     assert_eq!(object["rows"].as_array().map(Vec::len), Some(1));
 }
 
@@ -92,12 +127,22 @@ fn tolerances_steps_and_budgets_go_to_who_can_use_them() {
         let row = |r: &Value| (r["step"].as_f64(), r["rtol"].as_f64(), r["atol"].as_f64());
         object["rows"].as_array().unwrap().iter().map(row).collect::<Vec<_>>()
     };
-    let (fixed, adaptive) = (|h| (Some(h), None, None), |rtol, atol| (None, Some(rtol), Some(atol)));
+    let (fixed, adaptive) =
+        (|h| (Some(h), None, None), |rtol, atol| (None, Some(rtol), Some(atol)));
     assert_eq!(rows("--method tsit5"), [adaptive(1e-9, 0.0)], "the default of a run");
     assert_eq!(rows("--method tsit5 --step 0.1,0.05"), [fixed(0.1), fixed(0.05)]);
-    assert_eq!(rows("--method tsit5 --rtol 1e-4,1e-6 --atol 1e-8"), [adaptive(1e-4, 1e-8), adaptive(1e-6, 1e-8)]);
-    assert_eq!(rows("--method tsit5 --rtol 1e-4,1e-6 --atol 1e-5,1e-8"), [adaptive(1e-4, 1e-5), adaptive(1e-6, 1e-8)]);
-    assert_eq!(rows("--method tsit5 --atol 1e-5,1e-8"), [adaptive(1e-9, 1e-5), adaptive(1e-9, 1e-8)]);
+    assert_eq!(
+        rows("--method tsit5 --rtol 1e-4,1e-6 --atol 1e-8"),
+        [adaptive(1e-4, 1e-8), adaptive(1e-6, 1e-8)]
+    );
+    assert_eq!(
+        rows("--method tsit5 --rtol 1e-4,1e-6 --atol 1e-5,1e-8"),
+        [adaptive(1e-4, 1e-5), adaptive(1e-6, 1e-8)]
+    );
+    assert_eq!(
+        rows("--method tsit5 --atol 1e-5,1e-8"),
+        [adaptive(1e-9, 1e-5), adaptive(1e-9, 1e-8)]
+    );
     // Some treatments need equal steps, whatever the base could do.
     let both = rows("--method tsit5,symmetric-projection:tsit5 --rtol 1e-4 --step 0.1");
     assert_eq!(both, [adaptive(1e-4, 0.0), fixed(0.1)]);
@@ -124,8 +169,9 @@ fn options_that_nobody_uses_are_warnings() {
 #[test]
 fn bad_input_is_refused_with_its_name() {
     let folder = Folder::new();
-    let bad =
-        |options: &str, fragments: &[&str]| drop(compare(&folder, &format!("{options} --quiet")).refused(fragments));
+    let bad = |options: &str, fragments: &[&str]| {
+        drop(compare(&folder, &format!("{options} --quiet")).refused(fragments))
+    };
     bad("", &["--method"]);
     bad("--method rk5 --step 0.1", &["rk5", "dopri5"]);
     bad("--method rk4,rk4 --step 0.1", &["--method rk4", "twice"]);
@@ -148,15 +194,21 @@ fn bad_input_is_refused_with_its_name() {
     bad("--method corrected:rk4 --step 0.1 --reference z=1", &["--reference", "'z'"]);
     bad("--method rk4 --step 0.1 --out models/chain.holo", &["models/chain.holo"]);
     bad("--method rk4 --out new/folder", &["--step"]);
-    assert!(!folder.path("runs").exists() && !folder.path("new").exists(), "nothing that was refused left a folder");
+    assert!(
+        !folder.path("runs").exists() && !folder.path("new").exists(),
+        "nothing that was refused left a folder"
+    );
 }
 
-/// A method may monitor more than another one: its modified energy has a column, which is empty for others.
+/// A method may monitor more than another one: its modified energy has a column, which is empty for
+/// others.
 #[test]
 fn modified_energies_stand_beside_others() {
     let folder = Folder::new();
     let methods = "--method velocity-verlet,zhang-skeel,zhang-skeel-stiff --stiff stiff --beta 0.3";
-    let answer = folder.run(&format!("compare models/fpu-stiff.holo {methods} --step 0.02,0.01 --until 2 --json")).ok();
+    let answer = folder
+        .run(&format!("compare models/fpu-stiff.holo {methods} --step 0.02,0.01 --until 2 --json"))
+        .ok();
     let object = answer.json();
     // An option that one of the methods uses is not a mistake.
     assert_eq!(object["warnings"].as_array().unwrap().len(), 0, "{answer:?}");
@@ -166,9 +218,14 @@ fn modified_energies_stand_beside_others() {
         let h = number(row, "/drift/hamiltonian/max");
         assert!(modified.is_null() || modified.as_f64().unwrap() < 0.5 * h, "{row}");
     }
-    let table = fs::read_to_string(folder.path(object["out"].as_str().unwrap()).join("compare.csv")).unwrap();
+    let table =
+        fs::read_to_string(folder.path(object["out"].as_str().unwrap()).join("compare.csv"))
+            .unwrap();
     let lengths: Vec<usize> = table.lines().map(|line| line.split(',').count()).collect();
-    assert!(table.contains("largest_drift modified_energy") && lengths.windows(2).all(|l| l[0] == l[1]), "{table}");
+    assert!(
+        table.contains("largest_drift modified_energy") && lengths.windows(2).all(|l| l[0] == l[1]),
+        "{table}"
+    );
     let shown = answer.shown();
     let shown = shown.lines().find(|line| line.contains("largest drift")).unwrap();
     assert!(shown.trim_end().ends_with("modified_energy"), "{shown}");
@@ -177,7 +234,8 @@ fn modified_energies_stand_beside_others() {
 #[test]
 fn failures_are_rows_and_only_if_all_fail_an_error() {
     let folder = Folder::new();
-    let some = compare(&folder, "--method feedback:rk4 --step 0.1,1e-3 --gain 50 --until 1 --json").ok();
+    let some =
+        compare(&folder, "--method feedback:rk4 --step 0.1,1e-3 --gain 50 --until 1 --json").ok();
     let object = some.json();
     assert_eq!(keys(&object["rows"][0]), ["method", "step", "rtol", "atol", "budget", "failure"]);
     assert_eq!(keys(&object["rows"][0]["failure"]), ["kind", "message", "t"]);
@@ -216,7 +274,8 @@ fn penalised_runs_are_extrapolated() {
     for text in ["dop853, extrapolated", "omega 20 and 40", "H.penalised"] {
         assert!(answer.shown().contains(text), "{text} is not in {}", answer.shown());
     }
-    let table = fs::read_to_string(folder.path("runs/double-pendulum-compare-1/compare.csv")).unwrap();
+    let table =
+        fs::read_to_string(folder.path("runs/double-pendulum-compare-1/compare.csv")).unwrap();
     let widths: Vec<usize> = table.lines().map(|line| line.split(',').count()).collect();
     assert!(widths.len() == 4 && widths.windows(2).all(|pair| pair[0] == pair[1]), "{table}");
 }

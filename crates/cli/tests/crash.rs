@@ -1,4 +1,5 @@
-//! Runs that are killed, stopped, out of space, or that diverge: their data can be read, and resumed to the same bytes.
+//! Runs that are killed, stopped, out of space, or that diverge: their data can be read, and
+//! resumed to the same bytes.
 
 mod common;
 
@@ -11,17 +12,25 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Runs, with the number of their samples. Whole runs take machine code, killed ones are interpreted: so both are
-/// tested to give the same bits.
+/// Runs, with the number of their samples. Whole runs take machine code, killed ones are
+/// interpreted: so both are tested to give the same bits.
 const RUNS: [(&str, &str, usize); 7] = [
-    ("plain-fixed", "models/spherical-pendulum.holo --method plain:rk4 --step 1e-3 --until 20 --samples 2001", 2001),
+    (
+        "plain-fixed",
+        "models/spherical-pendulum.holo --method plain:rk4 --step 1e-3 --until 20 --samples 2001",
+        2001,
+    ),
     (
         "feedback-fixed",
         "models/kepler.holo --method feedback:euler --step 1e-3 --until 10 --samples 501 --gain L=4,A=2",
         501,
     ),
     ("corrected-adaptive", "models/spherical-pendulum.holo --until 600 --samples 3001", 3001),
-    ("feedback-adaptive", "models/rigid-body.holo --method feedback:tsit5 --until 25 --samples 501", 501),
+    (
+        "feedback-adaptive",
+        "models/rigid-body.holo --method feedback:tsit5 --until 25 --samples 501",
+        501,
+    ),
     (
         "projection-fixed",
         "models/double-pendulum.holo --method projection:rk4 --step 0.01 --until 60 --samples 2001",
@@ -42,7 +51,9 @@ const RUNS: [(&str, &str, usize); 7] = [
 /// Contents of all chunks of a run, by file.
 fn chunks(run: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut all = BTreeMap::new();
-    for array in fs::read_dir(run).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
+    for array in
+        fs::read_dir(run).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir())
+    {
         for chunk in fs::read_dir(&array).unwrap().map(|entry| entry.unwrap().path()) {
             let name = chunk.strip_prefix(run).unwrap().display().to_string();
             if name.contains("/c.") || name.contains("/c/") {
@@ -58,7 +69,8 @@ fn same_chunks(a: &Path, b: &Path) {
     let (a, b) = (chunks(a), chunks(b));
     assert!(a.len() > 3, "{:?}", a.keys());
     assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>());
-    let different: Vec<_> = a.iter().filter(|(name, bytes)| b[*name] != **bytes).map(|(name, _)| name).collect();
+    let different: Vec<_> =
+        a.iter().filter(|(name, bytes)| b[*name] != **bytes).map(|(name, _)| name).collect();
     assert!(different.is_empty(), "{different:?}");
 }
 
@@ -70,8 +82,8 @@ fn comparable(mut summary: Value) -> Value {
     summary
 }
 
-/// Process that waits at a point of its own (`crates/holonome/src/hold.rs`), so that it is killed there however fast or
-/// busy the machine is.
+/// Process that waits at a point of its own (`crates/holonome/src/hold.rs`), so that it is killed
+/// there however fast or busy the machine is.
 struct Held(Child);
 
 impl Held {
@@ -90,7 +102,10 @@ impl Held {
             .unwrap();
         while !here.exists() {
             if child.try_wait().unwrap().is_some() {
-                panic!("`{arguments}` ended before `{point}`: {:?}", Answer::new(child.wait_with_output().unwrap()));
+                panic!(
+                    "`{arguments}` ended before `{point}`: {:?}",
+                    Answer::new(child.wait_with_output().unwrap())
+                );
             }
             sleep(Duration::from_millis(1));
         }
@@ -105,7 +120,13 @@ impl Held {
 
     /// Interrupt it as Ctrl-C does.
     fn interrupt(self) -> Answer {
-        assert!(Command::new("kill").args(["-INT", &self.0.id().to_string()]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args(["-INT", &self.0.id().to_string()])
+                .status()
+                .unwrap()
+                .success()
+        );
         Answer::new(self.0.wait_with_output().unwrap())
     }
 }
@@ -117,8 +138,9 @@ fn killed_and_resumed(name: &str) {
     let (_, all) = folder.samples("whole");
     assert_eq!(all.len(), samples);
     let killed = folder.path("killed");
-    // Just created; after a checkpoint; with samples that no checkpoint knows; in the middle of the second, of the
-    // fourth and of the sixth write of a resumed run, the first being that of its status.
+    // Just created; after a checkpoint; with samples that no checkpoint knows; in the middle of the
+    // second, of the fourth and of the sixth write of a resumed run, the first being that of its
+    // status.
     let (quarter, half) = (samples / 4, samples / 2);
     let points = [
         "created 0".to_string(),
@@ -131,8 +153,11 @@ fn killed_and_resumed(name: &str) {
     ];
     let least = [0, quarter, quarter, half, half, half, half];
     for (point, least) in points.iter().zip(least) {
-        let command =
-            if killed.exists() { "resume killed --json".to_string() } else { format!("run {run} --out killed") };
+        let command = if killed.exists() {
+            "resume killed --json".to_string()
+        } else {
+            format!("run {run} --out killed")
+        };
         Held::new(&folder, &command, point).kill();
         // The data can be read, and are the beginning of the whole.
         let (names, rows) = folder.samples("killed");
@@ -144,7 +169,8 @@ fn killed_and_resumed(name: &str) {
     same_chunks(&folder.path("whole"), &killed);
     assert_eq!(comparable(end.json()), comparable(whole), "{name}");
     // The writes that were cut off have left nothing.
-    let leftovers = Command::new("find").arg(&killed).args(["-name", ".tmp*"]).output().unwrap().stdout;
+    let leftovers =
+        Command::new("find").arg(&killed).args(["-name", ".tmp*"]).output().unwrap().stdout;
     assert!(leftovers.is_empty(), "{}", String::from_utf8_lossy(&leftovers));
 }
 
@@ -189,7 +215,11 @@ fn an_interrupt_stops_at_a_step_and_says_how_to_go_on() {
     for (name, run, samples) in [RUNS[2], RUNS[0]] {
         let whole = folder.summary(&format!("run {run} --out {name}"));
         let out = format!("stopped-{name}");
-        let held = Held::new(&folder, &format!("run {run} --json --out {out}"), &format!("samples {}", samples / 3));
+        let held = Held::new(
+            &folder,
+            &format!("run {run} --json --out {out}"),
+            &format!("samples {}", samples / 3),
+        );
         let stopped = held.interrupt();
         assert_eq!(stopped.code, Some(130), "{stopped:?}");
         assert!(stopped.stderr.contains(&format!("holonome resume {out}")), "{stopped:?}");
@@ -201,7 +231,10 @@ fn an_interrupt_stops_at_a_step_and_says_how_to_go_on() {
         let spacing = number(&whole, "/t") / (samples - 1) as f64;
         let last = *times.last().unwrap();
         assert!(times.len() >= samples / 3, "{}", times.len());
-        assert!(last <= number(&summary, "/t") && last > number(&summary, "/t") - 1.001 * spacing, "{last} {summary}");
+        assert!(
+            last <= number(&summary, "/t") && last > number(&summary, "/t") - 1.001 * spacing,
+            "{last} {summary}"
+        );
         let resumed = folder.run(&format!("resume {out} --json")).ok();
         assert!(resumed.stderr.contains("goes on at t = "), "{resumed:?}");
         assert_eq!(comparable(resumed.json()), comparable(whole));
@@ -240,18 +273,26 @@ fn a_killed_ensemble_goes_on() {
 #[test]
 fn a_full_disk_ends_the_run_and_keeps_what_was_stored() {
     let folder = Folder::new();
-    // `ulimit -f` in units of 1024 bytes: the chunks of the time (40 kB) fit, those of q (120 kB) do not when full.
+    // `ulimit -f` in units of 1024 bytes: the chunks of the time (40 kB) fit, those of q (120 kB)
+    // do not when full.
     let limited = |limit: u32, arguments: &str| {
         let mut bash = Command::new("bash");
         let script = format!("trap '' XFSZ; ulimit -f {limit}; exec \"$0\" {arguments}");
-        bash.arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_holonome")).current_dir(folder.path("."));
+        bash.arg("-c")
+            .arg(script)
+            .arg(env!("CARGO_BIN_EXE_holonome"))
+            .current_dir(folder.path("."));
         Answer::new(bash.output().unwrap())
     };
     let run = "run models/spherical-pendulum.holo --method plain:rk4 --step 1e-3 --until 2000 --samples 5001";
     let full = limited(64, &format!("{run} --json --out full"));
     assert_eq!(full.code, Some(1), "{full:?}");
     let error = full.json()["error"].clone();
-    assert_eq!((error["kind"].as_str(), error["out"].as_str()), (Some("disk-full"), Some("full")), "{error}");
+    assert_eq!(
+        (error["kind"].as_str(), error["out"].as_str()),
+        (Some("disk-full"), Some("full")),
+        "{error}"
+    );
     assert!(full.stderr.contains("space"), "{full:?}");
     // The part that fitted is readable, and the run can go on when there is space.
     let (_, rows) = folder.samples("full");
@@ -267,11 +308,18 @@ fn a_full_disk_ends_the_run_and_keeps_what_was_stored() {
     assert!(!folder.path("start").exists());
     // Full before the first sample: the folder is a run without rows, and the message says so.
     let early = limited(16, &format!("{} --json --out early", run.replace("5001", "1001")));
-    assert_eq!((early.code, early.json()["error"]["kind"].as_str()), (Some(1), Some("disk-full")), "{early:?}");
+    assert_eq!(
+        (early.code, early.json()["error"]["kind"].as_str()),
+        (Some(1), Some("disk-full")),
+        "{early:?}"
+    );
     assert!(early.stderr.contains("no sample is stored in early"), "{early:?}");
     assert!(!early.stderr.contains("look at it"), "{early:?}");
     let export = folder.run("export early --csv -").ok();
-    assert!(export.stdout.lines().count() == 1 && export.stderr.contains("early has no samples"), "{export:?}");
+    assert!(
+        export.stdout.lines().count() == 1 && export.stderr.contains("early has no samples"),
+        "{export:?}"
+    );
     folder.run("resume early").ok();
     assert_eq!(folder.samples("early").1.len(), 1001);
     let export = folder.run("export whole --csv /dev/full --json");
@@ -299,10 +347,17 @@ fn a_blow_up_ends_the_run_and_keeps_the_trajectory() {
         assert!((row[1] * (1.0 - row[0]) - 1.0).abs() < 1e-4, "{row:?}");
     }
     let error = failed("blow-up.holo --method plain:euler --step 0.1 --until 10 --out fixed");
-    assert_eq!((error["kind"].as_str(), error["out"].as_str()), (Some("non-finite"), Some("fixed")), "{error}");
+    assert_eq!(
+        (error["kind"].as_str(), error["out"].as_str()),
+        (Some("non-finite"), Some("fixed")),
+        "{error}"
+    );
     let times = folder.times("fixed");
     // The field at the last good state is not finite: that state is stored.
-    assert!(times.len() > 10 && *times.last().unwrap() <= number(&error, "/t"), "{times:?} {error}");
+    assert!(
+        times.len() > 10 && *times.last().unwrap() <= number(&error, "/t"),
+        "{times:?} {error}"
+    );
     assert!(error.get("constraint").is_none(), "the field is no constraint: {error}");
     let text = folder.run("export fixed --csv -").ok().stdout;
     assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
@@ -312,7 +367,9 @@ fn a_blow_up_ends_the_run_and_keeps_the_trajectory() {
     assert_eq!(folder.times("fixed"), times);
     // A projection that cannot be done names its constraint.
     for treatment in ["projection", "symmetric-projection"] {
-        let run = format!("models/spherical-pendulum.holo --method {treatment}:euler --step 5 --out {treatment}");
+        let run = format!(
+            "models/spherical-pendulum.holo --method {treatment}:euler --step 5 --out {treatment}"
+        );
         let error = failed(&run);
         if error["kind"] == "projection-not-converged" {
             for key in ["t", "constraint", "iterations", "residual", "out"] {
@@ -339,24 +396,34 @@ fn a_collapsed_step_names_what_needs_it() {
     for method in ["plain:dopri5", "corrected:dop853", "corrected:taylor"] {
         let error = failed(&format!("blow-up.holo --method {method} --until 10"));
         assert_eq!(error["kind"], "step-collapsed", "{error}");
-        assert!(error["message"].as_str().unwrap().contains("the error of r[3] is the largest"), "{error}");
-        assert!((number(&error, "/t") - 10.0 / 3.0).abs() < 1e-6 && error.get("constraint").is_none(), "{error}");
+        assert!(
+            error["message"].as_str().unwrap().contains("the error of r[3] is the largest"),
+            "{error}"
+        );
+        assert!(
+            (number(&error, "/t") - 10.0 / 3.0).abs() < 1e-6 && error.get("constraint").is_none(),
+            "{error}"
+        );
     }
-    // A parallel crank mechanism, whose three rods lie on one line when the cranks have turned down to it.
+    // A parallel crank mechanism, whose three rods lie on one line when the cranks have turned down
+    // to it.
     folder.write(
         "flat.holo",
         "coordinate a : R^2 = (0.6, 0.8)\ncoordinate b : R^2 = (2.6, 0.8)\nmomentum p of a = (0.8, -0.6)\n\
          momentum s of b = (0.8, -0.6)\nhamiltonian dot(p, p)/2 + dot(s, s)/2\nconstraint first : dot(a, a) = 1\n\
          constraint middle : dot(b - a, b - a) = 4\nconstraint last : dot(b - (2, 0), b - (2, 0)) = 1\n",
     );
-    // Rounding decides whether a step comes near enough to collapse; in either case the constraint is named.
+    // Rounding decides whether a step comes near enough to collapse; in either case the constraint
+    // is named.
     let answer = folder.run("run flat.holo --method plain:dopri5 --rtol 1e-12 --until 10 --json");
     let said = match answer.code {
         Some(1) => answer.json()["error"]["message"].to_string(),
         _ => answer.json()["warnings"].to_string(),
     };
-    let named =
-        |name: &str| said.contains(&format!("{name} says almost what")) || said.contains(&format!("{name} says what"));
+    let named = |name: &str| {
+        said.contains(&format!("{name} says almost what"))
+            || said.contains(&format!("{name} says what"))
+    };
     assert!(["first", "middle", "last"].into_iter().any(named), "{answer:?}");
 }
 
@@ -368,8 +435,9 @@ fn damaged_data_are_refused_by_name() {
     Held::new(&folder, &format!("run {run} --out killed"), "checkpoint 50").kill();
     for shard in ["1/2", "2/2"] {
         let out = &shard[..1];
-        folder
-            .summary(&format!("sweep {run} --trajectories 4 --vary v=(0,1+i/100,0) --shard {shard} --out part-{out}"));
+        folder.summary(&format!(
+            "sweep {run} --trajectories 4 --vary v=(0,1+i/100,0) --shard {shard} --out part-{out}"
+        ));
     }
     let damaged = |file: &str, commands: &[&str]| {
         let good = fs::read(folder.path(file)).unwrap();
@@ -380,7 +448,11 @@ fn damaged_data_are_refused_by_name() {
             folder.run(command).refused(&[file, "is damaged", "checksum", "put back a copy"]);
             let answer = folder.run(&format!("{command} --json"));
             assert!(!folder.path("all").exists(), "half an ensemble is left");
-            assert_eq!((answer.code, &answer.json()["error"]["kind"]), (Some(2), &"damaged".into()), "{answer:?}");
+            assert_eq!(
+                (answer.code, &answer.json()["error"]["kind"]),
+                (Some(2), &"damaged".into()),
+                "{answer:?}"
+            );
         }
         folder.write(file, good);
     };
@@ -406,7 +478,10 @@ fn an_export_that_is_killed_leaves_nothing() {
         let before = names(&folder.path("."));
         Held::new(&folder, "export run --csv out.csv", "write 1").kill();
         let held = "held".to_string();
-        assert_eq!(names(&folder.path(".")).into_iter().filter(|name| *name != held).collect::<Vec<_>>(), before);
+        assert_eq!(
+            names(&folder.path(".")).into_iter().filter(|name| *name != held).collect::<Vec<_>>(),
+            before
+        );
         assert_eq!(fs::read_to_string(folder.path("out.csv")).ok().as_deref(), old);
         fs::remove_file(folder.path("held")).unwrap();
     }
@@ -416,8 +491,10 @@ fn an_export_that_is_killed_leaves_nothing() {
 }
 
 fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> =
-        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -429,8 +506,19 @@ fn an_export_stays_out_of_runs_and_needs_a_reader() {
     folder.summary("run models/kepler.holo --until 1 --out other");
     std::os::unix::fs::symlink("run/x/c.0.0", folder.path("link.csv")).unwrap();
     let before = chunks(&folder.path("run"));
-    for file in ["run/x/c.0.0", "run/x.csv", "run/x/new", "other/x.csv", "link.csv", "run/../run/status.json"] {
-        folder.run(&format!("export run --csv {file}")).refused(&[file, "lies in the stored run", "elsewhere"]);
+    for file in [
+        "run/x/c.0.0",
+        "run/x.csv",
+        "run/x/new",
+        "other/x.csv",
+        "link.csv",
+        "run/../run/status.json",
+    ] {
+        folder.run(&format!("export run --csv {file}")).refused(&[
+            file,
+            "lies in the stored run",
+            "elsewhere",
+        ]);
         assert!(!file.ends_with("x.csv") || !folder.path(file).exists());
     }
     assert_eq!(chunks(&folder.path("run")), before);
@@ -442,7 +530,10 @@ fn an_export_stays_out_of_runs_and_needs_a_reader() {
     let script = "exec \"$0\" export run --csv - >&-";
     closed.arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_holonome")).current_dir(folder.path("."));
     let closed = Answer::new(closed.output().unwrap());
-    assert!(closed.code == Some(1) && closed.stderr.contains("standard output is closed"), "{closed:?}");
+    assert!(
+        closed.code == Some(1) && closed.stderr.contains("standard output is closed"),
+        "{closed:?}"
+    );
     let mut discarded = folder.command("export run --csv -");
     let discarded = discarded.stdout(Stdio::null()).status().unwrap();
     assert!(discarded.success(), "/dev/null is asked for");
@@ -482,14 +573,15 @@ fn files_without_an_end_are_refused() {
     Answer::new(output).ok();
 }
 
-/// The hidden folder in which a killed process was building its run goes with the next run there, whatever its name;
-/// that of a process that lives stays.
+/// The hidden folder in which a killed process was building its run goes with the next run there,
+/// whatever its name; that of a process that lives stays.
 #[test]
 fn folders_of_killed_processes_are_removed() {
     let folder = Folder::new();
     fs::create_dir(folder.path("runs")).unwrap();
     let hidden = || {
-        let names = fs::read_dir(folder.path("runs")).unwrap().map(|entry| entry.unwrap().file_name());
+        let names =
+            fs::read_dir(folder.path("runs")).unwrap().map(|entry| entry.unwrap().file_name());
         names.filter(|name| name.to_string_lossy().contains(".tmp-")).count()
     };
     fs::create_dir(folder.path("runs/.other.tmp-1-0")).unwrap();

@@ -1,5 +1,5 @@
-//! Tests of the documentation: its models load, its commands run and print the output that it shows, its tables list
-//! what the source has, its links lead somewhere.
+//! Tests of the documentation: its models load, its commands run and print the output that it
+//! shows, its tables list what the source has, its links lead somewhere.
 //!
 //! Meaning of the fenced blocks of README.md and docs/*.md:
 //!
@@ -9,13 +9,13 @@
 //! - `sh`: commands; those of `holonome` are run;
 //! - `rust`: run by the tests of the library, whose documentation the page is;
 //! - `python`: run at the end, if HOLONOME_PYTHON names a Python with xarray;
-//! - `<!-- NAME -->` above a block: it is the file NAME, the repository's own if there is one, otherwise written for
-//!   the commands that follow;
+//! - `<!-- NAME -->` above a block: it is the file NAME, the repository's own if there is one,
+//!   otherwise written for the commands that follow;
 //! - `<!-- $ command -->` above a block: it is the output of this command.
 //!
-//! All blocks of a page share one folder, in their order. Words and numbers are compared, but for times of a clock.
-//! After a change of the output, `HOLONOME_BLESS=1 cargo test -p holonome-cli --test docs` writes the new one into the
-//! pages.
+//! All blocks of a page share one folder, in their order. Words and numbers are compared, but for
+//! times of a clock. After a change of the output, `HOLONOME_BLESS=1 cargo test -p holonome-cli
+//! --test docs` writes the new one into the pages.
 
 mod common;
 
@@ -64,11 +64,18 @@ fn blocks(page: &str, text: &str) -> Vec<Block> {
     while at < lines.len() {
         if let Some(info) = lines[at].strip_prefix("```") {
             let length = lines[at + 1..].iter().position(|line| *line == "```");
-            let end = at + 1 + length.unwrap_or_else(|| panic!("{page}:{}: the block is not closed", at + 1));
+            let end = at
+                + 1
+                + length.unwrap_or_else(|| panic!("{page}:{}: the block is not closed", at + 1));
             let above = at.checked_sub(1).map_or("", |line| lines[line]);
             let label = above.strip_prefix("<!-- ").and_then(|rest| rest.strip_suffix(" -->"));
             let text = lines[at + 1..end].iter().map(|line| format!("{line}\n")).collect();
-            out.push(Block { info: info.to_string(), label: label.map(String::from), lines: at + 1..end, text });
+            out.push(Block {
+                info: info.to_string(),
+                label: label.map(String::from),
+                lines: at + 1..end,
+                text,
+            });
             at = end;
         }
         at += 1;
@@ -78,7 +85,8 @@ fn blocks(page: &str, text: &str) -> Vec<Block> {
 
 /// Arguments of a `holonome` command line; `None` for another program's.
 fn arguments(line: &str) -> Option<Vec<String>> {
-    let rest = line.strip_prefix("holonome ").or_else(|| line.strip_prefix("cargo run --release -- "))?;
+    let rest =
+        line.strip_prefix("holonome ").or_else(|| line.strip_prefix("cargo run --release -- "))?;
     let (mut words, mut word, mut quoted, mut begun) = (Vec::new(), String::new(), false, false);
     for c in rest.chars() {
         match c {
@@ -90,7 +98,10 @@ fn arguments(line: &str) -> Option<Vec<String>> {
                 begun = false;
             }
             c => {
-                assert!(quoted || !"|<>&;'$`\\".contains(c), "`{line}` needs a shell, which these tests have not");
+                assert!(
+                    quoted || !"|<>&;'$`\\".contains(c),
+                    "`{line}` needs a shell, which these tests have not"
+                );
                 word.push(c);
                 begun = true;
             }
@@ -133,7 +144,8 @@ fn words(line: &str) -> String {
     words.join(" ")
 }
 
-/// True if a page shows the output of a command; `…` stands for any lines, or for the rest of its line.
+/// True if a page shows the output of a command; `…` stands for any lines, or for the rest of its
+/// line.
 fn shows(shown: &str, printed: &str) -> bool {
     fn same(shown: &str, printed: &str) -> bool {
         shown.strip_suffix('…').map_or(shown == printed, |start| printed.starts_with(start))
@@ -141,9 +153,12 @@ fn shows(shown: &str, printed: &str) -> bool {
     fn matches(shown: &[String], printed: &[String]) -> bool {
         match shown.split_first() {
             None => printed.is_empty(),
-            Some((first, rest)) if first == "…" => (0..=printed.len()).any(|skip| matches(rest, &printed[skip..])),
+            Some((first, rest)) if first == "…" => {
+                (0..=printed.len()).any(|skip| matches(rest, &printed[skip..]))
+            }
             Some((first, rest)) => {
-                printed.first().is_some_and(|line| same(first, line)) && matches(rest, &printed[1..])
+                printed.first().is_some_and(|line| same(first, line))
+                    && matches(rest, &printed[1..])
             }
         }
     }
@@ -157,7 +172,9 @@ fn pretty(value: &Value, depth: usize, indent: usize) -> String {
         None => value.to_string().replace("\":", "\": ").replace(",\"", ", \""),
         Some(object) => {
             let pad = " ".repeat(indent + 2);
-            let entries = object.iter().map(|(key, v)| format!("{pad}\"{key}\": {}", pretty(v, depth - 1, indent + 2)));
+            let entries = object
+                .iter()
+                .map(|(key, v)| format!("{pad}\"{key}\": {}", pretty(v, depth - 1, indent + 2)));
             format!("{{\n{}\n{}}}", entries.collect::<Vec<_>>().join(",\n"), " ".repeat(indent))
         }
     }
@@ -225,7 +242,9 @@ fn check_page_in(folder: &Folder, page: &str) {
                 let mut shown = block.text.lines().peekable();
                 let mut all = String::new();
                 while let Some(line) = shown.next() {
-                    let command = line.strip_prefix("$ ").unwrap_or_else(|| panic!("{place}: no command: {line}"));
+                    let command = line
+                        .strip_prefix("$ ")
+                        .unwrap_or_else(|| panic!("{place}: no command: {line}"));
                     let mut expected = String::new();
                     while let Some(line) = shown.next_if(|line| !line.starts_with("$ ")) {
                         expected.push_str(line);
@@ -233,7 +252,10 @@ fn check_page_in(folder: &Folder, page: &str) {
                     }
                     if command.starts_with("cargo ") {
                         // Its output is the next block, which runs without building.
-                        assert!(arguments(command).is_some() && expected.is_empty(), "{place}: {command}");
+                        assert!(
+                            arguments(command).is_some() && expected.is_empty(),
+                            "{place}: {command}"
+                        );
                         all.push_str(&format!("{line}\n"));
                         continue;
                     }
@@ -267,14 +289,22 @@ fn check_page_in(folder: &Folder, page: &str) {
         }
     }
     match std::env::var_os("HOLONOME_PYTHON") {
-        None if !python.is_empty() => eprintln!("SKIPPED: the Python of {page}, because HOLONOME_PYTHON is not set"),
+        None if !python.is_empty() => {
+            eprintln!("SKIPPED: the Python of {page}, because HOLONOME_PYTHON is not set")
+        }
         None => {}
         Some(program) => {
             for (place, code) in python {
                 let mut command = Command::new(&program);
                 command.arg("-c").arg(&code).current_dir(folder.path("")).stdin(Stdio::null());
-                let output = command.output().unwrap_or_else(|error| panic!("{}: {error}", program.display()));
-                assert!(output.status.success(), "{place}:\n{}", String::from_utf8_lossy(&output.stderr));
+                let output = command
+                    .output()
+                    .unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+                assert!(
+                    output.status.success(),
+                    "{place}:\n{}",
+                    String::from_utf8_lossy(&output.stderr)
+                );
             }
         }
     }
@@ -332,30 +362,46 @@ fn the_storage_page_is_true() {
 /// Rows of the tables below a heading, as cells without the header.
 fn rows(page: &str, heading: &str) -> Vec<Vec<String>> {
     let text = read(page);
-    let (_, section) = text.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("{page}: no {heading}"));
+    let (_, section) = text
+        .split_once(&format!("\n## {heading}\n"))
+        .unwrap_or_else(|| panic!("{page}: no {heading}"));
     let section = section.split("\n## ").next().unwrap();
-    let cells = |line: &str| line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_string()).collect();
-    let rows: Vec<Vec<String>> = section.lines().filter(|line| line.starts_with('|')).map(cells).collect();
+    let cells = |line: &str| {
+        line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_string()).collect()
+    };
+    let rows: Vec<Vec<String>> =
+        section.lines().filter(|line| line.starts_with('|')).map(cells).collect();
     let rule = rows.iter().position(|row: &Vec<String>| row[0].starts_with("---")).unwrap();
     rows[rule + 1..].to_vec()
 }
 
 /// Words in backticks, up to the first character that cannot be part of a name.
 fn quoted(cell: &str) -> Vec<String> {
-    let name =
-        |quoted: &str| quoted.split(|c: char| !c.is_alphanumeric() && !"_-".contains(c)).next().unwrap().to_string();
+    let name = |quoted: &str| {
+        quoted
+            .split(|c: char| !c.is_alphanumeric() && !"_-".contains(c))
+            .next()
+            .unwrap()
+            .to_string()
+    };
     cell.split('`').skip(1).step_by(2).map(name).collect()
 }
 
 #[test]
 fn the_language_page_lists_every_statement_and_function() {
     let page = "docs/language.md";
-    let statements: Vec<String> = rows(page, "Statements").iter().map(|row| quoted(&row[0]).remove(0)).collect();
-    let mut expected: Vec<String> = model::syntax::words::statement_words().map(String::from).to_vec();
+    let statements: Vec<String> =
+        rows(page, "Statements").iter().map(|row| quoted(&row[0]).remove(0)).collect();
+    let mut expected: Vec<String> =
+        model::syntax::words::statement_words().map(String::from).to_vec();
     expected.push("NAME".to_string()); // NAME' = EXPR
-    assert_eq!(statements.iter().collect::<BTreeSet<_>>(), expected.iter().collect::<BTreeSet<_>>());
+    assert_eq!(
+        statements.iter().collect::<BTreeSet<_>>(),
+        expected.iter().collect::<BTreeSet<_>>()
+    );
 
-    let listed: BTreeSet<String> = rows(page, "Functions").iter().flat_map(|row| quoted(&row[0])).collect();
+    let listed: BTreeSet<String> =
+        rows(page, "Functions").iter().flat_map(|row| quoted(&row[0])).collect();
     let known = model::elaborate::names::function_names();
     let known: BTreeSet<String> = known.into_iter().map(String::from).collect();
     assert_eq!(listed, known);
@@ -366,7 +412,8 @@ fn the_language_page_lists_every_statement_and_function() {
 #[test]
 fn the_language_page_states_the_limits() {
     use model::{elaborate, syntax, treatment};
-    let numbers: Vec<String> = rows("docs/language.md", "Limits").into_iter().map(|row| row[1].clone()).collect();
+    let numbers: Vec<String> =
+        rows("docs/language.md", "Limits").into_iter().map(|row| row[1].clone()).collect();
     for (what, limit) in [
         ("nesting", syntax::MAX_NESTING),
         ("height", syntax::MAX_HEIGHT),
@@ -409,9 +456,11 @@ fn the_methods_page_lists_every_other_name() {
     assert_eq!(listed, expected.collect::<Vec<_>>());
 }
 
-/// Checksum of the program `cksum` (POSIX): a cyclic redundancy check of the bytes and of their number.
+/// Checksum of the program `cksum` (POSIX): a cyclic redundancy check of the bytes and of their
+/// number.
 fn cksum(bytes: &[u8]) -> u32 {
-    let length = std::iter::successors(Some(bytes.len()), |rest| Some(rest >> 8)).take_while(|rest| *rest > 0);
+    let length = std::iter::successors(Some(bytes.len()), |rest| Some(rest >> 8))
+        .take_while(|rest| *rest > 0);
     let all = bytes.iter().copied().chain(length.map(|rest| rest as u8));
     !all.fold(0u32, |mut crc, byte| {
         crc ^= u32::from(byte) << 24;
@@ -422,7 +471,8 @@ fn cksum(bytes: &[u8]) -> u32 {
     })
 }
 
-/// The pictures are those that the script draws of the present models; `sh docs/figures/draw.sh` draws them anew.
+/// The pictures are those that the script draws of the present models; `sh docs/figures/draw.sh`
+/// draws them anew.
 #[test]
 fn pictures_are_up_to_date() {
     assert_eq!(cksum(b"123456789"), 930_766_865);
@@ -430,12 +480,19 @@ fn pictures_are_up_to_date() {
     let mut noted = BTreeSet::new();
     for line in drawn.lines() {
         let [sum, size, file] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
-        let bytes = fs::read(repository().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let bytes =
+            fs::read(repository().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
         let now = (cksum(&bytes).to_string(), bytes.len().to_string());
-        assert_eq!((sum, size), (now.0.as_str(), now.1.as_str()), "{file} is another: sh docs/figures/draw.sh");
+        assert_eq!(
+            (sum, size),
+            (now.0.as_str(), now.1.as_str()),
+            "{file} is another: sh docs/figures/draw.sh"
+        );
         noted.insert(file.to_string());
     }
-    for (folder, ending) in [("models", ".holo"), ("docs/figures", ".svg"), ("docs/figures/gallery", ".svg")] {
+    for (folder, ending) in
+        [("models", ".holo"), ("docs/figures", ".svg"), ("docs/figures/gallery", ".svg")]
+    {
         for entry in fs::read_dir(repository().join(folder)).unwrap() {
             let file = format!("{folder}/{}", entry.unwrap().file_name().to_str().unwrap());
             assert!(!file.ends_with(ending) || noted.contains(&file), "{file} is not in drawn.txt");
@@ -443,8 +500,12 @@ fn pictures_are_up_to_date() {
     }
     // Every model is in the gallery with its picture.
     let gallery = read("docs/gallery.md");
-    for model in noted.iter().filter_map(|file| file.strip_prefix("models/")?.strip_suffix(".holo")) {
-        assert!(gallery.contains(&format!("](figures/gallery/{model}.svg)")), "{model} has no picture");
+    for model in noted.iter().filter_map(|file| file.strip_prefix("models/")?.strip_suffix(".holo"))
+    {
+        assert!(
+            gallery.contains(&format!("](figures/gallery/{model}.svg)")),
+            "{model} has no picture"
+        );
     }
 }
 
@@ -462,17 +523,29 @@ fn the_book_has_every_page() {
 fn the_readme_and_continuous_integration_run_the_same_tests() {
     let command = "scripts/test";
     let readme = read("README.md");
-    assert!(blocks("README.md", &readme).iter().any(|b| b.info == "sh" && b.text == format!("{command}\n")));
+    assert!(
+        blocks("README.md", &readme)
+            .iter()
+            .any(|b| b.info == "sh" && b.text == format!("{command}\n"))
+    );
     assert_eq!(read(".ci/run").lines().last(), Some(command));
 }
 
 #[test]
 fn links_lead_somewhere_and_lines_are_short() {
-    for page in PAGES.into_iter().chain(["ARCHITECTURE.md", "CHANGELOG.md", "docs/papers.md", "docs/SUMMARY.md"]) {
+    for page in PAGES.into_iter().chain([
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "docs/papers.md",
+        "docs/SUMMARY.md",
+    ]) {
         let text = read(page);
         let folder = repository().join(page).parent().unwrap().to_path_buf();
         let inline = text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap());
-        let references = text.lines().filter(|line| line.starts_with('[')).filter_map(|line| line.split("]: ").nth(1));
+        let references = text
+            .lines()
+            .filter(|line| line.starts_with('['))
+            .filter_map(|line| line.split("]: ").nth(1));
         for target in inline.chain(references) {
             let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
             if target.starts_with("http") {
@@ -484,7 +557,10 @@ fn links_lead_somewhere_and_lines_are_short() {
                 let title = line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
                 line.starts_with('#') && title == anchor
             };
-            assert!(anchor.is_empty() || fs::read_to_string(&path).unwrap().lines().any(heading), "{page}: {target}");
+            assert!(
+                anchor.is_empty() || fs::read_to_string(&path).unwrap().lines().any(heading),
+                "{page}: {target}"
+            );
         }
         let mut fenced = false;
         for (number, line) in text.lines().enumerate() {

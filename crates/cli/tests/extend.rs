@@ -1,4 +1,5 @@
-//! `resume --until`: a longer run out of a shorter one, with the bytes of a run that went there from the start.
+//! `resume --until`: a longer run out of a shorter one, with the bytes of a run that went there
+//! from the start.
 
 mod common;
 
@@ -12,7 +13,9 @@ use std::process::Stdio;
 /// Contents of all chunks of a run.
 fn chunks(run: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut all = BTreeMap::new();
-    for array in fs::read_dir(run).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
+    for array in
+        fs::read_dir(run).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir())
+    {
         for chunk in fs::read_dir(&array).unwrap().map(|entry| entry.unwrap().path()) {
             let name = chunk.strip_prefix(run).unwrap().display().to_string();
             if name.contains("/c.") {
@@ -26,7 +29,8 @@ fn chunks(run: &Path) -> BTreeMap<String, Vec<u8>> {
 fn comparable(mut summary: Value) -> Value {
     let object = summary.as_object_mut().unwrap();
     object.remove("out");
-    // The stability of a gain and the scale of a drift are measured as often in a longer run as in a shorter one.
+    // The stability of a gain and the scale of a drift are measured as often in a longer run as in
+    // a shorter one.
     object.remove("stability");
     without(&mut object["drift"], "relative");
     object["cost"].as_object_mut().unwrap().remove("wall_seconds");
@@ -41,8 +45,8 @@ fn without(value: &mut Value, key: &str) {
     }
 }
 
-/// Fixed steps and adaptive ones, blocks of steps, equations, multipliers, treatments, a shorter last step on the way
-/// (1.95 and 4.3 are not multiples of 0.01 but for one), large models.
+/// Fixed steps and adaptive ones, blocks of steps, equations, multipliers, treatments, a shorter
+/// last step on the way (1.95 and 4.3 are not multiples of 0.01 but for one), large models.
 const RUNS: [(&str, &str, f64, f64); 12] = [
     ("adaptive", "models/spherical-pendulum.holo --every 0.05", 3.0, 7.0),
     ("first-same", "models/kepler.holo --method plain:dopri5 --rtol 1e-6 --every 0.05", 3.0, 7.0),
@@ -50,9 +54,19 @@ const RUNS: [(&str, &str, f64, f64); 12] = [
     ("one-step", "models/spherical-pendulum.holo --every 0.001", 0.001, 0.5),
     ("fixed", "models/kepler.holo --method corrected:rk4 --step 0.01 --every 0.05", 3.0, 7.0),
     ("shorter", "models/kepler.holo --method rk4 --step 0.01 --every 0.05", 1.955, 4.3),
-    ("feedback", "models/kepler.holo --method feedback:euler --step 1e-3 --every 0.01 --gain L=4,A=2", 1.0, 3.0),
+    (
+        "feedback",
+        "models/kepler.holo --method feedback:euler --step 1e-3 --every 0.01 --gain L=4,A=2",
+        1.0,
+        3.0,
+    ),
     ("rattle", "models/double-pendulum.holo --method rattle --step 0.01 --every 0.02", 2.0, 5.0),
-    ("composed", "models/double-pendulum.holo --method suzuki4(rattle) --step 0.01 --every 0.01", 1.0, 2.0),
+    (
+        "composed",
+        "models/double-pendulum.holo --method suzuki4(rattle) --step 0.01 --every 0.01",
+        1.0,
+        2.0,
+    ),
     ("gauss", "models/henon-heiles.holo --method gauss4 --step 0.1 --every 0.1", 5.0, 12.0),
     (
         "penalised",
@@ -76,12 +90,22 @@ fn a_longer_run_has_the_bytes_of_one_from_the_start() {
         let end = folder.summary(&format!("resume extended --until {last}"));
         let (a, b) = (chunks(&folder.path("whole")), chunks(&folder.path("extended")));
         assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>(), "{name}");
-        let different: Vec<_> =
-            a.iter().filter(|(chunk, bytes)| b[*chunk] != **bytes).map(|(chunk, _)| chunk).collect();
+        let different: Vec<_> = a
+            .iter()
+            .filter(|(chunk, bytes)| b[*chunk] != **bytes)
+            .map(|(chunk, _)| chunk)
+            .collect();
         assert!(a.len() > 3 && different.is_empty(), "{name}: {different:?}");
         assert_eq!(comparable(end), comparable(whole), "{name}");
-        assert_eq!(fs::read_to_string(folder.path("extended/notes.txt")).unwrap(), "mine", "{name}");
-        let left: Vec<_> = fs::read_dir(folder.path(".")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(
+            fs::read_to_string(folder.path("extended/notes.txt")).unwrap(),
+            "mine",
+            "{name}"
+        );
+        let left: Vec<_> = fs::read_dir(folder.path("."))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
         assert_eq!(left.len(), 3, "{name}: {left:?}");
     }
 }
@@ -90,15 +114,26 @@ fn a_longer_run_has_the_bytes_of_one_from_the_start() {
 #[test]
 fn samples_keep_their_distance() {
     let folder = Folder::new();
-    for (name, run) in [("adaptive", "models/kepler.holo"), ("fixed", "models/kepler.holo --method rk4 --step 0.01")] {
+    for (name, run) in [
+        ("adaptive", "models/kepler.holo"),
+        ("fixed", "models/kepler.holo --method rk4 --step 0.01"),
+    ] {
         folder.summary(&format!("run {run} --until 2 --samples 101 --out {name}"));
         folder.summary(&format!("resume {name} --until 4"));
         folder.summary(&format!("run {run} --until 4 --samples 201 --out {name}-whole"));
         // i/200 is half of i/100 to the bit.
-        assert_eq!(chunks(&folder.path(name)), chunks(&folder.path(&format!("{name}-whole"))), "{name}");
+        assert_eq!(
+            chunks(&folder.path(name)),
+            chunks(&folder.path(&format!("{name}-whole"))),
+            "{name}"
+        );
         folder.summary(&format!("resume {name} --until 5.01"));
         let times = folder.times(name);
-        assert_eq!((times.len(), times[100], times[250], times[251]), (252, 2.0, 5.0, 5.01), "{name}");
+        assert_eq!(
+            (times.len(), times[100], times[250], times[251]),
+            (252, 2.0, 5.0, 5.01),
+            "{name}"
+        );
     }
 }
 
@@ -149,7 +184,8 @@ fn a_stopped_run_is_extended() {
 fn kill_at(folder: &Folder, arguments: &str, point: &str) {
     let here = folder.path("held");
     let mut child = folder.command(arguments);
-    let mut child = child.env("HOLONOME_HOLD", format!("{point} {}", here.display())).spawn().unwrap();
+    let mut child =
+        child.env("HOLONOME_HOLD", format!("{point} {}", here.display())).spawn().unwrap();
     while !here.exists() {
         assert!(child.try_wait().unwrap().is_none(), "`{arguments}` ended before `{point}`");
         std::thread::sleep(std::time::Duration::from_millis(1));
@@ -159,7 +195,8 @@ fn kill_at(folder: &Folder, arguments: &str, point: &str) {
     fs::remove_file(&here).unwrap();
 }
 
-/// A longer run that is killed on its way goes on by the same command, and is said to end where it ends.
+/// A longer run that is killed on its way goes on by the same command, and is said to end where it
+/// ends.
 #[test]
 fn a_killed_longer_run_goes_on_by_the_same_command() {
     let folder = Folder::new();
@@ -167,7 +204,8 @@ fn a_killed_longer_run_goes_on_by_the_same_command() {
     folder.summary(&format!("run {run} --until 20 --out whole"));
     let settings = |run: &str| -> Value {
         let group: Value =
-            serde_json::from_str(&fs::read_to_string(folder.path(run).join("zarr.json")).unwrap()).unwrap();
+            serde_json::from_str(&fs::read_to_string(folder.path(run).join("zarr.json")).unwrap())
+                .unwrap();
         group["attributes"]["settings"].clone()
     };
     for limit in ["", " --max-steps 100000"] {
@@ -185,7 +223,8 @@ fn a_killed_longer_run_goes_on_by_the_same_command() {
     }
 }
 
-/// An extension that is killed while it copies leaves the old run as it was, and the next one cleans up.
+/// An extension that is killed while it copies leaves the old run as it was, and the next one
+/// cleans up.
 #[test]
 fn a_killed_extension_leaves_the_run() {
     let folder = Folder::new();
@@ -202,8 +241,8 @@ fn a_killed_extension_leaves_the_run() {
     assert_eq!(fs::read_dir(folder.path(".")).unwrap().count(), 3, "models, run, whole");
 }
 
-/// An adaptive run without a given number of samples gets no more samples than it makes steps, and they are those that
-/// it would have got for that number.
+/// An adaptive run without a given number of samples gets no more samples than it makes steps, and
+/// they are those that it would have got for that number.
 #[test]
 fn samples_by_default_are_no_more_than_steps() {
     let folder = Folder::new();
@@ -236,7 +275,8 @@ fn samples_by_default_are_no_more_than_steps() {
     assert!(steps > 1000.0 && folder.times("long").len() == 1001, "{steps}");
 }
 
-/// Samples are thinned exactly, too, if the run was killed before, meanwhile or afterwards, or is behind a link.
+/// Samples are thinned exactly, too, if the run was killed before, meanwhile or afterwards, or is
+/// behind a link.
 #[test]
 fn samples_are_left_out_of_killed_runs() {
     let folder = Folder::new();
@@ -246,13 +286,15 @@ fn samples_are_left_out_of_killed_runs() {
     assert!(samples < 300);
     let here = folder.path("held");
     // The run is killed at every file that it writes, until there are no more.
-    let mut points = vec!["created 0".to_string(), "checkpoint 100".to_string(), "samples 500".to_string()];
+    let mut points =
+        vec!["created 0".to_string(), "checkpoint 100".to_string(), "samples 500".to_string()];
     points.extend((1..400).step_by(3).map(|write| format!("write {write}")));
     let mut killed = 0;
     for point in points {
         let mut child = folder.command(&format!("run {run} --out killed"));
         let child = child.stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = child.env("HOLONOME_HOLD", format!("{point} {}", here.display())).spawn().unwrap();
+        let mut child =
+            child.env("HOLONOME_HOLD", format!("{point} {}", here.display())).spawn().unwrap();
         let ended = loop {
             if here.exists() {
                 break false;
@@ -282,7 +324,10 @@ fn samples_are_left_out_of_killed_runs() {
                 fs::remove_dir_all(entry.path()).unwrap();
             }
         }
-        let left: Vec<_> = fs::read_dir(folder.path(".")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let left: Vec<_> = fs::read_dir(folder.path("."))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
         assert_eq!(left.len(), 2, "{point}: {left:?}");
     }
     assert!((10..130).contains(&killed), "{killed}");
@@ -298,7 +343,8 @@ fn samples_are_left_out_of_killed_runs() {
 fn the_current_folder_keeps_all_samples() {
     let folder = Folder::new();
     fs::create_dir(folder.path("here")).unwrap();
-    let mut command = folder.command("run ../models/kepler.holo --rtol 1e-6 --until 8 --out . --json");
+    let mut command =
+        folder.command("run ../models/kepler.holo --rtol 1e-6 --until 8 --out . --json");
     let output = command.current_dir(folder.path("here")).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -306,26 +352,36 @@ fn the_current_folder_keeps_all_samples() {
     assert_eq!(folder.times("here").len(), 1001);
 }
 
-/// A run that its number of steps ended goes on with a larger one, as if it had been given that at first.
+/// A run that its number of steps ended goes on with a larger one, as if it had been given that at
+/// first.
 #[test]
 fn a_run_that_ended_at_its_limit_goes_on_with_a_larger_one() {
     let folder = Folder::new();
     // Adaptive steps one by one and in loops, and equal steps in blocks.
-    for (name, options) in
-        [("pair", "--rtol 1e-9"), ("gauss", "--method gauss16"), ("rattle", "--method rattle --step 0.01")]
-    {
+    for (name, options) in [
+        ("pair", "--rtol 1e-9"),
+        ("gauss", "--method gauss16"),
+        ("rattle", "--method rattle --step 0.01"),
+    ] {
         let run = format!("run models/spherical-pendulum.holo --until 100 {options}");
         let ended = folder.run(&format!("{run} --max-steps 33 --out {name}"));
         assert_eq!(ended.code, Some(1), "{ended:?}");
-        folder.run(&format!("resume {name} --max-steps 33")).refused(&["33 steps", "--max-steps must be larger"]);
+        folder
+            .run(&format!("resume {name} --max-steps 33"))
+            .refused(&["33 steps", "--max-steps must be larger"]);
         // It ends once more, and then at its end.
         let again = folder.run(&format!("resume {name} --max-steps 47"));
         assert!(again.code == Some(1) && again.stderr.contains("after 47 steps"), "{again:?}");
         let summary = folder.summary(&format!("resume {name} --max-steps 20000"));
         let whole = folder.summary(&format!("{run} --max-steps 20000 --out {name}-whole"));
         assert_eq!(comparable(summary), comparable(whole), "{name}");
-        assert!(chunks(&folder.path(name)) == chunks(&folder.path(&format!("{name}-whole"))), "{name}");
-        folder.run(&format!("resume {name} --max-steps 30000")).refused(&["is finished", "--until"]);
+        assert!(
+            chunks(&folder.path(name)) == chunks(&folder.path(&format!("{name}-whole"))),
+            "{name}"
+        );
+        folder
+            .run(&format!("resume {name} --max-steps 30000"))
+            .refused(&["is finished", "--until"]);
     }
     // Both at once, from a run that never began.
     folder.run("run models/kepler.holo --every 0.5 --until 5 --max-steps 1 --out short");

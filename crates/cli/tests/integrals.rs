@@ -1,15 +1,18 @@
-//! The search for first integrals: known ones are found again, hold as the model's own, and nothing else is found.
+//! The search for first integrals: known ones are found again, hold as the model's own, and nothing
+//! else is found.
 
 mod common;
 
 use common::{Folder, keys};
 use serde_json::Value;
 
-/// Systems with all the integrals that are sums of the products of their degree, and are no products of others; once there are
-/// as many as the state has components, the search ends.
-/// Sources: Kepler's problem (Goldstein, Poole, Safko 2002, 3.9); Toda's lattice of three masses (Henon 1974); the
-/// Henon-Heiles system with a quartic integral (Grammaticos, Dorizzi, Padjen 1982); rational Calogero-Moser masses
-/// (Moser 1975), with more integrals than degrees of freedom (Wojciechowski 1983); Lotka and Volterra's equations. The others are linear or have symmetries of the plane.
+/// Systems with all the integrals that are sums of the products of their degree, and are no
+/// products of others; once there are as many as the state has components, the search ends.
+/// Sources: Kepler's problem (Goldstein, Poole, Safko 2002, 3.9); Toda's lattice of three masses
+/// (Henon 1974); the Henon-Heiles system with a quartic integral (Grammaticos, Dorizzi, Padjen
+/// 1982); rational Calogero-Moser masses (Moser 1975), with more integrals than degrees of freedom
+/// (Wojciechowski 1983); Lotka and Volterra's equations. The others are linear or have symmetries
+/// of the plane.
 const SYSTEMS: [(&str, &str, &[&str]); 15] = [
     (
         "kepler",
@@ -77,7 +80,8 @@ const SYSTEMS: [(&str, &str, &[&str]); 15] = [
         ],
     ),
     (
-        // The impulse and the squares of the centre of vorticity are one space: the impulse is a sum over the vortices.
+        // The impulse and the squares of the centre of vorticity are one space: the impulse is a
+        // sum over the vortices.
         "vortices",
         "size n = 4\nparameter Gamma[i in 1..n] = (1, 1.5, -0.5, 2)[i]
          state r[i in 1..n] : R^2 = ((1, 0, -1.1, 0.2)[i], (0, 1.2, 0.3, -0.9)[i])\nlet d(i, j) = r[i] - r[j]
@@ -159,7 +163,9 @@ const SYSTEMS: [(&str, &str, &[&str]); 15] = [
 fn found(folder: &Folder, arguments: &str) -> Vec<(String, Value)> {
     let answer = folder.run(&format!("integrals {arguments} --json")).ok().json();
     let list = answer["integrals"].as_array().unwrap();
-    list.iter().map(|integral| (integral["formula"].as_str().unwrap().to_string(), integral.clone())).collect()
+    list.iter()
+        .map(|integral| (integral["formula"].as_str().unwrap().to_string(), integral.clone()))
+        .collect()
 }
 
 #[test]
@@ -174,7 +180,10 @@ fn known_integrals_are_found_and_hold_as_the_models_own() {
             assert_eq!(integral["holds"], "for all parameters", "{name}: {formula}");
         }
         // Each passes the test of a claim, and is not found again.
-        let claims = formulas.iter().enumerate().map(|(k, formula)| format!("\nintegral found_{k} = {formula}"));
+        let claims = formulas
+            .iter()
+            .enumerate()
+            .map(|(k, formula)| format!("\nintegral found_{k} = {formula}"));
         folder.write("stated.holo", format!("{text}{}", claims.collect::<String>()));
         let checked = folder.run("check stated.holo --json").ok().json();
         assert_eq!(checked["warnings"].as_array().unwrap().len(), 0, "{name}: {checked}");
@@ -187,7 +196,10 @@ fn parameters_in_a_formula_hold_for_their_other_values() {
     let folder = Folder::new();
     let (_, text, _) = SYSTEMS[0];
     let integrals = found(folder.write("kepler.holo", text), "kepler.holo");
-    let claims = integrals.iter().enumerate().map(|(k, (formula, _))| format!("\nintegral found_{k} = {formula}"));
+    let claims = integrals
+        .iter()
+        .enumerate()
+        .map(|(k, (formula, _))| format!("\nintegral found_{k} = {formula}"));
     folder.write("stated.holo", format!("{text}{}", claims.collect::<String>()));
     folder.run("run stated.holo --until 1 --set m=0.7 --set k=3.3 --samples 2").ok();
 }
@@ -203,11 +215,17 @@ fn an_integral_of_special_parameters_says_so() {
     );
     let integrals = found(&folder, "special.holo");
     assert_eq!(integrals.len(), 1, "{integrals:?}");
-    assert_eq!((&integrals[0].1["holds"], &integrals[0].1["degree"]), (&"not for all parameters".into(), &6.into()));
+    assert_eq!(
+        (&integrals[0].1["holds"], &integrals[0].1["degree"]),
+        (&"not for all parameters".into(), &6.into())
+    );
     assert!(found(&folder, "special.holo --set e=15.9").is_empty());
     assert!(found(&folder, "special.holo --degree 5").is_empty(), "it has terms of degree 6");
     let told = folder.run("integrals special.holo").ok().stdout;
-    assert!(told.contains("1 first integral beside H, among 215 products of up to 6 factors"), "{told}");
+    assert!(
+        told.contains("1 first integral beside H, among 215 products of up to 6 factors"),
+        "{told}"
+    );
     assert!(told.contains("(not for all values of the parameters)"), "{told}");
     // A parameter that is 0 leaves out what would break them.
     folder.write(
@@ -216,7 +234,10 @@ fn an_integral_of_special_parameters_says_so() {
          hamiltonian (dot(p, p) + dot(q, q))/2 + e*(q.x^2*q.y - q.y^3/3)",
     );
     let integrals = found(&folder, "zero.holo");
-    assert!(integrals.len() == 3 && integrals.iter().all(|(_, i)| i["holds"] == "not for all parameters"));
+    assert!(
+        integrals.len() == 3
+            && integrals.iter().all(|(_, i)| i["holds"] == "not for all parameters")
+    );
 }
 
 #[test]
@@ -234,7 +255,11 @@ fn a_search_that_does_not_begin_or_ends_early_says_so() {
 fn a_search_that_is_too_large_is_refused_by_name() {
     let folder = Folder::new();
     folder.write("ring.holo", SYSTEMS[4].1);
-    folder.run("integrals ring.holo --degree 4").refused(&["products of up to 4 factors", "--degree", "--set"]);
+    folder.run("integrals ring.holo --degree 4").refused(&[
+        "products of up to 4 factors",
+        "--degree",
+        "--set",
+    ]);
     folder.run("integrals ring.holo --degree 0").refused(&["--degree"]);
     let chain = "size n = 400\ncoordinate r[i in 1..n] : R^2 = (i, 0)\nmomentum p of r\n
         hamiltonian sum(i in 1..n : dot(p[i], p[i])/2 + r[i].y)\nconstraint a : dot(r[1], r[1]) = 1

@@ -26,12 +26,21 @@ fn an_unknown_option_leads_to_the_one_that_was_meant() {
     ] {
         assert_eq!(tip(arguments), format!("a similar argument exists: {meant}"), "{arguments}");
     }
-    assert_eq!(tip("run models/kepler.holo --vary mu=i"), "'--vary' is an option of `holonome sweep`");
+    assert_eq!(
+        tip("run models/kepler.holo --vary mu=i"),
+        "'--vary' is an option of `holonome sweep`"
+    );
     // Not an option of this command, nor of another.
-    assert_eq!((tip("methods --dt 1"), tip("run models/kepler.holo --zzzzz")), (String::new(), String::new()));
+    assert_eq!(
+        (tip("methods --dt 1"), tip("run models/kepler.holo --zzzzz")),
+        (String::new(), String::new())
+    );
     let told = folder.run("run models/kepler.holo --dt 1 --json").json();
     assert!(
-        told["error"]["message"].as_str().unwrap().ends_with("found; a similar argument exists: '--step'"),
+        told["error"]["message"]
+            .as_str()
+            .unwrap()
+            .ends_with("found; a similar argument exists: '--step'"),
         "{told}"
     );
 }
@@ -46,7 +55,10 @@ fn a_path_that_is_no_model_leads_to_one() {
         ("check models/kelper.holo", ["there is no such file", "did you mean models/kepler.holo?"]),
         ("run kepler.holo", ["there is no such file", "did you mean models/kepler.holo?"]),
         ("compare pendulm --method rk4", ["there is no such file", "did you mean pendulum.holo?"]),
-        ("run nothing-like-it.holo", ["there is no such file", "the models beside it are pendulum.holo"]),
+        (
+            "run nothing-like-it.holo",
+            ["there is no such file", "the models beside it are pendulum.holo"],
+        ),
         ("run models", ["it is a folder", "alkane.holo"]),
         ("run runs", ["it is a folder, not a model file", "runs"]),
         ("run runs/first", ["the folder of a run", "`holonome report` shows it"]),
@@ -60,7 +72,9 @@ fn a_path_that_is_no_model_leads_to_one() {
 #[test]
 fn units_behind_numbers_are_one_mistake() {
     let folder = Folder::new();
-    for (value, remedy) in [("2 kg", "numbers have no units: write 2,"), ("90deg", "write 90*pi/180")] {
+    for (value, remedy) in
+        [("2 kg", "numbers have no units: write 2,"), ("90deg", "write 90*pi/180")]
+    {
         folder.write("units.holo", format!("parameter m = {value}\nstate x = 1\nx' = -m*x\n"));
         let answer = folder.run("check units.holo").refused(&["missing operator", remedy]);
         assert_eq!(answer.stderr.matches("error").count(), 1, "{answer:?}");
@@ -76,7 +90,10 @@ fn files_and_ensembles_that_are_probably_not_meant_are_warned_of() {
         assert_eq!(answer.stderr.contains("warning"), !says.is_empty(), "{answer:?}");
         assert!(answer.stderr.contains(says), "{answer:?}");
     };
-    warned("plot run --svg a.png", "a.png is written as svg, whatever its name: --png a.png writes png");
+    warned(
+        "plot run --svg a.png",
+        "a.png is written as svg, whatever its name: --png a.png writes png",
+    );
     warned("plot run --svg a.svg --png a.PNG", "");
     warned("export run --csv a.xyz", "--xyz a.xyz writes xyz");
     warned("export run --csv a.txt", "");

@@ -39,8 +39,11 @@ fn modules(source: &Path) -> BTreeMap<String, Vec<String>> {
 /// First names of the paths below `crate::` in a file's code.
 fn names_used(text: &str) -> BTreeSet<String> {
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
-    let code: String = text.lines().map(|line| line.split("//").next().unwrap()).collect::<Vec<_>>().join("\n");
-    let identifier = |rest: &str| -> String { rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect() };
+    let code: String =
+        text.lines().map(|line| line.split("//").next().unwrap()).collect::<Vec<_>>().join("\n");
+    let identifier = |rest: &str| -> String {
+        rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+    };
     let mut names = BTreeSet::new();
     for (at, _) in code.match_indices("crate::") {
         let rest = &code[at + "crate::".len()..];
@@ -101,7 +104,10 @@ fn modules_use_each_other_in_one_direction() {
         for module in uses.keys() {
             let through: Vec<&String> =
                 uses[module].iter().filter(|used| reached(&uses, used).contains(module)).collect();
-            assert!(through.is_empty(), "crates/{name}: '{module}' stands in a circle of uses through {through:?}");
+            assert!(
+                through.is_empty(),
+                "crates/{name}: '{module}' stands in a circle of uses through {through:?}"
+            );
         }
     }
 }

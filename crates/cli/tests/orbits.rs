@@ -18,7 +18,8 @@ fn the_error_is_that_of_the_exact_solution() {
     let folder = Folder::new();
     folder.write("oscillator.holo", OSCILLATOR);
     for (options, off) in [
-        // The second run's own error is a few hundredths of the first one's, or, with fixed steps, of the next order.
+        // The second run's own error is a few hundredths of the first one's, or, with fixed steps,
+        // of the next order.
         ("--method plain:tsit5 --rtol 1e-6", 0.2),
         ("--method corrected:dop853 --rtol 1e-6", 0.2),
         ("--method plain:rk4 --step 0.1", 0.05),
@@ -31,7 +32,10 @@ fn the_error_is_that_of_the_exact_solution() {
         assert_eq!(keys(&error["families"]), ["x", "v"]);
         for (name, exact) in ["x", "v"].iter().zip(exact_error(&summary)) {
             let measured = number(error, &format!("/families/{name}/final"));
-            assert!((measured / exact - 1.0).abs() < off, "{options}: {name}: {measured:e}, exactly {exact:e}");
+            assert!(
+                (measured / exact - 1.0).abs() < off,
+                "{options}: {name}: {measured:e}, exactly {exact:e}"
+            );
             assert!(number(error, &format!("/families/{name}/max")) >= measured);
         }
         assert!(error["separated"].is_null(), "{options}: {error}");
@@ -40,13 +44,17 @@ fn the_error_is_that_of_the_exact_solution() {
     let plain = folder.run("run oscillator.holo --until 1").ok();
     assert!(plain.stdout.contains("drift is not error: --error"), "{plain:?}");
     let asked = folder.run("run oscillator.holo --until 1 --error").ok();
-    assert!(!asked.stdout.contains("drift is not error") && asked.stdout.contains("by a second run"), "{asked:?}");
+    assert!(
+        !asked.stdout.contains("drift is not error") && asked.stdout.contains("by a second run"),
+        "{asked:?}"
+    );
 }
 
 #[test]
 fn orbits_that_separate_are_told() {
     let folder = Folder::new();
-    // From this height the double pendulum turns over, and neighbours part by a factor of ten every few units of time.
+    // From this height the double pendulum turns over, and neighbours part by a factor of ten every
+    // few units of time.
     let run = "run models/double-pendulum.holo --set r1=(0,1) --set r2=(0.01,1+sqrt(2-0.0001)) --until 300";
     let summary = folder.summary(&format!("{run} --project-initial --rtol 1e-6 --error"));
     let separated = number(&summary, "/orbit_error/separated");
@@ -55,7 +63,9 @@ fn orbits_that_separate_are_told() {
     // There is no error without the option; a sweep has none.
     assert!(folder.summary("run models/kepler.holo --until 1").get("orbit_error").is_none());
     for option in ["--error", "--report", "--open"] {
-        folder.run(&format!("sweep models/kepler.holo --until 1 --trajectories 2 {option}")).refused(&[option]);
+        folder
+            .run(&format!("sweep models/kepler.holo --until 1 --trajectories 2 {option}"))
+            .refused(&[option]);
     }
 }
 
@@ -76,7 +86,10 @@ fn large_penalised_and_ensemble_models_have_errors_too() {
             assert!(relative > 0.0 && relative < 0.1, "{run}: {name}: {family}");
         }
         // A resumed run that is finished reports it again.
-        let again = folder.run(&format!("resume {} --json --quiet", summary["out"].as_str().unwrap())).ok().json();
+        let again = folder
+            .run(&format!("resume {} --json --quiet", summary["out"].as_str().unwrap()))
+            .ok()
+            .json();
         assert_eq!(again["orbit_error"], summary["orbit_error"]);
     }
 }

@@ -1,5 +1,5 @@
-//! What comes from outside is not trusted: names that act on a terminal, pipes in the place of files, limits of the
-//! system, stores that lead elsewhere.
+//! What comes from outside is not trusted: names that act on a terminal, pipes in the place of
+//! files, limits of the system, stores that lead elsewhere.
 
 #![cfg(unix)]
 
@@ -23,7 +23,9 @@ const WORD: &str = "$'a\\x1b[31m\\xc2\\x9b2J\\xe2\\x80\\xaeb";
 /// Check that nothing in an answer acts on a terminal.
 #[track_caller]
 fn harmless(answer: Answer) -> Answer {
-    let acts = |c: char| c.is_control() && c != '\n' && c != '\t' || ('\u{202a}'..='\u{202e}').contains(&c);
+    let acts = |c: char| {
+        c.is_control() && c != '\n' && c != '\t' || ('\u{202a}'..='\u{202e}').contains(&c)
+    };
     assert!(!answer.stdout.contains(acts) && !answer.stderr.contains(acts), "{answer:?}");
     answer
 }
@@ -35,7 +37,10 @@ fn names_that_act_on_a_terminal_are_shown_escaped() {
     let run = |arguments: &str| harmless(folder.run(arguments));
     let answer = run(&format!("run {NAME}.holo --until 3 --every 0.1 --report")).ok();
     assert!(answer.stdout.contains(&format!("{SHOWN} by corrected:dop853")), "{answer:?}");
-    assert!(answer.stderr.contains(&format!("holonome export {WORD}")) || answer.stderr.contains("$'runs/a\\x1b[31m"));
+    assert!(
+        answer.stderr.contains(&format!("holonome export {WORD}"))
+            || answer.stderr.contains("$'runs/a\\x1b[31m")
+    );
     let stored = format!("runs/{NAME}-1");
     for command in ["resume", "analyse", "report"] {
         run(&format!("{command} {stored}")).ok();
@@ -43,7 +48,12 @@ fn names_that_act_on_a_terminal_are_shown_escaped() {
     run(&format!("plot {stored} {stored} --svg {NAME}.svg")).ok();
     let answer = run(&format!("resume {stored} --until 4")).ok();
     assert!(answer.stderr.contains(&format!("runs/{SHOWN}-1 goes on")), "{answer:?}");
-    assert!(run(&format!("export {stored} --csv {NAME}.csv")).ok().stderr.contains(&format!("{SHOWN}.csv")));
+    assert!(
+        run(&format!("export {stored} --csv {NAME}.csv"))
+            .ok()
+            .stderr
+            .contains(&format!("{SHOWN}.csv"))
+    );
     run(&format!("check {NAME}.holo")).ok();
     run(&format!("sweep {NAME}.holo --trajectories 2 --until 1 --out s{NAME}")).ok();
     run(&format!("compare {NAME}.holo --method rk4 --step 0.1,0.05 --until 1")).ok();
@@ -63,14 +73,20 @@ fn names_that_act_on_a_terminal_are_shown_escaped() {
         format!("plot {stored} --y {NAME} --svg x.svg"),
     ] {
         let answer = run(&arguments);
-        assert!(answer.code == Some(2) && answer.stderr.contains("\\u{1b}[31m"), "{arguments:?}: {answer:?}");
+        assert!(
+            answer.code == Some(2) && answer.stderr.contains("\\u{1b}[31m"),
+            "{arguments:?}: {answer:?}"
+        );
     }
     folder.write(
         "model.holo",
         "coordinate q = 1 # \u{1b}[31m\u{9b}\u{202e}\u{200f}\u{61c}\ntable A = \"\u{1b}[31m\u{9b}\u{202e}\"\n\u{9b}\n",
     );
     let answer = harmless(folder.run("check model.holo"));
-    assert!(answer.code == Some(2) && answer.stderr.contains("unexpected character U+009B"), "{answer:?}");
+    assert!(
+        answer.code == Some(2) && answer.stderr.contains("unexpected character U+009B"),
+        "{answer:?}"
+    );
 }
 
 #[test]
@@ -89,7 +105,8 @@ fn figures_of_such_names_are_files_that_can_be_read() {
 /// Answer of a command that must not wait for anything.
 #[track_caller]
 fn at_once(folder: &Folder, arguments: &str) -> Answer {
-    let mut child = folder.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        folder.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let started = Instant::now();
     while child.try_wait().unwrap().is_none() {
         if started.elapsed() > Duration::from_secs(60) {
@@ -115,7 +132,9 @@ fn a_pipe_in_the_place_of_a_file_is_refused_at_once() {
     for name in ["pipe.holo", "pipe.csv"] {
         pipe(&folder.path(name));
     }
-    folder.write("including.holo", "include \"pipe.holo\"\n").write("reading.holo", "table A = \"pipe.csv\"\n");
+    folder
+        .write("including.holo", "include \"pipe.holo\"\n")
+        .write("reading.holo", "table A = \"pipe.csv\"\n");
     folder.write("device.holo", format!("table A = \"/dev/zero\"\n{BALL}"));
     for (model, says) in [
         ("pipe.holo", "it is a pipe, not a file"),
@@ -131,13 +150,20 @@ fn a_pipe_in_the_place_of_a_file_is_refused_at_once() {
     }
     // In a stored run.
     folder.summary("run models/spherical-pendulum.holo --until 2 --every 0.1 --out run");
-    for file in ["zarr.json", "status.json", "checkpoint.bin", "q/c.0.0", "time/c.0", "component_3/c.0"] {
+    for file in
+        ["zarr.json", "status.json", "checkpoint.bin", "q/c.0.0", "time/c.0", "component_3/c.0"]
+    {
         let (path, aside) = (folder.path("run").join(file), folder.path("aside"));
         fs::rename(&path, &aside).unwrap();
         pipe(&path);
-        for command in ["resume run --until 3", "report run", "export run --csv out.csv", "analyse run"] {
+        for command in
+            ["resume run --until 3", "report run", "export run --csv out.csv", "analyse run"]
+        {
             let answer = at_once(&folder, command);
-            assert!(answer.code == Some(0) || answer.stderr.contains(file), "{file}: {command}: {answer:?}");
+            assert!(
+                answer.code == Some(0) || answer.stderr.contains(file),
+                "{file}: {command}: {answer:?}"
+            );
         }
         fs::rename(&aside, &path).unwrap();
     }
@@ -161,8 +187,11 @@ fn a_pipe_in_the_place_of_a_file_is_refused_at_once() {
 #[test]
 fn a_largest_file_size_is_an_error() {
     let folder = Folder::new();
-    let run = format!("ulimit -f 128; exec {} run models/kepler.holo", env!("CARGO_BIN_EXE_holonome"));
-    for options in ["--every 0.01 --until 100 --out run", "--samples 2 --until 1 --report --out page"] {
+    let run =
+        format!("ulimit -f 128; exec {} run models/kepler.holo", env!("CARGO_BIN_EXE_holonome"));
+    for options in
+        ["--every 0.01 --until 100 --out run", "--samples 2 --until 1 --report --out page"]
+    {
         let mut command = Command::new("bash");
         command.args(["-c", &format!("{run} {options} --json")]).current_dir(folder.path("."));
         let answer = Answer::new(command.output().unwrap());
@@ -195,7 +224,8 @@ fn copy(from: &Path, to: &Path) {
 fn a_crafted_store_leads_nowhere_else() {
     let folder = Folder::new();
     // Interrupted, so that `resume` would write.
-    let stopped = folder.run("run models/kepler.holo --until 2 --every 0.1 --max-steps 3 --out run");
+    let stopped =
+        folder.run("run models/kepler.holo --until 2 --every 0.1 --max-steps 3 --out run");
     assert_eq!(stopped.code, Some(1), "{stopped:?}");
     let text = fs::read_to_string(folder.path("run/zarr.json")).unwrap();
     let good: Value = serde_json::from_str(&text).unwrap();
@@ -210,13 +240,24 @@ fn a_crafted_store_leads_nowhere_else() {
     };
     let without = |group: &Value, which: &dyn Fn(&str) -> bool| {
         let mut group = group.clone();
-        group["attributes"]["holonome_checksums"].as_object_mut().unwrap().retain(|key, _| !which(key));
+        group["attributes"]["holonome_checksums"]
+            .as_object_mut()
+            .unwrap()
+            .retain(|key, _| !which(key));
         group
     };
     let mut crafted: Vec<Value> = Vec::new();
-    for name in
-        ["../victim", "/tmp/victim", "a/../../victim", "..", ".hidden", "H\u{0}", "H\u{1b}[31m", "zarr.json", ""]
-    {
+    for name in [
+        "../victim",
+        "/tmp/victim",
+        "a/../../victim",
+        "..",
+        ".hidden",
+        "H\u{0}",
+        "H\u{1b}[31m",
+        "zarr.json",
+        "",
+    ] {
         crafted.push(without(&renamed(name), &|_| true));
         crafted.push(without(&renamed(name), &|key| key == "(arrays)"));
         crafted.push(renamed(name));
@@ -235,7 +276,8 @@ fn a_crafted_store_leads_nowhere_else() {
         }
         assert_eq!(fs::read_dir(folder.path("victim")).unwrap().count(), 2);
     }
-    // Links inside a store: to a folder in the place of an array, and to files in the place of temporary ones.
+    // Links inside a store: to a folder in the place of an array, and to files in the place of
+    // temporary ones.
     folder.write("mine.txt", "mine");
     for (link, target) in [
         ("H", "../victim"),
@@ -257,9 +299,17 @@ fn a_crafted_store_leads_nowhere_else() {
             }
             symlink(target, &path).unwrap();
             folder.run(reader);
-            assert_eq!(fs::read_to_string(folder.path("mine.txt")).unwrap(), "mine", "{link}: {reader}");
+            assert_eq!(
+                fs::read_to_string(folder.path("mine.txt")).unwrap(),
+                "mine",
+                "{link}: {reader}"
+            );
             for name in ["victim/c.0.0", "victim/c.1.0"] {
-                assert_eq!(fs::read_to_string(folder.path(name)).unwrap(), "mine", "{link}: {reader}");
+                assert_eq!(
+                    fs::read_to_string(folder.path(name)).unwrap(),
+                    "mine",
+                    "{link}: {reader}"
+                );
             }
             assert_eq!(fs::read_dir(folder.path("victim")).unwrap().count(), 2, "{link}: {reader}");
             assert!(!folder.path("created.txt").exists(), "{link}: {reader}");
@@ -267,16 +317,21 @@ fn a_crafted_store_leads_nowhere_else() {
     }
 }
 
-/// Files that include each other in a long row, each of many times, or of a size that is no model's.
+/// Files that include each other in a long row, each of many times, or of a size that is no
+/// model's.
 #[test]
 fn includes_end_in_time_or_are_refused() {
     let folder = Folder::new();
     let count = 900;
     let name = |k: usize| format!("part-{k}.holo");
     for k in 0..count {
-        // The next one, and one further on, which is there already: paths to the last are beyond counting.
-        let text =
-            format!("parameter a{k} = {k}\ninclude \"{}\"\ninclude \"{}\"\n", name(k + 1), name((k + 2).min(count)));
+        // The next one, and one further on, which is there already: paths to the last are beyond
+        // counting.
+        let text = format!(
+            "parameter a{k} = {k}\ninclude \"{}\"\ninclude \"{}\"\n",
+            name(k + 1),
+            name((k + 2).min(count))
+        );
         folder.write(&name(k), text);
     }
     folder.write(&name(count), BALL);
@@ -284,7 +339,8 @@ fn includes_end_in_time_or_are_refused() {
     for k in 0..1100 {
         folder.write(&format!("deep-{k}.holo"), format!("include \"deep-{}.holo\"\n", k + 1));
     }
-    at_once(&folder, "check deep-0.holo").refused(&["more than 1000 files include each other", "deep-1000.holo"]);
+    at_once(&folder, "check deep-0.holo")
+        .refused(&["more than 1000 files include each other", "deep-1000.holo"]);
     let large = format!("{}\n", "#".repeat(40 << 20));
     folder.write("one.holo", &large).write("two.holo", &large);
     folder.write("both.holo", format!("include \"one.holo\"\ninclude \"two.holo\"\n{BALL}"));
@@ -299,8 +355,12 @@ fn wide_tables_are_read_in_time() {
     let names: Vec<String> = (0..count).map(|k| format!("column{k}")).collect();
     let numbers: Vec<String> = (0..count).map(|k| k.to_string()).collect();
     folder.write("wide.csv", format!("{}\n{}\n", names.join(","), numbers.join(",")));
-    let uses: Vec<String> = (0..2000).map(|k| format!("parameter a{k} = A.column{}[1]\n", 29 * k)).collect();
-    folder.write("wide.holo", format!("table A = \"wide.csv\"\n{}{BALL}observe last = a1999\n", uses.concat()));
+    let uses: Vec<String> =
+        (0..2000).map(|k| format!("parameter a{k} = A.column{}[1]\n", 29 * k)).collect();
+    folder.write(
+        "wide.holo",
+        format!("table A = \"wide.csv\"\n{}{BALL}observe last = a1999\n", uses.concat()),
+    );
     let answer = folder.summary("run wide.holo --until 1 --samples 2 --out run");
     assert_eq!(number(&answer, "/t"), 1.0);
     let (columns, rows) = folder.samples("run");

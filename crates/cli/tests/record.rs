@@ -10,14 +10,19 @@ use std::fs;
 /// Columns of a run's CSV.
 fn columns(folder: &Folder, run: &str) -> BTreeMap<String, Vec<f64>> {
     let (names, rows) = folder.samples(run);
-    names.into_iter().enumerate().map(|(k, name)| (name, rows.iter().map(|row| row[k]).collect())).collect()
+    names
+        .into_iter()
+        .enumerate()
+        .map(|(k, name)| (name, rows.iter().map(|row| row[k]).collect()))
+        .collect()
 }
 
 fn largest(values: &[f64]) -> f64 {
     values.iter().fold(0.0, |largest, value| value.abs().max(largest))
 }
 
-/// Fixed steps with a sample at each step, so that the table's largest drift is the largest stored one.
+/// Fixed steps with a sample at each step, so that the table's largest drift is the largest stored
+/// one.
 #[test]
 fn residuals_and_drifts_are_those_of_the_table() {
     let cases = [
@@ -33,17 +38,23 @@ fn residuals_and_drifts_are_those_of_the_table() {
         let mut seen = 0;
         let mut check = |path: &str, column: &str| {
             let drift = summary.pointer(path).unwrap_or_else(|| panic!("no {path} in {summary}"));
-            // The same formulas, compiled with a step or alone: their products are fused differently, which moves each
-            // of a handful of terms (at most l² = 4, of a chain L² = 5) by a rounding.
+            // The same formulas, compiled with a step or alone: their products are fused
+            // differently, which moves each of a handful of terms (at most l² = 4, of a chain L² =
+            // 5) by a rounding.
             let near = |a: f64, b: f64| (a - b).abs() <= 4.0 * 5.0 * f64::EPSILON;
             assert!(near(number(drift, "/max"), largest(&columns[column])), "{run}: {column}");
-            assert!(near(number(drift, "/final"), *columns[column].last().unwrap()), "{run}: {column}");
+            assert!(
+                near(number(drift, "/final"), *columns[column].last().unwrap()),
+                "{run}: {column}"
+            );
             seen += 1;
         };
         check("/drift/hamiltonian", "drift.H");
-        for (kind, before, after) in
-            [("constraints", "residual.", ""), ("hidden", "residual.", ".hidden"), ("integrals", "drift.", "")]
-        {
+        for (kind, before, after) in [
+            ("constraints", "residual.", ""),
+            ("hidden", "residual.", ".hidden"),
+            ("integrals", "drift.", ""),
+        ] {
             for name in summary["drift"][kind].as_object().unwrap().keys() {
                 check(&format!("/drift/{kind}/{name}"), &format!("{before}{name}{after}"));
             }
@@ -53,7 +64,10 @@ fn residuals_and_drifts_are_those_of_the_table() {
         let energies = &columns["H"];
         let drift: Vec<f64> = energies.iter().map(|h| (h - energies[0]).abs()).collect();
         assert!(
-            drift.iter().zip(&columns["drift.H"]).all(|(a, b)| (a - b).abs() <= 1e-13 * energies[0].abs().max(1.0))
+            drift
+                .iter()
+                .zip(&columns["drift.H"])
+                .all(|(a, b)| (a - b).abs() <= 1e-13 * energies[0].abs().max(1.0))
         );
     }
 }
@@ -72,7 +86,10 @@ fn parameters_are_attributes() {
     assert_eq!(attributes(&folder, "run")["parameters"], expected);
     // Parameters that differ between trajectories are arrays.
     folder.summary("sweep model.holo --until 1 --trajectories 2 --vary k=i --out sweep");
-    assert_eq!(attributes(&folder, "sweep")["parameters"], json!({"c": [1.0, 2.0], "m": [1.0, 2.0, 3.0]}));
+    assert_eq!(
+        attributes(&folder, "sweep")["parameters"],
+        json!({"c": [1.0, 2.0], "m": [1.0, 2.0, 3.0]})
+    );
     assert_eq!(columns(&folder, "sweep")["k"][..1], [0.0]);
 }
 
@@ -81,9 +98,15 @@ fn what_is_recorded_can_be_chosen() {
     let folder = Folder::new();
     let run = "models/spherical-pendulum.holo --until 5";
     folder.summary(&format!("run {run} --samples 1001 --out all"));
-    folder.summary(&format!("run {run} --samples 1001 --record drift.J,q,residual.rod.hidden --record H --out some"));
+    folder.summary(&format!(
+        "run {run} --samples 1001 --record drift.J,q,residual.rod.hidden --record H --out some"
+    ));
     let (names, rows) = folder.samples("some");
-    assert_eq!(names, ["t", "q.x", "q.y", "q.z", "H", "residual.rod.hidden", "drift.J"], "in the model's order");
+    assert_eq!(
+        names,
+        ["t", "q.x", "q.y", "q.z", "H", "residual.rod.hidden", "drift.J"],
+        "in the model's order"
+    );
     let (all_names, all) = folder.samples("all");
     for (k, name) in names.iter().enumerate() {
         let other = all_names.iter().position(|other| other == name).unwrap();
@@ -91,11 +114,14 @@ fn what_is_recorded_can_be_chosen() {
     }
     // The state is in the checkpoint, whatever is recorded.
     folder.summary("resume some --until 9");
-    folder.summary(&format!("run {run} --until 9 --every 0.005 --out whole").replace("--until 5 ", ""));
+    folder.summary(
+        &format!("run {run} --until 9 --every 0.005 --out whole").replace("--until 5 ", ""),
+    );
     let (few, many) = (folder.samples("some"), folder.samples("whole"));
     assert_eq!(few.0, names);
     let height = many.0.iter().position(|name| name == "q.z").unwrap();
-    // 5 i/1000 and 0.005 i differ by rounding, and the pendulum moves by no more than its speed (below 2) in that time.
+    // 5 i/1000 and 0.005 i differ by rounding, and the pendulum moves by no more than its speed
+    // (below 2) in that time.
     let far = |(a, b): (&Vec<f64>, &Vec<f64>)| (a[3] - b[height]).abs() > 1e-13;
     assert!(few.1.len() == many.1.len() && !few.1.iter().zip(&many.1).any(far));
     // A large model by columns, multipliers, an ensemble.
@@ -117,7 +143,9 @@ fn what_is_recorded_can_be_chosen() {
         answer.refused(&["--record", fragment]);
         assert!(!folder.path("wrong").exists());
     }
-    folder.run(&format!("sweep {run} --trajectories 3 --record drift.H")).refused(&["--record drift.H", "ensemble"]);
+    folder
+        .run(&format!("sweep {run} --trajectories 3 --record drift.H"))
+        .refused(&["--record drift.H", "ensemble"]);
 }
 
 /// Sizes are reported before a run, and a run without enough memory is refused in words.
@@ -130,7 +158,9 @@ fn sizes_are_foreseen() {
     let here = folder.path("held");
     let run = "run models/chain.holo --set n=1000 --method rattle --step 1e-3 --until 100 --samples 40001 --out large";
     let mut command = folder.command(run);
-    let command = command.env("HOLONOME_HOLD", format!("created 0 {}", here.display())).stderr(Stdio::piped());
+    let command = command
+        .env("HOLONOME_HOLD", format!("created 0 {}", here.display()))
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     while !here.exists() {
         assert!(child.try_wait().unwrap().is_none());
@@ -141,18 +171,33 @@ fn sizes_are_foreseen() {
     assert!(said.contains("warning: this will store up to 1.6 GB"), "{said}");
     assert!(said.contains("--samples N") && said.contains("--record"), "{said}");
     // A quiet run of the usual size prints nothing.
-    assert!(!folder.run("run models/kepler.holo --until 1 --out small").ok().stderr.contains("warning"));
-    // 450 MB of address space: lists of times with what goes with them do not fit, be they 120 MB or 3 GB long.
-    for (samples, fragment) in [("15000000", "there is no memory"), ("400000000", "there is no memory")] {
+    assert!(
+        !folder.run("run models/kepler.holo --until 1 --out small").ok().stderr.contains("warning")
+    );
+    // 450 MB of address space: lists of times with what goes with them do not fit, be they 120 MB
+    // or 3 GB long.
+    for (samples, fragment) in
+        [("15000000", "there is no memory"), ("400000000", "there is no memory")]
+    {
         let mut bash = Command::new("bash");
-        let script = format!("ulimit -v 450000; exec \"$0\" run models/kepler.holo --samples {samples} --out none");
-        bash.arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_holonome")).current_dir(folder.path("."));
+        let script = format!(
+            "ulimit -v 450000; exec \"$0\" run models/kepler.holo --samples {samples} --out none"
+        );
+        bash.arg("-c")
+            .arg(script)
+            .arg(env!("CARGO_BIN_EXE_holonome"))
+            .current_dir(folder.path("."));
         let answer = common::Answer::new(bash.output().unwrap());
-        assert!(answer.code == Some(2) && answer.stderr.contains(fragment), "{samples}: {answer:?}");
+        assert!(
+            answer.code == Some(2) && answer.stderr.contains(fragment),
+            "{samples}: {answer:?}"
+        );
         assert!(answer.stderr.contains("--samples") && !folder.path("none").exists(), "{answer:?}");
     }
     // With fixed steps there are no more samples than steps, whatever is asked for.
-    folder.summary("run models/kepler.holo --method rk4 --step 0.1 --until 1 --samples 400000000 --out few");
+    folder.summary(
+        "run models/kepler.holo --method rk4 --step 0.1 --until 1 --samples 400000000 --out few",
+    );
     assert_eq!(folder.times("few").len(), 11);
 }
 
@@ -179,7 +224,8 @@ fn families_keep_their_indices() {
          observe none[i in 1..0] = q[i,1]\nobserve one[i in 2..2] = q[i,1]\n",
     );
     folder.summary("run grid.holo --until 1 --samples 3 --out run");
-    let group: Value = serde_json::from_str(&fs::read_to_string(folder.path("run/zarr.json")).unwrap()).unwrap();
+    let group: Value =
+        serde_json::from_str(&fs::read_to_string(folder.path("run/zarr.json")).unwrap()).unwrap();
     let of = |name: &str| &group["consolidated_metadata"]["metadata"][name];
     for (name, dimensions, shape) in [
         ("q", json!(["time", "i", "j"]), json!([3, 4, 3])),
@@ -208,9 +254,14 @@ fn families_keep_their_indices() {
 #[test]
 fn what_is_stored_under_another_name_is_said() {
     let folder = Folder::new();
-    folder.write("two.holo", "coordinate q = 1\nmomentum p of q = 2\nhamiltonian p^2/2\nintegral P = p\n");
+    folder.write(
+        "two.holo",
+        "coordinate q = 1\nmomentum p of q = 2\nhamiltonian p^2/2\nintegral P = p\n",
+    );
     let answer = folder.run("run two.holo --until 1 --samples 2 --out run").ok();
     assert!(answer.stdout.contains("\n  stored in run, P as P_\n"), "{answer:?}");
-    let array: Value = serde_json::from_str(&fs::read_to_string(folder.path("run/P_/zarr.json")).unwrap()).unwrap();
+    let array: Value =
+        serde_json::from_str(&fs::read_to_string(folder.path("run/P_/zarr.json")).unwrap())
+            .unwrap();
     assert_eq!(array["attributes"]["model_name"], "P");
 }

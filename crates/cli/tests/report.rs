@@ -87,7 +87,10 @@ fn chromium() -> Option<PathBuf> {
     let found = named.or_else(|| {
         let folders: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH")?).collect();
         let names = ["chromium", "chromium-browser", "google-chrome"];
-        names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name))).find(|path| path.is_file())
+        names
+            .iter()
+            .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
+            .find(|path| path.is_file())
     });
     if found.is_none() {
         assert!(std::env::var_os("CI").is_none(), "no Chromium, and CI asks for it");
@@ -107,16 +110,29 @@ fn shown(chromium: &Path, folder: &Folder, page: &str, width: u32) -> Value {
     fs::write(&tested, format!("{start}{AFTER}{end}")).unwrap();
     let profile = folder.path("profile");
     let output = Command::new(chromium)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "--virtual-time-budget=20000"])
-        .args(["--no-first-run", "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND"])
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--dump-dom",
+            "--virtual-time-budget=20000",
+        ])
+        .args([
+            "--no-first-run",
+            "--disable-dev-shm-usage",
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+        ])
         .arg(format!("--user-data-dir={}", profile.display()))
         .arg(format!("--window-size={width},900"))
         .arg(format!("file://{}", tested.display()))
         .output()
         .unwrap();
     let dom = String::from_utf8_lossy(&output.stdout);
-    let found = dom.split_once("<pre id=\"found\">").and_then(|(_, rest)| rest.split_once("</pre>"));
-    let (json, _) = found.unwrap_or_else(|| panic!("{page} left nothing: {}", String::from_utf8_lossy(&output.stderr)));
+    let found =
+        dom.split_once("<pre id=\"found\">").and_then(|(_, rest)| rest.split_once("</pre>"));
+    let (json, _) = found.unwrap_or_else(|| {
+        panic!("{page} left nothing: {}", String::from_utf8_lossy(&output.stderr))
+    });
     let json = json.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
     serde_json::from_str(&json).unwrap()
 }
@@ -127,7 +143,11 @@ fn check(found: &Value, plots: usize, canvases: usize) {
     assert_eq!(found["wrong"], serde_json::json!([]), "{found:#}");
     assert_eq!(found["ready"], true, "{found:#}");
     assert_eq!((&found["plots"], &found["drawn"]), (&plots.into(), &plots.into()), "{found:#}");
-    assert_eq!((&found["canvases"], &found["painted"]), (&canvases.into(), &canvases.into()), "{found:#}");
+    assert_eq!(
+        (&found["canvases"], &found["painted"]),
+        (&canvases.into(), &canvases.into()),
+        "{found:#}"
+    );
     assert_eq!(found["unseen"], 0, "axes show their data: {found:#}");
     assert_eq!(found["fetched"], serde_json::json!([]), "a page asks no network: {found:#}");
     for (key, value) in [("theme_changed", true), ("chosen", true), ("wider_than_window", false)] {
@@ -138,7 +158,9 @@ fn check(found: &Value, plots: usize, canvases: usize) {
         for key in ["moved_by_keys", "turned", "axes_changed"] {
             assert_eq!(found[key], true, "{key}: {found:#}");
         }
-        let t = |k: usize| found["clock"][k].as_str().unwrap().trim_start_matches("t = ").parse::<f64>().unwrap();
+        let t = |k: usize| {
+            found["clock"][k].as_str().unwrap().trim_start_matches("t = ").parse::<f64>().unwrap()
+        };
         assert!(
             t(0) == 0.0 && t(1) > 0.0 && t(2) > t(1) && t(3) == 0.0,
             "keys and the player move the time: {found:#}"
@@ -156,7 +178,9 @@ fn a_run_moves_in_a_browser() {
         check(&found, 3, 1);
         let panels = found["panels"].to_string();
         assert!(
-            panels.contains("Motion") && panels.contains("Multipliers") && panels.contains("Made again by"),
+            panels.contains("Motion")
+                && panels.contains("Multipliers")
+                && panels.contains("Made again by"),
             "{panels}"
         );
     }
@@ -167,7 +191,11 @@ fn a_body_turns_and_runs_stand_side_by_side() {
     let Some(chromium) = chromium() else { return };
     let folder = Folder::new();
     for (method, out) in [("rk4", "a"), ("corrected:rk4", "b")] {
-        folder.run(&format!("run models/heavy-top.holo --method {method} --step 0.01 --until 10 --out {out}")).ok();
+        folder
+            .run(&format!(
+                "run models/heavy-top.holo --method {method} --step 0.01 --until 10 --out {out}"
+            ))
+            .ok();
     }
     folder.run("report a b --out both.html").ok();
     check(&shown(&chromium, &folder, "both.html", 1280), 2, 2);
@@ -204,7 +232,9 @@ fn a_study_shows_its_claims_and_figures() {
 #[test]
 fn a_report_is_made_of_results_only() {
     let folder = Folder::new();
-    folder.run("report nowhere").refused(&["nowhere is not a stored run", "there is no such folder"]);
+    folder
+        .run("report nowhere")
+        .refused(&["nowhere is not a stored run", "there is no such folder"]);
     folder.run("report models").refused(&["it holds no zarr.json"]);
     let answer = folder.run("run models/kepler.holo --until 10 --record x --out few").ok();
     assert!(answer.stdout.contains("kepler"));
@@ -233,7 +263,9 @@ fn figures_are_drawn_in_three_formats() {
     folder.run("run models/rigid-body.holo --until 1 --out body").ok();
     folder.run("plot body --y R[1,2],R[1,3] --svg body.svg").ok();
     assert!(String::from_utf8(read("body.svg")).unwrap().contains(">R[1,2]<"));
-    folder.run("plot run --y q.w --svg none.svg").refused(&["run has no column 'q.w'", "did you mean"]);
+    folder
+        .run("plot run --y q.w --svg none.svg")
+        .refused(&["run has no column 'q.w'", "did you mean"]);
     folder.run("plot run").refused(&["--svg"]);
     // Several runs give a line each, named after its folder.
     folder.pendulum("--until 5 --method euler --step 0.01 --out other/run").ok();
@@ -246,7 +278,9 @@ fn figures_are_drawn_in_three_formats() {
     assert_eq!(String::from_utf8(read("all.svg")).unwrap().matches("so far<").count(), 4);
     folder.run("plot run other/run --x q.x --y q.y --svg orbits.svg").ok();
     assert!(String::from_utf8(read("orbits.svg")).unwrap().contains(">other/run<"));
-    folder.run("plot run other/run --y q.x,q.w --svg none.svg").refused(&["run has no column 'q.w'"]);
+    folder
+        .run("plot run other/run --y q.x,q.w --svg none.svg")
+        .refused(&["run has no column 'q.w'"]);
     folder.run("compare models/spherical-pendulum.holo --method heun,rk4 --step 0.1,0.05 --until 1 --out cmp").ok();
     folder.run("plot cmp --svg cmp.svg").ok();
     assert!(String::from_utf8(read("cmp.svg")).unwrap().contains(">heun<"));

@@ -12,7 +12,8 @@ fn claims_are_as_recorded() {
     let first = folder.run("reproduce --out all --json").ok().json();
     let studies = first["studies"].as_array().unwrap();
     assert!(studies.len() >= 10);
-    let claims: Vec<&Value> = studies.iter().flat_map(|study| study["claims"].as_array().unwrap()).collect();
+    let claims: Vec<&Value> =
+        studies.iter().flat_map(|study| study["claims"].as_array().unwrap()).collect();
     let measured = |claim: &&&Value| !claim["measured"].as_array().unwrap().is_empty();
     assert!(claims.iter().filter(measured).all(|claim| claim["agrees"] == true));
     // Claims of the long runs of water are left to `--full`.
@@ -22,7 +23,10 @@ fn claims_are_as_recorded() {
         assert!(claims.iter().any(|claim| claim["verdict"] == verdict), "no claim {verdict}");
     }
     let table = std::fs::read_to_string(folder.path("all/claims.md")).unwrap();
-    assert_eq!(table.lines().filter(|line| line.starts_with("| ")).count(), claims.len() + 2 * studies.len());
+    assert_eq!(
+        table.lines().filter(|line| line.starts_with("| ")).count(),
+        claims.len() + 2 * studies.len()
+    );
     // One page for all leads to a page for each, and the figures are there for papers, too.
     let read = |name: &str| std::fs::read_to_string(folder.path("all").join(name)).unwrap();
     let all = read("report.html");
@@ -53,7 +57,10 @@ fn claims_are_as_recorded() {
 fn studies_are_listed_and_mistakes_are_named() {
     let folder = Folder::new();
     let list = folder.run("reproduce --list --json").ok().json();
-    let names: Vec<&str> = list["studies"].as_array().unwrap().iter().filter_map(|s| s["name"].as_str()).collect();
+    let names: Vec<&str> =
+        list["studies"].as_array().unwrap().iter().filter_map(|s| s["name"].as_str()).collect();
     assert!(names.contains(&"planar-pendulum-2022") && names.is_sorted(), "{names:?}");
-    folder.run("reproduce planar-pendulum").refused(&["there is no study 'planar-pendulum'", "--list"]);
+    folder
+        .run("reproduce planar-pendulum")
+        .refused(&["there is no study 'planar-pendulum'", "--list"]);
 }

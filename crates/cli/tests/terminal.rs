@@ -1,4 +1,5 @@
-//! Behaviour in a terminal and a shell: streams, colours, quotes, completions; numbers as formulas; threads.
+//! Behaviour in a terminal and a shell: streams, colours, quotes, completions; numbers as formulas;
+//! threads.
 
 mod common;
 
@@ -6,7 +7,8 @@ use common::{Answer, Folder, keys, number};
 use std::f64::consts::PI;
 use std::process::Command;
 
-/// Run with these environment variables; the streams are pipes, so nothing is coloured unless asked for.
+/// Run with these environment variables; the streams are pipes, so nothing is coloured unless asked
+/// for.
 fn with(folder: &Folder, arguments: &str, variables: &[(&str, &str)]) -> Answer {
     let mut command: Command = folder.command(arguments);
     command.envs(variables.iter().copied());
@@ -16,15 +18,19 @@ fn with(folder: &Folder, arguments: &str, variables: &[(&str, &str)]) -> Answer 
 #[test]
 fn times_and_steps_are_constant_formulas() {
     let folder = Folder::new();
-    let run = folder.summary("run models/kepler.holo --method rk4 --until 2*pi --step pi/100 --every pi/2");
+    let run = folder
+        .summary("run models/kepler.holo --method rk4 --until 2*pi --step pi/100 --every pi/2");
     // Time is 200 h, and h a rounded hundredth of pi.
     let rounding = 2.0 * f64::EPSILON * 2.0 * PI;
     assert!((number(&run, "/t") - 2.0 * PI).abs() <= rounding && run["steps"] == 200, "{run}");
     assert_eq!(folder.times("runs/kepler-1").len(), 5);
-    let sweep = folder.summary("sweep models/kepler.holo --trajectories 2 --method rk4 --until 1/2 --step 1/100");
+    let sweep = folder
+        .summary("sweep models/kepler.holo --trajectories 2 --method rk4 --until 1/2 --step 1/100");
     assert_eq!((number(&sweep, "/t"), sweep["steps"].as_u64()), (0.5, Some(100)));
-    let compared = folder.summary("compare models/kepler.holo --method rk4 --step 1/10,1/20 --until 10/10");
-    let steps: Vec<f64> = compared["rows"].as_array().unwrap().iter().map(|row| number(row, "/step")).collect();
+    let compared =
+        folder.summary("compare models/kepler.holo --method rk4 --step 1/10,1/20 --until 10/10");
+    let steps: Vec<f64> =
+        compared["rows"].as_array().unwrap().iter().map(|row| number(row, "/step")).collect();
     assert_eq!((steps, number(&compared, "/t")), (vec![0.1, 0.05], 1.0));
     for (option, value, why) in [
         ("--until", "soon", "unknown name 'soon'"),
@@ -35,7 +41,9 @@ fn times_and_steps_are_constant_formulas() {
         ("--until", "normal()", "--until"),
     ] {
         let step = if option == "--step" { "" } else { "--step 0.1" };
-        folder.run(&format!("run models/kepler.holo --method rk4 {step} {option}={value}")).refused(&[option, why]);
+        folder
+            .run(&format!("run models/kepler.holo --method rk4 {step} {option}={value}"))
+            .refused(&[option, why]);
     }
     assert!(!folder.path("runs/kepler-3").exists(), "what is refused leaves nothing");
 }
@@ -51,7 +59,10 @@ fn colours_are_for_who_wants_them() {
     };
     assert!(!coloured("run bad.holo", &[]), "a pipe is no terminal");
     assert!(coloured("run bad.holo --color always", &[]));
-    assert!(coloured("--color=always run bad.holo", &[("NO_COLOR", "1"), ("TERM", "dumb")]), "an option beats them");
+    assert!(
+        coloured("--color=always run bad.holo", &[("NO_COLOR", "1"), ("TERM", "dumb")]),
+        "an option beats them"
+    );
     assert!(!coloured("run bad.holo --color never", &[]));
     // Messages of clap itself are coloured, too.
     assert!(coloured("run --color always --nothing", &[]) && !coloured("run --nothing", &[]));
@@ -65,7 +76,11 @@ fn the_next_command_can_be_pasted() {
     folder.write("my model's.holo", model);
     let mut command = folder.command("run --until 1 --out");
     let answer = Answer::new(command.args(["a run;", "my model's.holo"]).output().unwrap()).ok();
-    let next = answer.stderr.lines().find_map(|line| line.trim().strip_prefix("next:")).expect("a next command");
+    let next = answer
+        .stderr
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("next:"))
+        .expect("a next command");
     assert_eq!(next.trim(), "holonome report 'a run;' --open");
     // A shell reads it as intended.
     let paste = |line: &str| {
@@ -77,7 +92,11 @@ fn the_next_command_can_be_pasted() {
     // Who has seen the report is told how to take the data elsewhere.
     let mut command = folder.command("run --until 1 --report --out");
     let answer = Answer::new(command.args(["another;", "my model's.holo"]).output().unwrap()).ok();
-    let next = answer.stderr.lines().find_map(|line| line.trim().strip_prefix("next:")).expect("a next command");
+    let next = answer
+        .stderr
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("next:"))
+        .expect("a next command");
     assert_eq!(next.trim(), "holonome export 'another;' --csv 'my model'\\''s.csv'");
     let pasted = paste(next);
     assert!(pasted.status.success() && folder.path("my model's.csv").exists(), "{pasted:?}");
@@ -122,7 +141,10 @@ fn methods_are_completed() {
             quoted.join(" "),
             words.len() - 1,
         );
-        let output = Command::new("bash").args(["--norc", "-c", &script]).current_dir(folder.path("")).output();
+        let output = Command::new("bash")
+            .args(["--norc", "-c", &script])
+            .current_dir(folder.path(""))
+            .output();
         let answer = Answer::new(output.unwrap());
         assert_eq!((answer.code, answer.stderr.as_str()), (Some(0), ""), "{line}");
         answer.stdout.trim().to_string()
@@ -147,13 +169,17 @@ fn methods_are_completed() {
     for scheme in holonome::method::SCHEMES {
         assert!(all.contains(&scheme.name), "{all:?} lack {}", scheme.name);
     }
-    assert!(all.ends_with(&["feedback:", "corrected:", "projection:", "symmetric-projection:"]), "{all:?}");
+    assert!(
+        all.ends_with(&["feedback:", "corrected:", "projection:", "symmetric-projection:"]),
+        "{all:?}"
+    );
 }
 
 #[test]
 fn results_do_not_depend_on_threads() {
     let folder = Folder::new();
-    let sweep = "sweep models/spherical-pendulum.holo --trajectories 600 --vary g=0.5+i/N --until 2";
+    let sweep =
+        "sweep models/spherical-pendulum.holo --trajectories 600 --vary g=0.5+i/N --until 2";
     let mut one = folder.summary(&format!("{sweep} --threads 1"));
     let mut three = folder.summary(&format!("{sweep} --threads 3"));
     for object in [&mut one, &mut three] {
@@ -162,14 +188,19 @@ fn results_do_not_depend_on_threads() {
     }
     assert_eq!(one, three);
     assert!(keys(&one["drift"]["hamiltonian"]).contains(&"relative"));
-    let rows = |k: u32| folder.run(&format!("export runs/spherical-pendulum-{k} --csv -")).ok().stdout;
+    let rows =
+        |k: u32| folder.run(&format!("export runs/spherical-pendulum-{k} --csv -")).ok().stdout;
     assert_eq!(rows(1), rows(2));
     let water = "run models/water.holo --set N=170 --method rattle --step 0.05 --until 0.1";
-    let [one, three] = [1, 3].map(|threads| folder.summary(&format!("{water} --state --threads {threads}")));
+    let [one, three] =
+        [1, 3].map(|threads| folder.summary(&format!("{water} --state --threads {threads}")));
     assert_eq!((&one["state"], &one["drift"]), (&three["state"], &three["drift"]));
     assert_eq!(three["warnings"], serde_json::json!([]));
     let single = folder.summary("run models/kepler.holo --until 1 --threads 2");
-    assert!(single["warnings"][0].as_str().unwrap().starts_with("--threads has no effect"), "{single}");
+    assert!(
+        single["warnings"][0].as_str().unwrap().starts_with("--threads has no effect"),
+        "{single}"
+    );
     folder.run(&format!("{sweep} --threads 0")).refused(&["--threads", "1 to"]);
     folder.run(&format!("{sweep} --threads many")).refused(&["--threads"]);
 }
@@ -177,10 +208,13 @@ fn results_do_not_depend_on_threads() {
 #[test]
 fn tiny_and_vanishing_numbers_are_shown_as_such() {
     let folder = Folder::new();
-    let model = "coordinate x = 1e-16\nmomentum v of x = 0\nhamiltonian v^2/2 + x^2\nintegral Z = 0*x\n";
+    let model =
+        "coordinate x = 1e-16\nmomentum v of x = 0\nhamiltonian v^2/2 + x^2\nintegral Z = 0*x\n";
     folder.write("tiny.holo", model);
     let table = folder.run("run tiny.holo --until 1 --atol 0 --rtol 1e-6").ok().stdout;
-    let line = |name: &str| table.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{table}"));
+    let line = |name: &str| {
+        table.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{table}"))
+    };
     assert!(line("Hamiltonian").contains("1e-32"), "{table}");
     assert!(line("integral Z").split_whitespace().skip(2).all(|cell| cell == "0"), "{table}");
     assert!(!table.contains("-0 "), "{table}");

@@ -43,13 +43,19 @@ fn packages() -> Vec<Value> {
 
 /// Dependencies of a package when it is built, without those of tests.
 fn dependencies(packages: &[Value], name: &str) -> Vec<String> {
-    let package = packages.iter().find(|p| p["name"] == name).unwrap_or_else(|| panic!("no package {name}"));
+    let package =
+        packages.iter().find(|p| p["name"] == name).unwrap_or_else(|| panic!("no package {name}"));
     let list = package["dependencies"].as_array().unwrap();
-    list.iter().filter(|d| d["kind"] != "dev").map(|d| d["name"].as_str().unwrap().to_string()).collect()
+    list.iter()
+        .filter(|d| d["kind"] != "dev")
+        .map(|d| d["name"].as_str().unwrap().to_string())
+        .collect()
 }
 
 fn is_format(name: &str) -> bool {
-    FORMATS.iter().any(|format| name == *format || name.starts_with(&format!("{format}-")) || name.starts_with("zarr"))
+    FORMATS.iter().any(|format| {
+        name == *format || name.starts_with(&format!("{format}-")) || name.starts_with("zarr")
+    })
 }
 
 /// All Rust files below a folder of the repository.
@@ -138,8 +144,7 @@ fn names_a_flag(text: &str) -> bool {
 
 #[test]
 fn a_literal_with_a_flag_is_found() {
-    let text =
-        "let a = '\"'; // \"--step\"\nf(\"a \\\" --until\", \"x--y\", \"---\");\n#[cfg(test)]\nmod tests {\"--out\"}";
+    let text = "let a = '\"'; // \"--step\"\nf(\"a \\\" --until\", \"x--y\", \"---\");\n#[cfg(test)]\nmod tests {\"--out\"}";
     let flags: Vec<_> = literals(text).into_iter().filter(|(_, text)| names_a_flag(text)).collect();
     assert_eq!(flags, [(2, "a \\\" --until".to_string())]);
 }
@@ -148,14 +153,21 @@ fn a_literal_with_a_flag_is_found() {
 fn the_library_names_options_and_no_flags() {
     for folder in ["model", "integrate", "linear", "jit", "figures", "holonome"] {
         for path in sources(&format!("crates/{folder}/src")) {
-            if path.components().any(|part| part.as_os_str() == "tests" || part.as_os_str() == "tests.rs") {
+            if path
+                .components()
+                .any(|part| part.as_os_str() == "tests" || part.as_os_str() == "tests.rs")
+            {
                 continue;
             }
             let flags: Vec<_> = literals(&fs::read_to_string(&path).unwrap())
                 .into_iter()
                 .filter(|(_, text)| names_a_flag(text))
                 .collect();
-            assert!(flags.is_empty(), "{}: name options by `option(…)`: {flags:#?}", path.display());
+            assert!(
+                flags.is_empty(),
+                "{}: name options by `option(…)`: {flags:#?}",
+                path.display()
+            );
         }
     }
 }
@@ -164,13 +176,19 @@ fn the_library_names_options_and_no_flags() {
 fn the_two_halves_know_neither_each_other_nor_file_formats() {
     let packages = packages();
     for half in ["holonome-model", "holonome-integrate"] {
-        for name in dependencies(&packages, half).into_iter().filter(|name| name != LINEAR && name != WORDS) {
+        for name in
+            dependencies(&packages, half).into_iter().filter(|name| name != LINEAR && name != WORDS)
+        {
             assert!(!name.starts_with("holonome"), "{half} depends on {name}");
             assert!(!is_format(&name), "{half} depends on the file format {name}");
-            assert!(!TERMINAL.contains(&name.as_str()), "{half} depends on {name}, which is for programs");
+            assert!(
+                !TERMINAL.contains(&name.as_str()),
+                "{half} depends on {name}, which is for programs"
+            );
         }
     }
-    // The numeric half derives `Serialize` for the state that a run continues from; the symbolic half stores nothing.
+    // The numeric half derives `Serialize` for the state that a run continues from; the symbolic
+    // half stores nothing.
     assert!(!dependencies(&packages, "holonome-model").contains(&"serde".to_string()));
 }
 
@@ -185,7 +203,10 @@ fn the_two_halves_read_no_files() {
 #[test]
 fn the_library_talks_to_no_terminal() {
     for name in dependencies(&packages(), "holonome") {
-        assert!(!TERMINAL.contains(&name.as_str()), "holonome depends on {name}, which is for programs");
+        assert!(
+            !TERMINAL.contains(&name.as_str()),
+            "holonome depends on {name}, which is for programs"
+        );
     }
     let found = lines_with("crates/holonome/src", &["println!", "print!(", "process::exit"]);
     let found: Vec<_> = found.into_iter().filter(|line| !line.contains("/tests/")).collect();
@@ -194,15 +215,19 @@ fn the_library_talks_to_no_terminal() {
 
 #[test]
 fn the_command_line_knows_only_the_library() {
-    let own: Vec<String> =
-        dependencies(&packages(), "holonome-cli").into_iter().filter(|name| name.starts_with("holonome")).collect();
+    let own: Vec<String> = dependencies(&packages(), "holonome-cli")
+        .into_iter()
+        .filter(|name| name.starts_with("holonome"))
+        .collect();
     assert_eq!(own, ["holonome"]);
 }
 
 #[test]
 fn figures_know_no_runs() {
-    let own: Vec<String> =
-        dependencies(&packages(), "holonome-figures").into_iter().filter(|name| name.starts_with("holonome")).collect();
+    let own: Vec<String> = dependencies(&packages(), "holonome-figures")
+        .into_iter()
+        .filter(|name| name.starts_with("holonome"))
+        .collect();
     assert!(own.is_empty(), "{own:?}");
 }
 
@@ -220,10 +245,17 @@ fn unsafe_code_is_forbidden_everywhere_but_in_one_crate() {
         let manifest = Path::new(package["manifest_path"].as_str().unwrap());
         let text = fs::read_to_string(manifest).unwrap();
         if package["name"] == UNSAFE {
-            assert!(text.contains("undocumented_unsafe_blocks = \"deny\""), "reasons are demanded where it is allowed");
+            assert!(
+                text.contains("undocumented_unsafe_blocks = \"deny\""),
+                "reasons are demanded where it is allowed"
+            );
             continue;
         }
-        assert!(text.contains("[lints]\nworkspace = true"), "{} sets its own lints", package["name"]);
+        assert!(
+            text.contains("[lints]\nworkspace = true"),
+            "{} sets its own lints",
+            package["name"]
+        );
         let folder = manifest.parent().unwrap().strip_prefix(repository()).unwrap();
         let found = lines_with(folder.to_str().unwrap(), &openings);
         assert!(found.is_empty(), "{found:#?}");
@@ -242,11 +274,18 @@ fn the_map_names_what_exists() {
         .split('`')
         .skip(1)
         .step_by(2)
-        .filter(|quoted| quoted.starts_with("crates/") || quoted.starts_with("docs/") || quoted.starts_with("scripts/"))
+        .filter(|quoted| {
+            quoted.starts_with("crates/")
+                || quoted.starts_with("docs/")
+                || quoted.starts_with("scripts/")
+        })
         .collect();
     assert!(paths.len() > 30, "only {} paths found", paths.len());
     for path in paths.into_iter().chain(["models", "suite", "fuzz", "docs"]) {
-        assert!(repository().join(path).exists(), "ARCHITECTURE.md names {path}, which does not exist");
+        assert!(
+            repository().join(path).exists(),
+            "ARCHITECTURE.md names {path}, which does not exist"
+        );
     }
     for package in packages() {
         let folder = Path::new(package["manifest_path"].as_str().unwrap()).parent().unwrap();

@@ -44,7 +44,8 @@ pub enum Style {
     Bars,
 }
 
-/// Points in order. Those with a number that is not finite, or not positive on a logarithmic axis, are gaps.
+/// Points in order. Those with a number that is not finite, or not positive on a logarithmic axis,
+/// are gaps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Curve {
     /// Name in the legend.
@@ -55,7 +56,8 @@ pub struct Curve {
     pub x: Vec<f64>,
     /// Ordinates; as many as abscissae.
     pub y: Vec<f64>,
-    /// True for points that are bounds and not values, which are drawn open; empty, or one per point.
+    /// True for points that are bounds and not values, which are drawn open; empty, or one per
+    /// point.
     pub bounds: Vec<bool>,
     /// Style of the curve.
     pub style: Style,
@@ -77,7 +79,8 @@ pub struct Level {
 pub struct Chart {
     /// Title, in a few words.
     pub title: String,
-    /// Description in a sentence, for readers who cannot see the chart, with everything that must not be missed.
+    /// Description in a sentence, for readers who cannot see the chart, with everything that must
+    /// not be missed.
     pub note: String,
     /// The horizontal axis.
     pub x: Axis,
@@ -105,6 +108,8 @@ impl Chart {
 
     /// True if the axes can show a point.
     pub fn fits(&self, x: f64, y: f64) -> bool {
-        [(&self.x, x), (&self.y, y)].iter().all(|(axis, v)| v.is_finite() && !(axis.log && *v <= 0.0))
+        [(&self.x, x), (&self.y, y)]
+            .iter()
+            .all(|(axis, v)| v.is_finite() && !(axis.log && *v <= 0.0))
     }
 }

@@ -1,7 +1,8 @@
-//! Figures and pages of plain numbers: charts, motions and tables, as one HTML file or as a figure for a paper.
+//! Figures and pages of plain numbers: charts, motions and tables, as one HTML file or as a figure
+//! for a paper.
 //!
-//! The crate knows no models and no runs. A [`Page`] is a list of [`Panel`]s, filled by its caller; it opens from disk,
-//! without a network, and holds everything it shows.
+//! The crate knows no models and no runs. A [`Page`] is a list of [`Panel`]s, filled by its caller;
+//! it opens from disk, without a network, and holds everything it shows.
 
 mod chart;
 mod decimation;

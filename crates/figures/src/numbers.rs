@@ -11,7 +11,8 @@ pub fn number(value: f64) -> String {
         return if value == 0.0 { "0".to_string() } else { value.to_string() };
     }
     let scientific = format!("{value:.5e}");
-    let (mantissa, exponent) = scientific.split_once('e').expect("a scientific number has an exponent");
+    let (mantissa, exponent) =
+        scientific.split_once('e').expect("a scientific number has an exponent");
     let trim = |digits: &str| match digits.contains('.') {
         true => digits.trim_end_matches('0').trim_end_matches('.').to_string(),
         false => digits.to_string(),
@@ -26,7 +27,11 @@ pub fn number(value: f64) -> String {
 /// A number in full, as short as possible.
 pub fn exact(value: f64) -> String {
     let size = value.abs();
-    if size == 0.0 || (1e-5..1e16).contains(&size) { format!("{}", value + 0.0) } else { format!("{value:e}") }
+    if size == 0.0 || (1e-5..1e16).contains(&size) {
+        format!("{}", value + 0.0)
+    } else {
+        format!("{value:e}")
+    }
 }
 
 /// A count with thin groups of three: 1 234 567.
@@ -71,6 +76,9 @@ mod tests {
         }
         assert_eq!(number(9.999_999e-5).parse(), Ok(1e-4));
         assert_eq!([small(-0.0), small(1.24e-16)], ["0", "1.2e-16"]);
-        assert_eq!([exact(-0.0), exact(0.1), exact(1e300), exact(2.5e-9)], ["0", "0.1", "1e300", "2.5e-9"]);
+        assert_eq!(
+            [exact(-0.0), exact(0.1), exact(1e300), exact(2.5e-9)],
+            ["0", "0.1", "1e300", "2.5e-9"]
+        );
     }
 }

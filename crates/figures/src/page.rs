@@ -110,12 +110,15 @@ impl Page {
     /// The page as the text of an HTML file.
     pub fn to_html(&self) -> String {
         let mut blob = Blob::default();
-        let sections: Vec<Value> = self.sections.iter().map(|section| section_json(section, &mut blob)).collect();
+        let sections: Vec<Value> =
+            self.sections.iter().map(|section| section_json(section, &mut blob)).collect();
         let content = json!({
             "title": self.title, "facts": self.facts, "warnings": self.warnings, "sections": sections,
             "made_by": self.made_by, "reload": self.reload,
         });
-        let reload = self.reload.map(|seconds| format!("<meta http-equiv=\"refresh\" content=\"{seconds}\">"));
+        let reload = self
+            .reload
+            .map(|seconds| format!("<meta http-equiv=\"refresh\" content=\"{seconds}\">"));
         let parts = [
             ("title", escape(&self.title)),
             ("reload", reload.unwrap_or_default()),
@@ -126,12 +129,16 @@ impl Page {
             ("script", SCRIPTS.join("\n")),
         ];
         // One pass, so that no part is searched for the places of the others.
-        let mut html = String::with_capacity(parts.iter().map(|(_, text)| text.len()).sum::<usize>() + TEMPLATE.len());
+        let mut html = String::with_capacity(
+            parts.iter().map(|(_, text)| text.len()).sum::<usize>() + TEMPLATE.len(),
+        );
         let mut rest = TEMPLATE;
         while let Some((before, after)) = rest.split_once("<!--[") {
             let (name, after) = after.split_once("]-->").expect("a place is closed");
             html.push_str(before);
-            html.push_str(&parts.iter().find(|(part, _)| *part == name).expect("a part has its name").1);
+            html.push_str(
+                &parts.iter().find(|(part, _)| *part == name).expect("a part has its name").1,
+            );
             rest = after;
         }
         html.push_str(rest);
@@ -147,12 +154,15 @@ fn section_json(section: &Section, blob: &mut Blob) -> Value {
 fn panel_json(panel: &Panel, blob: &mut Blob) -> Value {
     match panel {
         Panel::Charts(charts) => {
-            let charts: Vec<Value> =
-                charts.iter().map(|(name, chart)| json!({"name": name, "chart": chart_json(chart, blob)})).collect();
+            let charts: Vec<Value> = charts
+                .iter()
+                .map(|(name, chart)| json!({"name": name, "chart": chart_json(chart, blob)}))
+                .collect();
             json!({"kind": "charts", "charts": charts})
         }
         Panel::Explorer(samples, presets) => {
-            let samples: Vec<Value> = samples.iter().map(|samples| samples_json(samples, blob)).collect();
+            let samples: Vec<Value> =
+                samples.iter().map(|samples| samples_json(samples, blob)).collect();
             let presets: Vec<Value> = presets
                 .iter()
                 .map(|preset| json!({"name": preset.name, "x": preset.x, "y": preset.y, "section": preset.section}))
@@ -178,7 +188,9 @@ fn samples_json(samples: &Samples, blob: &mut Blob) -> Value {
         .iter()
         .enumerate()
         // Neighbouring times may differ by less than the rounding of a 32-bit number.
-        .map(|(k, (name, values))| json!([name, if k == 0 { blob.exact(values) } else { blob.rounded(values) }]))
+        .map(|(k, (name, values))| {
+            json!([name, if k == 0 { blob.exact(values) } else { blob.rounded(values) }])
+        })
         .collect();
     json!({"name": samples.name, "columns": columns, "of": samples.of, "motion": samples.motion})
 }
@@ -202,8 +214,11 @@ fn chart_json(chart: &Chart, blob: &mut Blob) -> Value {
             })
         })
         .collect();
-    let levels: Vec<Value> =
-        chart.levels.iter().map(|level| json!({"name": level.name, "y": level.y, "colour": level.colour})).collect();
+    let levels: Vec<Value> = chart
+        .levels
+        .iter()
+        .map(|level| json!({"name": level.name, "y": level.y, "colour": level.colour}))
+        .collect();
     json!({
         "title": chart.title, "note": chart.note, "x": axis(&chart.x), "y": axis(&chart.y), "curves": curves,
         "levels": levels, "equal": chart.equal,
@@ -212,7 +227,11 @@ fn chart_json(chart: &Chart, blob: &mut Blob) -> Value {
 
 /// Escape a text that stands in HTML, which allows no control characters.
 fn escape(text: &str) -> String {
-    visible(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    visible(text)
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }
 
 /// Escape a text that stands in a script, which nothing in it may end.
@@ -238,7 +257,8 @@ mod tests {
         };
         let html = page.to_html();
         assert_eq!(html.matches("alert(1)</script>").count(), 0);
-        let content = html.split_once("id=\"content\">").unwrap().1.split_once("</script>").unwrap().0;
+        let content =
+            html.split_once("id=\"content\">").unwrap().1.split_once("</script>").unwrap().0;
         // The browser reads what was written.
         let read: Value = serde_json::from_str(&content.replace("<\\!--", "<!--")).unwrap();
         assert_eq!(read["sections"][0]["panels"][0]["text"], text);

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// `text` in one line in which nothing acts on a terminal or breaks a file: every such character is written as an
-/// escape, `\u{1b}`.
+/// `text` in one line in which nothing acts on a terminal or breaks a file: every such character is
+/// written as an escape, `\u{1b}`.
 pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, acts)
 }
@@ -13,8 +13,8 @@ pub fn visible_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| acts(c) && c != '\n' && c != '\t')
 }
 
-/// True for control characters, for marks that change the order in which text is shown, and for characters that XML
-/// forbids.
+/// True for control characters, for marks that change the order in which text is shown, and for
+/// characters that XML forbids.
 pub fn acts(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{206f}')
@@ -30,7 +30,11 @@ pub fn shell_word(word: &str) -> String {
         _ if word.contains(acts) => {
             let escape = |c: char| match c {
                 '\'' | '\\' => format!("\\{c}"),
-                c if acts(c) => c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("\\x{byte:02x}")).collect(),
+                c if acts(c) => c
+                    .encode_utf8(&mut [0; 4])
+                    .bytes()
+                    .map(|byte| format!("\\x{byte:02x}"))
+                    .collect(),
                 c => c.to_string(),
             };
             format!("$'{}'", word.chars().map(escape).collect::<String>())

@@ -27,7 +27,10 @@ pub fn main() -> Result<(), Box<dyn Error>> {
         let (drift, residual) = (drift.row(row)[0], residual.row(row)[0]);
         println!("{t:6.1} {:9.5} {:9.5} {:9.5} {drift:10.1e} {residual:10.1e}", q[0], q[1], q[2]);
     }
-    println!("{} steps, {} evaluations of the field", solution.summary.steps, solution.summary.cost.field);
+    println!(
+        "{} steps, {} evaluations of the field",
+        solution.summary.steps, solution.summary.cost.field
+    );
 
     for kept in &solution.summary.drift {
         assert!(kept.max < 1e-13, "{} drifts by {:e}", kept.name, kept.max);

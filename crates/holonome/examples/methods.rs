@@ -25,15 +25,23 @@ pub fn main() -> Result<(), Box<dyn Error>> {
         run: RunOptions { until: 20.0, samples: Some(201), ..RunOptions::default() },
         ..CompareOptions::default()
     };
-    let comparison = compare(&problem, &options, &|_| Control::Continue)?.ok_or("nothing stopped it")?;
+    let comparison =
+        compare(&problem, &options, &|_| Control::Continue)?.ok_or("nothing stopped it")?;
 
-    println!("{:28} {:>6} {:>9} {:>6} {:>9} {:>7}", "method", "step", "error", "order", "H drift", "fields");
+    println!(
+        "{:28} {:>6} {:>9} {:>6} {:>9} {:>7}",
+        "method", "step", "error", "order", "H drift", "fields"
+    );
     for row in &comparison.rows {
         let measured = row.outcome.as_ref().map_err(|failed| failed.message.clone())?;
         let error = measured.errors.as_ref().ok_or("there is no reference")?.last.number();
         let (step, drift) = (row.step.unwrap_or_default(), measured.drift[0].max);
         let order = measured.order.map_or(String::new(), |order| format!("{order:.2}"));
-        println!("{:28} {step:6} {error:9.1e} {order:>6} {drift:9.1e} {:7}", row.label(), measured.cost.field);
+        println!(
+            "{:28} {step:6} {error:9.1e} {order:>6} {drift:9.1e} {:7}",
+            row.label(),
+            measured.cost.field
+        );
     }
 
     let order = |name: &str| {

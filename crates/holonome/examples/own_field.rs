@@ -1,7 +1,7 @@
 //! A user's own field in Rust: hares and lynxes, whose births and deaths conserve a quantity V.
 //!
-//! ẋ = x (1 − y), ẏ = y (x − 1) keeps V = x − ln x + y − ln y (Volterra 1926). One Runge–Kutta method runs plain, and
-//! with a correction that holds V.
+//! ẋ = x (1 − y), ẏ = y (x − 1) keeps V = x − ln x + y − ln y (Volterra 1926). One Runge–Kutta
+//! method runs plain, and with a correction that holds V.
 //!
 //! ```sh
 //! cargo run --release -p holonome --example own_field
@@ -34,7 +34,10 @@ pub fn main() -> Result<(), Box<dyn Error>> {
             ..RunOptions::default()
         };
         let solution = integrate(&field, (0.0, &[2.0, 0.5]), &options)?;
-        println!("{method}: V drifts by {:.1e} in {} steps", solution.summary.drift[0].max, solution.summary.steps);
+        println!(
+            "{method}: V drifts by {:.1e} in {} steps",
+            solution.summary.drift[0].max, solution.summary.steps
+        );
         drift.push(solution.summary.drift[0].max);
 
         // The two populations over one period and a half.

@@ -1,8 +1,10 @@
-//! A user's own step: a splitting of order 4 with a tenth of the errors of Yoshida's, written as in its paper.
+//! A user's own step: a splitting of order 4 with a tenth of the errors of Yoshida's, written as in
+//! its paper.
 //!
-//! The position-extended Forest–Ruth-like method (Omelyan, Mryglod, Folk, Comput. Phys. Commun. 146 (2002) 188)
-//! alternates drifts and kicks, for H = T(p) + V(q). The engine compiles the function below to machine code, monitors
-//! the energy along the run and reports failures, as for its own methods.
+//! The position-extended Forest–Ruth-like method (Omelyan, Mryglod, Folk, Comput. Phys. Commun. 146
+//! (2002) 188) alternates drifts and kicks, for H = T(p) + V(q). The engine compiles the function
+//! below to machine code, monitors the energy along the run and reports failures, as for its own
+//! methods.
 //!
 //! ```sh
 //! cargo run --release -p holonome --example own_step
@@ -60,7 +62,8 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let problem: Problem = HENON_HEILES.parse()?;
     let drift = |method: Method, h: f64| -> Result<f64, Box<dyn Error>> {
         let step = StepSize::Fixed(h);
-        let options = RunOptions { method, step, until: 1000.0, samples: Some(2), ..RunOptions::default() };
+        let options =
+            RunOptions { method, step, until: 1000.0, samples: Some(2), ..RunOptions::default() };
         Ok(prepare(problem.clone(), options)?.solve()?.summary.drift[0].max)
     };
 

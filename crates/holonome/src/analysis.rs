@@ -1,5 +1,5 @@
-//! Averages of stored runs and ensembles: means, histograms, distances of pairs, displacements and autocorrelations,
-//! each with the standard error for correlated samples.
+//! Averages of stored runs and ensembles: means, histograms, distances of pairs, displacements and
+//! autocorrelations, each with the standard error for correlated samples.
 //!
 //! ```no_run
 //! use holonome::{Measure, analyse};
@@ -46,19 +46,25 @@ impl Analysis {
     }
 }
 
-/// Tables of `measures` for the run or ensemble at `path`, over the samples from the time `from` on. Without measures
-/// and `from`: the tables that the run made itself, or else the means of every single number recorded beside the state.
+/// Tables of `measures` for the run or ensemble at `path`, over the samples from the time `from`
+/// on. Without measures and `from`: the tables that the run made itself, or else the means of every
+/// single number recorded beside the state.
 ///
 /// # Errors
 /// If `path` is not a run, or a measure names a quantity that the run does not hold.
-pub fn analyse(path: impl AsRef<Path>, measures: &[Measure], from: Option<f64>) -> Result<Analysis, Error> {
+pub fn analyse(
+    path: impl AsRef<Path>,
+    measures: &[Measure],
+    from: Option<f64>,
+) -> Result<Analysis, Error> {
     let path = path.as_ref();
     let run = open_run(path)?;
     let trajectories = if run.trajectories().is_some() { run.samples() } else { 1 };
     let own = run.summary().get("measures").and_then(Value::as_array).cloned().unwrap_or_default();
     if measures.is_empty() && from.is_none() && !own.is_empty() {
         let tables: Vec<Table> = own.iter().filter_map(Table::from_json).collect();
-        let (span, samples) = tables.first().map_or(((0.0, 0.0), 0), |table| (table.span, table.samples));
+        let (span, samples) =
+            tables.first().map_or(((0.0, 0.0), 0), |table| (table.span, table.samples));
         return Ok(Analysis { tables, span, samples, trajectories, left_out: 0 });
     }
     let times = run.times().map_err(Error::store)?;
@@ -83,7 +89,9 @@ pub fn analyse(path: impl AsRef<Path>, measures: &[Measure], from: Option<f64>) 
                     .any(|role| array.attributes.get("role") == Some(&json!(role)));
                 array.dimensions.is_empty() && !array.once && !is_state
             });
-            own = scalars.map(|array| Measure { of: array.name, statistic: Statistic::Mean }).collect();
+            own = scalars
+                .map(|array| Measure { of: array.name, statistic: Statistic::Mean })
+                .collect();
             &own[..]
         }
         measures => measures,
@@ -95,7 +103,13 @@ pub fn analyse(path: impl AsRef<Path>, measures: &[Measure], from: Option<f64>) 
         Ok(table)
     };
     let tables = measures.iter().map(table).collect::<Result<_, _>>()?;
-    Ok(Analysis { tables, span: window.span(), samples: times.len() - first, trajectories, left_out })
+    Ok(Analysis {
+        tables,
+        span: window.span(),
+        samples: times.len() - first,
+        trajectories,
+        left_out,
+    })
 }
 
 /// The samples that are averaged.
@@ -120,8 +134,11 @@ struct Chosen {
 
 impl Window<'_> {
     fn table(&self, measure: &Measure) -> Result<(Table, usize), Error> {
-        let refused = |reason: String| Error::option(format!("{}: {reason}", option("measure").with(measure)));
-        let Chosen { trajectories, names, width, left_out } = self.chosen(&measure.of).map_err(refused)?;
+        let refused = |reason: String| {
+            Error::option(format!("{}: {reason}", option("measure").with(measure)))
+        };
+        let Chosen { trajectories, names, width, left_out } =
+            self.chosen(&measure.of).map_err(refused)?;
         if trajectories.is_empty() {
             return Err(refused("no trajectory has numbers at all of its samples".to_string()));
         }
@@ -136,7 +153,9 @@ impl Window<'_> {
         let mut scratch = Vec::new();
         let of_one = |numbers: Vec<f64>| {
             let mut averages = Averages::default();
-            numbers.chunks_exact(applied.labels.len()).for_each(|row| applied.push(row, &mut averages, &mut scratch));
+            numbers
+                .chunks_exact(applied.labels.len())
+                .for_each(|row| applied.push(row, &mut averages, &mut scratch));
             averages
         };
         let averages: Vec<Averages> = trajectories.into_iter().map(of_one).collect();
@@ -153,7 +172,10 @@ impl Window<'_> {
         let even = |pair: &[f64]| ((pair[1] - pair[0]) / spacing - 1.0).abs() < 1e-6;
         match self.times.windows(2).all(even) {
             true => Ok(()),
-            false => Err(format!("the samples are not evenly spaced; take those of a run with {}", option("every"))),
+            false => Err(format!(
+                "the samples are not evenly spaced; take those of a run with {}",
+                option("every")
+            )),
         }
     }
 
@@ -164,23 +186,32 @@ impl Window<'_> {
             let rest = name.strip_prefix(array.name.as_str());
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '.']))
         };
-        let array = arrays.iter().filter(named).max_by_key(|array| array.name.len()).ok_or_else(|| {
-            let names: Vec<&str> = arrays.iter().map(|array| array.name.as_str()).collect();
-            format!("the run holds no '{name}'; it holds {}", names.join(", "))
-        })?;
+        let array =
+            arrays.iter().filter(named).max_by_key(|array| array.name.len()).ok_or_else(|| {
+                let names: Vec<&str> = arrays.iter().map(|array| array.name.as_str()).collect();
+                format!("the run holds no '{name}'; it holds {}", names.join(", "))
+            })?;
         if array.once {
-            return Err(format!("'{}' has one value for a trajectory, and averages are over samples", array.name));
+            return Err(format!(
+                "'{}' has one value for a trajectory, and averages are over samples",
+                array.name
+            ));
         }
         let dimensions = array.dimensions.iter().map(|dimension| self.run.dimension(dimension));
-        let dimensions = dimensions.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+        let dimensions =
+            dimensions.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
         let rest = &name[array.name.len()..];
         let (indices, component) = match rest.rsplit_once('.') {
             Some((indices, letter)) => (indices, Some(letter)),
             None => (rest, None),
         };
-        let indices = indices.strip_prefix('[').map(|inside| inside.strip_suffix(']').unwrap_or(inside).split(','));
+        let indices = indices
+            .strip_prefix('[')
+            .map(|inside| inside.strip_suffix(']').unwrap_or(inside).split(','));
         let wanted: Option<Vec<&str>> = indices.map(|indices| indices.map(str::trim).collect());
-        let unknown = |what: &str| format!("'{name}' {what}; write {0}, {0}[2], {0}[*,1] or {0}.x", array.name);
+        let unknown = |what: &str| {
+            format!("'{name}' {what}; write {0}, {0}[2], {0}[*,1] or {0}.x", array.name)
+        };
         let letter = match component {
             None => None,
             Some(letter) => {
@@ -208,10 +239,13 @@ impl Window<'_> {
             // Indices are those of members; without members they are those of components.
             let indexed = if of_members.is_empty() { &of_components } else { &of_members };
             let fits = match &wanted {
-                Some(wanted) if wanted.len() != indexed.len() => return Err(unknown("has another number of indices")),
-                Some(wanted) => {
-                    wanted.iter().zip(indexed).all(|(wanted, index)| *wanted == "*" || *wanted == index.to_string())
+                Some(wanted) if wanted.len() != indexed.len() => {
+                    return Err(unknown("has another number of indices"));
                 }
+                Some(wanted) => wanted
+                    .iter()
+                    .zip(indexed)
+                    .all(|(wanted, index)| *wanted == "*" || *wanted == index.to_string()),
                 None => true,
             };
             let is_letter = letter.is_none_or(|letter| of_components == [letter as i64 + 1]);
@@ -223,17 +257,25 @@ impl Window<'_> {
         if kept.is_empty() {
             return Err(unknown("stands for nothing in this run"));
         }
-        let components: usize = dimensions.iter().filter(|d| d.role != Role::Index).map(|d| d.len()).product();
-        let width = if letter.is_some() || wanted.is_some() && components == total { 1 } else { components };
+        let components: usize =
+            dimensions.iter().filter(|d| d.role != Role::Index).map(|d| d.len()).product();
+        let width = if letter.is_some() || wanted.is_some() && components == total {
+            1
+        } else {
+            components
+        };
         let numbers = self.run.read(&array.name).map_err(|error| error.to_string())?;
         let of_trajectory = |numbers: &[f64]| -> Vec<f64> {
             let samples = numbers.chunks_exact(total.max(1)).skip(self.first);
             samples.flat_map(|sample| kept.iter().map(|&number| sample[number])).collect()
         };
-        let all: Vec<Vec<f64>> = numbers.chunks_exact(total * self.all).map(of_trajectory).collect();
+        let all: Vec<Vec<f64>> =
+            numbers.chunks_exact(total * self.all).map(of_trajectory).collect();
         let count = all.len();
-        let trajectories: Vec<Vec<f64>> =
-            all.into_iter().filter(|numbers| numbers.iter().all(|number| number.is_finite())).collect();
+        let trajectories: Vec<Vec<f64>> = all
+            .into_iter()
+            .filter(|numbers| numbers.iter().all(|number| number.is_finite()))
+            .collect();
         Ok(Chosen { left_out: count - trajectories.len(), trajectories, names, width })
     }
 }

@@ -52,8 +52,8 @@ impl Array {
         &self.description
     }
 
-    /// Names of the dimensions, outermost first: `time`, or `trajectory` followed by `time` if the array has it; then
-    /// the indices of a family; then the components of a vector or matrix.
+    /// Names of the dimensions, outermost first: `time`, or `trajectory` followed by `time` if the
+    /// array has it; then the indices of a family; then the components of a vector or matrix.
     pub fn dimensions(&self) -> &[String] {
         &self.dimensions
     }
@@ -92,13 +92,17 @@ impl Arrays {
     /// Arrays of this layout without rows, with memory reserved for all of them.
     pub(crate) fn planned(layout: &Layout) -> Result<Arrays, TryReserveError> {
         let mut arrays = Vec::new();
-        let rows = layout.trajectories.as_ref().map_or(layout.times.len(), |range| (range.end - range.start) as usize);
+        let rows = layout
+            .trajectories
+            .as_ref()
+            .map_or(layout.times.len(), |range| (range.end - range.start) as usize);
         for array in &layout.arrays {
             let length = |name: &String| {
                 let dimension = layout.dimensions.iter().find(|dimension| dimension.name == *name);
                 dimension.map_or(1, |dimension| dimension.len())
             };
-            let (mut dimensions, mut shape) = outer(layout.trajectories.is_some(), array.once, layout.times.len());
+            let (mut dimensions, mut shape) =
+                outer(layout.trajectories.is_some(), array.once, layout.times.len());
             dimensions.extend(array.dimensions.iter().cloned());
             shape.extend(array.dimensions.iter().map(length));
             let width = shape[1..].iter().product();
@@ -121,14 +125,22 @@ impl Arrays {
         let (rows, trajectories, times) = (run.samples(), run.trajectories(), run.times()?);
         let mut arrays = Vec::new();
         for stored in run.arrays() {
-            let (mut dimensions, mut shape) = outer(trajectories.is_some(), stored.once, times.len());
+            let (mut dimensions, mut shape) =
+                outer(trajectories.is_some(), stored.once, times.len());
             for name in stored.dimensions {
                 shape.push(run.dimension(&name)?.len());
                 dimensions.push(name);
             }
             let (width, values) = (shape[1..].iter().product(), run.read(&stored.name)?);
             shape[0] = rows;
-            arrays.push(Array { name: stored.name, description: stored.description, dimensions, shape, width, values });
+            arrays.push(Array {
+                name: stored.name,
+                description: stored.description,
+                dimensions,
+                shape,
+                width,
+                values,
+            });
         }
         Ok(Arrays { times, trajectories, arrays, rows })
     }

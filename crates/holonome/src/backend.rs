@@ -1,4 +1,5 @@
-//! Choice of the backend that runs the tapes: machine code if available, else an interpreter. All give the same bits.
+//! Choice of the backend that runs the tapes: machine code if available, else an interpreter. All
+//! give the same bits.
 
 use crate::error::Error;
 use holonome_jit::{Best, BlockInterpreter, best};
@@ -7,7 +8,8 @@ use holonome_model::graph::tape::Tape;
 use holonome_words::option;
 use std::sync::OnceLock;
 
-/// Environment variable that names another backend than the best: `machine`, `block`, `interpreter`.
+/// Environment variable that names another backend than the best: `machine`, `block`,
+/// `interpreter`.
 const VARIABLE: &str = "HOLONOME_BACKEND";
 
 /// The backend of this process.
@@ -29,7 +31,9 @@ fn chosen() -> &'static Chosen {
             }
             Ok("machine") | Err(_) => the_best(),
             Ok(other) => {
-                let ignored = format!("{VARIABLE}={other} is none of machine, block, interpreter, and is ignored");
+                let ignored = format!(
+                    "{VARIABLE}={other} is none of machine, block, interpreter, and is ignored"
+                );
                 Chosen { warning: Some(ignored), ..the_best() }
             }
         }
@@ -38,7 +42,8 @@ fn chosen() -> &'static Chosen {
 
 fn the_best() -> Chosen {
     let Best { backend, lanes, refused } = best();
-    let slower = |reason| format!("{reason}; formulas are interpreted, which takes several times as long");
+    let slower =
+        |reason| format!("{reason}; formulas are interpreted, which takes several times as long");
     Chosen { backend, lanes, warning: refused.map(|refused| slower(refused.reason)) }
 }
 
@@ -57,16 +62,20 @@ pub fn compile(tape: &Tape, lanes: usize) -> Box<dyn Kernel> {
 /// Compile `tape` for the first lane of arrays of so many lanes.
 pub fn compile_first_lane(tape: &Tape, lanes: usize) -> Box<dyn Kernel> {
     let compiled = chosen().backend.compile_first_lane(tape, lanes);
-    compiled.or_else(|_| Interpreter.compile_first_lane(tape, lanes)).expect("the interpreter never refuses")
+    compiled
+        .or_else(|_| Interpreter.compile_first_lane(tape, lanes))
+        .expect("the interpreter never refuses")
 }
 
-/// Compile maps of one array that follow each other again and again, if the best backend available runs them together.
+/// Compile maps of one array that follow each other again and again, if the best backend available
+/// runs them together.
 pub fn compile_cycle(maps: &[CycleMap]) -> Option<Box<dyn Cycle>> {
     chosen().backend.compile_cycle(maps).ok()
 }
 
-/// Create `count` threads for ensembles, comparisons and long sums, or as many of them as are of use: see
-/// `most_threads`. Called once, before anything is computed; without it there are as many threads as cores.
+/// Create `count` threads for ensembles, comparisons and long sums, or as many of them as are of
+/// use: see `most_threads`. Called once, before anything is computed; without it there are as many
+/// threads as cores.
 ///
 /// # Errors
 /// If the number is out of range, or threads exist already.
@@ -78,12 +87,13 @@ pub fn set_threads(count: usize) -> Result<(), Error> {
             threads = option("threads")
         )));
     }
-    create_threads(count.min(most_threads()))
-        .map_err(|error| Error::option(format!("{threads} {count}: {error}", threads = option("threads"))))
+    create_threads(count.min(most_threads())).map_err(|error| {
+        Error::option(format!("{threads} {count}: {error}", threads = option("threads")))
+    })
 }
 
-/// Create threads at once if the environment asks for more of them than are of use, which would be created later.
-/// Called in place of [`set_threads`].
+/// Create threads at once if the environment asks for more of them than are of use, which would be
+/// created later. Called in place of [`set_threads`].
 ///
 /// # Errors
 /// If threads exist already.
@@ -99,8 +109,9 @@ pub fn bound_threads() -> Result<(), Error> {
 /// Environment variable that gives the number of threads.
 const THREADS: &str = "RAYON_NUM_THREADS";
 
-/// Number of threads beyond which more are of no use: several for every core wait for each other, and thousands take
-/// longer to look for work than to do it. On two cores ten pendula take 0.3 s with 256 threads and 6 s with 1024.
+/// Number of threads beyond which more are of no use: several for every core wait for each other,
+/// and thousands take longer to look for work than to do it. On two cores ten pendula take 0.3 s
+/// with 256 threads and 6 s with 1024.
 fn most_threads() -> usize {
     const PER_CORE: usize = 8;
     const ALWAYS: usize = 64;

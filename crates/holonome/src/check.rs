@@ -22,7 +22,9 @@ use holonome_model::scales::{Scales, in_units};
 use holonome_model::templated::RowField;
 use holonome_model::treatment::feedback::gain_name;
 use holonome_model::treatment::penalty::penalise;
-use holonome_model::treatment::structure::{ConstraintKind, Probe, Structure, ambient_points, points_on_set};
+use holonome_model::treatment::structure::{
+    ConstraintKind, Probe, Structure, ambient_points, points_on_set,
+};
 use holonome_model::treatment::unrolled;
 use holonome_model::treatment::{Field, InvariantGroup};
 use holonome_words::option;
@@ -54,7 +56,10 @@ impl Mass {
             (true, false) => "constant",
             (false, _) => "depends on the state",
         };
-        format!("  mass matrix {mass}; {}", if self.separable { "separable, H = T(p) + V(q)" } else { "not separable" })
+        format!(
+            "  mass matrix {mass}; {}",
+            if self.separable { "separable, H = T(p) + V(q)" } else { "not separable" }
+        )
     }
 }
 
@@ -71,7 +76,9 @@ fn listed(head: &str, names: &[&str]) -> String {
         let rest = names.len() - k - 1;
         let more = if rest > 0 { format!(" … ({} more)", rest) } else { String::new() };
         let separator = if k == 0 { " " } else { ", " };
-        if line.chars().count() + separator.len() + name.chars().count() + more.chars().count() > COLUMNS {
+        if line.chars().count() + separator.len() + name.chars().count() + more.chars().count()
+            > COLUMNS
+        {
             line.push_str(&format!(" … ({} more)", rest + 1));
             break;
         }
@@ -141,8 +148,8 @@ pub struct Report {
     rank: Option<Rank>,
     nonzeros: Option<(usize, usize)>,
     operations: Option<usize>,
-    /// Ways in which are computed: field and invariants, steps of explicit methods, steps of other methods, and steps
-    /// of explicit methods in sweeps.
+    /// Ways in which are computed: field and invariants, steps of explicit methods, steps of other
+    /// methods, and steps of explicit methods in sweeps.
     ways: [Way; 4],
     /// Schemes that follow the model's field.
     bases: Vec<&'static str>,
@@ -152,7 +159,8 @@ pub struct Report {
     weak: Vec<String>,
     notes: Vec<String>,
     methods: Vec<MethodRow>,
-    /// Rows of the methods that are not Runge–Kutta methods; methods refused for the same reason share a row.
+    /// Rows of the methods that are not Runge–Kutta methods; methods refused for the same reason
+    /// share a row.
     structure_preserving: Vec<MethodRow>,
     /// Advice which method to take, and why.
     advice: Vec<String>,
@@ -197,7 +205,9 @@ impl Report {
                 .map(|v| {
                     let role = match v.role {
                         Role::Coordinate => "coordinate".to_string(),
-                        Role::Momentum(of) => format!("momentum of {}", model.variables[of].family.name),
+                        Role::Momentum(of) => {
+                            format!("momentum of {}", model.variables[of].family.name)
+                        }
                         Role::State => "state".to_string(),
                     };
                     (v.family.name.clone(), role, v.family.len())
@@ -206,7 +216,8 @@ impl Report {
             constraints: constraint_rows(model, structure),
             mass: mass(model),
             determinant_varies: field.and_then(|(f, _)| {
-                let states = [vec![model.initial.clone()], points_on_set(model, f, 3, 0xca11)].concat();
+                let states =
+                    [vec![model.initial.clone()], points_on_set(model, f, 3, 0xca11)].concat();
                 determinant_varies(model, &states)
             }),
             explicit_time: model.explicit_time,
@@ -214,13 +225,15 @@ impl Report {
             rank,
             nonzeros: match templated {
                 Some(rows) => Some((rows.pattern.nonzeros(), rows.count() * rows.dimension)),
-                None => field.map(|(f, _)| (f.jacobian.iter().map(Vec::len).sum(), f.jacobian.len() * f.dimension)),
+                None => field.map(|(f, _)| {
+                    (f.jacobian.iter().map(Vec::len).sum(), f.jacobian.len() * f.dimension)
+                }),
             },
             operations: match templated {
                 Some(rows) => Some(rows.field.operations(rows.parameters)),
-                None => {
-                    field.map(|(f, _)| Formula::new(&f.graph, &f.field).tape(f.dimension, f.parameters).operations())
-                }
+                None => field.map(|(f, _)| {
+                    Formula::new(&f.graph, &f.field).tape(f.dimension, f.parameters).operations()
+                }),
             },
             ways: [
                 Way::of_field(model),
@@ -269,8 +282,9 @@ impl Report {
         if self.explicit_time {
             lines.push("  the Hamiltonian depends on time: it is no invariant".to_string());
         }
-        let applies =
-            |rows: &[MethodRow]| rows.iter().filter(|m| m.applies).map(|m| m.name.clone()).collect::<Vec<_>>();
+        let applies = |rows: &[MethodRow]| {
+            rows.iter().filter(|m| m.applies).map(|m| m.name.clone()).collect::<Vec<_>>()
+        };
         let mut methods = Vec::new();
         let (treatments, structure_preserving) =
             (applies(&self.methods), applies(&self.structure_preserving).join(" "));
@@ -284,9 +298,12 @@ impl Report {
             lines.push(listed("  methods:", &methods));
         }
         lines.extend(self.mass.as_ref().map(Mass::line));
-        let advice = self.advice.iter().map(|line| line.trim()).filter(|line| !line.starts_with(&penalty()));
+        let advice =
+            self.advice.iter().map(|line| line.trim()).filter(|line| !line.starts_with(&penalty()));
         let advice: Vec<String> = advice
-            .flat_map(|line| wrapped(&format!("{}{line}", if line.starts_with(ADVICE) { "  " } else { "    " })))
+            .flat_map(|line| {
+                wrapped(&format!("{}{line}", if line.starts_with(ADVICE) { "  " } else { "    " }))
+            })
             .collect();
         // The last lines matter least.
         lines.truncate(SHORT.saturating_sub(advice.len() + 1).max(1));
@@ -335,7 +352,8 @@ impl Report {
     fn long_text(&self) -> String {
         let mut out = format!("{}\n", self.title());
         for (name, role, len) in &self.variables {
-            let components = if *len == 1 { "1 component".to_string() } else { format!("{len} components") };
+            let components =
+                if *len == 1 { "1 component".to_string() } else { format!("{len} components") };
             out.push_str(&match role.split_once(' ') {
                 Some((role, of)) => format!("  {role} {name} {of}: {components}\n"), // momentum p of q
                 None => format!("  {role} {name}: {components}\n"),
@@ -381,16 +399,25 @@ impl Report {
         if let (Some(r), Some((nonzeros, dense))) = (self.rank, self.nonzeros)
             && r.rows > 0
         {
-            out.push_str(&format!("  their Jacobian: rank {} of {}, {nonzeros} of {dense} entries\n", r.least, r.rows));
+            out.push_str(&format!(
+                "  their Jacobian: rank {} of {}, {nonzeros} of {dense} entries\n",
+                r.least, r.rows
+            ));
             out.push_str(&format!("  feedback's assumptions (2016): {}\n", self.assumptions(r)));
         }
         if let Some(operations) = self.operations {
             let form = self.rows.map(|(templates, rows)| {
-                let templates =
-                    if templates == 1 { "1 template".to_string() } else { format!("{templates} templates") };
+                let templates = if templates == 1 {
+                    "1 template".to_string()
+                } else {
+                    format!("{templates} templates")
+                };
                 format!(", templated: {templates} over {rows} rows")
             });
-            out.push_str(&format!("  the field takes {operations} operations{}\n", form.unwrap_or_default()));
+            out.push_str(&format!(
+                "  the field takes {operations} operations{}\n",
+                form.unwrap_or_default()
+            ));
         }
         out.push_str(&format!("  field and invariants: {}\n", self.ways[0]));
         if self.hamiltonian {
@@ -414,14 +441,23 @@ impl Report {
         }
         out.push_str("  methods:\n");
         for m in &self.methods {
-            out.push_str(&format!("    {} {}: {}\n", if m.applies { "yes" } else { "no " }, m.name, m.reason));
+            out.push_str(&format!(
+                "    {} {}: {}\n",
+                if m.applies { "yes" } else { "no " },
+                m.name,
+                m.reason
+            ));
         }
         if self.methods.iter().any(|m| m.applies) {
             out.push_str(&format!("    BASE is one of {}\n", self.bases.join(" ")));
         }
         for m in &self.structure_preserving {
             let note = if m.reason.is_empty() { String::new() } else { format!(": {}", m.reason) };
-            out.push_str(&format!("    {} {}{note}\n", if m.applies { "yes" } else { "no " }, m.name));
+            out.push_str(&format!(
+                "    {} {}{note}\n",
+                if m.applies { "yes" } else { "no " },
+                m.name
+            ));
         }
         for advice in &self.advice {
             out.push_str(&format!("  {advice}\n"));
@@ -432,13 +468,23 @@ impl Report {
     /// Assumptions A1 to A3 of the 2016 paper, as far as they can be checked.
     fn assumptions(&self, r: Rank) -> String {
         let a1 = match (self.varying.is_empty(), self.weak.is_empty()) {
-            (false, _) => format!("A1 fails for {} (not constant along X)", self.varying.join(", ")),
-            (true, true) => "A1 holds (V does not grow along X at random ambient points)".to_string(),
+            (false, _) => {
+                format!("A1 fails for {} (not constant along X)", self.varying.join(", "))
+            }
+            (true, true) => {
+                "A1 holds (V does not grow along X at random ambient points)".to_string()
+            }
             (true, false) => format!("A1 holds on the set only for {}", self.weak.join(", ")),
         };
         let a3 = match r.least == r.largest {
-            true => format!("A3 holds as far as seen (DF has the same rank at {} points of the set)", r.points),
-            false => format!("A3 is doubtful (the rank of DF varies from {} to {} on the set)", r.least, r.largest),
+            true => format!(
+                "A3 holds as far as seen (DF has the same rank at {} points of the set)",
+                r.points
+            ),
+            false => format!(
+                "A3 is doubtful (the rank of DF varies from {} to {} on the set)",
+                r.least, r.largest
+            ),
         };
         format!("{a1}; A2 (a compact level set) is undecided; {a3}")
     }
@@ -478,7 +524,11 @@ impl Report {
     }
 }
 
-fn degrees_of_freedom(model: &Model, structure: Option<&Structure>, regular: bool) -> Option<usize> {
+fn degrees_of_freedom(
+    model: &Model,
+    structure: Option<&Structure>,
+    regular: bool,
+) -> Option<usize> {
     let scalars: usize = model.constraints.iter().map(|c| c.members * c.components.len()).sum();
     if !regular {
         return None;
@@ -491,7 +541,9 @@ fn degrees_of_freedom(model: &Model, structure: Option<&Structure>, regular: boo
     }
     match structure?.kind {
         ConstraintKind::Free => Some(model.degrees()),
-        ConstraintKind::Holonomic | ConstraintKind::Coisotropic => model.degrees().checked_sub(scalars),
+        ConstraintKind::Holonomic | ConstraintKind::Coisotropic => {
+            model.degrees().checked_sub(scalars)
+        }
         ConstraintKind::SecondClass => (2 * model.degrees()).checked_sub(scalars).map(|d| d / 2),
     }
 }
@@ -507,16 +559,19 @@ fn constraint_rows(model: &Model, structure: Option<&Structure>) -> Vec<Constrai
             let holonomic = c.depends & MOMENTUM == 0;
             let class = match structure.map(|s| s.kind) {
                 Some(ConstraintKind::SecondClass) => "second class",
-                Some(ConstraintKind::Coisotropic) => "coisotropic, second class with its hidden constraint",
+                Some(ConstraintKind::Coisotropic) => {
+                    "coisotropic, second class with its hidden constraint"
+                }
                 Some(ConstraintKind::Holonomic) => "second class with its hidden constraint",
                 _ => "",
             };
-            let formula = own.first().map(|h| match (h.tangency, holonomic, c.depends & TIME != 0) {
-                (true, ..) => "G p = 0",
-                (false, true, false) => "G H_p = 0",
-                (false, true, true) => "G H_p + g_t = 0",
-                (false, false, _) => "{g, H} = 0",
-            });
+            let formula =
+                own.first().map(|h| match (h.tangency, holonomic, c.depends & TIME != 0) {
+                    (true, ..) => "G p = 0",
+                    (false, true, false) => "G H_p = 0",
+                    (false, true, true) => "G H_p + g_t = 0",
+                    (false, false, _) => "{g, H} = 0",
+                });
             ConstraintRow {
                 name: c.name.clone(),
                 members: c.members,
@@ -532,7 +587,9 @@ fn constraint_rows(model: &Model, structure: Option<&Structure>) -> Vec<Constrai
 
 /// True if a node depends on an input that `select` chooses.
 fn moves(g: &Graph, node: Node, select: impl Fn(Input) -> bool) -> bool {
-    g.reachable(&[node]).iter().any(|&n| matches!(g.expression(n), Expression::Input(input) if select(input)))
+    g.reachable(&[node])
+        .iter()
+        .any(|&n| matches!(g.expression(n), Expression::Input(input) if select(input)))
 }
 
 fn mass(model: &Model) -> Option<Mass> {
@@ -572,7 +629,9 @@ fn rank_on_set(model: &Model, field: &Field) -> Rank {
     let scales = Scales::new(model);
     let ranks: Vec<usize> = points
         .iter()
-        .map(|x| count - Gram::new(&in_units(&all.at(0.0, x).1, &scales.units(x)), 0.0).dependent().len())
+        .map(|x| {
+            count - Gram::new(&in_units(&all.at(0.0, x).1, &scales.units(x)), 0.0).dependent().len()
+        })
         .collect();
     let (least, largest) = (ranks.iter().min(), ranks.iter().max());
     Rank {
@@ -583,8 +642,8 @@ fn rank_on_set(model: &Model, field: &Field) -> Rank {
     }
 }
 
-/// Rank of DF at the initial state and at a few other points; `None` if there are many invariants, for which the rank
-/// is not worth its cost.
+/// Rank of DF at the initial state and at a few other points; `None` if there are many invariants,
+/// for which the rank is not worth its cost.
 fn rank_of_rows(model: &Model, field: &RowField) -> Option<Rank> {
     const MOST_INVARIANTS: usize = 64;
     let count = field.count();
@@ -596,7 +655,8 @@ fn rank_of_rows(model: &Model, field: &RowField) -> Option<Rank> {
     let scales = Scales::by(backend(), model);
     let rank = |x: &Vec<f64>| {
         let values = field.jacobian.evaluate_by(backend(), 0.0, x, &model.parameter_values);
-        let rows: Vec<Row> = field.pattern.rows().map(|row| row.values(&values).collect()).collect();
+        let rows: Vec<Row> =
+            field.pattern.rows().map(|row| row.values(&values).collect()).collect();
         count - Gram::new(&in_units(&rows, &scales.units(x)), 0.0).dependent().len()
     };
     let ranks: Vec<usize> = points.iter().map(rank).collect();
@@ -624,19 +684,24 @@ fn kept_groups(problem: &Problem) -> impl Iterator<Item = &InvariantGroup> {
 }
 
 /// Rows of the schemes that are not Runge–Kutta ones, suitable ones first.
-fn structure_preserving_rows(survey: &[(&'static Scheme, Option<String>)], problem: &Problem) -> Vec<MethodRow> {
+fn structure_preserving_rows(
+    survey: &[(&'static Scheme, Option<String>)],
+    problem: &Problem,
+) -> Vec<MethodRow> {
     let redundant = !problem.examined.redundant.is_empty();
     let refused = |(scheme, reason): &(&'static Scheme, Option<String>)| {
-        let constrained =
-            redundant && (matches!(scheme.needs, Needs::Coisotropic | Needs::HeatBath) || reason.is_some());
+        let constrained = redundant
+            && (matches!(scheme.needs, Needs::Coisotropic | Needs::HeatBath) || reason.is_some());
         (*scheme, if constrained { Some(DEPENDENT.to_string()) } else { reason.clone() })
     };
     let survey: Vec<(&'static Scheme, Option<String>)> = survey.iter().map(refused).collect();
-    let mut reasons: Vec<Option<&String>> = survey.iter().map(|(_, reason)| reason.as_ref()).collect();
+    let mut reasons: Vec<Option<&String>> =
+        survey.iter().map(|(_, reason)| reason.as_ref()).collect();
     reasons.sort();
     reasons.dedup();
     let row = |reason: Option<&String>| {
-        let names = survey.iter().filter(|(_, r)| r.as_ref() == reason).map(|(scheme, _)| scheme.name);
+        let names =
+            survey.iter().filter(|(_, r)| r.as_ref() == reason).map(|(scheme, _)| scheme.name);
         MethodRow {
             name: names.collect::<Vec<_>>().join(" "),
             applies: reason.is_none(),
@@ -655,14 +720,16 @@ fn penalty() -> String {
 }
 
 /// Reason why a model whose constraints depend on each other has no multipliers.
-const DEPENDENT: &str = "the constraints depend on each other at the start, so that they determine no multipliers";
+const DEPENDENT: &str =
+    "the constraints depend on each other at the start, so that they determine no multipliers";
 
 /// Integrals that are held on the constraint set, at a random point of it.
 #[derive(Clone, Copy)]
 struct Held {
     /// Number of independent ones.
     independent: usize,
-    /// Rank of their brackets, which are Dirac brackets if there are constraints; 0 for a field, which has none.
+    /// Rank of their brackets, which are Dirac brackets if there are constraints; 0 for a field,
+    /// which has none.
     brackets: usize,
 }
 
@@ -677,21 +744,28 @@ impl Held {
             .flat_map(|g| g.members.rows())
             .map(|(row, _)| row)
             .collect();
-        let rows: Vec<usize> = (0..field.invariants.len()).filter(|row| !monitored.contains(row)).collect();
+        let rows: Vec<usize> =
+            (0..field.invariants.len()).filter(|row| !monitored.contains(row)).collect();
         if rows.len() > MOST_ROWS {
             return None;
         }
         let constraints = rows.iter().filter(|&&row| row < field.constraints).count();
         let gradients: Vec<_> = rows.iter().map(|&row| &field.jacobian[row]).collect();
-        let probe = Probe::new(&field.graph, &[], &gradients, field.dimension, &model.parameter_values);
+        let probe =
+            Probe::new(&field.graph, &[], &gradients, field.dimension, &model.parameter_values);
         let scales = Scales::new(model);
         let points = points_on_set(model, field, 5, 0xb7ac);
         let random = if points.len() > 1 { &points[1..] } else { &points };
         let at = |x: &Vec<f64>| {
             let df = probe.at(0.0, x).1;
             let gram = Gram::new(&in_units(&df, &scales.units(x)), 0.0);
-            let brackets = if model.is_hamiltonian() { rank_of_brackets(&df, model.degrees()) } else { constraints };
-            // {F, F} = (C, B; −Bᵀ, D) with regular C of the constraints: its Schur complement has the Dirac brackets.
+            let brackets = if model.is_hamiltonian() {
+                rank_of_brackets(&df, model.degrees())
+            } else {
+                constraints
+            };
+            // {F, F} = (C, B; −Bᵀ, D) with regular C of the constraints: its Schur complement has
+            // the Dirac brackets.
             Held {
                 independent: (rows.len() - gram.dependent().len()).saturating_sub(constraints),
                 brackets: brackets.saturating_sub(constraints),
@@ -701,8 +775,9 @@ impl Held {
         random.iter().map(at).max_by_key(|held| (held.independent, held.brackets))
     }
 
-    /// True if errors grow like T when these integrals are held: the motion is then conditionally periodic, with
-    /// frequencies that are functions of them (Mishchenko, Fomenko 1978; n commuting ones are Liouville's case).
+    /// True if errors grow like T when these integrals are held: the motion is then conditionally
+    /// periodic, with frequencies that are functions of them (Mishchenko, Fomenko 1978; n commuting
+    /// ones are Liouville's case).
     fn all_actions(&self, degrees: usize) -> bool {
         2 * self.independent >= 2 * degrees + self.brackets
     }
@@ -719,15 +794,17 @@ fn rank_of_brackets(gradients: &[Row], degrees: usize) -> usize {
         p.chain(q).collect()
     };
     let conjugates: Vec<Row> = gradients.iter().map(conjugate).collect();
-    let mut brackets: Vec<f64> = (0..m * m).map(|k| dot(&gradients[k / m], &conjugates[k % m])).collect();
+    let mut brackets: Vec<f64> =
+        (0..m * m).map(|k| dot(&gradients[k / m], &conjugates[k % m])).collect();
     let size = |row: &Row| -> Row { row.iter().map(|&(i, d)| (i, d.abs())).collect() };
-    let (left, right): (Vec<Row>, Vec<Row>) = gradients.iter().map(size).zip(conjugates.iter().map(size)).unzip();
+    let (left, right): (Vec<Row>, Vec<Row>) =
+        gradients.iter().map(size).zip(conjugates.iter().map(size)).unzip();
     rank::drop_rounding(&mut brackets, |i, j| dot(&left[i], &right[j]), m, ROUNDING);
     rank::rank_in_any_units(&brackets, m, ROUNDING)
 }
 
-/// Advice which method to take: a correction that holds all actions lets errors grow like T; without one only a
-/// symplectic method does. Advised methods suit the model.
+/// Advice which method to take: a correction that holds all actions lets errors grow like T;
+/// without one only a symplectic method does. Advised methods suit the model.
 fn advice(
     problem: &Problem,
     survey: &[(&'static Scheme, Option<String>)],
@@ -735,13 +812,18 @@ fn advice(
     degrees: Option<usize>,
 ) -> Vec<String> {
     let model = &problem.model;
-    let penalised =
-        || penalise(model, 1.0).is_ok_and(|model| suited(&step::survey(&Derived::new(model)), "stormer-verlet-a"));
+    let penalised = || {
+        penalise(model, 1.0)
+            .is_ok_and(|model| suited(&step::survey(&Derived::new(model)), "stormer-verlet-a"))
+    };
     if !problem.examined.redundant.is_empty() {
         return advice_on_dependence(&problem.examined.dependence, &penalised);
     }
     if problem.examined.too_large.is_some() {
-        return vec![format!("advice: make the model smaller with {set}, or split it", set = option("set"))];
+        return vec![format!(
+            "advice: make the model smaller with {set}, or split it",
+            set = option("set")
+        )];
     }
     let mut advice = Vec::new();
     if !problem.examined.varying.is_empty() && !problem.settings.allow_unverified {
@@ -754,11 +836,19 @@ fn advice(
     advice.extend(advice_on_methods(problem, survey, held, degrees));
     if let Some((name, _)) = explicit(problem).filter(|_| problem.examined.rows.is_none()) {
         let accurate = name.replace("dop853", "gauss16");
-        advice.push(format!("        {accurate} for errors below about 1e-6, where nothing is stiff"));
+        advice.push(format!(
+            "        {accurate} for errors below about 1e-6, where nothing is stiff"
+        ));
     }
-    let penalty = format!("        {} redundant constraints, stiff potentials, or a fixed cost per step", penalty());
+    let penalty = format!(
+        "        {} redundant constraints, stiff potentials, or a fixed cost per step",
+        penalty()
+    );
     let holonomic = |q: &Quantity| q.depends & MOMENTUM == 0;
-    if model.is_hamiltonian() && !model.constraints.is_empty() && model.constraints.iter().all(holonomic) && penalised()
+    if model.is_hamiltonian()
+        && !model.constraints.is_empty()
+        && model.constraints.iter().all(holonomic)
+        && penalised()
     {
         advice.push(penalty);
     }
@@ -776,7 +866,11 @@ fn advice_on_dependence(dependence: &Dependence, penalised: &dyn Fn() -> bool) -
             "        with fewer constraints the model is another one, and a penalty converges slowly".to_string(),
         ];
     }
-    let at_once = if dependence.implied.len() > 1 { ", all at once and nothing else" } else { ", nothing else" };
+    let at_once = if dependence.implied.len() > 1 {
+        ", all at once and nothing else"
+    } else {
+        ", nothing else"
+    };
     let leave_out = format!("leave out {}{at_once}", dependence.implied.join(", "));
     match penalised() {
         true => vec![
@@ -788,7 +882,9 @@ fn advice_on_dependence(dependence: &Dependence, penalised: &dyn Fn() -> bool) -
                 penalty = option("penalty").of("auto")
             ),
         ],
-        false => vec![format!("advice: {leave_out}: redundant constraints determine no multipliers")],
+        false => {
+            vec![format!("advice: {leave_out}: redundant constraints determine no multipliers")]
+        }
     }
 }
 
@@ -796,14 +892,17 @@ fn suited(survey: &[(&'static Scheme, Option<String>)], name: &str) -> bool {
     survey.iter().any(|(scheme, reason)| scheme.name == name && reason.is_none())
 }
 
-/// The explicit method that suits a model best, with the names of the integrals that it holds; `None` if none suits.
+/// The explicit method that suits a model best, with the names of the integrals that it holds;
+/// `None` if none suits.
 fn explicit(problem: &Problem) -> Option<(&'static str, Vec<String>)> {
     let moves = problem.model.constraints.iter().any(|c| c.depends & TIME != 0);
     if problem.examined.rows.is_some() && moves && unrolled::fits(&problem.model).is_err() {
         return None; // the forces of constraints that move are unrolled
     }
-    let held: Vec<String> =
-        kept_groups(problem).filter(|g| !g.monitored_only).map(|g| gain_name(&g.name, g.kind)).collect();
+    let held: Vec<String> = kept_groups(problem)
+        .filter(|g| !g.monitored_only)
+        .map(|g| gain_name(&g.name, g.kind))
+        .collect();
     Some((if held.is_empty() { "plain:dop853" } else { "corrected:dop853" }, held))
 }
 
@@ -815,11 +914,15 @@ fn advice_on_methods(
     degrees: Option<usize>,
 ) -> Vec<String> {
     let hamiltonian = problem.model.is_hamiltonian();
-    let symplectic = ["cayley-symmetric", "rattle", "stormer-verlet-a"].into_iter().find(|name| suited(survey, name));
+    let symplectic = ["cayley-symmetric", "rattle", "stormer-verlet-a"]
+        .into_iter()
+        .find(|name| suited(survey, name));
     let explicit = explicit(problem);
-    let count = |n: usize, what: &str, many: &str| format!("{n} {}", if n == 1 { what } else { many });
+    let count =
+        |n: usize, what: &str, many: &str| format!("{n} {}", if n == 1 { what } else { many });
     let known = held.zip(degrees).map(|(held, degrees)| {
-        let mut integrals = count(held.independent, "independent integral", "independent integrals");
+        let mut integrals =
+            count(held.independent, "independent integral", "independent integrals");
         if held.brackets > 0 {
             integrals.push_str(&format!(" (their brackets have rank {})", held.brackets));
         }
@@ -827,8 +930,8 @@ fn advice_on_methods(
             let freedom = count(degrees, "degree of freedom", "degrees of freedom");
             return (held.all_actions(degrees), format!("{integrals} of {freedom}"));
         }
-        // On a curve all errors are errors in time. A rigid body's field preserves a volume, so its motion is
-        // conditionally periodic on a surface, too (Jacobi's last multiplier).
+        // On a curve all errors are errors in time. A rigid body's field preserves a volume, so its
+        // motion is conditionally periodic on a surface, too (Jacobi's last multiplier).
         let left = degrees.saturating_sub(held.independent);
         let all = left <= 1 || left == 2 && symplectic.is_some();
         (all, format!("{integrals} on a manifold of dimension {degrees}"))
@@ -906,7 +1009,8 @@ fn method_rows(problem: &Problem) -> Vec<MethodRow> {
                 };
             }
             // The description of `plain` contains this already.
-            let extended = imposed && problem.model.is_hamiltonian() && t.treatment != MethodTreatment::Plain;
+            let extended =
+                imposed && problem.model.is_hamiltonian() && t.treatment != MethodTreatment::Plain;
             let field = if extended { ", on the Dirac extension" } else { "" };
             MethodRow { name, applies: true, reason: format!("{}{field}", t.description) }
         })

@@ -5,8 +5,9 @@ use holonome_model::elaborate::shape::Shape;
 
 /// Names of the components of the state: `r[2].x`, `R[1,3]`.
 pub(crate) fn component_names(model: &Model) -> Vec<String> {
-    let names =
-        |variable: &Variable| (0..variable.family.len()).map(|place| component_name(&variable.family, place)).collect();
+    let names = |variable: &Variable| {
+        (0..variable.family.len()).map(|place| component_name(&variable.family, place)).collect()
+    };
     model.variables.iter().flat_map(|variable| -> Vec<String> { names(variable) }).collect()
 }
 

@@ -41,9 +41,11 @@ pub fn model(model: &Model) -> String {
         Dynamics::Hamiltonian(h, _) => functional(w, "hamiltonian", h),
         Dynamics::Field(f) => functional(w, "field", f),
     }
-    for (word, quantities) in
-        [("constraint", &model.constraints), ("integral", &model.integrals), ("observe", &model.observables)]
-    {
+    for (word, quantities) in [
+        ("constraint", &model.constraints),
+        ("integral", &model.integrals),
+        ("observe", &model.observables),
+    ] {
         for q in quantities {
             functional(w, &format!("{word} {}", quantity(q)), &q.functional);
         }
@@ -51,7 +53,11 @@ pub fn model(model: &Model) -> String {
     for measure in &model.measures {
         functional(
             w,
-            &format!("measure {} = {}", measure.quantity.name, measure.statistic.of(&quantity(&measure.quantity))),
+            &format!(
+                "measure {} = {}",
+                measure.quantity.name,
+                measure.statistic.of(&quantity(&measure.quantity))
+            ),
             &measure.quantity.functional,
         );
     }
@@ -59,15 +65,23 @@ pub fn model(model: &Model) -> String {
 }
 
 fn family(f: &Family) -> String {
-    let indices: Vec<String> =
-        f.indices.iter().zip(&f.bounds).map(|(i, (low, high))| format!("{i} in {low}..{high}")).collect();
-    let indices = if indices.is_empty() { String::new() } else { format!("[{}]", indices.join(", ")) };
+    let indices: Vec<String> = f
+        .indices
+        .iter()
+        .zip(&f.bounds)
+        .map(|(i, (low, high))| format!("{i} in {low}..{high}"))
+        .collect();
+    let indices =
+        if indices.is_empty() { String::new() } else { format!("[{}]", indices.join(", ")) };
     format!("{}{indices} : {}", f.name, f.shape)
 }
 
 fn quantity(q: &Quantity) -> String {
-    let members =
-        if q.indices.is_empty() { String::new() } else { format!("[{}], {} members", q.indices.join(", "), q.members) };
+    let members = if q.indices.is_empty() {
+        String::new()
+    } else {
+        format!("[{}], {} members", q.indices.join(", "), q.members)
+    };
     let independent = if q.components.len() == q.shape.len() {
         String::new()
     } else {
@@ -80,7 +94,11 @@ fn quantity(q: &Quantity) -> String {
 fn list(values: &[f64]) -> String {
     const SHOWN: usize = 12;
     let text: Vec<String> = values.iter().take(SHOWN).map(f64::to_string).collect();
-    let more = if values.len() > SHOWN { format!(", … {} more", values.len() - SHOWN) } else { String::new() };
+    let more = if values.len() > SHOWN {
+        format!(", … {} more", values.len() - SHOWN)
+    } else {
+        String::new()
+    };
     format!("({}{more})", text.join(", "))
 }
 
@@ -133,7 +151,9 @@ fn field(problem: &Problem) -> Result<&Field, Error> {
     match (&problem.examined.field, &problem.examined.too_large) {
         (Some((field, _)), _) => Ok(field),
         (None, Some(too_large)) => Err(Error::option(too_large.to_string())),
-        (None, None) => Err(problem.redundancy().unwrap_or_else(|| Error::option("the model has no field"))),
+        (None, None) => {
+            Err(problem.redundancy().unwrap_or_else(|| Error::option("the model has no field")))
+        }
     }
 }
 
@@ -147,8 +167,8 @@ fn pieces(out: &mut String, what: &str, program: &RowProgram, show: impl Fn(&Pie
     }
 }
 
-/// The field (for a constrained Hamiltonian its Dirac extension) and its invariants as one graph; for a model that is
-/// templated, the graph of every template.
+/// The field (for a constrained Hamiltonian its Dirac extension) and its invariants as one graph;
+/// for a model that is templated, the graph of every template.
 pub fn graph(problem: &Problem) -> Result<String, Error> {
     if let Some(rows) = &problem.examined.rows {
         let mut out = String::new();
@@ -159,7 +179,8 @@ pub fn graph(problem: &Problem) -> Result<String, Error> {
     }
     let field = field(problem)?;
     let mut out = lines(&field.graph, &[field.field.clone(), field.invariants.clone()].concat());
-    let name = |nodes: &[Node]| nodes.iter().map(|n| format!("n{}", n.0)).collect::<Vec<_>>().join(", ");
+    let name =
+        |nodes: &[Node]| nodes.iter().map(|n| format!("n{}", n.0)).collect::<Vec<_>>().join(", ");
     let _ = writeln!(out, "field: {}", name(&field.field));
     for group in &field.groups {
         let rows: Vec<Node> = group.members.rows().map(|(row, _)| field.invariants[row]).collect();

@@ -18,9 +18,9 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
-/// All errors of the library. [`Display`](fmt::Display) gives a line for each mistake, with its remedy;
-/// [`Debug`](fmt::Debug), which a `main` that returns the error shows, gives a model's mistakes with their places in
-/// the text.
+/// All errors of the library. [`Display`](fmt::Display) gives a line for each mistake, with its
+/// remedy; [`Debug`](fmt::Debug), which a `main` that returns the error shows, gives a model's
+/// mistakes with their places in the text.
 #[derive(thiserror::Error)]
 pub enum Error {
     /// A file that cannot be read.
@@ -91,7 +91,9 @@ fn model_message(source: &Source, diagnostics: &[Diagnostic]) -> String {
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Model { text, diagnostics } => write!(f, "\n{}", text.render(diagnostics, false).trim_end()),
+            Error::Model { text, diagnostics } => {
+                write!(f, "\n{}", text.render(diagnostics, false).trim_end())
+            }
             other => write!(f, "{other}"),
         }
     }
@@ -131,8 +133,12 @@ fn failure_message(
         message.push_str(&format!("; {monitored}"));
     }
     match out {
-        Some(path) if samples == 0 => message.push_str(&format!("; no sample is stored in {}", path.display())),
-        Some(path) => message.push_str(&format!("; the trajectory up to there is in {}", path.display())),
+        Some(path) if samples == 0 => {
+            message.push_str(&format!("; no sample is stored in {}", path.display()))
+        }
+        Some(path) => {
+            message.push_str(&format!("; the trajectory up to there is in {}", path.display()))
+        }
         None => {}
     }
     message
@@ -141,10 +147,19 @@ fn failure_message(
 /// True if writing failed because of the given name.
 fn is_a_wrong_name(kind: ErrorKind) -> bool {
     use ErrorKind::{
-        AlreadyExists, InvalidFilename, IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem,
+        AlreadyExists, InvalidFilename, IsADirectory, NotADirectory, NotFound, PermissionDenied,
+        ReadOnlyFilesystem,
     };
-    [AlreadyExists, InvalidFilename, IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem]
-        .contains(&kind)
+    [
+        AlreadyExists,
+        InvalidFilename,
+        IsADirectory,
+        NotADirectory,
+        NotFound,
+        PermissionDenied,
+        ReadOnlyFilesystem,
+    ]
+    .contains(&kind)
 }
 
 impl Error {
@@ -179,10 +194,14 @@ impl Error {
     /// 2 if the input is wrong, 1 if the run failed.
     pub fn exit_code(&self) -> u8 {
         match self {
-            // A full or failing disk is not a mistake in the input, whenever it shows; a name that leads nowhere is
-            // one.
+            // A full or failing disk is not a mistake in the input, whenever it shows; a name that
+            // leads nowhere is one.
             Error::Failed { .. } | Error::Store { source: StoreError::Full { .. } } => 1,
-            Error::Store { source: StoreError::Write { source, .. } } if !is_a_wrong_name(source.kind()) => 1,
+            Error::Store { source: StoreError::Write { source, .. } }
+                if !is_a_wrong_name(source.kind()) =>
+            {
+                1
+            }
             _ => 2,
         }
     }
@@ -207,14 +226,20 @@ impl Error {
                 if let Some(t) = failure.t() {
                     error.insert("t".to_string(), json!(t));
                 }
-                if let Failure::ProjectionNotConverged { iterations, residual, constraint, .. }
-                | Failure::NewtonNotConverged { iterations, residual, constraint, .. } = &**failure
+                if let Failure::ProjectionNotConverged {
+                    iterations, residual, constraint, ..
+                }
+                | Failure::NewtonNotConverged { iterations, residual, constraint, .. } =
+                    &**failure
                 {
                     error.insert("constraint".to_string(), json!(constraint));
                     error.insert("iterations".to_string(), json!(iterations));
                     error.insert("residual".to_string(), json!(residual));
                 }
-                if let Failure::StepCollapsed { culprit: Culprit::Constraint { name, .. }, .. } = &**failure {
+                if let Failure::StepCollapsed {
+                    culprit: Culprit::Constraint { name, .. }, ..
+                } = &**failure
+                {
                     error.insert("constraint".to_string(), json!(name));
                 }
                 if let Failure::CorrectionFails { residual, constraint, .. } = &**failure {
@@ -226,8 +251,9 @@ impl Error {
                 }
                 if let Some(Monitored { energy, eigenvalue }) = monitored {
                     let entries = [("modified_energy", energy), ("eigenvalue", eigenvalue)];
-                    let known =
-                        entries.into_iter().filter_map(|(key, value)| Some((key.to_string(), json!((*value)?))));
+                    let known = entries
+                        .into_iter()
+                        .filter_map(|(key, value)| Some((key.to_string(), json!((*value)?))));
                     error.extend(known);
                 }
                 // `the state` and `the field` are not names of invariants.

@@ -34,12 +34,13 @@ pub(crate) struct FeedbackSystem {
     pub text: String,
     /// The field with its term; `None` if the term is not a formula.
     pub field: Option<Arc<Field>>,
-    /// Parameters: the model's, F₀ of the invariants that are not constraints, the gains. In the Gauss–Newton form the
-    /// gains are κ and the weights of the state's vectors.
+    /// Parameters: the model's, F₀ of the invariants that are not constraints, the gains. In the
+    /// Gauss–Newton form the gains are κ and the weights of the state's vectors.
     pub parameters: Vec<f64>,
 }
 
-/// System of the feedback field over the field `base`; `base` is `None` if the field is not unrolled.
+/// System of the feedback field over the field `base`; `base` is `None` if the field is not
+/// unrolled.
 pub(crate) fn feedback_system(
     (base, vectors): (Option<&Arc<Field>>, &Arc<StateVectors>),
     plain: &CompiledSystem,
@@ -73,7 +74,8 @@ pub(crate) fn feedback_system(
             }
         });
     }
-    let base = base.ok_or_else(|| Error::option("gains other than `auto` need an unrolled field"))?;
+    let base =
+        base.ok_or_else(|| Error::option("gains other than `auto` need an unrolled field"))?;
     let (treated, inserted, gain, text) = match &gains {
         Gains::Formula => {
             let Some((potential, transport)) = formulas else {
@@ -96,12 +98,20 @@ pub(crate) fn feedback_system(
                     m * m
                 )));
             }
-            let (treated, _) = feedback::literal(base, &feedback::Potential::Matrix, &feedback::Transport::Identity);
+            let (treated, _) = feedback::literal(
+                base,
+                &feedback::Potential::Matrix,
+                &feedback::Transport::Identity,
+            );
             (treated, k.clone(), Some(Gain::Dense(k.clone())), "a matrix".to_string())
         }
         _ => {
             let groups = gain::by_group(&gains, base)?;
-            let (treated, _) = feedback::literal(base, &feedback::Potential::Gains, &feedback::Transport::Identity);
+            let (treated, _) = feedback::literal(
+                base,
+                &feedback::Potential::Gains,
+                &feedback::Transport::Identity,
+            );
             let (rows, text) = (gain::by_row(&groups, base), gain::describe(&groups, base));
             (treated, groups, Some(rows), text)
         }
@@ -121,12 +131,18 @@ fn with_formula(
     // Invariants and Jacobian stay those of the untreated field.
     treated.invariants.clone_from(&base.invariants);
     let treated = Arc::new(treated);
-    let system = CompiledSystem::new(&treated, vectors, &parameters, true, None).with_untreated(base, &parameters);
+    let system = CompiledSystem::new(&treated, vectors, &parameters, true, None)
+        .with_untreated(base, &parameters);
     FeedbackSystem { system, gain, text, field: Some(treated), parameters }
 }
 
 /// Refuse an L(x) that does not make V decay: its symmetric part has to be positive definite.
-fn refuse_indefinite(base: &Field, transport: &Transport, x: &[f64], parameters: &[f64]) -> Result<(), Error> {
+fn refuse_indefinite(
+    base: &Field,
+    transport: &Transport,
+    x: &[f64],
+    parameters: &[f64],
+) -> Result<(), Error> {
     let Transport::Matrix(formula) = transport else { return Ok(()) };
     let (mut graph, n) = (base.graph.clone(), base.dimension);
     let states: Vec<Node> = (0..n).map(|i| graph.state(i)).collect();
@@ -149,7 +165,8 @@ fn refuse_indefinite(base: &Field, transport: &Transport, x: &[f64], parameters:
     })
 }
 
-/// Refuse a gain whose mean h·λmax/r over a pilot run exceeds 1; warn if it comes near 1, there or later in the motion.
+/// Refuse a gain whose mean h·λmax/r over a pilot run exceeds 1; warn if it comes near 1, there or
+/// later in the motion.
 pub(crate) fn refuse_unstable(
     plan: &Plan,
     system: &dyn System,
@@ -198,7 +215,8 @@ pub(crate) fn refuse_unstable(
     }
     let (mut mean, mut max, mut over) = (pilot.mean, pilot.max, format!("{} steps", pilot.steps));
     if outlook.mean > mean {
-        (mean, max, over) = (outlook.mean, outlook.max, format!("the motion up to t = {:.4}", outlook.until));
+        (mean, max, over) =
+            (outlook.mean, outlook.max, format!("the motion up to t = {:.4}", outlook.until));
     }
     if mean > NEAR_LIMIT {
         warnings.push(format!("the gains are near the stability limit or beyond: h*lambda_max/r is {} in the mean and {} at most over {over}; {remedy}", ratio(mean), ratio(max)));
@@ -213,5 +231,9 @@ fn ratio(value: f64) -> String {
 
 /// Number with as many digits in any unit.
 fn readable(rate: f64) -> String {
-    if rate == 0.0 || (1e-3..1e6).contains(&rate) { format!("{rate:.6}") } else { format!("{rate:.6e}") }
+    if rate == 0.0 || (1e-3..1e6).contains(&rate) {
+        format!("{rate:.6}")
+    } else {
+        format!("{rate:.6e}")
+    }
 }

@@ -24,7 +24,8 @@ impl Footprint {
         let mut warnings = Vec::new();
         if self.disk >= NOTABLE {
             let free = free_space(out).filter(|free| *free < self.disk);
-            let free = free.map_or(String::new(), |free| format!(", and {} are free there", size(free)));
+            let free =
+                free.map_or(String::new(), |free| format!(", and {} are free there", size(free)));
             warnings.push(format!(
                 "this will store up to {}{free}: {samples_n} stores fewer states, {record_name} less of each",
                 size(self.disk),
@@ -34,7 +35,8 @@ impl Footprint {
         }
         if self.memory >= NOTABLE {
             let available = available_memory().filter(|available| *available < self.memory);
-            let available = available.map_or(String::new(), |memory| format!(", and {} are available", size(memory)));
+            let available = available
+                .map_or(String::new(), |memory| format!(", and {} are available", size(memory)));
             warnings.push(format!("this needs about {} of memory{available}", size(self.memory)));
         }
         warnings
@@ -56,13 +58,15 @@ impl Footprint {
         };
         match available_memory().filter(|available| *available < needed) {
             Some(available) => Err(refused(format!(", and {} are available", size(available)))),
-            None => Arrays::planned(layout).map_err(|_| refused(", which the system does not give".to_string())),
+            None => Arrays::planned(layout)
+                .map_err(|_| refused(", which the system does not give".to_string())),
         }
     }
 
     /// Refuse lists that need so many bytes, more than is available; says how much that is.
     pub(crate) fn of_lists(bytes: f64) -> Result<(), String> {
-        let available = available_memory().filter(|available| *available < bytes && bytes >= NOTABLE);
+        let available =
+            available_memory().filter(|available| *available < bytes && bytes >= NOTABLE);
         available.map_or(Ok(()), |available| {
             Err(format!("about {} of memory, and {} are available", size(bytes), size(available)))
         })
@@ -120,9 +124,15 @@ mod tests {
         let footprint = |disk, memory| Footprint { disk, memory };
         assert!(footprint(9e8, 9e8).warnings(".".as_ref()).is_empty());
         let warnings = footprint(1e18, 1e18).warnings("no/such/folder".as_ref());
-        assert!(warnings[0].contains("1000000.0 TB") && warnings[0].contains("samples"), "{warnings:?}");
+        assert!(
+            warnings[0].contains("1000000.0 TB") && warnings[0].contains("samples"),
+            "{warnings:?}"
+        );
         if cfg!(target_os = "linux") {
-            assert!(warnings[0].contains("are free there") && warnings[1].contains("are available"), "{warnings:?}");
+            assert!(
+                warnings[0].contains("are free there") && warnings[1].contains("are available"),
+                "{warnings:?}"
+            );
         }
         assert!(footprint(0.0, 1e6).check().is_ok());
         assert!(footprint(0.0, 1e30).check().is_err());

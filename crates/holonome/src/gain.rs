@@ -30,7 +30,9 @@ impl std::str::FromStr for Gains {
             if gain.is_finite() && gain >= 0.0 {
                 Ok(gain)
             } else {
-                Err(Error::option(format!("a gain must be finite and not negative, and this is {gain}")))
+                Err(Error::option(format!(
+                    "a gain must be finite and not negative, and this is {gain}"
+                )))
             }
         };
         if !text.contains('=') {
@@ -39,11 +41,17 @@ impl std::str::FromStr for Gains {
         let mut named: Vec<(String, f64)> = Vec::new();
         for part in text.split(',') {
             let Some((name, value)) = part.split_once('=') else {
-                return Err(Error::option(format!("'{part}' in {gain} is not NAME=NUMBER", gain = option("gain"))));
+                return Err(Error::option(format!(
+                    "'{part}' in {gain} is not NAME=NUMBER",
+                    gain = option("gain")
+                )));
             };
             let name = name.trim().to_string();
             if named.iter().any(|(n, _)| *n == name) {
-                return Err(Error::option(format!("{gain} names '{name}' twice", gain = option("gain"))));
+                return Err(Error::option(format!(
+                    "{gain} names '{name}' twice",
+                    gain = option("gain")
+                )));
             }
             named.push((name, number(value)?));
         }
@@ -57,9 +65,12 @@ impl std::str::FromStr for Gains {
 /// If a name is not that of an invariant.
 pub fn by_group(gains: &Gains, field: &Field) -> Result<Vec<f64>, Error> {
     match gains {
-        Gains::Uniform(gain) => Ok(field.groups.iter().map(|g| if g.monitored_only { 0.0 } else { *gain }).collect()),
+        Gains::Uniform(gain) => {
+            Ok(field.groups.iter().map(|g| if g.monitored_only { 0.0 } else { *gain }).collect())
+        }
         Gains::Named(named) => {
-            let all: Vec<String> = field.groups.iter().map(|g| gain_name(&g.name, g.kind)).collect();
+            let all: Vec<String> =
+                field.groups.iter().map(|g| gain_name(&g.name, g.kind)).collect();
             let held = all.iter().zip(&field.groups).filter(|(_, group)| !group.monitored_only);
             let names: Vec<&String> = held.map(|(name, _)| name).collect();
             if let Some((unknown, _)) = named.iter().find(|(n, _)| !names.contains(&n)) {
@@ -76,13 +87,17 @@ pub fn by_group(gains: &Gains, field: &Field) -> Result<Vec<f64>, Error> {
                     gain = option("gain")
                 )));
             }
-            Ok(all.iter().map(|name| named.iter().find(|(n, _)| n == name).map_or(0.0, |&(_, g)| g)).collect())
+            Ok(all
+                .iter()
+                .map(|name| named.iter().find(|(n, _)| n == name).map_or(0.0, |&(_, g)| g))
+                .collect())
         }
         Gains::Auto | Gains::Matrix(_) | Gains::Formula => Ok(Vec::new()),
     }
 }
 
-/// The gains over the rows of F, for the stability monitor: a row that stands for two entries counts twice.
+/// The gains over the rows of F, for the stability monitor: a row that stands for two entries
+/// counts twice.
 pub fn by_row(groups: &[f64], field: &Field) -> Gain {
     let mut rows = vec![0.0; field.invariants.len()];
     for (group, gain) in field.groups.iter().zip(groups) {
@@ -95,8 +110,12 @@ pub fn by_row(groups: &[f64], field: &Field) -> Gain {
 
 /// The gains of the groups in the notation of the option: `rod=50,rod.hidden=12.5`.
 pub fn describe(groups: &[f64], field: &Field) -> String {
-    let list: Vec<String> =
-        field.groups.iter().zip(groups).map(|(g, gain)| format!("{}={gain}", gain_name(&g.name, g.kind))).collect();
+    let list: Vec<String> = field
+        .groups
+        .iter()
+        .zip(groups)
+        .map(|(g, gain)| format!("{}={gain}", gain_name(&g.name, g.kind)))
+        .collect();
     list.join(",")
 }
 

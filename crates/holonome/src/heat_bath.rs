@@ -1,4 +1,5 @@
-//! Runs in a heat bath (`docs/langevin.md`): methods that have a place for one, and warnings about their steps.
+//! Runs in a heat bath (`docs/langevin.md`): methods that have a place for one, and warnings about
+//! their steps.
 
 use crate::backend::backend;
 use crate::component_names::component_names;
@@ -19,7 +20,8 @@ use holonome_words::{OptionName, option};
 /// The problem in the heat bath that the options ask for; unchanged if they ask for none.
 ///
 /// # Errors
-/// If the options make no sense, the method has no place for a bath, or the model has none for its friction.
+/// If the options make no sense, the method has no place for a bath, or the model has none for its
+/// friction.
 pub(crate) fn apply(
     problem: Problem,
     method: &Method,
@@ -34,7 +36,9 @@ pub(crate) fn apply(
             (option("fixman"), options.fixman.is_some()),
         ];
         let unused = given.into_iter().filter(|(_, given)| *given);
-        warnings.extend(unused.map(|(name, _)| format!("{name} has no effect: there is no {}", option("thermostat"))));
+        warnings.extend(unused.map(|(name, _)| {
+            format!("{name} has no effect: there is no {}", option("thermostat"))
+        }));
         return Ok(problem);
     }
     // A pilot run of a problem that is in its bath already.
@@ -48,42 +52,58 @@ pub(crate) fn apply(
         return Err(Error::option(format!("{thermostat}: `{method}` {reason}")));
     }
     let who = if brings_its_own { format!("`{method}`") } else { thermostat.to_string() };
-    let needed = |name: OptionName, value: Option<f64>, least: &str, fits: fn(f64) -> bool| match value {
-        Some(value) if value.is_finite() && fits(value) => Ok(value),
-        Some(value) => Err(Error::option(format!("{name} must be {least} and finite, but it is {value}"))),
-        None => Err(Error::option(format!("{who} needs {name}"))),
-    };
-    let friction = needed(option("friction"), options.friction, "0 or more", |friction| friction >= 0.0)?;
-    let beta = needed(option("inverse_temperature"), options.inverse_temperature, "positive", |beta| {
-        beta > 0.0 && beta.recip().is_finite() && beta.recip() > 0.0
-    })?;
+    let needed =
+        |name: OptionName, value: Option<f64>, least: &str, fits: fn(f64) -> bool| match value {
+            Some(value) if value.is_finite() && fits(value) => Ok(value),
+            Some(value) => {
+                Err(Error::option(format!("{name} must be {least} and finite, but it is {value}")))
+            }
+            None => Err(Error::option(format!("{who} needs {name}"))),
+        };
+    let friction =
+        needed(option("friction"), options.friction, "0 or more", |friction| friction >= 0.0)?;
+    let beta =
+        needed(option("inverse_temperature"), options.inverse_temperature, "positive", |beta| {
+            beta > 0.0 && beta.recip().is_finite() && beta.recip() > 0.0
+        })?;
     refuse_comparisons(options)?;
     let mut fixman = options.fixman == Some(true);
     if fixman && (problem.model.constraints.is_empty() || options.penalty.is_some()) {
-        let what =
-            if options.penalty.is_some() { "a penalty is what it imitates" } else { "the model has no constraints" };
+        let what = if options.penalty.is_some() {
+            "a penalty is what it imitates"
+        } else {
+            "the model has no constraints"
+        };
         warnings.push(format!("{} has no effect: {what}", option("fixman")));
         fixman = false;
     }
     let heated = heat(&problem.model, (friction, beta.recip()), problem.settings.seed, fixman);
     let model = heated.map_err(|reason| Error::option(format!("{who}: {reason}")))?;
     if let Some(massless) = massless(&model) {
-        return Err(Error::option(format!("{who}: {massless} has no positive mass, so it has no temperature")));
+        return Err(Error::option(format!(
+            "{who}: {massless} has no positive mass, so it has no temperature"
+        )));
     }
     let model = Derived::new(model);
     let examined = consistency::examine_by(backend(), &model, problem.settings.span());
     Ok(Problem { model, examined, ..problem })
 }
 
-/// Reason why friction and noise have no place around a method, with the methods that have one; `None` if this method
-/// has one.
+/// Reason why friction and noise have no place around a method, with the methods that have one;
+/// `None` if this method has one.
 fn why_not(method: &Method) -> Option<String> {
-    let remedy = "use stormer-verlet-b, zhang-skeel or gauss6, and with constraints rattle or g-baoab";
+    let remedy =
+        "use stormer-verlet-b, zhang-skeel or gauss6, and with constraints rattle or g-baoab";
     let reason = match method.scheme.needs {
         Needs::HeatBath => {
-            return Some(format!("brings friction and noise with it; leave {} out", option("thermostat")));
+            return Some(format!(
+                "brings friction and noise with it; leave {} out",
+                option("thermostat")
+            ));
         }
-        Needs::Body | Needs::FreeBody => "moves a body in its own frame, where the noise of momenta is none",
+        Needs::Body | Needs::FreeBody => {
+            "moves a body in its own frame, where the noise of momenta is none"
+        }
         _ if method.treatment != MethodTreatment::Plain => {
             "returns to the invariants of the start, which a heat bath changes"
         }
@@ -114,36 +134,46 @@ fn refuse_comparisons(options: &RunOptions) -> Result<(), Error> {
 fn inverse_masses(model: &Model) -> Vec<f64> {
     let Dynamics::Hamiltonian(hamiltonian, _) = &model.dynamics else { return Vec::new() };
     let degrees = model.degrees();
-    let pieces = RowProgram::momentum_curvature(hamiltonian, degrees, &|component| component - degrees as u32);
+    let pieces = RowProgram::momentum_curvature(hamiltonian, degrees, &|component| {
+        component - degrees as u32
+    });
     let program = RowProgram::new(model.dimension(), degrees, pieces);
     program.evaluate_by(backend(), model.t0, &model.initial, &model.parameter_values)
 }
 
 /// Name of the first momentum whose mass is not positive.
 fn massless(model: &Model) -> Option<String> {
-    let massless = inverse_masses(model).iter().position(|mass| !(*mass > 0.0 && mass.is_finite()))?;
+    let massless =
+        inverse_masses(model).iter().position(|mass| !(*mass > 0.0 && mass.is_finite()))?;
     Some(component_names(model)[model.degrees() + massless].clone())
 }
 
-/// Least difference of ½ ln det G M⁻¹Gᵀ between states for which it counts as not constant: far above rounding, and
-/// above the effect of the states' distance from the constraint set.
+/// Least difference of ½ ln det G M⁻¹Gᵀ between states for which it counts as not constant: far
+/// above rounding, and above the effect of the states' distance from the constraint set.
 const VARIES: f64 = 1e-6;
 
-/// True if det G M⁻¹Gᵀ varies between these states on the constraint set, so that rods in a heat bath are not the limit
-/// of stiff springs; `None` if Fixman's potential is not known.
+/// True if det G M⁻¹Gᵀ varies between these states on the constraint set, so that rods in a heat
+/// bath are not the limit of stiff springs; `None` if Fixman's potential is not known.
 pub(crate) fn determinant_varies(model: &Model, states: &[Vec<f64>]) -> Option<bool> {
     if model.constraints.is_empty() {
         return None;
     }
     let heated = heat(model, (0.0, 1.0), 0, true).ok()?;
-    let (Dynamics::Hamiltonian(own, _), Dynamics::Hamiltonian(all, _)) = (&model.dynamics, &heated.dynamics) else {
+    let (Dynamics::Hamiltonian(own, _), Dynamics::Hamiltonian(all, _)) =
+        (&model.dynamics, &heated.dynamics)
+    else {
         return None;
     };
     let potential = Functional { outputs: 1, terms: all.terms[own.terms.len()..].to_vec() };
-    let program = RowProgram::new(model.dimension(), 1, RowProgram::values(&potential, &|_| Some(0)));
-    let value = |x: &Vec<f64>| program.evaluate_by(backend(), model.t0, x, &heated.parameter_values)[0];
+    let program =
+        RowProgram::new(model.dimension(), 1, RowProgram::values(&potential, &|_| Some(0)));
+    let value =
+        |x: &Vec<f64>| program.evaluate_by(backend(), model.t0, x, &heated.parameter_values)[0];
     let values: Vec<f64> = states.iter().map(value).collect();
-    values.iter().all(|value| value.is_finite()).then(|| values.iter().any(|value| (value - values[0]).abs() > VARIES))
+    values
+        .iter()
+        .all(|value| value.is_finite())
+        .then(|| values.iter().any(|value| (value - values[0]).abs() > VARIES))
 }
 
 /// Number of iterations, which find the fastest vibration to a few per cent.
@@ -152,9 +182,15 @@ const ITERATIONS: u64 = 30;
 /// Displacement in these iterations, relative to that of a step at the temperature of the bath.
 const SMALL: f64 = 1e-3;
 
-/// Warning about steps of length h if something vibrates fast at the start. If there are constraints, the system's
-/// field has to be that on the constraints.
-pub(crate) fn warning(method: &Method, beta: f64, model: &Model, system: &dyn System, h: f64) -> Option<String> {
+/// Warning about steps of length h if something vibrates fast at the start. If there are
+/// constraints, the system's field has to be that on the constraints.
+pub(crate) fn warning(
+    method: &Method,
+    beta: f64,
+    model: &Model,
+    system: &dyn System,
+    h: f64,
+) -> Option<String> {
     let bath = model.heat_bath.as_ref()?;
     let thermal = model.parameter_values[bath.temperature];
     let square = (h * fastest(model, system, h * thermal.sqrt())?).powi(2);
@@ -164,12 +200,18 @@ pub(crate) fn warning(method: &Method, beta: f64, model: &Model, system: &dyn Sy
     let leapfrog = |square: f64| (1.0 - square / 4.0).recip();
     let factor = match method.scheme.needs {
         Needs::HeatBath => 1.0,
-        needs if needs.has_beta() => (1.0 + beta * square) * leapfrog(square / (1.0 + beta * square)),
+        needs if needs.has_beta() => {
+            (1.0 + beta * square) * leapfrog(square / (1.0 + beta * square))
+        }
         _ => leapfrog(square),
     };
     let becomes = match method.scheme.needs {
         Needs::HeatBath => "the mean squares of its momenta come out too small".to_string(),
-        _ if method.composition.is_some() || method.order() != 2 || factor.is_nan() || factor <= 0.0 => {
+        _ if method.composition.is_some()
+            || method.order() != 2
+            || factor.is_nan()
+            || factor <= 0.0 =>
+        {
             "it is sampled wrongly".to_string()
         }
         _ => format!("the mean square of its positions comes out {factor:.2} times too large"),
@@ -182,8 +224,8 @@ pub(crate) fn warning(method: &Method, beta: f64, model: &Model, system: &dyn Sy
     ))
 }
 
-/// ω of the fastest vibration at the start, by power iteration with M⁻¹V_qq in differences, along the constraints from
-/// the second iteration on; `None` if forces are not finite.
+/// ω of the fastest vibration at the start, by power iteration with M⁻¹V_qq in differences, along
+/// the constraints from the second iteration on; `None` if forces are not finite.
 fn fastest(model: &Model, system: &dyn System, scale: f64) -> Option<f64> {
     let (n, t, start) = (model.degrees(), model.t0, &model.initial);
     let (mut work, mut rate) = (vec![0.0; system.work_len()], vec![0.0; 2 * n]);

@@ -1,10 +1,12 @@
-//! Points at which a test holds the process until it kills or stops it, so that no test depends on the speed of a
-//! machine.
+//! Points at which a test holds the process until it kills or stops it, so that no test depends on
+//! the speed of a machine.
 //!
-//! `HOLONOME_HOLD="POINT COUNT FILE"` names a point: there the process creates FILE, which signals the test, and waits.
+//! `HOLONOME_HOLD="POINT COUNT FILE"` names a point: there the process creates FILE, which signals
+//! the test, and waits.
 //!
 //! - `created 0`: a new run's folder exists, nothing is computed;
-//! - `samples N`: at least N samples (trajectories of an ensemble) are stored, some of them since the last checkpoint;
+//! - `samples N`: at least N samples (trajectories of an ensemble) are stored, some of them since
+//!   the last checkpoint;
 //! - `checkpoint N`: at least N samples are stored, and a checkpoint was just written;
 //! - `write N`: half of the N-th file that the process replaces is written.
 //!
@@ -58,7 +60,8 @@ pub(crate) fn created() {
     }
 }
 
-/// Hold after `samples` samples were stored, with a checkpoint written by `checkpoint`; `watch` may stop the run.
+/// Hold after `samples` samples were stored, with a checkpoint written by `checkpoint`; `watch` may
+/// stop the run.
 pub(crate) fn stored<E>(
     samples: usize,
     checkpoint: impl FnOnce() -> Result<(), E>,

@@ -20,8 +20,9 @@ fn library(path: &str) -> Option<String> {
 /// Largest number of files that include each other in a row: each takes some of the stack.
 const MOST_NESTED: usize = 1000;
 
-/// A model with the statements of all files that it includes, and the texts of these by their paths relative to the
-/// model. `read` reads a file; its text is added to `source`. A file that is included more than once counts once.
+/// A model with the statements of all files that it includes, and the texts of these by their paths
+/// relative to the model. `read` reads a file; its text is added to `source`. A file that is
+/// included more than once counts once.
 ///
 /// # Errors
 /// If a file cannot be read, includes itself, or makes the model too large.
@@ -30,10 +31,18 @@ pub(crate) fn expanded(
     reading: Reading,
     read: &dyn Fn(&str) -> Result<String, String>,
 ) -> Result<(Reading, BTreeMap<String, String>), Vec<Diagnostic>> {
-    let own = Path::new(source.name()).file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
+    let own = Path::new(source.name())
+        .file_name()
+        .map_or(String::new(), |name| name.to_string_lossy().into_owned());
     let whole = source.text().to_string();
-    let mut expansion =
-        Expansion { source, whole, read, reading: Reading::default(), files: BTreeMap::new(), failed: false };
+    let mut expansion = Expansion {
+        source,
+        whole,
+        read,
+        reading: Reading::default(),
+        files: BTreeMap::new(),
+        failed: false,
+    };
     expansion.add(reading, &mut vec![own]);
     let Expansion { reading, files, failed, .. } = expansion;
     if failed { Err(reading.diagnostics) } else { Ok((reading, files)) }
@@ -64,7 +73,9 @@ impl Expansion<'_> {
                     continue;
                 }
                 // Tables of the model itself keep their names.
-                StatementKind::Table { path, .. } if around.len() > 1 => path.text = joined(beside, &path.text),
+                StatementKind::Table { path, .. } if around.len() > 1 => {
+                    path.text = joined(beside, &path.text)
+                }
                 _ => {}
             }
             self.reading.file.statements.push(Statement { kind, span });
@@ -74,19 +85,29 @@ impl Expansion<'_> {
     fn include(&mut self, path: &Name, file: String, around: &mut Vec<String>) {
         if self.files.contains_key(&file) || around[0] == file {
             let Some(first) = around.iter().position(|other| *other == file) else { return };
-            let circle = [&around[first..], std::slice::from_ref(&file)].concat().join(" includes ");
-            let finding = Diagnostic::error(format!("a file includes itself: {circle}"), path.span, "a circle");
+            let circle =
+                [&around[first..], std::slice::from_ref(&file)].concat().join(" includes ");
+            let finding = Diagnostic::error(
+                format!("a file includes itself: {circle}"),
+                path.span,
+                "a circle",
+            );
             return self.fail(finding.help("move what both need into a third file"));
         }
         if around.len() > MOST_NESTED {
             let message = format!("more than {MOST_NESTED} files include each other in a row");
-            return self.fail(Diagnostic::error(message, path.span, "one more").help("include several from one file"));
+            return self.fail(
+                Diagnostic::error(message, path.span, "one more")
+                    .help("include several from one file"),
+            );
         }
         // Path of the file, which serves as its name in messages.
         let beside = || Path::new(self.source.name()).with_file_name(&file).display().to_string();
         let read = (self.read)(&file).map(|text| (text, beside()));
         let found = read.or_else(|reason| {
-            library(&path.text).map(|text| (text, format!("{} of the library", path.text))).ok_or(reason)
+            library(&path.text)
+                .map(|text| (text, format!("{} of the library", path.text)))
+                .ok_or(reason)
         });
         match found {
             Ok((text, name)) => {
@@ -94,9 +115,12 @@ impl Expansion<'_> {
                     // It is not read once more.
                     self.files.insert(file, String::new());
                     let limit = regular::LARGEST >> 20;
-                    let message = format!("the model is larger than {limit} MiB with the files that it includes");
+                    let message = format!(
+                        "the model is larger than {limit} MiB with the files that it includes"
+                    );
                     let finding = Diagnostic::error(message, path.span, "with this file");
-                    return self.fail(finding.help("keep large data in a file and read it with 'table'"));
+                    return self
+                        .fail(finding.help("keep large data in a file and read it with 'table'"));
                 }
                 let start = self.source.append(&name, &text, 0);
                 self.whole.push('\n');
@@ -110,8 +134,10 @@ impl Expansion<'_> {
             }
             Err(reason) => {
                 let names: Vec<&str> = LIBRARY.iter().map(|(name, _)| *name).collect();
-                let help =
-                    format!("a path is relative to the file that includes it; the library has {}", names.join(", "));
+                let help = format!(
+                    "a path is relative to the file that includes it; the library has {}",
+                    names.join(", ")
+                );
                 let message = format!("'{}' cannot be included: {reason}", path.text);
                 self.fail(Diagnostic::error(message, path.span, "this file").help(help));
             }

@@ -27,23 +27,30 @@ use std::time::Instant;
 /// Remedy for a claim of a system that fails.
 const OF_FUNCTIONS: &str = "correct the function, or leave it out";
 
-/// Largest start residual of a constraint, relative to the terms that cancel in it, that counts as met.
+/// Largest start residual of a constraint, relative to the terms that cancel in it, that counts as
+/// met.
 const MET: f64 = 1e-8;
 
-/// Run `system` from (t₀, x₀) in memory. The state is recorded as `x`, energies and integrals under their names, their
-/// drifts as `drift.NAME`, and those of constraints as `residual.NAME`.
+/// Run `system` from (t₀, x₀) in memory. The state is recorded as `x`, energies and integrals under
+/// their names, their drifts as `drift.NAME`, and those of constraints as `residual.NAME`.
 ///
-/// The method is one of the Runge–Kutta schemes, alone or under `corrected`, `projection` or `symmetric-projection`:
-/// methods that need formulas (feedback, penalties, structure-preserving steps) need a [`Problem`](crate::Problem).
+/// The method is one of the Runge–Kutta schemes, alone or under `corrected`, `projection` or
+/// `symmetric-projection`: methods that need formulas (feedback, penalties, structure-preserving
+/// steps) need a [`Problem`](crate::Problem).
 ///
 /// # Errors
-/// If the options make no sense or do not suit a system; if x₀ is not a state of it or off its constraints; if the run
-/// fails, with the trajectory up to there.
-pub fn integrate(system: &dyn System, start: (f64, &[f64]), options: &RunOptions) -> Result<Solution, Error> {
+/// If the options make no sense or do not suit a system; if x₀ is not a state of it or off its
+/// constraints; if the run fails, with the trajectory up to there.
+pub fn integrate(
+    system: &dyn System,
+    start: (f64, &[f64]),
+    options: &RunOptions,
+) -> Result<Solution, Error> {
     integrate_while(system, start, options, &mut |_| Control::Continue)
 }
 
-/// Run [`integrate`] until `watch` returns [`Control::Stop`]; it is called every few hundredths of a second.
+/// Run [`integrate`] until `watch` returns [`Control::Stop`]; it is called every few hundredths of
+/// a second.
 ///
 /// # Errors
 /// As [`integrate`].
@@ -67,11 +74,16 @@ pub fn integrate_while(
     let plan = plan(options, t0, method, &mut warnings)?;
     let recorded = Recorded::new(system, options.record.as_deref())?;
     let layout = recorded.layout(&plan);
-    let numbers = recorded.rows.iter().map(|row| row.width).sum::<usize>() as f64 * plan.sample_count() as f64;
-    let footprint = Footprint { disk: 8.0 * numbers, memory: 8.0 * (40 * system.dim() + system.work_len()) as f64 };
+    let numbers = recorded.rows.iter().map(|row| row.width).sum::<usize>() as f64
+        * plan.sample_count() as f64;
+    let footprint = Footprint {
+        disk: 8.0 * numbers,
+        memory: 8.0 * (40 * system.dim() + system.work_len()) as f64,
+    };
     let mut output = Output::Memory(footprint.in_memory(&layout)?);
     let mut state = StepState::new(&plan, system, x0, None);
-    let initial: Vec<_> = invariants.groups.iter().map(|group| initial_value(group, &state.values)).collect();
+    let initial: Vec<_> =
+        invariants.groups.iter().map(|group| initial_value(group, &state.values)).collect();
     let groups = groups(invariants);
     let started = Instant::now();
     let mut recorder = Recorder {
@@ -149,14 +161,21 @@ fn check_method(method: Method) -> Result<(), Error> {
 fn check_start(system: &dyn System, t0: f64, x0: &[f64]) -> Result<(), Error> {
     let (n, invariants) = (system.dim(), system.invariants());
     if x0.len() != n {
-        return Err(Error::option(format!("the start has {} numbers, and a state of the system {n}", x0.len())));
+        return Err(Error::option(format!(
+            "the start has {} numbers, and a state of the system {n}",
+            x0.len()
+        )));
     }
     if system.vectors().dim() != n {
         let made = system.vectors().dim();
-        return Err(Error::option(format!("the system's vectors make up {made} numbers, and its state has {n}")));
+        return Err(Error::option(format!(
+            "the system's vectors make up {made} numbers, and its state has {n}"
+        )));
     }
     if let Some(problem) = invariants.inconsistency(n) {
-        return Err(Error::option(format!("the system describes its invariants wrongly: {problem}")));
+        return Err(Error::option(format!(
+            "the system describes its invariants wrongly: {problem}"
+        )));
     }
     let mut work = vec![0.0; system.work_len()];
     let (mut f, mut df) = (vec![0.0; invariants.count], vec![0.0; invariants.nonzeros()]);
@@ -164,7 +183,8 @@ fn check_start(system: &dyn System, t0: f64, x0: &[f64]) -> Result<(), Error> {
     system.invariant_jacobian(t0, x0, &mut df, &mut work);
     let largest = x0.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
     for (row, f) in f[..invariants.constraints].iter().enumerate() {
-        let terms: f64 = df[invariants.row(row).range()].iter().map(|entry| entry.abs() * largest).sum();
+        let terms: f64 =
+            df[invariants.row(row).range()].iter().map(|entry| entry.abs() * largest).sum();
         if f.abs() > MET * terms {
             return Err(Error::option(format!(
                 "the start misses constraint '{}' by {:.1e}: start on the constraint set",
@@ -176,8 +196,9 @@ fn check_start(system: &dyn System, t0: f64, x0: &[f64]) -> Result<(), Error> {
     check_gradients(system, (t0, x0), &df)
 }
 
-/// Refuse gradients `df` at the start that contradict the values: along a direction without symmetries the values
-/// change at another rate. A rate that depends on the length of its difference quotient says nothing.
+/// Refuse gradients `df` at the start that contradict the values: along a direction without
+/// symmetries the values change at another rate. A rate that depends on the length of its
+/// difference quotient says nothing.
 fn check_gradients(system: &dyn System, (t0, x0): (f64, &[f64]), df: &[f64]) -> Result<(), Error> {
     const DIFFERENT: f64 = 1e-3;
     const LENGTHS: [f64; 2] = [1e-5, 1e-4];
@@ -200,11 +221,16 @@ fn check_gradients(system: &dyn System, (t0, x0): (f64, &[f64]), df: &[f64]) -> 
     };
     let [short, long] = LENGTHS.map(|length| {
         let (ahead, behind) = (values(length), values(-length));
-        ahead.iter().zip(behind).map(|(ahead, behind)| (ahead - behind) / (2.0 * length)).collect::<Vec<f64>>()
+        ahead
+            .iter()
+            .zip(behind)
+            .map(|(ahead, behind)| (ahead - behind) / (2.0 * length))
+            .collect::<Vec<f64>>()
     });
     for (row, (short, long)) in short.iter().zip(&long).enumerate() {
         let terms = invariants.row(row).entries().map(|(p, column)| df[p] * direction[column]);
-        let (rate, size) = terms.fold((0.0, 0.0f64), |(rate, size), term| (rate + term, size + term.abs()));
+        let (rate, size) =
+            terms.fold((0.0, 0.0f64), |(rate, size), term| (rate + term, size + term.abs()));
         let missed = (rate - short).abs();
         if missed > DIFFERENT * size.max(short.abs()) && (short - long).abs() < 0.1 * missed {
             return Err(Error::option(format!(
@@ -220,12 +246,17 @@ fn check_gradients(system: &dyn System, (t0, x0): (f64, &[f64]), df: &[f64]) -> 
 fn refuse_unkept(options: &RunOptions) -> Result<(), Error> {
     let (out, interpolant) = (option("out"), option("interpolant"));
     if options.out.is_some() {
-        let remedy = "leave it out and store the arrays of the solution, or write the model as text";
-        return Err(Error::option(format!("{out}: a system of functions is run in memory: {remedy}")));
+        let remedy =
+            "leave it out and store the arrays of the solution, or write the model as text";
+        return Err(Error::option(format!(
+            "{out}: a system of functions is run in memory: {remedy}"
+        )));
     }
     if options.interpolant {
         let remedy = format!("ask for more {}, or write the model as text", option("samples"));
-        return Err(Error::option(format!("{interpolant}: a system of functions has its samples only: {remedy}")));
+        return Err(Error::option(format!(
+            "{interpolant}: a system of functions has its samples only: {remedy}"
+        )));
     }
     Ok(())
 }
@@ -238,7 +269,9 @@ fn of_models(options: &RunOptions) -> Vec<String> {
         (option("error"), options.error),
     ];
     let unused = given.into_iter().filter(|(_, given)| *given);
-    unused.map(|(name, _)| format!("{name} has no effect: a system of functions is run without it")).collect()
+    unused
+        .map(|(name, _)| format!("{name} has no effect: a system of functions is run without it"))
+        .collect()
 }
 
 /// Run `plan`. If a claim fails on the way, the run goes on over a system that does not hold it.
@@ -249,11 +282,12 @@ fn run_holding(
     recorder: &mut Recorder,
 ) -> Result<Outcome, Failure<StoreError>> {
     loop {
-        let outcome = if state.failed_claims.is_empty() || plan.method.treatment == MethodTreatment::Plain {
-            run(plan, system, state, recorder)?
-        } else {
-            run(plan, &Unheld::new(system, state), state, recorder)?
-        };
+        let outcome =
+            if state.failed_claims.is_empty() || plan.method.treatment == MethodTreatment::Plain {
+                run(plan, system, state, recorder)?
+            } else {
+                run(plan, &Unheld::new(system, state), state, recorder)?
+            };
         if outcome != Outcome::ClaimFailed {
             return Ok(outcome);
         }
@@ -322,13 +356,20 @@ impl Recorded {
         for (k, group) in self::groups(system.invariants()).into_iter().enumerate() {
             if !matches!(groups[k].kind, GroupKind::Constraint | GroupKind::Hidden) {
                 let values: Vec<usize> = group.members.rows().map(|(row, _)| row).collect();
-                add(group.name.clone(), format!("first integral {}", group.name), values.len(), From::Values(values));
+                add(
+                    group.name.clone(),
+                    format!("first integral {}", group.name),
+                    values.len(),
+                    From::Values(values),
+                );
             }
         }
         for (k, group) in self::groups(system.invariants()).into_iter().enumerate() {
             let of = gain_name(&group.name, group.kind);
             let (word, description) = match group.kind {
-                InvariantKind::Constraint | InvariantKind::Hidden => ("residual", "residual of constraint"),
+                InvariantKind::Constraint | InvariantKind::Hidden => {
+                    ("residual", "residual of constraint")
+                }
                 _ => ("drift", "drift of"),
             };
             add(format!("{word}.{of}"), format!("{description} {of}"), 1, From::Deviation(k));
@@ -346,7 +387,12 @@ impl Recorded {
                 width => vec![layout.dimension(Dimension::component(width))],
             };
             let (name, description) = (row.name.clone(), row.description.clone());
-            layout.arrays.push(ArrayLayout { name, description, dimensions, ..ArrayLayout::default() });
+            layout.arrays.push(ArrayLayout {
+                name,
+                description,
+                dimensions,
+                ..ArrayLayout::default()
+            });
         }
         layout
     }

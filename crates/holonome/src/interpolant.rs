@@ -1,5 +1,5 @@
-//! Interpolant of a run between its samples: per step the polynomial of the scheme's dense output, or the cubic that
-//! has the field at both ends, given by states at some points of the step.
+//! Interpolant of a run between its samples: per step the polynomial of the scheme's dense output,
+//! or the cubic that has the field at both ends, given by states at some points of the step.
 
 use crate::arrays::Arrays;
 use crate::error::Error;
@@ -16,7 +16,8 @@ use holonome_words::option;
 use std::fmt;
 use std::sync::Arc;
 
-/// States of a run at any time. If the method corrects or projects, they meet the constraints like the samples.
+/// States of a run at any time. If the method corrects or projects, they meet the constraints like
+/// the samples.
 #[derive(Clone)]
 pub struct Interpolant {
     pieces: Pieces,
@@ -47,15 +48,27 @@ impl Interpolant {
     ) -> Result<Interpolant, Error> {
         let name = option("interpolant");
         if let Some(reason) = pieces.broken() {
-            return Err(Error::option(format!("{name}: {reason}; run without it, or to an earlier end")));
+            return Err(Error::option(format!(
+                "{name}: {reason}; run without it, or to an earlier end"
+            )));
         }
         let (layout, places) = interpolated(recorded, layout);
         if places.is_empty() {
             let record = option("record");
-            return Err(Error::option(format!("{name}: no variable is recorded; add one to {record}")));
+            return Err(Error::option(format!(
+                "{name}: no variable is recorded; add one to {record}"
+            )));
         }
         let (plan, system, end) = (plan.clone(), Arc::clone(system), Arc::new(end.clone()));
-        Ok(Interpolant { pieces, order: piece_order(&plan.method), system, plan, end, layout, places })
+        Ok(Interpolant {
+            pieces,
+            order: piece_order(&plan.method),
+            system,
+            plan,
+            end,
+            layout,
+            places,
+        })
     }
 
     /// First and last time.
@@ -63,8 +76,8 @@ impl Interpolant {
         self.pieces.span()
     }
 
-    /// Order at which the error between steps decreases with their length, unless the error of the steps themselves
-    /// hides it.
+    /// Order at which the error between steps decreases with their length, unless the error of the
+    /// steps themselves hides it.
     pub fn order(&self) -> u32 {
         self.order
     }
@@ -76,7 +89,9 @@ impl Interpolant {
     pub fn state(&self, t: f64) -> Result<Vec<f64>, Error> {
         let (from, to) = self.span();
         if !(from..=to).contains(&t) {
-            return Err(Error::option(format!("t = {t} lies outside of the run, which goes from {from} to {to}")));
+            return Err(Error::option(format!(
+                "t = {t} lies outside of the run, which goes from {from} to {to}"
+            )));
         }
         let mut x = vec![0.0; self.pieces.dimension()];
         let h = self.pieces.put(t, &mut x);
@@ -85,12 +100,26 @@ impl Interpolant {
         // A claim that failed on the way is no longer held.
         if treatment.moves_the_state() && end.failed_claims.is_empty() && h > 0.0 {
             let invariants = system.invariants();
-            let (mut values, mut deviations) = (vec![0.0; invariants.count], vec![0.0; invariants.groups.len()]);
+            let (mut values, mut deviations) =
+                (vec![0.0; invariants.count], vec![0.0; invariants.groups.len()]);
             let mut work = vec![0.0; system.work_len()];
             let at = ((t, h), &end.target[..], &end.scales);
             treatment
-                .apply(system, Place::Within, at, &mut x, &mut values, &mut deviations, &mut work, &mut Cost::default())
-                .map_err(|_| Error::option(format!("at t = {t} the constraints are not found; take shorter steps")))?;
+                .apply(
+                    system,
+                    Place::Within,
+                    at,
+                    &mut x,
+                    &mut values,
+                    &mut deviations,
+                    &mut work,
+                    &mut Cost::default(),
+                )
+                .map_err(|_| {
+                    Error::option(format!(
+                        "at t = {t} the constraints are not found; take shorter steps"
+                    ))
+                })?;
         }
         Ok(x)
     }
@@ -101,11 +130,14 @@ impl Interpolant {
     /// As [`Interpolant::state`]; if memory does not hold them.
     pub fn at(&self, times: &[f64]) -> Result<Arrays, Error> {
         let layout = Layout { times: times.to_vec(), ..self.layout.clone() };
-        let too_many = |_| Error::option(format!("memory does not hold the variables at {} times", times.len()));
+        let too_many = |_| {
+            Error::option(format!("memory does not hold the variables at {} times", times.len()))
+        };
         let mut arrays = Arrays::planned(&layout).map_err(too_many)?;
         for &t in times {
             let x = self.state(t)?;
-            let rows: Vec<&[f64]> = self.places.iter().map(|&(first, len)| &x[first..first + len]).collect();
+            let rows: Vec<&[f64]> =
+                self.places.iter().map(|&(first, len)| &x[first..first + len]).collect();
             arrays.append(1, &rows);
         }
         Ok(arrays)

@@ -4,20 +4,22 @@
 //!
 //! # Contents, by theme
 //!
-//! - **models**: [`Problem`] with [`Settings`]; findings on its text are [`Diagnostic`]s in a [`Source`];
-//! - **runs**: [`prepare`] with [`RunOptions`] gives a [`Simulation`], which gives a [`Solution`] with [`Arrays`] and a
-//!   [`Summary`], or a folder of [`store`]; [`Resumed`] continues a run;
-//! - **ensembles**: [`prepare_sweep`] with [`SweepOptions`] gives a [`Sweep`], which gives a [`SweepSolution`];
-//!   [`sweep::merge`] joins parts;
+//! - **models**: [`Problem`] with [`Settings`]; findings on its text are [`Diagnostic`]s in a
+//!   [`Source`];
+//! - **runs**: [`prepare`] with [`RunOptions`] gives a [`Simulation`], which gives a [`Solution`]
+//!   with [`Arrays`] and a [`Summary`], or a folder of [`store`]; [`Resumed`] continues a run;
+//! - **ensembles**: [`prepare_sweep`] with [`SweepOptions`] gives a [`Sweep`], which gives a
+//!   [`SweepSolution`]; [`sweep::merge`] joins parts;
 //! - **comparisons**: [`mod@compare`];
 //! - **first integrals** that a model does not state: [`first_integrals`];
 //! - **published experiments** as data: [`study`];
-//! - **methods**: [`method`] has the registry and the definition of a scheme; [`phase_space`] the terms in which steps
-//!   are written, [`tableau`] the coefficients of Runge–Kutta schemes;
+//! - **methods**: [`method`] has the registry and the definition of a scheme; [`phase_space`] the
+//!   terms in which steps are written, [`tableau`] the coefficients of Runge–Kutta schemes;
 //! - **fields of one's own**: [`integrate`] and [`system`];
 //! - **errors**: [`Error`]; [`spell_options`] sets the spelling of options in its messages.
 //!
-//! The symbolic half is the crate `holonome_model`, the numeric half `holonome_integrate`; this crate joins them.
+//! The symbolic half is the crate `holonome_model`, the numeric half `holonome_integrate`; this
+//! crate joins them.
 
 mod analysis;
 mod arrays;

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use std::fmt;
 use std::str::FromStr;
 
-/// A statistic of a quantity of a stored run. Quantities are named as columns of an export, with `*` for every member:
-/// `q`, `q.x`, `r[*,1]`.
+/// A statistic of a quantity of a stored run. Quantities are named as columns of an export, with
+/// `*` for every member: `q`, `q.x`, `r[*,1]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measure {
     /// The quantity.
@@ -26,9 +26,15 @@ impl FromStr for Measure {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Measure, Error> {
-        let refused = |reason: &str| Error::option(format!("{} {text}: {reason}; write {FORMS}", option("measure")));
-        let (word, rest) = text.trim().split_once('(').ok_or_else(|| refused("there is no bracket"))?;
-        let inside = rest.trim_end().strip_suffix(')').ok_or_else(|| refused("the bracket is not closed"))?;
+        let refused = |reason: &str| {
+            Error::option(format!("{} {text}: {reason}; write {FORMS}", option("measure")))
+        };
+        let (word, rest) =
+            text.trim().split_once('(').ok_or_else(|| refused("there is no bracket"))?;
+        let inside = rest
+            .trim_end()
+            .strip_suffix(')')
+            .ok_or_else(|| refused("the bracket is not closed"))?;
         // Commas within square brackets belong to a name.
         let mut depth = 0;
         let split = |c: char| {
@@ -37,15 +43,18 @@ impl FromStr for Measure {
         };
         let words: Vec<&str> = inside.split(split).map(str::trim).collect();
         let of = words[0].to_string();
-        let numbers =
-            words[1..].iter().map(|word| constant(word).map_err(|reason| refused(&format!("{word}: {reason}"))));
+        let numbers = words[1..]
+            .iter()
+            .map(|word| constant(word).map_err(|reason| refused(&format!("{word}: {reason}"))));
         let numbers = numbers.collect::<Result<Vec<f64>, Error>>()?;
         if of.is_empty() {
             return Err(refused("a name is missing"));
         }
         let statistic = Statistic::new(word.trim(), &numbers).map_err(|reason| refused(&reason))?;
         if statistic == Statistic::Temperature {
-            return Err(refused("the temperature is measured along a run: measure NAME = temperature() in the model"));
+            return Err(refused(
+                "the temperature is measured along a run: measure NAME = temperature() in the model",
+            ));
         }
         Ok(Measure { of, statistic })
     }
@@ -81,7 +90,9 @@ impl Table {
     pub fn from_json(value: &Value) -> Option<Table> {
         let rows = value.get("rows")?.as_array()?;
         let columns: Vec<String> = serde_json::from_value(value.get("columns")?.clone()).ok()?;
-        let numbers = |row: &Value| columns.iter().map(|column| row[column].as_f64().unwrap_or(f64::NAN)).collect();
+        let numbers = |row: &Value| {
+            columns.iter().map(|column| row[column].as_f64().unwrap_or(f64::NAN)).collect()
+        };
         let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_string);
         let time = |key: &str| value.get(key).and_then(Value::as_f64).unwrap_or(f64::NAN);
         Some(Table {
@@ -89,7 +100,10 @@ impl Table {
             measure: text("measure")?,
             span: (time("from"), time("until")),
             samples: value.get("samples")?.as_u64()? as usize,
-            labels: rows.iter().filter_map(|row| row.get("of")?.as_str().map(str::to_string)).collect(),
+            labels: rows
+                .iter()
+                .filter_map(|row| row.get("of")?.as_str().map(str::to_string))
+                .collect(),
             rows: rows.iter().map(numbers).collect(),
             columns,
         })
@@ -97,7 +111,8 @@ impl Table {
 
     /// True if a number is missing that samples should have given.
     pub fn is_undefined(&self) -> bool {
-        let place = self.columns.iter().position(|column| ["mean", "density"].contains(&column.as_str()));
+        let place =
+            self.columns.iter().position(|column| ["mean", "density"].contains(&column.as_str()));
         place.is_some_and(|place| self.rows.iter().any(|row| row[place].is_nan()))
     }
 }
@@ -106,7 +121,11 @@ impl Serialize for Table {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let row = |k: usize| {
             let label = self.labels.get(k).map(|label| ("of".to_string(), json!(label)));
-            let numbers = self.columns.iter().zip(&self.rows[k]).map(|(name, number)| (name.clone(), json!(number)));
+            let numbers = self
+                .columns
+                .iter()
+                .zip(&self.rows[k])
+                .map(|(name, number)| (name.clone(), json!(number)));
             Value::Object(label.into_iter().chain(numbers).collect())
         };
         let mut map = serializer.serialize_map(None)?;
@@ -123,15 +142,17 @@ impl Serialize for Table {
     }
 }
 
-/// True if a sample at `t` is not before the time `from`, which may be meant to be that of a sample: a multiple of the
-/// spacing, which it then misses by rounding.
+/// True if a sample at `t` is not before the time `from`, which may be meant to be that of a
+/// sample: a multiple of the spacing, which it then misses by rounding.
 pub(crate) fn is_from(t: f64, from: f64, spacing: f64) -> bool {
     t >= from - 1e-6 * spacing
 }
 
 /// Name of a number, as of a column of an export.
 pub(crate) fn shown(name: &str, members: &[i64], components: &[i64]) -> String {
-    let list = |indices: &[i64]| format!("[{}]", indices.iter().map(i64::to_string).collect::<Vec<_>>().join(","));
+    let list = |indices: &[i64]| {
+        format!("[{}]", indices.iter().map(i64::to_string).collect::<Vec<_>>().join(","))
+    };
     let members = if members.is_empty() { String::new() } else { list(members) };
     match components {
         [] => format!("{name}{members}"),
@@ -185,17 +206,23 @@ impl Applied {
             }
             Statistic::Displacement => {
                 let members = self.members() as f64;
-                let square =
-                    |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>() / members;
+                let square = |a: &[f64], b: &[f64]| {
+                    a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>() / members
+                };
                 averages.lagged.push(numbers, square);
             }
             Statistic::Autocorrelation => {
-                // About the mean so far: products of the numbers themselves may consist of little but their mean.
+                // About the mean so far: products of the numbers themselves may consist of little
+                // but their mean.
                 scratch.extend_from_slice(numbers);
                 averages.blocks.push(scratch);
                 let means = averages.blocks.means();
                 let product = |a: &[f64], b: &[f64]| {
-                    a.iter().zip(b).zip(means).map(|((a, b), mean)| (a - mean) * (b - mean)).sum::<f64>()
+                    a.iter()
+                        .zip(b)
+                        .zip(means)
+                        .map(|((a, b), mean)| (a - mean) * (b - mean))
+                        .sum::<f64>()
                 };
                 averages.lagged.push(numbers, product);
                 return;
@@ -213,7 +240,9 @@ impl Applied {
         match self.statistic {
             Statistic::Mean | Statistic::Temperature => self.labels.len(),
             Statistic::Histogram { bins, .. } | Statistic::Distances { bins, .. } => bins,
-            Statistic::Displacement | Statistic::Autocorrelation => Lagged::lags_of(self.samples as u64).len(),
+            Statistic::Displacement | Statistic::Autocorrelation => {
+                Lagged::lags_of(self.samples as u64).len()
+            }
         }
     }
 
@@ -228,9 +257,9 @@ impl Applied {
             Statistic::Autocorrelation => {
                 let mut found = lagged(trajectories, self.results());
                 let variance = found.first().map_or(f64::NAN, |mean| mean.value);
-                found
-                    .iter_mut()
-                    .for_each(|mean| (mean.value, mean.error) = (mean.value / variance, mean.error / variance));
+                found.iter_mut().for_each(|mean| {
+                    (mean.value, mean.error) = (mean.value / variance, mean.error / variance)
+                });
                 found
             }
             _ => (0..blocks[0].means().len()).map(|k| BlockAverages::mean(&blocks, k)).collect(),
@@ -251,7 +280,10 @@ impl Applied {
                 let width = (b - a) / bins as f64;
                 let edge = |bin: usize| a + bin as f64 * width;
                 let rows = means.iter().enumerate();
-                rows.map(|(bin, mean)| vec![edge(bin), edge(bin + 1), mean.value / width, mean.error / width]).collect()
+                rows.map(|(bin, mean)| {
+                    vec![edge(bin), edge(bin + 1), mean.value / width, mean.error / width]
+                })
+                .collect()
             }
             Statistic::Distances { reach, bins, side } => {
                 columns = vec!["from", "to", "density", "g", "error", "within"];
@@ -259,7 +291,9 @@ impl Applied {
             }
             Statistic::Displacement | Statistic::Autocorrelation => {
                 let spacing = self.spacing();
-                let times = Lagged::lags_of(self.samples as u64).into_iter().map(|lag| lag as f64 * spacing);
+                let times = Lagged::lags_of(self.samples as u64)
+                    .into_iter()
+                    .map(|lag| lag as f64 * spacing);
                 times.zip(means).map(|(time, mean)| vec![time, mean.value, mean.error]).collect()
             }
         };
@@ -276,7 +310,12 @@ fn put(place: f64, counts: &mut [f64]) {
 }
 
 /// Count the distances of all pairs of members, in a periodic cube if it has a side.
-fn count_distances(numbers: &[f64], width: usize, (bin, side): (f64, Option<f64>), counts: &mut [f64]) {
+fn count_distances(
+    numbers: &[f64],
+    width: usize,
+    (bin, side): (f64, Option<f64>),
+    counts: &mut [f64],
+) {
     for (k, a) in numbers.chunks_exact(width).enumerate() {
         for b in numbers.chunks_exact(width).take(k) {
             let difference = |(a, b): (&f64, &f64)| {
@@ -289,8 +328,8 @@ fn count_distances(numbers: &[f64], width: usize, (bin, side): (f64, Option<f64>
     }
 }
 
-/// Density of pairs over their distance; the density relative to an ideal gas in the cube, if there is one; and the
-/// fraction of pairs up to that distance.
+/// Density of pairs over their distance; the density relative to an ideal gas in the cube, if there
+/// is one; and the fraction of pairs up to that distance.
 fn distances(means: &[Mean], (bin, side): (f64, Option<f64>), width: usize) -> Vec<Vec<f64>> {
     let mut within = 0.0;
     let rows = means.iter().enumerate().map(|(k, mean)| {
@@ -315,7 +354,11 @@ fn lagged(trajectories: &[&Averages], count: usize) -> Vec<Mean> {
     for one in trajectories {
         found.iter_mut().zip(one.lagged.lags()).for_each(|(found, (_, blocks))| found.push(blocks));
     }
-    found.iter().take_while(|blocks| !blocks.is_empty()).map(|blocks| BlockAverages::mean(blocks, 0)).collect()
+    found
+        .iter()
+        .take_while(|blocks| !blocks.is_empty())
+        .map(|blocks| BlockAverages::mean(blocks, 0))
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
-//! Quantities that a linearly implicit method monitors along a run: they show if the step is short enough.
+//! Quantities that a linearly implicit method monitors along a run: they show if the step is short
+//! enough.
 
 use holonome_integrate::failure::Failure;
 use std::fmt::{Display, Formatter, Result};
 
-/// Limits of the smallest eigenvalue of a matrix that has to be definite: below the first it is recorded, below the
-/// second the run ends. It is 1 for h = 0, and the force of the step grows like its inverse.
+/// Limits of the smallest eigenvalue of a matrix that has to be definite: below the first it is
+/// recorded, below the second the run ends. It is 1 for h = 0, and the force of the step grows like
+/// its inverse.
 pub const NOTABLE: f64 = 0.9;
 pub const INDEFINITE: f64 = 0.5;
 
@@ -49,6 +51,10 @@ impl Display for Monitored {
             false => format!("all eigenvalues of I + beta h^2 M^-1 V_qq stayed above {NOTABLE}"),
         });
         let monitored: Vec<String> = energy.into_iter().chain(eigenvalue).collect();
-        write!(f, "{}; take a shorter step, or a smaller penalty where there is one", monitored.join(", and "))
+        write!(
+            f,
+            "{}; take a shorter step, or a smaller penalty where there is one",
+            monitored.join(", and ")
+        )
     }
 }

@@ -15,11 +15,14 @@ const NAMED: usize = 5;
 
 /// Error of a file of data given as a model, known by its ending.
 pub(crate) fn refuse_data(path: &Path) -> io::Result<()> {
-    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_lowercase();
+    let ending =
+        path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_lowercase();
     let data = DATA.contains(&ending.as_str()) && path.is_file();
     let reason = || {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        format!("it is a file of data, not a model; a model beside it reads it by `table NAME = \"{name}\"`")
+        format!(
+            "it is a file of data, not a model; a model beside it reads it by `table NAME = \"{name}\"`"
+        )
     };
     if data { Err(io::Error::new(io::ErrorKind::InvalidInput, reason())) } else { Ok(()) }
 }
@@ -40,7 +43,9 @@ pub(crate) fn explained(path: &Path, error: io::Error) -> io::Error {
         match (meant(path), &models(folder(path))[..]) {
             (Some(meant), _) => format!("there is no such file; did you mean {}?", meant.display()),
             (None, []) => return error,
-            (None, there) => format!("there is no such file; the models beside it are {}", list(there)),
+            (None, there) => {
+                format!("there is no such file; the models beside it are {}", list(there))
+            }
         }
     } else {
         return error;
@@ -58,7 +63,8 @@ fn folder(path: &Path) -> &Path {
 /// Names of the model files in a folder, in their order; none if it cannot be read.
 fn models(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let mut names: Vec<String> =
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.retain(|name| name.ends_with(ENDING));
     names.sort();
     names
@@ -69,8 +75,8 @@ fn list(names: &[String]) -> String {
     format!("{}{more}", names[..names.len().min(NAMED)].join(", "))
 }
 
-/// Model file that is there and has nearly this path: with its ending, in the folder `models`, or with a few other
-/// letters.
+/// Model file that is there and has nearly this path: with its ending, in the folder `models`, or
+/// with a few other letters.
 fn meant(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let stem = name.strip_suffix(ENDING).unwrap_or(name);

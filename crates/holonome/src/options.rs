@@ -16,14 +16,16 @@ pub struct Settings {
     pub seed: u64,
     /// `--project-initial`: move the initial state onto the constraint set.
     pub project_initial: bool,
-    /// Start at the state in the file even if it is off the constraint set: with `--reference`, which gives the target.
+    /// Start at the state in the file even if it is off the constraint set: with `--reference`,
+    /// which gives the target.
     #[serde(default)]
     pub start_off_set: bool,
-    /// Start and end of the run, where its time begins and claims are tested; the default span of a run if absent.
+    /// Start and end of the run, where its time begins and claims are tested; the default span of a
+    /// run if absent.
     #[serde(default)]
     pub span: Option<(f64, f64)>,
-    /// `--allow-unverified`: run even if the motion does not keep a claimed integral, or a constraint of a field; it is
-    /// then not held.
+    /// `--allow-unverified`: run even if the motion does not keep a claimed integral, or a
+    /// constraint of a field; it is then not held.
     #[serde(default)]
     pub allow_unverified: bool,
     /// `--stiff NAME`: stiff term of the potential energy, a `let`.
@@ -42,7 +44,8 @@ impl Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Thermostat {
-    /// Friction and noise after each step of a deterministic method: the geometric Langevin algorithm.
+    /// Friction and noise after each step of a deterministic method: the geometric Langevin
+    /// algorithm.
     Gla,
 }
 
@@ -58,7 +61,8 @@ pub enum Gains {
     Named(Vec<(String, f64)>),
     /// A symmetric matrix K over the rows of F, row by row (from the library only).
     Matrix(Vec<f64>),
-    /// W(ΔF) and L(x) as formulas, given to [`Simulation::with_feedback`](crate::Simulation::with_feedback).
+    /// W(ΔF) and L(x) as formulas, given to
+    /// [`Simulation::with_feedback`](crate::Simulation::with_feedback).
     Formula,
 }
 
@@ -102,8 +106,8 @@ pub enum StepSize {
     Adaptive {
         /// Tolerance of a step's error, relative to the largest length so far of every vector.
         rtol: f64,
-        /// Absolute floor of the tolerance: a vector's error below it counts as 0. A floor of 0 is none, so that units
-        /// do not matter.
+        /// Absolute floor of the tolerance: a vector's error below it counts as 0. A floor of 0 is
+        /// none, so that units do not matter.
         atol: f64,
     },
 }
@@ -169,7 +173,8 @@ pub struct RunOptions {
     pub every: Option<f64>,
     /// Number of outputs, first and last included; by default 1001 but no more than steps.
     pub samples: Option<u64>,
-    /// First end of a run that was extended, which sets the spacing of `samples`; `None` unless it was extended.
+    /// First end of a run that was extended, which sets the spacing of `samples`; `None` unless it
+    /// was extended.
     #[serde(default)]
     pub sampled_until: Option<f64>,
     /// Names of the arrays stored at each sample; everything by default.
@@ -177,12 +182,13 @@ pub struct RunOptions {
     pub record: Option<Vec<String>>,
     /// Gains, for `feedback`.
     pub gain: Option<Gains>,
-    /// State whose invariants are the target in place of the initial state's: `q=(0,1,0),p=(1,0,-1)`.
+    /// State whose invariants are the target in place of the initial state's:
+    /// `q=(0,1,0),p=(1,0,-1)`.
     pub reference: Option<String>,
     /// Largest residual that `projection` and `symmetric-projection` accept.
     pub projection_tolerance: Option<f64>,
-    /// Largest residual, relative to the terms that cancel in an equation, that the Newton iterations of implicit
-    /// methods accept.
+    /// Largest residual, relative to the terms that cancel in an equation, that the Newton
+    /// iterations of implicit methods accept.
     #[serde(default)]
     pub newton_tolerance: Option<f64>,
     /// ω of a penalty ½ω²|g|² in place of the constraints.
@@ -206,7 +212,8 @@ pub struct RunOptions {
     /// 1/kT of a heat bath.
     #[serde(default)]
     pub inverse_temperature: Option<f64>,
-    /// True if the constraints of a run in a heat bath represent stiff springs, by Fixman's potential.
+    /// True if the constraints of a run in a heat bath represent stiff springs, by Fixman's
+    /// potential.
     #[serde(default)]
     pub fixman: Option<bool>,
     /// Run even with a gain that would be refused.
@@ -214,7 +221,8 @@ pub struct RunOptions {
     /// Measure the orbit's error by a second run, or by two more runs with equal steps.
     #[serde(default)]
     pub error: bool,
-    /// Keep every step of a run in memory, so that [`Solution::at`](crate::Solution::at) gives its states at any time.
+    /// Keep every step of a run in memory, so that [`Solution::at`](crate::Solution::at) gives its
+    /// states at any time.
     #[serde(skip)]
     pub interpolant: bool,
     /// Folder of the run; `runs/STEM-k` by default.
@@ -293,7 +301,9 @@ mod stored {
             flat.serialize(serializer)
         }
 
-        pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StepSize, D::Error> {
+        pub fn deserialize<'de, D: Deserializer<'de>>(
+            deserializer: D,
+        ) -> Result<StepSize, D::Error> {
             let Flat { step, rtol, atol } = Flat::deserialize(deserializer)?;
             Ok(step.map_or(StepSize::Adaptive { rtol, atol }, StepSize::Fixed))
         }

@@ -22,7 +22,8 @@ pub enum Second {
     Tolerance(f64),
 }
 
-/// Error of a variable or of a family of variables: Euclidean distances, the largest over a family's members.
+/// Error of a variable or of a family of variables: Euclidean distances, the largest over a
+/// family's members.
 #[derive(Clone, Debug)]
 pub struct FamilyError {
     /// Name of the variable.
@@ -49,8 +50,10 @@ impl OrbitError {
             Second::Step(h) => json!({"step": h}),
             Second::Tolerance(rtol) => json!({"rtol": rtol}),
         };
-        let entry = |f: &FamilyError| json!({"final": f.last, "max": f.max, "relative": f.relative()});
-        let families: Map<String, Value> = self.families.iter().map(|f| (f.name.clone(), entry(f))).collect();
+        let entry =
+            |f: &FamilyError| json!({"final": f.last, "max": f.max, "relative": f.relative()});
+        let families: Map<String, Value> =
+            self.families.iter().map(|f| (f.name.clone(), entry(f))).collect();
         json!({"second": second, "families": families, "separated": self.separated})
     }
 }

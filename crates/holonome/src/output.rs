@@ -3,7 +3,9 @@
 use crate::arrays::{Array, Arrays};
 use crate::error::Error;
 use crate::hold;
-use crate::store::{Checkpoint, Layout, ResumedStore, RowReader, Status, Store, StoreError, StoredRun};
+use crate::store::{
+    Checkpoint, Layout, ResumedStore, RowReader, Status, Store, StoreError, StoredRun,
+};
 use holonome_integrate::observer::Control;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -20,7 +22,11 @@ pub(crate) enum RunFolder {
 
 impl RunFolder {
     /// Create the folder at `out`, or at a numbered path with the name `stem`.
-    pub(crate) fn create(out: Option<&Path>, stem: &str, layout: &Layout) -> Result<RunFolder, Error> {
+    pub(crate) fn create(
+        out: Option<&Path>,
+        stem: &str,
+        layout: &Layout,
+    ) -> Result<RunFolder, Error> {
         let store = match out {
             Some(path) => Store::create(path, layout),
             None => Store::create_numbered("runs".as_ref(), stem, layout),
@@ -30,15 +36,22 @@ impl RunFolder {
         Ok(RunFolder::Open(Box::new(store)))
     }
 
-    /// Open the folder at `path` again, which was closed with `status`, at its checkpoint; `noun` names its kind.
+    /// Open the folder at `path` again, which was closed with `status`, at its checkpoint; `noun`
+    /// names its kind.
     ///
     /// # Errors
     /// If it is not that of a stopped run; if it cannot be opened.
-    pub(crate) fn reopen(path: &Path, status: Status, noun: &str) -> Result<(RunFolder, Checkpoint), Error> {
+    pub(crate) fn reopen(
+        path: &Path,
+        status: Status,
+        noun: &str,
+    ) -> Result<(RunFolder, Checkpoint), Error> {
         let shown = path.display();
         let finished = || {
             let remedy = "prepare the problem anew for another";
-            Error::option(format!("this {noun} has finished in {shown}, where its results are: {remedy}"))
+            Error::option(format!(
+                "this {noun} has finished in {shown}, where its results are: {remedy}"
+            ))
         };
         match status {
             Status::Finished => return Err(finished()),
@@ -50,7 +63,9 @@ impl RunFolder {
         }
         match Store::resume(path).map_err(Error::store)? {
             ResumedStore::Finished { .. } => Err(finished()),
-            ResumedStore::Continues { store, state: Some(state) } => Ok((RunFolder::Open(store), state)),
+            ResumedStore::Continues { store, state: Some(state) } => {
+                Ok((RunFolder::Open(store), state))
+            }
             ResumedStore::Continues { state: None, .. } => Err(no_checkpoint(path)),
         }
     }
@@ -67,7 +82,8 @@ impl RunFolder {
         }
     }
 
-    /// Set the status with which the store that was taken has been closed; `interrupted` is `None` after a failure.
+    /// Set the status with which the store that was taken has been closed; `interrupted` is `None`
+    /// after a failure.
     pub(crate) fn close(&mut self, interrupted: Option<bool>) {
         if let RunFolder::Closed(_, status) = self {
             *status = match interrupted {
@@ -117,7 +133,11 @@ impl Output {
     }
 
     /// Append `count` rows to each array; see [`Store::append_many`].
-    pub(crate) fn append_many(&mut self, count: usize, rows: &[impl AsRef<[f64]>]) -> Result<(), (usize, StoreError)> {
+    pub(crate) fn append_many(
+        &mut self,
+        count: usize,
+        rows: &[impl AsRef<[f64]>],
+    ) -> Result<(), (usize, StoreError)> {
         match self {
             Output::Folder(store) => store.append_many(count, rows),
             Output::Memory(arrays) => {
@@ -146,8 +166,14 @@ impl Output {
         }
     }
 
-    /// Keep only the rows with the numbers `rows`; the rest has the layout `layout` and belongs to `state`.
-    pub(crate) fn thin(&mut self, layout: &Layout, rows: &[usize], state: &impl Serialize) -> Result<(), StoreError> {
+    /// Keep only the rows with the numbers `rows`; the rest has the layout `layout` and belongs to
+    /// `state`.
+    pub(crate) fn thin(
+        &mut self,
+        layout: &Layout,
+        rows: &[usize],
+        state: &impl Serialize,
+    ) -> Result<(), StoreError> {
         match self {
             Output::Folder(store) => store.thin(layout, rows, state),
             Output::Memory(arrays) => {
@@ -158,7 +184,11 @@ impl Output {
     }
 
     /// Store the status and the summary of the ended run.
-    pub(crate) fn finish(&mut self, status: Status, summary: &impl Serialize) -> Result<(), StoreError> {
+    pub(crate) fn finish(
+        &mut self,
+        status: Status,
+        summary: &impl Serialize,
+    ) -> Result<(), StoreError> {
         match self {
             Output::Folder(store) => store.finish(status, summary),
             Output::Memory(_) => Ok(()),
@@ -172,7 +202,9 @@ impl Output {
         watch: impl FnMut() -> Control,
     ) -> Result<Control, StoreError> {
         match self {
-            Output::Folder(store) => hold::stored(store.samples(), || store.checkpoint(state), watch),
+            Output::Folder(store) => {
+                hold::stored(store.samples(), || store.checkpoint(state), watch)
+            }
             Output::Memory(_) => Ok(Control::Continue),
         }
     }
@@ -196,7 +228,9 @@ impl Output {
     /// The rows of an array, one at a time.
     pub(crate) fn rows(&self, name: &str) -> Result<AppendedRows<'_>, StoreError> {
         match self {
-            Output::Folder(store) => Ok(AppendedRows::Stored(Box::new(StoredRun::open(store.path())?.rows(name)?))),
+            Output::Folder(store) => {
+                Ok(AppendedRows::Stored(Box::new(StoredRun::open(store.path())?.rows(name)?)))
+            }
             Output::Memory(arrays) => Ok(AppendedRows::Kept(&arrays[name])),
         }
     }

@@ -13,7 +13,8 @@ pub(crate) struct Pieces {
     weights: Vec<f64>,
     /// Times at which steps begin, and the end of the last one.
     times: Vec<f64>,
-    /// States at the points of all steps; the first one of a step is the last one of the step before.
+    /// States at the points of all steps; the first one of a step is the last one of the step
+    /// before.
     states: Vec<f64>,
     /// Reason why there is no interpolant.
     broken: Option<String>,
@@ -24,7 +25,8 @@ impl Pieces {
     pub(crate) fn new(plan: &Plan, x: &[f64]) -> Pieces {
         let points = piece_points(&plan.method);
         let gaps = |k: usize| (0..points.len()).filter(move |&j| j != k);
-        let weights = (0..points.len()).map(|k| gaps(k).map(|j| points[k] - points[j]).product::<f64>().recip());
+        let weights = (0..points.len())
+            .map(|k| gaps(k).map(|j| points[k] - points[j]).product::<f64>().recip());
         let weights = weights.collect();
         let (times, states) = (vec![plan.t0], x.to_vec());
         Pieces { dimension: x.len(), points, weights, times, states, broken: None }
@@ -34,7 +36,8 @@ impl Pieces {
     pub(crate) fn push(&mut self, (t, t1): (f64, f64), states: &[f64]) {
         let new = &states[self.dimension..];
         if self.broken.is_none() && !all_finite(new) {
-            self.broken = Some(format!("the field is not a finite number between t = {t} and t = {t1}"));
+            self.broken =
+                Some(format!("the field is not a finite number between t = {t} and t = {t1}"));
         }
         if self.broken.is_none() && self.states.try_reserve(new.len()).is_err() {
             self.broken = Some(format!("memory does not hold the steps beyond t = {t}"));

@@ -1,8 +1,10 @@
-//! Stability of a gain further along the motion than a pilot run of a thousand short steps reaches. Warnings and the
-//! remedy of a refusal are computed from it; the pilot run alone decides the refusal.
+//! Stability of a gain further along the motion than a pilot run of a thousand short steps reaches.
+//! Warnings and the remedy of a refusal are computed from it; the pilot run alone decides the
+//! refusal.
 //!
-//! The steps of a feedback run are short compared with the motion: a thousand of them cover a seventh of a Kepler orbit
-//! from its pericentre, where λmax is small. The motion itself, followed accurately without feedback, takes few steps.
+//! The steps of a feedback run are short compared with the motion: a thousand of them cover a
+//! seventh of a Kepler orbit from its pericentre, where λmax is small. The motion itself, followed
+//! accurately without feedback, takes few steps.
 
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::Gain;
@@ -30,8 +32,9 @@ pub struct Outlook {
     pub until: f64,
 }
 
-/// Follow the motion of `system`, which has no feedback term, from `x0` and measure h·λmax/r of a fixed step `h` under
-/// `gain`. A motion that cannot be followed to the end gives the values up to there.
+/// Follow the motion of `system`, which has no feedback term, from `x0` and measure h·λmax/r of a
+/// fixed step `h` under `gain`. A motion that cannot be followed to the end gives the values up to
+/// there.
 pub fn outlook(plan: &Plan, gain: &Gain, h: f64, system: &dyn System, x0: &[f64]) -> Outlook {
     let method = "plain:dop853".parse().expect("a registered method");
     let Ok(accurate) = Plan::adaptive(method, plan.t0, plan.t_end(), TOLERANCE, TOLERANCE) else {
@@ -40,7 +43,10 @@ pub fn outlook(plan: &Plan, gain: &Gain, h: f64, system: &dyn System, x0: &[f64]
     let mut monitor = Monitor::new(
         gain,
         system,
-        plan.method.scheme.real_stability_interval().expect("feedback is for schemes that follow fields"),
+        plan.method
+            .scheme
+            .real_stability_interval()
+            .expect("feedback is for schemes that follow fields"),
     );
     let mut direction = Vec::new();
     monitor.prepare(&mut direction);
@@ -51,7 +57,11 @@ pub fn outlook(plan: &Plan, gain: &Gain, h: f64, system: &dyn System, x0: &[f64]
     let mut walk = Walk { ratio, t: plan.t0, last: first, max: first, integral: 0.0 };
     let _ = run(&accurate, system, &mut state, &mut walk);
     let length = walk.t - plan.t0;
-    Outlook { mean: if length > 0.0 { walk.integral / length } else { first }, max: walk.max, until: walk.t }
+    Outlook {
+        mean: if length > 0.0 { walk.integral / length } else { first },
+        max: walk.max,
+        until: walk.t,
+    }
 }
 
 /// Integral of the ratio over time by the trapezoidal rule.

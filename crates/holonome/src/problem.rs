@@ -66,8 +66,11 @@ pub struct Parsed {
 /// If it cannot be read, is too large, or is not UTF-8 (with the place).
 pub fn read_file(path: impl AsRef<Path>) -> Result<Source, Error> {
     let path = path.as_ref();
-    let read = refuse_data(path).and_then(|()| open_model(path).map_err(|error| explained(path, error)));
-    let bytes = read.and_then(regular::content).map_err(|source| Error::Read { path: path.to_path_buf(), source })?;
+    let read =
+        refuse_data(path).and_then(|()| open_model(path).map_err(|error| explained(path, error)));
+    let bytes = read
+        .and_then(regular::content)
+        .map_err(|source| Error::Read { path: path.to_path_buf(), source })?;
     let name = path.display().to_string();
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source::new(&name, &text)),
@@ -82,13 +85,16 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<Source, Error> {
                 format!("byte 0x{:02x}", bytes[at]),
             )
             .help("save the file as UTF-8");
-            Err(Error::Model { text: Box::new(Source::new(&name, &text)), diagnostics: vec![diagnostic] })
+            Err(Error::Model {
+                text: Box::new(Source::new(&name, &text)),
+                diagnostics: vec![diagnostic],
+            })
         }
     }
 }
 
-/// Open a model: a regular file, or something that the caller has opened for this process, such as `/dev/stdin` or the
-/// `/dev/fd/63` of a shell's `<(command)`.
+/// Open a model: a regular file, or something that the caller has opened for this process, such as
+/// `/dev/stdin` or the `/dev/fd/63` of a shell's `<(command)`.
 fn open_model(path: &Path) -> io::Result<File> {
     let given = ["/dev/stdin", "/dev/fd", "/proc/self/fd"].iter().any(|own| path.starts_with(own));
     if given { File::open(path) } else { regular::open(path) }
@@ -107,7 +113,8 @@ pub fn parse_file(path: impl AsRef<Path>) -> Result<Parsed, Error> {
     })
 }
 
-/// Name of the model in a file: its own name without the ending, and without what hides a folder or reads as an option.
+/// Name of the model in a file: its own name without the ending, and without what hides a folder or
+/// reads as an option.
 fn name_of(path: &Path) -> String {
     // A file called `.holo` is all ending, which the standard library takes for its name.
     let stem = path.file_stem().filter(|stem| *stem != ".holo").map(|stem| stem.to_string_lossy());
@@ -126,7 +133,8 @@ impl Problem {
         Ok(Problem::read(path, settings, &Ensemble::ONE)?.0)
     }
 
-    /// Check a model given by its text; `tables` are the texts of its data files and included files, by path.
+    /// Check a model given by its text; `tables` are the texts of its data files and included
+    /// files, by path.
     ///
     /// # Errors
     /// All mistakes in the model, at once.
@@ -139,13 +147,19 @@ impl Problem {
         Ok(Problem::read_text(name, text, tables, settings, &Ensemble::ONE)?.0)
     }
 
-    pub(crate) fn read(path: &Path, settings: &Settings, ensemble: &Ensemble) -> Result<Checked, Error> {
+    pub(crate) fn read(
+        path: &Path,
+        settings: &Settings,
+        ensemble: &Ensemble,
+    ) -> Result<Checked, Error> {
         let source = read_file(path)?;
         let name = name_of(path);
         let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
         let read_table = move |table: &str| {
             let path = folder.join(table);
-            let text = |bytes| String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e));
+            let text = |bytes| {
+                String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+            };
             regular::open(&path)
                 .and_then(regular::content)
                 .and_then(text)
@@ -161,8 +175,9 @@ impl Problem {
         settings: &Settings,
         ensemble: &Ensemble,
     ) -> Result<Checked, Error> {
-        let read_table =
-            |table: &str| tables.get(table).cloned().ok_or_else(|| "it is not among the given tables".to_string());
+        let read_table = |table: &str| {
+            tables.get(table).cloned().ok_or_else(|| "it is not among the given tables".to_string())
+        };
         let source = Source::new(&format!("{name}.holo"), text);
         Problem::check(name.to_string(), source, settings, ensemble, &read_table)
     }
@@ -197,14 +212,18 @@ impl Problem {
             Ok(text)
         };
         let mut diagnostics = reading.diagnostics.clone();
-        let mut replaced = |option: OptionName, list: &[(String, String)]| -> Vec<(ast::Name, ast::Expr)> {
-            let value =
-                |(target, text): &(String, String)| replacement(&mut source, option, target, text, &mut diagnostics);
-            list.iter().filter_map(value).collect()
-        };
+        let mut replaced =
+            |option: OptionName, list: &[(String, String)]| -> Vec<(ast::Name, ast::Expr)> {
+                let value = |(target, text): &(String, String)| {
+                    replacement(&mut source, option, target, text, &mut diagnostics)
+                };
+                list.iter().filter_map(value).collect()
+            };
         let replacements = replaced(option("set"), &settings.set);
-        let variations =
-            Variations { trajectories: ensemble.trajectories, values: replaced(option("vary"), ensemble.vary) };
+        let variations = Variations {
+            trajectories: ensemble.trajectories,
+            values: replaced(option("vary"), ensemble.vary),
+        };
         let noise = Noise::new(settings.seed, 0);
         let mut count = 0;
         let mut draw = |which: Draw| {
@@ -212,7 +231,8 @@ impl Problem {
             drawn(&noise, count, which)
         };
         let stiff = settings.stiff.as_ref().map(|name| named(&mut source, option("stiff"), name));
-        let mut environment = Environment { read_table: &keep, draw: &mut draw, replacements, variations, stiff };
+        let mut environment =
+            Environment { read_table: &keep, draw: &mut draw, replacements, variations, stiff };
         let (model, mut found) = elaborate(&reading, &mut environment);
         diagnostics.append(&mut found);
         let is_error = |d: &Diagnostic| d.severity == Severity::Error;
@@ -225,7 +245,10 @@ impl Problem {
         let (mut projected, mut far) = (None, None);
         if settings.project_initial {
             let moved = consistency::project_initial(&model).map_err(|reason| {
-                Error::option(format!("{project_initial}: {reason}", project_initial = option("project_initial")))
+                Error::option(format!(
+                    "{project_initial}: {reason}",
+                    project_initial = option("project_initial")
+                ))
             })?;
             far = far_move(&model, &moved.initial);
             model.initial.clone_from(&moved.initial);
@@ -254,7 +277,10 @@ impl Problem {
             return Err(Error::Model { text: Box::new(source), diagnostics: all });
         }
         let tables = tables.into_inner();
-        Ok(Checked(Problem { name, source, tables, settings, model, examined, projected, far }, start))
+        Ok(Checked(
+            Problem { name, source, tables, settings, model, examined, projected, far },
+            start,
+        ))
     }
 
     /// Error for what needs multipliers, if constraints are redundant: the first one that is.
@@ -269,15 +295,25 @@ impl Problem {
         // A run that is refused for unverified claims reports them itself.
         let refuses = self.settings.span.is_some() && !self.settings.allow_unverified;
         let unverified = self.examined.unverified.iter().filter(|_| !refuses);
-        let mut all: Vec<Diagnostic> =
-            self.examined.diagnostics.iter().chain(&self.examined.redundant).chain(unverified).cloned().collect();
+        let mut all: Vec<Diagnostic> = self
+            .examined
+            .diagnostics
+            .iter()
+            .chain(&self.examined.redundant)
+            .chain(unverified)
+            .cloned()
+            .collect();
         all.sort_by_key(|d| d.span.start);
         all
     }
 
     /// The warnings in a line each, and the one about a far move by `--project-initial`.
     pub fn warning_lines(&self) -> Vec<String> {
-        self.warnings().iter().map(|finding| self.source.line(finding)).chain(self.far.clone()).collect()
+        self.warnings()
+            .iter()
+            .map(|finding| self.source.line(finding))
+            .chain(self.far.clone())
+            .collect()
     }
 }
 
@@ -290,10 +326,14 @@ impl FromStr for Problem {
     }
 }
 
-/// Warning about the meaning of constraints on momenta: the same equation is often written for a rolling body, which
-/// moves differently.
+/// Warning about the meaning of constraints on momenta: the same equation is often written for a
+/// rolling body, which moves differently.
 fn not_rolling(model: &Model) -> Option<Diagnostic> {
-    let constraint = model.constraints.iter().find(|c| c.depends & MOMENTUM != 0).filter(|_| model.is_hamiltonian())?;
+    let constraint = model
+        .constraints
+        .iter()
+        .find(|c| c.depends & MOMENTUM != 0)
+        .filter(|_| model.is_hamiltonian())?;
     let message = format!(
         "constraint '{}' holds momenta: it is taken as a constraint on phase space (Dirac, vakonomic), not as rolling",
         constraint.name
@@ -315,9 +355,15 @@ fn far_move(model: &Model, moved: &[f64]) -> Option<String> {
     ))
 }
 
-/// The variable with the farthest move relative to its size, with its move and its size; `None` if none is moved far.
-pub(crate) fn farthest_move<'m>(model: &'m Model, before: &[f64], after: &[f64]) -> Option<(&'m str, f64, f64)> {
-    let largest = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |a: f64, b| a.max(b.abs()));
+/// The variable with the farthest move relative to its size, with its move and its size; `None` if
+/// none is moved far.
+pub(crate) fn farthest_move<'m>(
+    model: &'m Model,
+    before: &[f64],
+    after: &[f64],
+) -> Option<(&'m str, f64, f64)> {
+    let largest =
+        |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |a: f64, b| a.max(b.abs()));
     let positions = model.variables.iter().filter(|v| !matches!(v.role, Role::Momentum(_)));
     let moves = positions.filter_map(|v| {
         let range = v.first..v.first + v.family.len();
@@ -332,8 +378,8 @@ pub(crate) fn farthest_move<'m>(model: &'m Model, before: &[f64], after: &[f64])
 /// A checked model, and its initial state before `--project-initial` moved it.
 pub(crate) struct Checked(pub Problem, pub Vec<f64>);
 
-/// Parsed value of one `--set` or `--vary`. The text is read as a `let` after the end of the file, so that its mistakes
-/// are shown like all others.
+/// Parsed value of one `--set` or `--vary`. The text is read as a `let` after the end of the file,
+/// so that its mistakes are shown like all others.
 fn replacement(
     source: &mut Source,
     option: OptionName,
@@ -342,18 +388,23 @@ fn replacement(
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<(ast::Name, ast::Expr)> {
     const KEYWORD: &str = "let ";
-    // An invalid name still has to be parsed as a name: it is checked against the model's names later.
+    // An invalid name still has to be parsed as a name: it is checked against the model's names
+    // later.
     let shown = format!("{target}={text}");
     let start = source.append(&option.to_string(), &shown, KEYWORD.len());
     let value_start = start + target.len() + 1;
-    let padded =
-        format!("{}{KEYWORD}v={}", " ".repeat(value_start - KEYWORD.len() - 2), text.replace(['\n', '\r'], " "));
+    let padded = format!(
+        "{}{KEYWORD}v={}",
+        " ".repeat(value_start - KEYWORD.len() - 2),
+        text.replace(['\n', '\r'], " ")
+    );
     let reading = syntax::read(&padded);
     diagnostics.extend(reading.diagnostics);
     match reading.file.statements.into_iter().next()?.kind {
-        StatementKind::Let { value, .. } => {
-            Some((ast::Name { text: target.to_string(), span: Span::new(start, start + target.len()) }, value))
-        }
+        StatementKind::Let { value, .. } => Some((
+            ast::Name { text: target.to_string(), span: Span::new(start, start + target.len()) },
+            value,
+        )),
         _ => None,
     }
 }
@@ -369,7 +420,9 @@ fn with_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, Error>
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
         match thread {
-            Ok(handle) => Ok(handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))),
+            Ok(handle) => {
+                Ok(handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            }
             Err(error) => Err(Error::option(format!("no memory to read the model: {error}"))),
         }
     })

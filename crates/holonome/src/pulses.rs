@@ -1,10 +1,12 @@
-//! Pulses in a model's explicit time: short times in which a formula changes and after which it is what it was.
+//! Pulses in a model's explicit time: short times in which a formula changes and after which it is
+//! what it was.
 //!
-//! No error estimate sees a pulse between the stages of a step, and a second run with other steps that misses it, too,
-//! confirms the first. The formulas are known, however. Every part of them that depends on the time is bounded over
-//! intervals, which are halved where it changes; the state in it is that of the start. Times at which it changes,
-//! enclosed by longer ones at which it has the same value, are pulses: adaptive steps do not pass over them. A jump
-//! alone is none: whatever comes after it is seen. Neither is an oscillation, which is not constant in between.
+//! No error estimate sees a pulse between the stages of a step, and a second run with other steps
+//! that misses it, too, confirms the first. The formulas are known, however. Every part of them
+//! that depends on the time is bounded over intervals, which are halved where it changes; the state
+//! in it is that of the start. Times at which it changes, enclosed by longer ones at which it has
+//! the same value, are pulses: adaptive steps do not pass over them. A jump alone is none: whatever
+//! comes after it is seen. Neither is an oscillation, which is not constant in between.
 
 mod intervals;
 
@@ -20,13 +22,15 @@ use rustc_hash::FxHashSet;
 /// Part of all that a formula changes by below which it counts as constant.
 const CONSTANT: f64 = 1e-6;
 
-/// Length of a pulse, relative to the times around it at which nothing happens, from which on it is none.
+/// Length of a pulse, relative to the times around it at which nothing happens, from which on it is
+/// none.
 const SHORT: f64 = 0.25;
 
 /// Length of a pulse, relative to the run, from which on steps see it.
 const PART_OF_RUN: f64 = 0.1;
 
-/// Number of steps in a pulse: a Gaussian is 7 of its widths long, so that the first one within it meets a rise.
+/// Number of steps in a pulse: a Gaussian is 7 of its widths long, so that the first one within it
+/// meets a rise.
 const STEPS: f64 = 8.0;
 
 /// Largest number of evaluations over an interval for one formula: some hundredths of a second.
@@ -48,10 +52,16 @@ pub(crate) struct Pulses {
 }
 
 /// Pulses of a model with these parameter values, which starts at `x`, in its explicit time.
-pub(crate) fn pulses(model: &Model, (parameters, x): (&[f64], &[f64]), (from, until): (f64, f64)) -> Pulses {
+pub(crate) fn pulses(
+    model: &Model,
+    (parameters, x): (&[f64], &[f64]),
+    (from, until): (f64, f64),
+) -> Pulses {
     let mut found = Pulses::default();
     let constraints = model.constraints.iter().map(|c| (&c.functional, false));
-    for (functional, moved_by) in std::iter::once((model.moved_by(), model.is_hamiltonian())).chain(constraints) {
+    for (functional, moved_by) in
+        std::iter::once((model.moved_by(), model.is_hamiltonian())).chain(constraints)
+    {
         for term in &functional.terms {
             for node in timed_parts(term, moved_by) {
                 for formula in of_rows(term, node, (parameters, x)) {
@@ -64,7 +74,8 @@ pub(crate) fn pulses(model: &Model, (parameters, x): (&[f64], &[f64]), (from, un
     found
 }
 
-/// `plan` with steps that do not pass over the pulses of a model, and warnings about those that they do pass over.
+/// `plan` with steps that do not pass over the pulses of a model, and warnings about those that
+/// they do pass over.
 pub(crate) fn heed(plan: Plan, model: &Model, warnings: &mut Vec<String>) -> Plan {
     let found = pulses(model, (&model.parameter_values, &model.initial), (plan.t0, plan.t_end()));
     let longest = match &plan.stepping {
@@ -72,7 +83,9 @@ pub(crate) fn heed(plan: Plan, model: &Model, warnings: &mut Vec<String>) -> Pla
         Stepping::Adaptive(adaptive) => adaptive.longest_step,
     };
     let (remedy, passed) = match &plan.stepping {
-        Stepping::Fixed(_) => (option("step"), found.moments.iter().find(|moment| 2.0 * moment.longest < longest)),
+        Stepping::Fixed(_) => {
+            (option("step"), found.moments.iter().find(|moment| 2.0 * moment.longest < longest))
+        }
         Stepping::Adaptive(_) => (option("max_step"), None),
     };
     if let Some(Moment { from, until, longest: short }) = passed {
@@ -91,8 +104,9 @@ pub(crate) fn heed(plan: Plan, model: &Model, warnings: &mut Vec<String>) -> Pla
     plan.with_moments(found.moments)
 }
 
-/// Largest parts of a term's formulas of whose values over time pulses are to be sought. Sums and products with the
-/// state are taken apart; what the time adds to a Hamiltonian (`adds_nothing`) moves nothing.
+/// Largest parts of a term's formulas of whose values over time pulses are to be sought. Sums and
+/// products with the state are taken apart; what the time adds to a Hamiltonian (`adds_nothing`)
+/// moves nothing.
 fn timed_parts(term: &Term, adds_nothing: bool) -> Vec<Node> {
     let graph = &term.graph;
     let plan = graph.reachable(&term.roots);
@@ -111,7 +125,8 @@ fn timed_parts(term: &Term, adds_nothing: bool) -> Vec<Node> {
     }
     let mut seen = FxHashSet::default();
     let mut parts = Vec::new();
-    let mut stack: Vec<(Node, bool)> = term.roots.iter().map(|&root| (root, adds_nothing)).collect();
+    let mut stack: Vec<(Node, bool)> =
+        term.roots.iter().map(|&root| (root, adds_nothing)).collect();
     while let Some((node, adds_nothing)) = stack.pop() {
         let [timed, moves] = depends[place(node)];
         if !timed || !seen.insert((node, adds_nothing)) {
@@ -127,7 +142,8 @@ fn timed_parts(term: &Term, adds_nothing: bool) -> Vec<Node> {
             _ => false,
         };
         match is_sum || opens {
-            true => stack.extend(expression.arguments().map(|argument| (argument, is_sum && adds_nothing))),
+            true => stack
+                .extend(expression.arguments().map(|argument| (argument, is_sum && adds_nothing))),
             false if adds_nothing && !moves => {}
             false => parts.push(node),
         }
@@ -162,7 +178,9 @@ fn of_rows(term: &Term, node: Node, (parameters, x): (&[f64], &[f64])) -> Vec<Ti
 
 fn slots_of(graph: &Graph, node: Node) -> Vec<u32> {
     let inputs = graph.reachable(&[node]).into_iter().map(|node| graph.expression(node));
-    inputs.filter_map(|e| if let Expression::Input(Input::Slot(k)) = e { Some(k) } else { None }).collect()
+    inputs
+        .filter_map(|e| if let Expression::Input(Input::Slot(k)) = e { Some(k) } else { None })
+        .collect()
 }
 
 /// Stretch of time with the bounds of a formula there.
@@ -176,14 +194,19 @@ struct Cell {
 /// Find the pulses of a formula. Intervals are cells of a grid that no end of a run decides.
 fn search(formula: &TimeFormula, (from, until): (f64, f64), found: &mut Pulses) {
     let (span, mut work) = (until - from, Vec::new());
-    let mut cell = |at: f64, size: f64| Cell { from: at, size, bounds: formula.bounds(at, at + size, &mut work) };
+    let mut cell = |at: f64, size: f64| Cell {
+        from: at,
+        size,
+        bounds: formula.bounds(at, at + size, &mut work),
+    };
     let root = span.log2().ceil().exp2();
     let first = (from / root).floor() * root;
     let is_in = |cell: &Cell| cell.from < until && cell.from + cell.size > from;
     // Below this a cell is a point in time.
     let least = 16.0 * f64::EPSILON * from.abs().max(until.abs());
     let (mut constant, mut changing): (Vec<Cell>, Vec<Cell>) = (Vec::new(), Vec::new());
-    let mut open: Vec<Cell> = (0..2).map(|k| cell(first + f64::from(k) * root, root)).filter(is_in).collect();
+    let mut open: Vec<Cell> =
+        (0..2).map(|k| cell(first + f64::from(k) * root, root)).filter(is_in).collect();
     let mut spent = 0;
     while !open.is_empty() {
         let all = constant.iter().chain(&changing).chain(&open).map(|cell| cell.bounds);
@@ -205,7 +228,8 @@ fn search(formula: &TimeFormula, (from, until): (f64, f64), found: &mut Pulses) 
             let [left, right] = halves.map(|half| half.bounds.width());
             let whole = parent.bounds.width();
             // What rises or falls in both halves has no pulse between.
-            match whole.is_finite() && left.min(right) >= 0.2 * whole && left + right <= 1.5 * whole {
+            match whole.is_finite() && left.min(right) >= 0.2 * whole && left + right <= 1.5 * whole
+            {
                 true => changing.push(parent),
                 false => next.extend(halves.iter().filter(|half| is_in(half))),
             }
@@ -221,12 +245,16 @@ fn search(formula: &TimeFormula, (from, until): (f64, f64), found: &mut Pulses) 
         }
     }
     let all = constant.iter().chain(&changing).map(|cell| cell.bounds);
-    let change = all.filter(|bounds| bounds.width().is_finite()).reduce(Interval::hull).map_or(0.0, Interval::width);
+    let change = all
+        .filter(|bounds| bounds.width().is_finite())
+        .reduce(Interval::hull)
+        .map_or(0.0, Interval::width);
     constant.sort_by(|a, b| a.from.total_cmp(&b.from));
     add_pulses(&constant, 10.0 * CONSTANT * change, (from, until), found);
 }
 
-/// Add the changes between constant times after which a formula is what it was before, up to `nothing`.
+/// Add the changes between constant times after which a formula is what it was before, up to
+/// `nothing`.
 fn add_pulses(constant: &[Cell], nothing: f64, (from, until): (f64, f64), found: &mut Pulses) {
     // Times without a change: start, end, and the values at both.
     let mut gaps: Vec<(f64, f64, f64, f64)> = Vec::new();
@@ -282,7 +310,9 @@ mod tests {
 
     /// Pulses of an oscillator with this force, which starts at q = 1, from t = 0 to 100.
     fn pulses_of(force: &str) -> Pulses {
-        let text = format!("coordinate q = 1\nmomentum p of q\nhamiltonian p^2/2 + q^2/2 - q*({force}) + cos(t)\n");
+        let text = format!(
+            "coordinate q = 1\nmomentum p of q\nhamiltonian p^2/2 + q^2/2 - q*({force}) + cos(t)\n"
+        );
         let problem: Problem = text.parse().unwrap();
         let model = &problem.model;
         pulses(model, (&model.parameter_values, &model.initial), (0.0, 100.0))

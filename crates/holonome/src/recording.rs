@@ -39,11 +39,12 @@ pub(crate) const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 /// Inverse of the largest share of time spent on checkpoints: those of a large state take long.
 const SHARE_OF_CHECKPOINTS: u32 = 20;
 
-/// Interval at which progress is shown and a run may be stopped: soon for a person, rare for a processor.
+/// Interval at which progress is shown and a run may be stopped: soon for a person, rare for a
+/// processor.
 pub(crate) const SHOW_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Steps between two checks of the clock: long steps and slow disks must not hide progress, short steps must not pay
-/// for the clock.
+/// Steps between two checks of the clock: long steps and slow disks must not hide progress, short
+/// steps must not pay for the clock.
 const STEPS_BETWEEN_LOOKS: u64 = 64;
 
 /// Steps between two checks of the clock; 1 if a test holds the run.
@@ -67,12 +68,18 @@ pub struct VariableLayout {
 impl VariableLayout {
     /// A single vector.
     pub(crate) fn vector(name: &str, length: usize) -> VariableLayout {
-        VariableLayout { name: name.to_string(), first: 0, bounds: Vec::new(), shape: Shape::Vector(length) }
+        VariableLayout {
+            name: name.to_string(),
+            first: 0,
+            bounds: Vec::new(),
+            shape: Shape::Vector(length),
+        }
     }
 
     /// Number of numbers.
     pub fn len(&self) -> usize {
-        self.bounds.iter().map(|&(a, b)| (b - a + 1).max(0) as usize).product::<usize>() * self.shape.len()
+        self.bounds.iter().map(|&(a, b)| (b - a + 1).max(0) as usize).product::<usize>()
+            * self.shape.len()
     }
 
     /// True if it holds no numbers.
@@ -87,7 +94,8 @@ impl VariableLayout {
 
     /// Lengths of the family indices and of the dimensions of a member.
     pub(crate) fn dimensions(&self) -> Vec<usize> {
-        let mut dimensions: Vec<usize> = self.bounds.iter().map(|&(a, b)| (b - a + 1).max(0) as usize).collect();
+        let mut dimensions: Vec<usize> =
+            self.bounds.iter().map(|&(a, b)| (b - a + 1).max(0) as usize).collect();
         dimensions.extend(self.shape.dimensions());
         dimensions
     }
@@ -173,8 +181,8 @@ pub fn variables(model: &Model) -> Vec<VariableLayout> {
         .collect()
 }
 
-/// Initial value of each group of invariants, whose rows have the values `f`, and of `modified`, which a method keeps
-/// in place of H; `None` for imposed invariants.
+/// Initial value of each group of invariants, whose rows have the values `f`, and of `modified`,
+/// which a method keeps in place of H; `None` for imposed invariants.
 pub(crate) fn initial_values(
     model: &Model,
     groups: &[InvariantGroup],
@@ -190,8 +198,13 @@ pub(crate) fn initial_values(
             }
             InvariantKind::ModifiedEnergy => modified.map(Initial::of),
             InvariantKind::Integral => {
-                let quantity = model.integrals.iter().find(|q| q.name == g.name).expect("a group has its quantity");
-                let numbers = quantity.functional.evaluate(model.t0, &model.initial, &model.parameter_values);
+                let quantity = model
+                    .integrals
+                    .iter()
+                    .find(|q| q.name == g.name)
+                    .expect("a group has its quantity");
+                let numbers =
+                    quantity.functional.evaluate(model.t0, &model.initial, &model.parameter_values);
                 let mut dimensions: Vec<usize> =
                     if quantity.indices.is_empty() { vec![] } else { vec![quantity.members] };
                 dimensions.extend(quantity.shape.dimensions());
@@ -240,8 +253,8 @@ impl RecordedArray {
     }
 }
 
-/// Stored arrays of a sample: the variables, H, the integrals, the observables, the multipliers, the residuals and
-/// drifts.
+/// Stored arrays of a sample: the variables, H, the integrals, the observables, the multipliers,
+/// the residuals and drifts.
 pub(crate) struct RecordedArrays {
     pub(crate) arrays: Vec<RecordedArray>,
     pub(crate) kernel: Box<dyn Quantities>,
@@ -264,8 +277,8 @@ impl<'a> Wanted<'a> {
         Wanted { all: Vec::new(), only }
     }
 
-    /// Name under which `name` is stored; `None` if it is not asked for. Of two quantities with one name (a variable
-    /// called H), the first keeps it.
+    /// Name under which `name` is stored; `None` if it is not asked for. Of two quantities with one
+    /// name (a variable called H), the first keeps it.
     pub(crate) fn name(&mut self, name: String, other: &str) -> Option<String> {
         let name = if self.all.contains(&name) { format!("{name}{other}") } else { name };
         self.all.push(name.clone());
@@ -274,21 +287,25 @@ impl<'a> Wanted<'a> {
 
     /// Refuse a name that was asked for and does not exist.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let Some(unknown) = self.only.into_iter().flatten().find(|name| !self.all.contains(name)) else {
+        let Some(unknown) = self.only.into_iter().flatten().find(|name| !self.all.contains(name))
+        else {
             return Ok(());
         };
         let help = match did_you_mean(unknown, self.all.iter().map(String::as_str)) {
             Some(meant) => format!("did you mean '{meant}'?"),
             None => format!("this run can store: {}", self.all.join(", ")),
         };
-        Err(Error::option(format!("{record}: there is no '{unknown}' to store; {help}", record = option("record"))))
+        Err(Error::option(format!(
+            "{record}: there is no '{unknown}' to store; {help}",
+            record = option("record")
+        )))
     }
 }
 
 impl RecordedArrays {
-    /// Recording of a model, or of `only` a part; templated if there is no unrolled `field`. The state of a sample is
-    /// followed by `multiplier_count` multipliers: those of the constraints, or none. `groups` are the invariants whose
-    /// deviations are stored.
+    /// Recording of a model, or of `only` a part; templated if there is no unrolled `field`. The
+    /// state of a sample is followed by `multiplier_count` multipliers: those of the constraints,
+    /// or none. `groups` are the invariants whose deviations are stored.
     ///
     /// # Errors
     /// If one of `only` does not exist.
@@ -302,7 +319,8 @@ impl RecordedArrays {
         let mut arrays = Vec::new();
         let mut wanted = Wanted::new(only);
         for v in &model.variables {
-            let indices = v.family.indices.iter().cloned().zip(v.family.bounds.iter().copied()).collect();
+            let indices =
+                v.family.indices.iter().cloned().zip(v.family.bounds.iter().copied()).collect();
             let (role, description) = match v.role {
                 holonome_model::elaborate::model::Role::Coordinate => {
                     ("coordinate", format!("position {}", v.family.name))
@@ -310,7 +328,9 @@ impl RecordedArrays {
                 holonome_model::elaborate::model::Role::Momentum(of) => {
                     ("momentum", format!("momentum of {}", model.variables[of].family.name))
                 }
-                holonome_model::elaborate::model::Role::State => ("state", format!("state {}", v.family.name)),
+                holonome_model::elaborate::model::Role::State => {
+                    ("state", format!("state {}", v.family.name))
+                }
             };
             let Some(name) = wanted.name(v.family.name.clone(), "_value") else { continue };
             arrays.push(RecordedArray {
@@ -332,7 +352,8 @@ impl RecordedArrays {
                        quantity: Option<&Quantity>,
                        functional: &'m Functional,
                        shape: Shape| {
-            let family = quantity.map_or(Members::Box(Vec::new()), |quantity| members(&name, quantity));
+            let family =
+                quantity.map_or(Members::Box(Vec::new()), |quantity| members(&name, quantity));
             let Some(name) = wanted.name(name, "_value") else { return };
             arrays.push(RecordedArray {
                 name,
@@ -347,18 +368,40 @@ impl RecordedArrays {
             outputs += functional.outputs;
             functionals.push(functional);
         };
-        if let (Some(own), Dynamics::Hamiltonian(h, _)) = (model.own_hamiltonian(), &model.dynamics) {
-            add("H".to_string(), "hamiltonian", "Hamiltonian".to_string(), None, own, Shape::Scalar);
+        if let (Some(own), Dynamics::Hamiltonian(h, _)) = (model.own_hamiltonian(), &model.dynamics)
+        {
+            add(
+                "H".to_string(),
+                "hamiltonian",
+                "Hamiltonian".to_string(),
+                None,
+                own,
+                Shape::Scalar,
+            );
             if model.penalty.is_some() {
                 let description = "Hamiltonian with the penalty".to_string();
                 add("H_penalised".to_string(), "hamiltonian", description, None, h, Shape::Scalar);
             }
         }
         for q in &model.integrals {
-            add(q.name.clone(), "integral", format!("first integral {}", q.name), Some(q), &q.functional, q.shape);
+            add(
+                q.name.clone(),
+                "integral",
+                format!("first integral {}", q.name),
+                Some(q),
+                &q.functional,
+                q.shape,
+            );
         }
         for q in &model.observables {
-            add(q.name.clone(), "observable", format!("observable {}", q.name), Some(q), &q.functional, q.shape);
+            add(
+                q.name.clone(),
+                "observable",
+                format!("observable {}", q.name),
+                Some(q),
+                &q.functional,
+                q.shape,
+            );
         }
         let kernel = quantities(model, field, multiplier_count, &functionals, outputs);
         let constraints = if multiplier_count == 0 { &[][..] } else { model.stated_constraints() };
@@ -403,13 +446,20 @@ impl RecordedArrays {
         }
         wanted.check()?;
         let depends = |observable: &Quantity| observable.depends & MULTIPLIER != 0;
-        let uses_multipliers = arrays.iter().any(|array| array.role == "multiplier") || model.observed().any(depends);
-        Ok(RecordedArrays { arrays, kernel, outputs, multipliers: multiplier_count, uses_multipliers })
+        let uses_multipliers =
+            arrays.iter().any(|array| array.role == "multiplier") || model.observed().any(depends);
+        Ok(RecordedArrays {
+            arrays,
+            kernel,
+            outputs,
+            multipliers: multiplier_count,
+            uses_multipliers,
+        })
     }
 }
 
-/// Kernel of functionals with `outputs` outputs in all; templated if a model has no unrolled `field`, or if they are
-/// too large beside it.
+/// Kernel of functionals with `outputs` outputs in all; templated if a model has no unrolled
+/// `field`, or if they are too large beside it.
 fn quantities(
     model: &Model,
     field: Option<&Field>,
@@ -432,7 +482,8 @@ fn quantities(
     Box::new(Bound::of(&field, &nodes, &model.parameter_values))
 }
 
-/// Members of a quantity that is recorded as `name`: a box if its ranges do not depend on each other.
+/// Members of a quantity that is recorded as `name`: a box if its ranges do not depend on each
+/// other.
 fn members(name: &str, quantity: &Quantity) -> Members {
     if let Some(bounds) = bounds(quantity) {
         return Members::Box(quantity.indices.iter().cloned().zip(bounds).collect());
@@ -445,7 +496,8 @@ fn members(name: &str, quantity: &Quantity) -> Members {
     Members::List(format!("{name}_member"), (0..k).map(label).collect())
 }
 
-/// First and last value of each index of a quantity, if its members are those of the box between them, in order.
+/// First and last value of each index of a quantity, if its members are those of the box between
+/// them, in order.
 fn bounds(quantity: &Quantity) -> Option<Vec<(i64, i64)>> {
     let k = quantity.indices.len();
     let value = |member: usize, i: usize| i64::from(quantity.member_indices[member * k + i]);
@@ -465,7 +517,10 @@ fn bounds(quantity: &Quantity) -> Option<Vec<(i64, i64)>> {
 }
 
 /// Variables among the arrays of a layout, and the place of each in a state.
-pub(crate) fn interpolated(recorded: &[RecordedArray], mut layout: Layout) -> (Layout, Vec<(usize, usize)>) {
+pub(crate) fn interpolated(
+    recorded: &[RecordedArray],
+    mut layout: Layout,
+) -> (Layout, Vec<(usize, usize)>) {
     let variables = || recorded.iter().filter(|array| array.is_variable());
     layout.arrays.retain(|array| variables().any(|variable| variable.name == array.name));
     (layout, variables().map(|variable| (variable.first, variable.len)).collect())
@@ -577,7 +632,8 @@ pub(crate) struct Recorder<'a> {
     /// Steps for an interpolant, if one is wanted.
     pub(crate) pieces: Option<&'a mut Pieces>,
     pub(crate) values: Vec<f64>,
-    /// Scratch of the recorded quantities and of the deviations, one after the other, and its least length.
+    /// Scratch of the recorded quantities and of the deviations, one after the other, and its least
+    /// length.
     pub(crate) work: Vec<f64>,
     pub(crate) work_len: usize,
     /// Number of samples in which each array holds a number that is not finite.
@@ -623,9 +679,18 @@ impl Observer for Recorder<'_> {
 
     fn samples(&mut self, index: usize, t: &[f64], x: &[f64]) -> Result<(), (usize, StoreError)> {
         let width = x.len() / t.len();
-        if matches!(self.lanes, LaneRecording::Unknown) && self.measuring.is_none() && t.len() >= FEWEST_IN_LANES {
-            let batch = Batch::new(self.recorded, (self.system, &self.deviations.target), width, self.multipliers);
-            self.lanes = batch.map_or(LaneRecording::No, |batch| LaneRecording::Yes(Box::new(batch)));
+        if matches!(self.lanes, LaneRecording::Unknown)
+            && self.measuring.is_none()
+            && t.len() >= FEWEST_IN_LANES
+        {
+            let batch = Batch::new(
+                self.recorded,
+                (self.system, &self.deviations.target),
+                width,
+                self.multipliers,
+            );
+            self.lanes =
+                batch.map_or(LaneRecording::No, |batch| LaneRecording::Yes(Box::new(batch)));
         }
         let LaneRecording::Yes(batch) = &mut self.lanes else {
             for (k, (&t, x)) in t.iter().zip(x.chunks_exact(width.max(1))).enumerate() {
@@ -634,7 +699,9 @@ impl Observer for Recorder<'_> {
             return Ok(());
         };
         let rows = batch.rows(self.recorded, t, x);
-        for ((undefined, rows), array) in self.undefined.iter_mut().zip(rows).zip(&self.recorded.arrays) {
+        for ((undefined, rows), array) in
+            self.undefined.iter_mut().zip(rows).zip(&self.recorded.arrays)
+        {
             if !all_finite(rows) {
                 let bad = |row: &&[f64]| !all_finite(row);
                 *undefined += rows.chunks(array.len.max(1)).filter(bad).count() as u64;
@@ -644,7 +711,9 @@ impl Observer for Recorder<'_> {
     }
 
     fn accumulate(&mut self, index: usize, t: f64, x: &[f64], averages: &mut Vec<Averages>) {
-        if let Some(measuring) = self.measuring.filter(|measuring| measuring.outputs.is_measured(index)) {
+        if let Some(measuring) =
+            self.measuring.filter(|measuring| measuring.outputs.is_measured(index))
+        {
             let x = with_multipliers(self.multipliers, t, x, &mut self.extended);
             measuring.take(&*measuring.kernel, (index, t, x), averages, &mut self.scratch);
         }
@@ -683,7 +752,9 @@ impl Observer for Recorder<'_> {
         if !self.steps.is_multiple_of(self.look_every) && state.x.len() < 4096 {
             return Ok(Control::Continue);
         }
-        if self.output.hold(state, || (self.watch)(&progress(self.plan, self.groups, state)))? == Control::Stop {
+        if self.output.hold(state, || (self.watch)(&progress(self.plan, self.groups, state)))?
+            == Control::Stop
+        {
             return Ok(Control::Stop);
         }
         let now = Instant::now();
@@ -757,9 +828,12 @@ mod tests {
         // The state of a long chain is too large to be kept, and its blocks end at each sample.
         let cases = [(ROD, "rattle", 3.0), (ROD, "corrected:rk4", 3.0), (CHAIN, "rattle", 0.27)];
         for (model, method, until) in cases {
-            let problem = Problem::from_text("model", model, &BTreeMap::new(), &Settings::default()).expect("a model");
+            let problem =
+                Problem::from_text("model", model, &BTreeMap::new(), &Settings::default())
+                    .expect("a model");
             let (method, step) = (method.parse().unwrap(), StepSize::Fixed(0.01));
-            let options = RunOptions { method, step, until, every: Some(0.03), ..RunOptions::default() };
+            let options =
+                RunOptions { method, step, until, every: Some(0.03), ..RunOptions::default() };
             let simulation = prepare(problem, options).unwrap_or_else(|error| panic!("{error}"));
             let mut end = simulation.state().clone();
             let mut all = Limited { room: usize::MAX, samples: Vec::new() };
@@ -774,7 +848,11 @@ mod tests {
                 let mut some = Limited { room, samples: Vec::new() };
                 assert!(simulation.run_unstored(&simulation.plan, &mut state, &mut some).is_err());
                 assert_eq!(state.next_sample, room, "{}", simulation.plan.method);
-                assert_eq!(state.x.len(), simulation.state().x.len(), "multipliers are not of the state");
+                assert_eq!(
+                    state.x.len(),
+                    simulation.state().x.len(),
+                    "multipliers are not of the state"
+                );
                 some.room = usize::MAX;
                 assert!(simulation.run_unstored(&simulation.plan, &mut state, &mut some).is_ok());
                 assert_eq!(some.samples, all.samples);

@@ -7,8 +7,8 @@ use std::path::Path;
 /// Maximum size of a table, and of a model with the files that it includes, in bytes.
 pub(crate) const LARGEST: u64 = 64 << 20;
 
-/// Open a regular file. What else may stand in its place (a pipe that nobody writes to, a device) would keep the reader
-/// waiting, or never end.
+/// Open a regular file. What else may stand in its place (a pipe that nobody writes to, a device)
+/// would keep the reader waiting, or never end.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let kind = fs::metadata(path)?.file_type();
     match kind.is_file() {
@@ -16,8 +16,15 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
         false => {
             let name = name(kind);
             // A device may have no end.
-            let size = if name == DEVICE { format!(" of at most {} MiB", LARGEST >> 20) } else { String::new() };
-            Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {name}, not a file{size}")))
+            let size = if name == DEVICE {
+                format!(" of at most {} MiB", LARGEST >> 20)
+            } else {
+                String::new()
+            };
+            Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("it is {name}, not a file{size}"),
+            ))
         }
     }
 }

@@ -53,7 +53,8 @@ pub struct Simulation {
     pub(crate) constraints: usize,
     /// Field with its feedback term, if that is a formula.
     pub(crate) treated: Option<Arc<Field>>,
-    /// Parameters of the treated field after the model's and the targets; see [`Simulation::gains_at`].
+    /// Parameters of the treated field after the model's and the targets; see
+    /// [`Simulation::gains_at`].
     pub(crate) gains: Vec<f64>,
     pub(crate) plan: Plan,
     pub(crate) vectors: Arc<StateVectors>,
@@ -102,11 +103,13 @@ impl Simulation {
         &self.state
     }
 
-    /// Gains of a run that starts at `x`: a Gauss–Newton form has this run's rate and the weights of that start.
-    /// `system` has the parameters of that run.
+    /// Gains of a run that starts at `x`: a Gauss–Newton form has this run's rate and the weights
+    /// of that start. `system` has the parameters of that run.
     pub(crate) fn gains_at(&self, system: &dyn System, x: &[f64]) -> Vec<f64> {
         match self.plan.gain {
-            Some(Gain::Rate(rate)) => [&[rate][..], &metric(system, self.plan.t0, x, rate)].concat(),
+            Some(Gain::Rate(rate)) => {
+                [&[rate][..], &metric(system, self.plan.t0, x, rate)].concat()
+            }
             _ => self.gains.clone(),
         }
     }
@@ -124,9 +127,9 @@ impl Simulation {
 
     /// Number of samples that a run in `state` has stored.
     pub(crate) fn samples_of(&self, state: &StepState) -> usize {
-        self.measuring
-            .as_ref()
-            .map_or(state.next_sample, |measuring| measuring.outputs.samples_before(state.next_sample))
+        self.measuring.as_ref().map_or(state.next_sample, |measuring| {
+            measuring.outputs.samples_before(state.next_sample)
+        })
     }
 
     /// Number of targets F₀ among the parameters of a step.

@@ -14,7 +14,8 @@ pub struct Solution {
     pub summary: Summary,
     /// Quantities recorded at the samples.
     pub arrays: Arrays,
-    /// The run between its samples, if requested by [`RunOptions::interpolant`](crate::RunOptions::interpolant).
+    /// The run between its samples, if requested by
+    /// [`RunOptions::interpolant`](crate::RunOptions::interpolant).
     pub interpolant: Option<Interpolant>,
 }
 

@@ -6,8 +6,8 @@ use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::syntax::span::Span;
 use serde_json::{Value, json};
 
-/// A model file, the files that it includes, and the texts of `--set` and `--vary` that replace parts of it. They are
-/// laid out one after the other, so that a span identifies its text.
+/// A model file, the files that it includes, and the texts of `--set` and `--vary` that replace
+/// parts of it. They are laid out one after the other, so that a span identifies its text.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
     segments: Vec<Segment>,
@@ -23,7 +23,9 @@ struct Segment {
 impl Source {
     /// A model file.
     pub fn new(name: &str, text: &str) -> Source {
-        Source { segments: vec![Segment { name: name.to_string(), start: 0, text: text.to_string() }] }
+        Source {
+            segments: vec![Segment { name: name.to_string(), start: 0, text: text.to_string() }],
+        }
     }
 
     /// The model file's text.
@@ -55,13 +57,18 @@ impl Source {
     }
 
     fn segment(&self, span: Span) -> &Segment {
-        self.segments.iter().rev().find(|s| s.start <= span.start as usize).unwrap_or(&self.segments[0])
+        self.segments
+            .iter()
+            .rev()
+            .find(|s| s.start <= span.start as usize)
+            .unwrap_or(&self.segments[0])
     }
 
     /// File, line and column (both from 1, columns in characters) of a span.
     pub fn place(&self, span: Span) -> (&str, usize, usize) {
         let segment = self.segment(span);
-        let at = (span.start as usize - segment.start.min(span.start as usize)).min(segment.text.len());
+        let at =
+            (span.start as usize - segment.start.min(span.start as usize)).min(segment.text.len());
         let before = &segment.text.as_bytes()[..at];
         let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
         let start = before.iter().rposition(|&b| b == b'\n').map_or(0, |p| p + 1);
@@ -89,28 +96,40 @@ impl Source {
     fn render_shown(&self, diagnostics: &[Diagnostic], renderer: &Renderer) -> String {
         let mut out = String::new();
         for diagnostic in diagnostics {
-            let level = if diagnostic.severity == Severity::Error { Level::ERROR } else { Level::WARNING };
+            let level =
+                if diagnostic.severity == Severity::Error { Level::ERROR } else { Level::WARNING };
             let main = self.segment(diagnostic.span);
             let mut groups = Vec::new();
-            let mut snippet = Snippet::source(main.text.as_str()).line_start(1).path(main.name.as_str()).annotation(
-                AnnotationKind::Primary.span(local(main, diagnostic.span)).label(diagnostic.label.as_str()),
-            );
+            let mut snippet = Snippet::source(main.text.as_str())
+                .line_start(1)
+                .path(main.name.as_str())
+                .annotation(
+                    AnnotationKind::Primary
+                        .span(local(main, diagnostic.span))
+                        .label(diagnostic.label.as_str()),
+                );
             let mut elsewhere = Vec::new();
             for (span, label) in &diagnostic.related {
                 let segment = self.segment(*span);
                 if segment.start == main.start {
-                    snippet =
-                        snippet.annotation(AnnotationKind::Context.span(local(segment, *span)).label(label.as_str()));
+                    snippet = snippet.annotation(
+                        AnnotationKind::Context.span(local(segment, *span)).label(label.as_str()),
+                    );
                 } else {
                     elsewhere.push(
                         Snippet::source(segment.text.as_str())
                             .line_start(1)
                             .path(segment.name.as_str())
-                            .annotation(AnnotationKind::Context.span(local(segment, *span)).label(label.as_str())),
+                            .annotation(
+                                AnnotationKind::Context
+                                    .span(local(segment, *span))
+                                    .label(label.as_str()),
+                            ),
                     );
                 }
             }
-            let mut group: Group = level.primary_title(diagnostic.message.as_str()).element(snippet);
+            let mut group: Group =
+                level.primary_title(diagnostic.message.as_str()).element(snippet);
             for snippet in elsewhere {
                 group = group.element(snippet);
             }
@@ -142,10 +161,12 @@ impl Source {
 }
 
 impl Segment {
-    /// The segment with characters that act on a terminal replaced by others of their length: all places stay.
+    /// The segment with characters that act on a terminal replaced by others of their length: all
+    /// places stay.
     fn shown(&self) -> Segment {
         let replaced = |c: char| match c.len_utf8() {
-            // The renderer has pictures of these, and the mark with which a file may begin cannot be seen.
+            // The renderer has pictures of these, and the mark with which a file may begin cannot
+            // be seen.
             _ if c == '\u{feff}' => c,
             1 => c,
             2 => '¿',

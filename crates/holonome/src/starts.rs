@@ -32,8 +32,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Starts of the trajectories of an ensemble: parameter values and initial state of each, as functions of its number.
-/// Immutable, shared between threads.
+/// Starts of the trajectories of an ensemble: parameter values and initial state of each, as
+/// functions of its number. Immutable, shared between threads.
 pub struct Starts {
     /// Model with the first trajectory's numbers, before they are projected.
     model: Model,
@@ -59,8 +59,8 @@ struct Checks {
 
 /// Problems of ensembles.
 impl Problem {
-    /// Read and check a model file for an ensemble of `trajectories`, which differ in the values `vary` (`--vary`).
-    /// Returns the problem of trajectory 0, and the starts of all.
+    /// Read and check a model file for an ensemble of `trajectories`, which differ in the values
+    /// `vary` (`--vary`). Returns the problem of trajectory 0, and the starts of all.
     ///
     /// # Errors
     /// All mistakes in the model and in the varied values, at once.
@@ -90,10 +90,13 @@ impl Problem {
         Problem::read_text(name, text, tables, settings, &ensemble)?.with_starts(&ensemble)
     }
 
-    /// Test claims with the numbers of other trajectories too: an integral may be one only with those of the first.
+    /// Test claims with the numbers of other trajectories too: an integral may be one only with
+    /// those of the first.
     fn test_claims(&mut self, starts: &Starts) -> Result<(), Error> {
         let parameters = 0..self.model.parameter_values.len();
-        if self.model.integrals.is_empty() || !parameters.clone().any(|k| starts.varies_parameter(k)) {
+        if self.model.integrals.is_empty()
+            || !parameters.clone().any(|k| starts.varies_parameter(k))
+        {
             return Ok(());
         }
         let last = starts.trajectories() - 1;
@@ -102,10 +105,14 @@ impl Problem {
         for i in tested.into_iter().filter(|&i| i > 0) {
             let mut model = Model::clone(&self.model);
             // A trajectory that cannot start is reported when the ensemble reaches it.
-            if starts.at(i, &mut model.parameter_values, &mut model.initial, &mut starts.work()).is_err() {
+            if starts
+                .at(i, &mut model.parameter_values, &mut model.initial, &mut starts.work())
+                .is_err()
+            {
                 continue;
             }
-            let examined = consistency::examine_by(backend(), &Derived::new(model), self.settings.span());
+            let examined =
+                consistency::examine_by(backend(), &Derived::new(model), self.settings.span());
             for (name, finding) in examined.varying.into_iter().zip(examined.unverified) {
                 if !self.examined.varying.contains(&name) {
                     let message = format!("in trajectory {i}, {}", finding.message);
@@ -132,8 +139,13 @@ impl Checked {
 }
 
 impl Starts {
-    /// Starts of an ensemble from the problem of trajectory 0 and its initial state before projection.
-    pub(crate) fn new(problem: &Problem, initial: Vec<f64>, ensemble: &Ensemble) -> Result<Starts, Error> {
+    /// Starts of an ensemble from the problem of trajectory 0 and its initial state before
+    /// projection.
+    pub(crate) fn new(
+        problem: &Problem,
+        initial: Vec<f64>,
+        ensemble: &Ensemble,
+    ) -> Result<Starts, Error> {
         let mut model = Model::clone(&problem.model);
         let (mut projection, mut checks) = (None, None);
         // If all start alike, they start like trajectory 0, which has been projected and checked.
@@ -141,14 +153,21 @@ impl Starts {
             model.initial = initial;
             if problem.settings.project_initial {
                 let found = Projection::new(&model).map_err(|e| {
-                    Error::option(format!("{project_initial}: {e}", project_initial = option("project_initial")))
+                    Error::option(format!(
+                        "{project_initial}: {e}",
+                        project_initial = option("project_initial")
+                    ))
                 })?;
                 projection = Some(found);
                 model.start.state = vec![true; model.dimension()];
             }
             checks = (!problem.settings.start_off_set).then(|| {
                 let scales = Scales::by(backend(), &model);
-                let field = problem.examined.field.as_ref().filter(|(_, structure)| !structure.hidden.is_empty());
+                let field = problem
+                    .examined
+                    .field
+                    .as_ref()
+                    .filter(|(_, structure)| !structure.hidden.is_empty());
                 Checks {
                     constraints: Constraints::that_vary(&model, &scales, backend()),
                     hidden: field.map(|(field, structure)| {
@@ -175,8 +194,8 @@ impl Starts {
         })
     }
 
-    /// Starts of a penalised model, moved onto its slow manifold if given, or to `first` if all start alike. Parameter
-    /// values are then followed by ω.
+    /// Starts of a penalised model, moved onto its slow manifold if given, or to `first` if all
+    /// start alike. Parameter values are then followed by ω.
     pub(crate) fn penalised(mut self, slow: Option<SlowManifold>, first: &[f64]) -> Starts {
         match self.model.start.is_same() {
             true => self.model.initial = first.to_vec(),
@@ -185,7 +204,8 @@ impl Starts {
         self
     }
 
-    /// Starts of a model in a heat bath, whose parameter values hold the trajectory's number at this place.
+    /// Starts of a model in a heat bath, whose parameter values hold the trajectory's number at
+    /// this place.
     pub(crate) fn in_heat_bath(self, trajectory: usize) -> Starts {
         Starts { trajectory: Some(trajectory), ..self }
     }
@@ -212,23 +232,28 @@ impl Starts {
 
     /// Scratch for [`Starts::at`].
     pub fn work(&self) -> Vec<f64> {
-        let checks = self
-            .checks
-            .as_ref()
-            .map_or(0, |c| c.hidden.as_ref().map_or(0, |h| h.work_len(&self.model)).max(c.constraints.work_len()));
+        let checks = self.checks.as_ref().map_or(0, |c| {
+            c.hidden.as_ref().map_or(0, |h| h.work_len(&self.model)).max(c.constraints.work_len())
+        });
         vec![0.0; self.start.work_len().max(checks)]
     }
 
-    /// Put the parameter values and the initial state of trajectory `i`, which is below [`Starts::trajectories`].
-    /// Allocates nothing, unless `--project-initial` moves the state.
+    /// Put the parameter values and the initial state of trajectory `i`, which is below
+    /// [`Starts::trajectories`]. Allocates nothing, unless `--project-initial` moves the state.
     ///
     /// # Errors
     /// If a value is not finite, or the state is off the constraint set.
     ///
     /// # Panics
-    /// If a slice has the wrong length: the number of the model's parameter values, the number of the state's
-    /// components, and the length of [`Starts::work`].
-    pub fn at(&self, i: u64, parameters: &mut [f64], x: &mut [f64], work: &mut [f64]) -> Result<(), StartError> {
+    /// If a slice has the wrong length: the number of the model's parameter values, the number of
+    /// the state's components, and the length of [`Starts::work`].
+    pub fn at(
+        &self,
+        i: u64,
+        parameters: &mut [f64],
+        x: &mut [f64],
+        work: &mut [f64],
+    ) -> Result<(), StartError> {
         let noise = Noise::new(self.seed, i as u32);
         let draw = |count, which| drawn(&noise, count, which);
         let own = self.model.parameter_values.len();
@@ -243,7 +268,10 @@ impl Starts {
             self.far.fetch_add(u64::from(far), Ordering::Relaxed);
             x.copy_from_slice(&moved.initial);
         }
-        let miss = self.checks.as_ref().and_then(|checks| checks.first_miss(&self.model, &parameters[..own], x, work));
+        let miss = self
+            .checks
+            .as_ref()
+            .and_then(|checks| checks.first_miss(&self.model, &parameters[..own], x, work));
         if let Some(miss) = miss {
             return Err(StartError::OffSet { trajectory: i, miss: Box::new(miss) });
         }
@@ -251,14 +279,21 @@ impl Starts {
             parameters[place] = i as f64;
         }
         if let Some(slow) = &self.slow {
-            slow.put(parameters, x).map_err(|reason| StartError::NotSlow { trajectory: i, reason })?;
+            slow.put(parameters, x)
+                .map_err(|reason| StartError::NotSlow { trajectory: i, reason })?;
         }
         Ok(())
     }
 }
 
 impl Checks {
-    fn first_miss(&self, model: &Model, parameters: &[f64], x: &[f64], work: &mut [f64]) -> Option<Miss> {
+    fn first_miss(
+        &self,
+        model: &Model,
+        parameters: &[f64],
+        x: &[f64],
+        work: &mut [f64],
+    ) -> Option<Miss> {
         let mut first = None;
         self.constraints.misses(model, parameters, x, work, &mut |miss| {
             first.get_or_insert(miss);

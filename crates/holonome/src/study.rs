@@ -1,7 +1,8 @@
-//! Published experiments as data: runs as typed commands, quantities measured of them, and claims of the paper.
+//! Published experiments as data: runs as typed commands, quantities measured of them, and claims
+//! of the paper.
 //!
-//! A study is a text in TOML. Its claims record the findings at the time when the engine was built; [`Study::judge`]
-//! tells whether runs made now agree with them.
+//! A study is a text in TOML. Its claims record the findings at the time when the engine was built;
+//! [`Study::judge`] tells whether runs made now agree with them.
 
 mod figure;
 mod measure;
@@ -57,7 +58,8 @@ pub struct Planned {
     /// True if the study's page leaves it out: the run serves a number or a figure.
     #[serde(default)]
     pub aside: bool,
-    /// Values for the `{}` of the command: one run per value, called `NAME-1`, `NAME-2`; `NAME` stands for all of them.
+    /// Values for the `{}` of the command: one run per value, called `NAME-1`, `NAME-2`; `NAME`
+    /// stands for all of them.
     #[serde(default)]
     pub each: Vec<String>,
 }
@@ -178,14 +180,18 @@ impl Study {
         let wrong = |message: String| Error::option(format!("study {name}: {message}"));
         let mut study: Study = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
         study.expand();
-        let checks = study.figures.iter().map(|figure| ("figure", &figure.place, figure.check(&study)));
-        let timings = study.timings.iter().map(|timing| ("timing", &timing.place, timing.check(&study)));
+        let checks =
+            study.figures.iter().map(|figure| ("figure", &figure.place, figure.check(&study)));
+        let timings =
+            study.timings.iter().map(|timing| ("timing", &timing.place, timing.check(&study)));
         for (what, place, check) in checks.chain(timings) {
             check.map_err(|message| wrong(format!("{what} '{place}': {message}")))?;
         }
         for claim in &study.claims {
             for measure in &claim.measures {
-                measure.check(&study).map_err(|message| wrong(format!("claim '{}': {message}", claim.says)))?;
+                measure
+                    .check(&study)
+                    .map_err(|message| wrong(format!("claim '{}': {message}", claim.says)))?;
             }
         }
         Ok(study)
@@ -198,16 +204,21 @@ impl Study {
                 self.runs.insert(name, planned);
                 continue;
             }
-            let members: Vec<String> = (1..=planned.each.len()).map(|k| format!("{name}-{k}")).collect();
+            let members: Vec<String> =
+                (1..=planned.each.len()).map(|k| format!("{name}-{k}")).collect();
             for (member, value) in members.iter().zip(&planned.each) {
                 let command = planned.command.replace("{}", value);
-                self.runs.insert(member.clone(), Planned { command, each: Vec::new(), ..planned.clone() });
+                self.runs.insert(
+                    member.clone(),
+                    Planned { command, each: Vec::new(), ..planned.clone() },
+                );
             }
             self.families.insert(name, members);
         }
     }
 
-    /// Names of the runs with this name: one run, or the members of a family; empty if there is neither.
+    /// Names of the runs with this name: one run, or the members of a family; empty if there is
+    /// neither.
     pub fn members<'s>(&'s self, name: &'s String) -> &'s [String] {
         match self.runs.contains_key(name) {
             true => std::slice::from_ref(name),
@@ -221,7 +232,10 @@ impl Study {
     }
 
     fn judge_claim(&self, claim: &Claim, made: &BTreeMap<String, Made>) -> Judged {
-        let all_made = claim.measures.iter().all(|measure| measure.runs(self).all(|run| made.contains_key(run)));
+        let all_made = claim
+            .measures
+            .iter()
+            .all(|measure| measure.runs(self).all(|run| made.contains_key(run)));
         let measured: Vec<MeasuredValue> = match all_made {
             true => claim.measures.iter().map(|measure| measure.take(self, made)).collect(),
             false => Vec::new(),
@@ -309,7 +323,9 @@ mod tests {
 
     fn made(folder: &Path, method: &str, step: f64) -> Made {
         let text = "coordinate q : R = 1\nmomentum p of q = 0\nhamiltonian (p^2 + q^2)/2";
-        let problem = Problem::from_text("oscillator", text, &Default::default(), &Settings::default()).unwrap();
+        let problem =
+            Problem::from_text("oscillator", text, &Default::default(), &Settings::default())
+                .unwrap();
         let options = RunOptions {
             method: method.parse().unwrap(),
             step: StepSize::Fixed(step),
@@ -353,23 +369,42 @@ mod tests {
             ("below = 1e-12", "beneath = 1e-12", "unknown field `beneath`"),
             ("is = 2.0, within = 0.01", "is = 2.0", "say what it `is` and `within`"),
             ("of = [\"q\"], ", "", "'last' is measured `of` one name"),
-            ("runs = [\"coarse\", \"fine\"]", "run = \"fine\"", "'order' is measured of `runs`, two or more"),
-            ("runs = [\"steps\"]", "runs = [\"paces\"]", "figure 'Fig. 1': there is no run 'paces'"),
+            (
+                "runs = [\"coarse\", \"fine\"]",
+                "run = \"fine\"",
+                "'order' is measured of `runs`, two or more",
+            ),
+            (
+                "runs = [\"steps\"]",
+                "runs = [\"paces\"]",
+                "figure 'Fig. 1': there is no run 'paces'",
+            ),
             (
                 "x = { what = \"work\" }",
                 "x = { what = \"drift\" }",
                 "figure 'Fig. 1': 'largest drift' is measured `of` one",
             ),
-            ("y = [\"q\"] }", "y = [\"q\"], from = \"gone\" }", "figure 'Fig. 1': there is no run 'gone'"),
+            (
+                "y = [\"q\"] }",
+                "y = [\"q\"], from = \"gone\" }",
+                "figure 'Fig. 1': there is no run 'gone'",
+            ),
             (
                 "y = [\"q\"] }",
                 "y = [\"q\"], runs = [\"steps\"] }",
                 "'steps' is a family, of which only points are drawn",
             ),
-            ("printed = [2.0]", "printed = [2.0, 1.0]", "timing 'Table 1': it has `printed` seconds for each"),
+            (
+                "printed = [2.0]",
+                "printed = [2.0, 1.0]",
+                "timing 'Table 1': it has `printed` seconds for each",
+            ),
         ] {
             let message = change(from, to);
-            assert!(message.starts_with("study oscillator: ") && message.contains(said), "{message}");
+            assert!(
+                message.starts_with("study oscillator: ") && message.contains(said),
+                "{message}"
+            );
         }
     }
 

@@ -12,20 +12,22 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
-/// Cost of a field evaluation in gradients (Chang, Perlmutter, Vankerschaver 2022, Fig. 6: a field with feedback
-/// consists of four gradients).
+/// Cost of a field evaluation in gradients (Chang, Perlmutter, Vankerschaver 2022, Fig. 6: a field
+/// with feedback consists of four gradients).
 const GRADIENTS_OF_A_FIELD: u64 = 4;
 
-/// Cost of second derivatives, and of a linear system with its matrix, in gradients. The paper does not count them; on
-/// the small models of this repository a solve takes 4 to 5 times as long as a gradient, second derivatives more.
+/// Cost of second derivatives, and of a linear system with its matrix, in gradients. The paper does
+/// not count them; on the small models of this repository a solve takes 4 to 5 times as long as a
+/// gradient, second derivatives more.
 const GRADIENTS_OF_A_HESSIAN: u64 = 4;
 const GRADIENTS_OF_A_SOLVE: u64 = 4;
 
 /// Description of the units of a cost.
-pub const COUNTED: &str = "4 for a field, a Hessian or a linear solve, 1 for a gradient or a Newton iteration";
+pub const COUNTED: &str =
+    "4 for a field, a Hessian or a linear solve, 1 for a gradient or a Newton iteration";
 
-/// A cost in the units of the 2022 paper, gradients, including Hessians, linear solves and Newton iterations, which the
-/// paper leaves out.
+/// A cost in the units of the 2022 paper, gradients, including Hessians, linear solves and Newton
+/// iterations, which the paper leaves out.
 pub fn budget_of(cost: &Cost) -> u64 {
     GRADIENTS_OF_A_FIELD * cost.field
         + GRADIENTS_OF_A_HESSIAN * cost.hessian
@@ -76,15 +78,17 @@ impl Relative {
     }
 }
 
-/// Scale of the terms of group `k` in a run of length `span`; `terms` has the measured scales. A hidden constraint is a
-/// rate: its scale is at least that of a rate which changes its constraint by the constraint's terms within the run,
-/// because at rest its own terms are rounding.
+/// Scale of the terms of group `k` in a run of length `span`; `terms` has the measured scales. A
+/// hidden constraint is a rate: its scale is at least that of a rate which changes its constraint
+/// by the constraint's terms within the run, because at rest its own terms are rounding.
 pub(crate) fn size_of_terms(groups: &[InvariantGroup], terms: &[f64], k: usize, span: f64) -> f64 {
     let own = terms.get(k).copied().unwrap_or(0.0);
     if groups[k].kind != InvariantKind::Hidden {
         return own;
     }
-    let is_its = |group: &InvariantGroup| group.kind == InvariantKind::Constraint && group.name == groups[k].name;
+    let is_its = |group: &InvariantGroup| {
+        group.kind == InvariantKind::Constraint && group.name == groups[k].name
+    };
     let constraint = groups.iter().position(is_its).and_then(|constraint| terms.get(constraint));
     let rate = constraint.map_or(0.0, |terms| terms / span);
     if rate.is_finite() { own.max(rate) } else { own }
@@ -93,22 +97,27 @@ pub(crate) fn size_of_terms(groups: &[InvariantGroup], terms: &[f64], k: usize, 
 /// Fraction of a quantity's terms beyond which a drift counts as large as the quantity itself.
 const LARGE: f64 = 0.1;
 
-/// Fraction of the terms from which on an energy's drift above half its value counts as large, too. Below this fraction
-/// the value may be near 0 by chance: near a centre of force the terms are many times as large as their sum.
+/// Fraction of the terms from which on an energy's drift above half its value counts as large, too.
+/// Below this fraction the value may be near 0 by chance: near a centre of force the terms are many
+/// times as large as their sum.
 const NOTABLE: f64 = 0.01;
 
-/// Loss of an energy or an integral from which on it counts as lost. Energies of coarse steps that keep the structure of
-/// a motion swing by less.
+/// Loss of an energy or an integral from which on it counts as lost. Energies of coarse steps that
+/// keep the structure of a motion swing by less.
 const LOST: f64 = 0.3;
 
 impl Drift {
-    /// Part of itself or of its terms that the quantity has lost, if that is a good part: the motion is then not that of
-    /// the model. If the run starts away from its targets (`off_target`), only the end counts, as of constraints.
+    /// Part of itself or of its terms that the quantity has lost, if that is a good part: the
+    /// motion is then not that of the model. If the run starts away from its targets
+    /// (`off_target`), only the end counts, as of constraints.
     pub(crate) fn lost(&self, off_target: bool) -> Option<f64> {
-        let of_end = off_target || matches!(self.kind, InvariantKind::Constraint | InvariantKind::Hidden);
+        let of_end =
+            off_target || matches!(self.kind, InvariantKind::Constraint | InvariantKind::Hidden);
         let at = |relative: Relative| if of_end { relative.last } else { relative.max };
         // A claim that is known to fail has a warning already.
-        if self.kind == InvariantKind::ModifiedEnergy || self.kind == InvariantKind::Integral && self.varying {
+        if self.kind == InvariantKind::ModifiedEnergy
+            || self.kind == InvariantKind::Integral && self.varying
+        {
             return None;
         }
         let drift = if of_end { self.last } else { self.max };
@@ -123,18 +132,21 @@ impl Drift {
     }
 }
 
-/// Warnings about energies and integrals that drift by their own size, and about constraints that are violated by
-/// theirs. If the run starts away from its targets, only the end counts.
+/// Warnings about energies and integrals that drift by their own size, and about constraints that
+/// are violated by theirs. If the run starts away from its targets, only the end counts.
 pub(crate) fn large_drifts(drift: &[Drift], off_target: bool) -> Vec<String> {
     let large = |d: &Drift| {
         let size = d.lost(off_target)?;
-        let of_end = off_target || matches!(d.kind, InvariantKind::Constraint | InvariantKind::Hidden);
+        let of_end =
+            off_target || matches!(d.kind, InvariantKind::Constraint | InvariantKind::Hidden);
         let what = match d.kind {
             InvariantKind::Hamiltonian => "the energy drifts".to_string(),
             InvariantKind::Penalised => "the energy with the penalty drifts".to_string(),
             InvariantKind::Constraint => format!("constraint '{}' is violated", d.name),
             InvariantKind::Hidden => format!("the hidden constraint of '{}' is violated", d.name),
-            InvariantKind::ModifiedEnergy | InvariantKind::Integral => format!("integral '{}' drifts", d.name),
+            InvariantKind::ModifiedEnergy | InvariantKind::Integral => {
+                format!("integral '{}' drifts", d.name)
+            }
         };
         let drift = if of_end { d.last } else { d.max };
         let part = match size {
@@ -162,8 +174,8 @@ pub(crate) fn lost(drift: &[Drift], off_target: bool) -> Vec<String> {
     drift.iter().filter(|d| d.lost(off_target).is_some()).map(name).collect()
 }
 
-/// State at the end of a run. In JSON it is written by variables, each with its indices, without a tree of values, as
-/// it may have millions of numbers.
+/// State at the end of a run. In JSON it is written by variables, each with its indices, without a
+/// tree of values, as it may have millions of numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FinalState {
     variables: Vec<VariableLayout>,
@@ -191,7 +203,10 @@ impl Serialize for FinalState {
         let mut map = serializer.serialize_map(Some(self.variables.len()))?;
         for variable in &self.variables {
             let numbers = &self.x[variable.first..variable.first + variable.len()];
-            map.serialize_entry(&variable.name, &Nested { numbers, dimensions: &variable.dimensions() })?;
+            map.serialize_entry(
+                &variable.name,
+                &Nested { numbers, dimensions: &variable.dimensions() },
+            )?;
         }
         map.end()
     }
@@ -216,7 +231,8 @@ pub struct Summary {
     pub heated: bool,
     /// Drift of every invariant, in the model's order.
     pub drift: Vec<Drift>,
-    /// Names of what has lost a good part of itself ("H", integrals, constraints): the motion is not the model's.
+    /// Names of what has lost a good part of itself ("H", integrals, constraints): the motion is
+    /// not the model's.
     pub lost: Vec<String>,
     /// Results of the model's measures.
     pub measures: Vec<Table>,
@@ -243,8 +259,9 @@ pub struct Summary {
 /// Largest count of numbers in a state that is shown unasked.
 pub const LARGEST_SHOWN: u64 = 1000;
 
-/// Summary of a run as JSON without its state, if that has more than [`LARGEST_SHOWN`] numbers. The key `state` is then
-/// `null`, and `state_size` follows. Returns also the count of numbers that are left out.
+/// Summary of a run as JSON without its state, if that has more than [`LARGEST_SHOWN`] numbers. The
+/// key `state` is then `null`, and `state_size` follows. Returns also the count of numbers that are
+/// left out.
 pub fn without_large_state(summary: &Value) -> (Value, Option<u64>) {
     fn numbers(value: &Value) -> u64 {
         match value {
@@ -253,7 +270,8 @@ pub fn without_large_state(summary: &Value) -> (Value, Option<u64>) {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
         }
     }
-    let Some((object, size)) = summary.as_object().and_then(|object| Some((object, numbers(object.get("state")?))))
+    let Some((object, size)) =
+        summary.as_object().and_then(|object| Some((object, numbers(object.get("state")?))))
     else {
         return (summary.clone(), None);
     };
@@ -272,8 +290,8 @@ pub fn without_large_state(summary: &Value) -> (Value, Option<u64>) {
     (Value::Object(shown), Some(size))
 }
 
-/// Stored summary of a finished run or ensemble: a [`Summary`] or a [`SweepSummary`](crate::SweepSummary) as JSON,
-/// written by the version that made it.
+/// Stored summary of a finished run or ensemble: a [`Summary`] or a
+/// [`SweepSummary`](crate::SweepSummary) as JSON, written by the version that made it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredSummary(pub(crate) Value);
 
@@ -314,10 +332,13 @@ pub(crate) fn is_varying(group: &InvariantGroup, varying: &[String]) -> bool {
 pub(crate) fn drift_json(list: &[Drift], hamiltonian: bool) -> Map<String, Value> {
     let mut drift = Map::new();
     let entry = |d: &Drift| {
-        let relative = d.relative.map(|relative| json!({"final": relative.last, "max": relative.max}));
+        let relative =
+            d.relative.map(|relative| json!({"final": relative.last, "max": relative.max}));
         let mut entry = match &d.initial {
             None => json!({"final": d.last, "max": d.max, "relative": relative}),
-            Some(initial) => json!({"initial": initial, "final": d.last, "max": d.max, "relative": relative}),
+            Some(initial) => {
+                json!({"initial": initial, "final": d.last, "max": d.max, "relative": relative})
+            }
         };
         if d.varying {
             entry["held"] = json!(false);
@@ -327,9 +348,10 @@ pub(crate) fn drift_json(list: &[Drift], hamiltonian: bool) -> Map<String, Value
     let group = |kind: InvariantKind| -> Map<String, Value> {
         list.iter().filter(|d| d.kind == kind).map(|d| (d.name.clone(), entry(d))).collect()
     };
-    for (key, kind) in
-        [("hamiltonian", InvariantKind::Hamiltonian), ("penalised_hamiltonian", InvariantKind::Penalised)]
-    {
+    for (key, kind) in [
+        ("hamiltonian", InvariantKind::Hamiltonian),
+        ("penalised_hamiltonian", InvariantKind::Penalised),
+    ] {
         if let Some(h) = list.iter().find(|d| d.kind == kind) {
             drift.insert(key.to_string(), entry(h));
         }
@@ -370,18 +392,30 @@ impl Summary {
         initial: &[Option<Initial>],
         (state, span): (&StepState, f64),
     ) -> Vec<Drift> {
-        // All energies share the scale of their terms: a modified energy has no formula of its own, and the energy to
-        // which a penalty is added is monitored without its gradient.
+        // All energies share the scale of their terms: a modified energy has no formula of its own,
+        // and the energy to which a penalty is added is monitored without its gradient.
         let is_energy = |g: &InvariantGroup| {
-            matches!(g.kind, InvariantKind::Hamiltonian | InvariantKind::Penalised | InvariantKind::ModifiedEnergy)
+            matches!(
+                g.kind,
+                InvariantKind::Hamiltonian
+                    | InvariantKind::Penalised
+                    | InvariantKind::ModifiedEnergy
+            )
         };
-        let energies = groups.iter().zip(&state.terms).filter(|(g, _)| is_energy(g)).map(|(_, &terms)| terms);
+        let energies =
+            groups.iter().zip(&state.terms).filter(|(g, _)| is_energy(g)).map(|(_, &terms)| terms);
         let energy = energies.fold(0.0, f64::max);
-        let terms =
-            |k: usize| if is_energy(&groups[k]) { energy } else { size_of_terms(groups, &state.terms, k, span) };
+        let terms = |k: usize| {
+            if is_energy(&groups[k]) {
+                energy
+            } else {
+                size_of_terms(groups, &state.terms, k, span)
+            }
+        };
         let all = groups.iter().zip(&state.drift).zip(initial).enumerate();
         all.map(|(k, ((g, d), initial))| {
-            // If a run is stopped between blocks of steps, the next block would have counted the present state.
+            // If a run is stopped between blocks of steps, the next block would have counted the
+            // present state.
             let (last, max) = (d.now, if d.max.is_nan() { d.max } else { d.max.max(d.now) });
             Drift {
                 name: g.name.clone(),
@@ -391,10 +425,10 @@ impl Summary {
                 last,
                 max,
                 relative: Relative::new(last, max, terms(k)),
-                loss: state
-                    .losses
-                    .get(k)
-                    .map_or(Relative::default(), |loss| Relative { last: loss.last(), max: loss.max() }),
+                loss: state.losses.get(k).map_or(Relative::default(), |loss| Relative {
+                    last: loss.last(),
+                    max: loss.max(),
+                }),
             }
         })
         .collect()
@@ -408,8 +442,10 @@ impl Summary {
 
 impl Serialize for Summary {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut cost: Map<String, Value> =
-            counts(&self.cost).into_iter().map(|(name, count)| (name.to_string(), json!(count))).collect();
+        let mut cost: Map<String, Value> = counts(&self.cost)
+            .into_iter()
+            .map(|(name, count)| (name.to_string(), json!(count)))
+            .collect();
         cost.insert("wall_seconds".to_string(), json!(self.wall_seconds));
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("model", &self.model)?;

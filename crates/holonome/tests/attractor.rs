@@ -1,4 +1,5 @@
-//! The feedback integrators of the papers: the discrete attractor, orders, and the effect of gains (`docs/methods.md`).
+//! The feedback integrators of the papers: the discrete attractor, orders, and the effect of gains
+//! (`docs/methods.md`).
 
 mod common;
 
@@ -43,11 +44,17 @@ fn body_deviations(finished: &Finished) -> Vec<f64> {
     finished.array("R").iter().zip(&finished.array("w")).map(deviation).collect()
 }
 
-/// Level at which |ΔF| settles: its supremum over the second half. Before, it has to fall from its initial value.
+/// Level at which |ΔF| settles: its supremum over the second half. Before, it has to fall from its
+/// initial value.
 fn settled(deviations: &[f64]) -> f64 {
     let level = deviations[deviations.len() / 2..].iter().copied().fold(0.0, f64::max);
-    assert!(deviations[0] > 10.0 * level, "it starts off the attractor: {:e} against {level:e}", deviations[0]);
-    // Far above the attractor V decays from sample to sample: dV/dt = −|∇V|² outweighs the scheme's error.
+    assert!(
+        deviations[0] > 10.0 * level,
+        "it starts off the attractor: {:e} against {level:e}",
+        deviations[0]
+    );
+    // Far above the attractor V decays from sample to sample: dV/dt = −|∇V|² outweighs the scheme's
+    // error.
     let far = deviations.iter().take_while(|&&d| d > 10.0 * level).count();
     assert!(deviations[..far].windows(2).all(|pair| pair[1] < pair[0]), "{:?}", &deviations[..far]);
     assert!(far < deviations.len() / 2);
@@ -59,7 +66,10 @@ fn check_slopes(what: &str, order: f64, steps: &[f64], levels: &[f64]) {
     let slope = |k: usize| (levels[k] / levels[k + 1]).ln() / (steps[k] / steps[k + 1]).ln();
     let slopes: Vec<f64> = (0..steps.len() - 1).map(slope).collect();
     println!("{what}: levels {levels:?}, slopes {slopes:.2?}");
-    assert!(slopes.iter().all(|slope| (slope - order).abs() < 0.35), "{what}: {levels:?} {slopes:?}");
+    assert!(
+        slopes.iter().all(|slope| (slope - order).abs() < 0.35),
+        "{what}: {levels:?} {slopes:?}"
+    );
 }
 
 #[test]
@@ -82,7 +92,9 @@ fn the_discrete_attractor_of_the_spherical_pendulum() {
 
 #[test]
 fn the_discrete_attractor_of_the_rigid_body() {
-    for (base, order, steps) in [("euler", 1.0, [0.008, 0.004, 0.002]), ("heun", 2.0, [0.005, 0.0025, 0.00125])] {
+    for (base, order, steps) in
+        [("euler", 1.0, [0.008, 0.004, 0.002]), ("heun", 2.0, [0.005, 0.0025, 0.00125])]
+    {
         let level = |&h: &f64| {
             let start = model("rigid-body", &[("w", "(1.3, 0.8, 1.25)")]);
             let text = format!(
@@ -96,28 +108,35 @@ fn the_discrete_attractor_of_the_rigid_body() {
 
 #[test]
 fn the_attractor_is_there_for_long() {
-    // 100 times the decay time: plain Euler has left for good, feedback Euler is at the level of a tenth of the time.
-    let text = format!("--method feedback:euler --step 0.004 --until 400 --samples 4001 --gain {GAINS}");
+    // 100 times the decay time: plain Euler has left for good, feedback Euler is at the level of a
+    // tenth of the time.
+    let text =
+        format!("--method feedback:euler --step 0.004 --until 400 --samples 4001 --gain {GAINS}");
     let deviations = pendulum_deviations(&pendulum(&text));
     let sup = |range: &[f64]| range.iter().copied().fold(0.0, f64::max);
     let (early, late) = (sup(&deviations[..401]), sup(&deviations[3600..]));
     assert!(late < 2.0 * early, "{early:e} {late:e}");
-    let plain =
-        sup(&pendulum_deviations(&pendulum("--method plain:euler --step 0.004 --until 400 --samples 4001"))[3600..]);
+    let plain = sup(&pendulum_deviations(&pendulum(
+        "--method plain:euler --step 0.004 --until 400 --samples 4001",
+    ))[3600..]);
     assert!(plain > 30.0 * late, "{plain:e} {late:e}");
 }
 
 #[test]
 fn gauss_newton_feedback_keeps_the_order() {
     let exact = pendulum("--method plain:dop853 --rtol 1e-13 --atol 1e-13 --until 10").state();
-    for (base, order, steps) in
-        [("heun", 2.0, [0.02, 0.01, 0.005, 0.0025, 0.00125]), ("rk4", 4.0, [0.08, 0.04, 0.02, 0.01, 0.005])]
-    {
+    for (base, order, steps) in [
+        ("heun", 2.0, [0.02, 0.01, 0.005, 0.0025, 0.00125]),
+        ("rk4", 4.0, [0.08, 0.04, 0.02, 0.01, 0.005]),
+    ] {
         let errors: Vec<f64> = steps
             .iter()
             .map(|h| {
                 distance(
-                    &pendulum(&format!("--method feedback:{base} --step {h} --until 10 --gain auto")).state(),
+                    &pendulum(&format!(
+                        "--method feedback:{base} --step {h} --until 10 --gain auto"
+                    ))
+                    .state(),
                     &exact,
                 )
             })
@@ -126,8 +145,8 @@ fn gauss_newton_feedback_keeps_the_order() {
     }
 }
 
-/// Off the level set every invariant approaches its target at the rate κ: as a formula (the pendulum), by a linear
-/// solve beside the compiled field (a chain of 20), and beside rows.
+/// Off the level set every invariant approaches its target at the rate κ: as a formula (the
+/// pendulum), by a linear solve beside the compiled field (a chain of 20), and beside rows.
 #[test]
 fn gauss_newton_deviations_decay_at_the_rate() {
     let chain = |n: &str| {
@@ -149,7 +168,9 @@ fn gauss_newton_deviations_decay_at_the_rate() {
     };
     for (problem, reference) in [pendulum, chain("20"), chain("400")] {
         let name = problem.name.clone();
-        let text = format!("--method feedback:dop853 --rtol 1e-10 --until 0.2 --samples 2 --reference {reference}");
+        let text = format!(
+            "--method feedback:dop853 --rtol 1e-10 --until 0.2 --samples 2 --reference {reference}"
+        );
         let finished = run(problem, options(&text)).unwrap();
         let gain = finished.summary.gain.clone().unwrap();
         let rate: f64 = gain.strip_prefix("auto: kappa=").unwrap().parse().unwrap();
@@ -157,7 +178,8 @@ fn gauss_newton_deviations_decay_at_the_rate() {
         assert!(finished.summary.drift.len() > 2);
         for drift in &finished.summary.drift {
             let decay = (-rate * 0.2).exp();
-            // ε of the regularisation over the least pivot of a chain, and six digits of the printed rate.
+            // ε of the regularisation over the least pivot of a chain, and six digits of the
+            // printed rate.
             let off = (drift.last / (decay * drift.max) - 1.0).abs();
             println!("{name} {} {:e} {:e} {off:e}", drift.name, drift.max, drift.last);
             assert!(
@@ -173,15 +195,28 @@ fn gauss_newton_deviations_decay_at_the_rate() {
 
 #[test]
 fn gauss_newton_feedback_adapts() {
-    let reference = [0.289982352306, 0.546233983572, -0.785836287366, 1.788679864730, -0.079185067542, 0.605001356461];
+    let reference = [
+        0.289982352306,
+        0.546233983572,
+        -0.785836287366,
+        1.788679864730,
+        -0.079185067542,
+        0.605001356461,
+    ];
     for (tolerance, allowed) in [(1e-9, 1e-5), (1e-12, 1e-8)] {
         let text = format!("--rtol {tolerance} --atol {tolerance} --until 100");
         let plain = pendulum(&format!("--method plain:dop853 {text}"));
         let auto = pendulum(&format!("--method feedback:dop853 --gain auto {text}"));
         assert!(distance(&auto.state(), &reference) < allowed, "{:?}", auto.state());
         // The rate is that of the field, so the steps keep their length: no collapse.
-        assert!(auto.summary.steps < 2 * plain.summary.steps, "{} {}", auto.summary.steps, plain.summary.steps);
-        let largest = |finished: &Finished| finished.summary.drift.iter().map(|d| d.max).fold(0.0, f64::max);
+        assert!(
+            auto.summary.steps < 2 * plain.summary.steps,
+            "{} {}",
+            auto.summary.steps,
+            plain.summary.steps
+        );
+        let largest =
+            |finished: &Finished| finished.summary.drift.iter().map(|d| d.max).fold(0.0, f64::max);
         assert!(largest(&auto) < largest(&plain), "{:e} {:e}", largest(&auto), largest(&plain));
         println!(
             "{tolerance:e}: error {:.2e} (plain {:.2e}), drift {:.2e} (plain {:.2e}), steps {} ({})",
@@ -197,27 +232,42 @@ fn gauss_newton_feedback_adapts() {
 
 #[test]
 fn large_gains_hurt_high_orders() {
-    let reference = [0.289982352306, 0.546233983572, -0.785836287366, 1.788679864730, -0.079185067542, 0.605001356461];
-    let error = |text: &str| distance(&pendulum(&format!("{text} --step 1e-3 --until 100")).state(), &reference);
-    let (none, fifty) =
-        (error("--method plain:rk4"), error("--method feedback:rk4 --gain rod=50,rod.hidden=12.5,H=50,J=50"));
+    let reference = [
+        0.289982352306,
+        0.546233983572,
+        -0.785836287366,
+        1.788679864730,
+        -0.079185067542,
+        0.605001356461,
+    ];
+    let error = |text: &str| {
+        distance(&pendulum(&format!("{text} --step 1e-3 --until 100")).state(), &reference)
+    };
+    let (none, fifty) = (
+        error("--method plain:rk4"),
+        error("--method feedback:rk4 --gain rod=50,rod.hidden=12.5,H=50,J=50"),
+    );
     let ratio = fifty / none;
     println!("RK4: {none:.2e} without, {fifty:.3e} with gains of 50, {ratio:.0} times");
     assert!((100.0..400.0).contains(&ratio), "{fifty:e} {none:e}");
     // The Gauss–Newton form does not hurt, and Euler is useful only with these gains.
     assert!(error("--method feedback:rk4 --gain auto") < 10.0 * none);
-    let euler =
-        [error("--method plain:euler"), error("--method feedback:euler --gain rod=50,rod.hidden=12.5,H=50,J=50")];
+    let euler = [
+        error("--method plain:euler"),
+        error("--method feedback:euler --gain rod=50,rod.hidden=12.5,H=50,J=50"),
+    ];
     assert!(euler[0] > 500.0 * euler[1], "{euler:?}");
 }
 
-/// Means of h·λmax/r along the exact orbit, computed independently of the engine: 0.2656, and beyond 1 on 6.7 % of the
-/// time.
+/// Means of h·λmax/r along the exact orbit, computed independently of the engine: 0.2656, and
+/// beyond 1 on 6.7 % of the time.
 #[test]
 fn the_stability_report_of_the_perturbed_kepler_orbit() {
-    let finished =
-        run(model("perturbed-kepler", &[]), options("--method feedback:euler --step 0.03 --until 200 --gain L=3,H=2"))
-            .unwrap();
+    let finished = run(
+        model("perturbed-kepler", &[]),
+        options("--method feedback:euler --step 0.03 --until 200 --gain L=3,H=2"),
+    )
+    .unwrap();
     let (max, mean) = finished.summary.stability.unwrap();
     println!("perturbed Kepler: mean {mean:.4}, maximum {max:.3}");
     assert!((mean / 0.2656 - 1.0).abs() < 0.03, "{mean}");
@@ -236,7 +286,9 @@ fn a_gain_matrix() {
             RunOptions { reference: Some("p=(1,0,-1)".into()), ..options },
         )
     };
-    let diagonal = |k: [f64; 4]| (0..16).map(|i| if i % 5 == 0 { k[i / 5] } else { 0.0 }).collect::<Vec<f64>>();
+    let diagonal = |k: [f64; 4]| {
+        (0..16).map(|i| if i % 5 == 0 { k[i / 5] } else { 0.0 }).collect::<Vec<f64>>()
+    };
     let by_matrix = matrix(diagonal([4.0, 1.0, 3.0, 2.0])).unwrap();
     let named = options(
         "--method feedback:rk4 --step 0.005 --until 20 --gain rod=4,rod.hidden=1,H=3,J=2 --reference p=(1,0,-1)",
@@ -246,9 +298,13 @@ fn a_gain_matrix() {
     assert!(distance(&by_matrix.state(), &by_name.state()) < 1e-11);
     let ((max, mean), (max_named, mean_named)) =
         (by_matrix.summary.stability.unwrap(), by_name.summary.stability.unwrap());
-    assert!((max / max_named - 1.0).abs() < 1e-6 && (mean / mean_named - 1.0).abs() < 1e-6, "{max} {max_named}");
+    assert!(
+        (max / max_named - 1.0).abs() < 1e-6 && (mean / mean_named - 1.0).abs() < 1e-6,
+        "{max} {max_named}"
+    );
     // Coupled invariants: still V = ½ΔFᵀKΔF, and still an attractor.
-    let coupled = [4.0, 0.0, 1.5, 0.0, 0.0, 1.0, 0.0, 0.3, 1.5, 0.0, 3.0, -0.5, 0.0, 0.3, -0.5, 2.0];
+    let coupled =
+        [4.0, 0.0, 1.5, 0.0, 0.0, 1.0, 0.0, 0.3, 1.5, 0.0, 3.0, -0.5, 0.0, 0.3, -0.5, 2.0];
     let finished = matrix(coupled.to_vec()).unwrap();
     assert!(distance(&finished.state(), &by_name.state()) > 1e-6, "the coupling acts");
     let deviations = pendulum_deviations(&finished);

@@ -1,9 +1,12 @@
-//! Comparisons: accuracy of the reference, orders and budgets of the methods, and reports of limits.
+//! Comparisons: accuracy of the reference, orders and budgets of the methods, and reports of
+//! limits.
 
 mod common;
 
 use common::{distance, model, repository};
-use holonome::compare::{CompareOptions, Comparison, Folder, MeasuredRun, Row, Size, USEFUL, budget_of, compare};
+use holonome::compare::{
+    CompareOptions, Comparison, Folder, MeasuredRun, Row, Size, USEFUL, budget_of, compare,
+};
 use holonome::model::treatment::InvariantKind;
 use holonome::{Control, PenaltyStrength, Problem, RunOptions, Settings};
 use std::collections::BTreeMap;
@@ -33,19 +36,31 @@ const PERIOD: f64 = 7.416_298_709_205_487_5; // 7.41629870920548767, rounded
 
 #[test]
 fn the_reference_is_as_good_as_it_says() {
-    // After a period the planar pendulum is back at its start. T is rounded by at most half an ulp of 7.4, 4.4e-16,
-    // which moves the state by that times its velocity, which is 1 there.
-    let planar = run(&model("planar-pendulum", &[]), &options(&["rk4"], &[PERIOD / 1000.0], PERIOD));
+    // After a period the planar pendulum is back at its start. T is rounded by at most half an ulp
+    // of 7.4, 4.4e-16, which moves the state by that times its velocity, which is 1 there.
+    let planar =
+        run(&model("planar-pendulum", &[]), &options(&["rk4"], &[PERIOD / 1000.0], PERIOD));
     let (reference, end) = (&planar.reference, planar.reference.at(PERIOD).unwrap());
     let error = distance(end, &[1.0, 0.0, 0.0, 0.0]);
     assert!(error <= reference.error + 4.4e-16, "{error:e}, claimed are {:e}", reference.error);
     assert!(reference.error < 1e-12 && reference.good_until == Some(PERIOD));
-    // The spherical pendulum, from an independent computation with 12 decimals: rounding is half a unit in each of six
-    // components, 0.5e-12·√6 in all.
+    // The spherical pendulum, from an independent computation with 12 decimals: rounding is half a
+    // unit in each of six components, 0.5e-12·√6 in all.
     let spherical = run(&model("spherical-pendulum", &[]), &options(&["rk4"], &[0.1], 100.0));
-    let printed = [0.289982352306, 0.546233983572, -0.785836287366, 1.788679864730, -0.079185067542, 0.605001356461];
+    let printed = [
+        0.289982352306,
+        0.546233983572,
+        -0.785836287366,
+        1.788679864730,
+        -0.079185067542,
+        0.605001356461,
+    ];
     let error = distance(spherical.reference.at(100.0).unwrap(), &printed);
-    assert!(error <= spherical.reference.error + 1.3e-12, "{error:e}, claimed are {:e}", spherical.reference.error);
+    assert!(
+        error <= spherical.reference.error + 1.3e-12,
+        "{error:e}, claimed are {:e}",
+        spherical.reference.error
+    );
     assert!(spherical.reference.error < 1e-11, "{:e}", spherical.reference.error);
 }
 
@@ -68,7 +83,12 @@ fn redundant_constraints_have_no_reference() {
     let comparison = run(&model("braced-square", &[]), &options);
     assert!(comparison.reference.good_until.is_none());
     assert!(comparison.reference.reason.as_ref().unwrap().contains("redundant"));
-    assert!(comparison.rows.iter().all(|row| measured(row).errors.is_none() && measured(row).steps >= 50));
+    assert!(
+        comparison
+            .rows
+            .iter()
+            .all(|row| measured(row).errors.is_none() && measured(row).steps >= 50)
+    );
 }
 
 /// A rotation matrix, held by its own methods and by a penalty.
@@ -77,7 +97,10 @@ fn bodies_beside_their_penalty() {
     let mut options = options(&["cayley-symmetric", "zhang-skeel"], &[0.05], 1.0);
     options.run.penalty = Some(PenaltyStrength::Omega(10.0));
     let comparison = run(&model("magnetic-body", &[]), &options);
-    assert_eq!(comparison.rows.iter().map(|row| row.penalty).collect::<Vec<_>>(), [None, Some(10.0), Some(10.0)]);
+    assert_eq!(
+        comparison.rows.iter().map(|row| row.penalty).collect::<Vec<_>>(),
+        [None, Some(10.0), Some(10.0)]
+    );
     let drift = |k: usize| {
         let drifts = &measured(&comparison.rows[k]).drift;
         drifts.iter().find(|drift| drift.name == "orthogonal").unwrap().max
@@ -88,10 +111,12 @@ fn bodies_beside_their_penalty() {
 
 #[test]
 fn orders_are_those_of_the_methods() {
-    // The error is C hᵖ(1 + ch + …) and the order measured between h and h/2 is off by about ch/(2 ln 2). With motions
-    // on the scale of 1, c is a few units at most, and h is at most 1/256: less than 0.02.
+    // The error is C hᵖ(1 + ch + …) and the order measured between h and h/2 is off by about ch/(2
+    // ln 2). With motions on the scale of 1, c is a few units at most, and h is at most 1/256: less
+    // than 0.02.
     let steps = [1.0 / 256.0, 1.0 / 512.0, 1.0 / 1024.0];
-    let comparison = run(&model("spherical-pendulum", &[]), &options(&["euler", "heun", "rk4"], &steps, 1.0));
+    let comparison =
+        run(&model("spherical-pendulum", &[]), &options(&["euler", "heun", "rk4"], &steps, 1.0));
     for (rows, expected) in comparison.rows.chunks(3).zip([1.0, 2.0, 4.0]) {
         assert_eq!(measured(&rows[0]).order, None, "there is no row above it");
         for row in &rows[1..] {
@@ -103,14 +128,19 @@ fn orders_are_those_of_the_methods() {
 
 #[test]
 fn the_errors_of_the_literature() {
-    // Chang, Perlmutter, Vankerschaver 2022, recomputed: 2.28 and 2.22e-3 are given to three digits.
+    // Chang, Perlmutter, Vankerschaver 2022, recomputed: 2.28 and 2.22e-3 are given to three
+    // digits.
     let gain = Some("rod=50,rod.hidden=12.5,H=50,J=50".parse().unwrap());
     let mut options = options(&["euler", "feedback:euler"], &[1e-3], 100.0);
     options.run.gain = gain;
     let comparison = run(&model("spherical-pendulum", &[]), &options);
     for (row, expected) in comparison.rows.iter().zip([2.28, 2.22e-3]) {
         let error = measured(row).errors.unwrap().last.known().unwrap();
-        assert!((error / expected - 1.0).abs() < 0.003, "{}: {error:e}, expected {expected:e}", row.method);
+        assert!(
+            (error / expected - 1.0).abs() < 0.003,
+            "{}: {error:e}, expected {expected:e}",
+            row.method
+        );
     }
     // Euler's drift grows all the time; with feedback it stays.
     let [plain, feedback] = [0, 1].map(|k| {
@@ -129,7 +159,11 @@ fn what_the_reference_cannot_tell_is_a_bound() {
     options.rtol = vec![1e-4, 1e-14];
     let comparison = run(&model("planar-pendulum", &[]), &options);
     let own = comparison.reference.error;
-    let names: Vec<_> = comparison.rows.iter().map(|row| (row.method.to_string(), row.step, row.tolerance)).collect();
+    let names: Vec<_> = comparison
+        .rows
+        .iter()
+        .map(|row| (row.method.to_string(), row.step, row.tolerance))
+        .collect();
     let expected = [
         ("rk4", Some(PERIOD / 50.0), None),
         ("corrected:dop853", None, Some((1e-4, 0.0))),
@@ -143,7 +177,10 @@ fn what_the_reference_cannot_tell_is_a_bound() {
     for row in &comparison.rows[..2] {
         let errors = measured(row).errors.unwrap();
         let Size::Known(error) = errors.last else { panic!("{errors:?}") };
-        assert!(error > 10.0 * own && errors.max.number() >= error && errors.t == PERIOD, "{errors:?}");
+        assert!(
+            error > 10.0 * own && errors.max.number() >= error && errors.t == PERIOD,
+            "{errors:?}"
+        );
     }
     let tight = measured(&comparison.rows[2]).errors.unwrap();
     let Size::AtMost(bound) = tight.last else { panic!("{tight:?}, the reference has {own:e}") };
@@ -157,8 +194,8 @@ fn where_trajectories_separate_the_comparison_says_how_far_it_goes() {
     let problem = text_model(lorenz);
     let comparison = run(&problem, &options(&["rk4"], &[0.005], 100.0));
     let reference = &comparison.reference;
-    // Errors of 1e-16…1e-13 of the size grow by e^{0.906 t} on average: they pass 1e-6 after (14…23)/0.906 = 18…25
-    // units of time. The growth is uneven, so twice that is allowed.
+    // Errors of 1e-16…1e-13 of the size grow by e^{0.906 t} on average: they pass 1e-6 after
+    // (14…23)/0.906 = 18…25 units of time. The growth is uneven, so twice that is allowed.
     let until = reference.good_until.unwrap();
     assert!((9.0..50.0).contains(&until), "{until}");
     // The state stays within 60 of the origin.
@@ -175,7 +212,9 @@ fn a_run_that_fails_is_a_row() {
     // x = 1/(1-t) ends at t = 1, and so do the reference and every run.
     let problem = text_model("state x = 1\nx' = x^2\n");
     let comparison = run(&problem, &options(&["rk4", "euler"], &[0.001], 2.0));
-    assert!(comparison.reference.reason.is_some() && comparison.reference.good_until.unwrap() < 1.0);
+    assert!(
+        comparison.reference.reason.is_some() && comparison.reference.good_until.unwrap() < 1.0
+    );
     let failed = comparison.rows[0].outcome.as_ref().err().unwrap();
     assert_eq!((failed.kind, failed.t.is_some_and(|t| t > 1.0 && t < 1.1)), ("non-finite", true));
     // A gain that is too large for one step does not stop the others.
@@ -195,9 +234,12 @@ fn last_error(row: &Row) -> f64 {
 
 #[test]
 fn a_claimed_integral_that_is_none_does_not_bend_the_reference() {
-    let text = "coordinate x = 1\nmomentum y of x\nhamiltonian y^2/2 + x^2/2\nintegral bad = x + 0.1*y\n";
+    let text =
+        "coordinate x = 1\nmomentum y of x\nhamiltonian y^2/2 + x^2/2\nintegral bad = x + 0.1*y\n";
     let options = options(&["rk4", "corrected:rk4"], &[0.01], 10.0);
-    let refused = compare(&text_model(text), &options, &|_| Control::Continue).err().expect("a claim that is not true");
+    let refused = compare(&text_model(text), &options, &|_| Control::Continue)
+        .err()
+        .expect("a claim that is not true");
     assert_eq!(refused.exit_code(), 2);
     assert!(refused.to_string().contains("'bad' is not a first integral"), "{refused}");
     let settings = Settings { allow_unverified: true, ..Settings::default() };
@@ -207,14 +249,20 @@ fn a_claimed_integral_that_is_none_does_not_bend_the_reference() {
     let errors: Vec<f64> = comparison.rows.iter().map(last_error).collect();
     // h⁴ t /120 for rk4 and an oscillator.
     assert!(errors.iter().all(|e| *e < 2e-9), "{errors:?}");
-    let held = |row: usize| measured(&comparison.rows[row]).drift.iter().find(|d| d.name == "bad").map(|d| d.varying);
+    let held = |row: usize| {
+        measured(&comparison.rows[row]).drift.iter().find(|d| d.name == "bad").map(|d| d.varying)
+    };
     assert_eq!((held(0), held(1)), (Some(true), Some(true)));
     assert_eq!(
         [comparison.reference.method, comparison.reference.checked_by].map(|m| m.to_string()),
         ["dop853", "tsit5"]
     );
     let error = distance(comparison.reference.at(10.0).unwrap(), &[10f64.cos(), -10f64.sin()]);
-    assert!(error <= comparison.reference.error + 1e-15, "{error:e}, claimed are {:e}", comparison.reference.error);
+    assert!(
+        error <= comparison.reference.error + 1e-15,
+        "{error:e}, claimed are {:e}",
+        comparison.reference.error
+    );
 }
 
 #[test]
@@ -227,13 +275,21 @@ fn budgets_are_spent_and_not_exceeded() {
     for (rows, price) in comparison.rows.chunks(2).zip([8, 16]) {
         for (row, budget) in rows.iter().zip([small, large]) {
             let m = measured(row);
-            assert_eq!((m.steps, budget_of(&m.cost)), (budget / price, budget / price * price), "{}", row.method);
+            assert_eq!(
+                (m.steps, budget_of(&m.cost)),
+                (budget / price, budget / price * price),
+                "{}",
+                row.method
+            );
             let steps = PERIOD / row.step.unwrap();
-            assert!((steps - m.steps as f64).abs() < 1e-9 * steps, "T/h is the number of steps: {steps}");
+            assert!(
+                (steps - m.steps as f64).abs() < 1e-9 * steps,
+                "T/h is the number of steps: {steps}"
+            );
         }
     }
-    // An adaptive run takes whole steps of 12 fields and a solve, and the tolerance is found to 0.3 % of a decade: a
-    // few steps of 52 may be left over.
+    // An adaptive run takes whole steps of 12 fields and a solve, and the tolerance is found to 0.3
+    // % of a decade: a few steps of 52 may be left over.
     for (row, budget) in comparison.rows[4..].iter().zip([small, large]) {
         let (m, tolerance) = (measured(row), row.tolerance.unwrap());
         let spent = budget_of(&m.cost);
@@ -243,17 +299,25 @@ fn budgets_are_spent_and_not_exceeded() {
     // At equal budgets the higher order is better here, as in the paper.
     let error = |k: usize| measured(&comparison.rows[k]).errors.unwrap().last.number();
     assert!(error(5) < error(3) && error(3) < error(1));
-    // Newton iterations depend on the step, so more than the price of a step may be left over, but hardly a tenth.
-    let options =
-        CompareOptions { methods: vec!["suzuki4(rattle)".parse().unwrap()], budgets: vec![5000, 50_000], ..options };
+    // Newton iterations depend on the step, so more than the price of a step may be left over, but
+    // hardly a tenth.
+    let options = CompareOptions {
+        methods: vec!["suzuki4(rattle)".parse().unwrap()],
+        budgets: vec![5000, 50_000],
+        ..options
+    };
     for row in run(&model("planar-pendulum", &[]), &options).rows {
         let (spent, budget) = (budget_of(&measured(&row).cost), row.budget.unwrap());
         assert!(spent <= budget && spent > budget / 10 * 9, "{spent} of {budget}");
     }
-    let options = CompareOptions { methods: methods.map(|name| name.parse().unwrap()).to_vec(), ..options };
+    let options =
+        CompareOptions { methods: methods.map(|name| name.parse().unwrap()).to_vec(), ..options };
     let poor = CompareOptions { budgets: vec![10], ..options };
     for row in run(&model("planar-pendulum", &[]), &poor).rows {
-        assert_eq!(row.outcome.err().map(|failed| failed.kind), (row.method.scheme.name != "heun").then_some("budget"));
+        assert_eq!(
+            row.outcome.err().map(|failed| failed.kind),
+            (row.method.scheme.name != "heun").then_some("budget")
+        );
     }
 }
 
@@ -274,9 +338,14 @@ fn costs_hold_no_samples_and_stopping_stops() {
 #[test]
 fn what_is_done_is_kept_where_it_is_stopped() {
     let problem = model("kepler", &[]);
-    // Ten thousand million steps would take minutes; both computations of the reference and the run before it do not.
+    // Ten thousand million steps would take minutes; both computations of the reference and the run
+    // before it do not.
     let all = options(&["rk4", "plain:euler"], &[1e-2], 1.0);
-    let slow = CompareOptions { steps: vec![1e-2, 1e-10], methods: vec!["rk4".parse().unwrap()], ..all.clone() };
+    let slow = CompareOptions {
+        steps: vec![1e-2, 1e-10],
+        methods: vec!["rk4".parse().unwrap()],
+        ..all.clone()
+    };
     let watch = |progress: holonome::compare::CompareProgress| match progress.done {
         ..3 => Control::Continue,
         _ => Control::Stop,
@@ -288,7 +357,11 @@ fn what_is_done_is_kept_where_it_is_stopped() {
     let whole = run(&problem, &CompareOptions { steps: vec![1e-2], ..slow });
     let (kept, made) = (measured(&stopped.rows[0]), measured(&whole.rows[0]));
     assert_eq!((kept.errors, kept.steps, kept.wall_seconds > 0.0), (made.errors, made.steps, true));
-    assert!(stopped.warnings.iter().any(|warning| warning.contains("1 of 2 rows")), "{:?}", stopped.warnings);
+    assert!(
+        stopped.warnings.iter().any(|warning| warning.contains("1 of 2 rows")),
+        "{:?}",
+        stopped.warnings
+    );
     assert!(!whole.interrupted && whole.warnings.is_empty());
 }
 
@@ -307,19 +380,28 @@ fn json_csv_and_figure_have_every_row() {
     assert_eq!(json, comparison.to_json(&out));
     let (csv, svg) = (read("compare.csv"), read("work-precision.svg"));
     std::fs::remove_dir_all(&out).unwrap();
-    // A line per run, as long as the header; the message of the refused gain has a comma and is quoted.
+    // A line per run, as long as the header; the message of the refused gain has a comma and is
+    // quoted.
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!((lines.len(), json["rows"].as_array().unwrap().len()), (6, 5));
-    let columns = |line: &str| line.split('"').step_by(2).map(|part| part.matches(',').count()).sum::<usize>();
+    let columns = |line: &str| {
+        line.split('"').step_by(2).map(|part| part.matches(',').count()).sum::<usize>()
+    };
     assert!(lines.iter().all(|line| columns(line) == columns(lines[0])), "{csv}");
     assert!(lines[0].starts_with("method,step,rtol,atol,"), "{csv}");
-    assert!(lines[3].starts_with("feedback:euler,0.1,") && lines[3].contains("\"the gains are too large"), "{csv}");
+    assert!(
+        lines[3].starts_with("feedback:euler,0.1,")
+            && lines[3].contains("\"the gains are too large"),
+        "{csv}"
+    );
     // A number reads back unchanged.
     let at = lines[0].split(',').position(|name| name == "error").unwrap();
     let error: f64 = lines[1].split(',').nth(at).unwrap().parse().unwrap();
     assert_eq!(Some(error), json["rows"][0]["error"]["final"].as_f64());
-    // Four runs have a point over their work and one over their time, and each of three methods has one in the legend.
-    let markers = ["#0072b2", "#d55e00", "#009e73"].map(|colour| svg.matches(&format!("fill=\"{colour}\"")).count());
+    // Four runs have a point over their work and one over their time, and each of three methods has
+    // one in the legend.
+    let markers = ["#0072b2", "#d55e00", "#009e73"]
+        .map(|colour| svg.matches(&format!("fill=\"{colour}\"")).count());
     assert_eq!(markers, [2 * 2 + 1, 2 + 1, 2 + 1], "{svg}");
     for text in [
         ">error in (q, p) at T",
@@ -334,13 +416,14 @@ fn json_csv_and_figure_have_every_row() {
 
 #[test]
 fn a_model_without_invariants_has_errors_and_no_drifts() {
-    let comparison = run(&text_model("state x = 1\nx' = -x\n"), &options(&["rk4", "euler"], &[0.1, 0.05], 1.0));
+    let comparison =
+        run(&text_model("state x = 1\nx' = -x\n"), &options(&["rk4", "euler"], &[0.1, 0.05], 1.0));
     assert_eq!(comparison.reference.method.to_string(), "dop853");
     for row in &comparison.rows {
         let m = measured(row);
         let (h, steps) = (row.step.unwrap(), m.steps as i32);
-        // The methods applied to x' = -x in closed form: powers of their stability functions. Both errors round by a
-        // few ulps of 1, against errors of 1e-8 and more.
+        // The methods applied to x' = -x in closed form: powers of their stability functions. Both
+        // errors round by a few ulps of 1, against errors of 1e-8 and more.
         let factor = if row.method.scheme.name == "rk4" {
             1.0 - h + h * h / 2.0 - h.powi(3) / 6.0 + h.powi(4) / 24.0
         } else {
@@ -356,7 +439,8 @@ fn a_model_without_invariants_has_errors_and_no_drifts() {
 
 #[test]
 fn a_comparison_without_methods_names_the_field_that_lacks_them() {
-    let refused = compare(&model("henon-heiles", &[]), &CompareOptions::default(), &|_| Control::Continue);
+    let refused =
+        compare(&model("henon-heiles", &[]), &CompareOptions::default(), &|_| Control::Continue);
     let error = refused.err().expect("there is nothing to compare").to_string();
     assert!(error.contains("methods = rk4, corrected:rk4"), "{error}");
 }

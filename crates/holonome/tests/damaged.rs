@@ -1,8 +1,10 @@
-//! Damaged stored runs: reading, resuming and exporting give an error that names the file and the remedy, or the stored
-//! numbers; never a panic, never other numbers.
+//! Damaged stored runs: reading, resuming and exporting give an error that names the file and the
+//! remedy, or the stored numbers; never a panic, never other numbers.
 
 use holonome::store::FORMATS;
-use holonome::{Arrays, Control, Problem, Resumed, RunOptions, Simulation, StepSize, open_run, prepare};
+use holonome::{
+    Arrays, Control, Problem, Resumed, RunOptions, Simulation, StepSize, open_run, prepare,
+};
 use std::fmt::Display;
 use std::fs;
 use std::panic::catch_unwind;
@@ -41,7 +43,10 @@ fn told(error: impl Display) -> String {
 fn read_by_all(run: &Path) -> Result<[Arrays; 2], String> {
     FORMATS[0].write(&open_run(run).map_err(told)?, std::io::sink()).map_err(told)?;
     let before = Arrays::open(run).map_err(told)?;
-    assert!(matches!(Simulation::resume(run).map_err(told)?, Resumed::Finished { .. }), "the run was finished");
+    assert!(
+        matches!(Simulation::resume(run).map_err(told)?, Resumed::Finished { .. }),
+        "the run was finished"
+    );
     Simulation::extend(run, 4.4).map_err(told)?.run(&mut |_| Control::Continue).map_err(told)?;
     Ok([before, Arrays::open(run).map_err(told)?])
 }
@@ -82,7 +87,8 @@ fn damaged_runs_give_errors_or_what_was_stored() {
         let content = fs::read(file).unwrap();
         let name = file.strip_prefix(&good).unwrap();
         // `None`: the file is removed.
-        let mut damages: Vec<Option<Vec<u8>>> = vec![None, Some(Vec::new()), Some([&content[..], b"x"].concat())];
+        let mut damages: Vec<Option<Vec<u8>>> =
+            vec![None, Some(Vec::new()), Some([&content[..], b"x"].concat())];
         damages.extend((0..3).map(|_| Some(content[..pick(content.len())].to_vec())));
         let flips = if content.len() > 4000 { 40 } else { 8 };
         damages.extend((0..flips).map(|_| {
@@ -99,8 +105,10 @@ fn damaged_runs_give_errors_or_what_was_stored() {
                 Some(bad) => fs::write(run.join(name), bad).unwrap(),
                 None => fs::remove_file(run.join(name)).unwrap(),
             }
-            let shown = format!("{} with {:?} bytes", name.display(), damage.as_ref().map(Vec::len));
-            match catch_unwind(|| read_by_all(&run)).unwrap_or_else(|_| panic!("{shown}: a panic")) {
+            let shown =
+                format!("{} with {:?} bytes", name.display(), damage.as_ref().map(Vec::len));
+            match catch_unwind(|| read_by_all(&run)).unwrap_or_else(|_| panic!("{shown}: a panic"))
+            {
                 Ok(read) => {
                     unharmed += 1;
                     assert!(read == whole, "{shown}: other numbers");
@@ -109,7 +117,12 @@ fn damaged_runs_give_errors_or_what_was_stored() {
                     refused += 1;
                     let folder = run.to_str().unwrap();
                     assert!(error.contains(folder), "{shown}: {error}");
-                    let remedy = ["name the folder", "; put back", "make the run again", "run the model again"];
+                    let remedy = [
+                        "name the folder",
+                        "; put back",
+                        "make the run again",
+                        "run the model again",
+                    ];
                     assert!(remedy.iter().any(|remedy| error.contains(remedy)), "{shown}: {error}");
                     if !name.ends_with("zarr.json") {
                         assert!(error.contains(name.to_str().unwrap()), "{shown}: {error}");

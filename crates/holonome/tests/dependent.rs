@@ -1,5 +1,5 @@
-//! Runs that reach a state in which the constraints do not determine their forces: the report says so, and does not
-//! blame the held invariants.
+//! Runs that reach a state in which the constraints do not determine their forces: the report says
+//! so, and does not blame the held invariants.
 
 mod common;
 
@@ -7,7 +7,8 @@ use common::{options, run};
 use holonome::{Error, Problem, Settings};
 use std::collections::BTreeMap;
 
-/// A double pendulum whose lower bob has a negative mass: with the rods at a right angle, G M⁻¹Gᵀ is singular.
+/// A double pendulum whose lower bob has a negative mass: with the rods at a right angle, G M⁻¹Gᵀ
+/// is singular.
 const PENDULUM: &str = "\
 parameter m = (1, -1)
 coordinate q[i in 1..2] : R^2 = (sin(1.2) + (i-1)*0.8*sin(0.4), -cos(1.2) - (i-1)*0.8*cos(0.4))
@@ -19,8 +20,10 @@ constraint b : dot(q[2] - q[1], q[2] - q[1]) = 0.64
 
 #[test]
 fn dependent_constraints_are_named() {
-    let problem = Problem::from_text("pendulum", PENDULUM, &BTreeMap::new(), &Settings::default()).unwrap();
-    let Err(error) = run(problem, options("--until 2 --method corrected:dopri5 --rtol 1e-7")) else {
+    let problem =
+        Problem::from_text("pendulum", PENDULUM, &BTreeMap::new(), &Settings::default()).unwrap();
+    let Err(error) = run(problem, options("--until 2 --method corrected:dopri5 --rtol 1e-7"))
+    else {
         panic!("it goes on through a singular configuration")
     };
     let Error::Failed { failure, .. } = &error else { panic!("{error}") };
@@ -29,8 +32,9 @@ fn dependent_constraints_are_named() {
     assert!(error.to_string().contains(" b ") || error.to_string().contains(" of b "), "{error}");
 }
 
-/// A four-bar linkage. With a ground of 0.22 it can be laid flat, as 0.1 + 0.22 = 0.12 + 0.2 (crank and ground, rocker
-/// and rod); its crank reaches the flat position after half a turn less 2. With a longer ground it cannot.
+/// A four-bar linkage. With a ground of 0.22 it can be laid flat, as 0.1 + 0.22 = 0.12 + 0.2 (crank
+/// and ground, rocker and rod); its crank reaches the flat position after half a turn less 2. With
+/// a longer ground it cannot.
 fn linkage(ground: f64) -> String {
     format!(
         "\
@@ -59,14 +63,22 @@ fn a_configuration_that_a_step_goes_through_is_seen() {
             "feedback:rk4 --step 0.01",
             "rattle --step 0.01",
         ] {
-            let problem = Problem::from_text("linkage", &linkage(ground), &BTreeMap::new(), &settings).unwrap();
-            let run = run(problem, options(&format!("--until 3 --method {method}"))).unwrap_or_else(|e| panic!("{e}"));
-            let said =
-                run.summary.warnings.iter().find(|warning| warning.contains("constraints are dependent at t = "));
+            let problem =
+                Problem::from_text("linkage", &linkage(ground), &BTreeMap::new(), &settings)
+                    .unwrap();
+            let run = run(problem, options(&format!("--until 3 --method {method}")))
+                .unwrap_or_else(|e| panic!("{e}"));
+            let said = run
+                .summary
+                .warnings
+                .iter()
+                .find(|warning| warning.contains("constraints are dependent at t = "));
             assert_eq!(said.is_some(), expected, "{method}, {ground}: {:?}", run.summary.warnings);
             let Some(said) = said else { continue };
-            // The crank turns at a rate near 1, which the projection of the start changes by a few hundredths.
-            let t: f64 = said.split("t = ").nth(1).unwrap().split(',').next().unwrap().parse().unwrap();
+            // The crank turns at a rate near 1, which the projection of the start changes by a few
+            // hundredths.
+            let t: f64 =
+                said.split("t = ").nth(1).unwrap().split(',').next().unwrap().parse().unwrap();
             assert!((t - (std::f64::consts::PI - 2.0)).abs() < 0.05, "{method}: {said}");
         }
     }
@@ -74,19 +86,22 @@ fn a_configuration_that_a_step_goes_through_is_seen() {
 
 /// Warnings and the state at the end, or the error.
 fn end(text: &str, arguments: &str) -> Result<(Vec<String>, Vec<f64>), Error> {
-    let problem = Problem::from_text("model", text, &BTreeMap::new(), &Settings::default()).unwrap();
+    let problem =
+        Problem::from_text("model", text, &BTreeMap::new(), &Settings::default()).unwrap();
     run(problem, options(arguments)).map(|run| (run.summary.warnings.clone(), run.state()))
 }
 
-/// A figure eight, whose constraint has no gradient where it crosses itself, at about t = 1.311 for the speed 1, which
-/// is a quarter of its length 5.244; and a cross, which the motion runs through at t = 1.
+/// A figure eight, whose constraint has no gradient where it crosses itself, at about t = 1.311 for
+/// the speed 1, which is a quarter of its length 5.244; and a cross, which the motion runs through
+/// at t = 1.
 #[test]
 fn a_gradient_that_vanishes_is_seen() {
     let eight = "coordinate q : R^2 = (1, 0)\nmomentum p of q = (0, 1)\nhamiltonian dot(p, p)/2\n\
         constraint c : (q.x^2 + q.y^2)^2 = q.x^2 - q.y^2";
     let cross = "coordinate q : R^2 = (1, 0)\nmomentum p of q = (-1, 0)\nhamiltonian dot(p, p)/2\n\
         constraint c : q.x*q.y = 0";
-    let methods = ["corrected:dop853", "projection:tsit5", "corrected:rk4 --step 0.01", "rattle --step 0.01"];
+    let methods =
+        ["corrected:dop853", "projection:tsit5", "corrected:rk4 --step 0.01", "rattle --step 0.01"];
     for (text, time) in [(eight, 5.244_115_108_584_24 / 4.0), (cross, 1.0)] {
         for method in methods {
             let said = match end(text, &format!("--until 2 --method {method}")) {
@@ -96,8 +111,19 @@ fn a_gradient_that_vanishes_is_seen() {
             if said.contains("the constraints became degenerate") {
                 continue; // a step of `rattle` that ends there says so itself
             }
-            assert!(said.contains("the gradient of c") && said.contains("vanishes at t = "), "{method}: {said}");
-            let t: f64 = said.split("at t = ").nth(1).unwrap().split([',', ':']).next().unwrap().parse().unwrap();
+            assert!(
+                said.contains("the gradient of c") && said.contains("vanishes at t = "),
+                "{method}: {said}"
+            );
+            let t: f64 = said
+                .split("at t = ")
+                .nth(1)
+                .unwrap()
+                .split([',', ':'])
+                .next()
+                .unwrap()
+                .parse()
+                .unwrap();
             assert!((t - time).abs() < 1e-3, "{method}: {said}");
         }
     }
@@ -111,7 +137,8 @@ fn a_gradient_that_varies_is_no_reason_for_alarm() {
     for method in ["corrected:dop853", "corrected:rk4 --step 0.005", "rattle --step 0.005"] {
         for turn in ["1", "-1"] {
             let text = text.replace("(1, 10*exp(-10))", &format!("({turn}, {turn}*10*exp(-10))"));
-            let (warnings, _) = end(&text, &format!("--until 2 --method {method}")).unwrap_or_else(|e| panic!("{e}"));
+            let (warnings, _) = end(&text, &format!("--until 2 --method {method}"))
+                .unwrap_or_else(|e| panic!("{e}"));
             assert!(warnings.is_empty(), "{method}: {warnings:?}");
         }
     }
@@ -122,8 +149,11 @@ fn a_gradient_that_varies_is_no_reason_for_alarm() {
 fn indefinite_masses_are_regular_where_nothing_is_lost() {
     let text = "coordinate q : R^3 = (0, 0, 1)\nmomentum p of q = (1, 0, 0)\n\
         hamiltonian (p.x^2 + p.y^2 - p.z^2)/2\nconstraint c : q.x^2 + q.y^2 - q.z^2 = -1";
-    for (t, method) in [(0.1f64, "corrected:dop853"), (8.0, "corrected:dop853"), (8.0, "rattle --step 0.01")] {
-        let (warnings, x) = end(text, &format!("--until {t} --method {method}")).unwrap_or_else(|e| panic!("{e}"));
+    for (t, method) in
+        [(0.1f64, "corrected:dop853"), (8.0, "corrected:dop853"), (8.0, "rattle --step 0.01")]
+    {
+        let (warnings, x) =
+            end(text, &format!("--until {t} --method {method}")).unwrap_or_else(|e| panic!("{e}"));
         assert!(warnings.is_empty(), "{t} {method}: {warnings:?}");
         // The default tolerance; RATTLE's error is t h² at most.
         assert!(
@@ -131,9 +161,12 @@ fn indefinite_masses_are_regular_where_nothing_is_lost() {
             "{method} {x:?}"
         );
     }
-    // From t = 18 on the terms of the constraint are 1e16 times its value: nothing is known of its force.
+    // From t = 18 on the terms of the constraint are 1e16 times its value: nothing is known of its
+    // force.
     for method in ["corrected:dop853", "corrected:rk4 --step 0.01"] {
-        let Err(error) = end(text, &format!("--until 25 --method {method}")) else { panic!("{method} goes on") };
+        let Err(error) = end(text, &format!("--until 25 --method {method}")) else {
+            panic!("{method} goes on")
+        };
         assert!(error.to_string().contains("do not determine their forces"), "{method}: {error}");
     }
 }
@@ -146,7 +179,8 @@ fn light_rods_are_no_reason_for_alarm() {
         hamiltonian dot(pc, pc)/(2*mr) + pth^2/(2*mr/3) + dot(pb, pb)/2 + 9.81*(mr*c.y + b.y)\n\
         constraint pivot : c - (cos(th), sin(th)) = (0, 0)\nconstraint tip : c + (cos(th), sin(th)) = b";
     for method in ["corrected:dop853", "rattle --step 0.001"] {
-        let (warnings, x) = end(text, &format!("--until 1 --method {method}")).unwrap_or_else(|e| panic!("{e}"));
+        let (warnings, x) =
+            end(text, &format!("--until 1 --method {method}")).unwrap_or_else(|e| panic!("{e}"));
         let alarm = warnings.iter().find(|warning| warning.contains("dependent"));
         assert!(alarm.is_none(), "{method}: {alarm:?}");
         assert!(((x[3] * x[3] + x[4] * x[4]).sqrt() - 2.0).abs() < 1e-8, "{x:?}");

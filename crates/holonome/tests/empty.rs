@@ -1,5 +1,5 @@
-//! Families without members change nothing, wherever they stand: every method, by itself and in an ensemble, gives the
-//! numbers that it gives without them.
+//! Families without members change nothing, wherever they stand: every method, by itself and in an
+//! ensemble, gives the numbers that it gives without them.
 
 mod common;
 
@@ -7,8 +7,8 @@ use common::options;
 use holonome::{Error, Problem, RunOptions, Settings, SweepOptions, prepare, prepare_sweep};
 use std::collections::BTreeMap;
 
-/// An oscillator, a pendulum, a field, a templated ring and a templated chain, each with what it is without families
-/// that have no members (lines that begin with `~`), and with them.
+/// An oscillator, a pendulum, a field, a templated ring and a templated chain, each with what it is
+/// without families that have no members (lines that begin with `~`), and with them.
 const MODELS: [&str; 5] = [
     "~coordinate y[i in 1..0] = i\n~momentum v of y\ncoordinate q : R^2 = (1, 0)\nmomentum p of q = (0, 0.5)\n\
      ~coordinate z[i in 1..0] : R^3 = (i, 0, 0)\n~momentum u of z\nhamiltonian dot(p, p)/2 + dot(q, q)^2/2\n\
@@ -60,8 +60,13 @@ fn text(model: &str, with: bool) -> String {
 }
 
 /// Bits of all stored arrays by name, of a run or of an ensemble; the message of an error.
-fn bits(text: &str, options: &RunOptions, trajectories: Option<u64>) -> Result<BTreeMap<String, Vec<u64>>, String> {
-    let problem = Problem::from_text("empty", text, &BTreeMap::new(), &Settings::default()).unwrap();
+fn bits(
+    text: &str,
+    options: &RunOptions,
+    trajectories: Option<u64>,
+) -> Result<BTreeMap<String, Vec<u64>>, String> {
+    let problem =
+        Problem::from_text("empty", text, &BTreeMap::new(), &Settings::default()).unwrap();
     let solved = || -> Result<_, Error> {
         Ok(match trajectories {
             None => prepare(problem, options.clone())?.solve()?.arrays,
@@ -72,14 +77,17 @@ fn bits(text: &str, options: &RunOptions, trajectories: Option<u64>) -> Result<B
         })
     };
     let arrays = solved().map_err(|error| error.to_string())?;
-    let of_name = |name: &str| (name.to_string(), arrays[name].values().iter().map(|x| x.to_bits()).collect());
+    let of_name = |name: &str| {
+        (name.to_string(), arrays[name].values().iter().map(|x| x.to_bits()).collect())
+    };
     Ok(arrays.names().map(of_name).collect())
 }
 
 /// Check that a model has the same numbers with families that have no members as without.
 fn same(model: &str, method: &str, trajectories: Option<u64>) {
     let options = options(&format!("--until 0.1 --samples 3 --method {method}"));
-    let [with, without] = [true, false].map(|with| bits(&text(model, with), &options, trajectories));
+    let [with, without] =
+        [true, false].map(|with| bits(&text(model, with), &options, trajectories));
     match (with, without) {
         (Ok(with), Ok(without)) => {
             for (name, expected) in &without {
@@ -98,5 +106,7 @@ fn families_without_members_change_nothing() {
 
 #[test]
 fn ensembles_take_families_without_members() {
-    MODELS[..3].iter().for_each(|model| METHODS.iter().for_each(|method| same(model, method, Some(9))));
+    MODELS[..3]
+        .iter()
+        .for_each(|model| METHODS.iter().for_each(|method| same(model, method, Some(9))));
 }

@@ -40,8 +40,10 @@ fn a_step_of_ones_own() {
 #[test]
 fn no_example_is_left_out() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/examples");
-    let mut names: Vec<String> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort_unstable();
     assert_eq!(names, ["first_run.rs", "methods.rs", "own_field.rs", "own_step.rs", "sweep.rs"]);
 }

@@ -38,7 +38,8 @@ fn refused(files: &[(&str, &str)]) -> String {
 
 /// Values of the observables at the start.
 fn observed(text: &str) -> BTreeMap<String, Vec<f64>> {
-    let problem = Problem::from_text("model", text, &BTreeMap::new(), &Settings::default()).unwrap();
+    let problem =
+        Problem::from_text("model", text, &BTreeMap::new(), &Settings::default()).unwrap();
     let model = &problem.model;
     let value = |quantity: &holonome_model::elaborate::model::Quantity| {
         quantity.functional.evaluate(model.t0, &model.initial, &model.parameter_values)
@@ -46,13 +47,20 @@ fn observed(text: &str) -> BTreeMap<String, Vec<f64>> {
     model.observables.iter().map(|quantity| (quantity.name.clone(), value(quantity))).collect()
 }
 
-const MOTION: &str = "coordinate q : R^3 = (1, 2, 2)\nmomentum p of q\nhamiltonian dot(p, p)/2 + V(q)\n";
+const MOTION: &str =
+    "coordinate q : R^3 = (1, 2, 2)\nmomentum p of q\nhamiltonian dot(p, p)/2 + V(q)\n";
 
 #[test]
 fn files_stand_where_they_are_included() {
     let folder = folder(&[
-        ("model.holo", &format!("include \"parts/well.holo\"\ninclude \"parts/numbers.holo\"\n{MOTION}")),
-        ("parts/well.holo", "# k is a number\ninclude \"numbers.holo\"\nlet V(x) = k*dot(x, x)/2\n"),
+        (
+            "model.holo",
+            &format!("include \"parts/well.holo\"\ninclude \"parts/numbers.holo\"\n{MOTION}"),
+        ),
+        (
+            "parts/well.holo",
+            "# k is a number\ninclude \"numbers.holo\"\nlet V(x) = k*dot(x, x)/2\n",
+        ),
         ("parts/numbers.holo", "parameter k = data.k[1]\ntable data = \"k.csv\"\n"),
         ("parts/k.csv", "k\n3\n"),
     ]);
@@ -61,26 +69,35 @@ fn files_stand_where_they_are_included() {
         holonome_model::elaborate::model::Dynamics::Hamiltonian(h, _) => {
             h.evaluate(0.0, &problem.model.initial, &problem.model.parameter_values)[0]
         }
-        holonome_model::elaborate::model::Dynamics::Field(_) => unreachable!("it has a Hamiltonian"),
+        holonome_model::elaborate::model::Dynamics::Field(_) => {
+            unreachable!("it has a Hamiltonian")
+        }
     };
     assert_eq!(energy(&problem), 13.5);
     let set = Settings { set: vec![("k".to_string(), "1".to_string())], ..Settings::default() };
     assert_eq!(energy(&Problem::load(folder.path().join("model.holo"), &set).unwrap()), 4.5);
     // The stored texts give the same model without any of the files.
-    let again = Problem::from_text("model", problem.source.text(), &problem.tables, &Settings::default()).unwrap();
+    let again =
+        Problem::from_text("model", problem.source.text(), &problem.tables, &Settings::default())
+            .unwrap();
     assert_eq!(energy(&again), 13.5);
 }
 
 #[test]
 fn findings_stand_in_the_file_that_they_are_about() {
     let model = format!("include \"well.holo\"\n{MOTION}");
-    let wrong = refused(&[("model.holo", &model), ("well.holo", "\nlet V(x) = kk*dot(x, x)\nparameter k = 1\n")]);
+    let wrong = refused(&[
+        ("model.holo", &model),
+        ("well.holo", "\nlet V(x) = kk*dot(x, x)\nparameter k = 1\n"),
+    ]);
     assert!(wrong.starts_with("well.holo:2:12: unknown name 'kk'"), "{wrong}");
-    let unread = refused(&[("model.holo", &model), ("well.holo", "parameter = 1\nlet V(x) = dot(x, x)\n")]);
+    let unread =
+        refused(&[("model.holo", &model), ("well.holo", "parameter = 1\nlet V(x) = dot(x, x)\n")]);
     assert!(unread.starts_with("well.holo:1:11:"), "{unread}");
     let open = refused(&[("model.holo", &model), ("well.holo", "let V(x) = (x.x")]);
     assert!(open.starts_with("well.holo:1:"), "{open}");
-    let twice = refused(&[("model.holo", &model), ("well.holo", "let V(x) = x.x\nparameter p = 1\n")]);
+    let twice =
+        refused(&[("model.holo", &model), ("well.holo", "let V(x) = x.x\nparameter p = 1\n")]);
     assert!(twice.contains("'p'"), "{twice}");
 }
 
@@ -99,12 +116,15 @@ fn files_that_cannot_be_included() {
     ];
     let circle = refused(&parts);
     assert!(
-        circle.starts_with("deep/a.holo:1:9: ") && circle.contains("well.holo includes deep/a.holo includes well.holo"),
+        circle.starts_with("deep/a.holo:1:9: ")
+            && circle.contains("well.holo includes deep/a.holo includes well.holo"),
         "{circle}"
     );
-    for (text, part) in
-        [("include\n", "include"), ("include well.holo\n", "double quotes"), ("import \"well.holo\"\n", "include")]
-    {
+    for (text, part) in [
+        ("include\n", "include"),
+        ("include well.holo\n", "double quotes"),
+        ("import \"well.holo\"\n", "include"),
+    ] {
         let found = refused(&[("model.holo", text), ("well.holo", "")]);
         assert!(found.contains(part), "{found}");
     }
@@ -113,7 +133,10 @@ fn files_that_cannot_be_included() {
 /// A file of this name beside the model takes precedence over the library's.
 #[test]
 fn the_library_gives_way_to_a_file() {
-    let files = [("model.holo", "include \"molecules.holo\"\n"), ("molecules.holo", "coordinate q\nmomentum p of q\n")];
+    let files = [
+        ("model.holo", "include \"molecules.holo\"\n"),
+        ("molecules.holo", "coordinate q\nmomentum p of q\n"),
+    ];
     assert!(refused(&files).contains("molecules.holo:1"));
 }
 
@@ -160,8 +183,11 @@ fn interactions_of_molecules() {
 fn alkanes_of_any_length() {
     for n in ["2", "5", "10"] {
         let problem = common::load(&repository().join("models/alkane.holo"), &[("n", n)]).unwrap();
-        let finished =
-            common::run(problem, common::options("--method stormer-verlet-a --step 0.005 --until 20")).unwrap();
+        let finished = common::run(
+            problem,
+            common::options("--method stormer-verlet-a --step 0.005 --until 20"),
+        )
+        .unwrap();
         for drift in &finished.summary.drift {
             let limit = if drift.name == "H" { 0.05 } else { 1e-10 };
             assert!(drift.max < limit, "{n} atoms: {} {:e}", drift.name, drift.max);

@@ -8,7 +8,10 @@ use holonome::{Control, Interpolant, RunOptions, Solution, prepare};
 /// A run of a model in memory, with every step kept.
 fn solve(name: &str, text: &str) -> Solution {
     let options = RunOptions { interpolant: true, ..options(text) };
-    prepare(model(name, &[]), options).unwrap().solve().unwrap_or_else(|error| panic!("{name} {text}: {error}"))
+    prepare(model(name, &[]), options)
+        .unwrap()
+        .solve()
+        .unwrap_or_else(|error| panic!("{name} {text}: {error}"))
 }
 
 fn interpolant(solution: &Solution) -> &Interpolant {
@@ -48,17 +51,31 @@ fn errors_between_steps_fall_with_the_order() {
         let order = (coarse / fine).log2();
         let run = solve(name, &format!("--method {method} --step 0.125 --until 1 --samples 2"));
         assert_eq!(interpolant(&run).order(), expected, "{method}");
-        assert!((order - f64::from(expected)).abs() < 0.6 || fine < 1e-11, "{name} {method}: order {order}");
+        assert!(
+            (order - f64::from(expected)).abs() < 0.6 || fine < 1e-11,
+            "{name} {method}: order {order}"
+        );
     }
 }
 
 #[test]
 fn adaptive_steps_are_interpolated_as_well_as_they_are_made() {
-    for method in
-        ["corrected:dop853", "plain:dop853", "plain:tsit5", "corrected:bs3", "plain:taylor", "corrected:taylor"]
-    {
-        let exact = solve("spherical-pendulum", "--method corrected:dop853 --rtol 1e-13 --until 20 --samples 2");
-        let run = solve("spherical-pendulum", &format!("--method {method} --rtol 1e-7 --until 20 --samples 21"));
+    for method in [
+        "corrected:dop853",
+        "plain:dop853",
+        "plain:tsit5",
+        "corrected:bs3",
+        "plain:taylor",
+        "corrected:taylor",
+    ] {
+        let exact = solve(
+            "spherical-pendulum",
+            "--method corrected:dop853 --rtol 1e-13 --until 20 --samples 2",
+        );
+        let run = solve(
+            "spherical-pendulum",
+            &format!("--method {method} --rtol 1e-7 --until 20 --samples 21"),
+        );
         let times: Vec<f64> = (0..1000).map(|k| 0.02 * f64::from(k)).collect();
         let (between, theirs) = (run.at(&times).unwrap(), exact.at(&times).unwrap());
         let pairs = between["q"].values().iter().zip(theirs["q"].values());
@@ -66,23 +83,29 @@ fn adaptive_steps_are_interpolated_as_well_as_they_are_made() {
         assert!(error < 2e-5, "{method}: {error}");
         // Samples are the same states, for any steps of the run.
         let (at_samples, samples) = (run.at(run.times()).unwrap(), &run["q"]);
-        let apart = at_samples["q"].values().iter().zip(samples.values()).map(|(a, b)| (a - b).abs());
+        let apart =
+            at_samples["q"].values().iter().zip(samples.values()).map(|(a, b)| (a - b).abs());
         assert!(apart.fold(0.0, f64::max) < 1e-8, "{method}");
         if method.starts_with("corrected") {
-            let off = between["q"].rows().map(|q| (q.iter().map(|q| q * q).sum::<f64>() - 1.0).abs());
+            let off =
+                between["q"].rows().map(|q| (q.iter().map(|q| q * q).sum::<f64>() - 1.0).abs());
             assert!(off.fold(0.0, f64::max) < 1e-14, "{method} leaves the constraint");
         }
     }
 }
 
-/// Steps and samples of a run are the same with and without, bit for bit; ends and steps are met exactly.
+/// Steps and samples of a run are the same with and without, bit for bit; ends and steps are met
+/// exactly.
 #[test]
 fn a_run_is_the_same_with_an_interpolant() {
     for (name, text) in [
         ("spherical-pendulum", "--method corrected:dop853 --until 10 --samples 41"),
         ("spherical-pendulum", "--method rattle --step 0.01 --until 5.005 --samples 2"),
         ("kepler", "--method plain:dop853 --step 0.05 --until 5 --samples 101"),
-        ("spherical-pendulum", "--method symmetric-projection:gauss4 --step 0.05 --until 5 --samples 101"),
+        (
+            "spherical-pendulum",
+            "--method symmetric-projection:gauss4 --step 0.05 --until 5 --samples 101",
+        ),
         ("chain", "--method rattle --step 0.001 --until 0.05 --samples 6"),
         ("rigid-body", "--method rotation-splitting --step 0.01 --until 1 --samples 11"),
         ("heavy-top", "--method cayley-symmetric --step 0.01 --until 1 --samples 11"),
@@ -111,15 +134,21 @@ fn what_cannot_be_told_is_refused() {
         assert!(error.contains("outside of the run, which goes from 0 to 1"), "{error}");
     }
     assert_eq!(run.at(&[]).unwrap()["x"].shape(), [0, 3]);
-    let without = prepare(model("kepler", &[]), options("--method rk4 --step 0.1 --until 1")).unwrap().solve().unwrap();
+    let without = prepare(model("kepler", &[]), options("--method rk4 --step 0.1 --until 1"))
+        .unwrap()
+        .solve()
+        .unwrap();
     assert!(without.at(&[0.5]).unwrap_err().to_string().contains("interpolant"));
     let folder = tempfile::tempdir().unwrap();
     let out = Some(folder.path().join("run"));
-    let stored = RunOptions { interpolant: true, out, ..options("--method rk4 --step 0.1 --until 1") };
-    let error = prepare(model("kepler", &[]), stored).unwrap().run(&mut |_| Control::Continue).unwrap_err();
+    let stored =
+        RunOptions { interpolant: true, out, ..options("--method rk4 --step 0.1 --until 1") };
+    let error =
+        prepare(model("kepler", &[]), stored).unwrap().run(&mut |_| Control::Continue).unwrap_err();
     assert!(error.to_string().contains("memory"), "{error}");
     let record = Some(vec!["H".to_string()]);
-    let blind = RunOptions { interpolant: true, record, ..options("--method rk4 --step 0.1 --until 1") };
+    let blind =
+        RunOptions { interpolant: true, record, ..options("--method rk4 --step 0.1 --until 1") };
     let error = prepare(model("kepler", &[]), blind).unwrap().solve().unwrap_err();
     assert!(error.to_string().contains("record"), "{error}");
 }

@@ -1,8 +1,11 @@
-//! Heat baths: friction and noise keep the distributions for which they are derived, with constraints and without. The
-//! numbers are fixed by their seeds. Samples are far enough apart to be independent: a mean over n of them is within
-//! five standard deviations σ/√n of its expectation.
+//! Heat baths: friction and noise keep the distributions for which they are derived, with
+//! constraints and without. The numbers are fixed by their seeds. Samples are far enough apart to
+//! be independent: a mean over n of them is within five standard deviations σ/√n of its
+//! expectation.
 
-use holonome::{Control, Error, Problem, RunOptions, Settings, Simulation, StepSize, Thermostat, prepare};
+use holonome::{
+    Control, Error, Problem, RunOptions, Settings, Simulation, StepSize, Thermostat, prepare,
+};
 use std::collections::BTreeMap;
 
 const OSCILLATOR: &str = "parameter m = 2\nparameter k = 3\ncoordinate q = 0\nmomentum p of q\n\
@@ -15,7 +18,13 @@ const BONDS: &str = "parameter m = 5\ncoordinate a : R^2 = (1, 0)\ncoordinate b 
     observe bend = dot(a, b - a)^2\nobserve heat = dot(p, p) + dot(s, s)/m";
 
 fn problem(text: &str) -> Problem {
-    Problem::from_text("model", text, &BTreeMap::new(), &Settings { seed: 7, ..Settings::default() }).unwrap()
+    Problem::from_text(
+        "model",
+        text,
+        &BTreeMap::new(),
+        &Settings { seed: 7, ..Settings::default() },
+    )
+    .unwrap()
 }
 
 /// Options of a method at the temperature 1/2 with the friction γ, in steps of length h.
@@ -68,7 +77,8 @@ fn an_oscillator_has_the_variance_of_its_method() {
 
 #[test]
 fn every_mass_has_its_share() {
-    // Masses 1e8 apart, and a full mass matrix that varies: det M⁻¹ = 6 − cos²a gives the distribution of a.
+    // Masses 1e8 apart, and a full mass matrix that varies: det M⁻¹ = 6 − cos²a gives the
+    // distribution of a.
     let apart = "coordinate q : R^2 = (0, 0)\nmomentum p of q\nhamiltonian p.x^2/2e-4 + p.y^2/2e4 + q.x^2/2 + q.y^2/2e8\n\
         observe light = p.x^2*1e4\nobserve heavy = p.y^2/1e4";
     let options = RunOptions { friction: Some(1.0), ..bath("stormer-verlet-b", 0.001, 1.0) };
@@ -91,7 +101,12 @@ fn every_mass_has_its_share() {
     let weight = |a: f64| (-2.0 * a * a).exp() / (6.0 - a.cos().powi(2)).sqrt();
     let grid = || (-4000..4000).map(|i| f64::from(i) / 1000.0);
     let square = grid().map(|a| a * a * weight(a)).sum::<f64>() / grid().map(weight).sum::<f64>();
-    let found = means(full, bath("implicit-midpoint", 0.1, 1.0), (count, 100), &["heat", "first", "second"]);
+    let found = means(
+        full,
+        bath("implicit-midpoint", 0.1, 1.0),
+        (count, 100),
+        &["heat", "first", "second"],
+    );
     for (found, expected) in found.into_iter().zip([1.0, square, 0.25]) {
         within(found, expected, 1.5 * expected, count, "a full mass matrix");
     }
@@ -102,7 +117,8 @@ fn bonds_are_bent_as_rigid_ones_or_as_springs() {
     // The angle between rigid bonds has the density √det A; with Fixman's potential it is uniform.
     let weight = |angle: f64| (30.0 - 25.0 * angle.cos().powi(2)).sqrt();
     let grid = || (0..1000).map(|i| f64::from(i) * std::f64::consts::TAU / 1000.0);
-    let rigid = grid().map(|a| a.cos().powi(2) * weight(a)).sum::<f64>() / grid().map(weight).sum::<f64>();
+    let rigid =
+        grid().map(|a| a.cos().powi(2) * weight(a)).sum::<f64>() / grid().map(weight).sum::<f64>();
     assert!((rigid - 0.4017).abs() < 1e-4);
     let count = 4_000;
     for (method, fixman, bend) in [
@@ -113,11 +129,12 @@ fn bonds_are_bent_as_rigid_ones_or_as_springs() {
         ("g-baoab", true, 0.5),
         ("suzuki4(rattle)", false, rigid),
     ] {
-        // Friction that is strong for the light mass: exact friction followed by a projection would be off.
+        // Friction that is strong for the light mass: exact friction followed by a projection would
+        // be off.
         let options = RunOptions { fixman: Some(fixman), ..bath(method, 0.03, 5.0) };
         let found = means(BONDS, options, (count, 200), &["bend", "heat"]);
-        // A square of a cosine deviates by about √(1/8) at most; two degrees of freedom have kT, and deviate by as
-        // much.
+        // A square of a cosine deviates by about √(1/8) at most; two degrees of freedom have kT,
+        // and deviate by as much.
         within(found[0], bend, 0.36, count, method);
         within(found[1], 1.0, 1.0, count, method);
     }
@@ -144,7 +161,12 @@ fn without_friction_nothing_is_added() {
         let run = prepare(problem(&start(OSCILLATOR)), options).unwrap().solve();
         run.unwrap()["q"].values().to_vec()
     };
-    let alone = RunOptions { thermostat: None, friction: None, inverse_temperature: None, ..bath("rattle", 0.1, 0.0) };
+    let alone = RunOptions {
+        thermostat: None,
+        friction: None,
+        inverse_temperature: None,
+        ..bath("rattle", 0.1, 0.0)
+    };
     for method in ["stormer-verlet-b", "zhang-skeel", "gauss4"] {
         let plain = RunOptions { method: method.parse().unwrap(), ..alone.clone() };
         assert_eq!(run(bath(method, 0.1, 0.0)), run(plain), "{method}");
@@ -152,21 +174,33 @@ fn without_friction_nothing_is_added() {
     // Constrained: a pendulum, whose energy g-baoab then keeps to second order.
     let pendulum = "coordinate q : R^2 = (1, 0)\nmomentum p of q\nhamiltonian dot(p, p)/2 + q.y\n\
         constraint rod : dot(q, q) = 1\nobserve energy = dot(p, p)/2 + q.y";
-    let error = |h: f64| means(pendulum, bath("g-baoab", h, 0.0), (1, (2.0 / h).round() as u64), &["energy"])[0].abs();
+    let error = |h: f64| {
+        means(pendulum, bath("g-baoab", h, 0.0), (1, (2.0 / h).round() as u64), &["energy"])[0]
+            .abs()
+    };
     let ratio = error(0.1) / error(0.05);
     assert!((3.5..4.5).contains(&ratio), "{ratio}");
 }
 
 #[test]
 fn what_a_bath_changes_is_no_invariant() {
-    let mut simulation = prepare(problem(BONDS), RunOptions { until: 5.0, ..bath("rattle", 0.02, 2.0) }).unwrap();
+    let mut simulation =
+        prepare(problem(BONDS), RunOptions { until: 5.0, ..bath("rattle", 0.02, 2.0) }).unwrap();
     let solution = simulation.solve().unwrap();
     let names: Vec<&str> = solution.summary.drift.iter().map(|drift| drift.name.as_str()).collect();
     assert_eq!(names, ["first", "second", "first", "second"]);
-    assert!(solution.summary.drift.iter().all(|drift| drift.max < 1e-13), "{:?}", solution.summary.drift);
+    assert!(
+        solution.summary.drift.iter().all(|drift| drift.max < 1e-13),
+        "{:?}",
+        solution.summary.drift
+    );
     // Energy and integrals are recorded.
     let energy = solution["H"].values();
-    assert!(energy[0] == 0.0 && energy.last().unwrap() > &0.01 && solution["L"].values().len() == energy.len());
+    assert!(
+        energy[0] == 0.0
+            && energy.last().unwrap() > &0.01
+            && solution["L"].values().len() == energy.len()
+    );
 }
 
 #[test]
@@ -175,7 +209,12 @@ fn a_run_that_goes_on_draws_what_it_would_have_drawn() {
     for (k, method) in ["rattle", "g-baoab", "suzuki4(rattle)"].into_iter().enumerate() {
         let ended = |until: f64, out: &str| {
             let out = folder.path().join(format!("{out}-{k}"));
-            let options = RunOptions { until, every: Some(1.0), out: Some(out.clone()), ..bath(method, 0.02, 2.0) };
+            let options = RunOptions {
+                until,
+                every: Some(1.0),
+                out: Some(out.clone()),
+                ..bath(method, 0.02, 2.0)
+            };
             let mut simulation = prepare(problem(BONDS), options).unwrap();
             (simulation.run(&mut |_| Control::Continue).unwrap().state.numbers().to_vec(), out)
         };
@@ -210,11 +249,20 @@ fn what_has_no_place_in_a_bath_is_refused() {
     refused(RunOptions { friction: None, ..good() }, &["needs friction"]);
     refused(RunOptions { friction: Some(-1.0), ..good() }, &["friction must be 0 or more"]);
     refused(RunOptions { inverse_temperature: None, ..good() }, &["needs inverse_temperature"]);
-    refused(RunOptions { inverse_temperature: Some(0.0), ..good() }, &["inverse_temperature must be positive"]);
+    refused(
+        RunOptions { inverse_temperature: Some(0.0), ..good() },
+        &["inverse_temperature must be positive"],
+    );
     refused(RunOptions { error: true, ..good() }, &["error is for smooth orbits"]);
-    refused(RunOptions { thermostat: Some(Thermostat::Gla), ..bath("g-baoab", 0.1, 1.0) }, &["leave thermostat out"]);
+    refused(
+        RunOptions { thermostat: Some(Thermostat::Gla), ..bath("g-baoab", 0.1, 1.0) },
+        &["leave thermostat out"],
+    );
     for (text, says) in [
-        ("coordinate q = 0\nmomentum p of q = 1\nhamiltonian sqrt(1 + p^2) + q^2", "not quadratic in the momenta"),
+        (
+            "coordinate q = 0\nmomentum p of q = 1\nhamiltonian sqrt(1 + p^2) + q^2",
+            "not quadratic in the momenta",
+        ),
         ("state x = 1\nx' = -x", "vector field"),
         (
             "coordinate q = 0\ncoordinate s = 0\nmomentum p of q\nmomentum r of s\nhamiltonian p^2/2 + q*s",
@@ -224,14 +272,16 @@ fn what_has_no_place_in_a_bath_is_refused() {
         let found = refusal(text, bath("implicit-midpoint", 0.1, 1.0));
         assert!(found.contains(says), "{found}");
     }
-    let error: Error = prepare(problem(BONDS), bath("stormer-verlet-b", 0.1, 1.0)).map(drop).unwrap_err();
+    let error: Error =
+        prepare(problem(BONDS), bath("stormer-verlet-b", 0.1, 1.0)).map(drop).unwrap_err();
     assert!(error.to_string().contains("use rattle"), "{error}");
 }
 
 #[test]
 fn fast_vibrations_are_warned_of() {
     let of = |text: &str, h: f64, method: &str| {
-        let mut simulation = prepare(problem(text), RunOptions { until: 10.0 * h, ..bath(method, h, 1.0) }).unwrap();
+        let mut simulation =
+            prepare(problem(text), RunOptions { until: 10.0 * h, ..bath(method, h, 1.0) }).unwrap();
         let summary = simulation.solve().unwrap().summary;
         summary.warnings.into_iter().filter(|w| w.contains("h omega")).collect::<Vec<String>>()
     };
@@ -245,7 +295,8 @@ fn fast_vibrations_are_warned_of() {
     let unused = RunOptions { friction: Some(1.0), ..RunOptions::default() };
     let simulation = prepare(problem(OSCILLATOR), unused).unwrap();
     assert!(simulation.all_warnings().iter().any(|w| w.contains("friction has no effect")));
-    // A rod that hangs still, beside a slow spring: only gravity makes it swing, with ω = 2 by its angle.
+    // A rod that hangs still, beside a slow spring: only gravity makes it swing, with ω = 2 by its
+    // angle.
     let hanging = "coordinate q : R^2 = (0, -1)\nmomentum p of q\ncoordinate s = 0\nmomentum u of s\n\
                    hamiltonian (dot(p, p) + u^2 + s^2)/2 + 4*q.y\nconstraint rod : dot(q, q) = 1";
     assert!(of(hanging, 0.45, "rattle").is_empty());

@@ -14,7 +14,8 @@ const RING: &str = "size n = 20000\nparameter m[i in 1..n] = 1 + 0.5*sin(i)\ncoo
     integral P = sum(i in 1..n : p[i])\nobserve work = sum(i in 1..n : q[i]*p[i])\n";
 
 fn load(text: &str) -> Problem {
-    Problem::from_text("large", text, &BTreeMap::new(), &Settings::default()).unwrap_or_else(|e| panic!("{e}"))
+    Problem::from_text("large", text, &BTreeMap::new(), &Settings::default())
+        .unwrap_or_else(|e| panic!("{e}"))
 }
 
 #[test]
@@ -43,7 +44,8 @@ fn every_treatment_runs_on_templated_models() {
     assert!(drift(&projection).iter().all(|&d| d < round_off), "{:?}", drift(&projection));
     let symmetric = drift(&run("--method symmetric-projection:heun --step 0.1"));
     assert!(symmetric.iter().all(|&d| d < round_off), "{symmetric:?}");
-    // Feedback holds H at the balance of the growth by Euler's steps and the rate; P was kept without it.
+    // Feedback holds H at the balance of the growth by Euler's steps and the rate; P was kept
+    // without it.
     let grown = drift(&run("--method plain:euler --step 0.01"));
     let feedback = run("--method feedback:euler --step 0.01");
     assert!(feedback.summary.gain.as_ref().is_some_and(|gain| gain.starts_with("auto: kappa=")));
@@ -52,8 +54,12 @@ fn every_treatment_runs_on_templated_models() {
     // Quantities of templated recordings agree with the states.
     let (q, p) = (plain.array("q"), plain.array("p"));
     for (k, (work, total)) in plain.array("work").iter().zip(plain.array("P")).enumerate() {
-        let [expected, momentum] = [q[k].iter().zip(&p[k]).map(|(q, p)| q * p).sum::<f64>(), p[k].iter().sum()];
-        assert!((work[0] - expected).abs() < round_off && (total[0] - momentum).abs() < round_off, "{k}");
+        let [expected, momentum] =
+            [q[k].iter().zip(&p[k]).map(|(q, p)| q * p).sum::<f64>(), p[k].iter().sum()];
+        assert!(
+            (work[0] - expected).abs() < round_off && (total[0] - momentum).abs() < round_off,
+            "{k}"
+        );
     }
 }
 
@@ -66,9 +72,14 @@ fn feedback_of_a_large_model_names_a_remedy() {
     assert_eq!(report["invariants"], serde_json::json!(["H", "P"]));
     assert_eq!(report["degrees_of_freedom"], 100_000);
     let gains = "--method feedback:rk4 --step 0.01 --until 0.02 --samples 2";
-    let Err(refused) = common::run(problem.clone(), options(&format!("{gains} --gain 1"))) else { panic!("refused") };
+    let Err(refused) = common::run(problem.clone(), options(&format!("{gains} --gain 1"))) else {
+        panic!("refused")
+    };
     let message = refused.to_string();
-    assert!(["corrected:rk4", "gain = auto", "unrolled"].iter().all(|part| message.contains(part)), "{message}");
+    assert!(
+        ["corrected:rk4", "gain = auto", "unrolled"].iter().all(|part| message.contains(part)),
+        "{message}"
+    );
     // The Gauss-Newton form needs only a solve.
     assert_eq!(common::run(problem, options(gains)).unwrap().summary.steps, 2);
     // Gains of fewer operations are unrolled for it.
@@ -78,14 +89,16 @@ fn feedback_of_a_large_model_names_a_remedy() {
     assert_eq!(common::run(small, options(gains)).unwrap().summary.steps, 2);
 }
 
-/// A templated chain: fixed and adaptive steps pull a start off its rods back; from a start on them a scheme has its
-/// order.
+/// A templated chain: fixed and adaptive steps pull a start off its rods back; from a start on them
+/// a scheme has its order.
 #[test]
 fn feedback_of_a_large_chain_pulls_and_keeps_the_order() {
     let chain = |x: &str| {
-        let set = vec![("n".to_string(), "200".to_string()), ("r".to_string(), format!("({x}*i, -2*i)"))];
+        let set =
+            vec![("n".to_string(), "200".to_string()), ("r".to_string(), format!("({x}*i, -2*i)"))];
         let settings = Settings { set, start_off_set: true, ..Settings::default() };
-        let problem = Problem::load(common::repository().join("models/chain.holo"), &settings).unwrap();
+        let problem =
+            Problem::load(common::repository().join("models/chain.holo"), &settings).unwrap();
         assert!(problem.examined.rows.is_some() && problem.examined.field.is_none());
         problem
     };
@@ -99,13 +112,20 @@ fn feedback_of_a_large_chain_pulls_and_keeps_the_order() {
         let off: Vec<_> = finished.summary.drift.iter().filter(|drift| drift.max > 1e-6).collect();
         assert!(off.len() >= 2);
         for drift in off {
-            assert!(drift.last < 0.5 * drift.max, "{} {:e} {:e}", drift.name, drift.last, drift.max);
+            assert!(
+                drift.last < 0.5 * drift.max,
+                "{} {:e} {:e}",
+                drift.name,
+                drift.last,
+                drift.max
+            );
         }
     }
     let exact = run("1", "--method feedback:dop853 --rtol 1e-12").state();
     let steps = [0.02, 0.01, 0.005, 0.0025];
-    let errors =
-        steps.map(|h| common::distance(&run("1", &format!("--method feedback:rk4 --step {h}")).state(), &exact));
+    let errors = steps.map(|h| {
+        common::distance(&run("1", &format!("--method feedback:rk4 --step {h}")).state(), &exact)
+    });
     for pair in errors.windows(2) {
         let order = (pair[0] / pair[1]).log2();
         assert!((3.5..5.0).contains(&order), "{errors:?}");
@@ -123,29 +143,37 @@ fn an_integral_that_is_none_is_named() {
 fn a_million_masses_take_memory_in_proportion() {
     let problem = common::model("fpu", &[("n", "1000000")]);
     assert_eq!(problem.model.dimension(), 2_000_000);
-    let finished =
-        common::run(problem, options("--method corrected:euler --step 0.01 --until 0.03 --samples 2")).unwrap();
+    let finished = common::run(
+        problem,
+        options("--method corrected:euler --step 0.01 --until 0.03 --samples 2"),
+    )
+    .unwrap();
     assert_eq!(finished.summary.steps, 3);
     assert!(finished.summary.drift[0].max < 1e-17, "{:e}", finished.summary.drift[0].max);
     // Two kilobytes a mass, other tests of this file included.
     if let Ok(status) = std::fs::read_to_string("/proc/self/status")
         && let Some(line) = status.lines().find(|line| line.starts_with("VmHWM"))
     {
-        let kilobytes: usize = line.chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap();
+        let kilobytes: usize =
+            line.chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap();
         assert!(kilobytes < 2_000_000, "{line}");
     }
 }
 
 #[test]
 fn a_large_chain_moves_as_a_program_of_its_own_says() {
-    // benches/limits/limit_chain.c, whose y points down: limit_chain 5000 0.002 100 down. It stops its iterations at
-    // residuals of 8e-11, which may move the last mass by that much in each of 100 steps.
+    // benches/limits/limit_chain.c, whose y points down: limit_chain 5000 0.002 100 down. It stops
+    // its iterations at residuals of 8e-11, which may move the last mass by that much in each of
+    // 100 steps.
     let problem = common::model("chain", &[("n", "5000")]);
     assert!(problem.examined.rows.is_some() && problem.examined.field.is_none());
-    let finished = common::run(problem, options("--method rattle --step 0.002 --until 0.2 --samples 2")).unwrap();
+    let finished =
+        common::run(problem, options("--method rattle --step 0.002 --until 0.2 --samples 2"))
+            .unwrap();
     let tip = finished.array("tip").pop().unwrap();
     assert!(common::distance(&tip, &[4999.99199881308, -10000.0039976262]) < 1e-8, "{tip:?}");
-    // H starts at -25005000, whose round-off is 4e-9; |r|² is up to 1.25e8, and a link is a difference of positions.
+    // H starts at -25005000, whose round-off is 4e-9; |r|² is up to 1.25e8, and a link is a
+    // difference of positions.
     for drift in &finished.summary.drift {
         let largest = match drift.name.as_str() {
             "H" => 1e-4,
@@ -163,14 +191,20 @@ fn a_large_models_failures_name_the_member() {
     // Far along the chain the coordinates are large, and a miss by 0.21 is still a miss.
     let stretched = chain.replace("(i, -2*i)", "(i + if(i == 37, 0.1, 0), -2*i)");
     let hidden = chain.replace("momentum   p of r", "momentum p[i] of r = (if(i == 37, 1, 0), 0)");
-    for (text, what) in [(&stretched, "constraint 'link[37]'"), (&hidden, "hidden constraint of 'link[37]'")] {
+    for (text, what) in
+        [(&stretched, "constraint 'link[37]'"), (&hidden, "hidden constraint of 'link[37]'")]
+    {
         let refused = Problem::from_text("large", text, &BTreeMap::new(), &Settings::default());
         let message = refused.err().map(|e| e.to_string()).unwrap_or_default();
         assert!(message.contains(what), "{message}");
     }
-    // The part below link 36 starts across it, and is further away after a step than the length of link 37.
-    let fast = chain.replace("momentum   p of r", "momentum p[i] of r = if(i >= 37, (1000, 500), (0, 0))");
-    let Err(failed) = common::run(load(&fast), options("--method rattle --step 0.01 --until 0.1 --samples 2")) else {
+    // The part below link 36 starts across it, and is further away after a step than the length of
+    // link 37.
+    let fast =
+        chain.replace("momentum   p of r", "momentum p[i] of r = if(i >= 37, (1000, 500), (0, 0))");
+    let Err(failed) =
+        common::run(load(&fast), options("--method rattle --step 0.01 --until 0.1 --samples 2"))
+    else {
         panic!("the step is too long")
     };
     assert!(failed.to_string().contains("link[37]"), "{failed}");
@@ -179,7 +213,8 @@ fn a_large_models_failures_name_the_member() {
 #[test]
 fn multipliers_of_many_chains_are_those_of_one() {
     let run = |problem: Problem| {
-        common::run(problem, options("--method rattle --step 0.01 --until 0.1 --samples 3")).unwrap()
+        common::run(problem, options("--method rattle --step 0.01 --until 0.1 --samples 3"))
+            .unwrap()
     };
     let one = run(common::model("chain", &[]));
     let many = load(
@@ -196,9 +231,12 @@ fn multipliers_of_many_chains_are_those_of_one() {
         assert_eq!(expected.len(), found.len());
         for (expected, found) in expected.iter().zip(&found) {
             assert_eq!((expected.len(), found.len()), (members, 500 * members), "{name}");
-            // A multiplier is a residual over h² and the constraint's stiffness 4 L²: one rounding of |r|² = 500,
-            // 1.1e-13, makes 5.5e-11, and g is a sum of a few terms.
-            let largest = found.chunks(members).map(|chain| common::distance(chain, expected)).fold(0.0, f64::max);
+            // A multiplier is a residual over h² and the constraint's stiffness 4 L²: one rounding
+            // of |r|² = 500, 1.1e-13, makes 5.5e-11, and g is a sum of a few terms.
+            let largest = found
+                .chunks(members)
+                .map(|chain| common::distance(chain, expected))
+                .fold(0.0, f64::max);
             assert!(largest < 3e-10, "{name} {largest:e}");
         }
     }
@@ -206,16 +244,24 @@ fn multipliers_of_many_chains_are_those_of_one() {
 
 #[test]
 fn advice_for_a_large_model_names_a_method_for_long_runs() {
-    for (name, size, method) in [("chain", "5000", "suzuki4(rattle)"), ("fpu", "20000", "suzuki4(stormer-verlet-a)")] {
+    for (name, size, method) in
+        [("chain", "5000", "suzuki4(rattle)"), ("fpu", "20000", "suzuki4(stormer-verlet-a)")]
+    {
         let report = Report::new(&common::model(name, &[("n", size)])).to_json();
         assert!(report["advice"].to_string().contains(method), "{report}");
-        let feedback = report["methods"].as_array().unwrap().iter().find(|m| m["name"] == "feedback:BASE").unwrap();
+        let feedback = report["methods"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|m| m["name"] == "feedback:BASE")
+            .unwrap();
         assert_eq!(feedback["applies"], true, "{feedback}");
     }
 }
 
-/// Rods under tension T bear transverse waves, the fastest with the frequency 2√(T/ml): RATTLE, explicit in the forces,
-/// follows it while h < √(ml/T). A ring that turns at the rate ω has T/l = ω²/(2 sin(π/n))².
+/// Rods under tension T bear transverse waves, the fastest with the frequency 2√(T/ml): RATTLE,
+/// explicit in the forces, follows it while h < √(ml/T). A ring that turns at the rate ω has T/l =
+/// ω²/(2 sin(π/n))².
 #[test]
 fn the_tension_of_rods_limits_the_step_of_rattle() {
     let (n, turn) = (2000.0, 0.5);
@@ -223,15 +269,20 @@ fn the_tension_of_rods_limits_the_step_of_rattle() {
     let run = |part: f64| {
         let h = part * limit;
         let ring = common::model("ring", &[("n", "2000"), ("bend", "0")]);
-        common::run(ring, options(&format!("--method rattle --step {h} --until {} --samples 2", 100.0 * h)))
+        common::run(
+            ring,
+            options(&format!("--method rattle --step {h} --until {} --samples 2", 100.0 * h)),
+        )
     };
-    // The wave grows from rounding by a factor u with u + 1/u = 4·1.03² − 2 in each step, u = 1.63: 1e21 in all.
+    // The wave grows from rounding by a factor u with u + 1/u = 4·1.03² − 2 in each step, u = 1.63:
+    // 1e21 in all.
     assert!(run(0.99).is_ok());
     let Err(lost) = run(1.03) else { panic!("it runs") };
     assert!(lost.to_string().contains("has no solution near it"), "{lost}");
 }
 
-/// Masses as numbers of a row and as parameters of a family are equal, wherever along the chain they change.
+/// Masses as numbers of a row and as parameters of a family are equal, wherever along the chain
+/// they change.
 #[test]
 fn masses_may_be_written_as_numbers_or_as_parameters() {
     let run = |m: &str, term: &str, method: &str| {
@@ -241,7 +292,8 @@ fn masses_may_be_written_as_numbers_or_as_parameters() {
              constraint anchor : dot(r[1], r[1]) = 1\n\
              constraint link[i in 2..n] : dot(r[i] - r[i-1], r[i] - r[i-1]) = 1"
         );
-        let problem = Problem::from_text("chain", &text, &Default::default(), &Settings::default()).unwrap();
+        let problem =
+            Problem::from_text("chain", &text, &Default::default(), &Settings::default()).unwrap();
         let options = options(&format!("--method {method} --step 0.01 --until 0.2 --samples 2"));
         common::run(problem, options).unwrap().array("r").pop().unwrap()
     };
@@ -249,7 +301,8 @@ fn masses_may_be_written_as_numbers_or_as_parameters() {
         let numbers = run("let m(i) = 1 + if(i > 100, 3, 0)", "m(i)", method);
         let parameters = run("parameter m[i in 1..n] = 1 + if(i > 100, 3, 0)", "m[i]", method);
         for (a, b) in numbers.iter().zip(&parameters) {
-            // Forces of a chain of 203 bodies of weight 4 are below 10³; twenty steps round them and their effects.
+            // Forces of a chain of 203 bodies of weight 4 are below 10³; twenty steps round them
+            // and their effects.
             assert!((a - b).abs() < 1e3 * 20.0 * f64::EPSILON, "{method}: {a} {b}");
         }
     }
@@ -261,10 +314,14 @@ fn sums_within_sums_of_any_length_are_added_up() {
     for (a, b) in [(8, 8), (5, 13), (64, 64), (64, 65), (128, 64), (3, 2731), (95, 97)] {
         let total = (1..=a).map(|i| (1..=b).map(|j| i + j).sum::<i32>()).sum::<i32>();
         let start = "coordinate q = 1\nmomentum p of q = 0.5\n";
-        let sum = |of: &str| format!("sum(i in 1..{a} : {of}*sum(j in 1..{b} : (i + j)*q))/{total}");
+        let sum =
+            |of: &str| format!("sum(i in 1..{a} : {of}*sum(j in 1..{b} : (i + j)*q))/{total}");
         let texts = [
             format!("{start}hamiltonian p^2/2 + {}/2\n", sum("q")),
-            format!("{start}hamiltonian p^2/2 + sum(i in 1..{a}, j in 1..{b} : (i + j)*q^2)/{}\n", 2 * total),
+            format!(
+                "{start}hamiltonian p^2/2 + sum(i in 1..{a}, j in 1..{b} : (i + j)*q^2)/{}\n",
+                2 * total
+            ),
             format!(
                 "{start}hamiltonian p^2/2 + q^2/2\nintegral E = (p^2 + {})/2\nobserve o = {}\n",
                 sum("q"),
@@ -274,8 +331,9 @@ fn sums_within_sums_of_any_length_are_added_up() {
         ];
         // An oscillator of the frequency 1.
         let (sine, cosine) = 0.5f64.sin_cos();
-        for (text, method) in
-            texts.iter().flat_map(|text| ["dop853", "gauss16", "gauss4 --step 0.005"].map(|m| (text, m)))
+        for (text, method) in texts
+            .iter()
+            .flat_map(|text| ["dop853", "gauss16", "gauss4 --step 0.005"].map(|m| (text, m)))
         {
             let options = options(&format!("--until 0.5 --samples 2 --method {method}"));
             let state = common::run(load(text), options).unwrap().state();

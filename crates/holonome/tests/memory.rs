@@ -3,7 +3,9 @@
 mod common;
 
 use common::*;
-use holonome::{Arrays, Control, Error, Problem, RunOptions, Solution, SweepOptions, prepare, prepare_sweep};
+use holonome::{
+    Arrays, Control, Error, Problem, RunOptions, Solution, SweepOptions, prepare, prepare_sweep,
+};
 use std::path::Path;
 
 /// Check that all arrays are the same, bit for bit.
@@ -31,8 +33,8 @@ fn stored(options: &RunOptions, out: &Path) -> RunOptions {
 fn a_run_in_memory_has_the_numbers_of_one_in_a_folder() {
     let folder = tempfile::tempdir().unwrap();
     let cases = [
-        // One that chooses its samples at the end; one that monitors drifts; one that records every step; one with
-        // multipliers; a templated model.
+        // One that chooses its samples at the end; one that monitors drifts; one that records every
+        // step; one with multipliers; a templated model.
         ("spherical-pendulum", "--method corrected:dop853 --until 5"),
         ("kepler", "--method dop853 --until 20 --samples 37"),
         ("spherical-pendulum", "--method corrected:rk4 --step 0.01 --until 3 --samples 301"),
@@ -44,7 +46,10 @@ fn a_run_in_memory_has_the_numbers_of_one_in_a_folder() {
         let mut simulation = prepare(problem.clone(), options.clone()).unwrap();
         let solution = simulation.solve().unwrap();
         let out = folder.path().join(k.to_string());
-        let summary = prepare(problem, stored(&options, &out)).unwrap().run(&mut |_| Control::Continue).unwrap();
+        let summary = prepare(problem, stored(&options, &out))
+            .unwrap()
+            .run(&mut |_| Control::Continue)
+            .unwrap();
         same(&solution.arrays, &Arrays::open(&out).unwrap());
         assert_eq!(solution.summary.out, None);
         let told = |summary: &holonome::Summary| {
@@ -62,15 +67,25 @@ fn a_run_in_memory_has_the_numbers_of_one_in_a_folder() {
 #[test]
 fn arrays_have_the_shapes_of_the_model() {
     let set = [("n", "5")];
-    let Solution { arrays, .. } =
-        prepare(model("chain", &set), options("--method rattle --step 0.01 --until 0.1 --samples 6"))
-            .unwrap()
-            .solve()
-            .unwrap();
+    let Solution { arrays, .. } = prepare(
+        model("chain", &set),
+        options("--method rattle --step 0.01 --until 0.1 --samples 6"),
+    )
+    .unwrap()
+    .solve()
+    .unwrap();
     let q = &arrays["r"];
     assert_eq!((q.shape()[0], arrays.times().len()), (6, 6));
-    assert!(q.shape()[1..].contains(&5) && q.dimensions()[0] == "time", "{:?} {:?}", q.shape(), q.dimensions());
-    assert_eq!((q.rows().len(), q.row(5), q.last().len()), (6, q.last(), q.shape()[1..].iter().product()));
+    assert!(
+        q.shape()[1..].contains(&5) && q.dimensions()[0] == "time",
+        "{:?} {:?}",
+        q.shape(),
+        q.dimensions()
+    );
+    assert_eq!(
+        (q.rows().len(), q.row(5), q.last().len()),
+        (6, q.last(), q.shape()[1..].iter().product())
+    );
     assert!(arrays.get("x").is_none());
 }
 
@@ -86,14 +101,21 @@ fn an_ensemble_in_memory_has_the_numbers_of_one_in_a_folder() {
     .enumerate()
     {
         let problem = model("spherical-pendulum", &[]);
-        let sweep = SweepOptions { trajectories: 40, vary: vec![("g".into(), "9+i/N".into())], shard };
+        let sweep =
+            SweepOptions { trajectories: 40, vary: vec![("g".into(), "9+i/N".into())], shard };
         let mut ensemble = prepare_sweep(&problem, options(text), sweep.clone()).unwrap();
         let solution = ensemble.solve().unwrap();
         let out = folder.path().join(k.to_string());
-        prepare_sweep(&problem, stored(&options(text), &out), sweep).unwrap().run(&mut |_| Control::Continue).unwrap();
+        prepare_sweep(&problem, stored(&options(text), &out), sweep)
+            .unwrap()
+            .run(&mut |_| Control::Continue)
+            .unwrap();
         same(&solution.arrays, &Arrays::open(&out).unwrap());
         let count = if shard.is_some() { 13 } else { 40 };
-        assert_eq!((solution["g"].shape(), solution.summary.trajectories), (&[count as usize][..], count));
+        assert_eq!(
+            (solution["g"].shape(), solution.summary.trajectories),
+            (&[count as usize][..], count)
+        );
         same(&ensemble.solve().unwrap().arrays, &solution.arrays);
     }
 }
@@ -101,10 +123,16 @@ fn an_ensemble_in_memory_has_the_numbers_of_one_in_a_folder() {
 #[test]
 fn a_failed_run_gives_what_it_had() {
     let wall = "coordinate q : R = 0\nmomentum p of q = 1\nhamiltonian p^2/2 + sqrt(1.5 - q)";
-    let problem = holonome::Problem::from_text("fall", wall, &Default::default(), &Default::default()).unwrap();
-    let error =
-        prepare(problem, options("--method rk4 --step 0.01 --until 5 --samples 501")).unwrap().solve().unwrap_err();
-    let Error::Failed { kept: Some(arrays), samples, out: None, .. } = &error else { panic!("{error}") };
+    let problem =
+        holonome::Problem::from_text("fall", wall, &Default::default(), &Default::default())
+            .unwrap();
+    let error = prepare(problem, options("--method rk4 --step 0.01 --until 5 --samples 501"))
+        .unwrap()
+        .solve()
+        .unwrap_err();
+    let Error::Failed { kept: Some(arrays), samples, out: None, .. } = &error else {
+        panic!("{error}")
+    };
     assert!(
         *samples > 50 && arrays.times().len() == *samples && arrays["q"].shape() == [*samples],
         "{samples} {error}"
@@ -119,7 +147,9 @@ fn a_stopped_run_gives_what_it_had() {
     let t = solution.summary.t;
     assert!(solution.summary.interrupted && t < 1000.0);
     let kept = solution.times();
-    assert!(!kept.is_empty() && *kept.last().unwrap() <= t && kept.len() == solution["q"].shape()[0]);
+    assert!(
+        !kept.is_empty() && *kept.last().unwrap() <= t && kept.len() == solution["q"].shape()[0]
+    );
 }
 
 #[test]
@@ -128,13 +158,19 @@ fn what_memory_does_not_hold_is_refused_with_a_remedy() {
     let text = "--method rattle --step 1e-6 --until 1 --samples 1000001";
     let problem = model("chain", &[("n", "30000")]);
     let error = prepare(problem, options(text)).unwrap().solve().unwrap_err().to_string();
-    assert!(error.contains("TB of memory") && error.contains("folder") && error.contains("record"), "{error}");
+    assert!(
+        error.contains("TB of memory") && error.contains("folder") && error.contains("record"),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_run_that_began_in_a_folder_goes_on_there() {
     let folder = tempfile::tempdir().unwrap();
-    let options = stored(&options("--method corrected:rk4 --step 0.01 --until 1"), &folder.path().join("run"));
+    let options = stored(
+        &options("--method corrected:rk4 --step 0.01 --until 1"),
+        &folder.path().join("run"),
+    );
     let mut simulation = prepare(model("spherical-pendulum", &[]), options).unwrap();
     simulation.run(&mut |_| Control::Continue).unwrap();
     let error = simulation.solve().unwrap_err().to_string();
@@ -146,7 +182,8 @@ fn a_stopped_run_goes_on_in_its_folder_and_a_finished_one_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
     let of_options = || options("--method corrected:rk4 --step 0.001 --until 300 --samples 3001");
-    let mut simulation = prepare(model("spherical-pendulum", &[]), stored(&of_options(), &path)).unwrap();
+    let mut simulation =
+        prepare(model("spherical-pendulum", &[]), stored(&of_options(), &path)).unwrap();
     let mut stops = 0;
     while simulation.run(&mut |_| Control::Stop).unwrap().interrupted {
         stops += 1;
@@ -155,7 +192,10 @@ fn a_stopped_run_goes_on_in_its_folder_and_a_finished_one_is_refused() {
     let whole = prepare(model("spherical-pendulum", &[]), of_options()).unwrap().solve().unwrap();
     same(&whole.arrays, &Arrays::open(&path).unwrap());
     let error = simulation.run(&mut |_| Control::Continue).unwrap_err().to_string();
-    assert!(error.contains("this run has finished in") && error.contains("prepare the problem anew"), "{error}");
+    assert!(
+        error.contains("this run has finished in") && error.contains("prepare the problem anew"),
+        "{error}"
+    );
     same(&whole.arrays, &Arrays::open(&path).unwrap());
 }
 
@@ -163,7 +203,8 @@ fn a_stopped_run_goes_on_in_its_folder_and_a_finished_one_is_refused() {
 fn a_failed_run_is_resumed_not_repeated() {
     let folder = tempfile::tempdir().unwrap();
     let wall = "coordinate q : R = 0\nmomentum p of q = 1\nhamiltonian p^2/2 + sqrt(1.5 - q)";
-    let options = stored(&options("--method rk4 --step 0.01 --until 5"), &folder.path().join("run"));
+    let options =
+        stored(&options("--method rk4 --step 0.01 --until 5"), &folder.path().join("run"));
     let mut simulation = prepare(wall.parse().unwrap(), options).unwrap();
     simulation.run(&mut |_| Control::Continue).unwrap_err();
     let error = simulation.run(&mut |_| Control::Continue).unwrap_err().to_string();
@@ -180,16 +221,26 @@ fn errors_and_arrays_show_what_a_reader_needs() {
     let lines: Vec<String> = error.to_string().lines().map(str::to_string).collect();
     assert_eq!(lines.len(), 2, "{error}");
     for (line, name) in lines.iter().zip(["'r'", "'s'"]) {
-        assert!(line.starts_with("model.holo:3:") && line.contains(name) && line.contains("; "), "{line}");
+        assert!(
+            line.starts_with("model.holo:3:") && line.contains(name) && line.contains("; "),
+            "{line}"
+        );
     }
     let shown = format!("{error:?}");
     assert!(
-        shown.contains("hamiltonian p^2 + r + s") && shown.contains("help") && !shown.contains("Diagnostic"),
+        shown.contains("hamiltonian p^2 + r + s")
+            && shown.contains("help")
+            && !shown.contains("Diagnostic"),
         "{shown}"
     );
 
     let options = options("--method rk4 --step 0.01 --until 1 --samples 101");
     let solution = prepare(model("spherical-pendulum", &[]), options).unwrap().solve().unwrap();
     let shown = format!("{:?}", solution.arrays);
-    assert!(shown.starts_with("101 rows of [q (time, ") && shown.contains("[101, 3]") && shown.len() < 1000, "{shown}");
+    assert!(
+        shown.starts_with("101 rows of [q (time, ")
+            && shown.contains("[101, 3]")
+            && shown.len() < 1000,
+        "{shown}"
+    );
 }

@@ -1,19 +1,23 @@
-//! Lagrange multipliers of `shake` and `rattle`: λ of ṗ = −H_q − Gᵀλ against closed forms, in runs, ensembles, exports.
+//! Lagrange multipliers of `shake` and `rattle`: λ of ṗ = −H_q − Gᵀλ against closed forms, in runs,
+//! ensembles, exports.
 
 mod common;
 
 use common::*;
 use holonome::store::{FORMATS, StoredRun};
 use holonome::{
-    Control, Error, Problem, Resumed, RunOptions, Settings, Simulation, StepSize, Sweep, SweepOptions, prepare,
+    Control, Error, Problem, Resumed, RunOptions, Settings, Simulation, StepSize, Sweep,
+    SweepOptions, prepare,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
 
-const METHODS: [&str; 5] = ["rattle", "shake", "rattle:gauss4", "yoshida4(rattle)", "suzuki4(rattle:gauss2)"];
+const METHODS: [&str; 5] =
+    ["rattle", "shake", "rattle:gauss4", "yoshida4(rattle)", "suzuki4(rattle:gauss2)"];
 
 /// g̈ = 0 gives |p|²/m² + q·(−V_q − 2λq)/m = 0.
-const PENDULUM: &str = "observe exact = (dot(p, p)/m - m*g*q.z)/(2*l^2)\nobserve error = lambda.rod - exact";
+const PENDULUM: &str =
+    "observe exact = (dot(p, p)/m - m*g*q.z)/(2*l^2)\nobserve error = lambda.rod - exact";
 
 fn problem(text: &str) -> Result<Problem, Error> {
     Problem::from_text("model", text, &BTreeMap::new(), &Settings::default())
@@ -34,7 +38,8 @@ fn largest<'a>(rows: impl IntoIterator<Item = &'a Vec<f64>>) -> f64 {
     rows.into_iter().flatten().fold(0.0, |largest, v| f64::max(largest, v.abs()))
 }
 
-/// Observed orders of `error` at the start, within the run, and at its end, each from the last two of four steps.
+/// Observed orders of `error` at the start, within the run, and at its end, each from the last two
+/// of four steps.
 fn orders(problem: &dyn Fn() -> Problem, method: &str, until: f64) -> [f64; 3] {
     let mut errors: Vec<[f64; 3]> = Vec::new();
     for k in 0..4 {
@@ -43,8 +48,12 @@ fn orders(problem: &dyn Fn() -> Problem, method: &str, until: f64) -> [f64; 3] {
         errors.push([largest(&rows[..1]), largest(within), largest(&rows[rows.len() - 1..])]);
     }
     let order = |place: usize| {
-        let slopes: Vec<f64> = errors.windows(2).map(|pair| (pair[0][place] / pair[1][place]).log2()).collect();
-        println!("{method}: {:?}, orders {slopes:?}", errors.iter().map(|e| e[place]).collect::<Vec<_>>());
+        let slopes: Vec<f64> =
+            errors.windows(2).map(|pair| (pair[0][place] / pair[1][place]).log2()).collect();
+        println!(
+            "{method}: {:?}, orders {slopes:?}",
+            errors.iter().map(|e| e[place]).collect::<Vec<_>>()
+        );
         slopes[2]
     };
     [0, 1, 2].map(order)
@@ -57,7 +66,8 @@ fn near(order: f64, expected: f64) -> bool {
 #[test]
 fn the_mean_is_of_second_order_and_one_side_of_first() {
     for method in METHODS {
-        let [start, within, end] = orders(&|| extended("models/spherical-pendulum.holo", PENDULUM), method, 1.0);
+        let [start, within, end] =
+            orders(&|| extended("models/spherical-pendulum.holo", PENDULUM), method, 1.0);
         assert!((0.8..1.3).contains(&start), "{method}: order {start} at the start");
         assert!(near(within, 2.0), "{method}: order {within}");
         // SHAKE slides for a whole step at the end, too; this slide is not taken.
@@ -74,12 +84,14 @@ fn two_springs_in_closed_form() {
     for method in METHODS {
         let mut errors = Vec::new();
         for k in 0..4 {
-            let rows = solve(problem(model).unwrap(), method, 0.02 / f64::from(1 << k), 1.0).array("error");
+            let rows = solve(problem(model).unwrap(), method, 0.02 / f64::from(1 << k), 1.0)
+                .array("error");
             errors.push(largest(&rows[1..10]));
         }
         let order = (errors[2] / errors[3]).log2();
         println!("{method}: {errors:?}, order {order}");
-        // With a flat constraint either side of rattle is exact in the state, whose order a composition raises.
+        // With a flat constraint either side of rattle is exact in the state, whose order a
+        // composition raises.
         assert!(order > 1.9, "{method}: {errors:?}");
         assert!(errors[3] < 1e-6, "{method}: {errors:?}");
     }
@@ -91,8 +103,12 @@ fn constraints_on_phase_space() {
     let lines = "observe exact = -(dot(p, p) + dot(q + gamma, gamma))/(2*(dot(p, p) - dot(q, q + gamma)))\n\
                  observe error = lambda.sphere - exact";
     for method in ["rattle", "rattle:gauss4"] {
-        let [start, within, end] = orders(&|| extended("suite/models/hopf-pendulum.holo", lines), method, 1.0);
-        assert!(start > 0.9 && near(within, 2.0) && end > 0.9, "{method}: orders {start}, {within}, {end}");
+        let [start, within, end] =
+            orders(&|| extended("suite/models/hopf-pendulum.holo", lines), method, 1.0);
+        assert!(
+            start > 0.9 && near(within, 2.0) && end > 0.9,
+            "{method}: orders {start}, {within}, {end}"
+        );
     }
 }
 
@@ -111,14 +127,16 @@ fn a_symmetric_matrix_equation_has_a_symmetric_multiplier() {
 
 #[test]
 fn shake_and_rattle_find_the_same() {
-    // The slide of a step of SHAKE is the one at the end of a step of RATTLE and the one at the start of the next. 0.3
-    // does not divide 1: the last step is shorter.
+    // The slide of a step of SHAKE is the one at the end of a step of RATTLE and the one at the
+    // start of the next. 0.3 does not divide 1: the last step is shorter.
     for (base, h) in [("", 0.05), (":gauss4", 0.3), (":stormer-verlet-b", 0.1)] {
         let [rattle, shake] = ["rattle", "shake"].map(|method| {
             let text = format!("--method {method}{base} --step {h} --until 1");
-            run(extended("suite/models/double-spherical-pendulum.holo", ""), options(&text)).unwrap()
+            run(extended("suite/models/double-spherical-pendulum.holo", ""), options(&text))
+                .unwrap()
         });
-        let names: Vec<String> = names(&rattle.folder).into_iter().filter(|name| name.starts_with("lambda.")).collect();
+        let names: Vec<String> =
+            names(&rattle.folder).into_iter().filter(|name| name.starts_with("lambda.")).collect();
         assert!(!names.is_empty());
         for name in names {
             let (rattle, shake) = (rattle.array(&name), shake.array(&name));
@@ -129,11 +147,13 @@ fn shake_and_rattle_find_the_same() {
     }
 }
 
-/// FSAL steps have no forces at their start. The multipliers of molecules, which hold the forces between these,
-/// continue smoothly from there, by the square of the step.
+/// FSAL steps have no forces at their start. The multipliers of molecules, which hold the forces
+/// between these, continue smoothly from there, by the square of the step.
 #[test]
 fn the_first_ones_know_the_forces() {
-    for (method, n) in [("rattle", "7"), ("shake", "7"), ("rattle", "12"), ("yoshida4(rattle)", "12")] {
+    for (method, n) in
+        [("rattle", "7"), ("shake", "7"), ("rattle", "12"), ("yoshida4(rattle)", "12")]
+    {
         let text = format!("--method {method} --step 0.01 --until 0.05 --samples 6");
         let finished = run(model("water", &[("N", n)]), options(&text)).unwrap();
         let rows = finished.array("lambda.first");
@@ -162,47 +182,67 @@ fn members_and_components_have_names() {
         observe held = (lambda.pin.x, lambda.pin[2])\n";
     let finished = solve(problem(model).unwrap(), "rattle", 0.05, 0.5);
     let [tension, all, held, anchor, link, pin] =
-        ["tension_of", "all", "held", "lambda.anchor", "lambda.link", "lambda.pin"].map(|name| finished.array(name));
+        ["tension_of", "all", "held", "lambda.anchor", "lambda.link", "lambda.pin"]
+            .map(|name| finished.array(name));
     for k in 0..11 {
         let of_links: Vec<f64> = link[k].iter().map(|l| 2.0 * l * 5f64.sqrt()).collect();
         assert!(distance(&tension[k], &of_links) < 1e-14);
         let sum = anchor[k][0] + link[k].iter().sum::<f64>() * anchor[k][0].cos();
         assert!((all[k][0] - sum).abs() < 1e-14);
         assert_eq!(held[k], pin[k]);
-        assert!(distance(&pin[k], &[-5.0, 7.0]) < 1e-12, "the force that holds it is −V_q: {:?}", pin[k]);
+        assert!(
+            distance(&pin[k], &[-5.0, 7.0]) < 1e-12,
+            "the force that holds it is −V_q: {:?}",
+            pin[k]
+        );
     }
     // The uppermost rod carries four masses, the next three.
-    assert!(anchor[0][0] > link[0][0] && link[0][0] > link[0][1] && link[0][1] > link[0][2] && link[0][2] > 0.0);
+    assert!(
+        anchor[0][0] > link[0][0]
+            && link[0][0] > link[0][1]
+            && link[0][1] > link[0][2]
+            && link[0][2] > 0.0
+    );
     let mut text = Vec::new();
     FORMATS[0].write(&StoredRun::open(&finished.folder).unwrap(), &mut text).unwrap();
     let header = String::from_utf8(text).unwrap();
     let header = header.lines().next().unwrap();
-    let columns =
-        "lambda.anchor,\"lambda.link[1,2]\",\"lambda.link[2,3]\",\"lambda.link[3,4]\",lambda.pin.x,lambda.pin.y";
+    let columns = "lambda.anchor,\"lambda.link[1,2]\",\"lambda.link[2,3]\",\"lambda.link[3,4]\",lambda.pin.x,lambda.pin.y";
     assert!(header.contains(columns), "{header}");
 }
 
 #[test]
 fn a_name_of_the_file_hides_them() {
     let pendulum = "coordinate q : R^2 = (1, 0)\nmomentum p of q\nconstraint x : dot(q, q) = 1\n";
-    let model =
-        format!("{pendulum}parameter lambda = (2, 3)\nhamiltonian dot(p, p)/2 + lambda.x*q.y\nobserve a = lambda.x\n");
+    let model = format!(
+        "{pendulum}parameter lambda = (2, 3)\nhamiltonian dot(p, p)/2 + lambda.x*q.y\nobserve a = lambda.x\n"
+    );
     let finished = solve(problem(&model).unwrap(), "rattle", 0.1, 1.0);
     assert_eq!(finished.array("a")[0], [2.0]);
     assert_ne!(finished.array("lambda.x")[5], [2.0]);
-    let model = format!("{pendulum}hamiltonian dot(p, p)/2 + q.y\nobserve a = sum(lambda in 1..3 : lambda)\n");
+    let model = format!(
+        "{pendulum}hamiltonian dot(p, p)/2 + q.y\nobserve a = sum(lambda in 1..3 : lambda)\n"
+    );
     assert_eq!(solve(problem(&model).unwrap(), "corrected:rk4", 0.1, 1.0).array("a")[0], [6.0]);
 }
 
 #[test]
 fn methods_without_multipliers_say_which_have_them() {
     for method in ["corrected:dop853", "rk4", "projection:dopri5"] {
-        let problem = extended("models/spherical-pendulum.holo", "let T = lambda.rod\nobserve tension = 2*T");
-        let error =
-            prepare(problem, RunOptions { step: StepSize::Fixed(0.1), ..options(&format!("--method {method}")) });
-        let Err(Error::Model { diagnostics, .. }) = error else { panic!("{method} has no multipliers") };
+        let problem =
+            extended("models/spherical-pendulum.holo", "let T = lambda.rod\nobserve tension = 2*T");
+        let error = prepare(
+            problem,
+            RunOptions { step: StepSize::Fixed(0.1), ..options(&format!("--method {method}")) },
+        );
+        let Err(Error::Model { diagnostics, .. }) = error else {
+            panic!("{method} has no multipliers")
+        };
         let [diagnostic] = &diagnostics[..] else { panic!("{diagnostics:?}") };
-        assert!(diagnostic.message.contains("'tension'") && diagnostic.message.contains(method), "{diagnostic:?}");
+        assert!(
+            diagnostic.message.contains("'tension'") && diagnostic.message.contains(method),
+            "{diagnostic:?}"
+        );
         let help = diagnostic.help.as_deref().unwrap();
         assert!(help.contains("shake") && help.contains("rattle"), "{help}");
     }
@@ -235,8 +275,10 @@ fn a_stopped_run_goes_on_with_the_same_bits() {
         simulation("whole").run(&mut |_| Control::Continue).unwrap();
         let stopped = simulation("stopped").run(&mut |_| Control::Stop).unwrap();
         assert!(stopped.interrupted && stopped.steps > 0);
-        let (whole, stopped) =
-            (folder.path().join(format!("{method}-whole")), folder.path().join(format!("{method}-stopped")));
+        let (whole, stopped) = (
+            folder.path().join(format!("{method}-whole")),
+            folder.path().join(format!("{method}-stopped")),
+        );
         let mut parts = 1;
         loop {
             let Resumed::Continues(mut rest) = Simulation::resume(&stopped).unwrap() else { break };
@@ -255,20 +297,28 @@ fn trajectories_of_an_ensemble_have_them() {
         ..options("--method rattle --step 0.01 --until 1 --samples 5")
     };
     let path = folder.path().join("pendulum.holo");
-    let text = std::fs::read_to_string(repository().join("models/spherical-pendulum.holo")).unwrap();
+    let text =
+        std::fs::read_to_string(repository().join("models/spherical-pendulum.holo")).unwrap();
     std::fs::write(&path, format!("{text}\n{PENDULUM}\n")).unwrap();
-    let ensemble = SweepOptions { trajectories: 3, vary: vec![("m".into(), "1+0.1*i".into())], shard: None };
+    let ensemble =
+        SweepOptions { trajectories: 3, vary: vec![("m".into(), "1+0.1*i".into())], shard: None };
     let mut sweep = Sweep::load(&path, &Settings::default(), run("sweep"), ensemble).unwrap();
     sweep.run(&mut |_| Control::Continue).unwrap();
     let all = StoredRun::open(folder.path().join("sweep")).unwrap();
     for i in 0..3 {
-        let mut alone =
-            prepare(load(&path, &[("m", &format!("1+0.1*{i}"))]).unwrap(), run(&format!("run-{i}"))).unwrap();
+        let mut alone = prepare(
+            load(&path, &[("m", &format!("1+0.1*{i}"))]).unwrap(),
+            run(&format!("run-{i}")),
+        )
+        .unwrap();
         alone.run(&mut |_| Control::Continue).unwrap();
         let alone = StoredRun::open(folder.path().join(format!("run-{i}"))).unwrap();
         for name in ["lambda.rod", "error"] {
             let (of_all, alone) = (all.read(name).unwrap(), alone.read(name).unwrap());
-            assert!(distance(&of_all[5 * i..5 * i + 5], &alone) < 1e-10, "{name} of {i}: {of_all:?}, {alone:?}");
+            assert!(
+                distance(&of_all[5 * i..5 * i + 5], &alone) < 1e-10,
+                "{name} of {i}: {of_all:?}, {alone:?}"
+            );
         }
     }
 }

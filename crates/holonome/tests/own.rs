@@ -37,26 +37,45 @@ const START: [f64; 4] = [0.4, 0.0, 0.0, 2.0];
 
 #[test]
 fn a_field_of_closures_is_held_like_a_model() {
-    for method in
-        ["corrected:dop853", "corrected:rk4 --step 0.01", "projection:tsit5", "symmetric-projection:rk4 --step 0.01"]
-    {
+    for method in [
+        "corrected:dop853",
+        "corrected:rk4 --step 0.01",
+        "projection:tsit5",
+        "symmetric-projection:rk4 --step 0.01",
+    ] {
         let text = format!("--method {method} --until 20 --samples 101");
         let solution = integrate(&kepler(), (0.0, &START), &options(&text)).unwrap();
-        let drift: Vec<_> = solution.summary.drift.iter().map(|d| (d.name.as_str(), d.max)).collect();
-        assert!(drift.iter().all(|&(_, max)| max < 1e-10) && drift.len() == 2, "{method}: {drift:?}");
-        assert_eq!((solution["x"].shape(), solution["drift.H"].shape()), (&[101, 4][..], &[101][..]));
-        assert!((solution["L"].row(50)[0] - 0.8).abs() < 1e-10 && solution.summary.warnings.is_empty());
+        let drift: Vec<_> =
+            solution.summary.drift.iter().map(|d| (d.name.as_str(), d.max)).collect();
+        assert!(
+            drift.iter().all(|&(_, max)| max < 1e-10) && drift.len() == 2,
+            "{method}: {drift:?}"
+        );
+        assert_eq!(
+            (solution["x"].shape(), solution["drift.H"].shape()),
+            (&[101, 4][..], &[101][..])
+        );
+        assert!(
+            (solution["L"].row(50)[0] - 0.8).abs() < 1e-10 && solution.summary.warnings.is_empty()
+        );
     }
 }
 
 /// The numbers of the model, to the tolerance: the motion has the period 2π.
 #[test]
 fn a_field_of_closures_moves_as_the_model_does() {
-    let text = format!("--method corrected:dop853 --rtol 1e-12 --until {} --samples 2", std::f64::consts::TAU);
+    let text = format!(
+        "--method corrected:dop853 --rtol 1e-12 --until {} --samples 2",
+        std::f64::consts::TAU
+    );
     let solution = integrate(&kepler(), (0.0, &START), &options(&text)).unwrap();
     assert!(distance(solution["x"].last(), &START) < 1e-9, "{:?}", solution["x"].last());
-    let plain =
-        integrate(&kepler(), (3.0, &START), &options("--method rk4 --step 0.01 --until 4 --samples 3")).unwrap();
+    let plain = integrate(
+        &kepler(),
+        (3.0, &START),
+        &options("--method rk4 --step 0.01 --until 4 --samples 3"),
+    )
+    .unwrap();
     assert_eq!(plain.times(), [3.0, 3.5, 4.0]);
 }
 
@@ -68,10 +87,14 @@ fn a_claim_that_is_not_true_is_left_out_with_a_warning() {
         |_t, x| x[0],
         |_t, _x, d| d.copy_from_slice(&[1.0, 0.0, 0.0, 0.0]),
     );
-    let solution = integrate(&wrong, (0.0, &START), &options("--method corrected:dop853 --until 5")).unwrap();
+    let solution =
+        integrate(&wrong, (0.0, &START), &options("--method corrected:dop853 --until 5")).unwrap();
     let told = solution.summary.warnings.join("\n");
     assert!(told.contains("integral 'Z' is not constant along the motion"), "{told}");
-    assert!(told.contains("correct the function, or leave it out") && !told.contains("observe"), "{told}");
+    assert!(
+        told.contains("correct the function, or leave it out") && !told.contains("observe"),
+        "{told}"
+    );
     assert!(
         solution.summary.drift.iter().filter(|d| d.name != "Z").all(|d| d.max < 1e-8),
         "{:?}",
@@ -79,7 +102,8 @@ fn a_claim_that_is_not_true_is_left_out_with_a_warning() {
     );
 }
 
-/// A wrong factor, a wrong sign and a missing component are mistakes; a kink and a steep power at the start are none.
+/// A wrong factor, a wrong sign and a missing component are mistakes; a kink and a steep power at
+/// the start are none.
 #[test]
 fn a_gradient_that_contradicts_its_values_is_refused() {
     type Gradient = fn(&[f64], &mut [f64]);
@@ -90,13 +114,25 @@ fn a_gradient_that_contradicts_its_values_is_refused() {
         |x, d| d.copy_from_slice(&[x[0] / x[0].hypot(x[1]).powi(3), 0.0, 0.0, 0.0]),
     ];
     for gradient in wrong {
-        let system =
-            kepler().with_invariant("E", GroupKind::Integral, move |_t, x| energy(x), move |_t, x, d| gradient(x, d));
+        let system = kepler().with_invariant(
+            "E",
+            GroupKind::Integral,
+            move |_t, x| energy(x),
+            move |_t, x, d| gradient(x, d),
+        );
         let error = integrate(&system, (0.0, &START), &options("")).unwrap_err().to_string();
-        assert!(error.contains("the gradient of 'E' contradicts its values at the start"), "{error}");
+        assert!(
+            error.contains("the gradient of 'E' contradicts its values at the start"),
+            "{error}"
+        );
     }
     let steep = FnSystem::new(2, |_t, _x, dx| dx.fill(0.0))
-        .with_invariant("kink", GroupKind::Integral, |_t, x| x[0].abs(), |_t, _x, d| d.copy_from_slice(&[1.0, 0.0]))
+        .with_invariant(
+            "kink",
+            GroupKind::Integral,
+            |_t, x| x[0].abs(),
+            |_t, _x, d| d.copy_from_slice(&[1.0, 0.0]),
+        )
         .with_invariant(
             "cube",
             GroupKind::Integral,
@@ -123,13 +159,19 @@ fn what_does_not_suit_a_field_is_refused_by_name() {
     );
     for (said, words) in [
         (refused(&kepler(), &START[..3], ""), vec!["3 numbers", "4"]),
-        (refused(&kepler(), &START, "--method rattle --step 0.1"), vec!["`rattle`", "write the model as text"]),
+        (
+            refused(&kepler(), &START, "--method rattle --step 0.1"),
+            vec!["`rattle`", "write the model as text"],
+        ),
         (
             refused(&kepler(), &START, "--method gauss4 --step 0.1"),
             vec!["`gauss4` is made from the formulas of a model"],
         ),
         (refused(&kepler(), &START, "--method feedback:rk4 --step 0.1"), vec!["corrected:rk4"]),
-        (refused(&kepler(), &START, "--until -2"), vec!["until = -2 is not after the start at t = 0"]),
+        (
+            refused(&kepler(), &START, "--until -2"),
+            vec!["until = -2 is not after the start at t = 0"],
+        ),
         (refused(&rod, &[1.1, 0.0], "--method corrected:rk4 --step 0.1"), vec!["'rod'", "2.1e-1"]),
     ] {
         assert!(words.iter().all(|word| said.contains(word)), "{said}");
@@ -148,9 +190,13 @@ fn what_does_not_suit_a_field_is_refused_by_name() {
         assert!(error.contains(words), "{error}");
     }
     let blows_up = FnSystem::new(1, |_t, x, dx| dx[0] = x[0] * x[0]);
-    let error = integrate(&blows_up, (0.0, &[1.0]), &options("--method dop853 --until 2")).unwrap_err();
+    let error =
+        integrate(&blows_up, (0.0, &[1.0]), &options("--method dop853 --until 2")).unwrap_err();
     let Error::Failed { failure, kept: Some(kept), .. } = &error else { panic!("{error}") };
-    assert!(failure.t().is_some_and(|t| (t - 1.0).abs() < 0.01) && kept.times().len() > 100, "{error}");
+    assert!(
+        failure.t().is_some_and(|t| (t - 1.0).abs() < 0.01) && kept.times().len() > 100,
+        "{error}"
+    );
 }
 
 /// The Störmer–Verlet method as a user's own step.
@@ -201,8 +247,12 @@ static LEAPFROG: Scheme = scheme("leapfrog", Step::Map(leapfrog));
 static TOO_SHORT: Scheme = scheme("too-short", Step::Map(too_short));
 static UNSYMMETRIC: Scheme =
     Scheme { symmetric: false, symplectic: false, ..scheme("unsymmetric", Step::Map(leapfrog)) };
-static MIDPOINT: Scheme =
-    Scheme { symmetric: false, symplectic: false, needs: Needs::Field, ..scheme("own-midpoint", Step::Map(midpoint)) };
+static MIDPOINT: Scheme = Scheme {
+    symmetric: false,
+    symplectic: false,
+    needs: Needs::Field,
+    ..scheme("own-midpoint", Step::Map(midpoint))
+};
 static ADAPTIVE: Scheme = Scheme { adaptive: true, ..scheme("adapts", Step::Map(leapfrog)) };
 static TAKEN: Scheme = scheme("rk4", Step::Map(leapfrog));
 static TREATMENT: Scheme = scheme("corrected", Step::Map(leapfrog));
@@ -214,7 +264,8 @@ static ALSO_KEPT: Scheme = scheme("kept", Step::Map(leapfrog));
 fn a_step_of_ones_own_runs_like_a_built_in_one() {
     // An unrolled model, and a templated one.
     for (name, set, h) in [("henon-heiles", vec![], "0.1"), ("fpu", vec![], "0.01")] {
-        let builtin = options(&format!("--method stormer-verlet-a --step {h} --until 20 --samples 11"));
+        let builtin =
+            options(&format!("--method stormer-verlet-a --step {h} --until 20 --samples 11"));
         let own = RunOptions { method: Method::plain(&LEAPFROG), ..builtin.clone() };
         let problem = model(name, &set);
         let (own, builtin) = (
@@ -232,13 +283,20 @@ fn a_step_of_ones_own_runs_like_a_built_in_one() {
 fn a_step_of_ones_own_composes_and_is_corrected() {
     let yoshida: Method = "yoshida4(stormer-verlet-a)".parse().unwrap();
     let end = |method: Method, h: f64| -> Vec<f64> {
-        let options = RunOptions { method, step: holonome::StepSize::Fixed(h), until: 2.0, ..RunOptions::default() };
+        let options = RunOptions {
+            method,
+            step: holonome::StepSize::Fixed(h),
+            until: 2.0,
+            ..RunOptions::default()
+        };
         let solution = prepare(model("henon-heiles", &[]), options).unwrap().solve().unwrap();
         numbers(&solution.summary.to_json()["state"])
     };
     let fourth = Method { composition: yoshida.composition, ..Method::plain(&LEAPFROG) };
     let exact = end("dop853".parse().unwrap(), 0.001);
-    let order = |method: Method| (distance(&end(method, 0.1), &exact) / distance(&end(method, 0.05), &exact)).log2();
+    let order = |method: Method| {
+        (distance(&end(method, 0.1), &exact) / distance(&end(method, 0.05), &exact)).log2()
+    };
     assert!((order(Method::plain(&LEAPFROG)) - 2.0).abs() < 0.2);
     assert!((order(fourth) - 4.0).abs() < 0.3);
     let held = Method { treatment: MethodTreatment::Corrected, ..Method::plain(&UNSYMMETRIC) };
@@ -257,21 +315,36 @@ fn methods_whose_parts_do_not_go_together_are_refused() {
         (Method::plain(&BRACKETS), "a name has no blanks, colons, commas or brackets"),
         (Method::plain(&ADAPTIVE), "let `adaptive` be false"),
         (Method { composition, ..Method::plain(&UNSYMMETRIC) }, "unsymmetric is not symmetric"),
-        (Method { treatment: feedback, ..Method::plain(&LEAPFROG) }, "the feedback term is for explicit Runge-Kutta"),
-        (Method { treatment: MethodTreatment::Corrected, ..Method::plain(&LEAPFROG) }, "use leapfrog alone"),
+        (
+            Method { treatment: feedback, ..Method::plain(&LEAPFROG) },
+            "the feedback term is for explicit Runge-Kutta",
+        ),
+        (
+            Method { treatment: MethodTreatment::Corrected, ..Method::plain(&LEAPFROG) },
+            "use leapfrog alone",
+        ),
         (Method { unconstrained: Some(&LEAPFROG), ..Method::plain(&LEAPFROG) }, "takes no other"),
     ] {
         for text in ["--step 0.1 --until 1", "--until 1"] {
             let options = RunOptions { method, ..options(text) };
             let system = kepler();
-            let compared = CompareOptions { methods: vec![method], steps: vec![0.1], ..CompareOptions::default() };
+            let compared = CompareOptions {
+                methods: vec![method],
+                steps: vec![0.1],
+                ..CompareOptions::default()
+            };
             let refusals = [
                 prepare(model("henon-heiles", &[]), options.clone()).err().expect("it is refused"),
                 integrate(&system, (0.0, &START), &options).unwrap_err(),
-                compare(&model("henon-heiles", &[]), &compared, &|_| Control::Continue).err().expect("it is refused"),
+                compare(&model("henon-heiles", &[]), &compared, &|_| Control::Continue)
+                    .err()
+                    .expect("it is refused"),
             ];
             for error in refusals {
-                assert!(error.to_string().contains(says) && error.kind() == "method", "{method}: {error}");
+                assert!(
+                    error.to_string().contains(says) && error.kind() == "method",
+                    "{method}: {error}"
+                );
             }
         }
     }
@@ -291,22 +364,39 @@ fn a_run_by_a_step_of_ones_own_is_resumed_once_its_scheme_is_registered() {
     assert!(simulation("stopped").run(&mut |_| Control::Stop).unwrap().interrupted);
     let path = folder.path().join("stopped");
     let refused = Simulation::resume(&path).err().expect("the scheme is not known").to_string();
-    for part in ["stopped was made by `yoshida4(kept)`", "there is no method `kept`", "method::register"] {
+    for part in
+        ["stopped was made by `yoshida4(kept)`", "there is no method `kept`", "method::register"]
+    {
         assert!(refused.contains(part), "{refused}");
     }
     // A name that means another method to the parser is no exception.
     let own = RunOptions { method: Method::plain(&LEAPFROG), ..options("own") };
-    assert!(prepare(model("henon-heiles", &[]), own).unwrap().run(&mut |_| Control::Stop).unwrap().interrupted);
-    let refused = Simulation::resume(folder.path().join("own")).err().expect("the scheme is not known").to_string();
-    assert!(refused.contains("was made by `leapfrog`, but there is no method `leapfrog`"), "{refused}");
-    let refused = Simulation::extend(&path, 4000.0).err().expect("the scheme is not known").to_string();
+    assert!(
+        prepare(model("henon-heiles", &[]), own)
+            .unwrap()
+            .run(&mut |_| Control::Stop)
+            .unwrap()
+            .interrupted
+    );
+    let refused = Simulation::resume(folder.path().join("own"))
+        .err()
+        .expect("the scheme is not known")
+        .to_string();
+    assert!(
+        refused.contains("was made by `leapfrog`, but there is no method `leapfrog`"),
+        "{refused}"
+    );
+    let refused =
+        Simulation::extend(&path, 4000.0).err().expect("the scheme is not known").to_string();
     assert!(refused.contains("method::register"), "{refused}");
 
     register(&KEPT).unwrap();
     register(&KEPT).unwrap();
     assert!(matches!(register(&ALSO_KEPT), Err(MethodError::NameTaken { name: "kept" })));
     assert!(matches!(register(&TAKEN), Err(MethodError::NameTaken { name: "rk4" })));
-    let Resumed::Continues(mut resumed) = Simulation::resume(&path).unwrap() else { panic!("it is not finished") };
+    let Resumed::Continues(mut resumed) = Simulation::resume(&path).unwrap() else {
+        panic!("it is not finished")
+    };
     assert!(!resumed.run(&mut |_| Control::Continue).unwrap().interrupted);
     simulation("whole").run(&mut |_| Control::Continue).unwrap();
     let q = |name: &str| Arrays::open(folder.path().join(name)).unwrap()["q"].values().to_vec();
@@ -314,20 +404,31 @@ fn a_run_by_a_step_of_ones_own_is_resumed_once_its_scheme_is_registered() {
     assert_eq!("yoshida4(kept)".parse(), Ok(method));
 }
 
-/// As built-in schemes that need a field alone: of a model with constraints, unrolled or large, it is the Dirac
-/// extension.
+/// As built-in schemes that need a field alone: of a model with constraints, unrolled or large, it
+/// is the Dirac extension.
 #[test]
 fn a_step_over_a_field_runs_on_constraints() {
-    for (name, set, h) in [("spherical-pendulum", vec![], "0.01"), ("chain", vec![("n", "60")], "0.001")] {
+    for (name, set, h) in
+        [("spherical-pendulum", vec![], "0.01"), ("chain", vec![("n", "60")], "0.001")]
+    {
         for treatment in ["", "corrected:", "projection:"] {
-            let builtin = options(&format!("--method {treatment}midpoint --step {h} --until 0.1 --samples 3"));
-            let own = RunOptions { method: Method { scheme: &MIDPOINT, ..builtin.method }, ..builtin.clone() };
+            let builtin = options(&format!(
+                "--method {treatment}midpoint --step {h} --until 0.1 --samples 3"
+            ));
+            let own = RunOptions {
+                method: Method { scheme: &MIDPOINT, ..builtin.method },
+                ..builtin.clone()
+            };
             let end = |options: RunOptions| {
                 let solution = prepare(model(name, &set), options).unwrap().solve().unwrap();
                 numbers(&solution.summary.to_json()["state"])
             };
             let (own, builtin) = (end(own), end(builtin));
-            assert!(distance(&own, &builtin) < 1e-6, "{treatment} {name}: {:e}", distance(&own, &builtin));
+            assert!(
+                distance(&own, &builtin) < 1e-6,
+                "{treatment} {name}: {:e}",
+                distance(&own, &builtin)
+            );
         }
     }
 }
@@ -335,7 +436,8 @@ fn a_step_over_a_field_runs_on_constraints() {
 #[test]
 fn a_step_that_gives_no_state_is_refused() {
     for name in ["henon-heiles", "fpu"] {
-        let options = RunOptions { method: Method::plain(&TOO_SHORT), ..options("--step 0.1 --until 1") };
+        let options =
+            RunOptions { method: Method::plain(&TOO_SHORT), ..options("--step 0.1 --until 1") };
         let Err(error) = prepare(model(name, &[]), options) else { panic!("{name} runs") };
         assert!(error.to_string().contains("its step gives"), "{error}");
     }

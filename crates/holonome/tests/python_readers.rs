@@ -1,5 +1,5 @@
-//! Test that zarr-python (3 or later) and xarray open a run as a labelled data set: just created, under way, and
-//! finished.
+//! Test that zarr-python (3 or later) and xarray open a run as a labelled data set: just created,
+//! under way, and finished.
 //!
 //! The test needs a Python with both packages, named by the environment variable `HOLONOME_PYTHON`:
 //!
@@ -8,8 +8,8 @@
 //! HOLONOME_PYTHON=$PWD/.venv/bin/python cargo test -p holonome --test python_readers
 //! ```
 //!
-//! Without the variable the test is SKIPPED and says so; continuous integration sets it, and then a missing package is
-//! a failure.
+//! Without the variable the test is SKIPPED and says so; continuous integration sets it, and then a
+//! missing package is a failure.
 
 use holonome::store::{ArrayLayout, Dimension, Label, Layout, Role, Status, Store};
 use serde_json::{Map, Value, json};
@@ -23,7 +23,9 @@ const SAMPLES: usize = 7;
 #[test]
 fn zarr_python_and_xarray_read_a_run() {
     let Some(python) = env::var_os("HOLONOME_PYTHON") else {
-        eprintln!("SKIPPED: set HOLONOME_PYTHON to a Python that has zarr and xarray (see the head of this file)");
+        eprintln!(
+            "SKIPPED: set HOLONOME_PYTHON to a Python that has zarr and xarray (see the head of this file)"
+        );
         return;
     };
     let folder = env::temp_dir().join(format!("holonome-python-readers-{}", std::process::id()));
@@ -36,7 +38,8 @@ fn zarr_python_and_xarray_read_a_run() {
         fs::write(&expected, expected_contents(&layout, samples).to_string()).unwrap();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python_readers.py");
         let output = Command::new(&python).arg(script).args([&run, &expected]).output();
-        let output = output.unwrap_or_else(|error| panic!("HOLONOME_PYTHON ({}): {error}", python.display()));
+        let output = output
+            .unwrap_or_else(|error| panic!("HOLONOME_PYTHON ({}): {error}", python.display()));
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{stage}:\n{text}");
     };
@@ -44,7 +47,8 @@ fn zarr_python_and_xarray_read_a_run() {
     let mut store = Store::create(&run, &layout).unwrap();
     check(0, "just created");
     for sample in 0..SAMPLES {
-        let rows: Vec<Vec<f64>> = (0..layout.arrays.len()).map(|array| row(&layout, array, sample)).collect();
+        let rows: Vec<Vec<f64>> =
+            (0..layout.arrays.len()).map(|array| row(&layout, array, sample)).collect();
         store.append(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>()).unwrap();
         if sample == 2 {
             store.checkpoint(&json!({"t": 0.5})).unwrap();
@@ -59,22 +63,32 @@ fn zarr_python_and_xarray_read_a_run() {
     fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Layout with all kinds of arrays: scalar, vector, matrix, families with one and two indices, with dependent ranges
-/// and without members, chunks of one row; and names that clash with dimensions or are not ASCII.
+/// Layout with all kinds of arrays: scalar, vector, matrix, families with one and two indices, with
+/// dependent ranges and without members, chunks of one row; and names that clash with dimensions or
+/// are not ASCII.
 fn layout() -> Layout {
-    let mut layout = Layout { times: (0..SAMPLES).map(|k| 0.25 * k as f64).collect(), ..Layout::default() };
+    let mut layout =
+        Layout { times: (0..SAMPLES).map(|k| 0.25 * k as f64).collect(), ..Layout::default() };
     let vector = layout.dimension(Dimension::component(3));
-    let (row, column) = (layout.dimension(Dimension::row(3)), layout.dimension(Dimension::column(3)));
+    let (row, column) =
+        (layout.dimension(Dimension::row(3)), layout.dimension(Dimension::column(3)));
     let i = layout.dimension(Dimension::index("i", 2..=4));
     let other_i = layout.dimension(Dimension::index("i", 1..=2));
     let many = layout.dimension(Dimension::index("many", 1..=40_000));
     let none = layout.dimension(Dimension::index("none", []));
-    let label = |name: &str, values: [i64; 3]| Label { name: name.to_string(), values: values.to_vec() };
-    let members = layout.dimension(Dimension::members("rod", vec![label("i", [1, 1, 2]), label("j", [2, 3, 3])]));
+    let label =
+        |name: &str, values: [i64; 3]| Label { name: name.to_string(), values: values.to_vec() };
+    let members = layout
+        .dimension(Dimension::members("rod", vec![label("i", [1, 1, 2]), label("j", [2, 3, 3])]));
     let mut add = |name: &str, dimensions: &[&String]| {
         let dimensions = dimensions.iter().map(|name| name.to_string()).collect();
         let description = format!("the variable {name}");
-        layout.arrays.push(ArrayLayout { name: name.to_string(), dimensions, description, ..ArrayLayout::default() });
+        layout.arrays.push(ArrayLayout {
+            name: name.to_string(),
+            dimensions,
+            description,
+            ..ArrayLayout::default()
+        });
     };
     add("time", &[]);
     add("q", &[&vector]);
@@ -101,32 +115,44 @@ fn row(layout: &Layout, array: usize, sample: usize) -> Vec<f64> {
 }
 
 fn shape(layout: &Layout, array: usize) -> Vec<usize> {
-    let length = |name: &String| layout.dimensions.iter().find(|known| known.name == *name).unwrap().len();
+    let length =
+        |name: &String| layout.dimensions.iter().find(|known| known.name == *name).unwrap().len();
     layout.arrays[array].dimensions.iter().map(length).collect()
 }
 
-/// Contents that Python must find. The variables `time` and `rod` keep their names, so those dimensions get an
-/// underscore.
+/// Contents that Python must find. The variables `time` and `rod` keep their names, so those
+/// dimensions get an underscore.
 fn expected_contents(layout: &Layout, samples: usize) -> Value {
-    let stored = |name: &str| if matches!(name, "time" | "rod") { format!("{name}_") } else { name.to_string() };
+    let stored = |name: &str| {
+        if matches!(name, "time" | "rod") { format!("{name}_") } else { name.to_string() }
+    };
     let mut variables = Map::new();
     for (k, array) in layout.arrays.iter().enumerate() {
-        let dimensions: Vec<String> =
-            [&"time".to_string()].into_iter().chain(&array.dimensions).map(|name| stored(name)).collect();
+        let dimensions: Vec<String> = [&"time".to_string()]
+            .into_iter()
+            .chain(&array.dimensions)
+            .map(|name| stored(name))
+            .collect();
         let shape: Vec<usize> = [SAMPLES].into_iter().chain(shape(layout, k)).collect();
         let values: Vec<f64> = (0..samples).flat_map(|sample| row(layout, k, sample)).collect();
-        let variable =
-            json!({"dimensions": dimensions, "shape": shape, "values": values, "description": array.description});
+        let variable = json!({"dimensions": dimensions, "shape": shape, "values": values, "description": array.description});
         // `R` exists already: some file systems do not distinguish the case of a letter.
         let name = if array.name == "r" { "r_".to_string() } else { array.name.clone() };
         variables.insert(name, variable);
     }
     let mut coordinates = Map::new();
-    coordinates.insert(stored("time"), json!({"type": "float64", "dimension": stored("time"), "values": layout.times}));
+    coordinates.insert(
+        stored("time"),
+        json!({"type": "float64", "dimension": stored("time"), "values": layout.times}),
+    );
     for dimension in &layout.dimensions {
         for label in &dimension.labels {
             let own = dimension.labels.len() == 1;
-            let name = if own { stored(&dimension.name) } else { format!("{}_{}", dimension.name, label.name) };
+            let name = if own {
+                stored(&dimension.name)
+            } else {
+                format!("{}_{}", dimension.name, label.name)
+            };
             let coordinate = match (dimension.role, dimension.len()) {
                 (Role::Component, 3) => json!({"type": "text", "values": ["x", "y", "z"]}),
                 _ => json!({"type": "int64", "values": label.values}),
@@ -138,7 +164,8 @@ fn expected_contents(layout: &Layout, samples: usize) -> Value {
     }
     let mut attributes = layout.attributes.clone();
     let sum = |value: &Value| format!("{:08x}", crc32c::crc32c(value.to_string().as_bytes()));
-    let sums: Map<String, Value> = attributes.iter().map(|(key, value)| (key.clone(), json!(sum(value)))).collect();
+    let sums: Map<String, Value> =
+        attributes.iter().map(|(key, value)| (key.clone(), json!(sum(value)))).collect();
     attributes.insert("holonome_format".to_string(), 2.into());
     attributes.insert("holonome_checksums".to_string(), sums.into());
     json!({"variables": variables, "coordinates": coordinates, "attributes": attributes})

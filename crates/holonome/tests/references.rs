@@ -1,7 +1,8 @@
-//! Tests of `suite/references.toml`: states computed independently of the engine, and published numbers.
+//! Tests of `suite/references.toml`: states computed independently of the engine, and published
+//! numbers.
 //!
-//! Rows with more than two million steps run in a shorter form of the same number, unless the environment variable
-//! `HOLONOME_LONG` is set.
+//! Rows with more than two million steps run in a shorter form of the same number, unless the
+//! environment variable `HOLONOME_LONG` is set.
 
 mod common;
 
@@ -39,11 +40,13 @@ fn problem(row: &Table) -> Result<Problem, holonome::Error> {
     // Rows name files relative to the folder of the table or the one below it.
     let model = text(row, "model");
     let path: PathBuf = repository().join("suite").join(model);
-    let set: Vec<(&str, &str)> = list(row, "set").iter().map(|set| set.split_once('=').unwrap()).collect();
+    let set: Vec<(&str, &str)> =
+        list(row, "set").iter().map(|set| set.split_once('=').unwrap()).collect();
     load(&path, &set)
 }
 
-/// Problem of a case; `None` for a rheonomic one that the engine refuses, which is allowed if the refusal says so.
+/// Problem of a case; `None` for a rheonomic one that the engine refuses, which is allowed if the
+/// refusal says so.
 fn problem_unless_refused(case: &Table) -> Option<Problem> {
     match problem(case) {
         Ok(problem) => Some(problem),
@@ -72,9 +75,13 @@ fn check_members(case: &Table, summary: &Value) {
     match case.get("hamiltonian") {
         None => assert!(drift.get("hamiltonian").is_none(), "{name}: {drift}"),
         Some(_) => {
-            let (h, initial) = (number(case, "hamiltonian"), drift["hamiltonian"]["initial"].as_f64().unwrap());
+            let (h, initial) =
+                (number(case, "hamiltonian"), drift["hamiltonian"]["initial"].as_f64().unwrap());
             // Both are sums of a few dozen terms at most, whose rounding is far below this.
-            assert!((h - initial).abs() <= 1e-12 * h.abs().max(1e-3), "{name}: H is {initial}, not {h}");
+            assert!(
+                (h - initial).abs() <= 1e-12 * h.abs().max(1e-3),
+                "{name}: H is {initial}, not {h}"
+            );
         }
     }
 }
@@ -98,12 +105,19 @@ fn states_of_the_cases() {
         let mut got = finished.summary.to_json()["state"].as_object().unwrap().clone();
         let tolerance = number(&case, "tolerance");
         for (variable, value) in expected.as_object().unwrap() {
-            let own = got.remove(variable).unwrap_or_else(|| panic!("{name}: no variable {variable}"));
+            let own =
+                got.remove(variable).unwrap_or_else(|| panic!("{name}: no variable {variable}"));
             let (own, value) = (numbers(&own), numbers(value));
             assert_eq!(own.len(), value.len(), "{name}: {variable}");
             let error = own.iter().zip(&value).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-            assert!(error <= tolerance, "{name}: {variable} errs by {error:e}, allowed are {tolerance:e}");
-            worst.push((error / tolerance, format!("{name} {variable}: {error:.1e} of {tolerance:e}")));
+            assert!(
+                error <= tolerance,
+                "{name}: {variable} errs by {error:e}, allowed are {tolerance:e}"
+            );
+            worst.push((
+                error / tolerance,
+                format!("{name} {variable}: {error:.1e} of {tolerance:e}"),
+            ));
         }
         assert!(got.is_empty(), "{name}: the table says nothing of {got:?}");
         check_members(&case, &finished.summary.to_json());
@@ -115,10 +129,11 @@ fn states_of_the_cases() {
     }
 }
 
-/// With the default method (`corrected:dop853`, 1e-9) every invariant stays at round-off. One Gauss–Newton step leaves
-/// of a deviation δ about F''δ²/2 and a share of the regularisation ε = 1e-8 over the smallest eigenvalue of the scaled
-/// DF DFᵀ. With δ about a thousandth of the tolerance (DOP853's local errors), 1e-12, that is negligible against the
-/// rounding of F itself, a few hundred times 1.1e-16 of the size of its terms at most.
+/// With the default method (`corrected:dop853`, 1e-9) every invariant stays at round-off. One
+/// Gauss–Newton step leaves of a deviation δ about F''δ²/2 and a share of the regularisation ε =
+/// 1e-8 over the smallest eigenvalue of the scaled DF DFᵀ. With δ about a thousandth of the
+/// tolerance (DOP853's local errors), 1e-12, that is negligible against the rounding of F itself, a
+/// few hundred times 1.1e-16 of the size of its terms at most.
 #[test]
 fn the_default_method_keeps_every_invariant_of_the_cases() {
     let suite = suite();
@@ -127,7 +142,8 @@ fn the_default_method_keeps_every_invariant_of_the_cases() {
         let name = text(&case, "name");
         let Some(problem) = problem_unless_refused(&case) else { continue };
         let start = problem.model.initial.clone();
-        let options = RunOptions { until: number(&case, "until"), samples: Some(2), ..RunOptions::default() };
+        let options =
+            RunOptions { until: number(&case, "until"), samples: Some(2), ..RunOptions::default() };
         let finished = run(problem, options).unwrap_or_else(|error| panic!("{name}: {error}"));
         check_members(&case, &finished.summary.to_json());
         let size = start.iter().chain(&finished.state()).map(|x| x.abs()).fold(1.0, f64::max);
@@ -138,7 +154,10 @@ fn the_default_method_keeps_every_invariant_of_the_cases() {
             let share = drift.max / (1e-13 * scale);
             worst.push((
                 share,
-                format!("{name} {} {:?}: {:.1e} at a scale of {scale:.1e}", drift.name, drift.kind, drift.max),
+                format!(
+                    "{name} {} {:?}: {:.1e} at a scale of {scale:.1e}",
+                    drift.name, drift.kind, drift.max
+                ),
             ));
         }
     }
@@ -146,8 +165,11 @@ fn the_default_method_keeps_every_invariant_of_the_cases() {
     for (_, line) in worst.iter().take(8) {
         println!("{line}");
     }
-    let beyond: Vec<_> =
-        worst.iter().filter(|(share, _)| share.is_nan() || *share > 1.0).map(|(_, line)| line).collect();
+    let beyond: Vec<_> = worst
+        .iter()
+        .filter(|(share, _)| share.is_nan() || *share > 1.0)
+        .map(|(_, line)| line)
+        .collect();
     assert!(beyond.is_empty(), "{beyond:#?}");
 }
 
@@ -157,7 +179,8 @@ fn affordable(row: &Table) -> RunOptions {
     let steps = options.step.fixed().map_or(0.0, |h| options.until / h);
     if steps > 2e6 && std::env::var_os("HOLONOME_LONG").is_none() {
         if options.method.treatment == MethodTreatment::Feedback {
-            // The drift is periodic and has its maximum in the first of the 155 periods (suite/reference/NOTES.md).
+            // The drift is periodic and has its maximum in the first of the 155 periods
+            // (suite/reference/NOTES.md).
             options.until /= 20.0;
         } else {
             // Plain Euler follows X + h X₂ + …: its loss depends on h·T alone, up to relative O(h).
@@ -177,7 +200,10 @@ fn published_numbers() {
         let problem = problem(&row).unwrap();
         let start: Vec<f64> = problem.model.initial.clone();
         assert_eq!(
-            variables(&problem.model).iter().map(holonome::recording::VariableLayout::len).sum::<usize>(),
+            variables(&problem.model)
+                .iter()
+                .map(holonome::recording::VariableLayout::len)
+                .sum::<usize>(),
             start.len()
         );
         let what = format!("{} {}", text(&row, "model"), text(&row, "options"));
@@ -193,7 +219,12 @@ fn published_numbers() {
                     name => {
                         let case = cases.iter().find(|case| text(case, "name") == name).unwrap();
                         let state: Value = serde_json::to_value(&case["state"]).unwrap();
-                        finished.summary.state.names().flat_map(|variable| numbers(&state[variable])).collect()
+                        finished
+                            .summary
+                            .state
+                            .names()
+                            .flat_map(|variable| numbers(&state[variable]))
+                            .collect()
                     }
                 };
                 distance(&finished.state(), &reference)
@@ -205,7 +236,9 @@ fn published_numbers() {
                     .unwrap_or_else(|| panic!("no {quantity} in {summary}"))
             };
             let (right, expected) = match (expect.get("below"), expect.get("value")) {
-                (Some(_), None) => (got < number(expect, "below"), format!("below {:e}", number(expect, "below"))),
+                (Some(_), None) => {
+                    (got < number(expect, "below"), format!("below {:e}", number(expect, "below")))
+                }
                 _ => {
                     let (value, relative) = (number(expect, "value"), number(expect, "relative"));
                     ((got / value - 1.0).abs() <= relative, format!("{value:e} to {relative}"))

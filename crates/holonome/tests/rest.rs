@@ -1,5 +1,5 @@
-//! Systems in equilibrium stay there. Only the rounding of forces that cancel moves them, and no scale of that motion
-//! tells anything about the positions.
+//! Systems in equilibrium stay there. Only the rounding of forces that cancel moves them, and no
+//! scale of that motion tells anything about the positions.
 
 mod common;
 
@@ -7,7 +7,8 @@ use common::{options, run};
 use holonome::{Problem, Settings};
 use std::collections::BTreeMap;
 
-/// A rod, a triangle of rods and a chain, hanging along a direction in which no force is a round number.
+/// A rod, a triangle of rods and a chain, hanging along a direction in which no force is a round
+/// number.
 const HANGING: [(&str, &str); 6] = [
     (
         "a rod",
@@ -33,7 +34,8 @@ const HANGING: [(&str, &str); 6] = [
          constraint anchor : dot(q[1], q[1]) = 0.49\n\
          constraint link[i in 2..n] : dot(q[i] - q[i-1], q[i] - q[i-1]) = 0.49\n",
     ),
-    // Along an axis most momenta stay 0, and some are reached only by the rounding of forces far away.
+    // Along an axis most momenta stay 0, and some are reached only by the rounding of forces far
+    // away.
     ("a templated chain along an axis", ALONG_AN_AXIS),
     ("unlike masses along an axis", UNLIKE_MASSES),
 ];
@@ -47,8 +49,9 @@ const UNLIKE_MASSES: &str = "size n = 80\nparameter m[i in 1..n] = if(i == 40, 1
     hamiltonian sum(i in 1..n : dot(p[i], p[i])/(2*m[i]) + m[i]*9.81*q[i].y)\nconstraint top : dot(q[1], q[1]) = 1\n\
     constraint link[i in 2..n] : dot(q[i] - q[i-1], q[i] - q[i-1]) = 1\n";
 
-/// Methods with their maximum number of steps. Adaptive ones take steps as long as the motion around the equilibrium
-/// allows: √(l/g) is a quarter of a second, and the free end of the chain is ten times as fast as the rod.
+/// Methods with their maximum number of steps. Adaptive ones take steps as long as the motion
+/// around the equilibrium allows: √(l/g) is a quarter of a second, and the free end of the chain is
+/// ten times as fast as the rod.
 const METHODS: [(&str, u64); 9] = [
     ("corrected:dop853 --rtol 1e-9", 60),
     ("plain:dop853 --rtol 1e-9", 60),
@@ -65,14 +68,17 @@ const METHODS: [(&str, u64); 9] = [
 fn what_hangs_at_rest_stays() {
     for (name, text) in HANGING {
         for (method, most_steps) in METHODS {
-            let problem = Problem::from_text("hanging", text, &BTreeMap::new(), &Settings::default()).unwrap();
+            let problem =
+                Problem::from_text("hanging", text, &BTreeMap::new(), &Settings::default())
+                    .unwrap();
             // Chains are too long for Taylor series.
             if problem.model.dimension() > 20 && method.contains("taylor") {
                 continue;
             }
             let start = problem.model.initial.clone();
             let options = options(&format!("--until 1 --method {method}"));
-            let finished = run(problem, options).unwrap_or_else(|error| panic!("{name}, {method}: {error}"));
+            let finished =
+                run(problem, options).unwrap_or_else(|error| panic!("{name}, {method}: {error}"));
             let largest = start.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
             for (k, (end, start)) in finished.state().iter().zip(&start).enumerate() {
                 let moved = (end - start).abs() / largest;
@@ -86,20 +92,23 @@ fn what_hangs_at_rest_stays() {
 
 #[test]
 fn what_rests_in_any_position_is_no_false_claim() {
-    // A central force keeps a rod at rest in any direction: there is no motion nearby with which to compare its
-    // rounding.
+    // A central force keeps a rod at rest in any direction: there is no motion nearby with which to
+    // compare its rounding.
     let text = "coordinate q : R^3 = (0.1, 0.2, -sqrt(0.95))\nmomentum p of q\n\
                 hamiltonian dot(p, p)/2 + 9.81*dot(q, q)/2\nconstraint rod : dot(q, q) = 1\n";
     for method in ["corrected:dop853", "projection:dop853", "corrected:dopri5"] {
         for until in [20.0, 2000.0] {
-            let problem = Problem::from_text("anywhere", text, &BTreeMap::new(), &Settings::default()).unwrap();
+            let problem =
+                Problem::from_text("anywhere", text, &BTreeMap::new(), &Settings::default())
+                    .unwrap();
             let options = options(&format!("--until {until} --method {method}"));
             run(problem, options).unwrap_or_else(|error| panic!("{method} until {until}: {error}"));
         }
     }
 }
 
-/// Rods floating in empty space at rest have no energy, and rounding gives one of 10⁻⁵⁹: no reason for a warning.
+/// Rods floating in empty space at rest have no energy, and rounding gives one of 10⁻⁵⁹: no reason
+/// for a warning.
 #[test]
 fn what_has_no_energy_at_rest_drifts_by_rounding_only() {
     let text = "coordinate q[i in 1..3] : R^3 = 0.9572*(cos(1.8*i), sin(2.4*i), cos(1.1*i))\nmomentum p of q\n\
@@ -108,8 +117,10 @@ fn what_has_no_energy_at_rest_drifts_by_rounding_only() {
         parameter first = 0.9572^2*((cos(1.8) - cos(3.6))^2 + (sin(2.4) - sin(4.8))^2 + (cos(1.1) - cos(2.2))^2)\n\
         constraint rod : apart(1, 2) = first\n\
         integral P = sum(i in 1..3 : p[i])\nintegral L = sum(i in 1..3 : cross(q[i], p[i]))\n";
-    let problem = Problem::from_text("model", text, &BTreeMap::new(), &Settings::default()).unwrap();
-    let finished = run(problem, options("--method rattle --step 0.05 --until 10 --samples 2")).unwrap();
+    let problem =
+        Problem::from_text("model", text, &BTreeMap::new(), &Settings::default()).unwrap();
+    let finished =
+        run(problem, options("--method rattle --step 0.05 --until 10 --samples 2")).unwrap();
     assert!(
         finished.summary.drift.iter().any(|drift| drift.max > 0.0),
         "nothing has moved: {:?}",
@@ -118,8 +129,8 @@ fn what_has_no_energy_at_rest_drifts_by_rounding_only() {
     assert_eq!(finished.summary.warnings, [""; 0]);
 }
 
-/// A force that sets in all at once moves what has no scale yet: the relative error of a step that passes that time is
-/// the same however short it is.
+/// A force that sets in all at once moves what has no scale yet: the relative error of a step that
+/// passes that time is the same however short it is.
 #[test]
 fn what_rests_is_pushed_by_a_force_that_sets_in_at_once() {
     let oscillator = "coordinate q : R^2 = (0, 0)\nmomentum p of q\n\
@@ -132,8 +143,10 @@ fn what_rests_is_pushed_by_a_force_that_sets_in_at_once() {
         (relay, 1, 0.3),
     ] {
         for method in ["dop853", "tsit5", "dopri5"] {
-            let problem = Problem::from_text("rest", text, &BTreeMap::new(), &Settings::default()).unwrap();
-            let finished = run(problem, options(&format!("--method {method} --rtol 1e-9 --until 3"))).unwrap();
+            let problem =
+                Problem::from_text("rest", text, &BTreeMap::new(), &Settings::default()).unwrap();
+            let finished =
+                run(problem, options(&format!("--method {method} --rtol 1e-9 --until 3"))).unwrap();
             let error = (finished.state()[place] - exact).abs();
             // Two or three times are passed within the tolerance of what moves already.
             assert!(error < 1e-8, "{method}: {error:e} in\n{text}");
@@ -141,7 +154,8 @@ fn what_rests_is_pushed_by_a_force_that_sets_in_at_once() {
     }
 }
 
-/// Charges on a sphere, with friction (the Fekete problem of the test set for initial value problems).
+/// Charges on a sphere, with friction (the Fekete problem of the test set for initial value
+/// problems).
 const CHARGES: &str = "size n = 20\nparameter a[i in 1..n] = 2.4*i\nparameter b[i in 1..n] = asin(1 - (2*i - 1)/n)\n\
     state p[i in 1..n] : R^3 = (cos(a[i])*cos(b[i]), sin(a[i])*cos(b[i]), sin(b[i]))\n\
     state q[i in 1..n] : R^3 = (0, 0, 0)\nlet lam(i) = -dot(q[i], q[i])/2 - (n - 1)/4\np[i]' = q[i]\n\
@@ -151,18 +165,20 @@ const CHARGES: &str = "size n = 20\nparameter a[i in 1..n] = 2.4*i\nparameter b[
 #[test]
 fn stages_of_a_large_field_are_found_without_its_matrix() {
     let end = |text: &str| {
-        let problem = Problem::from_text("charges", CHARGES, &BTreeMap::new(), &Settings::default()).unwrap();
+        let problem =
+            Problem::from_text("charges", CHARGES, &BTreeMap::new(), &Settings::default()).unwrap();
         run(problem, options(text)).unwrap()
     };
     let exact = end("--until 100 --method dop853 --rtol 1e-11").state();
     for method in ["gauss4", "gauss6"] {
         let finished = end(&format!("--until 100 --method {method} --step 0.1"));
-        // Newton's method took one to three iterations in each of a thousand steps. Where the charges rest, the forces
-        // on them are rounding, a part of their terms.
+        // Newton's method took one to three iterations in each of a thousand steps. Where the
+        // charges rest, the forces on them are rounding, a part of their terms.
         let iterations = finished.summary.cost.newton_iterations;
         assert!(iterations < 100, "{method}: {iterations}");
-        // The slowest motion, friction against the charges' weakest repulsion, takes a few units of time: an error of
-        // a step at the start, h⁴/720 of a force of 10, decays or turns all charges together.
+        // The slowest motion, friction against the charges' weakest repulsion, takes a few units of
+        // time: an error of a step at the start, h⁴/720 of a force of 10, decays or turns all
+        // charges together.
         let far = common::distance(&finished.state(), &exact);
         assert!(far < 1e-4, "{method}: {far:e}");
     }

@@ -1,9 +1,11 @@
-//! Test that a step of a compiled run allocates nothing: ten times the steps make no more allocations. A program of its
-//! own without a test harness, because the counter covers the whole process.
+//! Test that a step of a compiled run allocates nothing: ten times the steps make no more
+//! allocations. A program of its own without a test harness, because the counter covers the whole
+//! process.
 //!
-//! Other allocations of a run (scratch, samples, its summary) depend on its plan and not on the number of steps, so two
-//! runs are compared that differ only in their length. A recorder looks at the clock after every 64th step or block of
-//! steps, and its further actions depend on the time: the compared runs end before. A long run has a bound in its time.
+//! Other allocations of a run (scratch, samples, its summary) depend on its plan and not on the
+//! number of steps, so two runs are compared that differ only in their length. A recorder looks at
+//! the clock after every 64th step or block of steps, and its further actions depend on the time:
+//! the compared runs end before. A long run has a bound in its time.
 
 mod common;
 
@@ -20,7 +22,8 @@ use std::time::Instant;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<std::alloc::System> = &INSTRUMENTED_SYSTEM;
 
-/// A few numbers in the state and many rows: templated, with the clock checked as rarely as for a small model.
+/// A few numbers in the state and many rows: templated, with the clock checked as rarely as for a
+/// small model.
 const WELLS: &str = "size n = 50000\ncoordinate q = 0.3\nmomentum p of q = 0.2\n\
     hamiltonian p^2/2 + sum(i in 1..n : sin(i)^2*cos(8*q*i/n))/n\n";
 
@@ -61,23 +64,31 @@ fn count(problem: Problem, options: RunOptions) -> Counts {
     let summary = simulation.run(&mut watch);
     let (change, seconds) = (region.change(), begin.elapsed().as_secs_f64());
     let steps = summary.unwrap().steps;
-    Counts { allocations: change.allocations, reallocations: change.reallocations, steps, shown, seconds }
+    Counts {
+        allocations: change.allocations,
+        reallocations: change.reallocations,
+        steps,
+        shown,
+        seconds,
+    }
 }
 
 /// Number of steps or blocks of steps between two checks of the clock.
 const LOOK: u64 = 64;
-/// Steps of a block, if steps are compiled as a whole and nothing is sampled between them. (A feedback term is.)
+/// Steps of a block, if steps are compiled as a whole and nothing is sampled between them. (A
+/// feedback term is.)
 const LONGEST_BLOCK: u64 = 1024;
 
-/// Texts at the end of a run (its summary), written into buffers that double; longer numbers may take one more doubling
-/// of each.
+/// Texts at the end of a run (its summary), written into buffers that double; longer numbers may
+/// take one more doubling of each.
 const TEXTS: usize = 4;
 
-/// Compare runs to `until` and to ten times that. A recorder is called for every step, or for every block of `block`
-/// steps.
+/// Compare runs to `until` and to ten times that. A recorder is called for every step, or for every
+/// block of `block` steps.
 fn compare(name: &str, problem: &dyn Fn() -> Problem, (text, until, block): (&str, f64, u64)) {
     // A sample on the way: for an adaptive run, by dense output.
-    let run = |until: f64| count(problem(), RunOptions { until, samples: Some(3), ..options(text) });
+    let run =
+        |until: f64| count(problem(), RunOptions { until, samples: Some(3), ..options(text) });
     run(until); // Allocated once per process: the scheme's tableau.
     let (few, many) = (run(until), run(10.0 * until));
     assert!(few.allocations > 0, "the counter counts");
@@ -93,35 +104,48 @@ fn compare(name: &str, problem: &dyn Fn() -> Problem, (text, until, block): (&st
         "{name}, {text}: {} steps, longer than is comparable",
         many.steps
     );
-    assert_eq!(few.allocations, many.allocations, "{name}, {text}: {} and {} steps", few.steps, many.steps);
+    assert_eq!(
+        few.allocations, many.allocations,
+        "{name}, {text}: {} and {} steps",
+        few.steps, many.steps
+    );
     let more = many.reallocations.saturating_sub(few.reallocations);
     assert!(more <= TEXTS, "{name}, {text}: {more} more reallocations in {} steps", many.steps);
     println!("a step allocates nothing ({name}, {text}: {} steps) ... ok", many.steps);
 }
 
-/// Check a run that reports its progress every 20 ms at the soonest and stores a checkpoint every second at the
-/// soonest.
+/// Check a run that reports its progress every 20 ms at the soonest and stores a checkpoint every
+/// second at the soonest.
 fn long(problem: &dyn Fn() -> Problem, text: &str) {
     let short = count(problem(), RunOptions { until: 1.0, ..options(text) });
     let long = count(problem(), options(text));
-    // A progress report names each of the four invariants, a hidden constraint in two pieces. A checkpoint is the state
-    // as text, some hundred numbers.
+    // A progress report names each of the four invariants, a hidden constraint in two pieces. A
+    // checkpoint is the state as text, some hundred numbers.
     let most = 8 * long.shown + 1000 * long.seconds as usize + TEXTS;
     let all = |counts: Counts| counts.allocations + counts.reallocations;
     let more = all(long).saturating_sub(all(short));
     assert!(long.steps > 100_000, "{} steps", long.steps);
-    assert!(more <= most, "{more} allocations more in {} steps, {} s; at most {most}", long.steps, long.seconds);
+    assert!(
+        more <= most,
+        "{more} allocations more in {} steps, {} s; at most {most}",
+        long.steps,
+        long.seconds
+    );
     println!("a long run allocates by the clock only ({more} in {} steps) ... ok", long.steps);
 }
 
-/// Compare an ensemble in lanes to `until` and to ten times that: the allocations of a trajectory do not depend on its
-/// steps.
+/// Compare an ensemble in lanes to `until` and to ten times that: the allocations of a trajectory
+/// do not depend on its steps.
 fn lanes(text: &str, until: f64) {
     let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let run = |until: f64| {
         let folder = tempfile::tempdir().unwrap();
         let options = RunOptions { out: Some(folder.path().join("sweep")), until, ..options(text) };
-        let sweep = SweepOptions { trajectories: 40, vary: vec![("m".into(), "1+i/N".into())], shard: None };
+        let sweep = SweepOptions {
+            trajectories: 40,
+            vary: vec![("m".into(), "1+i/N".into())],
+            shard: None,
+        };
         let model = repository().join("models/spherical-pendulum.holo");
         let mut sweep = Sweep::load(&model, &Settings::default(), options, sweep).unwrap();
         sweep.open().unwrap();
@@ -131,12 +155,16 @@ fn lanes(text: &str, until: f64) {
     };
     run(until);
     let ((few, _, few_steps), (many, seconds, many_steps)) = (run(until), run(10.0 * until));
-    assert!(many_steps > 5 * few_steps && many_steps > 2000, "{text}: {few_steps} and {many_steps} steps");
-    // Threads hand tasks to each other in blocks that are allocated now and then; a checkpoint as in a single run.
-    // The terms of the invariants are measured after 1, 2, 4, … steps, four times more in ten times the steps, with the
-    // parameters of each of 40 trajectories in turn.
+    assert!(
+        many_steps > 5 * few_steps && many_steps > 2000,
+        "{text}: {few_steps} and {many_steps} steps"
+    );
+    // Threads hand tasks to each other in blocks that are allocated now and then; a checkpoint as
+    // in a single run. The terms of the invariants are measured after 1, 2, 4, … steps, four times
+    // more in ten times the steps, with the parameters of each of 40 trajectories in turn.
     let most = 16 + 4 * 40 * 2 + 1000 * seconds as usize;
-    let more = (many.allocations + many.reallocations).saturating_sub(few.allocations + few.reallocations);
+    let more =
+        (many.allocations + many.reallocations).saturating_sub(few.allocations + few.reallocations);
     assert!(more <= most, "{text}: {more} allocations more in {many_steps} steps, at most {most}");
     println!("lanes allocate nothing in a step ({text}: {many_steps} steps) ... ok");
 }
@@ -145,13 +173,15 @@ fn lanes(text: &str, until: f64) {
 fn rows(pool: &ThreadPool, name: &str, text: &str) {
     let problem = Problem::from_text(name, text, &BTreeMap::new(), &Settings::default()).unwrap();
     let (model, field) = (&problem.model, problem.examined.rows.as_ref().expect("a large model"));
-    let backends: [Box<dyn Backend>; 3] = [best().backend, Box::new(BlockInterpreter::detect()), Box::new(Interpreter)];
+    let backends: [Box<dyn Backend>; 3] =
+        [best().backend, Box::new(BlockInterpreter::detect()), Box::new(Interpreter)];
     for backend in &backends {
         for program in [&field.field, &field.invariants, &field.jacobian] {
             let kernel = RowKernel::new(program, &model.parameter_values, backend.as_ref(), BLOCK);
             let (mut out, mut work) = (vec![0.0; program.outputs], vec![0.0; kernel.work_len()]);
             let mut run = |times: u32| {
-                (0..times).for_each(|k| kernel.run(f64::from(k), &model.initial, &mut out, &mut work));
+                (0..times)
+                    .for_each(|k| kernel.run(f64::from(k), &model.initial, &mut out, &mut work));
             };
             let change = pool.install(|| {
                 // Allocated once per thread.
@@ -162,7 +192,12 @@ fn rows(pool: &ThreadPool, name: &str, text: &str) {
                 run(3);
                 region.change()
             });
-            assert_eq!(change.allocations + change.reallocations, 0, "{name}, {} outputs", program.outputs);
+            assert_eq!(
+                change.allocations + change.reallocations,
+                0,
+                "{name}, {} outputs",
+                program.outputs
+            );
         }
     }
     println!("rows allocate nothing ({name}) ... ok");
@@ -170,12 +205,13 @@ fn rows(pool: &ThreadPool, name: &str, text: &str) {
 
 fn main() {
     let pendulum = || load(&repository().join("models/spherical-pendulum.holo"), &[]).unwrap();
-    let wells = || Problem::from_text("wells", WELLS, &BTreeMap::new(), &Settings::default()).unwrap();
+    let wells =
+        || Problem::from_text("wells", WELLS, &BTreeMap::new(), &Settings::default()).unwrap();
     assert!(wells().examined.rows.is_some());
     for case in [
         ("--method feedback:rk4 --gain 50 --step 0.001", 0.006, 1),
-        // Half as many blocks as steps between two checks: some blocks are shorter, before samples, measurements, the
-        // end.
+        // Half as many blocks as steps between two checks: some blocks are shorter, before samples,
+        // measurements, the end.
         ("--method corrected:rk4 --step 0.001", 3.0, LONGEST_BLOCK),
         ("--method corrected:dop853 --rtol 1e-10 --atol 1e-10", 0.7, 1),
         ("--method corrected:dopri5 --rtol 1e-6 --atol 1e-6", 0.6, 1),
@@ -185,7 +221,10 @@ fn main() {
     ] {
         compare("pendulum", &pendulum, case);
     }
-    long(&pendulum, "--method corrected:dop853 --rtol 1e-10 --atol 1e-10 --samples 3 --until 20000");
+    long(
+        &pendulum,
+        "--method corrected:dop853 --rtol 1e-10 --atol 1e-10 --samples 3 --until 20000",
+    );
     lanes("--method feedback:rk4 --gain 50 --step 0.001 --samples 2", 5.0);
     lanes("--method corrected:dop853 --samples 2", 2.0);
     lanes("--method corrected:dopri5 --samples 2", 2.0);
@@ -198,8 +237,12 @@ fn main() {
     }
     let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     pool.install(|| {
-        let bodies = || Problem::from_text("bodies", BODIES, &BTreeMap::new(), &Settings::default()).unwrap();
-        assert!(prepare(bodies(), options("--method plain:rk4 --step 0.001")).unwrap().is_divided());
+        let bodies = || {
+            Problem::from_text("bodies", BODIES, &BTreeMap::new(), &Settings::default()).unwrap()
+        };
+        assert!(
+            prepare(bodies(), options("--method plain:rk4 --step 0.001")).unwrap().is_divided()
+        );
         compare("bodies", &bodies, ("--method plain:rk4 --step 0.001", 0.005, 1));
     });
     rows(&pool, "wells", WELLS);

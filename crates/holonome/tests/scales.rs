@@ -1,5 +1,5 @@
-//! Runs whose scales are far from 1, or unlike each other: late times, huge states, nearly massless bodies, and what
-//! begins to move from rest.
+//! Runs whose scales are far from 1, or unlike each other: late times, huge states, nearly massless
+//! bodies, and what begins to move from rest.
 
 mod common;
 
@@ -18,11 +18,13 @@ fn problem_in(text: &str, from: f64, until: f64) -> Problem {
 }
 
 fn end(text: &str, line: &str) -> Vec<f64> {
-    run(problem(text), options(line)).unwrap_or_else(|error| panic!("{line}: {error}\n{text}")).state()
+    run(problem(text), options(line))
+        .unwrap_or_else(|error| panic!("{line}: {error}\n{text}"))
+        .state()
 }
 
-/// Andrews' squeezing mechanism (Hairer, Wanner 1996, VII.7, table 7.1 and (7.7)): seven bodies in the plane, three loops, driven
-/// by a torque from rest.
+/// Andrews' squeezing mechanism (Hairer, Wanner 1996, VII.7, table 7.1 and (7.7)): seven bodies in
+/// the plane, three loops, driven by a torque from rest.
 const SQUEEZER: &str = "\
 parameter m = (0.04325, 0.00365, 0.02373, 0.00706, 0.07050, 0.00706, 0.05498)
 parameter I = (2.194e-6, 4.410e-7, 5.255e-6, 5.667e-7, 1.169e-5, 5.667e-7, 1.912e-5)
@@ -77,7 +79,8 @@ constraint two   : s - e*(sin(q[4] + q[5]), -cos(q[4] + q[5])) - zt*(cos(q[5]), 
 constraint three : s - zf*(cos(q[6] + q[7]), sin(q[6] + q[7])) - u*(sin(q[7]), -cos(q[7])) = a
 ";
 
-/// The angles at t = 0.03, as the collection of test problems of Bari (Mazzia, Magherini 2008) has them.
+/// The angles at t = 0.03, as the collection of test problems of Bari (Mazzia, Magherini 2008) has
+/// them.
 const SQUEEZED: [f64; 7] = [
     15.81077119629904,
     -15.75637105984298,
@@ -92,7 +95,8 @@ const SQUEEZED: [f64; 7] = [
 fn a_mechanism_starts_from_rest() {
     for method in ["rattle", "shake"] {
         let [coarse, fine] = ["4e-5", "2e-5"].map(|h| {
-            let end = end(SQUEEZER, &format!("--method {method} --step {h} --until 0.03 --samples 2"));
+            let end =
+                end(SQUEEZER, &format!("--method {method} --step {h} --until 0.03 --samples 2"));
             distance(&end[..7], &SQUEEZED)
         });
         // Of order 2: a quarter, up to terms of order 4, which are a hundredth of these.
@@ -108,13 +112,21 @@ fn a_mechanism_starts_from_rest() {
 const KEPLER: &str = "coordinate q : R^2 = (0.4, 0)\nmomentum p of q = (0, 2)\n\
     hamiltonian dot(p, p)/2 - 1/norm(q)\nintegral L = q.x*p.y - q.y*p.x\n";
 
-/// A run of a system that knows no time is the same at any time, however short it is beside that: 2¹⁰ roundings of a
-/// Julian day and more.
+/// A run of a system that knows no time is the same at any time, however short it is beside that:
+/// 2¹⁰ roundings of a Julian day and more.
 #[test]
 fn steps_are_counted_from_the_start() {
-    let methods =
-        ["corrected:dop853", "plain:tsit5", "gauss16", "taylor", "projection:bs3", "corrected:rk4 --step 2e-9"];
-    for (from, span) in [(2460000.5, 2f64.powi(-21)), (-(2f64.powi(40)), 2f64.powi(-2)), (1.0, 2f64.powi(-42))] {
+    let methods = [
+        "corrected:dop853",
+        "plain:tsit5",
+        "gauss16",
+        "taylor",
+        "projection:bs3",
+        "corrected:rk4 --step 2e-9",
+    ];
+    for (from, span) in
+        [(2460000.5, 2f64.powi(-21)), (-(2f64.powi(40)), 2f64.powi(-2)), (1.0, 2f64.powi(-42))]
+    {
         for method in methods {
             // In units in which the run takes half a turn or so.
             let text = format!(
@@ -123,14 +135,22 @@ fn steps_are_counted_from_the_start() {
             );
             let method = method.replace("2e-9", &format!("{:e}", span / 128.0));
             let until = from + span;
-            let late = run(problem_in(&text, from, until), options(&format!("--method {method} --until {until:?}")));
+            let late = run(
+                problem_in(&text, from, until),
+                options(&format!("--method {method} --until {until:?}")),
+            );
             let late = late.unwrap_or_else(|error| panic!("{method} from {from}: {error}"));
-            let early = run(problem(&text), options(&format!("--method {method} --until {span:?}"))).unwrap();
+            let early =
+                run(problem(&text), options(&format!("--method {method} --until {span:?}")))
+                    .unwrap();
             assert_eq!(late.state(), early.state(), "{method} from {from}");
             let [a, b] = [&late, &early].map(|run| (run.array("q"), run.times()));
             // Equal sample times have equal states; those of the late run are rounded.
             let common = (0..a.1.len()).filter(|&k| a.1[k] - from == b.1[k]);
-            assert!(common.clone().count() > 2 && common.clone().all(|k| a.0[k] == b.0[k]), "{method} from {from}");
+            assert!(
+                common.clone().count() > 2 && common.clone().all(|k| a.0[k] == b.0[k]),
+                "{method} from {from}"
+            );
         }
     }
 }
@@ -138,7 +158,8 @@ fn steps_are_counted_from_the_start() {
 /// A force that depends on the time is that of its rounded time, which no step resolves better.
 #[test]
 fn a_late_force_is_followed() {
-    // x'' = −x + sin t, with the phase of t as it is: x = (sin t − t cos t)/2 from 0 on, for the time since then.
+    // x'' = −x + sin t, with the phase of t as it is: x = (sin t − t cos t)/2 from 0 on, for the
+    // time since then.
     let text = "parameter t0 = 2460000.5\ncoordinate x = 0\nmomentum p of x\n\
         hamiltonian p^2/2 + x^2/2 - x*sin(t - t0)\n";
     for method in ["dop853", "tsit5", "gauss16"] {
@@ -146,18 +167,22 @@ fn a_late_force_is_followed() {
         let line = format!("--method {method} --until {until:?} --rtol 1e-9");
         let x = run(problem_in(text, from, until), options(&line)).unwrap().state()[0];
         let exact = (1f64.sin() - 1f64.cos()) / 2.0;
-        // Times are off by 2.3e-10, and the force by as much, relative to a force of 1 and x of 0.15.
+        // Times are off by 2.3e-10, and the force by as much, relative to a force of 1 and x of
+        // 0.15.
         assert!((x - exact).abs() < 1e-8, "{method}: {x} {exact}");
     }
 }
 
-/// Where H is a small difference of squares near the largest numbers, and where the unit of everything is far from 1.
+/// Where H is a small difference of squares near the largest numbers, and where the unit of
+/// everything is far from 1.
 #[test]
 fn squares_of_rows_do_not_overflow() {
     let text = "coordinate q = 0\nmomentum p of q = 1\nhamiltonian p^2/2 - q^2\n";
     // q = sinh(√2 t)/√2.
     let exact = (2f64.sqrt() * 200.0).exp() / 8f64.sqrt();
-    for method in ["corrected:dop853", "projection:dop853", "corrected:gauss16", "corrected:rk4 --step 0.01"] {
+    for method in
+        ["corrected:dop853", "projection:dop853", "corrected:gauss16", "corrected:rk4 --step 0.01"]
+    {
         let q = end(text, &format!("--method {method} --until 200 --samples 2"))[0];
         // The relative error of a step of 1e-9, or of (√2 h)⁵/5!, in hundreds of time units.
         assert!((q / exact - 1.0).abs() < 1e-6, "{method}: {q:e} {exact:e}");
@@ -169,20 +194,33 @@ fn squares_of_rows_do_not_overflow() {
             "parameter u = {unit:e}\ncoordinate q : R^2 = u*(0.4, 0)\nmomentum p of q = u*(0, 2)\n\
              hamiltonian dot(p, p)/2 - u^3/norm(q)\nintegral L = q.x*p.y - q.y*p.x\n"
         );
-        for method in ["corrected:dop853", "projection:tsit5", "corrected:taylor", "corrected:rk4 --step 0.001"] {
+        for method in [
+            "corrected:dop853",
+            "projection:tsit5",
+            "corrected:taylor",
+            "corrected:rk4 --step 0.001",
+        ] {
             let line = format!("--method {method} --until 20 --samples 2");
-            let finished = run(problem(&text), options(&line)).unwrap_or_else(|error| panic!("{method}: {error}"));
+            let finished = run(problem(&text), options(&line))
+                .unwrap_or_else(|error| panic!("{method}: {error}"));
             let scaled: Vec<f64> = finished.state().into_iter().map(|x| x / unit).collect();
-            // Powers of ten round: by 1e-16 in H, which three turns make ten times as large, and each step's 1e-9.
+            // Powers of ten round: by 1e-16 in H, which three turns make ten times as large, and
+            // each step's 1e-9.
             assert!(distance(&scaled, &end(KEPLER, &line)) < 1e-7, "{method} {unit:e}");
-            let drift = finished.summary.drift.iter().map(|drift| drift.max / (unit * unit)).fold(0.0, f64::max);
+            let drift = finished
+                .summary
+                .drift
+                .iter()
+                .map(|drift| drift.max / (unit * unit))
+                .fold(0.0, f64::max);
             // Some roundings of H's terms, which are about 5.
             assert!(drift < 1e-13, "{method} {unit:e}: {drift:e}");
         }
     }
 }
 
-/// A bob on a rod of nearly no mass is a pendulum, and the rod costs no more than the accuracy of its velocity.
+/// A bob on a rod of nearly no mass is a pendulum, and the rod costs no more than the accuracy of
+/// its velocity.
 #[test]
 fn a_nearly_massless_rod_is_no_burden() {
     let rod = |ratio: &str| {
@@ -194,18 +232,22 @@ fn a_nearly_massless_rod_is_no_burden() {
              constraint tip : c + (cos(th), sin(th))*l/2 = b\n"
         )
     };
-    let bob =
-        end("coordinate th = 0\nmomentum p of th\nhamiltonian p^2/(2*4) + 9.81*2*sin(th)\n", "--until 1 --rtol 1e-12");
+    let bob = end(
+        "coordinate th = 0\nmomentum p of th\nhamiltonian p^2/(2*4) + 9.81*2*sin(th)\n",
+        "--until 1 --rtol 1e-12",
+    );
     let exact = [2.0 * bob[0].cos(), 2.0 * bob[0].sin()];
     for (ratio, most_steps) in [("1e-9", 200), ("1e-12", 10_000)] {
         let finished = run(problem(&rod(ratio)), options("--until 1 --samples 2")).unwrap();
         let off = distance(&finished.state()[3..5], &exact);
         let steps = finished.summary.steps;
-        // The velocity of the rod is known to a rounding of the forces at its ends over its mass, 1e-16·10 h/m, and a
-        // part of that goes over to the bob where positions are good to 1e-9: 1e-7 in all.
+        // The velocity of the rod is known to a rounding of the forces at its ends over its mass,
+        // 1e-16·10 h/m, and a part of that goes over to the bob where positions are good to 1e-9:
+        // 1e-7 in all.
         assert!(off < 5e-7 && steps < most_steps, "{ratio}: {off:e} after {steps} steps");
     }
-    // Two bodies that know nothing of each other are as accurate as each by itself, however light one is.
+    // Two bodies that know nothing of each other are as accurate as each by itself, however light
+    // one is.
     let apart = "parameter m = 1e-12\ncoordinate a = 0.3\nmomentum p of a = 0.7\ncoordinate b = 0.3\n\
         momentum u of b = 0.7*m\nhamiltonian p^2/2 - cos(a) + u^2/(2*m) - m*cos(b)\n";
     let found = end(apart, "--method dop853 --until 100 --samples 2");
@@ -222,18 +264,26 @@ fn what_rests_is_pushed_by_a_force_that_grows_from_nothing() {
     let field = "state x = 0\nstate v = 0\nx' = v\nv' = max(t - 30, 0)\n";
     let beside = "coordinate q[i in 1..2] = i - 1\nmomentum p of q\n\
         hamiltonian sum(i in 1..2 : p[i]^2/2) + q[2]^2/2 - q[1]*max(t - 30, 0)\n";
-    for (text, rtol) in [(ramp, "1e-9"), (ramp, "1e-6"), (field, "1e-9"), (beside, "1e-9"), (ramp, "1e-12")] {
+    for (text, rtol) in
+        [(ramp, "1e-9"), (ramp, "1e-6"), (field, "1e-9"), (beside, "1e-9"), (ramp, "1e-12")]
+    {
         for method in ["dop853", "tsit5", "bs3", "gauss16"] {
             if method == "bs3" && rtol == "1e-12" {
                 continue;
             }
-            let finished = run(problem(text), options(&format!("--method {method} --rtol {rtol} --until 40"))).unwrap();
+            let finished =
+                run(problem(text), options(&format!("--method {method} --rtol {rtol} --until 40")))
+                    .unwrap();
             let x = finished.state()[0];
             let exact = 1000.0 / 6.0;
             // A cubic, which the methods integrate without an error but for where it begins.
             let tolerance = 100.0 * rtol.parse::<f64>().unwrap();
             assert!((x / exact - 1.0).abs() < tolerance.max(1e-9), "{method} {rtol}: {x}\n{text}");
-            assert!(finished.summary.steps < 20_000, "{method} {rtol}: {} steps", finished.summary.steps);
+            assert!(
+                finished.summary.steps < 20_000,
+                "{method} {rtol}: {} steps",
+                finished.summary.steps
+            );
         }
     }
 }

@@ -1,5 +1,6 @@
-//! Test that a trajectory's start allocates nothing, with its time, and that the parts of a run are allocated once. A
-//! program of its own without a test harness, because the counter covers the whole process.
+//! Test that a trajectory's start allocates nothing, with its time, and that the parts of a run are
+//! allocated once. A program of its own without a test harness, because the counter covers the
+//! whole process.
 
 use holonome::{Problem, RunOptions, Settings, prepare};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -24,8 +25,8 @@ constraint c[k in 1..n] : dot(r[k], r[k]) = 1
 /// Names and their values.
 type Vary = &'static [(&'static str, &'static str)];
 
-/// Preparing a run compiles only what its method calls: the allocations of formulas are proportional to their length,
-/// about as many for every processor.
+/// Preparing a run compiles only what its method calls: the allocations of formulas are
+/// proportional to their length, about as many for every processor.
 fn a_method_compiles_what_it_calls() {
     const METHOD: &str = "rattle";
     /// Measured: 7300; with the field of a Runge–Kutta method 9300.
@@ -33,7 +34,11 @@ fn a_method_compiles_what_it_calls() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/double-pendulum.holo");
     let count = || {
         let problem = Problem::load(&file, &Settings::default()).unwrap();
-        let options = RunOptions { method: METHOD.parse().unwrap(), step: Some(1e-3).into(), ..RunOptions::default() };
+        let options = RunOptions {
+            method: METHOD.parse().unwrap(),
+            step: Some(1e-3).into(),
+            ..RunOptions::default()
+        };
         let region = Region::new(ALLOCATOR);
         let simulation = prepare(problem, options).unwrap();
         let allocations = region.change().allocations;
@@ -62,18 +67,23 @@ fn a_folder_takes_few_allocations() {
     println!("a folder takes few allocations ({allocations}) ... ok");
 }
 
-/// The bytes that a large model allocates grow with its rows, by a bounded number for each. Freed bytes count as well,
-/// since the system clears each of their pages first.
+/// The bytes that a large model allocates grow with its rows, by a bounded number for each. Freed
+/// bytes count as well, since the system clears each of their pages first.
 fn a_link_takes_few_bytes() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/chain.holo");
     let of = |links: usize| {
-        let settings = Settings { set: vec![("n".to_string(), links.to_string())], ..Settings::default() };
-        let options =
-            RunOptions { method: "rattle".parse().unwrap(), step: Some(1e-3).into(), ..RunOptions::default() };
+        let settings =
+            Settings { set: vec![("n".to_string(), links.to_string())], ..Settings::default() };
+        let options = RunOptions {
+            method: "rattle".parse().unwrap(),
+            step: Some(1e-3).into(),
+            ..RunOptions::default()
+        };
         let mut region = Region::new(ALLOCATOR);
         let problem = Problem::load(&file, &settings).unwrap();
         let checked = region.change_and_reset().bytes_allocated;
-        let mut simulation = prepare(problem, RunOptions { until: 2e-3, samples: Some(2), ..options }).unwrap();
+        let mut simulation =
+            prepare(problem, RunOptions { until: 2e-3, samples: Some(2), ..options }).unwrap();
         let prepared = region.change_and_reset().bytes_allocated;
         let solution = simulation.solve().unwrap();
         let run = region.change().bytes_allocated;
@@ -81,9 +91,11 @@ fn a_link_takes_few_bytes() {
         [checked, prepared, run]
     };
     let (few, many) = (of(10_000), of(30_000));
-    // Measured: 1137, 607 and 1298; a second pattern of DF beside the first, or a Jacobian beside the scratch of a step,
-    // takes a hundred each.
-    for (k, (part, most)) in [("checked", 1150), ("prepared", 630), ("run", 1340)].into_iter().enumerate() {
+    // Measured: 1137, 607 and 1298; a second pattern of DF beside the first, or a Jacobian beside
+    // the scratch of a step, takes a hundred each.
+    for (k, (part, most)) in
+        [("checked", 1150), ("prepared", 630), ("run", 1340)].into_iter().enumerate()
+    {
         let bytes = (many[k] - few[k]) / 20_000;
         assert!(bytes <= most, "{part}: {bytes} bytes for each link, at most {most}");
         println!("a link takes few bytes (to be {part}: {bytes}) ... ok");
@@ -98,14 +110,27 @@ fn main() {
     let pendulum = std::fs::read_to_string(folder.join("spherical-pendulum.holo")).unwrap();
     let cases: [(&str, &str, Vary); 3] = [
         ("spherical pendulum", &pendulum, &[("q", "(0,1,0)"), ("p", "(0.1*normal(),0,-1)")]),
-        ("its rod varies too", &pendulum, &[("l", "1+uniform()"), ("q", "(0,l,0)"), ("p", "(0.1*normal(),0,-1)")]),
+        (
+            "its rod varies too",
+            &pendulum,
+            &[("l", "1+uniform()"), ("q", "(0,l,0)"), ("p", "(0.1*normal(),0,-1)")],
+        ),
         ("family of five", FAMILY, &[("a", "1 + uniform()")]),
     ];
     for (name, text, vary) in cases {
-        let vary: Vec<_> = vary.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        let (problem, starts) =
-            Problem::from_text_varied("model", text, &BTreeMap::new(), &Settings::default(), &vary, 200_000).unwrap();
-        let (mut parameters, mut x) = (problem.model.parameter_values.clone(), problem.model.initial.clone());
+        let vary: Vec<_> =
+            vary.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let (problem, starts) = Problem::from_text_varied(
+            "model",
+            text,
+            &BTreeMap::new(),
+            &Settings::default(),
+            &vary,
+            200_000,
+        )
+        .unwrap();
+        let (mut parameters, mut x) =
+            (problem.model.parameter_values.clone(), problem.model.initial.clone());
         let mut work = starts.work();
         let count = if cfg!(debug_assertions) { 1000 } else { starts.trajectories() };
         let (region, begin) = (Region::new(ALLOCATOR), Instant::now());

@@ -34,12 +34,14 @@ fn ensemble_with(
 
 #[track_caller]
 fn ensemble(text: &str, vary: &[(&str, &str)], trajectories: u64) -> (Problem, Starts) {
-    ensemble_with(text, Settings::default(), vary, trajectories).unwrap_or_else(|e| panic!("{}", rendered(&e)))
+    ensemble_with(text, Settings::default(), vary, trajectories)
+        .unwrap_or_else(|e| panic!("{}", rendered(&e)))
 }
 
 fn set_with(text: &str, settings: Settings, set: &[(&str, &str)]) -> Problem {
     let settings = Settings { set: pairs(set), ..settings };
-    Problem::from_text("model", text, &tables(), &settings).unwrap_or_else(|e| panic!("{}", rendered(&e)))
+    Problem::from_text("model", text, &tables(), &settings)
+        .unwrap_or_else(|e| panic!("{}", rendered(&e)))
 }
 
 fn set(text: &str, set: &[(&str, &str)]) -> Problem {
@@ -64,7 +66,13 @@ fn at((problem, starts): &(Problem, Starts), i: u64) -> (Vec<f64>, Vec<f64>) {
 fn assert_same(found: (Vec<f64>, Vec<f64>), expected: &Problem) {
     let bits = |list: &[f64]| list.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
     let model = &expected.model;
-    assert_eq!(bits(&found.0), bits(&model.parameter_values), "{:?} and {:?}", found.0, model.parameter_values);
+    assert_eq!(
+        bits(&found.0),
+        bits(&model.parameter_values),
+        "{:?} and {:?}",
+        found.0,
+        model.parameter_values
+    );
     assert_eq!(bits(&found.1), bits(&model.initial), "{:?} and {:?}", found.1, model.initial);
 }
 
@@ -83,7 +91,8 @@ fn rendered(error: &Error) -> String {
 /// Check the message and its place for an ensemble that is refused.
 #[track_caller]
 fn refused(text: &str, settings: Settings, vary: &[(&str, &str)], words: &[&str]) {
-    let error = ensemble_with(text, settings, vary, 10).map(|_| ()).expect_err("it must be refused");
+    let error =
+        ensemble_with(text, settings, vary, 10).map(|_| ()).expect_err("it must be refused");
     assert_eq!(error.exit_code(), 2);
     let shown = rendered(&error);
     for word in words {
@@ -113,7 +122,10 @@ fn values_follow_the_trajectory_and_what_is_made_of_them_follows_them() {
         assert_same(found, &set(PENDULUM, &[("l", &written(l)), ("m", &written(m))]));
     }
     assert_eq!([0, 1, 2].map(|k| ensemble.1.varies_parameter(k)), [true, false, true]);
-    assert_eq!([0, 1, 2, 3, 4, 5].map(|k| ensemble.1.varies_state(k)), [false, true, false, true, false, false]);
+    assert_eq!(
+        [0, 1, 2, 3, 4, 5].map(|k| ensemble.1.varies_state(k)),
+        [false, true, false, true, false, false]
+    );
     assert_same(at(&ensemble, 0), &ensemble.0);
 }
 
@@ -156,7 +168,8 @@ fn a_varied_value_may_name_other_parameters_definitions_and_tables() {
         let (parameters, x) = at(&ensemble, i);
         let (b, a) = (parameters[1], parameters[2]);
         // Two roundings at most: the kernels fuse products and sums.
-        let near = |x: f64, y: f64| assert!((x - y).abs() <= 2.0 * f64::EPSILON * y.abs(), "{x} and {y}");
+        let near =
+            |x: f64, y: f64| assert!((x - y).abs() <= 2.0 * f64::EPSILON * y.abs(), "{x} and {y}");
         near(a, std::f64::consts::TAU + i as f64);
         near(b, 2.5 * a + 2.0 * i as f64);
         let again = set(&text, &[("b", &written(b)), ("a", &written(a)), ("s", &written(x[6]))]);
@@ -170,7 +183,8 @@ fn families_keep_their_indices_and_the_trajectory_hides_names() {
     let text = "size N = 3\nsize n = 3\nparameter i = 5\nparameter w[k in 1..N] = i*k\n\
                 coordinate r[k in 1..n] : R^2 = (i, N)\nmomentum p of r\n\
                 hamiltonian sum(k in 1..n : w[k]*dot(p[k], p[k]))\n";
-    let ensemble = ensemble(text, &[("w", "k + 10*i + 100*N"), ("p", "(sum(i in 1..2 : i), k + i)")], 7);
+    let ensemble =
+        ensemble(text, &[("w", "k + 10*i + 100*N"), ("p", "(sum(i in 1..2 : i), k + i)")], 7);
     for i in 0..7u64 {
         let (parameters, x) = at(&ensemble, i);
         let w = |k: usize| (k as u64 + 10 * i + 700) as f64;
@@ -190,8 +204,10 @@ fn the_number_of_trajectories_is_a_number_that_indices_may_use() {
 
 #[test]
 fn vectors_and_matrices_vary_and_may_change_their_shape() {
-    let text = "parameter I = diag(3, 2, 1)\nstate w : R^3 = (1, 1, 1)\nw' = inverse(I)*cross(I*w, w)\n";
-    let vary = [("I", "diag(3 + i, 2, 1) + outer((0, 0, 1), (0, 0, i))"), ("w", "(1, 0, 0)*normal()")];
+    let text =
+        "parameter I = diag(3, 2, 1)\nstate w : R^3 = (1, 1, 1)\nw' = inverse(I)*cross(I*w, w)\n";
+    let vary =
+        [("I", "diag(3 + i, 2, 1) + outer((0, 0, 1), (0, 0, i))"), ("w", "(1, 0, 0)*normal()")];
     let ensemble = ensemble(text, &vary, 5);
     let (parameters, x) = at(&ensemble, 4);
     assert_eq!(parameters, [7.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 5.0]);
@@ -200,7 +216,8 @@ fn vectors_and_matrices_vary_and_may_change_their_shape() {
 
     let other = "parameter a = 1\nstate x = 0\nx' = dot(a, a)\n";
     refused(other, Settings::default(), &[], &["dot does not take R and R"]);
-    let (problem, starts) = ensemble_with(other, Settings::default(), &[("a", "(i, 1)")], 4).unwrap();
+    let (problem, starts) =
+        ensemble_with(other, Settings::default(), &[("a", "(i, 1)")], 4).unwrap();
     assert_eq!(try_at(&problem, &starts, 3).unwrap().0, [3.0, 1.0]);
 }
 
@@ -215,7 +232,8 @@ fn draws_are_counted_in_the_order_of_values_and_depend_on_nothing_else() {
     assert_same(at(&plain, 0), &set_with(text, settings.clone(), &[]));
     for i in [0, 1, 2, u32::MAX] {
         let noise = Noise::new(17, i);
-        let expected = [noise.normal(1, 0), noise.uniform(2, 0), noise.normal(3, 0), noise.uniform(4, 0)];
+        let expected =
+            [noise.normal(1, 0), noise.uniform(2, 0), noise.normal(3, 0), noise.uniform(4, 0)];
         assert_eq!(at(&plain, i.into()).1[..4], expected);
     }
     // Parameters come first, and one draw of a parameter is the same at every use of it.
@@ -225,7 +243,10 @@ fn draws_are_counted_in_the_order_of_values_and_depend_on_nothing_else() {
         let (parameters, x) = at(&varied, i.into());
         let b = noise.uniform(1, 0);
         assert_eq!(parameters, [1.0, b]);
-        assert_eq!(x[..4], [noise.normal(2, 0), noise.uniform(3, 0), noise.normal(4, 0), noise.uniform(5, 0)]);
+        assert_eq!(
+            x[..4],
+            [noise.normal(2, 0), noise.uniform(3, 0), noise.normal(4, 0), noise.uniform(5, 0)]
+        );
         assert_eq!(x[4..], [b, 1.0 + noise.normal(6, 0), b, 1.0 + noise.normal(7, 0)]);
     }
     // In trajectory 0 they are those of --set for an initial value.
@@ -246,7 +267,8 @@ hamiltonian (p_q.x^2 + c*p_q.x*p_q.y + m*p_q.y^2)/(2*m) + q.x*p_q.y + ps^2/2
 #[test]
 fn velocities_become_momenta_anew() {
     // Through the mass matrix, the velocity, H_p(q, 0), and the mass matrix again.
-    for vary in [("m", "1.3 + 0.17*i"), ("v", "(0.1*i, 0.7)"), ("q", "(0.3*i, 0)"), ("c", "0.01*i")] {
+    for vary in [("m", "1.3 + 0.17*i"), ("v", "(0.1*i, 0.7)"), ("q", "(0.3*i, 0)"), ("c", "0.01*i")]
+    {
         let ensemble = ensemble(VELOCITY, &[vary], 6);
         for i in 1..6 {
             let found = at(&ensemble, i);
@@ -268,7 +290,8 @@ fn velocities_become_momenta_anew() {
         assert!(!ensemble.1.varies_state(2) && !ensemble.1.varies_state(5));
     }
     let (problem, starts) = ensemble(VELOCITY, &[("c", "i"), ("m", "2")], 10);
-    // H_pp = (1, c/2; c/2, m)/m is singular where c² = 4 m: never for whole c and m = 2. With m = 4 at c = 4.
+    // H_pp = (1, c/2; c/2, m)/m is singular where c² = 4 m: never for whole c and m = 2. With m = 4
+    // at c = 4.
     assert!((0..10).all(|i| try_at(&problem, &starts, i).is_ok()));
     let (problem, starts) = ensemble(VELOCITY, &[("c", "i"), ("m", "4")], 10);
     let error = try_at(&problem, &starts, 4).unwrap_err();
@@ -283,7 +306,10 @@ fn what_is_not_finite_is_named() {
     assert!(try_at(&problem, &starts, 2).is_ok());
     let error = try_at(&problem, &starts, 3).unwrap_err();
     assert_eq!(error.trajectory(), 3);
-    assert!(error.to_string().starts_with("trajectory 3: parameter 'm' is inf: not a finite number"), "{error}");
+    assert!(
+        error.to_string().starts_with("trajectory 3: parameter 'm' is inf: not a finite number"),
+        "{error}"
+    );
     let text = "state x = sqrt(a)\nparameter a = 1\nx' = 1\n";
     let (problem, starts) = ensemble(text, &[("a", "2 - i")], 10);
     let error = try_at(&problem, &starts, 3).unwrap_err().to_string();
@@ -328,10 +354,14 @@ fn starts_off_the_constraint_set_are_refused_or_projected() {
     for i in 0..10 {
         let (parameters, x) = at(&ensemble, i);
         // Newton's iteration converges to rounding.
-        assert!((x[..3].iter().map(|v| v * v).sum::<f64>() - parameters[2].powi(2)).abs() < 1e-15 * 10.0);
+        assert!(
+            (x[..3].iter().map(|v| v * v).sum::<f64>() - parameters[2].powi(2)).abs()
+                < 1e-15 * 10.0
+        );
         let unprojected = [0.1 * i as f64, 1.0 + 0.1 * i as f64, 0.2].map(written).join(", ");
         let set = [("q", format!("({unprojected})")), ("l", written(parameters[2]))];
-        let expected = set_with(PENDULUM, settings.clone(), &[(set[0].0, &set[0].1), (set[1].0, &set[1].1)]);
+        let expected =
+            set_with(PENDULUM, settings.clone(), &[(set[0].0, &set[0].1), (set[1].0, &set[1].1)]);
         // 1 + 0.1 i is one fused operation in a formula, and two in --set.
         for (a, b) in x.iter().zip(&expected.model.initial) {
             assert!((a - b).abs() < 1e-15, "{x:?} and {:?}", expected.model.initial);
@@ -344,19 +374,26 @@ fn starts_off_the_constraint_set_are_refused_or_projected() {
     let same = ensemble_with(&text, settings.clone(), &[], 10).unwrap();
     assert_same(at(&same, 7), &set_with(&text, settings.clone(), &[]));
 
-    let (problem, starts) = ensemble_with(PENDULUM, settings, &[("q", "(0, if(i == 3, 0, 1), 0)")], 10).unwrap();
+    let (problem, starts) =
+        ensemble_with(PENDULUM, settings, &[("q", "(0, if(i == 3, 0, 1), 0)")], 10).unwrap();
     let error = try_at(&problem, &starts, 3).unwrap_err().to_string();
-    assert!(error.starts_with("project_initial: trajectory 3: the constraints are redundant there"), "{error}");
+    assert!(
+        error.starts_with("project_initial: trajectory 3: the constraints are redundant there"),
+        "{error}"
+    );
 }
 
 #[test]
 fn families_of_constraints_name_the_member() {
     let text = "size n = 3\ncoordinate r[k in 1..n] : R^2 = (1, 0)\nmomentum p of r\n\
                 hamiltonian sum(k in 1..n : dot(p[k], p[k])/2)\nconstraint c[k in 1..n] : dot(r[k], r[k]) = 1\n";
-    let (problem, starts) = ensemble(text, &[("r", "(1 + if(k == 2, i, 0), 0)"), ("p", "(0, k*i)")], 4);
+    let (problem, starts) =
+        ensemble(text, &[("r", "(1 + if(k == 2, i, 0), 0)"), ("p", "(0, k*i)")], 4);
     let error = try_at(&problem, &starts, 1).unwrap_err().to_string();
     assert!(
-        error.contains("trajectory 1 does not meet constraint 'c[2]': left side minus right side is 3;"),
+        error.contains(
+            "trajectory 1 does not meet constraint 'c[2]': left side minus right side is 3;"
+        ),
         "{error}"
     );
     let (problem, starts) = ensemble(text, &[("p", "(if(k == 3, i, 0), 0)")], 4);
@@ -372,7 +409,10 @@ fn hidden_constraints_see_the_parameters_of_their_trajectory() {
     assert!((0..4).all(|i| try_at(&problem, &starts, i).is_ok()));
     let (problem, starts) = ensemble(text, &[("a", "1 + i"), ("p", "(-1, 1)")], 4);
     let error = try_at(&problem, &starts, 3).unwrap_err().to_string();
-    assert!(error.contains("trajectory 3 does not meet the hidden constraint of 'line'"), "{error}");
+    assert!(
+        error.contains("trajectory 3 does not meet the hidden constraint of 'line'"),
+        "{error}"
+    );
     assert!(error.contains("is 3;"), "{error}");
 }
 
@@ -384,11 +424,31 @@ fn mistakes_are_shown_where_they_are() {
     let spring = "parameter stiffness = 1\nstate x = 0\nx' = stiffness\n";
     let words = ["cannot vary 'stifness'", "--> vary:1:1", "did you mean 'stiffness'?"];
     refused(spring, plain(), &[("stifness", "1")], &words);
-    refused(PENDULUM, plain(), &[("speed", "1")], &["cannot vary 'speed'", "these can be varied: m, g, l, q, p"]);
-    refused(PENDULUM, plain(), &[("q", "(i, 1)")], &["the initial value of 'q' has the shape R^2", "--> vary:1:3"]);
-    refused(PENDULUM, plain(), &[("q", "(0, p.x, 0)")], &["the momentum 'p' cannot be used in initial values"]);
+    refused(
+        PENDULUM,
+        plain(),
+        &[("speed", "1")],
+        &["cannot vary 'speed'", "these can be varied: m, g, l, q, p"],
+    );
+    refused(
+        PENDULUM,
+        plain(),
+        &[("q", "(i, 1)")],
+        &["the initial value of 'q' has the shape R^2", "--> vary:1:3"],
+    );
+    refused(
+        PENDULUM,
+        plain(),
+        &[("q", "(0, p.x, 0)")],
+        &["the momentum 'p' cannot be used in initial values"],
+    );
     refused(PENDULUM, plain(), &[("l", "2*l")], &["parameter 'l' is defined by itself"]);
-    refused(PENDULUM, plain(), &[("l", "q.x")], &["the coordinate 'q' cannot be used in a parameter", "--> vary:1:3"]);
+    refused(
+        PENDULUM,
+        plain(),
+        &[("l", "q.x")],
+        &["the coordinate 'q' cannot be used in a parameter", "--> vary:1:3"],
+    );
     refused(
         PENDULUM,
         plain(),
@@ -396,7 +456,12 @@ fn mistakes_are_shown_where_they_are() {
         &["'l' is given by vary twice", "--> vary:1:1", "first time"],
     );
     // The numbers of trajectory 0 are checked at once.
-    refused(PENDULUM, plain(), &[("q", "(0, 2 + i, 0)")], &["the initial state does not meet constraint", "vary:1:3"]);
+    refused(
+        PENDULUM,
+        plain(),
+        &[("q", "(0, 2 + i, 0)")],
+        &["the initial state does not meet constraint", "vary:1:3"],
+    );
     refused(PENDULUM, plain(), &[("m", "1/i")], &["parameter 'm' is inf", "--> vary:1:3"]);
 
     let sized = "size n = 2\nparameter i = 1\nstate x[k in 1..n] = k\nx[k]' = i\n";
@@ -404,26 +469,45 @@ fn mistakes_are_shown_where_they_are() {
     refused(sized, plain(), &[("n", "2")], &words);
     refused(sized, plain(), &[("m", "2")], &["these can be varied: i, x"]);
     let words = ["an index is made of", "--> vary:1:6", "this differs between trajectories"];
-    refused(sized, plain(), &[("x", "(1, 2)[i]")], &["an index is made of", "this differs between trajectories"]);
+    refused(
+        sized,
+        plain(),
+        &[("x", "(1, 2)[i]")],
+        &["an index is made of", "this differs between trajectories"],
+    );
     refused(sized, plain(), &[("x", "sum(j in 1..i : j)")], &[words[0], words[2]]);
 
     let both = Settings { set: pairs(&[("l", "2")]), ..plain() };
-    let words = ["'l' is given both by set and by vary", "--> vary:1:1", "::: set:1:1", "leave one of them out"];
+    let words = [
+        "'l' is given both by set and by vary",
+        "--> vary:1:1",
+        "::: set:1:1",
+        "leave one of them out",
+    ];
     refused(PENDULUM, both, &[("l", "1 + i")], &words);
     // Elsewhere neither the trajectory nor draws are known.
     let set = |value| Settings { set: pairs(&[("l", value)]), ..plain() };
     refused(PENDULUM, set("i"), &[("m", "2 + i")], &["unknown name 'i'", "--> set:1:3"]);
-    refused(PENDULUM, set("normal()"), &[], &["normal() stands only in initial values and in vary", "--> set:1:3"]);
+    refused(
+        PENDULUM,
+        set("normal()"),
+        &[],
+        &["normal() stands only in initial values and in vary", "--> set:1:3"],
+    );
 
     for (trajectories, words) in [(0, "at least one"), ((1 << 32) + 1, "4294967296")] {
         let error = ensemble_with(PENDULUM, plain(), &[], trajectories).map(|_| ()).unwrap_err();
-        assert!(error.to_string().contains(words) && error.to_string().contains("trajectories"), "{error}");
+        assert!(
+            error.to_string().contains(words) && error.to_string().contains("trajectories"),
+            "{error}"
+        );
     }
 }
 
 #[test]
 fn set_seed_and_vary_go_together() {
-    let settings = Settings { set: pairs(&[("g", "3"), ("m", "2*l")]), seed: 4, ..Settings::default() };
+    let settings =
+        Settings { set: pairs(&[("g", "3"), ("m", "2*l")]), seed: 4, ..Settings::default() };
     let ensemble = ensemble_with(PENDULUM, settings, &[("l", "1 + uniform()")], 3).unwrap();
     for i in 0..3 {
         let l = 1.0 + Noise::new(4, i).uniform(1, 0);
@@ -442,7 +526,9 @@ let apart(i, j) = nearest(r[i] - r[j], L)
 hamiltonian sum(i in 1..3 : dot(p[i], p[i])/2) + sum(i in 1..3, j in i+1..3 if norm(apart(i, j)) < rc : \
     (norm(apart(i, j)) - rc)^2)
 ";
-    let reason = |(problem, starts): &(Problem, Starts), i| try_at(problem, starts, i).unwrap_err().to_string();
+    let reason = |(problem, starts): &(Problem, Starts), i| {
+        try_at(problem, starts, i).unwrap_err().to_string()
+    };
     // The box's length, or one of its lengths, or the cut-off varies.
     for (vary, at) in [(("L", "6-i/2"), 2), (("rc", "2.5+i/4"), 2), (("L", "(6, 8-i, 7)"), 3)] {
         let ensemble = ensemble(text, &[vary], 10);
@@ -451,7 +537,8 @@ hamiltonian sum(i in 1..3 : dot(p[i], p[i])/2) + sum(i in 1..3, j in i+1..3 if n
         assert!(words.contains("is more than half of the periodic box of length"), "{words}");
         assert!(words.contains(&format!("trajectory {}", at + 1)), "{words}");
     }
-    // Other variations do not concern the box, and a box exactly twice as long as the cut-off suffices.
+    // Other variations do not concern the box, and a box exactly twice as long as the cut-off
+    // suffices.
     at_all(&ensemble(text, &[("p", "(normal(), 0, 0)")], 10), 0..=9);
     at_all(&ensemble(text, &[("L", "6+i/7"), ("rc", "L/2")], 10), 0..=9);
 }

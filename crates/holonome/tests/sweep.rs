@@ -1,11 +1,13 @@
-//! Ensembles: a trajectory equals a run of its own, bit for bit, for any lanes, threads and parts; an interrupted
-//! ensemble is resumed; a failed trajectory affects no other.
+//! Ensembles: a trajectory equals a run of its own, bit for bit, for any lanes, threads and parts;
+//! an interrupted ensemble is resumed; a failed trajectory affects no other.
 
 mod common;
 
 use common::*;
 use holonome::store::{Status, StoredRun};
-use holonome::{Control, Error, Resumed, RunOptions, Settings, StepSize, Sweep, SweepOptions, prepare};
+use holonome::{
+    Control, Error, Resumed, RunOptions, Settings, StepSize, Sweep, SweepOptions, prepare,
+};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +24,13 @@ fn options(method: &str, step: Option<f64>, until: f64, out: &Path) -> RunOption
     }
 }
 
-fn sweep(model: &str, run: RunOptions, trajectories: u64, vary: &[(&str, &str)], shard: Option<(u64, u64)>) -> Sweep {
+fn sweep(
+    model: &str,
+    run: RunOptions,
+    trajectories: u64,
+    vary: &[(&str, &str)],
+    shard: Option<(u64, u64)>,
+) -> Sweep {
     let vary = vary.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
     let options = SweepOptions { trajectories, vary, shard };
     Sweep::load(repository().join(model), &Settings::default(), run, options).unwrap()
@@ -35,9 +43,14 @@ fn go_on(_: &holonome::SweepProgress) -> Control {
 /// Every chunk of every array, by path.
 fn chunks(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
-    for array in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
+    for array in fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+    {
         for file in fs::read_dir(&array).unwrap().map(|entry| entry.unwrap().path()) {
-            found.insert(file.strip_prefix(folder).unwrap().to_path_buf(), fs::read(&file).unwrap());
+            found
+                .insert(file.strip_prefix(folder).unwrap().to_path_buf(), fs::read(&file).unwrap());
         }
     }
     assert!(found.len() > 10);
@@ -47,9 +60,9 @@ fn chunks(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 #[test]
 fn a_trajectory_is_what_a_run_gives() {
     let folder = tempfile::tempdir().unwrap();
-    // In lanes: with equal steps, with adaptive ones (with and without FSAL, with one sample or several within a step),
-    // with projections that converge within the iterations of the loop and with others. One by one: because of a
-    // projection around the step, of a shorter last step.
+    // In lanes: with equal steps, with adaptive ones (with and without FSAL, with one sample or
+    // several within a step), with projections that converge within the iterations of the loop and
+    // with others. One by one: because of a projection around the step, of a shorter last step.
     for (k, (method, step, samples)) in [
         ("plain:rk4", Some(0.01), 5),
         ("feedback:heun", Some(0.01), 2),
@@ -84,19 +97,23 @@ fn a_trajectory_is_what_a_run_gives() {
     {
         let out = folder.path().join(format!("sweep-{k}"));
         let run = RunOptions { samples: Some(samples), ..options(method, step, 2.0, &out) };
-        let mut ensemble = sweep(PENDULUM, run.clone(), 11, &[("m", "1+0.1*i"), ("g", "1+0.01*i*i")], None);
+        let mut ensemble =
+            sweep(PENDULUM, run.clone(), 11, &[("m", "1+0.1*i"), ("g", "1+0.01*i*i")], None);
         let summary = ensemble.run(&mut go_on).unwrap();
         assert_eq!((summary.trajectories, summary.failed), (11, 0));
         let stored = StoredRun::open(&out).unwrap();
         assert_eq!(stored.status(), Status::Finished);
         let [q, p, steps, cost, drift, g] =
-            ["q", "p", "steps", "field_evaluations", "drift_H", "g"].map(|array| stored.read(array).unwrap());
+            ["q", "p", "steps", "field_evaluations", "drift_H", "g"]
+                .map(|array| stored.read(array).unwrap());
         for i in [0usize, 4, 10] {
-            let set = vec![("m".into(), format!("1+0.1*{i}")), ("g".into(), format!("1+0.01*{i}*{i}"))];
+            let set =
+                vec![("m".into(), format!("1+0.1*{i}")), ("g".into(), format!("1+0.01*{i}*{i}"))];
             let settings = Settings { set, ..Settings::default() };
             let problem = holonome::Problem::load(repository().join(PENDULUM), &settings).unwrap();
             assert_eq!(g[i], problem.model.parameter_values[1]);
-            let single = RunOptions { out: Some(folder.path().join(format!("run-{k}-{i}"))), ..run.clone() };
+            let single =
+                RunOptions { out: Some(folder.path().join(format!("run-{k}-{i}"))), ..run.clone() };
             // The rate of a feedback term is that of trajectory 0, so it is given here.
             if method.starts_with("feedback") && i > 0 {
                 continue;
@@ -107,15 +124,20 @@ fn a_trajectory_is_what_a_run_gives() {
             let rows = samples as usize * 3;
             assert_eq!(q[i * rows..(i + 1) * rows], stored.read("q").unwrap(), "{method} {i}");
             assert_eq!(p[i * rows..(i + 1) * rows], stored.read("p").unwrap(), "{method} {i}");
-            assert_eq!((steps[i], cost[i]), (alone.steps as f64, alone.cost.field as f64), "{method} {i}");
+            assert_eq!(
+                (steps[i], cost[i]),
+                (alone.steps as f64, alone.cost.field as f64),
+                "{method} {i}"
+            );
             let of_h = alone.drift.iter().find(|d| d.name == "H").unwrap();
             assert_eq!(drift[i], of_h.max, "{method} {i}");
         }
     }
 }
 
-/// The weights of a Gauss–Newton form are those of every trajectory's own start: in lanes, and one by one with dense
-/// output. A term that needs a solve runs one by one, and its first trajectory is a single run.
+/// The weights of a Gauss–Newton form are those of every trajectory's own start: in lanes, and one
+/// by one with dense output. A term that needs a solve runs one by one, and its first trajectory is
+/// a single run.
 #[test]
 fn feedback_has_the_weights_of_each_start() {
     let folder = tempfile::tempdir().unwrap();
@@ -123,25 +145,29 @@ fn feedback_has_the_weights_of_each_start() {
     let ends = ["2", "9"].map(|samples| {
         let out = folder.path().join(samples);
         let samples: u64 = samples.parse().unwrap();
-        let run = RunOptions { samples: Some(samples), ..options("feedback:tsit5", None, 2.0, &out) };
+        let run =
+            RunOptions { samples: Some(samples), ..options("feedback:tsit5", None, 2.0, &out) };
         sweep(PENDULUM, run, 5, &vary, None).run(&mut go_on).unwrap();
         let rows = StoredRun::open(&out).unwrap().read("q").unwrap();
-        rows.chunks(3 * samples as usize).map(|row| row[row.len() - 3..].to_vec()).collect::<Vec<_>>()
+        rows.chunks(3 * samples as usize)
+            .map(|row| row[row.len() - 3..].to_vec())
+            .collect::<Vec<_>>()
     });
     assert_eq!(ends[0].len(), 5);
     assert_eq!(ends[0], ends[1]);
     let out = folder.path().join("chain");
     let run = RunOptions { samples: Some(2), ..options("feedback:rk4", Some(0.01), 0.2, &out) };
     let settings = Settings { set: vec![("n".into(), "30".into())], ..Settings::default() };
-    let (path, vary) = (repository().join("models/chain.holo"), vec![("g".to_string(), "1+0.1*i".to_string())]);
+    let (path, vary) =
+        (repository().join("models/chain.holo"), vec![("g".to_string(), "1+0.1*i".to_string())]);
     let all = SweepOptions { trajectories: 3, vary, shard: None };
     let mut ensemble = Sweep::load(&path, &settings, run.clone(), all).unwrap();
     assert_eq!(ensemble.run(&mut go_on).unwrap().failed, 0);
     let single = RunOptions { out: Some(folder.path().join("single")), ..run };
     let problem = holonome::Problem::load(&path, &settings).unwrap();
     prepare(problem, single.clone()).unwrap().run(&mut |_| Control::Continue).unwrap();
-    let [many, one] =
-        [&out, single.out.as_ref().unwrap()].map(|path| StoredRun::open(path).unwrap().read("r").unwrap());
+    let [many, one] = [&out, single.out.as_ref().unwrap()]
+        .map(|path| StoredRun::open(path).unwrap().read("r").unwrap());
     assert_eq!(many[..one.len()], one);
 }
 
@@ -149,7 +175,9 @@ fn feedback_has_the_weights_of_each_start() {
 fn threads_and_parts_change_nothing() {
     let folder = tempfile::tempdir().unwrap();
     for (k, (method, step)) in
-        [("corrected:dop853", None), ("feedback:euler", Some(0.01)), ("rattle", Some(0.01))].into_iter().enumerate()
+        [("corrected:dop853", None), ("feedback:euler", Some(0.01)), ("rattle", Some(0.01))]
+            .into_iter()
+            .enumerate()
     {
         let compute = |name: &str, threads: usize, shard: Option<(u64, u64)>| {
             let out = folder.path().join(format!("{name}-{k}"));
@@ -161,7 +189,8 @@ fn threads_and_parts_change_nothing() {
         };
         let whole = chunks(&compute("one", 1, None));
         assert_eq!(whole, chunks(&compute("three", 3, None)), "{method}");
-        let parts: Vec<PathBuf> = [2, 3, 1].map(|part| compute(&format!("part-{part}"), 2, Some((part, 3)))).to_vec();
+        let parts: Vec<PathBuf> =
+            [2, 3, 1].map(|part| compute(&format!("part-{part}"), 2, Some((part, 3)))).to_vec();
         let merged = folder.path().join(format!("merged-{k}"));
         let summary = holonome::sweep::merge(&merged, &parts).unwrap();
         assert_eq!(whole, chunks(&merged), "{method}");
@@ -206,7 +235,9 @@ fn stopped_goes_on(method: &str) {
     let summary = make(&stopped).run(&mut |_| Control::Stop).unwrap();
     assert!(summary.interrupted && summary.trajectories < 3000, "{}", summary.trajectories);
     assert_eq!(StoredRun::open(&stopped).unwrap().status(), Status::Interrupted);
-    let Some(Resumed::Continues(mut resumed)) = Sweep::resume(&stopped).unwrap() else { panic!("it is not finished") };
+    let Some(Resumed::Continues(mut resumed)) = Sweep::resume(&stopped).unwrap() else {
+        panic!("it is not finished")
+    };
     let summary = resumed.run(&mut go_on).unwrap();
     assert_eq!((summary.trajectories, summary.interrupted), (3000, false));
     assert_eq!(chunks(&whole), chunks(&stopped));
@@ -222,11 +253,14 @@ fn stopped_goes_on(method: &str) {
 
 #[test]
 fn one_failure_spoils_no_other() {
-    // ẋ = x² from x₀ = 1/(i + 1) is infinite at t = i + 1: the first trajectories do not reach t = 3.5.
+    // ẋ = x² from x₀ = 1/(i + 1) is infinite at t = i + 1: the first trajectories do not reach t =
+    // 3.5.
     let folder = tempfile::tempdir().unwrap();
     let model = folder.path().join("blow-up.holo");
     fs::write(&model, "state x = 1\nx' = x^2\n").unwrap();
-    for (k, (method, step)) in [("plain:rk4", Some(0.01)), ("plain:dop853", None)].into_iter().enumerate() {
+    for (k, (method, step)) in
+        [("plain:rk4", Some(0.01)), ("plain:dop853", None)].into_iter().enumerate()
+    {
         let out = folder.path().join(format!("out-{k}"));
         let vary = vec![("x".to_string(), "1/(i+1)".to_string())];
         let sweep = SweepOptions { trajectories: 20, vary, shard: None };
@@ -242,13 +276,18 @@ fn one_failure_spoils_no_other() {
             let at_end = x[2 * i + 1];
             if i < 3 {
                 assert!(failed[i] == 1.0 && at_end.is_nan(), "{method} {i}");
-                // It stops where the solution ends; equal steps overshoot into an explosion of a few steps.
+                // It stops where the solution ends; equal steps overshoot into an explosion of a
+                // few steps.
                 assert!((end[i] - (i + 1) as f64).abs() < 0.05, "{method} {i}: {}", end[i]);
             } else {
                 let exact = 1.0 / ((i + 1) as f64 - 3.5);
-                // RK4's error next to the singularity at distance 0.5: h⁴ times derivatives of order (1/0.5)⁵·5!.
+                // RK4's error next to the singularity at distance 0.5: h⁴ times derivatives of
+                // order (1/0.5)⁵·5!.
                 let tolerance = if step.is_some() { 1e-8 * 3840.0 } else { 1e-7 };
-                assert!(failed[i] == 0.0 && (at_end - exact).abs() < tolerance * exact, "{method} {i}");
+                assert!(
+                    failed[i] == 0.0 && (at_end - exact).abs() < tolerance * exact,
+                    "{method} {i}"
+                );
             }
         }
     }
@@ -260,14 +299,23 @@ fn bad_ensembles_are_refused() {
     let load = |trajectories: u64, shard| {
         let run = options("plain:rk4", Some(0.1), 1.0, &folder.path().join("never"));
         let sweep = SweepOptions { trajectories, vary: Vec::new(), shard };
-        Sweep::load(repository().join(PENDULUM), &Settings::default(), run, sweep).err().unwrap().to_string()
+        Sweep::load(repository().join(PENDULUM), &Settings::default(), run, sweep)
+            .err()
+            .unwrap()
+            .to_string()
     };
     assert!(load(0, None).contains("at least 1"));
     assert!(load(5, Some((0, 4))).contains("from 1 to K"));
     assert!(load(5, Some((5, 4))).contains("from 1 to K"));
     let make = |name: &str, until: f64, shard| {
         let out = folder.path().join(name);
-        let mut part = sweep(PENDULUM, options("plain:rk4", Some(0.1), until, &out), 10, &[("m", "1+i")], shard);
+        let mut part = sweep(
+            PENDULUM,
+            options("plain:rk4", Some(0.1), until, &out),
+            10,
+            &[("m", "1+i")],
+            shard,
+        );
         part.run(&mut go_on).unwrap();
         out
     };
@@ -295,7 +343,9 @@ fn the_error_of_an_adaptive_ensemble_is_about_the_tolerance() {
             step: StepSize::Adaptive { rtol: tolerance, atol: tolerance },
             ..options(method, None, 10.0, &out)
         };
-        sweep(PENDULUM, run, trajectories, &[("p", "(1+1e-3*i/N, 0, -1)")], None).run(&mut go_on).unwrap();
+        sweep(PENDULUM, run, trajectories, &[("p", "(1+1e-3*i/N, 0, -1)")], None)
+            .run(&mut go_on)
+            .unwrap();
         let stored = StoredRun::open(&out).unwrap();
         let [q, p] = ["q", "p"].map(|array| stored.read(array).unwrap());
         // The second of two samples.
@@ -304,15 +354,18 @@ fn the_error_of_an_adaptive_ensemble_is_about_the_tolerance() {
     };
     let reference = ends("corrected:dop853", 1e-13);
     let median = |ends: &[Vec<f64>]| -> f64 {
-        let error = |(a, b): (&Vec<f64>, &Vec<f64>)| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        let error = |(a, b): (&Vec<f64>, &Vec<f64>)| {
+            a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+        };
         let mut errors: Vec<f64> = ends.iter().zip(&reference).map(error).collect();
         errors.sort_by(f64::total_cmp);
         errors[errors.len() / 2]
     };
     // Nor does the correction distort the reference.
     assert!(median(&ends("plain:dop853", 1e-14)) < 1e-12);
-    // The tolerance bounds the error of a step relative to the norms of its vectors; the errors of some seventy steps
-    // add up, less the part that the integrals hold: 2.9e-11 of 1e-10. A much smaller error would be wasted steps.
+    // The tolerance bounds the error of a step relative to the norms of its vectors; the errors of
+    // some seventy steps add up, less the part that the integrals hold: 2.9e-11 of 1e-10. A much
+    // smaller error would be wasted steps.
     for tolerance in [1e-10, 1e-8] {
         let error = median(&ends("corrected:dop853", tolerance));
         assert!(error <= tolerance && error > 0.05 * tolerance, "{error:e} at {tolerance:e}");

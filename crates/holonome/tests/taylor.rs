@@ -5,14 +5,17 @@ mod common;
 use common::{distance, model, options, run};
 use holonome::store::StoredRun;
 use holonome::system::FnSystem;
-use holonome::{Control, Error, Problem, Resumed, RunOptions, Settings, Simulation, integrate, prepare};
+use holonome::{
+    Control, Error, Problem, Resumed, RunOptions, Settings, Simulation, integrate, prepare,
+};
 use std::collections::BTreeMap;
 
 fn problem(text: &str) -> Problem {
     Problem::from_text("model", text, &BTreeMap::new(), &Settings::default()).unwrap()
 }
 
-/// Position on Kepler's orbit of eccentricity 0.8 from its pericentre at 1, with μ = 1, by Kepler's equation.
+/// Position on Kepler's orbit of eccentricity 0.8 from its pericentre at 1, with μ = 1, by Kepler's
+/// equation.
 fn on_orbit(t: f64) -> [f64; 2] {
     let (e, a): (f64, f64) = (0.8, 5.0);
     let mean = (t / a.powf(1.5)).rem_euclid(std::f64::consts::TAU);
@@ -25,7 +28,8 @@ fn on_orbit(t: f64) -> [f64; 2] {
 
 #[test]
 fn samples_along_an_orbit_are_those_of_keplers_equation() {
-    for (method, rtol, largest) in [("taylor", 1e-13, 2e-11), ("corrected:taylor", 1e-9, 1e-7), ("taylor", 1e-6, 1e-2)]
+    for (method, rtol, largest) in
+        [("taylor", 1e-13, 2e-11), ("corrected:taylor", 1e-9, 1e-7), ("taylor", 1e-6, 1e-2)]
     {
         let text = format!("--method {method} --rtol {rtol} --until 300 --samples 901");
         let finished = run(model("kepler", &[]), options(&text)).unwrap();
@@ -49,14 +53,16 @@ fn driven_and_transcendental_fields_are_followed() {
         ("state x = 0.5\nx' = 1/tanh(x)", |t| (0.5f64.cosh() * t.exp()).acosh()),
         ("state x = 0.1\nx' = cos(x)^2", |t| (0.1f64.tan() + t).atan()),
     ] {
-        let finished = run(problem(text), options("--method taylor --rtol 1e-13 --until 1.2 --samples 2")).unwrap();
+        let finished =
+            run(problem(text), options("--method taylor --rtol 1e-13 --until 1.2 --samples 2"))
+                .unwrap();
         let error = (finished.state()[0] / exact(1.2) - 1.0).abs();
         assert!(error < 1e-12, "{text}: {error:e}");
     }
 }
 
-/// Kinks, a branch cut and a pulse within a step, of which the terms at its start say nothing: without the comparison
-/// with the field the errors are 1e-2 to 0.3.
+/// Kinks, a branch cut and a pulse within a step, of which the terms at its start say nothing:
+/// without the comparison with the field the errors are 1e-2 to 0.3.
 #[test]
 fn what_a_step_passes_is_seen() {
     // Thrown up with quadratic drag: up by the tangent, down by the hyperbolic cosine.
@@ -70,23 +76,32 @@ fn what_a_step_passes_is_seen() {
     let pulse = 1.0 + 0.2 * std::f64::consts::PI.sqrt();
     for (text, until, exact) in [
         ("state z = 0\nstate v = 10\nz' = v\nv' = -9.81 - 0.5*norm((v, 0))*v", 2, thrown),
-        ("state y = 1\nstate q : R^2 = (1, 0)\nq' = 2*(-q.y, q.x)\ny' = 0.1*atan2(q.y, q.x)", 10, turned),
+        (
+            "state y = 1\nstate q : R^2 = (1, 0)\nq' = 2*(-q.y, q.x)\ny' = 0.1*atan2(q.y, q.x)",
+            10,
+            turned,
+        ),
         ("state x = 1\nstate y = 1\nx' = exp(-((t - 50)/0.2)^2)\ny' = 0.1*cos(t)", 100, pulse),
     ] {
-        let finished = run(problem(text), options(&format!("--method taylor --until {until} --samples 2"))).unwrap();
+        let finished =
+            run(problem(text), options(&format!("--method taylor --until {until} --samples 2")))
+                .unwrap();
         let error = (finished.state()[0] - exact).abs();
-        // An accepted step is at most 17 times its tolerance, 0.3 of 1e-9, away from a state of at most 10, and some ten
-        // steps are near one of these places.
+        // An accepted step is at most 17 times its tolerance, 0.3 of 1e-9, away from a state of at
+        // most 10, and some ten steps are near one of these places.
         assert!(error < 5e-7, "{text}: {error:e}");
     }
     // The solution ends where the root does; the series would go on to another branch.
-    let ends = run(problem("state x = 1\nx' = -sqrt(x)"), options("--method taylor --until 3 --samples 2"));
+    let ends = run(
+        problem("state x = 1\nx' = -sqrt(x)"),
+        options("--method taylor --until 3 --samples 2"),
+    );
     let Err(error) = ends else { panic!("sqrt(x) goes on beyond x = 0") };
     assert!(error.to_string().contains("t = 2.0"), "{error}");
 }
 
-/// Starts at rest, with every other term of the series, or three of four, equal to 0; and one with all terms 0 for a
-/// while.
+/// Starts at rest, with every other term of the series, or three of four, equal to 0; and one with
+/// all terms 0 for a while.
 #[test]
 fn a_start_at_rest_does_not_lengthen_the_step() {
     let cases = [
@@ -106,10 +121,15 @@ fn a_start_at_rest_does_not_lengthen_the_step() {
             let text_of = format!("--method {method} --rtol {rtol} --until 7.5 --samples 2");
             run(problem(text), options(&text_of)).unwrap_or_else(|error| panic!("{text}: {error}"))
         };
-        let (reference, found, theirs) = (end("dop853", 1e-13), end("taylor", 1e-9), end("dop853", 1e-9));
+        let (reference, found, theirs) =
+            (end("dop853", 1e-13), end("taylor", 1e-9), end("dop853", 1e-9));
         let size = reference.state().iter().fold(0.0, |size: f64, x| size.max(x.abs()));
-        let [error, other] = [&found, &theirs].map(|run| distance(&run.state(), &reference.state()) / size.max(1e-300));
-        assert!(error < 1e-7 && error < 3.0 * other + 1e-12, "{text}: {error:e}, and dop853 {other:e}");
+        let [error, other] = [&found, &theirs]
+            .map(|run| distance(&run.state(), &reference.state()) / size.max(1e-300));
+        assert!(
+            error < 1e-7 && error < 3.0 * other + 1e-12,
+            "{text}: {error:e}, and dop853 {other:e}"
+        );
         assert!(found.summary.steps < 3000, "{text}: {} steps", found.summary.steps);
     }
 }
@@ -117,37 +137,49 @@ fn a_start_at_rest_does_not_lengthen_the_step() {
 /// At equal tolerances the error is about that of dop853 or smaller.
 #[test]
 fn a_tolerance_means_what_it_means_for_dop853() {
-    for (name, until) in
-        [("spherical-pendulum", 30.0), ("kepler", 150.0), ("double-pendulum", 10.0), ("henon-heiles", 60.0)]
-    {
+    for (name, until) in [
+        ("spherical-pendulum", 30.0),
+        ("kepler", 150.0),
+        ("double-pendulum", 10.0),
+        ("henon-heiles", 60.0),
+    ] {
         let end = |method: &str, rtol: f64| {
-            let text = format!("--method corrected:{method} --rtol {rtol} --until {until} --samples 2");
+            let text =
+                format!("--method corrected:{method} --rtol {rtol} --until {until} --samples 2");
             run(model(name, &[]), options(&text)).unwrap().state()
         };
         let exact = end("dop853", 1e-14);
         for rtol in [1e-5, 1e-8, 1e-11] {
-            let [ours, theirs] = ["taylor", "dop853"].map(|method| distance(&end(method, rtol), &exact));
+            let [ours, theirs] =
+                ["taylor", "dop853"].map(|method| distance(&end(method, rtol), &exact));
             println!("{name} {rtol:e}: {ours:e}, {theirs:e}");
             assert!(ours < 4.0 * theirs + 1e-12, "{name} at {rtol:e}: {ours:e} and {theirs:e}");
         }
     }
 }
 
-/// A step is exactly the series to order 16. The errors of equal steps fall at this order or faster, as the terms
-/// beyond count as well in steps long enough for an error above round-off.
+/// A step is exactly the series to order 16. The errors of equal steps fall at this order or
+/// faster, as the terms beyond count as well in steps long enough for an error above round-off.
 #[test]
 fn equal_steps_have_the_order() {
     // 1/(1 − t) = Σ tᵏ.
     let simulation =
-        prepare(problem("state x = 1\nx' = x^2"), options("--method taylor --step 0.5 --until 1")).unwrap();
-    let [after] = simulation.steps((0.0, 0.5), 1, &[1.0]).unwrap()[..] else { panic!("one number") };
+        prepare(problem("state x = 1\nx' = x^2"), options("--method taylor --step 0.5 --until 1"))
+            .unwrap();
+    let [after] = simulation.steps((0.0, 0.5), 1, &[1.0]).unwrap()[..] else {
+        panic!("one number")
+    };
     assert!((after - (2.0 - 0.5f64.powi(16))).abs() <= 4.0 * f64::EPSILON, "{after}");
     for (text, from) in [
         ("coordinate q = 1\nmomentum p of q = 0\nhamiltonian p^2/2 - cos(q) - 0.3*q*sin(t)", 14),
-        ("coordinate q : R^2 = (1, 0)\nmomentum p of q = (0, 1.1)\nhamiltonian dot(p, p)/2 - 1/norm(q)", 24),
+        (
+            "coordinate q : R^2 = (1, 0)\nmomentum p of q = (0, 1.1)\nhamiltonian dot(p, p)/2 - 1/norm(q)",
+            24,
+        ),
     ] {
         let start = problem(text).model.initial.clone();
-        let simulation = prepare(problem(text), options("--method taylor --step 1 --until 10")).unwrap();
+        let simulation =
+            prepare(problem(text), options("--method taylor --step 1 --until 10")).unwrap();
         let end = |n: u64| simulation.steps((0.0, 10.0 / n as f64), n, &start).unwrap();
         let exact = end(60);
         let errors = [from, from + 4, from + 8].map(|n| (n as f64, distance(&end(n), &exact)));
@@ -172,10 +204,18 @@ fn runs_resume_exactly() {
         let whole = make("whole").run(&mut |_| Control::Continue).unwrap();
         assert!(make("parts").run(&mut |_| Control::Stop).unwrap().interrupted);
         let parts = folder.path().join(format!("parts-{k}"));
-        let Resumed::Continues(mut rest) = Simulation::resume(&parts).unwrap() else { panic!("it was stopped") };
+        let Resumed::Continues(mut rest) = Simulation::resume(&parts).unwrap() else {
+            panic!("it was stopped")
+        };
         let rest = rest.run(&mut |_| Control::Continue).unwrap();
-        assert_eq!((whole.state, whole.steps, whole.cost), (rest.state, rest.steps, rest.cost), "{method}");
-        let rows = |name: &str| StoredRun::open(folder.path().join(format!("{name}-{k}"))).unwrap().read("q").unwrap();
+        assert_eq!(
+            (whole.state, whole.steps, whole.cost),
+            (rest.state, rest.steps, rest.cost),
+            "{method}"
+        );
+        let rows = |name: &str| {
+            StoredRun::open(folder.path().join(format!("{name}-{k}"))).unwrap().read("q").unwrap()
+        };
         assert_eq!(rows("parts"), rows("whole"), "{method}");
     }
 }
@@ -187,10 +227,15 @@ fn refused(problem: Problem, text: &str) -> String {
 
 #[test]
 fn fields_without_a_series_are_refused() {
-    for (formula, operation) in [("abs(q)", "if"), ("max(q, 0)^2", "if"), ("if(q > 0, q^2, q^3)", "if")] {
+    for (formula, operation) in
+        [("abs(q)", "if"), ("max(q, 0)^2", "if"), ("if(q > 0, q^2, q^3)", "if")]
+    {
         let text = format!("coordinate q = 1\nmomentum p of q\nhamiltonian p^2/2 + {formula}");
         let message = refused(problem(&text), "--method corrected:taylor");
-        assert!(message.contains(operation) && message.contains("use corrected:dop853"), "{message}");
+        assert!(
+            message.contains(operation) && message.contains("use corrected:dop853"),
+            "{message}"
+        );
     }
     let message = refused(problem("state x = 1\nx' = -abs(x)"), "--method taylor");
     assert!(message.contains("`abs`"), "{message}");
@@ -203,23 +248,32 @@ fn fields_without_a_series_are_refused() {
     let long = refused(model("chain", &[("n", "20")]), "--method taylor");
     assert!(long.contains("operations") && long.contains("use dop853"), "{long}");
     let decay = FnSystem::new(1, |_, x: &[f64], dx: &mut [f64]| dx[0] = -x[0]);
-    let error: Error = integrate(&decay, (0.0, &[1.0]), &options("--method taylor --until 1")).unwrap_err();
+    let error: Error =
+        integrate(&decay, (0.0, &[1.0]), &options("--method taylor --until 1")).unwrap_err();
     assert!(error.to_string().contains("`taylor` is made from the formulas of a model"), "{error}");
     assert!(
-        "feedback:taylor".parse::<holonome::method::Method>().unwrap_err().to_string().contains("use taylor alone")
+        "feedback:taylor"
+            .parse::<holonome::method::Method>()
+            .unwrap_err()
+            .to_string()
+            .contains("use taylor alone")
     );
 }
 
 /// Steps end at a singularity, with a failure that says so.
 #[test]
 fn a_solution_that_ends_is_followed_to_its_end() {
-    let failed = run(problem("state x = 1\nx' = x^2"), options("--method taylor --until 2 --samples 2"));
+    let failed =
+        run(problem("state x = 1\nx' = x^2"), options("--method taylor --until 2 --samples 2"));
     let Err(error) = failed else { panic!("1/(1 - t) goes on beyond 1") };
-    assert!(error.to_string().contains("0.99999") || error.to_string().contains("t = 1"), "{error}");
+    assert!(
+        error.to_string().contains("0.99999") || error.to_string().contains("t = 1"),
+        "{error}"
+    );
 }
 
-/// Steps so long that three iterations of the projection do not converge, so that the loop leaves them to be made
-/// individually.
+/// Steps so long that three iterations of the projection do not converge, so that the loop leaves
+/// them to be made individually.
 #[test]
 fn long_steps_that_a_loop_does_not_project_are_made_by_themselves() {
     let pendulum = |step: f64| {

@@ -1,4 +1,5 @@
-//! Long sums are shared by threads, and no bit depends on their number: in runs, in ensembles, in resumed runs.
+//! Long sums are shared by threads, and no bit depends on their number: in runs, in ensembles, in
+//! resumed runs.
 
 mod common;
 
@@ -6,7 +7,8 @@ use common::{model, options};
 use holonome::model::graph::interpret::{Backend, Interpreter};
 use holonome::model::rows::{BLOCK, RowKernel};
 use holonome::{
-    Control, InvariantKind, Problem, Resumed, RunOptions, Settings, Simulation, SweepOptions, prepare, prepare_sweep,
+    Control, InvariantKind, Problem, Resumed, RunOptions, Settings, Simulation, SweepOptions,
+    prepare, prepare_sweep,
 };
 use holonome_jit::{BlockInterpreter, best};
 use std::collections::BTreeMap;
@@ -56,17 +58,25 @@ fn moved(problem: &Problem) -> Vec<f64> {
 /// Every backend, with any number of threads, gives the same.
 #[test]
 fn sums() {
-    let backends: [Box<dyn Backend>; 3] = [best().backend, Box::new(BlockInterpreter::detect()), Box::new(Interpreter)];
+    let backends: [Box<dyn Backend>; 3] =
+        [best().backend, Box::new(BlockInterpreter::detect()), Box::new(Interpreter)];
     for problem in [bodies(), argon(), water()] {
-        let (model, rows) = (&problem.model, problem.examined.rows.as_ref().expect("a large model"));
+        let (model, rows) =
+            (&problem.model, problem.examined.rows.as_ref().expect("a large model"));
         let x = moved(&problem);
         let [field, invariants] = [&rows.field, &rows.invariants];
-        for program in [field, invariants, &field.in_columns(&rows.layout), &invariants.in_columns(&rows.layout)] {
+        for program in [
+            field,
+            invariants,
+            &field.in_columns(&rows.layout),
+            &invariants.in_columns(&rows.layout),
+        ] {
             let of = |backend: &dyn Backend| {
                 let kernel = RowKernel::new(program, &model.parameter_values, backend, BLOCK);
                 assert!(kernel.is_divided(), "{}", problem.name);
                 with_any_threads(&problem.name, || {
-                    let (mut out, mut work) = (vec![0.0; program.outputs], vec![f64::NAN; kernel.work_len()]);
+                    let (mut out, mut work) =
+                        (vec![0.0; program.outputs], vec![f64::NAN; kernel.work_len()]);
                     kernel.run(0.0, &x, &mut out, &mut work);
                     out
                 })
@@ -95,7 +105,8 @@ fn runs() {
         (water(), "rattle", "0.05", "0.2"),
     ] {
         with_any_threads(&format!("{} by {method}", problem.name), || {
-            let mut simulation = prepare(problem.clone(), run_options(method, step, until)).unwrap();
+            let mut simulation =
+                prepare(problem.clone(), run_options(method, step, until)).unwrap();
             assert!(simulation.is_divided());
             let summary = simulation.solve().unwrap().summary;
             let drift = summary.drift.iter().flat_map(|drift| [drift.last, drift.max]);
@@ -104,7 +115,8 @@ fn runs() {
     }
 }
 
-/// The monitored energy of a run equals that of its samples: one is computed with the forces, the other without them.
+/// The monitored energy of a run equals that of its samples: one is computed with the forces, the
+/// other without them.
 #[test]
 fn samples() {
     for (problem, method, step, until) in [
@@ -114,10 +126,19 @@ fn samples() {
     ] {
         let options = RunOptions { samples: Some(11), ..run_options(method, step, until) };
         let finished = prepare(problem, options).unwrap().solve().unwrap();
-        let energy = finished.summary.drift.iter().find(|drift| drift.kind == InvariantKind::Hamiltonian).unwrap();
+        let energy = finished
+            .summary
+            .drift
+            .iter()
+            .find(|drift| drift.kind == InvariantKind::Hamiltonian)
+            .unwrap();
         let samples = finished.arrays.get("drift.H").unwrap();
         let largest = samples.values().iter().copied().fold(0.0, f64::max);
-        assert!(energy.max > 0.0 && bits(&[energy.max]) == bits(&[largest]), "{method}: {} {largest}", energy.max);
+        assert!(
+            energy.max > 0.0 && bits(&[energy.max]) == bits(&[largest]),
+            "{method}: {} {largest}",
+            energy.max
+        );
     }
 }
 
@@ -126,26 +147,39 @@ fn runs_that_go_on() {
     let folder = tempfile::tempdir().unwrap();
     let options = run_options("stormer-verlet-a", "0.001", "0.006");
     let whole = state(&prepare(bodies(), options.clone()).unwrap().solve().unwrap().summary);
-    let pool = |threads: usize| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let pool =
+        |threads: usize| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let until = RunOptions { out: Some(folder.path().join("run")), until: 0.003, ..options };
     pool(2).install(|| prepare(bodies(), until).unwrap().run(&mut |_| Control::Continue)).unwrap();
     let mut rest = Simulation::extend(folder.path().join("run"), 0.006).unwrap();
     let summary = pool(3).install(|| rest.run(&mut |_| Control::Continue)).unwrap();
     assert!(bits(&state(&summary)) == bits(&whole));
-    assert!(matches!(Simulation::resume(folder.path().join("run")).unwrap(), Resumed::Finished { .. }));
+    assert!(matches!(
+        Simulation::resume(folder.path().join("run")).unwrap(),
+        Resumed::Finished { .. }
+    ));
 }
 
 #[test]
 fn ensembles() {
     let ensemble = with_any_threads("an ensemble", || {
-        let sweep = SweepOptions { trajectories: 3, vary: vec![("soft".into(), "0.01 + 0.01*i".into())], shard: None };
+        let sweep = SweepOptions {
+            trajectories: 3,
+            vary: vec![("soft".into(), "0.01 + 0.01*i".into())],
+            shard: None,
+        };
         let options = run_options("stormer-verlet-a", "0.001", "0.003");
         let mut sweep = prepare_sweep(&bodies(), options, sweep).unwrap();
         sweep.solve().unwrap().arrays.get("p").unwrap().values().to_vec()
     });
     let set = vec![("soft".to_string(), "0.02".to_string())];
-    let problem =
-        Problem::from_text("bodies", BODIES, &BTreeMap::new(), &Settings { set, ..Settings::default() }).unwrap();
+    let problem = Problem::from_text(
+        "bodies",
+        BODIES,
+        &BTreeMap::new(),
+        &Settings { set, ..Settings::default() },
+    )
+    .unwrap();
     let mut run = prepare(problem, run_options("stormer-verlet-a", "0.001", "0.003")).unwrap();
     let alone = run.solve().unwrap();
     let alone = alone.arrays.get("p").unwrap().values();

@@ -1,6 +1,6 @@
-//! Units change nothing: a model whose units of length, mass and time are other powers of two takes the same steps, and
-//! has the rescaled trajectory bit for bit. Every operation of a step commutes with such a change, so any absolute
-//! number in the code shows here.
+//! Units change nothing: a model whose units of length, mass and time are other powers of two takes
+//! the same steps, and has the rescaled trajectory bit for bit. Every operation of a step commutes
+//! with such a change, so any absolute number in the code shows here.
 
 mod common;
 
@@ -29,8 +29,8 @@ fn others() -> [Units; 3] {
     [of(-33, -80, -44), of(38, 70, 20), of(0, 27, -11)]
 }
 
-/// Models in which `{L}`, `{M}` and `{T}` are the units. They appear in parameters and initial values only: a constant
-/// of a formula is part of it, and 1 is left out while 2 is not.
+/// Models in which `{L}`, `{M}` and `{T}` are the units. They appear in parameters and initial
+/// values only: a constant of a formula is part of it, and 1 is left out while 2 is not.
 const MODELS: [(&str, &str); 5] = [
     (
         "spherical pendulum",
@@ -99,9 +99,11 @@ type Off = (&'static [(&'static str, &'static str)], &'static str);
 fn in_units(text: &str, units: Units, off: Option<Off>) -> Problem {
     let text = with_numbers(text, units);
     let set = off.map_or(&[][..], |(set, _)| set);
-    let set = set.iter().map(|(name, value)| (name.to_string(), with_numbers(value, units))).collect();
+    let set =
+        set.iter().map(|(name, value)| (name.to_string(), with_numbers(value, units))).collect();
     let settings = Settings { set, start_off_set: off.is_some(), ..Settings::default() };
-    Problem::from_text("units", &text, &BTreeMap::new(), &settings).expect("the model is sound in any units")
+    Problem::from_text("units", &text, &BTreeMap::new(), &settings)
+        .expect("the model is sound in any units")
 }
 
 fn numbers(value: &Value, out: &mut Vec<f64>) {
@@ -112,8 +114,14 @@ fn numbers(value: &Value, out: &mut Vec<f64>) {
     }
 }
 
-/// Number of steps, and every component of the final state; or the reason why the method does not suit the model.
-fn end(text: &str, units: Units, method: &str, step: Option<f64>) -> Result<(u64, Vec<f64>), String> {
+/// Number of steps, and every component of the final state; or the reason why the method does not
+/// suit the model.
+fn end(
+    text: &str,
+    units: Units,
+    method: &str,
+    step: Option<f64>,
+) -> Result<(u64, Vec<f64>), String> {
     end_of(text, units, method, step, None)
 }
 
@@ -150,7 +158,8 @@ fn powers_of_two_change_no_bit() {
                 continue;
             };
             for units in others() {
-                let (others, rescaled) = end(text, units, method, step).expect("it suits the model");
+                let (others, rescaled) =
+                    end(text, units, method, step).expect("it suits the model");
                 assert_eq!(steps, others, "{name}, {method}: steps");
                 check_bits(&format!("{name}, {method}"), &state, &rescaled);
             }
@@ -166,14 +175,21 @@ fn check_bits(what: &str, state: &[f64], rescaled: &[f64]) {
     }
 }
 
-/// Feedback moves a state far off the level set, so a metric that mixed units would show in the first digits.
+/// Feedback moves a state far off the level set, so a metric that mixed units would show in the
+/// first digits.
 #[test]
 fn feedback_off_the_set_changes_no_bit() {
     let starts: [(&str, Off); 4] = [
         ("spherical pendulum", (&[("q", "(0.01, 0.83, 0.02)*{L}")], "q=(0, 0.8, 0)*{L}")),
         ("double pendulum from rest", (&[("a", "(1.02, 0.03)*{L}")], "a=(1, 0)*{L}")),
         ("free rigid body as states", (&[("w", "(1.1, 0.9, 1)/{T}")], "w=(1, 1, 1)/{T}")),
-        ("templated chain", (&[("l", "1.001*{L}"), ("r", "1.001*{L}*(0.6*i, 0.8*i)")], "r=1.001*{L}*(0.8*i, 0.6*i)")),
+        (
+            "templated chain",
+            (
+                &[("l", "1.001*{L}"), ("r", "1.001*{L}*(0.6*i, 0.8*i)")],
+                "r=1.001*{L}*(0.8*i, 0.6*i)",
+            ),
+        ),
     ];
     for (name, off) in starts {
         let (_, text) = MODELS.into_iter().find(|(model, _)| *model == name).expect("one of them");
@@ -192,9 +208,9 @@ fn feedback_off_the_set_changes_no_bit() {
 
 #[test]
 fn other_factors_change_the_trajectory_by_rounding() {
-    // Units such as 1e-9 round every constant once more, by 1e-16 of its size. Adaptive steps of 1e-7 pass this on as
-    // their errors, a few hundred steps as a hundred times it, pendula over two seconds as ten times that, and a chain
-    // of sixty as a hundred thousand times.
+    // Units such as 1e-9 round every constant once more, by 1e-16 of its size. Adaptive steps of
+    // 1e-7 pass this on as their errors, a few hundred steps as a hundred times it, pendula over
+    // two seconds as ten times that, and a chain of sixty as a hundred thousand times.
     let units = Units { length: 1e-9, mass: 1e-25, time: 1e-12 };
     for (name, text) in MODELS {
         let (steps, state) = end(text, SI, "corrected:dop853", None).unwrap();
@@ -204,7 +220,10 @@ fn other_factors_change_the_trajectory_by_rounding() {
         let largest = state.iter().fold(0.0f64, |m, x| m.max(x.abs()));
         for (a, b) in state.iter().zip(&rescaled).filter(|(a, _)| a.abs() > 1e-3 * largest) {
             let candidates = [1.0, units.length, momentum, 1.0 / units.time];
-            let off = candidates.iter().map(|unit| (b / (a * unit) - 1.0).abs()).fold(f64::INFINITY, f64::min);
+            let off = candidates
+                .iter()
+                .map(|unit| (b / (a * unit) - 1.0).abs())
+                .fold(f64::INFINITY, f64::min);
             let bound = if name.ends_with("chain") { 1e-9 } else { 1e-11 };
             assert!(off < bound, "{name}: {a:e} and {b:e}");
         }

@@ -1,7 +1,8 @@
-//! Averages over samples that come one by one, with the standard errors that correlated samples leave.
+//! Averages over samples that come one by one, with the standard errors that correlated samples
+//! leave.
 //!
-//! An observer accumulates them in the [state](crate::state::StepState) of a run, which carries, stores and resumes
-//! them; stored samples are averaged by the same code.
+//! An observer accumulates them in the [state](crate::state::StepState) of a run, which carries,
+//! stores and resumes them; stored samples are averaged by the same code.
 
 use crate::exact;
 use serde::{Deserialize, Serialize};
@@ -17,8 +18,8 @@ pub struct Mean {
     pub independent: f64,
 }
 
-/// Number of blocks below which their spread says little; number of trajectories from which on the spread of their
-/// means suffices.
+/// Number of blocks below which their spread says little; number of trajectories from which on the
+/// spread of their means suffices.
 const FEWEST_BLOCKS: u64 = 32;
 
 /// Block averages of samples of several numbers: their means and the errors of these.
@@ -56,12 +57,19 @@ impl BlockAverages {
         for level in 0.. {
             if level == self.levels.len() {
                 let zeros = vec![0.0; numbers.len()];
-                self.levels.push(Level { count: 0, mean: zeros.clone(), squares: zeros, half: Vec::new() });
+                self.levels.push(Level {
+                    count: 0,
+                    mean: zeros.clone(),
+                    squares: zeros,
+                    half: Vec::new(),
+                });
             }
             let level = &mut self.levels[level];
             level.count += 1;
             let count = level.count as f64;
-            for ((mean, squares), &number) in level.mean.iter_mut().zip(&mut level.squares).zip(&*numbers) {
+            for ((mean, squares), &number) in
+                level.mean.iter_mut().zip(&mut level.squares).zip(&*numbers)
+            {
                 let deviation = number - *mean;
                 *mean += deviation / count;
                 *squares += deviation * (number - *mean);
@@ -70,7 +78,10 @@ impl BlockAverages {
                 level.half.extend_from_slice(numbers);
                 return;
             }
-            numbers.iter_mut().zip(&level.half).for_each(|(number, half)| *number = 0.5 * (half + *number));
+            numbers
+                .iter_mut()
+                .zip(&level.half)
+                .for_each(|(number, half)| *number = 0.5 * (half + *number));
             level.half.clear();
         }
     }
@@ -85,8 +96,9 @@ impl BlockAverages {
         self.levels.first().map_or(&[], |level| &level.mean)
     }
 
-    /// Standard error of mean `k`: that of the shortest blocks which no longer blocks exceed by more than the
-    /// uncertainty of their own error (Flyvbjerg, Petersen, J. Chem. Phys. 91 (1989) 461).
+    /// Standard error of mean `k`: that of the shortest blocks which no longer blocks exceed by
+    /// more than the uncertainty of their own error (Flyvbjerg, Petersen, J. Chem. Phys. 91 (1989)
+    /// 461).
     fn error(&self, k: usize) -> f64 {
         let mut error = f64::NAN;
         for level in self.levels.iter().take_while(|level| level.count >= FEWEST_BLOCKS) {
@@ -98,8 +110,8 @@ impl BlockAverages {
         error
     }
 
-    /// Mean `k` over the samples of independent trajectories. Its error follows from the spread of the trajectories'
-    /// means if there are many, otherwise from blocks of samples.
+    /// Mean `k` over the samples of independent trajectories. Its error follows from the spread of
+    /// the trajectories' means if there are many, otherwise from blocks of samples.
     pub fn mean(trajectories: &[&BlockAverages], k: usize) -> Mean {
         let mut of_means = BlockAverages::default();
         trajectories.iter().for_each(|one| of_means.push(&mut [one.levels[0].mean[k]]));
@@ -109,11 +121,14 @@ impl BlockAverages {
         let (value, count) = (means.mean[0], trajectories.len() as f64);
         let error = match means.count >= FEWEST_BLOCKS {
             true => means.error(0),
-            false => trajectories.iter().map(|one| one.error(k).powi(2)).sum::<f64>().sqrt() / count,
+            false => {
+                trajectories.iter().map(|one| one.error(k).powi(2)).sum::<f64>().sqrt() / count
+            }
         };
         let all = || trajectories.iter().map(|one| &one.levels[0]);
-        let squares: f64 =
-            all().map(|level| level.squares[k] + level.count as f64 * (level.mean[k] - value).powi(2)).sum();
+        let squares: f64 = all()
+            .map(|level| level.squares[k] + level.count as f64 * (level.mean[k] - value).powi(2))
+            .sum();
         let variance = squares / all().map(|level| level.count as f64).sum::<f64>();
         Mean { value, error, independent: variance / (error * error) }
     }
@@ -131,9 +146,9 @@ impl BlockAverages {
 /// Number of samples per level of a correlation.
 const LAGS: usize = 16;
 
-/// Functions of two samples over the time between them: at lags 0 to 15 of every sample, 16 to 30 of every second one,
-/// 32 to 60 of every fourth one and so on (Frenkel, Smit, Understanding Molecular Simulation, 4.4.2), so that memory
-/// grows with the logarithm of their number.
+/// Functions of two samples over the time between them: at lags 0 to 15 of every sample, 16 to 30
+/// of every second one, 32 to 60 of every fourth one and so on (Frenkel, Smit, Understanding
+/// Molecular Simulation, 4.4.2), so that memory grows with the logarithm of their number.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lagged {
     levels: Vec<LagLevel>,
@@ -155,7 +170,8 @@ impl Lagged {
     pub fn push(&mut self, sample: &[f64], of: impl Fn(&[f64], &[f64]) -> f64) {
         for level in 0.. {
             if level == self.levels.len() {
-                let (ring, products) = (vec![0.0; LAGS * sample.len()], vec![BlockAverages::default(); LAGS]);
+                let (ring, products) =
+                    (vec![0.0; LAGS * sample.len()], vec![BlockAverages::default(); LAGS]);
                 self.levels.push(LagLevel { count: 0, ring, products });
             }
             let LagLevel { count, ring, products } = &mut self.levels[level];
@@ -169,7 +185,8 @@ impl Lagged {
                 products[lag].push(&mut [of(earlier, sample)]);
             }
             *count += 1;
-            // Every second sample goes to the next level, beginning with the second one, so each push ends.
+            // Every second sample goes to the next level, beginning with the second one, so each
+            // push ends.
             if *count % 2 == 1 {
                 return;
             }
@@ -179,7 +196,8 @@ impl Lagged {
     /// Lags that have values, in samples, with these values.
     pub fn lags(&self) -> impl Iterator<Item = (u64, &BlockAverages)> {
         self.levels.iter().enumerate().flat_map(|(level, of_level)| {
-            let products = of_level.products.iter().enumerate().filter(|(_, products)| products.count() > 0);
+            let products =
+                of_level.products.iter().enumerate().filter(|(_, products)| products.count() > 0);
             products.map(move |(lag, products)| ((lag as u64) << level, products))
         })
     }
@@ -228,25 +246,44 @@ mod tests {
             let expected = ((1.0 + c) / (1.0 - c) / n as f64).sqrt();
             assert!((mean.error / expected - 1.0).abs() < 0.15, "{c}: {} {expected}", mean.error);
             assert!(mean.value.abs() < 4.0 * expected);
-            assert!((mean.independent * expected * expected - 1.0).abs() < 0.4, "{}", mean.independent);
+            assert!(
+                (mean.independent * expected * expected - 1.0).abs() < 0.4,
+                "{}",
+                mean.independent
+            );
         }
         // Trajectories of one number each.
         let alone: Vec<BlockAverages> = (0..10_000).map(|k| blocks([noise.normal(k, 1)])).collect();
-        assert!((BlockAverages::mean(&alone.iter().collect::<Vec<_>>(), 0).error * 100.0 - 1.0).abs() < 0.05);
-        assert!(BlockAverages::mean(&[&blocks((0..31).map(f64::from))], 0).error.is_nan(), "too few to tell");
+        assert!(
+            (BlockAverages::mean(&alone.iter().collect::<Vec<_>>(), 0).error * 100.0 - 1.0).abs()
+                < 0.05
+        );
+        assert!(
+            BlockAverages::mean(&[&blocks((0..31).map(f64::from))], 0).error.is_nan(),
+            "too few to tell"
+        );
     }
 
     #[test]
     fn lags_are_those_of_all_levels_and_as_many_as_counted() {
         for samples in [1u64, 2, 3, 31, 32, 33, 100, 1000] {
             let mut lagged = Lagged::default();
-            (0..samples).for_each(|k| lagged.push(&[k as f64], |earlier, later| later[0] - earlier[0]));
-            let kept: Vec<u64> = lagged.lags().map(|(lag, _)| lag).filter(|lag| *lag <= samples / 2).collect();
+            (0..samples)
+                .for_each(|k| lagged.push(&[k as f64], |earlier, later| later[0] - earlier[0]));
+            let kept: Vec<u64> =
+                lagged.lags().map(|(lag, _)| lag).filter(|lag| *lag <= samples / 2).collect();
             assert!(kept.windows(2).all(|pair| pair[0] < pair[1]), "{kept:?}");
             assert_eq!(kept, Lagged::lags_of(samples), "{samples}");
-            assert!(kept.last().copied().unwrap_or(0) * 8 >= (samples / 2) * 7 || samples < 32, "{samples}: {kept:?}");
+            assert!(
+                kept.last().copied().unwrap_or(0) * 8 >= (samples / 2) * 7 || samples < 32,
+                "{samples}: {kept:?}"
+            );
             for (lag, found) in lagged.lags() {
-                assert_eq!(found.means(), [lag as f64], "the difference of two numbers so far apart");
+                assert_eq!(
+                    found.means(),
+                    [lag as f64],
+                    "the difference of two numbers so far apart"
+                );
             }
         }
     }

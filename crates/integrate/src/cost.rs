@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 /// Evaluations and solves so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
-    /// Evaluations of the complete vector field; rejected steps, dense output and the choice of the first step count.
+    /// Evaluations of the complete vector field; rejected steps, dense output and the choice of the
+    /// first step count.
     pub field: u64,
     /// Evaluations of forces H_q.
     pub gradient: u64,
@@ -26,7 +27,16 @@ pub struct Cost {
 impl Cost {
     /// Add another cost.
     pub fn add(&mut self, cost: &Cost) {
-        let Cost { field, gradient, hessian, invariants, jacobian, linear_solves, newton_iterations, rejected } = cost;
+        let Cost {
+            field,
+            gradient,
+            hessian,
+            invariants,
+            jacobian,
+            linear_solves,
+            newton_iterations,
+            rejected,
+        } = cost;
         self.field += field;
         self.gradient += gradient;
         self.hessian += hessian;

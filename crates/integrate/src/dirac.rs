@@ -1,14 +1,15 @@
-//! The Dirac extension of the field of a Hamiltonian with holonomic constraints g, written over a phase space: it keeps
-//! g and the hidden constraints h first integrals also away from the set where they vanish (Chang, Perlmutter,
-//! Vankerschaver 2022, Theorem 1).
+//! The Dirac extension of the field of a Hamiltonian with holonomic constraints g, written over a
+//! phase space: it keeps g and the hidden constraints h first integrals also away from the set
+//! where they vanish (Chang, Perlmutter, Vankerschaver 2022, Theorem 1).
 //!
-//! X = X_H + X_{a·h} + X_{b·g} with Dg X + g_t = 0 and Dh X + h_t = 0. As {g_i, g_j} = 0, the first gives a, which
-//! vanishes where h does, and the second b: two linear systems with the matrix G H_pp Gᵀ.
+//! X = X_H + X_{a·h} + X_{b·g} with Dg X + g_t = 0 and Dh X + h_t = 0. As {g_i, g_j} = 0, the first
+//! gives a, which vanishes where h does, and the second b: two linear systems with the matrix G
+//! H_pp Gᵀ.
 
 use crate::phase_space::{Equation, Equations, Guess, Monitored, PhaseSpace, Value};
 
-/// X at (t, x). If `near`, X matters only where g and h vanish: it then has no a, and is the underlying field of index
-/// reduction (HLW VII.1.1), which does not keep them elsewhere.
+/// X at (t, x). If `near`, X matters only where g and h vanish: it then has no a, and is the
+/// underlying field of index reduction (HLW VII.1.1), which does not keep them elsewhere.
 pub fn extended_field(space: &mut dyn PhaseSpace, t: Value, x: &[Value], near: bool) -> Vec<Value> {
     let free = space.field(t, x);
     let size = space.constraint_sizes(t, x, true);

@@ -1,13 +1,13 @@
 //! Many trajectories of one system, several side by side in the lanes of a vector processor.
 //!
-//! Lanes are independent: each has its own parameters, its own time and, with adaptive steps, its own step. A lane
-//! computes what [`run`](crate::run::run) computes for its trajectory, bit for bit, so results depend neither on the
-//! number of lanes nor on the neighbours. Arrays are ordered by variable, then by lane: component i of lane l stands at
-//! `i * lanes + l`.
+//! Lanes are independent: each has its own parameters, its own time and, with adaptive steps, its
+//! own step. A lane computes what [`run`](crate::run::run) computes for its trajectory, bit for
+//! bit, so results depend neither on the number of lanes nor on the neighbours. Arrays are ordered
+//! by variable, then by lane: component i of lane l stands at `i * lanes + l`.
 //!
-//! With equal steps all lanes march together. Steps of a lane that would differ from those of a run by itself are made
-//! again by themselves from the start of the block, and the lane joins the others at its end. With adaptive steps a
-//! lane whose trajectory ends takes up the next one.
+//! With equal steps all lanes march together. Steps of a lane that would differ from those of a run
+//! by itself are made again by themselves from the start of the block, and the lane joins the
+//! others at its end. With adaptive steps a lane whose trajectory ends takes up the next one.
 
 mod adaptive;
 mod fixed;
@@ -58,10 +58,17 @@ pub trait LaneSystem: Sync {
     /// Scales that a trajectory carries.
     fn kept(&self) -> Kept;
 
-    /// Compute the deviations of the groups in every lane and, in `terms`, the scales of their terms followed by their
-    /// contents (see [`terms`](crate::terms)), 0 if unknown. The sizes of the vectors in these terms are the roots of
-    /// `at.squares`.
-    fn monitor(&self, bound: &Self::Bound, at: LaneStates, deviations: &mut [f64], terms: &mut [f64], work: &mut [f64]);
+    /// Compute the deviations of the groups in every lane and, in `terms`, the scales of their
+    /// terms followed by their contents (see [`terms`](crate::terms)), 0 if unknown. The sizes of
+    /// the vectors in these terms are the roots of `at.squares`.
+    fn monitor(
+        &self,
+        bound: &Self::Bound,
+        at: LaneStates,
+        deviations: &mut [f64],
+        terms: &mut [f64],
+        work: &mut [f64],
+    );
 
     /// For every group, true if its loss is known.
     fn has_losses(&self) -> &[bool];
@@ -82,7 +89,8 @@ pub struct LaneStates<'a> {
 
 /// Equal steps of several trajectories at once.
 pub trait EqualSteps: LaneSystem {
-    /// True if a run by itself makes its first step outside of a loop, and monitors the state after it by itself.
+    /// True if a run by itself makes its first step outside of a loop, and monitors the state after
+    /// it by itself.
     fn first_step_is_single(&self) -> bool {
         false
     }
@@ -90,8 +98,8 @@ pub trait EqualSteps: LaneSystem {
     /// Number of values per lane that outlive a step, beside the state.
     fn carried_len(&self) -> usize;
 
-    /// Compute the numbers that trajectories carry at their start at `t0`; `begun` receives, for every lane, whether
-    /// its steps can begin and the cost of computing them.
+    /// Compute the numbers that trajectories carry at their start at `t0`; `begun` receives, for
+    /// every lane, whether its steps can begin and the cost of computing them.
     fn begin(
         &self,
         bound: &mut Self::Bound,
@@ -102,8 +110,8 @@ pub trait EqualSteps: LaneSystem {
         work: &mut [f64],
     );
 
-    /// Make the equal steps of these numbers in every lane; `largest` receives the largest deviation of every group
-    /// at the states with which these steps begin.
+    /// Make the equal steps of these numbers in every lane; `largest` receives the largest
+    /// deviation of every group at the states with which these steps begin.
     fn steps(
         &self,
         bound: &Self::Bound,
@@ -114,8 +122,8 @@ pub trait EqualSteps: LaneSystem {
         work: &mut [f64],
     );
 
-    /// Make the steps of one lane that [`EqualSteps::steps`] has [missed](LaneCarry::missed) as a run by itself does,
-    /// from the state in which the lane began, and count their cost.
+    /// Make the steps of one lane that [`EqualSteps::steps`] has [missed](LaneCarry::missed) as a
+    /// run by itself does, from the state in which the lane began, and count their cost.
     ///
     /// # Errors
     /// If a step has no result.
@@ -138,8 +146,8 @@ pub trait EqualSteps: LaneSystem {
         0
     }
 
-    /// Compute the multipliers of the `wanted` lanes into `lambda`; `step` is the steps, t₀ and the number of steps
-    /// made, `at` the states and what they carry.
+    /// Compute the multipliers of the `wanted` lanes into `lambda`; `step` is the steps, t₀ and the
+    /// number of steps made, `at` the states and what they carry.
     fn multipliers(
         &self,
         _bound: &mut Self::Bound,
@@ -157,7 +165,8 @@ pub trait AdaptiveLaneSteps: LaneSystem {
     /// Facts about the steps.
     fn facts(&self) -> &Facts;
 
-    /// Number of field evaluations in an attempt, without that of a first stage that the step before provides.
+    /// Number of field evaluations in an attempt, without that of a first stage that the step
+    /// before provides.
     fn evaluations(&self) -> u64;
 
     /// X(t, x) in every lane.
@@ -166,17 +175,19 @@ pub trait AdaptiveLaneSteps: LaneSystem {
     /// Slots of the state of a loop of attempts.
     fn slots(&self) -> &Slots;
 
-    /// Make up to `count` attempts in every lane, until a lane ends; lanes that are computed together end together.
+    /// Make up to `count` attempts in every lane, until a lane ends; lanes that are computed
+    /// together end together.
     fn attempts(&self, bound: &Self::Bound, count: u64, state: &mut [f64], work: &mut [f64]);
 
     /// Turn the contents of [`Slots::largest`] of one lane into deviations.
     fn finish(&self, largest: &mut [f64]);
 
-    /// Find what a trajectory carries in [`Slots::memory`] before its first step, where the field is `field`.
+    /// Find what a trajectory carries in [`Slots::memory`] before its first step, where the field
+    /// is `field`.
     fn begin_memory(&self, _field: &[f64], _memory: &mut [f64]) {}
 
-    /// Number of numbers of a lane from which a sample within an accepted attempt is found: those of [`Within`], and what
-    /// [`AdaptiveLaneSteps::within`] puts behind them.
+    /// Number of numbers of a lane from which a sample within an accepted attempt is found: those
+    /// of [`Within`], and what [`AdaptiveLaneSteps::within`] puts behind them.
     ///
     /// [`Within`]: crate::controller::slots::Within
     fn within_len(&self) -> usize;
@@ -202,8 +213,8 @@ pub struct LaneCarry<'a> {
     pub carried: &'a mut [f64],
     /// Largest square of an innovation of these steps.
     pub innovation: &'a mut [f64],
-    /// Set to true in lanes where a step is not as good as one of a run by itself; nothing else of such a lane is of
-    /// use.
+    /// Set to true in lanes where a step is not as good as one of a run by itself; nothing else of
+    /// such a lane is of use.
     pub missed: &'a mut [bool],
 }
 
@@ -221,7 +232,8 @@ pub struct LaneAlone<'a> {
 pub struct LanesWithin {
     /// States, then deviations of the groups there.
     pub out: Vec<f64>,
-    /// Evaluations of the field that each took, beside those of [`AdaptiveLaneSteps::interpolant_evaluations`].
+    /// Evaluations of the field that each took, beside those of
+    /// [`AdaptiveLaneSteps::interpolant_evaluations`].
     pub evaluations: Vec<f64>,
     /// True in lanes in which a run by itself does more to find the state.
     pub missed: Vec<bool>,
@@ -240,13 +252,19 @@ pub struct LaneSample {
 
 /// Source of trajectories and sink of their results.
 pub trait Trajectories<B> {
-    /// Put the next trajectory into a lane: its initial state into `x` and the masses of its vectors into `masses`,
-    /// unless that is empty (both of one trajectory). Returns its number, counted from 0, or `None` if there are no
-    /// more.
-    fn next(&mut self, bound: &mut B, lane: usize, x: &mut [f64], masses: &mut [f64]) -> Option<usize>;
+    /// Put the next trajectory into a lane: its initial state into `x` and the masses of its
+    /// vectors into `masses`, unless that is empty (both of one trajectory). Returns its number,
+    /// counted from 0, or `None` if there are no more.
+    fn next(
+        &mut self,
+        bound: &mut B,
+        lane: usize,
+        x: &mut [f64],
+        masses: &mut [f64],
+    ) -> Option<usize>;
 
-    /// Store these samples. `x` holds the states of all lanes, followed by their multipliers if they are
-    /// [wanted](Trajectories::wants_multipliers) and steps know them.
+    /// Store these samples. `x` holds the states of all lanes, followed by their multipliers if
+    /// they are [wanted](Trajectories::wants_multipliers) and steps know them.
     fn samples(&mut self, of: &[LaneSample], x: &[f64]);
 
     /// True if samples are to have multipliers.
@@ -254,8 +272,8 @@ pub trait Trajectories<B> {
         false
     }
 
-    /// True if corrections leave a constraint so far off that they may not bring it nearer at all, judged by the
-    /// groups' deviations and the scales of their terms.
+    /// True if corrections leave a constraint so far off that they may not bring it nearer at all,
+    /// judged by the groups' deviations and the scales of their terms.
     fn may_be_far(&self, _deviations: &[f64], _terms: &[f64]) -> bool {
         false
     }
@@ -265,8 +283,10 @@ pub trait Trajectories<B> {
         false
     }
 
-    /// Largest disturbance of steps by their treatment (see [`Rates::disturbance`](crate::run::Rates::disturbance)), given by the square
-    /// of their innovation, the groups' deviations and the scales of their terms; 0 if no claim depends on it.
+    /// Largest disturbance of steps by their treatment (see
+    /// [`Rates::disturbance`](crate::run::Rates::disturbance)), given by the square of their
+    /// innovation, the groups' deviations and the scales of their terms; 0 if no claim depends on
+    /// it.
     fn disturbance(&self, _innovation: f64, _deviations: &[f64], _terms: &[f64]) -> f64 {
         0.0
     }
@@ -276,18 +296,19 @@ pub trait Trajectories<B> {
         false
     }
 
-    /// Check the claims of these trajectories, given by lane and number, at the steps at which a run by itself does;
-    /// `doubted` receives, for each lane, whether one fails there. The squares are σ² of the vectors, empty if they are
-    /// not kept.
+    /// Check the claims of these trajectories, given by lane and number, at the steps at which a
+    /// run by itself does; `doubted` receives, for each lane, whether one fails there. The squares
+    /// are σ² of the vectors, empty if they are not kept.
     fn look(&mut self, _of: &[(usize, usize)], _at: LaneStates, _doubted: &mut [bool]) {}
 
-    /// Largest number of equal steps from step `step` on that these trajectories, by lane and number, may make before
-    /// [`Trajectories::follow`].
+    /// Largest number of equal steps from step `step` on that these trajectories, by lane and
+    /// number, may make before [`Trajectories::follow`].
     fn steps_to_follow(&self, _of: &[(usize, usize)], _step: u64) -> u64 {
         u64::MAX
     }
 
-    /// Follow the constraints of trajectory `number`, in lane `lane`, to its state after `step` steps.
+    /// Follow the constraints of trajectory `number`, in lane `lane`, to its state after `step`
+    /// steps.
     fn follow(&mut self, (_lane, _number): (usize, usize), (_step, _t): (u64, f64), _x: &[f64]) {}
 
     /// Report the end of trajectory `number`.
@@ -332,8 +353,8 @@ pub enum Stopped {
     Doubted,
 }
 
-/// True if `plan` can be run in lanes: a shorter last step cannot, nor steps that heed moments. Trajectories start on the level set that their
-/// corrections aim at.
+/// True if `plan` can be run in lanes: a shorter last step cannot, nor steps that heed moments.
+/// Trajectories start on the level set that their corrections aim at.
 pub fn suits(plan: &Plan) -> bool {
     match &plan.stepping {
         Stepping::Fixed(fixed) => fixed.shorter_last.is_none(),
@@ -419,8 +440,8 @@ impl End {
         }
     }
 
-    /// Raise the scales of the terms, and the losses, to those of a lane at its current deviations; `terms` are those of
-    /// [`LaneSystem::monitor`] in all lanes.
+    /// Raise the scales of the terms, and the losses, to those of a lane at its current deviations;
+    /// `terms` are those of [`LaneSystem::monitor`] in all lanes.
     fn raise_terms(&mut self, has_losses: &[bool], terms: &[f64], (lanes, lane): (usize, usize)) {
         let groups = self.terms.len();
         for (group, (scale, loss)) in self.terms.iter_mut().zip(&mut self.losses).enumerate() {

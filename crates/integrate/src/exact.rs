@@ -1,5 +1,5 @@
-//! Numbers stored as their bits, so that a stored state is restored exactly: a decimal text may round, and JSON has no
-//! NaN or infinity at all.
+//! Numbers stored as their bits, so that a stored state is restored exactly: a decimal text may
+//! round, and JSON has no NaN or infinity at all.
 
 /// One number, for `#[serde(with = "exact::number")]`.
 pub mod number {
@@ -48,7 +48,9 @@ pub mod list {
 
         fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<f64>, E> {
             match bytes.as_chunks() {
-                (numbers, []) => Ok(numbers.iter().map(|&bytes| f64::from_le_bytes(bytes)).collect()),
+                (numbers, []) => {
+                    Ok(numbers.iter().map(|&bytes| f64::from_le_bytes(bytes)).collect())
+                }
                 (_, rest) => Err(E::custom(format!("{} bytes behind the last number", rest.len()))),
             }
         }
@@ -64,18 +66,24 @@ pub mod list {
     }
 }
 
-/// A list of numbers that several states share, for `#[serde(with = "exact::shared")]`: stored as [`list`] does.
+/// A list of numbers that several states share, for `#[serde(with = "exact::shared")]`: stored as
+/// [`list`] does.
 pub mod shared {
     use serde::{Deserializer, Serializer};
     use std::sync::Arc;
 
     /// Write the bits of each value, the lowest first.
-    pub fn serialize<S: Serializer>(values: &Arc<Vec<f64>>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(
+        values: &Arc<Vec<f64>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         super::list::serialize(values, serializer)
     }
 
     /// Read the output of [`serialize`].
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Vec<f64>>, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<Vec<f64>>, D::Error> {
         super::list::deserialize(deserializer).map(Arc::new)
     }
 }
@@ -90,10 +98,16 @@ mod tests {
     #[test]
     fn lists_come_back_bit_by_bit() {
         let odd = f64::from_bits(0x7ff8_0000_dead_beef);
-        for values in [vec![], vec![0.1], vec![-0.0, f64::INFINITY, odd, f64::MIN_POSITIVE / 8.0, 1e300]] {
+        for values in
+            [vec![], vec![0.1], vec![-0.0, f64::INFINITY, odd, f64::MIN_POSITIVE / 8.0, 1e300]]
+        {
             let bits = |values: &[f64]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
             let packed = rmp_serde::to_vec(&Stored(values.clone())).unwrap();
-            assert!(packed.len() <= 8 * values.len() + 6, "a number takes its eight bytes: {}", packed.len());
+            assert!(
+                packed.len() <= 8 * values.len() + 6,
+                "a number takes its eight bytes: {}",
+                packed.len()
+            );
             let Stored(back) = rmp_serde::from_slice(&packed).unwrap();
             assert_eq!(bits(&back), bits(&values));
             let text = serde_json::to_string(&Stored(values.clone())).unwrap();

@@ -1,8 +1,10 @@
-//! Gauss–Newton form of feedback in numbers: κ W DFᵀ(DF W DFᵀ + ε diag)⁻¹ΔF by one sparse solve, for models for which
-//! its formula would be long. W holds the squared scale of every vector of the state at the start of the run.
+//! Gauss–Newton form of feedback in numbers: κ W DFᵀ(DF W DFᵀ + ε diag)⁻¹ΔF by one sparse solve,
+//! for models for which its formula would be long. W holds the squared scale of every vector of the
+//! state at the start of the run.
 //!
-//! Rows of DF are scaled to unit length in the metric W first. The matrix is then symmetric, positive and has a unit
-//! diagonal, so it is eliminated without pivoting; the dense rows of H and of the integrals come last.
+//! Rows of DF are scaled to unit length in the metric W first. The matrix is then symmetric,
+//! positive and has a unit diagonal, so it is eliminated without pivoting; the dense rows of H and
+//! of the integrals come last.
 
 use crate::scales::{Kept, Role, Scales};
 use crate::system::{Invariants, System};
@@ -65,7 +67,8 @@ impl FeedbackTerm {
         entries[half..].iter_mut().for_each(|(i, j)| std::mem::swap(i, j));
         entries.extend((0..count as u32).map(|i| (i, i)));
         let solver = Unpivoted::new(count, &entries);
-        let product = |(i, j, factors)| Product { factors, places: [solver.place(i, j), solver.place(j, i)] };
+        let product =
+            |(i, j, factors)| Product { factors, places: [solver.place(i, j), solver.place(j, i)] };
         FeedbackTerm {
             held: invariants.corrected_rows(),
             shift: (0..count)
@@ -106,8 +109,11 @@ impl FeedbackTerm {
             let norm = length(&unit[of.range()]);
             // A row of length 0 has no term. NaN stays.
             *scale = if self.held[row] && norm != 0.0 { 1.0 / norm } else { 0.0 };
-            unit[of.range()].iter_mut().for_each(|entry| *entry = if *scale == 0.0 { 0.0 } else { *entry * *scale });
-            right[row] = if *scale == 0.0 { 0.0 } else { (values[row] - numbers.targets[row]) * *scale };
+            unit[of.range()]
+                .iter_mut()
+                .for_each(|entry| *entry = if *scale == 0.0 { 0.0 } else { *entry * *scale });
+            right[row] =
+                if *scale == 0.0 { 0.0 } else { (values[row] - numbers.targets[row]) * *scale };
         }
         let (matrix, work) = work.split_at_mut(self.solver.values());
         matrix.fill(0.0);
@@ -128,9 +134,10 @@ impl FeedbackTerm {
     }
 }
 
-/// S² of the vectors at the start of a motion, by which rates and pulls are measured: those of the error norm, and for
-/// a momentum at least what the force makes of it along the size of its position, S_p² ≥ m |ṗ| S_q. So a body that
-/// starts at rest has a scale of momenta. 0 for a vector without any scale.
+/// S² of the vectors at the start of a motion, by which rates and pulls are measured: those of the
+/// error norm, and for a momentum at least what the force makes of it along the size of its
+/// position, S_p² ≥ m |ṗ| S_q. So a body that starts at rest has a scale of momenta. 0 for a vector
+/// without any scale.
 pub fn start_scales(system: &dyn System, t: f64, x: &[f64]) -> Vec<f64> {
     let vectors = system.vectors();
     let count = vectors.count();
@@ -155,8 +162,8 @@ pub fn start_scales(system: &dyn System, t: f64, x: &[f64]) -> Vec<f64> {
     squares
 }
 
-/// Weights W of the Gauss–Newton form at the rate κ for a run that starts at `x`: [`start_scales`], and for a vector
-/// without a scale the distance that it moves in the time 1/κ.
+/// Weights W of the Gauss–Newton form at the rate κ for a run that starts at `x`: [`start_scales`],
+/// and for a vector without a scale the distance that it moves in the time 1/κ.
 pub fn metric(system: &dyn System, t: f64, x: &[f64], rate: f64) -> Vec<f64> {
     let mut squares = start_scales(system, t, x);
     for (square, speed) in squares.iter_mut().zip(speeds(system, t, x)) {
@@ -185,25 +192,31 @@ mod tests {
     use crate::scales::Vectors;
     use crate::system::{Group, GroupKind};
 
-    /// Invariants with `constraints` rows over neighbouring components and two dense rows, and random numbers.
+    /// Invariants with `constraints` rows over neighbouring components and two dense rows, and
+    /// random numbers.
     fn case(constraints: usize) -> (Invariants, Vec<f64>, Vec<f64>, Vec<f64>) {
         let n = 2 * constraints + 4;
-        let mut invariants = Invariants { count: constraints + 2, constraints, ..Invariants::none() };
+        let mut invariants =
+            Invariants { count: constraints + 2, constraints, ..Invariants::none() };
         for row in 0..constraints {
             invariants.push_row((2 * row..2 * row + 4).map(|column| column as u32));
         }
         for _ in 0..2 {
             invariants.push_row(0..n as u32);
         }
-        invariants.groups = vec![Group::rows("all", GroupKind::Integral, 0..constraints as u32 + 2)];
+        invariants.groups =
+            vec![Group::rows("all", GroupKind::Integral, 0..constraints as u32 + 2)];
         let noise = Noise::new(9, constraints as u32);
-        let numbers = |count: usize, which| (0..count as u64).map(|i| noise.normal(i, which)).collect::<Vec<f64>>();
+        let numbers = |count: usize, which| {
+            (0..count as u64).map(|i| noise.normal(i, which)).collect::<Vec<f64>>()
+        };
         let roots = numbers(n, 2).into_iter().map(f64::exp).collect();
         let (jacobian, values) = (numbers(invariants.nonzeros(), 0), numbers(constraints + 2, 1));
         (invariants, jacobian, values, roots)
     }
 
-    /// Pendulum of mass 2 and length 3 in a field of gravity 5, as it falls from rest beside a body at the origin.
+    /// Pendulum of mass 2 and length 3 in a field of gravity 5, as it falls from rest beside a body
+    /// at the origin.
     #[test]
     fn bodies_at_rest_have_the_scales_of_what_moves_them() {
         struct Falling(Vectors);
@@ -220,7 +233,15 @@ mod tests {
             fn masses(&self, _t: f64, _x: &[f64], masses: &mut [f64], _work: &mut [f64]) {
                 masses.fill(2.0);
             }
-            fn field_derivative(&self, _t: f64, _x: &[f64], _v: &[f64], _out: &mut [f64], _work: &mut [f64]) {}
+            fn field_derivative(
+                &self,
+                _t: f64,
+                _x: &[f64],
+                _v: &[f64],
+                _out: &mut [f64],
+                _work: &mut [f64],
+            ) {
+            }
         }
         let mut vectors = Vectors::default();
         for role in [Role::Position, Role::Position, Role::Momentum, Role::Momentum] {
@@ -233,7 +254,8 @@ mod tests {
         assert!((at_rest[1] / 9e-12 - 1.0).abs() < 1e-14, "{at_rest:?}");
         // A momentum that is larger than what the force makes of it keeps its own size.
         assert_eq!(start_scales(&system, 0.0, &[3.0, 0.0, 100.0, 0.0])[2], 1e4);
-        // Where nothing has a size, a moving vector has that of the distance it moves in the time 1/κ.
+        // Where nothing has a size, a moving vector has that of the distance it moves in the time
+        // 1/κ.
         let nothing = [0.0; 4];
         assert_eq!(start_scales(&system, 0.0, &nothing), [0.0; 4]);
         assert_eq!(metric(&system, 0.0, &nothing, 0.5), [0.0, 0.0, 0.0, 0.25]);
@@ -250,7 +272,11 @@ mod tests {
             let (mut dx, mut work) = (vec![0.0; roots.len()], vec![f64::NAN; term.work_len()]);
             term.subtract(&invariants, (&values, &jacobian), numbers, &mut dx, &mut work);
             for row in 0..invariants.count {
-                let rate: f64 = invariants.row(row).entries().map(|(at, column)| jacobian[at] * dx[column]).sum();
+                let rate: f64 = invariants
+                    .row(row)
+                    .entries()
+                    .map(|(at, column)| jacobian[at] * dx[column])
+                    .sum();
                 // ε over the least eigenvalue, which is above 1e-3 for these rows of unit length.
                 let size: f64 = invariants
                     .row(row)
@@ -272,7 +298,8 @@ mod tests {
         let unit = |k: usize, seed: i32| 2f64.powi((k as i32 * seed) % 37 - 18);
         let find = |scaled: bool| {
             let of = |k: usize, seed| if scaled { unit(k, seed) } else { 1.0 };
-            let (mut jacobian, mut values, mut roots) = (jacobian.clone(), values.clone(), roots.clone());
+            let (mut jacobian, mut values, mut roots) =
+                (jacobian.clone(), values.clone(), roots.clone());
             for row in 0..invariants.count {
                 values[row] *= of(row, 11);
                 for (at, column) in invariants.row(row).entries() {

@@ -1,12 +1,14 @@
-//! Step of a [`Collocation`] method whose stages are found by fixed-point iteration, which starts from the polynomial
-//! of the step before (HLW VIII.6.1). The step is written over [`Stages`], which are slices here and compiled
-//! elsewhere.
+//! Step of a [`Collocation`] method whose stages are found by fixed-point iteration, which starts
+//! from the polynomial of the step before (HLW VIII.6.1). The step is written over [`Stages`],
+//! which are slices here and compiled elsewhere.
 
 use crate::controller::StepControl;
 use crate::plan::{Plan, Stepping};
 use crate::scales::{FAMILY_FLOOR, UNIT_ROUND_OFF, Vectors, square};
 use crate::scheme::collocation::{CONVERGES_TO, Collocation, From};
-use crate::scheme::map::{Allowance, Attempts, Blocks, Estimate, Facts, NoStep, StepFrom, StepMap, Workspace};
+use crate::scheme::map::{
+    Allowance, Attempts, Blocks, Estimate, Facts, NoStep, StepFrom, StepMap, Workspace,
+};
 use crate::system::System;
 use holonome_linear::widest::widest;
 use std::ops::Range;
@@ -16,16 +18,24 @@ pub trait Stages: Sync {
     /// Length of the scratch that holds them.
     fn work_len(&self) -> usize;
 
-    /// Set the stages to the start of the iteration: the carried polynomial, evaluated beyond its step or, for a step
-    /// that has been made before and is made again or in part, within it (see [`From`]).
+    /// Set the stages to the start of the iteration: the carried polynomial, evaluated beyond its
+    /// step or, for a step that has been made before and is made again or in part, within it (see
+    /// [`From`]).
     fn start(&self, step: StepFrom, from: From, stop: Stop, memory: &Memory, work: &mut [f64]);
 
     /// Iterate until `stop` applies.
     fn iterate(&self, stop: Stop, work: &mut [f64]) -> Iterated;
 
-    /// Compute x₁, the estimate of its error without its factor h, and the numbers that `memory` carries to the next
-    /// step. Where steps are controlled the estimate includes the field at both ends.
-    fn finish(&self, memory: &mut Memory, x1: &mut [f64], error: &mut [f64], work: &mut [f64]) -> Finished;
+    /// Compute x₁, the estimate of its error without its factor h, and the numbers that `memory`
+    /// carries to the next step. Where steps are controlled the estimate includes the field at both
+    /// ends.
+    fn finish(
+        &self,
+        memory: &mut Memory,
+        x1: &mut [f64],
+        error: &mut [f64],
+        work: &mut [f64],
+    ) -> Finished;
 }
 
 /// Facts about a finished step.
@@ -46,8 +56,8 @@ pub struct Stop {
     pub too_far: f64,
     /// Factor by which changes have to shrink, after the first iterations.
     pub contraction: f64,
-    /// Least square of a vector's scale, relative to its largest square so far: a decayed vector does not keep its old
-    /// scale.
+    /// Least square of a vector's scale, relative to its largest square so far: a decayed vector
+    /// does not keep its old scale.
     pub decayed: f64,
 }
 
@@ -58,7 +68,8 @@ pub struct Iterated {
     pub count: u32,
     /// The last change.
     pub change: f64,
-    /// The two changes before it: where positions and momenta depend on each other, every other change is small.
+    /// The two changes before it: where positions and momenta depend on each other, every other
+    /// change is small.
     pub before: [f64; 2],
     /// First change.
     pub first: f64,
@@ -74,12 +85,13 @@ const CONTRACTION: f64 = 0.49;
 const SLOWEST_CONTRACTION: f64 = 0.95;
 /// Square of the change below which one that does not shrink any more is due to rounding.
 pub const ROUNDING: f64 = 1e-24;
-/// Largest first change of a step that follows another: a tenth of the state. After a larger one the iteration may lead
-/// to another solution. With a fifth none does on Kepler's problem with eccentricities up to 0.99999, and the pendulum
-/// takes 13 % fewer steps; but a double pendulum by angles errs five times as much as by dop853 at 1e-10, in place of
-/// half as much.
+/// Largest first change of a step that follows another: a tenth of the state. After a larger one
+/// the iteration may lead to another solution. With a fifth none does on Kepler's problem with
+/// eccentricities up to 0.99999, and the pendulum takes 13 % fewer steps; but a double pendulum by
+/// angles errs five times as much as by dop853 at 1e-10, in place of half as much.
 const TOO_FAR: f64 = 0.01;
-/// Error by which the largest first change counts in step-size control: nearly one that is not accepted.
+/// Error by which the largest first change counts in step-size control: nearly one that is not
+/// accepted.
 pub const FAR: f64 = 0.95;
 /// Least square of a scale where iterations go to rounding: the square of 10⁻⁸.
 const DECAYED: f64 = 1e-16;
@@ -88,7 +100,8 @@ const PART: f64 = 0.2;
 
 impl Iterated {
     /// State before the first iteration.
-    pub const NONE: Iterated = Iterated { count: 0, change: f64::INFINITY, before: [f64::INFINITY; 2], first: 0.0 };
+    pub const NONE: Iterated =
+        Iterated { count: 0, change: f64::INFINITY, before: [f64::INFINITY; 2], first: 0.0 };
 
     /// True if another iteration is to follow.
     pub fn goes_on(self, stop: Stop) -> bool {
@@ -149,7 +162,8 @@ impl<'a> CollocationMap<'a> {
         CollocationMap { attempts: Some(attempts), ..self }
     }
 
-    /// Make the step from a memory, and the memory of the next step. An error is the last iteration.
+    /// Make the step from a memory, and the memory of the next step. An error is the last
+    /// iteration.
     fn solve(
         &self,
         step: StepFrom,
@@ -165,9 +179,11 @@ impl<'a> CollocationMap<'a> {
             self.begin(step, memory, work);
             *evaluations += 1;
         }
-        let mut stop = if follows { self.stop } else { Stop { too_far: f64::INFINITY, ..self.stop } };
+        let mut stop =
+            if follows { self.stop } else { Stop { too_far: f64::INFINITY, ..self.stop } };
         let (mut from, mut allowance) = (From::End, Allowance::NONE);
-        // Once, and again whenever a vector that the step before left at rest starts to move, which then has a scale.
+        // Once, and again whenever a vector that the step before left at rest starts to move, which
+        // then has a scale.
         for _ in 0..=self.system.vectors().count() {
             self.stages.start(step, from, stop, memory, work);
             let iterated = self.stages.iterate(stop, work);
@@ -199,7 +215,8 @@ impl<'a> CollocationMap<'a> {
     }
 }
 
-/// Largest ratio of a step to the one before from which its iteration starts; the control of steps doubles them at most.
+/// Largest ratio of a step to the one before from which its iteration starts; the control of steps
+/// doubles them at most.
 const LONGEST_LEAP: f64 = 16.0;
 
 /// Numbers that a step carries to the next one.
@@ -246,8 +263,8 @@ pub fn facts(collocation: &Collocation) -> Facts {
 pub fn stop(plan: &Plan) -> Stop {
     match &plan.stepping {
         Stepping::Fixed(_) => Stop {
-            // To stop at a change of one rounding leaves an error of the same sign in every step (Hairer, McLachlan,
-            // Razakarivony, BIT 48 (2008) 231).
+            // To stop at a change of one rounding leaves an error of the same sign in every step
+            // (Hairer, McLachlan, Razakarivony, BIT 48 (2008) 231).
             enough: 0.0,
             too_far: f64::INFINITY,
             contraction: SLOWEST_CONTRACTION,
@@ -255,16 +272,23 @@ pub fn stop(plan: &Plan) -> Stop {
         },
         Stepping::Adaptive(adaptive) => {
             let enough = (PART * adaptive.rtol).max(UNIT_ROUND_OFF);
-            Stop { enough: enough * enough, too_far: TOO_FAR, contraction: CONTRACTION, decayed: 1.0 }
+            Stop {
+                enough: enough * enough,
+                too_far: TOO_FAR,
+                contraction: CONTRACTION,
+                decayed: 1.0,
+            }
         }
     }
 }
 
-/// Largest estimate that the first change of an iteration alone may cause, just below the largest that is accepted: the
-/// next step is then shorter. `None` if steps are not controlled.
+/// Largest estimate that the first change of an iteration alone may cause, just below the largest
+/// that is accepted: the next step is then shorter. `None` if steps are not controlled.
 pub fn most_by_first_change(collocation: &Collocation, plan: &Plan) -> Option<f64> {
     match (&plan.stepping, facts(collocation).control) {
-        (Stepping::Adaptive(adaptive), Some(control)) => Some(FAR * control.tolerance(adaptive.rtol)),
+        (Stepping::Adaptive(adaptive), Some(control)) => {
+            Some(FAR * control.tolerance(adaptive.rtol))
+        }
         _ => None,
     }
 }
@@ -274,8 +298,8 @@ pub fn of_increments(plan: &Plan) -> bool {
     matches!(plan.stepping, Stepping::Fixed(_))
 }
 
-/// Number of ends of a step at which its estimate evaluates the field, beside the stages: both, if steps are
-/// controlled.
+/// Number of ends of a step at which its estimate evaluates the field, beside the stages: both, if
+/// steps are controlled.
 pub fn ends(plan: &Plan) -> u64 {
     match plan.stepping {
         Stepping::Fixed(_) => 0,
@@ -313,7 +337,12 @@ impl StepMap for CollocationMap<'_> {
         false
     }
 
-    fn fixed_step(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Result<(), NoStep> {
+    fn fixed_step(
+        &self,
+        step: StepFrom,
+        x1: &mut [f64],
+        workspace: &mut Workspace,
+    ) -> Result<(), NoStep> {
         let Workspace { kept, memory, cost, work } = workspace;
         let solved = self.solve(step, memory, (x1, &mut kept[0]), work, &mut cost.field);
         solved.map(drop).map_err(|Iterated { count, change, .. }| NoStep::NotSolved {
@@ -349,17 +378,25 @@ impl StepMap for CollocationMap<'_> {
         false
     }
 
-    /// Make a step to that time: the polynomial is of half the order within the step, and serves as the start of the
-    /// iteration.
-    fn interpolate(&self, StepFrom { t, h, x }: StepFrom, theta: f64, out: &mut [f64], workspace: &mut Workspace) {
+    /// Make a step to that time: the polynomial is of half the order within the step, and serves as
+    /// the start of the iteration.
+    fn interpolate(
+        &self,
+        StepFrom { t, h, x }: StepFrom,
+        theta: f64,
+        out: &mut [f64],
+        workspace: &mut Workspace,
+    ) {
         let (memory, work) = workspace.work.split_at_mut(workspace.memory.len());
         let (error, work) = work.split_at_mut(x.len());
         memory.copy_from_slice(workspace.memory);
         let memory = &mut Memory::of(self.collocation, self.system.vectors(), memory);
-        let (part, stop) = (StepFrom { t, h: theta * h, x }, Stop { too_far: f64::INFINITY, ..self.stop });
+        let (part, stop) =
+            (StepFrom { t, h: theta * h, x }, Stop { too_far: f64::INFINITY, ..self.stop });
         self.stages.start(part, From::Start, stop, memory, work);
         let iterated = self.stages.iterate(stop, work);
-        workspace.cost.field += u64::from(iterated.count) * self.collocation.stages as u64 + self.ends;
+        workspace.cost.field +=
+            u64::from(iterated.count) * self.collocation.stages as u64 + self.ends;
         self.stages.finish(memory, out, error, work);
     }
 }
@@ -397,7 +434,11 @@ struct Slices<'w> {
 
 impl<'a> SliceStages<'a> {
     /// Stages over `system`, for the steps of `plan`.
-    pub fn new(collocation: &'static Collocation, plan: &Plan, system: &'a dyn System) -> SliceStages<'a> {
+    pub fn new(
+        collocation: &'static Collocation,
+        plan: &Plan,
+        system: &'a dyn System,
+    ) -> SliceStages<'a> {
         SliceStages {
             collocation,
             system,
@@ -408,7 +449,8 @@ impl<'a> SliceStages<'a> {
     }
 
     fn split<'w>(&self, work: &'w mut [f64]) -> Slices<'w> {
-        let (n, s, vectors) = (self.system.dim(), self.collocation.stages, self.system.vectors().count());
+        let (n, s, vectors) =
+            (self.system.dim(), self.collocation.stages, self.system.vectors().count());
         let mut rest = work;
         let mut take = |len: usize| {
             let (taken, behind) = std::mem::take(&mut rest).split_at_mut(len);
@@ -420,10 +462,17 @@ impl<'a> SliceStages<'a> {
         Slices { x, lost, scales, sizes, numbers, y, field, next, rest }
     }
 
-    /// Compute 1/S² of every vector, S² = |x|² + h² Σ|W_k|², 0 where S² is 0. There are two floors: a part of the
-    /// vector's largest square so far, which `sizes` keeps, and one for vectors at rest while others of their family
-    /// move.
-    fn scales(&self, decayed: f64, x: &[f64], memory: &Memory, sizes: &mut [f64], scales: &mut [f64]) {
+    /// Compute 1/S² of every vector, S² = |x|² + h² Σ|W_k|², 0 where S² is 0. There are two floors:
+    /// a part of the vector's largest square so far, which `sizes` keeps, and one for vectors at
+    /// rest while others of their family move.
+    fn scales(
+        &self,
+        decayed: f64,
+        x: &[f64],
+        memory: &Memory,
+        sizes: &mut [f64],
+        scales: &mut [f64],
+    ) {
         let (vectors, s) = (self.system.vectors(), self.collocation.stages);
         let square_of_h = *memory.length * *memory.length;
         for vector in 0..vectors.count() {
@@ -435,7 +484,8 @@ impl<'a> SliceStages<'a> {
         }
         for family in vectors.families() {
             let scales = &mut scales[family.vectors.clone()];
-            let floor = FAMILY_FLOOR * scales.iter().fold(0.0, |largest: f64, &scale| largest.max(scale));
+            let floor =
+                FAMILY_FLOOR * scales.iter().fold(0.0, |largest: f64, &scale| largest.max(scale));
             for scale in scales {
                 let square = scale.max(floor);
                 *scale = if square >= f64::MIN_POSITIVE { 1.0 / square } else { 0.0 };
@@ -446,7 +496,8 @@ impl<'a> SliceStages<'a> {
 
 impl Stages for SliceStages<'_> {
     fn work_len(&self) -> usize {
-        let (n, s, vectors) = (self.system.dim(), self.collocation.stages, self.system.vectors().count());
+        let (n, s, vectors) =
+            (self.system.dim(), self.collocation.stages, self.system.vectors().count());
         2 * (n + vectors + s * n) + 4 + n.max(s * s) + self.system.work_len()
     }
 
@@ -475,7 +526,8 @@ impl Stages for SliceStages<'_> {
         let Slices { x, scales, numbers, y, field, next, rest, .. } = self.split(work);
         let (next, (t, h)) = (&mut next[..n], (numbers[0], numbers[1]));
         let vectors = self.system.vectors();
-        let (tables, factor) = (self.collocation.sums(self.of_increments), if self.of_increments { 1.0 } else { h });
+        let (tables, factor) =
+            (self.collocation.sums(self.of_increments), if self.of_increments { 1.0 } else { h });
         let mut iterated = Iterated::NONE;
         loop {
             for (j, c) in self.collocation.nodes.iter().enumerate() {
@@ -495,7 +547,8 @@ impl Stages for SliceStages<'_> {
                     (*next, *y) = (value - *y, value);
                 }
                 let moved = (0..scales.len()).map(|vector| {
-                    scales[vector] * next[vectors.components_of(vector)].iter().map(|d| d * d).sum::<f64>()
+                    scales[vector]
+                        * next[vectors.components_of(vector)].iter().map(|d| d * d).sum::<f64>()
                 });
                 let moved: f64 = moved.sum();
                 // NaN stays.
@@ -512,13 +565,21 @@ impl Stages for SliceStages<'_> {
         }
     }
 
-    fn finish(&self, memory: &mut Memory, x1: &mut [f64], error: &mut [f64], work: &mut [f64]) -> Finished {
+    fn finish(
+        &self,
+        memory: &mut Memory,
+        x1: &mut [f64],
+        error: &mut [f64],
+        work: &mut [f64],
+    ) -> Finished {
         let (n, s, vectors) = (self.system.dim(), self.collocation.stages, self.system.vectors());
         let Slices { x, lost, scales, sizes, numbers, y, field, next, rest } = self.split(work);
         let (sum, [t, h, far, change]) = (&mut next[..n], std::array::from_fn(|k| numbers[k]));
         // Factor of the sums in the step, and divisor in its polynomial.
         let (factor, divisor) = if self.of_increments { (1.0, h) } else { (h, 1.0) };
-        for (k, weights) in self.collocation.sums(self.of_increments).coefficients.iter().enumerate() {
+        for (k, weights) in
+            self.collocation.sums(self.of_increments).coefficients.iter().enumerate()
+        {
             sum_of_stages(weights, field, sum);
             if k == 0 {
                 x1.copy_from_slice(sum);
@@ -539,15 +600,21 @@ impl Stages for SliceStages<'_> {
         }
         let square = |of: &[f64]| {
             let all = scales.iter().enumerate();
-            all.map(|(vector, scale)| scale * square(&of[vectors.components_of(vector)])).sum::<f64>()
+            all.map(|(vector, scale)| scale * square(&of[vectors.components_of(vector)]))
+                .sum::<f64>()
         };
         let (before, seen) = (square(sum), square(error));
-        // No node is at an end: a change of the field before the first node or after the last one shows only there.
+        // No node is at an end: a change of the field before the first node or after the last one
+        // shows only there.
         let (end, missed) = y[..2 * n].split_at_mut(n);
         missed.fill(0.0);
-        for (sign, t, x) in [(-1.0, t, &*x), (1.0, t + h, &*x1)].into_iter().take(self.ends as usize) {
+        for (sign, t, x) in
+            [(-1.0, t, &*x), (1.0, t + h, &*x1)].into_iter().take(self.ends as usize)
+        {
             self.system.field(t, x, end, rest);
-            for ((missed, end), w) in missed.iter_mut().zip(end.iter()).zip(memory.w.chunks_exact(s)) {
+            for ((missed, end), w) in
+                missed.iter_mut().zip(end.iter()).zip(memory.w.chunks_exact(s))
+            {
                 let distance = (end - w.iter().rev().fold(0.0, |sum, w| sign * sum + w)).abs();
                 // Where the field is undefined, no error is small enough.
                 *missed = missed.max(if distance.is_nan() { f64::INFINITY } else { distance });
@@ -559,12 +626,15 @@ impl Stages for SliceStages<'_> {
         if let Some(most) = self.most_by_first_change {
             let (last, mean) = (square(error), 1.0 / scales.len().max(1) as f64);
             let norm = h * (last * mean).sqrt();
-            // As large as the first change of the iteration demands, but no larger than is accepted. Where coefficients
-            // hardly decrease, at a kink or at a wall, as large as the last coefficient would be if they did.
+            // As large as the first change of the iteration demands, but no larger than is
+            // accepted. Where coefficients hardly decrease, at a kink or at a wall, as large as the
+            // last coefficient would be if they did.
             let mut wanted = (most * far).max((last / before).min(1.0) * norm.sqrt());
             if unseen * before > UNEXPLAINED * seen * seen {
                 let (factor, power) = of_error(self.collocation);
-                wanted = wanted.max(factor * (h * self.collocation.nodes[0] * (unseen * mean).sqrt()).powf(power));
+                wanted = wanted.max(
+                    factor * (h * self.collocation.nodes[0] * (unseen * mean).sqrt()).powf(power),
+                );
             }
             let factor = if norm > 0.0 && wanted > norm { wanted / norm } else { 1.0 };
             allowance = Allowance { factor, unsolved: change };
@@ -577,24 +647,26 @@ impl Stages for SliceStages<'_> {
     }
 }
 
-/// Ratio of squares from which on what the polynomial misses at an end of the step is more than the coefficients that
-/// are left out explain. These continue as the last ones decrease, within a factor of four. What is more begins behind
-/// the last node or ends before the first one, and the error that it leaves is the integral between that node and the
-/// end.
+/// Ratio of squares from which on what the polynomial misses at an end of the step is more than the
+/// coefficients that are left out explain. These continue as the last ones decrease, within a
+/// factor of four. What is more begins behind the last node or ends before the first one, and the
+/// error that it leaves is the integral between that node and the end.
 pub const UNEXPLAINED: f64 = 16.0;
 
-/// Estimate by coefficients that stands for an error ε: the first number times ε to the power of the second.
+/// Estimate by coefficients that stands for an error ε: the first number times ε to the power of
+/// the second.
 pub fn of_error(collocation: &Collocation) -> (f64, f64) {
     facts(collocation).control.expect("steps have an estimate").scale
 }
 
-/// Coefficients before the last two, without the mean; the decrease is measured from these to the last two.
+/// Coefficients before the last two, without the mean; the decrease is measured from these to the
+/// last two.
 pub fn before_last(stages: usize) -> Range<usize> {
     (stages - 4).max(1)..stages - 2
 }
 
-/// Σ w_j f_j of vectors f_j, one after the other; those of even number and those of odd number are summed up
-/// separately.
+/// Σ w_j f_j of vectors f_j, one after the other; those of even number and those of odd number are
+/// summed up separately.
 fn sum_of_stages(weights: &[f64], f: &[f64], out: &mut [f64]) {
     let n = out.len();
     widest(

@@ -1,8 +1,9 @@
-//! Numeric half of `holonome`: one-step maps, treatments, step-size control, the stepping loop and noise. It knows
-//! vectors, functions of vectors and sparsity patterns; nothing here knows text, symbols or files.
+//! Numeric half of `holonome`: one-step maps, treatments, step-size control, the stepping loop and
+//! noise. It knows vectors, functions of vectors and sparsity patterns; nothing here knows text,
+//! symbols or files.
 //!
-//! A run takes a [`plan::Plan`] (what to do), a [`system::System`] (the field and its invariants), a
-//! [`state::StepState`] (the state of the run) and an [`observer::Observer`] (which stores it):
+//! A run takes a [`plan::Plan`] (what to do), a [`system::System`] (the field and its invariants),
+//! a [`state::StepState`] (the state of the run) and an [`observer::Observer`] (which stores it):
 //!
 //! ```
 //! use holonome_integrate::observer::Recorder;

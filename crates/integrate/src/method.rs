@@ -1,8 +1,8 @@
-//! Registry of methods: one table of base schemes, one of treatments, one of compositions ([`COMPOSITIONS`]), one of the
-//! names that methods have elsewhere, and the parser of their names.
+//! Registry of methods: one table of base schemes, one of treatments, one of compositions
+//! ([`COMPOSITIONS`]), one of the names that methods have elsewhere, and the parser of their names.
 //!
-//! Help texts, `holonome methods` and the tests are generated from these tables; adding a scheme means one file in
-//! `scheme/` and one row here.
+//! Help texts, `holonome methods` and the tests are generated from these tables; adding a scheme
+//! means one file in `scheme/` and one row here.
 
 mod alias;
 mod name;
@@ -71,7 +71,8 @@ pub enum Needs {
     Canonical,
     /// A Hamiltonian without constraints.
     Hamiltonian,
-    /// A Hamiltonian with constraints whose brackets vanish on the constraint set: all g(q), and some g(q, p).
+    /// A Hamiltonian with constraints whose brackets vanish on the constraint set: all g(q), and
+    /// some g(q, p).
     Coisotropic,
     /// A Hamiltonian whose parts have known flows.
     Flows,
@@ -117,7 +118,8 @@ impl fmt::Display for Needs {
 }
 
 impl Scheme {
-    /// Coefficients of a Runge–Kutta scheme, built and checked on first use; `None` for other schemes.
+    /// Coefficients of a Runge–Kutta scheme, built and checked on first use; `None` for other
+    /// schemes.
     pub fn runge_kutta(&self) -> Option<&'static Tableau> {
         match self.step {
             Step::RungeKutta(tableau) => Some(tableau()),
@@ -133,8 +135,8 @@ impl Scheme {
         }
     }
 
-    /// True if the scheme steps along vector fields, with every treatment of a step's result, and needs nothing else of
-    /// a model.
+    /// True if the scheme steps along vector fields, with every treatment of a step's result, and
+    /// needs nothing else of a model.
     pub fn follows_fields(&self) -> bool {
         matches!(self.step, Step::RungeKutta(_) | Step::Collocation(_) | Step::Taylor)
     }
@@ -144,8 +146,8 @@ impl Scheme {
         self.needs == Needs::Series
     }
 
-    /// Length r of the real interval h λ in [−r, 0] in which the scheme is stable, or its iteration converges; `None`
-    /// for schemes without one.
+    /// Length r of the real interval h λ in [−r, 0] in which the scheme is stable, or its iteration
+    /// converges; `None` for schemes without one.
     pub fn real_stability_interval(&self) -> Option<f64> {
         match self.step {
             Step::RungeKutta(tableau) => Some(tableau().real_stability_interval()),
@@ -154,20 +156,24 @@ impl Scheme {
         }
     }
 
-    /// Degree of the polynomial of a step, and order of the states within; `None` if the polynomial is only a cubic
-    /// with the field at both ends.
+    /// Degree of the polynomial of a step, and order of the states within; `None` if the polynomial
+    /// is only a cubic with the field at both ends.
     pub fn dense_output(&self) -> Option<(usize, u32)> {
         match self.step {
-            Step::RungeKutta(tableau) => tableau().dense.as_ref().map(|dense| (dense.degree(), dense.order)),
+            Step::RungeKutta(tableau) => {
+                tableau().dense.as_ref().map(|dense| (dense.degree(), dense.order))
+            }
             // A state within the step is found like its end.
-            Step::Collocation(collocation) => Some((2 * collocation().stages, collocation().order())),
+            Step::Collocation(collocation) => {
+                Some((2 * collocation().stages, collocation().order()))
+            }
             Step::Taylor => Some((self.order as usize, self.order)),
             _ => None,
         }
     }
 
-    /// Coefficients of a scheme that is known to be a Runge–Kutta one, because it adapts its steps or carries a
-    /// feedback term.
+    /// Coefficients of a scheme that is known to be a Runge–Kutta one, because it adapts its steps
+    /// or carries a feedback term.
     ///
     /// # Panics
     /// If it is not.
@@ -175,7 +181,8 @@ impl Scheme {
         self.runge_kutta().unwrap_or_else(|| panic!("{} is no Runge-Kutta method", self.name))
     }
 
-    /// True if the scheme steps with any Hamiltonian, so that it can stand between slides along fibres.
+    /// True if the scheme steps with any Hamiltonian, so that it can stand between slides along
+    /// fibres.
     pub fn takes_any_hamiltonian(&self) -> bool {
         matches!(self.needs, Needs::Canonical | Needs::Hamiltonian)
     }
@@ -201,8 +208,8 @@ fn registered() -> RwLockReadGuard<'static, Vec<&'static Scheme>> {
     REGISTERED.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Make a scheme of one's own known by its name in this process, to the parser of methods and to whatever reads a
-/// stored run, such as resuming it. To register a scheme again does nothing.
+/// Make a scheme of one's own known by its name in this process, to the parser of methods and to
+/// whatever reads a stored run, such as resuming it. To register a scheme again does nothing.
 ///
 /// # Errors
 /// If the scheme contradicts itself, or its name is taken or cannot be parsed.
@@ -210,7 +217,9 @@ pub fn register(scheme: &'static Scheme) -> Result<(), MethodError> {
     Method::plain(scheme).check()?;
     let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
     match registered.iter().find(|known| known.name == scheme.name) {
-        Some(known) if *known != scheme => return Err(MethodError::NameTaken { name: scheme.name }),
+        Some(known) if *known != scheme => {
+            return Err(MethodError::NameTaken { name: scheme.name });
+        }
         Some(_) => {}
         None => registered.push(scheme),
     }
@@ -243,9 +252,11 @@ pub struct TreatmentFacts {
     pub needs: &'static str,
     /// True if a step's result is moved, so that the field at it must be evaluated anew.
     pub moves_the_state: bool,
-    /// True if every step begins where the constraints are met, so that the field matters only near there.
+    /// True if every step begins where the constraints are met, so that the field matters only near
+    /// there.
     pub begins_on_the_set: bool,
-    /// True if all steps have to be equal: a step that depends on the direction of time is not symmetric.
+    /// True if all steps have to be equal: a step that depends on the direction of time is not
+    /// symmetric.
     pub needs_equal_steps: bool,
     /// True if the treatment solves equations by an iteration with a tolerance.
     pub iterates: bool,
@@ -274,12 +285,14 @@ impl MethodTreatment {
         self.facts().moves_the_state
     }
 
-    /// True if every step begins where the constraints are met, so that the field matters only near there.
+    /// True if every step begins where the constraints are met, so that the field matters only near
+    /// there.
     pub fn begins_on_the_set(self) -> bool {
         self.facts().begins_on_the_set
     }
 
-    /// True if all steps have to be equal: a step that depends on the direction of time is not symmetric.
+    /// True if all steps have to be equal: a step that depends on the direction of time is not
+    /// symmetric.
     pub fn needs_equal_steps(self) -> bool {
         self.facts().needs_equal_steps
     }
@@ -291,8 +304,8 @@ impl MethodTreatment {
 }
 
 /// Method: a treatment around a base scheme or a composition of it. Its name is `TREATMENT:BASE` or
-/// `TREATMENT:COMPOSITION(BASE)`, with `BASE` alone for `plain:BASE`. A scheme that slides takes an unconstrained map:
-/// `rattle:symplectic-euler-a`.
+/// `TREATMENT:COMPOSITION(BASE)`, with `BASE` alone for `plain:BASE`. A scheme that slides takes an
+/// unconstrained map: `rattle:symplectic-euler-a`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Method {
     /// Treatment around the scheme.
@@ -305,12 +318,17 @@ pub struct Method {
     pub unconstrained: Option<&'static Scheme>,
 }
 
-/// Names of every scheme, alone and with every treatment that suits it, without the treatment `plain`.
+/// Names of every scheme, alone and with every treatment that suits it, without the treatment
+/// `plain`.
 pub fn simple_names() -> Vec<String> {
     let treated = |facts: &TreatmentFacts| {
         let treatment = facts.treatment;
-        let methods = SCHEMES.iter().map(move |scheme| Method { treatment, ..Method::plain(scheme) });
-        methods.filter(|method| method.check().is_ok()).map(|method| method.to_string()).collect::<Vec<_>>()
+        let methods =
+            SCHEMES.iter().map(move |scheme| Method { treatment, ..Method::plain(scheme) });
+        methods
+            .filter(|method| method.check().is_ok())
+            .map(|method| method.to_string())
+            .collect::<Vec<_>>()
     };
     TREATMENTS.iter().flat_map(treated).collect()
 }
@@ -337,7 +355,8 @@ impl Method {
 
     /// True if stepping forward and back returns to the start.
     pub fn symmetric(&self) -> bool {
-        let kept = !self.treatment.moves_the_state() || self.treatment == MethodTreatment::SymmetricProjection;
+        let kept = !self.treatment.moves_the_state()
+            || self.treatment == MethodTreatment::SymmetricProjection;
         self.scheme.symmetric && self.unconstrained.is_none_or(|base| base.symmetric) && kept
     }
 

@@ -8,7 +8,8 @@ use holonome_linear::lu::Pivots;
 use path::Contraction;
 use std::ops::Range;
 
-/// Equations of a step, in numbers: functions of registers, which hold the unknowns and the scales of the equations.
+/// Equations of a step, in numbers: functions of registers, which hold the unknowns and the scales
+/// of the equations.
 pub trait NewtonSystem {
     /// Compute the scales, unless that has been done.
     fn measure(&self, _registers: &mut [f64], _work: &mut [f64]) {}
@@ -21,9 +22,13 @@ pub trait NewtonSystem {
         self.residuals(registers, work);
     }
 
-    /// Registers, up to the unknowns and scales at least, and the residuals, which [`NewtonSystem::eliminate`] replaces
-    /// by the step.
-    fn split<'a>(&self, registers: &'a mut [f64], work: &'a mut [f64]) -> (&'a mut [f64], &'a mut [f64]);
+    /// Registers, up to the unknowns and scales at least, and the residuals, which
+    /// [`NewtonSystem::eliminate`] replaces by the step.
+    fn split<'a>(
+        &self,
+        registers: &'a mut [f64],
+        work: &'a mut [f64],
+    ) -> (&'a mut [f64], &'a mut [f64]);
 
     /// Replace the residuals r by the solution s of J s = r, with the Jacobian J.
     fn eliminate(&self, registers: &mut [f64], work: &mut [f64]) -> Pivots;
@@ -43,8 +48,8 @@ pub struct Task {
     pub sweep_sizes: Range<usize>,
     /// True if the equations are linear: one iteration solves them.
     pub linear: bool,
-    /// True if an iteration that leads away from the guess is ended. The unknowns are then of the kind of their
-    /// equations, so that updates have a scale, and the guess is near a solution.
+    /// True if an iteration that leads away from the guess is ended. The unknowns are then of the
+    /// kind of their equations, so that updates have a scale, and the guess is near a solution.
     pub local: bool,
     /// True if the equations are of the form u = f(u) and solved by fixed-point iteration.
     pub sweeps: bool,
@@ -61,8 +66,8 @@ pub struct Unsolved {
     pub row: usize,
     /// See [`Solved::strayed`].
     pub strayed: bool,
-    /// True if the iteration was ended because it led away from the guess, from where it might converge to any
-    /// solution.
+    /// True if the iteration was ended because it led away from the guess, from where it might
+    /// converge to any solution.
     pub far: bool,
 }
 
@@ -73,23 +78,26 @@ pub struct Solved {
     pub iterations: u32,
     /// Pivots of the last matrix.
     pub pivots: Pivots,
-    /// True if the determinant changed its sign, or a great deal, between two iterations: the solution may not be the
-    /// one near the guess, which may not exist. (Under Kantorovich's condition, which ensures that it does, the
-    /// derivative of one equation keeps at least half of its value in an iteration.)
+    /// True if the determinant changed its sign, or a great deal, between two iterations: the
+    /// solution may not be the one near the guess, which may not exist. (Under Kantorovich's
+    /// condition, which ensures that it does, the derivative of one equation keeps at least half of
+    /// its value in an iteration.)
     pub strayed: bool,
     /// Number of sweeps of a fixed-point iteration.
     pub sweeps: u32,
 }
 
-/// Largest number of sweeps of a fixed-point iteration; Newton's method is faster from far fewer on.
+/// Largest number of sweeps of a fixed-point iteration; Newton's method is faster from far fewer
+/// on.
 const MOST_SWEEPS: u32 = 40;
 
 /// Largest ratio of an update to the last but one at which a fixed-point iteration goes on.
 const SWEEP_CONTRACTION: f64 = 0.25;
 
-/// Error of a fixed-point iteration, relative to the scales, that is lost in rounding, also over many steps (HLW
-/// VIII.6). If updates have come to δ, each θ times the one before, the error is θδ. In a step of a collocation method
-/// h times the error of a rate counts: √θ θδ, as θ is h² if positions alone are unknowns.
+/// Error of a fixed-point iteration, relative to the scales, that is lost in rounding, also over
+/// many steps (HLW VIII.6). If updates have come to δ, each θ times the one before, the error is
+/// θδ. In a step of a collocation method h times the error of a rate counts: √θ θδ, as θ is h² if
+/// positions alone are unknowns.
 pub const SWEPT: f64 = f64::EPSILON / 256.0;
 
 /// Size below which updates that do not decrease are rounding.
@@ -98,27 +106,28 @@ pub const ROUNDING_SWEEP: f64 = 2.0 * f64::EPSILON;
 /// Largest factor by which the smallest pivot may shrink or grow in an iteration.
 const GREAT_DEAL: f64 = 4.0;
 
-/// Largest number of iterations. Newton's method doubles the digits each time where it converges at all, so none fails
-/// for lack of iterations.
+/// Largest number of iterations. Newton's method doubles the digits each time where it converges at
+/// all, so none fails for lack of iterations.
 pub const MOST_ITERATIONS: u32 = 50;
 
-/// Iteration from which on residuals that are rounding of their own terms count as small: at rest their scales are
-/// rounding, too, or 0. Newton's method doubles its digits in every iteration, and has none left to gain before.
+/// Iteration from which on residuals that are rounding of their own terms count as small: at rest
+/// their scales are rounding, too, or 0. Newton's method doubles its digits in every iteration, and
+/// has none left to gain before.
 const LATE: u32 = 6;
 
 /// Part of its size by which an unknown is moved to measure the rounding of residuals.
 const ROUNDINGS: f64 = 64.0 * f64::EPSILON;
 
-/// Residual, relative to its scale, from which one more iteration reaches round-off: the error is squared, and
-/// multiplied by a curvature that is not far from 1 in these units.
+/// Residual, relative to its scale, from which one more iteration reaches round-off: the error is
+/// squared, and multiplied by a curvature that is not far from 1 in these units.
 pub const CLOSE: f64 = 1e-9;
 
 impl Task {
     /// Solve for the unknowns in place; `tolerance` loosens round-off.
     ///
     /// # Errors
-    /// If the iteration does not converge, or leads away from the guess, or something is not finite; the unknowns are
-    /// then of no use.
+    /// If the iteration does not converge, or leads away from the guess, or something is not
+    /// finite; the unknowns are then of no use.
     pub fn solve(
         &self,
         equations: &impl NewtonSystem,
@@ -127,8 +136,15 @@ impl Task {
         work: &mut [f64],
     ) -> Result<Solved, Unsolved> {
         if self.sweeps {
-            // Without contraction any solution may be found; the step's solution is then followed from shorter steps.
-            let lost = |iterations| Unsolved { iterations, residual: f64::NAN, row: 0, strayed: false, far: true };
+            // Without contraction any solution may be found; the step's solution is then followed
+            // from shorter steps.
+            let lost = |iterations| Unsolved {
+                iterations,
+                residual: f64::NAN,
+                row: 0,
+                strayed: false,
+                far: true,
+            };
             return self.sweep(equations, registers, work).ok_or(lost(0));
         }
         let enough = tolerance.max(CLOSE);
@@ -143,7 +159,8 @@ impl Task {
             if iterations == 1 && (!self.linear || equations.weighs_rows()) {
                 fill_sizes(residuals, &mut known[self.sizes.clone()]);
             }
-            let mut close = !self.linear && are_close(residuals, &known[self.sizes.clone()], enough);
+            let mut close =
+                !self.linear && are_close(residuals, &known[self.sizes.clone()], enough);
             if !close && iterations >= LATE && !self.linear {
                 close = self.are_rounding(equations, enough, registers, work);
             }
@@ -167,7 +184,9 @@ impl Task {
                 *unknown -= step;
                 finite &= step.is_finite();
             }
-            let done = self.linear || close || is_rounding(iterations, step, &known[self.unknowns.clone()]);
+            let done = self.linear
+                || close
+                || is_rounding(iterations, step, &known[self.unknowns.clone()]);
             if finite && done {
                 return Ok(Solved { iterations, pivots, strayed, sweeps: 0 });
             }
@@ -181,7 +200,12 @@ impl Task {
     }
 
     /// Iterate u ← u − r; `None` if that does not contract.
-    fn sweep(&self, equations: &impl NewtonSystem, registers: &mut [f64], work: &mut [f64]) -> Option<Solved> {
+    fn sweep(
+        &self,
+        equations: &impl NewtonSystem,
+        registers: &mut [f64],
+        work: &mut [f64],
+    ) -> Option<Solved> {
         equations.measure(registers, work);
         let (mut before, mut contracted) = (f64::INFINITY, f64::INFINITY);
         for sweeps in 1..=MOST_SWEEPS {
@@ -213,8 +237,8 @@ impl Task {
         None
     }
 
-    /// True if every residual is within `enough` times its scale, or changes as much if the unknowns are moved by a few
-    /// roundings. (It allocates: systems that need this are at rest.)
+    /// True if every residual is within `enough` times its scale, or changes as much if the
+    /// unknowns are moved by a few roundings. (It allocates: systems that need this are at rest.)
     fn are_rounding(
         &self,
         equations: &impl NewtonSystem,
@@ -265,19 +289,21 @@ fn are_close(residuals: &[f64], sizes: &[f64], enough: f64) -> bool {
     residuals.iter().zip(sizes).map(close).sum::<u32>() == residuals.len() as u32
 }
 
-/// Set scales that are 0, as those of momenta at rest, to the largest residual of their rows before the first
-/// iteration.
+/// Set scales that are 0, as those of momenta at rest, to the largest residual of their rows before
+/// the first iteration.
 fn fill_sizes(residuals: &[f64], sizes: &mut [f64]) {
     if sizes.contains(&0.0) {
         let rows = || residuals.iter().zip(&*sizes).filter(|(_, size)| **size == 0.0);
-        let largest = rows().fold(0.0, |largest, (residual, _)| max_or_nan(largest, residual.abs()));
+        let largest =
+            rows().fold(0.0, |largest, (residual, _)| max_or_nan(largest, residual.abs()));
         sizes.iter_mut().filter(|size| **size == 0.0).for_each(|size| *size = largest);
     }
 }
 
-/// True if the step of a late iteration changes its unknowns by no more than their rounding: the residuals of a system
-/// at rest are then the rounding of forces that cancel, however small their own scale. (Unknowns of several units are
-/// compared here, so this is not a test for an iteration that still converges.)
+/// True if the step of a late iteration changes its unknowns by no more than their rounding: the
+/// residuals of a system at rest are then the rounding of forces that cancel, however small their
+/// own scale. (Unknowns of several units are compared here, so this is not a test for an iteration
+/// that still converges.)
 fn is_rounding(iterations: u32, step: &[f64], unknowns: &[f64]) -> bool {
     const ROUNDINGS: f64 = 4.0 * f64::EPSILON;
     if iterations < LATE {
@@ -293,7 +319,8 @@ fn largest_ratio(residuals: &[f64], sizes: &[f64]) -> f64 {
     const SIDE: usize = 8;
     let (mut most, mut odd) = ([0.0f64; SIDE], [0.0; SIDE]);
     let mut take = |k: usize, residual: f64, size: f64| {
-        let ratio = residual.abs() / if size > f64::MIN_POSITIVE { size } else { f64::MIN_POSITIVE };
+        let ratio =
+            residual.abs() / if size > f64::MIN_POSITIVE { size } else { f64::MIN_POSITIVE };
         most[k] = if ratio > most[k] { ratio } else { most[k] };
         odd[k] += 0.0 * ratio;
     };
@@ -309,8 +336,8 @@ fn largest_ratio(residuals: &[f64], sizes: &[f64]) -> f64 {
     if finite { by_halves(most, |a, b| if b > a { b } else { a }) } else { f64::NAN }
 }
 
-/// Largest |r_i|/size_i and its row; the first NaN if there is one. Without a scale, a residual other than 0 counts as
-/// 1.
+/// Largest |r_i|/size_i and its row; the first NaN if there is one. Without a scale, a residual
+/// other than 0 counts as 1.
 fn worst(residuals: &[f64], size: &[f64]) -> (f64, usize) {
     let mut worst = (0.0, 0);
     for (row, (residual, size)) in residuals.iter().zip(size).enumerate() {
@@ -341,7 +368,11 @@ mod tests {
             (self.0)(registers, &mut work[..6]);
         }
 
-        fn split<'a>(&self, registers: &'a mut [f64], work: &'a mut [f64]) -> (&'a mut [f64], &'a mut [f64]) {
+        fn split<'a>(
+            &self,
+            registers: &'a mut [f64],
+            work: &'a mut [f64],
+        ) -> (&'a mut [f64], &'a mut [f64]) {
             (registers, &mut work[..2])
         }
 
@@ -357,8 +388,14 @@ mod tests {
         }
     }
 
-    const TASK: Task =
-        Task { unknowns: 2..4, sizes: 0..2, sweep_sizes: 0..2, linear: false, local: false, sweeps: false };
+    const TASK: Task = Task {
+        unknowns: 2..4,
+        sizes: 0..2,
+        sweep_sizes: 0..2,
+        linear: false,
+        local: false,
+        sweeps: false,
+    };
 
     /// Registers with these unknowns, preceded by the scales.
     fn registers(sizes: [f64; 2], unknowns: [f64; 2]) -> [f64; 4] {
@@ -402,22 +439,28 @@ mod tests {
             circle_and_hyperbola(u, out);
             out[0] += 10.0;
         };
-        let unsolved = solve(&TASK, &mut registers([1.0, 1.0], [0.5, 2.5]), 0.0, nowhere).unwrap_err();
+        let unsolved =
+            solve(&TASK, &mut registers([1.0, 1.0], [0.5, 2.5]), 0.0, nowhere).unwrap_err();
         assert_eq!(unsolved.iterations, MOST_ITERATIONS);
         let undefined = |u: &[f64], out: &mut [f64]| {
             circle_and_hyperbola(u, out);
             out[1] = f64::NAN;
         };
-        let unsolved = solve(&TASK, &mut registers([1.0, 1.0], [0.5, 2.5]), 0.0, undefined).unwrap_err();
+        let unsolved =
+            solve(&TASK, &mut registers([1.0, 1.0], [0.5, 2.5]), 0.0, undefined).unwrap_err();
         assert!(unsolved.residual.is_nan() && unsolved.row == 1, "{unsolved:?}");
         // A singular matrix.
-        assert!(solve(&TASK, &mut registers([1.0, 1.0], [1.0, 1.0]), 0.0, circle_and_hyperbola).is_err());
+        assert!(
+            solve(&TASK, &mut registers([1.0, 1.0], [1.0, 1.0]), 0.0, circle_and_hyperbola)
+                .is_err()
+        );
     }
 
     #[test]
     fn an_iteration_that_leads_away_is_ended() {
         let stages = Task { local: true, ..TASK };
-        // The Jacobian is singular where x = y: a guess there leads far away, and from there to any solution.
+        // The Jacobian is singular where x = y: a guess there leads far away, and from there to any
+        // solution.
         let mut constraints = registers([10.0, 4.0], [1.4, 1.41]);
         let strayed = solve(&TASK, &mut constraints, 0.0, circle_and_hyperbola).unwrap();
         assert!(strayed.iterations > 8, "{strayed:?}");
@@ -488,7 +531,10 @@ mod tests {
         solve(&TASK, &mut newton, 0.0, map(0.1)).unwrap();
         // The error is below a rounding of the unknowns, which are about 0.1 and 0.01.
         for k in 2..4 {
-            assert!((swept[k] - newton[k]).abs() <= f64::EPSILON * newton[k], "{swept:?} {newton:?}");
+            assert!(
+                (swept[k] - newton[k]).abs() <= f64::EPSILON * newton[k],
+                "{swept:?} {newton:?}"
+            );
         }
         let mut u = registers([1.0, 1.0], [1.5, 1.2]);
         let unsolved = solve(&sweeps, &mut u, 0.0, map(1.2)).unwrap_err();

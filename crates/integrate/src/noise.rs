@@ -1,7 +1,8 @@
 //! Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC'11).
 //!
-//! A draw is a function of (seed, trajectory, step, variable) and of nothing else: no state, so results do not depend
-//! on threads, lanes or the order of evaluation, and a resumed run draws what an uninterrupted one would have drawn.
+//! A draw is a function of (seed, trajectory, step, variable) and of nothing else: no state, so
+//! results do not depend on threads, lanes or the order of evaluation, and a resumed run draws what
+//! an uninterrupted one would have drawn.
 
 /// Random number generator of one trajectory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,16 +39,23 @@ impl Noise {
         let mut pairs = [(0.0, 0.0); STREAMS];
         match streams.len() {
             1 => pairs[..1].copy_from_slice(&Noise::side_by_side::<1>(streams, steps, variable)),
-            2..=4 => pairs[..4].copy_from_slice(&Noise::side_by_side::<4>(streams, steps, variable)),
+            2..=4 => {
+                pairs[..4].copy_from_slice(&Noise::side_by_side::<4>(streams, steps, variable))
+            }
             _ => pairs.copy_from_slice(&Noise::side_by_side::<STREAMS>(streams, steps, variable)),
         }
         pairs
     }
 
-    fn side_by_side<const N: usize>(streams: &[Noise], steps: &[u64], variable: u32) -> [(f64, f64); N] {
+    fn side_by_side<const N: usize>(
+        streams: &[Noise],
+        steps: &[u64],
+        variable: u32,
+    ) -> [(f64, f64); N] {
         let (mut counter, mut key) = ([[0; N], [0; N], [variable; N], [0; N]], [[0; N]; 2]);
         for (k, (stream, &step)) in streams.iter().zip(steps).enumerate() {
-            (counter[0][k], counter[1][k], counter[3][k]) = (step as u32, (step >> 32) as u32, stream.seed_high);
+            (counter[0][k], counter[1][k], counter[3][k]) =
+                (step as u32, (step >> 32) as u32, stream.seed_high);
             (key[0][k], key[1][k]) = (stream.key[0], stream.key[1]);
         }
         let [a, b, c, d] = philox_side_by_side(counter, key);
@@ -72,7 +80,10 @@ pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
 }
 
 /// [`philox`] of several counters, computed together in vectors.
-fn philox_side_by_side<const N: usize>(mut counter: [[u32; N]; 4], mut key: [[u32; N]; 2]) -> [[u32; N]; 4] {
+fn philox_side_by_side<const N: usize>(
+    mut counter: [[u32; N]; 4],
+    mut key: [[u32; N]; 2],
+) -> [[u32; N]; 4] {
     const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
     const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85]; // the golden ratio and √3 − 1
     for _ in 0..10 {
@@ -99,16 +110,23 @@ mod tests {
         // `kat_vectors` of Random123 1.09, philox4x32 10.
         let ones = u32::MAX;
         assert_eq!(philox([0; 4], [0; 2]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
-        assert_eq!(philox([ones; 4], [ones; 2]), [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]);
         assert_eq!(
-            philox([0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344], [0xa409_3822, 0x299f_31d0]),
+            philox([ones; 4], [ones; 2]),
+            [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]
+        );
+        assert_eq!(
+            philox(
+                [0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344],
+                [0xa409_3822, 0x299f_31d0]
+            ),
             [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]
         );
     }
 
     #[test]
     fn every_argument_changes_the_draw() {
-        let draw = |seed, trajectory, step, variable| Noise::new(seed, trajectory).uniform(step, variable);
+        let draw =
+            |seed, trajectory, step, variable| Noise::new(seed, trajectory).uniform(step, variable);
         let base = draw(1, 2, 3, 4);
         for other in [
             draw(0, 2, 3, 4),
@@ -124,7 +142,8 @@ mod tests {
 
     #[test]
     fn streams_side_by_side_are_those_alone() {
-        let streams: Vec<Noise> = (0..8).map(|trajectory| Noise::new(9 + (3 << 32), trajectory)).collect();
+        let streams: Vec<Noise> =
+            (0..8).map(|trajectory| Noise::new(9 + (3 << 32), trajectory)).collect();
         let steps: Vec<u64> = (0..8).map(|k| k << (4 * k)).collect();
         for count in 1..=8 {
             let pairs = Noise::uniform_pairs(&streams[..count], &steps[..count], 5);
@@ -145,8 +164,11 @@ mod tests {
     fn moments_are_those_of_the_distributions() {
         let (noise, n) = (Noise::new(7, 0), 100_000u64);
         let mean = |f: &dyn Fn(u64) -> f64| (0..n).map(f).sum::<f64>() / n as f64;
-        // Five standard deviations of a mean over n draws: 5·σ/√n. The draws are fixed, so this cannot flicker.
-        let within = |found: f64, exact: f64, sigma: f64| (found - exact).abs() < 5.0 * sigma / (n as f64).sqrt();
+        // Five standard deviations of a mean over n draws: 5·σ/√n. The draws are fixed, so this
+        // cannot flicker.
+        let within = |found: f64, exact: f64, sigma: f64| {
+            (found - exact).abs() < 5.0 * sigma / (n as f64).sqrt()
+        };
         assert!(within(mean(&|i| noise.uniform(i, 0)), 0.5, (1.0f64 / 12.0).sqrt()));
         assert!(within(mean(&|i| noise.normal(i, 0)), 0.0, 1.0));
         assert!(within(mean(&|i| noise.normal(i, 0).powi(2)), 1.0, 2f64.sqrt()));

@@ -17,8 +17,8 @@ pub trait Observer {
     /// Error of the observer.
     type Error;
 
-    /// Take output `index` of the plan: the state, followed by the multipliers if they are wanted and the map knows
-    /// them. Outputs come in order, each once unless the run goes back.
+    /// Take output `index` of the plan: the state, followed by the multipliers if they are wanted
+    /// and the map knows them. Outputs come in order, each once unless the run goes back.
     ///
     /// # Errors
     /// The observer's own.
@@ -26,8 +26,8 @@ pub trait Observer {
         Ok(())
     }
 
-    /// Take outputs `index`, `index + 1`, … at the times `t`, at least one, all of one block of steps. `x` holds their
-    /// states one after the other, each as in [`Observer::sample`].
+    /// Take outputs `index`, `index + 1`, … at the times `t`, at least one, all of one block of
+    /// steps. `x` holds their states one after the other, each as in [`Observer::sample`].
     ///
     /// # Errors
     /// The failure, with the number of outputs that were taken before it.
@@ -39,29 +39,32 @@ pub trait Observer {
         Ok(())
     }
 
-    /// Add output `index`, which has been taken, to averages that the state carries, so that a resumed run has them.
+    /// Add output `index`, which has been taken, to averages that the state carries, so that a
+    /// resumed run has them.
     fn accumulate(&mut self, _index: usize, _t: f64, _x: &[f64], _averages: &mut Vec<Averages>) {}
 
-    /// Scratch of the observer, which a run exchanges for its own while it passes samples; it may be of any length then
-    /// and become longer. A run's scratch is most of the memory of a large model, and idle then.
+    /// Scratch of the observer, which a run exchanges for its own while it passes samples; it may
+    /// be of any length then and become longer. A run's scratch is most of the memory of a large
+    /// model, and idle then.
     fn scratch(&mut self) -> Option<&mut Vec<f64>> {
         None
     }
 
-    /// True if samples are to have the [multipliers](crate::scheme::map::StepMap::multipliers), which cost a step each.
+    /// True if samples are to have the [multipliers](crate::scheme::map::StepMap::multipliers),
+    /// which cost a step each.
     fn wants_multipliers(&self) -> bool {
         false
     }
 
-    /// True if every step is to be passed to [`Observer::piece`] for an interpolant; the run then takes its dense
-    /// output, and no loop of several steps.
+    /// True if every step is to be passed to [`Observer::piece`] for an interpolant; the run then
+    /// takes its dense output, and no loop of several steps.
     fn wants_pieces(&self) -> bool {
         false
     }
 
     /// Take the step from `t` to `t1`. `states` are its states at the points θ of
-    /// [`piece_points`](crate::run::piece_points), one after the other, through which its polynomial passes. All are
-    /// treated like results of steps.
+    /// [`piece_points`](crate::run::piece_points), one after the other, through which its
+    /// polynomial passes. All are treated like results of steps.
     ///
     /// # Errors
     /// The observer's own.
@@ -69,14 +72,15 @@ pub trait Observer {
         Ok(())
     }
 
-    /// Go back to `state`: the outputs from number `state.next_sample` on come once more. An observer that keeps
-    /// outputs drops these.
+    /// Go back to `state`: the outputs from number `state.next_sample` on come once more. An
+    /// observer that keeps outputs drops these.
     fn rewind(&mut self, state: &StepState) -> Result<(), Self::Error> {
         let _ = state;
         Ok(())
     }
 
-    /// Observe an accepted step, after its samples. The state is complete: stored now, it resumes exactly.
+    /// Observe an accepted step, after its samples. The state is complete: stored now, it resumes
+    /// exactly.
     fn step(&mut self, state: &StepState) -> Result<Control, Self::Error> {
         let _ = state;
         Ok(Control::Continue)

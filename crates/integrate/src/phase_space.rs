@@ -1,12 +1,12 @@
 //! Phase space of one model, over which steps of structure-preserving methods are written.
 //!
-//! A step computes with [`Value`]s, numbers that it does not see: it adds and multiplies them, asks for the model's
-//! functions, and states equations. Whoever runs the step turns that into formulas, differentiates the equations and
-//! solves them by Newton's method. So a method reads like its source, serves every model, and its Newton matrix is
-//! never typed.
+//! A step computes with [`Value`]s, numbers that it does not see: it adds and multiplies them, asks
+//! for the model's functions, and states equations. Whoever runs the step turns that into formulas,
+//! differentiates the equations and solves them by Newton's method. So a method reads like its
+//! source, serves every model, and its Newton matrix is never typed.
 //!
-//! The state is x = (q, p). Constraints are g = 0 with multipliers λ, and X_g = (g_p, −g_q) is the field of g, so that
-//! a force of constraint has the sign ṗ = −H_q − g_qᵀλ.
+//! The state is x = (q, p). Constraints are g = 0 with multipliers λ, and X_g = (g_p, −g_q) is the
+//! field of g, so that a force of constraint has the sign ṗ = −H_q − g_qᵀλ.
 
 /// A number of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,8 +43,8 @@ pub enum Equation {
 }
 
 impl Equation {
-    /// True if the equation is that of a component of a stage. Its unknown then has its unit, unlike a multiplier of a
-    /// constraint or an angular velocity.
+    /// True if the equation is that of a component of a stage. Its unknown then has its unit,
+    /// unlike a multiplier of a constraint or an angular velocity.
     pub fn is_stage(&self) -> bool {
         matches!(self, Equation::Stage(_))
     }
@@ -66,11 +66,11 @@ pub enum Monitored {
     Never,
     /// Equations whose matrix is h times one that does not depend on h.
     Always,
-    /// Equations whose matrix is h² times such a one. They are monitored only if fibres are not straight lines, as
-    /// these may then meet the set that is solved for several times.
+    /// Equations whose matrix is h² times such a one. They are monitored only if fibres are not
+    /// straight lines, as these may then meet the set that is solved for several times.
     OnCurves,
-    /// Linear equations whose matrix is I + K M⁻¹ with a symmetric K, which vanishes with h, and the mass matrix M: the
-    /// run ends if its smallest eigenvalue comes too near to 0.
+    /// Linear equations whose matrix is I + K M⁻¹ with a symmetric K, which vanishes with h, and
+    /// the mass matrix M: the run ends if its smallest eigenvalue comes too near to 0.
     Definite,
 }
 
@@ -85,17 +85,19 @@ pub struct Equations<'a> {
     pub sweep_size: &'a [Value],
     /// Start of the iteration.
     pub guess: Guess<'a>,
-    /// Monitoring of the matrix: the run ends if it becomes singular, or its determinant changes sign. The solution is
-    /// lost there, though a solver may step over it.
+    /// Monitoring of the matrix: the run ends if it becomes singular, or its determinant changes
+    /// sign. The solution is lost there, though a solver may step over it.
     pub monitored: Monitored,
 }
 
 /// A part of H whose flow is known exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
-    /// The part of H whose flow moves the positions: free motion, great circles, rotations of a body, an oscillator.
+    /// The part of H whose flow moves the positions: free motion, great circles, rotations of a
+    /// body, an oscillator.
     Motion,
-    /// The rest, a function of the positions: a kick, within the tangent space where there are constraints.
+    /// The rest, a function of the positions: a kick, within the tangent space where there are
+    /// constraints.
     Kick,
 }
 
@@ -189,14 +191,19 @@ pub trait PhaseSpace {
     /// A function of a.
     fn function(&mut self, f: Function, a: Value) -> Value;
 
-    /// max |x_i|, the scale of each of x's components: an increment of x is known to a rounding of x at best.
+    /// max |x_i|, the scale of each of x's components: an increment of x is known to a rounding of
+    /// x at best.
     fn size(&mut self, x: &[Value]) -> Value;
 
-    /// Scale of every component of a state x to which `step` is added: the largest component among those that have a
-    /// unit in common with it, positions or momenta.
+    /// Scale of every component of a state x to which `step` is added: the largest component among
+    /// those that have a unit in common with it, positions or momenta.
     fn sizes(&mut self, x: &[Value], step: &[Value]) -> Vec<Value> {
         let degrees = self.degrees();
-        let halves = if x.len() == 2 * degrees { [0..degrees, degrees..x.len()] } else { [0..x.len(), 0..0] };
+        let halves = if x.len() == 2 * degrees {
+            [0..degrees, degrees..x.len()]
+        } else {
+            [0..x.len(), 0..0]
+        };
         let mut sizes = Vec::with_capacity(x.len());
         for half in halves.into_iter().filter(|half| !half.is_empty()) {
             let size = self.size(&[&x[half.clone()], &step[half.clone()]].concat());
@@ -205,8 +212,8 @@ pub trait PhaseSpace {
         sizes
     }
 
-    /// Sum of the sizes of the terms of every component of ẋ at (t, x), if the field is a general one whose equations
-    /// may be solved by fixed-point iteration; else empty.
+    /// Sum of the sizes of the terms of every component of ẋ at (t, x), if the field is a general
+    /// one whose equations may be solved by fixed-point iteration; else empty.
     fn term_sizes(&mut self, _t: Value, _x: &[Value]) -> Vec<Value> {
         Vec::new()
     }
@@ -219,17 +226,19 @@ pub trait PhaseSpace {
 
     /// X_{λ·g} at (t, x).
     fn constraint_field(&mut self, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value>;
-    /// x moved along its fibre, by the flow of X_{λ·g} for the time 1: p − g_qᵀλ where g depends on q only.
+    /// x moved along its fibre, by the flow of X_{λ·g} for the time 1: p − g_qᵀλ where g depends on
+    /// q only.
     fn slide(&mut self, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value>;
 
-    /// Exact flow of a part of H for the time `tau`. A method that needs it is refused if it is not known.
+    /// Exact flow of a part of H for the time `tau`. A method that needs it is refused if it is not
+    /// known.
     fn flow(&mut self, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value>;
 
-    /// Rigid body of the state x, where a step starts. A method that needs one is refused if the model is not a rigid
-    /// body.
+    /// Rigid body of the state x, where a step starts. A method that needs one is refused if the
+    /// model is not a rigid body.
     fn body(&mut self, x: &[Value]) -> Body;
-    /// State of this body, where the step ends. The rounding error of its angular momentum is added to it at the start
-    /// of the next step: the error is alike in every step and would add up.
+    /// State of this body, where the step ends. The rounding error of its angular momentum is added
+    /// to it at the start of the next step: the error is alike in every step and would add up.
     fn state_of(&mut self, body: &Body) -> Vec<Value>;
     /// Matrix of inertia I of the body, in its frame, by rows.
     fn inertia(&mut self) -> [Vector; 3];
@@ -241,24 +250,27 @@ pub trait PhaseSpace {
     fn parameter(&mut self, which: Parameter) -> Value;
     /// True if H contains every momentum by its square alone, so that H_p at the momenta 1 is 1/m.
     fn mass_is_diagonal(&self) -> bool;
-    /// Independent standard normal numbers of this step, one per momentum. A method asks for them once.
+    /// Independent standard normal numbers of this step, one per momentum. A method asks for them
+    /// once.
     fn noise(&mut self) -> Vec<Value>;
 
-    /// Unknowns for which `residual` vanishes. Equations stated inside a residual are solved together with the outer
-    /// ones, never one Newton iteration within another; those that give their unknowns explicitly are not solved at
-    /// all.
+    /// Unknowns for which `residual` vanishes. Equations stated inside a residual are solved
+    /// together with the outer ones, never one Newton iteration within another; those that give
+    /// their unknowns explicitly are not solved at all.
     fn solve(&mut self, equations: &Equations, residual: Residual) -> Vec<Value>;
 
-    /// x + increment by compensated summation (HLW VIII.5): the rounding error is added to the next step's increment.
+    /// x + increment by compensated summation (HLW VIII.5): the rounding error is added to the next
+    /// step's increment.
     fn accumulate(&mut self, x: &[Value], increment: &[Value]) -> Vec<Value>;
 
-    /// FSAL values, which the step before has [carried over](PhaseSpace::carry) and which equal the result of
-    /// `find` at the start of this one. If no step of this length came before, or its result was moved, `find` computes
-    /// them. Each value is as many numbers as that of `like` in its place.
+    /// FSAL values, which the step before has [carried over](PhaseSpace::carry) and which equal the
+    /// result of `find` at the start of this one. If no step of this length came before, or its
+    /// result was moved, `find` computes them. Each value is as many numbers as that of `like` in
+    /// its place.
     fn carried(&mut self, like: &[Value], find: Finding) -> Vec<Value>;
 
-    /// FSAL values from which an iteration starts. They are carried over if the iteration itself detects whether it
-    /// leads away from them.
+    /// FSAL values from which an iteration starts. They are carried over if the iteration itself
+    /// detects whether it leads away from them.
     fn carried_guess(&mut self, like: &[Value], find: Finding) -> Vec<Value> {
         self.carried(like, find)
     }
@@ -269,8 +281,8 @@ pub trait PhaseSpace {
     /// Monitor one of the FSAL values along the run: an energy that the method conserves.
     fn monitor(&mut self, energy: Value);
 
-    /// Declare that the force at the start of the step is, up to small terms, that of V at these positions and not at
-    /// those of the step. The effect of stiff parts of V shows there.
+    /// Declare that the force at the start of the step is, up to small terms, that of V at these
+    /// positions and not at those of the step. The effect of stiff parts of V shows there.
     fn force_at(&mut self, q: &[Value]);
 
     /// Record the multipliers of the constraints that act at the start of the step and at its end.
@@ -324,16 +336,26 @@ impl dyn PhaseSpace + '_ {
         self.ask(Asked::HiddenRates, t, &[x, rate].concat())
     }
 
-    /// Scale of each constraint, or hidden one: Σ |∂g/∂x_i| max |x_j|, with the maximum over positions or over momenta,
-    /// as x_i is. It does not vanish where a component happens to.
+    /// Scale of each constraint, or hidden one: Σ |∂g/∂x_i| max |x_j|, with the maximum over
+    /// positions or over momenta, as x_i is. It does not vanish where a component happens to.
     pub fn constraint_sizes(&mut self, t: Value, x: &[Value], hidden: bool) -> Vec<Value> {
         self.ask(if hidden { Asked::HiddenSizes } else { Asked::ConstraintSizes }, t, x)
     }
 
-    /// V_qq v at (t, x), for H = ½ pᵀM⁻¹p + V(q, t) or for a part of V. A method that needs it is refused if H is of
-    /// another form.
-    pub fn hessian_times(&mut self, part: Potential, t: Value, x: &[Value], v: &[Value]) -> Vec<Value> {
-        self.ask(if part == Potential::Stiff { Asked::StiffSecond } else { Asked::Second }, t, &[x, v].concat())
+    /// V_qq v at (t, x), for H = ½ pᵀM⁻¹p + V(q, t) or for a part of V. A method that needs it is
+    /// refused if H is of another form.
+    pub fn hessian_times(
+        &mut self,
+        part: Potential,
+        t: Value,
+        x: &[Value],
+        v: &[Value],
+    ) -> Vec<Value> {
+        self.ask(
+            if part == Potential::Stiff { Asked::StiffSecond } else { Asked::Second },
+            t,
+            &[x, v].concat(),
+        )
     }
 
     /// v·V_qqq·v at (t, x), for the same H.

@@ -32,12 +32,17 @@ pub struct Pilot {
 
 /// Stability interval of `plan`'s scheme, whose field carries a term of feedback.
 fn interval(plan: &Plan) -> f64 {
-    plan.method.scheme.real_stability_interval().expect("feedback is for schemes that follow fields")
+    plan.method
+        .scheme
+        .real_stability_interval()
+        .expect("feedback is for schemes that follow fields")
 }
 
 /// Run up to [`PILOT_STEPS`] steps of `plan`, which has a gain, from `state` and report h·λmax/r.
 pub fn pilot(plan: &Plan, system: &dyn System, state: &StepState) -> Pilot {
-    let Some(gain) = &plan.gain else { return Pilot { mean: 0.0, max: 0.0, steps: 0, failure: None } };
+    let Some(gain) = &plan.gain else {
+        return Pilot { mean: 0.0, max: 0.0, steps: 0, failure: None };
+    };
     let mut monitor = Monitor::new(gain, system, interval(plan));
     // Sampled at the start of every step here; the run itself need not monitor the gain.
     let mut memory = StabilityMemory::default();
@@ -66,9 +71,10 @@ pub fn pilot(plan: &Plan, system: &dyn System, state: &StepState) -> Pilot {
     Pilot { mean: memory.mean(), max: memory.max, steps: state.step - first, failure }
 }
 
-/// Rate κ of the Gauss–Newton form: the median of ‖DX·X‖/‖X‖ over the first hundred steps of `plan`, at most 0.2 r/h
-/// for fixed steps. Vectors count relative to their scales at the start ([`start_scales`]), whatever their units.
-/// `plan` and `system` are those without feedback. `None` if the field vanishes throughout.
+/// Rate κ of the Gauss–Newton form: the median of ‖DX·X‖/‖X‖ over the first hundred steps of
+/// `plan`, at most 0.2 r/h for fixed steps. Vectors count relative to their scales at the start
+/// ([`start_scales`]), whatever their units. `plan` and `system` are those without feedback. `None`
+/// if the field vanishes throughout.
 pub fn pilot_rate(plan: &Plan, system: &dyn System, state: &StepState) -> Option<f64> {
     let n = system.dim();
     let (mut field, mut derivative) = (vec![0.0; n], vec![0.0; n]);
@@ -97,7 +103,8 @@ pub fn pilot_rate(plan: &Plan, system: &dyn System, state: &StepState) -> Option
         sample(state);
         if state.step < last { Control::Continue } else { Control::Stop }
     });
-    // A pilot that fails has still sampled the steps before; the run itself will report the failure.
+    // A pilot that fails has still sampled the steps before; the run itself will report the
+    // failure.
     let _ = run(plan, system, &mut state, &mut observer);
     rates.sort_by(f64::total_cmp);
     let median = *rates.get(rates.len() / 2)?;

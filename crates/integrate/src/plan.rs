@@ -1,4 +1,5 @@
-//! Plan of a run: the method, the steps, the outputs. It is made once, and never changed while running.
+//! Plan of a run: the method, the steps, the outputs. It is made once, and never changed while
+//! running.
 
 use crate::method::Method;
 use holonome_words::option;
@@ -26,7 +27,8 @@ pub struct Plan {
     pub stepping: Stepping,
     /// Number of accepted and rejected steps after which the run fails.
     pub step_limit: u64,
-    /// Largest residual, as a distance in state space, that projections accept; `None` stands for round-off.
+    /// Largest residual, as a distance in state space, that projections accept; `None` stands for
+    /// round-off.
     pub projection_tolerance: Option<f64>,
     /// Metric in which projections move a state.
     pub metric: Metric,
@@ -41,9 +43,10 @@ pub enum Metric {
     /// [`Metric::Error`].
     #[default]
     Auto,
-    /// The metric of the step's error, or of its length where a scheme estimates no error: parts of the state that err
-    /// little move little. A symmetric projection gives bodies changes of velocity, by their masses, which is the same for
-    /// the step back; without masses it is [`Metric::Euclidean`].
+    /// The metric of the step's error, or of its length where a scheme estimates no error: parts of
+    /// the state that err little move little. A symmetric projection gives bodies changes of
+    /// velocity, by their masses, which is the same for the step back; without masses it is
+    /// [`Metric::Euclidean`].
     Error,
     /// Every component moves alike (HLW IV.4.2).
     Euclidean,
@@ -94,8 +97,8 @@ pub struct AdaptiveSteps {
     pub moments: Vec<Moment>,
 }
 
-/// Short time in which something happens of which the times around it show nothing, a pulse for instance: steps begin
-/// at its start, and are short within it.
+/// Short time in which something happens of which the times around it show nothing, a pulse for
+/// instance: steps begin at its start, and are short within it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moment {
     /// Start.
@@ -107,7 +110,8 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// True if steps from t on are those of the moment. Its start is not met more precisely than by such a step.
+    /// True if steps from t on are those of the moment. Its start is not met more precisely than by
+    /// such a step.
     pub fn has_begun(&self, t: f64) -> bool {
         self.from - t <= self.longest
     }
@@ -206,7 +210,13 @@ impl Plan {
     }
 
     /// Adaptive steps from `t0` to `t_end`, with output at both ends.
-    pub fn adaptive(method: Method, t0: f64, t_end: f64, rtol: f64, atol: f64) -> Result<Plan, PlanError> {
+    pub fn adaptive(
+        method: Method,
+        t0: f64,
+        t_end: f64,
+        rtol: f64,
+        atol: f64,
+    ) -> Result<Plan, PlanError> {
         let length = check_interval(t0, t_end)?;
         check_positive("the relative tolerance", rtol)?;
         if !(atol >= 0.0 && atol.is_finite()) {
@@ -254,7 +264,8 @@ impl Plan {
         Ok(self)
     }
 
-    /// Let no adaptive step pass over these moments, which are in the order of time and apart from each other.
+    /// Let no adaptive step pass over these moments, which are in the order of time and apart from
+    /// each other.
     pub fn with_moments(mut self, moments: Vec<Moment>) -> Plan {
         if let Stepping::Adaptive(adaptive) = &mut self.stepping {
             adaptive.moments = moments;
@@ -267,8 +278,9 @@ impl Plan {
         matches!(&self.stepping, Stepping::Adaptive(adaptive) if !adaptive.moments.is_empty())
     }
 
-    /// Set `count` outputs, evenly spaced from the start to the end, both included. With fixed steps the outputs fall
-    /// on the nearest steps, and there are fewer of them if there are fewer steps.
+    /// Set `count` outputs, evenly spaced from the start to the end, both included. With fixed
+    /// steps the outputs fall on the nearest steps, and there are fewer of them if there are fewer
+    /// steps.
     pub fn with_samples(self, count: u64) -> Result<Plan, PlanError> {
         let (steps, end) = match &self.stepping {
             Stepping::Fixed(fixed) => (fixed.count(), fixed.time(self.t0, fixed.count())),
@@ -277,24 +289,31 @@ impl Plan {
         self.with_samples_over(count, steps, end)
     }
 
-    /// Set outputs as far apart as `count` evenly spaced ones up to the time `until`, and one at the end: the outputs
-    /// of a run to `until`, and their continuation.
+    /// Set outputs as far apart as `count` evenly spaced ones up to the time `until`, and one at
+    /// the end: the outputs of a run to `until`, and their continuation.
     pub fn with_samples_until(self, count: u64, until: f64) -> Result<Plan, PlanError> {
         let steps = match &self.stepping {
-            Stepping::Fixed(fixed) => match Plan::fixed(self.method, self.t0, until, fixed.h)?.stepping {
-                Stepping::Fixed(part) => part.count(),
-                Stepping::Adaptive(_) => 0,
-            },
+            Stepping::Fixed(fixed) => {
+                match Plan::fixed(self.method, self.t0, until, fixed.h)?.stepping {
+                    Stepping::Fixed(part) => part.count(),
+                    Stepping::Adaptive(_) => 0,
+                }
+            }
             Stepping::Adaptive(_) => 0,
         };
         self.with_samples_over(count, steps, until)
     }
 
-    /// Set outputs as `count` evenly spaced ones in the first `steps` equal steps, or up to the time `until`.
+    /// Set outputs as `count` evenly spaced ones in the first `steps` equal steps, or up to the
+    /// time `until`.
     fn with_samples_over(mut self, count: u64, steps: u64, until: f64) -> Result<Plan, PlanError> {
         let (t0, quantity) = (self.t0, "the number of samples");
         if count < 2 {
-            return Err(PlanError::OutOfRange { quantity, range: "at least 2", value: count as f64 });
+            return Err(PlanError::OutOfRange {
+                quantity,
+                range: "at least 2",
+                value: count as f64,
+            });
         }
         let length = check_interval(t0, until)?;
         let expected = (count - 1) as f64 * ((self.t_end() - t0) / length).max(1.0);
@@ -322,7 +341,8 @@ impl Plan {
                 let (gaps, end) = (count - 1, adaptive.t_end);
                 // A last gap that is due to rounding alone is dropped.
                 let near = INTEGER_TOLERANCE * (length / gaps as f64);
-                let time = |i: u64| if i == gaps { until } else { t0 + length * (i as f64 / gaps as f64) };
+                let time =
+                    |i: u64| if i == gaps { until } else { t0 + length * (i as f64 / gaps as f64) };
                 adaptive.samples = Vec::new();
                 reserve(&mut adaptive.samples, expected)?;
                 adaptive.samples.extend((0..).map(time).take_while(|&t| t < end - near));
@@ -411,7 +431,8 @@ impl AdaptiveSteps {
         self.moments.get(self.moments.partition_point(|moment| moment.until <= t))
     }
 
-    /// Length of the run. Steps are counted from its start, so that they may be far shorter than the rounding of t.
+    /// Length of the run. Steps are counted from its start, so that they may be far shorter than
+    /// the rounding of t.
     pub fn span(&self) -> f64 {
         self.t_end - self.t0
     }
@@ -438,14 +459,15 @@ impl FixedSteps {
         self.steps + u64::from(self.shorter_last.is_some())
     }
 
-    /// Number of steps that do not depend on the end of the run. The last step does: it may be shorter, and multipliers
-    /// at its end are those of one side. The step before a shorter one does, too: multipliers between them depend on
-    /// that length.
+    /// Number of steps that do not depend on the end of the run. The last step does: it may be
+    /// shorter, and multipliers at its end are those of one side. The step before a shorter one
+    /// does, too: multipliers between them depend on that length.
     pub(crate) fn free_steps(&self) -> u64 {
         self.count().saturating_sub(if self.shorter_last.is_some() { 2 } else { 1 })
     }
 
-    /// Time after `step` steps: fma(step, h, t₀), so that it carries one rounding however long the run.
+    /// Time after `step` steps: fma(step, h, t₀), so that it carries one rounding however long the
+    /// run.
     pub fn time(&self, t0: f64, step: u64) -> f64 {
         match self.shorter_last {
             Some(t_end) if step > self.steps => t_end,
@@ -476,7 +498,9 @@ const LISTS: usize = 3;
 /// Reserve memory for about so many output times, if there is enough for all lists of them.
 fn reserve<T>(samples: &mut Vec<T>, expected: f64) -> Result<(), PlanError> {
     let (quantity, count) = ("the number of samples", expected as usize + 2);
-    samples.try_reserve(LISTS * count).map_err(|_| PlanError::NoMemory { quantity, value: expected })?;
+    samples
+        .try_reserve(LISTS * count)
+        .map_err(|_| PlanError::NoMemory { quantity, value: expected })?;
     samples.shrink_to(count);
     Ok(())
 }

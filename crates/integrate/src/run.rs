@@ -1,9 +1,10 @@
 //! The loop over time of a single trajectory.
 //!
-//! A step is: the base scheme's map, the treatment of its result, the checks and the monitoring, the samples that fall
-//! on it, and only then the new state. Whatever fails leaves the state at the last good step. Everything that outlives
-//! a step is in [`StepState`], so a run that is stopped, stored, read back and continued makes the same bits as one
-//! that was not. Memory is allocated before the first step.
+//! A step is: the base scheme's map, the treatment of its result, the checks and the monitoring,
+//! the samples that fall on it, and only then the new state. Whatever fails leaves the state at the
+//! last good step. Everything that outlives a step is in [`StepState`], so a run that is stopped,
+//! stored, read back and continued makes the same bits as one that was not. Memory is allocated
+//! before the first step.
 
 pub(crate) mod attempt;
 mod checks;
@@ -43,8 +44,8 @@ use crate::terms::{Loss, raise_terms, steps_to_measurement, terms_work_len};
 use crate::treatment::Treatment;
 use crate::vector::max_or_nan;
 
-/// Largest number of steps in a block. A block costs a call, so hundreds of steps make that negligible; and it stays
-/// far below the time that a person would notice.
+/// Largest number of steps in a block. A block costs a call, so hundreds of steps make that
+/// negligible; and it stays far below the time that a person would notice.
 pub(crate) const LONGEST_BLOCK: u64 = 1024;
 
 /// Outcome of a run without a failure.
@@ -54,18 +55,20 @@ pub enum Outcome {
     Finished,
     /// The observer stopped it; the state can be resumed.
     Stopped,
-    /// A claimed integral turned out to vary. The state is back where the integral last passed, with the claim among
-    /// [`StepState::failed_claims`]: the run goes on from there over a system that does not hold it.
+    /// A claimed integral turned out to vary. The state is back where the integral last passed,
+    /// with the claim among [`StepState::failed_claims`]: the run goes on from there over a system
+    /// that does not hold it.
     ClaimFailed,
 }
 
-/// Run `plan` from `state` to its end. `state` is new ([`StepState::new`]) or that of an earlier run, in which case the
-/// run continues as if it had never stopped.
+/// Run `plan` from `state` to its end. `state` is new ([`StepState::new`]) or that of an earlier
+/// run, in which case the run continues as if it had never stopped.
 ///
 /// # Panics
-/// If the system's description of its invariants is inconsistent, `state` belongs to another system, the plan adapts
-/// the steps of a treatment that needs equal ones, which [`Plan::adaptive`] refuses, or the method is written over a
-/// phase space or takes formulas, which a field alone does not provide: [`run_map`] runs its map.
+/// If the system's description of its invariants is inconsistent, `state` belongs to another
+/// system, the plan adapts the steps of a treatment that needs equal ones, which [`Plan::adaptive`]
+/// refuses, or the method is written over a phase space or takes formulas, which a field alone does
+/// not provide: [`run_map`] runs its map.
 pub fn run<O: Observer + ?Sized>(
     plan: &Plan,
     system: &dyn System,
@@ -75,14 +78,26 @@ pub fn run<O: Observer + ?Sized>(
     match plan.method.scheme.collocation() {
         Some(collocation) => {
             let stages = SliceStages::new(collocation, plan, system);
-            run_map(plan, system, &CollocationMap::new(collocation, plan, system, &stages), state, observer)
+            run_map(
+                plan,
+                system,
+                &CollocationMap::new(collocation, plan, system, &stages),
+                state,
+                observer,
+            )
         }
-        None => run_map(plan, system, &TableauMap::new(plan.method.scheme.tableau(), system), state, observer),
+        None => run_map(
+            plan,
+            system,
+            &TableauMap::new(plan.method.scheme.tableau(), system),
+            state,
+            observer,
+        ),
     }
 }
 
-/// [`run`] with a one-step map of the caller's: the plan's scheme over `system`, compiled for instance. The first
-/// stage, the treatment and the monitoring still come from `system`.
+/// [`run`] with a one-step map of the caller's: the plan's scheme over `system`, compiled for
+/// instance. The first stage, the treatment and the monitoring still come from `system`.
 ///
 /// # Panics
 /// As [`run`].
@@ -98,7 +113,11 @@ pub fn run_map<O: Observer + ?Sized>(
     }
     assert_eq!(state.x.len(), system.dim(), "the state belongs to another system");
     let equal_steps = matches!(plan.stepping, Stepping::Fixed(_));
-    assert!(equal_steps || !plan.method.treatment.needs_equal_steps(), "{} needs equal steps", plan.method);
+    assert!(
+        equal_steps || !plan.method.treatment.needs_equal_steps(),
+        "{} needs equal steps",
+        plan.method
+    );
     let mut engine = Engine::new(plan, system, map, state);
     if observer.wants_pieces() {
         engine.begin_pieces();
@@ -133,7 +152,8 @@ struct Engine<'a> {
     largest: Vec<f64>,
     /// Largest estimate of a step's error that is accepted.
     tolerance: f64,
-    /// State of the controller after the step; the one in `state` stays until the step is accepted for good.
+    /// State of the controller after the step; the one in `state` stays until the step is accepted
+    /// for good.
     controller: ControllerMemory,
     claims: Claims,
     /// Rows that are corrected.
@@ -153,7 +173,8 @@ struct Engine<'a> {
     norms: Vec<f64>,
     /// The square of the innovation at x1.
     innovation: f64,
-    /// The field at x1, if `field_known`. It and the vectors of samples are empty in runs that have no use for them.
+    /// The field at x1, if `field_known`. It and the vectors of samples are empty in runs that have
+    /// no use for them.
     field: Vec<f64>,
     field_known: bool,
     /// A state of dense output.
@@ -163,9 +184,11 @@ struct Engine<'a> {
     outputs: KeptOutputs,
     /// Scratch for passing steps to an observer that wants them.
     pieces: Option<Box<pieces::Pieces>>,
-    /// State before the end of equal steps, but for its vectors, which it takes over when the next step leaves them.
+    /// State before the end of equal steps, but for its vectors, which it takes over when the next
+    /// step leaves them.
     before_end: Option<Box<StepState>>,
-    /// Numbers that the map carries after the step; those in `state` stay until the step is accepted for good.
+    /// Numbers that the map carries after the step; those in `state` stay until the step is
+    /// accepted for good.
     memory: Vec<f64>,
     /// The state of a loop of attempts.
     march: Vec<f64>,
@@ -173,8 +196,14 @@ struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    fn new(plan: &'a Plan, system: &'a dyn System, map: &'a dyn StepMap, state: &'a mut StepState) -> Engine<'a> {
-        let (n, m, groups) = (system.dim(), system.invariants().count, system.invariants().groups.len());
+    fn new(
+        plan: &'a Plan,
+        system: &'a dyn System,
+        map: &'a dyn StepMap,
+        state: &'a mut StepState,
+    ) -> Engine<'a> {
+        let (n, m, groups) =
+            (system.dim(), system.invariants().count, system.invariants().groups.len());
         let monitor = plan.gain.as_ref().and_then(|gain| {
             let interval = map.stability()?;
             Some(Monitor::new(gain, system, interval).along(&plan.stepping))
@@ -211,14 +240,20 @@ impl<'a> Engine<'a> {
             deviations: vec![0.0; monitored],
             largest: vec![0.0; monitored],
             tolerance: match &plan.stepping {
-                Stepping::Adaptive(adaptive) => {
-                    map.facts().control.map_or(adaptive.rtol, |control| control.tolerance(adaptive.rtol))
-                }
+                Stepping::Adaptive(adaptive) => map
+                    .facts()
+                    .control
+                    .map_or(adaptive.rtol, |control| control.tolerance(adaptive.rtol)),
                 Stepping::Fixed(_) => 0.0,
             },
             controller: state.controller,
             // Two constraints are rarely dependent, and steps that solve for multipliers detect it.
-            claims: Claims::new(plan.method.treatment, system, state, if map.takes_first_stage() { 2 } else { 3 }),
+            claims: Claims::new(
+                plan.method.treatment,
+                system,
+                state,
+                if map.takes_first_stage() { 2 } else { 3 },
+            ),
             held: system.invariants().corrected_rows(),
             rates: system.invariants().constraint_rates(),
             trial: unmet::Trial::default(),
@@ -265,8 +300,11 @@ impl<'a> Engine<'a> {
             }
             self.check_limit()?;
             let memory = &self.state.memory;
-            let blocks = self.map.blocks().filter(|blocks| !self.needs_stages() && blocks.follows(memory));
-            let ended = match blocks.map(|blocks| (blocks, self.block_length(fixed).min(blocks.longest()))) {
+            let blocks =
+                self.map.blocks().filter(|blocks| !self.needs_stages() && blocks.follows(memory));
+            let ended = match blocks
+                .map(|blocks| (blocks, self.block_length(fixed).min(blocks.longest())))
+            {
                 Some((blocks, count)) if count > 0 => self.block(fixed, blocks, count, observer)?,
                 _ => self.single(fixed, observer)?,
             };
@@ -296,7 +334,11 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn step<O: Observer + ?Sized>(&mut self, fixed: &FixedSteps, observer: &mut O) -> Result<(), Failure<O::Error>> {
+    fn step<O: Observer + ?Sized>(
+        &mut self,
+        fixed: &FixedSteps,
+        observer: &mut O,
+    ) -> Result<(), Failure<O::Error>> {
         let (step, t, t0) = (self.state.step, self.state.t, self.plan.t0);
         let (h, t1) = (fixed.length(t0, step), fixed.time(t0, step + 1));
         if !self.surrounded_step((t, t1), h)? {
@@ -318,11 +360,16 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// Arguments of the map for a step of this length from the state: the step, a place for its result, and its
-    /// workspace.
+    /// Arguments of the map for a step of this length from the state: the step, a place for its
+    /// result, and its workspace.
     fn asked(&mut self, h: f64) -> (StepFrom<'_>, &mut Vec<f64>, Workspace<'_>) {
         let StepState { t, x, cost, .. } = &mut *self.state;
-        let workspace = Workspace { kept: &mut self.stages, memory: &mut self.memory, cost, work: &mut self.work };
+        let workspace = Workspace {
+            kept: &mut self.stages,
+            memory: &mut self.memory,
+            cost,
+            work: &mut self.work,
+        };
         (StepFrom { t: *t, h, x }, &mut self.x1, workspace)
     }
 
@@ -344,8 +391,10 @@ impl<'a> Engine<'a> {
                     None => self.choose_first_step(adaptive),
                 };
             }
-            let mut wanted = Wanted { h: self.state.controller.h.min(adaptive.longest_step), rejections: 0 };
-            let in_loop = self.pieces.is_none() && !moment.is_some_and(|moment| moment.has_begun(self.state.t));
+            let mut wanted =
+                Wanted { h: self.state.controller.h.min(adaptive.longest_step), rejections: 0 };
+            let in_loop = self.pieces.is_none()
+                && !moment.is_some_and(|moment| moment.has_begun(self.state.t));
             if let Some(attempts) = self.map.attempts().filter(|_| in_loop) {
                 let Some(pending) = self.march(adaptive, attempts, moment)? else {
                     if let Some(outcome) = self.monitor_claims(false, observer)? {
@@ -361,7 +410,9 @@ impl<'a> Engine<'a> {
                     self.first_stage()?;
                 }
             }
-            let longest = adaptive.moment_at(self.state.t).map_or(f64::INFINITY, |m| m.longest_from(self.state.t));
+            let longest = adaptive
+                .moment_at(self.state.t)
+                .map_or(f64::INFINITY, |m| m.longest_from(self.state.t));
             wanted.h = wanted.h.min(longest);
             let Accepted { h, end } = self.accepted_attempt(adaptive, &controller, wanted)?;
             let t1 = adaptive.time(end);
@@ -392,14 +443,16 @@ impl<'a> Engine<'a> {
         self.map.facts().control.expect("steps are controlled by an estimate of their error")
     }
 
-    /// Number of steps of the next block. It is limited by the room for outputs, the next sample of the stability
-    /// monitor, the next check of claims, the limit of steps and the last step, and an observer never has to wait for
-    /// it.
+    /// Number of steps of the next block. It is limited by the room for outputs, the next sample of
+    /// the stability monitor, the next check of claims, the limit of steps and the last step, and
+    /// an observer never has to wait for it.
     fn block_length(&self, fixed: &FixedSteps) -> u64 {
         let state = &*self.state;
         let last_output = state.next_sample + self.outputs.room().max(1) - 1;
-        let to_full = fixed.samples.get(last_output).map_or(u64::MAX, |&sample| sample - state.step);
-        let to_monitor = self.monitor.as_ref().map_or(u64::MAX, |monitor| monitor.steps_to_sample(state.step));
+        let to_full =
+            fixed.samples.get(last_output).map_or(u64::MAX, |&sample| sample - state.step);
+        let to_monitor =
+            self.monitor.as_ref().map_or(u64::MAX, |monitor| monitor.steps_to_sample(state.step));
         let to_limit = self.plan.step_limit - (state.step + state.cost.rejected);
         let to_terms = steps_to_measurement(state.step);
         let to_last = match fixed.free_steps().saturating_sub(state.step) {
@@ -408,13 +461,17 @@ impl<'a> Engine<'a> {
         };
         let to_look = self.longest_block();
         let to_end = fixed.steps.saturating_sub(state.step);
-        // Steps for an observer are made one by one, but by the same loop, whose results are its own.
+        // Steps for an observer are made one by one, but by the same loop, whose results are its
+        // own.
         let most = if self.pieces.is_some() { 1 } else { LONGEST_BLOCK };
-        [most, to_end, to_full, to_monitor, to_limit, to_terms, to_last, to_look].into_iter().min().unwrap_or(0)
+        [most, to_end, to_full, to_monitor, to_limit, to_terms, to_last, to_look]
+            .into_iter()
+            .min()
+            .unwrap_or(0)
     }
 
-    /// Make a block of steps with the outputs on its way. One that ends badly is made again step by step, up to the
-    /// step that failed.
+    /// Make a block of steps with the outputs on its way. One that ends badly is made again step by
+    /// step, up to the step that failed.
     fn block<O: Observer + ?Sized>(
         &mut self,
         fixed: &FixedSteps,
@@ -546,7 +603,8 @@ impl<'a> Engine<'a> {
         state.t = t1;
         state.step = step;
         if let Some(mut before_end) = self.before_end.take() {
-            // Large vectors that are not written take no memory: there may be no step that needs the new ones.
+            // Large vectors that are not written take no memory: there may be no step that needs
+            // the new ones.
             let left = |vector: &mut Vec<f64>| std::mem::replace(vector, vec![0.0; vector.len()]);
             (before_end.x, before_end.memory, before_end.values) =
                 (left(&mut self.x1), left(&mut self.memory), left(&mut self.values));

@@ -1,23 +1,27 @@
-//! Scales of a state: its division into vectors, how large each vector gets along a run, and how far it may be off by a
-//! step's error estimate.
+//! Scales of a state: its division into vectors, how large each vector gets along a run, and how
+//! far it may be off by a step's error estimate.
 //!
-//! A state mixes quantities of many sizes and units, and nothing absolute can be said of all of them. Some scales of
-//! every vector take the place of an absolute one:
+//! A state mixes quantities of many sizes and units, and nothing absolute can be said of all of
+//! them. Some scales of every vector take the place of an absolute one:
 //!
 //! - its running size σ, the largest length so far;
-//! - the scale S ≥ σ of the error norm, with floors for vectors that rest while others of their kind move:
-//!   position max(σ, 10⁻³ max σ of its family, 10⁻⁶ √(I/m)), I = max m σ² over all positions;
-//!   momentum max(σ, 10⁻³ m max(σ/m) of its family, 10⁻⁶ √(K m)), K = max σ²/m over all momenta,
-//!   and in a step of the length h at least 10⁻⁶ m S_q/h, where S_q is the scale of its position: an error below that
-//!   part of the tolerance moves the position by as small a part of its own tolerance. At rest, where forces cancel and
-//!   all momenta are rounding, this floor alone is their scale. An oscillation of the frequency ω has the momentum
-//!   m ω S_q, which is more than this from hω = 10⁻⁶ on;
-//! - the rounding of the rate ẋ, as found by moving the state by some roundings of its vectors: an error of a step of
-//!   the length h below h times that is no error, as no shorter step is better. The forces on a light body between
-//!   heavy ones cancel, and their rounding is that of what the heavy ones need;
-//! - the weight w of the correction, w² ← max(0.9 w², |e|² + (u σ)²), e the step's estimated error and u = 2⁻⁵³.
+//! - the scale S ≥ σ of the error norm, with floors for vectors that rest while others of their
+//!   kind move: position max(σ, 10⁻³ max σ of its family, 10⁻⁶ √(I/m)), I = max m σ² over all
+//!   positions; momentum max(σ, 10⁻³ m max(σ/m) of its family, 10⁻⁶ √(K m)), K = max σ²/m over all
+//!   momenta, and in a step of the length h at least 10⁻⁶ m S_q/h, where S_q is the scale of its
+//!   position: an error below that part of the tolerance moves the position by as small a part of
+//!   its own tolerance. At rest, where forces cancel and all momenta are rounding, this floor alone
+//!   is their scale. An oscillation of the frequency ω has the momentum m ω S_q, which is more than
+//!   this from hω = 10⁻⁶ on;
+//! - the rounding of the rate ẋ, as found by moving the state by some roundings of its vectors: an
+//!   error of a step of the length h below h times that is no error, as no shorter step is better.
+//!   The forces on a light body between heavy ones cancel, and their rounding is that of what the
+//!   heavy ones need;
+//! - the weight w of the correction, w² ← max(0.9 w², |e|² + (u σ)²), e the step's estimated error
+//!   and u = 2⁻⁵³.
 //!
-//! All are kept as squares, and every operation on them commutes with a change of units by powers of two.
+//! All are kept as squares, and every operation on them commutes with a change of units by powers
+//! of two.
 
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -29,7 +33,8 @@ use holonome_linear::widest::widest;
 /// Unit round-off u = 2⁻⁵³.
 pub const UNIT_ROUND_OFF: f64 = f64::EPSILON / 2.0;
 
-/// Part of w² that outlives a step: an estimate that vanishes at single points does not make a vector immovable.
+/// Part of w² that outlives a step: an estimate that vanishes at single points does not make a
+/// vector immovable.
 pub const WEIGHT_MEMORY: f64 = 0.9;
 
 /// Square of the floor of S within a family.
@@ -38,11 +43,13 @@ pub const FAMILY_FLOOR: f64 = 1e-6;
 /// Square of the floor of S between families, by mass.
 pub const MASS_FLOOR: f64 = 1e-12;
 
-/// Square of the floor of S for momenta, relative to the momentum that moves a position by its scale in a step.
+/// Square of the floor of S for momenta, relative to the momentum that moves a position by its
+/// scale in a step.
 pub const STEP_FLOOR: f64 = 1e-12;
 
-/// Square of the least size of a vector that is to be moved to a level set, relative to the largest of its kind: so
-/// small that light bodies beside heavy ones stay where they are, and that a body at rest can be moved.
+/// Square of the least size of a vector that is to be moved to a level set, relative to the largest
+/// of its kind: so small that light bodies beside heavy ones stay where they are, and that a body
+/// at rest can be moved.
 const LEAST_OF_KIND: f64 = 1e-24;
 
 /// Role of a family of vectors in a state x = (q, p).
@@ -80,8 +87,8 @@ impl Default for Vectors {
 }
 
 impl Vectors {
-    /// Vectors of a state of length `dim` of which nothing is known: every component is a vector and a family of its
-    /// own.
+    /// Vectors of a state of length `dim` of which nothing is known: every component is a vector
+    /// and a family of its own.
     pub fn components(dim: usize) -> Vectors {
         let mut vectors = Vectors::default();
         for _ in 0..dim {
@@ -112,7 +119,9 @@ impl Vectors {
 
     /// Number of momenta that follow as many positions; 0 if there are other vectors.
     pub fn conjugates(&self) -> usize {
-        let of = |role: Role| self.families.iter().filter(|f| f.role == role).map(|f| f.vectors.len()).sum::<usize>();
+        let of = |role: Role| {
+            self.families.iter().filter(|f| f.role == role).map(|f| f.vectors.len()).sum::<usize>()
+        };
         let (positions, momenta) = (of(Role::Position), of(Role::Momentum));
         if positions == momenta && 2 * momenta == self.count() { momenta } else { 0 }
     }
@@ -149,13 +158,15 @@ impl Vectors {
         );
     }
 
-    /// Set every component to the largest |v_j| of its kind: among positions, among momenta, or in its own vector.
+    /// Set every component to the largest |v_j| of its kind: among positions, among momenta, or in
+    /// its own vector.
     pub fn spread_largest(&self, v: &[f64], out: &mut [f64]) {
         let mut kinds = [0.0f64; 2];
         for family in &self.families {
             for vector in family.vectors.clone() {
                 let at = self.components_of(vector);
-                let largest = v[at.clone()].iter().fold(0.0, |largest: f64, v| largest.max(v.abs()));
+                let largest =
+                    v[at.clone()].iter().fold(0.0, |largest: f64, v| largest.max(v.abs()));
                 out[at].fill(largest);
                 match family.role {
                     Role::Position => kinds[0] = kinds[0].max(largest),
@@ -174,11 +185,13 @@ impl Vectors {
         }
     }
 
-    /// Raise the squares of vectors that are far smaller than the largest of their kind, or 0, so that they can move at
-    /// all: positions, momenta and others by themselves; where all of a kind are 0, to 1.
+    /// Raise the squares of vectors that are far smaller than the largest of their kind, or 0, so
+    /// that they can move at all: positions, momenta and others by themselves; where all of a kind
+    /// are 0, to 1.
     pub fn raise_least(&self, squares: &mut [f64]) {
         for role in [Role::Position, Role::Momentum, Role::Other] {
-            let members = || self.families.iter().filter(|f| f.role == role).flat_map(|f| f.vectors.clone());
+            let members =
+                || self.families.iter().filter(|f| f.role == role).flat_map(|f| f.vectors.clone());
             let largest = members().map(|vector| squares[vector]).fold(0.0, f64::max);
             let least = if largest > 0.0 { LEAST_OF_KIND * largest } else { 1.0 };
             members().for_each(|vector| squares[vector] = squares[vector].max(least));
@@ -200,14 +213,20 @@ pub fn square(v: &[f64]) -> f64 {
     rest.iter().fold(first * first, |sum, v| v.mul_add(*v, sum))
 }
 
-/// Compute the pending part with which a lagging estimate begins. `next` is the weight of the field at the end of a
-/// step, `first` the field at the start of the first one. The first step then takes its error for 0. If it was made
-/// before, `after` is the field at its end and the pending part there, and it takes its error for the one that was
-/// found.
-pub fn first_pending(next: f64, first: &[f64], after: Option<(&[f64], &[f64])>, pending: &mut [f64]) {
+/// Compute the pending part with which a lagging estimate begins. `next` is the weight of the field
+/// at the end of a step, `first` the field at the start of the first one. The first step then takes
+/// its error for 0. If it was made before, `after` is the field at its end and the pending part
+/// there, and it takes its error for the one that was found.
+pub fn first_pending(
+    next: f64,
+    first: &[f64],
+    after: Option<(&[f64], &[f64])>,
+    pending: &mut [f64],
+) {
     for (i, pending) in pending.iter_mut().enumerate() {
         let without = -(next * first[i]);
-        let with = after.map(|(field, sums)| (-next).mul_add(first[i], next.mul_add(field[i], sums[i])));
+        let with =
+            after.map(|(field, sums)| (-next).mul_add(first[i], next.mul_add(field[i], sums[i])));
         *pending = with.filter(|with| with.is_finite()).unwrap_or(without);
     }
 }
@@ -242,19 +261,19 @@ pub struct Scales {
     /// m of every vector of positions and momenta, 0 if it has none; empty if no norm is taken.
     #[serde(with = "exact::list")]
     pub masses: Vec<f64>,
-    /// S² of every vector, without the state at the end of a step and the step's own floor; then, for every momentum,
-    /// that floor times h².
+    /// S² of every vector, without the state at the end of a step and the step's own floor; then,
+    /// for every momentum, that floor times h².
     #[serde(with = "exact::list")]
     pub norms: Vec<f64>,
-    /// Time since the start of the run at which vectors that had always been 0 last began to move all at once, −∞ if
-    /// none did.
+    /// Time since the start of the run at which vectors that had always been 0 last began to move
+    /// all at once, −∞ if none did.
     #[serde(default = "never", with = "exact::number")]
     pub begun: f64,
     /// Square of the rounding of every vector's rate.
     #[serde(default, with = "exact::list")]
     pub rounding: Vec<f64>,
-    /// σ² of every vector, then w², then, for every component, the sum Σ w_j k_j of an estimate that lacks the field
-    /// at the end of the step.
+    /// σ² of every vector, then w², then, for every component, the sum Σ w_j k_j of an estimate
+    /// that lacks the field at the end of the step.
     #[serde(with = "exact::list")]
     pub carried: Vec<f64>,
 }
@@ -273,10 +292,17 @@ impl Scales {
         if kept.sizes {
             vectors.squares(x, &mut carried[..vectors.count()]);
         }
-        Scales { masses, norms: Vec::new(), begun: never(), rounding: vec![0.0; vectors.count()], carried }
+        Scales {
+            masses,
+            norms: Vec::new(),
+            begun: never(),
+            rounding: vec![0.0; vectors.count()],
+            carried,
+        }
     }
 
-    /// Set the uncertainty of the start to `distance`, relative to the size of every vector: it is off the level set.
+    /// Set the uncertainty of the start to `distance`, relative to the size of every vector: it is
+    /// off the level set.
     pub fn start_off(&mut self, count: usize, distance: f64) {
         let (sizes, rest) = self.carried.split_at_mut(count);
         for (weight, size) in rest.iter_mut().zip(sizes.iter()) {
@@ -299,7 +325,8 @@ impl Scales {
         &mut self.carried[2 * count..]
     }
 
-    /// Update the scales after a step to vectors of the squared lengths `sizes`, with the squared errors `errors`.
+    /// Update the scales after a step to vectors of the squared lengths `sizes`, with the squared
+    /// errors `errors`.
     pub fn take(&mut self, sizes: &[f64], errors: &[f64]) {
         let count = sizes.len();
         let (kept, rest) = self.carried.split_at_mut(count);
@@ -322,7 +349,8 @@ impl Scales {
         let sizes = &self.carried[..count];
         self.norms.clear();
         self.norms.extend(sizes.iter().map(|size| size.max(absolute)));
-        let mass = |vector: usize| self.masses.get(vector).copied().filter(|m| *m > 0.0 && m.is_finite());
+        let mass =
+            |vector: usize| self.masses.get(vector).copied().filter(|m| *m > 0.0 && m.is_finite());
         // I and K of the head of this file.
         let mut between = [0.0f64; 2];
         for family in vectors.families() {
@@ -336,8 +364,10 @@ impl Scales {
             }
         }
         for family in vectors.families() {
-            let by_mass = |vector: usize| if family.role == Role::Momentum { mass(vector) } else { None };
-            let own = |vector: usize| by_mass(vector).map_or(sizes[vector], |m| sizes[vector] / (m * m));
+            let by_mass =
+                |vector: usize| if family.role == Role::Momentum { mass(vector) } else { None };
+            let own =
+                |vector: usize| by_mass(vector).map_or(sizes[vector], |m| sizes[vector] / (m * m));
             let within = FAMILY_FLOOR * family.vectors.clone().map(own).fold(0.0, f64::max);
             for vector in family.vectors.clone() {
                 let mut floor = by_mass(vector).map_or(within, |m| m * m * within);
@@ -356,7 +386,8 @@ impl Scales {
         }
         let pairs = vectors.conjugates();
         for position in 0..pairs {
-            let floor = mass(pairs + position).map_or(0.0, |m| STEP_FLOOR * (m * m * self.norms[position]));
+            let floor =
+                mass(pairs + position).map_or(0.0, |m| STEP_FLOOR * (m * m * self.norms[position]));
             self.norms.push(if floor.is_finite() { floor } else { 0.0 });
         }
     }
@@ -406,7 +437,8 @@ mod tests {
     fn resting_vectors_have_the_scale_of_their_family_and_mass() {
         // Positions 0 and 5, momenta 0 and 2 of masses 100 and 1.
         let at = scales(&[0.0, 0.0, 3.0, 4.0, 0.0, 0.0, 0.0, 2.0], [100.0, 1.0]);
-        // 10⁻⁶·25 exceeds 10⁻¹²·25/100; the resting momentum has 10⁻⁶·(100·2)²; one rounding or two each.
+        // 10⁻⁶·25 exceeds 10⁻¹²·25/100; the resting momentum has 10⁻⁶·(100·2)²; one rounding or two
+        // each.
         let expected = [25e-6, 25.0, 0.04, 4.0];
         for (found, expected) in at.norms.iter().zip(expected) {
             assert!((found / expected - 1.0).abs() < 4.0 * f64::EPSILON, "{found} {expected}");
@@ -418,7 +450,8 @@ mod tests {
         let x = [0.1, 0.7, 3.0, 4.0, 0.3, 0.0, 0.0, 0.9];
         let (length, mass, time) = (2f64.powi(-31), 2f64.powi(17), 2f64.powi(9));
         let momentum = mass * length / time;
-        let scaled: Vec<f64> = x.iter().enumerate().map(|(i, x)| x * if i < 4 { length } else { momentum }).collect();
+        let scaled: Vec<f64> =
+            x.iter().enumerate().map(|(i, x)| x * if i < 4 { length } else { momentum }).collect();
         let (plain, other) = (scales(&x, [3.0, 0.7]), scales(&scaled, [3.0 * mass, 0.7 * mass]));
         for vector in 0..4 {
             let unit = if vector < 2 { length } else { momentum };

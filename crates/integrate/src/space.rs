@@ -1,10 +1,12 @@
 //! The abstract vector space over which a step is written once.
 //!
-//! A step knows two things only: weighted sums of vectors, in a fixed order and with fused multiply-adds, and named
-//! functions of the model. On [`SliceSpace`] these act on `f64` slices; a tracing space records them instead, which
-//! gives the same step as one straight-line program. A step may therefore never depend on the value of a number: the
-//! same operations happen whatever the values are. Coefficients of the method are numbers in every space, and terms
-//! whose coefficient is zero are left out in every space, so both give the same bits where the field does.
+//! A step knows two things only: weighted sums of vectors, in a fixed order and with fused
+//! multiply-adds, and named functions of the model. On [`SliceSpace`] these act on `f64` slices; a
+//! tracing space records them instead, which gives the same step as one straight-line program. A
+//! step may therefore never depend on the value of a number: the same operations happen whatever
+//! the values are. Coefficients of the method are numbers in every space, and terms whose
+//! coefficient is zero are left out in every space, so both give the same bits where the field
+//! does.
 
 use crate::system::System;
 use crate::vector::{add_scaled, combine, combine_scaled};
@@ -17,13 +19,13 @@ pub trait Space {
     /// t + c·h, as fma(c, h, t).
     fn time(&mut self, t: Self::Scalar, c: f64, h: Self::Scalar) -> Self::Scalar;
 
-    /// out = Σ w_i k_i, as fma(w₂, k₂, w₁·k₁) and so on in ascending order, zero weights left out; nothing but zero
-    /// weights gives 0.
+    /// out = Σ w_i k_i, as fma(w₂, k₂, w₁·k₁) and so on in ascending order, zero weights left out;
+    /// nothing but zero weights gives 0.
     fn weighted_sum(&mut self, out: &mut [Self::Scalar], weights: &[f64], k: &[Vec<Self::Scalar>]);
 
-    /// out = x + h·Σ w_i k_i with one rounding at the size of x. With w₁ the first weight that is not zero it is
-    /// fma(h·w₁, s, x), where s = fma(w₃/w₁, k₃, fma(w₂/w₁, k₂, k₁)) and so on in ascending order: a sum of s terms
-    /// takes s operations. Nothing but zero weights gives x.
+    /// out = x + h·Σ w_i k_i with one rounding at the size of x. With w₁ the first weight that is
+    /// not zero it is fma(h·w₁, s, x), where s = fma(w₃/w₁, k₃, fma(w₂/w₁, k₂, k₁)) and so on in
+    /// ascending order: a sum of s terms takes s operations. Nothing but zero weights gives x.
     fn displaced(
         &mut self,
         out: &mut [Self::Scalar],
@@ -34,12 +36,19 @@ pub trait Space {
     );
 
     /// out = out + h·weight·k, as fma(h·weight, k, out).
-    fn add_scaled(&mut self, out: &mut [Self::Scalar], h: Self::Scalar, weight: f64, k: &[Self::Scalar]);
+    fn add_scaled(
+        &mut self,
+        out: &mut [Self::Scalar],
+        h: Self::Scalar,
+        weight: f64,
+        k: &[Self::Scalar],
+    );
 
-    /// out = x + h·Σ w_i k_i for a point at which the field is evaluated, with the last term added last: with w_s the
-    /// last weight that is not zero it is fma(h·w_s, k_s, y), where y is [`Space::displaced`] by the terms before it.
-    /// One operation follows k_s instead of two, and a step is a chain of such points. The second rounding at the size
-    /// of x is multiplied by h before it reaches the step's result.
+    /// out = x + h·Σ w_i k_i for a point at which the field is evaluated, with the last term added
+    /// last: with w_s the last weight that is not zero it is fma(h·w_s, k_s, y), where y is
+    /// [`Space::displaced`] by the terms before it. One operation follows k_s instead of two, and a
+    /// step is a chain of such points. The second rounding at the size of x is multiplied by h
+    /// before it reaches the step's result.
     fn stage_point(
         &mut self,
         out: &mut [Self::Scalar],
@@ -120,7 +129,8 @@ mod tests {
         // More than one block, and numbers whose sum depends on the order.
         let n = BLOCK + 3;
         let noise = crate::noise::Noise::new(1, 0);
-        let vector = |variable: u32| (0..n as u64).map(|i| noise.normal(i, variable)).collect::<Vec<_>>();
+        let vector =
+            |variable: u32| (0..n as u64).map(|i| noise.normal(i, variable)).collect::<Vec<_>>();
         let (x, k, h) = (vector(9), [vector(0), vector(1), vector(2), vector(3)], 0.1);
         let weights = [0.3, 0.0, -1.7, 0.9];
         let (mut sum, mut moved) = (vec![f64::NAN; n], vec![f64::NAN; n]);

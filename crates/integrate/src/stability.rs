@@ -1,8 +1,9 @@
 //! Stability of a feedback term −∇V under an explicit scheme (`docs/methods.md`).
 //!
-//! The term has the Jacobian −DFᵀK DF on the level set, so a scheme whose real stability interval is r damps it iff
-//! h·λmax(K^½ DF DFᵀ K^½) < r. The ratio h·λmax/r is monitored along a run; a pilot run of up to a thousand steps gives
-//! its mean, which decides whether a gain is refused. A pilot also gives the rate κ of the Gauss–Newton form.
+//! The term has the Jacobian −DFᵀK DF on the level set, so a scheme whose real stability interval
+//! is r damps it iff h·λmax(K^½ DF DFᵀ K^½) < r. The ratio h·λmax/r is monitored along a run; a
+//! pilot run of up to a thousand steps gives its mean, which decides whether a gain is refused. A
+//! pilot also gives the rate κ of the Gauss–Newton form.
 
 use crate::plan::{Gain, Stepping};
 use crate::state::StabilityMemory;
@@ -10,18 +11,22 @@ use crate::system::System;
 use crate::vector::max_or_nan;
 use holonome_linear::eigen::{jacobi, power_iteration};
 
-/// Number of samples along a run with equal steps, evenly spaced. One costs as much as many steps of a small system.
+/// Number of samples along a run with equal steps, evenly spaced. One costs as much as many steps
+/// of a small system.
 const SAMPLES: u64 = 250;
 
-/// Number of steps between the first samples, if the number of steps of the run is not known, and number of samples in
-/// every later doubling of the steps, so that their cost vanishes in the long run.
+/// Number of steps between the first samples, if the number of steps of the run is not known, and
+/// number of samples in every later doubling of the steps, so that their cost vanishes in the long
+/// run.
 const FIRST_SPACING: u64 = 64;
 const LATER_SAMPLES: u64 = 128;
 
-/// Largest number of rows for which the eigenvalues come from the m × m matrix, by Jacobi rotations.
+/// Largest number of rows for which the eigenvalues come from the m × m matrix, by Jacobi
+/// rotations.
 const SMALL: usize = 12;
 
-/// Relative change of the estimate below which power iteration stops: the bound itself is sharp to 10 %.
+/// Relative change of the estimate below which power iteration stops: the bound itself is sharp to
+/// 10 %.
 const TOLERANCE: f64 = 1e-4;
 
 /// Largest number of products per sample; the iteration goes on from there at the next sample.
@@ -31,10 +36,12 @@ const MOST_PRODUCTS: u32 = 100;
 pub struct Monitor<'a> {
     gain: &'a Gain,
     interval: f64,
-    /// Number of steps from one sample to the next; `None` if the number of steps of the run is not known.
+    /// Number of steps from one sample to the next; `None` if the number of steps of the run is not
+    /// known.
     spacing: Option<u64>,
     jacobian: Vec<f64>,
-    /// Small systems: the m × m matrix and DF DFᵀ, with a scattered row in `back`; K DF (m × n, full) is not needed.
+    /// Small systems: the m × m matrix and DF DFᵀ, with a scattered row in `back`; K DF (m × n,
+    /// full) is not needed.
     matrix: Vec<f64>,
     product: Vec<f64>,
     /// Large systems: DF v and K DF v, and DFᵀK DF v.
@@ -61,8 +68,8 @@ impl<'a> Monitor<'a> {
         }
     }
 
-    /// Set the spacing of samples for a run with these steps: they are chosen by their number only, so that a resumed
-    /// run samples the same.
+    /// Set the spacing of samples for a run with these steps: they are chosen by their number only,
+    /// so that a resumed run samples the same.
     pub fn along(mut self, stepping: &Stepping) -> Monitor<'a> {
         self.spacing = match stepping {
             Stepping::Fixed(fixed) => Some(fixed.count().div_ceil(SAMPLES).max(1)),
@@ -92,12 +99,14 @@ impl<'a> Monitor<'a> {
         let iterates = self.image.len() > SMALL && !matches!(self.gain, Gain::Rate(_));
         if iterates && direction.len() != self.back.len() {
             // A start that is not orthogonal to any eigenvector that occurs in practice.
-            *direction = (0..self.back.len()).map(|i| 1.0 + 0.5 * (i as f64 * 0.754_877_666).sin()).collect();
+            *direction = (0..self.back.len())
+                .map(|i| 1.0 + 0.5 * (i as f64 * 0.754_877_666).sin())
+                .collect();
         }
     }
 
-    /// h·λmax/r for a step `h` at (t, x). `direction` carries the power iteration from sample to sample and comes from
-    /// [`Monitor::prepare`].
+    /// h·λmax/r for a step `h` at (t, x). `direction` carries the power iteration from sample to
+    /// sample and comes from [`Monitor::prepare`].
     pub fn ratio(
         &mut self,
         system: &dyn System,
@@ -122,8 +131,8 @@ impl<'a> Monitor<'a> {
         h * largest / self.interval
     }
 
-    /// Add the sample of the step of this number to the run's statistics; it stands for all steps up to the next
-    /// sample.
+    /// Add the sample of the step of this number to the run's statistics; it stands for all steps
+    /// up to the next sample.
     pub fn sample(
         &mut self,
         system: &dyn System,
@@ -139,16 +148,20 @@ impl<'a> Monitor<'a> {
         memory.max = max_or_nan(memory.max, ratio);
     }
 
-    /// Compute λmax by Jacobi rotations: K has a Cholesky-like root R with K = R Rᵀ, so λmax(DFᵀK DF) = λmax(Rᵀ DF DFᵀ
-    /// R).
+    /// Compute λmax by Jacobi rotations: K has a Cholesky-like root R with K = R Rᵀ, so λmax(DFᵀK
+    /// DF) = λmax(Rᵀ DF DFᵀ R).
     fn largest_by_jacobi(&mut self, system: &dyn System, gain: &Gain) -> f64 {
         let invariants = system.invariants();
         let m = invariants.count;
         // DF DFᵀ; rows are short, so a scattered row of length n serves.
         for i in 0..m {
-            invariants.row(i).entries().for_each(|(p, column)| self.back[column] = self.jacobian[p]);
+            invariants
+                .row(i)
+                .entries()
+                .for_each(|(p, column)| self.back[column] = self.jacobian[p]);
             for (j, row) in invariants.pattern.rows().enumerate() {
-                self.product[i * m + j] = row.entries().map(|(p, column)| self.jacobian[p] * self.back[column]).sum();
+                self.product[i * m + j] =
+                    row.entries().map(|(p, column)| self.jacobian[p] * self.back[column]).sum();
             }
             invariants.row(i).entries().for_each(|(_, column)| self.back[column] = 0.0);
         }
@@ -161,8 +174,9 @@ impl<'a> Monitor<'a> {
                 }
             }
             Gain::Dense(k) => {
-                // DF DFᵀ = G Gᵀ has the same nonzero eigenvalues with K as Gᵀ K G, and either factor may be split; the
-                // Gram matrix is positive semidefinite too, and its Cholesky root G may stop at its rank.
+                // DF DFᵀ = G Gᵀ has the same nonzero eigenvalues with K as Gᵀ K G, and either
+                // factor may be split; the Gram matrix is positive semidefinite too, and its
+                // Cholesky root G may stop at its rank.
                 let root = semidefinite_root(&mut self.product, m);
                 for i in 0..m {
                     for j in 0..m {
@@ -193,7 +207,9 @@ impl<'a> Monitor<'a> {
             for i in 0..m {
                 weighted[i] = match gain {
                     Gain::Diagonal(k) => k[i] * image[i],
-                    Gain::Dense(k) => k[i * m..(i + 1) * m].iter().zip(image.iter()).map(|(k, u)| k * u).sum(),
+                    Gain::Dense(k) => {
+                        k[i * m..(i + 1) * m].iter().zip(image.iter()).map(|(k, u)| k * u).sum()
+                    }
                     Gain::Rate(_) => image[i],
                 };
             }
@@ -205,7 +221,8 @@ impl<'a> Monitor<'a> {
     }
 }
 
-/// A lower triangular root G of the positive semidefinite `a` = G Gᵀ, in place; columns of dependent rows are zero.
+/// A lower triangular root G of the positive semidefinite `a` = G Gᵀ, in place; columns of
+/// dependent rows are zero.
 fn semidefinite_root(a: &mut [f64], n: usize) -> &[f64] {
     let size = (0..n).map(|i| a[i * n + i]).fold(0.0, max_or_nan);
     for j in 0..n {

@@ -22,8 +22,8 @@ pub struct StepState {
     /// Time; in a fixed-step run t0 + step·h.
     #[serde(with = "exact::number")]
     pub t: f64,
-    /// Time since the start of a run with adaptive steps, of which t is the sum with t0: steps may be far shorter than
-    /// the rounding of t. NaN if an older version stored the state.
+    /// Time since the start of a run with adaptive steps, of which t is the sum with t0: steps may
+    /// be far shorter than the rounding of t. NaN if an older version stored the state.
     #[serde(default = "unknown", with = "exact::number")]
     pub elapsed: f64,
     /// The state x, of length n.
@@ -43,32 +43,36 @@ pub struct StepState {
     pub values: Vec<f64>,
     /// Deviation from the target of each group of invariants.
     pub drift: Vec<Drift>,
-    /// Scale of the terms that cancel in each group, the largest over the outputs (see [`crate::terms`]).
+    /// Scale of the terms that cancel in each group, the largest over the outputs (see
+    /// [`crate::terms`]).
     #[serde(default, with = "exact::list")]
     pub terms: Vec<f64>,
-    /// Loss of H and of integrals where their terms are measured (see [`crate::terms`]), one for each group.
+    /// Loss of H and of integrals where their terms are measured (see [`crate::terms`]), one for
+    /// each group.
     #[serde(default)]
     pub losses: Vec<Loss>,
     /// Cost of the run.
     pub cost: Cost,
-    /// Largest innovation of a correction: the number of standard deviations of a step's error by which H and the
-    /// integrals were off after it.
+    /// Largest innovation of a correction: the number of standard deviations of a step's error by
+    /// which H and the integrals were off after it.
     #[serde(with = "exact::number")]
     pub innovation: f64,
     /// Time at which that innovation was reached.
     #[serde(with = "exact::number")]
     pub innovation_at: f64,
-    /// Largest disturbance of a step by its treatment after which claims were judged within the step.
+    /// Largest disturbance of a step by its treatment after which claims were judged within the
+    /// step.
     #[serde(default, with = "exact::number")]
     pub judged: f64,
     /// State at which the constraints were nearest to being dependent.
     #[serde(default)]
     pub singularity: Singularity,
-    /// Claimed integrals that turned out to vary along the motion, in the order in which that was found.
+    /// Claimed integrals that turned out to vary along the motion, in the order in which that was
+    /// found.
     #[serde(default)]
     pub failed_claims: Vec<FailedClaim>,
-    /// Last state at which the claimed integrals passed a test, of a run that holds some: if one fails, the run goes
-    /// back to there.
+    /// Last state at which the claimed integrals passed a test, of a run that holds some: if one
+    /// fails, the run goes back to there.
     #[serde(default)]
     pub tested: Option<Box<StepState>>,
     /// Number of the next output to be written.
@@ -81,8 +85,8 @@ pub struct StepState {
     /// Numbers that the map carries from step to step: rounding errors, the last multipliers.
     #[serde(with = "exact::list")]
     pub memory: Vec<f64>,
-    /// Last state that does not depend on the end, of a run that is near it: from there a run to a later end goes on.
-    /// `None` as long as that is this state itself.
+    /// Last state that does not depend on the end, of a run that is near it: from there a run to a
+    /// later end goes on. `None` as long as that is this state itself.
     #[serde(default)]
     pub before_end: Option<Box<StepState>>,
 }
@@ -97,8 +101,8 @@ pub struct FirstStage {
     pub value: Vec<f64>,
 }
 
-/// Pivot of constraints' rows of unit length below which a singular configuration is near: the angle between their
-/// gradients is a thousandth.
+/// Pivot of constraints' rows of unit length below which a singular configuration is near: the
+/// angle between their gradients is a thousandth.
 pub const NEARLY_DEPENDENT: f64 = 1e-6;
 
 /// Reason why constraints do not determine their forces.
@@ -120,7 +124,8 @@ impl SingularityKind {
             SingularityKind::Dependent => NEARLY_DEPENDENT,
             // A gradient may well vary by a factor of a thousand.
             SingularityKind::Vanishing => 1e-8,
-            // Linear in the distance, and small along null directions, too: only lost digits matter.
+            // Linear in the distance, and small along null directions, too: only lost digits
+            // matter.
             SingularityKind::Cancelling => 1e-10,
         }
     }
@@ -130,7 +135,9 @@ impl SingularityKind {
         match self {
             SingularityKind::Dependent => format!("{name} says what others say"),
             SingularityKind::Vanishing => format!("the gradient of {name} vanishes"),
-            SingularityKind::Cancelling => format!("the gradient of {name} is null in the indefinite kinetic energy"),
+            SingularityKind::Cancelling => {
+                format!("the gradient of {name} is null in the indefinite kinetic energy")
+            }
         }
     }
 }
@@ -138,8 +145,9 @@ impl SingularityKind {
 /// Configuration in which constraints came nearest to not determining their forces.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Singularity {
-    /// Smallest pivot of G H_pp Gᵀ, scaled to a unit diagonal; square of a gradient over the largest so far; or smallest
-    /// eigenvalue of G H_pp Gᵀ, scaled to unit terms. 0 if the motion has gone through the configuration.
+    /// Smallest pivot of G H_pp Gᵀ, scaled to a unit diagonal; square of a gradient over the
+    /// largest so far; or smallest eigenvalue of G H_pp Gᵀ, scaled to unit terms. 0 if the motion
+    /// has gone through the configuration.
     #[serde(with = "exact::number")]
     pub pivot: f64,
     /// Time at which it was found.
@@ -158,7 +166,8 @@ impl Singularity {
         self.pivot < self.kind.near()
     }
 
-    /// True if forces are rounding there: G H_pp Gᵀ is a difference of terms that are as large as it is small.
+    /// True if forces are rounding there: G H_pp Gᵀ is a difference of terms that are as large as
+    /// it is small.
     pub fn is_rounding(&self) -> bool {
         self.kind == SingularityKind::Cancelling && self.pivot < 16.0 * f64::EPSILON
     }
@@ -226,11 +235,17 @@ impl StabilityMemory {
 }
 
 impl StepState {
-    /// The state at the start `x0` of a run. F₀ is F at `reference`, or at `x0`; constraints have the target 0.
+    /// The state at the start `x0` of a run. F₀ is F at `reference`, or at `x0`; constraints have
+    /// the target 0.
     ///
     /// # Panics
     /// If `x0` or `reference` does not have the system's length.
-    pub fn new(plan: &Plan, system: &dyn System, x0: &[f64], reference: Option<&[f64]>) -> StepState {
+    pub fn new(
+        plan: &Plan,
+        system: &dyn System,
+        x0: &[f64],
+        reference: Option<&[f64]>,
+    ) -> StepState {
         let (n, invariants) = (system.dim(), system.invariants());
         assert_eq!(x0.len(), n, "the initial state has not the system's length");
         let mut work = vec![0.0; system.work_len()];
@@ -264,7 +279,11 @@ impl StepState {
             singularity: Singularity::default(),
             failed_claims: Vec::new(),
             tested: None,
-            drift: invariants.groups.iter().map(|group| drift_of(group.drift(&initial, &target))).collect(),
+            drift: invariants
+                .groups
+                .iter()
+                .map(|group| drift_of(group.drift(&initial, &target)))
+                .collect(),
             terms: vec![0.0; invariants.groups.len()],
             losses: vec![Loss::default(); invariants.groups.len()],
             target: target.into(),
@@ -283,7 +302,8 @@ impl StepState {
         self.failed_claims.iter().any(|claim| claim.group == group)
     }
 
-    /// Store this state as the last one at which claims passed their test, in the memory of the one before.
+    /// Store this state as the last one at which claims passed their test, in the memory of the one
+    /// before.
     pub(crate) fn keep_tested(&mut self) {
         match self.tested.take() {
             Some(mut tested) => {
@@ -298,7 +318,8 @@ impl StepState {
         }
     }
 
-    /// Go back to the last state at which claims passed their test. The cost since then stays counted.
+    /// Go back to the last state at which claims passed their test. The cost since then stays
+    /// counted.
     pub(crate) fn go_back(&mut self) {
         let Some(mut tested) = self.tested.take() else { return };
         tested.before_end = self.before_end.take().filter(|before| before.step <= tested.step);
@@ -391,10 +412,17 @@ fn unknown() -> f64 {
 }
 
 /// Scales with which a run begins at `x0`, where F is `initial` and ought to be `target`.
-fn start_scales(plan: &Plan, system: &dyn System, x0: &[f64], off: (&[f64], &[f64]), work: &mut [f64]) -> Scales {
+fn start_scales(
+    plan: &Plan,
+    system: &dyn System,
+    x0: &[f64],
+    off: (&[f64], &[f64]),
+    work: &mut [f64],
+) -> Scales {
     let (kept, vectors) = (Treatment::kept(plan, system), system.vectors());
     let mut masses = Vec::new();
-    if plan.fixed_step().is_none() || plan.method.treatment == MethodTreatment::SymmetricProjection {
+    if plan.fixed_step().is_none() || plan.method.treatment == MethodTreatment::SymmetricProjection
+    {
         masses.resize(vectors.count(), 0.0);
         system.masses(plan.t0, x0, &mut masses, work);
     }
@@ -411,8 +439,8 @@ fn start_scales(plan: &Plan, system: &dyn System, x0: &[f64], off: (&[f64], &[f6
     scales
 }
 
-/// Relative distance below which a start is on the level set: a thousand roundings of the terms that cancel, which a
-/// start that was computed elsewhere may have.
+/// Relative distance below which a start is on the level set: a thousand roundings of the terms
+/// that cancel, which a start that was computed elsewhere may have.
 const START_ROUND_OFF: f64 = 2e-13;
 
 /// Relative distance of `x0` from F = target: the largest |ΔF_i|/(Σ_j |∂_jF_i x_j| + |F₀_i|).
@@ -428,7 +456,8 @@ fn relative_distance(
     system.invariant_jacobian(plan.t0, x0, &mut jacobian, work);
     let corrected = invariants.corrected_rows();
     let relative = |row: usize| {
-        let terms: f64 = invariants.row(row).entries().map(|(p, column)| (jacobian[p] * x0[column]).abs()).sum();
+        let terms: f64 =
+            invariants.row(row).entries().map(|(p, column)| (jacobian[p] * x0[column]).abs()).sum();
         let off = (initial[row] - target[row]).abs();
         if off > 0.0 { off / (terms + target[row].abs()) } else { 0.0 }
     };

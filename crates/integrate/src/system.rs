@@ -1,7 +1,8 @@
-//! Mechanical systems as the numeric half knows them: a vector field, its known invariants, and their Jacobian.
+//! Mechanical systems as the numeric half knows them: a vector field, its known invariants, and
+//! their Jacobian.
 //!
-//! Nothing here knows text, symbols or files. Compiled models, interpreted models and plain Rust closures
-//! ([`FnSystem`]) all look alike from this side.
+//! Nothing here knows text, symbols or files. Compiled models, interpreted models and plain Rust
+//! closures ([`FnSystem`]) all look alike from this side.
 
 mod closures;
 
@@ -17,8 +18,9 @@ use std::sync::{Arc, LazyLock};
 
 /// A vector field with its known invariants. Everything is a slice; scratch comes from the caller.
 ///
-/// `work` is at least [`System::work_len`] long and holds nothing on entry. The functions take `&self`, so that one
-/// system serves any number of threads. A value that is undefined is returned as NaN, never as a panic.
+/// `work` is at least [`System::work_len`] long and holds nothing on entry. The functions take
+/// `&self`, so that one system serves any number of threads. A value that is undefined is returned
+/// as NaN, never as a panic.
 pub trait System: Sync {
     /// Length n of the state.
     fn dim(&self) -> usize;
@@ -31,8 +33,8 @@ pub trait System: Sync {
     /// The vector field X(t, x).
     fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]);
 
-    /// Compute the motion's own field, without the terms of a treatment, for testing claims about the motion; false if
-    /// the system does not know it.
+    /// Compute the motion's own field, without the terms of a treatment, for testing claims about
+    /// the motion; false if the system does not know it.
     fn motion(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) -> bool {
         self.field(t, x, dx, work);
         true
@@ -51,7 +53,8 @@ pub trait System: Sync {
         masses.fill(0.0);
     }
 
-    /// Static description of the invariants F. By default there are none, and F and DF are never evaluated.
+    /// Static description of the invariants F. By default there are none, and F and DF are never
+    /// evaluated.
     fn invariants(&self) -> &Invariants {
         static NONE: LazyLock<Invariants> = LazyLock::new(Invariants::none);
         &NONE
@@ -63,15 +66,23 @@ pub trait System: Sync {
     }
 
     /// F(t, x) and the deviation of every group from `target`, for monitoring a run.
-    fn monitor(&self, t: f64, target: &[f64], x: &[f64], values: &mut [f64], deviations: &mut [f64], work: &mut [f64]) {
+    fn monitor(
+        &self,
+        t: f64,
+        target: &[f64],
+        x: &[f64],
+        values: &mut [f64],
+        deviations: &mut [f64],
+        work: &mut [f64],
+    ) {
         self.invariant_values(t, x, values, work);
         self.invariants().deviations(values, target, deviations);
     }
 
-    /// Treat `x`, a state in or after a step at t, by the treatment of the run's method, with the targets F₀ and the `carried`
-    /// scales of the vectors, and then [`System::monitor`] it, if this system does that by itself, faster than
-    /// [`Correction`] and [`Projection`] do from F and DF; the definitions are the same. `None` if it does not, and `x`
-    /// is as it was.
+    /// Treat `x`, a state in or after a step at t, by the treatment of the run's method, with the
+    /// targets F₀ and the `carried` scales of the vectors, and then [`System::monitor`] it, if this
+    /// system does that by itself, faster than [`Correction`] and [`Projection`] do from F and DF;
+    /// the definitions are the same. `None` if it does not, and `x` is as it was.
     ///
     /// [`Correction`]: crate::treatment::correction::Correction
     /// [`Projection`]: crate::treatment::projection::Projection
@@ -92,8 +103,9 @@ pub trait System: Sync {
         assert!(values.is_empty(), "a system with invariants evaluates their Jacobian");
     }
 
-    /// Compute the derivative of the field along `v`: DX(t, x)·v. By default it is a central difference, good to about
-    /// 1e-10 relative, enough for the rates that it serves; it allocates its scratch.
+    /// Compute the derivative of the field along `v`: DX(t, x)·v. By default it is a central
+    /// difference, good to about 1e-10 relative, enough for the rates that it serves; it allocates
+    /// its scratch.
     fn field_derivative(&self, t: f64, x: &[f64], v: &[f64], out: &mut [f64], work: &mut [f64]) {
         let size = |u: &[f64]| u.iter().map(|u| u * u).sum::<f64>().sqrt();
         let length = size(v);
@@ -116,11 +128,12 @@ pub trait System: Sync {
 /// Place of a state that is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// At the end of a step, from where the motion goes on: a correction moves it no further than an error of the step
-    /// may have.
+    /// At the end of a step, from where the motion goes on: a correction moves it no further than
+    /// an error of the step may have.
     End,
-    /// Within a step, for a sample. An interpolant may be far less accurate than the step, and the motion does not go on
-    /// from here, so a correction brings the state to the level set as far as it has to go.
+    /// Within a step, for a sample. An interpolant may be far less accurate than the step, and the
+    /// motion does not go on from here, so a correction brings the state to the level set as far as
+    /// it has to go.
     Within,
 }
 
@@ -141,12 +154,14 @@ pub enum Mended {
     },
 }
 
-/// Static description of the invariants F: their number, the sparsity of DF, and the meaning of the rows to the user.
+/// Static description of the invariants F: their number, the sparsity of DF, and the meaning of the
+/// rows to the user.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Invariants {
     /// Number m of rows of F.
     pub count: usize,
-    /// Places of the nonzeros of DF, by its m rows. Shared, as it may be long if there are many rows.
+    /// Places of the nonzeros of DF, by its m rows. Shared, as it may be long if there are many
+    /// rows.
     pub pattern: Arc<Pattern>,
     /// The first `constraints` rows are constraints and hidden constraints, whose target is 0.
     /// The other rows are H and integrals, whose target is their value at the reference state.
@@ -155,16 +170,17 @@ pub struct Invariants {
     pub groups: Vec<Group>,
 }
 
-/// Some rows of F that the user knows by one name: a constraint, an energy, a vector or matrix integral, or a family of
-/// these.
+/// Some rows of F that the user knows by one name: a constraint, an energy, a vector or matrix
+/// integral, or a family of these.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     /// The user's name.
     pub name: String,
     /// Kind of the quantity.
     pub kind: GroupKind,
-    /// Rows of each member of the family (a single quantity is one member), with their weights. The weight counts how
-    /// many entries of the user's quantity a row stands for: 2 for the upper half of a symmetric matrix.
+    /// Rows of each member of the family (a single quantity is one member), with their weights. The
+    /// weight counts how many entries of the user's quantity a row stands for: 2 for the upper half
+    /// of a symmetric matrix.
     pub members: MemberRows,
     /// True if the group is monitored but not corrected.
     pub monitored_only: bool,
@@ -214,8 +230,8 @@ impl Group {
         self
     }
 
-    /// Deviation of F from its target: the largest over the members of √(Σ w ΔF²), which for one scalar of weight one
-    /// is |ΔF|. A NaN in any row makes it NaN.
+    /// Deviation of F from its target: the largest over the members of √(Σ w ΔF²), which for one
+    /// scalar of weight one is |ΔF|. A NaN in any row makes it NaN.
     pub fn drift(&self, f: &[f64], target: &[f64]) -> f64 {
         if let Some(rows) = &self.scalars {
             return farthest(&f[rows.clone()], &target[rows.clone()]);
@@ -261,7 +277,8 @@ fn farthest(a: &[f64], b: &[f64]) -> f64 {
         take(k, *a, *b);
     }
     // The comparisons lose NaN; 0·∞ is NaN, too.
-    let lost = by_halves(odd, |a, b| a + b) != 0.0 && a.iter().zip(b).any(|(a, b)| (a - b).is_nan());
+    let lost =
+        by_halves(odd, |a, b| a + b) != 0.0 && a.iter().zip(b).any(|(a, b)| (a - b).is_nan());
     if lost { f64::NAN } else { by_halves(largest, |a, b| if b > a { b } else { a }) }
 }
 
@@ -325,8 +342,8 @@ impl Invariants {
         self.pattern.row(row)
     }
 
-    /// Rows that are rates of constraints: the second half of the constraints, if these are the hidden ones of the
-    /// first.
+    /// Rows that are rates of constraints: the second half of the constraints, if these are the
+    /// hidden ones of the first.
     pub fn constraint_rates(&self) -> ConstraintRates {
         let is_hidden = self.groups.iter().any(|group| group.kind == GroupKind::Hidden);
         ConstraintRates { first: if is_hidden { self.constraints / 2 } else { 0 } }
@@ -358,7 +375,12 @@ impl Invariants {
         if self.constraints > self.count {
             return Some("there are more constraints than rows");
         }
-        if self.groups.iter().flat_map(|group| group.members.rows()).any(|(row, _)| row >= self.count) {
+        if self
+            .groups
+            .iter()
+            .flat_map(|group| group.members.rows())
+            .any(|(row, _)| row >= self.count)
+        {
             return Some("a group names a row that does not exist");
         }
         None
@@ -371,7 +393,11 @@ mod tests {
 
     #[test]
     fn drift_is_the_largest_member_and_keeps_nan() {
-        let group = Group::family("rods", GroupKind::Constraint, vec![vec![(0, 1.0), (1, 2.0)], vec![(2, 1.0)]]);
+        let group = Group::family(
+            "rods",
+            GroupKind::Constraint,
+            vec![vec![(0, 1.0), (1, 2.0)], vec![(2, 1.0)]],
+        );
         // Members: √(3² + 2·2²) = √17 and 4; exact squares, so only the root rounds.
         assert_eq!(group.drift(&[3.0, 2.0, -4.0], &[0.0; 3]), 17f64.sqrt());
         assert_eq!(group.drift(&[3.0, 2.0, -5.0], &[0.0; 3]), 5.0);

@@ -1,8 +1,9 @@
 //! Butcher tableaus as data, with checks of their order conditions.
 //!
-//! A scheme's file gives a, b, error weights and dense-output weights; everything else is derived here: the nodes c,
-//! the number of stages, whether the scheme is FSAL (its last stage is the first of the next step), the stability
-//! polynomial. Building a tableau verifies its order conditions, so that a mistyped digit cannot integrate anything.
+//! A scheme's file gives a, b, error weights and dense-output weights; everything else is derived
+//! here: the nodes c, the number of stages, whether the scheme is FSAL (its last stage is the first
+//! of the next step), the stability polynomial. Building a tableau verifies its order conditions,
+//! so that a mistyped digit cannot integrate anything.
 
 mod dense;
 
@@ -20,19 +21,21 @@ pub struct Definition {
     pub a: &'static [&'static [f64]],
     /// The weights; missing last ones are 0.
     pub b: &'static [f64],
-    /// Weights e of the error estimates h·Σ e_i k_i, with the order of the method b − e: one for an embedded method, two
-    /// for a pair that is combined as in DOP853 (HNW II.10).
+    /// Weights e of the error estimates h·Σ e_i k_i, with the order of the method b − e: one for an
+    /// embedded method, two for a pair that is combined as in DOP853 (HNW II.10).
     pub error: &'static [(&'static [f64], u32)],
-    /// Weights of a rough error estimate, good enough to show which parts of a state err most: those of its stages and
-    /// of the field at x₁, with the order of the method b − e. Required of a scheme without `error`: `corrected` takes
-    /// its weights from an estimate.
+    /// Weights of a rough error estimate, good enough to show which parts of a state err most:
+    /// those of its stages and of the field at x₁, with the order of the method b − e. Required of
+    /// a scheme without `error`: `corrected` takes its weights from an estimate.
     pub lagged: Option<(&'static [f64], u32)>,
-    /// Dense output. Without it a scheme with `error` has the cubic with the field at both ends, of order 3 at most.
+    /// Dense output. Without it a scheme with `error` has the cubic with the field at both ends, of
+    /// order 3 at most.
     pub dense: Option<DenseDefinition>,
 }
 
-/// Dense output as its file states it: cubic Hermite interpolation raised by the terms θ²ϑ²D₀, θ³ϑ²D₁, θ³ϑ³D₂, …,
-/// ϑ = 1 − θ, each D_j being h·Σ d_ji k_i (HNW II.6, written as in Hairer's codes).
+/// Dense output as its file states it: cubic Hermite interpolation raised by the terms θ²ϑ²D₀,
+/// θ³ϑ²D₁, θ³ϑ³D₂, …, ϑ = 1 − θ, each D_j being h·Σ d_ji k_i (HNW II.6, written as in Hairer's
+/// codes).
 pub struct DenseDefinition {
     /// Order that is claimed at every θ.
     pub order: u32,
@@ -57,12 +60,13 @@ pub struct Tableau {
     pub b: Vec<f64>,
     /// Error estimates.
     pub error: Vec<ErrorWeights>,
-    /// Error estimate of equal steps, if it takes the field at x₁, which they do not evaluate: it is known when the
-    /// next step begins.
+    /// Error estimate of equal steps, if it takes the field at x₁, which they do not evaluate: it
+    /// is known when the next step begins.
     pub lagged: Option<LaggedEstimate>,
     /// Dense output.
     pub dense: Option<Dense>,
-    /// True if the last stage is the field at the new point: the first stage of the next step (FSAL).
+    /// True if the last stage is the field at the new point: the first stage of the next step
+    /// (FSAL).
     pub first_same_as_last: bool,
     /// Number of stages that x₁ needs.
     pub stages_of_step: usize,
@@ -104,7 +108,9 @@ pub enum TableauError {
         len: usize,
     },
     /// An order condition is violated beyond round-off.
-    #[error("{name}: {part} misses the condition of tree {tree} (order {order}) by {excess:.1e} times round-off")]
+    #[error(
+        "{name}: {part} misses the condition of tree {tree} (order {order}) by {excess:.1e} times round-off"
+    )]
     OrderCondition {
         /// The scheme.
         name: &'static str,
@@ -152,7 +158,8 @@ impl Tableau {
         let stages = definition.a.len();
         let adaptive = !definition.error.is_empty();
         let b = padded(definition.b, stages);
-        let first_same_as_last = stages > 1 && b[stages - 1] == 0.0 && padded(definition.a[stages - 1], stages) == b;
+        let first_same_as_last =
+            stages > 1 && b[stages - 1] == 0.0 && padded(definition.a[stages - 1], stages) == b;
         let field_at_end = [definition.b];
         let extra = match &definition.dense {
             Some(dense) => dense.extra_a,
@@ -181,7 +188,10 @@ impl Tableau {
             check_length(name, "error", row, weights.len(), stages)?;
             tableau.error.push(ErrorWeights { weights: padded(weights, stages), order: *order });
         }
-        let split = |weights: &[f64]| LaggedEstimate { weights: weights[..stages].to_vec(), next: weights[stages] };
+        let split = |weights: &[f64]| LaggedEstimate {
+            weights: weights[..stages].to_vec(),
+            next: weights[stages],
+        };
         tableau.lagged = match (definition.lagged, tableau.error.first()) {
             (Some((weights, order)), _) => {
                 check_length(name, "the lagged estimate", 0, weights.len(), stages + 1)?;
@@ -216,7 +226,8 @@ impl Tableau {
         let mut power = vec![1.0; s];
         for _ in 0..self.stages_of_step {
             coefficients.push((0..s).map(|i| self.b[i] * power[i]).sum());
-            power = (0..s).map(|i| self.a[i].iter().zip(&power).map(|(a, v)| a * v).sum()).collect();
+            power =
+                (0..s).map(|i| self.a[i].iter().zip(&power).map(|(a, v)| a * v).sum()).collect();
         }
         coefficients
     }
@@ -225,7 +236,8 @@ impl Tableau {
     pub fn real_stability_interval(&self) -> f64 {
         let polynomial = self.stability_polynomial();
         // Round-off of R near the interval's end, where terms of size xᵏ/k! ≤ e⁷ ≈ 1e3 cancel.
-        let stable = |x: f64| polynomial.iter().rev().fold(0.0, |sum, c| sum * -x + c).abs() <= 1.0 + 1e-12;
+        let stable =
+            |x: f64| polynomial.iter().rev().fold(0.0, |sum, c| sum * -x + c).abs() <= 1.0 + 1e-12;
         let scan = 1e-3;
         let Some(outside) = (1..100_000).map(|i| f64::from(i) * scan).find(|&x| !stable(x)) else {
             return 0.0;
@@ -244,11 +256,18 @@ impl Tableau {
         let weights = padded(weights, rows.len());
         let phi = StageWeights::new(&rows, order);
         let magnitude: Vec<f64> = weights.iter().map(|w| w.abs()).collect();
-        for (tree, facts) in TREES.iter().enumerate().take_while(|(_, facts)| facts.order <= order) {
+        for (tree, facts) in TREES.iter().enumerate().take_while(|(_, facts)| facts.order <= order)
+        {
             let excess = phi.excess(tree, &weights, &magnitude, 0.0);
             if excess > 1.0 || excess.is_nan() {
                 let (name, part) = (self.name, "the lagged estimate");
-                return Err(TableauError::OrderCondition { name, part, tree, order: facts.order, excess });
+                return Err(TableauError::OrderCondition {
+                    name,
+                    part,
+                    tree,
+                    order: facts.order,
+                    excess,
+                });
             }
         }
         Ok(())
@@ -256,33 +275,53 @@ impl Tableau {
 
     fn check(&self) -> Result<(), TableauError> {
         let name = self.name;
-        let highest =
-            self.error.iter().map(|e| e.order).chain(self.dense.as_ref().map(|d| d.order)).fold(self.order, u32::max);
+        let highest = self
+            .error
+            .iter()
+            .map(|e| e.order)
+            .chain(self.dense.as_ref().map(|d| d.order))
+            .fold(self.order, u32::max);
         if highest > HIGHEST_ORDER {
             return Err(TableauError::OrderTooHigh { name, order: highest });
         }
         let phi = StageWeights::new(&self.a, highest);
-        let check = |part, order, weights: &[f64], magnitude: &[f64], exact: &dyn Fn(usize) -> f64| {
-            for (tree, facts) in TREES.iter().enumerate().take_while(|(_, facts)| facts.order <= order) {
-                let excess = phi.excess(tree, weights, magnitude, exact(tree));
-                if excess > 1.0 || excess.is_nan() {
-                    return Err(TableauError::OrderCondition { name, part, tree, order: facts.order, excess });
+        let check =
+            |part, order, weights: &[f64], magnitude: &[f64], exact: &dyn Fn(usize) -> f64| {
+                for (tree, facts) in
+                    TREES.iter().enumerate().take_while(|(_, facts)| facts.order <= order)
+                {
+                    let excess = phi.excess(tree, weights, magnitude, exact(tree));
+                    if excess > 1.0 || excess.is_nan() {
+                        return Err(TableauError::OrderCondition {
+                            name,
+                            part,
+                            tree,
+                            order: facts.order,
+                            excess,
+                        });
+                    }
                 }
-            }
-            Ok(())
-        };
+                Ok(())
+            };
         let absolute = |weights: &[f64]| weights.iter().map(|w| w.abs()).collect::<Vec<_>>();
         check("b", self.order, &self.b, &absolute(&self.b), &|tree| 1.0 / TREES[tree].gamma)?;
         for error in &self.error {
-            // e = b − b̂, and both satisfy the conditions of b̂'s order. It is a difference of rounded numbers, so its
-            // rounding is as large as that of b if b is larger.
-            let magnitude = error.weights.iter().zip(&self.b).map(|(e, b)| e.abs().max(b.abs())).collect::<Vec<_>>();
+            // e = b − b̂, and both satisfy the conditions of b̂'s order. It is a difference of
+            // rounded numbers, so its rounding is as large as that of b if b is larger.
+            let magnitude = error
+                .weights
+                .iter()
+                .zip(&self.b)
+                .map(|(e, b)| e.abs().max(b.abs()))
+                .collect::<Vec<_>>();
             check("error", error.order, &error.weights, &magnitude, &|_| 0.0)?;
         }
         if let Some(dense) = &self.dense {
-            // b_i(θ) has degree at most 8, so nine points decide it; 0, 1 and the slopes there hold by construction.
+            // b_i(θ) has degree at most 8, so nine points decide it; 0, 1 and the slopes there hold
+            // by construction.
             for theta in (0..=8).map(|i| f64::from(i) / 8.0) {
-                let (mut weights, mut magnitude) = (vec![0.0; dense.stages], vec![0.0; dense.stages]);
+                let (mut weights, mut magnitude) =
+                    (vec![0.0; dense.stages], vec![0.0; dense.stages]);
                 dense.weights(theta, &mut weights);
                 dense.magnitudes(theta, &mut magnitude);
                 let exact = |tree: usize| theta.powi(TREES[tree].order as i32) / TREES[tree].gamma;

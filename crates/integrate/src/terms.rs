@@ -1,31 +1,34 @@
 //! Scale of the terms that cancel in an invariant, relative to which a drift is small or large.
 //!
-//! For a row F_i it is Σ_j |∂_jF_i| max(|x_j|, 10⁻⁶ max |x|) + |F_i(x)|, with the inner maximum over the positions or
-//! over the momenta, as x_j is one: up to factors of order one the sum of the absolute values of its terms. (The terms
-//! of a constraint y = 0 are its own rounding, and that of the others.) It has the units of F_i, so that a drift
-//! relative to it means the same in any. For H, components that are small have no floor: coordinates of other units
-//! would decide it. Along a run the largest counts, as at rest at the origin all terms vanish, but only while the
-//! quantity is kept: a run that blows up would else be measured against its own explosion. It is measured at up to 128
-//! of the outputs, and after 1, 2, 4, 8, … steps, so that runs that keep their ends alone have a scale, too; for
-//! trajectories in lanes after 1, 4, 16, … equal steps, or at both ends of adaptive ones as if every vector were as
-//! large as it has been.
+//! For a row F_i it is Σ_j |∂_jF_i| max(|x_j|, 10⁻⁶ max |x|) + |F_i(x)|, with the inner maximum
+//! over the positions or over the momenta, as x_j is one: up to factors of order one the sum of the
+//! absolute values of its terms. (The terms of a constraint y = 0 are its own rounding, and that of
+//! the others.) It has the units of F_i, so that a drift relative to it means the same in any. For
+//! H, components that are small have no floor: coordinates of other units would decide it. Along a
+//! run the largest counts, as at rest at the origin all terms vanish, but only while the quantity
+//! is kept: a run that blows up would else be measured against its own explosion. It is measured at
+//! up to 128 of the outputs, and after 1, 2, 4, 8, … steps, so that runs that keep their ends alone
+//! have a scale, too; for trajectories in lanes after 1, 4, 16, … equal steps, or at both ends of
+//! adaptive ones as if every vector were as large as it has been.
 //!
-//! The *loss* of H or an integral is its deviation over its content at the same time: |T| + |H − T| with
-//! T = ½ p·∂H/∂p for an energy, its terms for an integral, at least |F₀| and the mean of the contents along the run:
-//! where a motion turns round, all of them may be 0. The scale above is right for rounding; of a stiff spring or an
-//! angle of many turns it is far more than all of the energy, which may then be lost unnoticed. The loss counts at the
-//! end, and where the deviation is largest.
+//! The *loss* of H or an integral is its deviation over its content at the same time: |T| + |H − T|
+//! with T = ½ p·∂H/∂p for an energy, its terms for an integral, at least |F₀| and the mean of the
+//! contents along the run: where a motion turns round, all of them may be 0. The scale above is
+//! right for rounding; of a stiff spring or an angle of many turns it is far more than all of the
+//! energy, which may then be lost unnoticed. The loss counts at the end, and where the deviation is
+//! largest.
 
 use crate::exact;
 use crate::system::{Group, GroupKind, System};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Number of samples of a run at which the terms are measured, evenly spread: their size changes little.
+/// Number of samples of a run at which the terms are measured, evenly spread: their size changes
+/// little.
 const MEASURED: usize = 128;
 
-/// Outputs among these, of `count` in all, at which the terms are measured; the first and the last one of all are among
-/// them.
+/// Outputs among these, of `count` in all, at which the terms are measured; the first and the last
+/// one of all are among them.
 pub fn measured(outputs: Range<usize>, count: usize) -> impl Iterator<Item = usize> {
     let (every, last) = (count.div_ceil(MEASURED).max(1), count.saturating_sub(1));
     let spread = (outputs.start.next_multiple_of(every)..outputs.end.min(last)).step_by(every);
@@ -45,21 +48,22 @@ pub(crate) fn steps_to_measurement(step: u64) -> u64 {
 /// Least size of a component in a term, relative to the largest of its kind.
 pub const FLOOR: f64 = 1e-6;
 
-/// Length of the scratch of [`raise_terms`]. All that it needs is there, so that of a large model it shares the scratch
-/// of its steps.
+/// Length of the scratch of [`raise_terms`]. All that it needs is there, so that of a large model
+/// it shares the scratch of its steps.
 pub fn terms_work_len(system: &dyn System) -> usize {
     let invariants = system.invariants();
     invariants.nonzeros() + invariants.count + system.work_len().max(system.dim())
 }
 
-/// Part of the largest component of its kind that counts as rounding in the content of a quantity: a thousand roundings
-/// of that component are less than a tenth of the content.
+/// Part of the largest component of its kind that counts as rounding in the content of a quantity:
+/// a thousand roundings of that component are less than a tenth of the content.
 pub const ROUNDING: f64 = 1e4 * f64::EPSILON;
 
 /// Loss up to which a quantity counts as kept: its terms then still tell its scale.
 const KEPT: f64 = 0.1;
 
-/// True if the loss of a group is known: it ought to be constant, and no part of the motion is held on purpose.
+/// True if the loss of a group is known: it ought to be constant, and no part of the motion is held
+/// on purpose.
 pub fn has_loss(group: &Group) -> bool {
     !group.monitored_only && matches!(group.kind, GroupKind::Hamiltonian | GroupKind::Integral)
 }
@@ -130,7 +134,8 @@ pub(crate) struct TermsNow {
 }
 
 impl TermsNow {
-    /// Raise the scale of the group to that now, and take its loss. A scale that is not finite is left out.
+    /// Raise the scale of the group to that now, and take its loss. A scale that is not finite is
+    /// left out.
     pub fn raise(self, has_loss: bool, scale: &mut f64, loss: &mut Loss) {
         let TermsNow { content, deviation, .. } = self;
         let judged = has_loss && content.is_finite() && deviation.is_finite();
@@ -144,9 +149,9 @@ impl TermsNow {
     }
 }
 
-/// Raise each number in `scales`, one for each group, to the scale of the group's terms at (t, x): that of its
-/// largest member, √(Σ w s²) over the scales s of the member's rows; and each of `losses` to its loss, F being measured
-/// from `target`.
+/// Raise each number in `scales`, one for each group, to the scale of the group's terms at (t, x):
+/// that of its largest member, √(Σ w s²) over the scales s of the member's rows; and each of
+/// `losses` to its loss, F being measured from `target`.
 pub fn raise_terms(
     system: &dyn System,
     (t, x, target): (f64, &[f64], &[f64]),
@@ -165,7 +170,8 @@ pub fn raise_terms(
     system.vectors().spread_largest(x, largest);
     let terms = |row: usize, floor: f64| -> f64 {
         let size = |column: usize| x[column].abs().max(floor * largest[column]);
-        let terms = invariants.row(row).entries().map(|(p, column)| jacobian[p].abs() * size(column));
+        let terms =
+            invariants.row(row).entries().map(|(p, column)| jacobian[p].abs() * size(column));
         values[row].abs() + terms.sum::<f64>()
     };
     // Momenta follow as many positions.
@@ -173,7 +179,8 @@ pub fn raise_terms(
     let content = |row: usize, kind: GroupKind| -> f64 {
         let of_row = match kind {
             GroupKind::Hamiltonian if momenta < x.len() => {
-                let entries = invariants.row(row).entries().filter(|&(_, column)| column >= momenta);
+                let entries =
+                    invariants.row(row).entries().filter(|&(_, column)| column >= momenta);
                 let kinetic = 0.5 * entries.map(|(p, column)| jacobian[p] * x[column]).sum::<f64>();
                 kinetic.abs() + (values[row] - kinetic).abs()
             }
@@ -182,14 +189,21 @@ pub fn raise_terms(
         of_row.max(target[row].abs()).max(ROUNDING * terms(row, 1.0))
     };
     // A row without entries is only monitored, and its gradient is not computed.
-    let known = |group: &Group| group.members.rows().all(|(row, _)| invariants.row(row).count() > 0);
+    let known =
+        |group: &Group| group.members.rows().all(|(row, _)| invariants.row(row).count() > 0);
     let found = scales.iter_mut().zip(losses);
-    for (group, (scale, loss)) in invariants.groups.iter().zip(found).filter(|(group, _)| known(group)) {
+    for (group, (scale, loss)) in
+        invariants.groups.iter().zip(found).filter(|(group, _)| known(group))
+    {
         let floor = floor_of(group.kind);
         let judged = has_loss(group);
         let now = TermsNow {
             scale: group.largest_member(|row| terms(row, floor)),
-            content: if judged { group.largest_member(|row| content(row, group.kind)) } else { 0.0 },
+            content: if judged {
+                group.largest_member(|row| content(row, group.kind))
+            } else {
+                0.0
+            },
             deviation: if judged { group.drift(values, target) } else { 0.0 },
         };
         now.raise(judged, scale, loss);
@@ -204,10 +218,12 @@ mod tests {
 
     #[test]
     fn the_terms_of_a_rod_and_of_an_energy() {
-        // F = (|q|² − l², p²/2 + g z) with q in the plane: at q = (3, 4), p = 6 and l = 5 the rod's terms are
-        // 2·9 + 2·16 + 0, the energy's p·p + g·4 + |p²/2 + 4 g|.
-        let groups =
-            vec![Group::rows("rod", GroupKind::Constraint, 0..1), Group::rows("H", GroupKind::Hamiltonian, 1..2)];
+        // F = (|q|² − l², p²/2 + g z) with q in the plane: at q = (3, 4), p = 6 and l = 5 the rod's
+        // terms are 2·9 + 2·16 + 0, the energy's p·p + g·4 + |p²/2 + 4 g|.
+        let groups = vec![
+            Group::rows("rod", GroupKind::Constraint, 0..1),
+            Group::rows("H", GroupKind::Hamiltonian, 1..2),
+        ];
         let system = FnSystem::new(3, |_t, _x, dx| dx.fill(0.0)).with_invariants(
             Invariants::dense(3, 2, 1, groups),
             |_t, x, f| {
@@ -219,45 +235,86 @@ mod tests {
         let (mut largest, mut work) = ([0.0; 2], vec![0.0; terms_work_len(&system)]);
         let mut losses = vec![Loss::default(); 2];
         let target = [0.0, -18.0];
-        raise_terms(&system, (0.0, &[3.0, 4.0, 6.0], &target), (&mut largest, &mut losses), &mut work);
+        raise_terms(
+            &system,
+            (0.0, &[3.0, 4.0, 6.0], &target),
+            (&mut largest, &mut losses),
+            &mut work,
+        );
         assert_eq!(largest, [50.0, 36.0 + 36.0 + 18.0]);
-        raise_terms(&system, (0.0, &[0.0, 5.0, f64::NAN], &target), (&mut largest, &mut losses), &mut work);
-        assert_eq!(largest, [50.0, 90.0], "what is no number, and what is smaller, changes nothing");
+        raise_terms(
+            &system,
+            (0.0, &[0.0, 5.0, f64::NAN], &target),
+            (&mut largest, &mut losses),
+            &mut work,
+        );
+        assert_eq!(
+            largest,
+            [50.0, 90.0],
+            "what is no number, and what is smaller, changes nothing"
+        );
         assert_eq!(losses[1].max(), 0.0);
-        // p = 600: F = 180000 − 36, its terms 360036 + 179964; it is off by itself and 18, and the mean is less.
-        raise_terms(&system, (0.0, &[3.0, 4.0, 600.0], &target), (&mut largest, &mut losses), &mut work);
+        // p = 600: F = 180000 − 36, its terms 360036 + 179964; it is off by itself and 18, and the
+        // mean is less.
+        raise_terms(
+            &system,
+            (0.0, &[3.0, 4.0, 600.0], &target),
+            (&mut largest, &mut losses),
+            &mut work,
+        );
         assert_eq!(largest[1], 90.0, "an energy that is lost tells no scale");
-        assert_eq!((losses[0].max(), losses[1].max()), (0.0, (179964.0 + 18.0) / (360000.0 + 36.0 + 179964.0)));
-        // Once it is kept again, its terms count again, and the loss stays on record: F = 162 − 180 at z = 20.
-        raise_terms(&system, (0.0, &[3.0, 20.0, 18.0], &target), (&mut largest, &mut losses), &mut work);
+        assert_eq!(
+            (losses[0].max(), losses[1].max()),
+            (0.0, (179964.0 + 18.0) / (360000.0 + 36.0 + 179964.0))
+        );
+        // Once it is kept again, its terms count again, and the loss stays on record: F = 162 − 180
+        // at z = 20.
+        raise_terms(
+            &system,
+            (0.0, &[3.0, 20.0, 18.0], &target),
+            (&mut largest, &mut losses),
+            &mut work,
+        );
         assert_eq!(largest[1], 324.0 + 180.0 + 18.0);
         assert!(losses[1].last() == 0.0 && losses[1].max() > 0.3);
     }
 
     #[test]
     fn the_loss_of_an_energy_is_measured_by_its_content() {
-        // A stiff spring H = p²/2 + k (q − 1)²/2 at a strain of 1e-6: the terms, k (q − 1) q, are a million times all
-        // of the energy. Twice its energy is a loss of one half, and no fraction of a millionth.
+        // A stiff spring H = p²/2 + k (q − 1)²/2 at a strain of 1e-6: the terms, k (q − 1) q, are a
+        // million times all of the energy. Twice its energy is a loss of one half, and no fraction
+        // of a millionth.
         let k = 1e6;
         let mut vectors = Vectors::default();
         vectors.push(Role::Position, 1, 1);
         vectors.push(Role::Momentum, 1, 1);
         let groups = vec![Group::rows("H", GroupKind::Hamiltonian, 0..1)];
-        let system = FnSystem::new(2, |_t, _x, dx| dx.fill(0.0)).with_vectors(vectors).with_invariants(
-            Invariants::dense(2, 1, 0, groups),
-            move |_t, x, f| f[0] = x[1] * x[1] / 2.0 + k * (x[0] - 1.0).powi(2) / 2.0,
-            move |_t, x, df| df.copy_from_slice(&[k * (x[0] - 1.0), x[1]]),
-        );
+        let system =
+            FnSystem::new(2, |_t, _x, dx| dx.fill(0.0)).with_vectors(vectors).with_invariants(
+                Invariants::dense(2, 1, 0, groups),
+                move |_t, x, f| f[0] = x[1] * x[1] / 2.0 + k * (x[0] - 1.0).powi(2) / 2.0,
+                move |_t, x, df| df.copy_from_slice(&[k * (x[0] - 1.0), x[1]]),
+            );
         let (mut scale, mut work) = ([0.0], vec![0.0; terms_work_len(&system)]);
         let mut losses = vec![Loss::default()];
         let energy = k * 1e-12 / 2.0;
-        raise_terms(&system, (0.0, &[1.0 + 1e-6, 0.0], &[energy / 2.0]), (&mut scale, &mut losses), &mut work);
+        raise_terms(
+            &system,
+            (0.0, &[1.0 + 1e-6, 0.0], &[energy / 2.0]),
+            (&mut scale, &mut losses),
+            &mut work,
+        );
         // The strain has ten digits.
         assert!((losses[0].max() - 0.5).abs() < 1e-9, "{}", losses[0].max());
         assert!(scale[0] > 1e5 * energy);
         // What is off by rounding alone is not lost: at rest, q is off by two roundings.
         let mut losses = vec![Loss::default()];
-        raise_terms(&system, (0.0, &[1.0 + f64::EPSILON, 0.0], &[0.0]), (&mut scale, &mut losses), &mut work);
+        raise_terms(
+            &system,
+            (0.0, &[1.0 + f64::EPSILON, 0.0], &[0.0]),
+            (&mut scale, &mut losses),
+            &mut work,
+        );
         assert!(losses[0].max() < KEPT, "{}", losses[0].max());
     }
 

@@ -1,8 +1,8 @@
 //! Rooted trees and the order conditions of Runge–Kutta methods (HLW III.1; HNW II.2).
 //!
-//! A method has order p iff Σ_i b_i Φ_i(τ) = 1/γ(τ) for every rooted tree τ of at most p vertices, where
-//! Φ_i(τ) = Π_k Σ_j a_ij Φ_j(τ_k) over the trees τ_k that remain when the root is cut off, and
-//! γ(τ) = |τ| Π_k γ(τ_k).
+//! A method has order p iff Σ_i b_i Φ_i(τ) = 1/γ(τ) for every rooted tree τ of at most p vertices,
+//! where Φ_i(τ) = Π_k Σ_j a_ij Φ_j(τ_k) over the trees τ_k that remain when the root is cut off,
+//! and γ(τ) = |τ| Π_k γ(τ_k).
 
 use std::sync::LazyLock;
 
@@ -20,22 +20,31 @@ pub struct Tree {
     pub branches: Vec<usize>,
 }
 
-/// All rooted trees of up to [`HIGHEST_ORDER`] vertices, in order of their size: 1, 1, 2, 4, 9, 20, 48, 115.
+/// All rooted trees of up to [`HIGHEST_ORDER`] vertices, in order of their size: 1, 1, 2, 4, 9, 20,
+/// 48, 115.
 pub static TREES: LazyLock<Vec<Tree>> = LazyLock::new(|| {
     let mut trees: Vec<Tree> = Vec::new();
     for order in 1..=HIGHEST_ORDER {
         let mut forests = Vec::new();
         extend_forest(&trees, order - 1, 0, &mut Vec::new(), &mut forests);
         for branches in forests {
-            let gamma = f64::from(order) * branches.iter().map(|&branch| trees[branch].gamma).product::<f64>();
+            let gamma = f64::from(order)
+                * branches.iter().map(|&branch| trees[branch].gamma).product::<f64>();
             trees.push(Tree { order, gamma, branches });
         }
     }
     trees
 });
 
-/// Append to `found` every ascending list of trees, none before `first`, that has `vertices` vertices in all.
-fn extend_forest(trees: &[Tree], vertices: u32, first: usize, forest: &mut Vec<usize>, found: &mut Vec<Vec<usize>>) {
+/// Append to `found` every ascending list of trees, none before `first`, that has `vertices`
+/// vertices in all.
+fn extend_forest(
+    trees: &[Tree],
+    vertices: u32,
+    first: usize,
+    forest: &mut Vec<usize>,
+    found: &mut Vec<Vec<usize>>,
+) {
     if vertices == 0 {
         found.push(forest.clone());
         return;
@@ -65,9 +74,10 @@ impl StageWeights {
 
     /// Distance of Σ_i b_i Φ_i(τ) from `exact`, in units of the round-off bound of that sum.
     ///
-    /// Each term is a product of at most |τ| coefficients, each rounded once, and of |τ| sums of at most s terms; so
-    /// the sum's error is at most (2|τ| + (|τ| + 1)s)·u times the sum of absolute values, with u = ε/2. A weight may
-    /// itself be a sum of a dozen rounded terms, which `weight_magnitude` and the factor 2 allow for.
+    /// Each term is a product of at most |τ| coefficients, each rounded once, and of |τ| sums of at
+    /// most s terms; so the sum's error is at most (2|τ| + (|τ| + 1)s)·u times the sum of absolute
+    /// values, with u = ε/2. A weight may itself be a sum of a dozen rounded terms, which
+    /// `weight_magnitude` and the factor 2 allow for.
     pub fn excess(&self, tree: usize, weight: &[f64], weight_magnitude: &[f64], exact: f64) -> f64 {
         let stages = weight.len() as f64;
         let order = f64::from(TREES[tree].order);
@@ -85,7 +95,8 @@ fn phi(a: &[Vec<f64>], order: u32, map: impl Fn(f64) -> f64) -> Vec<Vec<f64>> {
     for tree in TREES.iter().take_while(|tree| tree.order <= order) {
         let stage = |i: usize| tree.branches.iter().map(|&k| of_branch[k][i]).product();
         let stages: Vec<f64> = (0..a.len()).map(stage).collect();
-        let sum = |row: &Vec<f64>| row.iter().zip(&stages).map(|(a, phi)| map(*a) * phi).sum::<f64>();
+        let sum =
+            |row: &Vec<f64>| row.iter().zip(&stages).map(|(a, phi)| map(*a) * phi).sum::<f64>();
         of_branch.push(if tree.order < order { a.iter().map(sum).collect() } else { Vec::new() });
         phi.push(stages);
     }
@@ -107,7 +118,8 @@ mod tests {
 
     #[test]
     fn densities_sum_to_one() {
-        // Σ α(τ)/… has no short form, but bushy and tall trees have known densities: γ = p and γ = p!.
+        // Σ α(τ)/… has no short form, but bushy and tall trees have known densities: γ = p and γ =
+        // p!.
         let bushy = TREES.iter().filter(|tree| tree.branches.iter().all(|&branch| branch == 0));
         for tree in bushy {
             assert_eq!(tree.gamma, f64::from(tree.order));

@@ -1,14 +1,17 @@
 //! Loops over the components of vectors.
 //!
-//! A fused multiply-add is one instruction on processors that have it, and a call of the mathematical library in code
-//! that must run without; loops over vectors are therefore compiled for both ([`widest`]), with the same bits.
+//! A fused multiply-add is one instruction on processors that have it, and a call of the
+//! mathematical library in code that must run without; loops over vectors are therefore compiled
+//! for both ([`widest`]), with the same bits.
 
 use holonome_linear::widest::widest;
 
-/// Number of components per block: the block of `out` stays in the first-level cache while the terms pass over it.
+/// Number of components per block: the block of `out` stays in the first-level cache while the
+/// terms pass over it.
 pub const BLOCK: usize = 1024;
 
-/// Σ w_i k_i in the order that [`Space::weighted_sum`](crate::space::Space::weighted_sum) fixes for each component.
+/// Σ w_i k_i in the order that [`Space::weighted_sum`](crate::space::Space::weighted_sum) fixes for
+/// each component.
 pub fn combine(out: &mut [f64], weights: &[f64], k: &[Vec<f64>]) {
     widest(
         #[inline(always)]
@@ -29,9 +32,16 @@ pub fn combine(out: &mut [f64], weights: &[f64], k: &[Vec<f64>]) {
     );
 }
 
-/// x + scale·Σ (w_i/w₁) k_i in the order that [`Space::displaced`](crate::space::Space::displaced) fixes for each
-/// component; `first` is w₁.
-pub fn combine_scaled(out: &mut [f64], x: &[f64], scale: f64, first: f64, weights: &[f64], k: &[Vec<f64>]) {
+/// x + scale·Σ (w_i/w₁) k_i in the order that [`Space::displaced`](crate::space::Space::displaced)
+/// fixes for each component; `first` is w₁.
+pub fn combine_scaled(
+    out: &mut [f64],
+    x: &[f64],
+    scale: f64,
+    first: f64,
+    weights: &[f64],
+    k: &[Vec<f64>],
+) {
     widest(
         #[inline(always)]
         || {
@@ -76,7 +86,8 @@ pub fn max_or_nan(a: f64, b: f64) -> f64 {
     if b > a || b.is_nan() { b } else { a }
 }
 
-/// Number number `k` of a sequence without a symmetry, between ½ and 1 in size: a direction in which to move a state.
+/// Number number `k` of a sequence without a symmetry, between ½ and 1 in size: a direction in
+/// which to move a state.
 pub(crate) fn irregular(k: usize) -> f64 {
     const GOLDEN: f64 = 0.618_033_988_749_894_9;
     let part = ((k + 1) as f64 * GOLDEN).fract() - 0.5;
@@ -91,10 +102,15 @@ pub fn gather(all: &[f64], lanes: usize, lane: usize, one: &mut [f64]) {
     }
 }
 
-/// Copy the first `len` numbers of each of `rows` rows, which begin so many numbers apart in either array.
+/// Copy the first `len` numbers of each of `rows` rows, which begin so many numbers apart in either
+/// array.
 pub fn copy_rows((rows, len): (usize, usize), from: (&[f64], usize), to: (&mut [f64], usize)) {
     /// Copy rows of a length that is known at compile time: a few moves each, not a call.
-    fn short<const N: usize>(rows: usize, (from, apart): (&[f64], usize), (to, onto): (&mut [f64], usize)) {
+    fn short<const N: usize>(
+        rows: usize,
+        (from, apart): (&[f64], usize),
+        (to, onto): (&mut [f64], usize),
+    ) {
         for (to, from) in to.chunks_mut(onto).zip(from.chunks(apart)).take(rows) {
             to[..N].copy_from_slice(&from[..N]);
         }

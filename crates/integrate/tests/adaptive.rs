@@ -1,5 +1,5 @@
-//! Adaptive runs: accuracy against tolerance, exact evaluation counts, outputs that do not disturb the steps, steps
-//! that have no tableau.
+//! Adaptive runs: accuracy against tolerance, exact evaluation counts, outputs that do not disturb
+//! the steps, steps that have no tableau.
 
 mod common;
 
@@ -11,7 +11,9 @@ use holonome_integrate::method::SCHEMES;
 use holonome_integrate::observer::Recorder;
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::run::{Outcome, run_map};
-use holonome_integrate::scheme::map::{Allowance, Estimate, Facts, NoStep, StepFrom, StepMap, Workspace};
+use holonome_integrate::scheme::map::{
+    Allowance, Estimate, Facts, NoStep, StepFrom, StepMap, Workspace,
+};
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::{FnSystem, Invariants, System, Vectors};
 
@@ -20,7 +22,8 @@ const DRIVEN_START: [f64; 2] = [1.2, 0.5];
 #[test]
 fn the_error_follows_the_tolerance() {
     let system = driven();
-    let reference = finish(&Plan::fixed(method("dop853"), 0.0, 5.0, 0.01).unwrap(), &system, &DRIVEN_START).0.x;
+    let reference =
+        finish(&Plan::fixed(method("dop853"), 0.0, 5.0, 0.01).unwrap(), &system, &DRIVEN_START).0.x;
     for scheme in SCHEMES.iter().filter(|scheme| scheme.adaptive && !scheme.needs_formulas()) {
         let mut points = Vec::new();
         for rtol in [1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9] {
@@ -29,19 +32,21 @@ fn the_error_follows_the_tolerance() {
             let error = distance(&state.x, &reference);
             points.push((rtol, error, state.cost.field));
             assert_eq!(state.t, 5.0, "the last step lands on the end");
-            // Each of some tens of steps errs by the tolerance at most, and the oscillator amplifies by about e over T
-            // = 5 (scipy's RK23, RK45 and DOP853 err by 2 to 20 tolerances here).
+            // Each of some tens of steps errs by the tolerance at most, and the oscillator
+            // amplifies by about e over T = 5 (scipy's RK23, RK45 and DOP853 err by 2 to 20
+            // tolerances here).
             assert!(error < 50.0 * rtol, "{} at {rtol}: {error}", scheme.name);
         }
         let decades = (points[0].1 / points[5].1).log10();
         println!("{} {decades:.2} {points:?}", scheme.name);
-        // Per step the error is proportional to the tolerance; over five decades that leaves a factor of ten for luck.
+        // Per step the error is proportional to the tolerance; over five decades that leaves a
+        // factor of ten for luck.
         assert!((3.5..6.5).contains(&decades), "{}: {decades}", scheme.name);
     }
 }
 
-/// The pendulum, with the calls of the field counted, but for those that judge claims about the motion: these are
-/// monitoring and no cost.
+/// The pendulum, with the calls of the field counted, but for those that judge claims about the
+/// motion: these are monitoring and no cost.
 struct Counted {
     system: FnSystem<'static>,
     calls: AtomicU64,
@@ -81,7 +86,12 @@ impl System for Counted {
 fn run_counted(plan: &Plan) -> StepState {
     let counted = Counted { system: pendulum(), calls: AtomicU64::new(0) };
     let (state, _) = finish(plan, &counted, &PENDULUM_START);
-    assert_eq!(state.cost.field, counted.calls.into_inner(), "{}: the count is what was called", plan.method);
+    assert_eq!(
+        state.cost.field,
+        counted.calls.into_inner(),
+        "{}: the count is what was called",
+        plan.method
+    );
     state
 }
 
@@ -98,13 +108,19 @@ fn fixed_steps_evaluate_no_stage_for_nothing() {
         ("dop853", 12),
     ] {
         for treatment in ["plain", "corrected", "projection"] {
-            let plan = Plan::fixed(method(&format!("{treatment}:{scheme}")), 0.0, 1.0, 0.01).unwrap();
+            let plan =
+                Plan::fixed(method(&format!("{treatment}:{scheme}")), 0.0, 1.0, 0.01).unwrap();
             let state = run_counted(&plan);
-            // If the metric of the step's error is used and the estimate lags behind, the first step is made twice and
-            // the field taken at its end. The field at its start is known then.
+            // If the metric of the step's error is used and the estimate lags behind, the first
+            // step is made twice and the field taken at its end. The field at its start is known
+            // then.
             let weighs = treatment != "plain";
             let rehearsal = if weighs && scheme != "dop853" { per_step } else { 0 };
-            assert_eq!((state.step, state.cost.field), (100, 100 * per_step + rehearsal), "{treatment}:{scheme}");
+            assert_eq!(
+                (state.step, state.cost.field),
+                (100, 100 * per_step + rehearsal),
+                "{treatment}:{scheme}"
+            );
         }
     }
 }
@@ -114,15 +130,18 @@ fn adaptive_steps_reuse_what_they_can() {
     for scheme in ["bs3", "dopri5", "tsit5", "dop853"] {
         for treatment in ["plain", "corrected", "projection"] {
             // A first step that is far too long makes some rejections certain.
-            let mut plan = Plan::adaptive(method(&format!("{treatment}:{scheme}")), 0.0, 10.0, 1e-7, 1e-7).unwrap();
+            let mut plan =
+                Plan::adaptive(method(&format!("{treatment}:{scheme}")), 0.0, 10.0, 1e-7, 1e-7)
+                    .unwrap();
             let Stepping::Adaptive(adaptive) = &mut plan.stepping else { unreachable!() };
             adaptive.first_step = Some(5.0);
             let state = run_counted(&plan);
             let (steps, rejected) = (state.step, state.cost.rejected);
             assert!(rejected > 0);
             let tableau = plan.method.scheme.tableau();
-            // Every attempt evaluates the stages after the first; the first is evaluated once per accepted step unless
-            // the step before left it behind, which an untreated FSAL pair does.
+            // Every attempt evaluates the stages after the first; the first is evaluated once per
+            // accepted step unless the step before left it behind, which an untreated FSAL pair
+            // does.
             let attempts = (steps + rejected) * (tableau.stages as u64 - 1);
             let firsts = if tableau.first_same_as_last && treatment == "plain" { 1 } else { steps };
             assert_eq!(state.cost.field, attempts + firsts, "{treatment}:{scheme}");
@@ -141,9 +160,11 @@ fn adaptive_steps_reuse_what_they_can() {
 #[test]
 fn dense_output_costs_three_stages_where_it_is_used() {
     for treatment in ["plain", "corrected"] {
-        let bare = Plan::adaptive(method(&format!("{treatment}:dop853")), 0.0, 10.0, 1e-7, 1e-7).unwrap();
+        let bare =
+            Plan::adaptive(method(&format!("{treatment}:dop853")), 0.0, 10.0, 1e-7, 1e-7).unwrap();
         let without = run_counted(&bare);
-        // A single output within the second step or so: three stages; the field at its end serves the next step.
+        // A single output within the second step or so: three stages; the field at its end serves
+        // the next step.
         let mut one = bare.clone();
         let Stepping::Adaptive(adaptive) = &mut one.stepping else { unreachable!() };
         adaptive.samples = vec![0.5];
@@ -170,12 +191,24 @@ fn dense_output_costs_three_stages_where_it_is_used() {
 fn outputs_do_not_disturb_the_steps() {
     for scheme in SCHEMES.iter().filter(|scheme| scheme.adaptive && !scheme.needs_formulas()) {
         for treatment in ["plain", "corrected", "projection"] {
-            let few = Plan::adaptive(method(&format!("{treatment}:{}", scheme.name)), 0.0, 10.0, 1e-6, 1e-6).unwrap();
+            let few = Plan::adaptive(
+                method(&format!("{treatment}:{}", scheme.name)),
+                0.0,
+                10.0,
+                1e-6,
+                1e-6,
+            )
+            .unwrap();
             let many = few.clone().with_samples(777).unwrap();
             let system = pendulum();
             let (few, _) = finish(&few, &system, &PENDULUM_START);
             let (many, recorder) = finish(&many, &system, &PENDULUM_START);
-            assert_eq!((few.x, few.step), (many.x.clone(), many.step), "{treatment}:{}", scheme.name);
+            assert_eq!(
+                (few.x, few.step),
+                (many.x.clone(), many.step),
+                "{treatment}:{}",
+                scheme.name
+            );
             assert_eq!((recorder.t.len(), recorder.t[776], &recorder.x[776]), (777, 10.0, &many.x));
             assert_eq!(recorder.x[0], PENDULUM_START);
             assert!(recorder.t.windows(2).all(|pair| pair[0] < pair[1]));
@@ -203,8 +236,9 @@ fn a_shorter_last_step_lands_on_the_end() {
     assert!(distance(&state.x, &finish(&exact, &system, &DRIVEN_START).0.x) < 2e-14);
 }
 
-/// Taylor's method of order 8 for the logistic equation x' = x (1 − x), with the last term but one as the estimate of
-/// the error and its polynomial as the interpolant: a map that has neither stages nor a tableau.
+/// Taylor's method of order 8 for the logistic equation x' = x (1 − x), with the last term but one
+/// as the estimate of the error and its polynomial as the interpolant: a map that has neither
+/// stages nor a tableau.
 struct Taylor;
 
 const TERMS: usize = 8;
@@ -234,7 +268,12 @@ impl StepMap for Taylor {
         false
     }
 
-    fn fixed_step(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Result<(), NoStep> {
+    fn fixed_step(
+        &self,
+        step: StepFrom,
+        x1: &mut [f64],
+        workspace: &mut Workspace,
+    ) -> Result<(), NoStep> {
         self.attempt(step, x1, workspace);
         Ok(())
     }
@@ -265,31 +304,45 @@ fn a_step_needs_no_tableau() {
     let system = FnSystem::new(1, |_t, x: &[f64], dx: &mut [f64]| dx[0] = x[0] * (1.0 - x[0]));
     let exact = |t: f64| 1.0 / (1.0 + 9.0 * (-t).exp());
     let run = |plan: &Plan| {
-        let (mut state, mut recorder) = (StepState::new(plan, &system, &[0.1], None), Recorder::default());
-        assert_eq!(run_map(plan, &system, &Taylor, &mut state, &mut recorder).unwrap(), Outcome::Finished);
+        let (mut state, mut recorder) =
+            (StepState::new(plan, &system, &[0.1], None), Recorder::default());
+        assert_eq!(
+            run_map(plan, &system, &Taylor, &mut state, &mut recorder).unwrap(),
+            Outcome::Finished
+        );
         (state, recorder)
     };
     // The method of the plan says only that steps may be adapted.
     let mut errors = Vec::new();
     for rtol in [1e-6, 1e-8, 1e-10, 1e-12] {
-        let plan = Plan::adaptive(method("dop853"), 0.0, 8.0, rtol, 0.0).unwrap().with_samples(101).unwrap();
+        let plan = Plan::adaptive(method("dop853"), 0.0, 8.0, rtol, 0.0)
+            .unwrap()
+            .with_samples(101)
+            .unwrap();
         let (state, samples) = run(&plan);
         assert_eq!(samples.t.len(), 101);
-        let largest = samples.t.iter().zip(&samples.x).map(|(&t, x)| (x[0] - exact(t)).abs()).fold(0.0, f64::max);
-        // The estimate is of the order below, so that a step errs by less than the tolerance; errors shrink towards 1.
+        let largest = samples
+            .t
+            .iter()
+            .zip(&samples.x)
+            .map(|(&t, x)| (x[0] - exact(t)).abs())
+            .fold(0.0, f64::max);
+        // The estimate is of the order below, so that a step errs by less than the tolerance;
+        // errors shrink towards 1.
         assert!(largest < 10.0 * rtol, "{largest:e} at {rtol:e} in {} steps", state.step);
         errors.push(largest);
     }
     assert!(errors[3] < 1e-4 * errors[0], "{errors:?}");
     // Equal steps have order 8: halved, they err less by 2⁸.
-    let end = |h: f64| (run(&Plan::fixed(method("rk4"), 0.0, 8.0, h).unwrap()).0.x[0] - exact(8.0)).abs();
+    let end =
+        |h: f64| (run(&Plan::fixed(method("rk4"), 0.0, 8.0, h).unwrap()).0.x[0] - exact(8.0)).abs();
     let lengths = [1.0, 0.5, 0.25, 0.125];
     let orders: Vec<f64> = lengths.windows(2).map(|h| (end(h[0]) / end(h[1])).log2()).collect();
     assert!(orders.iter().all(|order| (7.2..9.2).contains(order)), "{orders:?}");
 }
 
-/// A part of the state that has decayed below all numbers is small and has no scale of its own: the stages of an
-/// implicit step are found all the same.
+/// A part of the state that has decayed below all numbers is small and has no scale of its own: the
+/// stages of an implicit step are found all the same.
 #[test]
 fn what_has_decayed_holds_up_no_iteration() {
     let system = FnSystem::new(2, |_, x: &[f64], dx: &mut [f64]| {
@@ -303,7 +356,11 @@ fn what_has_decayed_holds_up_no_iteration() {
             let (state, _) = finish(&plan, &system, &[1.0, 1.0]);
             // e⁻¹⁰⁰⁰ᵗ is 0 in doubles long before; y = (1 + 1/999) e⁻ᵗ then.
             let exact = (1.0 + 1.0 / 999.0) * (-3f64).exp();
-            assert!(state.x[0].abs() < 1e-9 && (state.x[1] - exact).abs() < 1e-9, "{scheme}: {:?} {exact}", state.x);
+            assert!(
+                state.x[0].abs() < 1e-9 && (state.x[1] - exact).abs() < 1e-9,
+                "{scheme}: {:?} {exact}",
+                state.x
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Test that a step allocates nothing: ten times the steps make no more allocations. A program of its own without a
-//! test harness, because the counter sees the whole process.
+//! Test that a step allocates nothing: ten times the steps make no more allocations. A program of
+//! its own without a test harness, because the counter sees the whole process.
 
 mod common;
 
@@ -45,21 +45,28 @@ fn main() {
         for scheme in ["rk4", "dopri5", "dop853"] {
             let name = format!("{treatment}:{scheme}");
             let plan = |t_end: f64| {
-                let mut plan = Plan::fixed(method(&name), 0.0, t_end, 0.01).unwrap().with_samples(50).unwrap();
+                let mut plan =
+                    Plan::fixed(method(&name), 0.0, t_end, 0.01).unwrap().with_samples(50).unwrap();
                 plan.gain = Some(Gain::Diagonal(PENDULUM_GAINS.to_vec()));
                 plan
             };
             let (system, x0) = (pendulum(), PENDULUM_START);
             let warm_up = allocations(&plan(1.0), &system, &x0); // builds the scheme's tableau
             assert!(warm_up.0 > 0, "the counter counts");
-            let (few, many) = (allocations(&plan(1.0), &system, &x0), allocations(&plan(10.0), &system, &x0));
+            let (few, many) =
+                (allocations(&plan(1.0), &system, &x0), allocations(&plan(10.0), &system, &x0));
             assert_eq!((few.0, many.1), (many.0, 10 * few.1), "{name}, fixed");
             if scheme == "rk4" || treatment == "symmetric-projection" {
                 continue;
             }
-            let plan =
-                |t_end: f64| Plan::adaptive(method(&name), 0.0, t_end, 1e-7, 1e-7).unwrap().with_samples(100).unwrap();
-            let (few, many) = (allocations(&plan(2.0), &system, &x0), allocations(&plan(20.0), &system, &x0));
+            let plan = |t_end: f64| {
+                Plan::adaptive(method(&name), 0.0, t_end, 1e-7, 1e-7)
+                    .unwrap()
+                    .with_samples(100)
+                    .unwrap()
+            };
+            let (few, many) =
+                (allocations(&plan(2.0), &system, &x0), allocations(&plan(20.0), &system, &x0));
             assert!(many.1 > 5 * few.1);
             assert_eq!(few.0, many.0, "{name}, adaptive");
         }

@@ -1,5 +1,5 @@
-//! Failures of runs: every way to fail is typed, found at the step where it happens, and leaves the state at the step
-//! before.
+//! Failures of runs: every way to fail is typed, found at the step where it happens, and leaves the
+//! state at the step before.
 
 mod common;
 
@@ -52,8 +52,13 @@ fn an_adaptive_explosion_collapses_the_step() {
         let plan = Plan::adaptive(method(scheme), 0.0, 2.0, 1e-8, 1e-8).unwrap();
         let (state, failure) = fail(&plan, &explosion(), &[1.0]);
         let Failure::StepCollapsed { t, .. } = failure else { panic!("{failure:?}") };
-        // The solution 1/(1 − t) is followed until the step no longer resolves t, with an error of the tolerance.
-        assert!((t - 1.0).abs() < 1e-6 && state.t == t && state.x[0] > 1e6, "{scheme}: {t} {:?}", state.x);
+        // The solution 1/(1 − t) is followed until the step no longer resolves t, with an error of
+        // the tolerance.
+        assert!(
+            (t - 1.0).abs() < 1e-6 && state.t == t && state.x[0] > 1e6,
+            "{scheme}: {t} {:?}",
+            state.x
+        );
     }
 }
 
@@ -63,7 +68,10 @@ fn a_field_that_ends_collapses_the_step() {
     let system = FnSystem::new(1, |_, x, dx| dx[0] = -x[0].sqrt().recip());
     let plan = Plan::adaptive(method("dopri5"), 0.0, 2.0, 1e-8, 1e-8).unwrap();
     let (_, failure) = fail(&plan, &system, &[1.0]);
-    assert!(matches!(failure, Failure::StepCollapsed { .. } | Failure::NonFinite { .. }), "{failure:?}");
+    assert!(
+        matches!(failure, Failure::StepCollapsed { .. } | Failure::NonFinite { .. }),
+        "{failure:?}"
+    );
 }
 
 #[test]
@@ -79,9 +87,14 @@ fn a_shortest_step_ends_the_run() {
 #[test]
 fn an_undefined_field_is_found_before_any_step() {
     let system = FnSystem::new(1, |_, _, dx| dx[0] = f64::NAN);
-    for plan in [Plan::fixed(method("rk4"), 0.0, 1.0, 0.1), Plan::adaptive(method("dop853"), 0.0, 1.0, 1e-6, 1e-6)] {
+    for plan in [
+        Plan::fixed(method("rk4"), 0.0, 1.0, 0.1),
+        Plan::adaptive(method("dop853"), 0.0, 1.0, 1e-6, 1e-6),
+    ] {
         let (state, failure) = fail(&plan.unwrap(), &system, &[1.0]);
-        assert!(matches!(&failure, Failure::NonFinite { step: 0, quantity, .. } if quantity == "the field"));
+        assert!(
+            matches!(&failure, Failure::NonFinite { step: 0, quantity, .. } if quantity == "the field")
+        );
         assert_eq!(state.step, 0);
     }
 }
@@ -90,12 +103,17 @@ fn an_undefined_field_is_found_before_any_step() {
 fn an_undefined_start_is_found() {
     let plan = Plan::fixed(method("rk4"), 0.0, 1.0, 0.1).unwrap();
     let (_, failure) = fail(&plan, &explosion(), &[f64::NAN]);
-    assert!(matches!(&failure, Failure::NonFinite { step: 0, quantity, .. } if quantity == "the state"));
+    assert!(
+        matches!(&failure, Failure::NonFinite { step: 0, quantity, .. } if quantity == "the state")
+    );
 }
 
 /// System x' = −1 with the invariant √x, which exists until t = 1.
 fn fading() -> FnSystem<'static> {
-    let groups = vec![Group::rows("other", GroupKind::Integral, 0..1), Group::rows("root", GroupKind::Integral, 1..2)];
+    let groups = vec![
+        Group::rows("other", GroupKind::Integral, 0..1),
+        Group::rows("root", GroupKind::Integral, 1..2),
+    ];
     FnSystem::new(1, |_, _, dx| dx[0] = -1.0).with_invariants(
         Invariants::dense(1, 2, 0, groups.into_iter().map(Group::monitored_only).collect()),
         |_, x, f| {
@@ -108,7 +126,8 @@ fn fading() -> FnSystem<'static> {
 
 #[test]
 fn an_invariant_that_ends_is_named() {
-    for name in ["plain:euler", "corrected:euler", "projection:euler", "symmetric-projection:euler"] {
+    for name in ["plain:euler", "corrected:euler", "projection:euler", "symmetric-projection:euler"]
+    {
         let plan = Plan::fixed(method(name), 0.0, 2.0, 0.25).unwrap();
         let (state, failure) = fail(&plan, &fading(), &[1.0]);
         // x = 1, .75, .5, .25, 0, −.25: the fifth step is the first with a negative x.
@@ -130,7 +149,10 @@ fn a_corrected_invariant_that_ends_is_named() {
     for name in ["corrected:rk4", "projection:rk4", "symmetric-projection:rk4"] {
         let plan = Plan::fixed(method(name), 0.0, 2.0, 1.25).unwrap();
         let (state, failure) = fail(&plan, &system, &[1.0]);
-        assert!(matches!(&failure, Failure::NonFinite { step: 1, quantity, .. } if quantity == "root"), "{failure:?}");
+        assert!(
+            matches!(&failure, Failure::NonFinite { step: 1, quantity, .. } if quantity == "root"),
+            "{failure:?}"
+        );
         assert_eq!((state.step, state.x[0]), (0, 1.0));
     }
 }
@@ -138,7 +160,10 @@ fn a_corrected_invariant_that_ends_is_named() {
 #[test]
 fn contradicting_constraints_do_not_converge() {
     // |q|² = 1 and |q|² = 2 at once.
-    let groups = vec![Group::rows("one", GroupKind::Constraint, 0..1), Group::rows("two", GroupKind::Constraint, 1..2)];
+    let groups = vec![
+        Group::rows("one", GroupKind::Constraint, 0..1),
+        Group::rows("two", GroupKind::Constraint, 1..2),
+    ];
     let system = FnSystem::new(2, |_, x, dx| {
         dx[0] = x[1];
         dx[1] = -x[0];
@@ -155,13 +180,18 @@ fn contradicting_constraints_do_not_converge() {
         let mut plan = Plan::fixed(method(name), 0.0, 1.0, 0.1).unwrap();
         plan.metric = Metric::Euclidean;
         let (state, failure) = fail(&plan, &system, &[1.0, 0.0]);
-        let Failure::ProjectionNotConverged { t, iterations, residual, constraint } = failure else {
+        let Failure::ProjectionNotConverged { t, iterations, residual, constraint } = failure
+        else {
             panic!("{failure:?}")
         };
-        // One of the two can be met; the other is then off by 1, over a gradient of length 2, or both are off by less.
-        // At |q|² = s the larger of |s − 1| and |s − 2| is 0.5 at least, over 2√s ≤ 2√2.
+        // One of the two can be met; the other is then off by 1, over a gradient of length 2, or
+        // both are off by less. At |q|² = s the larger of |s − 1| and |s − 2| is 0.5 at least, over
+        // 2√s ≤ 2√2.
         assert!(constraint == "two" || constraint == "one");
-        assert!((0.17..0.7).contains(&residual) && iterations >= 1 && t == 0.1, "{residual} {iterations} {t}");
+        assert!(
+            (0.17..0.7).contains(&residual) && iterations >= 1 && t == 0.1,
+            "{residual} {iterations} {t}"
+        );
         assert_eq!((state.step, state.x.as_slice()), (0, &[1.0, 0.0][..]));
     }
 }
@@ -170,10 +200,13 @@ fn contradicting_constraints_do_not_converge() {
 fn circles(count: usize) -> FnSystem<'static> {
     let entries = move |row: usize| 2 * row.min(count - 1)..2 * row.min(count - 1) + 2;
     let name = |row: usize| if row == count { "other".to_string() } else { format!("circle{row}") };
-    let group = |row: usize| Group::rows(&name(row), GroupKind::Constraint, row as u32..row as u32 + 1);
+    let group =
+        |row: usize| Group::rows(&name(row), GroupKind::Constraint, row as u32..row as u32 + 1);
     let invariants = Invariants {
         count: count + 1,
-        pattern: std::sync::Arc::new((0..=count).map(|row| entries(row).map(|k| k as u32)).collect()),
+        pattern: std::sync::Arc::new(
+            (0..=count).map(|row| entries(row).map(|k| k as u32)).collect(),
+        ),
         constraints: count + 1,
         groups: (0..=count).map(group).collect(),
     };
@@ -209,13 +242,19 @@ fn a_correction_that_leads_nowhere_fails() {
             Plan::adaptive(method("corrected:dopri5"), 0.0, 2.0, 1e-6, 0.0).unwrap(),
         ] {
             let (state, failure) = fail(&plan, &system, &start);
-            let Failure::CorrectionFails { t, residual, constraint } = &failure else { panic!("{failure:?}") };
+            let Failure::CorrectionFails { t, residual, constraint } = &failure else {
+                panic!("{failure:?}")
+            };
             // Off by 1 over a gradient of length 2, or both by less.
             assert!((0.17..0.7).contains(residual), "{failure:?}");
-            assert!(constraint == "other" || *constraint == format!("circle{}", count - 1), "{failure:?}");
+            assert!(
+                constraint == "other" || *constraint == format!("circle{}", count - 1),
+                "{failure:?}"
+            );
             assert!(*t > 1.0 && state.t <= *t && *t < 1.5, "{failure:?} {}", state.t);
         }
-        // Before that, and with steps far too long for round-off, corrections reduce the errors of the steps.
+        // Before that, and with steps far too long for round-off, corrections reduce the errors of
+        // the steps.
         for h in [0.01, 0.5] {
             let plan = Plan::fixed(method("corrected:euler"), 0.0, 1.0, h).unwrap();
             let (state, _) = finish(&plan, &system, &start);
@@ -237,7 +276,10 @@ fn the_step_limit_is_kept() {
         // Raised, it goes on from there.
         plan.step_limit = u64::MAX;
         let mut state = state;
-        assert!(matches!(run(&plan, &pendulum(), &mut state, &mut Recorder::default()), Ok(Outcome::Finished)));
+        assert!(matches!(
+            run(&plan, &pendulum(), &mut state, &mut Recorder::default()),
+            Ok(Outcome::Finished)
+        ));
     }
 }
 
@@ -275,7 +317,10 @@ fn a_failing_observer_can_be_satisfied_later() {
             let failure = run(&plan, &system, &mut state, &mut disk).unwrap_err();
             assert!(matches!(failure, Failure::Observer("no space left")));
             assert_eq!(run(&plan, &system, &mut state, &mut disk).unwrap(), Outcome::Finished);
-            assert_eq!(disk.recorder, expected, "each sample once, in order, sample {refuse} refused");
+            assert_eq!(
+                disk.recorder, expected,
+                "each sample once, in order, sample {refuse} refused"
+            );
         }
     }
 }
@@ -296,7 +341,12 @@ impl StepMap for Counting {
         false
     }
 
-    fn fixed_step(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Result<(), NoStep> {
+    fn fixed_step(
+        &self,
+        step: StepFrom,
+        x1: &mut [f64],
+        workspace: &mut Workspace,
+    ) -> Result<(), NoStep> {
         workspace.memory[0] += 1.0;
         x1.iter_mut().zip(step.x).for_each(|(x1, x)| *x1 = x + 1e-3 * workspace.memory[0]);
         Ok(())
@@ -310,9 +360,14 @@ fn what_a_map_carries_stays_with_the_state() {
     let start = || StepState::new(&plan, &system, &PENDULUM_START, None);
     let mut expected = FullDisk { recorder: Recorder::default(), refuse: None };
     run_map(&plan, &system, &Counting, &mut start(), &mut expected).unwrap();
-    let (mut state, mut disk) = (start(), FullDisk { recorder: Recorder::default(), refuse: Some(4) });
+    let (mut state, mut disk) =
+        (start(), FullDisk { recorder: Recorder::default(), refuse: Some(4) });
     run_map(&plan, &system, &Counting, &mut state, &mut disk).unwrap_err();
-    assert_eq!((state.step, state.memory[0]), (3, 3.0), "the step whose sample is refused has not been made");
+    assert_eq!(
+        (state.step, state.memory[0]),
+        (3, 3.0),
+        "the step whose sample is refused has not been made"
+    );
     run_map(&plan, &system, &Counting, &mut state, &mut disk).unwrap();
     assert_eq!(disk.recorder, expected.recorder);
 }

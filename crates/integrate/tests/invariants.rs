@@ -12,25 +12,33 @@ use holonome_integrate::system::{FnSystem, Group, GroupKind, Invariants};
 #[test]
 fn kepler_with_six_functions_of_rank_five() {
     let system = kepler();
-    for (name, bound) in [("corrected:dop853", 1e-13), ("projection:dop853", 1e-13), ("corrected:dopri5", 1e-12)] {
+    for (name, bound) in
+        [("corrected:dop853", 1e-13), ("projection:dop853", 1e-13), ("corrected:dopri5", 1e-12)]
+    {
         // Ten periods lead back to the start.
         let plan = Plan::adaptive(method(name), 0.0, 10.0 * KEPLER_PERIOD, 1e-9, 1e-9).unwrap();
         let (state, _) = finish(&plan, &system, &KEPLER_START);
         let error = distance(&state.x, &KEPLER_START);
         println!("{name}: error {error:.1e} drift {:.1e} steps {}", max_drift(&state), state.step);
-        // Round-off of A near the pericentre: |v||L| ≤ 2.4 with a dozen roundings is 1e-14; |q| up to 9 enters L.
+        // Round-off of A near the pericentre: |v||L| ≤ 2.4 with a dozen roundings is 1e-14; |q| up
+        // to 9 enters L.
         assert!(max_drift(&state) < bound, "{name}: {:?}", state.drift);
-        // With L and A kept only the phase is wrong: by the tolerance per step, times a few hundred steps, times the
-        // pericentre's sensitivity.
+        // With L and A kept only the phase is wrong: by the tolerance per step, times a few hundred
+        // steps, times the pericentre's sensitivity.
         assert!(error < 1e-4, "{name}: {error}");
     }
     // Fixed steps of a low order: Euler's ellipse stays an ellipse.
     for name in ["corrected:euler", "projection:euler"] {
         let plan = Plan::fixed(method(name), 0.0, KEPLER_PERIOD, KEPLER_PERIOD / 70000.0).unwrap();
         let (state, _) = finish(&plan, &system, &KEPLER_START);
-        println!("{name}: error {:.1e} drift {:.1e}", distance(&state.x, &KEPLER_START), max_drift(&state));
-        // The published 1.07e-6 is the distance of the state after one period. The invariants of a projection that is
-        // solved to round-off are at round-off, and one Gauss–Newton step leaves (h²/2·|x''|)² ≈ (1e-6/2)².
+        println!(
+            "{name}: error {:.1e} drift {:.1e}",
+            distance(&state.x, &KEPLER_START),
+            max_drift(&state)
+        );
+        // The published 1.07e-6 is the distance of the state after one period. The invariants of a
+        // projection that is solved to round-off are at round-off, and one Gauss–Newton step leaves
+        // (h²/2·|x''|)² ≈ (1e-6/2)².
         assert!(max_drift(&state) < 2e-12, "{name}: {:?}", state.drift);
     }
 }
@@ -56,10 +64,14 @@ fn conical_pendulum_keeps_its_circle() {
         let (state, _) = finish(&plan, &pendulum(), &start);
         let error = distance(&state.x, &end);
         println!("{name}: error {error:.1e} drift {:.1e}", max_drift(&state));
-        // RK4's phase error: T·ω⁵h⁴/120 ≈ 7e-9·…; a correction that divided by the vanishing pivot would throw the
-        // state about by its round-off over √ε.
+        // RK4's phase error: T·ω⁵h⁴/120 ≈ 7e-9·…; a correction that divided by the vanishing pivot
+        // would throw the state about by its round-off over √ε.
         assert!(error < 1e-8, "{name}: {error}");
-        assert!(name.starts_with("plain") || max_drift(&state) < 2e-15, "{name}: {:?}", state.drift);
+        assert!(
+            name.starts_with("plain") || max_drift(&state) < 2e-15,
+            "{name}: {:?}",
+            state.drift
+        );
     }
 }
 
@@ -91,17 +103,20 @@ fn angle() -> FnSystem<'static> {
 
 #[test]
 fn round_off_over_a_short_gradient_does_not_move_the_state() {
-    // At an amplitude of 1.5e-8 the energy flickers by one unit in its last place, 1.1e-16; over its gradient 1.5e-8
-    // that would be a move of half the amplitude. The correction must not follow this.
+    // At an amplitude of 1.5e-8 the energy flickers by one unit in its last place, 1.1e-16; over
+    // its gradient 1.5e-8 that would be a move of half the amplitude. The correction must not
+    // follow this.
     let start = [1.5e-8, 0.0];
-    let run = |name: &str| finish(&Plan::fixed(method(name), 0.0, 100.0, 0.01).unwrap(), &angle(), &start).0;
+    let run = |name: &str| {
+        finish(&Plan::fixed(method(name), 0.0, 100.0, 0.01).unwrap(), &angle(), &start).0
+    };
     let (plain, corrected) = (run("plain:rk4"), run("corrected:rk4"));
     assert!(max_drift(&plain) > 0.0, "the energy must flicker, or this tests nothing");
     assert_eq!(plain.x, corrected.x);
 }
 
-/// Rotors on circles with a coupling: `count` constraints |q_i|² = 1 of two entries each, and the energy over
-/// everything.
+/// Rotors on circles with a coupling: `count` constraints |q_i|² = 1 of two entries each, and the
+/// energy over everything.
 fn rotors(count: usize) -> FnSystem<'static> {
     let n = 3 * count;
     let mut invariants = Invariants { count: count + 1, constraints: count, ..Invariants::none() };
@@ -130,7 +145,9 @@ fn rotors(count: usize) -> FnSystem<'static> {
             for i in 0..count {
                 let right = 3 * ((i + 1) % count);
                 f[i] = x[3 * i] * x[3 * i] + x[3 * i + 1] * x[3 * i + 1] - 1.0;
-                f[count] += 0.5 * x[3 * i + 2] * x[3 * i + 2] - x[3 * i] * x[right] - x[3 * i + 1] * x[right + 1];
+                f[count] += 0.5 * x[3 * i + 2] * x[3 * i + 2]
+                    - x[3 * i] * x[right]
+                    - x[3 * i + 1] * x[right + 1];
             }
         },
         move |_, x, df| {
@@ -163,8 +180,8 @@ fn many_rows_are_treated_alike() {
             let (state, _) = finish(&plan, &system, &start);
             let [circle, energy] = [state.drift[0].max, state.drift[1].max];
             println!("{count} {name}: {circle:.1e} {energy:.1e}");
-            // H is a sum of 3·count terms with partial sums up to count, so its round-off is about √(3·count)·count·ε,
-            // of the target and of the value; the circles' is ε each.
+            // H is a sum of 3·count terms with partial sums up to count, so its round-off is about
+            // √(3·count)·count·ε, of the target and of the value; the circles' is ε each.
             let round_off = 2.0 * f64::EPSILON * (3.0 * count as f64).sqrt() * count as f64;
             let held = circle < 2e-15 && energy < round_off;
             assert_eq!(held, name != "plain:rk4", "{count} {name}: {circle:e} {energy:e}");
@@ -174,8 +191,8 @@ fn many_rows_are_treated_alike() {
 
 #[test]
 fn a_reference_state_sets_the_target() {
-    // Started with a wrong energy, the correction pulls to the reference's within a few steps (Gauss–Newton converges
-    // quadratically: 1e-3, 1e-6, 1e-12, round-off).
+    // Started with a wrong energy, the correction pulls to the reference's within a few steps
+    // (Gauss–Newton converges quadratically: 1e-3, 1e-6, 1e-12, round-off).
     let plan = Plan::fixed(method("corrected:rk4"), 0.0, 1.0, 0.01).unwrap();
     let (system, reference) = (angle(), [1.0, 0.0]);
     let mut state = StepState::new(&plan, &system, &[1.001, 0.01], Some(&reference));
@@ -196,8 +213,12 @@ fn groups_can_be_monitored_only() {
         let (values, jacobian) = (pendulum(), pendulum());
         FnSystem::new(6, |_, x, dx| pendulum_field(x, dx)).with_invariants(
             invariants,
-            move |t, x, f| holonome_integrate::system::System::invariant_values(&values, t, x, f, &mut []),
-            move |t, x, df| holonome_integrate::system::System::invariant_jacobian(&jacobian, t, x, df, &mut []),
+            move |t, x, f| {
+                holonome_integrate::system::System::invariant_values(&values, t, x, f, &mut [])
+            },
+            move |t, x, df| {
+                holonome_integrate::system::System::invariant_jacobian(&jacobian, t, x, df, &mut [])
+            },
         )
     };
     let (state, _) = finish(&plan, &monitored, &PENDULUM_START);

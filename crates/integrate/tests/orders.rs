@@ -20,14 +20,16 @@ fn end(name: &str, system: &dyn System, x0: &[f64], t: f64, h: f64) -> Vec<f64> 
     finish(&Plan::fixed(method(name), 0.0, t, h).unwrap(), system, x0).0.x
 }
 
-/// Measured order of a scheme: the slope of errors at the end of a run, over steps at which they are above round-off.
-/// The run has the length 2 for most, and 20 for order 16, whose steps are long; `coarsest` is then the least number of
-/// steps.
+/// Measured order of a scheme: the slope of errors at the end of a run, over steps at which they
+/// are above round-off. The run has the length 2 for most, and 20 for order 16, whose steps are
+/// long; `coarsest` is then the least number of steps.
 fn measured(name: &str, order: u32, system: &dyn System, x0: &[f64], coarsest: f64) -> f64 {
     let t = if order >= 16 { 20.0 } else { 2.0 };
-    // dop853 at h = 1/200: its error at h = 1/4 is below 1e-6, so here it is below 1e-6·(1/50)⁸, round-off.
+    // dop853 at h = 1/200: its error at h = 1/4 is below 1e-6, so here it is below 1e-6·(1/50)⁸,
+    // round-off.
     let reference = end("dop853", system, x0, t, 1.0 / 200.0);
-    // Steps t/n with four or five n, growing by √2 from a start at which the expansion in h has set in, or one by one.
+    // Steps t/n with four or five n, growing by √2 from a start at which the expansion in h has set
+    // in, or one by one.
     let first = match order {
         16.. => coarsest,
         8.. if name.contains("gauss") => 3.0,
@@ -35,8 +37,13 @@ fn measured(name: &str, order: u32, system: &dyn System, x0: &[f64], coarsest: f
         5.. => 20.0,
         _ => 60.0,
     };
-    let number =
-        |k: i32| if order >= 16 { first + f64::from(k) } else { (first * 2f64.powf(0.5 * f64::from(k))).round() };
+    let number = |k: i32| {
+        if order >= 16 {
+            first + f64::from(k)
+        } else {
+            (first * 2f64.powf(0.5 * f64::from(k))).round()
+        }
+    };
     let points: Vec<(f64, f64)> = (0..5)
         .map(number)
         .map(|n| (t / n, distance(&end(name, system, x0, t, t / n), &reference)))
@@ -51,11 +58,14 @@ fn measured(name: &str, order: u32, system: &dyn System, x0: &[f64], coarsest: f
 #[test]
 fn every_scheme_has_its_order() {
     let (system, x0) = (driven(), [1.2, 0.5]);
-    for scheme in SCHEMES.iter().filter(|scheme| scheme.follows_fields() && !scheme.needs_formulas()) {
+    for scheme in
+        SCHEMES.iter().filter(|scheme| scheme.follows_fields() && !scheme.needs_formulas())
+    {
         let slope = measured(scheme.name, scheme.order, &system, &x0, 17.0);
         println!("{:>8} {slope:.2}", scheme.name);
-        // The usual margin: half an order would be a different method. Steps that are as long as the motion's own time,
-        // as those of order 16 have to be for an error above round-off, show the next terms as well.
+        // The usual margin: half an order would be a different method. Steps that are as long as
+        // the motion's own time, as those of order 16 have to be for an error above round-off, show
+        // the next terms as well.
         let margin = if scheme.order >= 16 { 1.0 } else { 0.35 };
         assert!((slope - f64::from(scheme.order)).abs() < margin, "{}: {slope}", scheme.name);
     }
@@ -65,18 +75,22 @@ fn every_scheme_has_its_order() {
 fn treatments_keep_the_order() {
     let (system, x0) = (pendulum(), PENDULUM_START);
     for treatment in ["corrected", "projection", "symmetric-projection"] {
-        for scheme in SCHEMES.iter().filter(|scheme| scheme.follows_fields() && !scheme.needs_formulas()) {
+        for scheme in
+            SCHEMES.iter().filter(|scheme| scheme.follows_fields() && !scheme.needs_formulas())
+        {
             let name = format!("{treatment}:{}", scheme.name);
             let plan = Plan::fixed(method(&name), 0.0, 20.0, 0.05).unwrap();
             let drift = max_drift(&finish(&plan, &system, &x0).0);
-            // Corrections that move the parts which err most leave squares of a step's error. The steps of Euler's
-            // method err by some hundredths; those of the other schemes by their squares and less.
+            // Corrections that move the parts which err most leave squares of a step's error. The
+            // steps of Euler's method err by some hundredths; those of the other schemes by their
+            // squares and less.
             let bound = if scheme.order == 1 { 1e-3 } else { 1e-7 };
             println!("{name:>28} drift {drift:.1e}");
             assert!(drift < bound, "{name}: {drift:e}");
             let slope = measured(&name, scheme.order, &system, &x0, 22.0);
             println!("{name:>28} {slope:.2}");
-            // An order too many does no harm: the treatment removes four of six components of the error.
+            // An order too many does no harm: the treatment removes four of six components of the
+            // error.
             let order = f64::from(scheme.order);
             let margin = if scheme.order >= 16 { 1.5 } else { 0.35 };
             assert!(slope > order - margin && slope < order + 1.5, "{name}: {slope}");
@@ -87,12 +101,14 @@ fn treatments_keep_the_order() {
 #[test]
 fn dense_output_has_its_order() {
     let (system, x0) = (driven(), [1.2, 0.5]);
-    for scheme in SCHEMES.iter().filter(|scheme| scheme.adaptive && scheme.runge_kutta().is_some()) {
+    for scheme in SCHEMES.iter().filter(|scheme| scheme.adaptive && scheme.runge_kutta().is_some())
+    {
         let dense = scheme.tableau().dense.as_ref().unwrap();
         let mut points = Vec::new();
         for k in 0..4 {
-            // One step of length h, held there by the first and the longest step, at a tolerance that accepts it; the
-            // samples lie inside it. Its local error is O(h^{q+1}) for dense output of order q.
+            // One step of length h, held there by the first and the longest step, at a tolerance
+            // that accepts it; the samples lie inside it. Its local error is O(h^{q+1}) for dense
+            // output of order q.
             let h = (if dense.order > 4 { 0.4 } else { 0.3 }) * 0.75f64.powi(k);
             let mut plan = Plan::adaptive(method(scheme.name), 0.0, 2.0 * h, 1e3, 1e3).unwrap();
             let times = [0.3 * h, 0.55 * h, 0.9 * h];
@@ -109,22 +125,35 @@ fn dense_output_has_its_order() {
         }
         let slope = slope(&points) - 1.0;
         println!("{:>8} {slope:.2} {points:?}", scheme.name);
-        // Tsitouras chose his dense output for a small leading term, and at these steps the next one outweighs it.
+        // Tsitouras chose his dense output for a small leading term, and at these steps the next
+        // one outweighs it.
         let order = f64::from(dense.order);
-        assert!(slope > order - 0.35 && slope < order + 1.35, "{}: {slope} {points:?}", scheme.name);
+        assert!(
+            slope > order - 0.35 && slope < order + 1.35,
+            "{}: {slope} {points:?}",
+            scheme.name
+        );
     }
 }
 
-/// A collocation polynomial is of half the order within a step; samples there are nevertheless as good as its end.
+/// A collocation polynomial is of half the order within a step; samples there are nevertheless as
+/// good as its end.
 #[test]
 fn states_within_a_long_step_are_as_good_as_its_end() {
     let (system, x0) = (driven(), [1.2, 0.5]);
     for (scheme, rtol) in [("gauss8", 1e-9), ("gauss16", 1e-12)] {
-        let plan = Plan::adaptive(method(scheme), 0.0, 20.0, rtol, 0.0).unwrap().with_samples(101).unwrap();
+        let plan = Plan::adaptive(method(scheme), 0.0, 20.0, rtol, 0.0)
+            .unwrap()
+            .with_samples(101)
+            .unwrap();
         let (state, recorder) = finish(&plan, &system, &x0);
-        let fine = Plan::adaptive(method("dop853"), 0.0, 20.0, 1e-14, 0.0).unwrap().with_samples(101).unwrap();
+        let fine = Plan::adaptive(method("dop853"), 0.0, 20.0, 1e-14, 0.0)
+            .unwrap()
+            .with_samples(101)
+            .unwrap();
         let reference = finish(&fine, &system, &x0).1;
-        let errors: Vec<f64> = recorder.x.iter().zip(&reference.x).map(|(x, exact)| distance(x, exact)).collect();
+        let errors: Vec<f64> =
+            recorder.x.iter().zip(&reference.x).map(|(x, exact)| distance(x, exact)).collect();
         // Samples lie within steps of gauss16; the error of an oscillation grows along the run.
         assert!(state.step < 150, "{scheme}: {} steps", state.step);
         let last = errors[95..].iter().fold(0.0, |last: f64, &error| last.max(error));
@@ -133,7 +162,10 @@ fn states_within_a_long_step_are_as_good_as_its_end() {
             state.step,
             errors.iter().fold(0.0, |a: f64, &b| a.max(b))
         );
-        assert!(errors.iter().all(|&error| error <= 10.0 * last.max(1e-13)), "{scheme}: {errors:?}");
+        assert!(
+            errors.iter().all(|&error| error <= 10.0 * last.max(1e-13)),
+            "{scheme}: {errors:?}"
+        );
         assert!(last < 100.0 * rtol, "{scheme}: {last:e}");
     }
 }

@@ -1,5 +1,5 @@
-//! Resumption of runs: one that is stopped after every step, stored as JSON and read back makes the same bits as one
-//! that was not.
+//! Resumption of runs: one that is stopped after every step, stored as JSON and read back makes the
+//! same bits as one that was not.
 
 mod common;
 
@@ -46,7 +46,12 @@ fn interrupted(plan: &Plan, system: &dyn System, x0: &[f64]) -> (StepState, Reco
 fn assert_same_bits(plan: &Plan, system: &dyn System, x0: &[f64]) {
     let (state, recorder) = finish(plan, system, x0);
     let (resumed, samples) = interrupted(plan, system, x0);
-    assert_eq!(serde_json::to_string(&state).unwrap(), serde_json::to_string(&resumed).unwrap(), "{}", plan.method);
+    assert_eq!(
+        serde_json::to_string(&state).unwrap(),
+        serde_json::to_string(&resumed).unwrap(),
+        "{}",
+        plan.method
+    );
     assert_eq!(recorder, samples, "{}", plan.method);
 }
 
@@ -55,7 +60,10 @@ fn adaptive_runs_resume_exactly() {
     for scheme in ["bs3", "dopri5", "tsit5", "dop853", "gauss8", "gauss16"] {
         for treatment in ["plain", "corrected", "projection"] {
             let name = format!("{treatment}:{scheme}");
-            let plan = Plan::adaptive(method(&name), 0.0, 5.0, 1e-6, 1e-6).unwrap().with_samples(101).unwrap();
+            let plan = Plan::adaptive(method(&name), 0.0, 5.0, 1e-6, 1e-6)
+                .unwrap()
+                .with_samples(101)
+                .unwrap();
             assert_same_bits(&plan, &pendulum(), &PENDULUM_START);
         }
     }
@@ -66,7 +74,8 @@ fn fixed_runs_resume_exactly() {
     for scheme in ["euler", "midpoint", "heun", "rk4", "dopri5", "dop853", "gauss8", "gauss16"] {
         for treatment in ["plain", "corrected", "projection", "symmetric-projection"] {
             let name = format!("{treatment}:{scheme}");
-            let plan = Plan::fixed(method(&name), 0.0, 1.0, 0.03).unwrap().with_samples(12).unwrap();
+            let plan =
+                Plan::fixed(method(&name), 0.0, 1.0, 0.03).unwrap().with_samples(12).unwrap();
             assert_same_bits(&plan, &pendulum(), &PENDULUM_START);
         }
     }

@@ -14,7 +14,8 @@ fn plain_rk4_is_as_accurate_as_published() {
     let (state, _) = finish(&plan, &pendulum(), &PENDULUM_START);
     let error = distance(&state.x, &PENDULUM_END);
     println!("plain rk4: error {error:.2e}, drift {:.1e}", max_drift(&state));
-    // Published: 2.8e-11, two digits; the reference's own digits and round-off (1e5 steps, √1e5·ε·growth) blur it.
+    // Published: 2.8e-11, two digits; the reference's own digits and round-off (1e5 steps,
+    // √1e5·ε·growth) blur it.
     assert!((error - 2.8e-11).abs() < 1e-11, "{error}");
 }
 
@@ -35,19 +36,26 @@ fn feedback_euler_is_as_published() {
     let (state, _) = finish(&plan, &pendulum_with_feedback(1.0), &PENDULUM_START);
     let error = distance(&state.x, &PENDULUM_END);
     let (f1, h) = (state.drift[0].max, state.drift[2].max);
-    println!("feedback euler: error {error:.3e}, f1 {f1:.3e}, H {h:.3e}, ratio {:?}", state.stability);
+    println!(
+        "feedback euler: error {error:.3e}, f1 {f1:.3e}, H {h:.3e}, ratio {:?}",
+        state.stability
+    );
     // Published to three digits each.
     assert!((f1 - 4.56e-5).abs() < 0.005e-5, "{f1}");
     assert!((h - 4.89e-5).abs() < 0.005e-5, "{h}");
     assert!((error - 2.22e-3).abs() < 0.005e-3, "{error}");
-    // DF DFᵀ of these rows has norms between 2 and 10, so h·50·10/2 = 0.25 at most: stable, and not by far.
+    // DF DFᵀ of these rows has norms between 2 and 10, so h·50·10/2 = 0.25 at most: stable, and not
+    // by far.
     assert!(state.stability.max < 0.3 && state.stability.mean() > 0.05);
     assert_eq!(state.stability.count, 100_000);
 }
 
 #[test]
 fn corrected_dop853_meets_the_promise() {
-    let plan = Plan::adaptive(method("corrected:dop853"), 0.0, 100.0, 1e-9, 1e-9).unwrap().with_samples(1001).unwrap();
+    let plan = Plan::adaptive(method("corrected:dop853"), 0.0, 100.0, 1e-9, 1e-9)
+        .unwrap()
+        .with_samples(1001)
+        .unwrap();
     let system = pendulum();
     let (state, recorder) = finish(&plan, &system, &PENDULUM_START);
     let error = distance(&state.x, &PENDULUM_END);
@@ -59,18 +67,20 @@ fn corrected_dop853_meets_the_promise() {
     );
     // The acceptance criterion: the default method at its default tolerance.
     assert!(error < 1e-7 && max_drift(&state) < 1e-14, "{error} {:?}", state.drift);
-    // scipy's DOP853, with the same controller on the plain field and the norm of HNW, takes 531 steps. The norm of
-    // vectors asks for 5 % more here; round-off may move a few.
+    // scipy's DOP853, with the same controller on the plain field and the norm of HNW, takes 531
+    // steps. The norm of vectors asks for 5 % more here; round-off may move a few.
     assert!((545..566).contains(&state.step), "{}", state.step);
-    // Samples between steps are corrected too: Gauss–Newton squares the interpolant's error of about 1e-8, and ε of it
-    // is left, so round-off of F remains, below 1e-14 as above.
+    // Samples between steps are corrected too: Gauss–Newton squares the interpolant's error of
+    // about 1e-8, and ε of it is left, so round-off of F remains, below 1e-14 as above.
     for x in &recorder.x {
         let sample = StepState::new(&plan, &system, x, Some(&PENDULUM_START));
         assert!(max_drift(&sample) < 1e-14, "{:?}", sample.drift);
     }
     // Samples lie on the trajectory: the same run at a hundredth of the tolerance.
-    let finer =
-        Plan::adaptive(method("corrected:dop853"), 0.0, 100.0, 1e-11, 1e-11).unwrap().with_samples(1001).unwrap();
+    let finer = Plan::adaptive(method("corrected:dop853"), 0.0, 100.0, 1e-11, 1e-11)
+        .unwrap()
+        .with_samples(1001)
+        .unwrap();
     let (_, fine) = finish(&finer, &system, &PENDULUM_START);
     let worst = recorder.x.iter().zip(&fine.x).map(|(x, y)| distance(x, y)).fold(0.0, f64::max);
     println!("samples: {worst:.2e}");
@@ -79,13 +89,19 @@ fn corrected_dop853_meets_the_promise() {
 
 #[test]
 fn corrected_methods_hold_the_invariants() {
-    for (name, h) in
-        [("euler", 1e-3), ("midpoint", 1e-2), ("heun", 1e-2), ("bs3", 1e-2), ("rk4", 1e-2), ("dopri5", 1e-2)]
-    {
+    for (name, h) in [
+        ("euler", 1e-3),
+        ("midpoint", 1e-2),
+        ("heun", 1e-2),
+        ("bs3", 1e-2),
+        ("rk4", 1e-2),
+        ("dopri5", 1e-2),
+    ] {
         let plan = Plan::fixed(method(&format!("corrected:{name}")), 0.0, 20.0, h).unwrap();
         let (state, _) = finish(&plan, &pendulum(), &PENDULUM_START);
-        // One Gauss–Newton step leaves the square of the local error over the curvature, and ε = 1e-8 of it: for Euler
-        // (1e-3)²/2·size 10 squared is 2.5e-11, for the others, (1e-2)³ squared at most 1e-12.
+        // One Gauss–Newton step leaves the square of the local error over the curvature, and ε =
+        // 1e-8 of it: for Euler (1e-3)²/2·size 10 squared is 2.5e-11, for the others, (1e-2)³
+        // squared at most 1e-12.
         let bound = if name == "euler" { 1e-9 } else { 1e-10 };
         println!("corrected:{name} {:.1e}", max_drift(&state));
         assert!(max_drift(&state) < bound, "{name} {:?}", state.drift);

@@ -1,8 +1,10 @@
-//! Block interpreter: like the interpreter, but carries out every instruction on a block of lanes before the next one.
-//! The loops over lanes have a fixed length, so the compiler turns them into vector instructions. It compiles them
-//! several times, and the version for the processor is chosen at run time.
+//! Block interpreter: like the interpreter, but carries out every instruction on a block of lanes
+//! before the next one. The loops over lanes have a fixed length, so the compiler turns them into
+//! vector instructions. It compiles them several times, and the version for the processor is chosen
+//! at run time.
 //!
-//! Closures do not inherit the target features of the function around them, so there are macros and loops instead.
+//! Closures do not inherit the target features of the function around them, so there are macros and
+//! loops instead.
 
 use holonome_model::graph::aligned::Aligned;
 use holonome_model::graph::elementary::Elementary;
@@ -26,7 +28,8 @@ enum Features {
     Avx512,
 }
 
-/// Lanes in a block: enough to hide the interpretation, few enough for the values to stay in the nearest cache.
+/// Lanes in a block: enough to hide the interpretation, few enough for the values to stay in the
+/// nearest cache.
 const BLOCK: usize = 64;
 
 impl BlockInterpreter {
@@ -56,7 +59,11 @@ impl BlockInterpreter {
     /// Program for `lanes` lanes: all lanes of its arrays, or the first one of `stride`.
     pub(crate) fn compile_lanes(self, tape: &Tape, lanes: usize, stride: usize) -> Box<dyn Kernel> {
         debug_assert!(lanes == stride || lanes == 1);
-        let compiled = if lanes == stride { self.compile(tape, lanes) } else { self.compile_first_lane(tape, stride) };
+        let compiled = if lanes == stride {
+            self.compile(tape, lanes)
+        } else {
+            self.compile_first_lane(tape, stride)
+        };
         compiled.expect("the interpreter never refuses")
     }
 }
@@ -82,8 +89,8 @@ struct Step {
     arguments: [u32; 4],
 }
 
-/// A tape whose values have slots in the scratch: x, t, the bound values, temporaries that are reused as soon as their
-/// value is dead, and finally the outputs. A slot holds a block of lanes.
+/// A tape whose values have slots in the scratch: x, t, the bound values, temporaries that are
+/// reused as soon as their value is dead, and finally the outputs. A slot holds a block of lanes.
 pub(crate) struct Program {
     prologue: Prologue,
     steps: Vec<Step>,
@@ -101,8 +108,8 @@ pub(crate) struct Program {
 
 impl Program {
     /// # Panics
-    /// If the tape is out of order: an instruction reads a later one or a state that does not exist, or numbers and
-    /// parameters follow the prologue.
+    /// If the tape is out of order: an instruction reads a later one or a state that does not
+    /// exist, or numbers and parameters follow the prologue.
     pub(crate) fn new(tape: &Tape, lanes: usize, with: BlockInterpreter) -> Program {
         assert!(lanes > 0, "a kernel has at least one lane");
         let code = &tape.instructions;
@@ -154,9 +161,10 @@ impl Program {
             for (place, a) in arguments.iter_mut().zip(instruction.arguments()) {
                 let s = slot[a as usize];
                 *place = s;
-                // A result may take the slot of a dead argument: in every lane, arguments are read before the result is
-                // written. An argument may occur twice in one instruction.
-                if last_use[a as usize] == i && s >= first_temporary && !free[dying..].contains(&s) {
+                // A result may take the slot of a dead argument: in every lane, arguments are read
+                // before the result is written. An argument may occur twice in one instruction.
+                if last_use[a as usize] == i && s >= first_temporary && !free[dying..].contains(&s)
+                {
                     free.push(s);
                 }
             }
@@ -190,8 +198,8 @@ impl Program {
         }
     }
 
-    /// Put the bound values and states of lanes `first`.. into their slots; returns the number of these lanes. The rest
-    /// of a slot is padded with the last of them; its results are ignored.
+    /// Put the bound values and states of lanes `first`.. into their slots; returns the number of
+    /// these lanes. The rest of a slot is padded with the last of them; its results are ignored.
     fn load(&self, bound: &[f64], x: &[f64], first: usize, work: &mut [f64]) -> usize {
         let count = self.block.min(self.lanes - first);
         let values = self.prologue.bound().len();
@@ -205,7 +213,15 @@ impl Program {
     }
 
     #[inline]
-    fn fill(&self, from: &[f64], k: usize, first: usize, count: usize, slot: usize, work: &mut [f64]) {
+    fn fill(
+        &self,
+        from: &[f64],
+        k: usize,
+        first: usize,
+        count: usize,
+        slot: usize,
+        work: &mut [f64],
+    ) {
         let start = k * self.lanes + first;
         let slot = &mut work[slot * self.block..][..self.block];
         let (used, rest) = slot.split_at_mut(count);
@@ -217,8 +233,8 @@ impl Program {
     fn evaluate(&self, work: &mut [f64]) {
         assert!(work.len() >= self.slots * self.block, "the scratch is too short");
         let (steps, block, work) = (&self.steps[..], self.block, work.as_mut_ptr());
-        // SAFETY: all slots are below `self.slots`, for which the scratch has room; `block` is a multiple of `width`;
-        // the features were detected.
+        // SAFETY: all slots are below `self.slots`, for which the scratch has room; `block` is a
+        // multiple of `width`; the features were detected.
         unsafe {
             match (self.features, self.width) {
                 (Features::Baseline, 1) => evaluate::<1>(steps, 1, work),
@@ -262,7 +278,8 @@ unsafe fn evaluate_avx512<const W: usize>(steps: &[Step], block: usize, work: *m
 /// Run the steps on one block.
 ///
 /// # Safety
-/// `work` holds `block` numbers for every slot that the steps name, and `block` is a multiple of `W`.
+/// `work` holds `block` numbers for every slot that the steps name, and `block` is a multiple of
+/// `W`.
 #[inline(always)]
 unsafe fn evaluate<const W: usize>(steps: &[Step], block: usize, work: *mut f64) {
     // With one lane known at compile time there is no loop.
@@ -272,7 +289,8 @@ unsafe fn evaluate<const W: usize>(steps: &[Step], block: usize, work: *mut f64)
         let (a, b) = (place(work, a, block), place(work, b, block));
         let (c, d) = (place(work, c, block), place(work, d, block));
         let result = place(work, step.destination, block).cast::<[f64; W]>();
-        // Loop over lanes. Arguments are read in whole groups before the result, which may take their place.
+        // Loop over lanes. Arguments are read in whole groups before the result, which may take
+        // their place.
         macro_rules! each {
             (|$($argument:ident),*| $value:expr) => {
                 for group in 0..block / W {
@@ -308,7 +326,8 @@ unsafe fn evaluate<const W: usize>(steps: &[Step], block: usize, work: *mut f64)
             Operation::Three(Three::Select) => each!(|a, b, c| Three::Select.evaluate(a, b, c)),
             Operation::One(One::Sqrt) => each!(|a| One::Sqrt.evaluate(a)),
             Operation::One(One::Spread(lane)) => {
-                // SAFETY: the lane is one of the block's, which holds all lanes if there are such steps.
+                // SAFETY: the lane is one of the block's, which holds all lanes if there are such
+                // steps.
                 let value = unsafe { a.add(usize::from(lane)).read() };
                 for group in 0..block / W {
                     // SAFETY: as above, a group of a slot that the steps name.
@@ -357,7 +376,8 @@ impl Kernel for Program {
             self.fill(t, 0, first, count, self.states, work);
             self.evaluate(work);
             for (k, &slot) in self.outputs.iter().enumerate() {
-                out[k * self.lanes + first..][..count].copy_from_slice(&work[slot as usize * self.block..][..count]);
+                out[k * self.lanes + first..][..count]
+                    .copy_from_slice(&work[slot as usize * self.block..][..count]);
             }
         }
     }
@@ -375,7 +395,9 @@ impl Kernel for Program {
                     out.copy_from_slice(&slots[slot as usize * block..][..block]);
                 }
                 let stops = self.goes_on.is_some_and(|mask| {
-                    slots[mask as usize * block..][..block].iter().any(|lane| lane.to_bits() != TRUE)
+                    slots[mask as usize * block..][..block]
+                        .iter()
+                        .any(|lane| lane.to_bits() != TRUE)
                 });
                 let used = self.outputs.len() * block;
                 slots[..used].copy_from_slice(&outputs[..used]);

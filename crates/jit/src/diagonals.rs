@@ -5,7 +5,9 @@ use crate::isa::Isa;
 use crate::memory::Executable;
 use crate::steps::Analysis;
 use holonome_model::graph::aligned::{Aligned, LINE_NUMBERS, first_aligned};
-use holonome_model::graph::interpret::{DiagonalLoop, DiagonalPlaces, Prologue, Refused, SEGMENT_LANES};
+use holonome_model::graph::interpret::{
+    DiagonalLoop, DiagonalPlaces, Prologue, Refused, SEGMENT_LANES,
+};
 use holonome_model::graph::tape::Tape;
 
 /// A tape as machine code that runs over diagonals of pairs.
@@ -22,17 +24,25 @@ pub(crate) struct CompiledDiagonals {
 }
 
 impl CompiledDiagonals {
-    pub(crate) fn new(tape: &Tape, places: &DiagonalPlaces, isa: Isa) -> Result<CompiledDiagonals, Refused> {
+    pub(crate) fn new(
+        tape: &Tape,
+        places: &DiagonalPlaces,
+        isa: Isa,
+    ) -> Result<CompiledDiagonals, Refused> {
         let refused = |reason: &str| Refused { reason: reason.to_string() };
         assert_eq!(tape.states, places.states.len(), "every state has a place");
         assert_eq!(tape.outputs.len(), places.outputs.len(), "every output has a place");
-        assert!(places.rows > 0 && places.stride >= places.rows + SEGMENT_LANES - 1, "rows have room");
+        assert!(
+            places.rows > 0 && places.stride >= places.rows + SEGMENT_LANES - 1,
+            "rows have room"
+        );
         let shape = Shape::of_segments(isa);
         let prologue = Prologue::new(tape);
         let (reach, outputs) = (places.reach(), places.outputs.len() * places.stride);
         let before = emit::diagonal_scratch(places);
         let last = emit::last_of_diagonals(places);
-        let longest = tape.instructions.len().max(prologue.bound().len()) + (before + last.len()) / SEGMENT_LANES;
+        let longest = tape.instructions.len().max(prologue.bound().len())
+            + (before + last.len()) / SEGMENT_LANES;
         let farthest = reach.into_iter().max().unwrap_or(0).max(outputs);
         if !shape.reaches(longest) || farthest >= i32::MAX as usize / 8 {
             return Err(refused("the formulas are too long for machine code"));
@@ -72,10 +82,11 @@ impl DiagonalLoop for CompiledDiagonals {
         let bias = self.shape.bias() as usize;
         let inputs = [x.as_ptr(), table.as_ptr(), bound.as_ptr().wrapping_byte_add(bias)];
         let scratch = work[aligned..].as_mut_ptr().wrapping_byte_add(bias);
-        // SAFETY: the code is what the emitter made for this tape and these places, and its entry is at the start. A
-        // vector of rows from r on, of diagonal d, reads from `place + r` or `place + r + d` on, at most seven numbers
-        // after the last row's, and writes as many of each output from `r` or `r + d` on: these exist by the lengths
-        // checked above. Bound values, masks, and scratch for what is kept of the loop, for still values and for all
+        // SAFETY: the code is what the emitter made for this tape and these places, and its entry
+        // is at the start. A vector of rows from r on, of diagonal d, reads from `place + r` or
+        // `place + r + d` on, at most seven numbers after the last row's, and writes as many of
+        // each output from `r` or `r + d` on: these exist by the lengths checked above. Bound
+        // values, masks, and scratch for what is kept of the loop, for still values and for all
         // spills exist too.
         unsafe { self.memory.call(0, inputs, [out.as_mut_ptr(), scratch], 0) };
     }

@@ -1,20 +1,24 @@
 //! Emitter of machine code for a list of steps: chooses instructions and their operands.
 //!
-//! The resulting function is `(x, t, bound, out, scratch, count) -> flag` in the System V convention. It uses vector
-//! registers and argument registers only, so there is nothing to save. Pointers come with a bias ([`Assembler::bias`]).
+//! The resulting function is `(x, t, bound, out, scratch, count) -> flag` in the System V
+//! convention. It uses vector registers and argument registers only, so there is nothing to save.
+//! Pointers come with a bias ([`Assembler::bias`]).
 
-use crate::encode::{Assembler, Code, Direction, Form, General, Label, Memory, Operand, Predicate, Signs, Vector};
+use crate::encode::{
+    Assembler, Code, Direction, Form, General, Label, Memory, Operand, Predicate, Signs, Vector,
+};
 use crate::isa::{Isa, Width};
 use crate::registers::Registers;
 use crate::steps::{Action, Carried, Home, NEVER, Step, Steps, Value};
 use holonome_model::graph::interpret::{
-    DiagonalPlace, DiagonalPlaces, RowPlace, RowPlaces, SEGMENT_LANES, SegmentPlace, SegmentPlaces, filling_rows,
-    last_rows,
+    DiagonalPlace, DiagonalPlaces, RowPlace, RowPlaces, SEGMENT_LANES, SegmentPlace, SegmentPlaces,
+    filling_rows, last_rows,
 };
 use holonome_model::graph::primitive::{One, Three, Two};
 use holonome_model::graph::tape::Tape;
 
-/// Distance in steps of the next read within which a value is worth loading into a register, if one is free.
+/// Distance in steps of the next read within which a value is worth loading into a register, if one
+/// is free.
 const NEAR: u32 = 12;
 /// Registers that such early loads leave free.
 const SPARE: u32 = 2;
@@ -38,7 +42,8 @@ pub(crate) struct Shape {
     pub width: Width,
     /// Number of vectors computed side by side.
     pub vectors: usize,
-    /// Lanes that are computed, a multiple of all vectors'; bound values and the scratch have so many.
+    /// Lanes that are computed, a multiple of all vectors'; bound values and the scratch have so
+    /// many.
     pub computed: usize,
     /// Lanes of states and outputs: all are computed, or only the first one.
     pub lanes: usize,
@@ -49,7 +54,8 @@ impl Shape {
     pub(crate) fn new(isa: Isa, lanes: usize, tape: &Tape) -> Shape {
         let width = isa.width(lanes);
         let pairs = lanes.is_multiple_of(2 * width.numbers()) && tape.operations() <= LONGEST_PAIR;
-        let vectors = if tape.mixes_lanes() { lanes / width.numbers() } else { 1 + usize::from(pairs) };
+        let vectors =
+            if tape.mixes_lanes() { lanes / width.numbers() } else { 1 + usize::from(pairs) };
         Shape { isa, width, vectors, computed: lanes, lanes }
     }
 
@@ -86,18 +92,25 @@ impl Shape {
     }
 }
 
-/// Code that runs the steps once. With `states`, the tape maps that many states to themselves and raises no flags; the
-/// code then runs `count` > 0 times, from each state to the one that follows in memory.
+/// Code that runs the steps once. With `states`, the tape maps that many states to themselves and
+/// raises no flags; the code then runs `count` > 0 times, from each state to the one that follows
+/// in memory.
 pub(crate) fn run(steps: &Steps, shape: Shape, states: Option<usize>) -> Emitted {
     let mut e = Emitter::new(steps, shape, false);
     let head = states.map(|_| e.assembler.label());
     e.steps(&steps.list);
     if let (Some(head), Some(states)) = (head, states) {
         let bytes = i32::try_from(8 * states * shape.lanes).expect("states are within reach");
-        [General::Rdi, General::Rcx].into_iter().for_each(|pointer| e.assembler.advance(pointer, bytes));
+        [General::Rdi, General::Rcx]
+            .into_iter()
+            .for_each(|pointer| e.assembler.advance(pointer, bytes));
         e.assembler.count_down(General::R9, head);
     }
-    let flags = steps.flags.iter().map(|&flag| e.in_register(flag, NEVER, steps.list.len() as u32)).collect();
+    let flags = steps
+        .flags
+        .iter()
+        .map(|&flag| e.in_register(flag, NEVER, steps.list.len() as u32))
+        .collect();
     e.leave(flags)
 }
 
@@ -118,8 +131,9 @@ pub(crate) struct OfCycle {
     pub turns: u32,
 }
 
-/// Code that runs maps of one array one after the other, each in a loop, and all of them again while the last one goes
-/// on, a number of times that takes the place of the time in other code. No pointer has a bias; no map raises flags.
+/// Code that runs maps of one array one after the other, each in a loop, and all of them again
+/// while the last one goes on, a number of times that takes the place of the time in other code. No
+/// pointer has a bias; no map raises flags.
 pub(crate) fn cycle(maps: &[OfCycle]) -> Emitted {
     let mut made: Option<(Assembler, Label)> = None;
     let mut spills = 0;
@@ -135,7 +149,8 @@ pub(crate) fn cycle(maps: &[OfCycle]) -> Emitted {
             }
         };
         let shift = |e: &mut Emitter, sign: i32| {
-            let bytes = i32::try_from(8 * bound).expect("bound values are within reach") + shape.bias();
+            let bytes =
+                i32::try_from(8 * bound).expect("bound values are within reach") + shape.bias();
             [General::Rdi, General::Rcx, General::R8]
                 .into_iter()
                 .for_each(|p| e.assembler.advance(p, sign * shape.bias()));
@@ -170,9 +185,10 @@ pub(crate) struct OfRows<'a> {
     pub bound: usize,
 }
 
-/// Code that runs loops over rows, one after the other: state k and output k of row r are at `places.states[k] + r` and
-/// `places.outputs[k] + r`. No pointer has a bias. The table takes the place of the time in other code, and a pointer
-/// to the values that are the same for all rows that of the count.
+/// Code that runs loops over rows, one after the other: state k and output k of row r are at
+/// `places.states[k] + r` and `places.outputs[k] + r`. No pointer has a bias. The table takes the
+/// place of the time in other code, and a pointer to the values that are the same for all rows that
+/// of the count.
 pub(crate) fn rows(loops: &[OfRows]) -> Emitted {
     let mut all = Emitted { bytes: Vec::new(), spills: 0 };
     for (number, of) in loops.iter().enumerate() {
@@ -196,7 +212,8 @@ pub(crate) fn rows(loops: &[OfRows]) -> Emitted {
                 e.assembler.advance(pointer, bytes);
             }
         };
-        // The last rows first, with some before them that are computed twice: nothing reads what a loop writes.
+        // The last rows first, with some before them that are computed twice: nothing reads what a
+        // loop writes.
         if rest > 0 {
             advance(&mut e, (rows - together) as i64);
             e.assembler.set(General::R10, 2);
@@ -229,27 +246,34 @@ pub(crate) fn rows(loops: &[OfRows]) -> Emitted {
     all
 }
 
-/// Code for a loop over the rows of a segment, [`SEGMENT_LANES`] side by side, `count` > 0 times. Pointers are as for
-/// [`rows`]. The scratch holds, [`SEGMENT_LANES`] numbers each: still values, each given in its first number; the sums
-/// of the outputs, set to 0 here; the outputs of the last rows; and spilled values. Outputs are added in place; those
-/// of the `last` rows, which may be fewer, are put into the scratch.
+/// Code for a loop over the rows of a segment, [`SEGMENT_LANES`] side by side, `count` > 0 times.
+/// Pointers are as for [`rows`]. The scratch holds, [`SEGMENT_LANES`] numbers each: still values,
+/// each given in its first number; the sums of the outputs, set to 0 here; the outputs of the last
+/// rows; and spilled values. Outputs are added in place; those of the `last` rows, which may be
+/// fewer, are put into the scratch.
 pub(crate) fn segments(steps: &Steps, shape: Shape, places: &SegmentPlaces, last: bool) -> Emitted {
     debug_assert_eq!((shape.together(), shape.lanes), (SEGMENT_LANES, SEGMENT_LANES));
     let mut e = Emitter::new(steps, shape, false);
     e.places = Places::Segments(places.clone(), last);
-    let scratch =
-        |e: &Emitter, number: usize| Memory { base: General::R8, displacement: 8 * number as i32 - e.shape.bias() };
+    let scratch = |e: &Emitter, number: usize| Memory {
+        base: General::R8,
+        displacement: 8 * number as i32 - e.shape.bias(),
+    };
     let vectors = (0..SEGMENT_LANES).step_by(shape.width.numbers());
     // Stored as vectors: reading a vector that was stored in parts would wait.
     let stays = stays(places);
     for k in 0..stays {
         e.assembler.spread(0, scratch(&e, k * SEGMENT_LANES));
-        vectors.clone().for_each(|lane| e.assembler.store(scratch(&e, k * SEGMENT_LANES + lane), 0));
+        vectors
+            .clone()
+            .for_each(|lane| e.assembler.store(scratch(&e, k * SEGMENT_LANES + lane), 0));
     }
     if !last {
         e.assembler.zero(0);
         for k in (0..places.outputs.len()).filter(|&k| places.outputs[k].is_none()) {
-            vectors.clone().for_each(|lane| e.assembler.store(scratch(&e, (stays + k) * SEGMENT_LANES + lane), 0));
+            vectors.clone().for_each(|lane| {
+                e.assembler.store(scratch(&e, (stays + k) * SEGMENT_LANES + lane), 0)
+            });
         }
     }
     let head = e.assembler.label();
@@ -268,24 +292,38 @@ pub(crate) fn segment_scratch(places: &SegmentPlaces) -> usize {
 
 /// Number of still values of a segment.
 pub(crate) fn stays(places: &SegmentPlaces) -> usize {
-    let stays = |place: &SegmentPlace| if let SegmentPlace::Still(k) = *place { k as usize + 1 } else { 0 };
+    let stays =
+        |place: &SegmentPlace| if let SegmentPlace::Still(k) = *place { k as usize + 1 } else { 0 };
     places.states.iter().map(stays).max().unwrap_or(0)
 }
 
-/// Code for all diagonals of a sum over pairs, [`SEGMENT_LANES`] rows side by side. The pointers are those to the
-/// states, the table, the bound values, the outputs and the scratch, as for [`segments`]; places that move on with
-/// every diagonal have pointers of their own. Bound value number `behind` is the first of the masks by number of rows,
-/// which the rest of [`last_of_diagonals`] follows. The scratch holds, [`SEGMENT_LANES`] numbers each: what is kept of
-/// the loops; still values; what the last rows read and add; and spilled values.
-pub(crate) fn diagonals(steps: [&Steps; 2], shape: Shape, places: &DiagonalPlaces, behind: usize) -> Emitted {
+/// Code for all diagonals of a sum over pairs, [`SEGMENT_LANES`] rows side by side. The pointers
+/// are those to the states, the table, the bound values, the outputs and the scratch, as for
+/// [`segments`]; places that move on with every diagonal have pointers of their own. Bound value
+/// number `behind` is the first of the masks by number of rows, which the rest of
+/// [`last_of_diagonals`] follows. The scratch holds, [`SEGMENT_LANES`] numbers each: what is kept
+/// of the loops; still values; what the last rows read and add; and spilled values.
+pub(crate) fn diagonals(
+    steps: [&Steps; 2],
+    shape: Shape,
+    places: &DiagonalPlaces,
+    behind: usize,
+) -> Emitted {
     debug_assert_eq!((shape.together(), shape.lanes), (SEGMENT_LANES, SEGMENT_LANES));
-    let scratch = |number: usize| Memory { base: General::R8, displacement: 8 * number as i32 - shape.bias() };
+    let scratch = |number: usize| Memory {
+        base: General::R8,
+        displacement: 8 * number as i32 - shape.bias(),
+    };
     let mut e = Emitter::new(steps[0], shape, false);
-    for (pointer, number) in [(General::Rdi, OF_STATES), (General::Rsi, OF_TABLE), (General::Rcx, OF_OUTPUTS)] {
+    for (pointer, number) in
+        [(General::Rdi, OF_STATES), (General::Rsi, OF_TABLE), (General::Rcx, OF_OUTPUTS)]
+    {
         e.assembler.store_whole(scratch(number), pointer);
     }
-    let still =
-        places.states.iter().filter_map(|place| if let DiagonalPlace::Still(at) = place { Some(at) } else { None });
+    let still = places
+        .states
+        .iter()
+        .filter_map(|place| if let DiagonalPlace::Still(at) = place { Some(at) } else { None });
     for (k, &at) in still.enumerate() {
         e.assembler.spread(0, Memory { base: General::Rdi, displacement: 8 * at as i32 });
         for lane in (0..SEGMENT_LANES).step_by(shape.width.numbers()) {
@@ -305,9 +343,9 @@ pub(crate) fn diagonals(steps: [&Steps; 2], shape: Shape, places: &DiagonalPlace
     Emitted { spills: emitted.spills.max(spills as usize), ..emitted }
 }
 
-/// Numbers at the start of the scratch of a loop over diagonals: the pointers to the states, the table and the outputs;
-/// the offset of the diagonal in bytes; the rows left in it, or the vectors of last rows left; and the pointer to the
-/// numbers that describe the latter.
+/// Numbers at the start of the scratch of a loop over diagonals: the pointers to the states, the
+/// table and the outputs; the offset of the diagonal in bytes; the rows left in it, or the vectors
+/// of last rows left; and the pointer to the numbers that describe the latter.
 const OF_STATES: usize = 0;
 const OF_TABLE: usize = 1;
 const OF_OUTPUTS: usize = 2;
@@ -315,18 +353,21 @@ const FURTHER_ON: usize = 3;
 const LEFT: usize = 4;
 const LAST: usize = 5;
 
-/// Numbers of scratch for a state or an output of last rows: the rows of a second diagonal follow those of the first.
+/// Numbers of scratch for a state or an output of last rows: the rows of a second diagonal follow
+/// those of the first.
 const OF_LAST: usize = 2 * SEGMENT_LANES;
 
-/// Numbers that describe a vector of last rows. In this order: the offsets in bytes of the rows of each diagonal, for
-/// places that stay and for places that move on with the diagonal; the offsets of their masks; and [`BESIDE`].
+/// Numbers that describe a vector of last rows. In this order: the offsets in bytes of the rows of
+/// each diagonal, for places that stay and for places that move on with the diagonal; the offsets
+/// of their masks; and [`BESIDE`].
 const NUMBERS_OF_LAST: usize = 8;
 const BEHIND: [[usize; 2]; 2] = [[0, 1], [2, 3]];
 const MASKS: [usize; 2] = [4, 5];
 /// Offset in bytes of the rows of the second diagonal from those of the first one within a vector.
 const BESIDE: usize = 6;
 
-/// Masks of 0 to [`SEGMENT_LANES`] rows, then the numbers that describe all vectors of last rows, as bits of integers.
+/// Masks of 0 to [`SEGMENT_LANES`] rows, then the numbers that describe all vectors of last rows,
+/// as bits of integers.
 pub(crate) fn last_of_diagonals(places: &DiagonalPlaces) -> Vec<f64> {
     let mut numbers = vec![0.0; (SEGMENT_LANES + 1) * SEGMENT_LANES];
     for (rows, mask) in numbers.chunks_exact_mut(SEGMENT_LANES).enumerate() {
@@ -358,7 +399,12 @@ fn last_scratch(places: &DiagonalPlaces) -> usize {
 
 impl Emitter {
     /// Emit the loop over rows that fill vectors: all diagonals that have that many.
-    fn filling_rows(mut self, steps: &Steps, places: &DiagonalPlaces, scratch: impl Fn(usize) -> Memory) -> Emitter {
+    fn filling_rows(
+        mut self,
+        steps: &Steps,
+        places: &DiagonalPlaces,
+        scratch: impl Fn(usize) -> Memory,
+    ) -> Emitter {
         let a = &mut self.assembler;
         a.set(General::R9, 0);
         a.store_whole(scratch(FURTHER_ON), General::R9);
@@ -395,7 +441,8 @@ impl Emitter {
         self
     }
 
-    /// Emit the loop over the last rows: those of two diagonals are read side by side, and added one after the other.
+    /// Emit the loop over the last rows: those of two diagonals are read side by side, and added
+    /// one after the other.
     fn last_rows(
         mut self,
         steps: &Steps,
@@ -409,12 +456,16 @@ impl Emitter {
         let bias = self.shape.bias();
         let masks = 8 * behind as i32 - bias;
         let last = masks + 8 * ((SEGMENT_LANES + 1) * SEGMENT_LANES) as i32;
-        let of_last = |number: usize| Memory { base: General::R9, displacement: last + 8 * number as i32 };
+        let of_last =
+            |number: usize| Memory { base: General::R9, displacement: last + 8 * number as i32 };
         let room = |base: General, number: usize| {
             let before = last_scratch(places) + number * OF_LAST;
             Memory { base, displacement: 8 * before as i32 - bias }
         };
-        let on = |memory: Memory, lane: usize| Memory { displacement: memory.displacement + 8 * lane as i32, ..memory };
+        let on = |memory: Memory, lane: usize| Memory {
+            displacement: memory.displacement + 8 * lane as i32,
+            ..memory
+        };
         let a = &mut self.assembler;
         a.store_whole(scratch(LAST), General::Rdx);
         a.set(General::R9, last_rows(places.rows).len() as u32);
@@ -533,7 +584,9 @@ impl Place {
     fn register(self) -> Vector {
         match self {
             Place::In(r) => r,
-            Place::At(_) | Place::Number(_) => unreachable!("an argument that has to be in a register is"),
+            Place::At(_) | Place::Number(_) => {
+                unreachable!("an argument that has to be in a register is")
+            }
         }
     }
 }
@@ -558,7 +611,11 @@ impl Emitter {
     fn new(steps: &Steps, shape: Shape, in_place: bool) -> Emitter {
         let values = steps.homes.len();
         Emitter {
-            assembler: Assembler::new(shape.isa, shape.width, steps.list.len() * BYTES_PER_STEP + 64),
+            assembler: Assembler::new(
+                shape.isa,
+                shape.width,
+                steps.list.len() * BYTES_PER_STEP + 64,
+            ),
             shape,
             registers: Registers::new(shape.isa.registers(), values),
             homes: steps.homes.clone(),
@@ -570,7 +627,8 @@ impl Emitter {
         }
     }
 
-    /// Return from the function with a flag: true if any bit of the registers `flags` is unset. Other values are lost.
+    /// Return from the function with a flag: true if any bit of the registers `flags` is unset.
+    /// Other values are lost.
     fn leave(mut self, flags: Vec<Vector>) -> Emitted {
         match flags[..] {
             [] => self.assembler.clear_flag(),
@@ -585,8 +643,8 @@ impl Emitter {
         self.finish()
     }
 
-    /// Run steps in place: in a loop, the number of times in r9, or once. Afterwards rax is not 0 if their tape does
-    /// not go on. The result is the registers of flags.
+    /// Run steps in place: in a loop, the number of times in r9, or once. Afterwards rax is not 0
+    /// if their tape does not go on. The result is the registers of flags.
     fn turns(&mut self, steps: &Steps, in_loop: bool) -> Vec<Vector> {
         for (r, carried) in steps.carried.iter().enumerate() {
             let r = r as Vector;
@@ -632,7 +690,8 @@ impl Emitter {
     }
 
     fn address(&self, home: Home) -> Memory {
-        let (vectors, width, lanes) = (self.shape.vectors, self.shape.width.numbers(), self.shape.computed);
+        let (vectors, width, lanes) =
+            (self.shape.vectors, self.shape.width.numbers(), self.shape.computed);
         let split = |index: u32| (index as usize / vectors, index as usize % vectors * width);
         let apart = |base: General, k: u32, stride: usize| {
             let (variable, vector) = split(k);
@@ -651,19 +710,32 @@ impl Emitter {
                         RowPlace::Table(first) => (General::Rsi, first as usize + vector, false),
                         // At the start of the scratch, one vector each.
                         RowPlace::Still(_) => {
-                            let before = rows.still().take_while(|&(other, _)| other < variable).count();
+                            let before =
+                                rows.still().take_while(|&(other, _)| other < variable).count();
                             (General::R8, before * width, false)
                         }
                     },
                     Places::Segments(segments, _) => match segments.states[variable] {
-                        SegmentPlace::State(first) => (General::Rdi, first as usize + vector, false),
-                        SegmentPlace::Table(first) => (General::Rsi, first as usize + vector, false),
+                        SegmentPlace::State(first) => {
+                            (General::Rdi, first as usize + vector, false)
+                        }
+                        SegmentPlace::Table(first) => {
+                            (General::Rsi, first as usize + vector, false)
+                        }
                         // In lanes, at the start of the scratch.
-                        SegmentPlace::Still(still) => (General::R8, still as usize * lanes + vector, true),
+                        SegmentPlace::Still(still) => {
+                            (General::R8, still as usize * lanes + vector, true)
+                        }
                     },
                     Places::Diagonals(diagonals, which) => match diagonals.states[variable] {
-                        DiagonalPlace::State(..) | DiagonalPlace::Table(..) if *which == Loop::Last => {
-                            (General::R8, last_scratch(diagonals) + variable * OF_LAST + vector, true)
+                        DiagonalPlace::State(..) | DiagonalPlace::Table(..)
+                            if *which == Loop::Last =>
+                        {
+                            (
+                                General::R8,
+                                last_scratch(diagonals) + variable * OF_LAST + vector,
+                                true,
+                            )
                         }
                         DiagonalPlace::State(first, moves) => {
                             let base = if moves { General::R10 } else { General::Rdi };
@@ -674,8 +746,10 @@ impl Emitter {
                             (base, first as usize + vector, false)
                         }
                         DiagonalPlace::Still(_) => {
-                            let is_still = |place: &&DiagonalPlace| matches!(place, DiagonalPlace::Still(_));
-                            let before = diagonals.states[..variable].iter().filter(is_still).count();
+                            let is_still =
+                                |place: &&DiagonalPlace| matches!(place, DiagonalPlace::Still(_));
+                            let before =
+                                diagonals.states[..variable].iter().filter(is_still).count();
                             (General::R8, (1 + before) * lanes + vector, true)
                         }
                     },
@@ -691,16 +765,20 @@ impl Emitter {
                 let (variable, vector) = split(k);
                 match &self.places {
                     Places::Lanes => in_array(General::Rcx, k),
-                    Places::Rows(rows, _) => (General::Rcx, rows.outputs[variable] as usize + vector, false),
+                    Places::Rows(rows, _) => {
+                        (General::Rcx, rows.outputs[variable] as usize + vector, false)
+                    }
                     Places::Segments(segments, last) => match segments.outputs[variable] {
                         Some(first) if !last => (General::Rcx, first as usize + vector, false),
                         _ => {
-                            let behind = stays(segments) + if *last { segments.outputs.len() } else { 0 };
+                            let behind =
+                                stays(segments) + if *last { segments.outputs.len() } else { 0 };
                             (General::R8, (behind + variable) * lanes + vector, true)
                         }
                     },
                     Places::Diagonals(diagonals, Loop::Filling) => {
-                        let base = if diagonals.outputs[variable] { General::Rax } else { General::Rcx };
+                        let base =
+                            if diagonals.outputs[variable] { General::Rax } else { General::Rcx };
                         (base, variable * diagonals.stride + vector, false)
                     }
                     Places::Diagonals(diagonals, Loop::Last) => {
@@ -735,7 +813,9 @@ impl Emitter {
                     let r = self.vacate(now);
                     match self.registers.place(step.arguments[0]) {
                         Some(from) => self.assembler.copy(r, from),
-                        None => self.assembler.load(r, self.address(self.homes[step.arguments[0] as usize])),
+                        None => self
+                            .assembler
+                            .load(r, self.address(self.homes[step.arguments[0] as usize])),
                     }
                     self.registers.put(r, step.result, step.first);
                     if let Some(from) = self.registers.place(step.arguments[0]) {
@@ -744,8 +824,12 @@ impl Emitter {
                     self.forget(step);
                 }
                 Action::One(One::Spread(lane)) => self.spread(step, lane, now),
-                Action::Three(op @ (Three::Fma | Three::Fms | Three::Fnma)) => self.fused(step, op, now),
-                Action::Three(Three::Select) if self.shape.isa == Isa::Avx512 => self.ternary(step, now),
+                Action::Three(op @ (Three::Fma | Three::Fms | Three::Fnma)) => {
+                    self.fused(step, op, now)
+                }
+                Action::Three(Three::Select) if self.shape.isa == Isa::Avx512 => {
+                    self.ternary(step, now)
+                }
                 _ => self.plain(step, now),
             }
             self.registers.unpin();
@@ -795,8 +879,8 @@ impl Emitter {
         r
     }
 
-    /// Bring the arguments to where the step can use them: all in registers, but for one that may stay in memory if it
-    /// is among `foldable` (by position, the best first).
+    /// Bring the arguments to where the step can use them: all in registers, but for one that may
+    /// stay in memory if it is among `foldable` (by position, the best first).
     fn gather(&mut self, step: &Step, foldable: &[usize], now: u32) -> [Place; 3] {
         let arguments = step.arguments();
         // Arguments in registers first, so that loading the others does not evict them.
@@ -819,10 +903,14 @@ impl Emitter {
             .iter()
             .rev()
             .copied()
-            .filter(|&j| outside(self, arguments[j]) && arguments.iter().filter(|&&a| a == arguments[j]).count() == 1)
+            .filter(|&j| {
+                outside(self, arguments[j])
+                    && arguments.iter().filter(|&&a| a == arguments[j]).count() == 1
+            })
             // The argument that is read again last; of equals the last here, which is the best.
             .max_by_key(|&j| step.next[j])
-            // A value that is soon read again is better loaded once for all uses, unless registers are scarce.
+            // A value that is soon read again is better loaded once for all uses, unless registers
+            // are scarce.
             .filter(|&j| {
                 let soon = step.next[j] != NEVER && step.next[j] - now <= NEAR;
                 !(soon && self.registers.vacancies() > SPARE)
@@ -838,8 +926,9 @@ impl Emitter {
         places
     }
 
-    /// Free the registers of arguments that are not read again. Their spilled copies stay until the step is emitted
-    /// ([`Emitter::forget`]): making room for its result may store into a free slot.
+    /// Free the registers of arguments that are not read again. Their spilled copies stay until the
+    /// step is emitted ([`Emitter::forget`]): making room for its result may store into a free
+    /// slot.
     fn release(&mut self, step: &Step) {
         for (j, &a) in step.arguments().iter().enumerate() {
             if step.next[j] == NEVER
@@ -850,7 +939,8 @@ impl Emitter {
         }
     }
 
-    /// Free registers and spilled copies of arguments that are not read again, once the step is emitted.
+    /// Free registers and spilled copies of arguments that are not read again, once the step is
+    /// emitted.
     fn forget(&mut self, step: &Step) {
         self.release(step);
         for (j, &a) in step.arguments().iter().enumerate() {
@@ -883,7 +973,8 @@ impl Emitter {
         self.forget(step);
     }
 
-    /// A number of a vector, read next by step `next`: from memory, which costs no more than moving it in registers.
+    /// A number of a vector, read next by step `next`: from memory, which costs no more than moving
+    /// it in registers.
     fn lane_of(&mut self, value: Value, next: u32, lane: u8, now: u32) -> Place {
         if self.homes[value as usize] == Home::Nowhere {
             let r = self.in_register(value, next, now);
@@ -949,7 +1040,12 @@ impl Emitter {
             }
             Action::Two(op) => self.two(op, d, places[0], places[1], evex),
             Action::Three(_) => {
-                self.assembler.blend(d, places[0].register(), places[1].operand(), places[2].register());
+                self.assembler.blend(
+                    d,
+                    places[0].register(),
+                    places[1].operand(),
+                    places[2].register(),
+                );
             }
             Action::Copy | Action::Store(_) => unreachable!("handled elsewhere"),
         }
@@ -961,7 +1057,8 @@ impl Emitter {
     fn two(&mut self, op: Two, d: Vector, a: Place, b: Place, evex: bool) {
         // An argument in memory has to be the second.
         let exchanged = a.in_memory();
-        let (first, second) = if exchanged { (b.register(), a.operand()) } else { (a.register(), b.operand()) };
+        let (first, second) =
+            if exchanged { (b.register(), a.operand()) } else { (a.register(), b.operand()) };
         let compare = |e: &mut Emitter, p: Predicate| {
             e.assembler.compare(if exchanged { p.mirrored() } else { p }, d, first, second);
         };
@@ -987,8 +1084,8 @@ impl Emitter {
         self.assembler.two(code, d, first, second);
     }
 
-    /// Position of the argument whose register the result takes: one that dies, preferably where the result is wanted.
-    /// `None` if all are still needed.
+    /// Position of the argument whose register the result takes: one that dies, preferably where
+    /// the result is wanted. `None` if all are still needed.
     fn overwritten(&self, step: &Step, places: &[Place; 3], order: [usize; 3]) -> Option<usize> {
         let dying = |j: &usize| step.next[*j] == NEVER && matches!(places[*j], Place::In(_));
         let wanted = self.wanted[step.result as usize];
@@ -997,11 +1094,18 @@ impl Emitter {
     }
 
     /// Position and register of the argument that the result overwrites, by order of preference.
-    fn overwrite(&mut self, step: &Step, places: &mut [Place; 3], order: [usize; 3], now: u32) -> (usize, u8) {
+    fn overwrite(
+        &mut self,
+        step: &Step,
+        places: &mut [Place; 3],
+        order: [usize; 3],
+        now: u32,
+    ) -> (usize, u8) {
         let (j, d) = match self.overwritten(step, places, order) {
             Some(j) => (j, places[j].register()),
             None => {
-                // All are still needed: a copy is overwritten, preferably of one that has to be loaded anyway.
+                // All are still needed: a copy is overwritten, preferably of one that has to be
+                // loaded anyway.
                 let j = (0..3).find(|&j| matches!(places[j], Place::At(_))).unwrap_or(2);
                 let d = self.destination(step.result, now);
                 match places[j] {
@@ -1069,7 +1173,8 @@ impl Emitter {
         self.drop_if_dead(d, step);
     }
 
-    /// Free the register of a result that nothing reads (the analysis leaves such results only for the flag).
+    /// Free the register of a result that nothing reads (the analysis leaves such results only for
+    /// the flag).
     fn drop_if_dead(&mut self, register: Vector, step: &Step) {
         if step.first == NEVER {
             self.registers.take(register);
@@ -1120,7 +1225,8 @@ impl Emitter {
                 let r = pending[0] as Vector;
                 let aside = (carried.len()..self.shape.isa.registers())
                     .find(|&s| readers[s] == 0)
-                    .expect("fewer values are carried than there are registers") as Vector;
+                    .expect("fewer values are carried than there are registers")
+                    as Vector;
                 self.assembler.copy(aside, r);
                 for place in source.iter_mut().filter(|p| **p == Place::In(r)) {
                     *place = Place::In(aside);

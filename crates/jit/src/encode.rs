@@ -1,10 +1,10 @@
-//! Encoder of x86-64 instructions: the VEX form (AVX2, FMA) and the EVEX form (AVX-512) of the few instructions that
-//! straight-line arithmetic needs (Intel SDM vol. 2, sections 2.3 and 2.7). With AVX-512 all are EVEX, but comparisons
-//! that the VEX form can express.
+//! Encoder of x86-64 instructions: the VEX form (AVX2, FMA) and the EVEX form (AVX-512) of the few
+//! instructions that straight-line arithmetic needs (Intel SDM vol. 2, sections 2.3 and 2.7). With
+//! AVX-512 all are EVEX, but comparisons that the VEX form can express.
 //!
-//! Single numbers are in 128-bit registers. Arithmetic on them uses the scalar instructions, operations on bits the
-//! packed ones. In VEX form the latter read 16 bytes of memory, which would go past the end of an array, so they take
-//! registers only; in EVEX form a broadcast reads just 8.
+//! Single numbers are in 128-bit registers. Arithmetic on them uses the scalar instructions,
+//! operations on bits the packed ones. In VEX form the latter read 16 bytes of memory, which would
+//! go past the end of an array, so they take registers only; in EVEX form a broadcast reads just 8.
 
 use crate::isa::{Isa, Width};
 
@@ -133,7 +133,8 @@ pub(crate) enum Direction {
     Right = 2,
 }
 
-/// Predicates of comparisons: ordered, so false if an argument is NaN. The mirrored ones are for exchanged arguments.
+/// Predicates of comparisons: ordered, so false if an argument is NaN. The mirrored ones are for
+/// exchanged arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Predicate {
     Equal = 0x00,
@@ -192,8 +193,8 @@ impl Assembler {
         self.is_evex() || self.width != Width::One
     }
 
-    /// Bytes by which base registers are ahead of the first byte: short displacements are signed, and arrays start at
-    /// 0.
+    /// Bytes by which base registers are ahead of the first byte: short displacements are signed,
+    /// and arrays start at 0.
     pub(crate) fn bias(isa: Isa, width: Width) -> i32 {
         match isa {
             Isa::Avx2 => 128,
@@ -236,8 +237,8 @@ impl Assembler {
     }
 
     pub(crate) fn sqrt(&mut self, destination: Vector, a: Operand) {
-        // The scalar form copies the upper half of a register: preferably of the one that it waits for anyway. An
-        // argument in memory would leave it waiting for another register.
+        // The scalar form copies the upper half of a register: preferably of the one that it waits
+        // for anyway. An argument in memory would leave it waiting for another register.
         let upper = match (self.width, a) {
             (Width::One, Operand::Register(a)) => a,
             _ => 0,
@@ -245,25 +246,46 @@ impl Assembler {
         self.put(Code::SQRT, destination, upper, a);
     }
 
-    pub(crate) fn shift(&mut self, direction: Direction, destination: Vector, a: Operand, count: u8) {
+    pub(crate) fn shift(
+        &mut self,
+        direction: Direction,
+        destination: Vector,
+        a: Operand,
+        count: u8,
+    ) {
         self.put(Code::SHIFT, direction as u8, destination, a);
         self.bytes.push(count);
     }
 
     /// first = the multiply-add whose operands have the roles of `form`
-    pub(crate) fn fused(&mut self, form: Form, signs: Signs, first: Vector, second: Vector, third: Operand) {
+    pub(crate) fn fused(
+        &mut self,
+        form: Form,
+        signs: Signs,
+        first: Vector,
+        second: Vector,
+        third: Operand,
+    ) {
         self.put(Code::fused(form as u8 + signs as u8), first, second, third);
     }
 
     /// destination = the mask of a `predicate` b
-    pub(crate) fn compare(&mut self, predicate: Predicate, destination: Vector, a: Vector, b: Operand) {
-        // The VEX form puts the mask where it belongs; the EVEX form takes another instruction for that, which waits.
+    pub(crate) fn compare(
+        &mut self,
+        predicate: Predicate,
+        destination: Vector,
+        a: Vector,
+        b: Operand,
+    ) {
+        // The VEX form puts the mask where it belongs; the EVEX form takes another instruction for
+        // that, which waits.
         let within_vex = match b {
             Operand::Register(b) => b < VEX_REGISTERS,
             Operand::Memory(_) => true,
             Operand::Number(_) => false,
         };
-        let within_vex = within_vex && self.width != Width::Eight && destination.max(a) < VEX_REGISTERS;
+        let within_vex =
+            within_vex && self.width != Width::Eight && destination.max(a) < VEX_REGISTERS;
         if self.is_evex() && !within_vex {
             self.put(Code::COMPARE, MASK, a, b);
             self.bytes.push(predicate as u8);
@@ -308,7 +330,12 @@ impl Assembler {
         match (self.width, self.isa) {
             (Width::One, _) => {
                 // vmovq rax, register; not rax
-                self.put(Code::bits(1, 0x7e).wide_in_vex(), register, 0, Operand::Register(General::Rax as u8));
+                self.put(
+                    Code::bits(1, 0x7e).wide_in_vex(),
+                    register,
+                    0,
+                    Operand::Register(General::Rax as u8),
+                );
                 self.bytes.extend([0x48, 0xf7, 0xd0]);
             }
             (_, Isa::Avx512) => {
@@ -410,7 +437,11 @@ impl Assembler {
     /// a = a + b, of integers
     pub(crate) fn add_whole(&mut self, a: General, b: General) {
         let (a, b) = (a as u8, b as u8);
-        self.bytes.extend([0x48 | ((b >> 3) << 2) | (a >> 3), 0x01, 0xc0 | ((b & 7) << 3) | (a & 7)]);
+        self.bytes.extend([
+            0x48 | ((b >> 3) << 2) | (a >> 3),
+            0x01,
+            0xc0 | ((b & 7) << 3) | (a & 7),
+        ]);
     }
 
     /// Decrement `counter` and jump to `label` until it is 0.
@@ -442,7 +473,14 @@ impl Assembler {
         self.encode(self.is_evex(), code, register, second, operand);
     }
 
-    fn encode(&mut self, evex: bool, code: Code, register: Vector, second: Vector, operand: Operand) {
+    fn encode(
+        &mut self,
+        evex: bool,
+        code: Code,
+        register: Vector,
+        second: Vector,
+        operand: Operand,
+    ) {
         let one = self.width == Width::One;
         let (mut prefix, mut opcode) = (code.prefix, code.opcode);
         if one && code.scalar {
@@ -469,7 +507,15 @@ impl Assembler {
         self.operand(register, operand, if evex { 8 * numbers } else { 1 });
     }
 
-    fn vex(&mut self, code: Code, prefix: u8, length: u8, register: Vector, second: Vector, operand: Operand) {
+    fn vex(
+        &mut self,
+        code: Code,
+        prefix: u8,
+        length: u8,
+        register: Vector,
+        second: Vector,
+        operand: Operand,
+    ) {
         debug_assert!(register < 16 && second < 16);
         let last = match operand {
             Operand::Register(r) => r,
@@ -490,7 +536,15 @@ impl Assembler {
         }
     }
 
-    fn evex(&mut self, code: Code, prefix: u8, length: u8, register: Vector, second: Vector, operand: Operand) {
+    fn evex(
+        &mut self,
+        code: Code,
+        prefix: u8,
+        length: u8,
+        register: Vector,
+        second: Vector,
+        operand: Operand,
+    ) {
         let (b, x, broadcast) = match operand {
             Operand::Register(r) => (r >> 3 & 1, r >> 4, false),
             Operand::Memory(m) => ((m.base as u8) >> 3, 0, self.broadcasts(code)),
@@ -514,9 +568,11 @@ impl Assembler {
         let register = (register & 7) << 3;
         match operand {
             Operand::Register(r) => self.bytes.push(0xc0 | register | (r & 7)),
-            Operand::Memory(Memory { base, displacement }) | Operand::Number(Memory { base, displacement }) => {
+            Operand::Memory(Memory { base, displacement })
+            | Operand::Number(Memory { base, displacement }) => {
                 let base = base as u8 & 7;
-                let short = i8::try_from(displacement / scale).ok().filter(|_| displacement % scale == 0);
+                let short =
+                    i8::try_from(displacement / scale).ok().filter(|_| displacement % scale == 0);
                 match short {
                     Some(0) => self.bytes.push(register | base),
                     Some(short) => self.bytes.extend([0x40 | register | base, short as u8]),

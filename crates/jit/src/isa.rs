@@ -5,7 +5,8 @@
 pub enum Isa {
     /// AVX2 with FMA: 16 registers of up to 4 numbers.
     Avx2,
-    /// AVX-512 (F, DQ, VL): 32 registers of up to 8 numbers, and a form of every operation on one number.
+    /// AVX-512 (F, DQ, VL): 32 registers of up to 8 numbers, and a form of every operation on one
+    /// number.
     Avx512,
 }
 
@@ -46,13 +47,17 @@ impl Isa {
             need!("avx512f" "avx512dq" "avx512vl");
         }
         let absent = absent.join(" and ").to_uppercase();
-        (!absent.is_empty()).then(|| format!("machine code needs {absent}, which this processor does not have"))
+        (!absent.is_empty())
+            .then(|| format!("machine code needs {absent}, which this processor does not have"))
     }
 
     /// Reason why code for it does not run here.
     #[cfg(not(target_arch = "x86_64"))]
     pub fn missing(self) -> Option<String> {
-        Some(format!("machine code is made for x86-64 processors only, and this one is {}", std::env::consts::ARCH))
+        Some(format!(
+            "machine code is made for x86-64 processors only, and this one is {}",
+            std::env::consts::ARCH
+        ))
     }
 
     /// Number of vector registers.

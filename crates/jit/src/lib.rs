@@ -4,8 +4,9 @@
 //! - [`MachineCode`] makes x86-64 instructions, for AVX-512 or for AVX2 with FMA;
 //! - [`BlockInterpreter`] runs anywhere: it interprets, but many lanes at once.
 //!
-//! [`best`] returns the first that works here. This is the only crate with unsafe code: it runs machine code that it
-//! made, it reads and writes by pointers in the inner loop of the block interpreter, and it sets up the allocator.
+//! [`best`] returns the first that works here. This is the only crate with unsafe code: it runs
+//! machine code that it made, it reads and writes by pointers in the inner loop of the block
+//! interpreter, and it sets up the allocator.
 //!
 //! | what | where |
 //! | --- | --- |
@@ -42,14 +43,20 @@ pub use machine::{Assembled, assemble};
 
 use holonome_model::graph::interpret::{Backend, Refused};
 
-/// The fastest backend that works here, with the number of lanes that ensembles should have. If it is not machine code,
-/// it comes with the reason, which the caller shows the user once.
+/// The fastest backend that works here, with the number of lanes that ensembles should have. If it
+/// is not machine code, it comes with the reason, which the caller shows the user once.
 pub fn best() -> Best {
     match MachineCode::detect() {
-        Ok(machine) => Best { lanes: machine.preferred_lanes(), backend: Box::new(machine), refused: None },
+        Ok(machine) => {
+            Best { lanes: machine.preferred_lanes(), backend: Box::new(machine), refused: None }
+        }
         Err(refused) => {
             let block = BlockInterpreter::detect();
-            Best { lanes: block.preferred_lanes(), backend: Box::new(block), refused: Some(refused) }
+            Best {
+                lanes: block.preferred_lanes(),
+                backend: Box::new(block),
+                refused: Some(refused),
+            }
         }
     }
 }

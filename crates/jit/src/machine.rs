@@ -8,23 +8,25 @@ use crate::memory::Executable;
 use crate::steps::Analysis;
 use holonome_model::graph::aligned::{Aligned, LINE_NUMBERS, first_aligned};
 use holonome_model::graph::interpret::{
-    Backend, Cycle, CycleMap, DiagonalLoop, DiagonalPlaces, Kernel, Prologue, Reach, Refused, RowArrays, RowLoop,
-    RowPlaces, SEGMENT_LANES, Segment, SegmentLoop, SegmentPlace, SegmentPlaces, keep_one_by_one, sum_of_lanes,
+    Backend, Cycle, CycleMap, DiagonalLoop, DiagonalPlaces, Kernel, Prologue, Reach, Refused,
+    RowArrays, RowLoop, RowPlaces, SEGMENT_LANES, Segment, SegmentLoop, SegmentPlace,
+    SegmentPlaces, keep_one_by_one, sum_of_lanes,
 };
 use holonome_model::graph::tape::Tape;
 
 /// Compiler of tapes to the instructions of this processor.
 ///
-/// Every number of lanes is supported: a multiple of a vector's width by vectors, others one by one. The processor is
-/// assumed to round to nearest and to keep subnormal numbers, as everywhere in Rust.
+/// Every number of lanes is supported: a multiple of a vector's width by vectors, others one by
+/// one. The processor is assumed to round to nearest and to keep subnormal numbers, as everywhere
+/// in Rust.
 #[derive(Clone, Debug)]
 pub struct MachineCode {
     isa: Isa,
     refusal: Option<Refused>,
 }
 
-/// Operations above which a tape is not compiled as a loop: registers carried between turns no longer matter, and the
-/// code would fill the instruction cache twice.
+/// Operations above which a tape is not compiled as a loop: registers carried between turns no
+/// longer matter, and the code would fill the instruction cache twice.
 const LONGEST_LOOP: usize = 8192;
 
 /// Numbers of scratch that alignment to a cache line may skip.
@@ -69,7 +71,8 @@ impl MachineCode {
 
     /// Number of lanes for which ensembles run best.
     pub fn preferred_lanes(&self) -> usize {
-        // Two vectors: the operations of one fill the time in which those of the other wait for each other.
+        // Two vectors: the operations of one fill the time in which those of the other wait for
+        // each other.
         2 * self.isa.widest()
     }
 }
@@ -106,14 +109,22 @@ impl Backend for MachineCode {
         }
     }
 
-    fn compile_segments(&self, tape: &Tape, places: &SegmentPlaces) -> Result<Box<dyn SegmentLoop>, Refused> {
+    fn compile_segments(
+        &self,
+        tape: &Tape,
+        places: &SegmentPlaces,
+    ) -> Result<Box<dyn SegmentLoop>, Refused> {
         match &self.refusal {
             Some(refused) => Err(refused.clone()),
             None => Ok(Box::new(CompiledSegments::new(tape, places, self.isa)?)),
         }
     }
 
-    fn compile_diagonals(&self, tape: &Tape, places: &DiagonalPlaces) -> Result<Box<dyn DiagonalLoop>, Refused> {
+    fn compile_diagonals(
+        &self,
+        tape: &Tape,
+        places: &DiagonalPlaces,
+    ) -> Result<Box<dyn DiagonalLoop>, Refused> {
         match &self.refusal {
             Some(refused) => Err(refused.clone()),
             None => Ok(Box::new(CompiledDiagonals::new(tape, places, self.isa)?)),
@@ -173,9 +184,15 @@ impl Parts {
         assert!(shape.computed > 0, "a kernel has at least one lane");
         let prologue = Prologue::new(tape);
         // There are at most as many spilled values as values.
-        let longest = tape.states.max(tape.outputs.len()).max(prologue.bound().len()).max(tape.instructions.len());
+        let longest = tape
+            .states
+            .max(tape.outputs.len())
+            .max(prologue.bound().len())
+            .max(tape.instructions.len());
         if !shape.reaches(longest) {
-            return Err(Refused { reason: "the formulas are too long for machine code".to_string() });
+            return Err(Refused {
+                reason: "the formulas are too long for machine code".to_string(),
+            });
         }
         let analysis = Analysis::new(tape, &prologue, shape.side_by_side());
         // Single evaluations ignore the condition of a loop.
@@ -215,7 +232,8 @@ struct Compiled {
 impl Compiled {
     fn new(tape: &Tape, shape: Shape) -> Result<Compiled, Refused> {
         let Parts { prologue, shape, run, chains, iterate, repairs } = Parts::new(tape, shape)?;
-        let spills = run.spills.max(iterate.as_ref().map_or(0, |i| i.spills)) * shape.width.numbers();
+        let spills =
+            run.spills.max(iterate.as_ref().map_or(0, |i| i.spills)) * shape.width.numbers();
         let mut bytes = run.bytes;
         let iterate = iterate.map(|i| {
             // On a cache line, as the emitter assumes when it aligns the loop.
@@ -237,11 +255,14 @@ impl Compiled {
             iterate,
             together: shape.together(),
             bias: shape.bias() as usize,
-            exact: repairs.then(|| BlockInterpreter::detect().compile_lanes(tape, shape.computed, shape.lanes)),
+            exact: repairs.then(|| {
+                BlockInterpreter::detect().compile_lanes(tape, shape.computed, shape.lanes)
+            }),
         })
     }
 
-    /// Numbers of scratch kept over a call: x if a call may be repeated, or the outputs of one turn.
+    /// Numbers of scratch kept over a call: x if a call may be repeated, or the outputs of one
+    /// turn.
     fn kept(&self) -> usize {
         let both = self.exact.is_some() || self.iterate.is_none();
         if both { self.states.max(self.outputs) * self.shape.lanes } else { 0 }
@@ -250,9 +271,10 @@ impl Compiled {
     /// Call the code at `offset` for every vector of lanes; returns true if a repair is due.
     ///
     /// # Safety
-    /// There is an entry at `offset`. The arrays are at least as long as the tape's states and outputs for all lanes
-    /// and its bound values for those that are computed, t has these if the tape reads it, and spills fit into `scratch`.
-    /// For an entry that iterates, `out` may be `x`, and then x may be written to.
+    /// There is an entry at `offset`. The arrays are at least as long as the tape's states and
+    /// outputs for all lanes and its bound values for those that are computed, t has these if the
+    /// tape reads it, and spills fit into `scratch`. For an entry that iterates, `out` may be `x`,
+    /// and then x may be written to.
     unsafe fn call(
         &self,
         offset: usize,
@@ -266,10 +288,12 @@ impl Compiled {
         while first < self.shape.computed {
             let shift = first * size_of::<f64>() + self.bias;
             let inputs = inputs.map(|p| p.wrapping_byte_add(shift));
-            let (out, scratch) = (out.wrapping_byte_add(shift), scratch.wrapping_byte_add(self.bias));
-            // SAFETY: the memory holds what the emitter made for this tape. It reads and writes only elements
-            // k * lanes + first .. + together of the arrays, for variables k of the tape (of bound values with the
-            // lanes that are computed), and the scratch up to the spills; the caller promises that all of them exist.
+            let (out, scratch) =
+                (out.wrapping_byte_add(shift), scratch.wrapping_byte_add(self.bias));
+            // SAFETY: the memory holds what the emitter made for this tape. It reads and writes
+            // only elements k * lanes + first .. + together of the arrays, for variables k of the
+            // tape (of bound values with the lanes that are computed), and the scratch up to the
+            // spills; the caller promises that all of them exist.
             flag |= unsafe { self.memory.call(offset, inputs, [out, scratch], count) };
             first += self.together;
         }
@@ -280,10 +304,16 @@ impl Compiled {
     fn run_checked(&self, bound: &[f64], t: &[f64], x: &[f64], out: &mut [f64], work: &mut [f64]) {
         let first = first_aligned(work);
         let scratch = &mut work[first..];
-        // SAFETY: the entry is at the start; the lengths are checked, and the scratch is long enough after the less
-        // than LINE numbers that alignment skips.
+        // SAFETY: the entry is at the start; the lengths are checked, and the scratch is long
+        // enough after the less than LINE numbers that alignment skips.
         let repair = unsafe {
-            self.call(0, [x.as_ptr(), t.as_ptr(), bound.as_ptr()], out.as_mut_ptr(), scratch.as_mut_ptr(), 1)
+            self.call(
+                0,
+                [x.as_ptr(), t.as_ptr(), bound.as_ptr()],
+                out.as_mut_ptr(),
+                scratch.as_mut_ptr(),
+                1,
+            )
         };
         if repair && let Some(exact) = &self.exact {
             exact.run(bound, t, x, out, work);
@@ -291,7 +321,10 @@ impl Compiled {
     }
 
     fn check(&self, bound: &[f64], x: &[f64], work: &[f64]) {
-        assert!(bound.len() >= self.prologue.bound().len() * self.shape.computed, "bound values are missing");
+        assert!(
+            bound.len() >= self.prologue.bound().len() * self.shape.computed,
+            "bound values are missing"
+        );
         assert!(x.len() >= self.states * self.shape.lanes, "the state is too short");
         assert!(work.len() >= self.work_len(), "the scratch is too short");
     }
@@ -343,7 +376,10 @@ impl Kernel for Compiled {
                     x[..used].copy_from_slice(out);
                 } else {
                     // The first lane alone has results.
-                    let numbers = x.iter_mut().step_by(self.shape.lanes).zip(out.iter().step_by(self.shape.lanes));
+                    let numbers = x
+                        .iter_mut()
+                        .step_by(self.shape.lanes)
+                        .zip(out.iter().step_by(self.shape.lanes));
                     numbers.take(self.outputs).for_each(|(x, out)| *x = *out);
                 }
             }
@@ -356,9 +392,11 @@ impl Kernel for Compiled {
         let first = first_aligned(work);
         let scratch = &mut work[first..];
         let place = x.as_mut_ptr();
-        // SAFETY: the entry of the loop; lengths are checked above, the outputs have room in x, the tape does not read
-        // the time, and the scratch is long enough as in `run`.
-        let repair = unsafe { self.call(entry, [place, place, bound.as_ptr()], place, scratch.as_mut_ptr(), count) };
+        // SAFETY: the entry of the loop; lengths are checked above, the outputs have room in x, the
+        // tape does not read the time, and the scratch is long enough as in `run`.
+        let repair = unsafe {
+            self.call(entry, [place, place, bound.as_ptr()], place, scratch.as_mut_ptr(), count)
+        };
         if repair && let Some(exact) = &self.exact {
             x[..states].copy_from_slice(&kept[..states]);
             exact.iterate(bound, x, count, work);
@@ -378,10 +416,12 @@ impl Kernel for Compiled {
         let first = first_aligned(work);
         let scratch = &mut work[first..];
         let x = states.as_mut_ptr();
-        // SAFETY: the entry at the start goes from state to state; it reads `count` states from the first one on and
-        // writes as many from the second one on, all of which exist; the tape does not read the time, and the scratch
-        // is long enough as in `run`.
-        unsafe { self.call(0, [x, x, bound.as_ptr()], x.add(len), scratch.as_mut_ptr(), count as u64) };
+        // SAFETY: the entry at the start goes from state to state; it reads `count` states from the
+        // first one on and writes as many from the second one on, all of which exist; the tape does
+        // not read the time, and the scratch is long enough as in `run`.
+        unsafe {
+            self.call(0, [x, x, bound.as_ptr()], x.add(len), scratch.as_mut_ptr(), count as u64)
+        };
     }
 }
 
@@ -400,15 +440,28 @@ impl CompiledCycle {
     fn new(maps: &[CycleMap], isa: Isa) -> Result<CompiledCycle, Refused> {
         let refused = |reason: &str| Refused { reason: reason.to_string() };
         let (mut bound, mut bound_len, mut reach, mut emitted) = (Vec::new(), 0, 0, Vec::new());
-        assert!(maps.last().is_some_and(|last| last.tape.goes_on.is_some()), "the last map says if it goes on");
+        assert!(
+            maps.last().is_some_and(|last| last.tape.goes_on.is_some()),
+            "the last map says if it goes on"
+        );
         for map in maps {
             let CycleMap { tape, lanes, first_alone, turns } = map;
-            assert!(tape.outputs.len() <= tape.states && !tape.reads_time(), "a map of an array to itself");
+            assert!(
+                tape.outputs.len() <= tape.states && !tape.reads_time(),
+                "a map of an array to itself"
+            );
             assert!(*turns > 0, "a map is applied");
-            let shape = if *first_alone { Shape::of_first_lane(isa, *lanes) } else { Shape::new(isa, *lanes, tape) };
+            let shape = if *first_alone {
+                Shape::of_first_lane(isa, *lanes)
+            } else {
+                Shape::new(isa, *lanes, tape)
+            };
             let prologue = Prologue::new(tape);
             let longest = tape.states.max(prologue.bound().len()).max(tape.instructions.len());
-            if shape.together() != shape.computed || !shape.reaches(longest) || tape.operations() > LONGEST_LOOP {
+            if shape.together() != shape.computed
+                || !shape.reaches(longest)
+                || tape.operations() > LONGEST_LOOP
+            {
                 return Err(refused("the formulas are too long for one loop"));
             }
             let analysis = Analysis::new(tape, &prologue, shape.side_by_side());
@@ -456,10 +509,12 @@ impl Cycle for CompiledCycle {
         let aligned = first_aligned(work);
         let scratch = work[aligned..].as_mut_ptr();
         let place = x.as_mut_ptr();
-        let inputs = [place.cast_const(), std::ptr::without_provenance(count as usize), bound.as_ptr()];
-        // SAFETY: the code is what the emitter made for these tapes, and its entry is at the start. It takes the count
-        // in place of the time, which no map reads. It reads and writes elements of x, of which there are enough for
-        // the states of every map, reads the bound values, which stand where they were put, and spills to the scratch.
+        let inputs =
+            [place.cast_const(), std::ptr::without_provenance(count as usize), bound.as_ptr()];
+        // SAFETY: the code is what the emitter made for these tapes, and its entry is at the start.
+        // It takes the count in place of the time, which no map reads. It reads and writes elements
+        // of x, of which there are enough for the states of every map, reads the bound values,
+        // which stand where they were put, and spills to the scratch.
         unsafe { self.memory.call(0, inputs, [place, scratch], 0) };
     }
 }
@@ -477,7 +532,8 @@ struct CompiledRows {
 impl CompiledRows {
     fn new(loops: &[(Tape, RowPlaces)], isa: Isa, lanes: usize) -> Result<CompiledRows, Refused> {
         let refused = |reason: &str| Refused { reason: reason.to_string() };
-        let (mut prologues, mut bound_len, mut reach, mut emitted) = (Vec::new(), 0, Reach::default(), Vec::new());
+        let (mut prologues, mut bound_len, mut reach, mut emitted) =
+            (Vec::new(), 0, Reach::default(), Vec::new());
         for (tape, places) in loops {
             assert_eq!(tape.states, places.states.len(), "every state has a place");
             assert_eq!(tape.outputs.len(), places.outputs.len(), "every output has a place");
@@ -525,7 +581,11 @@ impl RowLoop for CompiledRows {
             RowArrays::Apart(x, out) => (x.as_ptr(), out.as_mut_ptr(), [x.len(), out.len()]),
             RowArrays::Within(all, outputs) => {
                 let (length, start) = (all.len(), all.as_mut_ptr());
-                (start.cast_const(), start.wrapping_add(outputs), [length, length.saturating_sub(outputs)])
+                (
+                    start.cast_const(),
+                    start.wrapping_add(outputs),
+                    [length, length.saturating_sub(outputs)],
+                )
             }
         };
         assert!(bound.len() >= self.bound_len, "bound values are missing");
@@ -537,11 +597,11 @@ impl RowLoop for CompiledRows {
         let aligned = first_aligned(work);
         let scratch = work[aligned..].as_mut_ptr();
         let inputs = [x.wrapping_add(first), table.as_ptr().wrapping_add(first), bound.as_ptr()];
-        // SAFETY: the code is what the emitter made for these tapes and places, and its entry is at the start. For
-        // every row of a loop it reads elements `place + first + row` of the states and the table, and elements `place`
-        // of still values, and writes elements `place + row` of the outputs. These exist by the lengths checked above,
-        // within one array that nobody else reads or in several. Bound values and scratch for still values and all
-        // spills exist too.
+        // SAFETY: the code is what the emitter made for these tapes and places, and its entry is at
+        // the start. For every row of a loop it reads elements `place + first + row` of the states
+        // and the table, and elements `place` of still values, and writes elements `place + row` of
+        // the outputs. These exist by the lengths checked above, within one array that nobody else
+        // reads or in several. Bound values and scratch for still values and all spills exist too.
         unsafe { self.memory.call(0, inputs, [out, scratch], x as u64) };
     }
 }
@@ -568,9 +628,13 @@ impl CompiledSegments {
         assert_eq!(tape.states, places.states.len(), "every state has a place");
         assert_eq!(tape.outputs.len(), places.outputs.len(), "every output has a place");
         let shape = Shape::of_segments(isa);
-        let of = |pick: fn(SegmentPlace) -> Option<u32>| places.states.iter().filter_map(|&place| pick(place)).max();
-        let state = of(|place| if let SegmentPlace::State(first) = place { Some(first) } else { None });
-        let table = of(|place| if let SegmentPlace::Table(first) = place { Some(first) } else { None });
+        let of = |pick: fn(SegmentPlace) -> Option<u32>| {
+            places.states.iter().filter_map(|&place| pick(place)).max()
+        };
+        let state =
+            of(|place| if let SegmentPlace::State(first) = place { Some(first) } else { None });
+        let table =
+            of(|place| if let SegmentPlace::Table(first) = place { Some(first) } else { None });
         let last = [state, table, places.outputs.iter().flatten().copied().max()];
         let farthest = last.iter().flatten().max().map_or(0, |&last| last as usize) + SEGMENT_LANES;
         let prologue = Prologue::new(tape);
@@ -622,11 +686,17 @@ impl SegmentLoop for CompiledSegments {
         let [of_x, of_table, _] = self.last.map(|last| last.map_or(0, |last| last as usize + read));
         let of_out = self.last[2].map_or(0, |last| last as usize + rows);
         let (stays, outputs) = (self.stays, self.outputs.len());
-        assert!(bound.len() >= self.prologue.bound().len() * SEGMENT_LANES, "bound values are missing");
+        assert!(
+            bound.len() >= self.prologue.bound().len() * SEGMENT_LANES,
+            "bound values are missing"
+        );
         assert!(x.len() >= of_x, "the state is too short");
         assert!(table.len() >= of_table, "the table is too short");
         assert!(out.len() >= of_out, "no room for the outputs");
-        assert!(still.len() >= stays && sums.len() >= outputs, "what stays, or room for sums, is missing");
+        assert!(
+            still.len() >= stays && sums.len() >= outputs,
+            "what stays, or room for sums, is missing"
+        );
         assert!(work.len() >= self.work_len(), "the scratch is too short");
         let first = first_aligned(work);
         let scratch = &mut work[first..];
@@ -646,17 +716,22 @@ impl SegmentLoop for CompiledSegments {
             }
             let [x, table] = [x, table].map(|array| array.as_ptr().wrapping_add(first));
             let inputs = [x, table, bound.as_ptr().wrapping_byte_add(bias)];
-            let outputs = [out.as_mut_ptr().wrapping_add(first), scratch.as_mut_ptr().wrapping_byte_add(bias)];
-            // SAFETY: the code is what the emitter made for this tape and these places, and its entry is at the start.
-            // It reads elements `place + first` to `place + first + count * SEGMENT_LANES` of x and the table for every
-            // place, which exist by the lengths checked above. The code for whole vectors reads and writes as many
-            // elements of `out`, all within `rows`; that for the last rows none. Bound values for all lanes and scratch
+            let outputs = [
+                out.as_mut_ptr().wrapping_add(first),
+                scratch.as_mut_ptr().wrapping_byte_add(bias),
+            ];
+            // SAFETY: the code is what the emitter made for this tape and these places, and its
+            // entry is at the start. It reads elements `place + first` to `place + first + count *
+            // SEGMENT_LANES` of x and the table for every place, which exist by the lengths checked
+            // above. The code for whole vectors reads and writes as many elements of `out`, all
+            // within `rows`; that for the last rows none. Bound values for all lanes and scratch
             // for still values, sums, results and spills exist too.
             unsafe { self.memory[which].call(0, inputs, outputs, count as u64) };
         }
         let (all, _) = scratch.as_chunks_mut::<SEGMENT_LANES>();
         let (summed, last) = all[stays..stays + 2 * outputs].split_at(outputs);
-        let is_row: [u64; SEGMENT_LANES] = std::array::from_fn(|lane| if lane < rest { u64::MAX } else { 0 });
+        let is_row: [u64; SEGMENT_LANES] =
+            std::array::from_fn(|lane| if lane < rest { u64::MAX } else { 0 });
         for (k, (lanes, last)) in summed.iter().zip(last).enumerate() {
             match self.outputs[k] {
                 Some(first) => {
@@ -664,10 +739,12 @@ impl SegmentLoop for CompiledSegments {
                     out.iter_mut().zip(last).for_each(|(out, value)| *out += *value);
                 }
                 None => {
-                    // The sum of −0 and any number is that number. All lanes are changed together: the code has stored
-                    // them in vectors, and reading a vector of which single numbers were changed would wait.
-                    let of_row =
-                        |lane: usize| f64::from_bits(last[lane].to_bits() & is_row[lane] | SIGN & !is_row[lane]);
+                    // The sum of −0 and any number is that number. All lanes are changed together:
+                    // the code has stored them in vectors, and reading a vector of which single
+                    // numbers were changed would wait.
+                    let of_row = |lane: usize| {
+                        f64::from_bits(last[lane].to_bits() & is_row[lane] | SIGN & !is_row[lane])
+                    };
                     sums[k] = sum_of_lanes(std::array::from_fn(|lane| lanes[lane] + of_row(lane)));
                 }
             }

@@ -1,6 +1,6 @@
-//! Allocation of values to registers. The order of the steps is known, so the value to evict is the one that is read
-//! again last (L. A. Belady, IBM Systems Journal 5, 78, 1966). A value that is in memory as well costs less to evict
-//! than one that has to be stored first.
+//! Allocation of values to registers. The order of the steps is known, so the value to evict is the
+//! one that is read again last (L. A. Belady, IBM Systems Journal 5, 78, 1966). A value that is in
+//! memory as well costs less to evict than one that has to be stored first.
 
 use crate::encode::Vector;
 use crate::steps::{NEVER, Value};
@@ -8,7 +8,8 @@ use crate::steps::{NEVER, Value};
 /// No register.
 pub(crate) const OUTSIDE: Vector = u8::MAX;
 
-/// Factor by which a value without a home must be read later than one with a home to be evicted before it.
+/// Factor by which a value without a home must be read later than one with a home to be evicted
+/// before it.
 const STORE_COST: u32 = 2;
 
 /// Registers and the values in them.
@@ -87,7 +88,8 @@ impl Registers {
 
     /// A free register, preferably one that is not reserved.
     pub(crate) fn vacant(&self) -> Option<Vector> {
-        let best = if self.free & !self.reserved != 0 { self.free & !self.reserved } else { self.free };
+        let best =
+            if self.free & !self.reserved != 0 { self.free & !self.reserved } else { self.free };
         (best != 0).then(|| best.trailing_zeros() as Vector)
     }
 
@@ -96,7 +98,8 @@ impl Registers {
         self.free.count_ones()
     }
 
-    /// Register to evict at step `now` when none is free; values with `has_home` need not be stored.
+    /// Register to evict at step `now` when none is free; values with `has_home` need not be
+    /// stored.
     pub(crate) fn victim(&self, now: u32, has_home: impl Fn(Value) -> bool) -> Vector {
         let (mut best, mut victim) = (0, OUTSIDE);
         for r in 0..self.count {

@@ -1,7 +1,8 @@
-//! Scheduling of the steps. A tape is in the order of depth-first search, one output after the other, and a processor
-//! looks ahead only so far: a chain of waiting operations hides independent ones from it. So the heads of long chains
-//! go first (list scheduling), within a window of the tape's order that limits the number of live values. The window is
-//! wider where chains of operations take longer than the operations do side by side: what spilled values cost is then
+//! Scheduling of the steps. A tape is in the order of depth-first search, one output after the
+//! other, and a processor looks ahead only so far: a chain of waiting operations hides independent
+//! ones from it. So the heads of long chains go first (list scheduling), within a window of the
+//! tape's order that limits the number of live values. The window is wider where chains of
+//! operations take longer than the operations do side by side: what spilled values cost is then
 //! hidden in the waiting.
 
 /// Operation to be scheduled.
@@ -24,12 +25,12 @@ impl Task {
 
 /// Distance by which an operation may be moved forward, in operations of all vectors.
 const WINDOW: usize = 16;
-/// This distance where operations wait for each other. Steps of the pendulum and of Kepler's problem by gauss16, dop853
-/// and taylor then take 5 to 18 % less time; less beyond 200.
+/// This distance where operations wait for each other. Steps of the pendulum and of Kepler's
+/// problem by gauss16, dop853 and taylor then take 5 to 18 % less time; less beyond 200.
 const WAITING_WINDOW: usize = 128;
-/// Part of the time of all operations side by side from which on the longest chain counts as waiting. The chain takes
-/// 0.7 to 4 of that time in steps of small models, and less than 0.5 in those of six planets, which become slower in a wide
-/// window.
+/// Part of the time of all operations side by side from which on the longest chain counts as
+/// waiting. The chain takes 0.7 to 4 of that time in steps of small models, and less than 0.5 in
+/// those of six planets, which become slower in a wide window.
 const WAITING: f64 = 0.5;
 /// Operations that can start in one cycle.
 const ISSUED: u32 = 2;
@@ -62,8 +63,8 @@ impl Candidate {
     }
 }
 
-/// Order in which to carry out `tasks`, each for this many vectors. In `tasks` every argument precedes what reads it;
-/// there are `values` values.
+/// Order in which to carry out `tasks`, each for this many vectors. In `tasks` every argument
+/// precedes what reads it; there are `values` values.
 pub(crate) fn order(tasks: &[Task], values: usize, vectors: u32) -> Vec<u32> {
     let mut height = vec![0u32; values];
     for task in tasks.iter().rev() {
@@ -72,7 +73,11 @@ pub(crate) fn order(tasks: &[Task], values: usize, vectors: u32) -> Vec<u32> {
             height[a as usize] = height[a as usize].max(own);
         }
     }
-    let longest = tasks.iter().map(|task| height[task.result as usize] + task.latency as u32).max().unwrap_or(0);
+    let longest = tasks
+        .iter()
+        .map(|task| height[task.result as usize] + task.latency as u32)
+        .max()
+        .unwrap_or(0);
     let side_by_side = tasks.len() as f64 * f64::from(vectors) / f64::from(ISSUED);
     let waits = f64::from(longest) > WAITING * side_by_side;
     let reach = if waits { WAITING_WINDOW } else { WINDOW } / vectors as usize;
@@ -88,7 +93,8 @@ pub(crate) fn order(tasks: &[Task], values: usize, vectors: u32) -> Vec<u32> {
         while window.len() < reach && entering < tasks.len() {
             let task = &tasks[entering];
             let height = height[task.result as usize] + task.latency as u32;
-            let mut candidate = Candidate { task: entering as u32, ready: UNKNOWN, waits_for: 0, height };
+            let mut candidate =
+                Candidate { task: entering as u32, ready: UNKNOWN, waits_for: 0, height };
             candidate.look(task.arguments(), &ready);
             window.push(candidate);
             entering += 1;
@@ -111,7 +117,8 @@ pub(crate) fn order(tasks: &[Task], values: usize, vectors: u32) -> Vec<u32> {
             (now, started) = (soonest, 0);
             continue;
         };
-        // Not by exchange with the last: the window stays in the tape's order, which decides between equals.
+        // Not by exchange with the last: the window stays in the tape's order, which decides
+        // between equals.
         let task = window.remove(place).task;
         let Task { result, latency, .. } = tasks[task as usize];
         ready[result as usize] = now + latency as u32;

@@ -1,15 +1,16 @@
-//! Analysis of a tape as the list of steps that code is emitted from: without steps that nothing needs, with stores
-//! where they may happen, and with the next use of every value.
+//! Analysis of a tape as the list of steps that code is emitted from: without steps that nothing
+//! needs, with stores where they may happen, and with the next use of every value.
 //!
-//! Two lists come from one tape. *Run* stores an output as soon as it is known. *Iterate* is the body of a loop in
-//! which output k becomes state k: some states are *carried* in registers from one turn to the next; the others are
-//! stored once their old value has been read for the last time.
+//! Two lists come from one tape. *Run* stores an output as soon as it is known. *Iterate* is the
+//! body of a loop in which output k becomes state k: some states are *carried* in registers from
+//! one turn to the next; the others are stored once their old value has been read for the last
+//! time.
 //!
-//! A repair is replaced by the value of its fast branch. The conjunction of the repairs' masks is a value of its own
-//! ([`Steps::flags`]): it is true if none was needed.
+//! A repair is replaced by the value of its fast branch. The conjunction of the repairs' masks is a
+//! value of its own ([`Steps::flags`]): it is true if none was needed.
 //!
-//! A list may be made for several vectors of lanes side by side: a step's operations wait for each other, and another
-//! vector's fill the time. Item k of vector v of n then has the number n k + v.
+//! A list may be made for several vectors of lanes side by side: a step's operations wait for each
+//! other, and another vector's fill the time. Item k of vector v of n then has the number n k + v.
 
 use crate::schedule::{self, Task};
 use holonome_model::graph::interpret::{Prologue, Refused};
@@ -44,7 +45,8 @@ pub(crate) struct Step {
     pub result: Value,
     /// Argument that is one lane of a value in memory, and that lane.
     pub lane: Option<(u8, u8)>,
-    /// Next step that reads each argument; the number of steps if a use follows the last one, [`NEVER`] if none.
+    /// Next step that reads each argument; the number of steps if a use follows the last one,
+    /// [`NEVER`] if none.
     pub next: [u32; 3],
     /// First step that reads the result, likewise.
     pub first: u32,
@@ -110,7 +112,8 @@ pub(crate) struct Steps {
 /// Analysis common to both lists.
 pub(crate) struct Analysis<'a> {
     tape: &'a Tape,
-    /// Value by register of the tape: the register itself, or for a repair the value of its fast branch.
+    /// Value by register of the tape: the register itself, or for a repair the value of its fast
+    /// branch.
     value: Vec<Value>,
     /// Instructions of the body that are needed and compute something, in the order of execution.
     order: Vec<u32>,
@@ -130,7 +133,11 @@ impl<'a> Analysis<'a> {
     ///
     /// # Panics
     /// See [`Analysis::new`].
-    pub(crate) fn of_rows(tape: &'a Tape, prologue: &Prologue, together: (u32, u32)) -> Result<Analysis<'a>, Refused> {
+    pub(crate) fn of_rows(
+        tape: &'a Tape,
+        prologue: &Prologue,
+        together: (u32, u32),
+    ) -> Result<Analysis<'a>, Refused> {
         let refused = |reason: &str| Err(Refused { reason: reason.to_string() });
         if tape.reads_time() {
             return refused("loops over rows are not told the time");
@@ -140,14 +147,22 @@ impl<'a> Analysis<'a> {
     }
 
     /// # Panics
-    /// If the tape is out of order: an instruction reads a later one or a state that does not exist, or numbers and
-    /// parameters follow the prologue. What the emitted code reads depends on it.
-    pub(crate) fn new(tape: &'a Tape, prologue: &Prologue, (vectors, width): (u32, u32)) -> Analysis<'a> {
+    /// If the tape is out of order: an instruction reads a later one or a state that does not
+    /// exist, or numbers and parameters follow the prologue. What the emitted code reads depends on
+    /// it.
+    pub(crate) fn new(
+        tape: &'a Tape,
+        prologue: &Prologue,
+        (vectors, width): (u32, u32),
+    ) -> Analysis<'a> {
         let n = tape.instructions.len();
         let mut value: Vec<Value> = (0..n as Value).collect();
         let mut homes = vec![Home::Nowhere; n];
         for (i, &instruction) in tape.instructions.iter().enumerate() {
-            assert!(instruction.arguments().all(|a| (a as usize) < i), "an instruction reads a later one");
+            assert!(
+                instruction.arguments().all(|a| (a as usize) < i),
+                "an instruction reads a later one"
+            );
             match instruction {
                 Instruction::State(k) => {
                     assert!((k as usize) < tape.states, "there is no state {k}");
@@ -199,14 +214,25 @@ impl<'a> Analysis<'a> {
     }
 
     /// Computing steps, and the conjunction of the repairs' masks with `flag`.
-    fn computing(&self, mut flag: Option<Value>, homes: &mut Vec<Home>) -> (Vec<Step>, Option<Value>) {
-        let mut list = Vec::with_capacity(self.tape.instructions.len() - self.tape.prologue + self.tape.outputs.len());
+    fn computing(
+        &self,
+        mut flag: Option<Value>,
+        homes: &mut Vec<Home>,
+    ) -> (Vec<Step>, Option<Value>) {
+        let mut list = Vec::with_capacity(
+            self.tape.instructions.len() - self.tape.prologue + self.tape.outputs.len(),
+        );
         let at = |r: u32| self.value[r as usize];
         for &result in &self.order {
             match self.tape.instructions[result as usize] {
-                Instruction::State(_) | Instruction::Time | Instruction::Constant(_) | Instruction::Parameter(_) => {}
+                Instruction::State(_)
+                | Instruction::Time
+                | Instruction::Constant(_)
+                | Instruction::Parameter(_) => {}
                 Instruction::One(op, a) => list.push(Step::new(Action::One(op), &[at(a)], result)),
-                Instruction::Two(op, a, b) => list.push(Step::new(Action::Two(op), &[at(a), at(b)], result)),
+                Instruction::Two(op, a, b) => {
+                    list.push(Step::new(Action::Two(op), &[at(a), at(b)], result))
+                }
                 Instruction::Three(op, a, b, c) => {
                     list.push(Step::new(Action::Three(op), &[at(a), at(b), at(c)], result));
                 }
@@ -215,16 +241,22 @@ impl<'a> Analysis<'a> {
                         None => at(valid),
                         Some(before) => {
                             let result = fresh(homes);
-                            list.push(Step::new(Action::Two(Two::And), &[before, at(valid)], result));
+                            list.push(Step::new(
+                                Action::Two(Two::And),
+                                &[before, at(valid)],
+                                result,
+                            ));
                             result
                         }
                     });
                 }
             }
         }
-        // If all lanes are one vector of the widest kind, arithmetic can broadcast a lane from memory.
+        // If all lanes are one vector of the widest kind, arithmetic can broadcast a lane from
+        // memory.
         if self.width == EIGHT && self.vectors == 1 {
-            let kept = self.tape.outputs.iter().chain(&self.tape.goes_on).map(|&register| at(register));
+            let kept =
+                self.tape.outputs.iter().chain(&self.tape.goes_on).map(|&register| at(register));
             take_lanes(&mut list, &kept.chain(flag).collect::<Vec<Value>>());
         }
         (list, flag)
@@ -237,7 +269,13 @@ impl<'a> Analysis<'a> {
         let stores = (0..self.tape.outputs.len()).map(|k| (0, k as u32, self.output(k))).collect();
         let list = with_stores(computing, stores, homes.len());
         finish(side_by_side(
-            Steps { list, homes, carried: Vec::new(), flags: flag.into_iter().collect(), goes_on: None },
+            Steps {
+                list,
+                homes,
+                carried: Vec::new(),
+                flags: flag.into_iter().collect(),
+                goes_on: None,
+            },
             self.vectors,
             self.width,
         ))
@@ -271,7 +309,8 @@ impl<'a> Analysis<'a> {
         }
         let at = |v: Value| same[v as usize];
 
-        // Steps during which a carried value would occupy a register while its state is not needed or already known.
+        // Steps during which a carried value would occupy a register while its state is not needed
+        // or already known.
         let end = list.len() as u32;
         let (mut first_read, mut last_read) = (vec![end; homes.len()], vec![0; homes.len()]);
         let mut known = vec![0; homes.len()];
@@ -282,7 +321,8 @@ impl<'a> Analysis<'a> {
             }
             known[step.result as usize] = p as u32 + 1;
         }
-        let mut in_memory: Vec<bool> = (0..outputs).map(|k| at(self.output(k)) != state[k]).collect();
+        let mut in_memory: Vec<bool> =
+            (0..outputs).map(|k| at(self.output(k)) != state[k]).collect();
         let mut moving: Vec<(u32, usize)> = (0..outputs)
             .filter(|&k| in_memory[k] && state[k] != NEVER)
             .map(|k| (first_read[state[k] as usize] + end - known[at(self.output(k)) as usize], k))
@@ -332,7 +372,11 @@ impl<'a> Analysis<'a> {
         let list = with_stores(list, stores, homes.len());
         let goes_on = self.tape.goes_on.map(|mask| self.value[mask as usize]);
         let flags = flag.into_iter().collect();
-        finish(side_by_side(Steps { list, homes, carried, flags, goes_on }, self.vectors, self.width))
+        finish(side_by_side(
+            Steps { list, homes, carried, flags, goes_on },
+            self.vectors,
+            self.width,
+        ))
     }
 }
 
@@ -342,7 +386,8 @@ const EIGHT: u32 = 8;
 /// Largest number of reads of a lane that are made from memory; otherwise it is loaded once.
 const FEW_USES: usize = 2;
 
-/// Let steps that can do so read one lane of a value instead of its spread; spreads that are `kept` stay.
+/// Let steps that can do so read one lane of a value instead of its spread; spreads that are `kept`
+/// stay.
 fn take_lanes(list: &mut Vec<Step>, kept: &[Value]) {
     let values = list.iter().map(|step| step.result as usize + 1).max().unwrap_or(0);
     let (mut spreads, mut uses) = (vec![None; values], vec![0; values]);
@@ -365,7 +410,9 @@ fn take_lanes(list: &mut Vec<Step>, kept: &[Value]) {
         let few = |&&j: &&usize| {
             let a = step.arguments[j];
             let alone = step.arguments().iter().filter(|&&other| other == a).count() == 1;
-            alone && spreads.get(a as usize).is_some_and(Option::is_some) && uses[a as usize] <= FEW_USES
+            alone
+                && spreads.get(a as usize).is_some_and(Option::is_some)
+                && uses[a as usize] <= FEW_USES
         };
         let Some(&j) = places.iter().find(few) else { continue };
         let spread = step.arguments[j] as usize;
@@ -376,7 +423,9 @@ fn take_lanes(list: &mut Vec<Step>, kept: &[Value]) {
             uses[spread] -= 1;
         }
     }
-    list.retain(|step| !matches!(step.action, Action::One(One::Spread(_))) || uses[step.result as usize] > 0);
+    list.retain(|step| {
+        !matches!(step.action, Action::One(One::Spread(_))) || uses[step.result as usize] > 0
+    });
 }
 
 /// Order of execution of the needed instructions of the body.
@@ -385,7 +434,10 @@ fn ordered(tape: &Tape, value: &[Value], needed: &[bool], vectors: u32) -> Vec<u
     for i in tape.prologue..tape.instructions.len() {
         let latency = match tape.instructions[i] {
             _ if !needed[i] => continue,
-            Instruction::State(_) | Instruction::Time | Instruction::Constant(_) | Instruction::Parameter(_) => {
+            Instruction::State(_)
+            | Instruction::Time
+            | Instruction::Constant(_)
+            | Instruction::Parameter(_) => {
                 continue;
             }
             Instruction::One(One::Sqrt, _) => 20,
@@ -395,7 +447,10 @@ fn ordered(tape: &Tape, value: &[Value], needed: &[bool], vectors: u32) -> Vec<u
             Instruction::Two(Two::Add | Two::Sub | Two::Mul, ..) => 4,
             Instruction::Three(Three::Fma | Three::Fms | Three::Fnma, ..) => 4,
             Instruction::Two(Two::Less | Two::LessEqual | Two::Equal, ..) => 4,
-            Instruction::One(..) | Instruction::Two(..) | Instruction::Three(..) | Instruction::Repair(..) => 1,
+            Instruction::One(..)
+            | Instruction::Two(..)
+            | Instruction::Three(..)
+            | Instruction::Repair(..) => 1,
         };
         let mut task = Task { result: i as u32, arguments: [0; 3], count: 0, latency };
         match tape.instructions[i] {
@@ -422,8 +477,13 @@ fn fresh(homes: &mut Vec<Home>) -> Value {
     homes.len() as Value - 1
 }
 
-/// Insert stores (first step they may follow, output, value) after the steps that make them possible.
-fn with_stores(computing: Vec<Step>, mut stores: Vec<(u32, u32, Value)>, values: usize) -> Vec<Step> {
+/// Insert stores (first step they may follow, output, value) after the steps that make them
+/// possible.
+fn with_stores(
+    computing: Vec<Step>,
+    mut stores: Vec<(u32, u32, Value)>,
+    values: usize,
+) -> Vec<Step> {
     let mut known = vec![0; values];
     for (p, step) in computing.iter().enumerate() {
         known[step.result as usize] = p as u32 + 1;
@@ -480,7 +540,8 @@ fn side_by_side(steps: Steps, vectors: u32, width: u32) -> Steps {
         first: c.first,
         state: c.state.map(|k| k * vectors + v),
     };
-    let mut homes: Vec<Home> = steps.homes.iter().flat_map(|&h| (0..vectors).map(move |v| home(h, v))).collect();
+    let mut homes: Vec<Home> =
+        steps.homes.iter().flat_map(|&h| (0..vectors).map(move |v| home(h, v))).collect();
     let goes_on = steps.goes_on.map(|mask| {
         (1..vectors).fold(mask * vectors, |all, v| {
             let both = fresh(&mut homes);
@@ -492,8 +553,16 @@ fn side_by_side(steps: Steps, vectors: u32, width: u32) -> Steps {
         list,
         homes,
         goes_on,
-        carried: steps.carried.iter().flat_map(|c| (0..vectors).map(move |v| carried(c, v))).collect(),
-        flags: steps.flags.iter().flat_map(|&flag| (0..vectors).map(move |v| flag * vectors + v)).collect(),
+        carried: steps
+            .carried
+            .iter()
+            .flat_map(|c| (0..vectors).map(move |v| carried(c, v)))
+            .collect(),
+        flags: steps
+            .flags
+            .iter()
+            .flat_map(|&flag| (0..vectors).map(move |v| flag * vectors + v))
+            .collect(),
     }
 }
 

@@ -1,4 +1,5 @@
-//! Tests of kernels at the edges: nothing to compute, no turns, very long tapes, and several threads at once.
+//! Tests of kernels at the edges: nothing to compute, no turns, very long tapes, and several
+//! threads at once.
 
 use holonome_jit::{BlockInterpreter, Isa, MachineCode, best};
 use holonome_model::graph::Graph;
@@ -17,11 +18,19 @@ fn backends() -> Vec<Box<dyn Backend>> {
         Box::new(BlockInterpreter::baseline()),
         best().backend,
     ];
-    list.extend(Isa::ALL.into_iter().filter_map(|isa| MachineCode::new(isa).ok()).map(|m| Box::new(m) as _));
+    list.extend(
+        Isa::ALL.into_iter().filter_map(|isa| MachineCode::new(isa).ok()).map(|m| Box::new(m) as _),
+    );
     list
 }
 
-fn tape(instructions: Vec<Instruction>, prologue: usize, outputs: Vec<u32>, states: usize, parameters: usize) -> Tape {
+fn tape(
+    instructions: Vec<Instruction>,
+    prologue: usize,
+    outputs: Vec<u32>,
+    states: usize,
+    parameters: usize,
+) -> Tape {
     Tape { instructions, prologue, outputs, goes_on: None, states, parameters }
 }
 
@@ -75,8 +84,9 @@ fn nothing_to_compute() {
     }
 }
 
-/// Test that a kernel for the first lane of arrays computes what one of one lane does, and leaves the others alone:
-/// with a number that stays, and one whose argument is so large that it is computed again (a repair).
+/// Test that a kernel for the first lane of arrays computes what one of one lane does, and leaves
+/// the others alone: with a number that stays, and one whose argument is so large that it is
+/// computed again (a repair).
 #[test]
 fn the_first_lane_alone() {
     let mut g = Graph::new();
@@ -92,7 +102,9 @@ fn the_first_lane_alone() {
     });
     let long = Tape::of_fused(&g, &[long, y, product], 3, 1);
     let all = [0.3, 1e300].into_iter().flat_map(|start| [(start, &short), (start, &long)]);
-    for ((start, tape), backend) in all.flat_map(|case| backends().into_iter().map(move |backend| (case, backend))) {
+    for ((start, tape), backend) in
+        all.flat_map(|case| backends().into_iter().map(move |backend| (case, backend)))
+    {
         let alone = backend.compile(tape, 1).unwrap();
         let bound = alone.bind(&[0.25]);
         let mut work = vec![0.0; alone.work_len()];
@@ -107,7 +119,9 @@ fn the_first_lane_alone() {
             let bound = kernel.bind(&[0.25]);
             let mut work = vec![0.0; kernel.work_len()];
             let wide = |of: &[f64]| -> Vec<f64> {
-                of.iter().flat_map(|&x| (0..lanes).map(move |lane| if lane == 0 { x } else { -1.0 })).collect()
+                of.iter()
+                    .flat_map(|&x| (0..lanes).map(move |lane| if lane == 0 { x } else { -1.0 }))
+                    .collect()
             };
             let mut iterated = wide(&expected[0]);
             kernel.iterate(&bound, &mut iterated, 3, &mut work);
@@ -122,9 +136,9 @@ fn the_first_lane_alone() {
     }
 }
 
-/// Test that a cycle of machine code does what its maps do one after the other: an iteration in all lanes whose number
-/// of turns depends on the numbers, and a map of the first lane that ends the cycle. Maps that may have to be computed
-/// again are refused.
+/// Test that a cycle of machine code does what its maps do one after the other: an iteration in all
+/// lanes whose number of turns depends on the numbers, and a map of the first lane that ends the
+/// cycle. Maps that may have to be computed again are refused.
 #[test]
 fn a_cycle_is_its_maps_one_by_one() {
     let mut g = Graph::new();
@@ -145,12 +159,18 @@ fn a_cycle_is_its_maps_one_by_one() {
     let goes_on = g.binary(Binary::Less, sum, limit);
     let ending = Tape::of_loop(&g, &[a, zero, moved, sum], goes_on, 4, 2);
     let known: [&[f64]; 2] = [&[0.7, 1e-3], &[-0.1, 200.0]];
-    for (lanes, count) in [4, 8].into_iter().flat_map(|lanes| [0, 1, 3, 1000].map(|count| (lanes, count))) {
-        let start: Vec<f64> =
-            (0..4 * lanes).map(|k| if k < lanes { k as f64 } else { f64::from(k == 2 * lanes) }).collect();
-        let kernels =
-            [Interpreter.compile(&iteration, lanes).unwrap(), Interpreter.compile_first_lane(&ending, lanes).unwrap()];
-        let bound: Vec<_> = kernels.iter().zip(known).map(|(kernel, known)| kernel.bind(known)).collect();
+    for (lanes, count) in
+        [4, 8].into_iter().flat_map(|lanes| [0, 1, 3, 1000].map(|count| (lanes, count)))
+    {
+        let start: Vec<f64> = (0..4 * lanes)
+            .map(|k| if k < lanes { k as f64 } else { f64::from(k == 2 * lanes) })
+            .collect();
+        let kernels = [
+            Interpreter.compile(&iteration, lanes).unwrap(),
+            Interpreter.compile_first_lane(&ending, lanes).unwrap(),
+        ];
+        let bound: Vec<_> =
+            kernels.iter().zip(known).map(|(kernel, known)| kernel.bind(known)).collect();
         let (mut expected, mut made) = (start.clone(), 0);
         while made < count && (made == 0 || expected[3 * lanes] < 200.0) {
             for ((kernel, bound), turns) in kernels.iter().zip(&bound).zip([20, 1]) {
@@ -161,7 +181,9 @@ fn a_cycle_is_its_maps_one_by_one() {
         assert!(count < 1000 || (made > 5 && made < 200), "{made} turns");
         for machine in Isa::ALL.into_iter().filter_map(|isa| MachineCode::new(isa).ok()) {
             let map = |tape, first_alone, turns| CycleMap { tape, lanes, first_alone, turns };
-            let cycle = machine.compile_cycle(&[map(&iteration, false, 20), map(&ending, true, 1)]).unwrap();
+            let cycle = machine
+                .compile_cycle(&[map(&iteration, false, 20), map(&ending, true, 1)])
+                .unwrap();
             let own: Vec<_> = [(&iteration, false), (&ending, true)]
                 .into_iter()
                 .zip(known)
@@ -179,7 +201,12 @@ fn a_cycle_is_its_maps_one_by_one() {
     let sine = g.unary(Unary::Sin, a);
     let repeated = Tape::of_loop(&g, &[sine, zero, moved, sum], goes_on, 4, 2);
     for machine in Isa::ALL.into_iter().filter_map(|isa| MachineCode::new(isa).ok()) {
-        let refused = machine.compile_cycle(&[CycleMap { tape: &repeated, lanes: 4, first_alone: false, turns: 1 }]);
+        let refused = machine.compile_cycle(&[CycleMap {
+            tape: &repeated,
+            lanes: 4,
+            first_alone: false,
+            turns: 1,
+        }]);
         assert!(refused.is_err(), "a sine may be computed again");
     }
 }
@@ -221,7 +248,8 @@ fn a_repair_repeats_the_whole_call() {
                     let kernel = backend.compile(&tape, lanes).unwrap();
                     let mut work = vec![0.0; kernel.work_len()];
                     let bound = kernel.bind(&[]);
-                    let mut x: Vec<f64> = (0..2 * lanes).map(|i| if i == one { -0.75 } else { -3.0 }).collect();
+                    let mut x: Vec<f64> =
+                        (0..2 * lanes).map(|i| if i == one { -0.75 } else { -3.0 }).collect();
                     kernel.iterate(&bound, &mut x, 3, &mut work);
                     let mut out = vec![0.0; 2 * lanes];
                     kernel.run(&bound, &vec![0.0; lanes], &x, &mut out, &mut work);
@@ -229,7 +257,12 @@ fn a_repair_repeats_the_whole_call() {
                 })
                 .collect();
             // That lane has been repaired, and the others did not need it.
-            assert_eq!(results[0].iter().filter(|&&x| x == -3.0).count(), 2 * lanes - 2, "{:?}", results[0]);
+            assert_eq!(
+                results[0].iter().filter(|&&x| x == -3.0).count(),
+                2 * lanes - 2,
+                "{:?}",
+                results[0]
+            );
             for result in &results {
                 assert_eq!(result, &results[0]);
             }
@@ -269,9 +302,16 @@ fn loops_stop_where_the_tape_says() {
                 for lane in 0..lanes {
                     let turns = x[2 * lanes + lane] - before[2 * lanes + lane];
                     assert!((1.0..=4.0).contains(&turns), "{turns} turns");
-                    assert_eq!(x[lane], limit(lane).min(before[lane] + turns), "backend {who}, {lanes} lanes");
+                    assert_eq!(
+                        x[lane],
+                        limit(lane).min(before[lane] + turns),
+                        "backend {who}, {lanes} lanes"
+                    );
                     let met = (0..lanes).any(|lane| x[lane] == limit(lane));
-                    assert!(turns == 4.0 || met, "backend {who}: stopped after {turns} turns for nothing");
+                    assert!(
+                        turns == 4.0 || met,
+                        "backend {who}: stopped after {turns} turns for nothing"
+                    );
                 }
             }
             // At once if no lane waits for another.
@@ -312,7 +352,8 @@ fn long(operations: u32) -> Tape {
     let first = code.len() as u32;
     for i in 0..operations {
         let n = code.len() as u32;
-        let back = |k: u32| n - 1 - (i.wrapping_mul(2_654_435_761) >> (32 - k)) % (n - 2).min(1 << k);
+        let back =
+            |k: u32| n - 1 - (i.wrapping_mul(2_654_435_761) >> (32 - k)) % (n - 2).min(1 << k);
         code.push(match i % 5 {
             0 => Two(self::Two::Mul, back(3), 0),
             1 => Two(self::Two::Sub, back(2), back(6)),
@@ -333,10 +374,13 @@ fn long(operations: u32) -> Tape {
     tape(code, 2, (0..STATES).map(|k| n - 1 - 3 * k).collect(), STATES as usize, 0)
 }
 
-/// Processor time of this thread, which does not depend on other programs; 0 if the system does not tell it.
+/// Processor time of this thread, which does not depend on other programs; 0 if the system does not
+/// tell it.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    Duration::from_nanos(text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or_default())
+    Duration::from_nanos(
+        text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or_default(),
+    )
 }
 
 #[test]
@@ -352,16 +396,25 @@ fn long_tapes() {
                 // Far above the time needed; a pass that is not linear would take minutes.
                 let took = processor_time() - start;
                 assert!(took < Duration::from_secs(20), "{operations} operations took {took:?}");
-                let (mut out, mut work) = (vec![0.0; tape.outputs.len()], vec![0.0; kernel.work_len()]);
+                let (mut out, mut work) =
+                    (vec![0.0; tape.outputs.len()], vec![0.0; kernel.work_len()]);
                 let bound = kernel.bind(&[]);
                 kernel.run(&bound, &[0.0], &x, &mut out, &mut work);
                 let mut iterated = x.clone();
                 kernel.iterate(&bound, &mut iterated, 2, &mut work);
                 // All NaNs count as equal here.
-                [out, iterated].concat().iter().map(|x| if x.is_nan() { u64::MAX } else { x.to_bits() }).collect()
+                [out, iterated]
+                    .concat()
+                    .iter()
+                    .map(|x| if x.is_nan() { u64::MAX } else { x.to_bits() })
+                    .collect()
             })
             .collect();
-        assert!(results[0][..tape.outputs.len()].iter().all(|&x| f64::from_bits(x).is_finite()), "{:?}", results[0]);
+        assert!(
+            results[0][..tape.outputs.len()].iter().all(|&x| f64::from_bits(x).is_finite()),
+            "{:?}",
+            results[0]
+        );
         for result in &results {
             assert_eq!(result, &results[0], "{operations} operations");
         }

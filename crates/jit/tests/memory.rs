@@ -1,5 +1,5 @@
-//! Test of executable memory: never writable, freed, and not required if the system forbids it. A single test, because
-//! all of it concerns the process as a whole.
+//! Test of executable memory: never writable, freed, and not required if the system forbids it. A
+//! single test, because all of it concerns the process as a whole.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 use holonome_jit::{Isa, MachineCode, best};
@@ -19,7 +19,10 @@ fn executable() -> usize {
     let mut total = 0;
     for line in maps.lines() {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        assert!(!(fields[1].contains('w') && fields[1].contains('x')), "writable and executable: {line}");
+        assert!(
+            !(fields[1].contains('w') && fields[1].contains('x')),
+            "writable and executable: {line}"
+        );
         if fields[1].contains('x') && fields.len() == 5 {
             let (start, end) = fields[0].split_once('-').unwrap();
             let number = |s| usize::from_str_radix(s, 16).unwrap();
@@ -52,14 +55,20 @@ fn executable_memory() {
     const SET_MEMORY_DENY_WRITE_EXECUTE: i32 = 65;
     const REFUSE_EXECUTABLE: u64 = 1;
     // SAFETY: takes numbers only; nothing else in this process does what it forbids.
-    let set = unsafe { libc::prctl(SET_MEMORY_DENY_WRITE_EXECUTE, REFUSE_EXECUTABLE, 0u64, 0u64, 0u64) };
+    let set =
+        unsafe { libc::prctl(SET_MEMORY_DENY_WRITE_EXECUTE, REFUSE_EXECUTABLE, 0u64, 0u64, 0u64) };
     if set != 0 {
         println!("refusal not tried: Linux before 6.3 has no such setting");
         return;
     }
-    let Err(refused) = machine.compile(&doubling(), 1) else { panic!("compiled against the system's will") };
+    let Err(refused) = machine.compile(&doubling(), 1) else {
+        panic!("compiled against the system's will")
+    };
     println!("{refused}");
-    assert!(refused.to_string().contains("this system does not let a program run machine code"), "{refused}");
+    assert!(
+        refused.to_string().contains("this system does not let a program run machine code"),
+        "{refused}"
+    );
     assert!(MachineCode::detect().is_err());
     assert_eq!(executable(), before, "nothing is left of the attempt");
     let best = best();

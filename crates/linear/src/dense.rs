@@ -1,10 +1,11 @@
-//! Dense symmetric factorisations for matrices of up to a few hundred rows, stored row by row in n² numbers. They read
-//! the lower triangle only.
+//! Dense symmetric factorisations for matrices of up to a few hundred rows, stored row by row in n²
+//! numbers. They read the lower triangle only.
 
-/// Overwrite the lower triangle of the positive semidefinite `a` by L (unit diagonal, not stored) and D of A = L D Lᵀ.
+/// Overwrite the lower triangle of the positive semidefinite `a` by L (unit diagonal, not stored)
+/// and D of A = L D Lᵀ.
 ///
-/// A pivot of at most `tolerance` means that its row depends on the rows before. It becomes infinite, which makes that
-/// row's part of a solution 0.
+/// A pivot of at most `tolerance` means that its row depends on the rows before. It becomes
+/// infinite, which makes that row's part of a solution 0.
 pub fn ldl_factor(a: &mut [f64], n: usize, tolerance: f64) {
     for i in 0..n {
         // The leading zeros of a row stay zero: of a band only the entries within it are read.
@@ -30,9 +31,9 @@ pub fn ldl_solve(factors: &[f64], n: usize, b: &mut [f64]) {
     ldl_solve_limited(factors, n, b, (n, 0), f64::INFINITY);
 }
 
-/// Solve like [`ldl_solve`], but scale (L⁻¹b)_i of the rows i ≥ `first` down so that ν ≤ `limit`. Here ν² is the sum of
-/// (L⁻¹b)_i²/D_i over these rows, divided by `count`, the number of them that count. Returns the sum over the
-/// rows before, and ν² before scaling, each 0 without such rows.
+/// Solve like [`ldl_solve`], but scale (L⁻¹b)_i of the rows i ≥ `first` down so that ν ≤ `limit`.
+/// Here ν² is the sum of (L⁻¹b)_i²/D_i over these rows, divided by `count`, the number of them that
+/// count. Returns the sum over the rows before, and ν² before scaling, each 0 without such rows.
 pub fn ldl_solve_limited(
     factors: &[f64],
     n: usize,
@@ -67,10 +68,11 @@ pub fn ldl_solve_limited(
     [before, square]
 }
 
-/// Cholesky with complete pivoting of a positive semidefinite matrix, which stops at its numerical rank.
+/// Cholesky with complete pivoting of a positive semidefinite matrix, which stops at its numerical
+/// rank.
 ///
-/// Rows beyond the rank depend on the others: their part of a solution is zero. That keeps the range of the matrix,
-/// which is all that a least-norm correction DFᵀμ needs.
+/// Rows beyond the rank depend on the others: their part of a solution is zero. That keeps the
+/// range of the matrix, which is all that a least-norm correction DFᵀμ needs.
 #[derive(Clone, Debug)]
 pub struct PivotedCholesky {
     n: usize,
@@ -84,7 +86,13 @@ pub struct PivotedCholesky {
 impl PivotedCholesky {
     /// Create room for an n × n matrix.
     pub fn new(n: usize) -> PivotedCholesky {
-        PivotedCholesky { n, rank: 0, l: vec![0.0; n * n], pivot: (0..n).collect(), permuted: vec![0.0; n] }
+        PivotedCholesky {
+            n,
+            rank: 0,
+            l: vec![0.0; n * n],
+            pivot: (0..n).collect(),
+            permuted: vec![0.0; n],
+        }
     }
 
     /// Numerical rank of the last matrix factored.
@@ -92,7 +100,8 @@ impl PivotedCholesky {
         self.rank
     }
 
-    /// Factor `a`; a remaining diagonal of at most `tolerance` counts as zero. NaN ends the factorisation too.
+    /// Factor `a`; a remaining diagonal of at most `tolerance` counts as zero. NaN ends the
+    /// factorisation too.
     pub fn factor(&mut self, a: &[f64], tolerance: f64) {
         let n = self.n;
         for i in 0..n {
@@ -103,7 +112,9 @@ impl PivotedCholesky {
         }
         self.rank = 0;
         for k in 0..n {
-            let largest = (k..n).max_by(|&i, &j| self.l[i * n + i].total_cmp(&self.l[j * n + j])).unwrap_or(k);
+            let largest = (k..n)
+                .max_by(|&i, &j| self.l[i * n + i].total_cmp(&self.l[j * n + j]))
+                .unwrap_or(k);
             let pivot = self.l[largest * n + largest];
             if pivot <= tolerance || pivot.is_nan() {
                 break;
@@ -132,7 +143,8 @@ impl PivotedCholesky {
         for j in 0..n {
             self.l.swap(k * n + j, other * n + j);
         }
-        // The trailing block is kept symmetric and full, so its columns move too; earlier columns are factors.
+        // The trailing block is kept symmetric and full, so its columns move too; earlier columns
+        // are factors.
         for i in k..n {
             self.l.swap(i * n + k, i * n + other);
         }
@@ -174,8 +186,12 @@ mod tests {
 
     /// B Bᵀ + shift, positive definite for shift > 0, of rank at most `inner` for shift = 0.
     fn gram(b: &[f64], n: usize, inner: usize, shift: f64) -> Vec<f64> {
-        let entry = |i: usize, j: usize| (0..inner).map(|k| b[i * inner + k] * b[j * inner + k]).sum::<f64>();
-        (0..n * n).map(|ij| entry(ij / n, ij % n) + if ij / n == ij % n { shift } else { 0.0 }).collect()
+        let entry = |i: usize, j: usize| {
+            (0..inner).map(|k| b[i * inner + k] * b[j * inner + k]).sum::<f64>()
+        };
+        (0..n * n)
+            .map(|ij| entry(ij / n, ij % n) + if ij / n == ij % n { shift } else { 0.0 })
+            .collect()
     }
 
     fn product(a: &[f64], x: &[f64]) -> Vec<f64> {
@@ -206,9 +222,10 @@ mod tests {
             let mut solution = right.clone();
             cholesky.solve(&mut solution);
             prop_assert!(solution.iter().filter(|x| **x != 0.0).count() <= 3);
-            // The solution reproduces a right-hand side in the range. A pivot p leaves an error ε‖A‖/p, with p > 1e-12
-            // in the worst case. The pivots of random matrices are usually above 1e-4, which leaves less than 1e-9. A
-            // dropped pivot leaves √1e-12·√‖A‖ = 4e-6 of a neglected row.
+            // The solution reproduces a right-hand side in the range. A pivot p leaves an error
+            // ε‖A‖/p, with p > 1e-12 in the worst case. The pivots of random matrices are usually
+            // above 1e-4, which leaves less than 1e-9. A dropped pivot leaves √1e-12·√‖A‖ = 4e-6 of
+            // a neglected row.
             for (found, right) in product(&a, &solution).iter().zip(&right) {
                 prop_assert!((found - right).abs() < 2e-5);
             }

@@ -1,7 +1,8 @@
 //! Eigenvalues of symmetric matrices: all of a small one, the largest of an operator.
 
-/// Compute the eigenvalues of the symmetric n × n matrix `a`, left on its diagonal in no particular order, by cyclic
-/// Jacobi rotations (Golub, Van Loan, Matrix Computations, 8.5). Meant for n up to about twenty.
+/// Compute the eigenvalues of the symmetric n × n matrix `a`, left on its diagonal in no particular
+/// order, by cyclic Jacobi rotations (Golub, Van Loan, Matrix Computations, 8.5). Meant for n up to
+/// about twenty.
 pub fn jacobi(a: &mut [f64], n: usize) {
     // Convergence is quadratic: no matrix of this size takes more than ten sweeps.
     for _sweep in 0..16 {
@@ -44,10 +45,12 @@ fn rotate(a: &mut [f64], n: usize, p: usize, q: usize) {
     }
 }
 
-/// Largest eigenvalue of a positive semidefinite operator by power iteration from `direction`, which afterwards holds
-/// the last iterate, a start for the next iteration. `apply(v, out)` computes out = A v.
+/// Largest eigenvalue of a positive semidefinite operator by power iteration from `direction`,
+/// which afterwards holds the last iterate, a start for the next iteration. `apply(v, out)`
+/// computes out = A v.
 ///
-/// Stops when the Rayleigh quotient moves by less than `tolerance` relatively, or after `limit` products.
+/// Stops when the Rayleigh quotient moves by less than `tolerance` relatively, or after `limit`
+/// products.
 pub fn power_iteration(
     direction: &mut [f64],
     image: &mut [f64],
@@ -118,8 +121,8 @@ mod tests {
             }
         });
         let exact = 2.0 - 2.0 * (9.0 * std::f64::consts::PI / 10.0).cos();
-        // Quotients grow towards the eigenvalue at the rate q = (λ₂/λ₁)² = (3.618/3.902)² = 0.86 per product, so a last
-        // move of 1e-9 leaves at most 1e-9·q/(1 − q) = 6e-9.
+        // Quotients grow towards the eigenvalue at the rate q = (λ₂/λ₁)² = (3.618/3.902)² = 0.86
+        // per product, so a last move of 1e-9 leaves at most 1e-9·q/(1 − q) = 6e-9.
         assert!(found <= exact + 1e-14 && exact - found < 1e-8 * exact, "{found} {exact}");
     }
 }

@@ -24,8 +24,8 @@ pub fn dot(a: &[(u32, f64)], b: &[(u32, f64)]) -> f64 {
     sum
 }
 
-/// LDLᵀ of the Gram matrix of unit-scaled sparse rows without pivoting. Each pivot is the squared sine of the angle
-/// between a row and the span of the rows eliminated before it.
+/// LDLᵀ of the Gram matrix of unit-scaled sparse rows without pivoting. Each pivot is the squared
+/// sine of the angle between a row and the span of the rows eliminated before it.
 pub struct Gram {
     scale: Vec<f64>,
     /// Row eliminated at each place.
@@ -36,8 +36,8 @@ pub struct Gram {
     pivots: Vec<f64>,
 }
 
-/// Pivot below which a row counts as dependent: its angle to the span of the others is below 1e-6. The Gram matrix
-/// squares the angle and cannot resolve much less.
+/// Pivot below which a row counts as dependent: its angle to the span of the others is below 1e-6.
+/// The Gram matrix squares the angle and cannot resolve much less.
 pub const DEPENDENT: f64 = 1e-12;
 
 impl Gram {
@@ -46,7 +46,8 @@ impl Gram {
         Gram::factor((rows, rows), (0..rows.len() as u32).collect(), &neighbours(rows), 0.0)
     }
 
-    /// Factor the Gram matrix of `rows`, with `shift` added to its diagonal, in an order that keeps it sparse.
+    /// Factor the Gram matrix of `rows`, with `shift` added to its diagonal, in an order that keeps
+    /// it sparse.
     pub fn new<R: AsRef<[(u32, f64)]>>(rows: &[R], shift: f64) -> Gram {
         let neighbours = neighbours(rows);
         Gram::factor((rows, rows), minimum_degree(&neighbours), &neighbours, shift)
@@ -82,7 +83,8 @@ impl Gram {
             place[row as usize] = k as u32;
         }
         let around = |i: u32| neighbours.of(order[i as usize] as usize).iter();
-        let pattern = FactorPattern::new(n, |i| around(i).map(|&other| place[other as usize])).rows();
+        let pattern =
+            FactorPattern::new(n, |i| around(i).map(|&other| place[other as usize])).rows();
         // Entries of the rows of L in one array, and the start of each row.
         let (mut lower, mut start): (Vec<f64>, Vec<usize>) = (Vec::new(), vec![0]);
         let mut pivots: Vec<f64> = Vec::with_capacity(n);
@@ -93,7 +95,8 @@ impl Gram {
             for &other in neighbours.of(row) {
                 let other = other as usize;
                 if (place[other] as usize) < i {
-                    products[place[other] as usize] = product(row, other) * scale[row] * scale[other];
+                    products[place[other] as usize] =
+                        product(row, other) * scale[row] * scale[other];
                 }
             }
             let mut diagonal = if scale[row] > 0.0 { 1.0 + shift } else { 0.0 };
@@ -118,7 +121,10 @@ impl Gram {
     }
 
     /// First `count` rows of L by place: their entries with their columns.
-    fn rows(&self, count: usize) -> impl DoubleEndedIterator<Item = (usize, impl Iterator<Item = (usize, f64)>)> {
+    fn rows(
+        &self,
+        count: usize,
+    ) -> impl DoubleEndedIterator<Item = (usize, impl Iterator<Item = (usize, f64)>)> {
         let starts = self.pattern.starts();
         let row = move |i: usize| {
             let entries = self.pattern.of(i).iter().zip(&self.lower[starts[i]..]);
@@ -129,14 +135,18 @@ impl Gram {
 
     /// Rows that depend on the rows before them.
     pub fn dependent(&self) -> Vec<usize> {
-        (0..self.pivots.len()).filter(|&i| self.pivots[i] <= DEPENDENT).map(|i| self.order[i] as usize).collect()
+        (0..self.pivots.len())
+            .filter(|&i| self.pivots[i] <= DEPENDENT)
+            .map(|i| self.order[i] as usize)
+            .collect()
     }
 
-    /// Coefficients y of the least-norm change x = Σ yᵢ rowᵢ whose products with the rows are `right`; 0 for dependent
-    /// rows.
+    /// Coefficients y of the least-norm change x = Σ yᵢ rowᵢ whose products with the rows are
+    /// `right`; 0 for dependent rows.
     pub fn solve(&self, right: &[f64]) -> Vec<f64> {
         let n = right.len();
-        let mut y: Vec<f64> = self.order.iter().map(|&row| right[row as usize] * self.scale[row as usize]).collect();
+        let mut y: Vec<f64> =
+            self.order.iter().map(|&row| right[row as usize] * self.scale[row as usize]).collect();
         for (i, row) in self.rows(n) {
             for (j, l) in row {
                 y[i] -= l * y[j];
@@ -157,8 +167,8 @@ impl Gram {
         solution
     }
 
-    /// Coefficients by which the dependent row `row` is a combination of the rows before it: (row, coefficient of unit
-    /// rows).
+    /// Coefficients by which the dependent row `row` is a combination of the rows before it: (row,
+    /// coefficient of unit rows).
     pub fn combination(&self, row: usize) -> Vec<(usize, f64)> {
         let i = self.order.iter().position(|&r| r as usize == row).expect("a row of this matrix");
         let mut c = vec![0.0; i];
@@ -167,14 +177,23 @@ impl Gram {
                 if j == i { c[k] = l } else { c[k] -= l * c[j] }
             }
         }
-        c.into_iter().enumerate().filter(|(_, v)| v.abs() > 1e-7).map(|(k, v)| (self.order[k] as usize, v)).collect()
+        c.into_iter()
+            .enumerate()
+            .filter(|(_, v)| v.abs() > 1e-7)
+            .map(|(k, v)| (self.order[k] as usize, v))
+            .collect()
     }
 }
 
 /// For each row, the rows that share a column with it: the structural nonzeros of the Gram matrix.
 fn neighbours<R: AsRef<[(u32, f64)]>>(rows: &[R]) -> Lists {
-    let columns = || rows.iter().flat_map(|row| row.as_ref()).map(|&(column, _)| column as usize + 1);
-    let entries = || (0..).zip(rows).flat_map(|(i, row)| row.as_ref().iter().map(move |&(column, _)| (column, i)));
+    let columns =
+        || rows.iter().flat_map(|row| row.as_ref()).map(|&(column, _)| column as usize + 1);
+    let entries = || {
+        (0..)
+            .zip(rows)
+            .flat_map(|(i, row)| row.as_ref().iter().map(move |&(column, _)| (column, i)))
+    };
     let holders = Lists::collect(columns().max().unwrap_or(0), entries);
     let around = |(i, row): (u32, &R)| {
         let all = row.as_ref().iter().flat_map(|&(column, _)| holders.of(column as usize));
@@ -194,7 +213,8 @@ mod tests {
     /// Gaussian elimination with partial pivoting, as the oracle.
     fn solve(a: &[Vec<f64>], b: &[f64]) -> Vec<f64> {
         let n = b.len();
-        let mut m: Vec<Vec<f64>> = a.iter().zip(b).map(|(r, &b)| r.iter().copied().chain([b]).collect()).collect();
+        let mut m: Vec<Vec<f64>> =
+            a.iter().zip(b).map(|(r, &b)| r.iter().copied().chain([b]).collect()).collect();
         for k in 0..n {
             let pivot = (k..n).max_by(|&i, &j| m[i][k].abs().total_cmp(&m[j][k].abs())).unwrap();
             m.swap(k, pivot);
@@ -237,7 +257,10 @@ mod tests {
 
     #[test]
     fn sparse_products() {
-        assert_eq!(dot(&[(0, 1.0), (3, 2.0), (7, 3.0)], &[(1, 5.0), (3, 4.0), (7, -1.0), (9, 1.0)]), 5.0);
+        assert_eq!(
+            dot(&[(0, 1.0), (3, 2.0), (7, 3.0)], &[(1, 5.0), (3, 4.0), (7, -1.0), (9, 1.0)]),
+            5.0
+        );
         assert_eq!(dot(&[], &[(1, 5.0)]), 0.0);
     }
 
@@ -247,7 +270,8 @@ mod tests {
         for (rows, density) in [(1, 0.5), (3, 1.0), (8, 0.1), (20, 0.05), (20, 0.5), (60, 0.02)] {
             let list = random_rows(rows, rows + 5, density, &mut random);
             let right: Vec<f64> = (0..rows).map(|_| random.draw()).collect();
-            let matrix: Vec<Vec<f64>> = list.iter().map(|a| list.iter().map(|b| dot(a, b)).collect()).collect();
+            let matrix: Vec<Vec<f64>> =
+                list.iter().map(|a| list.iter().map(|b| dot(a, b)).collect()).collect();
             let exact = solve(&matrix, &right);
             let largest = exact.iter().fold(0.0f64, |s, v| s.max(v.abs()));
             let in_order = Gram::in_order(&list);
@@ -255,15 +279,25 @@ mod tests {
             let gram = Gram::new(&list, 0.0);
             assert!(gram.dependent().is_empty());
             let got = gram.solve(&right);
-            // Rows are diagonally heavy: the condition stays below 1e5, and n² roundings of it below 1e-9 for most n.
+            // Rows are diagonally heavy: the condition stays below 1e5, and n² roundings of it
+            // below 1e-9 for most n.
             for ((a, b), c) in got.iter().zip(&exact).zip(in_order.solve(&right)) {
-                assert!((a - b).abs() <= 1e-8 * largest && (c - b).abs() <= 1e-8 * largest, "{rows}: {a} {b} {c}");
+                assert!(
+                    (a - b).abs() <= 1e-8 * largest && (c - b).abs() <= 1e-8 * largest,
+                    "{rows}: {a} {b} {c}"
+                );
             }
-            // The residual does not depend on the condition: y reproduces the right side to n roundings of its terms.
+            // The residual does not depend on the condition: y reproduces the right side to n
+            // roundings of its terms.
             for (row, r) in matrix.iter().zip(&right) {
-                let (sum, size) =
-                    row.iter().zip(&got).fold((0.0, 0.0), |(s, z), (a, y)| (s + a * y, z + (a * y).abs()));
-                assert!((sum - r).abs() <= 20.0 * rows as f64 * f64::EPSILON * (size + 1.0), "{rows}: {sum} {r}");
+                let (sum, size) = row
+                    .iter()
+                    .zip(&got)
+                    .fold((0.0, 0.0), |(s, z), (a, y)| (s + a * y, z + (a * y).abs()));
+                assert!(
+                    (sum - r).abs() <= 20.0 * rows as f64 * f64::EPSILON * (size + 1.0),
+                    "{rows}: {sum} {r}"
+                );
             }
         }
     }
@@ -293,14 +327,20 @@ mod tests {
             assert!((a - b).abs() < 1e-10, "{got:?} {expected:?}");
         }
         let twice = gram.combination(8);
-        assert!(twice.len() == 1 && twice[0].0 == 7 && (twice[0].1 - 1.0).abs() < 1e-12, "{twice:?}");
+        assert!(
+            twice.len() == 1 && twice[0].0 == 7 && (twice[0].1 - 1.0).abs() < 1e-12,
+            "{twice:?}"
+        );
         assert!(gram.combination(9).is_empty());
         // Dependent rows have coefficient 0.
         let y = gram.solve(&[1.0; 10]);
         assert_eq!([y[6], y[8], y[9]], [0.0; 3]);
         // A row is dependent if its angle to the span of the rows before is below 1e-6.
         for (angle, found) in [(1e-5f64, vec![]), (1e-7, vec![1])] {
-            let pair = Gram::in_order(&[vec![(0, 1.0)], vec![(0, 5.0 * angle.cos()), (1, 5.0 * angle.sin())]]);
+            let pair = Gram::in_order(&[
+                vec![(0, 1.0)],
+                vec![(0, 5.0 * angle.cos()), (1, 5.0 * angle.sin())],
+            ]);
             assert_eq!(pair.dependent(), found, "{angle}");
         }
     }
@@ -310,6 +350,9 @@ mod tests {
         // Rows (3, 0) and (0, 4) are (1, 0) and (0, 1) when scaled: y = right/(1 + shift)/norm².
         let gram = Gram::new(&[vec![(0, 3.0)], vec![(1, 4.0)]], 0.25);
         let y = gram.solve(&[9.0, 16.0]);
-        assert!((y[0] - 0.8).abs() < 4.0 * f64::EPSILON && (y[1] - 0.8).abs() < 4.0 * f64::EPSILON, "{y:?}");
+        assert!(
+            (y[0] - 0.8).abs() < 4.0 * f64::EPSILON && (y[1] - 0.8).abs() < 4.0 * f64::EPSILON,
+            "{y:?}"
+        );
     }
 }

@@ -1,10 +1,11 @@
-//! Test of whether all eigenvalues of a matrix exceed a number s, and search for the smallest if not, by the signs of
-//! the pivots of A − s (Sylvester's law of inertia; Parlett, The Symmetric Eigenvalue Problem, 1998, 3.3).
+//! Test of whether all eigenvalues of a matrix exceed a number s, and search for the smallest if
+//! not, by the signs of the pivots of A − s (Sylvester's law of inertia; Parlett, The Symmetric
+//! Eigenvalue Problem, 1998, 3.3).
 //!
-//! A need not be symmetric, but must be M + K times M⁻¹ with symmetric matrices and a positive definite M, so that its
-//! eigenvalues are real. For a diagonal M the pivots of A − s are those of a symmetric matrix with the same
-//! eigenvalues, and the answer is exact. For another M only the sign of the determinant is reliable: an even number of
-//! eigenvalues below s is not detected.
+//! A need not be symmetric, but must be M + K times M⁻¹ with symmetric matrices and a positive
+//! definite M, so that its eigenvalues are real. For a diagonal M the pivots of A − s are those of
+//! a symmetric matrix with the same eigenvalues, and the answer is exact. For another M only the
+//! sign of the determinant is reliable: an even number of eigenvalues below s is not detected.
 
 use crate::unpivoted::Unpivoted;
 
@@ -22,9 +23,15 @@ pub struct LeastEigenvalue {
 const ACCURACY: f64 = 1e-4;
 
 impl LeastEigenvalue {
-    /// Tester for matrices of size `n` with these (row, column) entries; `symmetric` means that M is diagonal.
+    /// Tester for matrices of size `n` with these (row, column) entries; `symmetric` means that M
+    /// is diagonal.
     pub fn new(n: usize, entries: &[(u32, u32)], symmetric: bool) -> LeastEigenvalue {
-        LeastEigenvalue { n, entries: entries.to_vec(), symmetric, solver: Unpivoted::new(n, entries) }
+        LeastEigenvalue {
+            n,
+            entries: entries.to_vec(),
+            symmetric,
+            solver: Unpivoted::new(n, entries),
+        }
     }
 
     /// True if any number of eigenvalues below s is detected.
@@ -53,8 +60,8 @@ impl LeastEigenvalue {
         if self.symmetric { pivots.positive } else { !pivots.negative }
     }
 
-    /// Eigenvalue below `s`, the smallest one if the answers are exact. Call it only if [`LeastEigenvalue::exceeds`] is
-    /// false for `s`.
+    /// Eigenvalue below `s`, the smallest one if the answers are exact. Call it only if
+    /// [`LeastEigenvalue::exceeds`] is false for `s`.
     pub fn find(&self, values: &[f64], s: f64, work: &mut [f64]) -> f64 {
         // No eigenvalue is below the Gershgorin discs.
         let discs = &mut work[..self.n];
@@ -98,12 +105,18 @@ mod tests {
                 let (entries, values) = chain(n, c);
                 let least = LeastEigenvalue::new(n, &entries, true);
                 let mut work = vec![f64::NAN; least.work_len()];
-                let of = |k: usize| 1.0 - 2.0 * c + 2.0 * c * (k as f64 * std::f64::consts::PI / (n + 1) as f64).cos();
+                let of = |k: usize| {
+                    1.0 - 2.0 * c
+                        + 2.0 * c * (k as f64 * std::f64::consts::PI / (n + 1) as f64).cos()
+                };
                 let expected = (1..=n).map(of).fold(f64::INFINITY, f64::min);
                 assert!(least.exceeds(&values, expected - 1e-9, &mut work), "{n} {c}");
                 assert!(!least.exceeds(&values, expected + 1e-9, &mut work), "{n} {c}");
                 let found = least.find(&values, expected + 0.5, &mut work);
-                assert!((found - expected).abs() <= ACCURACY * expected.abs().max(1.0), "{n} {c}: {found} {expected}");
+                assert!(
+                    (found - expected).abs() <= ACCURACY * expected.abs().max(1.0),
+                    "{n} {c}: {found} {expected}"
+                );
             }
         }
     }
@@ -115,7 +128,10 @@ mod tests {
         for symmetric in [true, false] {
             let least = LeastEigenvalue::new(2, &entries, symmetric);
             let mut work = vec![f64::NAN; least.work_len()];
-            assert!(least.exceeds(&values, 0.499, &mut work) && !least.exceeds(&values, 0.501, &mut work));
+            assert!(
+                least.exceeds(&values, 0.499, &mut work)
+                    && !least.exceeds(&values, 0.501, &mut work)
+            );
             assert!((least.find(&values, 0.9, &mut work) - 0.5).abs() <= ACCURACY);
         }
         // Two eigenvalues below s are invisible to the determinant, one is not.

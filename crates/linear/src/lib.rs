@@ -1,6 +1,7 @@
-//! Linear algebra of numbers, for both halves of `holonome`: dense and sparse symmetric factorisations, elimination for
-//! Newton matrices, Gram matrices, ranks, null spaces and extreme eigenvalues. It depends on arrays and patterns, not on
-//! models or methods. Elimination on formulas is `holonome_model::graph::linear`.
+//! Linear algebra of numbers, for both halves of `holonome`: dense and sparse symmetric
+//! factorisations, elimination for Newton matrices, Gram matrices, ranks, null spaces and extreme
+//! eigenvalues. It depends on arrays and patterns, not on models or methods. Elimination on
+//! formulas is `holonome_model::graph::linear`.
 
 pub mod dense;
 pub mod eigen;

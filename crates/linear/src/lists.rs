@@ -63,8 +63,8 @@ impl<L: IntoIterator<Item = u32>> FromIterator<L> for Lists {
 }
 
 impl Lists {
-    /// Group the second numbers of `pairs` by the first, which are below `n`. Each list is in the order of the pairs;
-    /// `pairs` is called twice.
+    /// Group the second numbers of `pairs` by the first, which are below `n`. Each list is in the
+    /// order of the pairs; `pairs` is called twice.
     pub fn collect<I: Iterator<Item = (u32, u32)>>(n: usize, pairs: impl Fn() -> I) -> Lists {
         let mut start = vec![0; n + 1];
         for (i, _) in pairs() {

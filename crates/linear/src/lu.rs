@@ -1,8 +1,9 @@
-//! Gaussian elimination with scaled partial pivoting, for the Newton matrices of a step: dense for a few unknowns,
-//! within the band for many unknowns coupled to near ones only.
+//! Gaussian elimination with scaled partial pivoting, for the Newton matrices of a step: dense for
+//! a few unknowns, within the band for many unknowns coupled to near ones only.
 //!
-//! A pivot is the entry of its column that is largest relative to the scale of its row. That scale is the size of the
-//! terms that cancel in the equation, so the unit of an equation has no influence.
+//! A pivot is the entry of its column that is largest relative to the scale of its row. That scale
+//! is the size of the terms that cancel in the equation, so the unit of an equation has no
+//! influence.
 
 use crate::halves::by_halves;
 use crate::ordering::{neighbours, reverse_cuthill_mckee};
@@ -22,7 +23,8 @@ pub struct Pivots {
     pub exchanges: u64,
 }
 
-/// Pattern of entries with a way to solve systems of that pattern. It holds no numbers, so threads can share it.
+/// Pattern of entries with a way to solve systems of that pattern. It holds no numbers, so threads
+/// can share it.
 #[derive(Clone, Debug)]
 pub struct Elimination {
     n: usize,
@@ -49,7 +51,10 @@ impl Elimination {
             // Pivoting widens the band by half to the right.
             if 3 * half < n {
                 let width = 3 * half + 1;
-                let place = entries.iter().map(|&(i, j)| (at(i) * width + at(j) + half - at(i)) as u32).collect();
+                let place = entries
+                    .iter()
+                    .map(|&(i, j)| (at(i) * width + at(j) + half - at(i)) as u32)
+                    .collect();
                 return Elimination { n, place, band: Some((position, half)) };
             }
         }
@@ -73,7 +78,8 @@ impl Elimination {
         }
     }
 
-    /// Solve A u = b in place of `b`. `values` are those of A's entries, `sizes` the scales of its rows.
+    /// Solve A u = b in place of `b`. `values` are those of A's entries, `sizes` the scales of its
+    /// rows.
     pub fn solve(&self, values: &[f64], sizes: &[f64], b: &mut [f64], work: &mut [f64]) -> Pivots {
         match &self.band {
             None => {
@@ -108,24 +114,32 @@ impl Elimination {
 
 impl Pivots {
     /// Pivots before the first one.
-    pub const NONE_YET: Pivots =
-        Pivots { smallest: f64::INFINITY, largest: 0.0, negative: false, positive: true, exchanges: 0 };
+    pub const NONE_YET: Pivots = Pivots {
+        smallest: f64::INFINITY,
+        largest: 0.0,
+        negative: false,
+        positive: true,
+        exchanges: 0,
+    };
 
     /// Record a pivot.
     pub fn take(&mut self, pivot: f64) {
         let size = pivot.abs();
         // NaN is kept.
-        self.smallest = if size >= self.smallest || self.smallest.is_nan() { self.smallest } else { size };
+        self.smallest =
+            if size >= self.smallest || self.smallest.is_nan() { self.smallest } else { size };
         self.largest = self.largest.max(size);
         self.negative ^= pivot < 0.0;
         self.positive &= pivot > 0.0;
     }
 
-    /// Summary from the inverses of all pivots: an elimination that records each pivot would wait for the one before.
+    /// Summary from the inverses of all pivots: an elimination that records each pivot would wait
+    /// for the one before.
     pub fn of_inverses(inverses: &[f64]) -> Pivots {
         // Several of each side by side: a single one would wait for its own result.
         const SIDE: usize = 8;
-        let (mut least, mut most, mut odd) = ([f64::INFINITY; SIDE], [f64::NEG_INFINITY; SIDE], [0.0; SIDE]);
+        let (mut least, mut most, mut odd) =
+            ([f64::INFINITY; SIDE], [f64::NEG_INFINITY; SIDE], [0.0; SIDE]);
         let mut take = |k: usize, inverse: f64| {
             least[k] = if inverse < least[k] { inverse } else { least[k] };
             most[k] = if inverse > most[k] { inverse } else { most[k] };
@@ -162,12 +176,15 @@ impl Pivots {
     fn exchange(&mut self, k: usize, best: usize) {
         self.negative = !self.negative;
         // An odd factor loses none of the earlier exchanges.
-        self.exchanges =
-            self.exchanges.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add((k as u64) << 32 | best as u64);
+        self.exchanges = self
+            .exchanges
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .wrapping_add((k as u64) << 32 | best as u64);
     }
 }
 
-/// Size of an entry relative to its row's scale. In a row of scale 0, where nothing cancels, any entry is large.
+/// Size of an entry relative to its row's scale. In a row of scale 0, where nothing cancels, any
+/// entry is large.
 fn weight(entry: f64, size: f64) -> f64 {
     if entry == 0.0 { 0.0 } else { entry.abs() / size }
 }
@@ -209,7 +226,8 @@ fn eliminate(a: &mut [f64], n: usize, sizes: &mut [f64], b: &mut [f64]) -> Pivot
     pivots
 }
 
-/// Solve a system within a band: entry (i, j) is at i·(3w + 1) + (j − i) + w, where w is half the bandwidth.
+/// Solve a system within a band: entry (i, j) is at i·(3w + 1) + (j − i) + w, where w is half the
+/// bandwidth.
 fn eliminate_band(a: &mut [f64], w: usize, sizes: &mut [f64], b: &mut [f64]) -> Pivots {
     let n = b.len();
     let at = |i: usize, j: usize| i * (3 * w + 1) + j + w - i;
@@ -257,8 +275,8 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// Check a random matrix of half bandwidth `w` with shuffled rows and columns. Some diagonal entries are 0, so that
-    /// it cannot be solved without pivoting.
+    /// Check a random matrix of half bandwidth `w` with shuffled rows and columns. Some diagonal
+    /// entries are 0, so that it cannot be solved without pivoting.
     fn check(n: usize, w: usize) {
         let mut random = Random::new(7);
         let shuffled = |i: usize| (i * 7 + 3) % n;
@@ -277,17 +295,27 @@ mod tests {
         }
         let elimination = Elimination::new(n, &entries);
         assert_eq!(elimination.band.is_some(), n > FEW && 3 * w < n);
-        let pivots = elimination.solve(&values, &vec![1.0; n], &mut b, &mut vec![f64::NAN; elimination.work_len()]);
-        // The condition number is at most about the ratio of the pivots times n; so is the error, in roundings.
+        let pivots = elimination.solve(
+            &values,
+            &vec![1.0; n],
+            &mut b,
+            &mut vec![f64::NAN; elimination.work_len()],
+        );
+        // The condition number is at most about the ratio of the pivots times n; so is the error,
+        // in roundings.
         let tolerance = 4.0 * f64::EPSILON * n as f64 * pivots.largest / pivots.smallest;
         for (found, expected) in b.iter().zip(&solution) {
-            assert!((found - expected).abs() < tolerance.max(1e-12), "n = {n}, w = {w}: {found} {expected}");
+            assert!(
+                (found - expected).abs() < tolerance.max(1e-12),
+                "n = {n}, w = {w}: {found} {expected}"
+            );
         }
     }
 
     #[test]
     fn solves_full_and_banded_systems() {
-        for (n, w) in [(1, 0), (2, 1), (5, 4), (8, 3), (11, 10), (20, 1), (40, 3), (60, 5), (13, 0)] {
+        for (n, w) in [(1, 0), (2, 1), (5, 4), (8, 3), (11, 10), (20, 1), (40, 3), (60, 5), (13, 0)]
+        {
             check(n, w);
         }
     }
@@ -303,7 +331,9 @@ mod tests {
                 let inverses: Vec<f64> = pivots.iter().map(|pivot| 1.0 / pivot).collect();
                 let found = Pivots::of_inverses(&inverses);
                 // Two divisions round.
-                let close = |a: f64, b: f64| (a - b).abs() <= 2.0 * f64::EPSILON * b || (a.is_nan() && b.is_nan());
+                let close = |a: f64, b: f64| {
+                    (a - b).abs() <= 2.0 * f64::EPSILON * b || (a.is_nan() && b.is_nan())
+                };
                 assert!(close(found.smallest, one_by_one.smallest), "{pivots:?}: {found:?}");
                 if !one_by_one.smallest.is_nan() {
                     assert!(close(found.largest, one_by_one.largest), "{pivots:?}: {found:?}");

@@ -1,5 +1,6 @@
-//! Rows that the members of a family stand on, with weights. Members whose rows advance by equal steps form one
-//! stretch, of which only the first member and the step are stored: those of a million equal links take no memory.
+//! Rows that the members of a family stand on, with weights. Members whose rows advance by equal
+//! steps form one stretch, of which only the first member and the step are stored: those of a
+//! million equal links take no memory.
 
 use std::ops::Range;
 
@@ -43,7 +44,10 @@ impl MemberRows {
     pub fn iter(&self) -> impl Iterator<Item = Member<'_>> {
         self.stretches.iter().flat_map(|stretch| {
             let first = &self.firsts[stretch.rows.clone()];
-            (0..stretch.count).map(move |number| Member { first, shift: stretch.step.wrapping_mul(number as u32) })
+            (0..stretch.count).map(move |number| Member {
+                first,
+                shift: stretch.step.wrapping_mul(number as u32),
+            })
         })
     }
 
@@ -94,7 +98,9 @@ impl MemberRows {
                 _ => 0,
             };
             let step = if last.count == 1 { distance } else { last.step };
-            let goes_on = |(&(a, v), &(b, w)): (&(u32, f64), &(u32, f64))| b.wrapping_sub(a) == distance && v == w;
+            let goes_on = |(&(a, v), &(b, w)): (&(u32, f64), &(u32, f64))| {
+                b.wrapping_sub(a) == distance && v == w
+            };
             let is_next = distance == step.wrapping_mul(last.count as u32);
             if is_next && first.len() == new.len() && first.iter().zip(new).all(goes_on) {
                 (last.step, last.count) = (step, last.count + 1);
@@ -178,19 +184,26 @@ mod tests {
         ];
         for (given, stretches) in all.into_iter().zip([0, 2, 3, 2, 2, 1]) {
             let members: MemberRows = given.iter().map(|member| member.iter().copied()).collect();
-            assert_eq!(lists(&members), given.iter().map(|member| member.to_vec()).collect::<Vec<_>>());
+            assert_eq!(
+                lists(&members),
+                given.iter().map(|member| member.to_vec()).collect::<Vec<_>>()
+            );
             assert_eq!((members.len(), members.stretches.len()), (given.len(), stretches));
             assert_eq!(members.row_count(), members.rows().count());
             assert_eq!(members.has_wide(), given.iter().any(|member| member.len() > 1));
         }
         let links: MemberRows = (0..1000).map(|m| [(2 * m, 1.0), (2 * m + 1, 0.5)]).collect();
         assert_eq!(links.stretches.len(), 1);
-        assert_eq!(links.moved(7).iter().nth(10).map(|m| m.into_iter().collect()), Some(vec![(27, 1.0), (28, 0.5)]));
+        assert_eq!(
+            links.moved(7).iter().nth(10).map(|m| m.into_iter().collect()),
+            Some(vec![(27, 1.0), (28, 0.5)])
+        );
     }
 
     #[test]
     fn scalars_of_weight_one_are_in_line_if_their_rows_are() {
-        let of = |rows: &[(usize, f64)]| rows.iter().map(|&row| [row]).collect::<MemberRows>().in_line();
+        let of =
+            |rows: &[(usize, f64)]| rows.iter().map(|&row| [row]).collect::<MemberRows>().in_line();
         assert_eq!(of(&[]), Some(0..0));
         assert_eq!(of(&[(4, 1.0)]), Some(4..5));
         assert_eq!(of(&[(4, 1.0), (5, 1.0), (6, 1.0)]), Some(4..7));

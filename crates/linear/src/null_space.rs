@@ -1,7 +1,7 @@
 //! Null spaces of dense matrices, as bases of few and simple vectors.
 
-/// Columns, of equal length, that none of those before them explain, in order: what is left of the others after
-/// projection is less than `tolerance` of them. Columns of zeros are left out.
+/// Columns, of equal length, that none of those before them explain, in order: what is left of the
+/// others after projection is less than `tolerance` of them. Columns of zeros are left out.
 pub fn independent(columns: &[Vec<f64>], tolerance: f64) -> Vec<usize> {
     let mut span = Span::default();
     (0..columns.len()).filter(|&k| span.add(&columns[k], tolerance)).collect()
@@ -15,7 +15,8 @@ pub struct Span {
 }
 
 impl Span {
-    /// Add a vector, if the span does not contain it up to `tolerance` of its length; true if it did not.
+    /// Add a vector, if the span does not contain it up to `tolerance` of its length; true if it
+    /// did not.
     pub fn add(&mut self, vector: &[f64], tolerance: f64) -> bool {
         let Some(mut rest) = self.rest(vector, tolerance) else { return false };
         let length = norm(&rest);
@@ -29,10 +30,12 @@ impl Span {
         self.rest(vector, tolerance).is_none()
     }
 
-    /// Part of a vector that is orthogonal to the span; `None` if it is below `tolerance` of the vector's length.
+    /// Part of a vector that is orthogonal to the span; `None` if it is below `tolerance` of the
+    /// vector's length.
     fn rest(&self, vector: &[f64], tolerance: f64) -> Option<Vec<f64>> {
         let (mut rest, length) = (vector.to_vec(), norm(vector));
-        // Twice is enough (Kahan, Parlett): the first time leaves rounding in the directions of the basis.
+        // Twice is enough (Kahan, Parlett): the first time leaves rounding in the directions of the
+        // basis.
         for _ in 0..2 {
             for unit in &self.basis {
                 let along: f64 = unit.iter().zip(&rest).map(|(a, b)| a * b).sum();
@@ -47,9 +50,10 @@ fn norm(v: &[f64]) -> f64 {
     v.iter().map(|v| v * v).sum::<f64>().sqrt()
 }
 
-/// Basis of the null space of a matrix with these rows, by elimination with complete pivoting, and the smallest pivot,
-/// at most 1; for entries up to 1 its reciprocal is the factor by which rounding enters the basis. Pivots below
-/// `tolerance` count as zero. NaN ends the elimination, which makes the null space larger.
+/// Basis of the null space of a matrix with these rows, by elimination with complete pivoting, and
+/// the smallest pivot, at most 1; for entries up to 1 its reciprocal is the factor by which
+/// rounding enters the basis. Pivots below `tolerance` count as zero. NaN ends the elimination,
+/// which makes the null space larger.
 pub fn null_space(mut rows: Vec<Vec<f64>>, tolerance: f64) -> (Vec<Vec<f64>>, f64) {
     let columns = rows.first().map_or(0, Vec::len);
     // Column of the pivot in each of the first rows.
@@ -85,15 +89,17 @@ pub fn null_space(mut rows: Vec<Vec<f64>>, tolerance: f64) -> (Vec<Vec<f64>>, f6
     ((0..columns).filter(|&j| is_free[j]).map(vector).collect(), smallest)
 }
 
-/// Bring the basis of a space into the reduced echelon form whose pivots come as early as they can among the columns in
-/// this order. It is unique, so that its vectors are simple if simple ones exist; the later ones avoid most of the first
-/// columns. Entries below `tolerance` of a vector's largest count as zero.
+/// Bring the basis of a space into the reduced echelon form whose pivots come as early as they can
+/// among the columns in this order. It is unique, so that its vectors are simple if simple ones
+/// exist; the later ones avoid most of the first columns. Entries below `tolerance` of a vector's
+/// largest count as zero.
 pub fn reduce(basis: &mut Vec<Vec<f64>>, order: &[usize], tolerance: f64) {
     let size = |row: &[f64]| row.iter().fold(0.0f64, |size, v| size.max(v.abs()));
     let mut done = 0;
     for &j in order {
         let entry = |row: &Vec<f64>| row[j].abs() / size(row);
-        let best = (done..basis.len()).max_by(|&a, &b| entry(&basis[a]).total_cmp(&entry(&basis[b])));
+        let best =
+            (done..basis.len()).max_by(|&a, &b| entry(&basis[a]).total_cmp(&entry(&basis[b])));
         let Some(best) = best.filter(|&best| entry(&basis[best]) > tolerance) else { continue };
         basis.swap(done, best);
         let pivot = basis[done][j];
@@ -108,7 +114,8 @@ pub fn reduce(basis: &mut Vec<Vec<f64>>, order: &[usize], tolerance: f64) {
     }
 }
 
-/// Subtract multiples of row `k`, whose entry in column `j` is 1, from all others, so that they are 0 there.
+/// Subtract multiples of row `k`, whose entry in column `j` is 1, from all others, so that they are
+/// 0 there.
 fn eliminate(rows: &mut [Vec<f64>], k: usize, j: usize) {
     let (before, rest) = rows.split_at_mut(k);
     let Some((pivot, after)) = rest.split_first_mut() else { return };
@@ -137,8 +144,9 @@ mod tests {
         let kept = [[1.0, -2.0, 0.0, 1.0, 0.0], [0.0, 0.0, 3.0, 1.0, -1.0]];
         let mut span = Span::default();
         kept.iter().for_each(|v| assert!(span.add(v, 1e-12)));
-        let rows: Vec<Vec<f64>> =
-            (0..9).map(|seed| span.rest(&numbers(5, seed), 1e-12).expect("a general vector")).collect();
+        let rows: Vec<Vec<f64>> = (0..9)
+            .map(|seed| span.rest(&numbers(5, seed), 1e-12).expect("a general vector"))
+            .collect();
         let (mut basis, smallest) = null_space(rows.clone(), 1e-12);
         assert_eq!(basis.len(), 2);
         assert!(smallest > 0.01, "{smallest}");

@@ -4,7 +4,8 @@ use crate::lists::Lists;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Nodes joined to each of `n` nodes by these pairs, in either direction: increasing, without duplicates or the node.
+/// Nodes joined to each of `n` nodes by these pairs, in either direction: increasing, without
+/// duplicates or the node.
 pub fn neighbours(n: usize, pairs: &[(u32, u32)]) -> Lists {
     let apart = || pairs.iter().copied().filter(|(i, j)| i != j);
     let mut neighbours = Lists::collect(n, || apart().flat_map(|(i, j)| [(i, j), (j, i)]));
@@ -14,9 +15,10 @@ pub fn neighbours(n: usize, pairs: &[(u32, u32)]) -> Lists {
 
 /// Minimum-degree ordering: eliminates a node of least degree repeatedly and joins its neighbours.
 ///
-/// `neighbours` lists for each node the nodes joined to it, increasing, without itself. Nodes of more than about 10√n
-/// neighbours come last, because eliminating one early joins everything. Returns the nodes in their new order. Ties go
-/// to the lower number, so the result is reproducible.
+/// `neighbours` lists for each node the nodes joined to it, increasing, without itself. Nodes of
+/// more than about 10√n neighbours come last, because eliminating one early joins everything.
+/// Returns the nodes in their new order. Ties go to the lower number, so the result is
+/// reproducible.
 pub fn minimum_degree(neighbours: &Lists) -> Vec<u32> {
     minimum_degree_after(neighbours, |_| false)
 }
@@ -71,12 +73,16 @@ pub fn minimum_degree_after(neighbours: &Lists, late: impl Fn(u32) -> bool) -> V
     let mut graph = Graph { place: Vec::with_capacity(n), all: Vec::new() };
     for (i, list) in neighbours.iter().enumerate() {
         let first = graph.all.len();
-        graph.all.extend(list.iter().filter(|&&j| !is_dense[i] && !is_dense[j as usize] && j as usize != i));
+        graph.all.extend(
+            list.iter().filter(|&&j| !is_dense[i] && !is_dense[j as usize] && j as usize != i),
+        );
         graph.place.push((first, (graph.all.len() - first) as u32));
     }
-    // A node is queued again whenever its degree changes; entries with an outdated degree are skipped. A key holds in
-    // one number: the late flag, the degree, the node.
-    let key = |node: u32, degree: usize| Reverse(u64::from(late(node)) << 63 | (degree as u64) << 32 | u64::from(node));
+    // A node is queued again whenever its degree changes; entries with an outdated degree are
+    // skipped. A key holds in one number: the late flag, the degree, the node.
+    let key = |node: u32, degree: usize| {
+        Reverse(u64::from(late(node)) << 63 | (degree as u64) << 32 | u64::from(node))
+    };
     let nodes = (0..n as u32).filter(|&i| !is_dense[i as usize]);
     let mut queue: BinaryHeap<_> = nodes.map(|i| key(i, graph.of(i).len())).collect();
     let mut eliminated = vec![false; n];
@@ -103,8 +109,9 @@ pub fn minimum_degree_after(neighbours: &Lists, late: impl Fn(u32) -> bool) -> V
     order
 }
 
-/// Reverse Cuthill–McKee ordering: breadth first from a node at the edge of each component, near nodes of low degree
-/// first, and the whole reversed. Joined nodes end up near each other. `neighbours` as for [`minimum_degree`].
+/// Reverse Cuthill–McKee ordering: breadth first from a node at the edge of each component, near
+/// nodes of low degree first, and the whole reversed. Joined nodes end up near each other.
+/// `neighbours` as for [`minimum_degree`].
 pub fn reverse_cuthill_mckee(neighbours: &Lists) -> Vec<u32> {
     let n = neighbours.len();
     let mut order = Vec::with_capacity(n);
@@ -131,7 +138,8 @@ fn breadth_first(neighbours: &Lists, start: u32, seen: &mut [bool]) -> Vec<u32> 
     seen[start as usize] = true;
     while let Some(node) = queue.pop_front() {
         order.push(node);
-        let mut next: Vec<u32> = neighbours.of(node as usize).iter().copied().filter(|&j| !seen[j as usize]).collect();
+        let mut next: Vec<u32> =
+            neighbours.of(node as usize).iter().copied().filter(|&j| !seen[j as usize]).collect();
         next.sort_by_key(|&j| (neighbours.of(j as usize).len(), j));
         for j in next {
             seen[j as usize] = true;
@@ -159,7 +167,10 @@ mod tests {
         neighbours.push(Vec::new());
         let order = reverse_cuthill_mckee(&neighbours.into_iter().collect());
         let place = |node: u32| order.iter().position(|&j| j == node).unwrap();
-        assert!(chain.windows(2).all(|pair| place(pair[0]).abs_diff(place(pair[1])) == 1), "{order:?}");
+        assert!(
+            chain.windows(2).all(|pair| place(pair[0]).abs_diff(place(pair[1])) == 1),
+            "{order:?}"
+        );
         assert_eq!(order.len(), 12);
     }
 
@@ -182,11 +193,14 @@ mod tests {
 
     #[test]
     fn every_node_comes_once() {
-        let neighbours: Vec<Vec<u32>> = (0..50u32).map(|i| vec![(i + 1) % 50, (i + 49) % 50, (i * 7) % 50]).collect();
+        let neighbours: Vec<Vec<u32>> =
+            (0..50u32).map(|i| vec![(i + 1) % 50, (i + 49) % 50, (i * 7) % 50]).collect();
         let symmetric: Vec<Vec<u32>> = (0..50u32)
             .map(|i| {
                 (0..50)
-                    .filter(|&j| neighbours[i as usize].contains(&j) || neighbours[j as usize].contains(&i))
+                    .filter(|&j| {
+                        neighbours[i as usize].contains(&j) || neighbours[j as usize].contains(&i)
+                    })
                     .collect()
             })
             .collect();
@@ -201,8 +215,11 @@ mod tests {
         let mut random = Random::new(5);
         for n in [1usize, 2, 10, 60, 300] {
             for count in [0, n, 3 * n] {
-                let node = |random: &mut Random| ((random.draw() + 1.0) / 2.0 * n as f64) as u32 % n as u32;
-                let pairs: Vec<(u32, u32)> = (0..count).map(|_| (node(&mut random), node(&mut random))).collect();
+                let node = |random: &mut Random| {
+                    ((random.draw() + 1.0) / 2.0 * n as f64) as u32 % n as u32
+                };
+                let pairs: Vec<(u32, u32)> =
+                    (0..count).map(|_| (node(&mut random), node(&mut random))).collect();
                 let neighbours = neighbours(n, &pairs);
                 let late = |i: u32| i.is_multiple_of(3);
                 // By definition, with no nodes that count as dense.
@@ -211,7 +228,9 @@ mod tests {
                 assert!(sets.iter().all(|set| set.len() <= 16));
                 let mut rest: Vec<u32> = (0..n as u32).collect();
                 let mut expected = Vec::new();
-                while let Some(&node) = rest.iter().min_by_key(|&&i| (late(i), sets[i as usize].len(), i)) {
+                while let Some(&node) =
+                    rest.iter().min_by_key(|&&i| (late(i), sets[i as usize].len(), i))
+                {
                     rest.retain(|&i| i != node);
                     expected.push(node);
                     let clique = std::mem::take(&mut sets[node as usize]);

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-/// Places of the nonzeros of a sparse matrix, row by row. Rows whose columns are those of the row before, all moved by
-/// the same step, take no memory of their own: so the rows of a million links are three stretches.
+/// Places of the nonzeros of a sparse matrix, row by row. Rows whose columns are those of the row
+/// before, all moved by the same step, take no memory of their own: so the rows of a million links
+/// are three stretches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pattern {
     rows: usize,
@@ -95,15 +96,26 @@ impl Pattern {
     /// All rows in their order.
     #[inline]
     pub fn rows(&self) -> Rows<'_> {
-        Rows { pattern: self, stretches: 0..self.stretches.len(), left: 0, step: 0, next: Row::default() }
+        Rows {
+            pattern: self,
+            stretches: 0..self.stretches.len(),
+            left: 0,
+            step: 0,
+            next: Row::default(),
+        }
     }
 
     /// First row of a stretch.
     #[inline]
     fn start(&self, number: usize) -> Row<'_> {
         let stretch = self.stretches[number];
-        let end = self.stretches.get(number + 1).map_or(self.columns.len(), |next| next.columns as usize);
-        Row { first: stretch.entry as usize, columns: &self.columns[stretch.columns as usize..end], moved: 0 }
+        let end =
+            self.stretches.get(number + 1).map_or(self.columns.len(), |next| next.columns as usize);
+        Row {
+            first: stretch.entry as usize,
+            columns: &self.columns[stretch.columns as usize..end],
+            moved: 0,
+        }
     }
 
     /// Number of the row behind a stretch.
@@ -182,12 +194,16 @@ impl<'a> Row<'a> {
     #[inline]
     pub fn entries(&self) -> impl ExactSizeIterator<Item = (usize, usize)> + Clone + use<'a> {
         let (first, moved) = (self.first, self.moved);
-        (self.columns.iter().enumerate()).map(move |(k, column)| (first + k, column.wrapping_add(moved) as usize))
+        (self.columns.iter().enumerate())
+            .map(move |(k, column)| (first + k, column.wrapping_add(moved) as usize))
     }
 
     /// Column and value of each, of the values of all rows.
     #[inline]
-    pub fn values<'b>(&self, of_all: &'b [f64]) -> impl ExactSizeIterator<Item = (u32, f64)> + Clone + use<'a, 'b> {
+    pub fn values<'b>(
+        &self,
+        of_all: &'b [f64],
+    ) -> impl ExactSizeIterator<Item = (u32, f64)> + Clone + use<'a, 'b> {
         self.columns().zip(of_all[self.range()].iter().copied())
     }
 
@@ -196,7 +212,8 @@ impl<'a> Row<'a> {
     pub fn place(&self, column: u32) -> usize {
         let columns = self.columns;
         let moved = self.moved;
-        let is_full = columns.len() as u32 == columns.last().map_or(0, |last| last.wrapping_add(moved).wrapping_add(1));
+        let is_full = columns.len() as u32
+            == columns.last().map_or(0, |last| last.wrapping_add(moved).wrapping_add(1));
         let of = |column: u32| columns.partition_point(|other| other.wrapping_add(moved) < column);
         self.first + if is_full { columns.len().min(column as usize) } else { of(column) }
     }
@@ -214,7 +231,8 @@ mod tests {
         for _ in 0..200 {
             let mut rows: Vec<Vec<u32>> = Vec::new();
             for _ in 0..draw(6) {
-                // A stretch forwards, backwards or in place, that may be empty or go on from the one before.
+                // A stretch forwards, backwards or in place, that may be empty or go on from the
+                // one before.
                 let (width, count, step) = (draw(4), draw(5), i64::from(draw(5)) - 2);
                 let first: Vec<u32> = (0..width).map(|k| 20 + 5 * k + draw(5)).collect();
                 let moved = |ahead: i64| -> Vec<u32> {
@@ -228,9 +246,16 @@ mod tests {
             let mut entry = 0;
             for (i, (row, of_all)) in rows.iter().zip(pattern.rows()).enumerate() {
                 for found in [pattern.row(i), of_all] {
-                    assert_eq!((found.count(), found.range()), (row.len(), entry..entry + row.len()));
+                    assert_eq!(
+                        (found.count(), found.range()),
+                        (row.len(), entry..entry + row.len())
+                    );
                     assert!(found.columns().eq(row.iter().copied()));
-                    assert!(found.entries().eq((entry..).zip(row.iter().map(|column| *column as usize))));
+                    assert!(
+                        found
+                            .entries()
+                            .eq((entry..).zip(row.iter().map(|column| *column as usize)))
+                    );
                     for column in 0..50 {
                         let ahead = row.iter().filter(|other| **other < column).count();
                         assert_eq!(found.place(column), entry + ahead, "{column} in {row:?}");
@@ -246,7 +271,9 @@ mod tests {
     fn rows_that_move_on_take_no_memory() {
         // Links of a chain: the anchor, the links, and their rates.
         let n = 1000u32;
-        let rates = |i: u32| [2 * i, 2 * i + 1, 2 * i + 2, 2 * n + 2 * i, 2 * n + 2 * i + 1, 2 * n + 2 * i + 2];
+        let rates = |i: u32| {
+            [2 * i, 2 * i + 1, 2 * i + 2, 2 * n + 2 * i, 2 * n + 2 * i + 1, 2 * n + 2 * i + 2]
+        };
         let mut pattern: Pattern = [[0, 1]].into_iter().collect();
         (0..n).for_each(|i| pattern.push(2 * i..2 * i + 4));
         (0..n).for_each(|i| pattern.push(rates(i)));

@@ -17,7 +17,8 @@ impl Random {
         ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     }
 
-    /// Draw from the standard normal distribution, but with tails that end at 6: a sum of twelve uniform numbers.
+    /// Draw from the standard normal distribution, but with tails that end at 6: a sum of twelve
+    /// uniform numbers.
     pub fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.draw()).sum::<f64>() / 2.0
     }

@@ -21,8 +21,8 @@ pub fn positive_definite(a: &[f64], n: usize) -> bool {
     true
 }
 
-/// Rank of a dense matrix by elimination with complete pivoting; entries below `tolerance` times the largest count as
-/// zero.
+/// Rank of a dense matrix by elimination with complete pivoting; entries below `tolerance` times
+/// the largest count as zero.
 pub fn rank(a: &[f64], rows: usize, columns: usize, tolerance: f64) -> usize {
     let mut m = a.to_vec();
     let scale = m.iter().fold(0.0f64, |s, v| s.max(v.abs()));
@@ -31,7 +31,9 @@ pub fn rank(a: &[f64], rows: usize, columns: usize, tolerance: f64) -> usize {
         let best = (k..rows)
             .flat_map(|i| (0..columns).map(move |j| (i, j)))
             .filter(|&(_, j)| !used[j])
-            .max_by(|&(a, b), &(c, d)| m[a * columns + b].abs().total_cmp(&m[c * columns + d].abs()));
+            .max_by(|&(a, b), &(c, d)| {
+                m[a * columns + b].abs().total_cmp(&m[c * columns + d].abs())
+            });
         let Some((i, j)) = best else { return k };
         // NaN counts as a remaining rank of zero.
         if m[i * columns + j].abs() <= tolerance * scale || m[i * columns + j].is_nan() {
@@ -51,8 +53,8 @@ pub fn rank(a: &[f64], rows: usize, columns: usize, tolerance: f64) -> usize {
     rows.min(columns)
 }
 
-/// Zero the entries of an n × n matrix that are rounding: below `tolerance` times the scale `size` of what cancels in
-/// them.
+/// Zero the entries of an n × n matrix that are rounding: below `tolerance` times the scale `size`
+/// of what cancels in them.
 pub fn drop_rounding(a: &mut [f64], size: impl Fn(usize, usize) -> f64, n: usize, tolerance: f64) {
     for (k, v) in a.iter_mut().enumerate().filter(|(_, v)| **v != 0.0) {
         if v.abs() <= tolerance * size(k / n, k % n) {
@@ -61,8 +63,8 @@ pub fn drop_rounding(a: &mut [f64], size: impl Fn(usize, usize) -> f64, n: usize
     }
 }
 
-/// Copy of an n × n matrix with rows and columns scaled so that the largest entry of each tends to 1 (Ruiz 2001). But
-/// for rounding it does not depend on the units of rows and columns.
+/// Copy of an n × n matrix with rows and columns scaled so that the largest entry of each tends to
+/// 1 (Ruiz 2001). But for rounding it does not depend on the units of rows and columns.
 pub fn equilibrated(a: &[f64], n: usize) -> Vec<f64> {
     let mut m = a.to_vec();
     // Converges like 2^-k in the logarithms of the scales.
@@ -71,8 +73,10 @@ pub fn equilibrated(a: &[f64], n: usize) -> Vec<f64> {
             let largest = entries.fold(0.0f64, |s, v| s.max(v.abs()));
             if largest > 0.0 && largest.is_finite() { 1.0 / largest.sqrt() } else { 1.0 }
         };
-        let rows: Vec<f64> = (0..n).map(|i| largest(&mut m[i * n..(i + 1) * n].iter().copied())).collect();
-        let columns: Vec<f64> = (0..n).map(|j| largest(&mut (0..n).map(|i| m[i * n + j]))).collect();
+        let rows: Vec<f64> =
+            (0..n).map(|i| largest(&mut m[i * n..(i + 1) * n].iter().copied())).collect();
+        let columns: Vec<f64> =
+            (0..n).map(|j| largest(&mut (0..n).map(|i| m[i * n + j]))).collect();
         m.iter_mut().enumerate().for_each(|(k, v)| *v = *v * rows[k / n] * columns[k % n]);
         if rows.iter().chain(&columns).all(|s| (s - 1.0).abs() < 1e-3) {
             break;
@@ -81,7 +85,8 @@ pub fn equilibrated(a: &[f64], n: usize) -> Vec<f64> {
     m
 }
 
-/// [`rank`] of an n × n matrix, independent of the units of rows and columns. Drop the rounding before.
+/// [`rank`] of an n × n matrix, independent of the units of rows and columns. Drop the rounding
+/// before.
 pub fn rank_in_any_units(a: &[f64], n: usize, tolerance: f64) -> usize {
     rank(&equilibrated(a, n), n, n, tolerance)
 }
@@ -103,10 +108,21 @@ mod tests {
             (vec![1e-14, 0.0, 0.0, 1.0], 2, 2, 1),
             (vec![f64::NAN, 0.0, 0.0, 1.0], 2, 2, 0),
             // An antisymmetric 4 × 4 of rank 2: u ∧ v.
-            (vec![0.0, 1.0, 2.0, 3.0, -1.0, 0.0, 1.0, 2.0, -2.0, -1.0, 0.0, 1.0, -3.0, -2.0, -1.0, 0.0], 4, 4, 2),
+            (
+                vec![
+                    0.0, 1.0, 2.0, 3.0, -1.0, 0.0, 1.0, 2.0, -2.0, -1.0, 0.0, 1.0, -3.0, -2.0,
+                    -1.0, 0.0,
+                ],
+                4,
+                4,
+                2,
+            ),
         ] {
             let got = super::rank(&matrix, rows, columns, 1e-10);
-            assert!(got == rank || matrix[0].is_nan() && got <= 1, "{matrix:?}: {got} instead of {rank}");
+            assert!(
+                got == rank || matrix[0].is_nan() && got <= 1,
+                "{matrix:?}: {got} instead of {rank}"
+            );
         }
         for (matrix, n, expected) in [
             (vec![2.0, 1.0, 1.0, 2.0], 2, true),

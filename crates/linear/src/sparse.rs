@@ -1,5 +1,6 @@
-//! Sparse symmetric L D Lᵀ, up-looking: row k of L solves L(0..k) y = A(0..k, k), and its nonzeros are found by walking
-//! the elimination tree. The symbolic part is done once; factoring and solving allocate nothing.
+//! Sparse symmetric L D Lᵀ, up-looking: row k of L solves L(0..k) y = A(0..k, k), and its nonzeros
+//! are found by walking the elimination tree. The symbolic part is done once; factoring and solving
+//! allocate nothing.
 
 use crate::elimination_tree::{FactorPattern, NONE};
 use crate::ordering::{minimum_degree, neighbours};
@@ -9,7 +10,8 @@ use crate::ordering::{minimum_degree, neighbours};
 pub struct SparseLdl {
     /// Old number of each new row.
     order: Vec<u32>,
-    /// Upper triangle of the reordered matrix by columns: offsets, new rows, and the index of the value.
+    /// Upper triangle of the reordered matrix by columns: offsets, new rows, and the index of the
+    /// value.
     a_start: Vec<usize>,
     a_row: Vec<u32>,
     a_entry: Vec<usize>,
@@ -26,13 +28,14 @@ pub struct SparseLdl {
 }
 
 impl SparseLdl {
-    /// Analyse the pattern: `entries` are the (row, column) of the stored values, one of each symmetric pair, in the
-    /// order in which [`SparseLdl::factor`] receives them.
+    /// Analyse the pattern: `entries` are the (row, column) of the stored values, one of each
+    /// symmetric pair, in the order in which [`SparseLdl::factor`] receives them.
     pub fn new(n: usize, entries: &[(u32, u32)]) -> SparseLdl {
         SparseLdl::with_order(minimum_degree(&neighbours(n, entries)), entries)
     }
 
-    /// Analyse the pattern like [`SparseLdl::new`] with a given order: `order[new]` is the old number of a row.
+    /// Analyse the pattern like [`SparseLdl::new`] with a given order: `order[new]` is the old
+    /// number of a row.
     pub fn with_order(order: Vec<u32>, entries: &[(u32, u32)]) -> SparseLdl {
         let n = order.len();
         let mut new_number = vec![0u32; n];
@@ -75,8 +78,9 @@ impl SparseLdl {
         self.l.row.len()
     }
 
-    /// Factor the matrix of these values. A pivot of at most `tolerance` is dropped: its row depends on the others, and
-    /// its part of a solution is zero. Returns the number of dropped pivots.
+    /// Factor the matrix of these values. A pivot of at most `tolerance` is dropped: its row
+    /// depends on the others, and its part of a solution is zero. Returns the number of dropped
+    /// pivots.
     pub fn factor(&mut self, values: &[f64], tolerance: f64) -> usize {
         let n = self.order.len();
         self.filled.fill(0);
@@ -94,8 +98,8 @@ impl SparseLdl {
                     continue;
                 }
                 self.y[row] += value;
-                // The path from `row` to a marked node is put before what is already on the stack. It ascends and is
-                // complete below, which is the order of elimination.
+                // The path from `row` to a marked node is put before what is already on the stack.
+                // It ascends and is complete below, which is the order of elimination.
                 let mut length = 0;
                 let mut i = row;
                 while self.mark[i] != k as u32 {
@@ -212,7 +216,8 @@ mod tests {
     #[test]
     fn a_chain_has_no_fill() {
         let n = 1000u32;
-        let entries: Vec<(u32, u32)> = (0..n).map(|i| (i, i)).chain((1..n).map(|i| (i, i - 1))).collect();
+        let entries: Vec<(u32, u32)> =
+            (0..n).map(|i| (i, i)).chain((1..n).map(|i| (i, i - 1))).collect();
         assert_eq!(SparseLdl::new(n as usize, &entries).fill(), n as usize - 1);
     }
 

@@ -1,10 +1,12 @@
-//! Elimination without pivoting for the large Newton matrices of a step, which are nearly symmetric and definite: h²
-//! times G M⁻¹ Gᵀ for constraints, 1 + O(h) for stages, or both at once, the stages eliminated first. A tridiagonal
-//! matrix is eliminated in four chains at once. Others are factored as L U in an order of little fill, on the symmetric
-//! closure of their pattern, which is analysed once. If a matrix consists of many of one pattern, as for the rods of
-//! molecules, these are factored side by side.
+//! Elimination without pivoting for the large Newton matrices of a step, which are nearly symmetric
+//! and definite: h² times G M⁻¹ Gᵀ for constraints, 1 + O(h) for stages, or both at once, the
+//! stages eliminated first. A tridiagonal matrix is eliminated in four chains at once. Others are
+//! factored as L U in an order of little fill, on the symmetric closure of their pattern, which is
+//! analysed once. If a matrix consists of many of one pattern, as for the rods of molecules, these
+//! are factored side by side.
 //!
-//! Nothing here holds numbers or allocates: values, right-hand side and scratch come from the caller.
+//! Nothing here holds numbers or allocates: values, right-hand side and scratch come from the
+//! caller.
 
 use crate::elimination_tree::FactorPattern;
 use crate::lu::Pivots;
@@ -21,7 +23,8 @@ pub struct Unpivoted {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// Values: sub-, main and superdiagonal, in this order. `complete` if entries are stored to all of them.
+    /// Values: sub-, main and superdiagonal, in this order. `complete` if entries are stored to all
+    /// of them.
     Tridiagonal {
         complete: bool,
     },
@@ -32,8 +35,8 @@ enum Kind {
 impl Unpivoted {
     /// Solver for matrices of size `n` with these (row, column) entries.
     pub fn new(n: usize, entries: &[(u32, u32)]) -> Unpivoted {
-        let tridiagonal =
-            entries.iter().all(|&(i, j)| i.abs_diff(j) <= 1) && entries.iter().filter(|(i, j)| i == j).count() == n;
+        let tridiagonal = entries.iter().all(|&(i, j)| i.abs_diff(j) <= 1)
+            && entries.iter().filter(|(i, j)| i == j).count() == n;
         let kind = match (Alike::new(n, entries), tridiagonal) {
             (Some(alike), _) => Kind::Alike(Arc::new(alike)),
             (None, true) => Kind::Tridiagonal { complete: entries.len() + 2 == 3 * n },
@@ -57,8 +60,8 @@ impl Unpivoted {
         }
     }
 
-    /// Rows in an order in which elimination takes [`Unpivoted::operations`], with more than one chain of divisions if
-    /// that is free.
+    /// Rows in an order in which elimination takes [`Unpivoted::operations`], with more than one
+    /// chain of divisions if that is free.
     pub fn order(&self) -> Vec<u32> {
         match &self.kind {
             Kind::Tridiagonal { .. } => {
@@ -73,8 +76,8 @@ impl Unpivoted {
         }
     }
 
-    /// Number of matrices of one pattern that the matrix consists of, with the entries of one: row r of matrix m is row
-    /// r·count + m. `None` without such a division.
+    /// Number of matrices of one pattern that the matrix consists of, with the entries of one: row
+    /// r of matrix m is row r·count + m. `None` without such a division.
     pub fn alike(&self) -> Option<(usize, &[(u32, u32)])> {
         match &self.kind {
             Kind::Alike(alike) => Some((alike.count, &alike.of_one)),
@@ -132,16 +135,23 @@ impl Unpivoted {
     }
 }
 
-/// Solve a tridiagonal system with rows a_i u_{i−1} + d_i u_i + c_i u_{i+1} = b_i. Elimination runs from both ends and
-/// from a middle row towards both at once, so that four chains of divisions overlap. a and c are overwritten.
-fn in_four_chains(a: &mut [f64], d: &[f64], c: &mut [f64], b: &mut [f64], inverse: &mut [f64]) -> Pivots {
+/// Solve a tridiagonal system with rows a_i u_{i−1} + d_i u_i + c_i u_{i+1} = b_i. Elimination runs
+/// from both ends and from a middle row towards both at once, so that four chains of divisions
+/// overlap. a and c are overwritten.
+fn in_four_chains(
+    a: &mut [f64],
+    d: &[f64],
+    c: &mut [f64],
+    b: &mut [f64],
+    inverse: &mut [f64],
+) -> Pivots {
     let n = b.len();
     let (a, d, c, inverse) = (&mut a[..n], &d[..n], &mut c[..n], &mut inverse[..n]);
     if n < FEWEST_IN_CHAINS {
         return in_one_chain(a, d, c, b, inverse);
     }
-    // Rows 0 to `left` downwards from the first, upwards from the one before `middle`; the rows after `middle`
-    // likewise.
+    // Rows 0 to `left` downwards from the first, upwards from the one before `middle`; the rows
+    // after `middle` likewise.
     let middle = n / 2;
     let (left, right) = (middle / 2, middle + (n - middle) / 2);
     let [mut outer_left, mut outer_right] = [Chain::<false>::default(); 2];
@@ -169,11 +179,12 @@ fn in_four_chains(a: &mut [f64], d: &[f64], c: &mut [f64], b: &mut [f64], invers
         }
     }
     // The rows where two chains meet are now coupled to the middle row only.
-    let mut meet = |i: usize, outer: Chain<false>, before: f64, inner: &mut Chain<true>, after: f64| {
-        let factor = before * outer.inverse;
-        let (diagonal, right) = (d[i] - factor * outer.coupling, b[i] - factor * outer.right);
-        (inverse[i], b[i]) = inner.row(after, diagonal, right, 0.0);
-    };
+    let mut meet =
+        |i: usize, outer: Chain<false>, before: f64, inner: &mut Chain<true>, after: f64| {
+            let factor = before * outer.inverse;
+            let (diagonal, right) = (d[i] - factor * outer.coupling, b[i] - factor * outer.right);
+            (inverse[i], b[i]) = inner.row(after, diagonal, right, 0.0);
+        };
     meet(left, outer_left, a[left], &mut inner_left, c[left]);
     meet(right, outer_right, c[right], &mut inner_right, a[right]);
     inverse[middle] = 1.0 / (d[middle] - inner_left.taken - inner_right.taken);
@@ -211,7 +222,8 @@ fn in_four_chains(a: &mut [f64], d: &[f64], c: &mut [f64], b: &mut [f64], invers
 /// Fewest rows for which a tridiagonal system is solved in four chains.
 const FEWEST_IN_CHAINS: usize = 12;
 
-/// Solve a tridiagonal system like [`in_four_chains`], from the first row to the last, for a few rows.
+/// Solve a tridiagonal system like [`in_four_chains`], from the first row to the last, for a few
+/// rows.
 fn in_one_chain(a: &[f64], d: &[f64], c: &[f64], b: &mut [f64], inverse: &mut [f64]) -> Pivots {
     let mut chain = Chain::<false>::default();
     for i in 0..b.len() {
@@ -225,8 +237,9 @@ fn in_one_chain(a: &[f64], d: &[f64], c: &[f64], b: &mut [f64], inverse: &mut [f
     Pivots::of_inverses(inverse)
 }
 
-/// State of a chain of eliminations: the inverse of the last pivot, that row's right-hand side, and its coupling to the
-/// next row. A chain that starts at the `MIDDLE` row couples all of its rows to that.
+/// State of a chain of eliminations: the inverse of the last pivot, that row's right-hand side, and
+/// its coupling to the next row. A chain that starts at the `MIDDLE` row couples all of its rows to
+/// that.
 #[derive(Clone, Copy, Default)]
 struct Chain<const MIDDLE: bool> {
     inverse: f64,
@@ -241,8 +254,9 @@ struct Chain<const MIDDLE: bool> {
 }
 
 impl<const MIDDLE: bool> Chain<MIDDLE> {
-    /// Chain before its first row, which is coupled to the middle row by `far`, and the middle row to it by `back`.
-    /// Give the coupling of that row to the one before as 1: then `far` stays as it is.
+    /// Chain before its first row, which is coupled to the middle row by `far`, and the middle row
+    /// to it by `back`. Give the coupling of that row to the one before as 1: then `far` stays as
+    /// it is.
     fn from_middle(far: f64, back: f64) -> Chain<MIDDLE> {
         Chain { inverse: -1.0, coupling: 0.0, far, back, ..Chain::default() }
     }
@@ -265,8 +279,8 @@ impl<const MIDDLE: bool> Chain<MIDDLE> {
     }
 }
 
-/// Analysed pattern of a sparse matrix. Its values are the diagonal in the order of elimination, then L below it by
-/// columns, then U right of it by rows, with the same pattern.
+/// Analysed pattern of a sparse matrix. Its values are the diagonal in the order of elimination,
+/// then L below it by columns, then U right of it by rows, with the same pattern.
 #[derive(Clone, Debug)]
 struct Pattern {
     /// Old number of each new row, and new number of each old one.
@@ -290,7 +304,9 @@ impl Pattern {
         for (new, &old) in order.iter().enumerate() {
             position[old as usize] = new as u32;
         }
-        let around = |k: u32| neighbours.of(order[k as usize] as usize).iter().map(|&other| position[other as usize]);
+        let around = |k: u32| {
+            neighbours.of(order[k as usize] as usize).iter().map(|&other| position[other as usize])
+        };
         let factor = FactorPattern::new(n, around);
         let start = factor.start.iter().map(|&at| at as u32).collect();
         Pattern { start, row: factor.row, order, position }
@@ -323,15 +339,20 @@ impl Pattern {
         for (y, &old) in y.iter_mut().zip(&self.order) {
             *y = b[old as usize];
         }
-        self.eliminate::<1>(values.as_chunks_mut().0, y.as_chunks_mut().0, inverse.as_chunks_mut().0);
+        self.eliminate::<1>(
+            values.as_chunks_mut().0,
+            y.as_chunks_mut().0,
+            inverse.as_chunks_mut().0,
+        );
         for (y, &old) in y.iter().zip(&self.order) {
             b[old as usize] = *y;
         }
         Pivots::of_inverses(inverse)
     }
 
-    /// Solve `SIDE` systems side by side, with y and the inverses of the pivots in the order of elimination. Column by
-    /// column, column k of L is divided; then column k of L and row k of U change the entries further on.
+    /// Solve `SIDE` systems side by side, with y and the inverses of the pivots in the order of
+    /// elimination. Column by column, column k of L is divided; then column k of L and row k of U
+    /// change the entries further on.
     #[inline(always)]
     fn eliminate<const SIDE: usize>(
         &self,
@@ -348,7 +369,8 @@ impl Pattern {
             for l in &mut lower[from..to] {
                 *l = times(l, &inverse[k]);
             }
-            // The rows of column k are joined, so columns i and rows i of the factors hold all that changes.
+            // The rows of column k are joined, so columns i and rows i of the factors hold all that
+            // changes.
             for p in from..to {
                 let i = self.row[p] as usize;
                 let (l, u) = (lower[p], upper[p]);
@@ -385,8 +407,8 @@ fn less<const SIDE: usize>(a: &[f64; SIDE], b: &[f64; SIDE], c: &[f64; SIDE]) ->
     std::array::from_fn(|k| a[k] - b[k] * c[k])
 }
 
-/// Many matrices of one pattern: row r of matrix m is row r·count + m of the whole. For each entry in turn, values and
-/// right-hand sides hold the numbers of all matrices contiguously.
+/// Many matrices of one pattern: row r of matrix m is row r·count + m of the whole. For each entry
+/// in turn, values and right-hand sides hold the numbers of all matrices contiguously.
 #[derive(Clone, Debug)]
 struct Alike {
     count: usize,
@@ -405,11 +427,14 @@ const FEWEST_ALIKE: usize = SIDE / 2;
 
 impl Alike {
     fn new(n: usize, entries: &[(u32, u32)]) -> Option<Alike> {
-        let count = entries.iter().fold(n, |count, &(i, j)| greatest_common_divisor(count, i.abs_diff(j) as usize));
+        let count = entries
+            .iter()
+            .fold(n, |count, &(i, j)| greatest_common_divisor(count, i.abs_diff(j) as usize));
         if count < FEWEST_ALIKE {
             return None;
         }
-        let mut of_one: Vec<(u32, u32)> = entries.iter().map(|&(i, j)| (i / count as u32, j / count as u32)).collect();
+        let mut of_one: Vec<(u32, u32)> =
+            entries.iter().map(|&(i, j)| (i / count as u32, j / count as u32)).collect();
         of_one.sort_unstable();
         of_one.dedup();
         let pattern = Pattern::new(n / count, &of_one);
@@ -491,8 +516,9 @@ mod tests {
             0 => vec![(i, j)],
             _ => vec![(i, j), (j, i)],
         }));
-        let value: Vec<f64> =
-            (0..entries.len()).map(|k| if k < n { 8.0 + random.normal() } else { random.normal() }).collect();
+        let value: Vec<f64> = (0..entries.len())
+            .map(|k| if k < n { 8.0 + random.normal() } else { random.normal() })
+            .collect();
         let solution: Vec<f64> = (0..n).map(|_| random.normal()).collect();
         let solver = Unpivoted::new(n, &entries);
         let (mut values, mut b) = (vec![0.0; solver.values()], vec![0.0; n]);
@@ -528,17 +554,27 @@ mod tests {
         check(49, &grid);
     }
 
-    /// Triangles and squares with a diagonal, in columns; their numbers are below, at and above the width of vectors.
+    /// Triangles and squares with a diagonal, in columns; their numbers are below, at and above the
+    /// width of vectors.
     #[test]
     fn solves_many_of_one_pattern_as_it_solves_each() {
         for count in [3, 4, 7, 8, 9, 16, 17, 100] {
-            for (rows, edges) in [(3, &[(0, 1), (1, 2), (0, 2)][..]), (4, &[(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])] {
-                let all = edges.iter().flat_map(|&(i, j)| (0..count).map(move |k| (i * count + k, j * count + k)));
+            for (rows, edges) in
+                [(3, &[(0, 1), (1, 2), (0, 2)][..]), (4, &[(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])]
+            {
+                let all = edges
+                    .iter()
+                    .flat_map(|&(i, j)| (0..count).map(move |k| (i * count + k, j * count + k)));
                 let edges: Vec<(u32, u32)> = all.collect();
                 check(rows * count as usize, &edges);
-                let entries: Vec<(u32, u32)> = (0..rows as u32 * count).map(|i| (i, i)).chain(edges).collect();
+                let entries: Vec<(u32, u32)> =
+                    (0..rows as u32 * count).map(|i| (i, i)).chain(edges).collect();
                 let solver = Unpivoted::new(rows * count as usize, &entries);
-                assert_eq!(matches!(solver.kind, Kind::Alike(_)), count as usize >= FEWEST_ALIKE, "{count}");
+                assert_eq!(
+                    matches!(solver.kind, Kind::Alike(_)),
+                    count as usize >= FEWEST_ALIKE,
+                    "{count}"
+                );
                 let mut order = solver.order();
                 order.sort_unstable();
                 assert!(order.iter().zip(0..).all(|(&row, k)| row == k));
@@ -576,7 +612,8 @@ mod tests {
 
     #[test]
     fn trees_have_no_fill() {
-        let edges: Vec<(u32, u32)> = (0..1000).map(|i| (i, i)).chain((1..1000).map(|i| ((i - 1) / 2, i))).collect();
+        let edges: Vec<(u32, u32)> =
+            (0..1000).map(|i| (i, i)).chain((1..1000).map(|i| ((i - 1) / 2, i))).collect();
         assert_eq!(Unpivoted::new(1000, &edges).values(), 1000 + 2 * 999);
     }
 

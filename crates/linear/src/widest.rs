@@ -3,7 +3,8 @@
 use pulp::Arch;
 use std::sync::OnceLock;
 
-/// Run `f`, inlined, with the widest instructions that this processor has; the bits are the same with all.
+/// Run `f`, inlined, with the widest instructions that this processor has; the bits are the same
+/// with all.
 #[inline(always)]
 pub fn widest<R>(f: impl FnOnce() -> R) -> R {
     static ARCH: OnceLock<Arch> = OnceLock::new();

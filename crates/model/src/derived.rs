@@ -47,12 +47,14 @@ impl Derived {
         Derived { model: Arc::new(model), parts: Arc::default() }
     }
 
-    /// The model without its observables and measures, of which nothing is derived. All derived parts are shared.
+    /// The model without its observables and measures, of which nothing is derived. All derived
+    /// parts are shared.
     pub fn without_observables(&self) -> Derived {
         if self.model.observed().next().is_none() {
             return self.clone();
         }
-        let model = Model { observables: Vec::new(), measures: Vec::new(), ..Model::clone(&self.model) };
+        let model =
+            Model { observables: Vec::new(), measures: Vec::new(), ..Model::clone(&self.model) };
         Derived { model: Arc::new(model), parts: Arc::clone(&self.parts) }
     }
 
@@ -97,7 +99,8 @@ impl Derived {
         self.parts.mechanics.get_or_init(derive).as_ref()
     }
 
-    /// A copy of its mechanics over columns, to which formulas can be added; `None` if the model has no such mechanics.
+    /// A copy of its mechanics over columns, to which formulas can be added; `None` if the model
+    /// has no such mechanics.
     pub fn row_mechanics(&self) -> Option<RowMechanics> {
         self.parts.templated.get_or_init(|| RowMechanics::new(&self.model)).clone()
     }

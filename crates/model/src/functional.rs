@@ -1,9 +1,9 @@
 //! Functionals: every formula of a model as a sum of term templates.
 //!
-//! A *term* is one small expression over a few local slots with a table that binds the slots row by row: a
-//! bond, a pair, a site. The Hamiltonian of a chain of a million links is two terms, not a million
-//! formulas. Small models are unrolled into one graph ([`Functional::unroll`]); sums over rows
-//! ([`Functional::evaluate`], [`rows`](crate::rows)) never unroll anything.
+//! A *term* is one small expression over a few local slots with a table that binds the slots row by
+//! row: a bond, a pair, a site. The Hamiltonian of a chain of a million links is two terms, not a
+//! million formulas. Small models are unrolled into one graph ([`Functional::unroll`]); sums over
+//! rows ([`Functional::evaluate`], [`rows`](crate::rows)) never unroll anything.
 
 mod near;
 mod stretches;
@@ -21,8 +21,8 @@ use std::sync::Arc;
 /// Source of a slot's value in one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// Entries of the row table are state components; in a formula of a [`Start`](crate::elaborate::start::Start) they
-    /// are inputs of a trajectory.
+    /// Entries of the row table are state components; in a formula of a
+    /// [`Start`](crate::elaborate::start::Start) they are inputs of a trajectory.
     State,
     /// Entries of the row table are parameters.
     Parameter,
@@ -35,7 +35,8 @@ pub enum Source {
 pub struct Term {
     /// The template's expressions over `Input::Slot` and `Input::Time`.
     pub graph: Graph,
-    /// Components of the value; a row adds component c to output `first + c`, with `first` from the row table.
+    /// Components of the value; a row adds component c to output `first + c`, with `first` from the
+    /// row table.
     pub roots: Vec<Node>,
     /// Source of each slot.
     pub slots: Vec<Source>,
@@ -94,13 +95,14 @@ impl Term {
         if outputs().zip(outputs().skip(1)).all(|(a, b)| a == b) { Side::Both } else { Side::First }
     }
 
-    /// The term with its rows in stretches in which each number slot reads one number: derivations for a chain of a
-    /// million links then treat one of them.
+    /// The term with its rows in stretches in which each number slot reads one number: derivations
+    /// for a chain of a million links then treat one of them.
     pub fn evened(&self) -> Term {
         if !self.slots.contains(&Source::Number) {
             return self.clone();
         }
-        let of_numbers: Vec<usize> = (0..self.slots.len()).filter(|&k| self.slots[k] == Source::Number).collect();
+        let of_numbers: Vec<usize> =
+            (0..self.slots.len()).filter(|&k| self.slots[k] == Source::Number).collect();
         let number = |row: Entries, k: usize| self.numbers[row.at(k) as usize];
         let (mut table, mut numbers) = (Stretches::new(self.table.width()), Vec::new());
         for stretch in self.table.iter() {
@@ -110,7 +112,9 @@ impl Term {
             };
             let mut first = 0;
             while first < stretch.rows {
-                let end = (first + 1..stretch.rows).find(|&row| !same(first, row)).unwrap_or(stretch.rows);
+                let end = (first + 1..stretch.rows)
+                    .find(|&row| !same(first, row))
+                    .unwrap_or(stretch.rows);
                 let (mut entries, mut step): (Vec<u32>, Vec<u32>) =
                     (stretch.row(first).iter().collect(), stretch.step.to_vec());
                 for &k in &of_numbers {
@@ -133,9 +137,15 @@ impl Term {
     /// Slots that each component reads.
     fn slots_of_roots(&self) -> Vec<Vec<usize>> {
         let slots = |root: &Node| {
-            let inputs = self.graph.reachable(&[*root]).into_iter().map(|node| self.graph.expression(node));
-            let slot =
-                |e| if let crate::graph::Expression::Input(Input::Slot(k)) = e { Some(k as usize) } else { None };
+            let inputs =
+                self.graph.reachable(&[*root]).into_iter().map(|node| self.graph.expression(node));
+            let slot = |e| {
+                if let crate::graph::Expression::Input(Input::Slot(k)) = e {
+                    Some(k as usize)
+                } else {
+                    None
+                }
+            };
             inputs.filter_map(slot).collect()
         };
         self.roots.iter().map(slots).collect()
@@ -158,7 +168,8 @@ impl Template {
             other => g.input(other),
         });
         let tape = Tape::new(&g, &roots, slots, 0);
-        let kernel = backend.compile(&tape, 1).unwrap_or_else(|_| Box::new(Interpreter.program(&tape)));
+        let kernel =
+            backend.compile(&tape, 1).unwrap_or_else(|_| Box::new(Interpreter.program(&tape)));
         Template { parameters: kernel.bind(&[]), kernel, slots }
     }
 
@@ -180,8 +191,8 @@ impl Template {
         self.row_beside(term, row, t, (x, &[]), parameters, work)
     }
 
-    /// [`Template::row`] of a template with twice the slots of `term`: each slot of the second half reads `beside` in
-    /// place of the state, or 0 if its source is not the state.
+    /// [`Template::row`] of a template with twice the slots of `term`: each slot of the second half
+    /// reads `beside` in place of the state, or 0 if its source is not the state.
     pub fn row_beside<'w>(
         &self,
         term: &Term,
@@ -212,7 +223,10 @@ impl Template {
 impl Functional {
     /// Upper bound for the size of the unrolled graph: nodes of every template times its rows.
     pub fn unrolled_size(&self) -> usize {
-        self.terms.iter().map(|t| t.graph.len().saturating_mul(t.evaluated_rows())).fold(0, usize::saturating_add)
+        self.terms
+            .iter()
+            .map(|t| t.graph.len().saturating_mul(t.evaluated_rows()))
+            .fold(0, usize::saturating_add)
     }
 
     /// The functional as nodes of `g`: every template instantiated for each of its rows.
@@ -222,17 +236,22 @@ impl Functional {
         for term in &self.terms {
             let plan = term.graph.reachable(&term.roots);
             term.each_row(&mut |row| {
-                let values = g.instantiate_plan(&term.graph, &plan, &term.roots, &mut |g, input| match input {
-                    Input::Slot(k) => {
-                        let entry = row.at(k as usize);
-                        match term.slots[k as usize] {
-                            Source::State => g.state(entry as usize),
-                            Source::Parameter => g.parameter(entry as usize),
-                            Source::Number => g.constant(term.numbers[entry as usize]),
+                let values = g.instantiate_plan(
+                    &term.graph,
+                    &plan,
+                    &term.roots,
+                    &mut |g, input| match input {
+                        Input::Slot(k) => {
+                            let entry = row.at(k as usize);
+                            match term.slots[k as usize] {
+                                Source::State => g.state(entry as usize),
+                                Source::Parameter => g.parameter(entry as usize),
+                                Source::Number => g.constant(term.numbers[entry as usize]),
+                            }
                         }
-                    }
-                    other => g.input(other),
-                });
+                        other => g.input(other),
+                    },
+                );
                 for (component, value) in values.into_iter().enumerate() {
                     let output = &mut outputs[row.last() as usize + component];
                     *output = g.add(*output, value);
@@ -253,7 +272,13 @@ impl Functional {
     }
 
     /// [`Functional::evaluate`] by templates compiled for `backend`, which pays for a large model.
-    pub fn evaluate_by(&self, backend: &dyn Backend, t: f64, x: &[f64], parameters: &[f64]) -> Vec<f64> {
+    pub fn evaluate_by(
+        &self,
+        backend: &dyn Backend,
+        t: f64,
+        x: &[f64],
+        parameters: &[f64],
+    ) -> Vec<f64> {
         let templates = self.templates(backend);
         let mut outputs = vec![0.0; self.outputs];
         self.run(&templates, t, x, parameters, &mut outputs, &mut vec![0.0; work_len(&templates)]);
@@ -262,10 +287,14 @@ impl Functional {
 
     /// The templates compiled, for [`Functional::run`].
     pub fn templates(&self, backend: &dyn Backend) -> Vec<Template> {
-        self.terms.iter().map(|t| Template::new(&t.graph, &t.roots, t.slots.len(), backend)).collect()
+        self.terms
+            .iter()
+            .map(|t| Template::new(&t.graph, &t.roots, t.slots.len(), backend))
+            .collect()
     }
 
-    /// [`Functional::evaluate`] with its own compiled `templates`, for repeated evaluation: nothing is allocated.
+    /// [`Functional::evaluate`] with its own compiled `templates`, for repeated evaluation: nothing
+    /// is allocated.
     pub fn run(
         &self,
         templates: &[Template],
@@ -286,9 +315,15 @@ impl Functional {
         }
     }
 
-    /// Place in the text of the operation from which on values at (t, x) are not finite, or with `differentiated` the
-    /// derivatives by the state; `None` if all are finite.
-    pub fn not_finite_at(&self, t: f64, x: &[f64], parameters: &[f64], differentiated: bool) -> Option<Span> {
+    /// Place in the text of the operation from which on values at (t, x) are not finite, or with
+    /// `differentiated` the derivatives by the state; `None` if all are finite.
+    pub fn not_finite_at(
+        &self,
+        t: f64,
+        x: &[f64],
+        parameters: &[f64],
+        differentiated: bool,
+    ) -> Option<Span> {
         self.terms.iter().find_map(|term| {
             let mut graph = term.graph.clone();
             // Operations with what each contributes, in the order in which numbers are passed on.

@@ -4,9 +4,9 @@
 //! text → syntax tree → checked model of term templates → expression graph → treatments → tape
 //! ```
 //!
-//! Each arrow is one function: [`syntax::parse`], `elaborate`, `unroll`, the functions of `treatment`,
-//! [`graph::tape::Tape::new`]. Large models are not unrolled: [`rows`] makes a tape of each template. This half
-//! knows no integration method and reads no files.
+//! Each arrow is one function: [`syntax::parse`], `elaborate`, `unroll`, the functions of
+//! `treatment`, [`graph::tape::Tape::new`]. Large models are not unrolled: [`rows`] makes a tape of
+//! each template. This half knows no integration method and reads no files.
 
 pub mod columns;
 pub mod consistency;

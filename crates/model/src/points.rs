@@ -1,6 +1,7 @@
 //! Reproducible points at which formulas of a model are tested.
 
-/// Reproducible test points: a 64-bit mixing generator (Steele, Lea, Flood 2014), uniform on (−1, 1).
+/// Reproducible test points: a 64-bit mixing generator (Steele, Lea, Flood 2014), uniform on (−1,
+/// 1).
 pub struct Points(u64);
 
 impl Points {

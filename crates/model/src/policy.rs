@@ -1,63 +1,70 @@
-//! Choice between the ways of computing a model: unrolled as straight-line code, or templated, over the rows of its
-//! templates. The size alone decides, never the machine. All sizes that decide are here, with what was measured; those
-//! from which threads share a sum are in `rows/parts.rs`, and those up to which it is taken by diagonals in
-//! `rows/diagonals.rs`.
+//! Choice between the ways of computing a model: unrolled as straight-line code, or templated, over
+//! the rows of its templates. The size alone decides, never the machine. All sizes that decide are
+//! here, with what was measured; those from which threads share a sum are in `rows/parts.rs`, and
+//! those up to which it is taken by diagonals in `rows/diagonals.rs`.
 
 use crate::elaborate::model::Model;
 use crate::functional::{Functional, Source, Term};
 use crate::treatment::unrolled::{LARGEST_UNROLLED, MOST_CONSTRAINTS};
 use std::fmt::{Display, Formatter, Result};
 
-/// Largest number of operations of a model, derivatives not counted, whose field is unrolled whatever its form. Beyond,
-/// straight-line code takes longer to make than it saves: for a sine-Gordon lattice of 1000 sites, 22 000 operations,
-/// the code takes 0.15 s to make, and a run of 7000 evaluations half as long templated; of 8000 sites, 1.6 s and a
-/// quarter.
+/// Largest number of operations of a model, derivatives not counted, whose field is unrolled
+/// whatever its form. Beyond, straight-line code takes longer to make than it saves: for a
+/// sine-Gordon lattice of 1000 sites, 22 000 operations, the code takes 0.15 s to make, and a run
+/// of 7000 evaluations half as long templated; of 8000 sites, 1.6 s and a quarter.
 pub const LARGEST_UNROLLED_FIELD: usize = 20_000;
 
-/// [`LARGEST_UNROLLED_FIELD`] of a model with constraints: unrolled, the elimination for their forces fills in.
+/// [`LARGEST_UNROLLED_FIELD`] of a model with constraints: unrolled, the elimination for their
+/// forces fills in.
 const LARGEST_CONSTRAINED: usize = 5_000;
 
-/// [`LARGEST_UNROLLED_FIELD`] of a sum over pairs without constraints, in fields and in steps that an ensemble takes
-/// in lanes: its rows fill vectors from some thirty bodies on, and every unrolled formula takes time to make.
+/// [`LARGEST_UNROLLED_FIELD`] of a sum over pairs without constraints, in fields and in steps that
+/// an ensemble takes in lanes: its rows fill vectors from some thirty bodies on, and every unrolled
+/// formula takes time to make.
 const LARGEST_DENSE: usize = 10_000;
 
-/// [`LARGEST_DENSE`] in steps of a single run, where only the pairs can fill vectors. Templated, Störmer–Verlet takes
-/// 0.7 of the unrolled time with 12 bodies, 0.4 with 20 and 0.3 with 30; in lanes of an ensemble, 4, 2 and 1.4 of it.
+/// [`LARGEST_DENSE`] in steps of a single run, where only the pairs can fill vectors. Templated,
+/// Störmer–Verlet takes 0.7 of the unrolled time with 12 bodies, 0.4 with 20 and 0.3 with 30; in
+/// lanes of an ensemble, 4, 2 and 1.4 of it.
 const LARGEST_DENSE_STEP: usize = 1_000;
 
-/// Largest number of operations of the right-hand side and the constraints for which a step is unrolled: of a method
-/// that solves equations, and of an explicit method, whose step is a fraction as long. A loop of machine code has no
-/// calls in its steps; in templated steps calls matter. RATTLE takes 28 to 31 ns per link unrolled, on chains of 20 to
-/// 40 links, and some 26 ns templated, on chains of 50 to 100. Störmer–Verlet takes 5 to 8 ns per mass unrolled, on FPU
-/// chains of 32 to 200 masses, and 8 ns templated, on chains of 300 to 1000. But making the code takes a millisecond
-/// per link, and a tenth of it per mass. Substeps are unrolled one after the other.
+/// Largest number of operations of the right-hand side and the constraints for which a step is
+/// unrolled: of a method that solves equations, and of an explicit method, whose step is a fraction
+/// as long. A loop of machine code has no calls in its steps; in templated steps calls matter.
+/// RATTLE takes 28 to 31 ns per link unrolled, on chains of 20 to 40 links, and some 26 ns
+/// templated, on chains of 50 to 100. Störmer–Verlet takes 5 to 8 ns per mass unrolled, on FPU
+/// chains of 32 to 200 masses, and 8 ns templated, on chains of 300 to 1000. But making the code
+/// takes a millisecond per link, and a tenth of it per mass. Substeps are unrolled one after the
+/// other.
 const LARGEST_LOOPED_STEP: [usize; 2] = [1_300, 6_000];
 
 /// [`LARGEST_LOOPED_STEP`] of steps that are not made in a loop, as with many substeps.
 const LARGEST_SINGLE_STEP: [usize; 2] = [500, 2_000];
 
-/// Number of operations of friction and noise per momentum: a logarithm, a cosine, a hyperbolic tangent, two roots.
+/// Number of operations of friction and noise per momentum: a logarithm, a cosine, a hyperbolic
+/// tangent, two roots.
 const NOISE: usize = 100;
 
-/// Average number of rows of a template that read the same state component in the same slot, from which on a model is a
-/// sum over pairs: a dozen bodies and more.
+/// Average number of rows of a template that read the same state component in the same slot, from
+/// which on a model is a sum over pairs: a dozen bodies and more.
 const DENSE: usize = 5;
 
 /// Average number of rows per template from which on rows pay.
 const ROWS_PER_TEMPLATE: usize = 16;
 
-/// [`ROWS_PER_TEMPLATE`] of a step that is [`LONG`] times longer than the largest unrolled one: no loop of machine code
-/// holds it, and rows fill the vectors anyway. Templated, 7 rigid waters take 0.4 of the time, and 6 as much as in a
-/// loop.
+/// [`ROWS_PER_TEMPLATE`] of a step that is [`LONG`] times longer than the largest unrolled one: no
+/// loop of machine code holds it, and rows fill the vectors anyway. Templated, 7 rigid waters take
+/// 0.4 of the time, and 6 as much as in a loop.
 const ROWS_OF_LONG: usize = 8;
 const LONG: f64 = 2.5;
 
-/// Number of contributions of one formula to one output from which on the output is added up over rows. Fewer are added
-/// up in a register, in a formula that equal members share; nodes of a net have up to six.
+/// Number of contributions of one formula to one output from which on the output is added up over
+/// rows. Fewer are added up in a register, in a formula that equal members share; nodes of a net
+/// have up to six.
 pub(crate) const PILE: usize = 8;
 
-/// [`PILE`] if hardly two members have equal formulas, as in a sum over few pairs: no vector holds several of them.
-/// 7 rigid waters take three times as long otherwise.
+/// [`PILE`] if hardly two members have equal formulas, as in a sum over few pairs: no vector holds
+/// several of them. 7 rigid waters take three times as long otherwise.
 pub(crate) const OWN_PILE: usize = 3;
 
 /// Way of computing a function of a model, with the reason for it.
@@ -76,12 +83,17 @@ pub struct Way {
 impl Way {
     /// Way of the field and the invariants.
     pub fn of_field(model: &Model) -> Way {
-        let way =
-            Way::by_size(model, model.unrolled_size(), [LARGEST_UNROLLED_FIELD, LARGEST_CONSTRAINED], LARGEST_DENSE);
+        let way = Way::by_size(
+            model,
+            model.unrolled_size(),
+            [LARGEST_UNROLLED_FIELD, LARGEST_CONSTRAINED],
+            LARGEST_DENSE,
+        );
         let scalars: usize = model.constraints.iter().map(|q| q.members * q.components.len()).sum();
         let on_positions = model.is_hamiltonian() && model.is_holonomic();
         if !model.constraints.is_empty() && !on_positions {
-            return way.unrolled("its constraints are not those of a Hamiltonian model on its positions");
+            return way
+                .unrolled("its constraints are not those of a Hamiltonian model on its positions");
         }
         if way.size > LARGEST_UNROLLED || scalars > MOST_CONSTRAINTS {
             let why = "no model of this size, or with so many constraints, can be unrolled";
@@ -90,8 +102,8 @@ impl Way {
         way
     }
 
-    /// Way of a structure-preserving step of a Hamiltonian model, by a method that may be `explicit` and makes
-    /// `substeps` substeps, in a single run or `in_lanes` of an ensemble.
+    /// Way of a structure-preserving step of a Hamiltonian model, by a method that may be
+    /// `explicit` and makes `substeps` substeps, in a single run or `in_lanes` of an ensemble.
     pub fn of_step(model: &Model, explicit: bool, substeps: usize, in_lanes: bool) -> Way {
         let of = |sizes: [usize; 2]| sizes[usize::from(explicit)];
         let largest = (of(LARGEST_LOOPED_STEP) / substeps).max(of(LARGEST_SINGLE_STEP));
@@ -100,22 +112,30 @@ impl Way {
         let way = Way::by_size(model, model.unrolled_dynamics() + noise, [largest, largest], dense);
         match model.is_hamiltonian() && model.is_holonomic() {
             true => way,
-            false => way.unrolled("it is not a Hamiltonian model whose constraints are on positions"),
+            false => {
+                way.unrolled("it is not a Hamiltonian model whose constraints are on positions")
+            }
         }
     }
 
-    /// Way by the size alone, with the limits without and with constraints, and that of a sum over pairs without
-    /// constraints.
+    /// Way by the size alone, with the limits without and with constraints, and that of a sum over
+    /// pairs without constraints.
     fn by_size(model: &Model, size: usize, [free, constrained]: [usize; 2], dense: usize) -> Way {
         let between = free.min(dense)..free.max(dense);
         let largest = match model.constraints.is_empty() {
             // Outside this range both limits decide alike.
-            true if size > between.start && size <= between.end && is_dense(model.moved_by(), model) => dense,
+            true if size > between.start
+                && size <= between.end
+                && is_dense(model.moved_by(), model) =>
+            {
+                dense
+            }
             true => free,
             false => constrained,
         };
         let way = Way { templated: size > largest, size, largest, why: None };
-        let rows = if size as f64 > LONG * largest as f64 { ROWS_OF_LONG } else { ROWS_PER_TEMPLATE };
+        let rows =
+            if size as f64 > LONG * largest as f64 { ROWS_OF_LONG } else { ROWS_PER_TEMPLATE };
         match size / rows >= model.template_size() {
             true => way,
             false => way.unrolled("its formulas hardly repeat themselves"),
@@ -140,12 +160,15 @@ impl Display for Way {
 
 /// True if quantities of the model that samples evaluate are unrolled beside an unrolled field.
 pub fn unrolls(model: &Model, quantities: &[&Functional]) -> bool {
-    let size = quantities.iter().map(|quantity| quantity.unrolled_size()).fold(0, usize::saturating_add);
+    let size =
+        quantities.iter().map(|quantity| quantity.unrolled_size()).fold(0, usize::saturating_add);
     size <= LARGEST_DENSE
-        || size <= LARGEST_UNROLLED_FIELD && !quantities.iter().any(|quantity| is_dense(quantity, model))
+        || size <= LARGEST_UNROLLED_FIELD
+            && !quantities.iter().any(|quantity| is_dense(quantity, model))
 }
 
-/// True if a sum of the functional is over pairs: most rows of a template share each of their inputs with others.
+/// True if a sum of the functional is over pairs: most rows of a template share each of their
+/// inputs with others.
 fn is_dense(functional: &Functional, model: &Model) -> bool {
     let shared = |term: &Term| {
         let states = (0..term.slots.len()).filter(|&k| term.slots[k] == Source::State);
@@ -156,5 +179,8 @@ fn is_dense(functional: &Functional, model: &Model) -> bool {
         };
         states.map(|slot| term.rows() / distinct(slot).max(1)).min()
     };
-    functional.terms.iter().any(|term| term.pairs.is_some() || shared(term).is_some_and(|rows| rows >= DENSE))
+    functional
+        .terms
+        .iter()
+        .any(|term| term.pairs.is_some() || shared(term).is_some_and(|rows| rows >= DENSE))
 }

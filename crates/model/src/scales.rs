@@ -1,7 +1,8 @@
 //! Scales with which numbers of a model are compared, so that units do not matter.
 //!
-//! The scale of a state component is its absolute value, but at least a small part of the largest of its family. A
-//! family that is at rest or at the origin has the size that the motion gives it: |ẋ| τ and |ẍ| τ², with the time τ =
+//! The scale of a state component is its absolute value, but at least a small part of the largest
+//! of its family. A family that is at rest or at the origin has the size that the motion gives it:
+//! |ẋ| τ and |ẍ| τ², with the time τ =
 //! |y|/|ẏ| or √(|y|/|ÿ|) of the families y that have a size. Only maxima, products and quotients enter, so that powers
 //! of two of units come out as they went in.
 
@@ -13,11 +14,12 @@ use crate::graph::{Graph, Input, Node};
 use crate::rows::RowProgram;
 use holonome_linear::gram::Row;
 
-/// Part of a family's size below which the numbers of its members are rounding: 1e-9 of it, the precision of numbers
-/// that a user types, is some hundred roundings of a double.
+/// Part of a family's size below which the numbers of its members are rounding: 1e-9 of it, the
+/// precision of numbers that a user types, is some hundred roundings of a double.
 const ROUNDED: f64 = 1e-4;
 
-/// Smallest scale of a member's vector, as a part of its family's size, in comparisons of directions.
+/// Smallest scale of a member's vector, as a part of its family's size, in comparisons of
+/// directions.
 const SMALL_MEMBER: f64 = 1e-3;
 
 /// Step of a difference quotient, as a part of the largest position.
@@ -72,7 +74,8 @@ impl Scales {
             role: v.role,
             natural: 0.0,
         };
-        let mut scales = Scales { families: families.map(extent).collect(), dimension: model.dimension() };
+        let mut scales =
+            Scales { families: families.map(extent).collect(), dimension: model.dimension() };
         let (velocity, acceleration) = motion(model, backend);
         let x = &model.initial;
         let time = |f: &Extent| {
@@ -94,7 +97,8 @@ impl Scales {
         scales
     }
 
-    /// Writes the scales of the components of `x`, with which errors in them are compared. Nothing is allocated.
+    /// Writes the scales of the components of `x`, with which errors in them are compared. Nothing
+    /// is allocated.
     pub fn put(&self, x: &[f64], sizes: &mut [f64]) {
         for f in &self.families {
             let floor = ROUNDED * f.largest(x).max(f.natural);
@@ -111,14 +115,21 @@ impl Scales {
         sizes
     }
 
-    /// Scales of the members' vectors around `x`, none 0: units for comparing directions and for drawing random points.
+    /// Scales of the members' vectors around `x`, none 0: units for comparing directions and for
+    /// drawing random points.
     pub fn units(&self, x: &[f64]) -> Vec<f64> {
         let has_own = |f: &Extent| f.largest(x) > SMALL_MEMBER * f.natural;
         let size = |f: &Extent| if has_own(f) { f.largest(x) } else { f.natural };
         let sizes: Vec<f64> = self.families.iter().map(size).collect();
         let fallback = |role: Role| {
-            let alike = |other: &Extent| std::mem::discriminant(&other.role) == std::mem::discriminant(&role);
-            let of = self.families.iter().zip(&sizes).filter(|(f, s)| alike(f) && **s > 0.0 && s.is_finite());
+            let alike = |other: &Extent| {
+                std::mem::discriminant(&other.role) == std::mem::discriminant(&role)
+            };
+            let of = self
+                .families
+                .iter()
+                .zip(&sizes)
+                .filter(|(f, s)| alike(f) && **s > 0.0 && s.is_finite());
             of.map(|(_, &s)| s).reduce(f64::max).unwrap_or(1.0)
         };
         let mut units = vec![1.0; self.dimension];
@@ -138,7 +149,9 @@ impl Scales {
 impl Extent {
     fn is_conjugate(&self, other: &Extent, model: &Model) -> bool {
         let of = |momentum: &Extent, coordinate: &Extent| match momentum.role {
-            Role::Momentum(k) => model.variables[k].first == coordinate.first && coordinate.role == Role::Coordinate,
+            Role::Momentum(k) => {
+                model.variables[k].first == coordinate.first && coordinate.role == Role::Coordinate
+            }
             _ => false,
         };
         of(self, other) || of(other, self)
@@ -150,13 +163,15 @@ pub fn in_units(rows: &[Row], units: &[f64]) -> Vec<Row> {
     rows.iter().map(|row| row.iter().map(|&(i, d)| (i, d * units[i as usize])).collect()).collect()
 }
 
-/// ẋ and ẍ at the start, template by template; for a Hamiltonian with constraints, without the constraint forces.
+/// ẋ and ẍ at the start, template by template; for a Hamiltonian with constraints, without the
+/// constraint forces.
 fn motion(model: &Model, backend: &dyn Backend) -> (Vec<f64>, Vec<f64>) {
     let n = model.dimension();
     let mut velocity = vec![0.0; n];
     // Sums over near pairs are evaluated as a whole, and differentiated by a difference quotient.
     let dynamics = model.moved_by();
-    let near: Vec<Term> = dynamics.terms.iter().filter(|term| term.pairs.is_some()).cloned().collect();
+    let near: Vec<Term> =
+        dynamics.terms.iter().filter(|term| term.pairs.is_some()).cloned().collect();
     let near = (!near.is_empty()).then(|| {
         let near = Functional { outputs: dynamics.outputs, terms: near };
         let pieces = match &model.dynamics {
@@ -173,8 +188,13 @@ fn motion(model: &Model, backend: &dyn Backend) -> (Vec<f64>, Vec<f64>) {
         let mut sum = of_near(&model.initial);
         if let Some(along) = along.filter(|_| near.is_some()) {
             let step = DIFFERENCE * largest(&model.initial) / largest(along);
-            let moved: Vec<f64> = model.initial.iter().zip(along).map(|(x, v)| x + step * v).collect();
-            sum = of_near(&moved).iter().zip(&sum).map(|(there, here)| (there - here) / step).collect();
+            let moved: Vec<f64> =
+                model.initial.iter().zip(along).map(|(x, v)| x + step * v).collect();
+            sum = of_near(&moved)
+                .iter()
+                .zip(&sum)
+                .map(|(there, here)| (there - here) / step)
+                .collect();
         }
         match &model.dynamics {
             Dynamics::Hamiltonian(h, _) => {
@@ -202,7 +222,14 @@ fn motion(model: &Model, backend: &dyn Backend) -> (Vec<f64>, Vec<f64>) {
                         let first = row.last() as usize;
                         sum[first..].iter_mut().zip(values).for_each(|(s, v)| *s += v);
                     };
-                    rows((model, backend), term, term.graph.clone(), term.roots.clone(), along, &mut add);
+                    rows(
+                        (model, backend),
+                        term,
+                        term.graph.clone(),
+                        term.roots.clone(),
+                        along,
+                        &mut add,
+                    );
                 }
             }
         }
@@ -213,8 +240,8 @@ fn motion(model: &Model, backend: &dyn Backend) -> (Vec<f64>, Vec<f64>) {
     (velocity, acceleration)
 }
 
-/// Evaluates `roots` of a term's template in every row, or their derivatives along a direction of the state and of
-/// time.
+/// Evaluates `roots` of a term's template in every row, or their derivatives along a direction of
+/// the state and of time.
 fn rows(
     (model, backend): (&Model, &dyn Backend),
     term: &Term,
@@ -227,7 +254,9 @@ fn rows(
     let roots = match along {
         None => roots,
         Some(_) => graph.tangent(&roots, |g, input| match input {
-            Input::Slot(k) if term.slots[k as usize] == Source::State => Some(g.input(Input::Slot(width + k))),
+            Input::Slot(k) if term.slots[k as usize] == Source::State => {
+                Some(g.input(Input::Slot(width + k)))
+            }
             Input::Time => Some(g.one()),
             _ => None,
         }),
@@ -236,12 +265,23 @@ fn rows(
     let mut work = vec![0.0; template.work_len()];
     let along = along.unwrap_or(&model.initial);
     for row in term.table.each() {
-        add(row, template.row_beside(term, row, 0.0, (&model.initial, along), &model.parameter_values, &mut work));
+        add(
+            row,
+            template.row_beside(
+                term,
+                row,
+                0.0,
+                (&model.initial, along),
+                &model.parameter_values,
+                &mut work,
+            ),
+        );
     }
 }
 
-/// Formulas of a quantity's template, followed by the scale of an error in each: Σ |∂/∂slot| times the size of the
-/// slot's value. The sizes of state components are read from the slots after the template's own.
+/// Formulas of a quantity's template, followed by the scale of an error in each: Σ |∂/∂slot| times
+/// the size of the slot's value. The sizes of state components are read from the slots after the
+/// template's own.
 pub(crate) fn with_sizes(term: &Term) -> (Graph, Vec<Node>) {
     use crate::graph::op::Unary;
     let width = term.slots.len() as u32;

@@ -1,6 +1,6 @@
-//! Tests of graph derivatives against dual numbers (`num-dual`): gradients, Hessians, second and third
-//! directional derivatives and Poisson brackets, for every operation of the tables and for random
-//! compositions of them.
+//! Tests of graph derivatives against dual numbers (`num-dual`): gradients, Hessians, second and
+//! third directional derivatives and Poisson brackets, for every operation of the tables and for
+//! random compositions of them.
 
 #[path = "support/tree.rs"]
 mod tree;
@@ -16,7 +16,8 @@ use tree::{Tree, binary, combination, select, unary};
 /// Two positions and two momenta.
 const STATES: usize = 4;
 
-/// Results at one point of one tree: value, gradient, Hessian (row by row), second and third derivative along v.
+/// Results at one point of one tree: value, gradient, Hessian (row by row), second and third
+/// derivative along v.
 type All = Vec<f64>;
 
 /// Results by the graph. The state is (x, v).
@@ -55,34 +56,51 @@ fn by_duals(f: &Tree, x: &[f64], v: &[f64], nudge: &mut dyn FnMut(f64) -> f64) -
     let value = f.evaluate::<f64>(&start, &mut |y| nudge(y));
     all.push(value);
     for i in 0..STATES {
-        let point: Vec<Dual64> =
-            x.iter().enumerate().map(|(k, &x)| Dual64::new(nudge(x), if k == i { 1.0 } else { 0.0 })).collect();
+        let point: Vec<Dual64> = x
+            .iter()
+            .enumerate()
+            .map(|(k, &x)| Dual64::new(nudge(x), if k == i { 1.0 } else { 0.0 }))
+            .collect();
         all.push(f.evaluate(&point, &mut |y: Dual64| Dual64::new(nudge(y.re), nudge(y.eps))).eps);
     }
     for i in 0..STATES {
         for j in 0..STATES {
             let one = |k, i| if k == i { 1.0 } else { 0.0 };
-            let point: Vec<HyperDual64> =
-                x.iter().enumerate().map(|(k, &x)| HyperDual64::new(nudge(x), one(k, i), one(k, j), 0.0)).collect();
-            let touch =
-                &mut |y: HyperDual64| HyperDual64::new(nudge(y.re), nudge(y.eps1), nudge(y.eps2), nudge(y.eps1eps2));
+            let point: Vec<HyperDual64> = x
+                .iter()
+                .enumerate()
+                .map(|(k, &x)| HyperDual64::new(nudge(x), one(k, i), one(k, j), 0.0))
+                .collect();
+            let touch = &mut |y: HyperDual64| {
+                HyperDual64::new(nudge(y.re), nudge(y.eps1), nudge(y.eps2), nudge(y.eps1eps2))
+            };
             all.push(f.evaluate(&point, touch).eps1eps2);
         }
     }
-    let point: Vec<Dual3_64> = x.iter().zip(v).map(|(&x, &v)| Dual3_64::new(nudge(x), nudge(v), 0.0, 0.0)).collect();
-    let y = f.evaluate(&point, &mut |y: Dual3_64| Dual3_64::new(nudge(y.re), nudge(y.v1), nudge(y.v2), nudge(y.v3)));
+    let point: Vec<Dual3_64> =
+        x.iter().zip(v).map(|(&x, &v)| Dual3_64::new(nudge(x), nudge(v), 0.0, 0.0)).collect();
+    let y = f.evaluate(&point, &mut |y: Dual3_64| {
+        Dual3_64::new(nudge(y.re), nudge(y.v1), nudge(y.v2), nudge(y.v3))
+    });
     all.extend([y.v2, y.v3]);
     all
 }
 
-/// Largest allowed differences of the results: the effect of relative changes of 2⁻³⁰ in every intermediate result and
-/// its derivatives (the largest of six samples), scaled down to the 2⁻⁵³ of one rounding, times 4000. The factor: a
-/// derivative formula takes up to some twenty roundings for each operation of the tree, they may all point the same
-/// way, six samples of a maximum fall short by a factor of a few, and num-dual composes tan, tanh and powers of
-/// operations of its own whose roundings the samples do not see. A wrong formula is off by about 2⁵³. Of random
-/// compositions some cancel more than six samples show, one in some ten thousand by thirty times as much: they have
-/// `slack`.
-fn tolerances(f: &Tree, (x, v): (&[f64], &[f64]), exact: &All, slack: f64, points: &mut Points) -> All {
+/// Largest allowed differences of the results: the effect of relative changes of 2⁻³⁰ in every
+/// intermediate result and its derivatives (the largest of six samples), scaled down to the 2⁻⁵³ of
+/// one rounding, times 4000. The factor: a derivative formula takes up to some twenty roundings for
+/// each operation of the tree, they may all point the same way, six samples of a maximum fall short
+/// by a factor of a few, and num-dual composes tan, tanh and powers of operations of its own whose
+/// roundings the samples do not see. A wrong formula is off by about 2⁵³. Of random compositions
+/// some cancel more than six samples show, one in some ten thousand by thirty times as much: they
+/// have `slack`.
+fn tolerances(
+    f: &Tree,
+    (x, v): (&[f64], &[f64]),
+    exact: &All,
+    slack: f64,
+    points: &mut Points,
+) -> All {
     let nudge = 2f64.powi(-30);
     let mut spread = vec![0.0f64; exact.len()];
     for _ in 0..6 {
@@ -96,7 +114,12 @@ fn tolerances(f: &Tree, (x, v): (&[f64], &[f64]), exact: &All, slack: f64, point
 }
 
 /// Compares at one point; false if the function is not defined there.
-fn agrees(f: &Tree, (x, v): (&[f64], &[f64]), slack: f64, points: &mut Points) -> Result<bool, String> {
+fn agrees(
+    f: &Tree,
+    (x, v): (&[f64], &[f64]),
+    slack: f64,
+    points: &mut Points,
+) -> Result<bool, String> {
     let exact = by_duals(f, x, v, &mut |y| y);
     let size = exact.iter().fold(0.0f64, |s, y| s.max(y.abs()));
     if !exact.iter().all(|y| y.is_finite()) || size > 1e12 {
@@ -113,7 +136,9 @@ fn agrees(f: &Tree, (x, v): (&[f64], &[f64]), slack: f64, points: &mut Points) -
             _ => "third along v".to_string(),
         };
         if (a - b).abs() > *tolerance || a.is_nan() {
-            return Err(format!("{name}: {a:e} instead of {b:e} (may differ by {tolerance:e}) at {x:?} along {v:?}"));
+            return Err(format!(
+                "{name}: {a:e} instead of {b:e} (may differ by {tolerance:e}) at {x:?} along {v:?}"
+            ));
         }
     }
     Ok(true)
@@ -129,7 +154,9 @@ fn check(name: &str, f: &Tree) {
     let mut defined = 0;
     for _ in 0..60 {
         let (x, v) = (random_point(&mut points), random_point(&mut points));
-        defined += usize::from(agrees(f, (&x, &v), 1.0, &mut points).unwrap_or_else(|e| panic!("{name}: {e}\n{f:?}")));
+        defined += usize::from(
+            agrees(f, (&x, &v), 1.0, &mut points).unwrap_or_else(|e| panic!("{name}: {e}\n{f:?}")),
+        );
     }
     assert!(defined >= 10, "{name}: only {defined} of 60 points are in the domain");
 }
@@ -138,7 +165,8 @@ fn check(name: &str, f: &Tree) {
 fn arguments() -> (Tree, Tree) {
     let product = binary(Binary::Mul, Tree::State(0), Tree::State(3));
     let a = binary(Binary::Add, combination(&[(0.5, 0), (-0.75, 1), (0.25, 2)]), product);
-    let b = binary(Binary::Add, combination(&[(0.5, 1), (0.25, 3)]), unary(Unary::Sin, Tree::State(2)));
+    let b =
+        binary(Binary::Add, combination(&[(0.5, 1), (0.25, 3)]), unary(Unary::Sin, Tree::State(2)));
     (a, b)
 }
 
@@ -165,16 +193,21 @@ fn every_operation_of_two_arguments() {
 
 #[test]
 fn values_are_those_of_the_standard_library() {
-    // The table's second column against the oracle's functions: bit for bit what processors do, and elementary
-    // functions within 2 units in the last place here and 1 there.
+    // The table's second column against the oracle's functions: bit for bit what processors do, and
+    // elementary functions within 2 units in the last place here and 1 there.
     let close = |x: f64, y: f64| (x - y).abs() <= 3.0 * f64::EPSILON * y.abs();
     let mut points = Points::new(3);
     for _ in 0..200 {
         let (a, b) = (3.0 * points.draw(), 3.0 * points.draw());
         for &op in Unary::ALL {
             let (x, y) = (op.evaluate(a), tree::apply::<f64>(op, a));
-            let exact = matches!(op, Unary::Neg | Unary::Sqrt | Unary::Abs | Unary::Round | Unary::Not);
-            assert!(x == y || !exact && close(x, y) || (x.is_nan() && y.is_nan()), "{} {a}: {x} {y}", op.name());
+            let exact =
+                matches!(op, Unary::Neg | Unary::Sqrt | Unary::Abs | Unary::Round | Unary::Not);
+            assert!(
+                x == y || !exact && close(x, y) || (x.is_nan() && y.is_nan()),
+                "{} {a}: {x} {y}",
+                op.name()
+            );
         }
         for &op in Binary::ALL {
             let (x, y) = (op.evaluate(a, b), tree::apply_two::<f64>(op, a, b));
@@ -182,17 +215,23 @@ fn values_are_those_of_the_standard_library() {
             let composed = matches!(op, Binary::Pow | Binary::Atan2)
                 && (x - y).abs() <= 10.0 * 8.0 * f64::EPSILON * x.abs().max(1.0);
             let whole = op == Binary::Pow && a < 0.0;
-            assert!(x == y || composed || whole || (x.is_nan() && y.is_nan()), "{a} {} {b}: {x} {y}", op.name());
+            assert!(
+                x == y || composed || whole || (x.is_nan() && y.is_nan()),
+                "{a} {} {b}: {x} {y}",
+                op.name()
+            );
         }
     }
 }
 
 #[test]
 fn powers_of_every_kind() {
-    // Small integers and half-integers are unrolled; the others call pow. Integers take negative bases.
-    for e in
-        [0.0f64, 1.0, 2.0, 3.0, 4.0, 7.0, 12.0, -1.0, -2.0, -3.0, 0.5, 1.5, 2.5, -0.5, -1.5, 65.0, 0.3, -0.3, 3.7, 1e-3]
-    {
+    // Small integers and half-integers are unrolled; the others call pow. Integers take negative
+    // bases.
+    for e in [
+        0.0f64, 1.0, 2.0, 3.0, 4.0, 7.0, 12.0, -1.0, -2.0, -3.0, 0.5, 1.5, 2.5, -0.5, -1.5, 65.0,
+        0.3, -0.3, 3.7, 1e-3,
+    ] {
         let base = if e.fract() == 0.0 {
             arguments().0
         } else {
@@ -209,7 +248,8 @@ fn powers_of_every_kind() {
 
 #[test]
 fn unrolled_powers_are_accurate() {
-    // n squarings and products: each doubles the relative error and adds half an ulp, 2n roundings in all.
+    // n squarings and products: each doubles the relative error and adds half an ulp, 2n roundings
+    // in all.
     let mut points = Points::new(5);
     for e in (-64..=64).map(|k| f64::from(k) / 2.0) {
         let mut g = Graph::new();
@@ -218,7 +258,10 @@ fn unrolled_powers_are_accurate() {
         for _ in 0..20 {
             let a = 1.5 + points.draw();
             let (got, exact) = (evaluate(&g, &[y], 0.0, &[a], &[])[0], a.powf(e));
-            assert!((got - exact).abs() <= (e.abs() + 4.0) * f64::EPSILON * exact, "{a}^{e}: {got} {exact}");
+            assert!(
+                (got - exact).abs() <= (e.abs() + 4.0) * f64::EPSILON * exact,
+                "{a}^{e}: {got} {exact}"
+            );
         }
     }
 }
@@ -259,10 +302,13 @@ fn the_branch_not_taken_does_not_spoil_the_derivative() {
     let d = g.gradient(y)[0].1;
     let dd = g.gradient(d)[0].1;
     assert_eq!(evaluate(&g, &[y, d, dd], 0.0, &[-2.0], &[]), [4.0, -4.0, 2.0]);
-    // One root in two sums, once outside its condition: 0 if neither counts, and 2 conditions if both do.
+    // One root in two sums, once outside its condition: 0 if neither counts, and 2 conditions if
+    // both do.
     let (x, y) = (Tree::State(0), Tree::State(1));
     let root = unary(Unary::Sqrt, x.clone());
-    let inside = |e: Tree| select(binary(Binary::Less, Tree::Number(0.0), Tree::State(0)), e, Tree::Number(0.0));
+    let inside = |e: Tree| {
+        select(binary(Binary::Less, Tree::Number(0.0), Tree::State(0)), e, Tree::Number(0.0))
+    };
     let nested = select(
         binary(Binary::Less, Tree::Number(0.0), y.clone()),
         inside(binary(Binary::Mul, root.clone(), y.clone())),
@@ -299,7 +345,11 @@ fn time_and_parameters_are_told_apart() {
     let dk = g.adjoint(f, |input| input == Input::Parameter(0))[0].1;
     let (tv, qv, kv) = (0.7, 1.3, -2.0);
     let got = evaluate(&g, &[dt, dq, dk], tv, &[qv], &[kv]);
-    let exact = [qv * (tv * qv).cos() * kv * kv, tv * (tv * qv).cos() * kv * kv, (tv * qv).sin() * 2.0 * kv];
+    let exact = [
+        qv * (tv * qv).cos() * kv * kv,
+        tv * (tv * qv).cos() * kv * kv,
+        (tv * qv).sin() * 2.0 * kv,
+    ];
     for (a, b) in got.iter().zip(exact) {
         // Five roundings.
         assert!((a - b).abs() <= 5.0 * f64::EPSILON * b.abs(), "{a} {b}");
@@ -313,8 +363,11 @@ fn time_and_parameters_are_told_apart() {
 fn gradient(f: &Tree, x: &[f64]) -> Vec<f64> {
     (0..STATES)
         .map(|i| {
-            let point: Vec<Dual64> =
-                x.iter().enumerate().map(|(k, &x)| Dual64::new(x, if k == i { 1.0 } else { 0.0 })).collect();
+            let point: Vec<Dual64> = x
+                .iter()
+                .enumerate()
+                .map(|(k, &x)| Dual64::new(x, if k == i { 1.0 } else { 0.0 }))
+                .collect();
             f.evaluate(&point, &mut |y| y).eps
         })
         .collect()
@@ -339,7 +392,8 @@ fn poisson_brackets() {
             assert_eq!(g.value(bracket), Some(expected), "{{x{i}, x{j}}}");
         }
     }
-    let (f, h) = (unary(Unary::Sin, arguments().0), binary(Binary::Mul, arguments().1, arguments().0));
+    let (f, h) =
+        (unary(Unary::Sin, arguments().0), binary(Binary::Mul, arguments().1, arguments().0));
     let (fy, hy) = (f.build(&mut g), h.build(&mut g));
     let (df, dh) = (g.gradient(fy), g.gradient(hy));
     let (bracket, back) = (g.poisson(&df, &dh, 2), g.poisson(&dh, &df, 2));
@@ -348,7 +402,8 @@ fn poisson_brackets() {
         let x = random_point(&mut points);
         let (a, b) = (gradient(&f, &x), gradient(&h, &x));
         let exact = a[0] * b[2] + a[1] * b[3] - a[2] * b[0] - a[3] * b[1];
-        let size: f64 = a.iter().map(|v| v * v).sum::<f64>().sqrt() * b.iter().map(|v| v * v).sum::<f64>().sqrt();
+        let size: f64 = a.iter().map(|v| v * v).sum::<f64>().sqrt()
+            * b.iter().map(|v| v * v).sum::<f64>().sqrt();
         let got = evaluate(&g, &[bracket, back], 0.0, &x, &[]);
         // Thirty roundings, relative to the terms: gradients of |a| |b| that cancel.
         assert!(
@@ -364,7 +419,11 @@ fn the_jacobi_identity_holds() {
     let [a, b, c] = [
         unary(Unary::Sin, arguments().0),
         binary(Binary::Mul, arguments().1, unary(Unary::Exp, arguments().0)),
-        binary(Binary::Pow, binary(Binary::Add, Tree::Number(2.0), arguments().1), Tree::Number(1.5)),
+        binary(
+            Binary::Pow,
+            binary(Binary::Add, Tree::Number(2.0), arguments().1),
+            Tree::Number(1.5),
+        ),
     ];
     let mut g = Graph::new();
     let f = [&a, &b, &c].map(|f| f.build(&mut g));
@@ -387,8 +446,11 @@ fn the_jacobi_identity_holds() {
             (square(&all[1..5]), square(&all[5..21]))
         };
         let n = [norm(&a), norm(&b), norm(&c)];
-        let size: f64 =
-            (0..3).map(|k| n[k].0 * (n[(k + 1) % 3].1 * n[(k + 2) % 3].0 + n[(k + 1) % 3].0 * n[(k + 2) % 3].1)).sum();
+        let size: f64 = (0..3)
+            .map(|k| {
+                n[k].0 * (n[(k + 1) % 3].1 * n[(k + 2) % 3].0 + n[(k + 1) % 3].0 * n[(k + 2) % 3].1)
+            })
+            .sum();
         let sum: f64 = values.iter().sum();
         // Each of the terms of this size has been through about forty roundings.
         assert!(sum.abs() <= 40.0 * f64::EPSILON * size, "{sum:e} of {size:e}: {values:?}");

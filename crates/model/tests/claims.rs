@@ -1,4 +1,5 @@
-//! Tests of a model's claims where they can fail: at random points of the constraint set, at random times of the run.
+//! Tests of a model's claims where they can fail: at random points of the constraint set, at random
+//! times of the run.
 
 mod support;
 
@@ -45,7 +46,9 @@ fn a_claim_that_fails_late_in_the_run_is_found_in_long_runs() {
 #[test]
 fn a_field_that_leaves_its_constraint_is_found() {
     let text = |growth: &str| {
-        format!("state x : R^2 = (1, 0)\nx' = (x.y, -x.x + {growth}*x.y)\nconstraint circle : dot(x, x) = 1\n")
+        format!(
+            "state x : R^2 = (1, 0)\nx' = (x.y, -x.x + {growth}*x.y)\nconstraint circle : dot(x, x) = 1\n"
+        )
     };
     assert!(varying(&text("0")).is_empty());
     // It leaves the circle except where x.y = 0.
@@ -109,7 +112,8 @@ fn large_models_are_tested_like_small_ones() {
         for n in if rods { vec![5, 600, 5_000] } else { vec![5, 20_000] } {
             let examined = examined(&bodies(n, rods, integrals), consistency::SPAN);
             assert_eq!(examined.rows.is_some(), n > 5, "{n} {rods}");
-            // A is the rate of the squared lengths of rods, which are constant; that of springs is not.
+            // A is the rate of the squared lengths of rods, which are constant; that of springs is
+            // not.
             let expected: &[&str] = if rods { &["Y"] } else { &["Y", "A"] };
             assert_eq!(examined.varying, expected, "{n} {rods}: {:?}", examined.unverified);
         }
@@ -122,14 +126,21 @@ fn what_cannot_be_tested_is_said() {
     for n in [5, 600] {
         let text = bodies(n, true, "integral X = sum(i in 1..n : p[i].x)\n") + moving;
         let examined = consistency::examine(&support::model(&text));
-        let said = examined.diagnostics.iter().any(|finding| finding.message.contains("no test of integrals"));
+        let said = examined
+            .diagnostics
+            .iter()
+            .any(|finding| finding.message.contains("no test of integrals"));
         assert_eq!(said, n > 5, "{n}: {:?}", examined.diagnostics);
     }
 }
 
 #[test]
 fn what_is_left_out_is_monitored() {
-    let text = bodies(4, true, "integral X = sum(i in 1..n : p[i].x)\nintegral Y = sum(i in 1..n : p[i].y)\n");
+    let text = bodies(
+        4,
+        true,
+        "integral X = sum(i in 1..n : p[i].x)\nintegral Y = sum(i in 1..n : p[i].y)\n",
+    );
     let mut examined = examined(&text, consistency::SPAN);
     examined.leave_out_unverified();
     let (field, _) = examined.field.unwrap();
@@ -149,7 +160,11 @@ fn every_claim_of_the_projects_models_is_true() {
             let model = support::check_in(folder, &text).0.unwrap_or_else(|| panic!("{name}"));
             for until in [1.0, 1e6] {
                 let examined = consistency::examine_during(&model, (0.0, until));
-                assert!(examined.varying.is_empty(), "{name} to {until}: {:?}", examined.unverified);
+                assert!(
+                    examined.varying.is_empty(),
+                    "{name} to {until}: {:?}",
+                    examined.unverified
+                );
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Checks of cut-offs: however one is written, a box below twice its length is refused, and terms that end abruptly are
-//! named; what only looks like one is not.
+//! Checks of cut-offs: however one is written, a box below twice its length is refused, and terms
+//! that end abruptly are named; what only looks like one is not.
 
 mod support;
 
@@ -19,7 +19,10 @@ hamiltonian sum(i in 1..n : dot(p[i], p[i])/2) + sum(i in 1..n, j in i+1..n FILT
 
 /// Messages about the model with these lengths of box and cut-off.
 fn findings(filter: &str, term: &str, length: f64) -> Vec<String> {
-    let text = GAS.replace("FILTER", filter).replace("TERM", term).replace("L = 4", &format!("L = {length}"));
+    let text = GAS
+        .replace("FILTER", filter)
+        .replace("TERM", term)
+        .replace("L = 4", &format!("L = {length}"));
     support::check(&text).1.into_iter().map(|finding| finding.message).collect()
 }
 
@@ -43,14 +46,21 @@ fn every_form_of_a_cutoff_needs_its_box() {
         ("if i != 3", "if(not norm(d(i, j)) > rc, (rc - norm(d(i, j)))^4, 0)"),
     ] {
         let small = findings(filter, term, 2.3);
-        assert_eq!(small, ["the cut-off 1.2 is more than half of the periodic box of length 2.3"], "{filter} : {term}");
+        assert_eq!(
+            small,
+            ["the cut-off 1.2 is more than half of the periodic box of length 2.3"],
+            "{filter} : {term}"
+        );
         assert_eq!(findings(filter, term, 2.4), [""; 0], "{filter} : {term}");
     }
     // One axis is too short, or only one is periodic.
-    let axes =
-        GAS.replace("L = 4", "L = (7, 2.3)").replace("FILTER", "").replace("TERM", "max(0, rc - norm(d(i, j)))^3");
+    let axes = GAS
+        .replace("L = 4", "L = (7, 2.3)")
+        .replace("FILTER", "")
+        .replace("TERM", "max(0, rc - norm(d(i, j)))^3");
     assert_eq!(support::check(&axes).1.len(), 1);
-    let slab = axes.replace("nearest(r[i] - r[j], L)", "(r[i].x - r[j].x, nearest(r[i].y - r[j].y, L.y))");
+    let slab =
+        axes.replace("nearest(r[i] - r[j], L)", "(r[i].x - r[j].x, nearest(r[i].y - r[j].y, L.y))");
     assert_eq!(support::check(&slab).1.len(), 1, "{:?}", support::check(&slab).1);
     assert!(support::check(&slab.replace("2.3", "2.4")).1.is_empty());
 }
@@ -58,9 +68,17 @@ fn every_form_of_a_cutoff_needs_its_box() {
 #[test]
 fn every_form_of_an_abrupt_end_is_named() {
     for (filter, term, what) in [
-        ("if dot(d(i, j), d(i, j)) < rc^2", "1/dot(d(i, j), d(i, j))", "the terms do not go to zero"),
+        (
+            "if dot(d(i, j), d(i, j)) < rc^2",
+            "1/dot(d(i, j), d(i, j))",
+            "the terms do not go to zero",
+        ),
         ("if norm(d(i, j)) < rc", "1/dot(d(i, j), d(i, j))", "the terms do not go to zero"),
-        ("", "eps*if(norm(d(i, j)) <= rc, 1/norm(d(i, j)) - 1/rc, 0)", "the forces do not go to zero"),
+        (
+            "",
+            "eps*if(norm(d(i, j)) <= rc, 1/norm(d(i, j)) - 1/rc, 0)",
+            "the forces do not go to zero",
+        ),
         ("", "eps*max(0, rc - norm(d(i, j)))", "the forces do not go to zero"),
     ] {
         let found = findings(filter, term, 4.0);
@@ -71,7 +89,8 @@ fn every_form_of_an_abrupt_end_is_named() {
 #[test]
 fn what_does_not_end_is_not_judged() {
     for term in [
-        // No cut-off at all, one of two branches that both go on, a core inside, a decay into nothing.
+        // No cut-off at all, one of two branches that both go on, a core inside, a decay into
+        // nothing.
         "1/norm(d(i, j))",
         "if(norm(d(i, j)) < 3*rc, 1/norm(d(i, j)), exp(-norm(d(i, j))))",
         "1/max(norm(d(i, j)), 2*rc)",

@@ -34,7 +34,10 @@ fn spherical_pendulum_is_the_printed_field() {
             let dp = -gravity + f2 / f1 * p[i] + (-pp + q[2]) / f1 * q[i];
             let size = 1.0 + pp / f1 + f2.abs() / f1;
             // Forty roundings of the largest term.
-            assert!((got[i] - dq).abs() < 1e-14 * size && (got[3 + i] - dp).abs() < 1e-14 * size, "{x:?}: {got:?}");
+            assert!(
+                (got[i] - dq).abs() < 1e-14 * size && (got[3 + i] - dp).abs() < 1e-14 * size,
+                "{x:?}: {got:?}"
+            );
         }
     }
 }
@@ -47,7 +50,8 @@ fn largest_relative_rate(model: &Model, rows: std::ops::Range<usize>, t: f64) ->
         let v = evaluate(&field.graph, &field.field, t, &x, &model.parameter_values);
         let rates: Vec<_> = field.jacobian[rows.clone()].iter().collect();
         for row in evaluate_rows(&field.graph, &rates, t, &x, &model.parameter_values) {
-            let dense: Vec<(u32, f64)> = v.iter().enumerate().map(|(i, &v)| (i as u32, v)).collect();
+            let dense: Vec<(u32, f64)> =
+                v.iter().enumerate().map(|(i, &v)| (i as u32, v)).collect();
             // |DF| |X|: the rounding errors of X are relative to its largest terms, not to each component.
             let size = (dot(&row, &row) * dot(&dense, &dense)).sqrt();
             worst = worst.max(dot(&row, &dense).abs() / size);
@@ -65,7 +69,8 @@ fn constraints_and_energy_are_first_integrals_off_the_set() {
         support::file("models/chain.holo"),
         // A bead on a torus.
         "coordinate q : R^3 = (1.5, 0, 0)\nmomentum p of q = (0, 0.5, 0.7)\nhamiltonian dot(p, p)/2 + q.z\nconstraint torus : (sqrt(q.x^2 + q.y^2) - 1)^2 + q.z^2 = 0.25\n".to_string(),
-        // A free rigid body in unit quaternions: H does not depend on the momentum along the constraint's normal.
+        // A free rigid body in unit quaternions: H does not depend on the momentum along the
+        // constraint's normal.
         "coordinate q : R^4 = (1, 0, 0, 0)\nmomentum p of q = (0, 1, 0.5, -0.3)\nlet Q = matrix((-q[2], q[1], q[4], -q[3]), (-q[3], -q[4], q[1], q[2]), (-q[4], q[3], -q[2], q[1]))\nlet w = Q*p\nhamiltonian (w.x^2/3 + w.y^2/2 + w.z^2)/8\nconstraint unit : dot(q, q) = 1\n".to_string(),
         // A second-class pair: no hidden constraints.
         "coordinate q : R^3 = (1, 0, 0)\nmomentum p of q = (0, 1, 0)\nhamiltonian dot(p, p)/2 + dot(q, q)/2 + q.x*q.z\nconstraint height : q.z = 0\nconstraint rise : p.z = 0\n".to_string(),
@@ -77,15 +82,16 @@ fn constraints_and_energy_are_first_integrals_off_the_set() {
     for text in models {
         let model = support::model(&text);
         let field = extend(&model);
-        // Constraints, hidden constraints and H; integrals may hold on the set only. The bound is a hundred
-        // roundings, times the condition of the brackets at a random point.
+        // Constraints, hidden constraints and H; integrals may hold on the set only. The bound is a
+        // hundred roundings, times the condition of the brackets at a random point.
         let rows = 0..field.constraints + 1;
         let worst = largest_relative_rate(&model, rows, 0.0);
         assert!(worst < 1e-11, "{worst:e} for\n{text}");
     }
 }
 
-/// On the set g = h = 0 the underlying field is the extension; elsewhere it changes g by h and does not change h.
+/// On the set g = h = 0 the underlying field is the extension; elsewhere it changes g by h and does
+/// not change h.
 #[test]
 fn the_underlying_field_is_the_extension_on_the_set() {
     let mut seen = 0;
@@ -151,7 +157,8 @@ fn a_driven_pivot_keeps_its_constraints_off_the_set() {
 /// F, DF and X at a point of a field whose tape takes `parameters`.
 fn look(field: &Field, x: &[f64], parameters: &[f64]) -> (Vec<f64>, Vec<Vec<f64>>, Vec<f64>) {
     let f = evaluate(&field.graph, &field.invariants, 0.0, x, parameters);
-    let rows = evaluate_rows(&field.graph, &field.jacobian.iter().collect::<Vec<_>>(), 0.0, x, parameters);
+    let rows =
+        evaluate_rows(&field.graph, &field.jacobian.iter().collect::<Vec<_>>(), 0.0, x, parameters);
     let dense = |row: &Row| {
         let mut d = vec![0.0; x.len()];
         row.iter().for_each(|&(i, v)| d[i as usize] = v);
@@ -209,9 +216,11 @@ fn check_feedback(
         let (_, _, got) = look(&controlled, &x, &parameters);
         let delta = deviation(&field, &f, targets);
         let s = slope(&field, &delta);
-        let gradient: Vec<f64> = (0..n).map(|i| df.iter().zip(&s).map(|(row, s)| s * row[i]).sum()).collect();
+        let gradient: Vec<f64> =
+            (0..n).map(|i| df.iter().zip(&s).map(|(row, s)| s * row[i]).sum()).collect();
         let matrix = l(&x);
-        let push: Vec<f64> = (0..n).map(|i| inner(&matrix[i * n..(i + 1) * n], &gradient)).collect();
+        let push: Vec<f64> =
+            (0..n).map(|i| inner(&matrix[i * n..(i + 1) * n], &gradient)).collect();
         let size = |v: &[f64]| inner(v, v).sqrt();
         for i in 0..n {
             // A few dozen roundings of the largest terms.
@@ -233,8 +242,8 @@ fn check_feedback(
 
 #[test]
 fn feedback_by_gains_lets_v_fall() {
-    // Off the set the rigid body turns RᵀR: its entries vary and only their Frobenius norm stays, which is V if every
-    // entry counts.
+    // Off the set the rigid body turns RᵀR: its entries vary and only their Frobenius norm stays,
+    // which is V if every entry counts.
     let rigid_body = support::model(&support::file("models/rigid-body.holo"));
     for model in feedback_models().into_iter().chain([rigid_body]) {
         let field = extend(&model);
@@ -242,7 +251,8 @@ fn feedback_by_gains_lets_v_fall() {
         let slope = |field: &Field, delta: &[f64]| {
             let mut s = vec![0.0; delta.len()];
             for (group, gain) in field.groups.iter().zip(&gains) {
-                // Every entry of the user's quantity counts: the off-diagonal ones of a symmetric matrix twice.
+                // Every entry of the user's quantity counts: the off-diagonal ones of a symmetric
+                // matrix twice.
                 for (row, multiplicity) in group.members.rows() {
                     s[row] = gain * multiplicity * delta[row];
                 }
@@ -270,7 +280,10 @@ fn a_symmetric_constraint_counts_every_entry() {
     let model = support::model(&support::file("models/rigid-body.holo"));
     let field = extend(&model);
     let orthogonal = &field.groups[0];
-    assert_eq!(orthogonal.members.rows().take(6).map(|c| c.1).collect::<Vec<_>>(), [1.0, 2.0, 2.0, 1.0, 2.0, 1.0]);
+    assert_eq!(
+        orthogonal.members.rows().take(6).map(|c| c.1).collect::<Vec<_>>(),
+        [1.0, 2.0, 2.0, 1.0, 2.0, 1.0]
+    );
     assert_eq!(field.constraints, 6);
 }
 
@@ -289,14 +302,24 @@ fn feedback_by_a_matrix_of_gains() {
             })
             .collect();
         let matrix = k.clone();
-        let slope = move |_: &Field, delta: &[f64]| (0..m).map(|i| inner(&matrix[i * m..(i + 1) * m], delta)).collect();
-        check_feedback(&model, &Potential::Matrix, &Transport::Identity, &k, &slope, &identity_of(model.dimension()));
+        let slope = move |_: &Field, delta: &[f64]| {
+            (0..m).map(|i| inner(&matrix[i * m..(i + 1) * m], delta)).collect()
+        };
+        check_feedback(
+            &model,
+            &Potential::Matrix,
+            &Transport::Identity,
+            &k,
+            &slope,
+            &identity_of(model.dimension()),
+        );
     }
 }
 
 #[test]
 fn feedback_by_the_users_potential_and_transport() {
-    // W = Σ ΔF⁴ + ½ ΔF₀², and an L(x) that turns the gradient (not symmetric) and depends on the state.
+    // W = Σ ΔF⁴ + ½ ΔF₀², and an L(x) that turns the gradient (not symmetric) and depends on the
+    // state.
     let w = |g: &mut Graph, delta: &[Node]| {
         let mut sum = g.mul(delta[0], delta[0]);
         let half = g.constant(0.5);
@@ -309,7 +332,11 @@ fn feedback_by_the_users_potential_and_transport() {
         sum
     };
     let slope = |_: &Field, delta: &[f64]| {
-        delta.iter().enumerate().map(|(k, d)| 4.0 * d.powi(3) + if k == 0 { *d } else { 0.0 }).collect::<Vec<f64>>()
+        delta
+            .iter()
+            .enumerate()
+            .map(|(k, d)| 4.0 * d.powi(3) + if k == 0 { *d } else { 0.0 })
+            .collect::<Vec<f64>>()
     };
     let l = |g: &mut Graph, x: &[Node]| {
         let n = x.len();
@@ -339,16 +366,26 @@ fn feedback_by_the_users_potential_and_transport() {
         matrix
     };
     for model in feedback_models() {
-        check_feedback(&model, &Potential::Function(&w), &Transport::Matrix(&l), &[], &slope, &l_value);
+        check_feedback(
+            &model,
+            &Potential::Function(&w),
+            &Transport::Matrix(&l),
+            &[],
+            &slope,
+            &l_value,
+        );
     }
 }
 
 #[test]
 fn gauss_newton_lets_every_invariant_decay_at_one_rate() {
-    // A double pendulum in space (4 constraint rows, H, J in 12 dimensions) and the spherical pendulum.
-    for file in
-        ["models/spherical-pendulum.holo", "suite/models/double-spherical-pendulum.holo", "models/double-pendulum.holo"]
-    {
+    // A double pendulum in space (4 constraint rows, H, J in 12 dimensions) and the spherical
+    // pendulum.
+    for file in [
+        "models/spherical-pendulum.holo",
+        "suite/models/double-spherical-pendulum.holo",
+        "models/double-pendulum.holo",
+    ] {
         let model = support::model(&support::file(file));
         let field = extend(&model);
         // Each component is a vector of its own, with weights that are far from equal.
@@ -366,14 +403,18 @@ fn gauss_newton_lets_every_invariant_decay_at_one_rate() {
             let (_, _, got) = look(&controlled, &x, &parameters);
             let delta = deviation(&field, &f, targets);
             // DF in the variables in which the metric is Euclidean.
-            let scaled: Vec<Vec<f64>> =
-                df.iter().map(|r| r.iter().zip(&weights).map(|(d, w)| d * w.sqrt()).collect()).collect();
+            let scaled: Vec<Vec<f64>> = df
+                .iter()
+                .map(|r| r.iter().zip(&weights).map(|(d, w)| d * w.sqrt()).collect())
+                .collect();
             let norms: Vec<f64> = scaled.iter().map(|r| inner(r, r).sqrt()).collect();
-            let rows: Vec<Row> =
-                scaled.iter().map(|r| r.iter().enumerate().map(|(i, &v)| (i as u32, v)).collect()).collect();
+            let rows: Vec<Row> = scaled
+                .iter()
+                .map(|r| r.iter().enumerate().map(|(i, &v)| (i as u32, v)).collect())
+                .collect();
             let gram = Gram::new(&rows, 0.0);
-            // S y = Δ̂ is solved as (S + ε) y = Δ̂: the error of S y is ε |y| for each unit row, and
-            // y = S⁻¹ Δ̂ up to a factor near 1.
+            // S y = Δ̂ is solved as (S + ε) y = Δ̂: the error of S y is ε |y| for each unit row,
+            // and y = S⁻¹ Δ̂ up to a factor near 1.
             let y: Vec<f64> = gram.solve(&delta).iter().zip(&norms).map(|(y, n)| y * n).collect();
             let allowed = 1.1 * correction::REGULARISATION * inner(&y, &y).sqrt();
             let scaled: f64 = delta.iter().zip(&norms).map(|(d, n)| (d / n).powi(2)).sum();
@@ -398,16 +439,25 @@ fn gauss_newton_lets_every_invariant_decay_at_one_rate() {
 
 #[test]
 fn gauss_newton_survives_a_lost_rank() {
-    // At rest at the bottom DH is parallel to the rod's gradient: DF has rank 2 of 3, and nothing is infinite.
+    // At rest at the bottom DH is parallel to the rod's gradient: DF has rank 2 of 3, and nothing
+    // is infinite.
     let model = support::model(
         "coordinate q : R^2 = (0, -1)\nmomentum p of q\nhamiltonian dot(p, p)/2 + q.y\nconstraint rod : dot(q, q) = 1\n",
     );
     let field = extend(&model);
     let (controlled, _) = feedback::gauss_newton(&field, &[0, 0, 1, 1]);
-    for x in [[0.0, -1.0, 0.0, 0.0], [0.0, -1.001, 0.0, 0.0], [1e-9, -1.0, 1e-9, 0.0], [0.0, 0.0, 0.0, 0.0]] {
+    for x in [
+        [0.0, -1.0, 0.0, 0.0],
+        [0.0, -1.001, 0.0, 0.0],
+        [1e-9, -1.0, 1e-9, 0.0],
+        [0.0, 0.0, 0.0, 0.0],
+    ] {
         // The field X itself needs q ≠ 0.
         let got = evaluate(&controlled.graph, &controlled.field, 0.0, &x, &[-1.0, 2.0, 1.0, 1.0]);
-        assert!(x[1] == 0.0 || got.iter().all(|v| v.is_finite() && v.abs() < 1.0), "{x:?}: {got:?}");
+        assert!(
+            x[1] == 0.0 || got.iter().all(|v| v.is_finite() && v.abs() < 1.0),
+            "{x:?}: {got:?}"
+        );
     }
 }
 
@@ -420,21 +470,26 @@ fn the_start_is_projected_with_the_least_kinetic_change() {
             q[0], q[1], p[0], p[1]
         ))
     };
-    for (q, p) in [([0.602, -0.797], [0.7, 0.3]), ([1.001, 0.003], [0.2, -0.4]), ([-0.705, 0.711], [0.0, 1.0])] {
+    for (q, p) in [
+        ([0.602, -0.797], [0.7, 0.3]),
+        ([1.001, 0.003], [0.2, -0.4]),
+        ([-0.705, 0.711], [0.0, 1.0]),
+    ] {
         let moved = consistency::project_initial(&model(q, p)).unwrap();
         let x = &moved.initial;
         // On the set: two roundings of 1 and of q·M⁻¹p.
         assert!((x[0] * x[0] + x[1] * x[1] - 1.0).abs() < 4.0 * f64::EPSILON, "{x:?}");
         assert!((x[0] * x[2] + x[1] * x[3] / 4.0).abs() < 4.0 * f64::EPSILON, "{x:?}");
-        // Brute force: the momentum p = s (−q.y, q.x M…) tangent to the circle there that is nearest in pᵀM⁻¹p.
+        // Brute force: the momentum p = s (−q.y, q.x M…) tangent to the circle there that is
+        // nearest in pᵀM⁻¹p.
         let tangent = [-x[1], 4.0 * x[0]];
         let metric = |a: [f64; 2], b: [f64; 2]| a[0] * b[0] + a[1] * b[1] / 4.0;
         let s = metric(p, tangent) / metric(tangent, tangent);
         for k in 0..2 {
             assert!((x[2 + k] - s * tangent[k]).abs() < 1e-14, "{x:?} {s}");
         }
-        // Positions: at the nearest point of the circle in M, M (x − q) is a multiple of its normal x. Both are near 1, and
-        // known to some roundings of the start.
+        // Positions: at the nearest point of the circle in M, M (x − q) is a multiple of its normal
+        // x. Both are near 1, and known to some roundings of the start.
         let turned = (x[0] - q[0]) * x[1] - 4.0 * (x[1] - q[1]) * x[0];
         assert!(turned.abs() < 32.0 * f64::EPSILON, "{x:?} {turned:e}");
         let distance = ((x[0] - q[0]).powi(2) + (x[1] - q[1]).powi(2)).sqrt();
@@ -456,7 +511,12 @@ fn the_start_is_projected_with_the_least_kinetic_change() {
         model.initial = moved.initial;
         let off = consistency::examine(&model).off_set;
         assert!(off.is_empty(), "{name}: {off:?}");
-        assert!(moved.position + moved.momentum < 0.05 * size, "{name}: {} {}", moved.position, moved.momentum);
+        assert!(
+            moved.position + moved.momentum < 0.05 * size,
+            "{name}: {} {}",
+            moved.position,
+            moved.momentum
+        );
     }
 }
 
@@ -470,18 +530,20 @@ fn the_start_is_projected_to_the_nearest_point_from_afar() {
         ));
         let x = consistency::project_initial(&model).unwrap().initial;
         assert!((x[0] * x[0] / 4.0 + x[1] * x[1] - 1.0).abs() < 4.0 * f64::EPSILON, "{x:?}");
-        // M (x − q) is a multiple of the gradient (x/2, 2y). Terms of up to 6 are known to some ten roundings.
+        // M (x − q) is a multiple of the gradient (x/2, 2y). Terms of up to 6 are known to some ten
+        // roundings.
         let turned = (x[0] - q[0]) * 2.0 * x[1] - 3.0 * (x[1] - q[1]) * x[0] / 2.0;
         assert!(turned.abs() < 1e-13, "{x:?} {turned:e}");
         let kinetic = |a: f64| (2.0 * a.cos() - q[0]).powi(2) + 3.0 * (a.sin() - q[1]).powi(2);
-        let best = (0..6000).map(|k| kinetic(f64::from(k) * 1.0472e-3)).fold(f64::INFINITY, f64::min);
+        let best =
+            (0..6000).map(|k| kinetic(f64::from(k) * 1.0472e-3)).fold(f64::INFINITY, f64::min);
         // The nearest of several stationary points: the grid misses it by its square, 3e-6 at most.
         assert!((x[0] - q[0]).powi(2) + 3.0 * (x[1] - q[1]).powi(2) < best + 1e-5, "{x:?}");
     }
 }
 
-/// Copies of a model share everything derived of one of them, also without its observables; dropped parts are derived
-/// anew.
+/// Copies of a model share everything derived of one of them, also without its observables; dropped
+/// parts are derived anew.
 #[test]
 fn what_is_derived_is_made_once() {
     let model = support::model(

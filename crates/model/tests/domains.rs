@@ -49,7 +49,9 @@ fn what_cancels_keeps_its_domain() {
 
 #[test]
 fn a_branch_that_is_not_taken_has_no_domain() {
-    for formula in ["if(x > 0, sqrt(x) - sqrt(x), 1)", "if(x > 0, log(x), y) - if(x > 0, log(x), y) + 1"] {
+    for formula in
+        ["if(x > 0, sqrt(x) - sqrt(x), 1)", "if(x > 0, log(x), y) - if(x > 0, log(x), y) + 1"]
+    {
         assert_eq!(values(formula, -0.5), [1.0, 1.0], "{formula}");
     }
 }
@@ -82,7 +84,8 @@ fn what_has_no_domain_still_cancels() {
 
 #[test]
 fn the_square_of_a_norm_has_a_derivative_at_its_zero() {
-    for formula in ["norm(q)^2", "dot(q, q)", "norm(2*q)^2/4", "norm(q)^2 + norm(q)^4 - norm(q)^4"] {
+    for formula in ["norm(q)^2", "dot(q, q)", "norm(2*q)^2/4", "norm(q)^2 + norm(q)^4 - norm(q)^4"]
+    {
         let model = support::model(&format!(
             "coordinate q : R^2 = (0.3, -0.4)\nmomentum p of q\nhamiltonian dot(p, p)/2 + {formula}\n"
         ));
@@ -92,7 +95,10 @@ fn the_square_of_a_norm_has_a_derivative_at_its_zero() {
         assert_eq!(at(&[0.0; 4]), [0.0; 4], "{formula}");
         // 2 q, to a few roundings.
         let found = at(&model.initial);
-        assert!((found[0] - 0.6).abs() < 1e-15 && (found[1] + 0.8).abs() < 1e-15, "{formula}: {found:?}");
+        assert!(
+            (found[0] - 0.6).abs() < 1e-15 && (found[1] + 0.8).abs() < 1e-15,
+            "{formula}: {found:?}"
+        );
     }
     // A sum that may be negative keeps the domain of its root.
     let mut g = Graph::new();

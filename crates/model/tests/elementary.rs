@@ -1,6 +1,7 @@
-//! Tests of the elementary functions: against arbitrary precision, over all doubles; their special values; that the
-//! straight line suffices where it has to; and that tapes compute the same bits. `Exact::ulps` defines an error in
-//! ulps. With the environment variable `HOLONOME_LONG`, 100 times as many points.
+//! Tests of the elementary functions: against arbitrary precision, over all doubles; their special
+//! values; that the straight line suffices where it has to; and that tapes compute the same bits.
+//! `Exact::ulps` defines an error in ulps. With the environment variable `HOLONOME_LONG`, 100 times
+//! as many points.
 
 #[path = "support/exact.rs"]
 mod exact;
@@ -23,7 +24,11 @@ fn expected(function: Elementary) -> f64 {
         Elementary::Asin | Elementary::Acos => 0.75,
         Elementary::Log | Elementary::Atan => 0.8,
         Elementary::Sin | Elementary::Cos | Elementary::Sinh => 0.95,
-        Elementary::Tan | Elementary::Cosh | Elementary::Tanh | Elementary::Exp | Elementary::Pow => 1.2,
+        Elementary::Tan
+        | Elementary::Cosh
+        | Elementary::Tanh
+        | Elementary::Exp
+        | Elementary::Pow => 1.2,
         // The remainder of a quotient of subnormal numbers is lost.
         Elementary::Atan2 => 1.5,
     }
@@ -107,18 +112,19 @@ fn draws(function: Elementary) -> Vec<Draw> {
             |r| alone(r.near(0.5, 3)),
             |r| alone(r.near(2.0, 3)),
         ]),
-        Elementary::Exp | Elementary::Sinh | Elementary::Cosh | Elementary::Tanh => list.extend::<[Draw; 6]>([
-            |r| alone(r.within(-750.0, 712.0)),
-            |r| alone(r.within(-746.0, -707.0)),
-            |r| alone(r.near(709.782712893384, 1000)),
-            |r| alone(r.near(710.4758600739439, 1000)),
-            |r| alone(r.within(17.0, 21.0)),
-            // Where the reduction changes.
-            |r| {
-                let k = r.within(-60.0, 60.0).round();
-                alone(r.near((k + 0.5) * LN_2, 100))
-            },
-        ]),
+        Elementary::Exp | Elementary::Sinh | Elementary::Cosh | Elementary::Tanh => list
+            .extend::<[Draw; 6]>([
+                |r| alone(r.within(-750.0, 712.0)),
+                |r| alone(r.within(-746.0, -707.0)),
+                |r| alone(r.near(709.782712893384, 1000)),
+                |r| alone(r.near(710.4758600739439, 1000)),
+                |r| alone(r.within(17.0, 21.0)),
+                // Where the reduction changes.
+                |r| {
+                    let k = r.within(-60.0, 60.0).round();
+                    alone(r.near((k + 0.5) * LN_2, 100))
+                },
+            ]),
         Elementary::Log => list.extend::<[Draw; 4]>([
             |r| alone(1.0 + r.sized(-52.0, -1.0)),
             |r| alone(r.sized(-1022.0, 1023.9).abs()),
@@ -213,18 +219,25 @@ fn values_are_right_to_the_last_places() {
                         if error > worst {
                             (worst, at) = (error, [a, b]);
                         }
-                        assert!(error <= TOLERANCE, "{function:?} of {a:e}, {b:e} is off by {error} ulp: {value:e}");
+                        assert!(
+                            error <= TOLERANCE,
+                            "{function:?} of {a:e}, {b:e} is off by {error} ulp: {value:e}"
+                        );
                     }
                 }
                 println!("{function:?}: {worst:.3} ulp at {:e}, {:e}", at[0], at[1]);
-                assert!(worst <= expected(function), "{function:?} of {at:?} is off by {worst} ulp");
+                assert!(
+                    worst <= expected(function),
+                    "{function:?} of {at:?} is off by {worst} ulp"
+                );
             });
         }
     });
 }
 
-/// Hard arguments, from an independent program with 2400 bits: those nearest to multiples of π/2, of all doubles and of
-/// those below 2⁴⁰, and others that a reduction may get wrong. The reference itself has to agree within its rounding.
+/// Hard arguments, from an independent program with 2400 bits: those nearest to multiples of π/2,
+/// of all doubles and of those below 2⁴⁰, and others that a reduction may get wrong. The reference
+/// itself has to agree within its rounding.
 #[test]
 fn hard_reductions() {
     let worst = 6381956970095103.0 * 2f64.powi(797);
@@ -245,7 +258,9 @@ fn hard_reductions() {
     ];
     let mut reference = Reference::new();
     for (x, values) in table {
-        for (function, value) in [Elementary::Sin, Elementary::Cos, Elementary::Tan].into_iter().zip(values) {
+        for (function, value) in
+            [Elementary::Sin, Elementary::Cos, Elementary::Tan].into_iter().zip(values)
+        {
             let exact = reference.of(function, x, x);
             let (known, got) = (exact.ulps(value), exact.ulps(function.evaluate(x, x)));
             assert!(known <= 0.5, "the reference is wrong: {function:?} of {x:e} by {known} ulp");
@@ -265,11 +280,48 @@ fn special_values() {
     let odd = [
         (Sin, vec![(0.0, 0.0), (tiny, tiny), (1e-300, 1e-300), (INFINITY, NAN)]),
         (Tan, vec![(0.0, 0.0), (tiny, tiny), (1e-300, 1e-300), (INFINITY, NAN)]),
-        (Asin, vec![(0.0, 0.0), (tiny, tiny), (1.0, FRAC_PI_2), (1.0 + f64::EPSILON, NAN), (INFINITY, NAN)]),
-        (Atan, vec![(0.0, 0.0), (tiny, tiny), (1.0, FRAC_PI_4), (f64::MAX, FRAC_PI_2), (INFINITY, FRAC_PI_2)]),
-        (Sinh, vec![(0.0, 0.0), (tiny, tiny), (1e-300, 1e-300), (711.0, INFINITY), (f64::MAX, INFINITY)]),
+        (
+            Asin,
+            vec![
+                (0.0, 0.0),
+                (tiny, tiny),
+                (1.0, FRAC_PI_2),
+                (1.0 + f64::EPSILON, NAN),
+                (INFINITY, NAN),
+            ],
+        ),
+        (
+            Atan,
+            vec![
+                (0.0, 0.0),
+                (tiny, tiny),
+                (1.0, FRAC_PI_4),
+                (f64::MAX, FRAC_PI_2),
+                (INFINITY, FRAC_PI_2),
+            ],
+        ),
+        (
+            Sinh,
+            vec![
+                (0.0, 0.0),
+                (tiny, tiny),
+                (1e-300, 1e-300),
+                (711.0, INFINITY),
+                (f64::MAX, INFINITY),
+            ],
+        ),
         (Sinh, vec![(INFINITY, INFINITY)]),
-        (Tanh, vec![(0.0, 0.0), (tiny, tiny), (20.0, 1.0), (1e9, 1.0), (f64::MAX, 1.0), (INFINITY, 1.0)]),
+        (
+            Tanh,
+            vec![
+                (0.0, 0.0),
+                (tiny, tiny),
+                (20.0, 1.0),
+                (1e9, 1.0),
+                (f64::MAX, 1.0),
+                (INFINITY, 1.0),
+            ],
+        ),
     ];
     for (function, values) in odd {
         for (x, y) in values {
@@ -283,12 +335,49 @@ fn special_values() {
         (Cos, vec![(0.0, 1.0), (-0.0, 1.0), (tiny, 1.0), (INFINITY, NAN), (-INFINITY, NAN)]),
         (Cosh, vec![(0.0, 1.0), (-0.0, 1.0), (tiny, 1.0), (711.0, INFINITY), (-711.0, INFINITY)]),
         (Cosh, vec![(INFINITY, INFINITY), (-INFINITY, INFINITY), (f64::MAX, INFINITY)]),
-        (Acos, vec![(1.0, 0.0), (0.0, FRAC_PI_2), (-0.0, FRAC_PI_2), (-1.0, PI), (tiny, FRAC_PI_2)]),
-        (Acos, vec![(1.0 + f64::EPSILON, NAN), (-1.0 - f64::EPSILON, NAN), (INFINITY, NAN), (-INFINITY, NAN)]),
-        (Exp, vec![(0.0, 1.0), (-0.0, 1.0), (tiny, 1.0), (-tiny, 1.0), (INFINITY, INFINITY), (-INFINITY, 0.0)]),
-        (Exp, vec![(709.782712893384, 1.7976931348622732e308), (709.7827128933841, INFINITY), (f64::MAX, INFINITY)]),
+        (
+            Acos,
+            vec![(1.0, 0.0), (0.0, FRAC_PI_2), (-0.0, FRAC_PI_2), (-1.0, PI), (tiny, FRAC_PI_2)],
+        ),
+        (
+            Acos,
+            vec![
+                (1.0 + f64::EPSILON, NAN),
+                (-1.0 - f64::EPSILON, NAN),
+                (INFINITY, NAN),
+                (-INFINITY, NAN),
+            ],
+        ),
+        (
+            Exp,
+            vec![
+                (0.0, 1.0),
+                (-0.0, 1.0),
+                (tiny, 1.0),
+                (-tiny, 1.0),
+                (INFINITY, INFINITY),
+                (-INFINITY, 0.0),
+            ],
+        ),
+        (
+            Exp,
+            vec![
+                (709.782712893384, 1.7976931348622732e308),
+                (709.7827128933841, INFINITY),
+                (f64::MAX, INFINITY),
+            ],
+        ),
         (Exp, vec![(-745.1332191019411, tiny), (-745.1332191019412, 0.0), (f64::MIN, 0.0)]),
-        (Log, vec![(1.0, 0.0), (0.0, -INFINITY), (-0.0, -INFINITY), (INFINITY, INFINITY), (-1.0, NAN)]),
+        (
+            Log,
+            vec![
+                (1.0, 0.0),
+                (0.0, -INFINITY),
+                (-0.0, -INFINITY),
+                (INFINITY, INFINITY),
+                (-1.0, NAN),
+            ],
+        ),
         (Log, vec![(-tiny, NAN), (-INFINITY, NAN), (2.0, LN_2), (tiny, -744.4400719213812)]),
     ];
     for (function, values) in others {
@@ -298,7 +387,10 @@ fn special_values() {
         }
     }
     for function in Elementary::ALL {
-        assert!(function.evaluate(NAN, NAN).is_nan() && function.evaluate(-NAN, -NAN).is_nan(), "{function:?}");
+        assert!(
+            function.evaluate(NAN, NAN).is_nan() && function.evaluate(-NAN, -NAN).is_nan(),
+            "{function:?}"
+        );
     }
 }
 
@@ -393,7 +485,8 @@ fn special_powers_and_angles() {
     }
 }
 
-/// Numbers that count the operations of the straight line, and the cases in which it does not suffice.
+/// Numbers that count the operations of the straight line, and the cases in which it does not
+/// suffice.
 #[derive(Default)]
 struct Counted {
     repairs: usize,
@@ -427,7 +520,19 @@ impl Arithmetic for Counted {
 #[test]
 fn the_straight_line_suffices_for_ordinary_arguments() {
     let mut random = Random(3);
-    let edges = [0.0, f64::from_bits(1), f64::MIN_POSITIVE, 1e-300, 0.5, 1.0, 2.0, 1e6, 2f64.powi(40), 1e300, f64::MAX];
+    let edges = [
+        0.0,
+        f64::from_bits(1),
+        f64::MIN_POSITIVE,
+        1e-300,
+        0.5,
+        1.0,
+        2.0,
+        1e6,
+        2f64.powi(40),
+        1e300,
+        f64::MAX,
+    ];
     for function in Elementary::ALL {
         let mut pairs: Vec<[f64; 2]> = edges.iter().flat_map(|&a| edges.map(|b| [a, b])).collect();
         for draw in draws(function) {
@@ -469,12 +574,16 @@ fn symmetries_and_bounds_hold_exactly() {
                 let [x, _] = draw(&mut random);
                 let (plus, minus) = (function.evaluate(x, x), function.evaluate(-x, -x));
                 match function {
-                    Elementary::Cos | Elementary::Cosh => assert!(same(plus, minus), "{function:?} {x:e}"),
+                    Elementary::Cos | Elementary::Cosh => {
+                        assert!(same(plus, minus), "{function:?} {x:e}")
+                    }
                     Elementary::Acos | Elementary::Exp | Elementary::Log => {}
                     _ => assert!(same(plus, -minus), "{function:?} {x:e}"),
                 }
                 match function {
-                    Elementary::Sin | Elementary::Cos | Elementary::Tanh => assert!(plus.abs() <= 1.0),
+                    Elementary::Sin | Elementary::Cos | Elementary::Tanh => {
+                        assert!(plus.abs() <= 1.0)
+                    }
                     Elementary::Cosh => assert!(plus >= 1.0),
                     Elementary::Atan => assert!(plus.abs() <= FRAC_PI_2),
                     Elementary::Exp => assert!(plus >= 0.0),
@@ -516,13 +625,17 @@ fn run(tape: &Tape, x: [f64; 2]) -> f64 {
 #[test]
 fn tapes_compute_the_same_bits() {
     let mut random = Random(5);
-    let constants = [0.0, -0.0, 1.0, -1.0, 2.0, 3.0, -3.0, 3.5, -0.3, 100.0, -77.0, 1e300, INFINITY, -INFINITY, NAN];
+    let constants = [
+        0.0, -0.0, 1.0, -1.0, 2.0, 3.0, -3.0, 3.5, -0.3, 100.0, -77.0, 1e300, INFINITY, -INFINITY,
+        NAN,
+    ];
     for function in Elementary::ALL {
         let mut g = Graph::new();
         let (x, y) = (g.state(0), g.state(1));
         let output = node(&mut g, function, x, y);
         let tape = Tape::new(&g, &[output], 2, 0);
-        let mut pairs: Vec<[f64; 2]> = constants.iter().flat_map(|&a| constants.map(|b| [a, b])).collect();
+        let mut pairs: Vec<[f64; 2]> =
+            constants.iter().flat_map(|&a| constants.map(|b| [a, b])).collect();
         for draw in draws(function) {
             pairs.extend((0..300).map(|_| draw(&mut random)));
         }
@@ -533,13 +646,20 @@ fn tapes_compute_the_same_bits() {
         // Much of an expansion folds away if an argument is a constant; the bits stay.
         for c in constants {
             let constant = g.constant(c);
-            let (left, right) = (node(&mut g, function, constant, y), node(&mut g, function, x, constant));
+            let (left, right) =
+                (node(&mut g, function, constant, y), node(&mut g, function, x, constant));
             let [left, right] = [left, right].map(|output| Tape::new(&g, &[output], 2, 0));
             for &[a, b] in pairs.iter().step_by(7) {
                 let (got, value) = (run(&left, [a, b]), function.evaluate(c, b));
-                assert!(same(got, value), "{function:?} of the constant {c:e}, {b:e}: {got:e}, {value:e}");
+                assert!(
+                    same(got, value),
+                    "{function:?} of the constant {c:e}, {b:e}: {got:e}, {value:e}"
+                );
                 let (got, value) = (run(&right, [a, b]), function.evaluate(a, c));
-                assert!(same(got, value), "{function:?} of {a:e}, the constant {c:e}: {got:e}, {value:e}");
+                assert!(
+                    same(got, value),
+                    "{function:?} of {a:e}, the constant {c:e}: {got:e}, {value:e}"
+                );
             }
         }
     }
@@ -555,12 +675,15 @@ fn operations() {
         let outputs: Vec<Node> = functions.iter().map(|&f| node(&mut g, f, x, y)).collect();
         Tape::new(&g, &outputs, 2, 0).operations()
     };
-    for (function, most) in Elementary::ALL.into_iter().zip([40, 40, 55, 40, 43, 47, 47, 39, 48, 27, 32, 132, 59]) {
+    for (function, most) in
+        Elementary::ALL.into_iter().zip([40, 40, 55, 40, 43, 47, 47, 39, 48, 27, 32, 132, 59])
+    {
         let operations = count(&[function], None);
         println!("{function:?}: {operations} operations");
         assert!(operations <= most, "{function:?}");
     }
-    let (sine, both) = (count(&[Elementary::Sin], None), count(&[Elementary::Sin, Elementary::Cos], None));
+    let (sine, both) =
+        (count(&[Elementary::Sin], None), count(&[Elementary::Sin, Elementary::Cos], None));
     println!("sin and cos: {both}");
     assert!(both <= sine + 8);
     let all = count(&[Elementary::Sin, Elementary::Cos, Elementary::Tan], None);

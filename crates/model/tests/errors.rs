@@ -1,5 +1,5 @@
-//! Tests every malformed model of `suite/errors` against the expectations in its first lines (format: see the README
-//! there): the expected findings are reported, and no other error.
+//! Tests every malformed model of `suite/errors` against the expectations in its first lines
+//! (format: see the README there): the expected findings are reported, and no other error.
 
 use holonome_model::consistency;
 use holonome_model::elaborate::{Environment, elaborate};
@@ -35,7 +35,9 @@ fn findings(text: &str) -> Vec<Diagnostic> {
     holonome_words::spell_options(holonome_words::Spelling::Flags);
     let reading = holonome_model::syntax::read(text);
     let mut environment = Environment {
-        read_table: &|path| std::fs::read_to_string(format!("{FOLDER}/{path}")).map_err(|e| e.to_string()),
+        read_table: &|path| {
+            std::fs::read_to_string(format!("{FOLDER}/{path}")).map_err(|e| e.to_string())
+        },
         draw: &mut |_| 0.5,
         replacements: Vec::new(),
         variations: Default::default(),
@@ -87,13 +89,22 @@ fn every_mistake_is_reported_once_and_where_it_stands() {
         assert!(!expected.is_empty(), "{name} expects nothing");
         let found = findings(&text);
         let line = |d: &Diagnostic| text[..d.span.start as usize].matches('\n').count() + 1;
-        let matches = |e: &Expected, d: &Diagnostic| e.severity == d.severity && e.line.is_none_or(|l| l == line(d));
-        let complete =
-            |e: &Expected, d: &Diagnostic| matches(e, d) && e.fragments.iter().all(|f| words(d).contains(f.as_str()));
+        let matches = |e: &Expected, d: &Diagnostic| {
+            e.severity == d.severity && e.line.is_none_or(|l| l == line(d))
+        };
+        let complete = |e: &Expected, d: &Diagnostic| {
+            matches(e, d) && e.fragments.iter().all(|f| words(d).contains(f.as_str()))
+        };
         for e in expected.iter().filter(|e| !found.iter().any(|d| complete(e, d))) {
-            failures.push(format!("{name}: no {:?} at {:?} with {:?}", e.severity, e.line, e.fragments));
+            failures.push(format!(
+                "{name}: no {:?} at {:?} with {:?}",
+                e.severity, e.line, e.fragments
+            ));
         }
-        for d in found.iter().filter(|d| d.severity == Severity::Error && !expected.iter().any(|e| matches(e, d))) {
+        for d in found
+            .iter()
+            .filter(|d| d.severity == Severity::Error && !expected.iter().any(|e| matches(e, d)))
+        {
             failures.push(format!("{name}: not expected at line {}: {}", line(d), d.message));
         }
         if expected.iter().all(|e| e.severity == Severity::Warning)
@@ -110,7 +121,8 @@ fn all_independent_mistakes_are_reported_at_once() {
     // One mistake for each stage after the parser, in source order.
     let text = "parameter m = 1\ncoordinate q : R^2 = (1, 0, 0)\nmomentum p of q\nlet a = unknwn\nhamiltonian dot(p, p)/2 + qq\nconstraint rod : dot(q, q) = m + q\n";
     let found = findings(text);
-    let lines: Vec<usize> = found.iter().map(|d| text[..d.span.start as usize].matches('\n').count() + 1).collect();
+    let lines: Vec<usize> =
+        found.iter().map(|d| text[..d.span.start as usize].matches('\n').count() + 1).collect();
     assert_eq!(lines, [2, 4, 5, 6], "{found:#?}");
 }
 
@@ -122,5 +134,9 @@ fn what_the_elaborator_reports_is_capped() {
         .collect();
     let found = findings(&text);
     assert_eq!(found.len(), holonome_model::syntax::MAX_DIAGNOSTICS);
-    assert!(found.last().unwrap().message.starts_with("more than 100 mistakes"), "{:?}", found.last());
+    assert!(
+        found.last().unwrap().message.starts_with("more than 100 mistakes"),
+        "{:?}",
+        found.last()
+    );
 }

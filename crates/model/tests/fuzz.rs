@@ -1,5 +1,6 @@
-//! Tests that every text gives a model or an error, and in time: hostile inputs by hand, and mutations of every model
-//! of the project. The entry is that of the coverage-guided fuzzer in `fuzz/`.
+//! Tests that every text gives a model or an error, and in time: hostile inputs by hand, and
+//! mutations of every model of the project. The entry is that of the coverage-guided fuzzer in
+//! `fuzz/`.
 
 #[path = "../../../fuzz/entry.rs"]
 mod entry;
@@ -8,8 +9,9 @@ use entry::Outcome;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Time after which a text is given up. The slowest of the inputs below takes a few seconds in a test build (two
-/// million expressions, the stated limit), on a busy machine longer; anything exponential would never end.
+/// Time after which a text is given up. The slowest of the inputs below takes a few seconds in a
+/// test build (two million expressions, the stated limit), on a busy machine longer; anything
+/// exponential would never end.
 const LONGEST: Duration = Duration::from_secs(1800);
 
 /// Runs one text under a watchdog; `Err` says how it failed.
@@ -44,8 +46,9 @@ fn hostile() -> Vec<(&'static str, String, Option<Outcome>)> {
         model(&format!("let d(a) = a + a\n{before}"), &last.replace('@', &doubled))
     };
     let chain = |n: usize, step: &str| {
-        let lets: String =
-            (1..n).map(|k| format!("let a{k} = {}\n", step.replace('@', &format!("a{}", k - 1)))).collect();
+        let lets: String = (1..n)
+            .map(|k| format!("let a{k} = {}\n", step.replace('@', &format!("a{}", k - 1))))
+            .collect();
         model(&format!("let a0 = q.x\n{lets}"), &format!("a{}", n - 1))
     };
     let parameters = |n: usize, backwards: bool| {
@@ -175,13 +178,17 @@ fn seeds() -> Vec<String> {
         if folder == "suite/errors" {
             texts.push(String::new());
         }
-        let mut paths: Vec<_> =
-            std::fs::read_dir(format!("{root}/{folder}")).unwrap().map(|e| e.unwrap().path()).collect();
+        let mut paths: Vec<_> = std::fs::read_dir(format!("{root}/{folder}"))
+            .unwrap()
+            .map(|e| e.unwrap().path())
+            .collect();
         paths.sort();
         for path in paths.iter().filter(|p| p.extension().is_some_and(|e| e == "holo")) {
             let text = String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
             // The expectations and comments are not part of the model.
-            texts.push(text.lines().filter(|l| !l.starts_with('#')).map(|l| format!("{l}\n")).collect());
+            texts.push(
+                text.lines().filter(|l| !l.starts_with('#')).map(|l| format!("{l}\n")).collect(),
+            );
         }
     }
     assert!(texts.len() > 200, "the models are where they were");
@@ -215,7 +222,8 @@ const WORDS: &[&str] = &[
     "if(i > 1, ", "if(q.x > 0, ", "\nobserve o = ", "\nintegral I1 = ", "\nconstraint c1 : ", "\nconstraint c2[i in 1..2] : ",
 ];
 
-/// Numbers at the edges. Sizes between a hundred and the limits are left out: they are legal and slow.
+/// Numbers at the edges. Sizes between a hundred and the limits are left out: they are legal and
+/// slow.
 const NUMBERS: &[&str] = &[
     "0",
     "1",
@@ -256,12 +264,18 @@ const EXPRESSIONS: &[&str] = &[
 fn mutate(random: &mut Random, seeds: &[String]) -> String {
     // Good models come first; most of the malformed ones get no further than the parser.
     let good = seeds.iter().position(|s| s.is_empty()).unwrap_or(seeds.len());
-    let mut text = if random.below(3) > 0 { seeds[random.below(good)].clone() } else { random.pick(seeds).clone() };
+    let mut text = if random.below(3) > 0 {
+        seeds[random.below(good)].clone()
+    } else {
+        random.pick(seeds).clone()
+    };
     for _ in 0..=random.below(3) {
         let mut list = tokens(&text);
         let at = random.below(list.len() + 1);
-        let atoms: Vec<usize> = (0..list.len()).filter(|&k| list[k].starts_with(char::is_alphanumeric)).collect();
-        let atoms: Vec<usize> = atoms.into_iter().filter(|&k| !KEPT.contains(&list[k].as_str())).collect();
+        let atoms: Vec<usize> =
+            (0..list.len()).filter(|&k| list[k].starts_with(char::is_alphanumeric)).collect();
+        let atoms: Vec<usize> =
+            atoms.into_iter().filter(|&k| !KEPT.contains(&list[k].as_str())).collect();
         // Most edits leave a readable text; otherwise only the parser would be tested.
         let kind = if random.below(8) == 0 { random.below(9) } else { 9 + random.below(21) };
         match kind {
@@ -284,15 +298,21 @@ fn mutate(random: &mut Random, seeds: &[String]) -> String {
                 continue;
             }
             24..27 => {
-                let numbers: Vec<usize> =
-                    atoms.iter().copied().filter(|&k| list[k].starts_with(|c: char| c.is_ascii_digit())).collect();
+                let numbers: Vec<usize> = atoms
+                    .iter()
+                    .copied()
+                    .filter(|&k| list[k].starts_with(|c: char| c.is_ascii_digit()))
+                    .collect();
                 if !numbers.is_empty() {
                     list[*random.pick(&numbers)] = random.pick(NUMBERS).to_string();
                 }
             }
             27.. => {
-                let names: Vec<usize> =
-                    atoms.iter().copied().filter(|&k| list[k].starts_with(char::is_alphabetic)).collect();
+                let names: Vec<usize> = atoms
+                    .iter()
+                    .copied()
+                    .filter(|&k| list[k].starts_with(char::is_alphabetic))
+                    .collect();
                 if !names.is_empty() {
                     let (to, from) = (*random.pick(&names), *random.pick(&names));
                     list[to] = list[from].clone();
@@ -364,7 +384,10 @@ fn mutated_models() {
     assert!(failures.is_empty(), "{}", failures.join("\n--------\n"));
     // The mutations reach every part: neither all rubbish nor all harmless.
     for outcome in [Outcome::Unreadable, Outcome::Refused, Outcome::Unsound, Outcome::Sound] {
-        assert!(outcomes.get(&outcome).copied().unwrap_or(0) >= cases / 100, "{outcome:?}: {outcomes:?}");
+        assert!(
+            outcomes.get(&outcome).copied().unwrap_or(0) >= cases / 100,
+            "{outcome:?}: {outcomes:?}"
+        );
     }
 }
 
@@ -375,11 +398,13 @@ fn every_model_as_it_is() {
     }
 }
 
-/// Processor time of this thread, which other load on the machine does not lengthen; 0 if the system does not report
-/// it.
+/// Processor time of this thread, which other load on the machine does not lengthen; 0 if the
+/// system does not report it.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    Duration::from_nanos(text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or_default())
+    Duration::from_nanos(
+        text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or_default(),
+    )
 }
 
 #[test]
@@ -477,7 +502,8 @@ fn much_of_anything_is_read_in_time() {
             let source = format!("{before}{}", piece.repeat(200_000 / piece.len()));
             let start = processor_time();
             holonome_model::syntax::read(&source);
-            // Measured: at most 0.1 s (a megabyte in release: 0.17 s). Anything quadratic would take minutes.
+            // Measured: at most 0.1 s (a megabyte in release: 0.17 s). Anything quadratic would
+            // take minutes.
             let took = processor_time() - start;
             assert!(took < Duration::from_secs(5), "{before}{piece} took {took:?}");
         }

@@ -1,4 +1,5 @@
-//! Tests of the language, case by case: a text and its numbers. Texts that are not models are in `suite/errors`.
+//! Tests of the language, case by case: a text and its numbers. Texts that are not models are in
+//! `suite/errors`.
 
 mod support;
 
@@ -20,12 +21,15 @@ fn value(expression: &str) -> Vec<f64> {
     model.observables[0].functional.evaluate(0.5, &model.initial, &model.parameter_values)
 }
 
-/// Compares up to four roundings of the larger number: one for each operation of the longest cases, which
-/// are small integers otherwise.
+/// Compares up to four roundings of the larger number: one for each operation of the longest cases,
+/// which are small integers otherwise.
 fn assert_near(got: &[f64], expected: &[f64], what: &str) {
     assert_eq!(got.len(), expected.len(), "{what}: {got:?}");
     for (a, b) in got.iter().zip(expected) {
-        assert!((a - b).abs() <= 4.0 * f64::EPSILON * b.abs(), "{what}: {got:?} instead of {expected:?}");
+        assert!(
+            (a - b).abs() <= 4.0 * f64::EPSILON * b.abs(),
+            "{what}: {got:?} instead of {expected:?}"
+        );
     }
 }
 
@@ -69,7 +73,10 @@ fn numbers_and_precedence() {
         ("if(not 1 == 2 and 1 == 1, 1, 0)", &[1.0]),
         ("if(not (1 == 2 or 1 == 1), 1, 0)", &[0.0]),
         ("if(s + 1 < s*2, 1, 0)", &[1.0]),
-        ("if(s != 2, 1, 0) + if(s >= 2, 10, 0) + if(s > 2, 100, 0) + if(s <= 2, 1000, 0)", &[1010.0]),
+        (
+            "if(s != 2, 1, 0) + if(s >= 2, 10, 0) + if(s > 2, 100, 0) + if(s <= 2, 1000, 0)",
+            &[1010.0],
+        ),
     ]);
 }
 
@@ -107,8 +114,8 @@ fn shapes_and_components() {
     ]);
 }
 
-/// Cases of every function that a user can call; a function of the engine that is missing here fails
-/// `no_function_is_left_out`.
+/// Cases of every function that a user can call; a function of the engine that is missing here
+/// fails `no_function_is_left_out`.
 const FUNCTIONS: &[(&str, &[f64])] = &[
     ("sqrt(q.x^2 + q.y^2)", &[5.0]),
     ("sin(s)", &[0.909_297_426_825_681_7]),
@@ -165,8 +172,8 @@ fn every_function() {
 fn no_function_is_left_out() {
     for name in names::function_names() {
         // Draws are allowed in initial values only; they have a test of their own.
-        let tested =
-            ["normal", "uniform"].contains(&name) || FUNCTIONS.iter().any(|(e, _)| e.contains(&format!("{name}(")));
+        let tested = ["normal", "uniform"].contains(&name)
+            || FUNCTIONS.iter().any(|(e, _)| e.contains(&format!("{name}(")));
         assert!(tested, "{name}");
     }
 }
@@ -180,13 +187,17 @@ fn inverses_of_any_size_are_inverses() {
                 format!(
                     "({})",
                     (1..=n)
-                        .map(|j| format!("{}", ((7 * i * j + 3 * i + j) % 11) as f64 + if i == j { 20.0 } else { 0.0 }))
+                        .map(|j| format!(
+                            "{}",
+                            ((7 * i * j + 3 * i + j) % 11) as f64 + if i == j { 20.0 } else { 0.0 }
+                        ))
                         .collect::<Vec<_>>()
                         .join(", ")
                 )
             })
             .collect();
-        let m = if n == 1 { "diag(28)".to_string() } else { format!("matrix({})", rows.join(", ")) };
+        let m =
+            if n == 1 { "diag(28)".to_string() } else { format!("matrix({})", rows.join(", ")) };
         let product = value(&format!("{m}*inverse({m})"));
         for (k, v) in product.iter().enumerate() {
             let expected = if k / n == k % n { 1.0 } else { 0.0 };
@@ -213,13 +224,31 @@ fn parameters_in_any_order_and_of_any_shape() {
     let m = model(&format!(
         "parameter b = 2*a\nparameter a = n + 1\nsize n = m*2\nsize m = 3\nparameter c[s in 1..3] = (0.4, -0.8, 0.4)[s]*a\nparameter I = diag(3, 2, 1)\nparameter w = I*(1, 1, k)\nlet k = b + 1\n{REST}"
     ));
-    let expected =
-        [14.0, 7.0, 0.4 * 7.0, -0.8 * 7.0, 0.4 * 7.0, 3.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 1.0, 3.0, 2.0, 15.0];
+    let expected = [
+        14.0,
+        7.0,
+        0.4 * 7.0,
+        -0.8 * 7.0,
+        0.4 * 7.0,
+        3.0,
+        0.0,
+        0.0,
+        0.0,
+        2.0,
+        0.0,
+        0.0,
+        0.0,
+        1.0,
+        3.0,
+        2.0,
+        15.0,
+    ];
     assert_near(&m.parameter_values, &expected, "parameters");
     assert_eq!(m.sizes, [("m".to_string(), 3), ("n".to_string(), 6)]);
     // A parameter called R: shapes and values have separate names.
-    let m =
-        model("parameter R = 2\nparameter k = 5\ncoordinate q : R^2 = (R, k)\nmomentum p of q\nhamiltonian R*q.x\n");
+    let m = model(
+        "parameter R = 2\nparameter k = 5\ncoordinate q : R^2 = (R, k)\nmomentum p of q\nhamiltonian R*q.x\n",
+    );
     assert_eq!(hamiltonian(&m), 4.0);
     // A size as a dimension.
     let m = model(
@@ -245,7 +274,8 @@ fn replacements() {
     }
     let (m, findings) = support::check_with(text, &|_| Err(String::new()), &[("aa", "2")]);
     assert!(
-        m.is_none() && findings[0].help.as_deref().is_some_and(|h| h == "these can be set: n, a, b, x, p"),
+        m.is_none()
+            && findings[0].help.as_deref().is_some_and(|h| h == "these can be set: n, a, b, x, p"),
         "{findings:?}"
     );
 }
@@ -271,7 +301,10 @@ fn names_hide_names() {
     assert_eq!(with("let H2 = H - q", "p"), 5.0);
     assert_eq!(with("let f(a) = sum(i in 1..2 : a*i)", "sum(i in 1..2 : f(i))"), 9.0);
     // An argument may be a vector or a matrix, and a let may return one.
-    assert_eq!(with("let f(a, b) = a*b\nlet m = diag(1, 2)", "f(m, (q, p)).y + f(2, (1, 1)).x"), 12.0);
+    assert_eq!(
+        with("let f(a, b) = a*b\nlet m = diag(1, 2)", "f(m, (q, p)).y + f(2, (1, 1)).x"),
+        12.0
+    );
 }
 
 #[test]
@@ -342,7 +375,8 @@ fn draws_are_independent() {
     let mut drawn: Vec<f64> = m.initial.clone();
     drawn.retain(|v| v.fract() == 0.0 && *v != 0.0);
     let x = &m.initial[1..7];
-    // Every member and component has its own draw; a `let` that is used twice in one value is one draw.
+    // Every member and component has its own draw; a `let` that is used twice in one value is one
+    // draw.
     let mut sorted = x.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.dedup();
@@ -386,20 +420,30 @@ fn constraints_integrals_and_observables() {
     let m = model(
         "parameter l = 2\ncoordinate q : R^2 = (0, -2)\nmomentum p of q = (3, 0)\nhamiltonian dot(p, p)/2 + q.y\nconstraint rod : dot(q, q) = l^2 + 1\nconstraint pivot : q = (0.1*t, 0)\nconstraint nothing : q.x = 0\nintegral J = q.x*p.y - q.y*p.x\nintegral P = p\nobserve energy = H\nobserve twice = 2*energy + J\nobserve both[i in 1..2] = q[i]*i\n",
     );
-    let at = |k: usize, t: f64| m.constraints[k].functional.evaluate(t, &m.initial, &m.parameter_values);
+    let at =
+        |k: usize, t: f64| m.constraints[k].functional.evaluate(t, &m.initial, &m.parameter_values);
     // Left side minus right side.
     assert_eq!(at(0, 0.0), [-1.0]);
     assert_eq!(at(1, 2.0), [-0.2, -2.0]);
     assert_eq!(at(2, 0.0), [0.0]);
-    let observed: Vec<Vec<f64>> =
-        m.observables.iter().map(|o| o.functional.evaluate(0.0, &m.initial, &m.parameter_values)).collect();
+    let observed: Vec<Vec<f64>> = m
+        .observables
+        .iter()
+        .map(|o| o.functional.evaluate(0.0, &m.initial, &m.parameter_values))
+        .collect();
     assert_eq!(observed, [vec![2.5], vec![11.0], vec![0.0, -4.0]]);
     assert_eq!(m.observables[2].member_name(1), "both[2]");
-    let integrals: Vec<Vec<f64>> =
-        m.integrals.iter().map(|o| o.functional.evaluate(0.0, &m.initial, &m.parameter_values)).collect();
+    let integrals: Vec<Vec<f64>> = m
+        .integrals
+        .iter()
+        .map(|o| o.functional.evaluate(0.0, &m.initial, &m.parameter_values))
+        .collect();
     assert_eq!(integrals, [vec![6.0], vec![3.0, 0.0]]);
     assert!(!m.explicit_time);
-    assert!(model("coordinate q = 0\nmomentum p of q\nlet f = sin(t)\nhamiltonian p^2/2 + q*f\n").explicit_time);
+    assert!(
+        model("coordinate q = 0\nmomentum p of q\nlet f = sin(t)\nhamiltonian p^2/2 + q*f\n")
+            .explicit_time
+    );
 }
 
 #[test]
@@ -452,7 +496,8 @@ fn the_stiff_term_is_a_let_that_the_hamiltonian_adds() {
     for name in ["T", "half", "less", "unused", "member", "f", "q", "k", "nothing"] {
         let said = stiff(name).unwrap_err();
         assert!(
-            said.contains(&format!("'{name}' is no term")) && said.contains("these are: spring, soft, V"),
+            said.contains(&format!("'{name}' is no term"))
+                && said.contains("these are: spring, soft, V"),
             "{said}"
         );
     }
@@ -465,14 +510,19 @@ fn an_empty_family_of_vectors_may_stand_anywhere() {
     let moving = "coordinate q[i in 1..n] : R^3 = (1, 2, i)\nvelocity v of q = (1, normal(), 0)\n";
     let body = "coordinate x = 1\nmomentum p of x = 2\n";
     let rest = "parameter c[i in 1..n] = (1, 2, 3)\nhamiltonian p^2/2 + x^2/2\nintegral I[i in 1..n] = c[i]\nobserve o[i in 1..n] = 2*c[i]\n";
-    for text in [format!("{body}{empty}{rest}"), format!("{empty}{body}{rest}"), format!("{body}{moving}{rest}")] {
+    for text in [
+        format!("{body}{empty}{rest}"),
+        format!("{empty}{body}{rest}"),
+        format!("{body}{moving}{rest}"),
+    ] {
         let model = support::model(&format!("size n = 0\n{text}"));
         assert_eq!(model.initial, [1.0, 2.0], "{text}");
         let examined = holonome_model::consistency::examine(&model);
         assert!(examined.is_sound() && examined.field.is_some(), "{examined:?}");
     }
-    let model =
-        support::model("size n = 0\nstate x = 1\nstate q[i in 1..n] : R^3 = (1, 2, 3)\nx' = -x\nq[i]' = -q[i]\n");
+    let model = support::model(
+        "size n = 0\nstate x = 1\nstate q[i in 1..n] : R^3 = (1, 2, 3)\nx' = -x\nq[i]' = -q[i]\n",
+    );
     assert_eq!(model.initial, [1.0]);
 }
 
@@ -510,8 +560,12 @@ fn velocities_are_solved_for_together() {
                 line.rsplit("= ").next()?.parse().ok()
             };
             // Some roundings, which the condition of the matrix, up to 30, amplifies.
-            let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-13 * (1.0 + b.abs()), "{text}: {a} {b}");
-            for (i, name, momentum) in [(4, "velocity a", "momentum p"), (5, "velocity b", "momentum s")] {
+            let near = |a: f64, b: f64| {
+                assert!((a - b).abs() < 1e-13 * (1.0 + b.abs()), "{text}: {a} {b}")
+            };
+            for (i, name, momentum) in
+                [(4, "velocity a", "momentum p"), (5, "velocity b", "momentum s")]
+            {
                 match given(name) {
                     Some(v) => near(velocity(i), v),
                     None => assert_eq!(model.initial[i as usize], given(momentum).unwrap()),
@@ -522,7 +576,11 @@ fn velocities_are_solved_for_together() {
         }
     }
     // A mass matrix that is singular is so in any units.
-    let singular = text("velocity a of x = 1", "velocity b of y = 1", "hamiltonian (p_x + p_y)^2*m + dot(p_z, p_z)\n");
+    let singular = text(
+        "velocity a of x = 1",
+        "velocity b of y = 1",
+        "hamiltonian (p_x + p_y)^2*m + dot(p_z, p_z)\n",
+    );
     for m in ["1", "1e-27", "1e27"] {
         let (model, found) = support::check(&singular.replace("m = 1", &format!("m = {m}")));
         assert!(model.is_none() && found[0].label.contains("singular"), "{found:?}");

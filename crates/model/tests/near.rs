@@ -1,4 +1,5 @@
-//! Tests of sums over near pairs: lists give the results of all pairs, whatever positions they were made for.
+//! Tests of sums over near pairs: lists give the results of all pairs, whatever positions they were
+//! made for.
 
 mod support;
 
@@ -10,8 +11,8 @@ use holonome_model::rows::{RowKernel, RowProgram};
 /// Condition of sums for which lists are made.
 const LISTED: &str = "norm(d(i, j)) < rc";
 
-/// Models of one sum: with lists; with all pairs, because its condition is written otherwise; and with lists of its own
-/// once more. `PAIRS` stands for the condition.
+/// Models of one sum: with lists; with all pairs, because its condition is written otherwise; and
+/// with lists of its own once more. `PAIRS` stands for the condition.
 fn both(text: &str) -> [Model; 3] {
     [LISTED, "norm(d(i, j)) - rc < 0", LISTED].map(|condition| {
         let (model, findings) = support::check(&text.replace("PAIRS", condition));
@@ -90,13 +91,20 @@ fn assert_same([listed, all, fresh]: &[Model; 3], what: &str) {
         }
     }
     for (listed, all) in listed.observables.iter().zip(&all.observables) {
-        let value = |functional| RowProgram::functional(functional, &Interpreter, 0.0, &x, parameters);
+        let value =
+            |functional| RowProgram::functional(functional, &Interpreter, 0.0, &x, parameters);
         assert!(is_listed(&listed.functional), "{what}");
         assert_eq!(value(&listed.functional), value(&all.functional), "{what}");
-        assert_eq!(value(&listed.functional), listed.functional.evaluate(0.0, &x, parameters), "{what}");
+        assert_eq!(
+            value(&listed.functional),
+            listed.functional.evaluate(0.0, &x, parameters),
+            "{what}"
+        );
     }
     if listed.is_hamiltonian() {
-        let energy = |model: &Model| RowProgram::functional(dynamics(model), &Interpreter, 0.0, &x, parameters);
+        let energy = |model: &Model| {
+            RowProgram::functional(dynamics(model), &Interpreter, 0.0, &x, parameters)
+        };
         assert_alike(&energy(listed), &energy(all), what);
     }
 }
@@ -141,7 +149,8 @@ fn pairs_of_every_kind() {
         "momentum p of r",
         "momentum p of r\ncoordinate s[i in 1..200] : R^3 = (spread(i, 4.3), 2*i, -i)\nmomentum q of s",
     );
-    let text = text.replace("observe near[i in 1..n] = sum(j in 1..n if j != i and PAIRS : 1)\n", "");
+    let text =
+        text.replace("observe near[i in 1..n] = sum(j in 1..n if j != i and PAIRS : 1)\n", "");
     assert_same(&both(&text), "two families");
 }
 
@@ -179,7 +188,8 @@ fn what_is_no_list_is_rows() {
         (FLUID.replace("sigma[i]*sigma[j]^2", "dot(p[i], p[j])"), "momenta"),
         (FLUID.replace("DISTANCE", "r[i] - 2*r[j] + r[1]"), "no distance of two"),
     ] {
-        let text = text.replace("DISTANCE", PERIODIC).replace("RANGES", HALF).replace("PAIRS", LISTED);
+        let text =
+            text.replace("DISTANCE", PERIODIC).replace("RANGES", HALF).replace("PAIRS", LISTED);
         let (model, findings) = support::check(&text);
         let model = model.unwrap_or_else(|| panic!("{why}: {findings:#?}"));
         assert!(!is_listed(dynamics(&model)), "{why}");

@@ -1,4 +1,5 @@
-//! Tests of linear algebra on graphs (`graph::linear`) against a dense solve written here, and of the test points.
+//! Tests of linear algebra on graphs (`graph::linear`) against a dense solve written here, and of
+//! the test points.
 
 use holonome_model::graph::linear::{Factors, Matrix};
 use holonome_model::graph::{Graph, Node};
@@ -8,7 +9,8 @@ use holonome_model::treatment::structure::evaluate;
 /// Gaussian elimination with partial pivoting: the oracle.
 fn solve(a: &[Vec<f64>], b: &[f64]) -> Vec<f64> {
     let n = b.len();
-    let mut m: Vec<Vec<f64>> = a.iter().zip(b).map(|(r, &b)| r.iter().copied().chain([b]).collect()).collect();
+    let mut m: Vec<Vec<f64>> =
+        a.iter().zip(b).map(|(r, &b)| r.iter().copied().chain([b]).collect()).collect();
     for k in 0..n {
         let pivot = (k..n).max_by(|&i, &j| m[i][k].abs().total_cmp(&m[j][k].abs())).unwrap();
         m.swap(k, pivot);
@@ -31,7 +33,8 @@ fn test_points_are_spread_out() {
     let mut points = Points::new(42);
     let list: Vec<f64> = (0..10_000).map(|_| points.draw()).collect();
     assert!(list.iter().all(|v| (-1.0..1.0).contains(v)));
-    let (mean, square) = (list.iter().sum::<f64>() / 1e4, list.iter().map(|v| v * v).sum::<f64>() / 1e4);
+    let (mean, square) =
+        (list.iter().sum::<f64>() / 1e4, list.iter().map(|v| v * v).sum::<f64>() / 1e4);
     // Five standard deviations of the means of 10⁴ uniform numbers and of their squares.
     assert!(
         mean.abs() < 5.0 * (1.0 / 3.0f64 / 1e4).sqrt()
@@ -95,18 +98,26 @@ fn symbolic_factors_solve_both_ways() {
                 }
             }
             let right: Vec<Node> = (0..n).map(|i| g.state(n * n + i)).collect();
-            let factors = if symmetric { Factors::symmetric(&mut g, &m) } else { Factors::general(&mut g, &m) };
+            let factors = if symmetric {
+                Factors::symmetric(&mut g, &m)
+            } else {
+                Factors::general(&mut g, &m)
+            };
             let x = factors.solve(&mut g, &right);
             let y = factors.solve_transposed(&mut g, &right);
             let state: Vec<f64> = a.iter().flatten().chain(&b).copied().collect();
-            let transposed: Vec<Vec<f64>> = (0..n).map(|i| (0..n).map(|j| a[j][i]).collect()).collect();
+            let transposed: Vec<Vec<f64>> =
+                (0..n).map(|i| (0..n).map(|j| a[j][i]).collect()).collect();
             for (got, exact) in [
                 (evaluate(&g, &x, 0.0, &state, &[]), solve(&a, &b)),
                 (evaluate(&g, &y, 0.0, &state, &[]), solve(&transposed, &b)),
             ] {
                 for (u, v) in got.iter().zip(&exact) {
                     // Both lose at most n roundings times the condition.
-                    assert!((u - v).abs() <= 10.0 * n as f64 * f64::EPSILON, "{n}, {symmetric}: {got:?} {exact:?}");
+                    assert!(
+                        (u - v).abs() <= 10.0 * n as f64 * f64::EPSILON,
+                        "{n}, {symmetric}: {got:?} {exact:?}"
+                    );
                 }
             }
         }
@@ -139,7 +150,8 @@ fn matrices_of_nodes() {
     let mut g = Graph::new();
     let m = nodes(&mut g, &a);
     let x: Vec<Node> = (0..3).map(|i| g.state(9 + i)).collect();
-    let (times, transposed, gram) = (m.times(&mut g, &x), m.transpose_times(&mut g, &x), m.gram(&mut g));
+    let (times, transposed, gram) =
+        (m.times(&mut g, &x), m.transpose_times(&mut g, &x), m.gram(&mut g));
     let state: Vec<f64> = a.iter().flatten().chain(&v).copied().collect();
     // Small numbers: every result is exact.
     assert_eq!(evaluate(&g, &times, 0.0, &state, &[]), [0.0, 5.5, -4.0]);

@@ -1,5 +1,5 @@
-//! Tests of the optimiser: equal in exact arithmetic, as accurate as the graph it was given, never longer, the same
-//! every time.
+//! Tests of the optimiser: equal in exact arithmetic, as accurate as the graph it was given, never
+//! longer, the same every time.
 
 mod support;
 
@@ -16,8 +16,13 @@ use holonome_model::treatment::structure::ambient_points;
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-/// Value of every output, in the arithmetic of `f`, which evaluates an expression over its arguments.
-fn evaluate<T: Copy>(g: &Graph, outputs: &[Node], mut f: impl FnMut(Expression, &[T]) -> T) -> Vec<T> {
+/// Value of every output, in the arithmetic of `f`, which evaluates an expression over its
+/// arguments.
+fn evaluate<T: Copy>(
+    g: &Graph,
+    outputs: &[Node],
+    mut f: impl FnMut(Expression, &[T]) -> T,
+) -> Vec<T> {
     let mut values: HashMap<Node, T> = HashMap::new();
     for node in g.reachable(outputs) {
         let arguments: Vec<T> = g.expression(node).arguments().map(|a| values[&a]).collect();
@@ -26,8 +31,9 @@ fn evaluate<T: Copy>(g: &Graph, outputs: &[Node], mut f: impl FnMut(Expression, 
     outputs.iter().map(|o| values[o]).collect()
 }
 
-// Exact arithmetic: the integers modulo a prime. Two rational functions that differ agree at a random point
-// with a probability of about degree/P (Schwartz, Zippel), and numbers in binary are exact.
+// Exact arithmetic: the integers modulo a prime. Two rational functions that differ agree at a
+// random point with a probability of about degree/P (Schwartz, Zippel), and numbers in binary are
+// exact.
 
 const P: u64 = (1 << 61) - 1;
 
@@ -59,12 +65,14 @@ fn residue(x: f64) -> u64 {
 }
 
 fn scramble(values: &[u64]) -> u64 {
-    let mix = |h: u64, v: &u64| (h ^ v).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29) ^ (h >> 7);
+    let mix =
+        |h: u64, v: &u64| (h ^ v).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29) ^ (h >> 7);
     values.iter().fold(0x5eed, mix) % P
 }
 
-/// Value of an expression modulo P; `None` for a division by 0. A function is some fixed map of residues, with the
-/// symmetries that graphs know of; if its argument may be a number of the graph, it has that number's value.
+/// Value of an expression modulo P; `None` for a division by 0. A function is some fixed map of
+/// residues, with the symmetries that graphs know of; if its argument may be a number of the graph,
+/// it has that number's value.
 fn modulo(e: Expression, a: &[Option<u64>], seed: u64, numbers: &HashMap<u64, f64>) -> Option<u64> {
     let a: Vec<u64> = a.iter().copied().collect::<Option<_>>()?;
     let opposite = |x: u64| (P - x) % P;
@@ -79,8 +87,12 @@ fn modulo(e: Expression, a: &[Option<u64>], seed: u64, numbers: &HashMap<u64, f6
             },
         ]),
         Expression::Unary(Unary::Neg, _) => opposite(a[0]),
-        Expression::Unary(op, _) if numbers.contains_key(&a[0]) => residue(op.evaluate(numbers[&a[0]])),
-        Expression::Unary(op @ (Unary::Cos | Unary::Abs), _) => scramble(&[op as u64, times(a[0], a[0])]),
+        Expression::Unary(op, _) if numbers.contains_key(&a[0]) => {
+            residue(op.evaluate(numbers[&a[0]]))
+        }
+        Expression::Unary(op @ (Unary::Cos | Unary::Abs), _) => {
+            scramble(&[op as u64, times(a[0], a[0])])
+        }
         Expression::Unary(op, _) => scramble(&[100 + op as u64, a[0]]),
         Expression::Binary(Binary::Add, ..) => (a[0] + a[1]) % P,
         Expression::Binary(Binary::Sub, ..) => (a[0] + opposite(a[1])) % P,
@@ -104,8 +116,8 @@ fn small_numbers() -> HashMap<u64, f64> {
     (-4096i32..=4096).map(|k| f64::from(k) / 64.0).map(|x| (residue(x), x)).collect()
 }
 
-/// A random graph and some outputs. Sums of products with common factors are frequent: an argument is often
-/// one of the first inputs.
+/// A random graph and some outputs. Sums of products with common factors are frequent: an argument
+/// is often one of the first inputs.
 fn random_graph(size: usize, seed: u64, division: bool, functions: bool) -> (Graph, Vec<Node>) {
     let mut points = Points::new(seed);
     let mut below = |n: usize| ((points.draw() + 1.0) / 2.0 * n as f64) as usize % n;
@@ -114,7 +126,8 @@ fn random_graph(size: usize, seed: u64, division: bool, functions: bool) -> (Gra
     pool.push(g.input(Input::Time));
     pool.extend((0..3).map(|k| g.parameter(k)));
     pool.extend([2.0, -0.5, 3.0].map(|c| g.constant(c)));
-    let mut ops = vec![Binary::Add, Binary::Sub, Binary::Mul, Binary::Mul, Binary::Add, Binary::Sub];
+    let mut ops =
+        vec![Binary::Add, Binary::Sub, Binary::Mul, Binary::Mul, Binary::Add, Binary::Sub];
     if division {
         ops.push(Binary::Div);
     }
@@ -138,18 +151,23 @@ fn random_graph(size: usize, seed: u64, division: bool, functions: bool) -> (Gra
         });
     }
     let n = pool.len();
-    let outputs = (0..6).map(|_| pool[n - 1 - below(n / 2)]).chain([pool[n - 1], pool[0]]).collect();
+    let outputs =
+        (0..6).map(|_| pool[n - 1 - below(n / 2)]).chain([pool[n - 1], pool[0]]).collect();
     (g, outputs)
 }
 
-/// True if every number needs few bits: products and sums of numbers by the optimiser are then not rounded.
+/// True if every number needs few bits: products and sums of numbers by the optimiser are then not
+/// rounded.
 fn has_short_numbers(g: &Graph, outputs: &[Node]) -> bool {
-    g.reachable(outputs).iter().all(|&n| g.value(n).is_none_or(|v| v.is_finite() && v.to_bits() << 44 == 0))
+    g.reachable(outputs)
+        .iter()
+        .all(|&n| g.value(n).is_none_or(|v| v.is_finite() && v.to_bits() << 44 == 0))
 }
 
-// Rounding. For every value a size S ≥ |value| of what may have been added up to it, and a bound E on the error
-// of an evaluation, to first order, with one rounding of S for each operation. A sum in another order, a
-// distributed or factored coefficient, a fused product: all of them round quantities below S.
+// Rounding. For every value a size S ≥ |value| of what may have been added up to it, and a bound E
+// on the error of an evaluation, to first order, with one rounding of S for each operation. A sum
+// in another order, a distributed or factored coefficient, a fused product: all of them round
+// quantities below S.
 
 /// Bound on the number of roundings of any value here.
 const MANY: f64 = 4096.0;
@@ -159,7 +177,8 @@ struct Rounded {
     value: f64,
     size: f64,
     error: f64,
-    /// True if it depends on a condition that may go either way, on a division by a possible 0, or on an infinity.
+    /// True if it depends on a condition that may go either way, on a division by a possible 0, or
+    /// on an infinity.
     doubtful: bool,
 }
 
@@ -192,13 +211,19 @@ fn rounded(e: Expression, a: &[Rounded], t: f64, x: &[f64], parameters: &[f64]) 
                 Binary::Div => {
                     // 1/v varies by the relative error of v, and may take part of u with it.
                     let inverse = 1.0 / v.value.abs();
-                    let mut q = with(value, u.size * inverse, u.error * inverse + u.size * inverse * inverse * v.error);
+                    let mut q = with(
+                        value,
+                        u.size * inverse,
+                        u.error * inverse + u.size * inverse * inverse * v.error,
+                    );
                     q.doubtful |= v.error * MANY > v.value.abs();
                     q
                 }
                 Binary::Less | Binary::LessEqual => {
                     let mut c = input(value);
-                    c.doubtful = u.doubtful || v.doubtful || (u.value - v.value).abs() <= MANY * (u.error + v.error);
+                    c.doubtful = u.doubtful
+                        || v.doubtful
+                        || (u.value - v.value).abs() <= MANY * (u.error + v.error);
                     c
                 }
                 Binary::Min | Binary::Max => with(value, u.size.max(v.size), u.error.max(v.error)),
@@ -224,10 +249,19 @@ fn in_doubles(g: &Graph, outputs: &[Node], t: f64, x: &[f64], parameters: &[f64]
     evaluate(g, outputs, |e, a: &[Rounded]| rounded(e, a, t, x, parameters))
 }
 
-/// Compares a graph with its optimised form at a point. No result has more roundings than there are operations, so that
-/// this many times the bound of one evaluation holds for both.
-fn compare(graph: (&Graph, &[Node]), other: (&Graph, &[Node]), t: f64, x: &[f64], parameters: &[f64]) -> usize {
-    let (a, b) = (in_doubles(graph.0, graph.1, t, x, parameters), in_doubles(other.0, other.1, t, x, parameters));
+/// Compares a graph with its optimised form at a point. No result has more roundings than there are
+/// operations, so that this many times the bound of one evaluation holds for both.
+fn compare(
+    graph: (&Graph, &[Node]),
+    other: (&Graph, &[Node]),
+    t: f64,
+    x: &[f64],
+    parameters: &[f64],
+) -> usize {
+    let (a, b) = (
+        in_doubles(graph.0, graph.1, t, x, parameters),
+        in_doubles(other.0, other.1, t, x, parameters),
+    );
     let roundings = operations(graph.0, graph.1).max(4) as f64;
     let mut compared = 0;
     for (a, b) in a.iter().zip(&b) {
@@ -317,7 +351,10 @@ fn all_models() -> Vec<(String, Model)> {
 }
 
 fn quotients(g: &Graph, outputs: &[Node]) -> usize {
-    g.reachable(outputs).iter().filter(|&&n| matches!(g.expression(n), Expression::Binary(Binary::Div, ..))).count()
+    g.reachable(outputs)
+        .iter()
+        .filter(|&&n| matches!(g.expression(n), Expression::Binary(Binary::Div, ..)))
+        .count()
 }
 
 #[test]
@@ -326,14 +363,16 @@ fn every_model_becomes_shorter_and_stays_the_same() {
     for (name, model) in all_models() {
         for field in fields(&model) {
             let (h, results) = optimise(&field.graph, &field.field);
-            let (before, after) = (operations(&field.graph, &field.field), operations(&h, &results));
+            let (before, after) =
+                (operations(&field.graph, &field.field), operations(&h, &results));
             assert!(after <= before, "{name}: {before} became {after}");
             // Its pairs have little in common, and would dominate the totals.
             if name != "argon.holo" {
                 all_before += before;
                 all_after += after;
             }
-            // Gains that vanish, and g = 0: nothing may be divided by that the model does not divide by.
+            // Gains that vanish, and g = 0: nothing may be divided by that the model does not
+            // divide by.
             for gain in [0.7, 0.0] {
                 let mut parameters = model.parameter_values.clone();
                 parameters.resize(field.parameters, gain);
@@ -354,7 +393,11 @@ fn fewer_quotients_are_worth_as_many_operations() {
     let momenta: Vec<Node> = (0..3).map(|k| g.state(k)).collect();
     let velocities: Vec<Node> = momenta.iter().map(|&p| g.div(p, mass)).collect();
     let (h, results) = optimise(&g, &velocities);
-    assert_eq!((operations(&h, &results), quotients(&h, &results)), (3, 1), "1/m is computed once for a run");
+    assert_eq!(
+        (operations(&h, &results), quotients(&h, &results)),
+        (3, 1),
+        "1/m is computed once for a run"
+    );
     compare((&g, &velocities), (&h, &results), 0.0, &[0.3, -2.0, 7.0], &[1.7]);
 }
 
@@ -365,11 +408,13 @@ fn the_spherical_pendulum_is_as_short_as_by_hand() {
         let (h, results) = optimise(&field.graph, &field.field);
         operations(&h, &results)
     });
-    // By hand, with m, g, l, gains and targets as inputs: 9 operations for q·q, q·p and p·p; 3 for r = 1/(m q·q),
-    // a = r q·p and s = m² g q₃ − p·p; 6 for dq = p/m − a q, 7 for dp = a p + r s q − m g e₃. Together 25.
+    // By hand, with m, g, l, gains and targets as inputs: 9 operations for q·q, q·p and p·p; 3 for
+    // r = 1/(m q·q), a = r q·p and s = m² g q₃ − p·p; 6 for dq = p/m − a q, 7 for dp = a p + r s q
+    // − m g e₃. Together 25.
     assert!(plain <= 27, "{plain}");
-    // By hand: 12 for q·q, q·p, p·p, r, a, s; 1 for k₂ q·p, 2 for k₃ ΔH/m, 3 for k₄ ΔJ; then the coefficients of p
-    // and q in dq (1 and 2) and in dp (1 and 1); the six components take 3, but the last one 2. Together 40.
+    // By hand: 12 for q·q, q·p, p·p, r, a, s; 1 for k₂ q·p, 2 for k₃ ΔH/m, 3 for k₄ ΔJ; then the
+    // coefficients of p and q in dq (1 and 2) and in dp (1 and 1); the six components take 3, but
+    // the last one 2. Together 40.
     assert!(treated <= 40, "{treated}");
 }
 
@@ -392,10 +437,16 @@ fn products_of_sums_keep_their_accuracy() {
     let (near, k) = (1.0 + (0.5f64).powi(30), 0.3);
     let got = in_doubles(&h, &results, 0.0, &[near, 1.0], &[k, 1.0]);
     let small = (0.5f64).powi(30);
-    // (a − b)(a + b) and k (a − x₀) with exact differences: a few roundings of the result, where expanded
-    // products are wrong by a rounding of 1.
-    for (k, exact) in [(0, small * (2.0 + small)), (3, k * small), (4, small * (2.0 + small) + k * small)] {
-        assert!((got[k].value - exact).abs() <= 4.0 * f64::EPSILON * exact, "{:e} for {exact:e}", got[k].value);
+    // (a − b)(a + b) and k (a − x₀) with exact differences: a few roundings of the result, where
+    // expanded products are wrong by a rounding of 1.
+    for (k, exact) in
+        [(0, small * (2.0 + small)), (3, k * small), (4, small * (2.0 + small) + k * small)]
+    {
+        assert!(
+            (got[k].value - exact).abs() <= 4.0 * f64::EPSILON * exact,
+            "{:e} for {exact:e}",
+            got[k].value
+        );
     }
 }
 
@@ -456,7 +507,18 @@ fn every_graph_is_accepted() {
     let (x, p) = (g.state(0), g.parameter(0));
     let slot = g.input(Input::Slot(3));
     let mut outputs = vec![x, x, p, slot];
-    for c in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1e-320, 1e308, -1e200, f64::MIN_POSITIVE, 3.0] {
+    for c in [
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        0.0,
+        -0.0,
+        1e-320,
+        1e308,
+        -1e200,
+        f64::MIN_POSITIVE,
+        3.0,
+    ] {
         let c = g.constant(c);
         outputs.push(c);
         for op in Binary::ALL {
@@ -514,8 +576,8 @@ fn common_powers_cancel_without_overflow() {
 fn nothing_is_divided_that_was_not() {
     let mut g = Graph::new();
     let (x, y, m, zero) = (g.state(0), g.state(1), g.parameter(0), g.zero());
-    // if(m > 0, x/m, 0) + m x, and other sums with m: m = 0 must not become their divisor, though it may be one in the
-    // last output.
+    // if(m > 0, x/m, 0) + m x, and other sums with m: m = 0 must not become their divisor, though
+    // it may be one in the last output.
     let condition = g.binary(Binary::Less, zero, m);
     let quotient = g.div(x, m);
     let guarded = g.select(condition, quotient, zero);

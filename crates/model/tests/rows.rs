@@ -1,4 +1,5 @@
-//! Tests of models over rows: derivatives against finite differences, entries of tables, the choice of models run so.
+//! Tests of models over rows: derivatives against finite differences, entries of tables, the choice
+//! of models run so.
 
 mod support;
 
@@ -8,7 +9,8 @@ use holonome_model::policy::{LARGEST_UNROLLED_FIELD, Way, unrolls};
 use holonome_model::rows::BLOCK;
 use holonome_model::treatment::structure::ambient_points;
 
-/// A lattice with an H that reads everything a row may read, and with claims that are not integrals.
+/// A lattice with an H that reads everything a row may read, and with claims that are not
+/// integrals.
 fn lattice(n: usize) -> String {
     format!(
         "size n = {n}\nparameter m[i in 1..n] = 1 + 0.3*sin(i)\nparameter k = 0.7\n\
@@ -45,13 +47,17 @@ fn derivatives_are_those_of_finite_differences() {
         let field = Derived::new(model.clone()).row_field();
         let degrees = model.degrees();
         let x = &ambient_points(&model, 1, 0xd1ff)[0];
-        let at =
-            |program: &holonome_model::rows::RowProgram, x: &[f64]| program.evaluate(0.0, x, &model.parameter_values);
+        let at = |program: &holonome_model::rows::RowProgram, x: &[f64]| {
+            program.evaluate(0.0, x, &model.parameter_values)
+        };
         let dx = at(&field.field, x);
         for i in (0..2 * degrees).step_by(1 + degrees / 20) {
             let expected = difference(x, i, |x| hamiltonian(&model, x));
             let found = if i < degrees { -dx[degrees + i] } else { dx[i - degrees] };
-            assert!((found - expected).abs() < 1e-7 * (1.0 + expected.abs()), "{n}, {i}: {found} {expected}");
+            assert!(
+                (found - expected).abs() < 1e-7 * (1.0 + expected.abs()),
+                "{n}, {i}: {found} {expected}"
+            );
         }
         let entries = at(&field.jacobian, x);
         assert_eq!(field.count(), 1 + 2 + 3);
@@ -61,8 +67,12 @@ fn derivatives_are_those_of_finite_differences() {
             assert!(columns.windows(2).all(|pair| pair[0] < pair[1]));
             for i in (0..2 * degrees).step_by(1 + degrees / 20) {
                 let expected = difference(x, i, |x| at(&field.invariants, x)[row]);
-                let found = columns.binary_search(&(i as u32)).map_or(0.0, |k| entries[range.start + k]);
-                assert!((found - expected).abs() < 1e-7 * (1.0 + expected.abs()), "{row}, {i}: {found} {expected}");
+                let found =
+                    columns.binary_search(&(i as u32)).map_or(0.0, |k| entries[range.start + k]);
+                assert!(
+                    (found - expected).abs() < 1e-7 * (1.0 + expected.abs()),
+                    "{row}, {i}: {found} {expected}"
+                );
             }
         }
     }
@@ -70,7 +80,8 @@ fn derivatives_are_those_of_finite_differences() {
 
 #[test]
 fn families_are_read_backwards_and_in_steps() {
-    // Slots that run against the rows, that skip, that follow an unordered table, and all of these at once.
+    // Slots that run against the rows, that skip, that follow an unordered table, and all of these
+    // at once.
     let n = 3 * BLOCK;
     let text = format!(
         "size n = {n}\ncoordinate q[i in 1..n] = cos(i)\nmomentum p of q = sin(i)\n\
@@ -84,7 +95,10 @@ fn families_are_read_backwards_and_in_steps() {
     for i in 0..2 * n {
         let expected = difference(x, i, |x| hamiltonian(&model, x));
         let found = if i < n { -dx[n + i] } else { dx[i - n] };
-        assert!((found - expected).abs() < 1e-7 * (1.0 + expected.abs()), "{i}: {found} {expected}");
+        assert!(
+            (found - expected).abs() < 1e-7 * (1.0 + expected.abs()),
+            "{i}: {found} {expected}"
+        );
     }
 }
 
@@ -94,11 +108,15 @@ fn what_is_observed_does_not_count() {
     let chain = "size n = 1400\ncoordinate q[i in 1..n] : R = i\nmomentum p of q = 0\nhamiltonian sum(i in 1..n : \
                  p[i]^2/2) + sum(i in 2..n : (q[i] - q[i-1])^2/2)\n";
     let pairs = "observe near = sum(i in 1..n, j in i+1..n : exp(-(q[i] - q[j])^2))\n";
-    let [alone, observed] = [chain.to_string(), format!("{chain}{pairs}")].map(|text| support::model(&text));
+    let [alone, observed] =
+        [chain.to_string(), format!("{chain}{pairs}")].map(|text| support::model(&text));
     assert_eq!(alone.unrolled_size(), observed.unrolled_size());
     assert_eq!(Way::of_field(&alone), Way::of_field(&observed));
     let quantity = &observed.observables[0].functional;
-    assert!(unrolls(&observed, &[observed.moved_by()]) && !unrolls(&observed, &[observed.moved_by(), quantity]));
+    assert!(
+        unrolls(&observed, &[observed.moved_by()])
+            && !unrolls(&observed, &[observed.moved_by(), quantity])
+    );
 }
 
 #[test]
@@ -112,7 +130,8 @@ fn only_large_models_are_templated() {
         let (size, templated) = suits(&chain.replace("size n = 32", &format!("size n = {n}")));
         assert_eq!((templated, size > LARGEST_UNROLLED_FIELD), (expected, expected), "{n}: {size}");
     }
-    // A sum over pairs is templated sooner; a sum over something that all share, such as a sun, is not.
+    // A sum over pairs is templated sooner; a sum over something that all share, such as a sun, is
+    // not.
     let bodies = "size n = 30\ncoordinate q[i in 1..n] : R^3 = (i, cos(i), sin(i))\nmomentum p of q\nlet d(a, b) = \
                   dot(q[a] - q[b], q[a] - q[b])\nhamiltonian sum(i in 1..n : dot(p[i], p[i])/2) - sum(PAIRS)\n";
     let pairs = bodies.replace("PAIRS", "i in 1..n, j in i+1..n : 1/sqrt(d(i, j))");
@@ -121,7 +140,9 @@ fn only_large_models_are_templated() {
         assert_eq!((templated, size > 10_000), (expected, expected), "{n}: {size}");
         assert!(size < LARGEST_UNROLLED_FIELD);
     }
-    let sun = bodies.replace("PAIRS", "j in 2..n : 1/sqrt(d(1, j))").replace("size n = 30", "size n = 600");
+    let sun = bodies
+        .replace("PAIRS", "j in 2..n : 1/sqrt(d(1, j))")
+        .replace("size n = 30", "size n = 600");
     let (size, templated) = suits(&sun);
     assert!(size > 10_000 && !templated, "{size}");
     let constrained = support::file("models/chain.holo").replace("size n = 10", "size n = 100000");

@@ -29,7 +29,8 @@ fn rows(file: &str, text: &str, rows: usize) -> Result<Vec<[f64; 3]>, String> {
     let (model, findings) = elaborate(&holonome_model::syntax::read(&model), &mut environment);
     let words = |help: &Option<String>| help.clone().unwrap_or_default();
     let model = model.ok_or_else(|| {
-        let all: Vec<String> = findings.iter().map(|f| format!("{} ({})", f.message, words(&f.help))).collect();
+        let all: Vec<String> =
+            findings.iter().map(|f| format!("{} ({})", f.message, words(&f.help))).collect();
         all.join("; ")
     })?;
     Ok(model.initial[..3 * rows].chunks(3).map(|r| [r[0], r[1], r[2]]).collect())
@@ -95,7 +96,10 @@ fn columns_of_extended_xyz_are_located() {
         ("1\nProperties=species:S:1:pos:S:3\nO 1 2 3\n", "not of three numbers"),
         ("1\nProperties=species:S:1:pos:R\nO 1 2 3\n", "not a list of NAME:TYPE:COLUMNS"),
         ("1\nProperties=species:S:x:pos:R:3\nO 1 2 3\n", "no number of columns for species"),
-        ("1\nProperties=species:S:1:pos:R:3:vel:R:3\nO 1 2 3\n", "line 3, atom 1 of 1: it has 4 columns"),
+        (
+            "1\nProperties=species:S:1:pos:R:3:vel:R:3\nO 1 2 3\n",
+            "line 3, atom 1 of 1: it has 4 columns",
+        ),
     ] {
         refused("a.xyz", text, &["line 2", "Properties", why, "an XYZ file has"]);
     }
@@ -104,7 +108,11 @@ fn columns_of_extended_xyz_are_located() {
 #[test]
 fn a_refused_file_is_explained_by_its_format() {
     for (file, text, fragments) in [
-        ("a.xyz", "3\nwater\nO 1 2 3\nH 4 5 6\n", ["the file ends after 2 of 3 atoms", "an XYZ file has"]),
+        (
+            "a.xyz",
+            "3\nwater\nO 1 2 3\nH 4 5 6\n",
+            ["the file ends after 2 of 3 atoms", "an XYZ file has"],
+        ),
         ("a.xyz", "3\nwater\n", ["the file ends after 0 of 3 atoms", "an XYZ file has"]),
         ("a.xyz", "2\nwater\nO 1 2 3\nH 4 5", ["line 4, atom 2 of 2", "'H 4 5'"]),
         ("a.xyz", "2\nwater\nO 1 2 3\nH 4 5 nan\n", ["line 4, atom 2 of 2", "not finite"]),
@@ -113,8 +121,16 @@ fn a_refused_file_is_explained_by_its_format() {
         ("a.xyz", "", ["it is empty", "an XYZ file has"]),
         ("a.xyz", "0\n\n", ["it has no atoms", "an XYZ file has"]),
         ("a.pdb", "HEADER\nEND\n", ["it has no atoms", "a PDB file has"]),
-        ("a.pdb", "ATOM      1  O       X   1       1.0x0   2.000   3.000\n", ["line 1, atom 1", "columns 31-38"]),
-        ("a.pdb", "ATOM      1  O       X   1       1.000   2.000\n", ["line 1, atom 1", "columns 47-54"]),
+        (
+            "a.pdb",
+            "ATOM      1  O       X   1       1.0x0   2.000   3.000\n",
+            ["line 1, atom 1", "columns 31-38"],
+        ),
+        (
+            "a.pdb",
+            "ATOM      1  O       X   1       1.000   2.000\n",
+            ["line 1, atom 1", "columns 47-54"],
+        ),
         ("a.csv", "x;y;z\n1;2;3\n", ["'1;2;3' is not a number", "separated by commas"]),
         ("a.csv", "1,2,3\n4,5,6\n", ["line 1 names no columns", "the columns"]),
         ("a.csv", "x,y,z\n1,2\n", ["line 2 has 2 fields", "separated by commas"]),

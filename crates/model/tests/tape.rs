@@ -1,5 +1,6 @@
-//! Tests of tapes and the scalar interpreter against a direct evaluation of the graph: the same values up to the
-//! rounding of fused multiply-adds, bit for bit if there are none, whatever the size of the tape.
+//! Tests of tapes and the scalar interpreter against a direct evaluation of the graph: the same
+//! values up to the rounding of fused multiply-adds, bit for bit if there are none, whatever the
+//! size of the tape.
 
 #[path = "support/tree.rs"]
 mod tree;
@@ -12,8 +13,9 @@ use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::points::Points;
 use proptest::prelude::*;
 
-/// Value of a node by recursion, and a bound on the distance of any correctly rounded evaluation from it: a running
-/// error analysis to first order, in which every operation adds one rounding of its result.
+/// Value of a node by recursion, and a bound on the distance of any correctly rounded evaluation
+/// from it: a running error analysis to first order, in which every operation adds one rounding of
+/// its result.
 fn direct(
     g: &Graph,
     node: Node,
@@ -55,7 +57,10 @@ fn direct(
             };
             (y, e + rounding * y.abs())
         }
-        Expression::Fused(..) | Expression::Largest(..) | Expression::RoughPower(..) | Expression::Spread(..) => {
+        Expression::Fused(..)
+        | Expression::Largest(..)
+        | Expression::RoughPower(..)
+        | Expression::Spread(..) => {
             unreachable!("only steps have these")
         }
         Expression::Select(c, a, b) => {
@@ -75,22 +80,19 @@ fn plainly(tape: &Tape, t: f64, x: &[f64], parameters: &[f64]) -> Vec<f64> {
     let mut r: Vec<f64> = Vec::with_capacity(tape.instructions.len());
     for &instruction in &tape.instructions {
         let v = |k: u32| r[k as usize];
-        let value = match instruction {
-            Instruction::Constant(bits) => f64::from_bits(bits),
-            Instruction::State(k) => x[k as usize],
-            Instruction::Parameter(k) => parameters[k as usize],
-            Instruction::Time => t,
-            Instruction::One(op, a) => op.evaluate(v(a)),
-            Instruction::Two(op, a, b) => op.evaluate(v(a), v(b)),
-            Instruction::Three(op, a, b, c) => op.evaluate(v(a), v(b), v(c)),
-            Instruction::Repair(function, [a, b, fast, valid]) => {
-                if v(valid).to_bits() == TRUE {
-                    v(fast)
-                } else {
-                    function.exact(v(a), v(b))
+        let value =
+            match instruction {
+                Instruction::Constant(bits) => f64::from_bits(bits),
+                Instruction::State(k) => x[k as usize],
+                Instruction::Parameter(k) => parameters[k as usize],
+                Instruction::Time => t,
+                Instruction::One(op, a) => op.evaluate(v(a)),
+                Instruction::Two(op, a, b) => op.evaluate(v(a), v(b)),
+                Instruction::Three(op, a, b, c) => op.evaluate(v(a), v(b), v(c)),
+                Instruction::Repair(function, [a, b, fast, valid]) => {
+                    if v(valid).to_bits() == TRUE { v(fast) } else { function.exact(v(a), v(b)) }
                 }
-            }
-        };
+            };
         r.push(value);
     }
     tape.outputs.iter().map(|&o| r[o as usize]).collect()
@@ -110,15 +112,22 @@ fn run(tape: &Tape, t: f64, x: &[f64], parameters: &[f64]) -> Vec<f64> {
 }
 
 fn same(a: &[f64], b: &[f64]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()))
+    a.len() == b.len()
+        && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()))
 }
 
 const STATES: usize = 6;
 const PARAMETERS: usize = 4;
 
-/// A random graph of `size` operations out of `allowed`, with some outputs. Values stay moderate: every operation's
-/// result passes through the arguments of later ones, and the functions are bounded.
-fn random_graph(size: usize, seed: u64, allowed: &[Binary], functions: &[Unary]) -> (Graph, Vec<Node>) {
+/// A random graph of `size` operations out of `allowed`, with some outputs. Values stay moderate:
+/// every operation's result passes through the arguments of later ones, and the functions are
+/// bounded.
+fn random_graph(
+    size: usize,
+    seed: u64,
+    allowed: &[Binary],
+    functions: &[Unary],
+) -> (Graph, Vec<Node>) {
     let mut points = Points::new(seed);
     let mut below = |n: usize| ((points.draw() + 1.0) / 2.0 * n as f64) as usize % n;
     let mut g = Graph::new();
@@ -128,7 +137,8 @@ fn random_graph(size: usize, seed: u64, allowed: &[Binary], functions: &[Unary])
     // No powers of two: dividing by them becomes a product.
     pool.extend([0.3, -0.7, 1.1].map(|c| g.constant(c)));
     for _ in 0..size {
-        // Half the arguments are recent, so that chains grow long; the others keep old values alive.
+        // Half the arguments are recent, so that chains grow long; the others keep old values
+        // alive.
         let argument = |below: &mut dyn FnMut(usize) -> usize| {
             let n = pool.len();
             if below(2) == 0 { pool[n - 1 - below(n.min(8))] } else { pool[below(n)] }
@@ -160,7 +170,8 @@ fn inputs(seed: u64) -> (f64, Vec<f64>, Vec<f64>) {
     (0.37, list(STATES), list(PARAMETERS))
 }
 
-const ALL: [Binary; 6] = [Binary::Add, Binary::Sub, Binary::Mul, Binary::Add, Binary::Min, Binary::Max];
+const ALL: [Binary; 6] =
+    [Binary::Add, Binary::Sub, Binary::Mul, Binary::Add, Binary::Min, Binary::Max];
 const BOUNDED: [Unary; 5] = [Unary::Sin, Unary::Cos, Unary::Tanh, Unary::Atan, Unary::Neg];
 
 proptest! {
@@ -175,8 +186,8 @@ proptest! {
         let mut memo = vec![None; g.len()];
         for (&output, got) in outputs.iter().zip(got) {
             let (exact, bound) = direct(&g, output, t, &x, &p, &mut memo);
-            // Both evaluations may be off by the bound. Conditions of values that are equal up to rounding may go
-            // either way.
+            // Both evaluations may be off by the bound. Conditions of values that are equal up to
+            // rounding may go either way.
             let ambiguous = g.reachable(&[output]).iter().any(|&n| match g.expression(n) {
                 Expression::Binary(Binary::Less, a, b) => {
                     let ((a, ea), (b, eb)) = (direct(&g, a, t, &x, &p, &mut memo), direct(&g, b, t, &x, &p, &mut memo));
@@ -214,7 +225,8 @@ proptest! {
     fn the_prologue_is_what_parameters_decide(seed in any::<u64>(), size in 1usize..200) {
         let (g, outputs) = random_graph(size, seed, &ALL, &BOUNDED);
         let tape = Tape::new(&g, &outputs, STATES, PARAMETERS);
-        // True for instructions that depend on the state or the time, directly or through their arguments.
+        // True for instructions that depend on the state or the time, directly or through their
+        // arguments.
         let mut moving = Vec::new();
         for (i, &instruction) in tape.instructions.iter().enumerate() {
             for a in instruction.arguments() {
@@ -244,7 +256,8 @@ proptest! {
 
     #[test]
     fn compositions_of_all_functions(f in tree::trees(STATES), seed in any::<u64>()) {
-        // The functions' own rounding is the same on both sides; derivatives bring in selects and quotients.
+        // The functions' own rounding is the same on both sides; derivatives bring in selects and
+        // quotients.
         let mut g = Graph::new();
         let y = f.build(&mut g);
         let mut outputs = vec![y];
@@ -271,7 +284,8 @@ fn registers_are_reused() {
 
 #[test]
 fn multiply_adds_are_fused() {
-    // x² = 1 + 2⁻²⁶ + 2⁻⁵⁴ does not fit a double: rounded first, the difference to 1 + 2⁻²⁶ is 0; fused, it is 2⁻⁵⁴.
+    // x² = 1 + 2⁻²⁶ + 2⁻⁵⁴ does not fit a double: rounded first, the difference to 1 + 2⁻²⁶ is 0;
+    // fused, it is 2⁻⁵⁴.
     let x = 1.0 + 2f64.powi(-27);
     let c = 1.0 + 2f64.powi(-26);
     let tiny = 2f64.powi(-54);
@@ -312,7 +326,10 @@ fn products_of_parameters_stay_out_of_the_loop() {
     let y = g.add(ab, x);
     let tape = Tape::new(&g, &[y], 1, 2);
     assert!(
-        matches!(tape.instructions[tape.prologue..], [Instruction::State(0), Instruction::Two(Two::Add, ..)]),
+        matches!(
+            tape.instructions[tape.prologue..],
+            [Instruction::State(0), Instruction::Two(Two::Add, ..)]
+        ),
         "{tape}"
     );
     // An output that is a parameter or a number needs no body at all.
@@ -324,10 +341,12 @@ fn products_of_parameters_stay_out_of_the_loop() {
 
 #[test]
 fn conditions_and_nan() {
-    // NaN is unordered: comparisons are false, min and max pass it on, a select evaluates to its branch only.
+    // NaN is unordered: comparisons are false, min and max pass it on, a select evaluates to its
+    // branch only.
     let mut g = Graph::new();
     let (x, y) = (g.state(0), g.state(1));
-    let list = [Binary::Less, Binary::LessEqual, Binary::Equal, Binary::Min, Binary::Max].map(|op| g.binary(op, x, y));
+    let list = [Binary::Less, Binary::LessEqual, Binary::Equal, Binary::Min, Binary::Max]
+        .map(|op| g.binary(op, x, y));
     let less = list[0];
     let chosen = g.select(less, x, y);
     let outputs = [&list[..], &[chosen]].concat();
@@ -345,8 +364,8 @@ fn templates_are_no_tapes() {
     Tape::new(&g, &[slot], 0, 0);
 }
 
-/// A lane whose parameters are changed repeatedly equals a kernel bound to the last ones, also if there are so many
-/// parameters that some of them are followed together.
+/// A lane whose parameters are changed repeatedly equals a kernel bound to the last ones, also if
+/// there are so many parameters that some of them are followed together.
 #[test]
 fn lanes_hold_what_their_last_parameters_give() {
     const LANES: usize = 3;
@@ -361,7 +380,8 @@ fn lanes_hold_what_their_last_parameters_give() {
             g.mul(root, x)
         })
         .collect();
-    outputs.extend(inputs.iter().step_by(7).map(|&parameter| g.add(parameter, x)).collect::<Vec<_>>());
+    outputs
+        .extend(inputs.iter().step_by(7).map(|&parameter| g.add(parameter, x)).collect::<Vec<_>>());
     let kernel = Interpreter.compile(&Tape::new(&g, &outputs, 1, inputs.len()), LANES).unwrap();
     let values = |bound: &[f64]| {
         let (mut out, mut work) = (vec![0.0; outputs.len() * LANES], vec![0.0; kernel.work_len()]);
@@ -381,13 +401,17 @@ fn lanes_hold_what_their_last_parameters_give() {
         let all = values(&bound);
         for (k, parameters) in parameters.iter().enumerate() {
             let of = |all: &[u64]| all.iter().skip(k).step_by(LANES).copied().collect::<Vec<_>>();
-            assert_eq!(of(&all), of(&values(&kernel.bind(parameters))), "lane {k} in round {round}");
+            assert_eq!(
+                of(&all),
+                of(&values(&kernel.bind(parameters))),
+                "lane {k} in round {round}"
+            );
         }
     }
 }
 
-/// Test that twice a number takes no operation of its own beside a factor that depends on parameters only, and that the
-/// bits are those of the formula as it is written.
+/// Test that twice a number takes no operation of its own beside a factor that depends on
+/// parameters only, and that the bits are those of the formula as it is written.
 #[test]
 fn doublings_move_to_parameters() {
     let mut g = Graph::new();
@@ -402,7 +426,9 @@ fn doublings_move_to_parameters() {
     assert_eq!(tape.operations(), 3, "4h x times h plus y, and 2h x: {tape}");
     let kernel = Interpreter.compile(&tape, 1).unwrap();
     let mut work = vec![0.0; kernel.work_len()];
-    for (x, y, h) in [(0.1, 0.7, 1e-3), (-1e300, 3.0, 1e-7), (1e-150, 1e-160, 0.3), (f64::INFINITY, 0.0, 1.0)] {
+    for (x, y, h) in
+        [(0.1, 0.7, 1e-3), (-1e300, 3.0, 1e-7), (1e-150, 1e-160, 0.3), (f64::INFINITY, 0.0, 1.0)]
+    {
         let mut out = [0.0; 2];
         kernel.run(&kernel.bind(&[h]), &[0.0], &[x, y], &mut out, &mut work);
         let product = h * (x + x);

@@ -1,5 +1,5 @@
-//! Tests of formulas as terms with rows: their number does not grow with the model, the rows give the same numbers as
-//! the unrolled formulas, and a million rows cost seconds.
+//! Tests of formulas as terms with rows: their number does not grow with the model, the rows give
+//! the same numbers as the unrolled formulas, and a million rows cost seconds.
 
 mod support;
 
@@ -20,7 +20,8 @@ fn terms_and_rows(f: &Functional) -> Vec<usize> {
 
 /// H of a model of one family x[i in 1..4] at x = (1, 10, 100, 1000).
 fn value(formula: &str) -> f64 {
-    let text = format!("size n = 4\ncoordinate x[i in 1..n] = 10^(i - 1)\nmomentum p of x\n{formula}\n");
+    let text =
+        format!("size n = 4\ncoordinate x[i in 1..n] = 10^(i - 1)\nmomentum p of x\n{formula}\n");
     let model = support::model(&text);
     dynamics(&model).evaluate(0.0, &model.initial, &model.parameter_values)[0]
 }
@@ -32,8 +33,11 @@ fn the_number_of_terms_is_independent_of_size() {
         let model = support::model(&chain.replace("size n = 10", &format!("size n = {n}")));
         // H is one sum: one term with a row for each mass.
         assert_eq!(terms_and_rows(dynamics(&model)), [n]);
-        let nodes: Vec<usize> =
-            model.constraints.iter().flat_map(|c| c.functional.terms.iter().map(|t| t.graph.len())).collect();
+        let nodes: Vec<usize> = model
+            .constraints
+            .iter()
+            .flat_map(|c| c.functional.terms.iter().map(|t| t.graph.len()))
+            .collect();
         assert_eq!(
             model.constraints.iter().map(|c| terms_and_rows(&c.functional)).collect::<Vec<_>>(),
             [vec![1], vec![n - 1]]
@@ -67,12 +71,19 @@ fn rows_that_move_on_evenly_are_stretches() {
     // The partners of a body are one stretch.
     assert_eq!(counts, [1, 39, 1]);
     let evened = terms[2].evened();
-    assert_eq!((terms[2].rows(), evened.rows(), evened.table.count()), (40, 40, 40), "a number of its own in each row");
+    assert_eq!(
+        (terms[2].rows(), evened.rows(), evened.table.count()),
+        (40, 40, 40),
+        "a number of its own in each row"
+    );
     for (row, same) in terms[2].table.each().zip(evened.table.each()) {
         for (k, source) in evened.slots.iter().enumerate() {
             match source {
                 Source::Number => {
-                    assert_eq!(terms[2].numbers[row.at(k) as usize], evened.numbers[same.at(k) as usize]);
+                    assert_eq!(
+                        terms[2].numbers[row.at(k) as usize],
+                        evened.numbers[same.at(k) as usize]
+                    );
                 }
                 _ => assert_eq!(row.at(k), same.at(k)),
             }
@@ -89,11 +100,21 @@ fn ranges_are_run_through_at_once_only_where_rows_are_even() {
         );
         let model = support::model(&text);
         let sum = dynamics(&model).evaluate(0.0, &model.initial, &model.parameter_values)[0];
-        (sum, dynamics(&model).terms.iter().map(|term| (term.rows(), term.table.count())).collect::<Vec<_>>())
+        (
+            sum,
+            dynamics(&model)
+                .terms
+                .iter()
+                .map(|term| (term.rows(), term.table.count()))
+                .collect::<Vec<_>>(),
+        )
     };
     let sums = |f: &dyn Fn(f64) -> f64| (1..=9).map(|i| f(f64::from(i))).sum::<f64>();
     assert_eq!(with("m[i]*r[2*i + 1]"), (sums(&|i| i * (2.0 * i + 1.0)), vec![(9, 1)]));
-    assert_eq!(with("r[i*(10 - i) - 9]^2"), (sums(&|i| (i * (10.0 - i) - 9.0).powi(2)), vec![(9, 5)]));
+    assert_eq!(
+        with("r[i*(10 - i) - 9]^2"),
+        (sums(&|i| (i * (10.0 - i) - 9.0).powi(2)), vec![(9, 5)])
+    );
     assert_eq!(with("if(i < 6, r[i], 3*r[19 - i])"), (15.0 + 3.0 * 46.0, vec![(5, 1), (4, 1)]));
     assert_eq!(with("i*r[i]"), (285.0, vec![(9, 1)]), "each with a number of its own");
     assert_eq!(with("sum(j in i+1..n : r[i]*r[j])"), (870.0, vec![(36, 8)]));
@@ -111,7 +132,9 @@ fn ranges_are_run_through_at_once_only_where_rows_are_even() {
 fn formulas(model: &Model) -> Vec<(String, &Functional)> {
     let named = |q: &'_ Quantity| q.name.clone();
     let all = model.constraints.iter().chain(&model.integrals).chain(&model.observables);
-    std::iter::once(("dynamics".to_string(), dynamics(model))).chain(all.map(|q| (named(q), &q.functional))).collect()
+    std::iter::once(("dynamics".to_string(), dynamics(model)))
+        .chain(all.map(|q| (named(q), &q.functional)))
+        .collect()
 }
 
 #[test]
@@ -134,18 +157,24 @@ fn rows_and_unrolled_formulas_agree_for_every_model() {
                     let mut size = vec![1e-300; f.outputs];
                     for term in &f.terms {
                         for row in 0..term.rows() {
-                            let one = Functional { outputs: f.outputs, terms: vec![support::only(term, row)] };
-                            for (s, v) in size.iter_mut().zip(one.evaluate(t, x, &model.parameter_values)) {
+                            let one = Functional {
+                                outputs: f.outputs,
+                                terms: vec![support::only(term, row)],
+                            };
+                            for (s, v) in
+                                size.iter_mut().zip(one.evaluate(t, x, &model.parameter_values))
+                            {
                                 *s += v.abs();
                             }
                         }
                     }
                     for ((a, b), size) in by_rows.iter().zip(&at_once).zip(size) {
                         let both_undefined = a.is_nan() && b.is_nan();
-                        // Products in sums are fused in one form and not in the other, and a row may cancel inside: a
-                        // thousand roundings.
+                        // Products in sums are fused in one form and not in the other, and a row
+                        // may cancel inside: a thousand roundings.
                         assert!(
-                            both_undefined || (a - b).abs() <= 1000.0 * f64::EPSILON * size.max(1.0),
+                            both_undefined
+                                || (a - b).abs() <= 1000.0 * f64::EPSILON * size.max(1.0),
                             "{name}, {formula}: {a} {b}"
                         );
                     }
@@ -166,19 +195,18 @@ fn conditions_on_indices_are_decided_by_row() {
     assert_eq!(rows, [1, 1, 48]);
     assert_eq!(dynamics(&model).evaluate(0.0, &model.initial, &[])[0], 50.0);
     for term in &dynamics(&model).terms {
-        let select = term
-            .graph
-            .reachable(&term.roots)
-            .iter()
-            .any(|&n| matches!(term.graph.expression(n), holonome_model::graph::Expression::Select(..)));
+        let select = term.graph.reachable(&term.roots).iter().any(|&n| {
+            matches!(term.graph.expression(n), holonome_model::graph::Expression::Select(..))
+        });
         assert!(!select);
     }
     // The branch that is not taken may read members that do not exist.
     assert_eq!(value("hamiltonian sum(i in 1..n : if(i > 1, x[i-1], 0))"), 111.0);
     // A condition on a row's numbers and the state is a select in one template.
-    let model = support::model(
-        &text.replace("if(i == 1, x[i]^2, if(i == n, x[i]^3, (x[i] - x[i-1])^2 + 1))", "if(x[i] > i, 1, 0)"),
-    );
+    let model = support::model(&text.replace(
+        "if(i == 1, x[i]^2, if(i == n, x[i]^3, (x[i] - x[i-1])^2 + 1))",
+        "if(x[i] > i, 1, 0)",
+    ));
     assert_eq!(terms_and_rows(dynamics(&model)), [50]);
 }
 
@@ -191,15 +219,24 @@ fn sums_of_every_kind() {
         ("sum(i in 1..n, j in i+1..n : x[j] - x[i])", 9.0 + 99.0 + 999.0 + 90.0 + 990.0 + 900.0),
         ("sum(i in 1..n, j in 1..n if i != j : x[j])", 3.0 * 1111.0),
         // Σ over 1 ≤ j ≤ k ≤ i ≤ 4 of x[k]: k of them for each i from k to 4.
-        ("sum(i in 1..n, j in 1..i, k in j..i : x[k])", 4.0 + 2.0 * 3.0 * 10.0 + 3.0 * 2.0 * 100.0 + 4.0 * 1000.0),
+        (
+            "sum(i in 1..n, j in 1..i, k in j..i : x[k])",
+            4.0 + 2.0 * 3.0 * 10.0 + 3.0 * 2.0 * 100.0 + 4.0 * 1000.0,
+        ),
         // In linear position, however wrapped.
         ("-(2*sum(i in 1..n : x[i]) - sum(i in 1..n : x[i])*3)/4", 1111.0 / 4.0),
         ("(sum(i in 1..n : (x[i], 1))).y", 4.0),
         ("sum(i in 1..n : sum(j in 1..i : x[j])*i)", 1.0 + 22.0 + 333.0 + 4444.0),
         // Inside a nonlinear function: unrolled, with a length that depends on the row.
         ("sum(i in 1..n : sqrt(sum(j in 1..i : x[j])^2))", 1.0 + 11.0 + 111.0 + 1111.0),
-        ("sum(i in 1..n : sqrt(sum(j in 1..i if j != i : x[j]^2)))", 1.0 + 101f64.sqrt() + 10101f64.sqrt()),
-        ("sqrt(sum(i in 1..n, j in i..n if j == i + 1 : x[i]*x[j]))", (10.0f64 + 1000.0 + 100000.0).sqrt()),
+        (
+            "sum(i in 1..n : sqrt(sum(j in 1..i if j != i : x[j]^2)))",
+            1.0 + 101f64.sqrt() + 10101f64.sqrt(),
+        ),
+        (
+            "sqrt(sum(i in 1..n, j in i..n if j == i + 1 : x[i]*x[j]))",
+            (10.0f64 + 1000.0 + 100000.0).sqrt(),
+        ),
         ("norm(sum(i in 1..n : (x[i], 0)))", 1111.0),
         // An index as a number.
         ("sum(i in 1..n : i^2)", 30.0),
@@ -211,7 +248,10 @@ fn sums_of_every_kind() {
         ("sum(i in 1..2 : x[(4, 1)[i]])", 1001.0),
         ("sum(i in 1..2, j in 1..(1, 3)[i] : x[j])", 1.0 + 111.0),
         ("sum(i in 1..n if (1, 0, 0, 1)[i] == 1 : x[i])", 1001.0),
-        ("sum(i in 1..2, j in 1..2 : matrix((1, 2), (3, 4))[i,j]*x[i]*x[j])", 1.0 + 20.0 + 30.0 + 400.0),
+        (
+            "sum(i in 1..2, j in 1..2 : matrix((1, 2), (3, 4))[i,j]*x[i]*x[j])",
+            1.0 + 20.0 + 30.0 + 400.0,
+        ),
         ("sum(i in 1..2 : (x[1], x[2])[i])", 11.0),
         // Ranges that go below 1.
         ("sum(i in -2..0 : x[i + 3])", 111.0),
@@ -228,15 +268,25 @@ fn sums_of_every_kind() {
 #[test]
 fn lets_with_indices() {
     for (statements, expected) in [
-        ("let d(a, b) = x[b] - x[a]\nhamiltonian d(1, 2) + sum(i in 2..n : d(i - 1, i))", 9.0 + 999.0),
+        (
+            "let d(a, b) = x[b] - x[a]\nhamiltonian d(1, 2) + sum(i in 2..n : d(i - 1, i))",
+            9.0 + 999.0,
+        ),
         ("let c[i in 1..n] = 2*x[i]\nhamiltonian sum(i in 1..n : c[n + 1 - i])", 2222.0),
         ("let c[i in 1..n, j in i..n] = x[i] + x[j]\nhamiltonian c[1,4] + c[2,2]", 1021.0),
         ("let c[i in 1..n] = (x[i], i)\nhamiltonian sum(i in 1..n : c[i].y + c[i][1])", 1121.0),
         ("let w[i in 0..n] = if(i == 0, 7, i)\nhamiltonian sum(i in 0..n : w[i])", 17.0),
-        ("let s(k) = sum(j in 1..k : x[j])\nhamiltonian sum(i in 1..n : s(i))", 1.0 + 11.0 + 111.0 + 1111.0),
+        (
+            "let s(k) = sum(j in 1..k : x[j])\nhamiltonian sum(i in 1..n : s(i))",
+            1.0 + 11.0 + 111.0 + 1111.0,
+        ),
         ("let f(i, g) = g*x[i]\nhamiltonian sum(i in 1..2 : f(i + 1, f(i, 1)))", 10.0 + 1000.0),
-        // A member that does not exist may stand in a branch that is not taken, of indices alone too.
-        ("let f[i in 1..n] = i\nhamiltonian sum(i in 1..n : x[i]*if(i > 1, f[i-1], 0))", 10.0 + 200.0 + 3000.0),
+        // A member that does not exist may stand in a branch that is not taken, of indices alone
+        // too.
+        (
+            "let f[i in 1..n] = i\nhamiltonian sum(i in 1..n : x[i]*if(i > 1, f[i-1], 0))",
+            10.0 + 200.0 + 3000.0,
+        ),
         (
             "let f[i in 1..3, j in 1..i] = 10*i + j\nhamiltonian sum(i in 1..3, j in 1..i : f[i,j])",
             11.0 + 21.0 + 22.0 + 31.0 + 32.0 + 33.0,
@@ -263,7 +313,10 @@ fn families_with_three_indices() {
     assert_eq!(model.observables[0].functional.evaluate(0.0, &model.initial, &[]), [2.0, 203.0]);
     let g = &model.constraints[0];
     assert_eq!(g.members, 2 * 3 * 2 - 2 * 2);
-    assert_eq!((g.member_name(0), g.member_name(7)), ("g[1,2,1]".to_string(), "g[2,3,2]".to_string()));
+    assert_eq!(
+        (g.member_name(0), g.member_name(7)),
+        ("g[1,2,1]".to_string(), "g[2,3,2]".to_string())
+    );
     assert!(g.functional.evaluate(0.0, &model.initial, &[]).iter().all(|&v| v == 0.0));
 }
 
@@ -274,19 +327,27 @@ fn families_of_constraints_with_dependent_ranges() {
     let rod = &model.constraints[0];
     let names: Vec<String> = (0..rod.members).map(|m| rod.member_name(m)).collect();
     assert_eq!(names, ["rod[1,2]", "rod[1,3]", "rod[1,4]", "rod[2,3]", "rod[2,4]", "rod[3,4]"]);
-    assert!(rod.functional.evaluate(0.0, &model.initial, &[]).iter().all(|v| v.abs() < 1e-12 * 300.0));
+    assert!(
+        rod.functional.evaluate(0.0, &model.initial, &[]).iter().all(|v| v.abs() < 1e-12 * 300.0)
+    );
 }
 
 #[test]
 fn a_symmetric_matrix_equation_counts_once() {
     for (formula, components) in [
-        ("transpose(Q)*Q = identity(3)", vec![(0, 1.0), (1, 2.0), (2, 2.0), (4, 1.0), (5, 2.0), (8, 1.0)]),
+        (
+            "transpose(Q)*Q = identity(3)",
+            vec![(0, 1.0), (1, 2.0), (2, 2.0), (4, 1.0), (5, 2.0), (8, 1.0)],
+        ),
         ("Q = identity(3)", (0..9).map(|k| (k, 1.0)).collect()),
         (
             "outer(v, v) = matrix((1, 0, 0), (0, 0, 0), (0, 0, 0))",
             vec![(0, 1.0), (1, 2.0), (2, 2.0), (4, 1.0), (5, 2.0), (8, 1.0)],
         ),
-        ("2*transpose(Q)*Q = 2*identity(3)", vec![(0, 1.0), (1, 2.0), (2, 2.0), (4, 1.0), (5, 2.0), (8, 1.0)]),
+        (
+            "2*transpose(Q)*Q = 2*identity(3)",
+            vec![(0, 1.0), (1, 2.0), (2, 2.0), (4, 1.0), (5, 2.0), (8, 1.0)],
+        ),
         (
             "k*Q*transpose(Q) - k*identity(3) = 0*identity(3)",
             vec![(0, 1.0), (1, 2.0), (2, 2.0), (4, 1.0), (5, 2.0), (8, 1.0)],
@@ -302,7 +363,10 @@ fn a_symmetric_matrix_equation_counts_once() {
         ("Q*J*transpose(Q) = J", vec![(0, 1.0), (1, 2.0), (2, 2.0), (4, 1.0), (5, 2.0), (8, 1.0)]),
         ("Q*outer(v, v) = outer(v, v)", (0..9).map(|k| (k, 1.0)).collect()),
         // An entry that is 0 on both sides is not an equation.
-        ("hat(v) = hat((1, 0, 0))", vec![(1, 1.0), (2, 1.0), (3, 1.0), (5, 1.0), (6, 1.0), (7, 1.0)]),
+        (
+            "hat(v) = hat((1, 0, 0))",
+            vec![(1, 1.0), (2, 1.0), (3, 1.0), (5, 1.0), (6, 1.0), (7, 1.0)],
+        ),
     ] {
         let model = support::model(&format!(
             "parameter k = 0.3\nparameter J = diag(3, 2, 1)\ncoordinate Q : R^(3,3) = identity(3)\nmomentum P of Q\ncoordinate v : R^3 = (1, 0, 0)\nmomentum u of v\nhamiltonian 0*v.x\nconstraint g : {formula}\n"
@@ -348,8 +412,8 @@ fn a_million_rows_are_not_unrolled() {
     assert!(model.unrolled_size() > 10_000_000);
 }
 
-/// Ten million rows, the stated size: `cargo test --release -p holonome-model --test templates -- --ignored
-/// --nocapture`.
+/// Ten million rows, the stated size: `cargo test --release -p holonome-model --test templates --
+/// --ignored --nocapture`.
 #[test]
 #[ignore = "takes a quarter of a minute and a gigabyte in release"]
 fn ten_million_rows() {

@@ -16,8 +16,8 @@ struct Units {
 }
 
 impl Units {
-    /// Units that are powers of two; those of conjugate families multiply to the unit of action. With `own`, families
-    /// have units of their own.
+    /// Units that are powers of two; those of conjugate families multiply to the unit of action.
+    /// With `own`, families have units of their own.
     fn new(model: &Model, exponents: [i32; 3], own: bool) -> Units {
         let [length, action, time] = exponents.map(|e| 2f64.powi(e));
         let mut scale = vec![1.0; model.dimension()];
@@ -76,7 +76,8 @@ impl Units {
             entries.push(row.last());
             table.push(&entries);
         }
-        let slots = term.slots.iter().copied().chain(std::iter::repeat_n(Source::Number, added)).collect();
+        let slots =
+            term.slots.iter().copied().chain(std::iter::repeat_n(Source::Number, added)).collect();
         Term { graph, roots, slots, table, numbers, pairs: None, spans: Default::default() }
     }
 
@@ -87,10 +88,16 @@ impl Units {
             Dynamics::Hamiltonian(h, span) => {
                 Dynamics::Hamiltonian(self.functional(h, &|_| self.action / self.time), *span)
             }
-            Dynamics::Field(f) => Dynamics::Field(self.functional(f, &|k| self.scale[k] / self.time)),
+            Dynamics::Field(f) => {
+                Dynamics::Field(self.functional(f, &|k| self.scale[k] / self.time))
+            }
         };
         // Each quantity gets a unit of its own.
-        let quantities = changed.constraints.iter_mut().chain(&mut changed.integrals).chain(&mut changed.observables);
+        let quantities = changed
+            .constraints
+            .iter_mut()
+            .chain(&mut changed.integrals)
+            .chain(&mut changed.observables);
         for (k, quantity) in quantities.enumerate() {
             let unit = 2f64.powi(7 * (k as i32 % 5) - 14);
             quantity.functional = self.functional(&quantity.functional, &|_| unit);
@@ -121,12 +128,17 @@ fn verdict(examined: &Examined) -> Vec<String> {
 const CHANGES: [[i32; 3]; 4] = [[-33, -113, -40], [40, 147, 20], [0, -60, 0], [-12, 9, 31]];
 
 fn says_the_same(name: &str, model: &Model) {
-    // Formulas that are changed have no places in the text any more, so they are compared with such ones.
+    // Formulas that are changed have no places in the text any more, so they are compared with such
+    // ones.
     let expected = verdict(&consistency::examine(&Units::new(model, [0; 3], false).model(model)));
     for exponents in CHANGES {
         for own in [true, false] {
             let changed = Units::new(model, exponents, own).model(model);
-            assert_eq!(verdict(&consistency::examine(&changed)), expected, "{name} in units 2^{exponents:?}, {own}");
+            assert_eq!(
+                verdict(&consistency::examine(&changed)),
+                expected,
+                "{name} in units 2^{exponents:?}, {own}"
+            );
         }
         let units = Units::new(model, exponents, false);
         let changed = units.model(model);
@@ -138,7 +150,10 @@ fn says_the_same(name: &str, model: &Model) {
         let twice = [units.scale.clone(), units.scale].concat();
         for ((old, new), unit) in sizes(model).iter().zip(sizes(&changed)).zip(twice) {
             // A component without a size has the scale 1.
-            assert!(old * unit == new || (*old == 1.0 && new == 1.0), "{name}: {old:e}·{unit:e} is not {new:e}");
+            assert!(
+                old * unit == new || (*old == 1.0 && new == 1.0),
+                "{name}: {old:e}·{unit:e} is not {new:e}"
+            );
         }
     }
 }
@@ -155,9 +170,12 @@ fn every_model_is_judged_alike_in_all_units() {
 
 #[test]
 fn large_models_are_judged_alike_in_all_units() {
-    for (name, set) in [("chain", "n=2000"), ("fpu", "n=20000"), ("ring", "n=4000"), ("dna", "n=20000")] {
+    for (name, set) in
+        [("chain", "n=2000"), ("fpu", "n=20000"), ("ring", "n=4000"), ("dna", "n=20000")]
+    {
         let text = support::file(&format!("models/{name}.holo"));
-        let (model, found) = support::check_with(&text, &|_| Err(String::new()), &[set.split_once('=').unwrap()]);
+        let (model, found) =
+            support::check_with(&text, &|_| Err(String::new()), &[set.split_once('=').unwrap()]);
         let model = model.unwrap_or_else(|| panic!("{name}: {found:?}"));
         assert!(consistency::examine(&model).rows.is_some(), "{name} is not templated");
         says_the_same(name, &model);
@@ -173,10 +191,13 @@ fn faulty_models_are_found_in_all_units() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         // One of the files is not text.
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
-        // Whether constraints are singular at their start only is judged at points beside it, at distances of the size of
-        // the positions. This one starts at the origin, without any length.
+        // Whether constraints are singular at their start only is judged at points beside it, at
+        // distances of the size of the positions. This one starts at the origin, without any
+        // length.
         let has_no_length = name == "constraints-singular-start.holo";
-        if let Some(model) = support::check_with(&text, &|_| Err(String::new()), &[]).0.filter(|_| !has_no_length) {
+        if let Some(model) =
+            support::check_with(&text, &|_| Err(String::new()), &[]).0.filter(|_| !has_no_length)
+        {
             says_the_same(&name, &model);
             examined += 1;
         }
@@ -200,13 +221,18 @@ fn a_start_off_its_rod_is_refused_for_rods_of_every_length() {
                     consistency::examine(&pendulum(l, m, g, start, momentum)).off_set.len()
                 };
                 assert_eq!(found("(0.6*l, 0, -0.8*l)", "(0, m*l, 0)"), 0, "{l} {m}");
-                // A start off by 1e-6 of the length is not rounding; nor is one at 0, off by the length, or far too
-                // large.
+                // A start off by 1e-6 of the length is not rounding; nor is one at 0, off by the
+                // length, or far too large.
                 for factor in ["0.6000005", "0", "1.6", "1e3"] {
-                    assert_eq!(found(&format!("({factor}*l, 0, -0.8*l)"), "(0, 0, 0)"), 1, "{l} {m} {factor}");
+                    assert_eq!(
+                        found(&format!("({factor}*l, 0, -0.8*l)"), "(0, 0, 0)"),
+                        1,
+                        "{l} {m} {factor}"
+                    );
                 }
                 assert_eq!(found("(0, 0, 0)", "(0, 0, 0)"), 1, "{l} {m}: at the anchor");
-                // The hidden constraint likewise; a momentum that is rounding relative to the others is met.
+                // The hidden constraint likewise; a momentum that is rounding relative to the
+                // others is met.
                 assert_eq!(found("(0.6*l, 0, -0.8*l)", "(m*l, 0, 0)"), 1, "{l} {m}");
                 assert_eq!(found("(0.6*l, 0, -0.8*l)", "(1e-4*m*l, 0, 0)"), 1, "{l} {m}");
                 assert_eq!(found("(l, 0, 0)", "(1e-16*m*l, m*l, 0)"), 0, "{l} {m}");
@@ -214,20 +240,28 @@ fn a_start_off_its_rod_is_refused_for_rods_of_every_length() {
         }
     }
     // A momentum of rounding alone, relative to what gravity would make of it.
-    assert_eq!(consistency::examine(&pendulum("1", "1", "9.81", "(1, 0, 0)", "(1e-16, 0, 0)")).off_set.len(), 0);
+    assert_eq!(
+        consistency::examine(&pendulum("1", "1", "9.81", "(1, 0, 0)", "(1e-16, 0, 0)"))
+            .off_set
+            .len(),
+        0
+    );
 }
 
 #[test]
 fn a_rod_far_from_the_origin_is_measured_from_its_end() {
-    // The rounding of a rod of length 1 at a distance of 1e6 is 1e-10 of the rod: a start off by a thousandth is not
-    // rounding.
+    // The rounding of a rod of length 1 at a distance of 1e6 is 1e-10 of the rod: a start off by a
+    // thousandth is not rounding.
     let text = |x: &str| {
         format!(
             "coordinate a : R^2 = (1e6, 0)\ncoordinate b : R^2 = ({x}, 1)\nmomentum p of a\nmomentum s of b\nhamiltonian (dot(p, p) + dot(s, s))/2\nconstraint rod : dot(a - b, a - b) = 1\n"
         )
     };
     assert!(consistency::examine(&support::model(&text("1e6"))).off_set.is_empty());
-    assert!(consistency::examine(&support::model(&text("1e6 + 1e-5"))).off_set.is_empty(), "the square of 1e-5");
+    assert!(
+        consistency::examine(&support::model(&text("1e6 + 1e-5"))).off_set.is_empty(),
+        "the square of 1e-5"
+    );
     assert_eq!(consistency::examine(&support::model(&text("1e6 + 0.1"))).off_set.len(), 1);
 }
 
@@ -236,7 +270,10 @@ fn constraints_of_a_metre_and_a_micrometre_are_independent() {
     // Two pendula, and a rod from one to the other: all lengths in one family.
     let text = "parameter l = 1e-6\ncoordinate r[i in 1..3] : R^3 = (1, if(i > 1, l, 0), if(i > 2, 1, 0))\nmomentum p of r\nhamiltonian sum(i in 1..3 : dot(p[i], p[i])/2 + r[i].z)\nconstraint long : dot(r[1], r[1]) = 1\nconstraint short : dot(r[2] - r[1], r[2] - r[1]) = l^2\nconstraint other : dot(r[3] - r[2], r[3] - r[2]) = 1\n";
     let examined = consistency::examine(&support::model(text));
-    assert!(examined.is_sound() && examined.redundant.is_empty() && examined.field.is_some(), "{examined:?}");
+    assert!(
+        examined.is_sound() && examined.redundant.is_empty() && examined.field.is_some(),
+        "{examined:?}"
+    );
     // Lengths and angles, whose units differ: independent, and redundant.
     let text = |last: &str| {
         format!(

@@ -1,4 +1,5 @@
-//! Derivatives where a factor of the chain rule has none: powers and norms at 0, and branches that are not taken.
+//! Derivatives where a factor of the chain rule has none: powers and norms at 0, and branches that
+//! are not taken.
 
 mod support;
 
@@ -6,8 +7,14 @@ use holonome_model::consistency::examine;
 use holonome_model::graph::{Graph, Input, Node};
 use holonome_model::treatment::structure::evaluate;
 
-/// Gradient, Hessian and derivatives along v, up to the third, of a potential of x and y with a parameter, at a point.
-fn derivatives(potential: &str, parameter: f64, [x, y]: [f64; 2], v: [f64; 2]) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
+/// Gradient, Hessian and derivatives along v, up to the third, of a potential of x and y with a
+/// parameter, at a point.
+fn derivatives(
+    potential: &str,
+    parameter: f64,
+    [x, y]: [f64; 2],
+    v: [f64; 2],
+) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
     let model = support::model(&format!(
         "parameter k = {parameter}\ncoordinate x = 0.25\ncoordinate y = 0.5\nmomentum p of x\nmomentum s of y\n\
          hamiltonian p^2/2 + s^2/2 + {potential}\n"
@@ -16,10 +23,12 @@ fn derivatives(potential: &str, parameter: f64, [x, y]: [f64; 2], v: [f64; 2]) -
     let h = holonome_model::treatment::unrolled::unroll(&model).unwrap();
     let root = g.copy_from(&h.graph, &[h.hamiltonian.unwrap()], &Default::default())[0];
     let zero = g.zero();
-    let dense = |list: &[(u32, Node)]| [0, 1].map(|i| list.iter().find(|e| e.0 == i).map_or(zero, |e| e.1));
+    let dense =
+        |list: &[(u32, Node)]| [0, 1].map(|i| list.iter().find(|e| e.0 == i).map_or(zero, |e| e.1));
     let gradient = g.gradient(root);
     let hessian = g.hessian(root);
-    let rows = [0, 1].map(|i| hessian.iter().find(|row| row.0 == i).map_or(Vec::new(), |row| row.1.clone()));
+    let rows = [0, 1]
+        .map(|i| hessian.iter().find(|row| row.0 == i).map_or(Vec::new(), |row| row.1.clone()));
     let mut along = vec![root];
     for order in 0..3 {
         let next = g.tangent(&[along[order]], |g, input| match input {
@@ -86,7 +95,8 @@ fn powers_above_one_have_a_slope() {
     }
 }
 
-/// A parameter as exponent is no worse than a number: x² has the second derivative 2, and no third one.
+/// A parameter as exponent is no worse than a number: x² has the second derivative 2, and no third
+/// one.
 #[test]
 fn whole_exponents_may_be_parameters() {
     let (gradient, hessian, along) = derivatives("x^k", 2.0, [0.0, 0.5], [1.0, 0.0]);

@@ -1,8 +1,9 @@
 //! Spelling of options in messages.
 //!
-//! A message tells its reader what to change, and readers know an option by different spellings: a program that calls
-//! the library writes `max_step`, a user of the command line `--max-step`. The halves and the library therefore name an
-//! option by [`option`], and the process chooses the spelling once, before anything is computed.
+//! A message tells its reader what to change, and readers know an option by different spellings: a
+//! program that calls the library writes `max_step`, a user of the command line `--max-step`. The
+//! halves and the library therefore name an option by [`option`], and the process chooses the
+//! spelling once, before anything is computed.
 
 use std::fmt::{Display, Formatter, Result};
 use std::sync::atomic::{AtomicU8, Ordering};

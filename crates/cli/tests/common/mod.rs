@@ -27,7 +27,11 @@ pub struct Answer {
 impl Answer {
     pub fn new(output: Output) -> Answer {
         let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
-        let answer = Answer { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) };
+        let answer = Answer {
+            code: output.status.code(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        };
         assert!(!answer.stderr.contains("panicked"), "a panic reached the user: {answer:?}");
         answer
     }
@@ -68,7 +72,8 @@ impl Folder {
     pub fn new() -> Folder {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("holonome-cli-{}-{number}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("holonome-cli-{}-{number}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(path.join("models")).unwrap();
         for entry in fs::read_dir(repository().join("models")).unwrap() {
@@ -115,7 +120,10 @@ impl Folder {
         let text = self.run(&format!("export {run} --csv -")).ok().stdout;
         let mut lines = text.lines();
         let names = lines.next().unwrap().split(',').map(String::from).collect();
-        (names, lines.map(|line| line.split(',').map(|cell| cell.parse().unwrap()).collect()).collect())
+        (
+            names,
+            lines.map(|line| line.split(',').map(|cell| cell.parse().unwrap()).collect()).collect(),
+        )
     }
 
     /// The times of a run's samples.
@@ -134,11 +142,19 @@ impl Drop for Folder {
 /// Keys of an object, in their order.
 #[track_caller]
 pub fn keys(value: &Value) -> Vec<&str> {
-    value.as_object().unwrap_or_else(|| panic!("{value} is no object")).keys().map(String::as_str).collect()
+    value
+        .as_object()
+        .unwrap_or_else(|| panic!("{value} is no object"))
+        .keys()
+        .map(String::as_str)
+        .collect()
 }
 
 /// A number inside a JSON value.
 #[track_caller]
 pub fn number(value: &Value, path: &str) -> f64 {
-    value.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number {path} in {value}"))
+    value
+        .pointer(path)
+        .and_then(Value::as_f64)
+        .unwrap_or_else(|| panic!("no number {path} in {value}"))
 }

@@ -5,11 +5,13 @@ use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
 use std::io::Write;
 
-/// Number of steps into which a range of places is divided, in 16 bits; one more value is left for NaN and infinities.
+/// Number of steps into which a range of places is divided, in 16 bits; one more value is left for
+/// NaN and infinities.
 const STEPS: f64 = 65_534.0;
 const NO_PLACE: u16 = 65_535;
 
-/// Arrays so far. A page refers to an array by `[kind, first byte, numbers]`, and `[…, least, step]` for places.
+/// Arrays so far. A page refers to an array by `[kind, first byte, numbers]`, and `[…, least,
+/// step]` for places.
 #[derive(Default)]
 pub struct Blob(Vec<u8>);
 
@@ -27,8 +29,8 @@ impl Blob {
         self.put("f8", numbers.iter().map(|x| x.to_le_bytes()))
     }
 
-    /// Store numbers of 32 bits. Those that are too large or too small for these stay at the end of their range, and
-    /// away from 0.
+    /// Store numbers of 32 bits. Those that are too large or too small for these stay at the end of
+    /// their range, and away from 0.
     pub fn rounded(&mut self, numbers: &[f64]) -> Value {
         let fits = |x: f64| {
             let size = x.abs();
@@ -46,8 +48,13 @@ impl Blob {
     pub fn places(&mut self, numbers: &[f64]) -> Value {
         let finite = numbers.iter().copied().filter(|x| x.is_finite());
         let (low, high) = finite.fold((f64::MAX, f64::MIN), |(a, b), x| (a.min(x), b.max(x)));
-        let (low, step) = if low <= high { (low, ((high - low) / STEPS).max(f64::MIN_POSITIVE)) } else { (0.0, 1.0) };
-        let place = |x: f64| if x.is_finite() { ((x - low) / step).round() as u16 } else { NO_PLACE };
+        let (low, step) = if low <= high {
+            (low, ((high - low) / STEPS).max(f64::MIN_POSITIVE))
+        } else {
+            (0.0, 1.0)
+        };
+        let place =
+            |x: f64| if x.is_finite() { ((x - low) / step).round() as u16 } else { NO_PLACE };
         let mut all = self.put("u2", numbers.iter().map(|&x| place(x).to_le_bytes()));
         if let Value::Array(parts) = &mut all {
             parts.extend([json!(low), json!(step)]);
@@ -90,7 +97,8 @@ mod tests {
         let exact = blob.exact(&[0.1, -2.0]);
         assert_eq!((rounded, exact), (json!(["f4", 0, 5]), json!(["f8", 24, 2])));
         let bytes = unpacked(&blob);
-        let f4: Vec<f32> = bytes[..20].chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
+        let f4: Vec<f32> =
+            bytes[..20].chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
         assert_eq!(f4[..3], [1.5, -f32::MAX, f32::MIN_POSITIVE]);
         assert!(f4[3].is_nan() && f4[4] == 0.0);
         assert_eq!(f64::from_le_bytes(bytes[24..32].try_into().unwrap()), 0.1);

@@ -1,6 +1,8 @@
-//! Time scale of a motion, from a pilot run: the lengths of the steps that an accurate method chooses along it.
+//! Time scale of a motion, from a pilot run: the lengths of the steps that an accurate method
+//! chooses along it.
 //!
-//! Equal steps have to be as short as the shortest of these, and symplectic methods need equal steps.
+//! Equal steps have to be as short as the shortest of these, and symplectic methods need equal
+//! steps.
 
 use super::explicit;
 use crate::options::{RunOptions, Settings};
@@ -19,24 +21,27 @@ const TOLERANCE: f64 = 1e-9;
 /// Number of steps of the pilot run: several revolutions of most motions.
 const STEPS: u64 = 2000;
 
-/// Number of components times steps that the pilot run takes at most: a large model then costs a second or two.
+/// Number of components times steps that the pilot run takes at most: a large model then costs a
+/// second or two.
 const MOST_NUMBERS: u64 = 2_000_000;
 
 /// Least number of steps that say anything.
 const LEAST_STEPS: u64 = 50;
 
-/// Growth of a step from which on the method still looks for its step: from rest the first ones are very short.
+/// Growth of a step from which on the method still looks for its step: from rest the first ones are
+/// very short.
 const LOOKS: f64 = 2.0;
 
-/// Length of the pilot run, longer than that of any motion in any units: the number of steps ends it.
+/// Length of the pilot run, longer than that of any motion in any units: the number of steps ends
+/// it.
 const FOREVER: f64 = 1e30;
 
-/// Ratio of the longest step to the shortest beyond which equal steps are wasted on most of the motion: that of a Kepler
-/// orbit of the eccentricity 0.9.
+/// Ratio of the longest step to the shortest beyond which equal steps are wasted on most of the
+/// motion: that of a Kepler orbit of the eccentricity 0.9.
 const UNEVEN: f64 = 100.0;
 
-/// Steps of a symplectic composition of order 4 in the shortest step of the pilot run, which has order 8: its energy then
-/// stays to about a thousandth, and it is far from unstable.
+/// Steps of a symplectic composition of order 4 in the shortest step of the pilot run, which has
+/// order 8: its energy then stays to about a thousandth, and it is far from unstable.
 const STEPS_IN_SHORTEST: f64 = 4.0;
 
 /// Steps along a motion.
@@ -47,7 +52,8 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Steps along the motion of a problem; `None` if there is no motion that could be followed for some steps.
+    /// Steps along the motion of a problem; `None` if there is no motion that could be followed for
+    /// some steps.
     pub fn new(problem: &Problem) -> Option<Pace> {
         let steps = (MOST_NUMBERS / problem.model.dimension().max(1) as u64).min(STEPS);
         if steps < LEAST_STEPS || !problem.examined.redundant.is_empty() {
@@ -56,9 +62,12 @@ impl Pace {
         // Without a correction a motion leaves its constraints, some of them fast.
         let method: Method = explicit(problem)?.0.parse().ok()?;
         let settings = Settings { allow_unverified: true, ..problem.settings.clone() };
-        let problem = Problem::from_text(&problem.name, problem.source.text(), &problem.tables, &settings).ok()?;
+        let problem =
+            Problem::from_text(&problem.name, problem.source.text(), &problem.tables, &settings)
+                .ok()?;
         let t0 = problem.model.t0;
-        let options = RunOptions { method, until: t0 + FOREVER, samples: Some(2), ..RunOptions::default() };
+        let options =
+            RunOptions { method, until: t0 + FOREVER, samples: Some(2), ..RunOptions::default() };
         let simulation = prepare(problem, options).ok()?;
         let plan = Plan::adaptive(method, t0, t0 + FOREVER, TOLERANCE, 0.0).ok()?;
         let system = &*simulation.system;
@@ -74,7 +83,8 @@ impl Pace {
         // A motion that ends in a singularity has told enough.
         drop(run(&plan, system, &mut state, &mut walk));
         let Pace { shortest, longest } = walk.pace;
-        (walk.steps >= LEAST_STEPS && longest < 1e-3 * FOREVER).then_some(Pace { shortest, longest })
+        (walk.steps >= LEAST_STEPS && longest < 1e-3 * FOREVER)
+            .then_some(Pace { shortest, longest })
     }
 
     /// Ratio of the longest step to the shortest, if that is too large for equal steps.
@@ -87,7 +97,11 @@ impl Pace {
     pub fn equal_step(self) -> f64 {
         let most = self.shortest / STEPS_IN_SHORTEST;
         let decade = 10f64.powi(most.log10().floor() as i32);
-        [5.0, 2.0, 1.0].into_iter().map(|digit| digit * decade).find(|step| *step <= most).unwrap_or(decade)
+        [5.0, 2.0, 1.0]
+            .into_iter()
+            .map(|digit| digit * decade)
+            .find(|step| *step <= most)
+            .unwrap_or(decade)
     }
 }
 

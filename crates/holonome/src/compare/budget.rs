@@ -1,4 +1,5 @@
-//! Steps and tolerances that spend a given budget (Chang, Perlmutter, Vankerschaver 2022, Fig. 6, right).
+//! Steps and tolerances that spend a given budget (Chang, Perlmutter, Vankerschaver 2022, Fig. 6,
+//! right).
 
 use super::trial::Monitor;
 use super::{Failed, budget_of};
@@ -11,16 +12,17 @@ use holonome_integrate::run::Outcome;
 use holonome_integrate::state::StepState;
 use std::convert::Infallible;
 
-/// Maximum number of runs tried for a step. Three suffice if a step costs the same at every length; Newton iterations
-/// need a few more.
+/// Maximum number of runs tried for a step. Three suffice if a step costs the same at every length;
+/// Newton iterations need a few more.
 const ROUNDS: u32 = 12;
 
-/// Range of the tolerances tried, as powers of ten, and number of halvings of this range: to 0.3 % of a decade.
+/// Range of the tolerances tried, as powers of ten, and number of halvings of this range: to 0.3 %
+/// of a decade.
 const TOLERANCES: (f64, f64) = (-15.0, -1.0);
 const HALVINGS: u32 = 12;
 
-/// The run with the shortest step h that the budget pays for, T/h being an integer. Because of Newton iterations the
-/// cost of a step may depend on h: the best of the runs tried is taken.
+/// The run with the shortest step h that the budget pays for, T/h being an integer. Because of
+/// Newton iterations the cost of a step may depend on h: the best of the runs tried is taken.
 pub(super) fn step(
     problem: &Problem,
     options: RunOptions,
@@ -31,7 +33,8 @@ pub(super) fn step(
     let (mut untried, mut steps) = (1..budget + 1, budget);
     let (mut best, mut price) = (None, 0);
     for _ in 0..ROUNDS {
-        let options = RunOptions { step: StepSize::Fixed(options.until / steps as f64), ..options.clone() };
+        let options =
+            RunOptions { step: StepSize::Fixed(options.until / steps as f64), ..options.clone() };
         let simulation = prepare(problem.clone(), options)?;
         let Spent { steps: made, spent, complete } = spent(&simulation, 2 * budget, monitor);
         if made == 0 {
@@ -41,7 +44,8 @@ pub(super) fn step(
         price = spent.div_ceil(made);
         let affordable = (budget as f64 * made as f64 / spent.max(1) as f64) as u64;
         if spent <= budget {
-            // A run that fails is cheap; it is kept only if there is no other, for the reason of its failure.
+            // A run that fails is cheap; it is kept only if there is no other, for the reason of
+            // its failure.
             if complete || best.is_none() {
                 best = Some(simulation);
             }
@@ -93,7 +97,9 @@ pub(super) fn tolerance(
 }
 
 fn unaffordable(budget: u64, what: &str, price: u64) -> Failed {
-    let message = format!("a budget of {budget} does not pay for {what}, which takes at least {price}: give more");
+    let message = format!(
+        "a budget of {budget} does not pay for {what}, which takes at least {price}: give more"
+    );
     Failed { kind: "budget", message, t: None }
 }
 
@@ -128,5 +134,9 @@ fn spent(simulation: &Simulation, most: u64, monitor: &Monitor<'_>) -> Spent {
     let mut pilot = Pilot { steps: 0, spent: 0, most, monitor };
     // A failure will show in the run itself.
     let outcome = simulation.run_unstored(&ends, &mut simulation.state().clone(), &mut pilot);
-    Spent { steps: pilot.steps, spent: pilot.spent, complete: matches!(outcome, Ok(Outcome::Finished)) }
+    Spent {
+        steps: pilot.steps,
+        spent: pilot.spent,
+        complete: matches!(outcome, Ok(Outcome::Finished)),
+    }
 }

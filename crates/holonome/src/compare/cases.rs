@@ -29,13 +29,17 @@ fn adapts(method: &Method) -> bool {
     method.scheme.adaptive && !method.treatment.needs_equal_steps()
 }
 
-/// All cases: each method with every step, tolerance or budget that it can use. A method that can choose its steps
-/// takes the tolerances, and the fixed steps only if there are no tolerances; the others take the steps.
+/// All cases: each method with every step, tolerance or budget that it can use. A method that can
+/// choose its steps takes the tolerances, and the fixed steps only if there are no tolerances; the
+/// others take the steps.
 pub(super) fn cases(options: &CompareOptions) -> Result<Vec<Case>, Error> {
     let methods = &options.methods;
     check(methods)?;
     if let Some(0) = options.budgets.iter().find(|&&b| b == 0) {
-        return Err(Error::option(format!("{budget} must be positive, but it is 0", budget = option("budget"))));
+        return Err(Error::option(format!(
+            "{budget} must be positive, but it is 0",
+            budget = option("budget")
+        )));
     }
     if !options.budgets.is_empty() {
         if options.run.every.is_some() {
@@ -57,7 +61,9 @@ pub(super) fn cases(options: &CompareOptions) -> Result<Vec<Case>, Error> {
             );
             return Err(Error::option(message));
         }
-        return Ok(product(methods, |_| options.budgets.iter().map(|&b| Steps::Budget(b)).collect()));
+        return Ok(product(methods, |_| {
+            options.budgets.iter().map(|&b| Steps::Budget(b)).collect()
+        }));
     }
     let tolerances = tolerances(options)?;
     let fixed: Vec<Steps> = options.steps.iter().map(|&h| Steps::Fixed(h)).collect();
@@ -69,9 +75,11 @@ pub(super) fn cases(options: &CompareOptions) -> Result<Vec<Case>, Error> {
             budget_b1b2 = option("budget").of("b1,b2,…")
         )));
     }
-    Ok(product(methods, |method| match adapts(method) && (fixed.is_empty() || !tolerances.is_empty()) {
-        true => tolerances.clone(),
-        false => fixed.clone(),
+    Ok(product(methods, |method| {
+        match adapts(method) && (fixed.is_empty() || !tolerances.is_empty()) {
+            true => tolerances.clone(),
+            false => fixed.clone(),
+        }
     }))
 }
 
@@ -86,7 +94,8 @@ pub(super) fn unused(options: &CompareOptions, cases: &[Case]) -> Vec<String> {
             atol = option("atol")
         ));
     }
-    if !options.steps.is_empty() && !cases.iter().any(|case| matches!(case.steps, Steps::Fixed(_))) {
+    if !options.steps.is_empty() && !cases.iter().any(|case| matches!(case.steps, Steps::Fixed(_)))
+    {
         let what = format!(
             "every method here chooses its steps from the tolerances; without {rtol} and {atol} they are fixed",
             rtol = option("rtol"),
@@ -99,8 +108,13 @@ pub(super) fn unused(options: &CompareOptions, cases: &[Case]) -> Vec<String> {
 
 fn check(methods: &[Method]) -> Result<(), Error> {
     methods.iter().try_for_each(Method::check)?;
-    if let Some((_, method)) = methods.iter().enumerate().find(|(k, method)| methods[..*k].contains(method)) {
-        return Err(Error::option(format!("{} is there twice: leave one out", option("method").with(method))));
+    if let Some((_, method)) =
+        methods.iter().enumerate().find(|(k, method)| methods[..*k].contains(method))
+    {
+        return Err(Error::option(format!(
+            "{} is there twice: leave one out",
+            option("method").with(method)
+        )));
     }
     if let Some(method) = methods.iter().find(|method| method.scheme.needs == Needs::HeatBath) {
         return Err(Error::option(format!(
@@ -118,7 +132,10 @@ fn check(methods: &[Method]) -> Result<(), Error> {
 }
 
 fn product(methods: &[Method], of: impl Fn(&Method) -> Vec<Steps>) -> Vec<Case> {
-    methods.iter().flat_map(|&method| of(&method).into_iter().map(move |steps| Case { method, steps })).collect()
+    methods
+        .iter()
+        .flat_map(|&method| of(&method).into_iter().map(move |steps| Case { method, steps }))
+        .collect()
 }
 
 /// Tolerances of the comparison; the default of a run if neither they nor steps are given.
@@ -153,9 +170,10 @@ impl Case {
 
     /// Options of this case's run; without steps if it has a budget.
     fn options(&self, common: &RunOptions, all: &[Case]) -> RunOptions {
-        let mut options = RunOptions { method: self.method, step: StepSize::default(), ..common.clone() };
-        // An option that only another method here uses is not a mistake; an option that none uses is a warning of each
-        // run.
+        let mut options =
+            RunOptions { method: self.method, step: StepSize::default(), ..common.clone() };
+        // An option that only another method here uses is not a mistake; an option that none uses
+        // is a warning of each run.
         let another = |uses: &dyn Fn(&Method) -> bool| self.another(all, uses);
         if another(&|m| m.treatment == MethodTreatment::Feedback) {
             (options.gain, options.allow_unstable) = (None, false);
@@ -173,7 +191,8 @@ impl Case {
             options.reference = None;
         }
         if another(&crate::penalty::takes) {
-            (options.penalty, options.penalty_tolerance, options.slow_manifold) = (None, None, None);
+            (options.penalty, options.penalty_tolerance, options.slow_manifold) =
+                (None, None, None);
         }
         match self.steps {
             Steps::Fixed(h) => options.step = StepSize::Fixed(h),
@@ -183,7 +202,8 @@ impl Case {
         options
     }
 
-    /// Compile the case's run. A refused gain or budget depends on the step, so it is a result like others.
+    /// Compile the case's run. A refused gain or budget depends on the step, so it is a result like
+    /// others.
     ///
     /// # Errors
     /// If the options make no sense for the model at any step.
@@ -201,7 +221,9 @@ impl Case {
         }
         let problem = &problem;
         let made = match self.steps {
-            Steps::Budget(budget) if adapts(&self.method) => budget::tolerance(problem, options, budget, monitor),
+            Steps::Budget(budget) if adapts(&self.method) => {
+                budget::tolerance(problem, options, budget, monitor)
+            }
             Steps::Budget(budget) => budget::step(problem, options, budget, monitor),
             _ => prepare(problem.clone(), options).map(Ok),
         };
@@ -214,13 +236,19 @@ impl Case {
     }
 
     /// Row of this case.
-    pub(super) fn row(&self, run: Option<&Simulation>, outcome: Result<MeasuredRun, Failed>) -> Row {
+    pub(super) fn row(
+        &self,
+        run: Option<&Simulation>,
+        outcome: Result<MeasuredRun, Failed>,
+    ) -> Row {
         let used = run.map(|run| run.options.step);
         let penalty = run.and_then(|run| run.penalty.as_ref()).map(|penalty| penalty.omega);
         let (step, tolerance, budget) = match self.steps {
             Steps::Fixed(h) => (Some(h), None, None),
             Steps::Tolerance(rtol, atol) => (None, Some((rtol, atol)), None),
-            Steps::Budget(budget) if adapts(&self.method) => (None, used.and_then(StepSize::tolerances), Some(budget)),
+            Steps::Budget(budget) if adapts(&self.method) => {
+                (None, used.and_then(StepSize::tolerances), Some(budget))
+            }
             Steps::Budget(budget) => (used.and_then(StepSize::fixed), None, Some(budget)),
         };
         let method = self.method;

@@ -9,7 +9,8 @@ use super::trial::Samples;
 pub enum Size {
     /// The error itself.
     Known(f64),
-    /// Upper bound: the error is too close to the reference's own error to be distinguished from it.
+    /// Upper bound: the error is too close to the reference's own error to be distinguished from
+    /// it.
     AtMost(f64),
 }
 
@@ -18,7 +19,11 @@ const KNOWN_ABOVE: f64 = 10.0;
 
 impl Size {
     fn new(distance: f64, reference: f64) -> Size {
-        if distance > KNOWN_ABOVE * reference { Size::Known(distance) } else { Size::AtMost(distance + reference) }
+        if distance > KNOWN_ABOVE * reference {
+            Size::Known(distance)
+        } else {
+            Size::AtMost(distance + reference)
+        }
     }
 
     /// The error itself; `None` if only a bound is known.
@@ -50,14 +55,22 @@ pub struct Errors {
 
 impl Errors {
     pub(super) fn of(samples: &Samples, reference: &Reference) -> Option<Errors> {
-        let all = samples.t.iter().zip(&samples.x).map_while(|(&t, x)| Some((t, reference.distance(t, x)?)));
+        let all = samples
+            .t
+            .iter()
+            .zip(&samples.x)
+            .map_while(|(&t, x)| Some((t, reference.distance(t, x)?)));
         let (mut last, mut max) = (None, 0.0);
         for (t, distance) in all {
             last = Some((t, distance));
             max = f64::max(max, distance);
         }
         let (t, distance) = last.filter(|(t, _)| *t > 0.0)?;
-        Some(Errors { t, last: Size::new(distance, reference.error), max: Size::new(max, reference.error) })
+        Some(Errors {
+            t,
+            last: Size::new(distance, reference.error),
+            max: Size::new(max, reference.error),
+        })
     }
 }
 
@@ -66,8 +79,8 @@ fn alike(a: &Row, b: &Row) -> bool {
     a.method == b.method && a.penalty == b.penalty && a.extrapolated == b.extrapolated
 }
 
-/// Set the order between successive rows of one method with fixed steps: log(e₁/e₂)/log(h₁/h₂), if both errors are
-/// known.
+/// Set the order between successive rows of one method with fixed steps: log(e₁/e₂)/log(h₁/h₂), if
+/// both errors are known.
 pub(super) fn measure_orders(rows: &mut [Row]) {
     let point = |row: &Row| {
         let error = row.outcome.as_ref().ok()?.errors?.last.known()?;

@@ -1,5 +1,6 @@
-//! Richardson extrapolation in 1/ω²: the error of a penalised run from the slow manifold is C/ω² + O(ω⁻⁴). A run with
-//! 2ω determines C, and (4 x_{2ω} − x_ω)/3 has an error of O(ω⁻⁴) in the positions.
+//! Richardson extrapolation in 1/ω²: the error of a penalised run from the slow manifold is C/ω² +
+//! O(ω⁻⁴). A run with 2ω determines C, and (4 x_{2ω} − x_ω)/3 has an error of O(ω⁻⁴) in the
+//! positions.
 
 use super::cases::Case;
 use super::errors::Errors;
@@ -14,7 +15,10 @@ use crate::simulation::{Simulation, prepare};
 /// True if a case gets an extrapolated row.
 pub(super) fn suits(problem: &Problem, common: &RunOptions, case: &Case) -> bool {
     let asked = common.penalty.is_some() || common.penalty_tolerance.is_some();
-    asked && takes(&case.method) && problem.model.is_hamiltonian() && !problem.model.constraints.is_empty()
+    asked
+        && takes(&case.method)
+        && problem.model.is_hamiltonian()
+        && !problem.model.constraints.is_empty()
 }
 
 /// Measurements of the run extrapolated with one of twice its ω.
@@ -38,18 +42,27 @@ fn extrapolated(
     monitor: &Monitor<'_>,
 ) -> Result<MeasuredRun, Failed> {
     let omega = run.penalty.as_ref().map_or(f64::NAN, |penalty| 2.0 * penalty.omega);
-    let options = RunOptions { penalty: Some(PenaltyStrength::Omega(omega)), ..run.options.clone() };
-    let failed = |error: crate::Error| Failed { kind: error.kind(), message: error.to_string(), t: None };
+    let options =
+        RunOptions { penalty: Some(PenaltyStrength::Omega(omega)), ..run.options.clone() };
+    let failed =
+        |error: crate::Error| Failed { kind: error.kind(), message: error.to_string(), t: None };
     let stiffer = prepare(problem.clone(), options).map_err(failed)?;
     let trial = Trial::record(&stiffer, &stiffer.plan, monitor);
     if let Some(failed) = trial.failed {
         return Err(failed);
     }
     let pairs = samples.x.iter().zip(&trial.samples.x);
-    let extrapolate =
-        |(one, two): (&Vec<f64>, &Vec<f64>)| one.iter().zip(two).map(|(a, b)| (4.0 * b - a) / 3.0).collect();
-    let extrapolated = Samples { t: samples.t.clone(), x: pairs.map(extrapolate).collect(), deviations: Vec::new() };
-    let timed = |simulation| trial::time(simulation, monitor)?.ok_or_else(|| Failed::stopped(run.plan.t_end()));
+    let extrapolate = |(one, two): (&Vec<f64>, &Vec<f64>)| {
+        one.iter().zip(two).map(|(a, b)| (4.0 * b - a) / 3.0).collect()
+    };
+    let extrapolated = Samples {
+        t: samples.t.clone(),
+        x: pairs.map(extrapolate).collect(),
+        deviations: Vec::new(),
+    };
+    let timed = |simulation| {
+        trial::time(simulation, monitor)?.ok_or_else(|| Failed::stopped(run.plan.t_end()))
+    };
     let ((seconds, state), (more_seconds, more)) = (timed(run)?, timed(&stiffer)?);
     let mut cost = state.cost;
     cost.add(&more.cost);

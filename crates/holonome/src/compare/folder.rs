@@ -9,8 +9,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A folder that is created before the comparison, so that a mistake in its name shows early, and filled after it. If
-/// it is not filled, it is removed, together with the folders above it that were created for it.
+/// A folder that is created before the comparison, so that a mistake in its name shows early, and
+/// filled after it. If it is not filled, it is removed, together with the folders above it that
+/// were created for it.
 pub struct Folder {
     path: PathBuf,
     /// Folders that were created, outermost first.
@@ -18,7 +19,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Create the folder `out`, which must be new or empty, or `runs/NAME-compare-k` with the smallest k that is free.
+    /// Create the folder `out`, which must be new or empty, or `runs/NAME-compare-k` with the
+    /// smallest k that is free.
     ///
     /// # Errors
     /// If it cannot be created, or is not empty.
@@ -52,14 +54,17 @@ impl Folder {
         &self.path
     }
 
-    /// Write `compare.json`, `compare.csv` and, if there is something to draw, `work-precision.svg`.
+    /// Write `compare.json`, `compare.csv` and, if there is something to draw,
+    /// `work-precision.svg`.
     ///
     /// # Errors
     /// If a file cannot be written.
     pub fn fill(mut self, comparison: &Comparison) -> Result<(), Error> {
         self.made.clear();
         let json = comparison.to_json(&self.path);
-        for (name, text) in [("compare.json", format!("{json:#}\n")), ("compare.csv", comparison.to_csv())] {
+        for (name, text) in
+            [("compare.json", format!("{json:#}\n")), ("compare.csv", comparison.to_csv())]
+        {
             crate::store::replace(&self.path.join(name), text.as_bytes()).map_err(Error::store)?;
         }
         if let Some(figure) = work_precision_figure(&json) {
@@ -81,7 +86,8 @@ impl Drop for Folder {
 /// Create a folder and those above it; returns the missing ones, outermost first.
 fn make_all(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
-    let mut made: Vec<PathBuf> = path.ancestors().take_while(missing).map(Path::to_path_buf).collect();
+    let mut made: Vec<PathBuf> =
+        path.ancestors().take_while(missing).map(Path::to_path_buf).collect();
     made.reverse();
     fs::create_dir_all(path).map_err(|error| unwritable(path, error))?;
     Ok(made)

@@ -1,8 +1,9 @@
 //! Comparison of several methods on one system: errors against a converged solution, drifts, costs.
 //!
-//! Every run is made twice. First with samples, all runs side by side on all cores, for errors and trends. Then without
-//! samples, one run after the other with nothing beside it, for times, and for costs without interpolation of samples.
-//! Samples do not influence the steps, so both are the same run.
+//! Every run is made twice. First with samples, all runs side by side on all cores, for errors and
+//! trends. Then without samples, one run after the other with nothing beside it, for times, and for
+//! costs without interpolation of samples. Samples do not influence the steps, so both are the same
+//! run.
 //!
 //! ```no_run
 //! use holonome::compare::{CompareOptions, compare};
@@ -55,9 +56,11 @@ pub struct CompareOptions {
     pub rtol: Vec<f64>,
     /// Absolute tolerances, one for each relative one or one for all; 0 if empty.
     pub atol: Vec<f64>,
-    /// Budgets, in place of steps and tolerances: each method takes the step or the tolerance that spends it.
+    /// Budgets, in place of steps and tolerances: each method takes the step or the tolerance that
+    /// spends it.
     pub budgets: Vec<u64>,
-    /// Options that all runs share: the end, the outputs, gains, targets. Its other fields are not used.
+    /// Options that all runs share: the end, the outputs, gains, targets. Its other fields are not
+    /// used.
     pub run: RunOptions,
 }
 
@@ -88,8 +91,8 @@ pub struct Comparison {
     pub rows: Vec<Row>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// True if the comparison was stopped before its end: some rows then failed for that reason, and errors are known
-    /// only up to the end of the reference.
+    /// True if the comparison was stopped before its end: some rows then failed for that reason,
+    /// and errors are known only up to the end of the reference.
     pub interrupted: bool,
 }
 
@@ -105,7 +108,8 @@ pub struct Row {
     pub budget: Option<u64>,
     /// ω of the penalty.
     pub penalty: Option<f64>,
-    /// True for the extrapolation of that run and one with 2ω, which reduces errors from ω⁻² to ω⁻⁴.
+    /// True for the extrapolation of that run and one with 2ω, which reduces errors from ω⁻² to
+    /// ω⁻⁴.
     pub extrapolated: bool,
     /// Result of the run.
     pub outcome: Result<MeasuredRun, Failed>,
@@ -144,7 +148,9 @@ impl Comparison {
     /// Every invariant of the runs, in the order of the first run; a penalised run has one more.
     pub fn invariants(&self) -> Vec<(&str, InvariantKind)> {
         let mut all: Vec<(&str, InvariantKind)> = Vec::new();
-        for drift in self.rows.iter().flat_map(|row| &row.outcome).flat_map(|measured| &measured.drift) {
+        for drift in
+            self.rows.iter().flat_map(|row| &row.outcome).flat_map(|measured| &measured.drift)
+        {
             if !all.contains(&(&drift.name, drift.kind)) {
                 all.push((&drift.name, drift.kind));
             }
@@ -156,7 +162,11 @@ impl Comparison {
 impl Row {
     /// Name of the method, marked if extrapolated.
     pub fn label(&self) -> String {
-        if self.extrapolated { format!("{}, extrapolated", self.method) } else { self.method.to_string() }
+        if self.extrapolated {
+            format!("{}, extrapolated", self.method)
+        } else {
+            self.method.to_string()
+        }
     }
 }
 
@@ -174,29 +184,35 @@ const SAMPLES: u64 = 1001;
 /// Maximum number of values in all samples together: half a gigabyte.
 const SAMPLED_NUMBERS: u64 = 1 << 26;
 
-/// Compare the methods. `watch` is called now and then, from several threads. If it returns [`Control::Stop`], finished
-/// runs are kept; the result is `None` if there is none.
+/// Compare the methods. `watch` is called now and then, from several threads. If it returns
+/// [`Control::Stop`], finished runs are kept; the result is `None` if there is none.
 ///
 /// # Errors
-/// If the options make no sense, or a method does not suit the model. A run that fails is a row like others.
+/// If the options make no sense, or a method does not suit the model. A run that fails is a row
+/// like others.
 pub fn compare(
     problem: &Problem,
     options: &CompareOptions,
     watch: &(dyn Fn(CompareProgress) -> Control + Sync),
 ) -> Result<Option<Comparison>, Error> {
     let cases = cases::cases(options)?;
-    // Observables are not part of a comparison, and observables with multipliers do not suit every method.
+    // Observables are not part of a comparison, and observables with multipliers do not suit every
+    // method.
     let mut problem = problem.clone();
     problem.model = problem.model.without_observables();
     let problem = &problem;
     let common = common(problem, options, cases.len());
-    let penalised = cases.iter().filter(|case| extrapolation::suits(problem, &common, case)).count();
+    let penalised =
+        cases.iter().filter(|case| extrapolation::suits(problem, &common, case)).count();
     let monitor = Monitor::new(watch, Reference::COMPUTATIONS + 2 * cases.len() + penalised);
-    let prepared: Vec<_> = cases.par_iter().map(|case| case.prepare(problem, &common, &cases, &monitor)).collect();
-    let runs: Vec<Result<Simulation, Failed>> = prepared.into_iter().collect::<Result<_, Error>>()?;
+    let prepared: Vec<_> =
+        cases.par_iter().map(|case| case.prepare(problem, &common, &cases, &monitor)).collect();
+    let runs: Vec<Result<Simulation, Failed>> =
+        prepared.into_iter().collect::<Result<_, Error>>()?;
     let times = sample_times(runs.iter().flatten(), common.until);
     let record = |run: &Result<Simulation, Failed>| {
-        let trial = run.as_ref().map(|simulation| Trial::record(simulation, &simulation.plan, &monitor));
+        let trial =
+            run.as_ref().map(|simulation| Trial::record(simulation, &simulation.plan, &monitor));
         monitor.finish_one();
         trial.map_err(Failed::clone)
     };
@@ -228,7 +244,9 @@ pub fn compare(
         monitor.finish_one();
         let run = run.as_ref().ok();
         rows.push(case.row(run, outcome));
-        rows.extend(extrapolated.map(|outcome| Row { extrapolated: true, ..case.row(run, outcome) }));
+        rows.extend(
+            extrapolated.map(|outcome| Row { extrapolated: true, ..case.row(run, outcome) }),
+        );
     }
     let interrupted = monitor.stopped();
     if interrupted && rows.iter().all(|row| row.outcome.is_err()) {
@@ -241,7 +259,8 @@ pub fn compare(
     warnings.extend(failed_claims);
     if interrupted {
         let done = rows.iter().filter(|row| row.outcome.is_ok()).count();
-        let what = "stopped before its end: the last times were taken while other runs were under way";
+        let what =
+            "stopped before its end: the last times were taken while other runs were under way";
         warnings.push(format!("{what}; {done} of {} rows are there", rows.len()));
     }
     let (model, hamiltonian) = (problem.name.clone(), problem.model.is_hamiltonian());
@@ -265,7 +284,8 @@ fn warnings_of(runs: &[Result<Simulation, Failed>]) -> Vec<String> {
     for run in runs.iter().flatten() {
         for warning in &run.warnings {
             let of_all = runs.iter().flatten().all(|other| other.warnings.contains(warning));
-            let text = if of_all { warning.clone() } else { format!("{}: {warning}", run.options.method) };
+            let text =
+                if of_all { warning.clone() } else { format!("{}: {warning}", run.options.method) };
             if !warnings.contains(&text) {
                 warnings.push(text);
             }
@@ -280,7 +300,8 @@ fn common(problem: &Problem, options: &CompareOptions, cases: usize) -> RunOptio
     if common.samples.is_none() && common.every.is_none() {
         // Kept per sample: the state, F, and two reference states.
         let (field, rows) = (&problem.examined.field, &problem.examined.rows);
-        let invariants = field.as_ref().map_or(0, |f| f.0.invariants.len()) + rows.as_ref().map_or(0, |r| r.count());
+        let invariants = field.as_ref().map_or(0, |f| f.0.invariants.len())
+            + rows.as_ref().map_or(0, |r| r.count());
         let numbers = (cases * (3 * problem.model.dimension() + invariants)).max(1);
         common.samples = Some((SAMPLED_NUMBERS / numbers as u64).clamp(2, SAMPLES));
     }
@@ -289,7 +310,9 @@ fn common(problem: &Problem, options: &CompareOptions, cases: usize) -> RunOptio
 
 /// Every time at which a run has a sample, ascending; k·h may lie a rounding beyond the end.
 fn sample_times<'a>(runs: impl Iterator<Item = &'a Simulation>, until: f64) -> Vec<f64> {
-    let of = |run: &Simulation| (0..run.plan.sample_count()).map(|i| run.plan.sample_time(i)).collect::<Vec<_>>();
+    let of = |run: &Simulation| {
+        (0..run.plan.sample_count()).map(|i| run.plan.sample_time(i)).collect::<Vec<_>>()
+    };
     let mut times: Vec<f64> = runs.flat_map(of).map(|t| t.min(until)).chain([0.0, until]).collect();
     times.sort_by(f64::total_cmp);
     times.dedup();

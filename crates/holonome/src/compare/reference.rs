@@ -1,12 +1,13 @@
 //! Reference solution against which errors are measured, and its accuracy.
 //!
-//! The reference is computed twice, by two methods that share only the field; the claimed accuracy is the largest
-//! distance between them so far. The second method is the less accurate one, so the claim is cautious. Both hold the
-//! known invariants, so that errors grow with T instead of T². If one of the invariants varies along the flow, both run
-//! without: they would hold what is not constant.
+//! The reference is computed twice, by two methods that share only the field; the claimed accuracy
+//! is the largest distance between them so far. The second method is the less accurate one, so the
+//! claim is cautious. Both hold the known invariants, so that errors grow with T instead of T². If
+//! one of the invariants varies along the flow, both run without: they would hold what is not
+//! constant.
 //!
-//! If trajectories separate exponentially, no tolerance helps for long: the two computations part, and errors are
-//! measured up to there.
+//! If trajectories separate exponentially, no tolerance helps for long: the two computations part,
+//! and errors are measured up to there.
 
 use super::trial::{Monitor, Samples, Trial};
 use crate::error::Error;
@@ -27,7 +28,8 @@ pub struct Reference {
     pub checked_by: Method,
     /// Its relative tolerance.
     pub checked_at: f64,
-    /// Time of the last sample up to which the two agree to [`USEFUL`] of the state's norm; `None` if they never do.
+    /// Time of the last sample up to which the two agree to [`USEFUL`] of the state's norm; `None`
+    /// if they never do.
     pub good_until: Option<f64>,
     /// Largest distance between the two up to that time.
     pub error: f64,
@@ -41,8 +43,8 @@ pub struct Reference {
 /// Relative error below which a reference is useful.
 pub const USEFUL: f64 = 1e-6;
 
-/// Tolerances of the two computations. The first pair leaves little but rounding, which more steps would only increase;
-/// the second is for fields whose error estimates do not become that small.
+/// Tolerances of the two computations. The first pair leaves little but rounding, which more steps
+/// would only increase; the second is for fields whose error estimates do not become that small.
 const TOLERANCES: [(f64, f64); 2] = [(1e-15, 1e-14), (1e-12, 1e-11)];
 
 /// Reason if the computations part although neither failed.
@@ -111,7 +113,8 @@ impl Reference {
                 states,
             });
         }
-        let run = |(method, rtol): (Method, f64)| solve(problem, common, method, rtol, times, monitor);
+        let run =
+            |(method, rtol): (Method, f64)| solve(problem, common, method, rtol, times, monitor);
         let (first, second) = rayon::join(|| run((method, rtol)), || run((checked_by, checked_at)));
         let ((first, failed), (second, also)) = (first?, second?);
         let common_count = first.t.len().min(second.t.len());
@@ -121,7 +124,9 @@ impl Reference {
             good_until: None,
             error: 0.0,
             end: common.until,
-            reason: failed.map(|why| format!("{method}: {why}")).or(also.map(|why| format!("{checked_by}: {why}"))),
+            reason: failed
+                .map(|why| format!("{method}: {why}"))
+                .or(also.map(|why| format!("{checked_by}: {why}"))),
             times: first.t[..common_count].to_vec(),
             states: first.x,
             method,
@@ -134,7 +139,9 @@ impl Reference {
             error = error.max(distance(state, other));
             if error > USEFUL * size {
                 let aims = common.reference.is_some();
-                reference.reason.get_or_insert_with(|| if aims { parted_at_once() } else { PARTED.to_string() });
+                reference.reason.get_or_insert_with(|| {
+                    if aims { parted_at_once() } else { PARTED.to_string() }
+                });
                 break;
             }
             (reference.good_until, reference.error) = (Some(reference.times[k]), error);
@@ -144,13 +151,14 @@ impl Reference {
         Ok(reference)
     }
 
-    /// Distance of `x` from the reference at `t`, which is one of its times; `None` if the reference is no longer good
-    /// there.
+    /// Distance of `x` from the reference at `t`, which is one of its times; `None` if the
+    /// reference is no longer good there.
     pub(super) fn distance(&self, t: f64, x: &[f64]) -> Option<f64> {
         Some(distance(self.at(t)?, x))
     }
 
-    /// State at `t`; `None` if that is not one of the samples' times or the reference is not good there.
+    /// State at `t`; `None` if that is not one of the samples' times or the reference is not good
+    /// there.
     pub fn at(&self, t: f64) -> Option<&[f64]> {
         // k·h may lie a rounding beyond the end.
         let t = t.min(self.end);

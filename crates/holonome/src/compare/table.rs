@@ -30,7 +30,8 @@ impl Comparison {
         all
     }
 
-    /// A header, and a line per run. One of `error` and `error_at_most` is empty; likewise for the largest error.
+    /// A header, and a line per run. One of `error` and `error_at_most` is empty; likewise for the
+    /// largest error.
     pub fn to_csv(&self) -> String {
         let invariants = self.invariants();
         let mut header: Vec<String> = [
@@ -95,15 +96,21 @@ fn row_json(row: &Row, hamiltonian: bool) -> Value {
             let trends = measured.drift.iter().zip(&measured.trend);
             set(
                 "trend",
-                trends.map(|(drift, trend)| (gain_name(&drift.name, drift.kind), trend_json(trend))).collect(),
+                trends
+                    .map(|(drift, trend)| (gain_name(&drift.name, drift.kind), trend_json(trend)))
+                    .collect(),
             );
-            let mut cost: Map<String, Value> =
-                counts(&measured.cost).into_iter().map(|(name, count)| (name.to_string(), json!(count))).collect();
+            let mut cost: Map<String, Value> = counts(&measured.cost)
+                .into_iter()
+                .map(|(name, count)| (name.to_string(), json!(count)))
+                .collect();
             cost.insert("budget".to_string(), json!(budget_of(&measured.cost)));
             cost.insert("wall_seconds".to_string(), json!(measured.wall_seconds));
             set("cost", Value::Object(cost));
         }
-        Err(Failed { kind, message, t }) => set("failure", json!({"kind": kind, "message": message, "t": t})),
+        Err(Failed { kind, message, t }) => {
+            set("failure", json!({"kind": kind, "message": message, "t": t}))
+        }
     }
     Value::Object(all)
 }
@@ -129,7 +136,8 @@ fn csv_row(row: &Row, columns: usize, invariants: &[(&str, InvariantKind)]) -> V
     }
     let number = |value: Option<f64>| value.map(|v| format!("{v:e}")).unwrap_or_default();
     let (rtol, atol) = row.tolerance.unzip();
-    let mut cells = vec![row.method.to_string(), cell(row.step), number(rtol), number(atol), cell(row.budget)];
+    let mut cells =
+        vec![row.method.to_string(), cell(row.step), number(rtol), number(atol), cell(row.budget)];
     cells.extend([cell(row.penalty), cell(row.penalty.map(|_| row.extrapolated))]);
     match &row.outcome {
         Ok(m) => {
@@ -148,7 +156,8 @@ fn csv_row(row: &Row, columns: usize, invariants: &[(&str, InvariantKind)]) -> V
                 let trend = trend.flatten();
                 cells.extend([drift.map(|d| d.last), drift.map(|d| d.max)].map(number));
                 cells.extend(
-                    [trend.map(|t| t.slope), trend.map(|t| t.growth), trend.map(|t| t.oscillation)].map(number),
+                    [trend.map(|t| t.slope), trend.map(|t| t.growth), trend.map(|t| t.oscillation)]
+                        .map(number),
                 );
                 cells.push(cell(trend.map(|t| t.secular)));
             }

@@ -1,22 +1,25 @@
 //! Trends of invariants: secular growth along a run, as opposed to oscillation or random walk.
 //!
-//! A least-squares line through the samples always has a slope; neither an oscillation nor the random walk of roundings
-//! makes it zero. The slope's usual standard error is far too small, as the deviations of successive samples are not
-//! independent. A growth is secular if it passes two tests.
+//! A least-squares line through the samples always has a slope; neither an oscillation nor the
+//! random walk of roundings makes it zero. The slope's usual standard error is far too small, as
+//! the deviations of successive samples are not independent. A growth is secular if it passes two
+//! tests.
 //!
-//! - It is steady: the means over tenths of the run all rise, or all fall. A random walk does so in about one of a
-//!   hundred cases.
-//! - It exceeds what the oscillation can cause. k periods of a sine with amplitude a tilt the line by up to 6a/(πk)
-//!   over the run. If a tenth of the run is nearly a whole number of periods, the means creep one way.
+//! - It is steady: the means over tenths of the run all rise, or all fall. A random walk does so in
+//!   about one of a hundred cases.
+//! - It exceeds what the oscillation can cause. k periods of a sine with amplitude a tilt the line
+//!   by up to 6a/(πk) over the run. If a tenth of the run is nearly a whole number of periods, the
+//!   means creep one way.
 //!
-//! An oscillation with a period of more than twice the run passes both; nothing in the run distinguishes it from
-//! growth.
+//! An oscillation with a period of more than twice the run passes both; nothing in the run
+//! distinguishes it from growth.
 
 use super::trial::Samples;
 use holonome_model::treatment::InvariantGroup;
 use std::f64::consts::PI;
 
-/// Trend of an invariant over a run; for one with components, trend of the component that grows most.
+/// Trend of an invariant over a run; for one with components, trend of the component that grows
+/// most.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trend {
     /// Slope of the least-squares line through the deviations, signed.
@@ -36,7 +39,8 @@ impl Trend {
     pub(super) fn of(group: &InvariantGroup, samples: &Samples) -> Option<Trend> {
         let rows = group.members.rows().map(|(row, _)| row);
         rows.filter_map(|row| {
-            let values: Vec<f64> = samples.deviations.iter().map(|deviations| deviations[row]).collect();
+            let values: Vec<f64> =
+                samples.deviations.iter().map(|deviations| deviations[row]).collect();
             Trend::of_values(&samples.t, &values)
         })
         .max_by(|a, b| a.growth.abs().total_cmp(&b.growth.abs()))
@@ -56,14 +60,18 @@ impl Trend {
         }
         let slope = covariance / variance;
         let growth = slope * (t[n - 1] - t[0]);
-        let residues: Vec<f64> = t.iter().zip(values).map(|(t, v)| v - v_mean - slope * (t - t_mean)).collect();
-        let (low, high) = residues.iter().fold((f64::MAX, f64::MIN), |(low, high), r| (r.min(low), r.max(high)));
+        let residues: Vec<f64> =
+            t.iter().zip(values).map(|(t, v)| v - v_mean - slope * (t - t_mean)).collect();
+        let (low, high) =
+            residues.iter().fold((f64::MAX, f64::MIN), |(low, high), r| (r.min(low), r.max(high)));
         let oscillation = (high - low) / 2.0;
-        let crossings = residues.windows(2).filter(|pair| (pair[0] > 0.0) != (pair[1] > 0.0)).count();
+        let crossings =
+            residues.windows(2).filter(|pair| (pair[0] > 0.0) != (pair[1] > 0.0)).count();
         // A curve without an oscillation crosses its line at most twice, which is not a period.
         let periods = crossings as f64 / 2.0;
         let pretended = if periods > 1.0 { 6.0 * oscillation / (PI * periods) } else { 0.0 };
-        let means: Vec<f64> = (0..BLOCKS).map(|k| mean(&values[k * n / BLOCKS..(k + 1) * n / BLOCKS])).collect();
+        let means: Vec<f64> =
+            (0..BLOCKS).map(|k| mean(&values[k * n / BLOCKS..(k + 1) * n / BLOCKS])).collect();
         let steady = means.is_sorted_by(|a, b| a < b) || means.is_sorted_by(|a, b| a > b);
         Some(Trend { slope, growth, oscillation, secular: steady && growth.abs() > pretended })
     }
@@ -83,12 +91,15 @@ mod tests {
 
     #[test]
     fn a_line_below_an_oscillation_is_found() {
-        // Ten periods of amplitude 1 and a growth of 3: an oscillation with k whole periods adds 6/(πk) = 0.19 to the
-        // growth of the line at most, and leaves means over tenths at 0.
+        // Ten periods of amplitude 1 and a growth of 3: an oscillation with k whole periods adds
+        // 6/(πk) = 0.19 to the growth of the line at most, and leaves means over tenths at 0.
         let found = trend(|t| 0.03 * t + (t * std::f64::consts::TAU / 10.0).sin());
         assert!(found.secular && (found.growth - 3.0).abs() < 0.2, "{found:?}");
         assert!((found.slope * 100.0 - found.growth).abs() < 1e-12);
-        assert!((found.oscillation - 1.0).abs() < 0.1, "half the range is the amplitude: {found:?}");
+        assert!(
+            (found.oscillation - 1.0).abs() < 0.1,
+            "half the range is the amplitude: {found:?}"
+        );
         assert!(trend(|t| -1e-3 * t * t).secular, "growth need not be linear, nor upwards");
     }
 
@@ -121,8 +132,9 @@ mod tests {
             })
             .secular
         });
-        // Nine steps between ten means of a random walk go one way in 1.4 % of all cases (neighbouring steps have the
-        // correlation 1/4); the count of a thousand has the standard deviation 3.7, and five of these are allowed.
+        // Nine steps between ten means of a random walk go one way in 1.4 % of all cases
+        // (neighbouring steps have the correlation 1/4); the count of a thousand has the standard
+        // deviation 3.7, and five of these are allowed.
         let taken = taken.count();
         assert!(taken < 33, "{taken} of {walks}");
     }

@@ -22,13 +22,17 @@ pub(super) struct Monitor<'a> {
 }
 
 impl<'a> Monitor<'a> {
-    pub(super) fn new(watch: &'a (dyn Fn(CompareProgress) -> Control + Sync), of: usize) -> Monitor<'a> {
+    pub(super) fn new(
+        watch: &'a (dyn Fn(CompareProgress) -> Control + Sync),
+        of: usize,
+    ) -> Monitor<'a> {
         Monitor { watch, done: AtomicUsize::new(0), of, stopped: AtomicBool::new(false) }
     }
 
     /// Report progress; returns whether to go on.
     pub(super) fn look(&self) -> Control {
-        let control = (self.watch)(CompareProgress { done: self.done.load(Ordering::Relaxed), of: self.of });
+        let control =
+            (self.watch)(CompareProgress { done: self.done.load(Ordering::Relaxed), of: self.of });
         if control == Control::Stop {
             self.stopped.store(true, Ordering::Relaxed);
         }
@@ -81,7 +85,8 @@ impl Trial {
         let mut state = simulation.state().clone();
         let target = Arc::clone(&state.target);
         let work = vec![0.0; system.work_len()];
-        let mut recorder = Recorder { system, target, samples: Samples::default(), work, steps: 0, monitor };
+        let mut recorder =
+            Recorder { system, target, samples: Samples::default(), work, steps: 0, monitor };
         let started = Instant::now();
         let outcome = simulation.run_unstored(plan, &mut state, &mut recorder);
         let wall_seconds = started.elapsed().as_secs_f64();
@@ -130,11 +135,15 @@ impl Observer for Recorder<'_> {
     }
 }
 
-/// Steps between two calls of `watch` for small systems: against these a call costs nothing. Large systems call at
-/// every step.
+/// Steps between two calls of `watch` for small systems: against these a call costs nothing. Large
+/// systems call at every step.
 const STEPS_BETWEEN_LOOKS: u64 = 64;
 
-fn look_now_and_then(steps: &mut u64, state: &StepState, monitor: &Monitor<'_>) -> Result<Control, Infallible> {
+fn look_now_and_then(
+    steps: &mut u64,
+    state: &StepState,
+    monitor: &Monitor<'_>,
+) -> Result<Control, Infallible> {
     *steps += 1;
     let soon = !steps.is_multiple_of(STEPS_BETWEEN_LOOKS) && state.x.len() < 4096;
     Ok(if soon { Control::Continue } else { monitor.look() })
@@ -154,20 +163,25 @@ impl Observer for Clocked<'_> {
     }
 }
 
-/// Seconds and number of runs up to which a short run is repeated: the least of several times is close to the run's
-/// own.
+/// Seconds and number of runs up to which a short run is repeated: the least of several times is
+/// close to the run's own.
 const REPEAT_SECONDS: f64 = 0.05;
 const REPEATS: u32 = 5;
 
-/// Time of a run that samples its ends only, and its final state; `None` if it was stopped before the end.
-pub(super) fn time(simulation: &Simulation, monitor: &Monitor<'_>) -> Result<Option<(f64, StepState)>, Failed> {
+/// Time of a run that samples its ends only, and its final state; `None` if it was stopped before
+/// the end.
+pub(super) fn time(
+    simulation: &Simulation,
+    monitor: &Monitor<'_>,
+) -> Result<Option<(f64, StepState)>, Failed> {
     let ends = simulation.plan.clone().with_samples(2).expect("two samples suit every plan");
     let (mut least, mut sum) = (f64::INFINITY, 0.0);
     let mut state = simulation.state().clone();
     for _ in 0..REPEATS {
         state = simulation.state().clone();
         let started = Instant::now();
-        let outcome = simulation.run_unstored(&ends, &mut state, &mut Clocked { steps: 0, monitor });
+        let outcome =
+            simulation.run_unstored(&ends, &mut state, &mut Clocked { steps: 0, monitor });
         let seconds = started.elapsed().as_secs_f64();
         if outcome.map_err(|failure| Failed::of(&failure))? == Outcome::Stopped {
             return Ok(None);

@@ -1,5 +1,6 @@
-//! Functions among whose linear combinations first integrals are searched: products of components of the state, the
-//! time, and the functions of which H (or the field) is made where it is not a polynomial.
+//! Functions among whose linear combinations first integrals are searched: products of components
+//! of the state, the time, and the functions of which H (or the field) is made where it is not a
+//! polynomial.
 
 use super::formula::{Binding, Names};
 use crate::component_names::{component_suffix, member_name};
@@ -18,7 +19,8 @@ use std::ops::Range;
 /// Largest number of functions beside components and the time that are factors.
 const MOST_FUNCTIONS: usize = 12;
 
-/// Largest dimension of a `state` model whose logarithms are factors: integrals of rate equations have them.
+/// Largest dimension of a `state` model whose logarithms are factors: integrals of rate equations
+/// have them.
 const MOST_LOGARITHMS: usize = 4;
 
 /// Names of indices in place of those that hide another name.
@@ -27,8 +29,8 @@ const INDICES: [&str; 8] = ["i", "j", "k", "l", "a", "b", "i_", "j_"];
 /// How many times as many points are drawn as are wanted, if some have no values.
 const MOST_DRAWS: u64 = 8;
 
-/// Part of the speed of the fastest member of a family below which that of a member may be rounding; and of the fastest
-/// family, each relative to its size.
+/// Part of the speed of the fastest member of a family below which that of a member may be
+/// rounding; and of the fastest family, each relative to its size.
 const SLOWEST: f64 = 1e-5;
 
 /// Factors of the products.
@@ -38,7 +40,8 @@ pub(super) struct Factors {
     dimension: usize,
     /// Functions of (t, x), with their gradients and ∂/∂t.
     functions: Vec<(Node, Gradient, Node)>,
-    /// True if the model depends on time: otherwise the time enters products of up to two factors only.
+    /// True if the model depends on time: otherwise the time enters products of up to two factors
+    /// only.
     depends_on_time: bool,
     /// True if there are more functions than are factors.
     pub left_out: bool,
@@ -68,8 +71,8 @@ pub(super) struct Sample {
 /// A product: its factors in ascending order.
 type Product = Vec<usize>;
 
-/// A function among whose combinations integrals are searched: a product, or a sum of products over the members of
-/// families.
+/// A function among whose combinations integrals are searched: a product, or a sum of products over
+/// the members of families.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Candidate {
     /// The range of a sum, as `i in 1..3`; empty for a single product.
@@ -102,7 +105,8 @@ impl Candidate {
 }
 
 impl Factors {
-    /// Factors for a model whose right-hand side (H, or the components of the field) are these nodes of a graph.
+    /// Factors for a model whose right-hand side (H, or the components of the field) are these
+    /// nodes of a graph.
     pub fn new(model: &Model, field: &Field, mut graph: Graph, moved_by: &[Node]) -> Factors {
         let g = &mut graph;
         let mut found = Functions::default();
@@ -122,9 +126,13 @@ impl Factors {
         if left_out {
             nodes.clear();
         }
-        let functions = nodes.into_iter().map(|node| (node, g.gradient(node), g.time_derivative(node))).collect();
+        let functions = nodes
+            .into_iter()
+            .map(|node| (node, g.gradient(node), g.time_derivative(node)))
+            .collect();
         let names = Names::new(model, g);
-        let is_time = |n: &Node| matches!(field.graph.expression(*n), Expression::Input(Input::Time));
+        let is_time =
+            |n: &Node| matches!(field.graph.expression(*n), Expression::Input(Input::Time));
         let depends_on_time = field.graph.reachable(&field.field).iter().any(is_time);
         Factors { names, graph, dimension: model.dimension(), functions, depends_on_time, left_out }
     }
@@ -179,14 +187,17 @@ impl Factors {
         all
     }
 
-    /// True for a product of components, and of the time, that has those of one member only, and for sums of such
-    /// products.
+    /// True for a product of components, and of the time, that has those of one member only, and
+    /// for sums of such products.
     pub fn is_of_one_member(&self, model: &Model, candidate: &Candidate) -> bool {
         if candidate.products[0].iter().any(|&factor| factor > self.time()) {
             return false;
         }
         let of_family = |&factor: &usize| {
-            let v = model.variables.iter().find(|v| (v.first..v.first + v.family.len()).contains(&factor))?;
+            let v = model
+                .variables
+                .iter()
+                .find(|v| (v.first..v.first + v.family.len()).contains(&factor))?;
             let member = (factor - v.first) / v.family.shape.len();
             (v.family.members() > 1).then_some((&v.family.bounds, member))
         };
@@ -194,12 +205,20 @@ impl Factors {
         members.next().is_none_or(|first| members.all(|other| other == first))
     }
 
-    /// Vectors whose components with the same number a product of two multiplies, that number and how many there are;
-    /// `None` for any other product. The vectors have the names of a member in a sum.
-    pub fn vectors(&self, model: &Model, candidate: &Candidate) -> Option<([String; 2], usize, usize)> {
+    /// Vectors whose components with the same number a product of two multiplies, that number and
+    /// how many there are; `None` for any other product. The vectors have the names of a member in
+    /// a sum.
+    pub fn vectors(
+        &self,
+        model: &Model,
+        candidate: &Candidate,
+    ) -> Option<([String; 2], usize, usize)> {
         let [a, b] = candidate.products[0][..] else { return None };
         let of = |factor: usize, at: usize| {
-            let v = model.variables.iter().find(|v| (v.first..v.first + v.family.len()).contains(&factor))?;
+            let v = model
+                .variables
+                .iter()
+                .find(|v| (v.first..v.first + v.family.len()).contains(&factor))?;
             let Shape::Vector(width) = v.family.shape else { return None };
             let k = (factor - v.first) % width;
             let name = candidate.members.get(at).map_or(self.names.state(factor), String::as_str);
@@ -209,13 +228,21 @@ impl Factors {
         (k == same && width == others).then_some(([one, other], k, width))
     }
 
-    /// The sum over all members of which a product of one member's components is a part, and the indices of that member
-    /// as they are written; `None` if it is no such product, or there are but two members.
-    pub fn sum_with(&self, model: &Model, candidate: &Candidate) -> Option<(Candidate, Vec<String>)> {
+    /// The sum over all members of which a product of one member's components is a part, and the
+    /// indices of that member as they are written; `None` if it is no such product, or there are
+    /// but two members.
+    pub fn sum_with(
+        &self,
+        model: &Model,
+        candidate: &Candidate,
+    ) -> Option<(Candidate, Vec<String>)> {
         let product = &candidate.products[0];
         let (mut of, mut factors) = (None, Vec::new());
         for &factor in product.iter().filter(|factor| **factor != self.time()) {
-            let v = model.variables.iter().find(|v| (v.first..v.first + v.family.len()).contains(&factor))?;
+            let v = model
+                .variables
+                .iter()
+                .find(|v| (v.first..v.first + v.family.len()).contains(&factor))?;
             let (width, place) = (v.family.shape.len(), factor - v.first);
             let (_, member) = *of.get_or_insert((v, place / width));
             let is_of_it = of.is_some_and(|(first, _)| first.family.bounds == v.family.bounds);
@@ -226,8 +253,10 @@ impl Factors {
         }
         let (first, member) = of.filter(|_| candidate.range.is_empty())?;
         let group = Group::new(first, self.indices(&first.family));
-        let factors: Vec<Component> = factors.into_iter().map(|(v, k)| group.component(v, k)).collect();
-        let time: Vec<usize> = product.iter().copied().filter(|factor| *factor == self.time()).collect();
+        let factors: Vec<Component> =
+            factors.into_iter().map(|(v, k)| group.component(v, k)).collect();
+        let time: Vec<usize> =
+            product.iter().copied().filter(|factor| *factor == self.time()).collect();
         let sum = group.sum(&factors.iter().collect::<Vec<_>>(), &time);
         let name = member_name(&first.family, member);
         let indices = name[first.family.name.len()..].trim_matches(['[', ']']);
@@ -248,16 +277,19 @@ impl Factors {
         names
     }
 
-    /// Sums over the members of families with equal indices: of products of two components of one member, and of the
-    /// time and a component.
+    /// Sums over the members of families with equal indices: of products of two components of one
+    /// member, and of the time and a component.
     pub fn sums(&self, model: &Model) -> Vec<Candidate> {
         let mut all = Vec::new();
-        let mut rest: Vec<&Variable> = model.variables.iter().filter(|v| v.family.members() > 1).collect();
+        let mut rest: Vec<&Variable> =
+            model.variables.iter().filter(|v| v.family.members() > 1).collect();
         while let Some(first) = rest.first() {
             let (of_group, others): (Vec<&Variable>, Vec<&Variable>) =
                 rest.iter().partition(|v| v.family.bounds == first.family.bounds);
             let group = Group::new(first, self.indices(&first.family));
-            let of = |v: &Variable| (0..v.family.shape.len()).map(|k| group.component(v, k)).collect::<Vec<_>>();
+            let of = |v: &Variable| {
+                (0..v.family.shape.len()).map(|k| group.component(v, k)).collect::<Vec<_>>()
+            };
             let components: Vec<Component> = of_group.into_iter().flat_map(of).collect();
             for (k, one) in components.iter().enumerate() {
                 all.extend(components[k..].iter().map(|other| group.sum(&[one, other], &[])));
@@ -273,7 +305,10 @@ impl Factors {
         let product = &candidate.products[0];
         let text = |factor: usize| match factor {
             i if i < self.dimension => {
-                let of_member = product.iter().position(|other| *other == i).and_then(|k| candidate.members.get(k));
+                let of_member = product
+                    .iter()
+                    .position(|other| *other == i)
+                    .and_then(|k| candidate.members.get(k));
                 (of_member.map_or(self.names.state(i), String::as_str).to_string(), Binding::Whole)
             }
             i if i == self.time() => ("t".to_string(), Binding::Whole),
@@ -283,14 +318,18 @@ impl Factors {
         for together in product.chunk_by(|a, b| a == b) {
             let (mut base, mut binding) = text(together[0]);
             // A reciprocal divides the others.
-            let over = base.strip_prefix("1/").filter(|_| binding == Binding::Product).map(String::from);
+            let over =
+                base.strip_prefix("1/").filter(|_| binding == Binding::Product).map(String::from);
             let list = if over.is_some() { &mut denominator } else { &mut numerator };
             if let Some(over) = over {
-                let binding_of = self.names.divisor(&self.graph, self.functions[together[0] - self.dimension - 1].0);
+                let binding_of = self
+                    .names
+                    .divisor(&self.graph, self.functions[together[0] - self.dimension - 1].0);
                 (base, binding) = (over, binding_of);
             }
             let power = together.len();
-            let bracketed = |least| if binding < least { format!("({base})") } else { base.clone() };
+            let bracketed =
+                |least| if binding < least { format!("({base})") } else { base.clone() };
             list.push(match power {
                 1 => bracketed(Binding::Power),
                 _ => format!("{}^{power}", bracketed(Binding::Whole)),
@@ -299,9 +338,9 @@ impl Factors {
         [numerator, denominator]
     }
 
-    /// Candidates at up to `count` random points of the constraint set where they have values, with these parameters of
-    /// the model. The points are `around` the initial state: at times in a span, and so many times as far as it is
-    /// large.
+    /// Candidates at up to `count` random points of the constraint set where they have values, with
+    /// these parameters of the model. The points are `around` the initial state: at times in a
+    /// span, and so many times as far as it is large.
     pub fn samples(
         &self,
         (model, field): (&Model, &Field),
@@ -313,14 +352,19 @@ impl Factors {
         let invariants = field.constraints..field.invariants.len();
         let nodes = [&field.field[..], &field.invariants[invariants]].concat();
         let motion = Probe::new(&field.graph, &nodes, &[], field.dimension, parameters);
-        let functions: Vec<Node> = self.functions.iter().flat_map(|(f, _, rate)| [*f, *rate]).collect();
-        let gradients: Vec<&Gradient> = self.functions.iter().map(|(_, gradient, _)| gradient).collect();
+        let functions: Vec<Node> =
+            self.functions.iter().flat_map(|(f, _, rate)| [*f, *rate]).collect();
+        let gradients: Vec<&Gradient> =
+            self.functions.iter().map(|(_, gradient, _)| gradient).collect();
         let functions = Probe::new(&self.graph, &functions, &gradients, self.dimension, parameters);
         let units = Scales::new(model).units(&model.initial);
         // Some points may have no value, as those with a negative argument of a logarithm.
-        let points = (0..MOST_DRAWS).flat_map(|draw| points_of_run(model, field, around, count, seed + (draw << 32)));
-        let points: Vec<_> = points.filter(|(t, x)| all_finite(&motion.at(*t, x).0)).take(count).collect();
-        // Where nothing depends on the time, it is as long as the motion takes to go as far as the state is large.
+        let points = (0..MOST_DRAWS)
+            .flat_map(|draw| points_of_run(model, field, around, count, seed + (draw << 32)));
+        let points: Vec<_> =
+            points.filter(|(t, x)| all_finite(&motion.at(*t, x).0)).take(count).collect();
+        // Where nothing depends on the time, it is as long as the motion takes to go as far as the
+        // state is large.
         let (from, until) = around.0;
         let speeds = points.iter().map(|(t, x)| motion.at(*t, x).0);
         let own_time = typical_time(model, &units, speeds).unwrap_or(until - from);
@@ -340,7 +384,9 @@ impl Factors {
                 numbers.push(Numbers { value: of[0], rate, extent: of[0].abs(), wide });
             }
             let sample = Sample::new(candidates, &numbers, known);
-            let has_values = [&sample.values, &sample.rates, &sample.known].into_iter().all(|list| all_finite(list));
+            let has_values = [&sample.values, &sample.rates, &sample.known]
+                .into_iter()
+                .all(|list| all_finite(list));
             has_values.then_some(sample)
         };
         points.into_iter().filter_map(sample).collect()
@@ -356,8 +402,13 @@ fn largest(list: &[f64]) -> f64 {
     list.iter().fold(0.0f64, |largest, v| largest.max(v.abs()))
 }
 
-/// Time in which families move by their size at some speeds, the geometric mean; `None` if nothing moves.
-fn typical_time(model: &Model, units: &[f64], speeds: impl Iterator<Item = Vec<f64>>) -> Option<f64> {
+/// Time in which families move by their size at some speeds, the geometric mean; `None` if nothing
+/// moves.
+fn typical_time(
+    model: &Model,
+    units: &[f64],
+    speeds: impl Iterator<Item = Vec<f64>>,
+) -> Option<f64> {
     let (mut sum, mut count) = (0.0, 0.0);
     for v in speeds {
         for (family, _) in families(model) {
@@ -394,13 +445,15 @@ impl Sample {
     /// Only the candidates with these numbers.
     pub fn of(&self, kept: &[usize]) -> Sample {
         let [values, rates, extents, sizes] =
-            [&self.values, &self.rates, &self.extents, &self.sizes].map(|list| kept.iter().map(|&k| list[k]).collect());
+            [&self.values, &self.rates, &self.extents, &self.sizes]
+                .map(|list| kept.iter().map(|&k| list[k]).collect());
         Sample { values, rates, extents, sizes, known: self.known.clone() }
     }
 
     fn new(candidates: &[Candidate], numbers: &[Numbers], known: Vec<f64>) -> Sample {
         let count = candidates.len();
-        let [mut values, mut rates, mut extents, mut sizes] = [(); 4].map(|()| Vec::with_capacity(count));
+        let [mut values, mut rates, mut extents, mut sizes] =
+            [(); 4].map(|()| Vec::with_capacity(count));
         for candidate in candidates {
             let (mut value, mut extent, mut rate, mut size) = (0.0, 0.0, 0.0, 0.0);
             for product in &candidate.products {
@@ -422,7 +475,8 @@ impl Sample {
     }
 }
 
-/// Component of the members of a family: that of the first member, the distance to the next one's, its name.
+/// Component of the members of a family: that of the first member, the distance to the next one's,
+/// its name.
 struct Component {
     first: usize,
     step: usize,
@@ -440,7 +494,8 @@ struct Group {
 impl Group {
     fn new(first: &Variable, indices: Vec<String>) -> Group {
         let bounds = &first.family.bounds;
-        let range = indices.iter().zip(bounds).map(|(i, (low, high))| format!("{i} in {low}..{high}"));
+        let range =
+            indices.iter().zip(bounds).map(|(i, (low, high))| format!("{i} in {low}..{high}"));
         let range = range.collect::<Vec<_>>().join(", ");
         Group { indices, range, members: first.family.members() }
     }
@@ -458,7 +513,11 @@ impl Group {
             own.chain(others.iter().copied()).collect()
         };
         let members = components.iter().map(|c| c.name.clone()).collect();
-        Candidate { range: self.range.clone(), products: (0..self.members).map(product).collect(), members }
+        Candidate {
+            range: self.range.clone(),
+            products: (0..self.members).map(product).collect(),
+            members,
+        }
     }
 }
 
@@ -471,7 +530,8 @@ struct Functions {
 
 /// True if a node depends on the state or the time.
 fn varies(g: &Graph, node: Node) -> bool {
-    let moves = |n: &Node| matches!(g.expression(*n), Expression::Input(Input::State(_) | Input::Time));
+    let moves =
+        |n: &Node| matches!(g.expression(*n), Expression::Input(Input::State(_) | Input::Time));
     g.reachable(&[node]).iter().any(moves)
 }
 

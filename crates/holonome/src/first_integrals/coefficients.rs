@@ -12,8 +12,8 @@ const LARGEST_BESIDE: f64 = 12.0;
 /// Largest number of parameters of which products of two and of three are tried.
 const MOST_TOGETHER: [usize; 2] = [16, 6];
 
-/// A coefficient: its number, and how it is written: a sign, and factors above and below the fraction line. A parameter
-/// among these may be negative itself.
+/// A coefficient: its number, and how it is written: a sign, and factors above and below the
+/// fraction line. A parameter among these may be negative itself.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Coefficient {
     pub value: f64,
@@ -25,12 +25,15 @@ pub(super) struct Coefficient {
 impl Coefficient {
     /// True if both are written alike.
     pub fn is_alike(&self, other: &Coefficient) -> bool {
-        self.is_negative == other.is_negative && self.above == other.above && self.below == other.below
+        self.is_negative == other.is_negative
+            && self.above == other.above
+            && self.below == other.below
     }
 
     /// Number of characters, and one more for a fraction.
     pub fn len(&self) -> usize {
-        let characters = self.above.iter().chain(&self.below).map(|text| text.len() + 1).sum::<usize>();
+        let characters =
+            self.above.iter().chain(&self.below).map(|text| text.len() + 1).sum::<usize>();
         characters + usize::from(!self.below.is_empty())
     }
 }
@@ -59,24 +62,26 @@ fn written(number: f64) -> Vec<String> {
 /// The number itself, in the digits that count.
 pub(super) fn decimal(value: f64) -> Coefficient {
     let size = value.abs();
-    let text = if (1e-4..1e6).contains(&size) { format!("{size:.12}") } else { format!("{size:.12e}") };
+    let text =
+        if (1e-4..1e6).contains(&size) { format!("{size:.12}") } else { format!("{size:.12e}") };
     let (mantissa, exponent) = text.split_once('e').map_or((&text[..], ""), |(m, e)| (m, e));
     let mantissa = mantissa.trim_end_matches('0').trim_end_matches('.');
-    let text = if exponent.is_empty() { mantissa.to_string() } else { format!("{mantissa}e{exponent}") };
+    let text =
+        if exponent.is_empty() { mantissa.to_string() } else { format!("{mantissa}e{exponent}") };
     let shown = text.parse::<f64>().map_or(value, |v| v.copysign(value));
     Coefficient { value: shown, is_negative: value < 0.0, above: vec![text], below: Vec::new() }
 }
 
 /// Parameters by which coefficients are written.
 pub(super) struct Vocabulary {
-    /// Powers of single parameters first, and then products of two and three of these: the value that a coefficient is compared
-    /// with, and what is written for it.
+    /// Powers of single parameters first, and then products of two and three of these: the value
+    /// that a coefficient is compared with, and what is written for it.
     factors: Vec<(f64, Coefficient)>,
 }
 
 impl Vocabulary {
-    /// Vocabulary of parameters, each given by its name, the value that it has in the coefficients, and the value for
-    /// which they are wanted.
+    /// Vocabulary of parameters, each given by its name, the value that it has in the coefficients,
+    /// and the value for which they are wanted.
     pub fn new(parameters: &[(&str, f64, f64)]) -> Vocabulary {
         let powers: [(i32, &str); 4] = [(1, ""), (-1, ""), (2, "^2"), (-2, "^2")];
         let usable = || parameters.iter().filter(|(_, own, _)| *own != 0.0 && own.is_finite());
@@ -84,7 +89,8 @@ impl Vocabulary {
         for &(name, own, wanted) in usable() {
             for (power, suffix) in powers {
                 let text = vec![format!("{name}{suffix}")];
-                let (above, below) = if power > 0 { (text, Vec::new()) } else { (Vec::new(), text) };
+                let (above, below) =
+                    if power > 0 { (text, Vec::new()) } else { (Vec::new(), text) };
                 factors.push((
                     own.powi(power),
                     Coefficient { value: wanted.powi(power), is_negative: false, above, below },
@@ -103,7 +109,8 @@ impl Vocabulary {
                     let above = [&first.above[..], &second.above].concat();
                     let below = [&first.below[..], &second.below].concat();
                     longer.push((factors.len(), k));
-                    factors.push((one * two, Coefficient { value, is_negative: false, above, below }));
+                    factors
+                        .push((one * two, Coefficient { value, is_negative: false, above, below }));
                 }
             }
             last = longer;
@@ -117,10 +124,16 @@ impl Vocabulary {
             return Some(rational);
         }
         self.factors.iter().find_map(|(own, Coefficient { value: wanted, above, below, .. })| {
-            let (n, d) = ratio(value / own).filter(|(n, d)| n.abs().max(f64::from(*d)) <= LARGEST_BESIDE)?;
+            let (n, d) =
+                ratio(value / own).filter(|(n, d)| n.abs().max(f64::from(*d)) <= LARGEST_BESIDE)?;
             let above = [&written(n.abs())[..], above].concat();
             let below = [&written(f64::from(d))[..], below].concat();
-            Some(Coefficient { value: n / f64::from(d) * wanted, is_negative: n < 0.0, above, below })
+            Some(Coefficient {
+                value: n / f64::from(d) * wanted,
+                is_negative: n < 0.0,
+                above,
+                below,
+            })
         })
     }
 }
@@ -135,7 +148,9 @@ mod tests {
             let sign = if c.is_negative { "-" } else { "" };
             (sign.to_string() + &c.above.join("*"), c.below.join("*"), c.value)
         };
-        let parts = |above: &str, below: &str, value: f64| Some((above.to_string(), below.to_string(), value));
+        let parts = |above: &str, below: &str, value: f64| {
+            Some((above.to_string(), below.to_string(), value))
+        };
         let ratio = |value: f64| rational(value).map(shown);
         assert_eq!(ratio(-1.0), parts("-", "", -1.0));
         assert_eq!(ratio(2.0 / 3.0 + 1e-13), parts("2", "3", 2.0 / 3.0));
@@ -144,8 +159,12 @@ mod tests {
         assert_eq!(decimal(-std::f64::consts::PI).above, ["3.14159265359"]);
         assert_eq!(decimal(1.5e-9).above, ["1.5e-9"]);
         // m and k are searched at other values than they have.
-        let vocabulary =
-            Vocabulary::new(&[("m", 2.137, 2.0), ("k", 5.391, 5.0), ("none", 0.0, 0.0), ("g", -9.973, -9.81)]);
+        let vocabulary = Vocabulary::new(&[
+            ("m", 2.137, 2.0),
+            ("k", 5.391, 5.0),
+            ("none", 0.0, 0.0),
+            ("g", -9.973, -9.81),
+        ]);
         let found = |value: f64| vocabulary.write(value).map(shown);
         assert_eq!(found(5.391), parts("k", "", 5.0));
         assert_eq!(found(-5.391 / 2.137), parts("-k", "m", -2.5));

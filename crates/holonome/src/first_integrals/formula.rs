@@ -62,7 +62,9 @@ impl Names {
     /// Binding of the divisor of a quotient.
     pub fn divisor(&self, graph: &Graph, node: Node) -> Binding {
         match graph.expression(node) {
-            Expression::Binary(Binary::Div, _, below) => self.bound(graph, below).1.max(Binding::Power),
+            Expression::Binary(Binary::Div, _, below) => {
+                self.bound(graph, below).1.max(Binding::Power)
+            }
             _ => Binding::Whole,
         }
     }
@@ -86,13 +88,19 @@ impl Names {
                 value => (value.to_string(), Binding::Whole),
             },
             Expression::Input(Input::State(i)) => (self.states[i as usize].clone(), Binding::Whole),
-            Expression::Input(Input::Parameter(i)) => (self.parameters[i as usize].clone(), Binding::Whole),
+            Expression::Input(Input::Parameter(i)) => {
+                (self.parameters[i as usize].clone(), Binding::Whole)
+            }
             Expression::Input(Input::Time | Input::Slot(_)) => ("t".to_string(), Binding::Whole),
-            Expression::Unary(Unary::Neg, a) => (format!("-{}", of(a, Binding::Product)), Binding::Sum),
+            Expression::Unary(Unary::Neg, a) => {
+                (format!("-{}", of(a, Binding::Product)), Binding::Sum)
+            }
             Expression::Unary(op, a) => call(op.name(), &[a]),
             Expression::Binary(Binary::Add, a, b) => sum(a, "+", b, Binding::Product),
             Expression::Binary(Binary::Sub, a, b) => sum(a, "-", b, Binding::Product),
-            Expression::Binary(Binary::Mul, a, b) if a == b => (format!("{}^2", of(a, Binding::Whole)), Binding::Power),
+            Expression::Binary(Binary::Mul, a, b) if a == b => {
+                (format!("{}^2", of(a, Binding::Whole)), Binding::Power)
+            }
             Expression::Binary(Binary::Mul, a, b) => {
                 (format!("{}*{}", of(a, Binding::Product), of(b, Binding::Power)), Binding::Product)
             }
@@ -108,7 +116,8 @@ impl Names {
     }
 }
 
-/// Norms of the vectors among coordinates and states, and of their differences, as far as the graph has them.
+/// Norms of the vectors among coordinates and states, and of their differences, as far as the graph
+/// has them.
 fn norms(model: &Model, graph: &mut Graph) -> HashMap<Node, String> {
     let mut vectors: Vec<(String, usize, usize)> = Vec::new();
     for variable in model.variables.iter().filter(|v| !matches!(v.role, Role::Momentum(_))) {

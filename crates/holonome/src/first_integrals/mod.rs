@@ -1,10 +1,11 @@
 //! Search for first integrals that a model does not state.
 //!
-//! A linear combination Σ c_k f_k of given functions is a first integral if its rate Σ c_k ∇f_k·X vanishes. The rates
-//! at more random points of the constraint set than there are functions form a matrix, and the integrals are its null
-//! space. What the constraints make dependent is left out before, and products of invariants that are known already
-//! afterwards. Coefficients that depend on parameters are recognised by a second search over the functions of one
-//! integral, with other values of the parameters.
+//! A linear combination Σ c_k f_k of given functions is a first integral if its rate Σ c_k ∇f_k·X
+//! vanishes. The rates at more random points of the constraint set than there are functions form a
+//! matrix, and the integrals are its null space. What the constraints make dependent is left out
+//! before, and products of invariants that are known already afterwards. Coefficients that depend
+//! on parameters are recognised by a second search over the functions of one integral, with other
+//! values of the parameters.
 
 mod candidates;
 mod coefficients;
@@ -56,7 +57,8 @@ pub struct FirstIntegral {
     pub formula: String,
     /// Largest number of factors of its terms.
     pub degree: usize,
-    /// Largest rate over the sum of the absolute values of its terms, at other points than those of the search.
+    /// Largest rate over the sum of the absolute values of its terms, at other points than those of
+    /// the search.
     pub residual: f64,
     /// Values of the model's parameters for which it is one.
     pub holds: Holds,
@@ -76,18 +78,20 @@ pub enum Holds {
 }
 
 impl FirstIntegrals {
-    /// Search for first integrals of a problem among the combinations of products of up to `degree` factors; by default
-    /// as many as are searched in about a second.
+    /// Search for first integrals of a problem among the combinations of products of up to `degree`
+    /// factors; by default as many as are searched in about a second.
     ///
     /// # Errors
     /// If the model is not unrolled, or there are too many products.
     pub fn search(problem: &Problem, degree: Option<usize>) -> Result<FirstIntegrals, Error> {
         let model: &Model = &problem.model;
-        let (Some((field, _)), Ok(written)) = (&problem.examined.field, problem.model.written()) else {
+        let (Some((field, _)), Ok(written)) = (&problem.examined.field, problem.model.written())
+        else {
             return Err(refusal(problem));
         };
         let unrolled = &written.unrolled;
-        let moved_by: Vec<_> = unrolled.hamiltonian.iter().chain(&unrolled.field).copied().collect();
+        let moved_by: Vec<_> =
+            unrolled.hamiltonian.iter().chain(&unrolled.field).copied().collect();
         let factors = Factors::new(model, field, unrolled.graph.clone(), &moved_by);
         let fits = |degree: &usize| factors.count(*degree) <= MOST_CHOSEN;
         let degree = degree.unwrap_or_else(|| (1..=LARGEST_CHOSEN).rev().find(fits).unwrap_or(1));
@@ -102,10 +106,12 @@ impl FirstIntegrals {
         let mut candidates = factors.products(degree);
         debug_assert_eq!(candidates.len(), count);
         let mut notes = Vec::new();
-        // Too many for products of two: those of one member, summed, have the integrals of many bodies among them.
+        // Too many for products of two: those of one member, summed, have the integrals of many
+        // bodies among them.
         let sums = if degree == 1 { factors.sums(model) } else { Vec::new() };
         let degree = if sums.is_empty() { degree } else { 2 };
-        let summed = if sums.is_empty() { "" } else { ", two only of one member and in sums over all" };
+        let summed =
+            if sums.is_empty() { "" } else { ", two only of one member and in sums over all" };
         candidates.extend(sums);
         if factors.left_out {
             notes.push(
@@ -132,7 +138,10 @@ impl FirstIntegrals {
         }
         let degree = ended.map_or(degree, |(searched, _)| searched);
         let count = search.candidates.iter().filter(|c| c.degree() <= degree).count();
-        let known = field.groups.iter().filter(|g| !g.members.rows().any(|(row, _)| row < field.constraints));
+        let known = field
+            .groups
+            .iter()
+            .filter(|g| !g.members.rows().any(|(row, _)| row < field.constraints));
         let known = known.map(|g| gain_name(&g.name, g.kind)).collect();
         Ok(FirstIntegrals {
             name: problem.name.clone(),
@@ -155,7 +164,10 @@ impl FirstIntegrals {
         let among = match self.degree {
             0 => String::new(),
             1 => format!(", among {} functions", self.candidates),
-            degree => format!(", among {} products of up to {degree} factors{}", self.candidates, self.summed),
+            degree => format!(
+                ", among {} products of up to {degree} factors{}",
+                self.candidates, self.summed
+            ),
         };
         let found = match self.integrals.len() {
             0 => "no first integral".to_string(),
@@ -175,7 +187,8 @@ impl FirstIntegrals {
             text.push_str(&format!("  … and {} more\n", more + 1));
         }
         if let Some(statement) = &self.statement {
-            let residual = self.integrals.iter().map(|integral| integral.residual).fold(0.0, f64::max);
+            let residual =
+                self.integrals.iter().map(|integral| integral.residual).fold(0.0, f64::max);
             text.push_str(&format!(
                 "  tested at {TESTED} other random points: rates below {:.0e} of their terms\n  to have one monitored and held, state it in the model:\n    {statement}\n",
                 residual.max(f64::EPSILON)
@@ -213,13 +226,18 @@ impl FirstIntegrals {
     }
 }
 
-/// Leave out the integrals that do not pass as claims of the model, and return a statement of the first of the others.
+/// Leave out the integrals that do not pass as claims of the model, and return a statement of the
+/// first of the others.
 fn tested(problem: &Problem, integrals: &mut Vec<FirstIntegral>) -> Option<String> {
     let text = problem.source.text();
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let is_free = |name: &String| !text.split(|c| !is_part(c)).any(|word| word == name);
     // A name that nothing in the model has: there are finitely many in a text.
-    let name = ["I", "J", "K"].map(String::from).into_iter().chain((1..).map(|k| format!("I_{k}"))).find(is_free)?;
+    let name = ["I", "J", "K"]
+        .map(String::from)
+        .into_iter()
+        .chain((1..).map(|k| format!("I_{k}")))
+        .find(is_free)?;
     integrals.retain(|integral| {
         let stated = format!("{text}\nintegral {name} = {}", integral.formula);
         let stated = Problem::from_text(&problem.name, &stated, &problem.tables, &problem.settings);
@@ -230,12 +248,13 @@ fn tested(problem: &Problem, integrals: &mut Vec<FirstIntegral>) -> Option<Strin
 
 /// Reason why a problem has no unrolled field.
 fn refusal(problem: &Problem) -> Error {
-    let smaller = format!("search a smaller model of the same form: {} replaces sizes", option("set"));
+    let smaller =
+        format!("search a smaller model of the same form: {} replaces sizes", option("set"));
     match &problem.examined.too_large {
         Some(too_large) => Error::option(format!("{too_large}; {smaller}")),
-        None if problem.examined.rows.is_some() => {
-            Error::option(format!("the model is too large for a search of its first integrals; {smaller}"))
-        }
+        None if problem.examined.rows.is_some() => Error::option(format!(
+            "the model is too large for a search of its first integrals; {smaller}"
+        )),
         None => Error::option("the model has no field: its constraints are redundant"),
     }
 }

@@ -11,12 +11,14 @@ use holonome_model::treatment::Field;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Outputs as functions of (t, x), with bound parameters. Parameters after those that they read are ignored.
+/// Outputs as functions of (t, x), with bound parameters. Parameters after those that they read are
+/// ignored.
 pub trait Quantities: Send + Sync {
     /// Evaluate at (t, x).
     fn run(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]);
 
-    /// Evaluate at t = 0 within one array: the outputs are the range `out`, and the state is all before it.
+    /// Evaluate at t = 0 within one array: the outputs are the range `out`, and the state is all
+    /// before it.
     fn run_within(&self, numbers: &mut [f64], out: Range<usize>, work: &mut [f64]) {
         let (x, behind) = numbers.split_at_mut(out.start);
         self.run(0.0, x, &mut behind[..out.len()], work);
@@ -63,7 +65,10 @@ impl Bound {
 
     /// Compile `nodes` of a field.
     pub fn of(field: &Field, nodes: &[Node], parameters: &[f64]) -> Bound {
-        Bound::new(&Formula::new(&field.graph, nodes).tape(field.dimension, field.parameters), parameters)
+        Bound::new(
+            &Formula::new(&field.graph, nodes).tape(field.dimension, field.parameters),
+            parameters,
+        )
     }
 
     /// True if the outputs depend on the time.
@@ -76,7 +81,8 @@ impl Bound {
         self.kernel.iterate(x, count, work);
     }
 
-    /// Apply the map to the first of `states`, then to its result, and so on; each result follows the one before.
+    /// Apply the map to the first of `states`, then to its result, and so on; each result follows
+    /// the one before.
     pub fn iterate_keeping(&self, states: &mut [f64], work: &mut [f64]) {
         self.kernel.iterate_keeping(states, work);
     }
@@ -175,7 +181,8 @@ impl WideBound {
         self.kernel.iterate(&self.values, x, count, work);
     }
 
-    /// Apply the map to the first of `states`, then to its result, and so on; each result follows the one before.
+    /// Apply the map to the first of `states`, then to its result, and so on; each result follows
+    /// the one before.
     pub fn iterate_keeping(&self, states: &mut [f64], work: &mut [f64]) {
         self.kernel.iterate_keeping(&self.values, states, work);
     }

@@ -1,10 +1,11 @@
-//! Stages of a collocation method in the lanes of one vector: the field is evaluated at all of them at once, and sums
-//! over stages spread one lane over all: the idea of Antoñana, Makazaga, Murua, arXiv:2511.03655 (2025).
+//! Stages of a collocation method in the lanes of one vector: the field is evaluated at all of them
+//! at once, and sums over stages spread one lane over all: the idea of Antoñana, Makazaga, Murua,
+//! arXiv:2511.03655 (2025).
 //!
-//! A step is three kernels over one array: the start of the iteration, an iteration, and the results of the stages. In
-//! a loop a fourth kernel judges the attempt, in the first lane: a division takes half as long there as in all lanes.
-//! All four run as one loop of machine code, unless one is too long or holds functions that may be computed again, or
-//! the backend is another.
+//! A step is three kernels over one array: the start of the iteration, an iteration, and the
+//! results of the stages. In a loop a fourth kernel judges the attempt, in the first lane: a
+//! division takes half as long there as in all lanes. All four run as one loop of machine code,
+//! unless one is too long or holds functions that may be computed again, or the backend is another.
 
 mod formulas;
 mod lanes;
@@ -19,7 +20,8 @@ use formulas::{Measures, Places, StageNodes, states};
 use holonome_integrate::controller::slots::{Slots, Status};
 use holonome_integrate::controller::trial::trial;
 use holonome_integrate::fixed_point::{
-    FAR, Finished, Iterated, MOST_ITERATIONS, Memory, Stages, Stop, ends, most_by_first_change, of_increments, stop,
+    FAR, Finished, Iterated, MOST_ITERATIONS, Memory, Stages, Stop, ends, most_by_first_change,
+    of_increments, stop,
 };
 use holonome_integrate::plan::{AdaptiveSteps, FixedSteps, Plan};
 use holonome_integrate::scales::Vectors;
@@ -64,7 +66,8 @@ impl CompiledStages {
     ) -> CompiledStages {
         let of = StageNodes { collocation, apart: false, of_increments: of_increments(plan) };
         let (at, known) = (Places::new(of, &vectors.vectors), parameters.len());
-        let wide = |tape: &Tape| WideBound::new(tape, collocation.stages, &vec![0.0; tape.parameters]);
+        let wide =
+            |tape: &Tape| WideBound::new(tape, collocation.stages, &vec![0.0; tape.parameters]);
         let most = most_by_first_change(collocation, plan);
         let tapes = [
             formulas::start(of, &at, &vectors.vectors),
@@ -80,7 +83,9 @@ impl CompiledStages {
             start,
             iterate,
             finish,
-            factor: most.map(|most| WideBound::new(&formulas::factor(collocation, &vectors.vectors), 1, &[most])),
+            factor: most.map(|most| {
+                WideBound::new(&formulas::factor(collocation, &vectors.vectors), 1, &[most])
+            }),
             at,
             tapes: Arc::new(tapes),
         };
@@ -101,9 +106,11 @@ impl CompiledStages {
         for lane in 0..self.collocation.stages {
             let own = [nodes[lane], weights[lane]];
             self.start.rebind(lane, &own[..1]);
-            self.iterate.rebind(lane, &[parameters, &sums.stages[lane], &double_sums[lane], &own].concat());
+            self.iterate
+                .rebind(lane, &[parameters, &sums.stages[lane], &double_sums[lane], &own].concat());
             let end = if lane == 0 { -1.0 } else { 1.0 };
-            self.finish.rebind(lane, &[parameters, &sums.coefficients[lane], &own, &[end]].concat());
+            self.finish
+                .rebind(lane, &[parameters, &sums.coefficients[lane], &own, &[end]].concat());
         }
     }
 
@@ -149,7 +156,8 @@ impl CompiledStages {
         self.spread(*memory.length, at.length, numbers);
     }
 
-    /// Copy the memory back from the numbers, without the length: what the last step has left, if it is made.
+    /// Copy the memory back from the numbers, without the length: what the last step has left, if
+    /// it is made.
     fn remember(&self, numbers: &[f64], memory: &mut Memory) {
         let (s, at) = (self.collocation.stages, &self.at);
         let w = if numbers[at.fresh.start * s] != 0.0 { at.left.start } else { at.w.start };
@@ -163,7 +171,11 @@ impl CompiledStages {
     fn give(&self, from: From, stop: Stop, numbers: &mut [f64]) {
         let Stop { enough, too_far, contraction, decayed } = stop;
         let from = if from == From::Start { -1.0 } else { 1.0 };
-        self.spread_all(&[from, enough, too_far, contraction, decayed], &(self.at.from..self.at.t), numbers);
+        self.spread_all(
+            &[from, enough, too_far, contraction, decayed],
+            &(self.at.from..self.at.t),
+            numbers,
+        );
     }
 
     /// Set the start and the length of a step.
@@ -180,7 +192,8 @@ impl CompiledStages {
         Iterated { count: count as u32, change, before: [last, older], first }
     }
 
-    /// Find the stages of a step after the one whose memory is in the numbers. True if the iteration has converged.
+    /// Find the stages of a step after the one whose memory is in the numbers. True if the
+    /// iteration has converged.
     fn find(&self, stop: Stop, numbers: &mut [f64], work: &mut [f64], cost: &mut Cost) -> bool {
         self.start.iterate(numbers, 1, work);
         self.iterate.iterate(numbers, u64::from(MOST_ITERATIONS), work);
@@ -189,7 +202,8 @@ impl CompiledStages {
         iterated.converged(stop)
     }
 
-    /// Compute the results of the stages that have been found. True if the step moves a vector without a scale.
+    /// Compute the results of the stages that have been found. True if the step moves a vector
+    /// without a scale.
     fn end(&self, numbers: &mut [f64], work: &mut [f64], cost: &mut Cost) -> bool {
         self.finish.iterate(numbers, 1, work);
         cost.field += self.ends;
@@ -214,8 +228,11 @@ impl CompiledStages {
 
 impl Stages for CompiledStages {
     fn work_len(&self) -> usize {
-        let kernels =
-            [&self.start, &self.iterate, &self.finish].map(WideBound::work_len).into_iter().max().unwrap_or(0);
+        let kernels = [&self.start, &self.iterate, &self.finish]
+            .map(WideBound::work_len)
+            .into_iter()
+            .max()
+            .unwrap_or(0);
         let factor = self.factor.as_ref().map_or(0, WideBound::work_len);
         let results = self.vectors.dim() + Measures::COUNT + factor;
         8 + self.at.count() * self.collocation.stages + kernels.max(results)
@@ -239,7 +256,13 @@ impl Stages for CompiledStages {
         self.iterated(numbers)
     }
 
-    fn finish(&self, memory: &mut Memory, x1: &mut [f64], error: &mut [f64], work: &mut [f64]) -> Finished {
+    fn finish(
+        &self,
+        memory: &mut Memory,
+        x1: &mut [f64],
+        error: &mut [f64],
+        work: &mut [f64],
+    ) -> Finished {
         let (numbers, work) = self.split(work);
         self.finish.iterate(numbers, 1, work);
         let (results, work) = work.split_at_mut(error.len() + Measures::COUNT);
@@ -270,7 +293,8 @@ pub struct CollocationLoop {
 }
 
 impl CollocationLoop {
-    /// Loop of attempts of `plan` with these stages. The parameters are those of the field and of its treatment.
+    /// Loop of attempts of `plan` with these stages. The parameters are those of the field and of
+    /// its treatment.
     pub fn new(
         stages: &CompiledStages,
         attempts: &AttemptLoop,
@@ -291,7 +315,12 @@ impl CollocationLoop {
     }
 
     /// This loop with other parameters, over stages that have them.
-    pub fn rebound(&self, stages: &CompiledStages, parameters: &[f64], adaptive: &AdaptiveSteps) -> CollocationLoop {
+    pub fn rebound(
+        &self,
+        stages: &CompiledStages,
+        parameters: &[f64],
+        adaptive: &AdaptiveSteps,
+    ) -> CollocationLoop {
         CollocationLoop {
             kernels: self.kernels.rebound(stages, &judged_by(parameters, adaptive, &self.judging)),
             stages: stages.clone(),
@@ -307,12 +336,15 @@ impl CollocationLoop {
         (self.stages.at.count() + self.judging.slots.count()) * self.stages.collocation.stages
     }
 
-    /// Length of the first attempt from these slots, `None` if there may be none. Of later ones the judge finds it.
+    /// Length of the first attempt from these slots, `None` if there may be none. Of later ones the
+    /// judge finds it.
     fn first_length(&self, state: &[f64]) -> Option<f64> {
         let slots = &self.judging.slots;
         let AdaptiveSteps { longest_step, shortest_step, .. } = self.adaptive;
-        let (wanted, rejections) = (state[slots.h].min(longest_step), state[slots.rejections] as u32);
-        let trial = trial((self.adaptive.span(), shortest_step), state[slots.elapsed], wanted, rejections);
+        let (wanted, rejections) =
+            (state[slots.h].min(longest_step), state[slots.rejections] as u32);
+        let trial =
+            trial((self.adaptive.span(), shortest_step), state[slots.elapsed], wanted, rejections);
         trial.filter(|&(_, end)| end < state[slots.pause]).map(|(h, _)| h)
     }
 }
@@ -405,8 +437,15 @@ impl LoopKernels {
             CycleMap { tape: judge, lanes, first_alone: true, turns: 1 },
         ];
         match compile_cycle(&maps) {
-            Some(cycle) => LoopKernels::together(cycle.into(), Arc::new(Prologue::new(judge)), stages, parameters),
-            None => LoopKernels::Apart { judge: WideBound::in_first_lane(judge, lanes, parameters) },
+            Some(cycle) => LoopKernels::together(
+                cycle.into(),
+                Arc::new(Prologue::new(judge)),
+                stages,
+                parameters,
+            ),
+            None => {
+                LoopKernels::Apart { judge: WideBound::in_first_lane(judge, lanes, parameters) }
+            }
         }
     }
 
@@ -416,7 +455,8 @@ impl LoopKernels {
         stages: &CompiledStages,
         parameters: &[f64],
     ) -> LoopKernels {
-        let [start, iterate, finish] = [&stages.start, &stages.iterate, &stages.finish].map(WideBound::values);
+        let [start, iterate, finish] =
+            [&stages.start, &stages.iterate, &stages.finish].map(WideBound::values);
         let values = cycle.bind(&[start, iterate, finish, &judge.bind(parameters, 1)]);
         LoopKernels::Together { cycle, judge, values }
     }
@@ -443,7 +483,8 @@ impl LoopKernels {
 /// Equal steps in a loop.
 pub struct CollocationSteps {
     stages: CompiledStages,
-    /// Loop state and kernel that settle a step: a map of the state, which x₁ and the estimate of its error follow.
+    /// Loop state and kernel that settle a step: a map of the state, which x₁ and the estimate of
+    /// its error follow.
     settle: Repeated,
     stop: Stop,
     t0: f64,
@@ -452,8 +493,19 @@ pub struct CollocationSteps {
 
 impl CollocationSteps {
     /// Loop of steps of `plan` with these stages, settled by `settle`.
-    pub fn new(stages: &CompiledStages, settle: Repeated, plan: &Plan, fixed: &FixedSteps) -> CollocationSteps {
-        CollocationSteps { stages: stages.clone(), settle, stop: stop(plan), t0: plan.t0, h: fixed.h }
+    pub fn new(
+        stages: &CompiledStages,
+        settle: Repeated,
+        plan: &Plan,
+        fixed: &FixedSteps,
+    ) -> CollocationSteps {
+        CollocationSteps {
+            stages: stages.clone(),
+            settle,
+            stop: stop(plan),
+            t0: plan.t0,
+            h: fixed.h,
+        }
     }
 
     /// This loop with other parameters for the settling, over stages that have them.
@@ -575,7 +627,8 @@ struct GoingOn {
 }
 
 impl JudgedPlaces {
-    /// Places within the numbers of a step whose stages are lanes; slots that are not numbers of the step follow them.
+    /// Places within the numbers of a step whose stages are lanes; slots that are not numbers of
+    /// the step follow them.
     fn within(at: &Places, slots: &Slots) -> JudgedPlaces {
         let mut places: Vec<usize> = (at.count()..at.count() + slots.count()).collect();
         places[slots.x.clone()].iter_mut().zip(at.x.clone()).for_each(|(place, x)| *place = x);
@@ -584,7 +637,12 @@ impl JudgedPlaces {
             slots: places,
             results: [at.stages.start, at.field.start],
             measures: Measures::places(at),
-            goes_on: Some(GoingOn { moved: at.moved, fresh: at.fresh.start, length: at.length, h: at.h }),
+            goes_on: Some(GoingOn {
+                moved: at.moved,
+                fresh: at.fresh.start,
+                length: at.length,
+                h: at.h,
+            }),
             count: at.count() + slots.count(),
         }
     }
@@ -602,9 +660,14 @@ impl JudgedPlaces {
     }
 }
 
-/// Tape that judges an attempt of a loop: a map of the numbers at these places. Within the numbers of a step it sets
-/// the next one's length, too, and holds where the step has moved a vector without a scale; the caller makes that one.
-pub(super) fn judge(attempts: &AttemptLoop, collocation: &Collocation, places: &JudgedPlaces) -> Tape {
+/// Tape that judges an attempt of a loop: a map of the numbers at these places. Within the numbers
+/// of a step it sets the next one's length, too, and holds where the step has moved a vector
+/// without a scale; the caller makes that one.
+pub(super) fn judge(
+    attempts: &AttemptLoop,
+    collocation: &Collocation,
+    places: &JudgedPlaces,
+) -> Tape {
     let g = &mut Graph::new();
     let (n, one) = (attempts.slots.x.len(), g.one());
     let before: Vec<Node> = places.slots.iter().map(|&place| g.state(place)).collect();
@@ -625,7 +688,8 @@ pub(super) fn judge(attempts: &AttemptLoop, collocation: &Collocation, places: &
         let moved = g.state(of.moved);
         g.binary(Binary::Equal, moved, zero)
     });
-    let begin = |_: &mut Graph, at: Beginning| Begun { length: at.h, attempt: Box::new(|_, _| attempted) };
+    let begin =
+        |_: &mut Graph, at: Beginning| Begun { length: at.h, attempt: Box::new(|_, _| attempted) };
     let mut judgement = attempts.judge(g, &before, like_others, begin);
     let mut changed: Vec<(usize, Node)> = Vec::new();
     if let Some(of) = &places.goes_on {
@@ -656,15 +720,24 @@ mod tests {
     use holonome_integrate::run::{run, run_map};
     use holonome_integrate::state::StepState;
 
-    /// Test that compiled stages come to those of slices, with fewer iterations where positions follow from momenta.
-    /// The cases: the time is read; nothing follows from the rest (nor do positions off a constraint); all is at rest;
-    /// masses are unlike.
+    /// Test that compiled stages come to those of slices, with fewer iterations where positions
+    /// follow from momenta. The cases: the time is read; nothing follows from the rest (nor do
+    /// positions off a constraint); all is at rest; masses are unlike.
     #[test]
     fn compiled_stages_are_those_of_slices() {
         let cases = [
-            ("coordinate q : R^2 = (1, 0)\nmomentum p of q = (0, 1.1)\nhamiltonian dot(p, p)/2 - 1/norm(q)", true),
-            ("coordinate q : R = 0\nmomentum p of q = 0\nhamiltonian p^2/2 + q^4/4 - q*sin(t)", true),
-            ("state x : R^3 = (1, 1, 1)\nx' = (3*(x.y - x.x), x.x*(5 - x.z) - x.y, x.x*x.y - x.z)", false),
+            (
+                "coordinate q : R^2 = (1, 0)\nmomentum p of q = (0, 1.1)\nhamiltonian dot(p, p)/2 - 1/norm(q)",
+                true,
+            ),
+            (
+                "coordinate q : R = 0\nmomentum p of q = 0\nhamiltonian p^2/2 + q^4/4 - q*sin(t)",
+                true,
+            ),
+            (
+                "state x : R^3 = (1, 1, 1)\nx' = (3*(x.y - x.x), x.x*(5 - x.z) - x.y, x.x*x.y - x.z)",
+                false,
+            ),
             (
                 "coordinate q : R^3 = (0, 1, 0)\nmomentum p of q = (1, 0, -1)\nhamiltonian dot(p, p)/2 + q.z\nconstraint rod : dot(q, q) = 1",
                 false,
@@ -677,10 +750,18 @@ mod tests {
         ];
         for (text, follows) in cases {
             for method in ["gauss8", "gauss16"] {
-                let problem = Problem::from_text("model", text, &Default::default(), &Settings::default()).unwrap();
+                let problem =
+                    Problem::from_text("model", text, &Default::default(), &Settings::default())
+                        .unwrap();
                 let step = StepSize::Fixed(0.05);
-                let options = RunOptions { method: method.parse().unwrap(), step, until: 3.0, ..RunOptions::default() };
-                let simulation = prepare(problem, options).unwrap_or_else(|error| panic!("{error}"));
+                let options = RunOptions {
+                    method: method.parse().unwrap(),
+                    step,
+                    until: 3.0,
+                    ..RunOptions::default()
+                };
+                let simulation =
+                    prepare(problem, options).unwrap_or_else(|error| panic!("{error}"));
                 let (plan, system) = (&simulation.plan, &*simulation.system);
                 let start = StepState::new(plan, system, &simulation.problem.model.initial, None);
                 let map = simulation.step.map(plan, system).expect("the stages are compiled");
@@ -688,25 +769,36 @@ mod tests {
                 run_map(plan, system, &*map, &mut compiled, &mut Recorder::default()).unwrap();
                 run(plan, system, &mut slices, &mut Recorder::default()).unwrap();
                 for (a, b) in compiled.x.iter().zip(&slices.x) {
-                    // Sixty steps, each good to a few roundings of a state of length 1 to 3, amplified by e³ at most.
+                    // Sixty steps, each good to a few roundings of a state of length 1 to 3,
+                    // amplified by e³ at most.
                     let tolerance = 60.0 * 4.0 * f64::EPSILON * 20.0;
-                    assert!((a - b).abs() <= tolerance * b.abs().max(1e-3), "{method}: {a} {b} of\n{text}");
+                    assert!(
+                        (a - b).abs() <= tolerance * b.abs().max(1e-3),
+                        "{method}: {a} {b} of\n{text}"
+                    );
                 }
                 let [few, many] = [compiled, slices].map(|state| state.cost.field);
-                // Where the changes end is up to rounding: one iteration at eight stages in each of sixty steps.
+                // Where the changes end is up to rounding: one iteration at eight stages in each of
+                // sixty steps.
                 let most = if follows { many } else { many + 60 * 8 };
                 assert!(few < most, "{method}: {few} {many} of\n{text}");
             }
         }
     }
 
-    /// Test that equal steps in a loop are those made one by one: also if the time is read, if a vector without a scale
-    /// begins to move, and if a run is interrupted.
+    /// Test that equal steps in a loop are those made one by one: also if the time is read, if a
+    /// vector without a scale begins to move, and if a run is interrupted.
     #[test]
     fn a_loop_is_its_steps_one_by_one() {
         let cases = [
-            ("coordinate q : R^2 = (1, 0)\nmomentum p of q = (0, 1.1)\nhamiltonian dot(p, p)/2 - 1/norm(q)", 0.05),
-            ("coordinate q : R = 0\nmomentum p of q = 0\nhamiltonian p^2/2 + q^4/4 - q*sin(t)", 0.05),
+            (
+                "coordinate q : R^2 = (1, 0)\nmomentum p of q = (0, 1.1)\nhamiltonian dot(p, p)/2 - 1/norm(q)",
+                0.05,
+            ),
+            (
+                "coordinate q : R = 0\nmomentum p of q = 0\nhamiltonian p^2/2 + q^4/4 - q*sin(t)",
+                0.05,
+            ),
             (
                 "coordinate q : R^3 = (0, 1, 0)\nmomentum p of q = (1, 0, -1)\nhamiltonian dot(p, p)/2 + q.z\nconstraint rod : dot(q, q) = 1",
                 0.1,
@@ -718,16 +810,28 @@ mod tests {
             ),
         ];
         for ((text, h), method) in cases.into_iter().flat_map(|case| {
-            ["gauss8", "gauss16", "corrected:gauss16", "projection:gauss8"].map(|method| (case, method))
+            ["gauss8", "gauss16", "corrected:gauss16", "projection:gauss8"]
+                .map(|method| (case, method))
         }) {
-            let problem = Problem::from_text("model", text, &Default::default(), &Settings::default()).unwrap();
+            let problem =
+                Problem::from_text("model", text, &Default::default(), &Settings::default())
+                    .unwrap();
             let (method, step) = (method.parse().unwrap(), StepSize::Fixed(h));
             // The last step is a part of one.
-            let options = RunOptions { method, step, until: 20.02, samples: Some(7), ..RunOptions::default() };
-            let Ok(mut simulation) = prepare(problem, options) else { panic!("{method} suits\n{text}") };
+            let options = RunOptions {
+                method,
+                step,
+                until: 20.02,
+                samples: Some(7),
+                ..RunOptions::default()
+            };
+            let Ok(mut simulation) = prepare(problem, options) else {
+                panic!("{method} suits\n{text}")
+            };
             let run = |simulation: &Simulation, pause: Option<u64>| {
                 let (plan, system) = (&simulation.plan, &*simulation.system);
-                let mut state = StepState::new(plan, system, &simulation.problem.model.initial, None);
+                let mut state =
+                    StepState::new(plan, system, &simulation.problem.model.initial, None);
                 let map = simulation.step.map(plan, system).expect("the stages are compiled");
                 let mut recorder = Recorder::default();
                 if let Some(limit) = pause {

@@ -3,8 +3,8 @@
 use super::{Bound, Quantities, WideBound};
 use std::sync::{Arc, LazyLock, OnceLock};
 
-/// Kernel with its parameters, compiled on first use, because many runs never call it. A kernel that every step calls
-/// is compiled before the first step.
+/// Kernel with its parameters, compiled on first use, because many runs never call it. A kernel
+/// that every step calls is compiled before the first step.
 pub struct Deferred {
     /// Kernel with the parameters of the declared one; all kernels rebound from it share its code.
     declared: Arc<LazyLock<Bound, Box<dyn FnOnce() -> Bound + Send>>>,
@@ -14,10 +14,17 @@ pub struct Deferred {
 
 impl Deferred {
     /// Kernel that `compile` makes for these parameters.
-    pub fn new(parameters: &[f64], compile: impl FnOnce(&[f64]) -> Bound + Send + 'static) -> Deferred {
+    pub fn new(
+        parameters: &[f64],
+        compile: impl FnOnce(&[f64]) -> Bound + Send + 'static,
+    ) -> Deferred {
         let declared = parameters.to_vec();
         let compile: Box<dyn FnOnce() -> Bound + Send> = Box::new(move || compile(&declared));
-        Deferred { declared: Arc::new(LazyLock::new(compile)), own: OnceLock::new(), parameters: parameters.to_vec() }
+        Deferred {
+            declared: Arc::new(LazyLock::new(compile)),
+            own: OnceLock::new(),
+            parameters: parameters.to_vec(),
+        }
     }
 
     /// Compiled kernel.
@@ -27,7 +34,8 @@ impl Deferred {
 }
 
 impl Quantities for Deferred {
-    /// Run the kernel, with scratch of its own if it had not been compiled when its scratch was measured.
+    /// Run the kernel, with scratch of its own if it had not been compiled when its scratch was
+    /// measured.
     fn run(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]) {
         let bound = self.bound();
         match work.len() < bound.work_len() {

@@ -6,8 +6,9 @@ use holonome_model::graph::optimise::optimise;
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Expression, Graph, Input, Node};
 
-/// Outputs as functions of (t, x) and the parameters, in few operations, with their multiply-adds formed. An instance
-/// of a formula computes the same bits whether it is one of several in a step or alone.
+/// Outputs as functions of (t, x) and the parameters, in few operations, with their multiply-adds
+/// formed. An instance of a formula computes the same bits whether it is one of several in a step
+/// or alone.
 pub struct Formula {
     graph: Graph,
     roots: Vec<Node>,
@@ -24,7 +25,8 @@ impl Formula {
         Formula { graph, roots, plan }
     }
 
-    /// Formula without multiply-adds, for a step whose formulas are differentiated, and fused afterwards.
+    /// Formula without multiply-adds, for a step whose formulas are differentiated, and fused
+    /// afterwards.
     pub fn unfused(graph: &Graph, roots: &[Node]) -> Formula {
         let (graph, roots) = optimise(graph, roots);
         let plan = graph.reachable(&roots);
@@ -46,9 +48,9 @@ impl Formula {
         self.plan.iter().any(|&n| self.graph.expression(n) == Expression::Input(Input::Time))
     }
 
-    /// True for the roots of an independent set, in a formula with as many roots as states: no root of the set depends
-    /// on a state whose number is in the set, so they follow once the others are known. Roots are chosen from the first
-    /// one on.
+    /// True for the roots of an independent set, in a formula with as many roots as states: no root
+    /// of the set depends on a state whose number is in the set, so they follow once the others are
+    /// known. Roots are chosen from the first one on.
     pub fn independent_roots(&self) -> Vec<bool> {
         let n = self.roots.len();
         let mut read_by: Vec<Vec<u32>> = Vec::with_capacity(n);
@@ -56,7 +58,8 @@ impl Formula {
         for (root, &node) in self.roots.iter().enumerate() {
             let (mut stack, mut states) = (vec![node], Vec::new());
             while let Some(node) = stack.pop() {
-                let place = self.plan.binary_search(&node).expect("the plan has what roots depend on");
+                let place =
+                    self.plan.binary_search(&node).expect("the plan has what roots depend on");
                 if std::mem::replace(&mut seen[place], root as u32) == root as u32 {
                     continue;
                 }
@@ -80,13 +83,17 @@ impl Formula {
         chosen
     }
 
-    /// True for roots that are linear in the states, with coefficients that depend on parameters alone.
+    /// True for roots that are linear in the states, with coefficients that depend on parameters
+    /// alone.
     pub fn linear_roots(&self) -> Vec<bool> {
         // Degree 0 or 1; `None` for anything else.
         let mut degrees: Vec<Option<u32>> = Vec::with_capacity(self.plan.len());
         for &node in &self.plan {
-            let of = |node: Node| degrees[self.plan.binary_search(&node).expect("the plan has what nodes depend on")];
-            let product = |a: Option<u32>, b: Option<u32>| Some(a? + b?).filter(|&degree| degree < 2);
+            let of = |node: Node| {
+                degrees[self.plan.binary_search(&node).expect("the plan has what nodes depend on")]
+            };
+            let product =
+                |a: Option<u32>, b: Option<u32>| Some(a? + b?).filter(|&degree| degree < 2);
             let sum = |a: Option<u32>, b: Option<u32>| a.filter(|_| a == b);
             degrees.push(match self.graph.expression(node) {
                 Expression::Input(Input::State(_)) => Some(1),
@@ -99,7 +106,8 @@ impl Formula {
                 other => other.arguments().all(|node| of(node) == Some(0)).then_some(0),
             });
         }
-        let of = |root: &Node| degrees[self.plan.binary_search(root).expect("the plan has the roots")];
+        let of =
+            |root: &Node| degrees[self.plan.binary_search(root).expect("the plan has the roots")];
         self.roots.iter().map(|root| of(root) == Some(1)).collect()
     }
 

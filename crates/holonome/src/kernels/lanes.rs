@@ -53,7 +53,8 @@ enum Advance {
     Repeated(Box<dyn Kernel>, usize),
     /// Attempts in a loop.
     March { kernel: Box<dyn Kernel>, slots: Box<Slots>, within: Option<Box<SamplesWithin>> },
-    /// Equal steps of a collocation method, with the kernel that settles them; length of what it maps to itself.
+    /// Equal steps of a collocation method, with the kernel that settles them; length of what it
+    /// maps to itself.
     Collocated { stages: Box<LaneStages>, settle: Box<dyn Kernel>, len: usize },
     /// Attempts of such a method, with the kernel that judges them.
     CollocatedMarch {
@@ -77,7 +78,12 @@ struct SamplesWithin {
 
 impl SamplesWithin {
     /// Samples of attempts with these ingredients; `None` if the formula would be too long.
-    fn new(ingredients: &Ingredients, settling: &Settling, targets: usize, lanes: usize) -> Option<SamplesWithin> {
+    fn new(
+        ingredients: &Ingredients,
+        settling: &Settling,
+        targets: usize,
+        lanes: usize,
+    ) -> Option<SamplesWithin> {
         let (mut dense, mut evaluations) = (None, 0);
         if let Recorded::RungeKutta(tableau) = ingredients.scheme {
             let of = tableau.dense.as_ref()?;
@@ -111,8 +117,9 @@ pub struct LaneBound {
 }
 
 impl CompiledLanes {
-    /// Compile the step of `plan` for this many lanes, over the field of a system as in [`CompiledStep::new`]. `None`
-    /// if the step is not compiled as a whole, or the method's treatment is not one of formulas.
+    /// Compile the step of `plan` for this many lanes, over the field of a system as in
+    /// [`CompiledStep::new`]. `None` if the step is not compiled as a whole, or the method's
+    /// treatment is not one of formulas.
     pub fn new(
         plan: &Plan,
         (field, system): (&Field, &UnrolledParts),
@@ -130,13 +137,18 @@ impl CompiledLanes {
         let formula = system.formula();
         let stages = collocation.map_or(1, |collocation| collocation.stages);
         let small = formula.operations() * stages <= LONGEST_STEP;
-        if !small || !CompiledStep::suits(plan, field, formula) || !CompiledStep::ends_in_formulas(plan, field) {
+        if !small
+            || !CompiledStep::suits(plan, field, formula)
+            || !CompiledStep::ends_in_formulas(plan, field)
+        {
             return None;
         }
-        let stages = collocation.map(|of| Box::new(LaneStages::new(of, plan, (formula, parameters), vectors, lanes)));
+        let stages = collocation
+            .map(|of| Box::new(LaneStages::new(of, plan, (formula, parameters), vectors, lanes)));
         let (dimension, mend) = (field.dimension, Mend::of(plan, field));
         let kept = Mend::kept(mend, plan);
-        let ingredients = Ingredients { scheme, dimension, parameters, field: formula, vectors, kept };
+        let ingredients =
+            Ingredients { scheme, dimension, parameters, field: formula, vectors, kept };
         let facts = scheme.facts();
         let (advance, more) = match &plan.stepping {
             Stepping::Fixed(fixed) => {
@@ -144,7 +156,9 @@ impl CompiledLanes {
                 let tape = repeated_tape(&ingredients, field, targets, settling.as_ref());
                 let (kernel, more) = (compile(&tape, lanes), vec![fixed.h, plan.t0]);
                 let advance = match stages {
-                    Some(stages) => Advance::Collocated { stages, settle: kernel, len: tape.outputs.len() },
+                    Some(stages) => {
+                        Advance::Collocated { stages, settle: kernel, len: tape.outputs.len() }
+                    }
                     None => Advance::Repeated(kernel, tape.states),
                 };
                 (advance, more)
@@ -152,23 +166,37 @@ impl CompiledLanes {
             Stepping::Adaptive(adaptive) => {
                 let control = facts.control?;
                 let settling = CompiledStep::settling(plan, field, vectors, system.settling())?;
-                let on_the_way = adaptive.samples.iter().any(|&t| t != plan.t0 && t != adaptive.t_end);
-                let (slots, more) = (ingredients.slots(&settling), march::parameters(adaptive, control).to_vec());
+                let on_the_way =
+                    adaptive.samples.iter().any(|&t| t != plan.t0 && t != adaptive.t_end);
+                let (slots, more) =
+                    (ingredients.slots(&settling), march::parameters(adaptive, control).to_vec());
                 let advance = match stages {
                     Some(stages) => {
                         let slots = Box::new(slots.with_memory(stages.memory_len()));
-                        let of =
-                            AttemptLoop { slots: &slots, control, vectors, parameters, settling: &settling, targets };
+                        let of = AttemptLoop {
+                            slots: &slots,
+                            control,
+                            vectors,
+                            parameters,
+                            settling: &settling,
+                            targets,
+                        };
                         let places = JudgedPlaces::in_turn(&slots);
                         let judge = compile(&judge(&of, stages.collocation(), &places), lanes);
                         // A state within such a step is the end of a shorter one.
-                        let within = on_the_way.then(|| compile(&ingredients.settled(&settling, targets), lanes));
+                        let within = on_the_way
+                            .then(|| compile(&ingredients.settled(&settling, targets), lanes));
                         Advance::CollocatedMarch { judge, stages, slots, within }
                     }
                     None => {
                         let kernel = compile(&ingredients.march(&settling, targets), lanes);
                         let within = match on_the_way {
-                            true => Some(Box::new(SamplesWithin::new(&ingredients, &settling, targets, lanes)?)),
+                            true => Some(Box::new(SamplesWithin::new(
+                                &ingredients,
+                                &settling,
+                                targets,
+                                lanes,
+                            )?)),
                             false => None,
                         };
                         Advance::March { kernel, slots: Box::new(slots), within }
@@ -205,7 +233,9 @@ impl CompiledLanes {
 
     fn stages(&self) -> Option<&LaneStages> {
         match &self.advance {
-            Advance::Collocated { stages, .. } | Advance::CollocatedMarch { stages, .. } => Some(stages),
+            Advance::Collocated { stages, .. } | Advance::CollocatedMarch { stages, .. } => {
+                Some(stages)
+            }
             Advance::Repeated(..) | Advance::March { .. } => None,
         }
     }
@@ -261,7 +291,9 @@ impl CompiledLanes {
 
     /// Weights of dense output, behind the numbers of samples in the lanes that are wanted.
     fn weigh(&self, wanted: &[bool], numbers: &mut [f64]) {
-        let Some((within, dense)) = self.samples_within().and_then(|within| Some((within, within.dense?))) else {
+        let Some((within, dense)) =
+            self.samples_within().and_then(|within| Some((within, within.dense?)))
+        else {
             return;
         };
         let mut weights = vec![0.0; within.weights];
@@ -275,9 +307,11 @@ impl CompiledLanes {
     /// Length of the accepted attempt of a lane, and the time from its start to the sample.
     fn passed(&self, at: &Within, lane: usize, numbers: &[f64]) -> (f64, f64) {
         let slots = AdaptiveLaneSteps::slots(self);
-        let [_, span, longest, shortest, ..] = self.more[..] else { unreachable!("the parameters of a loop") };
-        let [start, h, rejections, sample] =
-            [slots.elapsed, slots.h, slots.rejections, at.elapsed].map(|slot| numbers[slot * self.lanes + lane]);
+        let [_, span, longest, shortest, ..] = self.more[..] else {
+            unreachable!("the parameters of a loop")
+        };
+        let [start, h, rejections, sample] = [slots.elapsed, slots.h, slots.rejections, at.elapsed]
+            .map(|slot| numbers[slot * self.lanes + lane]);
         let tried = trial((span, shortest), start, h.min(longest), rejections as u32);
         let Some((h, _)) = tried else { unreachable!("an attempt that was accepted") };
         (h, sample - start)
@@ -303,17 +337,18 @@ impl LaneSystem for CompiledLanes {
         let advancing = match &self.advance {
             Advance::Repeated(kernel, len) => len * self.lanes + kernel.work_len(),
             Advance::March { kernel, within, .. } => {
-                let of_samples =
-                    within.as_ref().map_or(0, |of| of.kernel.outputs() * self.lanes + of.kernel.work_len());
+                let of_samples = within
+                    .as_ref()
+                    .map_or(0, |of| of.kernel.outputs() * self.lanes + of.kernel.work_len());
                 kernel.work_len().max(of_samples)
             }
             Advance::Collocated { stages, settle, len } => {
                 stages.work_len() + (len + 2 * self.dimension) * self.lanes + settle.work_len()
             }
             Advance::CollocatedMarch { stages, judge, slots, within } => {
-                let of_samples = within
-                    .as_ref()
-                    .map_or(0, |kernel| (self.settled_states() + kernel.outputs()) * self.lanes + kernel.work_len());
+                let of_samples = within.as_ref().map_or(0, |kernel| {
+                    (self.settled_states() + kernel.outputs()) * self.lanes + kernel.work_len()
+                });
                 let judged = slots.count() * self.lanes + stages.results_len() + judge.work_len();
                 stages.work_len() + judged.max(of_samples)
             }
@@ -345,7 +380,14 @@ impl LaneSystem for CompiledLanes {
         self.kept
     }
 
-    fn monitor(&self, bound: &LaneBound, at: LaneStates, deviations: &mut [f64], terms: &mut [f64], work: &mut [f64]) {
+    fn monitor(
+        &self,
+        bound: &LaneBound,
+        at: LaneStates,
+        deviations: &mut [f64],
+        terms: &mut [f64],
+        work: &mut [f64],
+    ) {
         let terms = terms.split_at_mut(deviations.len());
         self.monitor.run(&bound.monitor, at, deviations, terms, work);
     }
@@ -396,18 +438,25 @@ impl EqualSteps for CompiledLanes {
         }
         let Some(lagged) = self.lagged.filter(|_| kept.lagged) else { return };
         let pending = 2 * self.vectors().count() * lanes;
-        let (mut field, mut after, mut t) = (vec![0.0; x.len()], vec![0.0; x.len()], vec![t0; lanes]);
+        let (mut field, mut after, mut t) =
+            (vec![0.0; x.len()], vec![0.0; x.len()], vec![t0; lanes]);
         self.fields(bound, &t, x, &mut field, work);
         first_pending(lagged.next, &field, None, &mut carried[pending..]);
         // The first step is made once for its error estimate alone.
         let (mut x, mut rehearsed) = (x.to_vec(), carried.to_vec());
         let (mut innovation, mut missed) = (vec![0.0; lanes], vec![false; lanes]);
         let mut largest = vec![0.0; self.groups * lanes];
-        let carry = LaneCarry { carried: &mut rehearsed, innovation: &mut innovation, missed: &mut missed };
+        let carry =
+            LaneCarry { carried: &mut rehearsed, innovation: &mut innovation, missed: &mut missed };
         self.steps(bound, 0..1, &mut x, carry, &mut largest, work);
         t.fill(fixed.time(t0, 1));
         self.fields(bound, &t, &x, &mut after, work);
-        first_pending(lagged.next, &field, Some((&after, &rehearsed[pending..])), &mut carried[pending..]);
+        first_pending(
+            lagged.next,
+            &field,
+            Some((&after, &rehearsed[pending..])),
+            &mut carried[pending..],
+        );
         costs.iter_mut().for_each(|cost| cost.field += self.evaluations[0] + 1);
     }
 
@@ -430,7 +479,8 @@ impl EqualSteps for CompiledLanes {
         let (start, rest) = state.split_at_mut(x.len());
         let (monitored, rest) = rest.split_at_mut(largest.len());
         let (carried, rest) = rest.split_at_mut(scales);
-        let (unsettled, number) = rest.split_at_mut(if self.mend.is_some() { self.lanes } else { 0 });
+        let (unsettled, number) =
+            rest.split_at_mut(if self.mend.is_some() { self.lanes } else { 0 });
         start.copy_from_slice(x);
         monitored.fill(0.0);
         carried.copy_from_slice(&carry.carried[..scales]);
@@ -499,7 +549,13 @@ impl AdaptiveLaneSteps for CompiledLanes {
     fn attempts(&self, bound: &LaneBound, count: u64, state: &mut [f64], work: &mut [f64]) {
         match &self.advance {
             Advance::CollocatedMarch { stages, judge, slots, .. } => {
-                self.collocated_attempts((stages, judge.as_ref(), slots), bound, count, state, work);
+                self.collocated_attempts(
+                    (stages, judge.as_ref(), slots),
+                    bound,
+                    count,
+                    state,
+                    work,
+                );
             }
             _ => self.advancing().iterate(&bound.advance, state, count, work),
         }
@@ -541,7 +597,13 @@ impl AdaptiveLaneSteps for CompiledLanes {
             Advance::CollocatedMarch { stages, .. } => {
                 let (states, work) = work.split_at_mut(self.settled_states() * lanes);
                 let (inner, work) = work.split_at_mut(stages.work_len());
-                self.parts_of_steps((stages, &at), bound, (wanted, numbers), (states, found), inner);
+                self.parts_of_steps(
+                    (stages, &at),
+                    bound,
+                    (wanted, numbers),
+                    (states, found),
+                    inner,
+                );
                 kernel.run(bound_kernel, &numbers[times], states, values, work);
             }
             _ => {

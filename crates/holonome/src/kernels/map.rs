@@ -15,8 +15,8 @@ use holonome_integrate::fixed_point::{self, CollocationMap};
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::plan::{AdaptiveSteps, FixedSteps, Plan, Stepping};
 use holonome_integrate::scheme::map::{
-    self, Allowance, Blocks, Carry, Facts, KEPT_STATES, LoopPlaces, NoStep, StateLoop, StepFrom, StepMap, TableauMap,
-    Workspace,
+    self, Allowance, Blocks, Carry, Facts, KEPT_STATES, LoopPlaces, NoStep, StateLoop, StepFrom,
+    StepMap, TableauMap, Workspace,
 };
 use holonome_integrate::state::Cost;
 use holonome_integrate::system::System;
@@ -58,7 +58,8 @@ pub struct Developed {
 }
 
 impl CompiledStep {
-    /// Map of `plan`'s scheme over `system`; `None` for a collocation method whose stages are not compiled.
+    /// Map of `plan`'s scheme over `system`; `None` for a collocation method whose stages are not
+    /// compiled.
     pub fn map<'a>(&'a self, plan: &Plan, system: &'a dyn System) -> Option<Box<dyn StepMap + 'a>> {
         let scheme = plan.method.scheme;
         if let Some(tableau) = scheme.runge_kutta() {
@@ -79,8 +80,8 @@ impl CompiledStep {
         Some(Box::new(map))
     }
 
-    /// Compile the step of `plan` over the `field` of `system`, whose `parameters` are the model's, then `targets` (F₀
-    /// of the rows that are not constraints), then those of its treatment.
+    /// Compile the step of `plan` over the `field` of `system`, whose `parameters` are the model's,
+    /// then `targets` (F₀ of the rows that are not constraints), then those of its treatment.
     ///
     /// # Errors
     /// If the method needs formulas that the field does not have.
@@ -104,9 +105,20 @@ impl CompiledStep {
                 Stepping::Fixed(fixed) if CompiledStep::ends_in_formulas(plan, field) => {
                     let (dimension, mend) = (field.dimension, Mend::of(plan, field));
                     let (scheme, kept) = (Recorded::Iterated(collocation), Mend::kept(mend, plan));
-                    let of =
-                        Ingredients { scheme, dimension, parameters: parameters.len(), field: formula, vectors, kept };
-                    let settle = Repeated::new((&of, field), (settling.as_ref(), targets), (plan, fixed), parameters);
+                    let of = Ingredients {
+                        scheme,
+                        dimension,
+                        parameters: parameters.len(),
+                        field: formula,
+                        vectors,
+                        kept,
+                    };
+                    let settle = Repeated::new(
+                        (&of, field),
+                        (settling.as_ref(), targets),
+                        (plan, fixed),
+                        parameters,
+                    );
                     Some(CollocationSteps::new(&stages, settle, plan, fixed))
                 }
                 _ => None,
@@ -115,9 +127,21 @@ impl CompiledStep {
                 (Stepping::Adaptive(adaptive), Some(settling), Some(control)) => {
                     let weights = Mend::kept(settling.mend(), plan).weights;
                     let slots = Slots::new(false, weights, &vectors.vectors, settling.groups());
-                    let judging = Judging { slots, control, monitoring: Monitoring::of(field), mend: settling.mend() };
+                    let judging = Judging {
+                        slots,
+                        control,
+                        monitoring: Monitoring::of(field),
+                        mend: settling.mend(),
+                    };
                     let (slots, settling) = (&judging.slots, &settling);
-                    let of = AttemptLoop { slots, control, vectors, parameters: parameters.len(), settling, targets };
+                    let of = AttemptLoop {
+                        slots,
+                        control,
+                        vectors,
+                        parameters: parameters.len(),
+                        settling,
+                        targets,
+                    };
                     Some(CollocationLoop::new(&stages, &of, &judging, (plan, adaptive), parameters))
                 }
                 _ => None,
@@ -131,21 +155,32 @@ impl CompiledStep {
             _ => return Ok(CompiledStep::default()),
         };
         let developed = |repeated, march| {
-            let series = taylor.as_ref().map(|taylor| CompiledSeries::new(taylor, plan, vectors, parameters));
-            series.map(|series| CompiledStep::Developed(Box::new(Developed { series, repeated, march })))
+            let series = taylor
+                .as_ref()
+                .map(|taylor| CompiledSeries::new(taylor, plan, vectors, parameters));
+            series.map(|series| {
+                CompiledStep::Developed(Box::new(Developed { series, repeated, march }))
+            })
         };
         if !CompiledStep::suits(plan, field, formula) {
             return Ok(developed(None, None).unwrap_or_default());
         }
         let (dimension, mend) = (field.dimension, Mend::of(plan, field));
         let kept = Mend::kept(mend, plan);
-        let ingredients =
-            Ingredients { scheme, dimension, parameters: parameters.len(), field: formula, vectors, kept };
+        let ingredients = Ingredients {
+            scheme,
+            dimension,
+            parameters: parameters.len(),
+            field: formula,
+            vectors,
+            kept,
+        };
         Ok(match &plan.stepping {
             Stepping::Fixed(fixed) => {
                 let settling = CompiledStep::settling(plan, field, vectors, system.settling());
                 let of = (&ingredients, field);
-                let repeated = Repeated::new(of, (settling.as_ref(), targets), (plan, fixed), parameters);
+                let repeated =
+                    Repeated::new(of, (settling.as_ref(), targets), (plan, fixed), parameters);
                 match scheme {
                     Recorded::RungeKutta(_) => CompiledStep::Repeated(repeated),
                     _ => developed(Some(repeated), None).unwrap_or_default(),
@@ -154,7 +189,8 @@ impl CompiledStep {
             Stepping::Adaptive(adaptive) => {
                 let settling = CompiledStep::settling(plan, field, vectors, system.settling());
                 let of = (&ingredients, field);
-                let march = settling.map(|settling| March::new(of, (&settling, targets), parameters, adaptive));
+                let march = settling
+                    .map(|settling| March::new(of, (&settling, targets), parameters, adaptive));
                 match scheme {
                     Recorded::RungeKutta(tableau) => {
                         let attempts = Attempts::new(&ingredients, tableau, march, parameters);
@@ -175,12 +211,15 @@ impl CompiledStep {
         wanted.then(|| Taylor::new(&plan.method, field)).transpose()
     }
 
-    /// True if the step of `plan` consists of formulas, and is small enough to be compiled as a whole.
+    /// True if the step of `plan` consists of formulas, and is small enough to be compiled as a
+    /// whole.
     pub(super) fn suits(plan: &Plan, field: &Field, formula: &Formula) -> bool {
         let stages = plan.method.scheme.runge_kutta().map_or(0, |tableau| tableau.stages);
         let small = formula.operations() * stages <= LONGEST_STEP;
         // Attempts do not depend on the treatment of their results.
-        small && (matches!(plan.stepping, Stepping::Adaptive(_)) || CompiledStep::ends_in_formulas(plan, field))
+        small
+            && (matches!(plan.stepping, Stepping::Adaptive(_))
+                || CompiledStep::ends_in_formulas(plan, field))
     }
 
     /// True if the results of steps are treated by formulas, or not at all.
@@ -191,7 +230,8 @@ impl CompiledStep {
         }
     }
 
-    /// Formulas that end an attempt of `plan`; `None` if the end is not one of formulas, or the field is too large.
+    /// Formulas that end an attempt of `plan`; `None` if the end is not one of formulas, or the
+    /// field is too large.
     pub(super) fn settling(
         plan: &Plan,
         field: &Field,
@@ -225,10 +265,16 @@ impl CompiledStep {
                 match stepping {
                     Stepping::Fixed(fixed) => {
                         let own = all(&[fixed.h, plan.t0]);
-                        repeated = collocated.repeated.as_ref().map(|steps| steps.rebound(&stages, &own, plan, fixed));
+                        repeated = collocated
+                            .repeated
+                            .as_ref()
+                            .map(|steps| steps.rebound(&stages, &own, plan, fixed));
                     }
                     Stepping::Adaptive(adaptive) => {
-                        march = collocated.march.as_ref().map(|march| march.rebound(&stages, parameters, adaptive));
+                        march = collocated
+                            .march
+                            .as_ref()
+                            .map(|march| march.rebound(&stages, parameters, adaptive));
                     }
                 }
                 CompiledStep::Collocated(Box::new(Collocated { stages, repeated, march }))
@@ -237,10 +283,14 @@ impl CompiledStep {
                 let (mut repeated, mut march) = (None, None);
                 match stepping {
                     Stepping::Fixed(fixed) => {
-                        repeated = step.repeated.as_ref().map(|steps| steps.rebound(&all(&[fixed.h, plan.t0])));
+                        repeated = step
+                            .repeated
+                            .as_ref()
+                            .map(|steps| steps.rebound(&all(&[fixed.h, plan.t0])));
                     }
                     Stepping::Adaptive(adaptive) => {
-                        march = step.march.as_ref().map(|march| march.rebound(parameters, adaptive));
+                        march =
+                            step.march.as_ref().map(|march| march.rebound(parameters, adaptive));
                     }
                 }
                 let series = step.series.rebound(parameters);
@@ -261,7 +311,8 @@ impl CompiledStep {
         }
     }
 
-    /// Remove the loops of attempts and of equal collocation steps, so that these are made one by one.
+    /// Remove the loops of attempts and of equal collocation steps, so that these are made one by
+    /// one.
     #[cfg(test)]
     pub(super) fn leave_loops(&mut self) {
         match self {
@@ -294,8 +345,8 @@ pub struct Repeated {
     mend: Option<Mend>,
 }
 
-/// Tape of equal steps over a field, and of the mending of their results if `settling` has one. The targets F₀ are
-/// parameters from number `targets` on.
+/// Tape of equal steps over a field, and of the mending of their results if `settling` has one. The
+/// targets F₀ are parameters from number `targets` on.
 pub(super) fn repeated_tape(
     ingredients: &Ingredients,
     field: &Field,
@@ -349,7 +400,13 @@ impl Repeated {
     }
 
     /// Set the state of the loop before step `first`, with `groups` groups of invariants.
-    pub(super) fn enter(&self, x: &[f64], (scales, groups): (&[f64], usize), first: u64, state: &mut [f64]) {
+    pub(super) fn enter(
+        &self,
+        x: &[f64],
+        (scales, groups): (&[f64], usize),
+        first: u64,
+        state: &mut [f64],
+    ) {
         let n = x.len();
         state[..n].copy_from_slice(x);
         state[n..n + groups].fill(0.0);
@@ -435,7 +492,12 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    fn new(ingredients: &Ingredients, tableau: &'static Tableau, march: Option<March>, parameters: &[f64]) -> Attempts {
+    fn new(
+        ingredients: &Ingredients,
+        tableau: &'static Tableau,
+        march: Option<March>,
+        parameters: &[f64],
+    ) -> Attempts {
         Attempts {
             staged: Bound::new(&ingredients.attempt(tableau), parameters),
             march,
@@ -464,12 +526,21 @@ impl March {
         parameters: &[f64],
         adaptive: &AdaptiveSteps,
     ) -> March {
-        let control = ingredients.scheme.facts().control.expect("attempts are made by schemes with an estimate");
+        let control = ingredients
+            .scheme
+            .facts()
+            .control
+            .expect("attempts are made by schemes with an estimate");
         let slots = ingredients.slots(settling);
         let all = [parameters, &march::parameters(adaptive, control)].concat();
         March {
             kernel: Bound::new(&ingredients.march(settling, targets), &all),
-            judging: Judging { slots, control, monitoring: Monitoring::of(field), mend: settling.mend() },
+            judging: Judging {
+                slots,
+                control,
+                monitoring: Monitoring::of(field),
+                mend: settling.mend(),
+            },
             evaluations: ingredients.scheme.evaluations()[1],
         }
     }
@@ -515,7 +586,11 @@ struct CompiledMap<'a> {
 
 impl<'a> CompiledMap<'a> {
     /// Map of `step` over `system`.
-    fn new(step: &'a CompiledStep, tableau: &'static Tableau, system: &'a dyn System) -> CompiledMap<'a> {
+    fn new(
+        step: &'a CompiledStep,
+        tableau: &'static Tableau,
+        system: &'a dyn System,
+    ) -> CompiledMap<'a> {
         CompiledMap { step, tableau, slices: TableauMap::new(tableau, system) }
     }
 }
@@ -549,7 +624,12 @@ impl StepMap for CompiledMap<'_> {
         !matches!(self.step, CompiledStep::Attempted(_)) || self.tableau.first_same_as_last
     }
 
-    fn fixed_step(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Result<(), NoStep> {
+    fn fixed_step(
+        &self,
+        step: StepFrom,
+        x1: &mut [f64],
+        workspace: &mut Workspace,
+    ) -> Result<(), NoStep> {
         self.slices.fixed_step(step, x1, workspace)
     }
 
@@ -565,7 +645,9 @@ impl StepMap for CompiledMap<'_> {
     }
 
     fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Allowance {
-        let CompiledStep::Attempted(attempts) = self.step else { return self.slices.attempt(step, x1, workspace) };
+        let CompiledStep::Attempted(attempts) = self.step else {
+            return self.slices.attempt(step, x1, workspace);
+        };
         let (StepFrom { t, h, x }, Workspace { kept, cost, work, .. }) = (step, workspace);
         let n = x.len();
         let (inputs, work) = work.split_at_mut(attempts.inputs);
@@ -588,7 +670,9 @@ impl StepMap for CompiledMap<'_> {
 
     fn attempts(&self) -> Option<&dyn map::Attempts> {
         match self.step {
-            CompiledStep::Attempted(attempts) => attempts.march.as_ref().map(|march| march as &dyn map::Attempts),
+            CompiledStep::Attempted(attempts) => {
+                attempts.march.as_ref().map(|march| march as &dyn map::Attempts)
+            }
             _ => None,
         }
     }

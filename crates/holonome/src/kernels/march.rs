@@ -1,8 +1,9 @@
-//! Attempted steps with their controller as a tape: the loop of `holonome_integrate::run` over adaptive steps, traced.
+//! Attempted steps with their controller as a tape: the loop of `holonome_integrate::run` over
+//! adaptive steps, traced.
 //!
-//! The numbers carried from one attempt to the next have the places of `holonome_integrate::controller::slots`. Nothing
-//! branches: selections keep the numbers that an attempt does not change, or must not change because it is not like the
-//! others.
+//! The numbers carried from one attempt to the next have the places of
+//! `holonome_integrate::controller::slots`. Nothing branches: selections keep the numbers that an
+//! attempt does not change, or must not change because it is not like the others.
 
 use super::monitoring::Monitoring;
 use super::taylor::{Expansion, Scales, Taylor};
@@ -110,7 +111,8 @@ struct Tried<'a> {
     attempt: Box<Attempt<'a>>,
 }
 
-/// Length and end of an attempt, as [`trial`](holonome_integrate::controller::trial::trial) finds them.
+/// Length and end of an attempt, as [`trial`](holonome_integrate::controller::trial::trial) finds
+/// them.
 struct Trial {
     t1: Node,
     /// Time since the start at its end.
@@ -138,23 +140,39 @@ impl Ingredients<'_> {
     /// Slots of the loop's state.
     pub fn slots(&self, settling: &Settling) -> Slots {
         let first = match self.scheme {
-            Recorded::RungeKutta(tableau) => tableau.first_same_as_last && settling.mend().is_none(),
+            Recorded::RungeKutta(tableau) => {
+                tableau.first_same_as_last && settling.mend().is_none()
+            }
             Recorded::Taylor(_) | Recorded::Iterated(_) => false,
         };
         Slots::new(first, self.kept.weights, &self.vectors.vectors, settling.groups())
     }
 
-    /// Tape of one of many attempts: a map of the loop's state to itself. F₀ of the rows that are not constraints are
-    /// parameters from number `targets` on.
+    /// Tape of one of many attempts: a map of the loop's state to itself. F₀ of the rows that are
+    /// not constraints are parameters from number `targets` on.
     pub fn march(&self, settling: &Settling, targets: usize) -> Tape {
-        let control = self.scheme.facts().control.expect("attempts are made by schemes with an estimate");
+        let control =
+            self.scheme.facts().control.expect("attempts are made by schemes with an estimate");
         let slots = &self.slots(settling);
-        let attempts =
-            AttemptLoop { slots, control, vectors: self.vectors, parameters: self.parameters, settling, targets };
+        let attempts = AttemptLoop {
+            slots,
+            control,
+            vectors: self.vectors,
+            parameters: self.parameters,
+            settling,
+            targets,
+        };
         let g = &mut Graph::new();
         let before: Vec<Node> = (0..slots.count()).map(|k| g.state(k)).collect();
-        let judgement = attempts.judge(g, &before, None, |g, beginning| self.begin(g, slots, &before, beginning));
-        Tape::of_loop(g, &judgement.after, judgement.goes_on, slots.count(), self.parameters + PARAMETERS)
+        let judgement = attempts
+            .judge(g, &before, None, |g, beginning| self.begin(g, slots, &before, beginning));
+        Tape::of_loop(
+            g,
+            &judgement.after,
+            judgement.goes_on,
+            slots.count(),
+            self.parameters + PARAMETERS,
+        )
     }
 
     /// Begins an attempt of a loop from the slots `before`.
@@ -170,11 +188,19 @@ impl Ingredients<'_> {
             Recorded::RungeKutta(tableau) => {
                 let first = (!slots.first.is_empty()).then(|| before[slots.first.clone()].to_vec());
                 let attempt = Box::new(move |g: &mut Graph, length| {
-                    let (x1, mut kept) =
-                        self.traced(g, |space| self.attempted(tableau, space, StepFrom { t, h: length, x: &x }, first));
+                    let (x1, mut kept) = self.traced(g, |space| {
+                        self.attempted(tableau, space, StepFrom { t, h: length, x: &x }, first)
+                    });
                     let stages = ExplicitStages::of(tableau, &mut kept);
-                    let (errors, end_field) = (stages.errors.to_vec(), stages.k[tableau.stages - 1].clone());
-                    Attempted { x1, errors, end_field, interpolant: StepInterpolant::Stages(kept), allowance: None }
+                    let (errors, end_field) =
+                        (stages.errors.to_vec(), stages.k[tableau.stages - 1].clone());
+                    Attempted {
+                        x1,
+                        errors,
+                        end_field,
+                        interpolant: StepInterpolant::Stages(kept),
+                        allowance: None,
+                    }
                 });
                 Begun { length: h, attempt }
             }
@@ -204,26 +230,38 @@ impl Ingredients<'_> {
         recorded
     }
 
-    /// Tape of a sample within an accepted attempt of a loop, as `holonome_integrate::run` finds it: a map from the numbers of
-    /// [`Within`], and the weights of dense output behind them, to the treated state, the largest deviation of every
-    /// group there, and [`Settled::unsettled`].
+    /// Tape of a sample within an accepted attempt of a loop, as `holonome_integrate::run` finds
+    /// it: a map from the numbers of [`Within`], and the weights of dense output behind them, to
+    /// the treated state, the largest deviation of every group there, and [`Settled::unsettled`].
     pub fn within(&self, settling: &Settling, targets: usize) -> Tape {
-        let control = self.scheme.facts().control.expect("attempts are made by schemes with an estimate");
+        let control =
+            self.scheme.facts().control.expect("attempts are made by schemes with an estimate");
         let slots = &self.slots(settling);
-        let attempts =
-            AttemptLoop { slots, control, vectors: self.vectors, parameters: self.parameters, settling, targets };
+        let attempts = AttemptLoop {
+            slots,
+            control,
+            vectors: self.vectors,
+            parameters: self.parameters,
+            settling,
+            targets,
+        };
         let at = Within::of(slots);
         let g = &mut Graph::new();
         let all: Vec<Node> = (0..at.count() + self.dense_weights()).map(|k| g.state(k)).collect();
         let (before, x1, carry, elapsed) =
             (&all[..slots.count()], &all[at.x1.clone()], &all[at.carried.clone()], all[at.elapsed]);
-        let tried = attempts.attempt(g, before, |g, beginning| self.begin(g, slots, before, beginning));
+        let tried =
+            attempts.attempt(g, before, |g, beginning| self.begin(g, slots, before, beginning));
         let (t, h, x) = (before[slots.t], tried.trial.length, &before[slots.x.clone()]);
         let attempted = (tried.attempt)(g, h);
         let sample = match (attempted.interpolant, self.scheme) {
-            (StepInterpolant::Stages(kept), Recorded::RungeKutta(tableau)) => {
-                self.dense_output(g, tableau, kept, (StepFrom { t, h, x }, tried.trial.t1, x1), &all[at.count()..])
-            }
+            (StepInterpolant::Stages(kept), Recorded::RungeKutta(tableau)) => self.dense_output(
+                g,
+                tableau,
+                kept,
+                (StepFrom { t, h, x }, tried.trial.t1, x1),
+                &all[at.count()..],
+            ),
             (StepInterpolant::Series { coefficients, length }, _) => {
                 let passed = g.sub(elapsed, before[slots.elapsed]);
                 let theta = g.div(passed, h);
@@ -241,8 +279,9 @@ impl Ingredients<'_> {
         Tape::of_fused(g, &outputs, all.len(), self.parameters + PARAMETERS)
     }
 
-    /// Tape that treats a state within an accepted attempt: a map from its time since the start, the state, and the scales that are carried
-    /// after the attempt, to what [`Ingredients::within`] gives.
+    /// Tape that treats a state within an accepted attempt: a map from its time since the start,
+    /// the state, and the scales that are carried after the attempt, to what
+    /// [`Ingredients::within`] gives.
     pub fn settled(&self, settling: &Settling, targets: usize) -> Tape {
         let g = &mut Graph::new();
         let elapsed = g.input(Input::Time);
@@ -253,7 +292,12 @@ impl Ingredients<'_> {
         let target = settling.targets(g, |g, row| g.parameter(targets + row));
         let Settled { x, largest, unsettled, .. } =
             settling.within(g, time, &[x, &target].concat(), &carry[settling.scales()]);
-        Tape::of_fused(g, &[x, largest, vec![unsettled]].concat(), states, self.parameters + PARAMETERS)
+        Tape::of_fused(
+            g,
+            &[x, largest, vec![unsettled]].concat(),
+            states,
+            self.parameters + PARAMETERS,
+        )
     }
 
     /// Number of weights of dense output: one for each stage of a Runge–Kutta scheme.
@@ -264,7 +308,8 @@ impl Ingredients<'_> {
         }
     }
 
-    /// Dense output of a step with these stages that ends at t₁ in the treated x₁, by weights b_i(θ).
+    /// Dense output of a step with these stages that ends at t₁ in the treated x₁, by weights
+    /// b_i(θ).
     fn dense_output(
         &self,
         g: &mut Graph,
@@ -273,7 +318,8 @@ impl Ingredients<'_> {
         (from, t1, x1): (StepFrom<Node>, Node, &[Node]),
         weights: &[Node],
     ) -> Vec<Node> {
-        let dense = tableau.dense.as_ref().expect("a scheme with an error estimate has dense output");
+        let dense =
+            tableau.dense.as_ref().expect("a scheme with an error estimate has dense output");
         self.traced(g, |space| {
             if !tableau.first_same_as_last {
                 let mut end_field = x1.to_vec();
@@ -331,7 +377,8 @@ impl AttemptLoop<'_> {
         let norms = [&of_old(g, own, rejections)[..], floors].concat();
         let tolerance = self.tolerance(g);
         let h = least(g, h, longest);
-        let Begun { length: h, attempt } = begin(g, Beginning { t, h, scales: Scales { norms: &norms, tolerance } });
+        let Begun { length: h, attempt } =
+            begin(g, Beginning { t, h, scales: Scales { norms: &norms, tolerance } });
         Tried { trial: self.trial(g, before, h), norms, attempt }
     }
 
@@ -339,7 +386,8 @@ impl AttemptLoop<'_> {
     fn trial(&self, g: &mut Graph, before: &[Node], h: Node) -> Trial {
         let slots = self.slots;
         let [span, shortest] = [1, 3].map(|k| g.parameter(self.parameters + k));
-        let [elapsed, rejections, zero] = [before[slots.elapsed], before[slots.rejections], g.zero()];
+        let [elapsed, rejections, zero] =
+            [before[slots.elapsed], before[slots.rejections], g.zero()];
         let remaining = g.sub(span, elapsed);
         let with_sliver = times(g, SLIVER, h);
         let is_last = g.binary(Binary::LessEqual, remaining, with_sliver);
@@ -367,7 +415,8 @@ impl AttemptLoop<'_> {
         g.parameter(self.parameters)
     }
 
-    /// Length of the attempt that follows one judged so, which holds the loop where there may be none.
+    /// Length of the attempt that follows one judged so, which holds the loop where there may be
+    /// none.
     pub fn next(&self, g: &mut Graph, judgement: &mut Judgement, before: &[Node]) -> Node {
         let slots = self.slots;
         let after = [&judgement.after, &before[judgement.after.len()..]].concat();
@@ -384,7 +433,8 @@ impl AttemptLoop<'_> {
         length
     }
 
-    /// Judge an attempt that begins with the slots `before`. The loop holds where it is not `like_others`.
+    /// Judge an attempt that begins with the slots `before`. The loop holds where it is not
+    /// `like_others`.
     pub fn judge<'a>(
         &self,
         g: &mut Graph,
@@ -395,18 +445,29 @@ impl AttemptLoop<'_> {
         let AttemptLoop { slots, settling, targets, .. } = *self;
         let vectors = &self.vectors.vectors;
         let controller = Controller::new(&self.control);
-        let Tried { trial: Trial { t1, end, length, is_first, is_last, mut may_be }, norms, attempt } =
-            self.attempt(g, before, begin);
+        let Tried {
+            trial: Trial { t1, end, length, is_first, is_last, mut may_be },
+            norms,
+            attempt,
+        } = self.attempt(g, before, begin);
         if let Some(like_others) = like_others {
             may_be = g.binary(Binary::And, may_be, like_others);
         }
         let (tolerance, absolute) = (self.tolerance(g), g.parameter(self.parameters + 4));
-        let [t, last_error, rejections] = [slots.t, slots.last_error, slots.rejections].map(|k| before[k]);
+        let [t, last_error, rejections] =
+            [slots.t, slots.last_error, slots.rejections].map(|k| before[k]);
         let (zero, one) = (g.zero(), g.one());
 
         let Attempted { x1, errors, end_field, allowance, .. } = attempt(g, length);
-        let mut measured =
-            error_norm(g, tolerance, length, &errors, &x1, (&norms, &before[slots.rounding.clone()]), vectors);
+        let mut measured = error_norm(
+            g,
+            tolerance,
+            length,
+            &errors,
+            &x1,
+            (&norms, &before[slots.rounding.clone()]),
+            vectors,
+        );
         if let Some((factor, unsolved)) = allowance {
             measured.allow(g, factor, unsolved);
         }
@@ -483,7 +544,11 @@ impl AttemptLoop<'_> {
         let factor = g.select(accepted, grown, shrunk);
         let next = g.mul(length, factor);
         let changed = g.binary(Binary::Or, accepted, rejected);
-        let last = if controller.foresees { g.div(part, grown) } else { most_of(g, error, LEAST_LAST_ERROR) };
+        let last = if controller.foresees {
+            g.div(part, grown)
+        } else {
+            most_of(g, error, LEAST_LAST_ERROR)
+        };
 
         let mut after = before.to_vec();
         for (slot, x1) in slots.x.clone().zip(x1_settled) {
@@ -495,7 +560,13 @@ impl AttemptLoop<'_> {
         for (slot, &carried) in slots.carried.clone().zip(&carry) {
             after[slot] = g.select(accepted, carried, before[slot]);
         }
-        let norms = norms_of(g, &carry[..vectors.count()], &before[slots.masses.clone()], vectors, absolute);
+        let norms = norms_of(
+            g,
+            &carry[..vectors.count()],
+            &before[slots.masses.clone()],
+            vectors,
+            absolute,
+        );
         for (slot, norm) in slots.norms.clone().zip(norms) {
             after[slot] = g.select(accepted, norm, before[slot]);
         }
@@ -547,8 +618,8 @@ impl AttemptLoop<'_> {
     }
 }
 
-/// Time that is `elapsed` after the start, as [`AdaptiveSteps::time`] has it; the parameters of the run begin at number
-/// `first`.
+/// Time that is `elapsed` after the start, as [`AdaptiveSteps::time`] has it; the parameters of the
+/// run begin at number `first`.
 fn time_of(g: &mut Graph, first: usize, elapsed: Node) -> Node {
     let [span, t0, t_end] = [1, 5, 6].map(|k| g.parameter(first + k));
     let ended = g.binary(Binary::LessEqual, span, elapsed);
@@ -562,7 +633,8 @@ pub(super) fn least(g: &mut Graph, a: Node, b: Node) -> Node {
     g.select(over, b, a)
 }
 
-/// Largest of numbers that are not negative, NaN if one is; in pairs of pairs, which wait for each other least.
+/// Largest of numbers that are not negative, NaN if one is; in pairs of pairs, which wait for each
+/// other least.
 pub(super) fn largest_of(g: &mut Graph, mut all: Vec<Node>) -> Node {
     while all.len() > 1 {
         all = all.chunks(2).map(|pair| g.largest(pair[0], pair[pair.len() - 1])).collect();
@@ -590,7 +662,8 @@ fn times(g: &mut Graph, factor: f64, a: Node) -> Node {
 
 /// S² of the vectors; after some rejections, those that have always been 0 do not count.
 fn of_old(g: &mut Graph, norms: &[Node], rejections: Node) -> Vec<Node> {
-    let (most, zero, aside) = (g.constant(f64::from(REJECTIONS_OF_NEW)), g.zero(), g.constant(f64::MAX));
+    let (most, zero, aside) =
+        (g.constant(f64::from(REJECTIONS_OF_NEW)), g.zero(), g.constant(f64::MAX));
     let own = g.binary(Binary::Less, rejections, most);
     norms
         .iter()
@@ -602,14 +675,21 @@ fn of_old(g: &mut Graph, norms: &[Node], rejections: Node) -> Vec<Node> {
         .collect()
 }
 
-/// S² and floors of momenta from σ², as `holonome_integrate::scales::Scales::renew_norms` finds them; masses are 0
-/// where there are none.
-fn norms_of(g: &mut Graph, sizes: &[Node], masses: &[Node], vectors: &Vectors, absolute: Node) -> Vec<Node> {
+/// S² and floors of momenta from σ², as `holonome_integrate::scales::Scales::renew_norms` finds
+/// them; masses are 0 where there are none.
+fn norms_of(
+    g: &mut Graph,
+    sizes: &[Node],
+    masses: &[Node],
+    vectors: &Vectors,
+    absolute: Node,
+) -> Vec<Node> {
     let (zero, biggest) = (g.zero(), g.constant(f64::MAX));
     let has: Vec<Node> = masses.iter().map(|&m| g.binary(Binary::Less, zero, m)).collect();
     let of_role = |role: Role| vectors.families().iter().filter(move |family| family.role == role);
     let single = |role: Role| of_role(role).map(|family| family.vectors.len()).sum::<usize>() <= 1;
-    // I and K. For a single vector each is that vector's own, and its floor would be a part of itself.
+    // I and K. For a single vector each is that vector's own, and its floor would be a part of
+    // itself.
     let mut between = |role: Role, of: fn(&mut Graph, Node, Node) -> Node| {
         if single(role) {
             return zero;
@@ -690,7 +770,8 @@ mod tests {
     use holonome_model::graph::primitive::{self, Numbers};
     use std::collections::BTreeMap;
 
-    /// Close encounters; bodies of unlike masses, one at rest; a rod; a driven state that is undefined beyond a wall.
+    /// Close encounters; bodies of unlike masses, one at rest; a rod; a driven state that is
+    /// undefined beyond a wall.
     const MODELS: [&str; 4] = [
         "coordinate q : R^2 = (0.1, 0)\nmomentum p of q = (0, sqrt(19))\nhamiltonian dot(p, p)/2 - 1/norm(q)\n\
          integral L = q.x*p.y - q.y*p.x",
@@ -702,8 +783,8 @@ mod tests {
         "state x : R = 1\nstate y : R = 0\nx' = -0.1/sqrt(x)\ny' = cos(t)",
     ];
 
-    /// Stored state without what does not matter: a first stage that is not known, and the last state at which claims
-    /// were checked, which is that of a single step after a large correction.
+    /// Stored state without what does not matter: a first stage that is not known, and the last
+    /// state at which claims were checked, which is that of a single step after a large correction.
     fn facts(mut state: serde_json::Value) -> serde_json::Value {
         if let Some(entries) = state.as_object_mut() {
             entries.remove("tested");
@@ -721,10 +802,21 @@ mod tests {
     fn a_loop_is_its_attempts_one_by_one() {
         let mut rejected = 0;
         for (text, method, rtol) in MODELS.iter().enumerate().flat_map(|(k, text)| {
-            let methods =
-                ["plain:dop853", "corrected:dop853", "plain:dopri5", "corrected:tsit5", "corrected:bs3", "gauss16"];
-            let projected =
-                ["projection:dop853", "projection:tsit5", "projection:bs3", "corrected:gauss8", "projection:gauss16"];
+            let methods = [
+                "plain:dop853",
+                "corrected:dop853",
+                "plain:dopri5",
+                "corrected:tsit5",
+                "corrected:bs3",
+                "gauss16",
+            ];
+            let projected = [
+                "projection:dop853",
+                "projection:tsit5",
+                "projection:bs3",
+                "corrected:gauss8",
+                "projection:gauss16",
+            ];
             let series = ["taylor", "corrected:taylor", "projection:taylor"];
             methods
                 .into_iter()
@@ -733,7 +825,8 @@ mod tests {
                 .map(|method| (*text, method, [1e-9, 1e-6, 1e-4, 1e-8][k]))
                 .collect::<Vec<_>>()
         }) {
-            let problem = Problem::from_text("model", text, &BTreeMap::new(), &Settings::default()).expect("a model");
+            let problem = Problem::from_text("model", text, &BTreeMap::new(), &Settings::default())
+                .expect("a model");
             let folder = tempfile::tempdir().unwrap();
             let out = Some(folder.path().join("run"));
             let options = RunOptions {
@@ -747,7 +840,8 @@ mod tests {
             let Ok(mut simulation) = prepare(problem, options) else {
                 panic!("{method} suits\n{text}");
             };
-            let run = |Simulation { plan, step, system, problem, .. }: &Simulation, in_loops: bool| {
+            let run = |Simulation { plan, step, system, problem, .. }: &Simulation,
+                       in_loops: bool| {
                 let mut state = StepState::new(plan, &**system, &problem.model.initial, None);
                 let map = step.map(plan, &**system).expect("the step is compiled");
                 assert_eq!(map.attempts().is_some(), in_loops, "{method}: {text}");
@@ -758,7 +852,12 @@ mod tests {
             simulation.step.leave_loops();
             let alone = run(&simulation, false);
             rejected += looped.2.cost.rejected;
-            assert!(looped.2.step > 4, "{method}: {:?} after {} steps of\n{text}", looped.0, looped.2.step);
+            assert!(
+                looped.2.step > 4,
+                "{method}: {:?} after {} steps of\n{text}",
+                looped.0,
+                looped.2.step
+            );
             assert_eq!(looped.0, alone.0, "{method}: {text}");
             assert!(looped.1 == alone.1, "{method}: {text}\n{}\n{}", looped.1, alone.1);
         }
@@ -770,7 +869,11 @@ mod tests {
         for k in -2000..2000 {
             let a = (0.01 * f64::from(k)).exp();
             for b in [-0.125, -0.17, 0.04, -1.0 / 3.0] {
-                assert_eq!(rough_power(a, b), primitive::rough_power(&mut Numbers, a, b), "{a}^{b}");
+                assert_eq!(
+                    rough_power(a, b),
+                    primitive::rough_power(&mut Numbers, a, b),
+                    "{a}^{b}"
+                );
             }
         }
     }

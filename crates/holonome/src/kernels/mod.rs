@@ -1,5 +1,6 @@
-//! Compiled kernels of fields, and whole steps over them: a field of the symbolic half as a system of the numeric half.
-//! Small systems have kernels for what a step calls and for whole steps, large ones a kernel for each template.
+//! Compiled kernels of fields, and whole steps over them: a field of the symbolic half as a system
+//! of the numeric half. Small systems have kernels for what a step calls and for whole steps, large
+//! ones a kernel for each template.
 
 mod bound;
 mod collocation;

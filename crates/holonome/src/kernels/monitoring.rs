@@ -1,4 +1,5 @@
-//! Monitoring of invariants by formulas, for unrolled systems, with the sizes of the terms that cancel in them.
+//! Monitoring of invariants by formulas, for unrolled systems, with the sizes of the terms that
+//! cancel in them.
 
 use super::bound::WideBound;
 use super::formula::Formula;
@@ -14,7 +15,8 @@ use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::{Field, InvariantKind};
 use std::sync::Arc;
 
-/// Monitored groups of invariants: true for groups whose formulas give the squares of their deviations.
+/// Monitored groups of invariants: true for groups whose formulas give the squares of their
+/// deviations.
 #[derive(Clone, Debug)]
 pub(crate) struct Monitoring {
     squares: Arc<[bool]>,
@@ -28,7 +30,9 @@ impl Monitoring {
 
     /// Turn the values of the formulas into deviations, in every lane.
     pub(crate) fn finish(&self, deviations: &mut [f64], lanes: usize) {
-        for (group, _) in deviations.chunks_mut(lanes).zip(self.squares.iter()).filter(|(_, square)| **square) {
+        for (group, _) in
+            deviations.chunks_mut(lanes).zip(self.squares.iter()).filter(|(_, square)| **square)
+        {
             group.iter_mut().for_each(|deviation| *deviation = deviation.sqrt());
         }
     }
@@ -68,8 +72,9 @@ pub(super) fn mends(field: &Field) -> bool {
     (1..=FEW_INVARIANTS).contains(&field.invariants.len()) && is_small(field)
 }
 
-/// Tape from (x, F₀) to F and the largest deviation of every group there, behind x. If the result is mended, scales and
-/// the limit of a correction follow F₀, and [`Settled::unsettled`] the deviations.
+/// Tape from (x, F₀) to F and the largest deviation of every group there, behind x. If the result
+/// is mended, scales and the limit of a correction follow F₀, and [`Settled::unsettled`] the
+/// deviations.
 pub(super) fn settling_tape(field: &Field, settling: &Settling) -> Tape {
     let (n, m) = (field.dimension, field.invariants.len());
     let mut g = Graph::new();
@@ -79,7 +84,8 @@ pub(super) fn settling_tape(field: &Field, settling: &Settling) -> Tape {
     let inputs: Vec<Node> = (0..states).map(|k| g.state(k)).collect();
     let (x, rest) = inputs.split_at(n + m);
     let limit = if mends { rest[scales] } else { g.zero() };
-    let Settled { x, values, largest, unsettled } = settling.treated(&mut g, t, x, (&rest[..scales], limit, 1));
+    let Settled { x, values, largest, unsettled } =
+        settling.treated(&mut g, t, x, (&rest[..scales], limit, 1));
     let mut outputs = [x, values, largest].concat();
     if settling.mend().is_some() {
         outputs.push(unsettled);
@@ -87,9 +93,9 @@ pub(super) fn settling_tape(field: &Field, settling: &Settling) -> Tape {
     Tape::of_fused(&g, &outputs, states, field.parameters)
 }
 
-/// Tape from (x, F₀) and the squared sizes of the vectors to the largest deviation of every group, the size of its
-/// terms and its content. These are as `holonome_integrate::terms::raise_terms` finds them for vectors of these sizes, 0
-/// where a gradient is not known.
+/// Tape from (x, F₀) and the squared sizes of the vectors to the largest deviation of every group,
+/// the size of its terms and its content. These are as `holonome_integrate::terms::raise_terms`
+/// finds them for vectors of these sizes, 0 where a gradient is not known.
 pub(super) fn monitor_tape(field: &Field, vectors: &Vectors) -> Tape {
     let (n, m) = (field.dimension, field.invariants.len());
     let settling = Settling::new(field, None);
@@ -147,7 +153,8 @@ pub(super) fn monitor_tape(field: &Field, vectors: &Vectors) -> Tape {
 fn size_of_row(g: &mut Graph, field: &Field, row: usize, sizes: &[Node]) -> Node {
     let mut sum = g.unary(Unary::Abs, field.invariants[row]);
     for &(column, entry) in &field.jacobian[row] {
-        let (entry, size) = (g.unary(Unary::Abs, entry), g.unary(Unary::Abs, sizes[column as usize]));
+        let (entry, size) =
+            (g.unary(Unary::Abs, entry), g.unary(Unary::Abs, sizes[column as usize]));
         let term = g.mul(entry, size);
         sum = g.add(sum, term);
     }
@@ -165,7 +172,9 @@ fn content_of_row(
         return size_of_row(g, field, row, x);
     }
     let mut twice = g.zero();
-    for &(column, entry) in field.jacobian[row].iter().filter(|(column, _)| *column as usize >= x.len() / 2) {
+    for &(column, entry) in
+        field.jacobian[row].iter().filter(|(column, _)| *column as usize >= x.len() / 2)
+    {
         twice = g.fma(entry, x[column as usize], twice);
     }
     let half = g.constant(0.5);
@@ -175,8 +184,8 @@ fn content_of_row(
     g.add(kinetic, rest)
 }
 
-/// Size of every component's vector, or the part `floor` of the largest of its kind if that is larger. The squared sizes
-/// of the vectors are states from number `first` on.
+/// Size of every component's vector, or the part `floor` of the largest of its kind if that is
+/// larger. The squared sizes of the vectors are states from number `first` on.
 fn component_sizes(g: &mut Graph, vectors: &Vectors, first: usize, floor: f64) -> Vec<Node> {
     let (zero, floor) = (g.zero(), g.constant(floor));
     let sizes: Vec<Node> = (0..vectors.count())
@@ -188,7 +197,10 @@ fn component_sizes(g: &mut Graph, vectors: &Vectors, first: usize, floor: f64) -
     let mut floors = [zero; 2];
     for family in vectors.families() {
         if let Some(kind) = kind_of(family.role) {
-            floors[kind] = family.vectors.clone().fold(floors[kind], |most, vector| g.largest(sizes[vector], most));
+            floors[kind] = family
+                .vectors
+                .clone()
+                .fold(floors[kind], |most, vector| g.largest(sizes[vector], most));
         }
     }
     let floors = floors.map(|largest| g.mul(floor, largest));
@@ -225,7 +237,14 @@ pub struct WideMonitor {
 
 impl WideMonitor {
     /// Deviations of every group in each of so many lanes, at t and the numbers (x, F₀).
-    pub fn run<'o>(&self, lanes: usize, t: &[f64], inputs: &[f64], out: &'o mut [f64], work: &mut [f64]) -> &'o [f64] {
+    pub fn run<'o>(
+        &self,
+        lanes: usize,
+        t: &[f64],
+        inputs: &[f64],
+        out: &'o mut [f64],
+        work: &mut [f64],
+    ) -> &'o [f64] {
         self.kernel.run(t, inputs, out, work);
         let deviations = &mut out[self.first * lanes..(self.first + self.groups) * lanes];
         self.monitoring.finish(deviations, lanes);

@@ -1,4 +1,5 @@
-//! Gauss–Newton form of feedback beside a compiled field, for fields in which its formula would be long.
+//! Gauss–Newton form of feedback beside a compiled field, for fields in which its formula would be
+//! long.
 
 use super::vectors::StateVectors;
 use holonome_integrate::feedback_term::{FeedbackNumbers, FeedbackTerm};
@@ -9,8 +10,8 @@ use std::sync::Arc;
 pub struct Pull {
     term: Arc<FeedbackTerm>,
     state: Arc<StateVectors>,
-    /// Number of parameters of the model. F₀ of the rows that are not constraints, κ and the weights of the vectors
-    /// follow them.
+    /// Number of parameters of the model. F₀ of the rows that are not constraints, κ and the
+    /// weights of the vectors follow them.
     first: usize,
     constraints: usize,
     targets: Vec<f64>,
@@ -19,8 +20,14 @@ pub struct Pull {
 }
 
 impl Pull {
-    /// Feedback term for a model of `first` parameters; `parameters` are these and those of the term.
-    pub fn new(invariants: &Invariants, state: &Arc<StateVectors>, first: usize, parameters: &[f64]) -> Pull {
+    /// Feedback term for a model of `first` parameters; `parameters` are these and those of the
+    /// term.
+    pub fn new(
+        invariants: &Invariants,
+        state: &Arc<StateVectors>,
+        first: usize,
+        parameters: &[f64],
+    ) -> Pull {
         Pull {
             term: Arc::new(FeedbackTerm::new(invariants)),
             state: Arc::clone(state),
@@ -52,8 +59,15 @@ impl Pull {
     }
 
     /// Subtract the term from the field in `dx`; `at` are F and the nonzeros of DF.
-    pub fn subtract(&self, invariants: &Invariants, at: (&[f64], &[f64]), dx: &mut [f64], work: &mut [f64]) {
-        let numbers = FeedbackNumbers { targets: &self.targets, rate: self.rate, roots: &self.roots };
+    pub fn subtract(
+        &self,
+        invariants: &Invariants,
+        at: (&[f64], &[f64]),
+        dx: &mut [f64],
+        work: &mut [f64],
+    ) {
+        let numbers =
+            FeedbackNumbers { targets: &self.targets, rate: self.rate, roots: &self.roots };
         self.term.subtract(invariants, at, numbers, dx, work);
     }
 }

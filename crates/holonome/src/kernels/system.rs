@@ -47,7 +47,8 @@ pub struct UnrolledParts {
 
 /// Settling of x at the end of a step, by formulas.
 struct SettlingKernels {
-    /// Formulas, which a step that ends with them uses again: they are the most expensive to optimise.
+    /// Formulas, which a step that ends with them uses again: they are the most expensive to
+    /// optimise.
     settling: Arc<Settling>,
     /// Kernel from (x, F₀) to F and the groups' deviations.
     monitor: Bound,
@@ -56,8 +57,9 @@ struct SettlingKernels {
 }
 
 impl CompiledSystem {
-    /// Compile `field`, and the treatment of steps' results, for these parameters (the model's, then its treatment's
-    /// inputs). If steps call the field (`stepped`), it is compiled before there are any. `vectors` make up the state.
+    /// Compile `field`, and the treatment of steps' results, for these parameters (the model's,
+    /// then its treatment's inputs). If steps call the field (`stepped`), it is compiled before
+    /// there are any. `vectors` make up the state.
     pub fn new(
         field: &Arc<Field>,
         vectors: &Arc<StateVectors>,
@@ -70,9 +72,11 @@ impl CompiledSystem {
         let formula: Box<dyn FnOnce() -> Formula + Send> =
             Box::new(move || Formula::new(&derived.graph, &derived.field));
         let formula = Arc::new(LazyLock::new(formula));
-        let (of_field, (dimension, inputs)) = (Arc::clone(&formula), (field.dimension, field.parameters));
-        let compiled =
-            Deferred::new(parameters, move |parameters| Bound::new(&of_field.tape(dimension, inputs), parameters));
+        let (of_field, (dimension, inputs)) =
+            (Arc::clone(&formula), (field.dimension, field.parameters));
+        let compiled = Deferred::new(parameters, move |parameters| {
+            Bound::new(&of_field.tape(dimension, inputs), parameters)
+        });
         if stepped {
             compiled.bound();
         }
@@ -85,7 +89,8 @@ impl CompiledSystem {
         });
         let settled = is_small(field).then(|| {
             let settling = Settling::new(field, mend.map(|mend| (mend, &**vectors)));
-            let compiled = |settling: &Settling| Bound::new(&settling_tape(field, settling), parameters);
+            let compiled =
+                |settling: &Settling| Bound::new(&settling_tape(field, settling), parameters);
             let monitor = compiled(&settling.monitoring());
             let mend = settling.mend().map(|_| compiled(&settling));
             SettlingKernels { settling: Arc::new(settling), monitor, mend }
@@ -101,12 +106,19 @@ impl CompiledSystem {
             jacobian: Box::new(Bound::of(field, &entries, parameters)),
             masses: Masses::new(vectors, parameters),
             invariants: Arc::new(invariants(field)),
-            unrolled: Some(UnrolledParts { formula, derivative, monitoring, settled, depends_on_time }),
+            unrolled: Some(UnrolledParts {
+                formula,
+                derivative,
+                monitoring,
+                settled,
+                depends_on_time,
+            }),
         }
     }
 
-    /// Compile `field` as templates for these parameters. For a model with constraints the field is `extended`, which
-    /// has these parameters and is NaN where it has no value; X_H if that is `None`.
+    /// Compile `field` as templates for these parameters. For a model with constraints the field is
+    /// `extended`, which has these parameters and is NaN where it has no value; X_H if that is
+    /// `None`.
     pub fn of_rows(
         field: &RowField,
         vectors: &Arc<StateVectors>,
@@ -119,7 +131,9 @@ impl CompiledSystem {
             constraints: field.constraints,
             groups: field.groups.iter().map(group).collect(),
         };
-        let compiled = |program: &RowProgram| Box::new(compile_rows(&program.in_columns(&field.layout), parameters));
+        let compiled = |program: &RowProgram| {
+            Box::new(compile_rows(&program.in_columns(&field.layout), parameters))
+        };
         CompiledSystem {
             has_motion: extended.is_some() || field.constraints == 0,
             field: extended.unwrap_or_else(|| compiled(&field.field)),
@@ -136,14 +150,20 @@ impl CompiledSystem {
     /// This system, with `base` as the field without the term of feedback.
     pub fn with_untreated(mut self, base: &Arc<Field>, parameters: &[f64]) -> CompiledSystem {
         let base = Arc::clone(base);
-        let untreated = Deferred::new(parameters, move |parameters| Bound::of(&base, &base.field, parameters));
+        let untreated =
+            Deferred::new(parameters, move |parameters| Bound::of(&base, &base.field, parameters));
         self.untreated = Some(Box::new(untreated));
         self
     }
 
-    /// This system with the Gauss–Newton form of feedback by a linear solve. In `parameters`, those of the term follow
-    /// the `first` ones of the model.
-    pub fn with_pull(mut self, state: &Arc<StateVectors>, first: usize, parameters: &[f64]) -> CompiledSystem {
+    /// This system with the Gauss–Newton form of feedback by a linear solve. In `parameters`, those
+    /// of the term follow the `first` ones of the model.
+    pub fn with_pull(
+        mut self,
+        state: &Arc<StateVectors>,
+        first: usize,
+        parameters: &[f64],
+    ) -> CompiledSystem {
         self.pull = Some(Pull::new(&self.invariants, state, first, parameters));
         self
     }
@@ -183,7 +203,8 @@ impl CompiledSystem {
         self.masses.rebind(parameters);
     }
 
-    /// Monitor of the invariants in so many lanes, bit for bit as in one; `None` unless it is a kernel of its own.
+    /// Monitor of the invariants in so many lanes, bit for bit as in one; `None` unless it is a
+    /// kernel of its own.
     pub fn wide_monitor(&self, lanes: usize) -> Option<WideMonitor> {
         let unrolled = self.unrolled.as_ref()?;
         let kernel = unrolled.settled.as_ref()?.monitor.in_lanes(lanes)?;
@@ -199,7 +220,8 @@ impl CompiledSystem {
     /// Motion and DF in so many lanes; `None` if they are not unrolled.
     pub fn wide_rates(&self, lanes: usize) -> Option<WideRates> {
         let depends_on_time = self.unrolled.as_ref()?.depends_on_time;
-        let (motion, jacobian) = (self.own_field().in_lanes(lanes)?, self.jacobian.in_lanes(lanes)?);
+        let (motion, jacobian) =
+            (self.own_field().in_lanes(lanes)?, self.jacobian.in_lanes(lanes)?);
         Some(WideRates { motion, jacobian, depends_on_time })
     }
 
@@ -218,21 +240,23 @@ impl CompiledSystem {
         }
     }
 
-    /// Longest distance along `v`, in units of it, on which no family of vectors moves by more than its size; infinite
-    /// if no family that moves has a size. Every family has units of its own.
+    /// Longest distance along `v`, in units of it, on which no family of vectors moves by more than
+    /// its size; infinite if no family that moves has a size. Every family has units of its own.
     fn way(&self, x: &[f64], v: &[f64]) -> f64 {
         let vectors = self.masses.vectors();
         let ways = vectors.families().iter().map(|family| {
             let all = family.vectors.clone().flat_map(|vector| vectors.components_of(vector));
-            let (size, speed) = all.fold((0.0f64, 0.0f64), |(a, b), i| (a.max(x[i].abs()), b.max(v[i].abs())));
+            let (size, speed) =
+                all.fold((0.0f64, 0.0f64), |(a, b), i| (a.max(x[i].abs()), b.max(v[i].abs())));
             if size > 0.0 && speed > 0.0 { size / speed } else { f64::INFINITY }
         });
         ways.fold(f64::INFINITY, f64::min)
     }
 
-    /// Derivative of the field along `v` by a central difference, NaN if nothing has a size. The step is eps^⅓ of the
-    /// distance on which a family of vectors moves by its size. The error is of the order of eps^⅔ ≈ 4e-11 of the
-    /// field's scale: no step needs the derivative, and a pilot run needs a few digits.
+    /// Derivative of the field along `v` by a central difference, NaN if nothing has a size. The
+    /// step is eps^⅓ of the distance on which a family of vectors moves by its size. The error is
+    /// of the order of eps^⅔ ≈ 4e-11 of the field's scale: no step needs the derivative, and a
+    /// pilot run needs a few digits.
     fn difference_along(&self, t: f64, x: &[f64], v: &[f64], out: &mut [f64], work: &mut [f64]) {
         if v.iter().all(|v| *v == 0.0) {
             out.fill(0.0);
@@ -280,8 +304,8 @@ impl UnrolledParts {
         }
     }
 
-    /// Run a kernel of [`settling_tape`], `more` being its inputs after the targets. Return the settled x, and its
-    /// `unsettled` measure.
+    /// Run a kernel of [`settling_tape`], `more` being its inputs after the targets. Return the
+    /// settled x, and its `unsettled` measure.
     fn settle<'w>(
         &self,
         kernel: &Bound,
@@ -319,17 +343,20 @@ impl System for CompiledSystem {
     fn work_len(&self) -> usize {
         let (n, m, groups) = (self.dim(), self.invariants.count, self.invariants.groups.len());
         let (values, jacobian) = (self.values.work_len(), self.jacobian.work_len());
-        let pull = self
-            .pull
-            .as_ref()
-            .map_or(0, |pull| m + self.invariants.nonzeros() + pull.work_len().max(values).max(jacobian));
+        let pull = self.pull.as_ref().map_or(0, |pull| {
+            m + self.invariants.nonzeros() + pull.work_len().max(values).max(jacobian)
+        });
         let field = self.field.work_len().max(pull);
         let unrolled = self.unrolled.as_ref();
         let derivative = 2 * n + unrolled.map_or(field, |unrolled| unrolled.derivative.work_len());
-        let settled = unrolled.and_then(|unrolled| unrolled.settled.as_ref()).map_or(0, |settled| {
-            let kernels = settled.monitor.work_len().max(settled.mend.as_ref().map_or(0, Bound::work_len));
-            kernels + 2 * (n + m) + groups + 2 * self.vectors().count() + 2
-        });
+        let settled =
+            unrolled.and_then(|unrolled| unrolled.settled.as_ref()).map_or(0, |settled| {
+                let kernels = settled
+                    .monitor
+                    .work_len()
+                    .max(settled.mend.as_ref().map_or(0, Bound::work_len));
+                kernels + 2 * (n + m) + groups + 2 * self.vectors().count() + 2
+            });
         let untreated = self.untreated.as_ref().map_or(0, |untreated| untreated.work_len());
         let all = [field, untreated, values, jacobian, derivative, settled, self.masses.work_len()];
         all.into_iter().max().unwrap_or(0)
@@ -373,11 +400,26 @@ impl System for CompiledSystem {
         self.values.run(t, x, f, work);
     }
 
-    fn monitor(&self, t: f64, target: &[f64], x: &[f64], values: &mut [f64], deviations: &mut [f64], work: &mut [f64]) {
+    fn monitor(
+        &self,
+        t: f64,
+        target: &[f64],
+        x: &[f64],
+        values: &mut [f64],
+        deviations: &mut [f64],
+        work: &mut [f64],
+    ) {
         let unrolled = self.unrolled.as_ref();
         match unrolled.and_then(|unrolled| Some((unrolled, unrolled.settled.as_ref()?))) {
             Some((unrolled, settled)) => {
-                unrolled.settle(&settled.monitor, (t, target, x), [&[], &[]], values, deviations, work);
+                unrolled.settle(
+                    &settled.monitor,
+                    (t, target, x),
+                    [&[], &[]],
+                    values,
+                    deviations,
+                    work,
+                );
             }
             None => {
                 self.invariant_values(t, x, values, work);
@@ -404,12 +446,15 @@ impl System for CompiledSystem {
         let mut found = None;
         for _ in 0..passes {
             let more = [&carried[settling.scales()], &[limit]];
-            let (mended, unsettled) = unrolled.settle(mend.as_ref()?, (t, target, x), more, values, deviations, work);
+            let (mended, unsettled) =
+                unrolled.settle(mend.as_ref()?, (t, target, x), more, values, deviations, work);
             found = match settling.mend()? {
                 Mend::Corrects if !all_finite(mended) => return None,
                 Mend::Corrects => Some(Mended::Corrected { innovation: unsettled }),
                 Mend::Projects { .. } if !unsettled.is_finite() => return None,
-                Mend::Projects { .. } => Some(Mended::Projected { iterations: ITERATIONS, moved: unsettled }),
+                Mend::Projects { .. } => {
+                    Some(Mended::Projected { iterations: ITERATIONS, moved: unsettled })
+                }
             };
             x.copy_from_slice(mended);
         }
@@ -421,7 +466,9 @@ impl System for CompiledSystem {
     }
 
     fn field_derivative(&self, t: f64, x: &[f64], v: &[f64], out: &mut [f64], work: &mut [f64]) {
-        let Some(unrolled) = &self.unrolled else { return self.difference_along(t, x, v, out, work) };
+        let Some(unrolled) = &self.unrolled else {
+            return self.difference_along(t, x, v, out, work);
+        };
         let (both, work) = work.split_at_mut(2 * x.len());
         both[..x.len()].copy_from_slice(x);
         both[x.len()..].copy_from_slice(v);
@@ -446,7 +493,14 @@ impl WideRates {
     }
 
     /// Evaluate both at (t, x) in every lane.
-    pub fn run(&self, t: &[f64], x: &[f64], motion: &mut [f64], jacobian: &mut [f64], work: &mut [f64]) {
+    pub fn run(
+        &self,
+        t: &[f64],
+        x: &[f64],
+        motion: &mut [f64],
+        jacobian: &mut [f64],
+        work: &mut [f64],
+    ) {
         self.motion.run(t, x, motion, work);
         self.jacobian.run(t, x, jacobian, work);
     }

@@ -1,5 +1,5 @@
-//! Steps of a Taylor series: the coefficients of the solution come from the formulas of the field, and the last of them
-//! determine the length over which they are good.
+//! Steps of a Taylor series: the coefficients of the solution come from the formulas of the field,
+//! and the last of them determine the length over which they are good.
 
 use super::bound::{Bound, Quantities};
 use super::formula::Formula;
@@ -23,19 +23,19 @@ use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Input, Node};
 use holonome_model::treatment::Field;
 
-/// Number of last orders that determine the length of a step. At a state at rest only every other one, or every fourth,
-/// is not 0.
+/// Number of last orders that determine the length of a step. At a state at rest only every other
+/// one, or every fourth, is not 0.
 const LAST_ORDERS: u32 = 4;
 
-/// Largest growth of the squares of those terms over as many orders. Terms then decrease by 0.7 from one to the next,
-/// and all that follow are together three times the last.
+/// Largest growth of the squares of those terms over as many orders. Terms then decrease by 0.7
+/// from one to the next, and all that follow are together three times the last.
 const GROWTH: f64 = 1.0 / 16.0;
 
 /// Largest growth that counts: more is an accident. It makes a step eight times shorter.
 const LARGEST_GROWTH: f64 = 1e6;
 
-/// Places within a step, as parts of it, where the slope of the series is compared with the field. The terms say
-/// nothing of a kink, a branch cut or a pulse that the step passes.
+/// Places within a step, as parts of it, where the slope of the series is compared with the field.
+/// The terms say nothing of a kink, a branch cut or a pulse that the step passes.
 const COMPARED_AT: [f64; 2] = [0.5, 1.0];
 
 /// Taylor series of a field.
@@ -101,13 +101,26 @@ impl Taylor {
     }
 
     /// Coefficients of the solution at x and t, in powers of time over `length`.
-    pub fn coefficients(&self, g: &mut Graph, (t, length): (Node, Node), x: &[Node]) -> Vec<Vec<Node>> {
+    pub fn coefficients(
+        &self,
+        g: &mut Graph,
+        (t, length): (Node, Node),
+        x: &[Node],
+    ) -> Vec<Vec<Node>> {
         self.series.solution(g, (t, length), x, self.order)
     }
 
-    /// Part of their length over which the coefficients are good to the tolerance: the norm of the term of order k is
-    /// at most tolᵏ, where tol to the power of the order is the relative tolerance.
-    pub fn reach(&self, g: &mut Graph, length: Node, c: &[Vec<Node>], scales: &Scales, vectors: &Vectors) -> Node {
+    /// Part of their length over which the coefficients are good to the tolerance: the norm of the
+    /// term of order k is at most tolᵏ, where tol to the power of the order is the relative
+    /// tolerance.
+    pub fn reach(
+        &self,
+        g: &mut Graph,
+        length: Node,
+        c: &[Vec<Node>],
+        scales: &Scales,
+        vectors: &Vectors,
+    ) -> Node {
         let (tiny, biggest) = (g.constant(f64::MIN_POSITIVE), g.constant(f64::MAX));
         let (zero, one) = (g.zero(), g.one());
         let (norms, floors) = scales.norms.split_at(vectors.count());
@@ -133,12 +146,16 @@ impl Taylor {
         let per_count = g.constant(1.0 / vectors.count().max(1) as f64);
         let square_of_term = |g: &mut Graph, k: u32| {
             let squares = squares(g, &c[k as usize], vectors);
-            let sum = squares.iter().zip(&per_square).fold(zero, |sum, (&square, &per)| g.fma(square, per, sum));
+            let sum = squares
+                .iter()
+                .zip(&per_square)
+                .fold(zero, |sum, (&square, &per)| g.fma(square, per, sum));
             g.mul(per_count, sum)
         };
         let last_orders = self.order + 1 - LAST_ORDERS..=self.order;
         let last: Vec<Node> = last_orders.clone().map(|k| square_of_term(g, k)).collect();
-        let before: Vec<Node> = last_orders.clone().map(|k| square_of_term(g, k - LAST_ORDERS)).collect();
+        let before: Vec<Node> =
+            last_orders.clone().map(|k| square_of_term(g, k - LAST_ORDERS)).collect();
         let reaches: Vec<Node> = last_orders
             .zip(&last)
             .map(|(k, &square)| {
@@ -202,13 +219,14 @@ impl Taylor {
         g.div(sum, length)
     }
 
-    /// Estimate of the error of an attempt over this part of an expansion, without the factor `h`, the length of the
-    /// part: the last two terms or, where it is larger, the distance of the series' slope from the field. That is as
-    /// many times the first term left out as its order is.
+    /// Estimate of the error of an attempt over this part of an expansion, without the factor `h`,
+    /// the length of the part: the last two terms or, where it is larger, the distance of the
+    /// series' slope from the field. That is as many times the first term left out as its order is.
     pub fn compared(&self, g: &mut Graph, of: &Expansion, (part, h): (Node, Node)) -> Vec<Node> {
         let Expansion { t, length, coefficients } = *of;
         let mut error = self.estimate(g, coefficients, (part, h));
-        let (per_order, infinity) = (g.constant(1.0 / f64::from(self.order + 1)), g.constant(f64::INFINITY));
+        let (per_order, infinity) =
+            (g.constant(1.0 / f64::from(self.order + 1)), g.constant(f64::INFINITY));
         // The series obeys linear equations, as q' = p, term by term.
         let linear = self.field.linear_roots();
         for place in COMPARED_AT {
@@ -248,30 +266,41 @@ impl Taylor {
     }
 }
 
-/// Step in two kernels: the coefficients, with the length over which they are good; and the state after a part of it.
+/// Step in two kernels: the coefficients, with the length over which they are good; and the state
+/// after a part of it.
 pub struct CompiledSeries {
     facts: Facts,
     dimension: usize,
     norms: usize,
     /// Evaluations of the field that a step counts as.
     evaluations: u64,
-    /// From x, a length, the scales and the tolerance to the coefficients of order 1 and more, and the length over
-    /// which they are good.
+    /// From x, a length, the scales and the tolerance to the coefficients of order 1 and more, and
+    /// the length over which they are good.
     expand: Bound,
-    /// From t, x, these coefficients, their length and that of the step to x₁ and the estimate of its error.
+    /// From t, x, these coefficients, their length and that of the step to x₁ and the estimate of
+    /// its error.
     value: Bound,
 }
 
 impl CompiledSeries {
     /// Kernels for steps of `plan` and states of these vectors.
-    pub fn new(taylor: &Taylor, plan: &Plan, vectors: &StateVectors, parameters: &[f64]) -> CompiledSeries {
-        let (n, order, norms) = (vectors.vectors.dim(), taylor.order as usize, vectors.vectors.norms());
-        let states = |g: &mut Graph, from: usize, count: usize| (from..from + count).map(|k| g.state(k)).collect();
+    pub fn new(
+        taylor: &Taylor,
+        plan: &Plan,
+        vectors: &StateVectors,
+        parameters: &[f64],
+    ) -> CompiledSeries {
+        let (n, order, norms) =
+            (vectors.vectors.dim(), taylor.order as usize, vectors.vectors.norms());
+        let states = |g: &mut Graph, from: usize, count: usize| {
+            (from..from + count).map(|k| g.state(k)).collect()
+        };
         let g = &mut Graph::new();
         let (x, scales): (Vec<Node>, Vec<Node>) = (states(g, 0, n), states(g, n + 1, norms));
         let (t, length, tolerance) = (g.input(Input::Time), g.state(n), g.state(n + 1 + norms));
         let c = taylor.coefficients(g, (t, length), &x);
-        let part = taylor.reach(g, length, &c, &Scales { norms: &scales, tolerance }, &vectors.vectors);
+        let part =
+            taylor.reach(g, length, &c, &Scales { norms: &scales, tolerance }, &vectors.vectors);
         let reached = g.mul(length, part);
         let outputs = [c[1..].concat(), vec![reached]].concat();
         let expand = Tape::of_fused(g, &outputs, n + 2 + norms, parameters.len());
@@ -309,8 +338,14 @@ pub struct SeriesMap<'a> {
 }
 
 impl SeriesMap<'_> {
-    /// Keep the coefficients, and after the error their length. Return the length over which they are good.
-    fn expand(&self, StepFrom { t, h, x }: StepFrom, yardstick: Option<Yardstick>, workspace: &mut Workspace) -> f64 {
+    /// Keep the coefficients, and after the error their length. Return the length over which they
+    /// are good.
+    fn expand(
+        &self,
+        StepFrom { t, h, x }: StepFrom,
+        yardstick: Option<Yardstick>,
+        workspace: &mut Workspace,
+    ) -> f64 {
         let CompiledSeries { norms, expand, facts, .. } = &self.step.series;
         let n = x.len();
         let (inputs, rest) = workspace.work.split_at_mut(n + 2 + norms);
@@ -330,9 +365,14 @@ impl SeriesMap<'_> {
         outputs[outputs.len() - 1]
     }
 
-    /// State a time h later, by the kept coefficients, followed by the estimate of its error; both in the scratch
-    /// `work`.
-    fn value<'w>(&self, StepFrom { t, h, x }: StepFrom, kept: &[Vec<f64>], work: &'w mut [f64]) -> &'w [f64] {
+    /// State a time h later, by the kept coefficients, followed by the estimate of its error; both
+    /// in the scratch `work`.
+    fn value<'w>(
+        &self,
+        StepFrom { t, h, x }: StepFrom,
+        kept: &[Vec<f64>],
+        work: &'w mut [f64],
+    ) -> &'w [f64] {
         let CompiledSeries { value, facts, .. } = &self.step.series;
         let (n, order) = (x.len(), self.step.series.order());
         let (inputs, rest) = work.split_at_mut((order + 1) * n + 2);
@@ -359,7 +399,8 @@ impl StepMap for SeriesMap<'_> {
     fn work_len(&self) -> usize {
         let CompiledSeries { dimension: n, norms, expand, value, .. } = &self.step.series;
         let of = |kernel: &Bound, inputs: usize| inputs + kernel.outputs() + kernel.work_len();
-        let alone = of(expand, n + 2 + norms).max(of(value, (self.step.series.order() + 1) * n + 2));
+        let alone =
+            of(expand, n + 2 + norms).max(of(value, (self.step.series.order() + 1) * n + 2));
         let march = self.step.march.as_ref().map_or(0, |march| march.kernel.work_len());
         alone.max(march).max(self.step.repeated.as_ref().map_or(0, Repeated::work_len))
     }
@@ -372,7 +413,12 @@ impl StepMap for SeriesMap<'_> {
         false
     }
 
-    fn fixed_step(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Result<(), NoStep> {
+    fn fixed_step(
+        &self,
+        step: StepFrom,
+        x1: &mut [f64],
+        workspace: &mut Workspace,
+    ) -> Result<(), NoStep> {
         self.expand(step, None, workspace);
         self.attempt(step, x1, workspace);
         Ok(())
@@ -391,7 +437,8 @@ impl StepMap for SeriesMap<'_> {
     }
 
     fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Allowance {
-        let (after, error) = self.value(step, workspace.kept, workspace.work).split_at(step.x.len());
+        let (after, error) =
+            self.value(step, workspace.kept, workspace.work).split_at(step.x.len());
         x1.copy_from_slice(after);
         workspace.kept[self.step.series.order()].copy_from_slice(error);
         workspace.cost.field += self.step.series.evaluations;

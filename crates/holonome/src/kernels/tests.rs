@@ -1,4 +1,5 @@
-//! Tests of templated models against the same models unrolled, and against themselves with other numbers of lanes.
+//! Tests of templated models against the same models unrolled, and against themselves with other
+//! numbers of lanes.
 
 use super::{CompiledSystem, Quantities, StateVectors, compile_rows};
 use crate::backend::backend;
@@ -102,7 +103,8 @@ fn unrolled(model: &Derived) -> Field {
 /// Field, F and DF of a system.
 fn evaluated(system: &dyn System, t: f64, x: &[f64]) -> [Vec<f64>; 3] {
     let invariants = system.invariants();
-    let mut all = [system.dim(), invariants.count, invariants.nonzeros()].map(|len| vec![f64::NAN; len]);
+    let mut all =
+        [system.dim(), invariants.count, invariants.nonzeros()].map(|len| vec![f64::NAN; len]);
     let mut work = vec![f64::NAN; system.work_len()];
     system.field(t, x, &mut all[0], &mut work);
     system.invariant_values(t, x, &mut all[1], &mut work);
@@ -128,14 +130,30 @@ fn rows_agree_with_the_unrolled_model() {
             },
         };
         let extended = (!model.constraints.is_empty()).then(|| extension(&model, near));
-        let unrolled = CompiledSystem::new(&Arc::new(field), &StateVectors::of(&model), parameters, true, None);
-        let rows = CompiledSystem::of_rows(&model.row_field(), &StateVectors::of(&model), parameters, extended);
+        let unrolled = CompiledSystem::new(
+            &Arc::new(field),
+            &StateVectors::of(&model),
+            parameters,
+            true,
+            None,
+        );
+        let rows = CompiledSystem::of_rows(
+            &model.row_field(),
+            &StateVectors::of(&model),
+            parameters,
+            extended,
+        );
         let (a, b) = (unrolled.invariants(), rows.invariants());
         assert_eq!(a, b, "{name}");
         assert_eq!(b.inconsistency(model.dimension()), None, "{name}");
         for (k, point) in ambient_points(&model, 4, 0x905).iter().enumerate() {
             // Near the start: rods of very different lengths amplify the rounding of a difference.
-            let x = &model.initial.iter().zip(point).map(|(start, x)| start + 0.1 * (x - start)).collect::<Vec<_>>();
+            let x = &model
+                .initial
+                .iter()
+                .zip(point)
+                .map(|(start, x)| start + 0.1 * (x - start))
+                .collect::<Vec<_>>();
             let t = 0.4 * k as f64;
             for (a, b) in evaluated(&unrolled, t, x).iter().zip(&evaluated(&rows, t, x)) {
                 let size = largest(a).max(model.dimension() as f64);
@@ -154,7 +172,8 @@ fn rows_agree_with_the_unrolled_model() {
     }
 }
 
-/// Test the Gauss–Newton form of feedback as a formula, by a linear solve beside a compiled field, and beside rows.
+/// Test the Gauss–Newton form of feedback as a formula, by a linear solve beside a compiled field,
+/// and beside rows.
 #[test]
 fn every_form_pulls_alike() {
     for (name, text) in MODELS {
@@ -163,36 +182,55 @@ fn every_form_pulls_alike() {
         let (field, parameters) = (unrolled(&model), &model.parameter_values);
         // Near the start, where constraints and H depend on each other in some models.
         let point = &ambient_points(&model, 1, 0x905)[0];
-        let x = &model.initial.iter().zip(point).map(|(start, x)| start + 0.1 * (x - start)).collect::<Vec<_>>();
-        let unrolled = CompiledSystem::new(&Arc::new(field.clone()), &vectors, parameters, true, None);
+        let x = &model
+            .initial
+            .iter()
+            .zip(point)
+            .map(|(start, x)| start + 0.1 * (x - start))
+            .collect::<Vec<_>>();
+        let unrolled =
+            CompiledSystem::new(&Arc::new(field.clone()), &vectors, parameters, true, None);
         let [_, start, _] = evaluated(&unrolled, 0.0, x);
-        // Off the level set by a thousandth and more, in a metric that is far from the Euclidean one.
-        let targets: Vec<f64> = start[field.constraints..].iter().map(|f| f * 0.999 + 1e-3).collect();
-        let weights: Vec<f64> = (0..vectors.vectors.count()).map(|b| 4f64.powi((b % 5) as i32 - 2)).collect();
+        // Off the level set by a thousandth and more, in a metric that is far from the Euclidean
+        // one.
+        let targets: Vec<f64> =
+            start[field.constraints..].iter().map(|f| f * 0.999 + 1e-3).collect();
+        let weights: Vec<f64> =
+            (0..vectors.vectors.count()).map(|b| 4f64.powi((b % 5) as i32 - 2)).collect();
         let all = [&parameters[..], &targets, &[3.0], &weights].concat();
-        let rows = CompiledSystem::of_rows(&model.row_field(), &vectors, parameters, extended(&model));
+        let rows =
+            CompiledSystem::of_rows(&model.row_field(), &vectors, parameters, extended(&model));
         let free = evaluated(&unrolled, 0.1, x)[0].clone();
         let unrolled = unrolled.rebound(&all).with_pull(&vectors, parameters.len(), &all);
         let rows = rows.rebound(&all).with_pull(&vectors, parameters.len(), &all);
-        let mut systems: Vec<(&str, Box<dyn System>)> = vec![("solve", Box::new(unrolled)), ("rows", Box::new(rows))];
+        let mut systems: Vec<(&str, Box<dyn System>)> =
+            vec![("solve", Box::new(unrolled)), ("rows", Box::new(rows))];
         // Unrolled formulas of a pull are for few rows.
         if field.invariants.len() <= 24 {
             let (treated, _) = gauss_newton(&field, &vectors.vector_of());
-            systems.push(("formula", Box::new(CompiledSystem::new(&Arc::new(treated), &vectors, &all, true, None))));
+            systems.push((
+                "formula",
+                Box::new(CompiledSystem::new(&Arc::new(treated), &vectors, &all, true, None)),
+            ));
         }
         let pulls: Vec<Vec<f64>> = systems
             .iter()
-            .map(|(_, system)| evaluated(&**system, 0.1, x)[0].iter().zip(&free).map(|(a, b)| a - b).collect())
+            .map(|(_, system)| {
+                evaluated(&**system, 0.1, x)[0].iter().zip(&free).map(|(a, b)| a - b).collect()
+            })
             .collect();
         assert!(largest(&pulls[0]) > 1e-5, "{name}");
         for (pull, (form, system)) in pulls.iter().zip(&systems) {
             let worst = pull.iter().zip(&pulls[0]).fold(0.0f64, |w, (a, b)| w.max((a - b).abs()));
-            // The field's rounding, and that of the solve over the least pivot, ε where rows depend.
+            // The field's rounding, and that of the solve over the least pivot, ε where rows
+            // depend.
             let bound = 1e-13 * largest(&free) + 1e-7 * largest(pull);
             assert!(worst <= bound, "{name}, {form}: {worst:e} of {:e}", largest(pull));
             // The motion is the field without the pull.
             let mut motion = vec![0.0; x.len()];
-            if *form != "formula" && system.motion(0.1, x, &mut motion, &mut vec![f64::NAN; system.work_len()]) {
+            if *form != "formula"
+                && system.motion(0.1, x, &mut motion, &mut vec![f64::NAN; system.work_len()])
+            {
                 let worst = motion.iter().zip(&free).fold(0.0f64, |w, (a, b)| w.max((a - b).abs()));
                 assert!(worst <= 1e-13 * largest(&free).max(1.0), "{name}, {form}: {worst:e}");
             }
@@ -200,14 +238,17 @@ fn every_form_pulls_alike() {
     }
 }
 
-/// Compare, bit by bit, the results of every backend for the rows of a model, side by side in these numbers of lanes.
+/// Compare, bit by bit, the results of every backend for the rows of a model, side by side in these
+/// numbers of lanes.
 fn compare_bits(name: &str, text: &str, lanes: &[usize]) {
     let block = BlockInterpreter::detect();
-    let machines: Vec<MachineCode> = Isa::ALL.into_iter().filter_map(|isa| MachineCode::new(isa).ok()).collect();
+    let machines: Vec<MachineCode> =
+        Isa::ALL.into_iter().filter_map(|isa| MachineCode::new(isa).ok()).collect();
     let model = load(text);
     let (parameters, x) = (&model.parameter_values, &model.initial);
     let field = model.row_field();
-    for program in [&field.field, &field.invariants, &field.jacobian, &field.explicit_rates(&model)] {
+    for program in [&field.field, &field.invariants, &field.jacobian, &field.explicit_rates(&model)]
+    {
         let in_columns = program.in_columns(&field.layout);
         let bits = |program: &RowProgram, backend: &dyn Backend, lanes: usize| -> Vec<u64> {
             let kernel = RowKernel::new(program, parameters, backend, lanes);
@@ -220,7 +261,10 @@ fn compare_bits(name: &str, text: &str, lanes: &[usize]) {
             let every = [&Interpreter as &dyn Backend, &block, backend()].into_iter();
             for backend in every.chain(machines.iter().map(|machine| machine as &dyn Backend)) {
                 assert!(bits(program, backend, lanes) == expected, "{name}: {lanes} lanes");
-                assert!(bits(&in_columns, backend, lanes) == expected, "{name}: {lanes} lanes, columns");
+                assert!(
+                    bits(&in_columns, backend, lanes) == expected,
+                    "{name}: {lanes} lanes, columns"
+                );
             }
         }
     }
@@ -236,15 +280,21 @@ fn every_bit_is_independent_of_the_number_of_lanes() {
 /// Test every number of rows that vectors leave over, and that are left over together.
 #[test]
 fn every_number_of_bodies_has_the_same_bits() {
-    let (name, text) = MODELS.iter().find(|(name, _)| *name == "gravity between pairs").expect("it is there");
+    let (name, text) =
+        MODELS.iter().find(|(name, _)| *name == "gravity between pairs").expect("it is there");
     for n in 2..=34 {
-        compare_bits(&format!("{n} bodies, {name}"), &text.replace("size N = 17", &format!("size N = {n}")), &[16]);
+        compare_bits(
+            &format!("{n} bodies, {name}"),
+            &text.replace("size N = 17", &format!("size N = {n}")),
+            &[16],
+        );
     }
 }
 
 #[test]
 fn parts_of_one_array_are_programs_by_themselves() {
-    let machines: Vec<MachineCode> = Isa::ALL.into_iter().filter_map(|isa| MachineCode::new(isa).ok()).collect();
+    let machines: Vec<MachineCode> =
+        Isa::ALL.into_iter().filter_map(|isa| MachineCode::new(isa).ok()).collect();
     for (name, text) in MODELS {
         let model = load(text);
         let (parameters, field) = (&model.parameter_values, model.row_field());
@@ -266,7 +316,10 @@ fn parts_of_one_array_are_programs_by_themselves() {
                 part
             })
             .collect();
-        for backend in [&Interpreter as &dyn Backend].into_iter().chain(machines.iter().map(|m| m as &dyn Backend)) {
+        for backend in [&Interpreter as &dyn Backend]
+            .into_iter()
+            .chain(machines.iter().map(|m| m as &dyn Backend))
+        {
             let kernel = RowKernel::of_parts(parts.clone(), parameters, backend, BLOCK);
             let mut all = vec![f64::NAN; states];
             all[..x.len()].copy_from_slice(&x);
@@ -280,7 +333,10 @@ fn parts_of_one_array_are_programs_by_themselves() {
 fn rows_of_families_are_not_gathered() {
     // Without machine code all rows are gathered.
     if backend()
-        .compile_rows(&[(Tape::new(&Graph::new(), &[], 0, 0), RowPlaces { states: vec![], outputs: vec![], rows: 1 })])
+        .compile_rows(&[(
+            Tape::new(&Graph::new(), &[], 0, 0),
+            RowPlaces { states: vec![], outputs: vec![], rows: 1 },
+        )])
         .is_err()
     {
         return;
@@ -308,7 +364,12 @@ fn other_parameters_need_no_other_kernels() {
     let model = load(text);
     let field = model.row_field();
     let changed: Vec<f64> = model.parameter_values.iter().map(|m| m + 0.25).collect();
-    let mut old = CompiledSystem::of_rows(&field, &StateVectors::of(&model), &model.parameter_values, extended(&model));
+    let mut old = CompiledSystem::of_rows(
+        &field,
+        &StateVectors::of(&model),
+        &model.parameter_values,
+        extended(&model),
+    );
     let new = CompiledSystem::of_rows(
         &field,
         &StateVectors::of(&model),
@@ -316,7 +377,10 @@ fn other_parameters_need_no_other_kernels() {
         extended(&model).map(|field| field.boxed(&changed)),
     );
     let [dx, f, df] = evaluated(&new, 0.0, &model.initial);
-    assert_eq!(evaluated(&old.rebound(&[&changed[..], &[7.0]].concat()), 0.0, &model.initial), [dx, f.clone(), df]);
+    assert_eq!(
+        evaluated(&old.rebound(&[&changed[..], &[7.0]].concat()), 0.0, &model.initial),
+        [dx, f.clone(), df]
+    );
     old.rebind_invariants(&changed);
     assert_eq!(evaluated(&old, 0.0, &model.initial)[1], f);
 }

@@ -1,4 +1,5 @@
-//! Recorder as the space over which a step is written: the operations of a step become nodes of a graph.
+//! Recorder as the space over which a step is written: the operations of a step become nodes of a
+//! graph.
 
 use super::formula::Formula;
 use holonome_integrate::space::Space;
@@ -20,7 +21,12 @@ impl<'a> TracingSpace<'a> {
 
 /// Terms of a sum whose weights are not zero.
 fn terms<'k>(weights: &[f64], k: &'k [Vec<Node>]) -> Vec<(f64, &'k [Node])> {
-    weights.iter().copied().zip(k.iter().map(Vec::as_slice)).filter(|&(weight, _)| weight != 0.0).collect()
+    weights
+        .iter()
+        .copied()
+        .zip(k.iter().map(Vec::as_slice))
+        .filter(|&(weight, _)| weight != 0.0)
+        .collect()
 }
 
 impl Space for TracingSpace<'_> {
@@ -44,7 +50,14 @@ impl Space for TracingSpace<'_> {
         }
     }
 
-    fn displaced(&mut self, out: &mut [Node], x: &[Node], h: Node, weights: &[f64], k: &[Vec<Node>]) {
+    fn displaced(
+        &mut self,
+        out: &mut [Node],
+        x: &[Node],
+        h: Node,
+        weights: &[f64],
+        k: &[Vec<Node>],
+    ) {
         let g = &mut self.graph;
         let terms = terms(weights, k);
         let Some((&(first, leading), rest)) = terms.split_first() else {

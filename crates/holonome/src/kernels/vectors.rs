@@ -36,7 +36,8 @@ impl StateVectors {
             Dynamics::Hamiltonian(h, _) => {
                 // Momenta are in the order of their coordinates.
                 let (degrees, count) = (model.degrees(), vectors.count() / 2);
-                let target = |component: u32| (vectors.vector_of(component as usize) - count) as u32;
+                let target =
+                    |component: u32| (vectors.vector_of(component as usize) - count) as u32;
                 let pieces = RowProgram::momentum_curvature(h, degrees, &target);
                 Some(RowProgram::new(model.dimension(), count, pieces))
             }
@@ -47,29 +48,40 @@ impl StateVectors {
 
     /// Vector to which each component belongs.
     pub fn vector_of(&self) -> Vec<usize> {
-        (0..self.vectors.count()).flat_map(|k| self.vectors.components_of(k).map(move |_| k)).collect()
+        (0..self.vectors.count())
+            .flat_map(|k| self.vectors.components_of(k).map(move |_| k))
+            .collect()
     }
 
-    /// 1/m of every vector of positions of `model` at its start, summed over its components; empty if it has no masses.
+    /// 1/m of every vector of positions of `model` at its start, summed over its components; empty
+    /// if it has no masses.
     pub fn inverse_masses(&self, model: &Model) -> Vec<f64> {
         let Some(program) = &self.curvature else { return Vec::new() };
-        let kernel = RowKernel::of_parts(vec![program.clone()], &model.parameter_values, &Interpreter, BLOCK);
+        let kernel = RowKernel::of_parts(
+            vec![program.clone()],
+            &model.parameter_values,
+            &Interpreter,
+            BLOCK,
+        );
         let mut inverse = vec![0.0; program.outputs];
         kernel.run(model.t0, &model.initial, &mut inverse, &mut vec![0.0; kernel.work_len()]);
         inverse
     }
 
-    /// Ratio of the largest mass of `model` at its start to the smallest one; 1 if it has no masses.
+    /// Ratio of the largest mass of `model` at its start to the smallest one; 1 if it has no
+    /// masses.
     pub fn mass_ratio(&self, model: &Model) -> f64 {
         let inverse = self.inverse_masses(model);
         let masses = inverse.iter().filter(|inverse| **inverse > 0.0 && inverse.is_finite());
-        let (least, most) = masses.fold((f64::INFINITY, 0.0f64), |(a, b), &inverse| (a.min(inverse), b.max(inverse)));
+        let (least, most) = masses
+            .fold((f64::INFINITY, 0.0f64), |(a, b), &inverse| (a.min(inverse), b.max(inverse)));
         if most > 0.0 { most / least } else { 1.0 }
     }
 
     /// Name of a vector, such as `r[2]`.
     pub fn name(&self, vector: usize) -> String {
-        let (first, variable) = &self.variables[self.variables.partition_point(|(first, _)| *first <= vector) - 1];
+        let (first, variable) =
+            &self.variables[self.variables.partition_point(|(first, _)| *first <= vector) - 1];
         member_name(&variable.family, vector - first)
     }
 }

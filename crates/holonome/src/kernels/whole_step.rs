@@ -1,5 +1,5 @@
-//! Whole steps as tapes: explicit Runge–Kutta steps of `holonome_integrate`, traced, Taylor steps, and the treatment of
-//! results.
+//! Whole steps as tapes: explicit Runge–Kutta steps of `holonome_integrate`, traced, Taylor steps,
+//! and the treatment of results.
 
 use super::formula::Formula;
 use super::monitoring::{Monitoring, mends};
@@ -11,12 +11,16 @@ use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scales::{Kept, UNIT_ROUND_OFF, Vectors, WEIGHT_MEMORY};
 use holonome_integrate::scheme::collocation::Collocation;
-use holonome_integrate::scheme::explicit_rk::{ExplicitStages, attempt, fixed_step, stage_count, vector_count};
+use holonome_integrate::scheme::explicit_rk::{
+    ExplicitStages, attempt, fixed_step, stage_count, vector_count,
+};
 use holonome_integrate::scheme::map::{Facts, StepFrom};
 use holonome_integrate::space::Space;
 use holonome_integrate::state::Cost;
 use holonome_integrate::tableau::{LaggedEstimate, Tableau};
-use holonome_integrate::treatment::correction::{CORRECTIONS_WITHIN, constraints_are_claims, largest_innovation};
+use holonome_integrate::treatment::correction::{
+    CORRECTIONS_WITHIN, constraints_are_claims, largest_innovation,
+};
 use holonome_integrate::treatment::projects_by_error;
 use holonome_model::graph::op::Binary;
 use holonome_model::graph::tape::Tape;
@@ -47,12 +51,13 @@ impl Recorded<'_> {
         }
     }
 
-    /// Evaluations of the field that count for an equal step, and for an attempt, without a first stage that is known
-    /// (FSAL).
+    /// Evaluations of the field that count for an equal step, and for an attempt, without a first
+    /// stage that is known (FSAL).
     pub fn evaluations(self) -> [u64; 2] {
         match self {
             Recorded::RungeKutta(tableau) => {
-                [tableau.stages_of_step, tableau.stages - usize::from(tableau.first_same_as_last)].map(|n| n as u64)
+                [tableau.stages_of_step, tableau.stages - usize::from(tableau.first_same_as_last)]
+                    .map(|n| n as u64)
             }
             Recorded::Taylor(taylor) => taylor.evaluations(),
             // Evaluations of the iteration are counted where it is made.
@@ -81,8 +86,8 @@ impl Ingredients<'_> {
         (0..self.dimension).map(|i| g.state(i)).collect()
     }
 
-    /// x₁ of an equal step whose first stage is `k0`, and the vectors for [`Ingredients::estimates`]. The results of an
-    /// iteration are the states from `behind` on.
+    /// x₁ of an equal step whose first stage is `k0`, and the vectors for
+    /// [`Ingredients::estimates`]. The results of an iteration are the states from `behind` on.
     fn equal_step(
         &self,
         space: &mut TracingSpace,
@@ -95,7 +100,13 @@ impl Ingredients<'_> {
             Recorded::RungeKutta(tableau) => {
                 let mut kept = kept(tableau, g, k0);
                 let mut x1 = from.x.to_vec();
-                fixed_step(tableau, space, from, &mut ExplicitStages::of(tableau, &mut kept), &mut x1);
+                fixed_step(
+                    tableau,
+                    space,
+                    from,
+                    &mut ExplicitStages::of(tableau, &mut kept),
+                    &mut x1,
+                );
                 kept.truncate(stage_count(tableau));
                 (x1, kept)
             }
@@ -105,7 +116,8 @@ impl Ingredients<'_> {
             }
             Recorded::Iterated(_) => {
                 let n = self.dimension;
-                let [x1, error] = [behind, behind + n].map(|first| (first..first + n).map(|k| g.state(k)).collect());
+                let [x1, error] = [behind, behind + n]
+                    .map(|first| (first..first + n).map(|k| g.state(k)).collect());
                 (x1, vec![error])
             }
         }
@@ -130,13 +142,15 @@ impl Ingredients<'_> {
         }
     }
 
-    /// Tape of one of many equal steps: a map of (x, largest deviations, carried numbers, number of the step) to
-    /// itself. The step and the start time are parameters after the others. `first` computes X and then the deviations
-    /// of members of the `count` groups, whose numbers are `groups`, both at the start of the step, where they share
-    /// common parts. `settling` treats the result, with the targets F₀ in parameters from number `targets` on.
+    /// Tape of one of many equal steps: a map of (x, largest deviations, carried numbers, number of
+    /// the step) to itself. The step and the start time are parameters after the others. `first`
+    /// computes X and then the deviations of members of the `count` groups, whose numbers are
+    /// `groups`, both at the start of the step, where they share common parts. `settling` treats
+    /// the result, with the targets F₀ in parameters from number `targets` on.
     ///
-    /// If results are treated, the carried numbers are the scales of the vectors and the largest [`Mended::unsettled`].
-    /// The number of the step is there only if something depends on the time.
+    /// If results are treated, the carried numbers are the scales of the vectors and the largest
+    /// [`Mended::unsettled`]. The number of the step is there only if something depends on the
+    /// time.
     pub fn repeated(
         &self,
         first: &Formula,
@@ -162,7 +176,8 @@ impl Ingredients<'_> {
         let (mut x1, k) = self.equal_step(&mut space, StepFrom { t, h, x: &x }, known, len);
         let mut carry = Vec::new();
         if let Some((settling, mend)) = mend {
-            let carried: Vec<Node> = (0..carried).map(|k| space.graph.state(n + count + k)).collect();
+            let carried: Vec<Node> =
+                (0..carried).map(|k| space.graph.state(n + count + k)).collect();
             let (largest, carried) = carried.split_last().expect("the last of them is no scale");
             carry = self.equal_step_scales(&mut space, h, &k, &x1, carried);
             let g = &mut space.graph;
@@ -197,7 +212,11 @@ impl Ingredients<'_> {
         let (sizes, rest) = carried.split_at(count);
         if !self.kept.weights {
             let g = &mut space.graph;
-            let measured = AttemptMeasures { error: g.zero(), sizes: squares(g, x1, vectors), errors: Vec::new() };
+            let measured = AttemptMeasures {
+                error: g.zero(),
+                sizes: squares(g, x1, vectors),
+                errors: Vec::new(),
+            };
             return taken(g, sizes, &[], &measured);
         }
         let (weights, pending) = rest.split_at(count);
@@ -210,7 +229,8 @@ impl Ingredients<'_> {
         };
         let g = &mut space.graph;
         let next = g.constant(lagged.next);
-        let estimate: Vec<Node> = k[0].iter().zip(pending).map(|(&k, &p)| g.fma(next, k, p)).collect();
+        let estimate: Vec<Node> =
+            k[0].iter().zip(pending).map(|(&k, &p)| g.fma(next, k, p)).collect();
         let square_of_h = g.mul(h, h);
         let mut errors = squares(g, &estimate, vectors);
         for error in &mut errors {
@@ -224,23 +244,25 @@ impl Ingredients<'_> {
         carry
     }
 
-    /// Tape of an attempted step of a Runge–Kutta method from (x, h), and for an FSAL method the first stage. The
-    /// outputs are x₁ and what `TableauMap` keeps of an attempt: all stages of the step, and the estimates of its
-    /// error.
+    /// Tape of an attempted step of a Runge–Kutta method from (x, h), and for an FSAL method the
+    /// first stage. The outputs are x₁ and what `TableauMap` keeps of an attempt: all stages of the
+    /// step, and the estimates of its error.
     pub fn attempt(&self, tableau: &'static Tableau) -> Tape {
         let n = self.dimension;
         let mut space = TracingSpace::new(self.field);
         let g = &mut space.graph;
         let x = self.states(g);
         let (h, t) = (g.state(n), g.input(holonome_model::graph::Input::Time));
-        let first = tableau.first_same_as_last.then(|| (0..n).map(|i| g.state(n + 1 + i)).collect());
+        let first =
+            tableau.first_same_as_last.then(|| (0..n).map(|i| g.state(n + 1 + i)).collect());
         let (x1, mut kept) = self.attempted(tableau, &mut space, StepFrom { t, h, x: &x }, first);
         let ExplicitStages { k, errors, .. } = ExplicitStages::of(tableau, &mut kept);
         let outputs = [&[x1], &k[..tableau.stages], &errors[..]].concat().concat();
         Tape::of_fused(&space.graph, &outputs, self.attempt_inputs(tableau), self.parameters)
     }
 
-    /// Attempted step, with its first stage if that is known: x₁, and the vectors that the step keeps.
+    /// Attempted step, with its first stage if that is known: x₁, and the vectors that the step
+    /// keeps.
     pub(super) fn attempted(
         &self,
         tableau: &'static Tableau,
@@ -268,8 +290,8 @@ fn kept(tableau: &Tableau, g: &mut Graph, k0: Vec<Node>) -> Vec<Vec<Node>> {
     kept
 }
 
-/// Tape of a step of `field` of any length h, without an error estimate: from (x, h) at t to x₁, and `monitored` at (t,
-/// x).
+/// Tape of a step of `field` of any length h, without an error estimate: from (x, h) at t to x₁,
+/// and `monitored` at (t, x).
 pub fn single_step(tableau: &'static Tableau, field: &Field, monitored: &[Node]) -> Tape {
     let n = field.dimension;
     let formula = Formula::new(&field.graph, &field.field);
@@ -281,7 +303,13 @@ pub fn single_step(tableau: &'static Tableau, field: &Field, monitored: &[Node])
     let mut kept = vec![x.clone(); vector_count(tableau)];
     kept[0] = formula.at(g, t, &x);
     let mut x1 = x.clone();
-    fixed_step(tableau, &mut space, StepFrom { t, h, x: &x }, &mut ExplicitStages::of(tableau, &mut kept), &mut x1);
+    fixed_step(
+        tableau,
+        &mut space,
+        StepFrom { t, h, x: &x },
+        &mut ExplicitStages::of(tableau, &mut kept),
+        &mut x1,
+    );
     Tape::of_fused(&space.graph, &[x1, monitored].concat(), n + 1, field.parameters)
 }
 
@@ -290,19 +318,20 @@ pub fn single_step(tableau: &'static Tableau, field: &Field, monitored: &[Node])
 pub enum Mend {
     /// Correction.
     Corrects,
-    /// Projection, to a distance from the invariants that is near enough; in the metric of the step's error or in the
-    /// Euclidean one.
+    /// Projection, to a distance from the invariants that is near enough; in the metric of the
+    /// step's error or in the Euclidean one.
     Projects { by_error: bool, tolerance: f64 },
 }
 
-/// Iterations of a projection. Each multiplies the remaining distance by the step's error: after the third it is
-/// round-off if the step's error was below 1e-4. After steps with larger errors the iteration goes on by itself. One
-/// iteration takes a tenth of the time of a step of the spherical pendulum by `rk4`.
+/// Iterations of a projection. Each multiplies the remaining distance by the step's error: after
+/// the third it is round-off if the step's error was below 1e-4. After steps with larger errors the
+/// iteration goes on by itself. One iteration takes a tenth of the time of a step of the spherical
+/// pendulum by `rk4`.
 pub(super) const ITERATIONS: u64 = 3;
 
 impl Mend {
-    /// Treatment of results by `plan` over `field`; `None` if there is nothing to be done, or if it is not done by
-    /// formulas.
+    /// Treatment of results by `plan` over `field`; `None` if there is nothing to be done, or if it
+    /// is not done by formulas.
     pub fn of(plan: &Plan, field: &Field) -> Option<Mend> {
         let mends = mends(field);
         match super::map::effective_treatment(plan, field) {
@@ -332,12 +361,19 @@ impl Mend {
         }
     }
 
-    /// Scales that a run of `plan` keeps if this is done to the results of its steps, or if nothing is.
+    /// Scales that a run of `plan` keeps if this is done to the results of its steps, or if nothing
+    /// is.
     pub fn kept(mend: Option<Mend>, plan: &Plan) -> Kept {
-        let weights = mend.is_some_and(|mend| !matches!(mend, Mend::Projects { by_error: false, .. }));
+        let weights =
+            mend.is_some_and(|mend| !matches!(mend, Mend::Projects { by_error: false, .. }));
         let equal_steps = plan.fixed_step().is_some();
-        let lagged = plan.method.scheme.runge_kutta().is_some_and(|tableau| tableau.lagged.is_some());
-        Kept { sizes: mend.is_some() || !equal_steps, weights, lagged: weights && equal_steps && lagged }
+        let lagged =
+            plan.method.scheme.runge_kutta().is_some_and(|tableau| tableau.lagged.is_some());
+        Kept {
+            sizes: mend.is_some() || !equal_steps,
+            weights,
+            lagged: weights && equal_steps && lagged,
+        }
     }
 
     /// Add the cost of `count` treatments.
@@ -362,8 +398,8 @@ pub struct Mending {
 pub struct Mended {
     /// x.
     pub x: Vec<Node>,
-    /// For a correction the square of the innovation; for a projection that of the distance by which it moved x, infinite
-    /// if it has not arrived.
+    /// For a correction the square of the innovation; for a projection that of the distance by
+    /// which it moved x, infinite if it has not arrived.
     pub unsettled: Node,
 }
 
@@ -409,22 +445,29 @@ impl Mending {
         Mending { mend, formula, largest_innovation: largest_innovation(count), scales: taken }
     }
 
-    /// Mended state at the end of a step, from t, x and the targets, with the scales that the formula takes.
+    /// Mended state at the end of a step, from t, x and the targets, with the scales that the
+    /// formula takes.
     fn at_end(&self, g: &mut Graph, t: Node, inputs: &[Node], scales: &[Node]) -> Mended {
         let limit = g.constant(self.largest_innovation);
         self.at(g, t, inputs, (scales, limit))
     }
 
     /// Mended state with a limit of a correction.
-    fn at(&self, g: &mut Graph, t: Node, inputs: &[Node], (scales, limit): (&[Node], Node)) -> Mended {
+    fn at(
+        &self,
+        g: &mut Graph,
+        t: Node,
+        inputs: &[Node],
+        (scales, limit): (&[Node], Node),
+    ) -> Mended {
         let mut x = self.formula.at(g, t, &[inputs, scales, &[limit]].concat());
         let unsettled = x.pop().expect("it follows the state");
         Mended { x, unsettled }
     }
 }
 
-/// Formulas at the end of a step: the result is mended if the method does that by formulas, and then F and the
-/// deviations are computed.
+/// Formulas at the end of a step: the result is mended if the method does that by formulas, and
+/// then F and the deviations are computed.
 #[derive(Clone)]
 pub struct Settling {
     mending: Option<Arc<Mending>>,
@@ -471,7 +514,8 @@ impl Settling {
         Settling { mending: None, ..self.clone() }
     }
 
-    /// F₀: 0 for constraints, and the values of `target` for the rows after them, by their number there.
+    /// F₀: 0 for constraints, and the values of `target` for the rows after them, by their number
+    /// there.
     pub fn targets(&self, g: &mut Graph, target: impl Fn(&mut Graph, usize) -> Node) -> Vec<Node> {
         let mut targets = vec![g.zero(); self.constraints];
         targets.extend((0..self.rows - self.constraints).map(|row| target(g, row)));
@@ -493,10 +537,11 @@ impl Settling {
         self.mending.as_ref().map_or(0..0, |mending| mending.scales.clone())
     }
 
-    /// Settled state of `inputs`, which are x and then F₀, at the end of a step, with the scales that the treatment
-    /// takes.
+    /// Settled state of `inputs`, which are x and then F₀, at the end of a step, with the scales
+    /// that the treatment takes.
     pub fn at(&self, g: &mut Graph, t: Node, inputs: &[Node], scales: &[Node]) -> Settled {
-        let limit = self.mending.as_ref().map_or(f64::INFINITY, |mending| mending.largest_innovation);
+        let limit =
+            self.mending.as_ref().map_or(f64::INFINITY, |mending| mending.largest_innovation);
         let limit = g.constant(limit);
         self.treated(g, t, inputs, (scales, limit, 1))
     }
@@ -562,9 +607,16 @@ pub(super) fn squares(g: &mut Graph, v: &[Node], vectors: &Vectors) -> Vec<Node>
     (0..vectors.count()).map(&mut square).collect()
 }
 
-/// σ² and w² after a step, as `holonome_integrate::scales::Scales::take` finds them; w² only if there are weights.
-pub(super) fn taken(g: &mut Graph, sizes: &[Node], weights: &[Node], measured: &AttemptMeasures) -> Vec<Node> {
-    let mut taken: Vec<Node> = measured.sizes.iter().zip(sizes).map(|(&size, &kept)| g.largest(size, kept)).collect();
+/// σ² and w² after a step, as `holonome_integrate::scales::Scales::take` finds them; w² only if
+/// there are weights.
+pub(super) fn taken(
+    g: &mut Graph,
+    sizes: &[Node],
+    weights: &[Node],
+    measured: &AttemptMeasures,
+) -> Vec<Node> {
+    let mut taken: Vec<Node> =
+        measured.sizes.iter().zip(sizes).map(|(&size, &kept)| g.largest(size, kept)).collect();
     let (unit, memory) = (g.constant(UNIT_ROUND_OFF * UNIT_ROUND_OFF), g.constant(WEIGHT_MEMORY));
     for (vector, &weight) in weights.iter().enumerate() {
         let fresh = g.fma(unit, taken[vector], measured.errors[vector]);
@@ -659,14 +711,21 @@ mod tests {
     /// State on the way of a run, where nothing is at rest.
     fn moving(field: &Arc<Field>, vectors: &Arc<StateVectors>, model: &Model) -> Vec<f64> {
         let system = CompiledSystem::new(field, vectors, &model.parameter_values, true, None);
-        let plan = Plan::adaptive("corrected:dop853".parse().unwrap(), model.t0, model.t0 + 1.0, 1e-10, 0.0).unwrap();
+        let plan = Plan::adaptive(
+            "corrected:dop853".parse().unwrap(),
+            model.t0,
+            model.t0 + 1.0,
+            1e-10,
+            0.0,
+        )
+        .unwrap();
         let mut state = StepState::new(&plan, &system, &model.initial, None);
         run(&plan, &system, &mut state, &mut Recorder::default()).unwrap();
         state.x
     }
 
-    /// Test that, at these distances from the invariants, the formulas find the iteration's result or leave it to the
-    /// iteration.
+    /// Test that, at these distances from the invariants, the formulas find the iteration's result
+    /// or leave it to the iteration.
     #[test]
     fn a_projection_by_formulas_is_the_iteration() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/");
@@ -679,17 +738,28 @@ mod tests {
             // Light beside heavy: the metric matters.
             ("double-pendulum", Some(("m", "(1, 1e-8)"))),
         ] {
-            let set = set.map(|(name, value)| (name.to_string(), value.to_string())).into_iter().collect();
+            let set = set
+                .map(|(name, value)| (name.to_string(), value.to_string()))
+                .into_iter()
+                .collect();
             let settings = Settings { set, ..Settings::default() };
             let path = format!("{folder}{name}.holo");
-            let Ok(problem) = Problem::load(std::path::Path::new(&path), &settings) else { continue };
+            let Ok(problem) = Problem::load(std::path::Path::new(&path), &settings) else {
+                continue;
+            };
             let model = &problem.model;
             let field = Arc::new(model.field().unwrap().0);
             let vectors = StateVectors::of(model);
             let x0 = &moving(&field, &vectors, model);
             for (by_error, tolerance) in [(true, 0.0), (false, 0.0), (true, 1e-7)] {
                 let mend = Mend::Projects { by_error, tolerance };
-                let system = CompiledSystem::new(&field, &vectors, &model.parameter_values, true, Some(mend));
+                let system = CompiledSystem::new(
+                    &field,
+                    &vectors,
+                    &model.parameter_values,
+                    true,
+                    Some(mend),
+                );
                 let (m, groups) = (system.invariants().count, system.invariants().groups.len());
                 let mut work = vec![0.0; system.work_len()];
                 let mut target = vec![0.0; m];
@@ -698,8 +768,11 @@ mod tests {
                 let kept = Kept { sizes: true, weights: by_error, lagged: false };
                 for (k, off) in [1e-9, 1e-6, 1e-4, 0.03].into_iter().enumerate() {
                     let noise = Noise::new(7, k as u32);
-                    let start: Vec<f64> =
-                        x0.iter().enumerate().map(|(i, x)| x + off * noise.normal(i as u64, 0)).collect();
+                    let start: Vec<f64> = x0
+                        .iter()
+                        .enumerate()
+                        .map(|(i, x)| x + off * noise.normal(i as u64, 0))
+                        .collect();
                     let mut scales = Scales::new(&vectors.vectors, kept, Vec::new(), x0);
                     if by_error {
                         scales.start_off(vectors.vectors.count(), off);
@@ -707,12 +780,28 @@ mod tests {
                     let (mut values, mut deviations) = (vec![0.0; m], vec![0.0; groups]);
                     let mut x = start.clone();
                     let at = (model.t0, &target[..], &scales.carried[..]);
-                    let found = system.mend(Place::End, at, &mut x, &mut values, &mut deviations, &mut work);
+                    let found = system.mend(
+                        Place::End,
+                        at,
+                        &mut x,
+                        &mut values,
+                        &mut deviations,
+                        &mut work,
+                    );
                     let mut expected = start.clone();
                     let mut projection = Projection::new(&system, tolerance, by_error);
                     let at = ((model.t0, 0.01), &target[..], &scales);
-                    let (mut f, mut drift, mut cost) = (vec![0.0; m], vec![0.0; groups], Cost::default());
-                    let done = projection.apply(&system, at, &mut expected, &mut f, &mut drift, &mut work, &mut cost);
+                    let (mut f, mut drift, mut cost) =
+                        (vec![0.0; m], vec![0.0; groups], Cost::default());
+                    let done = projection.apply(
+                        &system,
+                        at,
+                        &mut expected,
+                        &mut f,
+                        &mut drift,
+                        &mut work,
+                        &mut cost,
+                    );
                     match found {
                         None => {
                             left += 1;
@@ -722,11 +811,15 @@ mod tests {
                         Some(_) => {
                             by_formulas += 1;
                             done.unwrap();
-                            // Round-off of F, a few units, over its gradient: of the size of x and not of the move. A
-                            // looser tolerance stops before three iterations have been made.
+                            // Round-off of F, a few units, over its gradient: of the size of x and
+                            // not of the move. A looser tolerance stops before three iterations
+                            // have been made.
                             let near = if tolerance > 0.0 { 2.0 * tolerance } else { 1e-13 };
                             for (i, (x, expected)) in x.iter().zip(&expected).enumerate() {
-                                assert!((x - expected).abs() <= near, "{name}, {off}: {x} {expected} at {i}");
+                                assert!(
+                                    (x - expected).abs() <= near,
+                                    "{name}, {off}: {x} {expected} at {i}"
+                                );
                             }
                         }
                     }

@@ -1,5 +1,5 @@
-//! Choice of ω: the user's number, the default for a step, or the one for a given accuracy; and the limit set by a
-//! step.
+//! Choice of ω: the user's number, the default for a step, or the one for a given accuracy; and the
+//! limit set by a step.
 
 use super::Open;
 use crate::error::Error;
@@ -16,8 +16,10 @@ pub(crate) struct Followed {
     pub failure: Option<String>,
 }
 
-/// Follow the motion of a problem, passing on every step and sample (t, x); an error if there is no such motion.
-pub(crate) type Follow = fn(Problem, RunOptions, &mut (dyn FnMut(f64, &[f64]) + Send)) -> Result<Followed, Error>;
+/// Follow the motion of a problem, passing on every step and sample (t, x); an error if there is no
+/// such motion.
+pub(crate) type Follow =
+    fn(Problem, RunOptions, &mut (dyn FnMut(f64, &[f64]) + Send)) -> Result<Followed, Error>;
 
 /// ω and its origin.
 pub(super) struct Choice {
@@ -25,13 +27,13 @@ pub(super) struct Choice {
     pub text: String,
 }
 
-/// hω√a of the default, with the least diagonal entry a of G M⁻¹Gᵀ, which makes hω 3 for a rod of unit length and mass;
-/// and the default's limit of ωh²v.
+/// hω√a of the default, with the least diagonal entry a of G M⁻¹Gᵀ, which makes hω 3 for a rod of
+/// unit length and mass; and the default's limit of ωh²v.
 const FASTEST: f64 = 6.0;
 const GENTLE: f64 = 0.2;
 
-/// ωh²v above which a run is warned of, and refused. Linearly implicit steps become unstable between 0.13 and 0.4,
-/// independently of their linear stability.
+/// ωh²v above which a run is warned of, and refused. Linearly implicit steps become unstable
+/// between 0.13 and 0.4, independently of their linear stability.
 const RISKY: f64 = 0.12;
 const REFUSED: f64 = 0.4;
 
@@ -39,14 +41,15 @@ const REFUSED: f64 = 0.4;
 const PILOT_STEPS: f64 = 200.0;
 const PILOT_STEPS_OF_ROWS: f64 = 20.0;
 
-/// The v that the forces at the start give suffices below this fraction of the v that matters: a model that is run row
-/// by row then makes no pilot run.
+/// The v that the forces at the start give suffices below this fraction of the v that matters: a
+/// model that is run row by row then makes no pilot run.
 const FAR_BELOW: f64 = 0.5;
 
 /// Tolerance of the pilot run: v is needed to a few per cent.
 const PILOT_TOLERANCE: f64 = 1e-6;
 
-/// Relative difference of v between steps and half of them up to which the steps are short enough for the motion.
+/// Relative difference of v between steps and half of them up to which the steps are short enough
+/// for the motion.
 const AGREEMENT: f64 = 0.05;
 
 /// Maximum number of halvings of the pilot run's step.
@@ -85,7 +88,11 @@ pub(super) fn choose(
         Some(PenaltyStrength::Auto) => GENTLE / (h * h * fastest(open, h)),
         None => 0.0,
     };
-    let speed = options.step.fixed().map(|h| speed((problem, open), options, (h, matters(h)), follow)).transpose()?;
+    let speed = options
+        .step
+        .fixed()
+        .map(|h| speed((problem, open), options, (h, matters(h)), follow))
+        .transpose()?;
     let choice = match (options.penalty, options.penalty_tolerance) {
         (Some(_), Some(_)) => {
             return Err(Error::option(format!(
@@ -94,7 +101,9 @@ pub(super) fn choose(
                 penalty_tolerance = option("penalty_tolerance")
             )));
         }
-        (Some(PenaltyStrength::Omega(omega)), _) if !(omega > 0.0 && (omega * omega).is_normal()) => {
+        (Some(PenaltyStrength::Omega(omega)), _)
+            if !(omega > 0.0 && (omega * omega).is_normal()) =>
+        {
             let message = format!(
                 "{penalty} must be positive and finite, also when squared, but it is {omega:e}",
                 penalty = option("penalty")
@@ -156,7 +165,10 @@ fn default(open: &Open, method: &Method, h: f64, v: f64) -> Result<Choice, Error
             ),
         },
         false => {
-            let text = format!("{}, which makes 6/h the frequency of the slowest constraint", rounded(fastest, 4));
+            let text = format!(
+                "{}, which makes 6/h the frequency of the slowest constraint",
+                rounded(fastest, 4)
+            );
             Choice { omega: fastest, text }
         }
     };
@@ -177,7 +189,13 @@ fn default(open: &Open, method: &Method, h: f64, v: f64) -> Result<Choice, Error
 }
 
 /// Refuse an ω with which the steps become unstable, and warn of one with which they may.
-fn check(omega: f64, h: f64, v: f64, allowed: bool, warnings: &mut Vec<String>) -> Result<(), Error> {
+fn check(
+    omega: f64,
+    h: f64,
+    v: f64,
+    allowed: bool,
+    warnings: &mut Vec<String>,
+) -> Result<(), Error> {
     let ratio = omega * h * h * v;
     let remedy = |limit: f64| {
         format!(
@@ -207,8 +225,9 @@ fn check(omega: f64, h: f64, v: f64, allowed: bool, warnings: &mut Vec<String>) 
     Ok(())
 }
 
-/// v along the beginning of the motion of the constrained model, or of the penalised one if the former cannot be run,
-/// for example with redundant constraints. Values below `matters` may be inaccurate.
+/// v along the beginning of the motion of the constrained model, or of the penalised one if the
+/// former cannot be run, for example with redundant constraints. Values below `matters` may be
+/// inaccurate.
 fn speed(
     (problem, open): (&Problem, &Open),
     options: &RunOptions,
@@ -221,10 +240,16 @@ fn speed(
     let pilot = |mut motion: Problem, method: &str, step: StepSize, samples: u64| {
         // Observables may need multipliers, which a pilot run does not have.
         motion.model = motion.model.without_observables();
-        let options =
-            RunOptions { method: named(method), step, until, samples: Some(samples), ..RunOptions::default() };
+        let options = RunOptions {
+            method: named(method),
+            step,
+            until,
+            samples: Some(samples),
+            ..RunOptions::default()
+        };
         let mut largest = 0.0f64;
-        let followed = follow(motion, options, &mut |t, x| largest = largest.max(open.manifold.speed(t, x)))?;
+        let followed =
+            follow(motion, options, &mut |t, x| largest = largest.max(open.manifold.speed(t, x)))?;
         Ok::<_, Error>((largest, followed.failure.is_none()))
     };
     if templated {
@@ -233,8 +258,8 @@ fn speed(
         if v < FAR_BELOW * matters {
             return Ok(v);
         }
-        // Forces that keep many constraints in a field cost a multiple of a step that keeps the constraints, provided
-        // that the step is short enough to succeed.
+        // Forces that keep many constraints in a field cost a multiple of a step that keeps the
+        // constraints, provided that the step is short enough to succeed.
         let mut longer = None;
         for halved in 0..=MOST_HALVED {
             let step = StepSize::Fixed(h / f64::from(1 << halved));
@@ -246,8 +271,9 @@ fn speed(
         }
     }
     // Steps may be long compared with the peaks of a speed.
-    let accurate =
-        |motion: Problem, method: &str| pilot(motion, method, StepSize::adaptive(PILOT_TOLERANCE), steps as u64 + 1);
+    let accurate = |motion: Problem, method: &str| {
+        pilot(motion, method, StepSize::adaptive(PILOT_TOLERANCE), steps as u64 + 1)
+    };
     // This ω is not the run's: if it moves the start too far, the start stays.
     let free = |slow| Ok::<Problem, Error>(open.with_omega(problem, fastest(open, h), slow)?.0);
     // A motion that cannot be followed to the end still gives v up to there.
@@ -261,8 +287,8 @@ fn named(method: &str) -> Method {
     method.parse().expect("a registered method")
 }
 
-/// The ω for which the error at the end is `tolerance`: C/ω² with C = (4/3) ω₀² |q_{2ω₀} − q_{ω₀}|, from two accurate
-/// runs.
+/// The ω for which the error at the end is `tolerance`: C/ω² with C = (4/3) ω₀² |q_{2ω₀} − q_{ω₀}|,
+/// from two accurate runs.
 fn for_tolerance(
     (problem, open): (&Problem, &Open),
     options: &RunOptions,
@@ -270,11 +296,16 @@ fn for_tolerance(
     follow: Follow,
 ) -> Result<Choice, Error> {
     let end = |omega: f64| -> Result<Vec<f64>, Error> {
-        let (mut penalised, _) = open.with_omega(problem, omega, options.slow_manifold.unwrap_or(true))?;
+        let (mut penalised, _) =
+            open.with_omega(problem, omega, options.slow_manifold.unwrap_or(true))?;
         penalised.model = penalised.model.without_observables();
         let degrees = penalised.model.degrees();
-        let accurate =
-            RunOptions { method: named("dop853"), until: options.until, samples: Some(2), ..RunOptions::default() };
+        let accurate = RunOptions {
+            method: named("dop853"),
+            until: options.until,
+            samples: Some(2),
+            ..RunOptions::default()
+        };
         let Followed { mut x, failure } = follow(penalised, accurate, &mut |_, _| {})?;
         if let Some(failure) = failure {
             return Err(Error::option(format!(
@@ -288,8 +319,8 @@ fn for_tolerance(
     let (one, two) = (end(trial)?, end(2.0 * trial)?);
     let norm = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>().sqrt();
     let distance = norm(&one.iter().zip(&two).map(|(a, b)| a - b).collect::<Vec<f64>>());
-    // No ω gives errors below the rounding of the positions, and an error of the positions' own size is not a useful
-    // request.
+    // No ω gives errors below the rounding of the positions, and an error of the positions' own
+    // size is not a useful request.
     let size = norm(&one).max(norm(&problem.model.initial[..one.len()]));
     if !(f64::EPSILON * size..=size).contains(&tolerance) {
         return Err(Error::option(format!(
@@ -346,7 +377,8 @@ mod tests {
 
     #[test]
     fn pilot_runs_take_shorter_steps_where_long_ones_fail() {
-        let problem = Problem::from_text("rods", RODS, &BTreeMap::new(), &Settings::default()).expect("a model");
+        let problem = Problem::from_text("rods", RODS, &BTreeMap::new(), &Settings::default())
+            .expect("a model");
         let open = Open::new(&problem).unwrap_or_else(|error| panic!("{error}"));
         let of = |matters: f64| {
             let v = speed((&problem, &open), &RunOptions::default(), (0.1, matters), follow);
@@ -355,10 +387,12 @@ mod tests {
         let v = of(0.0);
         // v² = ½|q̇ᵀg''q̇| with g'' = 2: the speed at the rod's end.
         assert!((v - 1.0).abs() < 1e-6, "{v}");
-        let pilots: Vec<(String, f64)> = [0.1, 0.05, 0.025, 0.0125].map(|h| ("rattle".to_string(), h)).to_vec();
+        let pilots: Vec<(String, f64)> =
+            [0.1, 0.05, 0.025, 0.0125].map(|h| ("rattle".to_string(), h)).to_vec();
         assert_eq!(*PILOTS.lock().unwrap(), pilots);
-        // If twice as much would change nothing, the start suffices: in the 2 of the pilot's 20 steps the rod's own
-        // force adds 2 across it. Close to that limit a pilot run is more accurate.
+        // If twice as much would change nothing, the start suffices: in the 2 of the pilot's 20
+        // steps the rod's own force adds 2 across it. Close to that limit a pilot run is more
+        // accurate.
         assert!((of(4.5) - 5f64.sqrt()).abs() < 1e-6);
         assert_eq!(PILOTS.lock().unwrap().len(), pilots.len());
         of(4.4);
@@ -370,7 +404,8 @@ mod tests {
         // From rest a horizontal rod falls by g t, and its point is as fast as that.
         let text = "size n = 2000\ncoordinate q[i in 1..n] : R^2 = (1, 0)\nmomentum p of q\n\
             hamiltonian sum(i in 1..n : dot(p[i], p[i])/2 + 3*q[i].y)\nconstraint rod[i in 1..n] : dot(q[i], q[i]) = 1";
-        let problem = Problem::from_text("rods", text, &BTreeMap::new(), &Settings::default()).expect("a model");
+        let problem = Problem::from_text("rods", text, &BTreeMap::new(), &Settings::default())
+            .expect("a model");
         let mut open = Open::new(&problem).unwrap_or_else(|error| panic!("{error}"));
         let v = open.manifold.speed_within(0.25, &problem.model.initial);
         assert!((v - 0.75).abs() < 1e-6, "{v}");

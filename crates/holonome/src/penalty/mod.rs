@@ -1,5 +1,5 @@
-//! Penalties: a constrained model run as a free one (`docs/penalty.md`), with its strength ω, its start and its
-//! monitored quantities.
+//! Penalties: a constrained model run as a free one (`docs/penalty.md`), with its strength ω, its
+//! start and its monitored quantities.
 
 mod choice;
 mod multipliers;
@@ -45,9 +45,9 @@ pub(crate) fn takes(method: &Method) -> bool {
     !matches!(method.scheme.needs, Needs::Coisotropic | Needs::Body | Needs::FreeBody)
 }
 
-/// The problem that a run with these options integrates. If the options ask for a penalty and it has something to act
-/// on, this is the penalised problem, with the facts about its penalty; `options` then hold the final ω, found with
-/// pilot runs by `follow`.
+/// The problem that a run with these options integrates. If the options ask for a penalty and it
+/// has something to act on, this is the penalised problem, with the facts about its penalty;
+/// `options` then hold the final ω, found with pilot runs by `follow`.
 ///
 /// # Errors
 /// If the options make no sense, or a constraint cannot be penalised.
@@ -70,13 +70,16 @@ pub(crate) fn apply(
             }
             return Ok((problem, None));
         }
-        true if !problem.model.is_hamiltonian() => Some("the model is a vector field, and its constraints need none"),
+        true if !problem.model.is_hamiltonian() => {
+            Some("the model is a vector field, and its constraints need none")
+        }
         true if problem.model.constraints.is_empty() => Some("the model has no constraints"),
         true if !takes(method) => Some("the method holds the constraints itself"),
         true => None,
     };
     if let Some(reason) = useless {
-        let name = if options.penalty.is_some() { option("penalty") } else { option("penalty_tolerance") };
+        let name =
+            if options.penalty.is_some() { option("penalty") } else { option("penalty_tolerance") };
         warnings.push(format!("{name} has no effect: {reason}"));
         (options.penalty, options.penalty_tolerance, options.slow_manifold) = (None, None, None);
         return Ok((problem, None));
@@ -85,9 +88,11 @@ pub(crate) fn apply(
     let chosen = choice::choose((&problem, &open), method, options, warnings, follow)?;
     options.penalty = Some(crate::options::PenaltyStrength::Omega(chosen.omega));
     options.penalty_tolerance = None;
-    let (penalised, mut known) = open.with_omega(&problem, chosen.omega, options.slow_manifold.unwrap_or(true))?;
+    let (penalised, mut known) =
+        open.with_omega(&problem, chosen.omega, options.slow_manifold.unwrap_or(true))?;
     known.text = chosen.text;
-    let size = problem.model.initial[..problem.model.degrees()].iter().map(|q| q * q).sum::<f64>().sqrt();
+    let size =
+        problem.model.initial[..problem.model.degrees()].iter().map(|q| q * q).sum::<f64>().sqrt();
     if let Some(moved) = known.moved.filter(|moved| moved.position > WEAK * size) {
         warnings.push(format!(
             "the constraints give way: the forces at the start move the positions by {:.1e}, which are {size:.1e} from the origin; a larger omega holds them",
@@ -113,15 +118,21 @@ pub(crate) struct Open {
 
 impl Open {
     fn new(problem: &Problem) -> Result<Open, Error> {
-        let model = penalise(&problem.model, 1.0)
-            .map_err(|reason| Error::option(format!("{penalty}: {reason}", penalty = option("penalty"))))?;
+        let model = penalise(&problem.model, 1.0).map_err(|reason| {
+            Error::option(format!("{penalty}: {reason}", penalty = option("penalty")))
+        })?;
         let penalty = model.penalty.clone().expect("a penalised model has one");
         let manifold = SlowManifold::new(&model, &penalty);
         Ok(Open { model, penalty, manifold })
     }
 
     /// The problem for a known ω, with its start moved onto the slow manifold if `slow` is set.
-    fn with_omega(&self, problem: &Problem, omega: f64, slow: bool) -> Result<(Problem, Penalised), Error> {
+    fn with_omega(
+        &self,
+        problem: &Problem,
+        omega: f64,
+        slow: bool,
+    ) -> Result<(Problem, Penalised), Error> {
         let mut model = self.model.clone();
         model.parameter_values[self.penalty.omega] = omega;
         // Its scales are those at the start, where ω has no effect.
@@ -136,7 +147,9 @@ impl Open {
         };
         let model = Derived::new(model);
         let mut examined = consistency::examine_by(backend(), &model, problem.settings.span());
-        if let Some(finding) = examined.diagnostics.iter().find(|finding| finding.severity == Severity::Error) {
+        if let Some(finding) =
+            examined.diagnostics.iter().find(|finding| finding.severity == Severity::Error)
+        {
             let remedy = match slow {
                 true => format!(
                     "a larger omega moves the start less, {slow_manifold_off} not at all",
@@ -164,7 +177,13 @@ impl Open {
         };
         let multipliers = form.map(of_form);
         let penalised = Problem { model, examined, ..problem.clone() };
-        let known = Penalised { omega, text: String::new(), moved, slow: slow.then_some(manifold), multipliers };
+        let known = Penalised {
+            omega,
+            text: String::new(),
+            moved,
+            slow: slow.then_some(manifold),
+            multipliers,
+        };
         Ok((penalised, known))
     }
 }

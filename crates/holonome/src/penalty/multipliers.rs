@@ -1,13 +1,14 @@
-//! Lagrange multipliers of a penalised run: λ(t) ≈ the mean of ω²g over a window around t (Tao, Owhadi 2016, §3: at a
-//! single time ω²g oscillates by as much as λ itself, whatever ω).
+//! Lagrange multipliers of a penalised run: λ(t) ≈ the mean of ω²g over a window around t (Tao,
+//! Owhadi 2016, §3: at a single time ω²g oscillates by as much as λ itself, whatever ω).
 //!
-//! The window lies on the penalised flow through the state at t: [`PERIODS`] periods of the slowest constraint by
-//! itself, 2π/(ω√(G M⁻¹Gᵀ)), half of them before t and half after, weighted by (1 + cos)/2. So λ is a function of the
-//! state, and nothing has to be carried. For a symmetric matrix both of two equal entries have a multiplier: Σ λ_ij
-//! ∂g_ij over all entries is the force.
+//! The window lies on the penalised flow through the state at t: [`PERIODS`] periods of the slowest
+//! constraint by itself, 2π/(ω√(G M⁻¹Gᵀ)), half of them before t and half after, weighted by (1 +
+//! cos)/2. So λ is a function of the state, and nothing has to be carried. For a symmetric matrix
+//! both of two equal entries have a multiplier: Σ λ_ij ∂g_ij over all entries is the force.
 //!
-//! Linearly implicit steps of length h take their force at q + βh²a. Springs faster than the step are therefore
-//! stretched 1 + β(hω)²GM⁻¹Gᵀ times too far in q. For such a run the window lies on the flow through q + βh²a.
+//! Linearly implicit steps of length h take their force at q + βh²a. Springs faster than the step
+//! are therefore stretched 1 + β(hω)²GM⁻¹Gᵀ times too far in q. For such a run the window lies on
+//! the flow through q + βh²a.
 
 use super::slow::SlowManifold;
 use crate::kernels::{WideBound, compile_rows, single_step};
@@ -29,14 +30,15 @@ use std::sync::Arc;
 /// Number of fast periods in a window.
 pub const PERIODS: f64 = 4.0;
 
-/// Steps of the flow per period of the fastest mode: rk4 follows this mode to some per cent over the window, in which
-/// it averages out.
+/// Steps of the flow per period of the fastest mode: rk4 follows this mode to some per cent over
+/// the window, in which it averages out.
 const STEPS_PER_PERIOD: f64 = 16.0;
 
 /// Maximum number of steps on either side.
 const MOST_STEPS: usize = 1000;
 
-/// Multipliers as functions of the state, in one lane or in several, each with parameters of its own.
+/// Multipliers as functions of the state, in one lane or in several, each with parameters of its
+/// own.
 pub struct MeanMultipliers {
     flow: Flow,
     lanes: Vec<Lane>,
@@ -124,8 +126,8 @@ impl Flow {
         }
     }
 
-    /// Put the constraints at (t, x) into `g`, and x after a step of the flow into `x`, which ends with the length of
-    /// the step, in every lane.
+    /// Put the constraints at (t, x) into `g`, and x after a step of the flow into `x`, which ends
+    /// with the length of the step, in every lane.
     fn step(&self, t: &[f64], x: &mut [f64], g: &mut [f64], scratch: &mut Scratch) {
         match self {
             Flow::Unrolled(_, kernel) => {
@@ -142,7 +144,8 @@ impl Flow {
                 at.extend_from_slice(state);
                 rows.field.run(t[0], at, &mut kept[0], work);
                 let map = TableauMap::new(rk4::tableau(), &**rows);
-                let workspace = &mut Workspace { kept, memory: &mut [], cost: &mut Cost::default(), work };
+                let workspace =
+                    &mut Workspace { kept, memory: &mut [], cost: &mut Cost::default(), work };
                 let made = map.fixed_step(StepFrom { t: t[0], h: h[0], x: at }, out, workspace);
                 debug_assert!(made.is_ok(), "an explicit step solves nothing");
                 x[..out.len()].copy_from_slice(out);
@@ -202,11 +205,14 @@ impl MeanMultipliers {
         let parameters = &model.parameter_values;
         let functionals = penalty.constraints.iter().map(|constraint| &constraint.functional);
         let places = multipliers(&penalty.constraints, 0);
-        let count = places.last().map_or(0, |(quantity, first)| first + quantity.functional.outputs);
+        let count =
+            places.last().map_or(0, |(quantity, first)| first + quantity.functional.outputs);
         let flow = match form {
             Ok(field) => {
                 let mut unrolled = field.clone();
-                let nodes: Vec<_> = functionals.flat_map(|functional| functional.unroll(&mut unrolled.graph)).collect();
+                let nodes: Vec<_> = functionals
+                    .flat_map(|functional| functional.unroll(&mut unrolled.graph))
+                    .collect();
                 let tape = single_step(rk4::tableau(), &unrolled, &nodes);
                 let kernel = WideBound::new(&tape, 1, parameters);
                 Flow::Unrolled(Arc::new(tape), kernel)
@@ -224,7 +230,13 @@ impl MeanMultipliers {
             }
         };
         let lane = Lane { parameters: parameters.clone(), places: None, manifold };
-        MeanMultipliers { flow, lanes: vec![lane], dimension: model.dimension(), count, place: penalty.omega }
+        MeanMultipliers {
+            flow,
+            lanes: vec![lane],
+            dimension: model.dimension(),
+            count,
+            place: penalty.omega,
+        }
     }
 
     /// Multipliers of steps whose force is taken at these places.
@@ -244,7 +256,8 @@ impl MeanMultipliers {
         MeanMultipliers { flow: self.flow.copy(&self.lanes[0].parameters), lanes, ..*self }
     }
 
-    /// Copy in `lanes` lanes, all with the parameters of the first; `None` if the flow is templated.
+    /// Copy in `lanes` lanes, all with the parameters of the first; `None` if the flow is
+    /// templated.
     pub fn in_lanes(&self, lanes: usize) -> Option<MeanMultipliers> {
         let Flow::Unrolled(tape, _) = &self.flow else { return None };
         let first = &self.lanes[0];
@@ -272,7 +285,8 @@ impl MeanMultipliers {
         Window { step, steps: (steps as usize).min(MOST_STEPS) }
     }
 
-    /// Put the multipliers at (t, x) into `lambda` in the `wanted` lanes; NaN if a step from there has no solution.
+    /// Put the multipliers at (t, x) into `lambda` in the `wanted` lanes; NaN if a step from there
+    /// has no solution.
     pub fn put(&self, t: &[f64], x: &[f64], wanted: impl Fn(usize) -> bool, lambda: &mut [f64]) {
         let (count, n) = (self.lanes.len(), self.dimension);
         let mut start = vec![0.0; (n + 1) * count];
@@ -286,7 +300,8 @@ impl MeanMultipliers {
             }
         }
         let most = windows.iter().flatten().map(|window| window.steps).max().unwrap_or(0);
-        let (mut total, mut times, mut g) = (vec![0.0; count], vec![0.0; count], vec![0.0; self.count * count]);
+        let (mut total, mut times, mut g) =
+            (vec![0.0; count], vec![0.0; count], vec![0.0; self.count * count]);
         let mut scratch = self.flow.scratch(count);
         lambda.fill(0.0);
         for direction in [1.0, -1.0] {

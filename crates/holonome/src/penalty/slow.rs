@@ -1,10 +1,11 @@
-//! Slow manifold, on which a penalised run starts: there the penalised motion follows the constrained one, without
-//! oscillations at the penalty's own frequencies.
+//! Slow manifold, on which a penalised run starts: there the penalised motion follows the
+//! constrained one, without oscillations at the penalty's own frequencies.
 //!
-//! The start is first projected onto g = 0 and G M⁻¹p = 0. Let λ be the multipliers of the constrained motion there, of
-//! least norm if constraints are redundant. Then q₀ moves along M⁻¹Gᵀ to where ω²g = λ, and p₀ along Gᵀ to where the
-//! rate is right as well, ω²(G M⁻¹p) = λ̇. Both moves are of order ω⁻². Without the second one the momenta, and with
-//! them g, would keep an oscillation of amplitude λ̇/ω².
+//! The start is first projected onto g = 0 and G M⁻¹p = 0. Let λ be the multipliers of the
+//! constrained motion there, of least norm if constraints are redundant. Then q₀ moves along M⁻¹Gᵀ
+//! to where ω²g = λ, and p₀ along Gᵀ to where the rate is right as well, ω²(G M⁻¹p) = λ̇. Both
+//! moves are of order ω⁻². Without the second one the momenta, and with them g, would keep an
+//! oscillation of amplitude λ̇/ω².
 
 use crate::backend::backend;
 use holonome_linear::pattern::Pattern;
@@ -27,8 +28,8 @@ pub struct Moved {
     pub momentum: f64,
 }
 
-/// Constraints g of a penalised model, weighted so that ½ω²|g|² is the penalty, and their rates G H_p + g_t, compiled
-/// for evaluation at single states.
+/// Constraints g of a penalised model, weighted so that ½ω²|g|² is the penalty, and their rates G
+/// H_p + g_t, compiled for evaluation at single states.
 pub struct SlowManifold {
     degrees: usize,
     /// Time of the start.
@@ -73,7 +74,11 @@ impl Rows {
     }
 
     /// Columns and entries of a row of the Jacobian.
-    fn row<'a>(&'a self, entries: &'a [f64], row: usize) -> impl Iterator<Item = (usize, f64)> + 'a {
+    fn row<'a>(
+        &'a self,
+        entries: &'a [f64],
+        row: usize,
+    ) -> impl Iterator<Item = (usize, f64)> + 'a {
         self.pattern.row(row).values(entries).map(|(column, entry)| (column as usize, entry))
     }
 }
@@ -110,8 +115,8 @@ fn in_units(step: &[f64], units: &[f64]) -> f64 {
     step.iter().zip(units).fold(0.0f64, |s, (v, unit)| s.max((v / unit).abs()))
 }
 
-/// True if Newton's iteration ends with a step of this size after one of size `last`: at rounding, which may exceed its
-/// smallest unit.
+/// True if Newton's iteration ends with a step of this size after one of size `last`: at rounding,
+/// which may exceed its smallest unit.
 fn is_rounding(size: f64, last: f64) -> bool {
     size <= ROUNDING || (size <= 1e-12 && size >= last)
 }
@@ -129,24 +134,30 @@ impl SlowManifold {
     /// Slow manifold of a penalised model.
     pub fn new(model: &Model, penalty: &Penalty) -> SlowManifold {
         let (n, parameters) = (model.degrees(), &model.parameter_values);
-        let of = |kind: InvariantKind| penalty.monitored().filter(move |monitored| monitored.group.kind == kind);
+        let of = |kind: InvariantKind| {
+            penalty.monitored().filter(move |monitored| monitored.group.kind == kind)
+        };
         let derived = |kind| {
-            let list = of(kind).map(|MonitoredQuantity { functional, kept, .. }| (functional, kept)).collect();
+            let list = of(kind)
+                .map(|MonitoredQuantity { functional, kept, .. }| (functional, kept))
+                .collect();
             Rows::new(Differentiated::of(model.dimension(), list), parameters)
         };
-        let (constraints, rates) = (derived(InvariantKind::Constraint), derived(InvariantKind::Hidden));
+        let (constraints, rates) =
+            (derived(InvariantKind::Constraint), derived(InvariantKind::Hidden));
         let mut pieces = Vec::new();
         let mut first = 0;
         for MonitoredQuantity { functional, kept, .. } in of(InvariantKind::Hidden) {
-            let place = |output: usize| kept.binary_search(&output).ok().map(|k| (first + k) as u32);
+            let place =
+                |output: usize| kept.binary_search(&output).ok().map(|k| (first + k) as u32);
             pieces.extend(RowProgram::time_derivatives(functional, &place));
             first += kept.len();
         }
         let in_time = RowProgram::new(model.dimension(), first, pieces);
         let field = RowProgram::hamiltonian_field(&penalty.hamiltonian, n);
         let field = RowProgram::new(model.dimension(), model.dimension(), field);
-        let multiplicities =
-            of(InvariantKind::Constraint).flat_map(|monitored| monitored.group.members.rows().collect::<Vec<_>>());
+        let multiplicities = of(InvariantKind::Constraint)
+            .flat_map(|monitored| monitored.group.members.rows().collect::<Vec<_>>());
         let pattern = pattern(&constraints, &rates, n);
         SlowManifold {
             degrees: n,
@@ -178,14 +189,16 @@ impl SlowManifold {
         }
     }
 
-    /// Largest v of all constraints at (t, x), with v² = ½|q̇ᵀg''q̇|/m: for a rod the relative velocity of the points that
-    /// it joins, over √m. The mass m is the largest |∇g|²/∇gᵀM⁻¹∇g of all constraints, for rods the harmonic mean of the
-    /// masses that they join. So ωh²v does not depend on the unit of mass.
+    /// Largest v of all constraints at (t, x), with v² = ½|q̇ᵀg''q̇|/m: for a rod the relative
+    /// velocity of the points that it joins, over √m. The mass m is the largest |∇g|²/∇gᵀM⁻¹∇g of
+    /// all constraints, for rods the harmonic mean of the masses that they join. So ωh²v does not
+    /// depend on the unit of mass.
     pub fn speed(&self, t: f64, x: &[f64]) -> f64 {
         self.speed_along((t, x), &evaluate(&self.field, x.len(), t, x)[..self.degrees])
     }
 
-    /// The larger [`SlowManifold::speed`] of the start and a time later, if the forces stay as they are at the start.
+    /// The larger [`SlowManifold::speed`] of the start and a time later, if the forces stay as they
+    /// are at the start.
     pub fn speed_within(&mut self, time: f64, x: &[f64]) -> f64 {
         let lambda = self.multipliers(self.t0, x);
         let field = self.constrained_field(x, &lambda);
@@ -201,7 +214,8 @@ impl SlowManifold {
         self.speed_along(start, &field[..self.degrees]).max(self.speed_along(start, &later))
     }
 
-    /// Largest v at (t, x) for these velocities, by a second difference, which is exact for quadratic constraints.
+    /// Largest v at (t, x) for these velocities, by a second difference, which is exact for
+    /// quadratic constraints.
     fn speed_along(&self, (t, x): (f64, &[f64]), velocity: &[f64]) -> f64 {
         let speed = norm(velocity);
         if speed == 0.0 {
@@ -215,7 +229,8 @@ impl SlowManifold {
         };
         let (behind, here, ahead) = (side(-dt), side(0.0), side(dt));
         let sides = behind.iter().zip(&here).zip(&ahead);
-        let curvature = sides.map(|((behind, here), ahead)| (ahead - 2.0 * here + behind).abs() / (dt * dt));
+        let curvature =
+            sides.map(|((behind, here), ahead)| (ahead - 2.0 * here + behind).abs() / (dt * dt));
         (0.5 * curvature.fold(0.0, f64::max) * self.inverse_mass(t, x)).sqrt()
     }
 
@@ -224,7 +239,8 @@ impl SlowManifold {
         let at = self.at(t, x);
         let mut velocity = vec![0.0; self.degrees];
         let of = |row: usize| {
-            let moves = || self.rates.row(&at.rate_gradient, row).filter(|(c, _)| *c >= self.degrees);
+            let moves =
+                || self.rates.row(&at.rate_gradient, row).filter(|(c, _)| *c >= self.degrees);
             moves().for_each(|(c, v)| velocity[c - self.degrees] = v);
             let gradient = || self.constraints.row(&at.gradient, row);
             let own: f64 = gradient().map(|(c, d)| d * velocity[c]).sum();
@@ -233,7 +249,10 @@ impl SlowManifold {
             own / square
         };
         // A gradient that vanishes says nothing of its mass.
-        let least = (0..self.weight.len()).map(of).filter(|inverse| *inverse > 0.0).fold(f64::INFINITY, f64::min);
+        let least = (0..self.weight.len())
+            .map(of)
+            .filter(|inverse| *inverse > 0.0)
+            .fold(f64::INFINITY, f64::min);
         if least.is_finite() { least } else { 0.0 }
     }
 
@@ -254,7 +273,9 @@ impl SlowManifold {
         let scaled = |list: &[f64]| list.iter().map(|v| v / (omega * omega)).collect::<Vec<f64>>();
         self.move_positions(x, &scaled(&lambda))?;
         self.move_momenta(x, &scaled(&slope));
-        let distance = |range: std::ops::Range<usize>| range.map(|i| (x[i] - start[i]).powi(2)).sum::<f64>().sqrt();
+        let distance = |range: std::ops::Range<usize>| {
+            range.map(|i| (x[i] - start[i]).powi(2)).sum::<f64>().sqrt()
+        };
         Ok(Moved { position: distance(0..self.degrees), momentum: distance(self.degrees..x.len()) })
     }
 
@@ -320,7 +341,9 @@ impl SlowManifold {
             let mu = self.solve(&at, &missing);
             let mut step = vec![0.0; self.degrees];
             for (i, mu) in mu.iter().enumerate() {
-                for (c, d) in self.rates.row(&at.rate_gradient, i).filter(|(c, _)| *c >= self.degrees) {
+                for (c, d) in
+                    self.rates.row(&at.rate_gradient, i).filter(|(c, _)| *c >= self.degrees)
+                {
                     step[c - self.degrees] += mu * d;
                 }
             }
@@ -384,7 +407,8 @@ impl SlowManifold {
     }
 
     fn at(&self, t: f64, x: &[f64]) -> At {
-        let [gradient, rate_gradient] = [&self.constraints, &self.rates].map(|rows| self.entries(rows, t, x));
+        let [gradient, rate_gradient] =
+            [&self.constraints, &self.rates].map(|rows| self.entries(rows, t, x));
         At { gradient, rate_gradient }
     }
 
@@ -406,7 +430,9 @@ impl SlowManifold {
                 }
                 spread = i;
             }
-            entries.push(self.constraints.row(&at.gradient, j as usize).map(|(c, v)| v * velocity[c]).sum());
+            entries.push(
+                self.constraints.row(&at.gradient, j as usize).map(|(c, v)| v * velocity[c]).sum(),
+            );
         }
         entries
     }
@@ -430,15 +456,22 @@ impl SlowManifold {
         y.iter().zip(&scale).map(|(y, s)| y * s).collect()
     }
 
-    /// Solution for a singular A: y ← y + (A + εD)⁻¹(b − A y) stays in the range of A if D is the identity, so it tends
-    /// to the solution of least norm; the part of an eigenvalue σ shrinks by ε/(ε + σ) each time.
+    /// Solution for a singular A: y ← y + (A + εD)⁻¹(b − A y) stays in the range of A if D is the
+    /// identity, so it tends to the solution of least norm; the part of an eigenvalue σ shrinks by
+    /// ε/(ε + σ) each time.
     fn solve_redundant(&mut self, a: &[f64], right: &[f64]) -> Vec<f64> {
         const SHIFT: f64 = 1e-5;
-        let largest = self.pattern.iter().zip(a).filter(|((i, j), _)| i == j).fold(0.0, |s, (_, v)| f64::max(s, *v));
+        let largest = self
+            .pattern
+            .iter()
+            .zip(a)
+            .filter(|((i, j), _)| i == j)
+            .fold(0.0, |s, (_, v)| f64::max(s, *v));
         if largest == 0.0 {
             return vec![0.0; right.len()];
         }
-        let shifted = |(&(i, j), v): (&(u32, u32), &f64)| if i == j { v + SHIFT * largest } else { *v };
+        let shifted =
+            |(&(i, j), v): (&(u32, u32), &f64)| if i == j { v + SHIFT * largest } else { *v };
         let shifted: Vec<f64> = self.pattern.iter().zip(a).map(shifted).collect();
         self.ldl.factor(&shifted, 0.0);
         let mut y = vec![0.0; right.len()];
@@ -461,8 +494,8 @@ impl SlowManifold {
     }
 }
 
-/// Possible entries of A, row by row: pairs of constraints that share a coordinate, directly or through the mass
-/// matrix.
+/// Possible entries of A, row by row: pairs of constraints that share a coordinate, directly or
+/// through the mass matrix.
 fn pattern(constraints: &Rows, rates: &Rows, degrees: usize) -> Vec<(u32, u32)> {
     let mut holders: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
     for (i, row) in (0..).zip(constraints.pattern.rows()) {

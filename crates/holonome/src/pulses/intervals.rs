@@ -4,7 +4,8 @@ use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::{Expression, Graph, Input, Node};
 use std::f64::consts::{PI, TAU};
 
-/// Bounds of a set of numbers, ∞ if there are none. Rounding is left out: what is sought are jumps and pulses.
+/// Bounds of a set of numbers, ∞ if there are none. Rounding is left out: what is sought are jumps
+/// and pulses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Interval {
     pub low: f64,
@@ -51,7 +52,12 @@ impl Interval {
 
     /// Hull of a function at the corners of two intervals.
     fn corners(self, other: Interval, f: impl Fn(f64, f64) -> f64) -> Interval {
-        let all = [(self.low, other.low), (self.low, other.high), (self.high, other.low), (self.high, other.high)];
+        let all = [
+            (self.low, other.low),
+            (self.low, other.high),
+            (self.high, other.low),
+            (self.high, other.high),
+        ];
         let values = all.map(|(a, b)| f(a, b));
         if values.iter().any(|value| value.is_nan()) {
             return Interval::ALL;
@@ -64,12 +70,16 @@ impl Interval {
 
     /// Cosine: it has a maximum at every multiple of 2π, and minima between.
     fn cosine(self) -> Interval {
-        let turns = |phase: f64| ((self.high - phase) / TAU).floor() >= ((self.low - phase) / TAU).ceil();
+        let turns =
+            |phase: f64| ((self.high - phase) / TAU).floor() >= ((self.low - phase) / TAU).ceil();
         if !self.width().is_finite() || self.width() >= TAU {
             return Interval::new(-1.0, 1.0);
         }
         let (a, b) = (self.low.cos(), self.high.cos());
-        Interval::new(if turns(PI) { -1.0 } else { a.min(b) }, if turns(0.0) { 1.0 } else { a.max(b) })
+        Interval::new(
+            if turns(PI) { -1.0 } else { a.min(b) },
+            if turns(0.0) { 1.0 } else { a.max(b) },
+        )
     }
 
     /// Truth of a condition: 0, 1 or both.
@@ -130,7 +140,8 @@ impl Interval {
             }
             Binary::And => {
                 let zero = Interval::point(0.0);
-                let [may_fail, may_hold] = [self.contains(0.0) || other.contains(0.0), self != zero && other != zero];
+                let [may_fail, may_hold] =
+                    [self.contains(0.0) || other.contains(0.0), self != zero && other != zero];
                 Interval::truth(!may_hold, !may_fail)
             }
             Binary::Or => {
@@ -160,7 +171,8 @@ impl TimeFormula {
     /// Formula of `node`, where `value` gives all inputs but the time.
     pub fn new(graph: &Graph, node: Node, value: impl Fn(Input) -> f64) -> TimeFormula {
         let plan = graph.reachable(&[node]);
-        let place = |node: Node| plan.binary_search(&node).expect("the plan has what nodes depend on");
+        let place =
+            |node: Node| plan.binary_search(&node).expect("the plan has what nodes depend on");
         let step = |&node: &Node| match graph.expression(node) {
             Expression::Constant(bits) => Step::Value(Interval::point(f64::from_bits(bits))),
             Expression::Input(Input::Time) => Step::Time,
@@ -215,11 +227,18 @@ mod tests {
                 value.is_nan() || (bounds.low - 1e-12..=bounds.high + 1e-12).contains(&value)
             };
             for &op in Unary::ALL {
-                assert!(within(a.unary(op), op.evaluate(x)), "{op:?} of {a:?} at {x}: {:?}", a.unary(op));
+                assert!(
+                    within(a.unary(op), op.evaluate(x)),
+                    "{op:?} of {a:?} at {x}: {:?}",
+                    a.unary(op)
+                );
             }
             for &op in Binary::ALL {
                 let bounds = a.binary(op, b, false);
-                assert!(within(bounds, op.evaluate(x, y)), "{op:?} of {a:?} and {b:?} at {x}, {y}: {bounds:?}");
+                assert!(
+                    within(bounds, op.evaluate(x, y)),
+                    "{op:?} of {a:?} and {b:?} at {x}, {y}: {bounds:?}"
+                );
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Recording of many samples at once: the recorded quantities of several samples are computed in the lanes of one call,
-//! and stored array by array.
+//! Recording of many samples at once: the recorded quantities of several samples are computed in
+//! the lanes of one call, and stored array by array.
 
 use super::{Place, RecordedArrays};
 use crate::backend;
@@ -32,8 +32,9 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Kernels for the quantities `recorded` of samples with `width` numbers, in a run over a system from the targets
-    /// F₀; `None` if one of them is not unrolled. Samples of a penalised run do not contain its multipliers.
+    /// Kernels for the quantities `recorded` of samples with `width` numbers, in a run over a
+    /// system from the targets F₀; `None` if one of them is not unrolled. Samples of a penalised
+    /// run do not contain its multipliers.
     pub(crate) fn new(
         recorded: &RecordedArrays,
         (system, target): (&CompiledSystem, &[f64]),
@@ -70,7 +71,8 @@ impl Batch {
         })
     }
 
-    /// Rows of every recorded array for samples at the times `t`, which lie in `x` one after the other.
+    /// Rows of every recorded array for samples at the times `t`, which lie in `x` one after the
+    /// other.
     pub(crate) fn rows(&mut self, recorded: &RecordedArrays, t: &[f64], x: &[f64]) -> &[Vec<f64>] {
         let (lanes, width, count) = (self.lanes, self.width, t.len());
         for (column, array) in self.columns.iter_mut().zip(&recorded.arrays) {

@@ -21,8 +21,9 @@ use std::borrow::Cow;
 /// Maximum number of samples of a measure without a spacing of its own.
 const MOST_BY_DEFAULT: u64 = 10_000;
 
-/// Numbers in memory for each sample of a measure: its time in the measure's own list, in the plan with all outputs and
-/// twice while that is made, its place among the outputs, and the time once more in a run in memory.
+/// Numbers in memory for each sample of a measure: its time in the measure's own list, in the plan
+/// with all outputs and twice while that is made, its place among the outputs, and the time once
+/// more in a run in memory.
 pub(crate) const NUMBERS_OF_A_SAMPLE: usize = 6;
 
 /// Measures of a run, and the outputs at which they sample.
@@ -84,11 +85,18 @@ impl Measuring {
         let refused = |measure: &Measured, reason: String| {
             Error::option(format!("measure '{}': {reason}", measure.quantity.name))
         };
-        let of_one = |measure: &Measured| looks(measure, plan, options).map_err(|reason| refused(measure, reason));
+        let of_one = |measure: &Measured| {
+            looks(measure, plan, options).map_err(|reason| refused(measure, reason))
+        };
         let looks = model.measures.iter().map(of_one).collect::<Result<Vec<Plan>, Error>>()?;
         let sampled: Vec<(usize, (f64, f64))> = looks
             .iter()
-            .map(|look| (look.sample_count(), (look.sample_time(0), look.sample_time(look.sample_count() - 1))))
+            .map(|look| {
+                (
+                    look.sample_count(),
+                    (look.sample_time(0), look.sample_time(look.sample_count() - 1)),
+                )
+            })
             .collect();
         let outputs = Outputs::new(plan, looks);
         let mut functionals: Vec<Cow<Functional>> = Vec::new();
@@ -98,26 +106,40 @@ impl Measuring {
             let mut divisor = 1.0;
             functionals.push(match statistic {
                 Statistic::Temperature => {
-                    let (work, degrees) = kinetic(model).map_err(|reason| refused(measure, reason))?;
+                    let (work, degrees) =
+                        kinetic(model).map_err(|reason| refused(measure, reason))?;
                     divisor = degrees as f64;
                     Cow::Owned(work)
                 }
                 _ => Cow::Borrowed(&measure.quantity.functional),
             });
             let len = functionals.last().map_or(0, |functional| functional.outputs);
-            let applied =
-                Applied { statistic, width: measure.quantity.shape.len(), labels: labels(measure), samples, span };
+            let applied = Applied {
+                statistic,
+                width: measure.quantity.shape.len(),
+                labels: labels(measure),
+                samples,
+                span,
+            };
             let of = if statistic == Statistic::Temperature { "" } else { &name };
-            measures.push(RunMeasure { written: statistic.of(of), name, applied, first: numbers, len, divisor });
+            measures.push(RunMeasure {
+                written: statistic.of(of),
+                name,
+                applied,
+                first: numbers,
+                len,
+                divisor,
+            });
             numbers += len;
         }
-        let functionals: Vec<&Functional> = functionals.iter().map(|functional| &**functional).collect();
+        let functionals: Vec<&Functional> =
+            functionals.iter().map(|functional| &**functional).collect();
         let kernel = quantities(model, field, multiplier_count, &functionals, numbers);
         Ok(Some(Measuring { outputs, measures, kernel, numbers }))
     }
 
-    /// Accumulate an output: its state, with as many multipliers as the kernel reads. `kernel` is this one's, possibly
-    /// with other parameters.
+    /// Accumulate an output: its state, with as many multipliers as the kernel reads. `kernel` is
+    /// this one's, possibly with other parameters.
     pub fn take(
         &self,
         kernel: &dyn Quantities,
@@ -145,7 +167,9 @@ impl Measuring {
         MeasuringScratch { numbers, .. }: &mut MeasuringScratch,
     ) {
         averages.resize_with(self.measures.len(), Averages::default);
-        for ((measure, averages), outputs) in self.measures.iter().zip(averages).zip(&self.outputs.measured) {
+        for ((measure, averages), outputs) in
+            self.measures.iter().zip(averages).zip(&self.outputs.measured)
+        {
             if outputs.binary_search(&output).is_err() {
                 continue;
             }
@@ -188,7 +212,9 @@ fn looks(measure: &Measured, plan: &Plan, options: &RunOptions) -> Result<Plan, 
             // As often as before the run was extended.
             let span = options.sampled_until.unwrap_or(plan.t_end()) - plan.t0;
             match stepping {
-                Stepping::Fixed(fixed) => fixed.h * (span / fixed.h / MOST_BY_DEFAULT as f64).ceil().max(1.0),
+                Stepping::Fixed(fixed) => {
+                    fixed.h * (span / fixed.h / MOST_BY_DEFAULT as f64).ceil().max(1.0)
+                }
                 Stepping::Adaptive(_) => span / MOST_BY_DEFAULT as f64,
             }
         }
@@ -199,9 +225,12 @@ fn looks(measure: &Measured, plan: &Plan, options: &RunOptions) -> Result<Plan, 
             format!("its samples, one every {spacing}, need {needed}; take them less often, with `every` in the model")
         })?;
     }
-    let mut looks = plan.clone().with_spacing(spacing).map_err(|error| format!("every {spacing}: {error}"))?;
+    let mut looks =
+        plan.clone().with_spacing(spacing).map_err(|error| format!("every {spacing}: {error}"))?;
     let from = measure.from.unwrap_or(f64::NEG_INFINITY);
-    let first = (0..looks.sample_count()).take_while(|&k| !is_from(looks.sample_time(k), from, spacing)).count();
+    let first = (0..looks.sample_count())
+        .take_while(|&k| !is_from(looks.sample_time(k), from, spacing))
+        .count();
     match &mut looks.stepping {
         Stepping::Fixed(fixed) => drop(fixed.samples.drain(..first)),
         Stepping::Adaptive(adaptive) => drop(adaptive.samples.drain(..first)),
@@ -227,7 +256,8 @@ impl Outputs {
                     Stepping::Fixed(fixed) => fixed.samples,
                     Stepping::Adaptive(_) => Vec::new(),
                 };
-                let lists: Vec<Vec<u64>> = std::iter::once(plan.clone()).chain(looks).map(samples).collect();
+                let lists: Vec<Vec<u64>> =
+                    std::iter::once(plan.clone()).chain(looks).map(samples).collect();
                 whole.samples = lists.concat();
                 whole.samples.sort_unstable();
                 places_in(&mut whole.samples, &lists)
@@ -237,7 +267,8 @@ impl Outputs {
                     Stepping::Adaptive(adaptive) => adaptive.samples,
                     Stepping::Fixed(_) => Vec::new(),
                 };
-                let lists: Vec<Vec<f64>> = std::iter::once(plan.clone()).chain(looks).map(samples).collect();
+                let lists: Vec<Vec<f64>> =
+                    std::iter::once(plan.clone()).chain(looks).map(samples).collect();
                 whole.samples = lists.concat();
                 whole.samples.sort_unstable_by(f64::total_cmp);
                 places_in(&mut whole.samples, &lists)
@@ -268,7 +299,9 @@ impl Outputs {
         let stays = |output: &usize| self.sample(*output).is_some() || self.is_measured(*output);
         let kept: Vec<usize> = (0..self.plan.sample_count()).filter(stays).collect();
         match &mut self.plan.stepping {
-            Stepping::Fixed(fixed) => fixed.samples = kept.iter().map(|&output| fixed.samples[output]).collect(),
+            Stepping::Fixed(fixed) => {
+                fixed.samples = kept.iter().map(|&output| fixed.samples[output]).collect()
+            }
             Stepping::Adaptive(adaptive) => {
                 adaptive.samples = kept.iter().map(|&output| adaptive.samples[output]).collect();
             }
@@ -294,10 +327,17 @@ fn places_of<T: PartialEq>(whole: &[T], part: &[T]) -> Vec<usize> {
 
 /// p·∂H/∂p of a model, and the number of degrees of freedom that share it.
 fn kinetic(model: &Model) -> Result<(Functional, usize), String> {
-    if let Some(constraint) = model.constraints.iter().find(|constraint| constraint.depends & MOMENTUM != 0) {
-        return Err(format!("constraint '{}' holds momenta, whose temperature is not defined", constraint.name));
+    if let Some(constraint) =
+        model.constraints.iter().find(|constraint| constraint.depends & MOMENTUM != 0)
+    {
+        return Err(format!(
+            "constraint '{}' holds momenta, whose temperature is not defined",
+            constraint.name
+        ));
     }
-    let Some(hamiltonian) = model.own_hamiltonian() else { return Err("there are no momenta".to_string()) };
+    let Some(hamiltonian) = model.own_hamiltonian() else {
+        return Err("there are no momenta".to_string());
+    };
     let imposed: usize = model.constraints.iter().map(|c| c.members * c.components.len()).sum();
     match model.degrees().checked_sub(imposed) {
         None | Some(0) => Err("the constraints leave nothing free to move".to_string()),
@@ -310,16 +350,23 @@ fn labels(measure: &Measured) -> Vec<String> {
     let quantity = &measure.quantity;
     let (k, width) = (quantity.indices.len(), quantity.shape.len());
     let of_member = |member: usize| -> Vec<i64> {
-        quantity.member_indices[member * k..(member + 1) * k].iter().map(|&index| i64::from(index)).collect()
+        quantity.member_indices[member * k..(member + 1) * k]
+            .iter()
+            .map(|&index| i64::from(index))
+            .collect()
     };
     let of_component = |component: usize| -> Vec<i64> {
         match quantity.shape {
             Shape::Vector(_) => vec![component as i64 + 1],
-            Shape::Matrix(_, columns) => vec![(component / columns) as i64 + 1, (component % columns) as i64 + 1],
+            Shape::Matrix(_, columns) => {
+                vec![(component / columns) as i64 + 1, (component % columns) as i64 + 1]
+            }
             Shape::Scalar | Shape::Condition => Vec::new(),
         }
     };
-    let name = |member: usize, component: usize| shown(&quantity.name, &of_member(member), &of_component(component));
+    let name = |member: usize, component: usize| {
+        shown(&quantity.name, &of_member(member), &of_component(component))
+    };
     (0..quantity.members)
         .flat_map(|member| (0..width).map(move |component| (member, component)))
         .map(|(m, c)| name(m, c))

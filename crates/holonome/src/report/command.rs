@@ -6,8 +6,9 @@ use holonome_figures::text::shell_word;
 use holonome_integrate::plan::Metric;
 use serde_json::{Map, Value};
 
-/// Command that repeats a run or an ensemble with these attributes, from the file `NAME.holo` with the model's text;
-/// `None` if the attributes cannot be read, or the run has options that no command line can give.
+/// Command that repeats a run or an ensemble with these attributes, from the file `NAME.holo` with
+/// the model's text; `None` if the attributes cannot be read, or the run has options that no
+/// command line can give.
 pub(super) fn command(attributes: &Map<String, Value>) -> Option<String> {
     let read = |key: &str| attributes.get(key).cloned();
     let settings: Settings = serde_json::from_value(read("settings")?).ok()?;
@@ -16,7 +17,9 @@ pub(super) fn command(attributes: &Map<String, Value>) -> Option<String> {
     let sweep = attributes.get("sweep");
     let verb = if sweep.is_some() { "sweep" } else { "run" };
     let mut words = vec![format!("holonome {verb} {}", shell_word(&format!("{model}.holo")))];
-    let mut add = |name: &'static str, value: &str| words.push(format!("{} {}", flag(name), shell_word(value)));
+    let mut add = |name: &'static str, value: &str| {
+        words.push(format!("{} {}", flag(name), shell_word(value)))
+    };
     if let Some(sweep) = sweep {
         add("trajectories", &sweep["trajectories"].to_string());
         for pair in sweep["vary"].as_array()? {
@@ -49,9 +52,9 @@ pub(super) fn command(attributes: &Map<String, Value>) -> Option<String> {
         None => None,
         Some(Gains::Auto) => Some("auto".to_string()),
         Some(Gains::Uniform(gain)) => Some(gain.to_string()),
-        Some(Gains::Named(all)) => {
-            Some(all.iter().map(|(name, gain)| format!("{name}={gain}")).collect::<Vec<_>>().join(","))
-        }
+        Some(Gains::Named(all)) => Some(
+            all.iter().map(|(name, gain)| format!("{name}={gain}")).collect::<Vec<_>>().join(","),
+        ),
         Some(Gains::Matrix(_) | Gains::Formula) => return None,
     };
     let penalty = options.penalty.map(|penalty| match penalty {
@@ -77,7 +80,10 @@ pub(super) fn command(attributes: &Map<String, Value>) -> Option<String> {
         ("newton_tolerance", number(options.newton_tolerance)),
         ("penalty", penalty),
         ("penalty_tolerance", number(options.penalty_tolerance)),
-        ("slow_manifold", options.slow_manifold.map(|on| if on { "on" } else { "off" }.to_string())),
+        (
+            "slow_manifold",
+            options.slow_manifold.map(|on| if on { "on" } else { "off" }.to_string()),
+        ),
         ("beta", number(options.beta)),
         ("stiff", settings.stiff),
     ] {

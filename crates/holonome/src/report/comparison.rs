@@ -18,7 +18,10 @@ impl Row<'_> {
     /// Error at the end; true if it is a bound.
     fn error(&self) -> Option<(f64, bool)> {
         let error = &self.value["error"];
-        error["final"].as_f64().map(|e| (e, false)).or_else(|| error["final_at_most"].as_f64().map(|e| (e, true)))
+        error["final"]
+            .as_f64()
+            .map(|e| (e, false))
+            .or_else(|| error["final_at_most"].as_f64().map(|e| (e, true)))
     }
 }
 
@@ -26,7 +29,11 @@ fn rows(comparison: &Value) -> Vec<Row<'_>> {
     let all = comparison["rows"].as_array().into_iter().flatten();
     let name = |value: &Value| {
         let method = value["method"].as_str().unwrap_or_default();
-        if value["penalty"]["extrapolated"] == true { format!("{method}, extrapolated") } else { method.to_string() }
+        if value["penalty"]["extrapolated"] == true {
+            format!("{method}, extrapolated")
+        } else {
+            method.to_string()
+        }
     };
     all.map(|value| Row { name: name(value), value }).collect()
 }
@@ -58,21 +65,29 @@ fn chart(rows: &[Row], title: &str, work: (&str, &str), label: &str, of: Quantit
     if curves.iter().all(|curve| !curve.bounds.contains(&true)) {
         curves.iter_mut().for_each(|curve| curve.bounds.clear());
     }
-    Chart { title: title.to_string(), x: Axis::log(work.1), y: Axis::log(label), curves, ..Chart::default() }
+    Chart {
+        title: title.to_string(),
+        x: Axis::log(work.1),
+        y: Axis::log(label),
+        curves,
+        ..Chart::default()
+    }
 }
 
 /// Measures of work: key and axis label.
 const CLOCK: (&str, &str) = ("wall_seconds", "time in seconds");
 const WORK: (&str, &str) = ("budget", "work in gradients");
 
-/// Figure of a comparison, from the object in its `compare.json`; `None` if there is nothing to draw.
+/// Figure of a comparison, from the object in its `compare.json`; `None` if there is nothing to
+/// draw.
 pub(crate) fn work_precision_figure(comparison: &Value) -> Option<Figure> {
-    let panels: Vec<Chart> = work_precision(comparison).into_iter().map(|(_, chart)| chart).collect();
+    let panels: Vec<Chart> =
+        work_precision(comparison).into_iter().map(|(_, chart)| chart).collect();
     (!panels.is_empty()).then_some(Figure { panels })
 }
 
-/// Charts of the error over time and over work, by name; of the drift of the energy (or of the first invariant) if no
-/// error is known. Empty if there is neither.
+/// Charts of the error over time and over work, by name; of the drift of the energy (or of the
+/// first invariant) if no error is known. Empty if there is neither.
 pub(super) fn work_precision(comparison: &Value) -> Vec<(String, Chart)> {
     let rows = rows(comparison);
     let title = format!(
@@ -94,7 +109,11 @@ pub(super) fn work_precision(comparison: &Value) -> Vec<(String, Chart)> {
     };
     let mut charts = both(&label, &|row: &Row| row.error()).to_vec();
     for (_, chart) in &mut charts {
-        chart.levels.extend(floor.map(|y| Level { name: "error of the reference".to_string(), y, colour: None }));
+        chart.levels.extend(floor.map(|y| Level {
+            name: "error of the reference".to_string(),
+            y,
+            colour: None,
+        }));
         let open = chart.curves.iter().any(|curve| !curve.bounds.is_empty());
         chart.note = format!("Work: {COUNTED}.");
         if open {
@@ -102,7 +121,8 @@ pub(super) fn work_precision(comparison: &Value) -> Vec<(String, Chart)> {
         }
     }
     if charts.iter().all(|(_, chart)| chart.is_empty()) {
-        let first = rows.iter().find_map(|row| Some(invariants(&row.value["drift"]).first()?.key.clone()));
+        let first =
+            rows.iter().find_map(|row| Some(invariants(&row.value["drift"]).first()?.key.clone()));
         let Some(key) = first else { return Vec::new() };
         charts = both(&format!("largest drift of {key}"), &|row: &Row| drift(row, &key)).to_vec();
     }
@@ -111,7 +131,8 @@ pub(super) fn work_precision(comparison: &Value) -> Vec<(String, Chart)> {
 }
 
 fn drift(row: &Row, key: &str) -> Option<(f64, bool)> {
-    let invariant = invariants(&row.value["drift"]).into_iter().find(|invariant| invariant.key == key)?;
+    let invariant =
+        invariants(&row.value["drift"]).into_iter().find(|invariant| invariant.key == key)?;
     Some((invariant.max, false))
 }
 
@@ -135,8 +156,14 @@ pub(super) fn page(comparison: &Value) -> Page {
         fact("its error", small(error));
     }
     page.warnings.extend(reference["reason"].as_str().map(str::to_string));
-    page.warnings
-        .extend(comparison["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_string));
+    page.warnings.extend(
+        comparison["warnings"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_string),
+    );
     let mut panels = Vec::new();
     let mut precision = work_precision(comparison);
     for (name, chart) in &mut precision {
@@ -153,7 +180,12 @@ pub(super) fn page(comparison: &Value) -> Page {
     }
     let drifts = keys.iter().map(|key| {
         let title = format!("Largest drift of {key}");
-        (key.clone(), chart(&rows, &title, CLOCK, &format!("largest drift of {key}"), &|row: &Row| drift(row, key)))
+        (
+            key.clone(),
+            chart(&rows, &title, CLOCK, &format!("largest drift of {key}"), &|row: &Row| {
+                drift(row, key)
+            }),
+        )
     });
     let drifts: Vec<_> = drifts.filter(|(_, chart)| !chart.is_empty()).collect();
     if !drifts.is_empty() {
@@ -165,17 +197,28 @@ pub(super) fn page(comparison: &Value) -> Page {
     let words: Option<Vec<&str>> =
         comparison["command"].as_array().and_then(|all| all.iter().map(Value::as_str).collect());
     let mut texts = Vec::new();
-    texts.extend(comparison["source"].as_str().map(|source| text(&format!("{model}.holo"), source.to_string())));
-    let line =
-        words.filter(|words| !words.is_empty()).map(|words| words.into_iter().map(shell_word).collect::<Vec<_>>());
+    texts.extend(
+        comparison["source"]
+            .as_str()
+            .map(|source| text(&format!("{model}.holo"), source.to_string())),
+    );
+    let line = words
+        .filter(|words| !words.is_empty())
+        .map(|words| words.into_iter().map(shell_word).collect::<Vec<_>>());
     texts.extend(line.map(|line| text("Made again by", line.join(" "))));
-    page.sections.push(Section { title: "The model".to_string(), panels: texts, ..Section::default() });
+    page.sections.push(Section {
+        title: "The model".to_string(),
+        panels: texts,
+        ..Section::default()
+    });
     page
 }
 
 fn table(rows: &[Row], keys: &[String]) -> Table {
     let mut head: Vec<String> =
-        ["method", "step or tolerance", "steps", "error at T", "order", "work", "seconds"].map(String::from).to_vec();
+        ["method", "step or tolerance", "steps", "error at T", "order", "work", "seconds"]
+            .map(String::from)
+            .to_vec();
     head.extend(keys.iter().map(|key| format!("drift {key}")));
     let mut cells = vec![head];
     for row in rows {
@@ -192,13 +235,17 @@ fn table(rows: &[Row], keys: &[String]) -> Table {
             continue;
         }
         line.push(value["steps"].as_u64().map_or(String::new(), count));
-        line.push(
-            row.error().map_or(String::new(), |(e, bound)| if bound { format!("≤ {}", small(e)) } else { small(e) }),
-        );
+        line.push(row.error().map_or(String::new(), |(e, bound)| {
+            if bound { format!("≤ {}", small(e)) } else { small(e) }
+        }));
         line.push(value["order"].as_f64().map_or(String::new(), |order| format!("{order:.2}")));
         line.push(value["cost"]["budget"].as_u64().map_or(String::new(), count));
-        line.push(value["cost"]["wall_seconds"].as_f64().map_or(String::new(), |s| format!("{s:.2e}")));
-        line.extend(keys.iter().map(|key| drift(row, key).map_or(String::new(), |(max, _)| small(max))));
+        line.push(
+            value["cost"]["wall_seconds"].as_f64().map_or(String::new(), |s| format!("{s:.2e}")),
+        );
+        line.extend(
+            keys.iter().map(|key| drift(row, key).map_or(String::new(), |(max, _)| small(max))),
+        );
         cells.push(line);
     }
     Table {

@@ -7,7 +7,8 @@ use holonome_figures::numbers::{count, number, small};
 use holonome_figures::{Axis, Chart, Curve, Level, Style, Table};
 use serde_json::{Map, Value};
 
-/// Distance of 1 from its upper neighbour: smaller drifts cannot be distinguished from 0 beside terms of size 1.
+/// Distance of 1 from its upper neighbour: smaller drifts cannot be distinguished from 0 beside
+/// terms of size 1.
 const ROUND_OFF: f64 = f64::EPSILON;
 
 /// Number of points of a curve of drifts: two for each pixel of a wide panel.
@@ -44,11 +45,20 @@ pub(super) fn invariants(drift: &Value) -> Vec<Invariant> {
     let mut all = Vec::new();
     let mut add = |key: String, label: String, array: String, entry: &Value| {
         let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
-        let relative = entry["relative"].as_object().map(|r| (number(&r["final"]), number(&r["max"])));
+        let relative =
+            entry["relative"].as_object().map(|r| (number(&r["final"]), number(&r["max"])));
         let initial = entry.get("initial").cloned();
         let held = if entry["held"] == false { " (varies, not held)" } else { "" };
         let (last, max) = (number(&entry["final"]), number(&entry["max"]));
-        all.push(Invariant { key, label: format!("{label}{held}"), array, initial, last, max, relative });
+        all.push(Invariant {
+            key,
+            label: format!("{label}{held}"),
+            array,
+            initial,
+            last,
+            max,
+            relative,
+        });
     };
     for (key, name, label) in [
         ("hamiltonian", "H", "energy H"),
@@ -81,14 +91,19 @@ pub(super) struct DrawnRun<'r> {
     pub invariants: &'r [Invariant],
 }
 
-/// Charts of the drifts of runs: of one run all invariants in one chart, of several one chart per invariant.
+/// Charts of the drifts of runs: of one run all invariants in one chart, of several one chart per
+/// invariant.
 pub(super) fn charts(runs: &[DrawnRun]) -> Result<Vec<(String, Chart)>, Error> {
     let mut charts = Vec::new();
     match runs {
         [run] => {
             for relative in [false, true] {
                 let mut chart = empty(
-                    if relative { "Drift over the terms that cancel" } else { "Drift of the invariants" },
+                    if relative {
+                        "Drift over the terms that cancel"
+                    } else {
+                        "Drift of the invariants"
+                    },
                     relative,
                 );
                 for (colour, invariant) in run.invariants.iter().enumerate() {
@@ -106,7 +121,9 @@ pub(super) fn charts(runs: &[DrawnRun]) -> Result<Vec<(String, Chart)>, Error> {
                 }
             }
             for key in keys {
-                let of = |run: &DrawnRun<'_>| run.invariants.iter().position(|invariant| invariant.key == key);
+                let of = |run: &DrawnRun<'_>| {
+                    run.invariants.iter().position(|invariant| invariant.key == key)
+                };
                 let mut chart = empty(&format!("Drift of {key}"), false);
                 for (colour, run) in runs.iter().enumerate() {
                     if let Some(k) = of(run) {
@@ -164,8 +181,16 @@ fn draw(
             steps.1.push(largest);
         }
     }
-    let floor = if relative { Some(ROUND_OFF) } else { invariant.terms().map(|terms| ROUND_OFF * terms) };
-    chart.curves.push(Curve { name: name.to_string(), colour, x, y, style: Style::Faint, bounds: Vec::new() });
+    let floor =
+        if relative { Some(ROUND_OFF) } else { invariant.terms().map(|terms| ROUND_OFF * terms) };
+    chart.curves.push(Curve {
+        name: name.to_string(),
+        colour,
+        x,
+        y,
+        style: Style::Faint,
+        bounds: Vec::new(),
+    });
     chart.curves.push(Curve {
         name: name.to_string(),
         colour,
@@ -174,7 +199,11 @@ fn draw(
         style: Style::Line,
         bounds: Vec::new(),
     });
-    let level = floor.map(|y| Level { name: "round-off".to_string(), y, colour: (!relative).then_some(colour) });
+    let level = floor.map(|y| Level {
+        name: "round-off".to_string(),
+        y,
+        colour: (!relative).then_some(colour),
+    });
     match level {
         // Floors that are nearly equal are drawn as one.
         Some(level) if chart.levels.iter().all(|known| (known.y / level.y).log10().abs() > 0.5) => {
@@ -187,9 +216,14 @@ fn draw(
 
 fn finish<'i>(chart: &mut Chart, invariants: impl Iterator<Item = &'i Invariant>) {
     let largest: Vec<String> = invariants.map(|i| format!("{} {}", i.key, small(i.max))).collect();
-    let all =
-        if largest.is_empty() { String::new() } else { format!("Largest over all steps: {}. ", largest.join(", ")) };
-    chart.note = format!("{all}Thick: largest so far, thin: samples; nothing is drawn where a drift is exactly 0.");
+    let all = if largest.is_empty() {
+        String::new()
+    } else {
+        format!("Largest over all steps: {}. ", largest.join(", "))
+    };
+    chart.note = format!(
+        "{all}Thick: largest so far, thin: samples; nothing is drawn where a drift is exactly 0."
+    );
     chart.levels.iter_mut().skip(1).for_each(|level| level.name.clear());
 }
 
@@ -199,9 +233,17 @@ pub(super) fn drift_table(invariants: &[Invariant]) -> Option<Table> {
     let mut head = vec!["invariant", "initial", "final drift", "relative", "largest", "relative"];
     let mut rows = Vec::new();
     for i in invariants {
-        let relative = |of: fn((f64, f64)) -> f64| i.relative.map_or(String::new(), |r| small(of(r)));
+        let relative =
+            |of: fn((f64, f64)) -> f64| i.relative.map_or(String::new(), |r| small(of(r)));
         let initial = i.initial.as_ref().map_or(String::new(), shown);
-        rows.push(vec![i.label.clone(), initial, small(i.last), relative(|r| r.0), small(i.max), relative(|r| r.1)]);
+        rows.push(vec![
+            i.label.clone(),
+            initial,
+            small(i.last),
+            relative(|r| r.0),
+            small(i.max),
+            relative(|r| r.1),
+        ]);
     }
     if !with_initial {
         head.remove(1);
@@ -221,7 +263,9 @@ pub(super) fn drift_table(invariants: &[Invariant]) -> Option<Table> {
 fn shown(value: &Value) -> String {
     match value {
         Value::Array(list) if list.len() > 4 => format!("{} numbers", list.len()),
-        Value::Array(list) => format!("({})", list.iter().map(shown).collect::<Vec<_>>().join(", ")),
+        Value::Array(list) => {
+            format!("({})", list.iter().map(shown).collect::<Vec<_>>().join(", "))
+        }
         other => other.as_f64().map_or_else(|| other.to_string(), number),
     }
 }
@@ -243,7 +287,9 @@ pub(super) fn cost_rows(summaries: &[&Value]) -> Vec<Vec<String>> {
         let cells: Vec<Option<String>> = summaries.iter().map(|summary| of(summary)).collect();
         if cells.iter().any(Option::is_some) {
             rows.push(
-                std::iter::once(name.to_string()).chain(cells.into_iter().map(Option::unwrap_or_default)).collect(),
+                std::iter::once(name.to_string())
+                    .chain(cells.into_iter().map(Option::unwrap_or_default))
+                    .collect(),
             );
         }
     };
@@ -251,6 +297,8 @@ pub(super) fn cost_rows(summaries: &[&Value]) -> Vec<Vec<String>> {
     for (key, name) in COSTS {
         row(name, &|summary| summary["cost"][key].as_u64().filter(|n| *n > 0).map(count));
     }
-    row("seconds", &|summary| summary["cost"]["wall_seconds"].as_f64().map(|seconds| format!("{seconds:.3}")));
+    row("seconds", &|summary| {
+        summary["cost"]["wall_seconds"].as_f64().map(|seconds| format!("{seconds:.3}"))
+    });
     rows
 }

@@ -7,13 +7,21 @@ use serde_json::Value;
 
 /// Panels of the measures in a summary: a chart of each, and a table of means.
 pub(super) fn panels(summary: &Value) -> Vec<Panel> {
-    let all: Vec<measure::Table> =
-        summary["measures"].as_array().into_iter().flatten().filter_map(measure::Table::from_json).collect();
-    let charts: Vec<(String, Chart)> =
-        all.iter().filter(|table| table.labels.is_empty()).map(|table| (name(table), chart(table))).collect();
+    let all: Vec<measure::Table> = summary["measures"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(measure::Table::from_json)
+        .collect();
+    let charts: Vec<(String, Chart)> = all
+        .iter()
+        .filter(|table| table.labels.is_empty())
+        .map(|table| (name(table), chart(table)))
+        .collect();
     let mut rows = vec![["", "mean", "error"].map(str::to_string).to_vec()];
     for table in &all {
-        let shown = |(label, row): (&String, &Vec<f64>)| vec![label.clone(), number(row[0]), small(row[1])];
+        let shown =
+            |(label, row): (&String, &Vec<f64>)| vec![label.clone(), number(row[0]), small(row[1])];
         rows.extend(table.labels.iter().zip(&table.rows).map(shown));
     }
     let means = (rows.len() > 1).then(|| {
@@ -38,13 +46,23 @@ fn chart(table: &measure::Table) -> Chart {
                 None => (middle, Some(density), Style::Bars, "value", "density"),
             }
         }
-        _ => (column("time").into_iter().flat_map(values).collect(), column("mean"), Style::Line, "time", "mean"),
+        _ => (
+            column("time").into_iter().flat_map(values).collect(),
+            column("mean"),
+            Style::Line,
+            "time",
+            "mean",
+        ),
     };
-    let error = column("error").map_or(f64::NAN, |error| values(error).filter(|e| !e.is_nan()).fold(0.0, f64::max));
+    let error = column("error")
+        .map_or(f64::NAN, |error| values(error).filter(|e| !e.is_nan()).fold(0.0, f64::max));
     let (from, until) = table.span;
     Chart {
         title: table.measure.clone(),
-        note: format!("{} samples from t = {from} to {until}; standard errors up to {error:.1e}.", table.samples),
+        note: format!(
+            "{} samples from t = {from} to {until}; standard errors up to {error:.1e}.",
+            table.samples
+        ),
         x: Axis::linear(axis),
         y: Axis::linear(label),
         curves: vec![Curve {

@@ -1,7 +1,7 @@
 //! Pages of runs, ensembles and comparisons, written by `holonome report`.
 //!
-//! Each kind of result becomes panels, which [`holonome_figures`] draws. A page is a list of panels, so the page of
-//! several results consists of the panels of each.
+//! Each kind of result becomes panels, which [`holonome_figures`] draws. A page is a list of
+//! panels, so the page of several results consists of the panels of each.
 
 mod command;
 mod comparison;
@@ -53,10 +53,13 @@ impl Stored {
         let path = path.as_ref();
         let comparison = path.join("compare.json");
         if comparison.is_file() {
-            let text =
-                fs::read_to_string(&comparison).map_err(|error| Error::store(StoreError::read(&comparison, error)))?;
+            let text = fs::read_to_string(&comparison)
+                .map_err(|error| Error::store(StoreError::read(&comparison, error)))?;
             let damaged = |error| {
-                Error::store(StoreError::damaged(&comparison, format!("it is not what `compare` writes: {error}")))
+                Error::store(StoreError::damaged(
+                    &comparison,
+                    format!("it is not what `compare` writes: {error}"),
+                ))
             };
             return serde_json::from_str(&text).map(Stored::Comparison).map_err(damaged);
         }
@@ -70,18 +73,20 @@ impl Stored {
     }
 }
 
-/// Page of the contents of the folders: runs side by side, then ensembles, then comparisons. With `live` it is reloaded
-/// every few seconds.
+/// Page of the contents of the folders: runs side by side, then ensembles, then comparisons. With
+/// `live` it is reloaded every few seconds.
 ///
 /// # Errors
 /// If a folder holds no result, or is damaged.
 pub fn report(paths: &[&Path], live: bool) -> Result<Page, Error> {
-    let (mut runs, mut sections, mut warnings, mut titles) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut runs, mut sections, mut warnings, mut titles) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut facts = Vec::new();
     let several = paths.len() > 1;
     for path in paths {
-        let name =
-            path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+        let name = path
+            .file_name()
+            .map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
         let mut of_one = match Stored::open(path)? {
             Stored::Run(run) => {
                 runs.push((name, run));
@@ -91,9 +96,11 @@ pub fn report(paths: &[&Path], live: bool) -> Result<Page, Error> {
             Stored::Comparison(value) => comparison::page(&value),
         };
         if several {
-            of_one.sections.iter_mut().filter(|section| section.title.is_empty()).for_each(|section| {
-                section.title = format!("{}: {name}", of_one.title);
-            });
+            of_one.sections.iter_mut().filter(|section| section.title.is_empty()).for_each(
+                |section| {
+                    section.title = format!("{}: {name}", of_one.title);
+                },
+            );
         }
         titles.push(of_one.title);
         sections.extend(of_one.sections);
@@ -139,7 +146,9 @@ pub fn write(page: &Page, path: impl AsRef<Path>) -> Result<(), Error> {
 pub fn write_figure(figure: &Figure, format: Format, path: impl AsRef<Path>) -> Result<(), Error> {
     let path = path.as_ref();
     let file = figure.to_file(format);
-    let bytes = file.map_err(|reason| Error::option(format!("the figure cannot be drawn as {format:?}: {reason}")))?;
+    let bytes = file.map_err(|reason| {
+        Error::option(format!("the figure cannot be drawn as {format:?}: {reason}"))
+    })?;
     crate::store::replace(path, &bytes).map_err(Error::store)
 }
 

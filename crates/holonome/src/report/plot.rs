@@ -31,15 +31,17 @@ impl Axes {
     }
 }
 
-/// Figure of the contents of folders. One run: the drifts over time, beside the orbit if it lies in the plane or in
-/// space. Several runs: each drift with a line per run. Comparison: error over time and over work. Ensemble: its first
-/// result over a varied quantity.
+/// Figure of the contents of folders. One run: the drifts over time, beside the orbit if it lies in
+/// the plane or in space. Several runs: each drift with a line per run. Comparison: error over time
+/// and over work. Ensemble: its first result over a varied quantity.
 ///
 /// # Errors
-/// If a folder holds no result or is damaged, or has no column of that name, or several folders are not all runs.
+/// If a folder holds no result or is damaged, or has no column of that name, or several folders are
+/// not all runs.
 pub fn figure(paths: &[&Path], axes: &Axes) -> Result<Figure, Error> {
     let stored = paths.iter().map(Stored::open).collect::<Result<Vec<_>, _>>()?;
-    let shown = || paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+    let shown =
+        || paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
     let panels = match &stored[..] {
         [Stored::Comparison(_)] if axes.are_chosen() => {
             return Err(Error::option(format!(
@@ -49,7 +51,9 @@ pub fn figure(paths: &[&Path], axes: &Axes) -> Result<Figure, Error> {
                 shown()
             )));
         }
-        [Stored::Comparison(value)] => work_precision(value).into_iter().map(|(_, chart)| chart).collect(),
+        [Stored::Comparison(value)] => {
+            work_precision(value).into_iter().map(|(_, chart)| chart).collect()
+        }
         [Stored::Sweep(run)] => vec![sweep::chart(run, axes)?],
         all => {
             let runs = all.iter().zip(paths).map(|(one, path)| match one {
@@ -64,28 +68,43 @@ pub fn figure(paths: &[&Path], axes: &Axes) -> Result<Figure, Error> {
     };
     match panels.iter().any(|chart| !chart.is_empty()) {
         true => Ok(Figure { panels }),
-        false => Err(Error::option(format!("{} has nothing to draw: name columns by {}", shown(), option("y")))),
+        false => Err(Error::option(format!(
+            "{} has nothing to draw: name columns by {}",
+            shown(),
+            option("y")
+        ))),
     }
 }
 
 /// Charts of the largest drifts so far of runs, or of their chosen columns.
 fn of_runs(runs: &[&StoredRun], axes: &Axes) -> Result<Vec<Chart>, Error> {
     let names = names(runs);
-    let times = runs.iter().map(|run| run.times().map_err(Error::store)).collect::<Result<Vec<_>, _>>()?;
-    let mut drifting: Vec<Vec<Invariant>> = runs.iter().map(|run| invariants(&run.summary()["drift"])).collect();
+    let times =
+        runs.iter().map(|run| run.times().map_err(Error::store)).collect::<Result<Vec<_>, _>>()?;
+    let mut drifting: Vec<Vec<Invariant>> =
+        runs.iter().map(|run| invariants(&run.summary()["drift"])).collect();
     if axes.are_chosen() {
         let is_drift = |name: &String| {
-            let recorded = runs.iter().all(|run| run.arrays().iter().any(|array| array.name == *name));
-            recorded && drifting.iter().all(|all| all.iter().any(|invariant| invariant.array == *name))
+            let recorded =
+                runs.iter().all(|run| run.arrays().iter().any(|array| array.name == *name));
+            recorded
+                && drifting.iter().all(|all| all.iter().any(|invariant| invariant.array == *name))
         };
         let over_time = axes.x.as_deref().is_none_or(|x| x == "t");
         if !over_time || axes.y.is_empty() || !axes.y.iter().all(is_drift) {
             return Ok(vec![columns_of_runs(runs, &names, axes, None)?]);
         }
-        drifting.iter_mut().for_each(|all| all.retain(|invariant| axes.y.contains(&invariant.array)));
+        drifting
+            .iter_mut()
+            .for_each(|all| all.retain(|invariant| axes.y.contains(&invariant.array)));
     }
     let sources: Vec<DrawnRun> = (0..runs.len())
-        .map(|k| DrawnRun { name: &names[k], run: runs[k], times: &times[k], invariants: &drifting[k] })
+        .map(|k| DrawnRun {
+            name: &names[k],
+            run: runs[k],
+            times: &times[k],
+            invariants: &drifting[k],
+        })
         .collect();
     let mut drifts = charts(&sources)?;
     let mut panels: Vec<Chart> = Vec::new();
@@ -111,8 +130,9 @@ fn of_runs(runs: &[&StoredRun], axes: &Axes) -> Result<Vec<Chart>, Error> {
 /// Names of the runs' folders, or their paths if two have the same name.
 fn names(runs: &[&StoredRun]) -> Vec<String> {
     let path = |run: &&StoredRun| run.path().display().to_string();
-    let short =
-        |run: &&StoredRun| run.path().file_name().map_or_else(|| path(run), |n| n.to_string_lossy().into_owned());
+    let short = |run: &&StoredRun| {
+        run.path().file_name().map_or_else(|| path(run), |n| n.to_string_lossy().into_owned())
+    };
     let names: Vec<String> = runs.iter().map(short).collect();
     let distinct = names.iter().enumerate().all(|(k, name)| !names[..k].contains(name));
     if distinct { names } else { runs.iter().map(path).collect() }
@@ -155,11 +175,14 @@ fn of_columns(run: &StoredRun, axes: &Axes, from: Option<&StoredRun>) -> Result<
     }
     let mut columns = named(run, &names)?;
     if let Some(from) = from {
-        let (times, others) = (run.times().map_err(Error::store)?, from.times().map_err(Error::store)?);
+        let (times, others) =
+            (run.times().map_err(Error::store)?, from.times().map_err(Error::store)?);
         let same = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-12 * a.abs().max(b.abs());
         if from.samples() < run.samples() || !times[..run.samples()].iter().zip(&others).all(same) {
             let (run, from) = (run.path().display(), from.path().display());
-            return Err(Error::option(format!("{run} and {from} differ in the times of their samples")));
+            return Err(Error::option(format!(
+                "{run} and {from} differ in the times of their samples"
+            )));
         }
         for (column, other) in columns.iter_mut().zip(named(from, &names)?).skip(1) {
             column.iter_mut().zip(other).for_each(|(value, other)| *value -= other);
@@ -169,7 +192,8 @@ fn of_columns(run: &StoredRun, axes: &Axes, from: Option<&StoredRun>) -> Result<
     let kept = sampled::drawn(&columns, POINTS * columns.len());
     let mut columns = columns.iter().map(|column| sampled::at(column, &kept));
     let over = columns.next().unwrap_or_default();
-    let deviations = axes.y.iter().all(|name| name.starts_with("drift.") || name.starts_with("residual."));
+    let deviations =
+        axes.y.iter().all(|name| name.starts_with("drift.") || name.starts_with("residual."));
     let curves = columns.zip(&axes.y).enumerate();
     let curves = curves.map(|(colour, (values, name))| Curve {
         name: name.clone(),
@@ -184,15 +208,19 @@ fn of_columns(run: &StoredRun, axes: &Axes, from: Option<&StoredRun>) -> Result<
     });
     let label = axes.y.join(", ");
     let y = if deviations { Axis::log(label) } else { Axis::linear(label) };
-    let equal = from.is_none() && x != "t" && !deviations && axes.y.iter().all(|name| stem(name) == stem(x));
+    let equal = from.is_none()
+        && x != "t"
+        && !deviations
+        && axes.y.iter().all(|name| stem(name) == stem(x));
     let x = if x == "t" { Axis::time() } else { Axis::linear(x) };
     Ok(Chart { x, y, curves: curves.collect(), equal, ..Chart::default() })
 }
 
-/// True if a line through the points follows their curve: on average it turns by less than a right angle in six points.
-/// With fewer samples the line would be another curve, and points show more.
+/// True if a line through the points follows their curve: on average it turns by less than a right
+/// angle in six points. With fewer samples the line would be another curve, and points show more.
 fn follows(x: &[f64], y: &[f64]) -> bool {
-    let sides: Vec<f64> = x.windows(2).zip(y.windows(2)).map(|(x, y)| (y[1] - y[0]).atan2(x[1] - x[0])).collect();
+    let sides: Vec<f64> =
+        x.windows(2).zip(y.windows(2)).map(|(x, y)| (y[1] - y[0]).atan2(x[1] - x[0])).collect();
     let turn = |a: &[f64]| (a[1] - a[0] + PI).rem_euclid(2.0 * PI) - PI;
     let sum: f64 = sides.windows(2).map(|a| turn(a).abs()).sum();
     sum <= sides.len() as f64 * PI / 12.0
@@ -203,15 +231,16 @@ fn stem(name: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(stem, _)| stem)
 }
 
-/// Chart of the first member of the first vector of positions with two or three components, in its plane or seen along
-/// its third axis.
+/// Chart of the first member of the first vector of positions with two or three components, in its
+/// plane or seen along its third axis.
 fn orbit(run: &StoredRun) -> Result<Option<Chart>, Error> {
     let is_position = |array: &ArrayLayout| {
         matches!(array.attributes.get("role").and_then(Value::as_str), Some("coordinate" | "state"))
     };
     let Some(array) = run.arrays().into_iter().find(is_position) else { return Ok(None) };
     let names = run.column_names(&array.name).map_err(Error::store)?;
-    let Some(last) = names.last().filter(|last| last.ends_with(['y', 'z']) && last.contains('.')) else {
+    let Some(last) = names.last().filter(|last| last.ends_with(['y', 'z']) && last.contains('.'))
+    else {
         return Ok(None);
     };
     let of = |component: &str| format!("{}.{component}", stem(last));
@@ -239,7 +268,10 @@ fn named(run: &StoredRun, names: &[&str]) -> Result<Vec<Vec<f64>>, Error> {
                     Some(meant) => format!("did you mean '{meant}'?"),
                     None => format!("it has {}", known().take(20).collect::<Vec<_>>().join(", ")),
                 };
-                Err(Error::option(format!("{} has no column '{name}'; {help}", run.path().display())))
+                Err(Error::option(format!(
+                    "{} has no column '{name}'; {help}",
+                    run.path().display()
+                )))
             }
         }
     };
@@ -248,5 +280,8 @@ fn named(run: &StoredRun, names: &[&str]) -> Result<Vec<Vec<f64>>, Error> {
     let mut columns = sampled::whole(run, &arrays, &of_arrays)?.into_iter();
     let mut times = run.times().map_err(Error::store)?;
     times.truncate(run.samples());
-    Ok(places.iter().map(|place| place.and_then(|_| columns.next()).unwrap_or_else(|| times.clone())).collect())
+    Ok(places
+        .iter()
+        .map(|place| place.and_then(|_| columns.next()).unwrap_or_else(|| times.clone()))
+        .collect())
 }

@@ -11,7 +11,9 @@ use crate::error::Error;
 use crate::simulation::stored_problem;
 use crate::store::{Status, StoredRun};
 use holonome_figures::numbers::{count, exact, number, small};
-use holonome_figures::{Axis, Chart, Curve, Motion, Page, Panel, Preset, Samples, Section, Style, Table};
+use holonome_figures::{
+    Axis, Chart, Curve, Motion, Page, Panel, Preset, Samples, Section, Style, Table,
+};
 use serde_json::Value;
 
 /// Maximum number of multipliers drawn.
@@ -30,11 +32,17 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// Read a run, of which about `numbers` numbers of samples and `places` numbers of positions are shown.
+    /// Read a run, of which about `numbers` numbers of samples and `places` numbers of positions
+    /// are shown.
     ///
     /// # Errors
     /// If the run is damaged.
-    pub fn read(name: String, run: StoredRun, numbers: usize, places: usize) -> Result<Shown, Error> {
+    pub fn read(
+        name: String,
+        run: StoredRun,
+        numbers: usize,
+        places: usize,
+    ) -> Result<Shown, Error> {
         let times = run.times().map_err(Error::store)?;
         let samples = sampled::samples(&run, &name, numbers)?;
         let invariants = invariants::invariants(&run.summary()["drift"]);
@@ -84,7 +92,12 @@ pub(super) fn page(runs: &[Shown]) -> Result<Page, Error> {
     let mut first: Vec<Panel> = runs.iter().filter_map(motion).collect();
     let sources: Vec<DrawnRun> = runs
         .iter()
-        .map(|run| DrawnRun { name: &run.name, run: &run.run, times: &run.times, invariants: &run.invariants })
+        .map(|run| DrawnRun {
+            name: &run.name,
+            run: &run.run,
+            times: &run.times,
+            invariants: &run.invariants,
+        })
         .collect();
     let drifts = charts(&sources)?;
     if !drifts.is_empty() {
@@ -97,8 +110,14 @@ pub(super) fn page(runs: &[Shown]) -> Result<Page, Error> {
     }
     first.extend(runs.iter().flat_map(|run| measures::panels(run.run.summary())));
     for run in runs {
-        let title = if runs.len() > 1 { format!("Multipliers of {}", run.name) } else { "Multipliers".to_string() };
-        first.extend(multipliers(run, title).map(|chart| Panel::Charts(vec![(String::new(), chart)])));
+        let title = if runs.len() > 1 {
+            format!("Multipliers of {}", run.name)
+        } else {
+            "Multipliers".to_string()
+        };
+        first.extend(
+            multipliers(run, title).map(|chart| Panel::Charts(vec![(String::new(), chart)])),
+        );
     }
     page.sections.push(section(first));
     page.sections.push(section(tables(runs)));
@@ -113,14 +132,19 @@ fn warnings(run: &Shown) -> Vec<String> {
             .times
             .get(run.run.samples().saturating_sub(1))
             .map_or(String::new(), |t| format!(" at t = {}", exact(*t)));
-        format!("{what}{t}: {} of {} samples are there", run.run.samples(), run.run.samples_planned())
+        format!(
+            "{what}{t}: {} of {} samples are there",
+            run.run.samples(),
+            run.run.samples_planned()
+        )
     };
     match run.run.status() {
         Status::Finished => {}
         Status::Running => all.push(stood("This run is not at its end; it stands")),
         Status::Interrupted => all.push(stood("This run was interrupted")),
         Status::Failed => {
-            let message = run.run.summary()["error"]["message"].as_str().unwrap_or("see its status");
+            let message =
+                run.run.summary()["error"]["message"].as_str().unwrap_or("see its status");
             all.push(format!("{}: {message}", stood("This run failed")));
         }
     }
@@ -144,7 +168,11 @@ fn facts(run: &Shown) -> Vec<(String, String)> {
     facts.extend(summary["t"].as_f64().map(|t| ("until t =", number(t))));
     facts.extend(summary["steps"].as_u64().map(|steps| ("steps", count(steps))));
     facts.push(("samples", count(run.run.samples() as u64)));
-    facts.extend(summary["cost"]["wall_seconds"].as_f64().map(|seconds| ("seconds", format!("{seconds:.3}"))));
+    facts.extend(
+        summary["cost"]["wall_seconds"]
+            .as_f64()
+            .map(|seconds| ("seconds", format!("{seconds:.3}"))),
+    );
     facts.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
 }
 
@@ -152,13 +180,23 @@ fn facts(run: &Shown) -> Vec<(String, String)> {
 fn presets(run: &Shown) -> Vec<Preset> {
     let role = |wanted: &str| -> Vec<Vec<String>> {
         let of = |array: &crate::store::ArrayLayout| {
-            (array.attributes.get("role").and_then(Value::as_str) == Some(wanted)).then(|| array.name.clone())
+            (array.attributes.get("role").and_then(Value::as_str) == Some(wanted))
+                .then(|| array.name.clone())
         };
         let columns = |array: String| -> Vec<String> {
             let names = run.run.column_names(&array).unwrap_or_default();
-            names.into_iter().filter(|name| run.samples.columns.iter().any(|(column, _)| column == name)).collect()
+            names
+                .into_iter()
+                .filter(|name| run.samples.columns.iter().any(|(column, _)| column == name))
+                .collect()
         };
-        run.run.arrays().iter().filter_map(of).map(columns).filter(|columns| !columns.is_empty()).collect()
+        run.run
+            .arrays()
+            .iter()
+            .filter_map(of)
+            .map(columns)
+            .filter(|columns| !columns.is_empty())
+            .collect()
     };
     let over = |x: &str, y: &str, what: &str| Preset {
         name: format!("{what}: {y} over {x}"),
@@ -175,8 +213,10 @@ fn presets(run: &Shown) -> Vec<Preset> {
     let first = coordinates.first().map_or(&[][..], |first| &first[..]);
     let stem = |name: &str| name.rsplit_once('.').map(|(stem, _)| stem.to_string());
     // In a family the last member moves most.
-    let last: Vec<&String> =
-        first.iter().filter(|name| stem(name) == first.last().and_then(|last| stem(last))).collect();
+    let last: Vec<&String> = first
+        .iter()
+        .filter(|name| stem(name) == first.last().and_then(|last| stem(last)))
+        .collect();
     if let [a, b, ..] = last[..] {
         presets.push(over(a, b, "orbit"));
     }
@@ -195,7 +235,13 @@ fn presets(run: &Shown) -> Vec<Preset> {
     if let [a, b, ..] = x[..] {
         presets.push(over(a, b, "states"));
     }
-    for name in observables.iter().flatten().take(6).chain(q.iter().copied().take(3)).chain(x.iter().copied().take(3)) {
+    for name in observables
+        .iter()
+        .flatten()
+        .take(6)
+        .chain(q.iter().copied().take(3))
+        .chain(x.iter().copied().take(3))
+    {
         presets.push(over("t", name, "time"));
     }
     if presets.is_empty() {
@@ -240,8 +286,11 @@ fn tables(runs: &[Shown]) -> Vec<Panel> {
             tables.push(Table { title: "Cost".to_string(), rows, ..Table::default() });
         }
     } else {
-        let head =
-            |first: &str| std::iter::once(first.to_string()).chain(runs.iter().map(|run| run.name.clone())).collect();
+        let head = |first: &str| {
+            std::iter::once(first.to_string())
+                .chain(runs.iter().map(|run| run.name.clone()))
+                .collect()
+        };
         let mut keys: Vec<(&str, &str)> = Vec::new();
         for invariant in runs.iter().flat_map(|run| &run.invariants) {
             if !keys.iter().any(|(key, _)| *key == invariant.key) {
@@ -250,7 +299,9 @@ fn tables(runs: &[Shown]) -> Vec<Panel> {
         }
         let mut rows: Vec<Vec<String>> = vec![head("largest drift of")];
         for (key, label) in keys {
-            let of = |run: &Shown| run.invariants.iter().find(|i| i.key == key).map_or(String::new(), |i| small(i.max));
+            let of = |run: &Shown| {
+                run.invariants.iter().find(|i| i.key == key).map_or(String::new(), |i| small(i.max))
+            };
             rows.push(std::iter::once(label.to_string()).chain(runs.iter().map(of)).collect());
         }
         rows.push(
@@ -272,18 +323,21 @@ fn texts(runs: &[Shown]) -> Vec<Section> {
         let source = run.attribute("source");
         if !known.contains(&source) {
             known.push(source);
-            panels.push(Panel::Text { title: format!("{}.holo", run.attribute("model")), text: source.to_string() });
-            panels.extend(
-                run.derived
-                    .as_ref()
-                    .ok()
-                    .map(|text| Panel::Text { title: "What was derived".to_string(), text: text.clone() }),
-            );
+            panels.push(Panel::Text {
+                title: format!("{}.holo", run.attribute("model")),
+                text: source.to_string(),
+            });
+            panels.extend(run.derived.as_ref().ok().map(|text| Panel::Text {
+                title: "What was derived".to_string(),
+                text: text.clone(),
+            }));
         }
     }
-    let commands: Vec<String> = runs.iter().filter_map(|run| command(run.run.attributes())).collect();
+    let commands: Vec<String> =
+        runs.iter().filter_map(|run| command(run.run.attributes())).collect();
     let again = Panel::Text { title: "Made again by".to_string(), text: commands.join("\n") };
-    let mut sections = vec![Section { title: "The model".to_string(), panels, ..Section::default() }];
+    let mut sections =
+        vec![Section { title: "The model".to_string(), panels, ..Section::default() }];
     if !commands.is_empty() {
         sections.push(section(vec![again]));
     }

@@ -21,7 +21,11 @@ struct Rows<'p> {
 }
 
 impl<'p> Rows<'p> {
-    fn new(run: &StoredRun, arrays: &[ArrayLayout], places: &'p [ColumnPlace]) -> Result<Rows<'p>, Error> {
+    fn new(
+        run: &StoredRun,
+        arrays: &[ArrayLayout],
+        places: &'p [ColumnPlace],
+    ) -> Result<Rows<'p>, Error> {
         let readers = arrays.iter().map(|array| run.rows(&array.name)).collect::<Result<_, _>>();
         Ok(Rows { places, readers: readers.map_err(Error::store)?, row: Vec::new() })
     }
@@ -36,8 +40,13 @@ impl<'p> Rows<'p> {
 }
 
 /// Columns in full.
-pub(super) fn whole(run: &StoredRun, arrays: &[ArrayLayout], places: &[ColumnPlace]) -> Result<Vec<Vec<f64>>, Error> {
-    let mut columns: Vec<Vec<f64>> = places.iter().map(|_| Vec::with_capacity(run.samples())).collect();
+pub(super) fn whole(
+    run: &StoredRun,
+    arrays: &[ArrayLayout],
+    places: &[ColumnPlace],
+) -> Result<Vec<Vec<f64>>, Error> {
+    let mut columns: Vec<Vec<f64>> =
+        places.iter().map(|_| Vec::with_capacity(run.samples())).collect();
     let mut rows = Rows::new(run, arrays, places)?;
     for row in 0..run.samples() {
         columns.iter_mut().zip(rows.read(row)?).for_each(|(column, &number)| column.push(number));
@@ -63,7 +72,8 @@ pub(super) fn at(column: &[f64], rows: &[usize]) -> Vec<f64> {
     rows.iter().map(|&row| column[row]).collect()
 }
 
-/// All columns of a short array; for a long one some members, evenly spread, including the first and the last.
+/// All columns of a short array; for a long one some members, evenly spread, including the first
+/// and the last.
 fn chosen(names: &[String], members: usize, most: usize) -> Vec<usize> {
     let (length, member) = (names.len(), names.len() / members.max(1));
     if length <= most.max(member) {
@@ -74,11 +84,16 @@ fn chosen(names: &[String], members: usize, most: usize) -> Vec<usize> {
     (0..kept).flat_map(|k| at(k) * member..(at(k) + 1) * member).collect()
 }
 
-/// Columns of all arrays but residuals, which have charts of their own, and single values; with the times before them.
+/// Columns of all arrays but residuals, which have charts of their own, and single values; with the
+/// times before them.
 pub(super) fn samples(run: &StoredRun, name: &str, numbers: usize) -> Result<Samples, Error> {
-    let arrays: Vec<_> =
-        run.arrays().into_iter().filter(|array| !array.name.starts_with("residual.") && !array.once).collect();
-    let names = arrays.iter().map(|array| run.column_names(&array.name)).collect::<Result<Vec<_>, _>>();
+    let arrays: Vec<_> = run
+        .arrays()
+        .into_iter()
+        .filter(|array| !array.name.starts_with("residual.") && !array.once)
+        .collect();
+    let names =
+        arrays.iter().map(|array| run.column_names(&array.name)).collect::<Result<Vec<_>, _>>();
     let names = names.map_err(Error::store)?;
     let all: usize = names.iter().map(Vec::len).sum();
     let most = if all <= COLUMNS { COLUMNS } else { (COLUMNS / arrays.len().max(1)).max(3) };
@@ -102,13 +117,21 @@ pub(super) fn samples(run: &StoredRun, name: &str, numbers: usize) -> Result<Sam
     table[0].1 = at(&run.times().map_err(Error::store)?, &kept);
     let mut numbers = Rows::new(run, &arrays, &places)?;
     for &row in &kept {
-        table[1..].iter_mut().zip(numbers.read(row)?).for_each(|((_, column), &number)| column.push(number));
+        table[1..]
+            .iter_mut()
+            .zip(numbers.read(row)?)
+            .for_each(|((_, column), &number)| column.push(number));
     }
     Ok(Samples { name: name.to_string(), columns: table, of: rows, motion: true })
 }
 
 /// A single number of each sample, as times and values, thinned to about `points` of them.
-pub(super) fn curve(run: &StoredRun, times: &[f64], array: &str, points: usize) -> Result<(Vec<f64>, Vec<f64>), Error> {
+pub(super) fn curve(
+    run: &StoredRun,
+    times: &[f64],
+    array: &str,
+    points: usize,
+) -> Result<(Vec<f64>, Vec<f64>), Error> {
     let values = run.read(array).map_err(Error::store)?;
     let kept = drawn(&[&values], points);
     Ok((at(times, &kept), at(&values, &kept)))

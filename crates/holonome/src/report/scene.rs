@@ -1,8 +1,8 @@
 //! Visible parts of a model: points, rods between them, rigid bodies.
 //!
-//! Rods are recognised by the effect of a constraint, not by its form. A scalar constraint on two points is one on
-//! their distance if a common rotation and shift of all points leaves it unchanged. A constraint s(|x − c|² − l²) on a
-//! single point holds it at a distance from c.
+//! Rods are recognised by the effect of a constraint, not by its form. A scalar constraint on two
+//! points is one on their distance if a common rotation and shift of all points leaves it
+//! unchanged. A constraint s(|x − c|² − l²) on a single point holds it at a distance from c.
 
 use crate::component_names::member_name;
 use crate::error::Error;
@@ -62,7 +62,8 @@ impl Scene {
         for variable in positions() {
             if let Some(attitude) = attitude(model, variable) {
                 let shape = variable.family.shape.len();
-                let places = (0..variable.family.members()).map(|k| (place(variable, k * shape, shape), attitude));
+                let places = (0..variable.family.members())
+                    .map(|k| (place(variable, k * shape, shape), attitude));
                 scene.bodies.extend(places);
             }
         }
@@ -86,9 +87,12 @@ impl Scene {
             scene.take_vectors(model, &vectors);
             return Some(scene);
         }
-        for observable in model.observables.iter().filter(|q| matches!(q.shape, Shape::Vector(2 | 3))) {
+        for observable in
+            model.observables.iter().filter(|q| matches!(q.shape, Shape::Vector(2 | 3)))
+        {
             let count = observable.shape.len();
-            let place = |k: usize| Place { array: observable.name.clone(), first: k * count, count };
+            let place =
+                |k: usize| Place { array: observable.name.clone(), first: k * count, count };
             scene.points.extend((0..observable.members).map(place));
             scene.dimension = scene.dimension.max(count);
             scene.note = format!("The observable {}.", observable.name);
@@ -117,10 +121,13 @@ impl Scene {
                 match rod {
                     Some(Rod::Between(a, b)) => self.sticks.push([a, b]),
                     Some(Rod::To(a, centre)) => {
-                        let at = self.fixed.iter().position(|known| *known == centre).unwrap_or_else(|| {
-                            self.fixed.push(centre);
-                            self.fixed.len() - 1
-                        });
+                        let at =
+                            self.fixed.iter().position(|known| *known == centre).unwrap_or_else(
+                                || {
+                                    self.fixed.push(centre);
+                                    self.fixed.len() - 1
+                                },
+                            );
                         self.sticks.push([a, (self.points.len() + at) as u32]);
                     }
                     None => {}
@@ -133,21 +140,31 @@ impl Scene {
             n => format!("{n} {one}s"),
         };
         let names: Vec<&str> = vectors.iter().map(|v| v.family.name.as_str()).collect();
-        let sticks =
-            if self.sticks.is_empty() { String::new() } else { format!(", {}", what(self.sticks.len(), "rod")) };
+        let sticks = if self.sticks.is_empty() {
+            String::new()
+        } else {
+            format!(", {}", what(self.sticks.len(), "rod"))
+        };
         self.note = format!("{} ({}){sticks}.", what(self.points.len(), "point"), names.join(", "));
     }
 
-    /// Take one, two or three scalars as a point of the configuration space; more of one family as a string.
+    /// Take one, two or three scalars as a point of the configuration space; more of one family as
+    /// a string.
     fn take_scalars(&mut self, positions: &[&Variable]) -> bool {
-        let scalars: Vec<&Variable> = positions.iter().filter(|v| v.family.shape == Shape::Scalar).copied().collect();
+        let scalars: Vec<&Variable> =
+            positions.iter().filter(|v| v.family.shape == Shape::Scalar).copied().collect();
         let all: usize = scalars.iter().map(|v| v.family.members()).sum();
-        let names: Vec<String> =
-            scalars.iter().flat_map(|v| (0..v.family.members().min(3)).map(|k| member_name(&v.family, k))).collect();
+        let names: Vec<String> = scalars
+            .iter()
+            .flat_map(|v| (0..v.family.members().min(3)).map(|k| member_name(&v.family, k)))
+            .collect();
         match (all, &scalars[..]) {
             (1..=3, _) => {
                 // The numbers of one point lie in several arrays: each has a place of its own.
-                self.points = scalars.iter().flat_map(|v| (0..v.family.members()).map(|k| place(v, k, 1))).collect();
+                self.points = scalars
+                    .iter()
+                    .flat_map(|v| (0..v.family.members()).map(|k| place(v, k, 1)))
+                    .collect();
                 self.dimension = all.max(2);
                 self.note = format!("A point of the configuration space ({}).", names.join(", "));
                 true
@@ -155,7 +172,10 @@ impl Scene {
             (4..=POINTS, [family]) => {
                 self.points = (0..all).map(|k| place(family, k, 1)).collect();
                 (self.dimension, self.string) = (2, true);
-                self.note = format!("{} as heights along the row of its {all} members.", family.family.name);
+                self.note = format!(
+                    "{} as heights along the row of its {all} members.",
+                    family.family.name
+                );
                 true
             }
             _ => false,
@@ -168,14 +188,21 @@ impl Scene {
     }
 
     /// Motion stored by a run, with about `numbers` numbers; `None` if it was not recorded.
-    pub fn motion(&self, run: &StoredRun, times: &[f64], numbers: usize) -> Result<Option<Motion>, Error> {
+    pub fn motion(
+        &self,
+        run: &StoredRun,
+        times: &[f64],
+        numbers: usize,
+    ) -> Result<Option<Motion>, Error> {
         let moving = if self.is_one_point() { 1 } else { self.points.len() };
         let width = 3 * moving + 9 * self.bodies.len();
         let samples = run.samples();
         let frames = (numbers / width.max(1)).clamp(2, FRAMES).min(samples);
         let recorded = run.arrays();
         let there = |place: &Place| recorded.iter().any(|array| array.name == place.array);
-        if samples < 2 || !self.points.iter().chain(self.bodies.iter().map(|(place, _)| place)).all(there) {
+        if samples < 2
+            || !self.points.iter().chain(self.bodies.iter().map(|(place, _)| place)).all(there)
+        {
             return Ok(None);
         }
         let mut arrays: Vec<(String, RowReader)> = Vec::new();
@@ -187,7 +214,8 @@ impl Scene {
             Ok(arrays.len() - 1)
         };
         let of_points = self.points.iter().map(&mut index).collect::<Result<Vec<_>, _>>()?;
-        let of_bodies = self.bodies.iter().map(|(place, _)| index(place)).collect::<Result<Vec<_>, _>>()?;
+        let of_bodies =
+            self.bodies.iter().map(|(place, _)| index(place)).collect::<Result<Vec<_>, _>>()?;
         let mut motion = Motion {
             dimension: self.dimension,
             moving,
@@ -206,10 +234,14 @@ impl Scene {
             for (_, reader) in &mut arrays {
                 rows.push(reader.row(sample).map_err(Error::store)?.to_vec());
             }
-            let numbers = |place: &Place, array: usize| rows[array][place.first..place.first + place.count].to_vec();
+            let numbers = |place: &Place, array: usize| {
+                rows[array][place.first..place.first + place.count].to_vec()
+            };
             if self.is_one_point() {
                 let mut at = [0.0; 3];
-                at.iter_mut().zip(self.points.iter().zip(&of_points)).for_each(|(x, (p, &a))| *x = numbers(p, a)[0]);
+                at.iter_mut()
+                    .zip(self.points.iter().zip(&of_points))
+                    .for_each(|(x, (p, &a))| *x = numbers(p, a)[0]);
                 motion.positions.extend(at);
             } else {
                 for (k, (place, &array)) in self.points.iter().zip(&of_points).enumerate() {
@@ -259,12 +291,15 @@ fn place(variable: &Variable, first: usize, count: usize) -> Place {
 /// Tolerance of a start's deviation from a rotation.
 const NEAR: f64 = 1e-6;
 
-/// Attitude given by a variable: a matrix that starts as a rotation, or four numbers that start as a unit quaternion.
-/// `None` for other variables.
+/// Attitude given by a variable: a matrix that starts as a rotation, or four numbers that start as
+/// a unit quaternion. `None` for other variables.
 fn attitude(model: &Model, variable: &Variable) -> Option<Attitude> {
     let family = &variable.family;
-    let start = |k: usize| &model.initial[variable.first + k * family.shape.len()..][..family.shape.len()];
-    let all = |fits: &dyn Fn(&[f64]) -> bool| !family.is_empty() && (0..family.members()).all(|k| fits(start(k)));
+    let start =
+        |k: usize| &model.initial[variable.first + k * family.shape.len()..][..family.shape.len()];
+    let all = |fits: &dyn Fn(&[f64]) -> bool| {
+        !family.is_empty() && (0..family.members()).all(|k| fits(start(k)))
+    };
     let is_rotation = |r: &[f64]| {
         let product = |i: usize, j: usize| (0..3).map(|k| r[3 * k + i] * r[3 * k + j]).sum::<f64>();
         (0..9).all(|k| (product(k / 3, k % 3) - f64::from(k / 3 == k % 3)).abs() < NEAR)
@@ -300,7 +335,8 @@ fn rotation(attitude: Attitude, numbers: &[f64]) -> [f64; 9] {
     }
 }
 
-/// Kinds of points, the heaviest first; empty if their masses are all equal, or of more kinds than there are colours.
+/// Kinds of points, the heaviest first; empty if their masses are all equal, or of more kinds than
+/// there are colours.
 fn kinds(model: &Model, vectors: &[&Variable]) -> Vec<u8> {
     let inverse = StateVectors::of(model).inverse_masses(model);
     let mut of_points = Vec::new();
@@ -383,7 +419,9 @@ impl<'m> Rods<'m> {
             if count == 3 {
                 (p[1], p[2]) = (c * p[1] - s * p[2], s * p[1] + c * p[2]);
             }
-            p.iter_mut().enumerate().for_each(|(k, x)| *x += shift * self.size * (0.6 + 0.3 * k as f64));
+            p.iter_mut()
+                .enumerate()
+                .for_each(|(k, x)| *x += shift * self.size * (0.6 + 0.3 * k as f64));
         }
         y
     }
@@ -403,7 +441,8 @@ impl<'m> Rods<'m> {
         let carried = self.values(constraint, &self.moved(&x, 1.0));
         let centres = Centres::new(self, constraint, &x, &value);
         // Squares of lengths cancel to rounding.
-        let equal = |a: f64, b: f64, size: f64| (a - b).abs() <= 1e-9 * (a.abs().max(b.abs()).max(size));
+        let equal =
+            |a: f64, b: f64, size: f64| (a - b).abs() <= 1e-9 * (a.abs().max(b.abs()).max(size));
         let rod = |output: usize| match read[output].as_deref()? {
             [a, b] => equal(value[output], carried[output], 0.0).then_some(Rod::Between(*a, *b)),
             [a] => Some(Rod::To(*a, centres.of(self, *a, output)?)),
@@ -418,9 +457,13 @@ impl<'m> Rods<'m> {
         for term in &constraint.functional.terms {
             for row in term.table.each() {
                 let all = &mut read[row.last() as usize];
-                for (_, entry) in term.slots.iter().zip(row.iter()).filter(|(slot, _)| **slot == Source::State) {
+                for (_, entry) in
+                    term.slots.iter().zip(row.iter()).filter(|(slot, _)| **slot == Source::State)
+                {
                     match (&mut *all, self.point_of[entry as usize]) {
-                        (Some(points), Some(point)) if !points.contains(&point) => points.push(point),
+                        (Some(points), Some(point)) if !points.contains(&point) => {
+                            points.push(point)
+                        }
                         (Some(_), Some(_)) | (None, _) => {}
                         (Some(_), None) => *all = None,
                     }
@@ -432,8 +475,8 @@ impl<'m> Rods<'m> {
     }
 }
 
-/// Values of a constraint at points moved along each axis, and at others, which distinguish s(|x − c|² − l²) from other
-/// functions.
+/// Values of a constraint at points moved along each axis, and at others, which distinguish s(|x −
+/// c|² − l²) from other functions.
 struct Centres {
     x: Vec<f64>,
     step: f64,
@@ -449,7 +492,10 @@ impl Centres {
         let dimension = rods.points.iter().map(|&(_, count)| count).max().unwrap_or(0);
         let along = |axis: usize, by: f64| {
             let mut y = x.to_vec();
-            rods.points.iter().filter(|&&(_, count)| axis < count).for_each(|&(first, _)| y[first + axis] += by);
+            rods.points
+                .iter()
+                .filter(|&&(_, count)| axis < count)
+                .for_each(|&(first, _)| y[first + axis] += by);
             rods.values(constraint, &y)
         };
         let beside = (0..dimension).map(|axis| [along(axis, -step), along(axis, step)]).collect();
@@ -466,14 +512,17 @@ impl Centres {
         for axis in 0..count {
             let [before, behind] = [0, 1].map(|side| self.beside[axis][side][output]);
             strength[axis] = (behind + before - 2.0 * f) / (2.0 * self.step * self.step);
-            centre[axis] = self.x[first + axis] - (behind - before) / (4.0 * strength[axis] * self.step);
+            centre[axis] =
+                self.x[first + axis] - (behind - before) / (4.0 * strength[axis] * self.step);
             // A coordinate at the level of rounding is 0.
             if centre[axis].abs() < 1e-9 * rods.size {
                 centre[axis] = 0.0;
             }
         }
         let s = strength[0];
-        let square = |x: &[f64]| (0..count).map(|axis| (x[first + axis] - centre[axis]).powi(2)).sum::<f64>();
+        let square = |x: &[f64]| {
+            (0..count).map(|axis| (x[first + axis] - centre[axis]).powi(2)).sum::<f64>()
+        };
         let here = square(&self.x);
         let there = f + s * (square(&self.other.0) - here);
         let near = |a: f64, b: f64, size: f64| (a - b).abs() <= 1e-7 * size;
@@ -530,11 +579,16 @@ mod tests {
 
     #[test]
     fn bodies_are_rotations() {
-        let body = "state R : R^(3,3) = identity(3)\nstate w : R^3 = (1, 1, 1)\nR' = R*hat(w)\nw' = -w";
+        let body =
+            "state R : R^(3,3) = identity(3)\nstate w : R^3 = (1, 1, 1)\nR' = R*hat(w)\nw' = -w";
         let found = scene(body);
         assert_eq!((found.points.len(), found.bodies.len()), (0, 1), "a rate is no place");
         let scaled = scene(&body.replace("identity(3)", "2*identity(3)"));
-        assert_eq!((scaled.points.len(), scaled.bodies.len()), (1, 0), "a matrix that is no rotation");
+        assert_eq!(
+            (scaled.points.len(), scaled.bodies.len()),
+            (1, 0),
+            "a matrix that is no rotation"
+        );
         // A quarter turn about z.
         let half = 0.5f64.sqrt();
         let turned = rotation(Attitude::Quaternion, &[half, 0.0, 0.0, half]);
@@ -558,10 +612,13 @@ mod tests {
 
     #[test]
     fn scalars_are_a_point_or_a_string() {
-        let two =
-            scene("coordinate a = 1\ncoordinate b = 2\nmomentum p of a\nmomentum q of b\nhamiltonian (p^2 + q^2)/2");
+        let two = scene(
+            "coordinate a = 1\ncoordinate b = 2\nmomentum p of a\nmomentum q of b\nhamiltonian (p^2 + q^2)/2",
+        );
         assert!(two.is_one_point() && two.points.len() == 2 && !two.string);
-        let many = scene("coordinate q[i in 1..9] = i\nmomentum p of q\nhamiltonian sum(i in 1..9 : p[i]^2)/2");
+        let many = scene(
+            "coordinate q[i in 1..9] = i\nmomentum p of q\nhamiltonian sum(i in 1..9 : p[i]^2)/2",
+        );
         assert!(many.string && many.points.len() == 9);
     }
 }

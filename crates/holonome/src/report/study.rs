@@ -5,8 +5,8 @@ use super::{made_by, report};
 use crate::error::Error;
 use crate::store::StoredRun;
 use crate::study::{
-    Columns, Figure as Planned, Judged, Made, MeasuredValue, Panel as Drawn, Points, Quantity, Study, Timing, What,
-    short,
+    Columns, Figure as Planned, Judged, Made, MeasuredValue, Panel as Drawn, Points, Quantity,
+    Study, Timing, What, short,
 };
 use crate::summary::COUNTED;
 use holonome_figures::{Axis, Chart, Curve, Figure, Page, Panel, Section, Style, Table};
@@ -37,18 +37,36 @@ pub fn study(of: &Reproduced, made: &BTreeMap<String, Made>, index: &str) -> Res
     let paths: Vec<_> = made.iter().filter_map(stored).collect();
     let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
     let of_runs = if paths.is_empty() { Page::default() } else { report(&paths, false)? };
-    let mut page =
-        Page { title: study.title.clone(), warnings: differing(&[of]), made_by: made_by(), ..Page::default() };
-    page.facts = vec![("paper".to_string(), study.paper.clone()), ("again by".to_string(), command(&[of]))];
-    page.sections.push(Section { title: "All studies".into(), link: Some(index.into()), panels: vec![claims(of)] });
+    let mut page = Page {
+        title: study.title.clone(),
+        warnings: differing(&[of]),
+        made_by: made_by(),
+        ..Page::default()
+    };
+    page.facts =
+        vec![("paper".to_string(), study.paper.clone()), ("again by".to_string(), command(&[of]))];
+    page.sections.push(Section {
+        title: "All studies".into(),
+        link: Some(index.into()),
+        panels: vec![claims(of)],
+    });
     for (planned, figure) in drawn(study, made)? {
-        let panels = figure.panels.into_iter().map(|chart| Panel::Charts(vec![(String::new(), chart)])).collect();
+        let panels = figure
+            .panels
+            .into_iter()
+            .map(|chart| Panel::Charts(vec![(String::new(), chart)]))
+            .collect();
         let title = format!("{}: {}", planned.place, planned.title);
         page.sections.push(Section { title, panels, ..Section::default() });
     }
-    let timings: Vec<Panel> = study.timings.iter().map(|timing| table(study, timing, made)).collect();
+    let timings: Vec<Panel> =
+        study.timings.iter().map(|timing| table(study, timing, made)).collect();
     if !timings.is_empty() {
-        page.sections.push(Section { title: "Times".to_string(), panels: timings, ..Section::default() });
+        page.sections.push(Section {
+            title: "Times".to_string(),
+            panels: timings,
+            ..Section::default()
+        });
     }
     let runs = of_runs.sections.into_iter().enumerate().map(|(k, section)| match k {
         0 => Section { title: "The runs".to_string(), ..section },
@@ -90,7 +108,11 @@ fn command(all: &[&Reproduced]) -> String {
 fn differing(all: &[&Reproduced]) -> Vec<String> {
     let of_one = |of: &&Reproduced| {
         let differ = of.judged.iter().filter(|claim| claim.agrees == Some(false));
-        differ.map(|claim| format!("{}: '{}' differs from what is recorded.", of.study.title, claim.says)).collect()
+        differ
+            .map(|claim| {
+                format!("{}: '{}' differs from what is recorded.", of.study.title, claim.says)
+            })
+            .collect()
     };
     all.iter().flat_map(of_one as fn(&&Reproduced) -> Vec<String>).collect()
 }
@@ -110,16 +132,31 @@ fn claims(of: &Reproduced) -> Panel {
             format!("{name}: {value} ({wanted})")
         };
         let measured: Vec<String> = measured.iter().map(line).collect();
-        rows.push(vec![format!("{says}\n{place}"), format!("{verdict}{because}"), measured.join("\n")]);
+        rows.push(vec![
+            format!("{says}\n{place}"),
+            format!("{verdict}{because}"),
+            measured.join("\n"),
+        ]);
     }
     let title = "What the paper claims, and what was measured".to_string();
     Panel::Table(Table { title, rows, words: true, ..Table::default() })
 }
 
-/// Table of costs beside the seconds printed in a paper, both also relative to those of the first run.
+/// Table of costs beside the seconds printed in a paper, both also relative to those of the first
+/// run.
 fn table(study: &Study, timing: &Timing, made: &BTreeMap<String, Made>) -> Panel {
-    let head = ["run", "forces or fields", "linear solves", "gradients", "over the first", "seconds", "over the first"];
-    let mut rows = vec![head.into_iter().chain(["printed", "over the first"]).map(String::from).collect::<Vec<_>>()];
+    let head = [
+        "run",
+        "forces or fields",
+        "linear solves",
+        "gradients",
+        "over the first",
+        "seconds",
+        "over the first",
+    ];
+    let mut rows = vec![
+        head.into_iter().chain(["printed", "over the first"]).map(String::from).collect::<Vec<_>>(),
+    ];
     let of = |what: What, run: &str| Quantity::new(what).of_run(run).value(study, made);
     let ratio = |what: What, run: &str| Ok(of(what, run)? / of(what, &timing.runs[0])?);
     for (run, printed) in timing.runs.iter().zip(&timing.printed) {
@@ -133,34 +170,54 @@ fn table(study: &Study, timing: &Timing, made: &BTreeMap<String, Made>) -> Panel
             Ok(*printed),
             Ok(printed / timing.printed[0]),
         ];
-        let cells = ours.into_iter().map(|value: Result<f64, String>| value.map_or_else(|reason| reason, short));
+        let cells = ours
+            .into_iter()
+            .map(|value: Result<f64, String>| value.map_or_else(|reason| reason, short));
         rows.push(std::iter::once(run.clone()).chain(cells).collect());
     }
-    let note = format!("Gradients: {COUNTED}. Seconds are of the machine below and of the paper's.");
-    Panel::Table(Table { title: format!("{}: {}", timing.place, timing.title), rows, note, words: false })
+    let note =
+        format!("Gradients: {COUNTED}. Seconds are of the machine below and of the paper's.");
+    Panel::Table(Table {
+        title: format!("{}: {}", timing.place, timing.title),
+        rows,
+        note,
+        words: false,
+    })
 }
 
 /// Figures of a study for which there are runs.
 ///
 /// # Errors
 /// If a run is damaged, or lacks a quantity that a figure draws.
-pub fn drawn<'s>(study: &'s Study, made: &BTreeMap<String, Made>) -> Result<Vec<(&'s Planned, Figure)>, Error> {
+pub fn drawn<'s>(
+    study: &'s Study,
+    made: &BTreeMap<String, Made>,
+) -> Result<Vec<(&'s Planned, Figure)>, Error> {
     let of_one = |planned: &'s Planned| {
         let panels = planned.panels.iter().map(|panel| chart(study, planned, panel, made));
         Ok((planned, Figure { panels: panels.collect::<Result<_, Error>>()? }))
     };
     let all: Vec<_> = study.figures.iter().map(of_one).collect::<Result<_, Error>>()?;
-    Ok(all.into_iter().filter(|(_, figure)| figure.panels.iter().any(|chart| !chart.is_empty())).collect())
+    Ok(all
+        .into_iter()
+        .filter(|(_, figure)| figure.panels.iter().any(|chart| !chart.is_empty()))
+        .collect())
 }
 
-fn chart(study: &Study, figure: &Planned, panel: &Drawn, made: &BTreeMap<String, Made>) -> Result<Chart, Error> {
+fn chart(
+    study: &Study,
+    figure: &Planned,
+    panel: &Drawn,
+    made: &BTreeMap<String, Made>,
+) -> Result<Chart, Error> {
     let names = figure.runs_of(panel);
     let mut missing = Vec::new();
     for name in names.iter().flat_map(|name| study.members(name)) {
         match made.get(name) {
             Some(Made::Stored { .. }) => {}
             Some(Made::Refused(reason)) => missing.push(format!("{name} was refused: {reason}")),
-            None => missing.push(format!("{name} was not made, as it is long: {} makes it", option("full"))),
+            None => missing
+                .push(format!("{name} was not made, as it is long: {} makes it", option("full"))),
         }
     }
     let mut chart = match panel {
@@ -169,11 +226,16 @@ fn chart(study: &Study, figure: &Planned, panel: &Drawn, made: &BTreeMap<String,
     };
     chart.title = format!("{} over {}", chart.y.label, chart.x.label);
     let notes = std::iter::once(&figure.note).chain(&missing).filter(|note| !note.is_empty());
-    chart.note = notes.map(|note| format!("{}.", note.trim_end_matches('.'))).collect::<Vec<_>>().join(" ");
+    chart.note =
+        notes.map(|note| format!("{}.", note.trim_end_matches('.'))).collect::<Vec<_>>().join(" ");
     Ok(chart)
 }
 
-fn of_columns(columns: &Columns, names: &[String], made: &BTreeMap<String, Made>) -> Result<Chart, Error> {
+fn of_columns(
+    columns: &Columns,
+    names: &[String],
+    made: &BTreeMap<String, Made>,
+) -> Result<Chart, Error> {
     let stored = |name: &String| -> Option<&StoredRun> {
         match made.get(name) {
             Some(Made::Stored { run, .. }) => Some(run),
@@ -208,8 +270,13 @@ fn of_points(
 ) -> Chart {
     let mut curves = Vec::new();
     for (colour, name) in names.iter().enumerate() {
-        let mut curve = Curve { name: name.clone(), colour, style: Style::Marked, ..Curve::default() };
-        for member in study.members(name).iter().filter(|member| made.get(*member).is_some_and(Made::is_stored)) {
+        let mut curve =
+            Curve { name: name.clone(), colour, style: Style::Marked, ..Curve::default() };
+        for member in study
+            .members(name)
+            .iter()
+            .filter(|member| made.get(*member).is_some_and(Made::is_stored))
+        {
             let value = |of: &Quantity| of.of_run(member).value(study, made);
             match value(&points.x).and_then(|x| Ok((x, value(&points.y)?))) {
                 Ok((x, y)) => {

@@ -16,7 +16,8 @@ const BINS: usize = 60;
 /// Maximum number of columns of the trajectories.
 const COLUMNS: usize = 24;
 
-/// Maximum number of trajectories drawn one by one; of more, those with the extremes of every column.
+/// Maximum number of trajectories drawn one by one; of more, those with the extremes of every
+/// column.
 const DOTS: usize = 6000;
 
 /// One number of each trajectory.
@@ -36,14 +37,27 @@ impl AsRef<[f64]> for Column {
 pub(super) fn page(run: &StoredRun, numbers: usize) -> Result<Page, Error> {
     let columns = read(run)?;
     let summary = run.summary();
-    let text = |key: &str| run.attributes().get(key).and_then(Value::as_str).unwrap_or_default().to_string();
+    let text = |key: &str| {
+        run.attributes().get(key).and_then(Value::as_str).unwrap_or_default().to_string()
+    };
     let (model, method) = (text("model"), text("method"));
-    let mut page =
-        Page { title: format!("{model} by {method}, {} trajectories", count(run.samples() as u64)), ..Page::default() };
+    let mut page = Page {
+        title: format!("{model} by {method}, {} trajectories", count(run.samples() as u64)),
+        ..Page::default()
+    };
     let failed = summary["failed"].as_u64().unwrap_or(0);
     let mut fact = |name: &str, value: String| page.facts.push((name.to_string(), value));
-    for pair in run.attributes().get("sweep").and_then(|sweep| sweep["vary"].as_array()).into_iter().flatten() {
-        fact(pair[0].as_str().unwrap_or_default(), format!("= {}", pair[1].as_str().unwrap_or_default()));
+    for pair in run
+        .attributes()
+        .get("sweep")
+        .and_then(|sweep| sweep["vary"].as_array())
+        .into_iter()
+        .flatten()
+    {
+        fact(
+            pair[0].as_str().unwrap_or_default(),
+            format!("= {}", pair[1].as_str().unwrap_or_default()),
+        );
     }
     fact("method", method);
     if let Some(t) = summary["t"].as_f64() {
@@ -69,8 +83,14 @@ pub(super) fn page(run: &StoredRun, numbers: usize) -> Result<Page, Error> {
             run.samples_planned()
         ));
     }
-    page.warnings
-        .extend(summary["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_string));
+    page.warnings.extend(
+        summary["warnings"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_string),
+    );
     let mut panels = super::measures::panels(summary);
     let varied = varied(run);
     for drift in [false, true] {
@@ -79,8 +99,10 @@ pub(super) fn page(run: &StoredRun, numbers: usize) -> Result<Page, Error> {
             columns.iter().filter(|c| c.drift == drift && !varied.contains(&stem(c))).collect();
         of_kind.sort_by_key(|column| !column.name.ends_with(" at T"));
         let name = |column: &Column| column.name.trim_start_matches("drift ").to_string();
-        let charts: Vec<(String, Chart)> =
-            of_kind.into_iter().filter_map(|column| Some((name(column), histogram(column)?))).collect();
+        let charts: Vec<(String, Chart)> = of_kind
+            .into_iter()
+            .filter_map(|column| Some((name(column), histogram(column)?)))
+            .collect();
         if !charts.is_empty() {
             panels.push(Panel::Charts(charts));
         }
@@ -96,8 +118,15 @@ pub(super) fn page(run: &StoredRun, numbers: usize) -> Result<Page, Error> {
     let tables = drift_table(&invariants(&summary["drift"])).into_iter().chain([cost]);
     page.sections.push(section(tables.map(Panel::Table).collect()));
     let mut texts = vec![Panel::Text { title: format!("{model}.holo"), text: text("source") }];
-    texts.extend(command(run.attributes()).map(|text| Panel::Text { title: "Made again by".to_string(), text }));
-    page.sections.push(Section { title: "The model".to_string(), panels: texts, ..Section::default() });
+    texts.extend(
+        command(run.attributes())
+            .map(|text| Panel::Text { title: "Made again by".to_string(), text }),
+    );
+    page.sections.push(Section {
+        title: "The model".to_string(),
+        panels: texts,
+        ..Section::default()
+    });
     Ok(page)
 }
 
@@ -128,7 +157,9 @@ fn read(run: &StoredRun) -> Result<Vec<Column>, Error> {
     columns.truncate(COLUMNS);
     let values = sampled::whole(run, &arrays, &places)?;
     columns.iter_mut().zip(values).for_each(|(column, values)| column.values = values);
-    columns.retain(|column| column.name != "failed" || column.values.iter().any(|failed| *failed != 0.0));
+    columns.retain(|column| {
+        column.name != "failed" || column.values.iter().any(|failed| *failed != 0.0)
+    });
     Ok(columns)
 }
 
@@ -143,8 +174,13 @@ pub(super) fn chart(run: &StoredRun, axes: &Axes) -> Result<Chart, Error> {
     let values = |name: &str| match samples.columns.iter().find(|(known, _)| known == name) {
         Some((_, values)) => Ok(values.clone()),
         None => {
-            let known: Vec<&str> = samples.columns.iter().map(|(known, _)| known.as_str()).collect();
-            Err(Error::option(format!("{} has no column '{name}'; it has {}", run.path().display(), known.join(", "))))
+            let known: Vec<&str> =
+                samples.columns.iter().map(|(known, _)| known.as_str()).collect();
+            Err(Error::option(format!(
+                "{} has no column '{name}'; it has {}",
+                run.path().display(),
+                known.join(", ")
+            )))
         }
     };
     let over = values(&x)?;
@@ -183,17 +219,27 @@ fn histogram(column: &Column) -> Option<Chart> {
         counts[(((x - low) / width) as usize).min(BINS - 1)] += 1.0;
     }
     let centre = |k: usize| low + (k as f64 + 0.5) * width;
-    let (x, y) = (0..BINS).filter(|&k| high > low || counts[k] > 0.0).map(|k| (centre(k), counts[k])).unzip();
+    let (x, y) = (0..BINS)
+        .filter(|&k| high > low || counts[k] > 0.0)
+        .map(|k| (centre(k), counts[k]))
+        .unzip();
     let name = column.name.trim_start_matches("drift ");
     let left = column.values.len() - all.len();
     let note = match (left, log) {
         (0, _) => String::new(),
-        (left, true) => format!(" {} without drift, or that failed, are left out.", count(left as u64)),
+        (left, true) => {
+            format!(" {} without drift, or that failed, are left out.", count(left as u64))
+        }
         (left, false) => format!(" {} that failed are left out.", count(left as u64)),
     };
-    let label = if log { format!("log₁₀ of the largest drift of {name}") } else { column.name.clone() };
+    let label =
+        if log { format!("log₁₀ of the largest drift of {name}") } else { column.name.clone() };
     Some(Chart {
-        title: if log { format!("Largest drift of {name}") } else { column.name.replace(" at T", " at the end") },
+        title: if log {
+            format!("Largest drift of {name}")
+        } else {
+            column.name.replace(" at T", " at the end")
+        },
         note: format!("{} trajectories.{note}", count(all.len() as u64)),
         x: Axis::linear(label),
         y: Axis::linear("trajectories"),
@@ -213,15 +259,21 @@ fn histogram(column: &Column) -> Option<Chart> {
 fn thinned(columns: &[Column], first: u64, numbers: usize) -> Samples {
     let rows = columns.first().map_or(0, |column| column.values.len());
     let kept = sampled::drawn(columns, numbers.min(DOTS * columns.len().max(1)));
-    let mut all = vec![("trajectory".to_string(), kept.iter().map(|&k| first as f64 + k as f64).collect())];
-    all.extend(columns.iter().map(|column| (column.name.clone(), sampled::at(&column.values, &kept))));
+    let mut all =
+        vec![("trajectory".to_string(), kept.iter().map(|&k| first as f64 + k as f64).collect())];
+    all.extend(
+        columns.iter().map(|column| (column.name.clone(), sampled::at(&column.values, &kept))),
+    );
     Samples { name: String::new(), columns: all, of: rows, motion: false }
 }
 
 /// Initial axes: first the results over a varied quantity.
 fn presets(run: &StoredRun, columns: &[Column]) -> Vec<Preset> {
     let varied = varied(run).first().copied().unwrap_or_default();
-    let x = columns.iter().find(|column| column.name == varied).map_or("trajectory", |column| &column.name);
+    let x = columns
+        .iter()
+        .find(|column| column.name == varied)
+        .map_or("trajectory", |column| &column.name);
     let result = |column: &&Column| column.name.ends_with(" at T");
     let over = |column: &Column| Preset {
         name: format!("{} over {x}", column.name),

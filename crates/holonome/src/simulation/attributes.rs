@@ -6,15 +6,17 @@ use crate::store::Layout;
 use holonome_model::elaborate::model::{Family, Parameter};
 use serde_json::{Value, json};
 
-/// Maximum number of values of a parameter that are repeated in a run's attributes; longer ones are in the model's text
-/// only.
+/// Maximum number of values of a parameter that are repeated in a run's attributes; longer ones are
+/// in the model's text only.
 const LONGEST_PARAMETER: usize = 1000;
 
 impl Simulation {
     /// Values of the parameters that `which` selects, by name, without long families.
     pub(crate) fn parameters(&self, which: impl Fn(&Parameter) -> bool) -> Value {
         let model = &self.problem.model;
-        let short = |parameter: &&Parameter| parameter.family.len() <= LONGEST_PARAMETER && which(parameter);
+        let short = |parameter: &&Parameter| {
+            parameter.family.len() <= LONGEST_PARAMETER && which(parameter)
+        };
         let entry = |parameter: &Parameter| {
             let Family { name, bounds, shape, .. } = parameter.family.clone();
             let layout = VariableLayout { name, first: parameter.first, bounds, shape };

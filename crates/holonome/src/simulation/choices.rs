@@ -6,8 +6,8 @@ use holonome_integrate::method::{Method, MethodTreatment, Needs};
 use holonome_integrate::plan::{Metric, Plan, PlanError, Stepping};
 use holonome_words::{OptionName, option};
 
-/// Warnings about given options that the method does not use; `iterates` is true if its step solves equations by
-/// iterations.
+/// Warnings about given options that the method does not use; `iterates` is true if its step solves
+/// equations by iterations.
 pub(crate) fn unused_options(
     options: &RunOptions,
     settings: &Settings,
@@ -76,13 +76,19 @@ pub(crate) fn unused_options(
     warnings
 }
 
-/// Smallest sensible tolerance: below it the allowed error of a step is less than a few roundings of its result.
+/// Smallest sensible tolerance: below it the allowed error of a step is less than a few roundings
+/// of its result.
 const FINEST: f64 = 1e-15;
 
 /// Largest sensible tolerance: beyond it any result is allowed.
 const COARSEST: f64 = 0.1;
 
-pub(crate) fn plan(options: &RunOptions, t0: f64, method: Method, warnings: &mut Vec<String>) -> Result<Plan, Error> {
+pub(crate) fn plan(
+    options: &RunOptions,
+    t0: f64,
+    method: Method,
+    warnings: &mut Vec<String>,
+) -> Result<Plan, Error> {
     let mut plan = match options.step {
         StepSize::Fixed(h) => Plan::fixed(method, t0, options.until, h)?,
         StepSize::Adaptive { rtol, atol } => Plan::adaptive(method, t0, options.until, rtol, atol)?,
@@ -103,7 +109,10 @@ pub(crate) fn plan(options: &RunOptions, t0: f64, method: Method, warnings: &mut
     }
     match options.max_steps {
         Some(0) => {
-            return Err(Error::option(format!("{max_steps} must be at least 1", max_steps = option("max_steps"))));
+            return Err(Error::option(format!(
+                "{max_steps} must be at least 1",
+                max_steps = option("max_steps")
+            )));
         }
         Some(limit) => plan.step_limit = limit,
         None => {}
@@ -117,18 +126,21 @@ pub(crate) fn plan(options: &RunOptions, t0: f64, method: Method, warnings: &mut
                 samples = option("samples")
             )));
         }
-        (Some(every), None) => {
-            plan.with_spacing(every).map_err(|e| Error::option(format!("{every}: {e}", every = option("every"))))?
-        }
+        (Some(every), None) => plan
+            .with_spacing(every)
+            .map_err(|e| Error::option(format!("{every}: {e}", every = option("every"))))?,
         (None, samples) => with_samples(plan, samples.unwrap_or(DEFAULT_GAPS + 1), options)?,
     };
-    plan.projection_tolerance = tolerance(option("projection_tolerance"), options.projection_tolerance)?;
+    plan.projection_tolerance =
+        tolerance(option("projection_tolerance"), options.projection_tolerance)?;
     if let Stepping::Fixed(fixed) = &plan.stepping
         && fixed.shorter_last.is_some()
         && method.symplectic()
     {
-        warnings
-            .push(format!("the last step is shorter than {}: a symplectic method loses its structure there", fixed.h));
+        warnings.push(format!(
+            "the last step is shorter than {}: a symplectic method loses its structure there",
+            fixed.h
+        ));
     }
     Ok(plan)
 }
@@ -143,17 +155,19 @@ fn with_samples(plan: Plan, count: u64, options: &RunOptions) -> Result<Plan, Pl
     }
 }
 
-/// Number of samples, and a plan with them, for an adaptive run with default samples that took `steps` steps. The
-/// gaps between them divide the default evenly, and the samples are as many as possible but no more than the states at
-/// the ends of the steps. `None` if all samples may stay.
+/// Number of samples, and a plan with them, for an adaptive run with default samples that took
+/// `steps` steps. The gaps between them divide the default evenly, and the samples are as many as
+/// possible but no more than the states at the ends of the steps. `None` if all samples may stay.
 pub(crate) fn fewer_samples(options: &RunOptions, plan: &Plan, steps: u64) -> Option<(u64, Plan)> {
-    let by_default = options.samples.is_none() && options.every.is_none() && plan.fixed_step().is_none();
+    let by_default =
+        options.samples.is_none() && options.every.is_none() && plan.fixed_step().is_none();
     let too_many = |plan: &Plan| plan.sample_count() as u64 > steps + 1;
     if !by_default || !too_many(plan) {
         return None;
     }
     let divisors = (1..=DEFAULT_GAPS).rev().filter(|gaps| DEFAULT_GAPS.is_multiple_of(*gaps));
-    let plans = divisors.filter_map(|gaps| Some((gaps + 1, with_samples(plan.clone(), gaps + 1, options).ok()?)));
+    let plans = divisors
+        .filter_map(|gaps| Some((gaps + 1, with_samples(plan.clone(), gaps + 1, options).ok()?)));
     let mut fewest = None;
     for (count, plan) in plans {
         let enough = !too_many(&plan);
@@ -180,9 +194,10 @@ pub(crate) fn rows_of_fewer(plan: &Plan, fewer: &Plan) -> Vec<usize> {
 pub(super) fn beta(value: Option<f64>) -> Result<f64, Error> {
     const DEFAULT: f64 = 0.4;
     match value {
-        Some(beta) if !(beta >= 0.0 && beta.is_finite()) => {
-            Err(Error::option(format!("{} must be 0 or more, and finite, but it is {beta}", option("beta"))))
-        }
+        Some(beta) if !(beta >= 0.0 && beta.is_finite()) => Err(Error::option(format!(
+            "{} must be 0 or more, and finite, but it is {beta}",
+            option("beta")
+        ))),
         value => Ok(value.unwrap_or(DEFAULT)),
     }
 }

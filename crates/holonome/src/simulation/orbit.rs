@@ -1,15 +1,16 @@
-//! Error of an orbit, measured by a second run at a hundredth of the tolerances, or by two more runs at half and at a
-//! third of the step.
+//! Error of an orbit, measured by a second run at a hundredth of the tolerances, or by two more
+//! runs at half and at a third of the step.
 //!
-//! A run with small drifts may still be at the wrong place: invariants tell nothing about the error along the level
-//! set. The other run proceeds side by side with the samples of the first, one of which is in memory at a time. With
-//! adaptive steps the distance of the two is the first run's error, up to the second's own. With fixed steps of order p
-//! the distance of the run at h/k is 1 − k⁻ᵖ of the first run's error, and is divided by this factor. Where forces jump,
-//! errors have no order, and two runs may share most of one: if the two distances are not as two of one order, each is
-//! doubled, and the largest counts at the end, too. Of both the larger one counts.
+//! A run with small drifts may still be at the wrong place: invariants tell nothing about the error
+//! along the level set. The other run proceeds side by side with the samples of the first, one of
+//! which is in memory at a time. With adaptive steps the distance of the two is the first run's
+//! error, up to the second's own. With fixed steps of order p the distance of the run at h/k is 1 −
+//! k⁻ᵖ of the first run's error, and is divided by this factor. Where forces jump, errors have no
+//! order, and two runs may share most of one: if the two distances are not as two of one order,
+//! each is doubled, and the largest counts at the end, too. Of both the larger one counts.
 //!
-//! What all runs step over, none of them shows. The steps of a second adaptive run are therefore shorter than most of
-//! the first run's wherever the model depends on the time itself.
+//! What all runs step over, none of them shows. The steps of a second adaptive run are therefore
+//! shorter than most of the first run's wherever the model depends on the time itself.
 
 use super::{Simulation, prepare};
 use crate::error::Error;
@@ -34,10 +35,12 @@ const FINEST: f64 = 1e-15;
 /// Factor of the maximum number of steps of the second run.
 const MORE_STEPS: u64 = 10;
 
-/// Longest step of the second run, relative to the mean of the first one's, where the model may depend on the time.
+/// Longest step of the second run, relative to the mean of the first one's, where the model may
+/// depend on the time.
 const OTHER_GRID: f64 = 0.618;
 
-/// Ratio of the distances of two runs up to which they may be errors of one order: those of order 1 have the ratio 4/3.
+/// Ratio of the distances of two runs up to which they may be errors of one order: those of order 1
+/// have the ratio 4/3.
 const ALIKE: f64 = 2.0;
 
 /// Distance from which on the runs count as separated, relative to the motion's size.
@@ -49,7 +52,8 @@ const FARTHER: f64 = 1.01;
 /// Interval between two calls of `watch`.
 const CALL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Error of `run`, which is finished and whose samples are in `output`; `None` if `watch` stops the second run.
+/// Error of `run`, which is finished and whose samples are in `output`; `None` if `watch` stops the
+/// second run.
 ///
 /// # Errors
 /// If the second run cannot be prepared or fails, or the samples of the first cannot be read.
@@ -61,14 +65,19 @@ pub(crate) fn measure(
     let first = &run.options;
     let measured = match first.step {
         StepSize::Fixed(h) => {
-            let Some(half) = distances(run, output, StepSize::Fixed(h / 2.0), 2, watch)? else { return Ok(None) };
-            let Some(third) = distances(run, output, StepSize::Fixed(h / 3.0), 3, watch)? else { return Ok(None) };
+            let Some(half) = distances(run, output, StepSize::Fixed(h / 2.0), 2, watch)? else {
+                return Ok(None);
+            };
+            let Some(third) = distances(run, output, StepSize::Fixed(h / 3.0), 3, watch)? else {
+                return Ok(None);
+            };
             Some((Second::Step(h / 2.0), joined([half, third], run.plan.method.order() as i32)))
         }
         StepSize::Adaptive { rtol: first, atol } => {
             let rtol = (TIGHTER * first).max(FINEST).min(first);
             let step = StepSize::Adaptive { rtol, atol: atol * (rtol / first) };
-            distances(run, output, step, 1, watch)?.map(|distances| (Second::Tolerance(rtol), distances))
+            distances(run, output, step, 1, watch)?
+                .map(|distances| (Second::Tolerance(rtol), distances))
         }
     };
     Ok(measured.map(|(second, Distances { families, far })| {
@@ -82,7 +91,8 @@ pub(crate) fn measure(
 struct Distances {
     /// Largest and last distance of each variable.
     families: Vec<FamilyError>,
-    /// Samples at which the distance of a variable was larger than ever before, in the order of time.
+    /// Samples at which the distance of a variable was larger than ever before, in the order of
+    /// time.
     far: Vec<Far>,
 }
 
@@ -94,8 +104,8 @@ struct Far {
     distance: f64,
 }
 
-/// Distances of a run with other steps, `divisor` of them in one of the first if these are equal; `None` if it was
-/// stopped.
+/// Distances of a run with other steps, `divisor` of them in one of the first if these are equal;
+/// `None` if it was stopped.
 fn distances(
     run: &Simulation,
     output: &Output,
@@ -110,21 +120,41 @@ fn distances(
     let of_time = problem.model.explicit_time || !problem.model.is_hamiltonian();
     let mean = run.plan.span() / run.state.step.max(1) as f64;
     let other_grid = (first.step.fixed().is_none() && of_time).then_some(OTHER_GRID * mean);
-    let max_step = other_grid.map_or(first.max_step, |other| Some(first.max_step.map_or(other, |own| own.min(other))));
+    let max_step = other_grid
+        .map_or(first.max_step, |other| Some(first.max_step.map_or(other, |own| own.min(other))));
     // The model as it was read: the penalty is added anew, with the same ω.
-    let problem = Problem::from_text(&problem.name, problem.source.text(), &problem.tables, &problem.settings)?;
+    let problem = Problem::from_text(
+        &problem.name,
+        problem.source.text(),
+        &problem.tables,
+        &problem.settings,
+    )?;
     // Outputs are the first run's.
-    let options =
-        RunOptions { step, max_steps, max_step, every: None, samples: Some(2), error: false, ..first.clone() };
+    let options = RunOptions {
+        step,
+        max_steps,
+        max_step,
+        every: None,
+        samples: Some(2),
+        error: false,
+        ..first.clone()
+    };
     let other = prepare(problem, options)?;
     let plan = at_samples_of(&run.plan, &other.plan, divisor);
-    let mut comparer = Comparer::new(&run.recorded, output, (run.plan.t0, run.plan.t_end()), watch)?;
+    let mut comparer =
+        Comparer::new(&run.recorded, output, (run.plan.t0, run.plan.t_end()), watch)?;
     match other.run_unstored(&plan, &mut other.state().clone(), &mut comparer) {
-        Ok(Outcome::Finished) => Ok(Some(Distances { families: comparer.families(), far: comparer.far })),
-        Ok(Outcome::Stopped | Outcome::ClaimFailed) => Ok(None),
-        Err(failure) => {
-            Err(Error::Failed { failure: Box::new(failure), monitored: None, out: None, samples: 0, kept: None })
+        Ok(Outcome::Finished) => {
+            Ok(Some(Distances { families: comparer.families(), far: comparer.far }))
         }
+        Ok(Outcome::Stopped | Outcome::ClaimFailed) => Ok(None),
+        Err(failure) => Err(Error::Failed {
+            failure: Box::new(failure),
+            monitored: None,
+            out: None,
+            samples: 0,
+            kept: None,
+        }),
     }
 }
 
@@ -142,11 +172,13 @@ fn joined([half, third]: [Distances; 2], order: i32) -> Distances {
         FamilyError { last: if of_half == of_third { max } else { last }, max, ..half }
     });
     let [of_half, _] = factors(1.0, 1.0);
-    let far = half.far.into_iter().map(|far| Far { distance: of_half * far.distance, ..far }).collect();
+    let far =
+        half.far.into_iter().map(|far| Far { distance: of_half * far.distance, ..far }).collect();
     Distances { families: of_families.collect(), far }
 }
 
-/// `plan` with outputs at the times of the outputs of `first`, in each of whose equal steps it makes `divisor` ones.
+/// `plan` with outputs at the times of the outputs of `first`, in each of whose equal steps it
+/// makes `divisor` ones.
 fn at_samples_of(first: &Plan, plan: &Plan, divisor: u64) -> Plan {
     let mut plan = plan.clone();
     let times = (0..first.sample_count()).map(|i| first.sample_time(i));
@@ -216,7 +248,8 @@ impl Observer for Comparer<'_> {
             let other = &x[array.first..array.first + row.len()];
             let (mut distance, mut size): (f64, f64) = (0.0, 0.0);
             for (a, b) in row.chunks(array.width).zip(other.chunks(array.width)) {
-                distance = distance.max(a.iter().zip(b).fold(0.0, |sum: f64, (a, b)| sum.hypot(a - b)));
+                distance =
+                    distance.max(a.iter().zip(b).fold(0.0, |sum: f64, (a, b)| sum.hypot(a - b)));
                 size = size.max(a.iter().fold(0.0, |sum: f64, a| sum.hypot(*a)));
             }
             let error = &mut array.error;
@@ -235,8 +268,14 @@ impl Observer for Comparer<'_> {
             return Ok(Control::Continue);
         }
         self.called = Instant::now();
-        let progress =
-            Progress { from: self.from, t: state.t, until: self.until, steps: state.step, of: None, drift: None };
+        let progress = Progress {
+            from: self.from,
+            t: state.t,
+            until: self.until,
+            steps: state.step,
+            of: None,
+            drift: None,
+        };
         Ok((self.watch)(&progress))
     }
 }

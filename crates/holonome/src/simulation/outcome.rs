@@ -10,7 +10,8 @@ use holonome_integrate::treatment::correction::largest_innovation;
 use holonome_model::treatment::InvariantGroup;
 use std::path::PathBuf;
 
-/// Factor by which an innovation may exceed the expected one before it is more than the error of a step.
+/// Factor by which an innovation may exceed the expected one before it is more than the error of a
+/// step.
 pub(crate) const MANY_TIMES: f64 = 10.0;
 
 impl Simulation {
@@ -19,7 +20,12 @@ impl Simulation {
         claim_warnings(state, &self.groups, self.plan.method, OF_MODELS)
     }
 
-    pub(super) fn summary(&self, out: Option<PathBuf>, wall_seconds: f64, interrupted: bool) -> Summary {
+    pub(super) fn summary(
+        &self,
+        out: Option<PathBuf>,
+        wall_seconds: f64,
+        interrupted: bool,
+    ) -> Summary {
         let gain = self.plan.gain.is_some();
         Summary {
             model: self.problem.name.clone(),
@@ -36,7 +42,10 @@ impl Simulation {
                 (&self.state, self.plan.span()),
             ),
             lost: Vec::new(),
-            measures: self.measuring.as_ref().map_or(Vec::new(), |measuring| measuring.tables(&self.state.averages)),
+            measures: self
+                .measuring
+                .as_ref()
+                .map_or(Vec::new(), |measuring| measuring.tables(&self.state.averages)),
             cost: Cost::clone(&self.state.cost),
             wall_seconds,
             out,
@@ -54,11 +63,20 @@ impl Simulation {
 pub(crate) const OF_MODELS: &str = "correct the formula, or record it with `observe` instead";
 
 /// Warnings about the claims that failed on the way to `state`, one each, with the `remedy`.
-fn claim_warnings(state: &StepState, groups: &[InvariantGroup], method: Method, remedy: &str) -> Vec<String> {
+fn claim_warnings(
+    state: &StepState,
+    groups: &[InvariantGroup],
+    method: Method,
+    remedy: &str,
+) -> Vec<String> {
     let held = method.treatment != MethodTreatment::Plain;
     let warning = |claim: &FailedClaim| {
         let FailedClaim { group, t, rate, free_from } = claim;
-        let until = if held { format!("; from t = {free_from} on nothing holds it") } else { String::new() };
+        let until = if held {
+            format!("; from t = {free_from} on nothing holds it")
+        } else {
+            String::new()
+        };
         format!(
             "integral '{}' is not constant along the motion: at t = {t} its rate is {rate:.1e} of the terms that should cancel in it{until}; {remedy}",
             groups[*group].name
@@ -67,8 +85,8 @@ fn claim_warnings(state: &StepState, groups: &[InvariantGroup], method: Method, 
     state.failed_claims.iter().map(warning).collect()
 }
 
-/// Warnings about events that a run over `system` by `method` met on the way to `state` and that its numbers do not
-/// show; `remedy` is that for claims that failed.
+/// Warnings about events that a run over `system` by `method` met on the way to `state` and that
+/// its numbers do not show; `remedy` is that for claims that failed.
 pub(crate) fn motion_warnings(
     state: &StepState,
     system: &dyn System,
@@ -84,13 +102,17 @@ pub(crate) fn motion_warnings(
         let (t, row) = (singularity.t, invariants.row_name(singularity.row));
         let what = match (singularity.kind, singularity.pivot == 0.0) {
             (SingularityKind::Dependent, true) => {
-                format!("the constraints are dependent at t = {t}, where {row} says what others say")
+                format!(
+                    "the constraints are dependent at t = {t}, where {row} says what others say"
+                )
             }
             (SingularityKind::Dependent, false) => format!(
                 "the constraints are nearly dependent at t = {t}, where {row} says almost what others say (a pivot of {:.1e}, where 1 is independent)",
                 singularity.pivot
             ),
-            (SingularityKind::Vanishing, true) => format!("the gradient of {row} vanishes at t = {t}"),
+            (SingularityKind::Vanishing, true) => {
+                format!("the gradient of {row} vanishes at t = {t}")
+            }
             (SingularityKind::Vanishing, false) => format!(
                 "the gradient of {row} nearly vanishes at t = {t}, where it is {:.1e} of what it was",
                 singularity.pivot.sqrt()

@@ -12,7 +12,8 @@ use crate::options::RunOptions;
 use crate::output::{Output, RunFolder};
 use crate::pieces::Pieces;
 use crate::recording::{
-    CHECKPOINT_INTERVAL, Deviations, LaneRecording, MeasuringScratch, Progress, Recorder, look_every,
+    CHECKPOINT_INTERVAL, Deviations, LaneRecording, MeasuringScratch, Progress, Recorder,
+    look_every,
 };
 use crate::solution::Solution;
 use crate::store::Status;
@@ -27,7 +28,8 @@ use std::path::Path;
 use std::time::Instant;
 
 impl Simulation {
-    /// Open the run's folder: create it or, if the run was stopped there, go on from its checkpoint.
+    /// Open the run's folder: create it or, if the run was stopped there, go on from its
+    /// checkpoint.
     ///
     /// # Errors
     /// If it cannot be created or opened; if the run has finished or failed in it.
@@ -40,7 +42,8 @@ impl Simulation {
             }
             RunFolder::Open(_) => {}
             RunFolder::Closed(path, status) => {
-                let (path, (folder, checkpoint)) = (path.clone(), RunFolder::reopen(path, *status, "run")?);
+                let (path, (folder, checkpoint)) =
+                    (path.clone(), RunFolder::reopen(path, *status, "run")?);
                 self.go_on_from(checkpoint.state().map_err(Error::store)?, &path)?;
                 self.folder = folder;
             }
@@ -48,13 +51,17 @@ impl Simulation {
         Ok(self.folder.path())
     }
 
-    /// Run to the end, or until `watch` returns [`Control::Stop`], into the run's folder; `watch` is called every few
-    /// hundredths of a second. The next call continues a stopped run in the same folder, as does
-    /// [`Simulation::resume`] in another process.
+    /// Run to the end, or until `watch` returns [`Control::Stop`], into the run's folder; `watch`
+    /// is called every few hundredths of a second. The next call continues a stopped run in the
+    /// same folder, as does [`Simulation::resume`] in another process.
     ///
     /// # Errors
-    /// If the run fails; the trajectory up to there is stored. If it has finished or failed already.
-    pub fn run(&mut self, watch: &mut (dyn FnMut(&Progress) -> Control + Send)) -> Result<Summary, Error> {
+    /// If the run fails; the trajectory up to there is stored. If it has finished or failed
+    /// already.
+    pub fn run(
+        &mut self,
+        watch: &mut (dyn FnMut(&Progress) -> Control + Send),
+    ) -> Result<Summary, Error> {
         if self.options.interpolant {
             return Err(Error::option(format!(
                 "{} is kept in memory only: leave it out, or solve in memory",
@@ -68,8 +75,8 @@ impl Simulation {
         outcome
     }
 
-    /// Run to the end, in memory. Every call begins at the start, and gives the numbers that [`Simulation::run`]
-    /// stores, bit for bit.
+    /// Run to the end, in memory. Every call begins at the start, and gives the numbers that
+    /// [`Simulation::run`] stores, bit for bit.
     ///
     /// # Errors
     /// If the run fails, with the trajectory up to there; if memory does not hold the samples.
@@ -77,12 +84,15 @@ impl Simulation {
         self.solve_while(&mut |_| Control::Continue)
     }
 
-    /// Run [`Simulation::solve`] until `watch` returns [`Control::Stop`]; it is called every few hundredths of a
-    /// second.
+    /// Run [`Simulation::solve`] until `watch` returns [`Control::Stop`]; it is called every few
+    /// hundredths of a second.
     ///
     /// # Errors
     /// As [`Simulation::solve`].
-    pub fn solve_while(&mut self, watch: &mut (dyn FnMut(&Progress) -> Control + Send)) -> Result<Solution, Error> {
+    pub fn solve_while(
+        &mut self,
+        watch: &mut (dyn FnMut(&Progress) -> Control + Send),
+    ) -> Result<Solution, Error> {
         if !self.folder.is_new() {
             return Err(Error::option(
                 "this run has begun in a folder, which has its first samples: go on there, or prepare the problem anew",
@@ -108,9 +118,13 @@ impl Simulation {
         let arrays = output.into_parts().1.expect("the output is memory");
         match outcome {
             Ok(summary) => Ok(Solution { summary, arrays, interpolant: interpolant.transpose()? }),
-            Err(Error::Failed { failure, monitored, samples, .. }) => {
-                Err(Error::Failed { failure, monitored, out: None, samples, kept: Some(Box::new(arrays)) })
-            }
+            Err(Error::Failed { failure, monitored, samples, .. }) => Err(Error::Failed {
+                failure,
+                monitored,
+                out: None,
+                samples,
+                kept: Some(Box::new(arrays)),
+            }),
             Err(error) => Err(error),
         }
     }
@@ -168,20 +182,35 @@ impl Simulation {
             summary.lost = lost(&summary.drift, off_target);
             summary.warnings.extend(large_drifts(&summary.drift, off_target));
         }
-        for (array, count) in self.recorded.arrays.iter().zip(&undefined).filter(|(_, count)| **count > 0) {
-            summary
-                .warnings
-                .push(format!("{} '{}' is not a finite number in {count} of the samples", array.role, array.name));
+        for (array, count) in
+            self.recorded.arrays.iter().zip(&undefined).filter(|(_, count)| **count > 0)
+        {
+            summary.warnings.push(format!(
+                "{} '{}' is not a finite number in {count} of the samples",
+                array.role, array.name
+            ));
         }
         for table in summary.measures.iter().filter(|table| table.is_undefined()) {
             let name = table.name.as_deref().unwrap_or(&table.measure);
-            summary.warnings.push(format!("measure '{name}' met something that is not a finite number"));
+            summary
+                .warnings
+                .push(format!("measure '{name}' met something that is not a finite number"));
         }
-        let eigenvalue = self.program.as_ref().and_then(|program| program.smallest_eigenvalue(&self.state.memory));
-        let modified = summary.drift.iter().find(|drift| drift.kind == InvariantKind::ModifiedEnergy);
+        let eigenvalue = self
+            .program
+            .as_ref()
+            .and_then(|program| program.smallest_eigenvalue(&self.state.memory));
+        let modified =
+            summary.drift.iter().find(|drift| drift.kind == InvariantKind::ModifiedEnergy);
         let monitored = Monitored::new(modified.map(|drift| drift.max), eigenvalue);
         summary.warnings.extend(monitored.and_then(|monitored| monitored.warning()));
-        summary.warnings.extend(motion_warnings(&self.state, &*self.system, &self.groups, self.plan.method, OF_MODELS));
+        summary.warnings.extend(motion_warnings(
+            &self.state,
+            &*self.system,
+            &self.groups,
+            self.plan.method,
+            OF_MODELS,
+        ));
         let unstored = |source, samples| {
             let failure = Box::new(Failure::Observer(source));
             Error::Failed { failure, monitored: None, out: path.clone(), samples, kept: None }
@@ -191,22 +220,31 @@ impl Simulation {
                 // State from which the run can be extended.
                 output.checkpoint(&self.state).map_err(|error| unstored(error, output.kept()))?;
                 summary.warnings.extend(self.thin_samples(output));
-                output.finish(Status::Finished, &summary).map_err(|error| unstored(error, output.kept()))?;
+                output
+                    .finish(Status::Finished, &summary)
+                    .map_err(|error| unstored(error, output.kept()))?;
                 if self.options.error {
                     match orbit::measure(self, output, watch) {
                         Ok(Some(error)) => summary.error = Some(error),
-                        Ok(None) => summary
+                        Ok(None) => summary.warnings.push(format!(
+                            "{error}: stopped before the error was known",
+                            error = option("error")
+                        )),
+                        Err(error) => summary
                             .warnings
-                            .push(format!("{error}: stopped before the error was known", error = option("error"))),
-                        Err(error) => summary.warnings.push(format!("{}: the second run: {error}", option("error"))),
+                            .push(format!("{}: the second run: {error}", option("error"))),
                     }
-                    output.finish(Status::Finished, &summary).map_err(|error| unstored(error, output.kept()))?;
+                    output
+                        .finish(Status::Finished, &summary)
+                        .map_err(|error| unstored(error, output.kept()))?;
                 }
                 Ok(summary)
             }
             Ok(Outcome::Stopped | Outcome::ClaimFailed) => {
                 output.checkpoint(&self.state).map_err(|error| unstored(error, output.kept()))?;
-                output.finish(Status::Interrupted, &summary).map_err(|error| unstored(error, output.kept()))?;
+                output
+                    .finish(Status::Interrupted, &summary)
+                    .map_err(|error| unstored(error, output.kept()))?;
                 Ok(summary)
             }
             Err(failure) => {
@@ -221,22 +259,26 @@ impl Simulation {
         }
     }
 
-    /// Thin the default samples of a finished run if they are more than its steps, whose number was not known before.
-    /// The rest is evenly spaced, and is what `samples` with their number would have stored. Returns a warning if this
-    /// fails.
+    /// Thin the default samples of a finished run if they are more than its steps, whose number was
+    /// not known before. The rest is evenly spaced, and is what `samples` with their number would
+    /// have stored. Returns a warning if this fails.
     fn thin_samples(&mut self, output: &mut Output) -> Option<String> {
         let (count, plan) = fewer_samples(&self.options, &self.plan, self.state.step)?;
         let all = self.plan.sample_count();
         let rows = rows_of_fewer(&self.plan, &plan);
         let mut outputs = self.measuring.as_ref().map(|measuring| measuring.outputs.clone());
         let kept = outputs.as_mut().map_or_else(|| rows.clone(), |outputs| outputs.thin(&rows));
-        let renumber = |state: &mut StepState| state.next_sample = kept.partition_point(|&row| row < state.next_sample);
+        let renumber = |state: &mut StepState| {
+            state.next_sample = kept.partition_point(|&row| row < state.next_sample)
+        };
         let mut state = self.state.clone();
         renumber(&mut state);
         state.before_end.as_deref_mut().map(renumber);
         let options = RunOptions { samples: Some(count), ..self.options.clone() };
-        let (old_plan, old_options) =
-            (std::mem::replace(&mut self.plan, plan), std::mem::replace(&mut self.options, options));
+        let (old_plan, old_options) = (
+            std::mem::replace(&mut self.plan, plan),
+            std::mem::replace(&mut self.options, options),
+        );
         match output.thin(&self.layout(), &rows, &state) {
             Ok(()) => {
                 self.state = state;
@@ -252,7 +294,8 @@ impl Simulation {
         }
     }
 
-    /// True if no position has moved by more than rounding: energies and integrals may then consist of rounding only.
+    /// True if no position has moved by more than rounding: energies and integrals may then consist
+    /// of rounding only.
     fn rests(&self) -> bool {
         const ROUNDINGS: f64 = 16.0 * f64::EPSILON;
         let n = self.problem.model.degrees();

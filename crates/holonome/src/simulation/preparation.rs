@@ -1,4 +1,5 @@
-//! Preparation of a simulation: a problem compiled for a method, with its options applied or refused.
+//! Preparation of a simulation: a problem compiled for a method, with its options applied or
+//! refused.
 
 use super::Simulation;
 use super::choices::{beta, plan, tolerance, unused_options};
@@ -40,12 +41,13 @@ pub fn prepare(problem: Problem, options: RunOptions) -> Result<Simulation, Erro
 }
 
 impl Simulation {
-    /// Run [`prepare`] for a `feedback` method whose V = W(ΔF) and L(x) are formulas (Chang, Jimenez, Perlmutter 2016,
-    /// remark 2 and (11)): ẋ = X − L ∇V. Such a run is resumed by the program that started it, not from its folder
-    /// alone, and its stability is not monitored.
+    /// Run [`prepare`] for a `feedback` method whose V = W(ΔF) and L(x) are formulas (Chang,
+    /// Jimenez, Perlmutter 2016, remark 2 and (11)): ẋ = X − L ∇V. Such a run is resumed by the
+    /// program that started it, not from its folder alone, and its stability is not monitored.
     ///
     /// # Errors
-    /// As [`prepare`]; also if the symmetric part of L is not positive definite at the initial state.
+    /// As [`prepare`]; also if the symmetric part of L is not positive definite at the initial
+    /// state.
     pub fn with_feedback(
         problem: Problem,
         mut options: RunOptions,
@@ -56,8 +58,13 @@ impl Simulation {
         Simulation::build(problem, options, Some((potential, transport)), (&[], false))
     }
 
-    /// Run [`prepare`] without the claimed integrals `left_out`, which turned out to vary along the motion.
-    pub(crate) fn without(problem: Problem, options: RunOptions, left_out: &[String]) -> Result<Simulation, Error> {
+    /// Run [`prepare`] without the claimed integrals `left_out`, which turned out to vary along the
+    /// motion.
+    pub(crate) fn without(
+        problem: Problem,
+        options: RunOptions,
+        left_out: &[String],
+    ) -> Result<Simulation, Error> {
         Simulation::build(problem, options, None, (left_out, false))
     }
 
@@ -78,7 +85,8 @@ impl Simulation {
         let mut warnings = Vec::new();
         refuse_unverified(&problem)?;
         let problem = heat_bath::apply(problem, &method, &options, &mut warnings)?;
-        let (mut problem, mut penalty) = penalty::apply(problem, &method, &mut options, &mut warnings, follow)?;
+        let (mut problem, mut penalty) =
+            penalty::apply(problem, &method, &mut options, &mut warnings, follow)?;
         problem.examined.leave_out(left_out);
         if let Some(redundancy) = problem.redundancy() {
             return Err(redundancy);
@@ -100,7 +108,13 @@ impl Simulation {
             beta: beta(options.beta)?,
         };
         let h = options.step.fixed();
-        let program = crate::step::program(&method, &problem.model, form.unrolled().map(Arc::as_ref), &settings, h)?;
+        let program = crate::step::program(
+            &method,
+            &problem.model,
+            form.unrolled().map(Arc::as_ref),
+            &settings,
+            h,
+        )?;
         if let Some((penalty, h)) = penalty.as_mut().zip(options.step.fixed())
             && let Some(multipliers) = penalty.multipliers.take()
         {
@@ -163,7 +177,8 @@ impl Simulation {
         let (system, step) = match field {
             _ if feeds_back => {
                 let base = (field, &vectors);
-                let treated = feedback_system(base, &plain, &plan, &state, &parameters, &options, formulas)?;
+                let treated =
+                    feedback_system(base, &plain, &plan, &state, &parameters, &options, formulas)?;
                 plan.gain = treated.gain;
                 gain_text = Some(treated.text);
                 refuse_unstable(&plan, &treated.system, &plain, &state, &options, &mut warnings)?;
@@ -172,7 +187,8 @@ impl Simulation {
                     CompiledStep::new(&plan, field, &vectors, system, targets, &treated.parameters)
                 });
                 let step = step.transpose()?;
-                gains = treated.parameters[targets + plain.invariants().count - constraints..].to_vec();
+                gains =
+                    treated.parameters[targets + plain.invariants().count - constraints..].to_vec();
                 with_feedback = treated.field;
                 (treated.system, step.unwrap_or_default())
             }
@@ -180,15 +196,19 @@ impl Simulation {
                 let all = [&parameters, &state.target[constraints..]].concat();
                 // A program makes all steps itself.
                 let unrolled = field.zip(plain.unrolled()).filter(|_| program.is_none());
-                let step =
-                    unrolled.map(|(field, system)| CompiledStep::new(&plan, field, &vectors, system, targets, &all));
+                let step = unrolled.map(|(field, system)| {
+                    CompiledStep::new(&plan, field, &vectors, system, targets, &all)
+                });
                 let step = step.transpose()?;
                 (plain, step.unwrap_or_default())
             }
         };
         let program = program.map(|mut program| {
-            let start =
-                Start { parameters: &parameters, targets: &state.target[constraints..], x: &problem.model.initial };
+            let start = Start {
+                parameters: &parameters,
+                targets: &state.target[constraints..],
+                x: &problem.model.initial,
+            };
             let of = (field.map(Arc::as_ref), system.shared_invariants());
             program.repeat(of, || form.row_invariants(&problem.model), &plan, &[start], false);
             program
@@ -201,12 +221,18 @@ impl Simulation {
             let energy = program.monitored_energy((plan.t0, h), &problem.model.initial)?;
             let name = "modified_energy".to_string();
             let kind = InvariantKind::ModifiedEnergy;
-            groups.push(InvariantGroup { name, kind, members: Default::default(), monitored_only: true });
+            groups.push(InvariantGroup {
+                name,
+                kind,
+                members: Default::default(),
+                monitored_only: true,
+            });
             Some(energy)
         });
         let initial = initial_values(&problem.model, &groups, &state.values, modified);
         let field = form.into_field();
-        let measuring = Measuring::new(&problem.model, field.as_deref(), multipliers, &plan, &options)?;
+        let measuring =
+            Measuring::new(&problem.model, field.as_deref(), multipliers, &plan, &options)?;
         problem.model.forget();
         Ok(Simulation {
             problem,
@@ -241,11 +267,21 @@ enum Form<'a> {
 }
 
 impl Form<'_> {
-    /// Form for a model: templated if it is large. `near` is true if the field matters near the constraints only. A
-    /// feedback term with gains of its own is a formula, so it needs an unrolled field.
-    fn of<'a>(problem: &'a Problem, method: &Method, gain: Option<&Gains>, near: bool) -> Result<Form<'a>, Error> {
+    /// Form for a model: templated if it is large. `near` is true if the field matters near the
+    /// constraints only. A feedback term with gains of its own is a formula, so it needs an
+    /// unrolled field.
+    fn of<'a>(
+        problem: &'a Problem,
+        method: &Method,
+        gain: Option<&Gains>,
+        near: bool,
+    ) -> Result<Form<'a>, Error> {
         let Some(rows) = &problem.examined.rows else {
-            let field = problem.examined.field.as_ref().ok_or_else(|| Error::option("the model has no field"))?;
+            let field = problem
+                .examined
+                .field
+                .as_ref()
+                .ok_or_else(|| Error::option("the model has no field"))?;
             return Ok(Form::followed(Arc::clone(&field.0), near));
         };
         if method.scheme.needs_formulas() {
@@ -330,7 +366,8 @@ fn refuse_multipliers(problem: &Problem, method: &Method) -> Result<(), Error> {
     let Some(observable) = problem.model.observed().find(|q| q.depends & MULTIPLIER != 0) else {
         return Ok(());
     };
-    let message = format!("observable '{}' uses multipliers, and `{method}` has none", observable.name);
+    let message =
+        format!("observable '{}' uses multipliers, and `{method}` has none", observable.name);
     let diagnostic = Diagnostic::error(message, observable.span, "not known to this method").help(format!(
         "methods that have them: shake and rattle over any base, compositions of rattle, and others with {penalty}",
         penalty = option("penalty")

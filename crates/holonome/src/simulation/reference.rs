@@ -6,7 +6,10 @@ use crate::problem::Problem;
 use holonome_words::option;
 
 /// State whose invariants are the targets; `None` without the option.
-pub(crate) fn reference_state(problem: &Problem, options: &RunOptions) -> Result<Option<Vec<f64>>, Error> {
+pub(crate) fn reference_state(
+    problem: &Problem,
+    options: &RunOptions,
+) -> Result<Option<Vec<f64>>, Error> {
     let Some(text) = &options.reference else { return Ok(None) };
     // The start may be off the set, its target may not.
     let mut settings = Settings { start_off_set: false, ..problem.settings.clone() };
@@ -20,7 +23,8 @@ pub(crate) fn reference_state(problem: &Problem, options: &RunOptions) -> Result
         };
         let name = name.trim();
         if !problem.model.variables.iter().any(|v| v.family.name == name) {
-            let names: Vec<&str> = problem.model.variables.iter().map(|v| v.family.name.as_str()).collect();
+            let names: Vec<&str> =
+                problem.model.variables.iter().map(|v| v.family.name.as_str()).collect();
             return Err(Error::option(format!(
                 "{reference}: '{name}' is no variable of the model; these are: {}",
                 names.join(", "),
@@ -32,12 +36,17 @@ pub(crate) fn reference_state(problem: &Problem, options: &RunOptions) -> Result
     }
     // The same file with other initial values, so a reference has to pass the checks of a start.
     let other =
-        Problem::from_text(&problem.name, problem.source.text(), &problem.tables, &settings).map_err(|mut error| {
-            if let Error::Model { text: source, .. } = &mut error {
-                source.rename(problem.source.name(), &option("reference").to_string(), parts.len());
-            }
-            error
-        })?;
+        Problem::from_text(&problem.name, problem.source.text(), &problem.tables, &settings)
+            .map_err(|mut error| {
+                if let Error::Model { text: source, .. } = &mut error {
+                    source.rename(
+                        problem.source.name(),
+                        &option("reference").to_string(),
+                        parts.len(),
+                    );
+                }
+                error
+            })?;
     Ok(Some(other.model.initial.clone()))
 }
 

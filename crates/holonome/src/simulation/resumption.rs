@@ -39,8 +39,8 @@ impl Simulation {
     /// Open an interrupted run.
     ///
     /// # Errors
-    /// If the folder is not a run, or is damaged; if its method has a scheme that is not known here, see
-    /// [`register`](crate::method::register).
+    /// If the folder is not a run, or is damaged; if its method has a scheme that is not known
+    /// here, see [`register`](crate::method::register).
     pub fn resume(path: impl AsRef<Path>) -> Result<Resumed<Simulation>, Error> {
         let path = path.as_ref();
         let (store, state) = match Store::resume(path).map_err(Error::store)? {
@@ -49,7 +49,8 @@ impl Simulation {
             }
             ResumedStore::Continues { store, state } => (*store, state),
         };
-        let (problem, options) = (stored_problem(path, store.attributes())?, stored_options(path, store.attributes())?);
+        let (problem, options) =
+            (stored_problem(path, store.attributes())?, stored_options(path, store.attributes())?);
         let mut simulation = prepare(problem, options)?;
         if let Some(state) = state {
             simulation.go_on_from(state.state().map_err(Error::store)?, path)?;
@@ -58,19 +59,20 @@ impl Simulation {
         Ok(Resumed::Continues(Box::new(simulation)))
     }
 
-    /// Open a run, finished or not, to extend it to a later end. Its result is that of a run to `until` whose samples
-    /// have the spacing of this run.
+    /// Open a run, finished or not, to extend it to a later end. Its result is that of a run to
+    /// `until` whose samples have the spacing of this run.
     ///
     /// # Errors
-    /// If the folder is not a run, is damaged or holds an ensemble; if its method has a scheme that is not known here,
-    /// see [`register`](crate::method::register); if `until` is not later than the run's own end; if
-    /// a value chosen at the start depends on the end.
+    /// If the folder is not a run, is damaged or holds an ensemble; if its method has a scheme that
+    /// is not known here, see [`register`](crate::method::register); if `until` is not later than
+    /// the run's own end; if a value chosen at the start depends on the end.
     pub fn extend(path: impl AsRef<Path>, until: f64) -> Result<Simulation, Error> {
         Simulation::prolong(path, Longer { until: Some(until), max_steps: None })
     }
 
-    /// Open a run to go on to a later end, with a larger number of steps, or both. Its result is that of a run that had
-    /// these options from the start, with samples that have the spacing of this run.
+    /// Open a run to go on to a later end, with a larger number of steps, or both. Its result is
+    /// that of a run that had these options from the start, with samples that have the spacing of
+    /// this run.
     ///
     /// # Errors
     /// As [`Simulation::extend`]; if the run is finished and has no later end.
@@ -83,15 +85,23 @@ impl Simulation {
                 Some(_) => format!("a later {}", option("until")),
                 None => format!("a larger {}", option("max_steps")),
             };
-            return Err(Error::option(format!("{shown} is an ensemble: make it again with {given}")));
+            return Err(Error::option(format!(
+                "{shown} is an ensemble: make it again with {given}"
+            )));
         }
-        let (problem, options) = (stored_problem(path, run.attributes())?, stored_options(path, run.attributes())?);
+        let (problem, options) =
+            (stored_problem(path, run.attributes())?, stored_options(path, run.attributes())?);
         let max_steps = longer.max_steps.or(options.max_steps);
         let old_end = options.until;
         // A run that was stopped on its way to a later end has that end already.
         let is_new = |until: &f64| *until != old_end || run.status() == Status::Finished;
         let Some(until) = longer.until.filter(is_new) else {
-            return Simulation::with_limit(path, &run, problem, RunOptions { max_steps, ..options });
+            return Simulation::with_limit(
+                path,
+                &run,
+                problem,
+                RunOptions { max_steps, ..options },
+            );
         };
         if !(until > old_end && until.is_finite()) {
             return Err(Error::option(format!(
@@ -111,7 +121,10 @@ impl Simulation {
         settings.span = settings.span.map(|(from, _)| (from, until));
         let mut simulation = prepare(problem_with(path, run.attributes(), &settings)?, longer)?;
         let chosen = |simulation: &Simulation| {
-            (simulation.gain_text.clone(), simulation.penalty.as_ref().map(|penalty| penalty.omega.to_bits()))
+            (
+                simulation.gain_text.clone(),
+                simulation.penalty.as_ref().map(|penalty| penalty.omega.to_bits()),
+            )
         };
         if chosen(&before) != chosen(&simulation) {
             return Err(Error::option(format!(
@@ -128,7 +141,12 @@ impl Simulation {
     }
 
     /// Open a run that is not finished, to go on with these options: another number of steps.
-    fn with_limit(path: &Path, run: &StoredRun, problem: Problem, options: RunOptions) -> Result<Simulation, Error> {
+    fn with_limit(
+        path: &Path,
+        run: &StoredRun,
+        problem: Problem,
+        options: RunOptions,
+    ) -> Result<Simulation, Error> {
         if run.status() == Status::Finished {
             return Err(Error::option(format!(
                 "{} is finished (t = {}): only a later {} makes it longer",
@@ -142,7 +160,8 @@ impl Simulation {
         Ok(simulation)
     }
 
-    /// Let this simulation go on from a state of the run at `path`, in a folder that replaces that of the run.
+    /// Let this simulation go on from a state of the run at `path`, in a folder that replaces that
+    /// of the run.
     fn replace(&mut self, path: &Path, state: Option<StepState>) -> Result<(), Error> {
         let rows = match state {
             Some(state) => {
@@ -167,17 +186,28 @@ impl Simulation {
     /// Continue from a stored state.
     ///
     /// # Errors
-    /// If it is a state of another model, or its steps carry other data than those of this simulation, as steps of
-    /// another version may.
+    /// If it is a state of another model, or its steps carry other data than those of this
+    /// simulation, as steps of another version may.
     pub(super) fn go_on_from(&mut self, state: StepState, path: &Path) -> Result<(), Error> {
         let states = [Some(&state), state.tested.as_deref(), state.before_end.as_deref()];
-        if let Some(other) = states.into_iter().flatten().find(|other| other.x.len() != self.state.x.len()) {
-            let reason = format!("its state has {} numbers, but the model {}", other.x.len(), self.state.x.len());
+        if let Some(other) =
+            states.into_iter().flatten().find(|other| other.x.len() != self.state.x.len())
+        {
+            let reason = format!(
+                "its state has {} numbers, but the model {}",
+                other.x.len(),
+                self.state.x.len()
+            );
             return Err(Error::store(StoreError::damaged(&path.join("checkpoint.bin"), reason)));
         }
-        let (stored, own) = (state.memory.len(), self.program.as_ref().map_or(0, |program| program.map().memory_len()));
+        let (stored, own) = (
+            state.memory.len(),
+            self.program.as_ref().map_or(0, |program| program.map().memory_len()),
+        );
         if self.program.is_some() && stored != own && stored != 0 {
-            let reason = format!("its steps carry {stored} numbers, but {own} here: another version has written it");
+            let reason = format!(
+                "its steps carry {stored} numbers, but {own} here: another version has written it"
+            );
             return Err(Error::store(StoreError::damaged(&path.join("checkpoint.bin"), reason)));
         }
         self.state = state;
@@ -187,14 +217,20 @@ impl Simulation {
 
 /// Error of a run whose attribute `key` cannot be read.
 pub(crate) fn unreadable(path: &Path, key: &str) -> Error {
-    Error::store(StoreError::NotARun { path: path.to_path_buf(), reason: format!("its {key} cannot be read") })
+    Error::store(StoreError::NotARun {
+        path: path.to_path_buf(),
+        reason: format!("its {key} cannot be read"),
+    })
 }
 
 /// Options of the run at `path` with these attributes.
 ///
 /// # Errors
 /// If they cannot be read; if the method is not known here.
-pub(crate) fn stored_options(path: &Path, attributes: &Map<String, Value>) -> Result<RunOptions, Error> {
+pub(crate) fn stored_options(
+    path: &Path,
+    attributes: &Map<String, Value>,
+) -> Result<RunOptions, Error> {
     let options = attributes.get("options").ok_or_else(|| unreadable(path, "options"))?;
     if let Some(method) = options["method"].as_str()
         && let Err(reason) = Method::named(method)
@@ -212,14 +248,22 @@ pub(crate) fn stored_options(path: &Path, attributes: &Map<String, Value>) -> Re
 ///
 /// # Errors
 /// If it cannot be read.
-pub(crate) fn stored_problem(path: &Path, attributes: &Map<String, Value>) -> Result<Problem, Error> {
+pub(crate) fn stored_problem(
+    path: &Path,
+    attributes: &Map<String, Value>,
+) -> Result<Problem, Error> {
     problem_with(path, attributes, &stored(path, attributes, "settings")?)
 }
 
 /// Problem of the run at `path` with these attributes, with other settings.
-fn problem_with(path: &Path, attributes: &Map<String, Value>, settings: &Settings) -> Result<Problem, Error> {
+fn problem_with(
+    path: &Path,
+    attributes: &Map<String, Value>,
+    settings: &Settings,
+) -> Result<Problem, Error> {
     let tables: BTreeMap<String, String> = stored(path, attributes, "tables")?;
-    let (model, source): (String, String) = (stored(path, attributes, "model")?, stored(path, attributes, "source")?);
+    let (model, source): (String, String) =
+        (stored(path, attributes, "model")?, stored(path, attributes, "source")?);
     // The name of a model is that of a file, without a folder.
     if Path::new(&model).file_name() != Some(model.as_ref()) {
         return Err(unreadable(path, "model"));
@@ -228,7 +272,11 @@ fn problem_with(path: &Path, attributes: &Map<String, Value>, settings: &Setting
 }
 
 /// Attribute `key` of the run at `path`.
-fn stored<T: DeserializeOwned>(path: &Path, attributes: &Map<String, Value>, key: &str) -> Result<T, Error> {
+fn stored<T: DeserializeOwned>(
+    path: &Path,
+    attributes: &Map<String, Value>,
+    key: &str,
+) -> Result<T, Error> {
     let value = attributes.get(key).cloned().ok_or_else(|| unreadable(path, key))?;
     serde_json::from_value(value).map_err(|_| unreadable(path, key))
 }
@@ -251,9 +299,15 @@ mod tests {
     fn states_whose_steps_carried_something_else_are_refused() {
         let text = "coordinate q : R^2 = (1, 0)\nmomentum p of q = (0, 1)\nhamiltonian dot(p, p)/2\n\
                     constraint rod : dot(q, q) = 1\n";
-        let problem = Problem::from_text("rod", text, &BTreeMap::new(), &Settings::default()).unwrap();
+        let problem =
+            Problem::from_text("rod", text, &BTreeMap::new(), &Settings::default()).unwrap();
         let step = crate::StepSize::Fixed(0.1);
-        let options = RunOptions { method: "rattle".parse().unwrap(), step, until: 1.0, ..RunOptions::default() };
+        let options = RunOptions {
+            method: "rattle".parse().unwrap(),
+            step,
+            until: 1.0,
+            ..RunOptions::default()
+        };
         let mut simulation = prepare(problem, options).unwrap();
         let own = simulation.program.as_ref().unwrap().map().memory_len();
         let fresh = simulation.state.clone();
@@ -264,7 +318,11 @@ mod tests {
         let longer = StepState { x: vec![0.0; 7], ..fresh.clone() };
         let error = simulation.go_on_from(longer, Path::new("run")).unwrap_err().to_string();
         assert!(error.contains("its state has 7 numbers, but the model 4"), "{error}");
-        let error = simulation.go_on_from(carrying(own + 1), Path::new("run")).unwrap_err().to_string();
-        assert!(error.contains("another version") && error.contains("make the run again"), "{error}");
+        let error =
+            simulation.go_on_from(carrying(own + 1), Path::new("run")).unwrap_err().to_string();
+        assert!(
+            error.contains("another version") && error.contains("make the run again"),
+            "{error}"
+        );
     }
 }

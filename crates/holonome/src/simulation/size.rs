@@ -16,8 +16,8 @@ impl Simulation {
         self.warnings.extend(self.footprint().warnings(&out));
     }
 
-    /// Disk and memory needed by the run: the samples, the vectors of a step, and the buffers of samples until they are
-    /// stored.
+    /// Disk and memory needed by the run: the samples, the vectors of a step, and the buffers of
+    /// samples until they are stored.
     pub fn footprint(&self) -> Footprint {
         let samples = self.plan.sample_count() as f64;
         let row: usize = self.recorded.arrays.iter().map(|array| array.len).sum();
@@ -29,27 +29,33 @@ impl Simulation {
             (_, Some(collocation)) => 3 * collocation.stages,
             _ => 0,
         };
-        // Vectors of a step beside its stages, of the state that resumes it, of the state before the end: a dozen and
-        // three times half a dozen. A program has its vectors among its scratch, so that they are few besides: the
-        // start, the state before and after a step.
+        // Vectors of a step beside its stages, of the state that resumes it, of the state before
+        // the end: a dozen and three times half a dozen. A program has its vectors among its
+        // scratch, so that they are few besides: the start, the state before and after a step.
         let (own, of_values, carried, scratch) = match &self.program {
             Some(program) => (5, 3, 2 * program.map().memory_len(), program.map().work_len()),
             None => (stages + 30, 10, 0, self.system.work_len()),
         };
         // Normal equations take some seven numbers for a nonzero of DF.
-        let corrects = self.plan.method.treatment != MethodTreatment::Plain && self.program.is_none();
+        let corrects =
+            self.plan.method.treatment != MethodTreatment::Plain && self.program.is_none();
         let equations = if corrects { 7 * self.system.invariants().nonzeros() } else { 0 };
         let work = scratch.max(terms_work_len(&*self.system));
-        let vectors = own * self.state.x.len() + carried + of_values * self.state.values.len() + work + equations;
+        let vectors = own * self.state.x.len()
+            + carried
+            + of_values * self.state.values.len()
+            + work
+            + equations;
         const LARGE: usize = CHUNK_NUMBERS_MAX / 2;
-        // A chunk has a megabyte of an array, or all of it, or is a row, which goes straight to its file; times are
-        // listed by the plan and the store.
+        // A chunk has a megabyte of an array, or all of it, or is a row, which goes straight to its
+        // file; times are listed by the plan and the store.
         let chunk = |array: &RecordedArray| match array.len {
             0..=LARGE => CHUNK_NUMBERS_MAX.min(array.len.saturating_mul(self.plan.sample_count())),
             _ => 0,
         };
         let chunks = self.recorded.arrays.iter().map(chunk).sum::<usize>();
-        let measured = self.measuring.as_ref().map_or(0, |measuring| measuring.outputs.plan.sample_count());
+        let measured =
+            self.measuring.as_ref().map_or(0, |measuring| measuring.outputs.plan.sample_count());
         let listed = 3.0 * samples + (NUMBERS_OF_A_SAMPLE * measured) as f64;
         // What reads the model is gone when the run begins.
         let memory = (vectors + chunks).max(read_numbers(&self.problem.model)) as f64 + listed;
@@ -57,13 +63,15 @@ impl Simulation {
     }
 }
 
-/// Numbers in memory of a model that is read and has its derivatives: per number of the state, and per stretch of rows
-/// of a template. Measured with chains of 1e6 links or springs, accurate to a quarter; their run takes more.
+/// Numbers in memory of a model that is read and has its derivatives: per number of the state, and
+/// per stretch of rows of a template. Measured with chains of 1e6 links or springs, accurate to a
+/// quarter; their run takes more.
 fn read_numbers(model: &Model) -> usize {
     const OF_THE_STATE: usize = 10;
     const OF_A_STRETCH: usize = 8;
     let quantities = model.constraints.iter().chain(&model.integrals).chain(model.observed());
     let functionals = quantities.map(|quantity| &quantity.functional).chain([model.moved_by()]);
-    let stretches: usize = functionals.flat_map(|functional| &functional.terms).map(|term| term.table.count()).sum();
+    let stretches: usize =
+        functionals.flat_map(|functional| &functional.terms).map(|term| term.table.count()).sum();
     OF_THE_STATE * model.dimension() + OF_A_STRETCH * stretches
 }

@@ -19,7 +19,8 @@ use holonome_model::treatment::InvariantGroup;
 use std::convert::Infallible;
 
 impl Simulation {
-    /// Run `plan` from `state` without storing anything. The plan is this simulation's, except for its outputs.
+    /// Run `plan` from `state` without storing anything. The plan is this simulation's, except for
+    /// its outputs.
     pub(crate) fn run_unstored<O: Observer<Error: Send> + Send>(
         &self,
         plan: &Plan,
@@ -27,11 +28,12 @@ impl Simulation {
         observer: &mut O,
     ) -> Result<Outcome, Failure<O::Error>> {
         let Simulation { problem, options, groups, step, system, .. } = self;
-        Running { problem, options, groups, program: self.program.as_ref(), step, system }.run(plan, state, observer)
+        Running { problem, options, groups, program: self.program.as_ref(), step, system }
+            .run(plan, state, observer)
     }
 
-    /// State after `count` steps of length h from (t, x), forward or backward, without a store: for examining the map
-    /// itself. A treatment has the invariants of x as its targets.
+    /// State after `count` steps of length h from (t, x), forward or backward, without a store: for
+    /// examining the map itself. A treatment has the invariants of x as its targets.
     ///
     /// # Errors
     /// If a step fails.
@@ -43,12 +45,25 @@ impl Simulation {
         let plan = Plan { t0: t, stepping: Stepping::Fixed(fixed), ..self.plan.clone() };
         let mut state = StepState::new(&plan, &*self.system, x, None);
         // Kernels of many equal steps contain the length of their steps.
-        let program = self.program.as_ref().map(|program| program.rebound(&self.problem.model.parameter_values));
-        let all = [&self.problem.model.parameter_values[..], &state.target[self.constraints..], &self.gains].concat();
+        let program = self
+            .program
+            .as_ref()
+            .map(|program| program.rebound(&self.problem.model.parameter_values));
+        let all = [
+            &self.problem.model.parameter_values[..],
+            &state.target[self.constraints..],
+            &self.gains,
+        ]
+        .concat();
         let step = self.step.by_itself(&all);
-        run_method(program.as_deref(), &step, &plan, &self.system, &mut state, &mut NoObserver).map_err(|failure| {
-            Error::Failed { failure: Box::new(failure), monitored: None, out: None, samples: 0, kept: None }
-        })?;
+        run_method(program.as_deref(), &step, &plan, &self.system, &mut state, &mut NoObserver)
+            .map_err(|failure| Error::Failed {
+                failure: Box::new(failure),
+                monitored: None,
+                out: None,
+                samples: 0,
+                kept: None,
+            })?;
         Ok(state.x)
     }
 }
@@ -104,7 +119,8 @@ pub(super) struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// Run `plan` from `state`. If a claim fails on the way, the run goes on over a system that does not hold it.
+    /// Run `plan` from `state`. If a claim fails on the way, the run goes on over a system that
+    /// does not hold it.
     pub(super) fn run<O: Observer<Error: Send> + Send>(
         &self,
         plan: &Plan,
@@ -112,11 +128,28 @@ impl Running<'_> {
         observer: &mut O,
     ) -> Result<Outcome, Failure<O::Error>> {
         loop {
-            let outcome = if state.failed_claims.is_empty() || plan.method.treatment == MethodTreatment::Plain {
-                run_method(self.program.map(Program::map), self.step, plan, self.system, state, observer)?
+            let outcome = if state.failed_claims.is_empty()
+                || plan.method.treatment == MethodTreatment::Plain
+            {
+                run_method(
+                    self.program.map(Program::map),
+                    self.step,
+                    plan,
+                    self.system,
+                    state,
+                    observer,
+                )?
             } else {
-                let left = self.without_failed(state).map_err(|_| claim_fails(self.groups, state))?;
-                run_method(left.program.as_ref().map(Program::map), &left.step, plan, &left.system, state, observer)?
+                let left =
+                    self.without_failed(state).map_err(|_| claim_fails(self.groups, state))?;
+                run_method(
+                    left.program.as_ref().map(Program::map),
+                    &left.step,
+                    plan,
+                    &left.system,
+                    state,
+                    observer,
+                )?
             };
             if outcome != Outcome::ClaimFailed {
                 return Ok(outcome);
@@ -146,8 +179,8 @@ pub(crate) fn claim_fails<E>(groups: &[InvariantGroup], state: &StepState) -> Fa
     Failure::ClaimFails { t: last.t, claim: groups[last.group].name.clone(), rate: last.rate }
 }
 
-/// Run `plan` with the map of its method. If threads share its sums, it runs among them: they then wait least for each
-/// other, and allocate nothing.
+/// Run `plan` with the map of its method. If threads share its sums, it runs among them: they then
+/// wait least for each other, and allocate nothing.
 pub(crate) fn run_method<O: Observer<Error: Send> + Send>(
     program: Option<&dyn StepMap>,
     step: &CompiledStep,

@@ -1,5 +1,5 @@
-//! Random numbers of steps. They are drawn for a step before it is made, and depend on its number, on the trajectory
-//! and on the component alone.
+//! Random numbers of steps. They are drawn for a step before it is made, and depend on its number,
+//! on the trajectory and on the component alone.
 
 use super::recorder::Drawn;
 use holonome_integrate::noise::{Noise, STREAMS};
@@ -29,8 +29,8 @@ impl Draws {
         Noise::new(self.seed, parameters[self.trajectory] as u32)
     }
 
-    /// Put the uniform numbers of every lane's next step into the carried numbers; `noise` holds the random numbers of
-    /// each lane.
+    /// Put the uniform numbers of every lane's next step into the carried numbers; `noise` holds
+    /// the random numbers of each lane.
     pub fn put(&self, noise: &[Noise], carried: &mut [f64]) {
         let lanes = noise.len();
         for (group, first) in noise.chunks(STREAMS).zip((0..).step_by(STREAMS)) {

@@ -1,5 +1,5 @@
-//! Dirac extension of a large model's field, recorded as a step is: its linear systems are sparse systems of the
-//! recording.
+//! Dirac extension of a large model's field, recorded as a step is: its linear systems are sparse
+//! systems of the recording.
 
 use super::columns::{self, ColumnSymbols, Templated};
 use super::program::LoweredProgram;
@@ -14,13 +14,14 @@ use holonome_model::derived::Derived;
 /// Program that computes the field.
 struct Extension(LoweredProgram<Templated>);
 
-/// Extended field of a large model with constraints on its positions: `near` the set of constraints only, or
-/// everywhere.
+/// Extended field of a large model with constraints on its positions: `near` the set of constraints
+/// only, or everywhere.
 ///
 /// # Panics
 /// If the model is of another kind.
 pub fn extension(model: &Derived, near: bool) -> Box<dyn Quantities> {
-    let mut mechanics = model.row_mechanics().expect("a large model with constraints has some on positions only");
+    let mut mechanics =
+        model.row_mechanics().expect("a large model with constraints has some on positions only");
     mechanics.derive_extension(model);
     let symbols = ColumnSymbols::new(mechanics, ParameterPlaces::of(model));
     let given = Given { follows: false, fsal: FsalMode::Compute, guesses: false };
@@ -31,7 +32,8 @@ pub fn extension(model: &Derived, near: bool) -> Box<dyn Quantities> {
 impl Quantities for Extension {
     /// Compute the field; NaN where it does not exist.
     fn run(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
-        let workspace = &mut Workspace { kept: &mut [], memory: &mut [], cost: &mut Cost::default(), work };
+        let workspace =
+            &mut Workspace { kept: &mut [], memory: &mut [], cost: &mut Cost::default(), work };
         if self.0.step(StepFrom { t, h: 1.0, x }, dx, workspace, &mut []).is_err() {
             dx.fill(f64::NAN);
         }

@@ -1,9 +1,10 @@
-//! Motion along the fibres of coisotropic constraints: the flow of X_{λ·g} for time 1, X_g = (g_p, −g_q).
+//! Motion along the fibres of coisotropic constraints: the flow of X_{λ·g} for time 1, X_g = (g_p,
+//! −g_q).
 //!
-//! For g(q) it is a kick. For quadratic g it is exp(λB) with a constant matrix B, which is known in closed form where
-//! B³ = cB, c ≤ 0: rotations and shears. Otherwise a Gauss method follows the flow: λ is of the size of h, so that many
-//! stages make the error as small as rounding. The Gauss method is symplectic, so the whole method stays symplectic
-//! however large the error is.
+//! For g(q) it is a kick. For quadratic g it is exp(λB) with a constant matrix B, which is known in
+//! closed form where B³ = cB, c ≤ 0: rotations and shears. Otherwise a Gauss method follows the
+//! flow: λ is of the size of h, so that many stages make the error as small as rounding. The Gauss
+//! method is symplectic, so the whole method stays symplectic however large the error is.
 
 use super::nodes::Nodes;
 use super::recorder::StepRecorder;
@@ -36,17 +37,26 @@ impl Fibre {
     }
 
     /// Move x by λ.
-    pub fn slide(&self, space: &mut StepRecorder<Nodes>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
+    pub fn slide(
+        &self,
+        space: &mut StepRecorder<Nodes>,
+        t: Value,
+        x: &[Value],
+        lambda: &[Value],
+    ) -> Vec<Value> {
         let one = space.constant(1.0);
         match self {
             Fibre::Kick => {
                 let field = space.constraint_field(t, x, lambda);
                 (space as &mut dyn PhaseSpace).moved(x, one, &field)
             }
-            Fibre::Linear(flows) => {
-                flows.iter().zip(lambda).fold(x.to_vec(), |x, (flow, &lambda)| flow.of(space, t, &x, lambda))
-            }
-            Fibre::Curved => follow(space, one, x, &NODES_6, &mut |space, _, y| space.constraint_field(t, y, lambda)),
+            Fibre::Linear(flows) => flows
+                .iter()
+                .zip(lambda)
+                .fold(x.to_vec(), |x, (flow, &lambda)| flow.of(space, t, &x, lambda)),
+            Fibre::Curved => follow(space, one, x, &NODES_6, &mut |space, _, y| {
+                space.constraint_field(t, y, lambda)
+            }),
         }
     }
 }
@@ -64,7 +74,8 @@ impl Gradients {
     /// Gradients of the constraints of `mechanics`.
     pub fn new(mechanics: &Mechanics) -> Gradients {
         let list = &mechanics.constraints;
-        let nodes: Vec<Node> = list.iter().flat_map(|g| g.gradient.iter().map(|&(_, d)| d)).collect();
+        let nodes: Vec<Node> =
+            list.iter().flat_map(|g| g.gradient.iter().map(|&(_, d)| d)).collect();
         Gradients {
             degrees: mechanics.degrees,
             columns: list.iter().map(|g| g.gradient.iter().map(|&(i, _)| i).collect()).collect(),
@@ -73,7 +84,13 @@ impl Gradients {
     }
 
     /// X_{λ·g} at x.
-    pub fn field(&self, space: &mut StepRecorder<Nodes>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
+    pub fn field(
+        &self,
+        space: &mut StepRecorder<Nodes>,
+        t: Value,
+        x: &[Value],
+        lambda: &[Value],
+    ) -> Vec<Value> {
         let mut entries = space.at(&self.entries, t, x).into_iter();
         let mut field = vec![space.constant(0.0); x.len()];
         for (columns, &lambda) in self.columns.iter().zip(lambda) {
@@ -88,7 +105,8 @@ impl Gradients {
     }
 }
 
-/// Place in X_g = (g_p, −g_q) of the derivative with respect to component `i`, and the one of two factors that it gets.
+/// Place in X_g = (g_p, −g_q) of the derivative with respect to component `i`, and the one of two
+/// factors that it gets.
 fn conjugate<T>(i: usize, degrees: usize, positive: T, negative: T) -> (usize, T) {
     if i < degrees { (i + degrees, negative) } else { (i - degrees, positive) }
 }
@@ -103,14 +121,21 @@ pub struct Linear {
 }
 
 impl Linear {
-    fn of(&self, space: &mut StepRecorder<Nodes>, t: Value, x: &[Value], lambda: Value) -> Vec<Value> {
+    fn of(
+        &self,
+        space: &mut StepRecorder<Nodes>,
+        t: Value,
+        x: &[Value],
+        lambda: Value,
+    ) -> Vec<Value> {
         let numbers = space.at(&self.numbers, t, x);
         let (b, rest) = numbers.split_at(self.b.len());
         let (b2, omega2) = rest.split_at(self.b2.len());
         let (first, second) = if self.rotates {
             let omega = space.function(Function::Root, omega2[0]);
             let angle = space.product(lambda, omega);
-            let (sine, cosine) = (space.function(Function::Sine, angle), space.function(Function::Cosine, angle));
+            let (sine, cosine) =
+                (space.function(Function::Sine, angle), space.function(Function::Cosine, angle));
             let minus = space.function(Function::Negative, cosine);
             let one = space.constant(1.0);
             let versine = space.sum(one, minus);
@@ -132,32 +157,41 @@ impl Linear {
 
 type Matrix = FxHashMap<(usize, usize), Node>;
 
-/// Linear flows of quadratic constraints that commute, if they are known in closed form for any parameters.
+/// Linear flows of quadratic constraints that commute, if they are known in closed form for any
+/// parameters.
 fn linear(mechanics: &Mechanics, model: &Model) -> Option<Vec<Linear>> {
     let mut g = mechanics.graph.clone();
-    let matrices: Option<Vec<Matrix>> =
-        mechanics.constraints.iter().map(|constraint| matrix(&mut g, constraint, mechanics, model)).collect();
+    let matrices: Option<Vec<Matrix>> = mechanics
+        .constraints
+        .iter()
+        .map(|constraint| matrix(&mut g, constraint, mechanics, model))
+        .collect();
     let matrices = matrices?;
     // Properties that hold for the model's parameters and for others near them hold for all.
     let perturbed = |k: usize| -> Vec<f64> {
-        let change = |(i, value): (usize, &f64)| value * (1.0 + 0.1 * ((7 * i + 3 * k) as f64).sin());
+        let change =
+            |(i, value): (usize, &f64)| value * (1.0 + 0.1 * ((7 * i + 3 * k) as f64).sin());
         model.parameter_values.iter().enumerate().map(change).collect()
     };
     let parameters = [model.parameter_values.clone(), perturbed(1), perturbed(2)];
-    // True if sums of products, with one entry of each of `factors`, vanish: they round a few times per term, and have
-    // far fewer than a thousand terms.
+    // True if sums of products, with one entry of each of `factors`, vanish: they round a few times
+    // per term, and have far fewer than a thousand terms.
     let vanishes = |g: &Graph, nodes: &[Node], factors: &[&Matrix]| {
         let zeros = vec![0.0; mechanics.dimension];
         parameters.iter().all(|p| {
-            let largest =
-                |nodes: &[Node]| evaluate(g, nodes, 0.0, &zeros, p).iter().fold(0.0f64, |m, v| m.max(v.abs()));
+            let largest = |nodes: &[Node]| {
+                evaluate(g, nodes, 0.0, &zeros, p).iter().fold(0.0f64, |m, v| m.max(v.abs()))
+            };
             let size = |matrix: &&Matrix| largest(&matrix.values().copied().collect::<Vec<_>>());
             largest(nodes) <= 1e-12 * factors.iter().map(size).product::<f64>()
         })
     };
     for a in 0..matrices.len() {
         for b in 0..a {
-            let (ab, ba) = (product(&mut g, &matrices[a], &matrices[b]), product(&mut g, &matrices[b], &matrices[a]));
+            let (ab, ba) = (
+                product(&mut g, &matrices[a], &matrices[b]),
+                product(&mut g, &matrices[b], &matrices[a]),
+            );
             let difference = difference(&mut g, &ab, &ba);
             if !vanishes(&g, &difference, &[&matrices[a], &matrices[b]]) {
                 return None;
@@ -182,12 +216,15 @@ fn linear(mechanics: &Mechanics, model: &Model) -> Option<Vec<Linear>> {
             let b3 = product(&mut g, &b2, &b);
             let zeros = vec![0.0; mechanics.dimension];
             let values = evaluate(&g, &numbers, 0.0, &zeros, &model.parameter_values);
-            let largest = (0..values.len()).max_by(|&i, &j| values[i].abs().total_cmp(&values[j].abs()))?;
+            let largest =
+                (0..values.len()).max_by(|&i, &j| values[i].abs().total_cmp(&values[j].abs()))?;
             let place = b_places[largest];
             let c = g.div(*b3.get(&place)?, b[&place]);
-            let scaled: Matrix = b.iter().map(|(&place, &entry)| (place, g.mul(c, entry))).collect();
+            let scaled: Matrix =
+                b.iter().map(|(&place, &entry)| (place, g.mul(c, entry))).collect();
             let rest = difference(&mut g, &b3, &scaled);
-            let is_negative = parameters.iter().all(|p| evaluate(&g, &[c], 0.0, &zeros, p)[0] < 0.0);
+            let is_negative =
+                parameters.iter().all(|p| evaluate(&g, &[c], 0.0, &zeros, p)[0] < 0.0);
             if !is_negative || !vanishes(&g, &rest, &[&b, &b, &b]) {
                 return None;
             }
@@ -195,13 +232,23 @@ fn linear(mechanics: &Mechanics, model: &Model) -> Option<Vec<Linear>> {
             numbers.extend(b2_places.iter().map(|place| b2[place]));
             numbers.push(g.neg(c));
         }
-        flows.push(Linear { b: b_places, b2: b2_places, numbers: Formula::unfused(&g, &numbers), rotates: !shears });
+        flows.push(Linear {
+            b: b_places,
+            b2: b2_places,
+            numbers: Formula::unfused(&g, &numbers),
+            rotates: !shears,
+        });
     }
     Some(flows)
 }
 
 /// Matrix B of X_g = Bx; `None` if g is not a quadratic form.
-fn matrix(g: &mut Graph, constraint: &Restriction, mechanics: &Mechanics, model: &Model) -> Option<Matrix> {
+fn matrix(
+    g: &mut Graph,
+    constraint: &Restriction,
+    mechanics: &Mechanics,
+    model: &Model,
+) -> Option<Matrix> {
     let zeros = vec![0.0; mechanics.dimension];
     let mut b = Matrix::default();
     for &(i, d) in &constraint.gradient {
@@ -209,10 +256,9 @@ fn matrix(g: &mut Graph, constraint: &Restriction, mechanics: &Mechanics, model:
             return None;
         }
         for (j, entry) in g.gradient(d) {
-            let varies = g
-                .reachable(&[entry])
-                .into_iter()
-                .any(|node| matches!(g.expression(node), Expression::Input(Input::State(_) | Input::Time)));
+            let varies = g.reachable(&[entry]).into_iter().any(|node| {
+                matches!(g.expression(node), Expression::Input(Input::State(_) | Input::Time))
+            });
             if varies {
                 return None;
             }
@@ -226,7 +272,8 @@ fn matrix(g: &mut Graph, constraint: &Restriction, mechanics: &Mechanics, model:
 
 fn product(g: &mut Graph, a: &Matrix, b: &Matrix) -> Matrix {
     let mut result = Matrix::default();
-    let mut places: Vec<_> = a.iter().flat_map(|(&p, &x)| b.iter().map(move |(&q, &y)| (p, x, q, y))).collect();
+    let mut places: Vec<_> =
+        a.iter().flat_map(|(&p, &x)| b.iter().map(move |(&q, &y)| (p, x, q, y))).collect();
     places.sort_unstable();
     for ((i, k), x, (l, j), y) in places {
         if k == l {

@@ -1,9 +1,10 @@
-//! Parts of H whose flows are known exactly, recognised from the model's formulas: H = T(p) + V(q, t).
+//! Parts of H whose flows are known exactly, recognised from the model's formulas: H = T(p) + V(q,
+//! t).
 //!
-//! Without constraints the motion is q + τ T_p, and the kick p − τ V_q. On a sphere |q|² = l² with T = |p|²/2m the
-//! motion goes along great circles, and the kick stays in the tangent space (HLW VII.4); on a product of spheres each
-//! moves by itself. With V = ½ Σ kᵢ qᵢ² + W, where W is another polynomial, the motion includes the oscillators, and W
-//! kicks.
+//! Without constraints the motion is q + τ T_p, and the kick p − τ V_q. On a sphere |q|² = l² with
+//! T = |p|²/2m the motion goes along great circles, and the kick stays in the tangent space (HLW
+//! VII.4); on a product of spheres each moves by itself. With V = ½ Σ kᵢ qᵢ² + W, where W is
+//! another polynomial, the motion includes the oscillators, and W kicks.
 
 use super::nodes::Nodes;
 use super::recorder::StepRecorder;
@@ -57,10 +58,14 @@ impl Flows {
         };
         // T = Σ p²/2m has no term b·p: motion without a momentum is not on a circle.
         let at_rest = |point: &[f64]| [&point[..n], &vec![0.0; n]].concat();
-        let rests = ambient_points(model, 3, 0x0a7e).into_iter().zip([0.0, 0.3, 1.7]).all(|(x, t)| {
-            evaluate(&g, h_p, t, &at_rest(&x), &model.parameter_values).iter().all(|&velocity| velocity == 0.0)
-        });
-        let masses = second(&mut g, n, h_p).filter(|diagonal| rests && !reads(&g, diagonal, 0..2 * n));
+        let rests =
+            ambient_points(model, 3, 0x0a7e).into_iter().zip([0.0, 0.3, 1.7]).all(|(x, t)| {
+                evaluate(&g, h_p, t, &at_rest(&x), &model.parameter_values)
+                    .iter()
+                    .all(|&velocity| velocity == 0.0)
+            });
+        let masses =
+            second(&mut g, n, h_p).filter(|diagonal| rests && !reads(&g, diagonal, 0..2 * n));
         let mut spheres = Vec::new();
         for constraint in &mechanics.constraints {
             spheres.push(sphere(&g, constraint, masses.as_deref(), mechanics, model)?);
@@ -69,7 +74,10 @@ impl Flows {
         all.sort_unstable();
         if let Some(pair) = all.windows(2).find(|pair| pair[0] == pair[1]) {
             let names = crate::component_names::component_names(model);
-            return Err(format!("the flow of the motion is not known: {} is on two spheres", names[pair[0]]));
+            return Err(format!(
+                "the flow of the motion is not known: {} is on two spheres",
+                names[pair[0]]
+            ));
         }
         let stiffness = match &masses {
             Some(_) if spheres.is_empty() => oscillators(&mut g, h_q, n, model),
@@ -84,14 +92,27 @@ impl Flows {
     }
 
     /// Move x for time `tau` along the flow of `part`.
-    pub fn flow(&self, space: &mut StepRecorder<Nodes>, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
+    pub fn flow(
+        &self,
+        space: &mut StepRecorder<Nodes>,
+        part: Part,
+        t: Value,
+        tau: Value,
+        x: &[Value],
+    ) -> Vec<Value> {
         match part {
             Part::Motion => self.motion(space, t, tau, x),
             Part::Kick => self.kick(space, t, tau, x),
         }
     }
 
-    fn motion(&self, space: &mut StepRecorder<Nodes>, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
+    fn motion(
+        &self,
+        space: &mut StepRecorder<Nodes>,
+        t: Value,
+        tau: Value,
+        x: &[Value],
+    ) -> Vec<Value> {
         let n = x.len() / 2;
         let velocity = space.ask(Asked::Velocity, t, x);
         let mut moved = (space as &mut dyn PhaseSpace).moved(&x[..n], tau, &velocity);
@@ -129,8 +150,8 @@ impl Flows {
         moved
     }
 
-    /// Remove the round-off of the rotations from the constraints, where it would grow steadily: cos² + sin² is not
-    /// exactly 1.
+    /// Remove the round-off of the rotations from the constraints, where it would grow steadily:
+    /// cos² + sin² is not exactly 1.
     fn round(&self, space: &mut StepRecorder<Nodes>, t: Value, x: &mut [Value]) {
         let n = x.len() / 2;
         let residuals = space.ask(Asked::Constraints, t, x);
@@ -162,7 +183,13 @@ impl Flows {
         }
     }
 
-    fn kick(&self, space: &mut StepRecorder<Nodes>, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
+    fn kick(
+        &self,
+        space: &mut StepRecorder<Nodes>,
+        t: Value,
+        tau: Value,
+        x: &[Value],
+    ) -> Vec<Value> {
         let n = x.len() / 2;
         let mut force = space.ask(Asked::Slope, t, x);
         if let Some(stiffness) = &self.stiffness {
@@ -225,7 +252,9 @@ fn rotate(
 ) {
     let minus = (space as &mut dyn PhaseSpace).scaled(-1.0, back);
     for &i in components {
-        for (place, own, other, factor) in [(i, x[i], x[i + n], forward), (i + n, x[i + n], x[i], minus)] {
+        for (place, own, other, factor) in
+            [(i, x[i], x[i + n], forward), (i + n, x[i + n], x[i], minus)]
+        {
             let (own, other) = (space.product(cosine, own), space.product(factor, other));
             moved[place] = space.sum(own, other);
         }
@@ -240,8 +269,9 @@ fn sphere(
     mechanics: &Mechanics,
     model: &Model,
 ) -> Result<Vec<usize>, String> {
-    let unknown =
-        |why: &str| Err(format!("the flow of the motion is not known: constraint `{}` {why}", constraint.name));
+    let unknown = |why: &str| {
+        Err(format!("the flow of the motion is not known: constraint `{}` {why}", constraint.name))
+    };
     if mechanics.kind != ConstraintKind::Holonomic {
         return unknown("is not one on positions");
     }
@@ -257,7 +287,8 @@ fn sphere(
     let of_masses: Vec<Node> = components.iter().map(|&i| masses[i]).collect();
     let mut factor = None;
     for x in ambient_points(model, 3, 0x5f4e) {
-        let values = evaluate(g, &[&entries[..], &of_masses].concat(), 0.3, &x, &model.parameter_values);
+        let values =
+            evaluate(g, &[&entries[..], &of_masses].concat(), 0.3, &x, &model.parameter_values);
         let (gradient, inverse_masses) = values.split_at(entries.len());
         // g_q = c q with the same constant c everywhere, but for a few roundings.
         for (&d, &i) in gradient.iter().zip(&components) {
@@ -266,15 +297,18 @@ fn sphere(
                 return unknown("is not a sphere |q|² = l²");
             }
         }
-        if inverse_masses.iter().any(|m| (m - inverse_masses[0]).abs() > 1e-14 * inverse_masses[0].abs()) {
+        if inverse_masses
+            .iter()
+            .any(|m| (m - inverse_masses[0]).abs() > 1e-14 * inverse_masses[0].abs())
+        {
             return unknown("holds coordinates of different masses on a sphere");
         }
     }
     Ok(components)
 }
 
-/// Stiffnesses k of V = ½ Σ k q² + W; `None` unless V is a polynomial without mixed quadratic terms and some k are
-/// positive.
+/// Stiffnesses k of V = ½ Σ k q² + W; `None` unless V is a polynomial without mixed quadratic terms
+/// and some k are positive.
 fn oscillators(g: &mut Graph, h_q: &[Node], n: usize, model: &Model) -> Option<Vec<Node>> {
     let polynomial = g.reachable(h_q).into_iter().all(|node| match g.expression(node) {
         Expression::Unary(Unary::Neg, _) => true,

@@ -1,8 +1,9 @@
-//! First same as last (FSAL): the values at a step's start that are those at the end of the previous step.
+//! First same as last (FSAL): the values at a step's start that are those at the end of the
+//! previous step.
 //!
-//! These values are the first ones that a program carries. The last number of its memory is the length of the step that
-//! left them, or 1 where the length makes no difference, and 0 at the start of a run. A step of another length computes
-//! them anew.
+//! These values are the first ones that a program carries. The last number of its memory is the
+//! length of the step that left them, or 1 where the length makes no difference, and 0 at the start
+//! of a run. A step of another length computes them anew.
 
 use holonome_integrate::scheme::map::{NoStep, StepFrom, StepMap, Workspace};
 use holonome_integrate::state::Cost;
@@ -13,15 +14,22 @@ pub trait Finds: StepMap {
     ///
     /// # Errors
     /// If the equations have no solution.
-    fn evaluate<'w>(&self, step: StepFrom, cost: &mut Cost, work: &'w mut [f64]) -> Result<&'w [f64], NoStep>;
+    fn evaluate<'w>(
+        &self,
+        step: StepFrom,
+        cost: &mut Cost,
+        work: &'w mut [f64],
+    ) -> Result<&'w [f64], NoStep>;
 }
 
-/// Values at a step's start, with the program that computes them if no step of the same length came before.
+/// Values at a step's start, with the program that computes them if no step of the same length came
+/// before.
 pub struct Fsal<P> {
     find: Box<P>,
     /// True if steps of any length have the same values.
     any_length: bool,
-    /// Places, among the carried numbers, of a monitored energy and of its value at the start of the run.
+    /// Places, among the carried numbers, of a monitored energy and of its value at the start of
+    /// the run.
     pub monitored: Option<(usize, usize)>,
 }
 
@@ -36,7 +44,8 @@ impl<P: Finds> Fsal<P> {
         Fsal::new(rebound(&self.find), self.any_length, self.monitored)
     }
 
-    /// True if values left by a step serve one of length h; `known_for` is the last number of the memory.
+    /// True if values left by a step serve one of length h; `known_for` is the last number of the
+    /// memory.
     pub fn serves(&self, known_for: Option<f64>, h: f64) -> bool {
         known_for == Some(self.length(h))
     }
@@ -73,7 +82,8 @@ impl<P: Finds> Fsal<P> {
         Some(self.find.evaluate(step, &mut Cost::default(), &mut work).ok()?[energy])
     }
 
-    /// Put into `deviations` the distance of the monitored energy from its value at the start of the run.
+    /// Put into `deviations` the distance of the monitored energy from its value at the start of
+    /// the run.
     pub fn deviations(&self, memory: &[f64], deviations: &mut [f64]) {
         if let Some((energy, start)) = self.monitored {
             deviations[0] = (memory[energy] - memory[start]).abs();
@@ -84,15 +94,21 @@ impl<P: Finds> Fsal<P> {
     ///
     /// # Errors
     /// If the equations for them have no solution.
-    pub fn find(&self, step: StepFrom, Workspace { memory, cost, work, .. }: &mut Workspace) -> Result<(), NoStep> {
+    pub fn find(
+        &self,
+        step: StepFrom,
+        Workspace { memory, cost, work, .. }: &mut Workspace,
+    ) -> Result<(), NoStep> {
         let length = self.length(step.h);
-        let Some((known_for, carried)) = memory.split_last_mut().filter(|(known_for, _)| **known_for != length) else {
+        let Some((known_for, carried)) =
+            memory.split_last_mut().filter(|(known_for, _)| **known_for != length)
+        else {
             return Ok(());
         };
         let found = self.find.evaluate(step, cost, work)?;
         if let Some((energy, start)) = self.monitored {
-            // At the start of the run both were 0. The energy of a step of another length is another one, so its start
-            // is shifted.
+            // At the start of the run both were 0. The energy of a step of another length is
+            // another one, so its start is shifted.
             carried[start] += found[energy] - carried[energy];
         }
         carried[..found.len()].copy_from_slice(found);

@@ -46,8 +46,8 @@ pub struct Functions {
     pub autonomous: bool,
     /// Derivatives of V in H = ½ pᵀM⁻¹p + V, for methods that need them.
     pub curvature: Option<Curvature>,
-    /// Derivatives for the extension of the field off the constraint set, made on first use, and the mechanics that
-    /// they are made from.
+    /// Derivatives for the extension of the field off the constraint set, made on first use, and
+    /// the mechanics that they are made from.
     extension: OnceLock<Extension>,
     mechanics: Mechanics,
 }
@@ -63,7 +63,8 @@ pub struct Extension {
 
 impl Extension {
     fn new(mechanics: &Mechanics) -> Extension {
-        let (mut g, dimension, n) = (mechanics.graph.clone(), mechanics.dimension, mechanics.degrees);
+        let (mut g, dimension, n) =
+            (mechanics.graph.clone(), mechanics.dimension, mechanics.degrees);
         let mut field = vec![g.zero(); dimension];
         for (k, hidden) in mechanics.hidden.iter().enumerate() {
             let a = g.state(dimension + k);
@@ -88,7 +89,8 @@ impl Extension {
             let nodes: Vec<Node> = nodes.iter().zip(along).map(sum).collect();
             Formula::unfused(&g, &nodes)
         };
-        let (constraint_rates, hidden_rates) = (rates(&mechanics.constraints), rates(&mechanics.hidden));
+        let (constraint_rates, hidden_rates) =
+            (rates(&mechanics.constraints), rates(&mechanics.hidden));
         Extension { hidden_field: Formula::unfused(&g, &field), constraint_rates, hidden_rates }
     }
 }
@@ -106,7 +108,8 @@ pub struct Curvature {
 impl Curvature {
     /// Derivatives for `mechanics`.
     pub fn new(mechanics: &Mechanics) -> Curvature {
-        let (mut g, dimension, n) = (mechanics.graph.clone(), mechanics.dimension, mechanics.degrees);
+        let (mut g, dimension, n) =
+            (mechanics.graph.clone(), mechanics.dimension, mechanics.degrees);
         let mut along = |gradient: &[Node]| {
             g.tangent(gradient, |g, input| match input {
                 Input::State(i) if (i as usize) < n => Some(g.state(dimension + i as usize)),
@@ -126,7 +129,9 @@ impl Functions {
     pub fn new(mechanics: &Mechanics, model: &Model) -> Functions {
         let n = mechanics.degrees;
         let of = |roots: &[Node]| Formula::unfused(&mechanics.graph, roots);
-        let values = |list: &[Restriction]| of(&list.iter().map(|restriction| restriction.node).collect::<Vec<_>>());
+        let values = |list: &[Restriction]| {
+            of(&list.iter().map(|restriction| restriction.node).collect::<Vec<_>>())
+        };
         Functions {
             dimension: mechanics.dimension,
             degrees: n,
@@ -158,8 +163,8 @@ impl Functions {
     }
 }
 
-/// Sizes of the terms of formulas: their values with all sums, of whatever is multiplied, replaced by sums of absolute
-/// values.
+/// Sizes of the terms of formulas: their values with all sums, of whatever is multiplied, replaced
+/// by sums of absolute values.
 fn term_sizes(graph: &Graph, roots: &[Node]) -> Formula {
     let mut g = graph.clone();
     let mut sizes: FxHashMap<Node, Node> = FxHashMap::default();
@@ -180,8 +185,8 @@ fn term_sizes(graph: &Graph, roots: &[Node]) -> Formula {
     Formula::unfused(&g, &sizes)
 }
 
-/// Scales Σ |∂g/∂x_i| max |x_j| of restrictions; the maximum is over the positions if x_i is one, else over the
-/// momenta.
+/// Scales Σ |∂g/∂x_i| max |x_j| of restrictions; the maximum is over the positions if x_i is one,
+/// else over the momenta.
 fn sizes(mechanics: &Mechanics, list: &[Restriction]) -> Formula {
     let mut g = mechanics.graph.clone();
     let zero = g.zero();
@@ -197,7 +202,8 @@ fn sizes(mechanics: &Mechanics, list: &[Restriction]) -> Formula {
     for restriction in list {
         let mut size = zero;
         for (part, &largest) in largest.iter().enumerate() {
-            let of_part = restriction.gradient.iter().filter(|&&(i, _)| usize::from(i as usize >= n) == part);
+            let of_part =
+                restriction.gradient.iter().filter(|&&(i, _)| usize::from(i as usize >= n) == part);
             let terms: Vec<Node> = of_part.map(|&(_, d)| g.unary(Unary::Abs, d)).collect();
             let sum = g.sum(terms);
             let product = g.mul(sum, largest);

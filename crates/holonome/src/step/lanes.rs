@@ -1,13 +1,18 @@
-//! Equal steps of a program in lanes, for an ensemble: those of [`Many`], and single steps where a lane misses.
+//! Equal steps of a program in lanes, for an ensemble: those of [`Many`], and single steps where a
+//! lane misses.
 
 use super::many::{Lanes, Many};
 use super::program::{self, Start};
 use super::unrolled::Unrolled;
 use crate::kernels::{LaneMonitor, MonitorBound, StateVectors};
-use holonome_integrate::ensemble::{EqualSteps, LaneAlone, LaneCarry, LaneStates, LaneSystem, gather, scatter};
+use holonome_integrate::ensemble::{
+    EqualSteps, LaneAlone, LaneCarry, LaneStates, LaneSystem, gather, scatter,
+};
 use holonome_integrate::plan::{FixedSteps, Plan};
 use holonome_integrate::scales::{Kept, Vectors};
-use holonome_integrate::scheme::map::{Between, Blocks, Carry, Outputs, StepFrom, StepMap, Workspace};
+use holonome_integrate::scheme::map::{
+    Between, Blocks, Carry, Outputs, StepFrom, StepMap, Workspace,
+};
 use holonome_integrate::scheme::repairs::{Looped, Repairs, Unmade};
 use holonome_integrate::state::Cost;
 use holonome_model::treatment::Field;
@@ -48,7 +53,8 @@ pub struct ProgramBound {
 }
 
 impl ProgramLanes {
-    /// Lanes for runs of `plan`; `None` if the program has no loop. `start` is that of any trajectory.
+    /// Lanes for runs of `plan`; `None` if the program has no loop. `start` is that of any
+    /// trajectory.
     pub fn new(
         program: &LoweredProgram,
         plan: &Plan,
@@ -73,7 +79,8 @@ impl ProgramLanes {
         })
     }
 
-    /// Lanes that all have these parameters: those of the model, then F₀ of the rows that are not constraints.
+    /// Lanes that all have these parameters: those of the model, then F₀ of the rows that are not
+    /// constraints.
     pub fn bind(&self, parameters: &[f64]) -> ProgramBound {
         let single = self.program.copy(&parameters[..self.own]);
         ProgramBound {
@@ -89,7 +96,13 @@ impl ProgramLanes {
     }
 
     /// Set a lane's parameters to those of its trajectory, and F₀ of every row.
-    pub fn rebind(&self, bound: &mut ProgramBound, lane: usize, parameters: &[f64], targets: &[f64]) {
+    pub fn rebind(
+        &self,
+        bound: &mut ProgramBound,
+        lane: usize,
+        parameters: &[f64],
+        targets: &[f64],
+    ) {
         bound.parameters[lane] = self.all(parameters);
         bound.many.rebind(lane, &bound.parameters[lane]);
         self.monitor.rebind(&mut bound.monitor, lane, parameters, targets);
@@ -236,9 +249,13 @@ impl EqualSteps for ProgramLanes {
         work: &mut [f64],
     ) {
         let carried = &mut carry.carried[..self.looped()];
-        let residuals = bound.many.iterate(steps, Lanes { x, carried, largest, starts: &mut [] }, work);
+        let residuals =
+            bound.many.iterate(steps, Lanes { x, carried, largest, starts: &mut [] }, work);
         for (missed, residual) in carry.missed.iter_mut().zip(residuals) {
-            *missed = !matches!(residual.partial_cmp(&1.0), Some(std::cmp::Ordering::Less | std::cmp::Ordering::Equal));
+            *missed = !matches!(
+                residual.partial_cmp(&1.0),
+                Some(std::cmp::Ordering::Less | std::cmp::Ordering::Equal)
+            );
         }
         carry.innovation.fill(0.0);
     }
@@ -279,12 +296,18 @@ impl EqualSteps for ProgramLanes {
         work: &mut [f64],
     ) {
         let (lanes, around) = (self.many.lanes(), around(fixed, step));
-        let (mut starts, mut known) = (vec![0.0; self.many.start_len() * lanes], vec![false; lanes]);
+        let (mut starts, mut known) =
+            (vec![0.0; self.many.start_len() * lanes], vec![false; lanes]);
         if step < fixed.steps && (step > 0 || self.many.makes_first_steps()) {
             // The step from here finds them at its start.
             let (mut x, mut carried) = (x.to_vec(), carried[..self.looped()].to_vec());
             let mut largest = vec![0.0; self.groups() * lanes];
-            let trial = Lanes { x: &mut x, carried: &mut carried, largest: &mut largest, starts: &mut starts };
+            let trial = Lanes {
+                x: &mut x,
+                carried: &mut carried,
+                largest: &mut largest,
+                starts: &mut starts,
+            };
             let residuals = bound.many.iterate(step..step + 1, trial, work);
             known.iter_mut().zip(residuals).for_each(|(known, residual)| *known = *residual <= 1.0);
         }
@@ -300,7 +323,11 @@ impl EqualSteps for ProgramLanes {
                 gather(x, lanes, lane, &mut one);
                 let ProgramBound { single, carried, work, .. } = &mut *bound;
                 let (t, (before, after)) = (fixed.time(t0, step), around);
-                single.multipliers(Between { t, before, after, x: &one, memory: carried }, &mut of_lane, work);
+                single.multipliers(
+                    Between { t, before, after, x: &one, memory: carried },
+                    &mut of_lane,
+                    work,
+                );
             }
             scatter(&of_lane, lanes, lane, lambda);
         }

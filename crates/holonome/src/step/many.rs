@@ -1,9 +1,10 @@
-//! Loops of machine code that iterate a step of a small model: in one lane for a run, in several for an ensemble.
+//! Loops of machine code that iterate a step of a small model: in one lane for a run, in several
+//! for an ensemble.
 //!
-//! Newton iterations are unrolled, as many as pilot runs needed. The largest residual of the last ones is carried like
-//! a drift, lane by lane. If it is too large in a step, or a monitored system comes near to being singular, the step is
-//! made by itself. Where sweeps of a fixed-point iteration would make the step too long, one sweep is a loop of its
-//! own.
+//! Newton iterations are unrolled, as many as pilot runs needed. The largest residual of the last
+//! ones is carried like a drift, lane by lane. If it is too large in a step, or a monitored system
+//! comes near to being singular, the step is made by itself. Where sweeps of a fixed-point
+//! iteration would make the step too long, one sweep is a loop of its own.
 
 use super::draws::Draws;
 use super::multipliers::Multipliers;
@@ -154,7 +155,8 @@ type PieceTapes = Vec<(Tape, u64)>;
 struct Tapes {
     steps: PieceTapes,
     takes: Work,
-    /// First steps of an ensemble's trajectories. They have no solutions to guess from, so they take more iterations.
+    /// First steps of an ensemble's trajectories. They have no solutions to guess from, so they
+    /// take more iterations.
     first: Option<(PieceTapes, Work)>,
     /// Pivots of monitored systems at a state.
     pivots: Tape,
@@ -198,7 +200,8 @@ pub struct LoopIngredients<'a> {
 
 /// Run after some steps.
 pub struct Piloted {
-    /// Parameters of the model and of the method, F₀ of the rows that are not constraints, h and t₀.
+    /// Parameters of the model and of the method, F₀ of the rows that are not constraints, h and
+    /// t₀.
     pub parameters: Vec<f64>,
     /// State after these steps.
     pub x: Vec<f64>,
@@ -221,7 +224,8 @@ impl LoopIngredients<'_> {
 
     /// Number of pivots of monitored systems that are compared with those at the start.
     fn reference_count(&self) -> usize {
-        let monitored = self.trace.systems.iter().filter(|system| system.monitored == Monitored::Always);
+        let monitored =
+            self.trace.systems.iter().filter(|system| system.monitored == Monitored::Always);
         monitored.map(|system| Inverse::pivot_count(system.rows.len())).sum()
     }
 
@@ -266,7 +270,8 @@ impl LoopIngredients<'_> {
         Some((written.pieces.iter().map(tape).collect::<Option<_>>()?, rows))
     }
 
-    /// True if sweeps are repeated by a loop of their own, because the step is too long with all of them unrolled.
+    /// True if sweeps are repeated by a loop of their own, because the step is too long with all of
+    /// them unrolled.
     fn is_split(&self, most: &[Taken]) -> bool {
         let [Taken { sweeps: 1.., .. }] = most else { return false };
         // One piece by itself is short enough to be unrolled here.
@@ -289,17 +294,21 @@ impl Many {
     /// Loop of the step; `None` if the step is too long to be unrolled.
     pub fn new(of: &LoopIngredients) -> Option<Many> {
         // Detect eliminations that are too long without unrolling them.
-        let eliminations = of.trace.systems.iter().zip(of.most).filter(|(_, most)| most.sweeps == 0);
-        let operations: usize = eliminations.map(|(system, _)| system.unpivoted().operations()).sum();
+        let eliminations =
+            of.trace.systems.iter().zip(of.most).filter(|(_, most)| most.sweeps == 0);
+        let operations: usize =
+            eliminations.map(|(system, _)| system.unpivoted().operations()).sum();
         if of.substeps.len() * operations > LONGEST_LOOP {
             return None;
         }
-        let split = of.is_split(&of.more(of.most, 1)) || of.most_first.is_some_and(|most| of.is_split(most));
+        let split = of.is_split(&of.more(of.most, 1))
+            || of.most_first.is_some_and(|most| of.is_split(most));
         let first = of.most_first.and_then(|most| {
             let (tapes, _) = of.tapes(most, split, false)?;
             Some((tapes, of.work(most)))
         });
-        // The last iteration with the matrix of the one before it, if that is enough; one iteration more, if need be.
+        // The last iteration with the matrix of the one before it, if that is enough; one iteration
+        // more, if need be.
         let attempts = [(0, true), (0, false), (1, true), (1, false)];
         let (monitoring, multipliers) = (Monitoring::of(of.field), of.multipliers.of_starts());
         let sweeps = of.most.iter().any(|most| most.sweeps > 0);
@@ -308,9 +317,17 @@ impl Many {
             let enough = if sweeps && more == 0 { SWEPT_WELL } else { 1.0 };
             let (steps, rows) = of.tapes(&most, split, frozen)?;
             let (takes, pivots) = (of.work(&most), of.pivots());
-            let tapes = Arc::new(Tapes { steps, takes, first: first.clone(), pivots, rows, draws: of.draws.cloned() });
+            let tapes = Arc::new(Tapes {
+                steps,
+                takes,
+                first: first.clone(),
+                pivots,
+                rows,
+                draws: of.draws.cloned(),
+            });
             let parameters = &of.pilots[0].parameters;
-            let mut many = Many::compiled(tapes, 1, parameters, (monitoring.clone(), multipliers.clone()));
+            let mut many =
+                Many::compiled(tapes, 1, parameters, (monitoring.clone(), multipliers.clone()));
             // The first pilot comes last, so that the loop stays bound to its run.
             let serves = of.pilots.iter().rev().all(|pilot| {
                 many.rebind(0, &pilot.parameters);
@@ -328,7 +345,9 @@ impl Many {
         (monitoring, multipliers): (Monitoring, Multipliers),
     ) -> Many {
         let compiled = |tape: &Tape| WideBound::new(tape, lanes, parameters);
-        let pieces = |tapes: &PieceTapes| Pieces(tapes.iter().map(|(tape, times)| (compiled(tape), *times)).collect());
+        let pieces = |tapes: &PieceTapes| {
+            Pieces(tapes.iter().map(|(tape, times)| (compiled(tape), *times)).collect())
+        };
         Many {
             steps: pieces(&tapes.steps),
             first: tapes.first.as_ref().map(|(first, _)| pieces(first)),
@@ -337,7 +356,11 @@ impl Many {
             lanes,
             monitoring,
             multipliers,
-            noise: tapes.draws.iter().flat_map(|draws| vec![draws.noise(parameters); lanes]).collect(),
+            noise: tapes
+                .draws
+                .iter()
+                .flat_map(|draws| vec![draws.noise(parameters); lanes])
+                .collect(),
             tapes,
         }
     }
@@ -348,7 +371,8 @@ impl Many {
         Many::compiled(Arc::clone(&self.tapes), lanes, parameters, (monitoring, multipliers))
     }
 
-    /// True if the loop is as good as single steps, from the state of a pilot run on: residuals are at most `enough`.
+    /// True if the loop is as good as single steps, from the state of a pilot run on: residuals are
+    /// at most `enough`.
     fn serves(&self, pilot: &Piloted, enough: f64) -> bool {
         let (mut x, mut memory) = (pilot.x.clone(), pilot.memory.clone());
         let mut largest = vec![0.0; self.tapes.rows.largest.len()];
@@ -425,15 +449,17 @@ impl Many {
         self.tapes.takes.count(steps.end - steps.start - begun, cost);
     }
 
-    /// Make the steps with these numbers in every lane. Return the largest residual of each lane, at most 1 if all its
-    /// steps are good.
+    /// Make the steps with these numbers in every lane. Return the largest residual of each lane,
+    /// at most 1 if all its steps are good.
     pub fn iterate<'w>(&self, steps: Range<u64>, lanes: Lanes, work: &'w mut [f64]) -> &'w [f64] {
         let len = self.tapes.rows.count() * self.lanes;
-        self.in_loops(steps, lanes, work, |states, steps, work| self.run(&mut states[..len], steps, work))
+        self.in_loops(steps, lanes, work, |states, steps, work| {
+            self.run(&mut states[..len], steps, work)
+        })
     }
 
-    /// Put the lanes in the first of [`Many::states`], let `run` make its steps, and copy their results back to the
-    /// lanes.
+    /// Put the lanes in the first of [`Many::states`], let `run` make its steps, and copy their
+    /// results back to the lanes.
     fn in_loops<'w>(
         &self,
         steps: Range<u64>,
@@ -502,7 +528,9 @@ impl Many {
 
     fn repeat_keeping(&self, pieces: &Pieces, states: &mut [f64], work: &mut [f64]) {
         let len = self.tapes.rows.count() * self.lanes;
-        let Some(draws) = &self.tapes.draws else { return pieces.iterate_keeping(states, len, work) };
+        let Some(draws) = &self.tapes.draws else {
+            return pieces.iterate_keeping(states, len, work);
+        };
         for at in (len..states.len()).step_by(len) {
             self.draw(draws, &mut states[at - len..at]);
             pieces.iterate_keeping(&mut states[at - len..at + len], len, work);
@@ -521,7 +549,8 @@ impl Blocks for Many {
         work: &mut [f64],
     ) -> bool {
         let rows = &self.tapes.rows;
-        let (from_x, carried_at, start) = (rows.x.clone(), rows.carried.clone(), rows.starts.clone());
+        let (from_x, carried_at, start) =
+            (rows.x.clone(), rows.carried.clone(), rows.starts.clone());
         let places = LoopPlaces { len: rows.count(), x: from_x, carried: carried_at, start };
         let (carried, unchanged) = carry.memory.split_at_mut(rows.carried.len());
         let (mut outputs, lanes) = (carry.outputs, Lanes { x, carried, largest, starts: &mut [] });
@@ -560,8 +589,9 @@ struct Written {
     frozen: bool,
 }
 
-/// Largest residual that an iteration with the matrix of the one before brings to round-off. Where the last full
-/// iteration has squared an error e, the matrix is off by about e, and e·e² is below 1e-16.
+/// Largest residual that an iteration with the matrix of the one before brings to round-off. Where
+/// the last full iteration has squared an error e, the matrix is off by about e, and e·e² is below
+/// 1e-16.
 const CLOSE_FROZEN: f64 = 1e-11;
 
 impl Written {
@@ -580,7 +610,8 @@ impl Written {
 
         let mut now = Now::of(&mut self.graph, &rows);
         let g = &mut self.graph;
-        let (h, t0) = (g.parameter(of.parameter_count() - 2), g.parameter(of.parameter_count() - 1));
+        let (h, t0) =
+            (g.parameter(of.parameter_count() - 2), g.parameter(of.parameter_count() - 1));
         let references: Vec<Node> = rows.references.clone().map(|k| g.state(k)).collect();
         let (zero, one) = (g.zero(), g.one());
         let number = rows.number.map_or(zero, |number| g.state(number));
@@ -588,7 +619,8 @@ impl Written {
         for (deviation, group) in monitor.at(g, t, &now.x).into_iter().zip(members) {
             now.largest[group] = g.largest(deviation, now.largest[group]);
         }
-        let (mut made, mut starts): (_, Vec<Node>) = (0.0, rows.starts.clone().map(|k| g.state(k)).collect());
+        let (mut made, mut starts): (_, Vec<Node>) =
+            (0.0, rows.starts.clone().map(|k| g.state(k)).collect());
         let mut references_left = references.iter();
         for (k, &gamma) in of.substeps.iter().enumerate() {
             let g = &mut self.graph;
@@ -600,12 +632,15 @@ impl Written {
                 if most.sweeps > 0 {
                     let updates = if self.split {
                         let guesses = g.copy_from(&trace.symbols.graph, &system.guesses, &known);
-                        self.pieces.push((now.outputs(g, &guesses, (&starts, &references), number), 1));
+                        self.pieces
+                            .push((now.outputs(g, &guesses, (&starts, &references), number), 1));
                         now = Now::of(g, &rows);
                         known = known_at(trace, &now.x, (t, h), &now.carried);
-                        let unknowns: Vec<Node> = rows.unknowns.clone().map(|k| g.state(k)).collect();
+                        let unknowns: Vec<Node> =
+                            rows.unknowns.clone().map(|k| g.state(k)).collect();
                         let updates = [0, 1, 2].map(|k| g.state(rows.updates.start + k));
-                        let (swept, after) = sweep(g, trace, system, (&unknowns, updates), &mut known);
+                        let (swept, after) =
+                            sweep(g, trace, system, (&unknowns, updates), &mut known);
                         self.pieces.push(([&swept[..], &after].concat(), u64::from(most.sweeps)));
                         known.extend(system.unknowns.iter().copied().zip(unknowns));
                         updates
@@ -617,7 +652,8 @@ impl Written {
                     continue;
                 }
                 let (count, residual) = (most.iterations, &mut now.residual);
-                let inverse_pivots = solve(g, trace, system, count, self.frozen, &mut known, residual);
+                let inverse_pivots =
+                    solve(g, trace, system, count, self.frozen, &mut known, residual);
                 if system.monitored == Monitored::Definite {
                     *residual = definite(g, trace, system, &known, *residual);
                 }
@@ -655,11 +691,12 @@ impl Written {
         rows
     }
 
-    /// Unroll the pivots of monitored systems over the step's length, for a first substep from x before which nothing
-    /// is carried.
+    /// Unroll the pivots of monitored systems over the step's length, for a first substep from x
+    /// before which nothing is carried.
     fn pivots(&mut self, of: &LoopIngredients) -> Vec<Node> {
         let (trace, g) = (of.trace, &mut self.graph);
-        let (h, t0) = (g.parameter(of.parameter_count() - 2), g.parameter(of.parameter_count() - 1));
+        let (h, t0) =
+            (g.parameter(of.parameter_count() - 2), g.parameter(of.parameter_count() - 1));
         let x: Vec<Node> = (0..trace.x.len()).map(|i| g.state(i)).collect();
         let (zero, one, part) = (g.zero(), g.one(), g.constant(of.substeps[0]));
         let h = g.mul(part, h);
@@ -675,7 +712,8 @@ impl Written {
                 sweeps(g, trace, system, most, &mut known);
                 continue;
             }
-            let inverse_pivots = solve(g, trace, system, most.iterations, false, &mut known, &mut residual);
+            let inverse_pivots =
+                solve(g, trace, system, most.iterations, false, &mut known, &mut residual);
             if system.monitored == Monitored::Always {
                 for (inverse, rows) in inverse_pivots {
                     let per_length = per_length(g, inverse, rows, h);
@@ -698,7 +736,8 @@ struct Now {
 impl Now {
     /// Rows at the start of a piece.
     fn of(g: &mut Graph, rows: &LaneRows) -> Now {
-        let mut states = |rows: &Range<usize>| -> Vec<Node> { rows.clone().map(|k| g.state(k)).collect() };
+        let mut states =
+            |rows: &Range<usize>| -> Vec<Node> { rows.clone().map(|k| g.state(k)).collect() };
         let (x, largest, carried) = (states(&rows.x), states(&rows.largest), states(&rows.carried));
         Now { x, largest, residual: g.state(rows.residual), carried }
     }
@@ -712,16 +751,33 @@ impl Now {
         number: Node,
     ) -> Vec<Node> {
         let updates = if swept.is_empty() { vec![] } else { vec![g.zero(); UPDATES] };
-        let parts =
-            [swept, &updates, &self.x, &self.largest, &[self.residual], &self.carried, starts, references, &[number]];
+        let parts = [
+            swept,
+            &updates,
+            &self.x,
+            &self.largest,
+            &[self.residual],
+            &self.carried,
+            starts,
+            references,
+            &[number],
+        ];
         parts.concat()
     }
 }
 
 /// Nodes for the inputs of a step from x.
-fn known_at(trace: &Trace, x: &[Node], (t, h): (Node, Node), carried: &[Node]) -> FxHashMap<Node, Node> {
-    let inputs = trace.x.iter().chain([&trace.t, &trace.h]).copied().zip(x.iter().copied().chain([t, h]));
-    inputs.chain(trace.carried.iter().zip(carried).map(|(&(input, _), &node)| (input, node))).collect()
+fn known_at(
+    trace: &Trace,
+    x: &[Node],
+    (t, h): (Node, Node),
+    carried: &[Node],
+) -> FxHashMap<Node, Node> {
+    let inputs =
+        trace.x.iter().chain([&trace.t, &trace.h]).copied().zip(x.iter().copied().chain([t, h]));
+    inputs
+        .chain(trace.carried.iter().zip(carried).map(|(&(input, _), &node)| (input, node)))
+        .collect()
 }
 
 /// Inverse pivot without the h that the equations hold, once in every row.
@@ -729,19 +785,26 @@ fn per_length(g: &mut Graph, inverse: Node, rows: usize, h: Node) -> Node {
     (0..rows).fold(inverse, |inverse, _| g.mul(inverse, h))
 }
 
-/// Add to the largest residual how near a pivot is to being lost; `ratio` is the pivot at the start over the present
-/// one.
+/// Add to the largest residual how near a pivot is to being lost; `ratio` is the pivot at the start
+/// over the present one.
 fn remember(g: &mut Graph, ratio: Node, residual: Node) -> Node {
-    let (zero, lost, infinite) = (g.zero(), g.constant(super::program::LOST), g.constant(f64::INFINITY));
+    let (zero, lost, infinite) =
+        (g.zero(), g.constant(super::program::LOST), g.constant(f64::INFINITY));
     let positive = g.binary(Binary::Less, zero, ratio);
     let near = g.mul(lost, ratio);
     let bad = g.select(positive, near, infinite);
     g.largest(bad, residual)
 }
 
-/// Add infinity to the largest residual if an eigenvalue of a matrix that has to be definite is below
-/// [`NOTABLE`](crate::monitored::NOTABLE).
-fn definite(g: &mut Graph, trace: &Trace, system: &System, known: &FxHashMap<Node, Node>, residual: Node) -> Node {
+/// Add infinity to the largest residual if an eigenvalue of a matrix that has to be definite is
+/// below [`NOTABLE`](crate::monitored::NOTABLE).
+fn definite(
+    g: &mut Graph,
+    trace: &Trace,
+    system: &System,
+    known: &FxHashMap<Node, Node>,
+    residual: Node,
+) -> Node {
     let mut matrix = matrix(g, trace, system, &system.elimination_order(), known);
     let notable = g.constant(crate::monitored::NOTABLE);
     for i in 0..matrix.size() {
@@ -772,7 +835,13 @@ impl System {
 }
 
 /// Newton matrix of a system, with its rows in an `order`.
-fn matrix(g: &mut Graph, trace: &Trace, system: &System, order: &[u32], known: &FxHashMap<Node, Node>) -> Matrix {
+fn matrix(
+    g: &mut Graph,
+    trace: &Trace,
+    system: &System,
+    order: &[u32],
+    known: &FxHashMap<Node, Node>,
+) -> Matrix {
     let entries: Vec<Node> = system.jacobian.iter().map(|&(_, _, node)| node).collect();
     let values = g.copy_from(&trace.symbols.graph, &entries, known);
     let mut position = vec![0; order.len()];
@@ -786,7 +855,8 @@ fn matrix(g: &mut Graph, trace: &Trace, system: &System, order: &[u32], known: &
     matrix
 }
 
-/// Unroll the Newton iterations of a system and make its solution known. Return the inverse pivots of the last matrix.
+/// Unroll the Newton iterations of a system and make its solution known. Return the inverse pivots
+/// of the last matrix.
 fn solve(
     g: &mut Graph,
     trace: &Trace,
@@ -822,8 +892,8 @@ fn solve(
     inverse.map_or(Vec::new(), |inverse| inverse.pivots())
 }
 
-/// Part of the allowed residual that the sweeps of a trial may leave without one more sweep: later steps may contract
-/// less.
+/// Part of the allowed residual that the sweeps of a trial may leave without one more sweep: later
+/// steps may contract less.
 const SWEPT_WELL: f64 = 1.0 / 16.0;
 
 /// Number of updates of a fixed-point iteration that tell whether it has ended.
@@ -858,12 +928,16 @@ fn sweep(
     let residuals = g.copy_from(&trace.symbols.graph, &system.residuals, known);
     let one = g.one();
     let update = off(g, trace, &system.sweep_sizes, known, &residuals, one);
-    let swept = unknowns.iter().zip(residuals).map(|(&unknown, residual)| g.sub(unknown, residual)).collect();
+    let swept = unknowns
+        .iter()
+        .zip(residuals)
+        .map(|(&unknown, residual)| g.sub(unknown, residual))
+        .collect();
     (swept, [update, updates[0], updates[1]])
 }
 
-/// Error of a fixed-point iteration over the allowed one, 0 if its last update is rounding. With last updates δ, δ/θ
-/// and δ/θ² the error is √θ θδ, as for single steps.
+/// Error of a fixed-point iteration over the allowed one, 0 if its last update is rounding. With
+/// last updates δ, δ/θ and δ/θ² the error is √θ θδ, as for single steps.
 fn unswept(g: &mut Graph, [last, _, third]: [Node; UPDATES]) -> Node {
     let (zero, allowed, rounding) = (g.zero(), g.constant(1.0 / SWEPT), g.constant(ROUNDING_SWEEP));
     let square = g.div(last, third);
@@ -902,8 +976,8 @@ fn off(
     })
 }
 
-/// Inverse of a Newton matrix: for one or two rows by its determinant, which needs one fewer division in sequence; for
-/// more by its factors.
+/// Inverse of a Newton matrix: for one or two rows by its determinant, which needs one fewer
+/// division in sequence; for more by its factors.
 enum Inverse {
     /// 1/a
     One(Node),
@@ -918,7 +992,10 @@ impl Inverse {
         match matrix.size() {
             1 => Inverse::One(g.div(one, matrix.get(0, 0))),
             2 => {
-                let (ad, bc) = (g.mul(matrix.get(0, 0), matrix.get(1, 1)), g.mul(matrix.get(0, 1), matrix.get(1, 0)));
+                let (ad, bc) = (
+                    g.mul(matrix.get(0, 0), matrix.get(1, 1)),
+                    g.mul(matrix.get(0, 1), matrix.get(1, 0)),
+                );
                 let determinant = g.sub(ad, bc);
                 let inverse = g.div(one, determinant);
                 Inverse::Two(matrix, inverse)
@@ -937,7 +1014,10 @@ impl Inverse {
                     let difference = g.sub(ar, bs);
                     g.mul(difference, *inverse)
                 };
-                vec![cramer(a.get(1, 1), r[0], a.get(0, 1), r[1]), cramer(a.get(0, 0), r[1], a.get(1, 0), r[0])]
+                vec![
+                    cramer(a.get(1, 1), r[0], a.get(0, 1), r[1]),
+                    cramer(a.get(0, 0), r[1], a.get(1, 0), r[0]),
+                ]
             }
             Inverse::More(factors) => factors.solve(g, r),
         }
@@ -948,12 +1028,15 @@ impl Inverse {
         if rows <= 2 { 1 } else { rows }
     }
 
-    /// Inverses of numbers that vanish if the matrix is singular, each with the number of rows that it is made from.
+    /// Inverses of numbers that vanish if the matrix is singular, each with the number of rows that
+    /// it is made from.
     fn pivots(&self) -> Vec<(Node, usize)> {
         match self {
             Inverse::One(inverse) => vec![(*inverse, 1)],
             Inverse::Two(_, inverse) => vec![(*inverse, 2)],
-            Inverse::More(factors) => factors.inverse_pivots().iter().map(|&inverse| (inverse, 1)).collect(),
+            Inverse::More(factors) => {
+                factors.inverse_pivots().iter().map(|&inverse| (inverse, 1)).collect()
+            }
         }
     }
 }

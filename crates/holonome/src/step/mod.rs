@@ -1,10 +1,11 @@
-//! Recorded steps of structure-preserving methods: written over a phase space, run as kernels with Newton iterations
-//! between them.
+//! Recorded steps of structure-preserving methods: written over a phase space, run as kernels with
+//! Newton iterations between them.
 //!
-//! [`recorder`] runs a step once and records, in [`symbols`], the quantities that it computes and the equations that it
-//! states: as [`nodes`] of a graph over the [`functions`] of a small model, or as [`columns`] of a large one.
-//! [`program`] runs what the recording is lowered to, kernels between equations: [`unrolled`] ones, or
-//! templated ones over columns. The size of a model decides nothing else.
+//! [`recorder`] runs a step once and records, in [`symbols`], the quantities that it computes and
+//! the equations that it states: as [`nodes`] of a graph over the [`functions`] of a small model,
+//! or as [`columns`] of a large one. [`program`] runs what the recording is lowered to, kernels
+//! between equations: [`unrolled`] ones, or templated ones over columns. The size of a model
+//! decides nothing else.
 
 mod columns;
 mod draws;
@@ -91,7 +92,8 @@ impl Program {
     }
 
     /// Smallest eigenvalue of the monitored matrices in a run that now carries `memory`;
-    /// [`NOTABLE`](crate::monitored::NOTABLE) if none was smaller, `None` if no matrix is monitored.
+    /// [`NOTABLE`](crate::monitored::NOTABLE) if none was smaller, `None` if no matrix is
+    /// monitored.
     pub fn smallest_eigenvalue(&self, memory: &[f64]) -> Option<f64> {
         match self {
             Program::Unrolled(program, _) => program.smallest_eigenvalue(memory),
@@ -107,7 +109,8 @@ impl Program {
         }
     }
 
-    /// Independent map for a run of `plan` from another start, which takes its steps as this program does.
+    /// Independent map for a run of `plan` from another start, which takes its steps as this
+    /// program does.
     pub fn rebound_for(&self, plan: &Plan, start: &Start) -> Box<dyn StepMap> {
         match self {
             Program::Unrolled(program, _) => Box::new(program.rebound_for(plan, start)),
@@ -115,7 +118,8 @@ impl Program {
         }
     }
 
-    /// Steps in lanes, for runs of `plan`; `None` if the program has none. `start` is that of any trajectory.
+    /// Steps in lanes, for runs of `plan`; `None` if the program has none. `start` is that of any
+    /// trajectory.
     pub fn in_lanes(
         &self,
         plan: &Plan,
@@ -129,9 +133,9 @@ impl Program {
         }
     }
 
-    /// Build loops in which runs of `plan` take their steps, where that is faster. The runs are one run, or those of an
-    /// ensemble, of which `starts` are examples. `invariants` are those of the `field`, which is `None` if the model is
-    /// not unrolled.
+    /// Build loops in which runs of `plan` take their steps, where that is faster. The runs are one
+    /// run, or those of an ensemble, of which `starts` are examples. `invariants` are those of the
+    /// `field`, which is `None` if the model is not unrolled.
     pub fn repeat(
         &mut self,
         (field, invariants): (Option<&Field>, &Arc<Invariants>),
@@ -169,9 +173,10 @@ impl MethodSettings {
     }
 }
 
-/// Program of a method's step for `model`, of length h if that is fixed; `None` if the method is a Runge–Kutta,
-/// collocation or Taylor method. `extension` is the model's field with the constraints in it: methods with a treatment
-/// that returns the state to the constraints step with it, and those that need a field alone.
+/// Program of a method's step for `model`, of length h if that is fixed; `None` if the method is a
+/// Runge–Kutta, collocation or Taylor method. `extension` is the model's field with the constraints
+/// in it: methods with a treatment that returns the state to the constraints step with it, and
+/// those that need a field alone.
 ///
 /// # Errors
 /// If the method does not suit the model; says why, and what does.
@@ -185,7 +190,8 @@ pub fn program(
     if method.scheme.follows_fields() {
         return Ok(None);
     }
-    let unsuitable = |reason: String| Error::option(format!("`{method}` does not suit this model: {reason}"));
+    let unsuitable =
+        |reason: String| Error::option(format!("`{method}` does not suit this model: {reason}"));
     if let Some(facts) = templated_facts(method, model, settings.in_lanes) {
         suits(method, &facts).map_err(unsuitable)?;
         let lowered = |guesses: bool| templated_program(method, model, settings, guesses);
@@ -195,9 +201,11 @@ pub fn program(
         }
         return Ok(Some(Program::Templated(Box::new(program))));
     }
-    let mechanics = model.mechanics().map_err(|reason| Error::option(format!("`{method}`: {reason}")))?;
+    let mechanics =
+        model.mechanics().map_err(|reason| Error::option(format!("`{method}`: {reason}")))?;
     suits(method, &Facts::of(mechanics)).map_err(unsuitable)?;
-    let lowered = |guesses: bool| unrolled_program(method, mechanics, model, extension, (settings, guesses));
+    let lowered =
+        |guesses: bool| unrolled_program(method, mechanics, model, extension, (settings, guesses));
     let (mut program, mut trace) = lowered(true).map_err(unsuitable)?;
     if !chooses_sweeps(&mut program, model, h) {
         (program, trace) = lowered(false).map_err(unsuitable)?;
@@ -205,9 +213,14 @@ pub fn program(
     Ok(Some(Program::Unrolled(Box::new(program), Box::new(trace))))
 }
 
-/// Choose how a program for steps of length h iterates. True if the program may keep its guesses from the previous
-/// step: Newton's method finds any solution near its guess, so it has to start from guesses of its own step.
-fn chooses_sweeps<L: Lowering>(program: &mut LoweredProgram<L>, model: &Model, h: Option<f64>) -> bool {
+/// Choose how a program for steps of length h iterates. True if the program may keep its guesses
+/// from the previous step: Newton's method finds any solution near its guess, so it has to start
+/// from guesses of its own step.
+fn chooses_sweeps<L: Lowering>(
+    program: &mut LoweredProgram<L>,
+    model: &Model,
+    h: Option<f64>,
+) -> bool {
     if let Some(h) = h {
         program.choose_iteration((model.t0, h), &model.initial);
     }
@@ -215,11 +228,19 @@ fn chooses_sweeps<L: Lowering>(program: &mut LoweredProgram<L>, model: &Model, h
 }
 
 /// The step of a method that is written over a phase space.
-fn step(method: &Method, space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+fn step(
+    method: &Method,
+    space: &mut dyn PhaseSpace,
+    t: Value,
+    h: Value,
+    x: &[Value],
+) -> Vec<Value> {
     match method.scheme.step {
         Step::Map(step) => step(space, t, h, x),
         Step::Sliding(step) => step(space, method.unconstrained_map(), t, h, x),
-        Step::RungeKutta(_) | Step::Collocation(_) | Step::Taylor => unreachable!("it has no program"),
+        Step::RungeKutta(_) | Step::Collocation(_) | Step::Taylor => {
+            unreachable!("it has no program")
+        }
     }
 }
 
@@ -244,16 +265,23 @@ fn steps_with_extension(method: &Method) -> bool {
     method.treatment.moves_the_state() || method.scheme.needs == Needs::Field
 }
 
-/// Facts about a model whose steps by this method are templated; `None` if they are unrolled. Templated steps need a
-/// large model, and a method that needs nothing unrolled.
+/// Facts about a model whose steps by this method are templated; `None` if they are unrolled.
+/// Templated steps need a large model, and a method that needs nothing unrolled.
 fn templated_facts(method: &Method, model: &Model, in_lanes: bool) -> Option<Facts<'static>> {
     let needs = method.scheme.needs;
     let constrained = !model.constraints.is_empty();
-    let unrolled =
-        needs.recognised() || method.treatment.moves_the_state() || constrained && steps_with_extension(method);
-    let templated = Way::of_step(model, method.scheme.explicit, method.substeps().len(), in_lanes).templated;
+    let unrolled = needs.recognised()
+        || method.treatment.moves_the_state()
+        || constrained && steps_with_extension(method);
+    let templated =
+        Way::of_step(model, method.scheme.explicit, method.substeps().len(), in_lanes).templated;
     let kind = if constrained { ConstraintKind::Holonomic } else { ConstraintKind::Free };
-    (templated && !unrolled).then_some(Facts { constrained, hamiltonian: true, kind, degenerate: None })
+    (templated && !unrolled).then_some(Facts {
+        constrained,
+        hamiltonian: true,
+        kind,
+        degenerate: None,
+    })
 }
 
 /// Unrolled step of a method.
@@ -269,11 +297,13 @@ fn unrolled_program(
 ) -> Result<(LoweredProgram<Unrolled>, UnrolledTrace), String> {
     let functions = Arc::new(functions(method, mechanics, model, extension, settings)?);
     let heated = model.heat_bath.is_some();
-    let recorded = |fsal: FsalMode| recorded((method, heated), Nodes::new(&functions), (fsal, guesses));
+    let recorded =
+        |fsal: FsalMode| recorded((method, heated), Nodes::new(&functions), (fsal, guesses));
     let (trace, find) = with_find(method, recorded)?;
     let tolerance = settings.newton_tolerance.unwrap_or(0.0);
     let (substeps, own) = (recorded_substeps(method, heated), settings.own(method));
-    let program = unrolled::lower(&trace, find.as_ref(), (mechanics, model), substeps, own, tolerance);
+    let program =
+        unrolled::lower(&trace, find.as_ref(), (mechanics, model), substeps, own, tolerance);
     Ok((program, trace))
 }
 
@@ -299,8 +329,8 @@ fn functions(
     Ok(functions)
 }
 
-/// Positions at which the force acts in steps of length h, for a method that [`program`] has accepted; `None` if the
-/// method names no positions other than those of the steps.
+/// Positions at which the force acts in steps of length h, for a method that [`program`] has
+/// accepted; `None` if the method names no positions other than those of the steps.
 ///
 /// # Errors
 /// Those of [`program`].
@@ -313,11 +343,13 @@ pub fn force_places(
     if !method.scheme.needs.has_beta() {
         return Ok(None);
     }
-    let unsuitable = |reason: String| Error::option(format!("`{method}` does not suit this model: {reason}"));
+    let unsuitable =
+        |reason: String| Error::option(format!("`{method}` does not suit this model: {reason}"));
     if templated_facts(method, model, settings.in_lanes).is_some() {
         return templated_places(method, model, h, settings).map_err(unsuitable);
     }
-    let mechanics = model.mechanics().map_err(|reason| Error::option(format!("`{method}`: {reason}")))?;
+    let mechanics =
+        model.mechanics().map_err(|reason| Error::option(format!("`{method}`: {reason}")))?;
     unrolled_places(method, mechanics, model, h, settings).map_err(unsuitable)
 }
 
@@ -376,12 +408,13 @@ fn templated_program(
         None if method.treatment.moves_the_state() => None,
         None => columns::carry_forces(&mut trace).map(|find| (find, true)),
     };
-    let (tolerance, substeps) = (settings.newton_tolerance.unwrap_or(0.0), recorded_substeps(method, heated));
+    let (tolerance, substeps) =
+        (settings.newton_tolerance.unwrap_or(0.0), recorded_substeps(method, heated));
     Ok(columns::lower(trace, find, model, substeps, settings.own(method), tolerance))
 }
 
-/// Substeps of which one is recorded. In a heat bath, which acts between whole steps, all of them are recorded
-/// together.
+/// Substeps of which one is recorded. In a heat bath, which acts between whole steps, all of them
+/// are recorded together.
 fn recorded_substeps(method: &Method, heated: bool) -> Vec<f64> {
     if heated { vec![1.0] } else { method.substeps() }
 }
@@ -397,9 +430,10 @@ fn heated_step(
     if method.scheme.needs == Needs::HeatBath {
         return step_of_length(method, space, (t, h), x, fits);
     }
-    // Friction and noise begin on the hidden constraints. SHAKE does not end there; RATTLE does, with the same
-    // positions.
-    let scheme = if matches!(method.scheme.step, Step::Sliding(_)) { Scheme::named("rattle") } else { None };
+    // Friction and noise begin on the hidden constraints. SHAKE does not end there; RATTLE does,
+    // with the same positions.
+    let scheme =
+        if matches!(method.scheme.step, Step::Sliding(_)) { Scheme::named("rattle") } else { None };
     let method = &Method { scheme: scheme.unwrap_or(method.scheme), ..*method };
     let (mut x1, mut made) = (x.to_vec(), 0.0);
     for gamma in method.substeps() {
@@ -433,8 +467,8 @@ fn recorded<S: Symbols>(
     fits.map(|()| trace)
 }
 
-/// Recording of a method's step; if the step reuses values of the previous one (FSAL), also the recording that finds
-/// these.
+/// Recording of a method's step; if the step reuses values of the previous one (FSAL), also the
+/// recording that finds these.
 fn with_find<S: Symbols>(
     method: &Method,
     recorded: impl Fn(FsalMode) -> Result<Trace<S>, String>,
@@ -452,7 +486,11 @@ fn with_find<S: Symbols>(
 ///
 /// # Errors
 /// If the model is not of the form that the method needs.
-fn column_mechanics(method: &Method, model: &Derived, settings: &MethodSettings) -> Result<RowMechanics, String> {
+fn column_mechanics(
+    method: &Method,
+    model: &Derived,
+    settings: &MethodSettings,
+) -> Result<RowMechanics, String> {
     let mut mechanics = model.row_mechanics().ok_or("its constraints hold momenta")?;
     let heated = model.heat_bath.is_some();
     if !settings.own(method).is_empty() || heated {
@@ -466,8 +504,8 @@ fn column_mechanics(method: &Method, model: &Derived, settings: &MethodSettings)
     Ok(mechanics)
 }
 
-/// True if a step begins where the previous one has ended, with the same length: what that one found at its end is
-/// known.
+/// True if a step begins where the previous one has ended, with the same length: what that one
+/// found at its end is known.
 fn follows(method: &Method) -> bool {
     !method.treatment.moves_the_state() && method.composition.is_none()
 }
@@ -486,7 +524,11 @@ impl Facts<'_> {
         match (self.hamiltonian, self.constrained) {
             (false, _) => "gauss4 or corrected:dop853",
             (true, false) => "stormer-verlet-a or gauss4",
-            (true, true) if self.degenerate.is_some() || self.kind == ConstraintKind::SecondClass => "corrected:dop853",
+            (true, true)
+                if self.degenerate.is_some() || self.kind == ConstraintKind::SecondClass =>
+            {
+                "corrected:dop853"
+            }
             (true, true) => "rattle",
         }
     }
@@ -501,7 +543,8 @@ impl Facts<'_> {
     }
 }
 
-/// Every scheme that is written over a phase space, with the reason why it does not suit the model, if it does not.
+/// Every scheme that is written over a phase space, with the reason why it does not suit the model,
+/// if it does not.
 pub fn survey(model: &Derived) -> Vec<(&'static Scheme, Option<String>)> {
     let mechanics = model.mechanics();
     let schemes = SCHEMES.iter().filter(|scheme| !scheme.follows_fields());
@@ -518,13 +561,20 @@ pub fn survey(model: &Derived) -> Vec<(&'static Scheme, Option<String>)> {
     schemes.map(|scheme| (scheme, why(&scheme))).collect()
 }
 
-/// Check that the structure which a method recognises in a model is there with other parameters and from another start,
-/// too: recognition evaluates numbers.
+/// Check that the structure which a method recognises in a model is there with other parameters and
+/// from another start, too: recognition evaluates numbers.
 ///
 /// # Errors
 /// If it is not.
-pub fn recognised_with(method: &Method, model: &Model, parameters: &[f64], start: &[f64]) -> Result<(), String> {
-    if !method.scheme.needs.recognised() || model.parameter_values == parameters && model.initial == start {
+pub fn recognised_with(
+    method: &Method,
+    model: &Model,
+    parameters: &[f64],
+    start: &[f64],
+) -> Result<(), String> {
+    if !method.scheme.needs.recognised()
+        || model.parameter_values == parameters && model.initial == start
+    {
         return Ok(());
     }
     let (parameter_values, initial) = (parameters.to_vec(), start.to_vec());
@@ -557,11 +607,13 @@ fn known_flows(mechanics: &Mechanics, model: &Model) -> Result<Flows, String> {
 /// Rigid body that the model is, for a scheme that needs one.
 fn body(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String> {
     let remedy = Facts::of(mechanics).remedy();
-    let body = RigidBody::new(mechanics, model).map_err(|reason| format!("{reason}; use {remedy}"))?;
+    let body =
+        RigidBody::new(mechanics, model).map_err(|reason| format!("{reason}; use {remedy}"))?;
     if scheme.needs == Needs::FreeBody { body.free() } else { Ok(body) }
 }
 
-/// Check that H has the form that the scheme needs, and that its stiff part is known if the scheme needs it.
+/// Check that H has the form that the scheme needs, and that its stiff part is known if the scheme
+/// needs it.
 fn known_potential(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Result<(), String> {
     natural::check(mechanics, model)?;
     check_stiff_part(scheme, model)
@@ -607,7 +659,12 @@ fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
                 }
             ));
         }
-        Needs::Hamiltonian | Needs::Coisotropic | Needs::Flows | Needs::Natural | Needs::Stiff | Needs::HeatBath
+        Needs::Hamiltonian
+        | Needs::Coisotropic
+        | Needs::Flows
+        | Needs::Natural
+        | Needs::Stiff
+        | Needs::HeatBath
             if !hamiltonian =>
         {
             "it needs a Hamiltonian, and the model is a vector field; use implicit-midpoint, gauss4, or corrected:dop853"

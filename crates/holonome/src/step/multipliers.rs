@@ -1,4 +1,5 @@
-//! Lagrange multipliers of a program: their registers, and their values at a state between two steps.
+//! Lagrange multipliers of a program: their registers, and their values at a state between two
+//! steps.
 
 use holonome_model::elaborate::model::{Model, Quantity};
 use holonome_model::elaborate::shape::Shape;
@@ -8,8 +9,8 @@ use holonome_model::elaborate::shape::Shape;
 pub struct Multipliers {
     /// Registers of the multipliers at the start of a step, one for each scalar constraint.
     start: Vec<u32>,
-    /// Places in the memory of the multipliers at the end of a step. Empty for SHAKE, where those at the start act for
-    /// the whole step.
+    /// Places in the memory of the multipliers at the end of a step. Empty for SHAKE, where those
+    /// at the start act for the whole step.
     end: Vec<u32>,
     /// Constraints, in the model's order.
     families: Vec<Family>,
@@ -21,14 +22,19 @@ struct Family {
     members: usize,
     /// Number of scalar constraints of a member.
     width: usize,
-    /// For each component of a member, the number of its scalar constraint and its share of that multiplier.
+    /// For each component of a member, the number of its scalar constraint and its share of that
+    /// multiplier.
     components: Vec<Option<(usize, f64)>>,
 }
 
 impl Multipliers {
     /// Multipliers of a step that has recorded them in these registers and places.
     pub fn new(start: Vec<u32>, end: Vec<u32>, model: &Model) -> Multipliers {
-        let families = if start.is_empty() { Vec::new() } else { model.constraints.iter().map(Family::of).collect() };
+        let families = if start.is_empty() {
+            Vec::new()
+        } else {
+            model.constraints.iter().map(Family::of).collect()
+        };
         Multipliers { start, end, families }
     }
 
@@ -47,20 +53,29 @@ impl Multipliers {
         self.families.iter().map(|family| family.members * family.components.len()).sum()
     }
 
-    /// Length of the step whose start gives the multipliers at a state; 0 if no step is needed. The state is between
-    /// steps of the lengths `before` and `after` (0 if there is none).
+    /// Length of the step whose start gives the multipliers at a state; 0 if no step is needed. The
+    /// state is between steps of the lengths `before` and `after` (0 if there is none).
     pub fn step(&self, (before, after): (f64, f64)) -> f64 {
         // At the end of a run only one more step gives the multipliers of SHAKE.
         if after == 0.0 && self.end.is_empty() { before } else { after }
     }
 
-    /// Put into `lambda` the multipliers at a state after a step of length `before` and before one of length `after`,
-    /// to which the registers belong. They are the impulse at the state over the time that it stands for, half of
-    /// either step; for equal steps, the mean of the two multipliers that act there.
-    pub fn put(&self, (before, after): (f64, f64), registers: &[f64], memory: &[f64], lambda: &mut [f64]) {
+    /// Put into `lambda` the multipliers at a state after a step of length `before` and before one
+    /// of length `after`, to which the registers belong. They are the impulse at the state over the
+    /// time that it stands for, half of either step; for equal steps, the mean of the two
+    /// multipliers that act there.
+    pub fn put(
+        &self,
+        (before, after): (f64, f64),
+        registers: &[f64],
+        memory: &[f64],
+        lambda: &mut [f64],
+    ) {
         // Twice the impulse of a scalar constraint.
         let impulse = |scalar: usize| {
-            let start = |length: f64| if length == 0.0 { 0.0 } else { length * registers[self.start[scalar] as usize] };
+            let start = |length: f64| {
+                if length == 0.0 { 0.0 } else { length * registers[self.start[scalar] as usize] }
+            };
             match self.end.get(scalar) {
                 Some(&end) => before * memory[end as usize] + start(after),
                 None => start(2.0 * after),
@@ -71,7 +86,9 @@ impl Multipliers {
             let (these, others) = rest.split_at_mut(members * components.len());
             for member in these.chunks_exact_mut(components.len().max(1)) {
                 for (lambda, component) in member.iter_mut().zip(components) {
-                    *lambda = component.map_or(0.0, |(scalar, part)| part * impulse(first + scalar) / (before + after));
+                    *lambda = component.map_or(0.0, |(scalar, part)| {
+                        part * impulse(first + scalar) / (before + after)
+                    });
                 }
                 first += width;
             }
@@ -81,8 +98,8 @@ impl Multipliers {
 }
 
 impl Family {
-    /// Components of a constraint. Two equal components of a symmetric matrix have half of one multiplier each, so that
-    /// Σ λ_ij ∂g_ij over all components is the force.
+    /// Components of a constraint. Two equal components of a symmetric matrix have half of one
+    /// multiplier each, so that Σ λ_ij ∂g_ij over all components is the force.
     fn of(constraint: &Quantity) -> Family {
         let mut components = vec![None; constraint.shape.len()];
         for (scalar, component) in constraint.components.iter().enumerate() {

@@ -22,10 +22,13 @@ pub fn not(reason: String, model: &Model) -> String {
         true => "stormer-verlet-a, implicit-midpoint or gauss4",
         false => "rattle",
     };
-    format!("it is for H = p·M⁻¹p/2 + V(q) with a constant mass matrix M, and {reason}; use {remedy}")
+    format!(
+        "it is for H = p·M⁻¹p/2 + V(q) with a constant mass matrix M, and {reason}; use {remedy}"
+    )
 }
 
-/// True if the mass matrix of a natural H is diagonal: no velocity reads a momentum other than its own.
+/// True if the mass matrix of a natural H is diagonal: no velocity reads a momentum other than its
+/// own.
 pub fn diagonal_mass(mechanics: &Mechanics) -> bool {
     let (n, g) = (mechanics.degrees, &mechanics.graph);
     mechanics.gradient[n..].iter().enumerate().all(|(i, &velocity)| {
@@ -73,5 +76,6 @@ fn what_is_not(mechanics: &Mechanics, model: &Model) -> Option<String> {
     if let Some(i) = diagonal.iter().position(|&d| d <= 0.0 || d.is_nan()) {
         return Some(format!("{} has no positive mass", component_names(model)[i]));
     }
-    (!full.is_empty() && !positive_definite(&full, n)).then(|| "its mass matrix is not positive definite".into())
+    (!full.is_empty() && !positive_definite(&full, n))
+        .then(|| "its mass matrix is not positive definite".into())
 }

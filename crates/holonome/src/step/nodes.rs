@@ -63,7 +63,10 @@ impl Symbols for Nodes {
 
     fn term_sizes(&mut self, t: Node, x: &[Node]) -> Vec<Node> {
         let functions = Arc::clone(&self.functions);
-        functions.term_sizes.as_ref().map_or(Vec::new(), |formula| formula.at(&mut self.graph, t, x))
+        functions
+            .term_sizes
+            .as_ref()
+            .map_or(Vec::new(), |formula| formula.at(&mut self.graph, t, x))
     }
 
     fn equations(&self, _: Equation) -> u32 {
@@ -120,9 +123,14 @@ impl Symbols for Nodes {
 
     fn ask(&mut self, asked: Asked, t: Node, x: &[Node]) -> Vec<Node> {
         let functions = Arc::clone(&self.functions);
-        let energy = || functions.energy.as_ref().expect("a method that needs H is refused where there is none");
+        let energy = || {
+            functions.energy.as_ref().expect("a method that needs H is refused where there is none")
+        };
         let curvature = || -> &Curvature {
-            functions.curvature.as_ref().expect("a method that needs V is refused where H is of another form")
+            functions
+                .curvature
+                .as_ref()
+                .expect("a method that needs V is refused where H is of another form")
         };
         let formula = match asked {
             Asked::Field => &functions.field,
@@ -176,20 +184,38 @@ impl Symbols for Nodes {
         (jacobian, linear)
     }
 
-    fn constraint_field(space: &mut StepRecorder<Nodes>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
+    fn constraint_field(
+        space: &mut StepRecorder<Nodes>,
+        t: Value,
+        x: &[Value],
+        lambda: &[Value],
+    ) -> Vec<Value> {
         let functions = space.functions();
         functions.gradients.field(space, t, x, lambda)
     }
 
-    fn slide(space: &mut StepRecorder<Nodes>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
+    fn slide(
+        space: &mut StepRecorder<Nodes>,
+        t: Value,
+        x: &[Value],
+        lambda: &[Value],
+    ) -> Vec<Value> {
         let functions = space.functions();
         functions.fibre.slide(space, t, x, lambda)
     }
 
-    fn flow(space: &mut StepRecorder<Nodes>, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
+    fn flow(
+        space: &mut StepRecorder<Nodes>,
+        part: Part,
+        t: Value,
+        tau: Value,
+        x: &[Value],
+    ) -> Vec<Value> {
         let functions = space.functions();
         let flows = functions.flows.as_ref();
-        flows.expect("a method that needs flows is refused where they are not known").flow(space, part, t, tau, x)
+        flows
+            .expect("a method that needs flows is refused where they are not known")
+            .flow(space, part, t, tau, x)
     }
 
     fn body(space: &mut StepRecorder<Nodes>, x: &[Value]) -> Body {
@@ -210,7 +236,10 @@ impl Symbols for Nodes {
 }
 
 fn rigid_body(functions: &Functions) -> &RigidBody {
-    functions.body.as_ref().expect("a method that needs a rigid body is refused where the model is none")
+    functions
+        .body
+        .as_ref()
+        .expect("a method that needs a rigid body is refused where the model is none")
 }
 
 impl StepRecorder<Nodes> {

@@ -1,9 +1,10 @@
 //! A recorded step as a sequence of actions: kernels, with Newton iterations between them.
 //!
-//! All numbers of a step are in one array, the registers: x, t, h, the carried quantities, and then, kernel after
-//! kernel, the values that later kernels need. A kernel reads registers before its own and writes its own, so nothing
-//! is copied. A [`Lowering`] decides how a recording becomes kernels and how equations are eliminated:
-//! [`unrolled`](super::unrolled) for small models, [`columns`](super::columns) for large ones.
+//! All numbers of a step are in one array, the registers: x, t, h, the carried quantities, and
+//! then, kernel after kernel, the values that later kernels need. A kernel reads registers before
+//! its own and writes its own, so nothing is copied. A [`Lowering`] decides how a recording becomes
+//! kernels and how equations are eliminated: [`unrolled`](super::unrolled) for small models,
+//! [`columns`](super::columns) for large ones.
 
 use super::draws::Draws;
 use super::fsal::{Finds, Fsal};
@@ -54,7 +55,8 @@ pub trait LoweredEquations: NewtonSystem + Sync {
     fn rebind(&mut self, parameters: &[f64]);
     /// Operations of a sweep of a fixed-point iteration, and of an iteration of Newton's method.
     fn operations(&self) -> (usize, usize);
-    /// Entries of the last matrix, in the order of [`LeastEigenvalue`], and the rest of the scratch.
+    /// Entries of the last matrix, in the order of [`LeastEigenvalue`], and the rest of the
+    /// scratch.
     fn entries<'a>(&self, work: &'a mut [f64]) -> (&'a [f64], &'a mut [f64]);
 }
 
@@ -79,7 +81,8 @@ pub struct LoweredProgram<L: Lowering> {
     /// Parameters of the method, which follow those of the model.
     pub own: Vec<f64>,
     pub fsal: Option<Fsal<LoweredProgram<L>>>,
-    /// Places, among the carried quantities, of the sums of H that are found with the forces; empty if they are not.
+    /// Places, among the carried quantities, of the sums of H that are found with the forces; empty
+    /// if they are not.
     pub sums: Range<usize>,
     /// Random numbers of the steps, and those of the trajectory.
     pub draws: Option<(Draws, Noise)>,
@@ -148,7 +151,8 @@ pub enum MonitoredProperty {
     },
     /// Smallest eigenvalue.
     LeastEigenvalue(Box<LeastEigenvalue>),
-    /// Sign of the determinant, which has to be positive: for any mass matrix it is the product of the eigenvalues.
+    /// Sign of the determinant, which has to be positive: for any mass matrix it is the product of
+    /// the eigenvalues.
     Positive,
 }
 
@@ -164,8 +168,8 @@ impl SystemMonitor {
         }
     }
 
-    /// True if every iteration has to be checked, which a loop cannot do; nor does it compute determinants of shifted
-    /// matrices.
+    /// True if every iteration has to be checked, which a loop cannot do; nor does it compute
+    /// determinants of shifted matrices.
     pub fn wants_single_steps(&self) -> bool {
         self.is_curved() || self.least_eigenvalue().is_some_and(|least| !least.is_exact())
     }
@@ -181,7 +185,10 @@ pub struct Taken {
 impl Taken {
     /// Larger of these numbers and others, each by itself.
     pub fn most(self, other: Taken) -> Taken {
-        Taken { iterations: self.iterations.max(other.iterations), sweeps: self.sweeps.max(other.sweeps) }
+        Taken {
+            iterations: self.iterations.max(other.iterations),
+            sweeps: self.sweeps.max(other.sweeps),
+        }
     }
 }
 
@@ -194,7 +201,8 @@ pub struct Start<'a> {
 
 /// Result of a pilot run.
 pub struct Pilot {
-    /// Most iterations of each system in the first steps, which have no guess from steps before, and in later ones.
+    /// Most iterations of each system in the first steps, which have no guess from steps before,
+    /// and in later ones.
     pub first: Vec<Taken>,
     pub later: Vec<Taken>,
     pub x: Vec<f64>,
@@ -202,7 +210,8 @@ pub struct Pilot {
     pub memory: Vec<f64>,
 }
 
-/// Steps of a pilot run, which counts the iterations of a step, and how many of them are the first ones.
+/// Steps of a pilot run, which counts the iterations of a step, and how many of them are the first
+/// ones.
 pub const PILOT_STEPS: u64 = 64;
 pub const FIRST_STEPS: u64 = 4;
 
@@ -240,7 +249,9 @@ impl Reduction {
         let parts = of.iter().map(|range| &registers[range.clone()]);
         registers[to] = match self {
             // NaN stays.
-            Reduction::Largest => parts.flatten().fold(0.0, |a: f64, b| if b.abs() <= a { a } else { b.abs() }),
+            Reduction::Largest => {
+                parts.flatten().fold(0.0, |a: f64, b| if b.abs() <= a { a } else { b.abs() })
+            }
             Reduction::Sum => parts.map(sum).sum(),
         };
     }
@@ -249,7 +260,8 @@ impl Reduction {
 /// Longest sum that is added up in vectors, without halving.
 const SUMMED_TOGETHER: usize = 256;
 
-/// Sum by halves: rounding grows with the logarithm of the length, in an order that depends on the length only.
+/// Sum by halves: rounding grows with the logarithm of the length, in an order that depends on the
+/// length only.
 fn sum(numbers: &[f64]) -> f64 {
     if numbers.len() > SUMMED_TOGETHER {
         let (first, second) = numbers.split_at(numbers.len() / 2);
@@ -263,10 +275,10 @@ fn sum(numbers: &[f64]) -> f64 {
 }
 
 impl<L: Lowering> Solve<L> {
-    /// Solve for the unknowns in place, by the chosen iteration, or by Newton's if `newton` is set. `scale` has two
-    /// numbers for each monitored system. For a determinant they are its sign and the size of the smallest pivot at the
-    /// start of the run, 0 before they are known; for a smallest eigenvalue the first is its distance below
-    /// [`NOTABLE`].
+    /// Solve for the unknowns in place, by the chosen iteration, or by Newton's if `newton` is set.
+    /// `scale` has two numbers for each monitored system. For a determinant they are its sign and
+    /// the size of the smallest pivot at the start of the run, 0 before they are known; for a
+    /// smallest eigenvalue the first is its distance below [`NOTABLE`].
     fn run(
         &self,
         registers: &mut [f64],
@@ -276,11 +288,13 @@ impl<L: Lowering> Solve<L> {
         work: &mut [f64],
     ) -> Result<Taken, Lost> {
         let task = &Task { sweeps: self.task.sweeps && !newton, ..self.task.clone() };
-        let solved = task.solve(&self.equations, registers, tolerance, work).map_err(|unsolved| {
-            self.count(0, unsolved.iterations, cost);
-            let lost = unsolved.strayed && self.monitor.as_ref().is_some_and(SystemMonitor::is_curved);
-            if lost { Lost::Degenerate(0.0) } else { Lost::Unsolved(unsolved) }
-        })?;
+        let solved =
+            task.solve(&self.equations, registers, tolerance, work).map_err(|unsolved| {
+                self.count(0, unsolved.iterations, cost);
+                let lost =
+                    unsolved.strayed && self.monitor.as_ref().is_some_and(SystemMonitor::is_curved);
+                if lost { Lost::Degenerate(0.0) } else { Lost::Unsolved(unsolved) }
+            })?;
         self.count(solved.sweeps, solved.iterations, cost);
         let taken = Taken { iterations: solved.iterations, sweeps: solved.sweeps };
         let Some(SystemMonitor { number, property }) = &self.monitor else { return Ok(taken) };
@@ -304,14 +318,16 @@ impl<L: Lowering> Solve<L> {
                     scale[0] = NOTABLE - eigenvalue;
                 }
             }
-            MonitoredProperty::Positive if solved.pivots.negative => return Err(Lost::Indefinite(0.0)),
+            MonitoredProperty::Positive if solved.pivots.negative => {
+                return Err(Lost::Indefinite(0.0));
+            }
             MonitoredProperty::Positive => {}
         }
         Ok(taken)
     }
 
-    /// Compare the pivots of a matrix, which has h to the power `power` in every row, with those at the start of the
-    /// run.
+    /// Compare the pivots of a matrix, which has h to the power `power` in every row, with those at
+    /// the start of the run.
     fn compare(&self, power: i32, h: f64, pivots: Pivots, scale: &mut [f64]) -> Result<(), Lost> {
         // The determinant has the sign of h to the power of the number of rows, if `power` is odd.
         let backwards = h < 0.0 && power == 1 && !self.task.unknowns.len().is_multiple_of(2);
@@ -334,8 +350,11 @@ impl<L: Lowering> Solve<L> {
     }
 
     fn work_len(&self) -> usize {
-        let least =
-            self.monitor.as_ref().and_then(SystemMonitor::least_eigenvalue).map_or(0, LeastEigenvalue::work_len);
+        let least = self
+            .monitor
+            .as_ref()
+            .and_then(SystemMonitor::least_eigenvalue)
+            .map_or(0, LeastEigenvalue::work_len);
         self.equations.work_len() + least
     }
 
@@ -453,8 +472,8 @@ impl<L: Lowering> LoweredProgram<L> {
         }
     }
 
-    /// Make one substep from the registers at its start. `most` receives the largest number of iterations of each
-    /// system, or is empty.
+    /// Make one substep from the registers at its start. `most` receives the largest number of
+    /// iterations of each system, or is empty.
     pub fn substep(
         &self,
         registers: &mut [f64],
@@ -474,7 +493,8 @@ impl<L: Lowering> LoweredProgram<L> {
                 Action::Compute(stage) => stage.run(registers, work),
                 Action::Reduce { how, of, to } => how.reduce(of, *to, registers),
                 Action::Solve(solve) => {
-                    let mut solved = solve.run(registers, (h, self.tolerance, false), scale, cost, work);
+                    let mut solved =
+                        solve.run(registers, (h, self.tolerance, false), scale, cost, work);
                     if let Err(Lost::Unsolved(Unsolved { far: true, .. })) = solved {
                         solved = self.follow(place, solve, registers, scale, cost, work);
                     }
@@ -502,16 +522,21 @@ impl<L: Lowering> LoweredProgram<L> {
     fn no_step(&self, solve: &Solve<L>, lost: Lost) -> NoStep {
         match lost {
             Lost::Unsolved(Unsolved { iterations, residual, row, .. }) => {
-                let (first, equation) = solve.rows[solve.rows.partition_point(|&(first, _)| first <= row) - 1];
-                NoStep::NotSolved { iterations, residual, equation: L::name(&self.names, equation, row - first) }
+                let (first, equation) =
+                    solve.rows[solve.rows.partition_point(|&(first, _)| first <= row) - 1];
+                NoStep::NotSolved {
+                    iterations,
+                    residual,
+                    equation: L::name(&self.names, equation, row - first),
+                }
             }
             Lost::Degenerate(determinant) => NoStep::Degenerate { determinant },
             Lost::Indefinite(eigenvalue) => NoStep::Indefinite { eigenvalue },
         }
     }
 
-    /// Follow, from shorter steps, the solution of the system at `place` among the actions to the one that belongs to
-    /// this step.
+    /// Follow, from shorter steps, the solution of the system at `place` among the actions to the
+    /// one that belongs to this step.
     fn follow(
         &self,
         place: usize,
@@ -531,12 +556,19 @@ impl<L: Lowering> LoweredProgram<L> {
                     Action::Compute(stage) => stage.run(registers, work),
                     Action::Reduce { how, of, to } => how.reduce(of, *to, registers),
                     Action::Solve(solve) => {
-                        solve.run(registers, (part * h, self.tolerance, true), scale, cost, work)?;
+                        solve.run(
+                            registers,
+                            (part * h, self.tolerance, true),
+                            scale,
+                            cost,
+                            work,
+                        )?;
                     }
                 }
             }
             prediction.predict(&mut registers[unknowns.clone()]);
-            let taken = solve.run(registers, (part * h, self.tolerance, true), scale, cost, work)?;
+            let taken =
+                solve.run(registers, (part * h, self.tolerance, true), scale, cost, work)?;
             prediction.solved(&registers[unknowns.clone()]);
             Ok(taken)
         });
@@ -554,7 +586,8 @@ impl<L: Lowering> LoweredProgram<L> {
     ) -> Result<(), NoStep> {
         let mut made = 0.0f64;
         for (k, &gamma) in self.substeps.iter().enumerate() {
-            let step = StepFrom { t: made.mul_add(h, t), h: gamma * h, x: if k == 0 { x } else { &*x1 } };
+            let step =
+                StepFrom { t: made.mul_add(h, t), h: gamma * h, x: if k == 0 { x } else { &*x1 } };
             self.find_fsal(step, workspace)?;
             let (registers, work) = workspace.work.split_at_mut(self.registers);
             let (carried, scale) = workspace.memory.split_at_mut(self.carried_len());
@@ -568,22 +601,26 @@ impl<L: Lowering> LoweredProgram<L> {
 
     /// Make some steps from the start; `None` if one fails.
     pub fn pilot(&self, steps: u64, (t0, h): (f64, f64), start: &[f64]) -> Option<Pilot> {
-        let (mut x, mut next, mut memory) = (start.to_vec(), start.to_vec(), vec![0.0; self.memory_len()]);
+        let (mut x, mut next, mut memory) =
+            (start.to_vec(), start.to_vec(), vec![0.0; self.memory_len()]);
         let (mut work, mut cost) = (vec![0.0; self.work_len()], Cost::default());
-        let [mut first, mut later] = [(); 2].map(|()| vec![Taken::default(); self.solves().count()]);
+        let [mut first, mut later] =
+            [(); 2].map(|()| vec![Taken::default(); self.solves().count()]);
         for step in 0..steps {
             let most = if step < FIRST_STEPS { &mut first } else { &mut later };
             let from = StepFrom { t: t0 + step as f64 * h, h, x: &x };
             let (memory, cost, work) = (&mut memory, &mut cost, &mut work);
-            self.step(from, &mut next, &mut Workspace { kept: &mut [], memory, cost, work }, most).ok()?;
+            self.step(from, &mut next, &mut Workspace { kept: &mut [], memory, cost, work }, most)
+                .ok()?;
             std::mem::swap(&mut x, &mut next);
         }
         memory.truncate(self.carried_len());
         Some(Pilot { first, later, x, memory })
     }
 
-    /// Choose the iteration for the stages of implicit methods, for steps of length h from a start: fixed-point
-    /// iteration where its sweeps contract and take fewer operations than Newton's method.
+    /// Choose the iteration for the stages of implicit methods, for steps of length h from a start:
+    /// fixed-point iteration where its sweeps contract and take fewer operations than Newton's
+    /// method.
     pub fn choose_iteration(&mut self, t0_and_h: (f64, f64), start: &[f64]) {
         let may = |solve: &Solve<L>| solve.task.local && self.may_sweep && self.tolerance == 0.0;
         let may: Vec<bool> = self.solves().map(may).collect();
@@ -597,9 +634,12 @@ impl<L: Lowering> LoweredProgram<L> {
         // True if the sweeps of a step are cheaper than so many iterations of Newton's method.
         let pays = |(solve, k): (&Solve<L>, usize), iterations: usize| {
             let ((sweep, iteration), taken) = (solve.equations.operations(), swept.later[k]);
-            may[k] && taken.iterations == 0 && (taken.sweeps as usize) * sweep < iterations * iteration
+            may[k]
+                && taken.iterations == 0
+                && (taken.sweeps as usize) * sweep < iterations * iteration
         };
-        // Newton's method takes one iteration at least. In a large system those of a trial take longer than a run.
+        // Newton's method takes one iteration at least. In a large system those of a trial take
+        // longer than a run.
         let mut chosen: Vec<bool> = self.solves().zip(0..).map(|solve| pays(solve, 1)).collect();
         if chosen != may {
             let Some(newton) = self.pilot(TRIAL_STEPS, t0_and_h, start) else { return };
@@ -622,13 +662,14 @@ impl<L: Lowering> LoweredProgram<L> {
         solves.zip(sweeps).for_each(|(solve, &sweeps)| solve.task.sweeps = sweeps);
     }
 
-    /// Find the values that a substep reuses, if the previous one had another length or there was none.
+    /// Find the values that a substep reuses, if the previous one had another length or there was
+    /// none.
     fn find_fsal(&self, step: StepFrom, workspace: &mut Workspace) -> Result<(), NoStep> {
         self.fsal.as_ref().map_or(Ok(()), |fsal| fsal.find(step, workspace))
     }
 
-    /// Put into the registers the values that a trial substep reuses, if the previous one had another length or there
-    /// was none: at the start of a run, or where steps become shorter.
+    /// Put into the registers the values that a trial substep reuses, if the previous one had
+    /// another length or there was none: at the start of a run, or where steps become shorter.
     fn find_anew(
         &self,
         step: StepFrom,
@@ -649,19 +690,25 @@ impl<L: Lowering> LoweredProgram<L> {
         self.fsal.as_ref()?.energy(StepFrom { t, h: self.substeps[0] * h, x })
     }
 
-    /// Smallest eigenvalue of the monitored matrices in a run that now carries `memory`; [`NOTABLE`] if none was
-    /// smaller, `None` if no matrix is monitored.
+    /// Smallest eigenvalue of the monitored matrices in a run that now carries `memory`;
+    /// [`NOTABLE`] if none was smaller, `None` if no matrix is monitored.
     pub fn smallest_eigenvalue(&self, memory: &[f64]) -> Option<f64> {
         let scale = memory.get(self.carried_len()..)?;
         let monitors = self.solves().filter_map(|solve| solve.monitor.as_ref());
-        let below =
-            monitors.filter(|monitor| monitor.least_eigenvalue().is_some()).map(|monitor| scale[2 * monitor.number]);
+        let below = monitors
+            .filter(|monitor| monitor.least_eigenvalue().is_some())
+            .map(|monitor| scale[2 * monitor.number]);
         below.map(|below| NOTABLE - below).min_by(f64::total_cmp)
     }
 }
 
 impl<L: Lowering> Finds for LoweredProgram<L> {
-    fn evaluate<'w>(&self, step: StepFrom, cost: &mut Cost, work: &'w mut [f64]) -> Result<&'w [f64], NoStep> {
+    fn evaluate<'w>(
+        &self,
+        step: StepFrom,
+        cost: &mut Cost,
+        work: &'w mut [f64],
+    ) -> Result<&'w [f64], NoStep> {
         let (registers, work) = work.split_at_mut(self.registers);
         self.load(step, &[], registers);
         self.substep(registers, &mut vec![0.0; 2 * self.monitored_systems()], cost, work, &mut [])?;
@@ -704,7 +751,12 @@ impl<L: Lowering> StepMap for LoweredProgram<L> {
         L::blocks(self).map(|(blocks, _)| blocks)
     }
 
-    fn fixed_step(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Result<(), NoStep> {
+    fn fixed_step(
+        &self,
+        step: StepFrom,
+        x1: &mut [f64],
+        workspace: &mut Workspace,
+    ) -> Result<(), NoStep> {
         self.step(step, x1, workspace, &mut [])
     }
 
@@ -718,7 +770,8 @@ impl<L: Lowering> StepMap for LoweredProgram<L> {
         let (scale, work) = work.split_at_mut(2 * self.monitored_systems());
         let after = self.multipliers.step((before, after));
         if after != 0.0 {
-            // The first substep as it will be made: the multipliers that it finds at its start act here.
+            // The first substep as it will be made: the multipliers that it finds at its start act
+            // here.
             let (carried, known) = memory.split_at(self.carried_len());
             scale.copy_from_slice(&known[..scale.len()]);
             let step = StepFrom { t, h: self.substeps[0] * after, x };

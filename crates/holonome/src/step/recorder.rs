@@ -1,11 +1,12 @@
-//! Phase space that records a step: its values become quantities of [`Symbols`], its equations systems to solve.
-//! Quantities are nodes of a graph for a small model, columns for a large one; the recorder knows neither.
+//! Phase space that records a step: its values become quantities of [`Symbols`], its equations
+//! systems to solve. Quantities are nodes of a graph for a small model, columns for a large one;
+//! the recorder knows neither.
 
 use super::symbols::Symbols;
 use holonome_integrate::newton::Task;
 use holonome_integrate::phase_space::{
-    Asked, Body, Equation, Equations, Finding, Function, Guess, Monitored, Parameter, Part, PhaseSpace, Residual,
-    Value, Vector,
+    Asked, Body, Equation, Equations, Finding, Function, Guess, Monitored, Parameter, Part,
+    PhaseSpace, Residual, Value, Vector,
 };
 use holonome_integrate::state::Cost;
 use holonome_model::graph::op::{Binary, Unary};
@@ -27,7 +28,11 @@ pub struct Calls {
 impl Calls {
     /// These calls, `count` times.
     pub fn times(self, count: u64) -> Calls {
-        Calls { field: count * self.field, gradient: count * self.gradient, hessian: count * self.hessian }
+        Calls {
+            field: count * self.field,
+            gradient: count * self.gradient,
+            hessian: count * self.hessian,
+        }
     }
 
     /// Sum of these calls and others.
@@ -47,7 +52,8 @@ impl Calls {
     }
 }
 
-/// Recording of a step: functions of (x, t, h), of carried quantities and of the solutions of the step's equations.
+/// Recording of a step: functions of (x, t, h), of carried quantities and of the solutions of the
+/// step's equations.
 pub struct Trace<S: Symbols> {
     /// Store of the quantities.
     pub symbols: S,
@@ -59,17 +65,19 @@ pub struct Trace<S: Symbols> {
     pub result: Vec<(S::Symbol, u32)>,
     /// Systems of equations, in the order in which they are solved.
     pub systems: Vec<System<S>>,
-    /// Carried quantities: the input here and its value for the next step. Quantities reused from the previous step
-    /// (FSAL) come first.
+    /// Carried quantities: the input here and its value for the next step. Quantities reused from
+    /// the previous step (FSAL) come first.
     pub carried: Vec<(S::Symbol, S::Symbol)>,
-    /// Multipliers at the start of the step, and the places, among the carried quantities, of those at its end.
+    /// Multipliers at the start of the step, and the places, among the carried quantities, of those
+    /// at its end.
     pub multipliers: (Vec<S::Symbol>, Vec<usize>),
     /// True if the step reuses values of the previous one (FSAL).
     pub has_fsal: bool,
-    /// Places, among the carried quantities, of the monitored energy and of its value at the start of the run.
+    /// Places, among the carried quantities, of the monitored energy and of its value at the start
+    /// of the run.
     pub monitored: Option<(usize, usize)>,
-    /// Places, among the carried quantities, of the sums of H at the end of the step, which are found with the forces
-    /// there; empty, or all sums.
+    /// Places, among the carried quantities, of the sums of H at the end of the step, which are
+    /// found with the forces there; empty, or all sums.
     pub sums: Range<usize>,
     /// Random numbers of the step, if it takes any.
     pub drawn: Option<Drawn>,
@@ -89,8 +97,10 @@ pub struct Drawn {
 impl<S: Symbols> Trace<S> {
     /// True if the step depends on the time.
     pub fn reads_time(&self) -> bool {
-        let systems = self.systems.iter().flat_map(|system| system.residuals.iter().chain(&system.guesses));
-        let roots: Vec<S::Symbol> = self.result.iter().map(|(symbol, _)| symbol).chain(systems).copied().collect();
+        let systems =
+            self.systems.iter().flat_map(|system| system.residuals.iter().chain(&system.guesses));
+        let roots: Vec<S::Symbol> =
+            self.result.iter().map(|(symbol, _)| symbol).chain(systems).copied().collect();
         self.symbols.reached(&roots).contains(&self.t)
     }
 
@@ -106,7 +116,8 @@ pub struct System<S: Symbols> {
     pub unknowns: Vec<S::Symbol>,
     /// Meaning of each family of equations.
     pub rows: Vec<Equation>,
-    /// Scale of each family of equations: the size of the terms that cancel. And the scale for fixed-point iterations.
+    /// Scale of each family of equations: the size of the terms that cancel. And the scale for
+    /// fixed-point iterations.
     pub sizes: Vec<S::Symbol>,
     pub sweep_sizes: Vec<S::Symbol>,
     /// Initial guesses of the iteration.
@@ -124,8 +135,8 @@ pub struct System<S: Symbols> {
 }
 
 impl<S: Symbols> System<S> {
-    /// Newton task for the system, with its unknowns and scales in these registers. The caller may choose another
-    /// iteration later.
+    /// Newton task for the system, with its unknowns and scales in these registers. The caller may
+    /// choose another iteration later.
     pub fn task(&self, unknowns: Range<usize>, [sizes, sweep_sizes]: [Range<usize>; 2]) -> Task {
         let local = !self.linear && self.rows.iter().all(Equation::is_stage);
         Task { unknowns, sizes, sweep_sizes, linear: self.linear, local, sweeps: false }
@@ -145,7 +156,14 @@ struct Frame<T> {
 impl<T> Frame<T> {
     fn empty() -> Frame<T> {
         let (unknowns, rows, guesses) = (Vec::new(), Vec::new(), Vec::new());
-        Frame { unknowns, rows, sizes: Vec::new(), sweep_sizes: Vec::new(), guesses, residuals: Vec::new() }
+        Frame {
+            unknowns,
+            rows,
+            sizes: Vec::new(),
+            sweep_sizes: Vec::new(),
+            guesses,
+            residuals: Vec::new(),
+        }
     }
 
     /// Drop the equations that `keep` does not hold for, and their unknowns.
@@ -203,8 +221,8 @@ struct Found<T> {
     calls: usize,
 }
 
-/// Inputs that stand for random numbers: the number of the step, and two uniform numbers for every component of the
-/// momenta.
+/// Inputs that stand for random numbers: the number of the step, and two uniform numbers for every
+/// component of the momenta.
 struct NoiseInputs<T> {
     number: T,
     pairs: Vec<[T; 2]>,
@@ -255,13 +273,15 @@ pub fn record<S: Symbols>(
     given: Given,
     step: impl FnOnce(&mut dyn PhaseSpace, Value, Value, &[Value]) -> Vec<Value>,
 ) -> Trace<S> {
-    let x: Vec<S::Symbol> = symbols.lengths().into_iter().map(|length| symbols.input(length)).collect();
+    let x: Vec<S::Symbol> =
+        symbols.lengths().into_iter().map(|length| symbols.input(length)).collect();
     let [t, h] = [(); 2].map(|()| symbols.input(1));
     let mut recorder = StepRecorder::new(symbols, given);
     let result = step(&mut recorder, S::value(t), S::value(h), &values::<S>(&x));
     let mut result = recorder.with_lengths(self::symbols::<S>(&result));
     if matches!(given.fsal, FsalMode::FindOnly | FsalMode::ForcePlaces) {
-        let found = recorder.found.take().unwrap_or(Found { symbols: Vec::new(), systems: 0, calls: 0 });
+        let found =
+            recorder.found.take().unwrap_or(Found { symbols: Vec::new(), systems: 0, calls: 0 });
         result = found.symbols;
         recorder.systems.truncate(found.systems);
         recorder.calls.truncate(found.calls);
@@ -271,7 +291,21 @@ pub fn record<S: Symbols>(
     }
     let (calls, drawn) = (recorder.count(), recorder.drawn());
     let StepRecorder { symbols, systems, carried, multipliers, has_fsal, monitored, .. } = recorder;
-    Trace { symbols, x, t, h, result, systems, carried, multipliers, has_fsal, monitored, sums: 0..0, drawn, calls }
+    Trace {
+        symbols,
+        x,
+        t,
+        h,
+        result,
+        systems,
+        carried,
+        multipliers,
+        has_fsal,
+        monitored,
+        sums: 0..0,
+        drawn,
+        calls,
+    }
 }
 
 impl<S: Symbols> StepRecorder<S> {
@@ -297,8 +331,9 @@ impl<S: Symbols> StepRecorder<S> {
     fn drawn(&self) -> Option<Drawn> {
         let NoiseInputs { number, pairs } = self.noise.as_ref()?;
         let place = |symbol: S::Symbol| self.carried.iter().position(|&(input, _)| input == symbol);
-        let pair =
-            |(pair, family): (&[S::Symbol; 2], StridedFamily)| Some(([place(pair[0])?, place(pair[1])?], family));
+        let pair = |(pair, family): (&[S::Symbol; 2], StridedFamily)| {
+            Some(([place(pair[0])?, place(pair[1])?], family))
+        };
         let uniform = pairs.iter().zip(self.symbols.momenta()).map(pair).collect::<Option<_>>()?;
         Some(Drawn { number: place(*number)?, uniform })
     }
@@ -312,8 +347,9 @@ impl<S: Symbols> StepRecorder<S> {
         symbols.into_iter().zip(self.symbols.lengths()).collect()
     }
 
-    /// Count the evaluations of every system in an iteration; return those that the step makes once. A function that
-    /// does not depend on a system's unknowns is not evaluated in its iterations.
+    /// Count the evaluations of every system in an iteration; return those that the step makes
+    /// once. A function that does not depend on a system's unknowns is not evaluated in its
+    /// iterations.
     fn count(&mut self) -> Calls {
         // The same function at the same place is evaluated once.
         let mut seen = FxHashSet::default();
@@ -331,14 +367,17 @@ impl<S: Symbols> StepRecorder<S> {
         self.calls.iter().fold(Calls::default(), |sum, call| sum.plus(call.counts))
     }
 
-    /// Unknowns given explicitly, as functions of the others: all of them, or the momenta at stages, on which the
-    /// forces do not depend. The search starts from the last unknown: positions have a common unit, momenta of unlike
-    /// masses do not. No component of a general field stands for the others, because their units are unknown.
+    /// Unknowns given explicitly, as functions of the others: all of them, or the momenta at
+    /// stages, on which the forces do not depend. The search starts from the last unknown:
+    /// positions have a common unit, momenta of unlike masses do not. No component of a general
+    /// field stands for the others, because their units are unknown.
     fn given(&mut self, frame: &Frame<S::Symbol>) -> Vec<Option<S::Symbol>> {
         let mut given = vec![None; frame.unknowns.len()];
         // Unknowns given so far, and the unknowns that they depend on.
         let [mut gone, mut needed] = [(); 2].map(|()| FxHashSet::default());
-        for (k, (&unknown, &residual)) in frame.unknowns.iter().zip(&frame.residuals).enumerate().rev() {
+        for (k, (&unknown, &residual)) in
+            frame.unknowns.iter().zip(&frame.residuals).enumerate().rev()
+        {
             if needed.contains(&unknown) {
                 continue;
             }
@@ -349,7 +388,12 @@ impl<S: Symbols> StepRecorder<S> {
             given[k] = self.symbols.explicit(residual, unknown);
             if given[k].is_some() {
                 gone.insert(unknown);
-                needed.extend(frame.unknowns.iter().filter(|&&other| other != unknown && reached.contains(&other)));
+                needed.extend(
+                    frame
+                        .unknowns
+                        .iter()
+                        .filter(|&&other| other != unknown && reached.contains(&other)),
+                );
             }
         }
         let some = self.symbols.degrees() > 0 || needed.is_empty();
@@ -358,7 +402,8 @@ impl<S: Symbols> StepRecorder<S> {
 
     /// Turn a complete frame into a system to solve.
     fn close(&mut self, frame: Frame<S::Symbol>, monitored: Monitored) {
-        // The equations' own guesses first: guesses of inner equations may depend on them, and so may scales.
+        // The equations' own guesses first: guesses of inner equations may depend on them, and so
+        // may scales.
         let mut replaced = FxHashMap::default();
         let mut guesses = Vec::with_capacity(frame.unknowns.len());
         for (&unknown, &guess) in frame.unknowns.iter().zip(&frame.guesses) {
@@ -369,8 +414,9 @@ impl<S: Symbols> StepRecorder<S> {
             replaced.insert(unknown, guess);
             guesses.push(guess);
         }
-        let [sizes, sweep_sizes] = [&frame.sizes, &frame.sweep_sizes]
-            .map(|sizes| sizes.iter().map(|&size| self.symbols.substituted(size, &mut replaced)).collect());
+        let [sizes, sweep_sizes] = [&frame.sizes, &frame.sweep_sizes].map(|sizes| {
+            sizes.iter().map(|&size| self.symbols.substituted(size, &mut replaced)).collect()
+        });
         let (jacobian, linear) = self.symbols.differentiated(&frame.residuals, &frame.unknowns);
         self.systems.push(System {
             unknowns: frame.unknowns,
@@ -386,8 +432,8 @@ impl<S: Symbols> StepRecorder<S> {
         });
     }
 
-    /// Solution of a system in the previous step; if that was as long as this one, 2 λₙ − λₙ₋₁, which for smooth
-    /// multipliers saves an iteration.
+    /// Solution of a system in the previous step; if that was as long as this one, 2 λₙ − λₙ₋₁,
+    /// which for smooth multipliers saves an iteration.
     fn last(&mut self, unknown: S::Symbol) -> S::Symbol {
         let length = self.symbols.length(unknown);
         let last = self.symbols.input(length);
@@ -525,8 +571,8 @@ impl<S: Symbols> PhaseSpace for StepRecorder<S> {
         self.symbols.mass_is_diagonal()
     }
 
-    /// √(−2 ln u) cos 2πv (Box and Muller) of carried uniform numbers u and v. The caller of a step sets those of its
-    /// number before it.
+    /// √(−2 ln u) cos 2πv (Box and Muller) of carried uniform numbers u and v. The caller of a step
+    /// sets those of its number before it.
     fn noise(&mut self) -> Vec<Value> {
         let s = &mut self.symbols;
         let (number, one) = (s.input(1), s.constant(1.0));
@@ -550,7 +596,8 @@ impl<S: Symbols> PhaseSpace for StepRecorder<S> {
     }
 
     fn carried(&mut self, like: &[Value], find: Finding) -> Vec<Value> {
-        let lengths: Vec<u32> = like.iter().map(|&value| self.symbols.length(S::symbol(value))).collect();
+        let lengths: Vec<u32> =
+            like.iter().map(|&value| self.symbols.length(S::symbol(value))).collect();
         let (systems, calls, carried) = (self.systems.len(), self.calls.len(), self.carried.len());
         let mut found = symbols::<S>(&find(self));
         match self.given.fsal {
@@ -564,7 +611,11 @@ impl<S: Symbols> PhaseSpace for StepRecorder<S> {
                 self.systems.truncate(systems);
                 self.calls.truncate(calls);
                 self.carried.truncate(carried);
-                found = found.iter().zip(lengths).map(|(_, length)| self.symbols.input(length)).collect();
+                found = found
+                    .iter()
+                    .zip(lengths)
+                    .map(|(_, length)| self.symbols.input(length))
+                    .collect();
                 self.fsal_inputs.clone_from(&found);
                 self.has_fsal = true;
             }
@@ -598,8 +649,10 @@ impl<S: Symbols> PhaseSpace for StepRecorder<S> {
     }
 
     fn solve(&mut self, equations: &Equations, residual: Residual) -> Vec<Value> {
-        let lengths: Vec<u32> = equations.rows.iter().map(|&row| self.symbols.equations(row)).collect();
-        let unknowns: Vec<S::Symbol> = lengths.into_iter().map(|length| self.symbols.input(length)).collect();
+        let lengths: Vec<u32> =
+            equations.rows.iter().map(|&row| self.symbols.equations(row)).collect();
+        let unknowns: Vec<S::Symbol> =
+            lengths.into_iter().map(|length| self.symbols.input(length)).collect();
         let before = self.calls.len();
         self.frames.push(Frame::empty());
         let residuals = residual(self, &values::<S>(&unknowns));
@@ -628,7 +681,8 @@ impl<S: Symbols> PhaseSpace for StepRecorder<S> {
                 for (value, given) in solution.iter_mut().zip(&given) {
                     *value = given.map_or(*value, S::value);
                 }
-                // Residuals of the other equations, and all else that the step computes, with these in place.
+                // Residuals of the other equations, and all else that the step computes, with these
+                // in place.
                 self.calls.truncate(before);
                 frame.residuals = symbols::<S>(&residual(self, &solution));
                 frame.retain(|k| given[k].is_none());
@@ -652,7 +706,8 @@ impl<S: Symbols> PhaseSpace for StepRecorder<S> {
             let lost = s.input(s.length(x));
             let step = s.binary(Binary::Add, increment, lost);
             let sum = s.binary(Binary::Add, x, step);
-            // x − sum is exact up to the last bit of x; `next` is the part of the step that did not fit.
+            // x − sum is exact up to the last bit of x; `next` is the part of the step that did not
+            // fit.
             let taken = s.binary(Binary::Sub, x, sum);
             let next = s.binary(Binary::Add, taken, step);
             self.carried.push((lost, next));
@@ -662,8 +717,8 @@ impl<S: Symbols> PhaseSpace for StepRecorder<S> {
     }
 
     fn record_multipliers(&mut self, start: &[Value], end: &[Value]) {
-        // Multipliers at the end are asked for after the step. Those that are guesses for the next step are carried
-        // already.
+        // Multipliers at the end are asked for after the step. Those that are guesses for the next
+        // step are carried already.
         let mut places = Vec::with_capacity(end.len());
         for end in symbols::<S>(end) {
             let known = self.carried.iter().position(|&(_, next)| next == end);

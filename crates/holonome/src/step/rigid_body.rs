@@ -1,9 +1,10 @@
-//! Rigid body recognised from the model's formulas: its attitude R in SO(3), its angular momentum Π = I Ω in its own
-//! frame, and the torque.
+//! Rigid body recognised from the model's formulas: its attitude R in SO(3), its angular momentum Π
+//! = I Ω in its own frame, and the torque.
 //!
-//! A Hamiltonian model holds R and its momentum P, with H = ½ tr(P J⁻¹ Pᵀ) + V(R, t) on RᵀR = 1: then P = R Ω̂ J, and
-//! I = tr J − J. A `state` model holds R and a vector w with R' = R hat(C w), C diagonal, and Euler's equations for the
-//! principal axes; or w alone. They determine I up to a factor, on which no method depends.
+//! A Hamiltonian model holds R and its momentum P, with H = ½ tr(P J⁻¹ Pᵀ) + V(R, t) on RᵀR = 1:
+//! then P = R Ω̂ J, and I = tr J − J. A `state` model holds R and a vector w with R' = R hat(C w),
+//! C diagonal, and Euler's equations for the principal axes; or w alone. They determine I up to a
+//! factor, on which no method depends.
 //!
 //! [`recognition`] finds all that in the formulas.
 
@@ -68,14 +69,21 @@ impl RigidBody {
     pub fn state_of(&self, space: &mut StepRecorder<Nodes>, body: &Body) -> Vec<Value> {
         let second = self.carried(space, &body.attitude, body.momentum);
         let mut x = vec![body.momentum[0]; second.len() + 3 * body.attitude.len()];
-        for (first, list) in [(self.attitude.unwrap_or(0), body.attitude.as_flattened()), (self.second, &second)] {
+        for (first, list) in
+            [(self.attitude.unwrap_or(0), body.attitude.as_flattened()), (self.second, &second)]
+        {
             x[first..first + list.len()].copy_from_slice(list);
         }
         x
     }
 
     /// Π from P or w.
-    fn momentum(&self, space: &mut StepRecorder<Nodes>, attitude: &[Vector], second: &[Value]) -> Vector {
+    fn momentum(
+        &self,
+        space: &mut StepRecorder<Nodes>,
+        attitude: &[Vector],
+        second: &[Value],
+    ) -> Vector {
         match &self.carrier {
             Carrier::Momentum(_) => moment(space, &rows(second), attitude),
             Carrier::Velocity(scale) => {
@@ -87,7 +95,12 @@ impl RigidBody {
     }
 
     /// P or w from Π.
-    fn carried(&self, space: &mut StepRecorder<Nodes>, attitude: &[Vector], momentum: Vector) -> Vec<Value> {
+    fn carried(
+        &self,
+        space: &mut StepRecorder<Nodes>,
+        attitude: &[Vector],
+        momentum: Vector,
+    ) -> Vec<Value> {
         let inverse = self.matrix(space, 1);
         let omega = (space as &mut dyn PhaseSpace).transformed(&inverse, momentum);
         match &self.carrier {
@@ -103,7 +116,11 @@ impl RigidBody {
             }
             Carrier::Velocity(scale) => {
                 let scale = constants(space, scale);
-                omega.iter().zip(scale).map(|(&omega, scale)| space.quotient(omega, scale)).collect()
+                omega
+                    .iter()
+                    .zip(scale)
+                    .map(|(&omega, scale)| space.quotient(omega, scale))
+                    .collect()
             }
         }
     }
@@ -117,7 +134,8 @@ impl RigidBody {
     /// Torque in the body's frame.
     pub fn torque(&self, space: &mut StepRecorder<Nodes>, t: Value, body: &Body) -> Vector {
         let zero = space.constant(0.0);
-        let x = self.state_of(space, &Body { attitude: body.attitude.clone(), momentum: [zero; 3] });
+        let x =
+            self.state_of(space, &Body { attitude: body.attitude.clone(), momentum: [zero; 3] });
         match &self.carrier {
             Carrier::Momentum(_) => {
                 let upward = space.ask(Asked::Slope, t, &x);

@@ -1,5 +1,5 @@
-//! Symbols that stand for numbers while a step is recorded: nodes of a graph, or columns with one number for each
-//! member of a family.
+//! Symbols that stand for numbers while a step is recorded: nodes of a graph, or columns with one
+//! number for each member of a family.
 
 use super::recorder::StepRecorder;
 use holonome_integrate::phase_space::{Asked, Body, Equation, Parameter, Part, Value, Vector};
@@ -39,7 +39,9 @@ impl ParameterPlaces {
     }
 
     fn bath(&self) -> &HeatBath {
-        self.heat_bath.as_ref().expect("a method that needs a heat bath is refused where there is none")
+        self.heat_bath
+            .as_ref()
+            .expect("a method that needs a heat bath is refused where there is none")
     }
 }
 
@@ -99,17 +101,35 @@ pub trait Symbols: Sized {
         symbol: Self::Symbol,
         replaced: &mut FxHashMap<Self::Symbol, Self::Symbol>,
     ) -> Self::Symbol;
-    /// Value f of `u` from an equation r = u − f; `None` if the equation has another form, or if f depends on `u`.
+    /// Value f of `u` from an equation r = u − f; `None` if the equation has another form, or if f
+    /// depends on `u`.
     fn explicit(&mut self, residual: Self::Symbol, u: Self::Symbol) -> Option<Self::Symbol>;
-    /// Derivatives of residuals with respect to unknowns, and true if none of them depends on the unknowns.
-    fn differentiated(&mut self, residuals: &[Self::Symbol], unknowns: &[Self::Symbol]) -> (Self::Jacobian, bool);
+    /// Derivatives of residuals with respect to unknowns, and true if none of them depends on the
+    /// unknowns.
+    fn differentiated(
+        &mut self,
+        residuals: &[Self::Symbol],
+        unknowns: &[Self::Symbol],
+    ) -> (Self::Jacobian, bool);
 
     /// X_{λ·g}.
-    fn constraint_field(space: &mut StepRecorder<Self>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value>;
+    fn constraint_field(
+        space: &mut StepRecorder<Self>,
+        t: Value,
+        x: &[Value],
+        lambda: &[Value],
+    ) -> Vec<Value>;
     /// x moved along its fibre.
-    fn slide(space: &mut StepRecorder<Self>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value>;
+    fn slide(space: &mut StepRecorder<Self>, t: Value, x: &[Value], lambda: &[Value])
+    -> Vec<Value>;
     /// Exact flow of a part of H.
-    fn flow(space: &mut StepRecorder<Self>, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value>;
+    fn flow(
+        space: &mut StepRecorder<Self>,
+        part: Part,
+        t: Value,
+        tau: Value,
+        x: &[Value],
+    ) -> Vec<Value>;
     /// Rigid body of x, and the state of a body.
     fn body(space: &mut StepRecorder<Self>, x: &[Value]) -> Body;
     fn state_of(space: &mut StepRecorder<Self>, body: &Body) -> Vec<Value>;

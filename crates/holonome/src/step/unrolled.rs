@@ -1,4 +1,5 @@
-//! Unrolled steps of small models: formulas as straight-line kernels, Newton matrices eliminated with pivoting.
+//! Unrolled steps of small models: formulas as straight-line kernels, Newton matrices eliminated
+//! with pivoting.
 
 use super::draws::Draws;
 use super::fsal::Fsal;
@@ -7,8 +8,8 @@ use super::multipliers::Multipliers;
 use super::natural::diagonal_mass;
 use super::nodes::Nodes;
 use super::program::{
-    Action, LoweredEquations, LoweredProgram, Lowering, MonitoredProperty, PILOT_STEPS, Pilot, Solve, Stage, Start,
-    SystemMonitor, Taken,
+    Action, LoweredEquations, LoweredProgram, Lowering, MonitoredProperty, PILOT_STEPS, Pilot,
+    Solve, Stage, Start, SystemMonitor, Taken,
 };
 use super::recorder::{System, Trace};
 use super::symbols::Symbols;
@@ -32,9 +33,9 @@ use holonome_model::treatment::structure::ConstraintKind;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
-/// Iterations from which on a system is not solved in a loop, because a loop does not check that they contract. An
-/// iteration takes at least so many if its second update is larger than half of the first and it squares its error from
-/// there on.
+/// Iterations from which on a system is not solved in a loop, because a loop does not check that
+/// they contract. An iteration takes at least so many if its second update is larger than half of
+/// the first and it squares its error from there on.
 const DOUBTFUL_ITERATIONS: u32 = 5;
 
 /// Unrolled lowering.
@@ -95,7 +96,11 @@ impl NewtonSystem for UnrolledEquations {
         self.kernel.run(0.0, &registers[..self.unknowns.end], outputs, work);
     }
 
-    fn split<'a>(&self, registers: &'a mut [f64], work: &'a mut [f64]) -> (&'a mut [f64], &'a mut [f64]) {
+    fn split<'a>(
+        &self,
+        registers: &'a mut [f64],
+        work: &'a mut [f64],
+    ) -> (&'a mut [f64], &'a mut [f64]) {
         (registers, &mut work[..self.unknowns.len()])
     }
 
@@ -113,7 +118,8 @@ impl NewtonSystem for UnrolledEquations {
 impl LoweredEquations for UnrolledEquations {
     fn work_len(&self) -> usize {
         let residuals = self.residuals.as_ref().map_or(0, Bound::work_len);
-        self.kernel.outputs() + self.kernel.work_len().max(self.elimination.work_len()).max(residuals)
+        self.kernel.outputs()
+            + self.kernel.work_len().max(self.elimination.work_len()).max(residuals)
     }
 
     fn rebound(&self, parameters: &[f64]) -> UnrolledEquations {
@@ -151,8 +157,9 @@ impl System<Nodes> {
     }
 }
 
-/// Program of `trace`, made once for each of `substeps`. The tolerance loosens that of the Newton iterations, and `own`
-/// are the parameters of the method. If the step reuses values of the previous one (FSAL), `find` finds these.
+/// Program of `trace`, made once for each of `substeps`. The tolerance loosens that of the Newton
+/// iterations, and `own` are the parameters of the method. If the step reuses values of the
+/// previous one (FSAL), `find` finds these.
 pub fn lower(
     trace: &UnrolledTrace,
     find: Option<&UnrolledTrace>,
@@ -164,22 +171,35 @@ pub fn lower(
     let parameters = &[&model.parameter_values, own].concat();
     let mut cut = Cut::new(trace);
     let names = EquationNames {
-        constraints: mechanics.constraints.iter().map(|constraint| constraint.name.clone()).collect(),
+        constraints: mechanics
+            .constraints
+            .iter()
+            .map(|constraint| constraint.name.clone())
+            .collect(),
         components: component_names(model),
     };
-    let (mut actions, mut registers, mut monitored) = (Vec::new(), trace.x.len() + 2 + trace.carried.len(), 0);
-    let compute =
-        |cut: &Cut, actions: &mut Vec<Action<Unrolled>>, level: usize, outputs: &[Node], first: &mut usize| {
-            let stage =
-                Stage { kernel: cut.kernel(outputs, level, *first, parameters), first: *first, length: outputs.len() };
-            *first += stage.length;
-            actions.push(Action::Compute(stage));
+    let (mut actions, mut registers, mut monitored) =
+        (Vec::new(), trace.x.len() + 2 + trace.carried.len(), 0);
+    let compute = |cut: &Cut,
+                   actions: &mut Vec<Action<Unrolled>>,
+                   level: usize,
+                   outputs: &[Node],
+                   first: &mut usize| {
+        let stage = Stage {
+            kernel: cut.kernel(outputs, level, *first, parameters),
+            first: *first,
+            length: outputs.len(),
         };
+        *first += stage.length;
+        actions.push(Action::Compute(stage));
+    };
     for (level, system) in trace.systems.iter().enumerate() {
         let (m, first) = (system.rows.len(), registers);
-        // Values that later kernels need come first, then the scales, then the unknowns, which start as the guesses.
+        // Values that later kernels need come first, then the scales, then the unknowns, which
+        // start as the guesses.
         let stored = cut.stored(level);
-        let own: &[Node] = if system.sweep_sizes == system.sizes { &[] } else { &system.sweep_sizes };
+        let own: &[Node] =
+            if system.sweep_sizes == system.sizes { &[] } else { &system.sweep_sizes };
         let outputs = [&stored[..], &system.sizes, own, &system.guesses].concat();
         compute(&cut, &mut actions, level, &outputs, &mut registers);
         let sizes = first + stored.len()..first + stored.len() + m;
@@ -187,18 +207,32 @@ pub fn lower(
         let sweep_sizes = sizes.start + own.len()..sizes.end + own.len();
         let unknowns = sweep_sizes.end..sweep_sizes.end + m;
         cut.place(&system.unknowns, unknowns.start);
-        let monitor =
-            monitored_property(system, mechanics).map(|property| SystemMonitor { number: monitored, property });
+        let monitor = monitored_property(system, mechanics)
+            .map(|property| SystemMonitor { number: monitored, property });
         monitored += usize::from(monitor.is_some());
-        actions.push(Action::Solve(Box::new(solve(&cut, system, monitor, unknowns, [sizes, sweep_sizes], parameters))));
+        actions.push(Action::Solve(Box::new(solve(
+            &cut,
+            system,
+            monitor,
+            unknowns,
+            [sizes, sweep_sizes],
+            parameters,
+        ))));
     }
     let next = trace.next();
     let wanted: Vec<Node> = trace.result.iter().map(|&(node, _)| node).collect();
     let result = registers..registers + wanted.len();
     let (start, end) = &trace.multipliers;
     // Multipliers that are unknowns are among the registers already.
-    let others: Vec<Node> = start.iter().copied().filter(|node| !cut.place.contains_key(node)).collect();
-    compute(&cut, &mut actions, trace.systems.len(), &[&wanted[..], &next, &others].concat(), &mut registers);
+    let others: Vec<Node> =
+        start.iter().copied().filter(|node| !cut.place.contains_key(node)).collect();
+    compute(
+        &cut,
+        &mut actions,
+        trace.systems.len(),
+        &[&wanted[..], &next, &others].concat(),
+        &mut registers,
+    );
     cut.place(&others, result.end + next.len());
     let start = start.iter().map(|node| cut.place[node] as u32).collect();
     LoweredProgram {
@@ -208,7 +242,11 @@ pub fn lower(
         actions,
         carried: (0..next.len()).map(|k| result.end + k..result.end + k + 1).collect(),
         result,
-        multipliers: Multipliers::new(start, end.iter().map(|&place| place as u32).collect(), model),
+        multipliers: Multipliers::new(
+            start,
+            end.iter().map(|&place| place as u32).collect(),
+            model,
+        ),
         calls: trace.calls,
         substeps,
         tolerance,
@@ -219,7 +257,8 @@ pub fn lower(
             Fsal::new(find, false, trace.monitored)
         }),
         sums: 0..0,
-        draws: Draws::new(trace.drawn.clone(), model).map(|draws| (draws.clone(), draws.noise(parameters))),
+        draws: Draws::new(trace.drawn.clone(), model)
+            .map(|draws| (draws.clone(), draws.noise(parameters))),
         may_sweep: trace.symbols.degrees() > 0 || trace.x.len() >= FEWEST_SWEPT,
         repeated: None,
     }
@@ -239,10 +278,14 @@ fn solve(
     let elimination = Elimination::new(system.rows.len(), &system.entries());
     let tape = cut.tape(&outputs, level, unknowns.end, parameters);
     let task = system.task(unknowns.clone(), sizes.clone());
-    let residuals = task.local.then(|| cut.tape(&system.residuals, level, unknowns.end, parameters));
+    let residuals =
+        task.local.then(|| cut.tape(&system.residuals, level, unknowns.end, parameters));
     Solve {
         equations: UnrolledEquations {
-            operations: (residuals.as_ref().map_or(0, Tape::operations), tape.operations() + elimination.operations()),
+            operations: (
+                residuals.as_ref().map_or(0, Tape::operations),
+                tape.operations() + elimination.operations(),
+            ),
             kernel: Bound::new(&tape, parameters),
             residuals: residuals.map(|tape| Bound::new(&tape, parameters)),
             unknowns,
@@ -262,9 +305,15 @@ fn monitored_property(system: &System<Nodes>, mechanics: &Mechanics) -> Option<M
     match system.monitored {
         Monitored::Never => None,
         Monitored::Always => Some(MonitoredProperty::Determinant { power: 1, curved }),
-        Monitored::OnCurves => curved.then_some(MonitoredProperty::Determinant { power: 2, curved }),
+        Monitored::OnCurves => {
+            curved.then_some(MonitoredProperty::Determinant { power: 2, curved })
+        }
         Monitored::Definite => {
-            let least = LeastEigenvalue::new(system.rows.len(), &system.entries(), diagonal_mass(mechanics));
+            let least = LeastEigenvalue::new(
+                system.rows.len(),
+                &system.entries(),
+                diagonal_mass(mechanics),
+            );
             Some(MonitoredProperty::LeastEigenvalue(Box::new(least)))
         }
     }
@@ -276,12 +325,23 @@ impl LoweredProgram<Unrolled> {
         [start.parameters, &self.own, start.targets, &[h, plan.t0]].concat()
     }
 
-    /// Let runs of `plan` take their steps in loops, if the step is small enough: one run, or several of one ensemble.
-    /// `starts` are examples of its runs, whose first steps are made in loops, too.
-    pub fn repeat(&mut self, trace: &UnrolledTrace, field: &Field, plan: &Plan, starts: &[Start], ensemble: bool) {
+    /// Let runs of `plan` take their steps in loops, if the step is small enough: one run, or
+    /// several of one ensemble. `starts` are examples of its runs, whose first steps are made in
+    /// loops, too.
+    pub fn repeat(
+        &mut self,
+        trace: &UnrolledTrace,
+        field: &Field,
+        plan: &Plan,
+        starts: &[Start],
+        ensemble: bool,
+    ) {
         self.repeated = None;
         let Some(h) = plan.fixed_step() else { return };
-        let alone = self.solves().filter_map(|solve| solve.monitor.as_ref()).any(SystemMonitor::wants_single_steps);
+        let alone = self
+            .solves()
+            .filter_map(|solve| solve.monitor.as_ref())
+            .any(SystemMonitor::wants_single_steps);
         if plan.method.treatment != MethodTreatment::Plain || self.tolerance > CLOSE || alone {
             return;
         }
@@ -291,7 +351,8 @@ impl LoweredProgram<Unrolled> {
             let parameters = self.all_parameters(plan, h, start);
             Some((Piloted { parameters, x, memory, steps: PILOT_STEPS }, [first, later]))
         };
-        let (mut pilots, mut taken): (Vec<Piloted>, Vec<_>) = starts.iter().filter_map(pilot).unzip();
+        let (mut pilots, mut taken): (Vec<Piloted>, Vec<_>) =
+            starts.iter().filter_map(pilot).unzip();
         while self.repeated.is_none() && !pilots.is_empty() {
             let own = starts[0].parameters.len();
             self.repeated = self.many_of((trace, field), (&pilots, &taken), own, ensemble);
@@ -310,7 +371,8 @@ impl LoweredProgram<Unrolled> {
         ensemble: bool,
     ) -> Option<Many> {
         let most = |of: usize| -> Vec<Taken> {
-            let of_system = |k: usize| taken.iter().fold(Taken::default(), |most, run| most.most(run[of][k]));
+            let of_system =
+                |k: usize| taken.iter().fold(Taken::default(), |most, run| most.most(run[of][k]));
             (0..self.solves().count()).map(of_system).collect()
         };
         let (first, later) = (most(0), most(1));
@@ -346,14 +408,14 @@ impl LoweredProgram<Unrolled> {
         LoweredProgram { repeated: many, ..self.rebound(start.parameters) }
     }
 
-    /// This program with other parameters of the model, ready to [be bound](LoweredProgram::bind_lane) to the
-    /// trajectories of lanes.
+    /// This program with other parameters of the model, ready to [be
+    /// bound](LoweredProgram::bind_lane) to the trajectories of lanes.
     pub fn copy(&self, parameters: &[f64]) -> LoweredProgram<Unrolled> {
         LoweredProgram { repeated: self.repeated.clone(), ..self.rebound(parameters) }
     }
 
-    /// Bind this program to a lane's trajectory. `all` is as in [`Piloted::parameters`], and its first `own` numbers
-    /// are those of the model.
+    /// Bind this program to a lane's trajectory. `all` is as in [`Piloted::parameters`], and its
+    /// first `own` numbers are those of the model.
     pub fn bind_lane(&mut self, lanes: &Many, lane: usize, own: usize, all: &[f64]) {
         self.rebind(&all[..own + self.own.len()]);
         if let Some(many) = &mut self.repeated {
@@ -382,7 +444,8 @@ impl<'a> Cut<'a> {
         for (k, system) in trace.systems.iter().enumerate() {
             solved.extend(system.unknowns.iter().map(|&unknown| (unknown, k + 1)));
         }
-        let (mut level, mut parameters_only) = (Vec::with_capacity(graph.len()), Vec::with_capacity(graph.len()));
+        let (mut level, mut parameters_only) =
+            (Vec::with_capacity(graph.len()), Vec::with_capacity(graph.len()));
         for k in 0..graph.len() {
             let node = Node(k as u32);
             let expression = graph.expression(node);
@@ -402,7 +465,13 @@ impl<'a> Cut<'a> {
         for (k, &input) in trace.x.iter().chain([&trace.t, &trace.h]).chain(carried).enumerate() {
             place.insert(input, k);
         }
-        let mut cut = Cut { graph, parameters_only, level, needed: vec![Vec::new(); trace.systems.len() + 1], place };
+        let mut cut = Cut {
+            graph,
+            parameters_only,
+            level,
+            needed: vec![Vec::new(); trace.systems.len() + 1],
+            place,
+        };
         cut.find_needs(trace);
         cut
     }
@@ -412,14 +481,16 @@ impl<'a> Cut<'a> {
         self.level[node.0 as usize]
     }
 
-    /// Find, from the last level to the first, the nodes of earlier levels that each level's kernels need.
+    /// Find, from the last level to the first, the nodes of earlier levels that each level's
+    /// kernels need.
     fn find_needs(&mut self, trace: &UnrolledTrace) {
         let last = trace.systems.len();
         let mut needed: Vec<FxHashSet<Node>> = vec![FxHashSet::default(); last + 1];
         for level in (0..=last).rev() {
             let mut roots: Vec<Node> = needed[level].iter().copied().collect();
             match trace.systems.get(level) {
-                Some(system) => roots.extend(system.sizes.iter().chain(&system.sweep_sizes).chain(&system.guesses)),
+                Some(system) => roots
+                    .extend(system.sizes.iter().chain(&system.sweep_sizes).chain(&system.guesses)),
                 None => {
                     let next = trace.carried.iter().map(|(_, next)| next);
                     let result = trace.result.iter().map(|(node, _)| node);
@@ -429,7 +500,9 @@ impl<'a> Cut<'a> {
             // The residuals of the system before depend on its unknowns.
             if level > 0 {
                 let system = &trace.systems[level - 1];
-                roots.extend(system.residuals.iter().chain(system.jacobian.iter().map(|(_, _, node)| node)));
+                roots.extend(
+                    system.residuals.iter().chain(system.jacobian.iter().map(|(_, _, node)| node)),
+                );
             }
             let mut seen = FxHashSet::default();
             while let Some(node) = roots.pop() {
@@ -463,7 +536,13 @@ impl<'a> Cut<'a> {
     }
 
     /// Kernel of some nodes of this level at most, which reads the first `registers` registers.
-    fn kernel(&self, outputs: &[Node], level: usize, registers: usize, parameters: &[f64]) -> Bound {
+    fn kernel(
+        &self,
+        outputs: &[Node],
+        level: usize,
+        registers: usize,
+        parameters: &[f64],
+    ) -> Bound {
         Bound::new(&self.tape(outputs, level, registers, parameters), parameters)
     }
 
@@ -472,7 +551,8 @@ impl<'a> Cut<'a> {
         debug_assert!(outputs.iter().all(|&node| self.level_of(node) <= level));
         let mut g = Graph::new();
         // In a fixed order: the order of nodes decides which products are fused.
-        let mut places: Vec<(usize, Node)> = self.place.iter().map(|(&node, &place)| (place, node)).collect();
+        let mut places: Vec<(usize, Node)> =
+            self.place.iter().map(|(&node, &place)| (place, node)).collect();
         places.sort_unstable();
         let known = places.into_iter().filter(|&(place, _)| place < registers);
         let known = known.map(|(place, node)| (node, g.state(place))).collect();

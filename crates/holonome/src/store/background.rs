@@ -1,5 +1,5 @@
-//! Background thread that writes full chunks into files while the run goes on: copying them takes the system longer
-//! than many a step.
+//! Background thread that writes full chunks into files while the run goes on: copying them takes
+//! the system longer than many a step.
 
 use super::chunks::Page;
 use super::error::StoreError;
@@ -20,8 +20,8 @@ pub(super) struct Background {
 }
 
 impl Background {
-    /// Thread for a store of `arrays` arrays, each of which has one chunk away at a time. `None` if the system cannot
-    /// start a thread.
+    /// Thread for a store of `arrays` arrays, each of which has one chunk away at a time. `None` if
+    /// the system cannot start a thread.
     pub(super) fn new(arrays: usize) -> Option<Background> {
         // Bounded channels reserve their memory at the start: sending allocates nothing.
         let (given, pages) = sync_channel::<(usize, Page)>(arrays);

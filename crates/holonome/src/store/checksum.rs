@@ -1,5 +1,5 @@
-//! CRC-32C (Castagnoli), the checksum of Zarr's codec `crc32c`: after a chunk or a checkpoint in four bytes, the lowest
-//! first; in JSON in hexadecimal digits.
+//! CRC-32C (Castagnoli), the checksum of Zarr's codec `crc32c`: after a chunk or a checkpoint in
+//! four bytes, the lowest first; in JSON in hexadecimal digits.
 
 use super::error::StoreError;
 use std::path::Path;
@@ -23,7 +23,8 @@ pub(super) fn seal(bytes: &mut [u8]) {
     checksum.copy_from_slice(&of(content));
 }
 
-/// Content of bytes that [`seal`] sealed, without the checksum. `what` names the content in an error.
+/// Content of bytes that [`seal`] sealed, without the checksum. `what` names the content in an
+/// error.
 pub(super) fn opened<'b>(path: &Path, bytes: &'b [u8], what: &str) -> Result<&'b [u8], StoreError> {
     match bytes.split_last_chunk::<LEN>() {
         Some((content, checksum)) if of(content) == *checksum => Ok(content),

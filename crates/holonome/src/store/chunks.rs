@@ -27,7 +27,12 @@ impl ChunkPath {
     fn new(run: &Path, series: &Series) -> ChunkPath {
         let folder = run.join(&series.stored);
         let (target, temporary) = (folder.join("c"), folder.join("c"));
-        ChunkPath { target, temporary, name: String::new(), suffix: ".0".repeat(series.grid.lengths.len()) }
+        ChunkPath {
+            target,
+            temporary,
+            name: String::new(),
+            suffix: ".0".repeat(series.grid.lengths.len()),
+        }
     }
 
     fn set(&mut self, chunk: usize) {
@@ -41,7 +46,8 @@ impl ChunkPath {
 
 /// Number of the chunk with a file name; `None` if it is not a chunk's.
 fn chunk_number(name: &str) -> Option<usize> {
-    let (number, _) = name.strip_prefix("c.").map(|rest| rest.split_once('.').unwrap_or((rest, "")))?;
+    let (number, _) =
+        name.strip_prefix("c.").map(|rest| rest.split_once('.').unwrap_or((rest, "")))?;
     number.parse().ok()
 }
 
@@ -79,7 +85,8 @@ enum Other {
 /// Writer that collects rows and writes them chunk by chunk.
 #[derive(Debug)]
 pub(super) struct ChunkWriter {
-    /// The chunk being filled; after its rows it has old content. It holds nothing if rows are [large](is_large).
+    /// The chunk being filled; after its rows it has old content. It holds nothing if rows are
+    /// [large](is_large).
     page: Page,
     other: Other,
     row: usize,
@@ -92,7 +99,8 @@ pub(super) struct ChunkWriter {
 impl ChunkWriter {
     /// Writer at the first row.
     pub(super) fn new(run: &Path, series: &Series) -> ChunkWriter {
-        let bytes = if is_large(series.grid.row()) { 0 } else { series.grid.chunk_bytes() + checksum::LEN };
+        let bytes =
+            if is_large(series.grid.row()) { 0 } else { series.grid.chunk_bytes() + checksum::LEN };
         ChunkWriter {
             page: Page { path: ChunkPath::new(run, series), chunk: 0, bytes: vec![0; bytes] },
             other: Other::None,
@@ -103,9 +111,13 @@ impl ChunkWriter {
         }
     }
 
-    /// Writer after `rows` stored rows. Checks that they are complete and removes rows beyond. The array's folder must
-    /// be one: a link would let others be written to.
-    pub(super) fn behind(run: &Path, series: &Series, rows: usize) -> Result<ChunkWriter, StoreError> {
+    /// Writer after `rows` stored rows. Checks that they are complete and removes rows beyond. The
+    /// array's folder must be one: a link would let others be written to.
+    pub(super) fn behind(
+        run: &Path,
+        series: &Series,
+        rows: usize,
+    ) -> Result<ChunkWriter, StoreError> {
         let mut writer = ChunkWriter::new(run, series);
         let chunk = rows / writer.chunk_rows;
         writer.page.chunk = chunk;
@@ -144,7 +156,8 @@ impl ChunkWriter {
         self.filled == self.chunk_rows
     }
 
-    /// Make room for a row: write the chunk if it is full. After an error it is still full, and nothing is lost.
+    /// Make room for a row: write the chunk if it is full. After an error it is still full, and
+    /// nothing is lost.
     pub(super) fn make_room(&mut self) -> Result<(), StoreError> {
         if self.is_full() {
             self.flush()?;
@@ -159,8 +172,8 @@ impl ChunkWriter {
         matches!(self.other, Other::Away)
     }
 
-    /// Give the full chunk away for writing, and begin the next one in another page. `None` if the chunk is a single
-    /// row, or rows are empty.
+    /// Give the full chunk away for writing, and begin the next one in another page. `None` if the
+    /// chunk is a single row, or rows are empty.
     pub(super) fn give(&mut self) -> Option<Page> {
         if self.chunk_rows == 1 || self.row == 0 {
             return None;
@@ -204,8 +217,8 @@ impl ChunkWriter {
         self.chunk_rows - self.filled
     }
 
-    /// Write the next row to its file if it is [large](is_large); there is room for it. It is not counted before
-    /// [`ChunkWriter::push`].
+    /// Write the next row to its file if it is [large](is_large); there is room for it. It is not
+    /// counted before [`ChunkWriter::push`].
     pub(super) fn write_large(&mut self, row: &[f64]) -> Result<(), StoreError> {
         if !is_large(self.row) {
             return Ok(());
@@ -220,8 +233,8 @@ impl ChunkWriter {
         })
     }
 
-    /// Add the first `count` rows of [`ChunkWriter::row`] numbers each; there is room for them, and large ones
-    /// [are in their files](ChunkWriter::write_large).
+    /// Add the first `count` rows of [`ChunkWriter::row`] numbers each; there is room for them, and
+    /// large ones [are in their files](ChunkWriter::write_large).
     pub(super) fn push(&mut self, count: usize, rows: &[f64]) {
         if is_large(self.row) {
             self.filled += count;
@@ -244,7 +257,9 @@ impl ChunkWriter {
     pub(super) fn flush(&mut self) -> Result<(), StoreError> {
         if self.dirty && self.row > 0 {
             let content = self.page.bytes.len() - checksum::LEN;
-            for bytes in self.page.bytes[self.filled * self.row * NUMBER_BYTES..content].as_chunks_mut().0 {
+            for bytes in
+                self.page.bytes[self.filled * self.row * NUMBER_BYTES..content].as_chunks_mut().0
+            {
                 *bytes = f64::NAN.to_le_bytes();
             }
             self.page.write()?;
@@ -254,13 +269,14 @@ impl ChunkWriter {
     }
 }
 
-/// True if rows of so many numbers are chunks of their own in any case. A copy may be most of the memory, so that such a
-/// row goes straight to its file.
+/// True if rows of so many numbers are chunks of their own in any case. A copy may be most of the
+/// memory, so that such a row goes straight to its file.
 fn is_large(row: usize) -> bool {
     row > CHUNK_NUMBERS_MAX / 2
 }
 
-/// Bytes of a number. The NaN that an operation gives differs between processors; a store holds one of them.
+/// Bytes of a number. The NaN that an operation gives differs between processors; a store holds one
+/// of them.
 fn stored(number: f64) -> [u8; NUMBER_BYTES] {
     if number.is_nan() { f64::NAN } else { number }.to_le_bytes()
 }
@@ -308,7 +324,8 @@ impl ChunkReader {
             self.loaded = None;
             self.load(chunk)?;
             self.numbers.clear();
-            self.numbers.extend(self.bytes.as_chunks().0.iter().map(|&bytes| f64::from_le_bytes(bytes)));
+            self.numbers
+                .extend(self.bytes.as_chunks().0.iter().map(|&bytes| f64::from_le_bytes(bytes)));
             self.loaded = Some(chunk);
         }
         Ok(&self.numbers[place * self.row..][..self.row])
@@ -329,9 +346,10 @@ impl ChunkReader {
         let (path, what) = (&self.path.target, self.describe(chunk));
         match length {
             Ok(length) if length == self.file_bytes as u64 => Ok(()),
-            Ok(length) => {
-                Err(StoreError::damaged(path, format!("{what} take {length} bytes instead of {}", self.file_bytes)))
-            }
+            Ok(length) => Err(StoreError::damaged(
+                path,
+                format!("{what} take {length} bytes instead of {}", self.file_bytes),
+            )),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(StoreError::damaged(path, format!("{what} are missing")))
             }
@@ -354,7 +372,8 @@ pub(super) fn write_integers(
 ) -> Result<(), StoreError> {
     let (mut values, mut chunk) = (values.into_iter(), 0);
     loop {
-        let mut bytes: Vec<u8> = values.by_ref().take(chunk_rows).flat_map(i64::to_le_bytes).collect();
+        let mut bytes: Vec<u8> =
+            values.by_ref().take(chunk_rows).flat_map(i64::to_le_bytes).collect();
         if bytes.is_empty() {
             return Ok(());
         }
@@ -366,7 +385,11 @@ pub(super) fn write_integers(
 }
 
 /// Read `length` integers that label a dimension.
-pub(super) fn read_integers(folder: &Path, length: usize, chunk_rows: usize) -> Result<Vec<i64>, StoreError> {
+pub(super) fn read_integers(
+    folder: &Path,
+    length: usize,
+    chunk_rows: usize,
+) -> Result<Vec<i64>, StoreError> {
     let mut values = Vec::new();
     for chunk in 0..length.div_ceil(chunk_rows) {
         let (path, bytes) = read_labels(folder, chunk)?;
@@ -386,8 +409,8 @@ fn read_labels(folder: &Path, chunk: usize) -> Result<(PathBuf, Vec<u8>), StoreE
     Ok((path, bytes))
 }
 
-/// Write texts that label a dimension, in one chunk with the codec `vlen-utf8`: their number, and each text after its
-/// length, all as 32-bit integers.
+/// Write texts that label a dimension, in one chunk with the codec `vlen-utf8`: their number, and
+/// each text after its length, all as 32-bit integers.
 pub(super) fn write_texts(folder: &Path, values: &[&str]) -> Result<(), StoreError> {
     let mut bytes = texts(values);
     bytes.extend_from_slice(&checksum::of(&bytes));
@@ -398,7 +421,10 @@ pub(super) fn write_texts(folder: &Path, values: &[&str]) -> Result<(), StoreErr
 pub(super) fn check_texts(folder: &Path, values: &[&str]) -> Result<(), StoreError> {
     let (path, bytes) = read_labels(folder, 0)?;
     if checksum::opened(&path, &bytes, "these labels")? != texts(values) {
-        return Err(StoreError::damaged(&path, format!("its labels are not {}", values.join(", "))));
+        return Err(StoreError::damaged(
+            &path,
+            format!("its labels are not {}", values.join(", ")),
+        ));
     }
     Ok(())
 }

@@ -43,7 +43,8 @@ pub(super) fn numbered(
             if !is_there(&path) {
                 match fs::rename(hidden, &path) {
                     Ok(()) => return Ok(()),
-                    // Another process was faster: its folder is not empty, so the rename could not replace it.
+                    // Another process was faster: its folder is not empty, so the rename could not
+                    // replace it.
                     Err(_) if is_there(&path) => {}
                     Err(error) => return Err(StoreError::write(&path, error)),
                 }
@@ -62,8 +63,10 @@ fn beside(
     publish: impl FnOnce(&Path) -> Result<(), StoreError>,
 ) -> Result<Lock, StoreError> {
     let parent = target.parent().unwrap_or(Path::new(""));
-    let missing: Vec<&Path> =
-        parent.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !is_there(folder)).collect();
+    let missing: Vec<&Path> = parent
+        .ancestors()
+        .take_while(|folder| !folder.as_os_str().is_empty() && !is_there(folder))
+        .collect();
     let build = || {
         if !missing.is_empty() {
             fs::create_dir_all(parent).map_err(|error| StoreError::write(parent, error))?;
@@ -76,7 +79,8 @@ fn beside(
         })
     };
     build().inspect_err(|_| {
-        // Leave no trace of a run that failed; a folder that is in use by now is not empty and stays.
+        // Leave no trace of a run that failed; a folder that is in use by now is not empty and
+        // stays.
         for folder in missing.iter() {
             let _ = fs::remove_dir(folder);
         }
@@ -99,8 +103,8 @@ fn hidden_folder(target: &Path) -> Result<PathBuf, StoreError> {
     }
 }
 
-/// Build the run beside an existing one, let `fill_in` put its rows there, and exchange the two. Other contents of the
-/// old folder are kept; the old run is removed.
+/// Build the run beside an existing one, let `fill_in` put its rows there, and exchange the two.
+/// Other contents of the old folder are kept; the old run is removed.
 pub(super) fn instead(
     target: &Path,
     schema: &Schema,
@@ -119,7 +123,8 @@ pub(super) fn instead(
     // From here on the new run is in its place; remains of the old one would not be its failure.
     for entry in fs::read_dir(&hidden).into_iter().flatten().flatten() {
         let (from, to) = (entry.path(), target.join(entry.file_name()));
-        let own = entry.file_name().to_string_lossy().starts_with(files::TEMPORARY) || from.join("zarr.json").exists();
+        let own = entry.file_name().to_string_lossy().starts_with(files::TEMPORARY)
+            || from.join("zarr.json").exists();
         if !own && !is_there(&to) {
             let _ = fs::rename(from, to);
         }
@@ -153,7 +158,8 @@ fn has_ended(process: u32) -> bool {
     let Ok(status) = fs::read_to_string(format!("/proc/{process}/stat")) else {
         return Path::new("/proc/self/stat").exists();
     };
-    // The state follows the name, which is in brackets: a process that was not waited for is a zombie.
+    // The state follows the name, which is in brackets: a process that was not waited for is a
+    // zombie.
     status.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
 }
 
@@ -203,7 +209,11 @@ fn fill(folder: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreEr
             let chunk_rows = Grid::new(axis.length, Vec::new()).chunk_rows;
             match axis.letters() {
                 Some(letters) => chunks::write_texts(&folder.join(array), letters)?,
-                None => chunks::write_integers(&folder.join(array), label.values.iter().copied(), chunk_rows)?,
+                None => chunks::write_integers(
+                    &folder.join(array),
+                    label.values.iter().copied(),
+                    chunk_rows,
+                )?,
             }
         }
     }

@@ -74,7 +74,8 @@ pub enum StoreError {
         /// Symptom.
         reason: String,
     },
-    /// A layout, rows or names of the caller that do not fit together: a mistake of the program, not of its user.
+    /// A layout, rows or names of the caller that do not fit together: a mistake of the program,
+    /// not of its user.
     #[error("the stored arrays do not fit: {reason}")]
     Mismatch {
         /// The parts that do not fit.
@@ -105,9 +106,8 @@ impl StoreError {
         let path = path.to_path_buf();
         match source.kind() {
             StorageFull | QuotaExceeded | FileTooLarge => StoreError::Full { path, source },
-            NotFound | PermissionDenied | ReadOnlyFilesystem | NotADirectory | IsADirectory | InvalidFilename => {
-                StoreError::Unwritable { path, source }
-            }
+            NotFound | PermissionDenied | ReadOnlyFilesystem | NotADirectory | IsADirectory
+            | InvalidFilename => StoreError::Unwritable { path, source },
             _ => StoreError::Write { path, source },
         }
     }
@@ -122,7 +122,8 @@ impl StoreError {
         StoreError::Damaged { path: path.to_path_buf(), reason: reason.to_string() }
     }
 
-    /// The error with another path: users know the folder that they asked for, not the hidden one beside it.
+    /// The error with another path: users know the folder that they asked for, not the hidden one
+    /// beside it.
     pub(super) fn about(self, target: &Path) -> StoreError {
         let path = target.to_path_buf();
         match self {

@@ -34,19 +34,28 @@ type Stream<'a> = BufWriter<&'a mut dyn Write>;
 type Fail<'a> = &'a dyn Fn(io::Error) -> StoreError;
 
 impl Format {
-    /// Write the run to a file, which appears (or is replaced) once it is complete. A target that is not a regular
-    /// file, such as `/dev/stdout` or a pipe, is written directly. A file inside a stored run is refused.
+    /// Write the run to a file, which appears (or is replaced) once it is complete. A target that
+    /// is not a regular file, such as `/dev/stdout` or a pipe, is written directly. A file inside a
+    /// stored run is refused.
     pub fn export(&self, run: &StoredRun, path: &Path) -> Result<(), StoreError> {
         // Replace the target of a link, not the link.
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent =
+            path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let there = || Some(fs::canonicalize(parent).ok()?.join(path.file_name()?));
-        let target = fs::canonicalize(path).ok().or_else(there).unwrap_or_else(|| path.to_path_buf());
+        let target =
+            fs::canonicalize(path).ok().or_else(there).unwrap_or_else(|| path.to_path_buf());
         if let Some(inside) = target.ancestors().find(|folder| folder.join("zarr.json").exists()) {
-            return Err(StoreError::InsideRun { path: path.to_path_buf(), run: inside.to_path_buf() });
+            return Err(StoreError::InsideRun {
+                path: path.to_path_buf(),
+                run: inside.to_path_buf(),
+            });
         }
         let special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
         if special {
-            let file = File::options().write(true).open(path).map_err(|error| StoreError::write(path, error))?;
+            let file = File::options()
+                .write(true)
+                .open(path)
+                .map_err(|error| StoreError::write(path, error))?;
             return self.write_named(run, file, path);
         }
         let name = target.file_name().unwrap_or_default().to_string_lossy();
@@ -72,7 +81,12 @@ impl Format {
         self.write_named(run, output, Path::new("the output"))
     }
 
-    fn write_named(&self, run: &StoredRun, mut output: impl Write, name: &Path) -> Result<(), StoreError> {
+    fn write_named(
+        &self,
+        run: &StoredRun,
+        mut output: impl Write,
+        name: &Path,
+    ) -> Result<(), StoreError> {
         let mut output = BufWriter::with_capacity(1 << 16, &mut output as &mut dyn Write);
         let fail = |error| StoreError::write(name, error);
         (self.write)(run, &mut output, &fail)?;

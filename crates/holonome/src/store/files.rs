@@ -11,14 +11,15 @@ use std::path::{Path, PathBuf};
 pub(super) const TEMPORARY: &str = ".tmp-";
 const LOCK: &str = "run.lock";
 
-/// Temporary path of `target`: hidden, and in the same folder, because a rename works within one file system only.
+/// Temporary path of `target`: hidden, and in the same folder, because a rename works within one
+/// file system only.
 pub(super) fn temporary(target: &Path) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     target.with_file_name(format!("{TEMPORARY}{name}"))
 }
 
-/// Create a temporary file. What has its name already, left by a killed process or put there by others, is removed and
-/// not written to: it may be a link that leads elsewhere.
+/// Create a temporary file. What has its name already, left by a killed process or put there by
+/// others, is removed and not written to: it may be a link that leads elsewhere.
 fn create(temporary: &Path) -> io::Result<File> {
     #[cfg(test)]
     if let Some(full) = tests::full_disk(temporary) {
@@ -39,7 +40,11 @@ pub(crate) fn replace(target: &Path, bytes: &[u8]) -> Result<(), StoreError> {
 }
 
 /// [`replace`] with a given temporary path, for callers that must not allocate.
-pub(super) fn replace_through(temporary: &Path, target: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+pub(super) fn replace_through(
+    temporary: &Path,
+    target: &Path,
+    bytes: &[u8],
+) -> Result<(), StoreError> {
     let write = || {
         let mut file = create(temporary)?;
         hold::writing(|| (&file).write_all(&bytes[..bytes.len() / 2]))?;
@@ -82,7 +87,10 @@ pub(super) fn checksum(sink: &mut Sink) -> io::Result<u32> {
 }
 
 /// [`replace`] by the output of `content`, for content that is not in one piece.
-pub(super) fn replace_by(target: &Path, content: impl Fn(&mut Sink) -> io::Result<()>) -> Result<(), StoreError> {
+pub(super) fn replace_by(
+    target: &Path,
+    content: impl Fn(&mut Sink) -> io::Result<()>,
+) -> Result<(), StoreError> {
     const BUFFER: usize = 1 << 16;
     let temporary = temporary(target);
     let fill = |file: &File| {
@@ -107,8 +115,8 @@ pub(super) fn replace_by(target: &Path, content: impl Fn(&mut Sink) -> io::Resul
     })
 }
 
-/// New file without a name in the folder of `target`, which vanishes with its process however that ends; `None` if the
-/// system or the file system does not support such files.
+/// New file without a name in the folder of `target`, which vanishes with its process however that
+/// ends; `None` if the system or the file system does not support such files.
 #[cfg(target_os = "linux")]
 pub(super) fn nameless(target: &Path) -> Option<File> {
     use rustix::fs::{Mode, OFlags};
@@ -116,7 +124,8 @@ pub(super) fn nameless(target: &Path) -> Option<File> {
     rustix::fs::open(target.parent()?, flags, Mode::from_raw_mode(0o666)).ok().map(File::from)
 }
 
-/// Give a [`nameless`] file the name `target`, in one step if that is free; otherwise over `temporary`.
+/// Give a [`nameless`] file the name `target`, in one step if that is free; otherwise over
+/// `temporary`.
 #[cfg(target_os = "linux")]
 pub(super) fn give_name(file: &File, target: &Path, temporary: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD, linkat};
@@ -146,7 +155,8 @@ pub(super) fn give_name(_file: &File, _target: &Path, _temporary: &Path) -> io::
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Exchange two folders in one step if the system supports it; otherwise there is a moment without `target`.
+/// Exchange two folders in one step if the system supports it; otherwise there is a moment without
+/// `target`.
 pub(super) fn exchange(hidden: &Path, target: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
@@ -170,7 +180,9 @@ pub(super) fn read_if_present(path: &Path) -> Result<Option<Vec<u8>>, StoreError
     match regular::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Err(StoreError::damaged(path, error)),
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+            Err(StoreError::damaged(path, error))
+        }
         Err(error) => Err(StoreError::read(path, error)),
     }
 }
@@ -181,7 +193,10 @@ pub(super) fn remove_temporaries(folder: &Path) -> Result<(), StoreError> {
 }
 
 /// Remove the files of a folder whose names `unwanted` selects.
-pub(super) fn remove_where(folder: &Path, unwanted: impl Fn(&str) -> bool) -> Result<(), StoreError> {
+pub(super) fn remove_where(
+    folder: &Path,
+    unwanted: impl Fn(&str) -> bool,
+) -> Result<(), StoreError> {
     for entry in fs::read_dir(folder).map_err(|error| StoreError::read(folder, error))? {
         let path = entry.map_err(|error| StoreError::read(folder, error))?.path();
         if path.file_name().and_then(|name| name.to_str()).is_some_and(&unwanted) {
@@ -194,12 +209,14 @@ pub(super) fn remove_where(folder: &Path, unwanted: impl Fn(&str) -> bool) -> Re
 /// Lock that holds a run for writing until it is dropped or its process ends, however it ends.
 #[derive(Debug)]
 pub(super) struct Lock {
-    /// The lock belongs to the open file. `None` if the file system has no locks: the run goes on without.
+    /// The lock belongs to the open file. `None` if the file system has no locks: the run goes on
+    /// without.
     file: Option<File>,
 }
 
 impl Lock {
-    /// Take the lock in a folder that is being created; its file must be new, so two creators cannot both have it.
+    /// Take the lock in a folder that is being created; its file must be new, so two creators
+    /// cannot both have it.
     pub(super) fn create(folder: &Path) -> Result<Lock, StoreError> {
         let path = folder.join(LOCK);
         match File::create_new(&path) {
@@ -233,7 +250,8 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing is not enough: a process that another thread is just starting shares the open file for a moment.
+        // Closing is not enough: a process that another thread is just starting shares the open
+        // file for a moment.
         if let Some(file) = &self.file {
             let _ = file.unlock();
         }

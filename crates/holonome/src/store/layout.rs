@@ -8,8 +8,8 @@ use std::ops::Range;
 pub struct Layout {
     /// Times of all samples, first and last included.
     pub times: Vec<f64>,
-    /// Numbers of the trajectories of an ensemble: a row of an array then belongs to a trajectory, at all times. `None`
-    /// for a single trajectory: a row is then a sample.
+    /// Numbers of the trajectories of an ensemble: a row of an array then belongs to a trajectory,
+    /// at all times. `None` for a single trajectory: a row is then a sample.
     pub trajectories: Option<Range<u64>>,
     /// The arrays, in the order in which [`Store::append`](super::Store::append) takes their rows.
     pub arrays: Vec<ArrayLayout>,
@@ -26,7 +26,8 @@ pub struct ArrayLayout {
     pub name: String,
     /// Dimensions besides trajectory and time, outermost first; empty for a scalar.
     pub dimensions: Vec<String>,
-    /// True for an array of an ensemble with one value per trajectory instead of one for every time.
+    /// True for an array of an ensemble with one value per trajectory instead of one for every
+    /// time.
     pub once: bool,
     /// Description in one line, for readers and plots; stored as `long_name`.
     pub description: String,
@@ -41,8 +42,9 @@ pub struct Dimension {
     pub name: String,
     /// Kind of its places; decides how `export` writes a component's name.
     pub role: Role,
-    /// The labels, all of the same length. One label of the dimension's own name becomes its coordinate; several
-    /// (the members of a family with dependent ranges) become coordinates `DIMENSION_LABEL` along it.
+    /// The labels, all of the same length. One label of the dimension's own name becomes its
+    /// coordinate; several (the members of a family with dependent ranges) become coordinates
+    /// `DIMENSION_LABEL` along it.
     pub labels: Vec<Label>,
 }
 
@@ -70,8 +72,9 @@ pub enum Role {
 }
 
 impl Layout {
-    /// Add a dimension unless it exists already; returns the name to use in [`ArrayLayout::dimensions`]: if two
-    /// families give the name `i` to different ranges, the second is called `i_2`.
+    /// Add a dimension unless it exists already; returns the name to use in
+    /// [`ArrayLayout::dimensions`]: if two families give the name `i` to different ranges, the
+    /// second is called `i_2`.
     pub fn dimension(&mut self, mut dimension: Dimension) -> String {
         let wanted = dimension.name.clone();
         for attempt in 2.. {
@@ -110,8 +113,8 @@ impl Dimension {
         Dimension { name: name.to_string(), role: Role::Index, labels: vec![label] }
     }
 
-    /// Members of a family whose ranges depend on each other, as in `rod[i in 1..4, j in i+1..4]`: one place per
-    /// member, one label per index.
+    /// Members of a family whose ranges depend on each other, as in `rod[i in 1..4, j in i+1..4]`:
+    /// one place per member, one label per index.
     pub fn members(name: &str, labels: Vec<Label>) -> Dimension {
         Dimension { name: name.to_string(), role: Role::Index, labels }
     }

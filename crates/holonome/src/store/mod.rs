@@ -10,26 +10,31 @@
 //!   run.lock           locked while a process writes here
 //! ```
 //!
-//! **Why a kill at any instant leaves a readable run.** The sample times are known before the run, so every array has
-//! its final shape from the start and the metadata never change; a sample that was not reached is a missing chunk or a
-//! NaN row, which equals the fill value. The whole skeleton (metadata, `time`, coordinates) is built in a hidden folder
-//! beside the target and renamed into place: the rename both claims the name and publishes a complete group, because it
-//! fails on a folder that is not empty. Afterwards each file is written under a temporary name and renamed over the old
-//! one. A checkpoint replaces the chunks first and `checkpoint.bin` last, so the samples that it counts are stored;
-//! rows beyond it are dropped and written again, with the same bytes, by `resume`. A run that is extended, or thinned
-//! at its end, is built beside, complete, and the two folders are exchanged.
+//! **Why a kill at any instant leaves a readable run.** The sample times are known before the run,
+//! so every array has its final shape from the start and the metadata never change; a sample that
+//! was not reached is a missing chunk or a NaN row, which equals the fill value. The whole skeleton
+//! (metadata, `time`, coordinates) is built in a hidden folder beside the target and renamed into
+//! place: the rename both claims the name and publishes a complete group, because it fails on a
+//! folder that is not empty. Afterwards each file is written under a temporary name and renamed
+//! over the old one. A checkpoint replaces the chunks first and `checkpoint.bin` last, so the
+//! samples that it counts are stored; rows beyond it are dropped and written again, with the same
+//! bytes, by `resume`. A run that is extended, or thinned at its end, is built beside, complete,
+//! and the two folders are exchanged.
 //!
-//! A target folder that exists (and is empty) is filled in place, `zarr.json` last, because replacing it would pull it
-//! away from under a shell or a mount. A kill within those milliseconds leaves a folder that is not a run yet.
+//! A target folder that exists (and is empty) is filled in place, `zarr.json` last, because
+//! replacing it would pull it away from under a shell or a mount. A kill within those milliseconds
+//! leaves a folder that is not a run yet.
 //!
-//! What is *not* promised: files are not forced to the medium (`fsync`), which would cost more than most runs take.
-//! Checksums in every chunk, in the checkpoint, in the status and of every attribute of the group detect damage after a
-//! power failure, or on a medium that loses bits: reading a damaged file is an error with its name.
+//! What is *not* promised: files are not forced to the medium (`fsync`), which would cost more than
+//! most runs take. Checksums in every chunk, in the checkpoint, in the status and of every
+//! attribute of the group detect damage after a power failure, or on a medium that loses bits:
+//! reading a damaged file is an error with its name.
 //!
-//! **Names.** A variable keeps its model name as array name, except that characters other than letters, digits, `_`,
-//! `-` and inner dots become `_`, a leading `__` (reserved by Zarr) gets a `v` in front, and 200 bytes are the limit;
-//! the attribute `model_name` then holds the original. Variables take precedence: if one is called `time` or
-//! `component_3`, the dimension of that name is called `time_` or `component_3_`.
+//! **Names.** A variable keeps its model name as array name, except that characters other than
+//! letters, digits, `_`, `-` and inner dots become `_`, a leading `__` (reserved by Zarr) gets a
+//! `v` in front, and 200 bytes are the limit; the attribute `model_name` then holds the original.
+//! Variables take precedence: if one is called `time` or `component_3`, the dimension of that name
+//! is called `time_` or `component_3_`.
 
 mod background;
 mod checksum;

@@ -19,8 +19,8 @@ impl ClaimedNames {
     /// A safe form of `name` that no other array has: underscores are appended until it is unique.
     pub(super) fn claim(&mut self, name: &str) -> String {
         let mut candidate = safe(name);
-        // Upper case first: some letters (ß, ſ, the Kelvin sign) differ from their lower case but not from its upper
-        // one.
+        // Upper case first: some letters (ß, ſ, the Kelvin sign) differ from their lower case but
+        // not from its upper one.
         while !self.0.insert(candidate.to_uppercase().to_lowercase()) {
             candidate.push('_');
         }
@@ -44,11 +44,15 @@ fn safe(name: &str) -> String {
     safe
 }
 
-/// True if `name` can be that of an array's folder: it stays within the folder of the run, is none of the run's own
-/// files, and is shown as it is. All names that [`ClaimedNames`] gives can.
+/// True if `name` can be that of an array's folder: it stays within the folder of the run, is none
+/// of the run's own files, and is shown as it is. All names that [`ClaimedNames`] gives can.
 pub(super) fn can_be_stored(name: &str) -> bool {
     let own = OF_FILES.iter().any(|ending| name.ends_with(ending));
-    !name.is_empty() && name.len() <= FILE_SYSTEM_MAX && !name.starts_with('.') && !own && name.chars().all(is_kept)
+    !name.is_empty()
+        && name.len() <= FILE_SYSTEM_MAX
+        && !name.starts_with('.')
+        && !own
+        && name.chars().all(is_kept)
 }
 
 fn is_kept(c: char) -> bool {
@@ -62,14 +66,38 @@ mod tests {
     #[test]
     fn names_that_lead_elsewhere_cannot_be_stored() {
         let mut names = ClaimedNames::default();
-        for name in ["q", "θ", "__x", "..", "a/../b", "zarr.json", "", "é\u{301}", "run.lock", "checkpoint.bin"] {
+        for name in [
+            "q",
+            "θ",
+            "__x",
+            "..",
+            "a/../b",
+            "zarr.json",
+            "",
+            "é\u{301}",
+            "run.lock",
+            "checkpoint.bin",
+        ] {
             let stored = names.claim(name);
             assert!(can_be_stored(&stored), "{name}: {stored}");
         }
         let long = [names.claim(&"é".repeat(300)), names.claim(&"é".repeat(300))];
         assert!(long.iter().all(|name| can_be_stored(name)), "{long:?}");
-        for name in ["", ".", "..", "../q", "/q", "a/b", "a\\b", ".q", "q\0", "q\n", "q\u{1b}", "q\u{9b}", "zarr.json"]
-        {
+        for name in [
+            "",
+            ".",
+            "..",
+            "../q",
+            "/q",
+            "a/b",
+            "a\\b",
+            ".q",
+            "q\0",
+            "q\n",
+            "q\u{1b}",
+            "q\u{9b}",
+            "zarr.json",
+        ] {
             assert!(!can_be_stored(name), "{name:?}");
         }
         for name in ["status.json", "run.lock", "checkpoint.bin", "C:q", &"q".repeat(256)] {
@@ -93,12 +121,18 @@ mod tests {
     #[test]
     fn names_are_unique() {
         let mut names = ClaimedNames::default();
-        assert_eq!([names.claim("time"), names.claim("time"), names.claim("time")], ["time", "time_", "time__"]);
+        assert_eq!(
+            [names.claim("time"), names.claim("time"), names.claim("time")],
+            ["time", "time_", "time__"]
+        );
         assert_eq!(
             [names.claim("R"), names.claim("r"), names.claim("R_")],
             ["R", "r_", "R__"],
             "the case is no difference"
         );
-        assert_eq!([names.claim("Ω"), names.claim("ω"), names.claim("ß"), names.claim("SS")], ["Ω", "ω_", "ß", "SS_"]);
+        assert_eq!(
+            [names.claim("Ω"), names.claim("ω"), names.claim("ß"), names.claim("SS")],
+            ["Ω", "ω_", "ß", "SS_"]
+        );
     }
 }

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 const CHECKPOINT: &str = "checkpoint.bin";
 const STATUS: &str = "status.json";
 
-/// Header of a checkpoint. It is followed by the number of samples (64 bits, the lowest first), the state as
-/// MessagePack, whose lists of numbers are raw bytes, and the checksum of all that.
+/// Header of a checkpoint. It is followed by the number of samples (64 bits, the lowest first), the
+/// state as MessagePack, whose lists of numbers are raw bytes, and the checksum of all that.
 const HEADER: &[u8] = b"holonome checkpoint 2\n";
 const SAMPLES_BYTES: usize = size_of::<u64>();
 
@@ -74,11 +74,13 @@ impl StoredProgress {
         let damaged = |reason: &str| StoreError::damaged(&path, reason);
         let text = files::read_if_present(&path)?.ok_or_else(|| damaged("it is missing"))?;
         let text = String::from_utf8(text).map_err(|error| StoreError::damaged(&path, error))?;
-        let (content, checksum) = text.trim_end().rsplit_once(CHECKSUM).ok_or_else(|| damaged("it is cut off"))?;
+        let (content, checksum) =
+            text.trim_end().rsplit_once(CHECKSUM).ok_or_else(|| damaged("it is cut off"))?;
         if checksum.strip_suffix("\"}") != Some(&checksum::of_text(content)) {
             return Err(damaged("its checksum does not match"));
         }
-        serde_json::from_str(&format!("{content}}}")).map_err(|error| StoreError::damaged(&path, error))
+        serde_json::from_str(&format!("{content}}}"))
+            .map_err(|error| StoreError::damaged(&path, error))
     }
 }
 
@@ -110,7 +112,11 @@ pub(super) fn read_checkpoint(run: &Path) -> Result<Option<Checkpoint>, StoreErr
 }
 
 /// Replace `checkpoint.bin`.
-pub(super) fn write_checkpoint(run: &Path, samples: usize, state: &impl Serialize) -> Result<(), StoreError> {
+pub(super) fn write_checkpoint(
+    run: &Path,
+    samples: usize,
+    state: &impl Serialize,
+) -> Result<(), StoreError> {
     files::replace_by(&run.join(CHECKPOINT), |sink| {
         sink.write_all(HEADER)?;
         sink.write_all(&(samples as u64).to_le_bytes())?;

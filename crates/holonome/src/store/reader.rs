@@ -23,12 +23,17 @@ pub struct StoredRun {
 /// Names of the latest runs in a folder of runs, the last one first; `None` if there are none.
 fn runs_in(folder: &Path) -> Option<String> {
     const NAMED: usize = 3;
-    let entries = std::fs::read_dir(folder).ok()?.flatten().filter(|entry| entry.path().join("zarr.json").exists());
-    let mut runs: Vec<_> =
-        entries.map(|entry| (entry.metadata().and_then(|data| data.modified()).ok(), entry.file_name())).collect();
+    let entries = std::fs::read_dir(folder)
+        .ok()?
+        .flatten()
+        .filter(|entry| entry.path().join("zarr.json").exists());
+    let mut runs: Vec<_> = entries
+        .map(|entry| (entry.metadata().and_then(|data| data.modified()).ok(), entry.file_name()))
+        .collect();
     runs.sort_by(|a, b| b.cmp(a));
     let more = if runs.len() > NAMED { ", …" } else { "" };
-    let names: Vec<_> = runs.iter().take(NAMED).map(|(_, name)| name.to_string_lossy().into_owned()).collect();
+    let names: Vec<_> =
+        runs.iter().take(NAMED).map(|(_, name)| name.to_string_lossy().into_owned()).collect();
     (!names.is_empty()).then(|| format!("{}{more}", names.join(", ")))
 }
 
@@ -36,7 +41,10 @@ impl StoredRun {
     /// Open the run in a folder.
     pub fn open(path: impl AsRef<Path>) -> Result<StoredRun, StoreError> {
         let path = path.as_ref();
-        let not_a_run = |reason: &str| StoreError::NotARun { path: path.to_path_buf(), reason: reason.to_string() };
+        let not_a_run = |reason: &str| StoreError::NotARun {
+            path: path.to_path_buf(),
+            reason: reason.to_string(),
+        };
         if !path.exists() {
             return Err(not_a_run("there is no such folder"));
         }
@@ -57,7 +65,10 @@ impl StoredRun {
         }
         let (samples, planned) = (progress.samples, schema.rows());
         if samples > planned {
-            return Err(StoreError::damaged(path, format!("it claims {samples} samples of {planned}")));
+            return Err(StoreError::damaged(
+                path,
+                format!("it claims {samples} samples of {planned}"),
+            ));
         }
         Ok(StoredRun { path: path.to_path_buf(), schema, progress })
     }
@@ -82,14 +93,17 @@ impl StoredRun {
         &self.progress.summary
     }
 
-    /// Numbers of an ensemble's trajectories, including those not stored yet; `None` for a single trajectory.
+    /// Numbers of an ensemble's trajectories, including those not stored yet; `None` for a single
+    /// trajectory.
     pub fn trajectories(&self) -> Option<Range<u64>> {
         let trajectories = self.schema.trajectories.as_ref()?;
         Some(trajectories.first..trajectories.first + trajectories.count as u64)
     }
 
     /// State of the last checkpoint, if there is one.
-    pub fn checkpoint_state<T: serde::de::DeserializeOwned>(&self) -> Result<Option<T>, StoreError> {
+    pub fn checkpoint_state<T: serde::de::DeserializeOwned>(
+        &self,
+    ) -> Result<Option<T>, StoreError> {
         progress::read_checkpoint(&self.path)?.map(|checkpoint| checkpoint.state()).transpose()
     }
 
@@ -122,7 +136,8 @@ impl StoredRun {
         self.schema.arrays.iter().map(array).collect()
     }
 
-    /// Quantities whose arrays have other names, with these: of two names that differ by case only, the second one's.
+    /// Quantities whose arrays have other names, with these: of two names that differ by case only,
+    /// the second one's.
     pub fn renamed(&self) -> Vec<(String, String)> {
         let other = self.schema.arrays.iter().filter(|series| series.name != series.stored);
         other.map(|series| (series.name.clone(), series.stored.clone())).collect()
@@ -132,7 +147,9 @@ impl StoredRun {
     pub fn dimension(&self, name: &str) -> Result<Dimension, StoreError> {
         match self.schema.axes.iter().find(|axis| axis.stored == name) {
             Some(axis) => self.read_axis(axis),
-            None => Err(StoreError::Mismatch { reason: format!("the run has no dimension {name}") }),
+            None => {
+                Err(StoreError::Mismatch { reason: format!("the run has no dimension {name}") })
+            }
         }
     }
 
@@ -225,7 +242,8 @@ impl StoredRun {
 
     /// Number of stored rows of an array. The times of an ensemble are complete from the start.
     fn rows_of(&self, series: &Series) -> usize {
-        let along_time = series.stored == self.schema.time.stored && self.schema.trajectories.is_some();
+        let along_time =
+            series.stored == self.schema.time.stored && self.schema.trajectories.is_some();
         if along_time { series.grid.rows } else { self.samples() }
     }
 
@@ -234,7 +252,9 @@ impl StoredRun {
         let mut numbers = Vec::new();
         let count = self.rows_of(series).saturating_mul(series.grid.row());
         let reserved = numbers.try_reserve_exact(count);
-        reserved.map_err(|_| StoreError::read(&self.path.join(&series.stored), io::ErrorKind::OutOfMemory.into()))?;
+        reserved.map_err(|_| {
+            StoreError::read(&self.path.join(&series.stored), io::ErrorKind::OutOfMemory.into())
+        })?;
         for row in 0..self.rows_of(series) {
             numbers.extend_from_slice(rows.row(row)?);
         }

@@ -1,4 +1,5 @@
-//! Schema of a store: a layout with every name, shape and chunk size settled, shared by the writer and the reader.
+//! Schema of a store: a layout with every name, shape and chunk size settled, shared by the writer
+//! and the reader.
 
 use super::error::StoreError;
 use super::layout::{Layout, Role};
@@ -6,8 +7,8 @@ use super::names::ClaimedNames;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 
-/// Maximum number of values in a chunk, unless one row has more: 1 MiB, small enough to rewrite once a second, large
-/// enough to keep the number of files of a long run low.
+/// Maximum number of values in a chunk, unless one row has more: 1 MiB, small enough to rewrite
+/// once a second, large enough to keep the number of files of a long run low.
 pub(crate) const CHUNK_NUMBERS_MAX: usize = 128 * 1024;
 
 /// Settled form of a [`Layout`].
@@ -47,7 +48,8 @@ pub(super) struct Series {
     pub description: String,
     /// Further attributes.
     pub attributes: Map<String, Value>,
-    /// True if an array of an ensemble has a value at every time; for a single trajectory, all arrays are along time.
+    /// True if an array of an ensemble has a value at every time; for a single trajectory, all
+    /// arrays are along time.
     pub timed: bool,
     /// Dimensions besides trajectory and time, as places in [`Schema::axes`].
     pub axes: Vec<usize>,
@@ -80,7 +82,8 @@ pub(super) struct Grid {
 }
 
 impl Axis {
-    /// Letters that label the components of a short vector; other dimensions are labelled by integers.
+    /// Letters that label the components of a short vector; other dimensions are labelled by
+    /// integers.
     pub(super) fn letters(&self) -> Option<&'static [&'static str]> {
         const LETTERS: [&str; 3] = ["x", "y", "z"];
         (self.role == Role::Component).then(|| LETTERS.get(..self.length)).flatten()
@@ -88,7 +91,8 @@ impl Axis {
 }
 
 impl Grid {
-    /// Chunks for an array of `rows` rows; never longer than the array, so that a short run stays small.
+    /// Chunks for an array of `rows` rows; never longer than the array, so that a short run stays
+    /// small.
     pub(super) fn new(rows: usize, lengths: Vec<usize>) -> Grid {
         let row: usize = lengths.iter().product();
         let chunk_rows = (CHUNK_NUMBERS_MAX / row.max(1)).clamp(1, rows.max(1));
@@ -117,7 +121,8 @@ impl Schema {
         check(layout)?;
         let mut names = ClaimedNames::default();
         // Variables choose first, so that the names written by a user stay.
-        let stored: Vec<String> = layout.arrays.iter().map(|array| names.claim(&array.name)).collect();
+        let stored: Vec<String> =
+            layout.arrays.iter().map(|array| names.claim(&array.name)).collect();
         let samples = layout.times.len();
         let time = Series {
             name: "t".to_string(),
@@ -140,14 +145,19 @@ impl Schema {
                 [label] => vec![(label.name.clone(), own.clone())],
                 several => {
                     let claim = |label: &super::Label| {
-                        (label.name.clone(), names.claim(&format!("{}_{}", dimension.name, label.name)))
+                        (
+                            label.name.clone(),
+                            names.claim(&format!("{}_{}", dimension.name, label.name)),
+                        )
                     };
                     several.iter().map(claim).collect()
                 }
             };
             axes.push(Axis { stored: own, role: dimension.role, length: dimension.len(), labels });
         }
-        let place = |name: &String| layout.dimensions.iter().position(|known| known.name == *name).unwrap_or(0);
+        let place = |name: &String| {
+            layout.dimensions.iter().position(|known| known.name == *name).unwrap_or(0)
+        };
         let series = |(array, stored): (&super::ArrayLayout, String)| {
             let places: Vec<usize> = array.dimensions.iter().map(place).collect();
             let mut lengths: Vec<usize> = places.iter().map(|&axis| axes[axis].length).collect();
@@ -184,7 +194,9 @@ fn check(layout: &Layout) -> Result<(), StoreError> {
         if !known.insert(dimension.name.as_str()) {
             return fail(format!("two dimensions are called {}", dimension.name));
         }
-        if dimension.labels.is_empty() || dimension.labels.iter().any(|label| label.values.len() != dimension.len()) {
+        if dimension.labels.is_empty()
+            || dimension.labels.iter().any(|label| label.values.len() != dimension.len())
+        {
             return fail(format!("dimension {} needs labels, all of one length", dimension.name));
         }
     }
@@ -196,9 +208,13 @@ fn check(layout: &Layout) -> Result<(), StoreError> {
         let mut own = HashSet::new();
         for dimension in &array.dimensions {
             if !known.contains(dimension.as_str()) {
-                return fail(format!("{} uses dimension {dimension}, which is not declared", array.name));
+                return fail(format!(
+                    "{} uses dimension {dimension}, which is not declared",
+                    array.name
+                ));
             }
-            // xarray, like most readers of labelled arrays, requires the dimensions of an array to differ.
+            // xarray, like most readers of labelled arrays, requires the dimensions of an array to
+            // differ.
             if !own.insert(dimension) {
                 return fail(format!("{} uses dimension {dimension} twice", array.name));
             }

@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 
 /// A run that is being written. It is locked until the value is dropped.
 ///
-/// Nothing is written on drop: the state of the last [`Store::checkpoint`] or [`Store::finish`] is what is stored.
+/// Nothing is written on drop: the state of the last [`Store::checkpoint`] or [`Store::finish`] is
+/// what is stored.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
@@ -36,7 +37,8 @@ pub enum ResumedStore {
     Continues {
         /// Store positioned after the samples of the last checkpoint.
         store: Box<Store>,
-        /// State of that checkpoint; `None` if the run was stopped before its first: start from the initial state.
+        /// State of that checkpoint; `None` if the run was stopped before its first: start from the
+        /// initial state.
         state: Option<Checkpoint>,
     },
     /// A run that had reached its end; it is unchanged.
@@ -47,15 +49,21 @@ pub enum ResumedStore {
 }
 
 impl Store {
-    /// Create a run at `path`, which must be new or an empty folder. Missing parent folders are created.
+    /// Create a run at `path`, which must be new or an empty folder. Missing parent folders are
+    /// created.
     pub fn create(path: &Path, layout: &Layout) -> Result<Store, StoreError> {
         let schema = Schema::new(layout)?;
         let lock = create::at(path, &schema, layout)?;
         Ok(Store::new(path.to_path_buf(), schema, lock))
     }
 
-    /// Create a run at `parent/stem-k` with the smallest k ≥ 1 that is free, even if others do so at the same time.
-    pub fn create_numbered(parent: &Path, stem: &str, layout: &Layout) -> Result<Store, StoreError> {
+    /// Create a run at `parent/stem-k` with the smallest k ≥ 1 that is free, even if others do so
+    /// at the same time.
+    pub fn create_numbered(
+        parent: &Path,
+        stem: &str,
+        layout: &Layout,
+    ) -> Result<Store, StoreError> {
         let schema = Schema::new(layout)?;
         let (lock, path) = create::numbered(parent, stem, &schema, layout)?;
         Ok(Store::new(path, schema, lock))
@@ -68,7 +76,8 @@ impl Store {
             return Ok(ResumedStore::Finished { summary: run.summary().clone() });
         }
         let lock = Lock::take(path)?;
-        // Only now is the checkpoint the last one: before the lock, another process may have continued the run.
+        // Only now is the checkpoint the last one: before the lock, another process may have
+        // continued the run.
         let progress = StoredProgress::read(path)?;
         if progress.status == Status::Finished {
             return Ok(ResumedStore::Finished { summary: progress.summary });
@@ -82,28 +91,42 @@ impl Store {
             return Err(StoreError::damaged(&path.join("checkpoint.bin"), reason));
         }
         files::remove_temporaries(path)?;
-        // Rows beyond the checkpoint are removed next, so from now on the status must not count them.
+        // Rows beyond the checkpoint are removed next, so from now on the status must not count
+        // them.
         StoredProgress::running(samples).write(path)?;
         let behind = schema.arrays.iter().map(|series| ChunkWriter::behind(path, series, samples));
         let arrays = behind.collect::<Result<_, _>>()?;
         let path = path.to_path_buf();
-        let store = Store { path, schema, arrays, background: None, samples, stored: samples, _lock: lock };
+        let store =
+            Store { path, schema, arrays, background: None, samples, stored: samples, _lock: lock };
         Ok(ResumedStore::Continues { store: Box::new(store), state })
     }
 
-    /// Extend a run: replace it by one of `layout`, whose first `rows` rows are its own and belong to `state`. Its rows
-    /// beyond are dropped. The folder is created anew beside, and replaces the old one in one step.
-    pub fn extend(path: &Path, layout: &Layout, rows: usize, state: &impl Serialize) -> Result<Store, StoreError> {
+    /// Extend a run: replace it by one of `layout`, whose first `rows` rows are its own and belong
+    /// to `state`. Its rows beyond are dropped. The folder is created anew beside, and replaces the
+    /// old one in one step.
+    pub fn extend(
+        path: &Path,
+        layout: &Layout,
+        rows: usize,
+        state: &impl Serialize,
+    ) -> Result<Store, StoreError> {
         let old_lock = Lock::take(path)?;
         let longer = Store::instead(path, layout, &(0..rows).collect::<Vec<_>>(), state);
         drop(old_lock);
         longer
     }
 
-    /// Thin a run: replace it by one of `layout` with some of its rows, those with the numbers `rows`, ascending. The
-    /// folder replaces the old one in one step; if this fails, the run stays as it is. It fails if the folder is the
-    /// current one of the process, which would continue to see the old one.
-    pub fn thin(&mut self, layout: &Layout, rows: &[usize], state: &impl Serialize) -> Result<(), StoreError> {
+    /// Thin a run: replace it by one of `layout` with some of its rows, those with the numbers
+    /// `rows`, ascending. The folder replaces the old one in one step; if this fails, the run stays
+    /// as it is. It fails if the folder is the current one of the process, which would continue to
+    /// see the old one.
+    pub fn thin(
+        &mut self,
+        layout: &Layout,
+        rows: &[usize],
+        state: &impl Serialize,
+    ) -> Result<(), StoreError> {
         if self.path.canonicalize().is_ok_and(|path| is_current(&path)) {
             let reason = "the current folder is not replaced by a smaller one".to_string();
             return Err(StoreError::write(&self.path, std::io::Error::other(reason)));
@@ -112,9 +135,14 @@ impl Store {
         Ok(())
     }
 
-    /// Replace a run, which the caller has locked, by one of `layout` that begins with its rows `rows` and belongs to
-    /// `state`.
-    fn instead(path: &Path, layout: &Layout, rows: &[usize], state: &impl Serialize) -> Result<Store, StoreError> {
+    /// Replace a run, which the caller has locked, by one of `layout` that begins with its rows
+    /// `rows` and belongs to `state`.
+    fn instead(
+        path: &Path,
+        layout: &Layout,
+        rows: &[usize],
+        state: &impl Serialize,
+    ) -> Result<Store, StoreError> {
         // Otherwise a link itself would be replaced.
         let given = path;
         let path = &path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
@@ -126,18 +154,26 @@ impl Store {
         let arrays: Vec<String> = old.arrays().into_iter().map(|array| array.name).collect();
         let same_times = rows.len() <= layout.times.len()
             && rows.iter().zip(&layout.times).all(|(&row, time)| {
-                row < old.samples() && times.get(row).is_some_and(|old| old.to_bits() == time.to_bits())
+                row < old.samples()
+                    && times.get(row).is_some_and(|old| old.to_bits() == time.to_bits())
             });
         if !same_times || !arrays.iter().eq(layout.arrays.iter().map(|array| &array.name)) {
-            let reason = format!("{} has other samples or arrays than what is to replace it", path.display());
+            let reason = format!(
+                "{} has other samples or arrays than what is to replace it",
+                path.display()
+            );
             return Err(StoreError::Mismatch { reason });
         }
         create::remove_stale(path.parent().unwrap_or(path));
         let lock = create::instead(path, &schema, layout, |hidden, lock| {
             let mut store = Store::new(hidden.to_path_buf(), schema.clone(), lock);
-            let mut readers = arrays.iter().map(|name| old.rows(name)).collect::<Result<Vec<_>, _>>()?;
+            let mut readers =
+                arrays.iter().map(|name| old.rows(name)).collect::<Result<Vec<_>, _>>()?;
             for &row in rows {
-                let values = readers.iter_mut().map(|reader| reader.row(row)).collect::<Result<Vec<_>, _>>()?;
+                let values = readers
+                    .iter_mut()
+                    .map(|reader| reader.row(row))
+                    .collect::<Result<Vec<_>, _>>()?;
                 store.append(&values)?;
             }
             store.checkpoint(state)?;
@@ -160,12 +196,13 @@ impl Store {
         Store { path, schema, arrays, background: None, samples: 0, stored: 0, _lock: lock }
     }
 
-    /// Append one sample (for an ensemble, one trajectory): a row of each array, in the layout's order. Allocates
-    /// nothing but each array's second page, when its first is full, and a buffer for each row that is a chunk of its
-    /// own.
+    /// Append one sample (for an ensemble, one trajectory): a row of each array, in the layout's
+    /// order. Allocates nothing but each array's second page, when its first is full, and a buffer
+    /// for each row that is a chunk of its own.
     ///
-    /// A failure leaves the sample out; after a full disk, the same call works once there is space. Full chunks are
-    /// written while the run goes on: the failure of one is reported when the next one is full.
+    /// A failure leaves the sample out; after a full disk, the same call works once there is space.
+    /// Full chunks are written while the run goes on: the failure of one is reported when the next
+    /// one is full.
     pub fn append(&mut self, rows: &[&[f64]]) -> Result<(), StoreError> {
         self.append_many(1, rows).map_err(|(_, error)| error)
     }
@@ -174,16 +211,23 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::append`], with the number of samples appended before the failure.
-    pub fn append_many(&mut self, count: usize, rows: &[impl AsRef<[f64]>]) -> Result<(), (usize, StoreError)> {
+    pub fn append_many(
+        &mut self,
+        count: usize,
+        rows: &[impl AsRef<[f64]>],
+    ) -> Result<(), (usize, StoreError)> {
         self.check(count, rows).map_err(|error| (0, error))?;
         let mut taken = 0;
         while taken < count {
-            // All full chunks are given away before any array takes its rows: an error leaves the arrays in step.
+            // All full chunks are given away before any array takes its rows: an error leaves the
+            // arrays in step.
             self.make_room().map_err(|error| (taken, error))?;
             let room = self.arrays.iter().map(ChunkWriter::room).min();
             let part = room.map_or(count, |room| room.min(count - taken));
             for (array, rows) in self.arrays.iter_mut().zip(rows) {
-                array.write_large(&rows.as_ref()[taken * array.row()..]).map_err(|error| (taken, error))?;
+                array
+                    .write_large(&rows.as_ref()[taken * array.row()..])
+                    .map_err(|error| (taken, error))?;
             }
             for (array, rows) in self.arrays.iter_mut().zip(rows) {
                 array.push(part, &rows.as_ref()[taken * array.row()..]);
@@ -200,23 +244,29 @@ impl Store {
         progress::write_checkpoint(&self.path, self.samples, state)
     }
 
-    /// Return to the first `samples` samples, to which `state` belongs; the others will be appended again.
+    /// Return to the first `samples` samples, to which `state` belongs; the others will be appended
+    /// again.
     pub fn rewind(&mut self, samples: usize, state: &impl Serialize) -> Result<(), StoreError> {
         self.flush()?;
-        // The checkpoint first: after a kill in between, the run is resumed from there, and the rows beyond are removed
-        // then.
+        // The checkpoint first: after a kill in between, the run is resumed from there, and the
+        // rows beyond are removed then.
         progress::write_checkpoint(&self.path, samples, state)?;
         StoredProgress::running(samples).write(&self.path)?;
-        let behind = self.schema.arrays.iter().map(|series| ChunkWriter::behind(&self.path, series, samples));
+        let behind = self
+            .schema
+            .arrays
+            .iter()
+            .map(|series| ChunkWriter::behind(&self.path, series, samples));
         self.arrays = behind.collect::<Result<_, _>>()?;
         (self.samples, self.stored) = (samples, samples);
         Ok(())
     }
 
-    /// Put all samples into files and store the status of the ended run. [`Store::resume`] starts at the last
-    /// checkpoint, so an interrupted run should have one just before.
+    /// Put all samples into files and store the status of the ended run. [`Store::resume`] starts
+    /// at the last checkpoint, so an interrupted run should have one just before.
     ///
-    /// If the samples cannot be stored, a run is not marked finished, and a failed one counts the samples stored.
+    /// If the samples cannot be stored, a run is not marked finished, and a failed one counts the
+    /// samples stored.
     pub fn finish(&mut self, status: Status, summary: impl Serialize) -> Result<(), StoreError> {
         let flushed = self.flush();
         if flushed.is_err() && status == Status::Finished {
@@ -280,7 +330,8 @@ impl Store {
     /// Wait until no page of array `k` is being written.
     fn wait_for(&mut self, k: usize) {
         while self.arrays[k].is_away()
-            && let Some((array, page, written)) = self.background.as_mut().and_then(Background::take)
+            && let Some((array, page, written)) =
+                self.background.as_mut().and_then(Background::take)
         {
             // The reason of a failure is reported when it happens again.
             self.arrays[array].take(page, written.is_ok());
@@ -310,7 +361,10 @@ impl Store {
         for ((array, row), series) in self.arrays.iter().zip(rows).zip(&self.schema.arrays) {
             let (numbers, row) = (row.as_ref().len(), array.row());
             if numbers != count * row {
-                return fail(format!("{numbers} numbers for {count} rows of {}, which have {row} each", series.name));
+                return fail(format!(
+                    "{numbers} numbers for {count} rows of {}, which have {row} each",
+                    series.name
+                ));
             }
         }
         Ok(())
@@ -319,5 +373,7 @@ impl Store {
 
 /// True if the current folder is `path`, which has no links in it, or lies in it.
 fn is_current(path: &Path) -> bool {
-    std::env::current_dir().and_then(|folder| folder.canonicalize()).is_ok_and(|folder| folder.starts_with(path))
+    std::env::current_dir()
+        .and_then(|folder| folder.canonicalize())
+        .is_ok_and(|folder| folder.starts_with(path))
 }

@@ -1,10 +1,11 @@
 //! Zarr v3 metadata of a schema, and their parser.
 //!
-//! Zarr core specification 3.0 (<https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html>): regular grid and the
-//! codecs `bytes` and `crc32c`, so that a chunk is its numbers in row-major order followed by a checksum, and any
-//! language can read it. (The letters of components use Zarr's extension `string`, with the codec `vlen-utf8`.) The
-//! `default` chunk keys use the separator `.`: with `/`, each chunk of a family would need folders of its own.
-//! Consolidated metadata are zarr-python's convention; xarray looks for them first and then reads a single file.
+//! Zarr core specification 3.0 (<https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html>):
+//! regular grid and the codecs `bytes` and `crc32c`, so that a chunk is its numbers in row-major
+//! order followed by a checksum, and any language can read it. (The letters of components use
+//! Zarr's extension `string`, with the codec `vlen-utf8`.) The `default` chunk keys use the
+//! separator `.`: with `/`, each chunk of a family would need folders of its own. Consolidated
+//! metadata are zarr-python's convention; xarray looks for them first and then reads a single file.
 
 use super::checksum;
 use super::error::StoreError;
@@ -23,9 +24,19 @@ const FORMAT_KEY: &str = "holonome_format";
 const CHECKSUMS_KEY: &str = "holonome_checksums";
 /// Key among these of the checksum of the run's own metadata of its arrays.
 const ARRAYS_KEY: &str = "(arrays)";
-/// Attributes that a run is read and resumed from, which need their checksums. Others may be added by other programs.
-const OWN: [&str; 9] =
-    ["holonome", "model", "source", "tables", "settings", "options", "method", "parameters", "sweep"];
+/// Attributes that a run is read and resumed from, which need their checksums. Others may be added
+/// by other programs.
+const OWN: [&str; 9] = [
+    "holonome",
+    "model",
+    "source",
+    "tables",
+    "settings",
+    "options",
+    "method",
+    "parameters",
+    "sweep",
+];
 const ROLE_KEY: &str = "holonome_role";
 const MODEL_NAME_KEY: &str = "model_name";
 const DESCRIPTION_KEY: &str = "long_name";
@@ -54,7 +65,9 @@ pub(super) type Document = (String, Value);
 pub(super) fn array_documents(schema: &Schema) -> Vec<Document> {
     let mut documents = vec![series_document(schema, &schema.time, ArrayRole::Time)];
     documents.extend(schema.trajectories.iter().map(trajectory_document));
-    documents.extend(schema.arrays.iter().map(|series| series_document(schema, series, ArrayRole::Variable)));
+    documents.extend(
+        schema.arrays.iter().map(|series| series_document(schema, series, ArrayRole::Variable)),
+    );
     documents.extend(schema.axes.iter().flat_map(axis_documents));
     documents
 }
@@ -87,7 +100,13 @@ fn checksum_of(arrays: &[Document]) -> Value {
     let known = |(name, document): &Document| {
         let attributes = [ROLE_KEY, MODEL_NAME_KEY, DESCRIPTION_KEY, INDEX_KEY, FIRST_KEY];
         let attributes = attributes.map(|key| document["attributes"][key].clone());
-        json!([name, document["shape"], document["chunk_grid"], document["dimension_names"], attributes])
+        json!([
+            name,
+            document["shape"],
+            document["chunk_grid"],
+            document["dimension_names"],
+            attributes
+        ])
     };
     json!(checksum::of_text(&Value::Array(arrays.iter().map(known).collect()).to_string()))
 }
@@ -100,7 +119,8 @@ fn series_document(schema: &Schema, series: &Series, role: ArrayRole) -> Documen
         attributes.insert(MODEL_NAME_KEY.to_string(), json!(series.name));
     }
     let axes: Vec<&Axis> = series.axes.iter().map(|&axis| &schema.axes[axis]).collect();
-    let labels: Vec<&str> = axes.iter().flat_map(|axis| axis.extra_labels()).map(|(_, array)| array.as_str()).collect();
+    let labels: Vec<&str> =
+        axes.iter().flat_map(|axis| axis.extra_labels()).map(|(_, array)| array.as_str()).collect();
     if !labels.is_empty() {
         attributes.insert(COORDINATES_KEY.to_string(), json!(labels.join(" ")));
     }
@@ -129,18 +149,30 @@ fn trajectory_document(trajectories: &Trajectories) -> Document {
 fn axis_documents(axis: &Axis) -> Vec<Document> {
     let grid = Grid::new(axis.length, Vec::new());
     let document = |(index, array): &(String, String)| {
-        let role = if *array == axis.stored { ArrayRole::Axis(axis.role) } else { ArrayRole::Label };
-        let attributes = Map::from_iter([(ROLE_KEY.to_string(), json!(role)), (INDEX_KEY.to_string(), json!(index))]);
-        let (kind, fill) = if axis.letters().is_some() { ("string", json!("")) } else { ("int64", json!(0)) };
+        let role =
+            if *array == axis.stored { ArrayRole::Axis(axis.role) } else { ArrayRole::Label };
+        let attributes = Map::from_iter([
+            (ROLE_KEY.to_string(), json!(role)),
+            (INDEX_KEY.to_string(), json!(index)),
+        ]);
+        let (kind, fill) =
+            if axis.letters().is_some() { ("string", json!("")) } else { ("int64", json!(0)) };
         (array.clone(), array_document(kind, fill, &grid, &[&axis.stored], attributes))
     };
     axis.labels.iter().map(document).collect()
 }
 
-fn array_document(kind: &str, fill: Value, grid: &Grid, dimensions: &[&str], attributes: Map<String, Value>) -> Value {
+fn array_document(
+    kind: &str,
+    fill: Value,
+    grid: &Grid,
+    dimensions: &[&str],
+    attributes: Map<String, Value>,
+) -> Value {
     let shape: Vec<usize> = [grid.rows].iter().chain(&grid.lengths).copied().collect();
     // A chunk has at least one place in each direction, even where the array has none.
-    let chunk: Vec<usize> = [grid.chunk_rows].iter().chain(&grid.lengths).map(|&length| length.max(1)).collect();
+    let chunk: Vec<usize> =
+        [grid.chunk_rows].iter().chain(&grid.lengths).map(|&length| length.max(1)).collect();
     let codec = match kind {
         "string" => json!({"name": "vlen-utf8"}),
         _ => json!({"name": "bytes", "configuration": {"endian": "little"}}),
@@ -194,14 +226,26 @@ pub(super) fn schema_from_group(path: &Path, document: &[u8]) -> Result<Schema, 
     let damaged = |reason: String| Err(StoreError::damaged(&path.join("zarr.json"), reason));
     match checksums.shift_remove(ARRAYS_KEY) {
         Some(expected) if expected == checksum_of(&array_documents(&schema)) => {}
-        Some(_) => return damaged("the names or shapes of its arrays are not what was written".to_string()),
-        None => return damaged("the checksum of the names and shapes of its arrays is missing".to_string()),
+        Some(_) => {
+            return damaged(
+                "the names or shapes of its arrays are not what was written".to_string(),
+            );
+        }
+        None => {
+            return damaged(
+                "the checksum of the names and shapes of its arrays is missing".to_string(),
+            );
+        }
     }
-    if let Some(key) = OWN.iter().find(|key| schema.attributes.contains_key(**key) && !checksums.contains_key(**key)) {
+    if let Some(key) = OWN
+        .iter()
+        .find(|key| schema.attributes.contains_key(**key) && !checksums.contains_key(**key))
+    {
         return damaged(format!("the checksum of the attribute '{key}' is missing"));
     }
     for (key, expected) in &checksums {
-        let found = schema.attributes.get(key).map(|value| json!(checksum::of_text(&value.to_string())));
+        let found =
+            schema.attributes.get(key).map(|value| json!(checksum::of_text(&value.to_string())));
         if found.as_ref() != Some(expected) {
             return damaged(format!("the attribute '{key}' is not what was written"));
         }
@@ -211,7 +255,8 @@ pub(super) fn schema_from_group(path: &Path, document: &[u8]) -> Result<Schema, 
 
 /// The schema, and the checksums of its attributes.
 fn parse(document: &[u8]) -> Result<(Schema, Map<String, Value>), String> {
-    let mut group: GroupDocument = serde_json::from_slice(document).map_err(|error| format!("zarr.json: {error}"))?;
+    let mut group: GroupDocument =
+        serde_json::from_slice(document).map_err(|error| format!("zarr.json: {error}"))?;
     match group.attributes.shift_remove(FORMAT_KEY) {
         Some(format) if format == json!(FORMAT) => {}
         Some(format) => {
@@ -233,16 +278,20 @@ fn parse(document: &[u8]) -> Result<(Schema, Map<String, Value>), String> {
         if !names::can_be_stored(&stored) {
             return Err(format!("an array cannot be called '{}'", visible(&stored)));
         }
-        let mut array: ArrayDocument =
-            serde_json::from_value(document).map_err(|error| format!("metadata of {stored}: {error}"))?;
+        let mut array: ArrayDocument = serde_json::from_value(document)
+            .map_err(|error| format!("metadata of {stored}: {error}"))?;
         if array.shape.is_empty() || array.shape.len() != array.dimension_names.len() {
             return Err(format!("metadata of {stored}: shape and dimension_names differ"));
         }
-        let role = array.attributes.shift_remove(ROLE_KEY).and_then(|role| serde_json::from_value(role).ok());
+        let role = array
+            .attributes
+            .shift_remove(ROLE_KEY)
+            .and_then(|role| serde_json::from_value(role).ok());
         match role {
             Some(ArrayRole::Time) => time = Some((stored, array)),
             Some(ArrayRole::Trajectory) => {
-                let first = array.attributes.get(FIRST_KEY).and_then(Value::as_u64).unwrap_or_default();
+                let first =
+                    array.attributes.get(FIRST_KEY).and_then(Value::as_u64).unwrap_or_default();
                 trajectories = Some(Trajectories { stored, first, count: array.shape[0] });
             }
             Some(ArrayRole::Variable) => variables.push((stored, array)),
@@ -276,18 +325,31 @@ fn read_label(axes: &mut Vec<Axis>, stored: String, mut array: ArrayDocument, ro
     let index = take_text(&mut array.attributes, INDEX_KEY).unwrap_or_default();
     match axes.iter_mut().find(|axis| axis.stored == dimension) {
         Some(axis) => axis.labels.push((index, stored)),
-        None => axes.push(Axis { stored: dimension, role, length: array.shape[0], labels: vec![(index, stored)] }),
+        None => axes.push(Axis {
+            stored: dimension,
+            role,
+            length: array.shape[0],
+            labels: vec![(index, stored)],
+        }),
     }
 }
 
 /// Series of an array; `time` is the name of the dimension that may come second, in an ensemble.
-fn read_series(axes: &[Axis], time: Option<&str>, stored: String, mut array: ArrayDocument) -> Result<Series, String> {
+fn read_series(
+    axes: &[Axis],
+    time: Option<&str>,
+    stored: String,
+    mut array: ArrayDocument,
+) -> Result<Series, String> {
     let timed = time.is_none() || array.dimension_names.get(1).map(String::as_str) == time;
     let leading = if time.is_some() && timed { 2 } else { 1 };
     let place = |dimension: &String| axes.iter().position(|axis| axis.stored == *dimension);
     let places: Option<Vec<usize>> = array.dimension_names[leading..].iter().map(place).collect();
     let places = places.ok_or_else(|| format!("{stored} has a dimension without coordinates"))?;
-    let numbers = array.shape.iter().try_fold(size_of::<f64>(), |product, &length| product.checked_mul(length));
+    let numbers = array
+        .shape
+        .iter()
+        .try_fold(size_of::<f64>(), |product, &length| product.checked_mul(length));
     if numbers.is_none() {
         return Err(format!("{stored} is larger than this computer can address"));
     }
@@ -339,15 +401,26 @@ mod tests {
             ("\"shape\":[5,3]", "\"shape\":[6,3]"),
             ("\"shape\":[5,3]", "\"shape\":[5]"),
             ("\"shape\":[5,3]", "\"shape\":[5,9223372036854775807]"),
-            ("\"dimension_names\":[\"time_\",\"component_3\"]", "\"dimension_names\":[\"time_\",\"nowhere\"]"),
+            (
+                "\"dimension_names\":[\"time_\",\"component_3\"]",
+                "\"dimension_names\":[\"time_\",\"nowhere\"]",
+            ),
         ] {
             assert!(good.contains(from), "{from} in {good}");
             let bad = good.replacen(from, to, 1);
             let result = schema_from_group(Path::new("run"), bad.as_bytes());
-            assert!(matches!(result, Err(StoreError::NotARun { .. })), "{from} -> {to}: {result:?}");
+            assert!(
+                matches!(result, Err(StoreError::NotARun { .. })),
+                "{from} -> {to}: {result:?}"
+            );
         }
-        let other = schema_from_group(Path::new("run"), good.replacen("coordinate q", "coordinate Q", 1).as_bytes());
-        assert!(matches!(&other, Err(error @ StoreError::Damaged { .. }) if error.to_string().contains("'model'")));
+        let other = schema_from_group(
+            Path::new("run"),
+            good.replacen("coordinate q", "coordinate Q", 1).as_bytes(),
+        );
+        assert!(
+            matches!(&other, Err(error @ StoreError::Damaged { .. }) if error.to_string().contains("'model'"))
+        );
         // Another program may rewrite the document, and add attributes.
         let added = good.replacen("{\"model\":", "{\"note\": 1.5, \"model\": ", 1);
         assert!(schema_from_group(Path::new("run"), added.as_bytes()).is_ok());

@@ -113,14 +113,18 @@ impl Figure {
                 match panel {
                     Panel::Points(points) => {
                         for member in members {
-                            [&points.x, &points.y].iter().try_for_each(|of| of.of_run(member).check(study))?;
+                            [&points.x, &points.y]
+                                .iter()
+                                .try_for_each(|of| of.of_run(member).check(study))?;
                         }
                     }
                     Panel::Columns(_) if members.len() > 1 => {
                         return Err(format!("'{run}' is a family, of which only points are drawn"));
                     }
                     Panel::Columns(columns) => {
-                        if let Some(from) = columns.from.as_ref().filter(|from| !study.runs.contains_key(*from)) {
+                        if let Some(from) =
+                            columns.from.as_ref().filter(|from| !study.runs.contains_key(*from))
+                        {
                             return Err(format!("there is no run '{from}'"));
                         }
                     }

@@ -84,8 +84,8 @@ pub enum What {
     Passage,
     /// Slope of the error over the step for several runs, both in logarithms.
     Order,
-    /// Largest absolute value of an array in the second half of a run relative to that in the first: 1 without a
-    /// secular trend, 2 for a linear one.
+    /// Largest absolute value of an array in the second half of a run relative to that in the
+    /// first: 1 without a secular trend, 2 for a linear one.
     Growth,
     /// Fraction of its time that a run reached; 0 if it was refused.
     Reached,
@@ -128,7 +128,16 @@ impl Quantity {
     /// Quantity of this kind, without a run.
     pub(crate) fn new(what: What) -> Quantity {
         let (run, from, component, level) = (None, None, None, None);
-        Quantity { what, run, runs: Vec::new(), from, of: Vec::new(), component, relative: false, level }
+        Quantity {
+            what,
+            run,
+            runs: Vec::new(),
+            from,
+            of: Vec::new(),
+            component,
+            relative: false,
+            level,
+        }
     }
 
     /// Copy for a run.
@@ -155,7 +164,8 @@ impl Quantity {
     }
 
     fn words(&self) -> String {
-        let of = if self.of.is_empty() { String::new() } else { format!(" of {}", self.of.join(", ")) };
+        let of =
+            if self.of.is_empty() { String::new() } else { format!(" of {}", self.of.join(", ")) };
         let component = self.component.map(|k| format!("[{k}]")).unwrap_or_default();
         let relative = if self.relative { "relative " } else { "" };
         format!("{relative}{}{of}{component}", self.what.words())
@@ -184,12 +194,26 @@ impl Quantity {
         }
         let compares = matches!(self.what, What::Error | What::Distance | What::Order);
         if compares != self.from.is_some() {
-            return Err(format!("'{}' takes {} `from`", self.what.words(), if compares { "a" } else { "no" }));
+            return Err(format!(
+                "'{}' takes {} `from`",
+                self.what.words(),
+                if compares { "a" } else { "no" }
+            ));
         }
         if (self.what == What::Passage) != self.level.is_some() {
-            return Err("a 'first passage' is that of a `level`, and nothing else has one".to_string());
+            return Err(
+                "a 'first passage' is that of a `level`, and nothing else has one".to_string()
+            );
         }
-        let unnamed = [What::Error, What::Order, What::Reached, What::Work, What::Budget, What::Solves, What::Seconds];
+        let unnamed = [
+            What::Error,
+            What::Order,
+            What::Reached,
+            What::Work,
+            What::Budget,
+            What::Solves,
+            What::Seconds,
+        ];
         let named = !unnamed.contains(&self.what);
         if named && self.of.len() != 1 {
             return Err(format!("'{}' is measured `of` one name", self.what.words()));
@@ -201,7 +225,11 @@ impl Quantity {
     ///
     /// # Errors
     /// If it cannot be measured, with the reason.
-    pub(crate) fn value(&self, study: &Study, made: &BTreeMap<String, Made>) -> Result<f64, String> {
+    pub(crate) fn value(
+        &self,
+        study: &Study,
+        made: &BTreeMap<String, Made>,
+    ) -> Result<f64, String> {
         if self.what == What::Order {
             return self.order(study, made);
         }
@@ -219,7 +247,9 @@ impl Quantity {
         }
         let (run, arrays) = match made_run {
             Made::Refused(message) => return Err(format!("{name} was refused: {message}")),
-            Made::Stored { .. } if !made_run.finished() => return Err(format!("{name} did not reach its end")),
+            Made::Stored { .. } if !made_run.finished() => {
+                return Err(format!("{name} did not reach its end"));
+            }
             Made::Stored { run, arrays } => (run, arrays),
         };
         let number = |path: &[&str]| {
@@ -227,7 +257,9 @@ impl Quantity {
             found.ok_or_else(|| format!("the summary of {name} has no {}", path.join(".")))
         };
         let series = || -> Result<Vec<f64>, String> {
-            let array = arrays.get(&self.of[0]).ok_or_else(|| format!("{name} recorded no '{}'", self.of[0]))?;
+            let array = arrays
+                .get(&self.of[0])
+                .ok_or_else(|| format!("{name} recorded no '{}'", self.of[0]))?;
             self.component_of(array)
         };
         match self.what {
@@ -238,7 +270,9 @@ impl Quantity {
                 let Some(Made::Stored { arrays: others, .. }) = made.get(from) else {
                     return Err(format!("{from} was not run"));
                 };
-                let other = others.get(&self.of[0]).ok_or_else(|| format!("{from} recorded no '{}'", self.of[0]))?;
+                let other = others
+                    .get(&self.of[0])
+                    .ok_or_else(|| format!("{from} recorded no '{}'", self.of[0]))?;
                 let (a, b) = (series()?, self.component_of(other)?);
                 if arrays.times() != others.times() {
                     return Err(format!("{name} and {from} have samples at other times"));
@@ -253,14 +287,20 @@ impl Quantity {
                     "penalised_hamiltonian" | "modified_energy" => look_up(drift, &[of]),
                     _ => match of.strip_suffix(".hidden") {
                         Some(name) => look_up(drift, &["hidden", name]),
-                        None => ["constraints", "integrals"].iter().find_map(|kind| look_up(drift, &[kind, of])),
+                        None => ["constraints", "integrals"]
+                            .iter()
+                            .find_map(|kind| look_up(drift, &[kind, of])),
                     },
                 };
                 let found = found.ok_or_else(|| format!("{name} has no drift of '{of}'"))?;
                 let path: &[&str] = if self.relative { &["relative", "max"] } else { &["max"] };
-                look_up(found, path).and_then(Value::as_f64).ok_or_else(|| format!("the drift of '{of}' is no number"))
+                look_up(found, path)
+                    .and_then(Value::as_f64)
+                    .ok_or_else(|| format!("the drift of '{of}' is no number"))
             }
-            What::Last => series()?.last().copied().ok_or_else(|| "there are no samples".to_string()),
+            What::Last => {
+                series()?.last().copied().ok_or_else(|| "there are no samples".to_string())
+            }
             What::Largest => Ok(series()?.into_iter().fold(f64::NEG_INFINITY, f64::max)),
             What::Least => Ok(series()?.into_iter().fold(f64::INFINITY, f64::min)),
             What::Mean => {
@@ -312,14 +352,20 @@ impl Quantity {
     }
 
     /// Distance of the last state of a run from the state with which it is compared.
-    fn error(&self, run: &str, study: &Study, made: &BTreeMap<String, Made>) -> Result<f64, String> {
+    fn error(
+        &self,
+        run: &str,
+        study: &Study,
+        made: &BTreeMap<String, Made>,
+    ) -> Result<f64, String> {
         let from = self.from.as_ref().ok_or("it is compared with nothing")?;
         let own = last_state(made, run)?;
         let other = match study.states.get(from) {
             Some(state) => state.clone(),
             None => last_state(made, from)?,
         };
-        let names: Vec<&String> = if self.of.is_empty() { other.keys().collect() } else { self.of.iter().collect() };
+        let names: Vec<&String> =
+            if self.of.is_empty() { other.keys().collect() } else { self.of.iter().collect() };
         let mut sum = 0.0;
         for name in names {
             let both = own.get(name).zip(other.get(name)).filter(|(a, b)| a.len() == b.len());
@@ -333,8 +379,11 @@ impl Quantity {
     fn order(&self, study: &Study, made: &BTreeMap<String, Made>) -> Result<f64, String> {
         let mut points = Vec::new();
         for run in self.members(study) {
-            let Made::Stored { run: stored, .. } = &made[run] else { return Err(format!("{run} was refused")) };
-            let step = option_of(stored.attributes(), "step").ok_or_else(|| format!("{run} has no fixed step"))?;
+            let Made::Stored { run: stored, .. } = &made[run] else {
+                return Err(format!("{run} was refused"));
+            };
+            let step = option_of(stored.attributes(), "step")
+                .ok_or_else(|| format!("{run} has no fixed step"))?;
             points.push((step.ln(), self.error(run, study, made)?.ln()));
         }
         let count = points.len() as f64;
@@ -361,7 +410,10 @@ impl ExpectedMeasure {
         match (self.is, self.within, self.below.or(self.above)) {
             (Some(_), Some(within), None) if within > 0.0 => Ok(()),
             (None, None, Some(_)) => Ok(()),
-            _ => Err("say what it `is` and `within` which part of it, or what it is `below` or `above`".to_string()),
+            _ => Err(
+                "say what it `is` and `within` which part of it, or what it is `below` or `above`"
+                    .to_string(),
+            ),
         }
     }
 
@@ -380,7 +432,8 @@ impl ExpectedMeasure {
                 (Some(is), Some(within)) => (value - is).abs() <= within * is.abs(),
                 _ => true,
             };
-            near && self.below.is_none_or(|most| value < most) && self.above.is_none_or(|least| value > least)
+            near && self.below.is_none_or(|most| value < most)
+                && self.above.is_none_or(|least| value > least)
         });
         let (value, failed) = match value {
             Ok(value) => (Some(value), None),
@@ -424,7 +477,10 @@ fn option_of(attributes: &serde_json::Map<String, Value>, name: &str) -> Option<
 }
 
 /// Last state of a run, by variables.
-fn last_state(made: &BTreeMap<String, Made>, name: &str) -> Result<BTreeMap<String, Vec<f64>>, String> {
+fn last_state(
+    made: &BTreeMap<String, Made>,
+    name: &str,
+) -> Result<BTreeMap<String, Vec<f64>>, String> {
     let run = match made.get(name) {
         Some(made @ Made::Stored { run, .. }) if made.finished() => run,
         Some(Made::Stored { .. }) => return Err(format!("{name} did not reach its end")),

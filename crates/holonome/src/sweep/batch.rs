@@ -17,7 +17,9 @@ use holonome_integrate::failure::Failure;
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::observer::Observer;
 use holonome_integrate::plan::Plan;
-use holonome_integrate::run::{Independence, Outcome as IntegrationOutcome, Rates, StepEnds, may_be_far};
+use holonome_integrate::run::{
+    Independence, Outcome as IntegrationOutcome, Rates, StepEnds, may_be_far,
+};
 use holonome_integrate::state::{Cost, FailedClaim, Singularity, StepState};
 use holonome_integrate::system::System;
 use holonome_integrate::terms::Loss;
@@ -195,9 +197,16 @@ impl<'a> Collector<'a> {
     }
 
     /// Add an output to the averages of a trajectory.
-    fn accumulate(&mut self, number: usize, (output, t, x): (usize, f64, &[f64]), averages: &mut Vec<Averages>) {
+    fn accumulate(
+        &mut self,
+        number: usize,
+        (output, t, x): (usize, f64, &[f64]),
+        averages: &mut Vec<Averages>,
+    ) {
         self.bind(number);
-        let Some((measuring, kernel)) = self.simulation.measuring.as_ref().zip(self.measured.as_deref()) else {
+        let Some((measuring, kernel)) =
+            self.simulation.measuring.as_ref().zip(self.measured.as_deref())
+        else {
             return;
         };
         let width = self.simulation.system.dim() + self.simulation.recorded.multipliers;
@@ -208,7 +217,9 @@ impl<'a> Collector<'a> {
     /// Write an output into the rows, if it is a sample.
     fn sample(&mut self, number: usize, output: usize, t: f64, x: &[f64]) {
         let outputs = self.simulation.measuring.as_ref().map(|measuring| &measuring.outputs);
-        let Some(sample) = outputs.map_or(Some(output), |outputs| outputs.sample(output)) else { return };
+        let Some(sample) = outputs.map_or(Some(output), |outputs| outputs.sample(output)) else {
+            return;
+        };
         self.bind(number);
         let plan = &self.simulation.plan;
         let width = self.simulation.system.dim() + self.simulation.recorded.multipliers;
@@ -218,7 +229,8 @@ impl<'a> Collector<'a> {
         for (array, rows) in self.simulation.recorded.arrays.iter().zip(&mut self.batch.rows) {
             let source = if array.place == Place::State { x } else { &self.values };
             let place = (number * samples + sample) * array.len;
-            rows[place..place + array.len].copy_from_slice(&source[array.first..array.first + array.len]);
+            rows[place..place + array.len]
+                .copy_from_slice(&source[array.first..array.first + array.len]);
         }
     }
 
@@ -231,7 +243,8 @@ impl<'a> Collector<'a> {
         for slots in &self.sweep.varied {
             let width = slots.len();
             if let Some(rows) = once.next() {
-                rows[number * width..(number + 1) * width].copy_from_slice(&parameters[slots.clone()]);
+                rows[number * width..(number + 1) * width]
+                    .copy_from_slice(&parameters[slots.clone()]);
             }
         }
         let numbers = [outcome.t, outcome.steps as f64, outcome.cost.field as f64];
@@ -241,11 +254,16 @@ impl<'a> Collector<'a> {
             rows[number] = value;
         }
         let measures = self.simulation.measuring.iter().flat_map(|measuring| &measuring.measures);
-        for (measure, averages) in measures.zip(outcome.averages).filter(|_| outcome.failure.is_none()) {
+        for (measure, averages) in
+            measures.zip(outcome.averages).filter(|_| outcome.failure.is_none())
+        {
             let (len, means) = (measure.applied.results(), measure.applied.means(&[averages]));
             for of in [|mean: &Mean| mean.value, |mean: &Mean| mean.error] {
                 if let Some(rows) = once.next() {
-                    rows[number * len..][..len].iter_mut().zip(&means).for_each(|(row, mean)| *row = of(mean));
+                    rows[number * len..][..len]
+                        .iter_mut()
+                        .zip(&means)
+                        .for_each(|(row, mean)| *row = of(mean));
                 }
             }
         }
@@ -266,7 +284,8 @@ impl<'a> Collector<'a> {
         match outcome.failure {
             Some(reason) => batch.failures.push((self.range.start + number as u64, reason)),
             None => {
-                for (drift, (&now, &max)) in batch.drift.iter_mut().zip(outcome.deviations.iter().zip(outcome.largest))
+                for (drift, (&now, &max)) in
+                    batch.drift.iter_mut().zip(outcome.deviations.iter().zip(outcome.largest))
                 {
                     *drift = (drift.0.max(now), drift.1.max(max));
                 }
@@ -274,7 +293,9 @@ impl<'a> Collector<'a> {
                     *loss = (loss.0.max(now.last()), loss.1.max(now.max()));
                 }
                 let deviations = outcome.deviations.iter().zip(outcome.largest);
-                for (k, (relative, (&now, &max))) in batch.relative.iter_mut().zip(deviations).enumerate() {
+                for (k, (relative, (&now, &max))) in
+                    batch.relative.iter_mut().zip(deviations).enumerate()
+                {
                     let terms = size_of_terms(groups, outcome.terms, k, span);
                     if let Some(Relative { last, max }) = Relative::new(now, max, terms) {
                         *relative = (relative.0.max(last), relative.1.max(max));
@@ -289,7 +310,11 @@ impl<'a> Collector<'a> {
 ///
 /// # Errors
 /// If one of them cannot start.
-pub(super) fn compute(sweep: &Sweep, lanes: Option<&SweepLanes>, range: Range<u64>) -> Result<BatchResult, StartError> {
+pub(super) fn compute(
+    sweep: &Sweep,
+    lanes: Option<&SweepLanes>,
+    range: Range<u64>,
+) -> Result<BatchResult, StartError> {
     let mut collector = Collector::new(sweep, range);
     match lanes {
         Some(lanes) => match &lanes.steps {
@@ -311,7 +336,12 @@ fn one_by_one(sweep: &Sweep, collector: &mut Collector) -> Result<(), StartError
 }
 
 /// Compute a trajectory as a run of its own.
-fn alone(sweep: &Sweep, collector: &mut Collector, number: usize, start_work: &mut [f64]) -> Result<(), StartError> {
+fn alone(
+    sweep: &Sweep,
+    collector: &mut Collector,
+    number: usize,
+    start_work: &mut [f64],
+) -> Result<(), StartError> {
     let simulation = &sweep.simulation;
     let mut plan = Plan { gain: None, ..simulation.run_plan().clone() };
     let mut x = simulation.problem.model.initial.clone();
@@ -321,15 +351,23 @@ fn alone(sweep: &Sweep, collector: &mut Collector, number: usize, start_work: &m
     let parameters = parameters.to_vec();
     if plan.has_moments() {
         let times = (plan.t0, plan.t_end());
-        plan = plan.with_moments(pulses(&simulation.problem.model, (&parameters, &x), times).moments);
+        plan =
+            plan.with_moments(pulses(&simulation.problem.model, (&parameters, &x), times).moments);
     }
     let mut state: Option<StepState> = None;
     let failure = loop {
         let left = match state.as_ref().filter(|state| !state.failed_claims.is_empty()) {
-            Some(state) if plan.method.treatment != MethodTreatment::Plain => match sweep.without_failed(state) {
-                Ok(left) => Some(left),
-                Err(_) => break Some(describe(&claim_fails::<Infallible>(&simulation.groups, state))),
-            },
+            Some(state) if plan.method.treatment != MethodTreatment::Plain => {
+                match sweep.without_failed(state) {
+                    Ok(left) => Some(left),
+                    Err(_) => {
+                        break Some(describe(&claim_fails::<Infallible>(
+                            &simulation.groups,
+                            state,
+                        )));
+                    }
+                }
+            }
             _ => None,
         };
         let run = left.as_deref().unwrap_or(simulation);
@@ -338,7 +376,8 @@ fn alone(sweep: &Sweep, collector: &mut Collector, number: usize, start_work: &m
         all.resize(first_target + run.target_count(), 0.0);
         all.extend(&run.gains);
         let mut system = run.system.rebound(&all);
-        let state = state.get_or_insert_with(|| StepState::new(&plan, &system, &x, sweep.reference.as_deref()));
+        let state = state
+            .get_or_insert_with(|| StepState::new(&plan, &system, &x, sweep.reference.as_deref()));
         let targets = &state.target[run.constraints..];
         all[first_target..first_target + targets.len()].copy_from_slice(targets);
         if plan.method.treatment == MethodTreatment::Feedback {
@@ -347,7 +386,11 @@ fn alone(sweep: &Sweep, collector: &mut Collector, number: usize, start_work: &m
             system = run.system.rebound(&all);
         }
         let step = run.step.rebound(&plan, &all);
-        let start = Start { parameters: &all[..first_target], targets: &state.target[run.constraints..], x: &x };
+        let start = Start {
+            parameters: &all[..first_target],
+            targets: &state.target[run.constraints..],
+            x: &x,
+        };
         let program = run.program.as_ref().map(|program| program.rebound_for(&plan, &start));
         let mut observer = Single { collector, number };
         match run_method(program.as_deref(), &step, &plan, &system, state, &mut observer) {
@@ -356,7 +399,8 @@ fn alone(sweep: &Sweep, collector: &mut Collector, number: usize, start_work: &m
         }
     };
     let Some(state) = state else { return Ok(()) };
-    let (deviations, largest): (Vec<f64>, Vec<f64>) = state.drift.iter().map(|d| (d.now, d.max)).unzip();
+    let (deviations, largest): (Vec<f64>, Vec<f64>) =
+        state.drift.iter().map(|d| (d.now, d.max)).unzip();
     collector.end(
         number,
         Outcome {
@@ -377,7 +421,8 @@ fn alone(sweep: &Sweep, collector: &mut Collector, number: usize, start_work: &m
     Ok(())
 }
 
-/// A state followed by as many numbers as kernels may read: its multipliers, or zeros that nothing reads.
+/// A state followed by as many numbers as kernels may read: its multipliers, or zeros that nothing
+/// reads.
 fn complete<'x>(
     multipliers: Option<&MeanMultipliers>,
     t: f64,
@@ -457,14 +502,16 @@ fn in_lanes<'a, L: TakesUp>(
             x: vec![0.0; width * k],
             means: means.as_ref().map(MeanMultipliers::copy),
         },
-        measuring: measured.clone().zip(simulation.measuring.as_ref()).map(|(kernel, measuring)| MeasuringLanes {
-            work: vec![0.0; kernel.work_len()],
-            values: vec![0.0; measuring.numbers * k],
-            of_lane: vec![0.0; measuring.numbers],
-            averages: vec![Vec::new(); count],
-            kernel,
-            measuring,
-        }),
+        measuring: measured.clone().zip(simulation.measuring.as_ref()).map(
+            |(kernel, measuring)| MeasuringLanes {
+                work: vec![0.0; kernel.work_len()],
+                values: vec![0.0; measuring.numbers * k],
+                of_lane: vec![0.0; measuring.numbers],
+                averages: vec![Vec::new(); count],
+                kernel,
+                measuring,
+            },
+        ),
         looking: Looking {
             motion: vec![0.0; system.dim() * k],
             jacobian: vec![0.0; system.invariants().nonzeros() * k],
@@ -495,7 +542,9 @@ fn in_lanes<'a, L: TakesUp>(
 fn claimed_rates(simulation: &Simulation) -> Rates {
     let claimed = |group: &InvariantGroup| match group.kind {
         InvariantKind::Integral => !group.monitored_only,
-        InvariantKind::Constraint => !group.monitored_only && !simulation.problem.model.is_hamiltonian(),
+        InvariantKind::Constraint => {
+            !group.monitored_only && !simulation.problem.model.is_hamiltonian()
+        }
         _ => false,
     };
     match simulation.groups.iter().any(claimed) {
@@ -534,7 +583,8 @@ struct Looking {
     motion: Vec<f64>,
     jacobian: Vec<f64>,
     suspected: Vec<bool>,
-    /// All parameters of every lane, for a closer test, and the state of one with σ² of its vectors.
+    /// All parameters of every lane, for a closer test, and the state of one with σ² of its
+    /// vectors.
     parameters: Vec<Vec<f64>>,
     x: Vec<f64>,
     squares: Vec<f64>,
@@ -562,8 +612,8 @@ struct Feed<'f, 'a, L> {
     taken_up: Vec<bool>,
     recording: Recording,
     measuring: Option<MeasuringLanes<'a>>,
-    /// Configuration of every trajectory of the batch in which its constraints came nearest to not determining their
-    /// forces.
+    /// Configuration of every trajectory of the batch in which its constraints came nearest to not
+    /// determining their forces.
     nearest: Vec<Singularity>,
     /// Trajectories to be run alone, because a claim fails or may fail.
     doubted: Vec<usize>,
@@ -578,7 +628,13 @@ impl<L> Feed<'_, '_, L> {
 }
 
 impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
-    fn next(&mut self, bound: &mut L::Bound, lane: usize, x: &mut [f64], masses: &mut [f64]) -> Option<usize> {
+    fn next(
+        &mut self,
+        bound: &mut L::Bound,
+        lane: usize,
+        x: &mut [f64],
+        masses: &mut [f64],
+    ) -> Option<usize> {
         let (sweep, simulation) = (self.collector.sweep, self.collector.simulation);
         let count = (self.collector.range.end - self.collector.range.start) as usize;
         if self.next == count || self.error.is_some() {
@@ -609,7 +665,8 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
         let at = sweep.reference.as_deref().unwrap_or(x);
         self.values.invariant_values(t0, at, &mut self.targets, &mut self.work);
         if self.follows() {
-            self.followed[lane] = Independence::new(&self.values).followed(self.lanes.least_followed(), 0);
+            self.followed[lane] =
+                Independence::new(&self.values).followed(self.lanes.least_followed(), 0);
             self.systems[lane].rebind_invariants(&self.all);
             self.systems[lane].rebind_motion(&self.all);
         }
@@ -653,18 +710,25 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
         }
         let Recording { kernel, t, x, values, work, .. } = recording;
         let outputs = simulation.measuring.as_ref().map(|measuring| &measuring.outputs);
-        if let Some(MeasuringLanes { measuring, kernel, values, of_lane, work, averages }) = &mut self.measuring
+        if let Some(MeasuringLanes { measuring, kernel, values, of_lane, work, averages }) =
+            &mut self.measuring
             && of.iter().any(|of| measuring.outputs.is_measured(of.sample))
         {
             kernel.run(t, x, values, work);
             for &LaneSample { lane, trajectory, sample } in of {
                 if measuring.outputs.is_measured(sample) {
                     gather(values, lanes, lane, of_lane);
-                    measuring.accumulate(sample, of_lane, &mut averages[trajectory], &mut self.collector.scratch);
+                    measuring.accumulate(
+                        sample,
+                        of_lane,
+                        &mut averages[trajectory],
+                        &mut self.collector.scratch,
+                    );
                 }
             }
         }
-        let stored = |of: &LaneSample| outputs.map_or(Some(of.sample), |outputs| outputs.sample(of.sample));
+        let stored =
+            |of: &LaneSample| outputs.map_or(Some(of.sample), |outputs| outputs.sample(of.sample));
         if of.iter().all(|of| stored(of).is_none()) {
             return;
         }
@@ -691,7 +755,9 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
     }
 
     fn follow(&mut self, (lane, number): (usize, usize), (step, t): (u64, f64), x: &[f64]) {
-        if let Some(found) = self.followed[lane].follow(&self.systems[lane], (step, t, x), &mut self.work) {
+        if let Some(found) =
+            self.followed[lane].follow(&self.systems[lane], (step, t, x), &mut self.work)
+        {
             self.nearest[number] = self.nearest[number].nearer(found);
         }
     }
@@ -707,7 +773,9 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
 
     fn disturbance(&self, innovation: f64, deviations: &[f64], terms: &[f64]) -> f64 {
         match self.rates.claims() {
-            true => self.rates.disturbance(self.values.invariants(), innovation, (deviations, terms)),
+            true => {
+                self.rates.disturbance(self.values.invariants(), innovation, (deviations, terms))
+            }
             false => 0.0,
         }
     }
@@ -725,10 +793,13 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
 
     fn look(&mut self, of: &[(usize, usize)], at: LaneStates, doubted: &mut [bool]) {
         let lanes = self.lanes.lanes();
-        let Looking { kernels, motion, jacobian, suspected, parameters, x, squares, work } = &mut self.looking;
+        let Looking { kernels, motion, jacobian, suspected, parameters, x, squares, work } =
+            &mut self.looking;
         kernels.run(at.t, at.x, motion, jacobian, work);
         for &(lane, number) in of {
-            if let Some(found) = self.independence.nearest_of(at.t[lane], (at.x, jacobian), (lane, lanes)) {
+            if let Some(found) =
+                self.independence.nearest_of(at.t[lane], (at.x, jacobian), (lane, lanes))
+            {
                 self.nearest[number] = self.nearest[number].nearer(found);
                 // A run by itself ends there, and says why.
                 doubted[lane] |= found.is_rounding();
@@ -749,14 +820,23 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
             gather(at.squares, lanes, lane, squares);
             let fails = &mut doubted[lane];
             let found = &mut |_, _| *fails = true;
-            self.rates.varying(&self.values, (at.t[lane], x), (span, h), squares, &mut self.work, found);
+            self.rates.varying(
+                &self.values,
+                (at.t[lane], x),
+                (span, h),
+                squares,
+                &mut self.work,
+                found,
+            );
         }
     }
 
     fn end(&mut self, number: usize, end: &End) {
         // A run by itself says which step fails and why.
         let failure = match end.failure {
-            Some(Stopped::Doubted | Stopped::NonFinite | Stopped::StepCollapsed) => return self.doubted.push(number),
+            Some(Stopped::Doubted | Stopped::NonFinite | Stopped::StepCollapsed) => {
+                return self.doubted.push(number);
+            }
             Some(Stopped::TooManySteps) => {
                 Some(format!("the limit on the number of steps was reached at t = {}", end.t))
             }

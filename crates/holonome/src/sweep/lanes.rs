@@ -31,14 +31,20 @@ pub(super) enum LaneSteps {
 
 /// Lanes that take up trajectories.
 pub(super) trait TakesUp: LaneSystem {
-    /// Lanes that all have these parameters: the model's, then the targets, then those of a treatment.
+    /// Lanes that all have these parameters: the model's, then the targets, then those of a
+    /// treatment.
     fn bind(&self, parameters: &[f64]) -> Self::Bound;
 
     /// Bind one lane to its trajectory's parameters, and F₀ of every row.
     fn rebind(&self, bound: &mut Self::Bound, lane: usize, parameters: &[f64], targets: &[f64]);
 
     /// Run `plan` for all trajectories.
-    fn run(&self, plan: &Plan, bound: &mut Self::Bound, trajectories: &mut dyn Trajectories<Self::Bound>);
+    fn run(
+        &self,
+        plan: &Plan,
+        bound: &mut Self::Bound,
+        trajectories: &mut dyn Trajectories<Self::Bound>,
+    );
 
     /// Minimum number of constraints for which independence is followed from step to step.
     fn least_followed(&self) -> usize;
@@ -53,7 +59,12 @@ impl TakesUp for CompiledLanes {
         CompiledLanes::rebind(self, bound, lane, parameters, targets);
     }
 
-    fn run(&self, plan: &Plan, bound: &mut LaneBound, trajectories: &mut dyn Trajectories<LaneBound>) {
+    fn run(
+        &self,
+        plan: &Plan,
+        bound: &mut LaneBound,
+        trajectories: &mut dyn Trajectories<LaneBound>,
+    ) {
         match &plan.stepping {
             Stepping::Fixed(_) => ensemble::run_equal(plan, self, bound, trajectories),
             Stepping::Adaptive(_) => ensemble::run_adaptive(plan, self, bound, trajectories),
@@ -74,7 +85,12 @@ impl TakesUp for ProgramLanes {
         ProgramLanes::rebind(self, bound, lane, parameters, targets);
     }
 
-    fn run(&self, plan: &Plan, bound: &mut ProgramBound, trajectories: &mut dyn Trajectories<ProgramBound>) {
+    fn run(
+        &self,
+        plan: &Plan,
+        bound: &mut ProgramBound,
+        trajectories: &mut dyn Trajectories<ProgramBound>,
+    ) {
         ensemble::run_equal(plan, self, bound, trajectories);
     }
 
@@ -103,12 +119,24 @@ impl SweepLanes {
             Some(program) => {
                 let of = &simulation.state().target[simulation.constraints..];
                 let start = Start { parameters, targets: of, x: &simulation.problem.model.initial };
-                LaneSteps::Structured(Box::new(program.in_lanes(plan, (field, &simulation.vectors), &start, lanes)?))
+                LaneSteps::Structured(Box::new(program.in_lanes(
+                    plan,
+                    (field, &simulation.vectors),
+                    &start,
+                    lanes,
+                )?))
             }
             None => {
-                let inputs = (targets, targets + simulation.target_count() + simulation.gains.len());
+                let inputs =
+                    (targets, targets + simulation.target_count() + simulation.gains.len());
                 let of = (&**field, simulation.system.unrolled()?);
-                LaneSteps::RungeKutta(Box::new(CompiledLanes::new(plan, of, &simulation.vectors, inputs, lanes)?))
+                LaneSteps::RungeKutta(Box::new(CompiledLanes::new(
+                    plan,
+                    of,
+                    &simulation.vectors,
+                    inputs,
+                    lanes,
+                )?))
             }
         };
         let recorded = simulation.recorded.kernel.in_lanes(lanes)?;
@@ -120,7 +148,13 @@ impl SweepLanes {
             Some(means) => Some(means.in_lanes(lanes)?),
             None => None,
         };
-        Some(SweepLanes { steps, recorded, measured, means, rates: simulation.system.wide_rates(lanes)? })
+        Some(SweepLanes {
+            steps,
+            recorded,
+            measured,
+            means,
+            rates: simulation.system.wide_rates(lanes)?,
+        })
     }
 
     /// Number of trajectories computed at a time.

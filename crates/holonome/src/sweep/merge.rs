@@ -10,15 +10,18 @@ use std::path::{Path, PathBuf};
 /// Join the parts of an ensemble, given in any order, into a new folder.
 ///
 /// # Errors
-/// If a part is not finished, or belongs to another ensemble; if parts are missing or overlap; if the folder cannot be
-/// written.
+/// If a part is not finished, or belongs to another ensemble; if parts are missing or overlap; if
+/// the folder cannot be written.
 pub fn merge(out: impl AsRef<Path>, parts: &[PathBuf]) -> Result<SweepSummary, Error> {
     let out = out.as_ref();
     let mut opened = Vec::new();
     for path in parts {
         let run = StoredRun::open(path).map_err(Error::store)?;
         let Some(range) = run.trajectories() else {
-            return Err(Error::option(format!("{} is a single run, not a part of an ensemble", path.display())));
+            return Err(Error::option(format!(
+                "{} is a single run, not a part of an ensemble",
+                path.display()
+            )));
         };
         if run.status() != Status::Finished {
             return Err(Error::option(format!(
@@ -52,13 +55,16 @@ pub fn merge(out: impl AsRef<Path>, parts: &[PathBuf]) -> Result<SweepSummary, E
     }
     let mut sweep = Sweep::of_attributes(&whole, first_path)?;
     if expected != sweep.sweep.trajectories {
-        return Err(Error::option(format!("trajectories {expected} to {} are missing", sweep.sweep.trajectories - 1)));
+        return Err(Error::option(format!(
+            "trajectories {expected} to {} are missing",
+            sweep.sweep.trajectories - 1
+        )));
     }
     sweep.range = 0..expected;
     let store = Store::create(out, &sweep.layout()).map_err(Error::store)?;
     join(&mut sweep, store, &opened).inspect_err(|_| {
-        // Half an ensemble is of no use, and the next attempt needs its place; a failure of the removal
-        // would not matter to the user.
+        // Half an ensemble is of no use, and the next attempt needs its place; a failure of the
+        // removal would not matter to the user.
         let _ = std::fs::remove_dir_all(out);
     })
 }
@@ -73,17 +79,22 @@ fn join(
     let mut wall_seconds = 0.0;
     for (range, path, run) in parts {
         let arrays = run.arrays();
-        let mut readers: Vec<RowReader> =
-            arrays.iter().map(|array| run.rows(&array.name)).collect::<Result<_, _>>().map_err(Error::store)?;
+        let mut readers: Vec<RowReader> = arrays
+            .iter()
+            .map(|array| run.rows(&array.name))
+            .collect::<Result<_, _>>()
+            .map_err(Error::store)?;
         for row in 0..(range.end - range.start) as usize {
-            let rows: Vec<&[f64]> =
-                readers.iter_mut().map(|reader| reader.row(row)).collect::<Result<_, _>>().map_err(Error::store)?;
+            let rows: Vec<&[f64]> = readers
+                .iter_mut()
+                .map(|reader| reader.row(row))
+                .collect::<Result<_, _>>()
+                .map_err(Error::store)?;
             store.append(&rows).map_err(Error::store)?;
         }
-        let tally: Tally = run
-            .checkpoint_state()
-            .map_err(Error::store)?
-            .ok_or_else(|| Error::option(format!("{} has no checkpoint: run that part again", path.display())))?;
+        let tally: Tally = run.checkpoint_state().map_err(Error::store)?.ok_or_else(|| {
+            Error::option(format!("{} has no checkpoint: run that part again", path.display()))
+        })?;
         sweep.tally.join(tally);
         wall_seconds += run.summary()["cost"]["wall_seconds"].as_f64().unwrap_or_default();
     }

@@ -1,9 +1,8 @@
 //! Ensembles: one model, many initial values or parameters.
 //!
-//! A trajectory depends on its number alone, and rows are stored in the order of numbers, so stored results do not
-//! depend on threads, lanes or parts. The store is that of a run, with trajectories in place of samples; so are its
-//! checkpoints.
-//! checkpoints.
+//! A trajectory depends on its number alone, and rows are stored in the order of numbers, so stored
+//! results do not depend on threads, lanes or parts. The store is that of a run, with trajectories
+//! in place of samples; so are its checkpoints. checkpoints.
 
 mod batch;
 mod lanes;
@@ -24,11 +23,14 @@ use crate::output::{Output, RunFolder};
 use crate::problem::Problem;
 use crate::recording::{Place, RunMeasure};
 use crate::simulation::{
-    OF_MODELS, Resumed, Simulation, failed_names, open_run, reference_state, stored_options, unreadable,
+    OF_MODELS, Resumed, Simulation, failed_names, open_run, reference_state, stored_options,
+    unreadable,
 };
 use crate::starts::Starts;
 use crate::step::Start;
-use crate::store::{ArrayLayout, Checkpoint, Dimension, Layout, ResumedStore, Status, Store, StoreError};
+use crate::store::{
+    ArrayLayout, Checkpoint, Dimension, Layout, ResumedStore, Status, Store, StoreError,
+};
 use crate::summary::{self, Drift, Relative, StoredSummary, drift_json, is_varying, large_drifts};
 use batch::{BatchResult, Met, Seen, compute};
 use holonome_integrate::averages::{BlockAverages, Mean};
@@ -146,7 +148,8 @@ pub struct SweepSummary {
     pub heated: bool,
     /// Largest drift of every invariant.
     pub drift: Vec<Drift>,
-    /// Names of what has lost a good part of itself in some trajectory, whose motion is not the model's.
+    /// Names of what has lost a good part of itself in some trajectory, whose motion is not the
+    /// model's.
     pub lost: Vec<String>,
     /// Results of the model's measures, averaged over trajectories.
     pub measures: Vec<Table>,
@@ -166,7 +169,8 @@ pub struct SweepSummary {
     pub interrupted: bool,
 }
 
-/// Result of an ensemble in memory: the recorded quantities of every trajectory by name, and a summary.
+/// Result of an ensemble in memory: the recorded quantities of every trajectory by name, and a
+/// summary.
 #[derive(Clone, Debug)]
 pub struct SweepSolution {
     /// Drifts, costs, failures and warnings.
@@ -186,7 +190,8 @@ impl Index<&str> for SweepSolution {
     }
 }
 
-/// Maximum number of trajectories of a task: enough for lanes to refill, few enough to spread over threads.
+/// Maximum number of trajectories of a task: enough for lanes to refill, few enough to spread over
+/// threads.
 const TASK_TRAJECTORIES: u64 = 256;
 
 /// Maximum number of values in a task, unless one vector of trajectories has more.
@@ -198,9 +203,9 @@ const TASKS_PER_THREAD: usize = 2;
 /// Interval at which an ensemble is stored.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Refuse an ensemble whose method recognises formulas that change their kind with the parameters, for example moments
-/// of inertia that `--vary` takes off their axes. The formulas were recognised in the first trajectory; here they are
-/// in some others.
+/// Refuse an ensemble whose method recognises formulas that change their kind with the parameters,
+/// for example moments of inertia that `--vary` takes off their axes. The formulas were recognised
+/// in the first trajectory; here they are in some others.
 fn recognised_throughout(simulation: &Simulation, starts: &Starts) -> Result<(), Error> {
     let (model, method) = (&simulation.problem.model, simulation.plan.method);
     let (mut parameters, mut x) = (model.parameter_values.clone(), model.initial.clone());
@@ -208,25 +213,29 @@ fn recognised_throughout(simulation: &Simulation, starts: &Starts) -> Result<(),
         // A start that cannot be made is the trajectory's own failure.
         if starts.at(trajectory, &mut parameters, &mut x, &mut starts.work()).is_ok() {
             crate::step::recognised_with(&method, model, &parameters, &x).map_err(|reason| {
-                Error::option(format!("`{method}` does not suit this model in trajectory {trajectory}: {reason}"))
+                Error::option(format!(
+                    "`{method}` does not suit this model in trajectory {trajectory}: {reason}"
+                ))
             })?;
         }
     }
     Ok(())
 }
 
-/// Maximum number of trajectories from which the number of iterations of a step is found: the first, the last, and some
-/// between.
+/// Maximum number of trajectories from which the number of iterations of a step is found: the
+/// first, the last, and some between.
 const PILOTS: u64 = 8;
 
-/// Let the trajectories take their steps in a loop whose iterations are found from some of them, spread over the
-/// ensemble. The loop is the same for all parts, and for trajectories that are computed alone.
+/// Let the trajectories take their steps in a loop whose iterations are found from some of them,
+/// spread over the ensemble. The loop is the same for all parts, and for trajectories that are
+/// computed alone.
 fn repeat(simulation: &mut Simulation, starts: &Starts, reference: Option<&[f64]>) {
     let (Some(program), Some(field)) = (&mut simulation.program, &simulation.field) else { return };
     let model = &simulation.problem.model;
     let last = starts.trajectories() - 1;
-    let mut numbers: Vec<u64> =
-        (0..PILOTS).map(|k| (u128::from(last) * u128::from(k) / u128::from(PILOTS - 1)) as u64).collect();
+    let mut numbers: Vec<u64> = (0..PILOTS)
+        .map(|k| (u128::from(last) * u128::from(k) / u128::from(PILOTS - 1)) as u64)
+        .collect();
     numbers.dedup();
     let mut pilots: Vec<(Vec<f64>, Vec<f64>, Vec<f64>)> = Vec::new();
     for number in numbers {
@@ -235,13 +244,24 @@ fn repeat(simulation: &mut Simulation, starts: &Starts, reference: Option<&[f64]
         if starts.at(number, &mut parameters, &mut x, &mut starts.work()).is_err() {
             continue;
         }
-        let all = [&parameters[..], &vec![0.0; simulation.system.invariants().count - simulation.constraints]].concat();
+        let all = [
+            &parameters[..],
+            &vec![0.0; simulation.system.invariants().count - simulation.constraints],
+        ]
+        .concat();
         let system = simulation.system.rebound(&all);
-        let (mut targets, mut work) = (vec![0.0; system.invariants().count], vec![0.0; system.work_len()]);
-        system.invariant_values(simulation.plan.t0, reference.unwrap_or(&x), &mut targets, &mut work);
+        let (mut targets, mut work) =
+            (vec![0.0; system.invariants().count], vec![0.0; system.work_len()]);
+        system.invariant_values(
+            simulation.plan.t0,
+            reference.unwrap_or(&x),
+            &mut targets,
+            &mut work,
+        );
         pilots.push((parameters, targets.split_off(simulation.constraints), x));
     }
-    let starts: Vec<Start> = pilots.iter().map(|(parameters, targets, x)| Start { parameters, targets, x }).collect();
+    let starts: Vec<Start> =
+        pilots.iter().map(|(parameters, targets, x)| Start { parameters, targets, x }).collect();
     let of = (Some(&**field), simulation.system.shared_invariants());
     program.repeat(of, || model.row_invariants(), &simulation.plan, &starts, true);
 }
@@ -250,11 +270,16 @@ fn repeat(simulation: &mut Simulation, starts: &Starts, reference: Option<&[f64]
 ///
 /// # Errors
 /// As [`prepare`](crate::prepare); if a variation cannot be evaluated; if there is no such part.
-pub fn prepare_sweep(problem: &Problem, options: RunOptions, sweep: SweepOptions) -> Result<Sweep, Error> {
+pub fn prepare_sweep(
+    problem: &Problem,
+    options: RunOptions,
+    sweep: SweepOptions,
+) -> Result<Sweep, Error> {
     check(&sweep)?;
     let Problem { name, source, tables, settings, .. } = problem;
     let (vary, trajectories) = (&sweep.vary, sweep.trajectories);
-    let (problem, starts) = Problem::from_text_varied(name, source.text(), tables, settings, vary, trajectories)?;
+    let (problem, starts) =
+        Problem::from_text_varied(name, source.text(), tables, settings, vary, trajectories)?;
     Sweep::new(problem, starts, options, sweep)
 }
 
@@ -262,8 +287,8 @@ impl Sweep {
     /// Compile an ensemble of the model at `path`.
     ///
     /// # Errors
-    /// As [`Problem::load`] and [`prepare`](crate::prepare); if a variation cannot be evaluated; if there is no such
-    /// part.
+    /// As [`Problem::load`] and [`prepare`](crate::prepare); if a variation cannot be evaluated; if
+    /// there is no such part.
     pub fn load(
         path: impl AsRef<Path>,
         settings: &Settings,
@@ -272,11 +297,17 @@ impl Sweep {
     ) -> Result<Sweep, Error> {
         let path = path.as_ref();
         check(&sweep)?;
-        let (problem, starts) = Problem::load_varied(path, settings, &sweep.vary, sweep.trajectories)?;
+        let (problem, starts) =
+            Problem::load_varied(path, settings, &sweep.vary, sweep.trajectories)?;
         Sweep::new(problem, starts, options, sweep)
     }
 
-    fn new(problem: Problem, starts: Starts, mut options: RunOptions, sweep: SweepOptions) -> Result<Sweep, Error> {
+    fn new(
+        problem: Problem,
+        starts: Starts,
+        mut options: RunOptions,
+        sweep: SweepOptions,
+    ) -> Result<Sweep, Error> {
         if options.samples.is_none() && options.every.is_none() {
             // An ensemble is for the ends of its trajectories; a history has to be requested.
             options.samples = Some(2);
@@ -284,7 +315,8 @@ impl Sweep {
         let reference = reference_state(&problem, &options)?;
         let measures = std::mem::take(&mut options.error);
         let mut simulation = Simulation::of_ensemble(problem, options)?;
-        if let Some(array) = simulation.recorded.arrays.iter().find(|array| array.place == Place::Deviations)
+        if let Some(array) =
+            simulation.recorded.arrays.iter().find(|array| array.place == Place::Deviations)
             && simulation.options.record.is_some()
         {
             let name = &array.name;
@@ -296,14 +328,19 @@ impl Sweep {
         simulation.recorded.arrays.retain(|array| array.place != Place::Deviations);
         if measures {
             let what = "it is measured of a single run; compare the sweep with one at another tolerance or step";
-            simulation.warnings.push(format!("{error} has no effect: {what}", error = option("error")));
+            simulation
+                .warnings
+                .push(format!("{error} has no effect: {what}", error = option("error")));
         }
         if simulation.options.interpolant {
-            let what = "an ensemble has its samples only; ask for more of them, or for runs by themselves";
+            let what =
+                "an ensemble has its samples only; ask for more of them, or for runs by themselves";
             simulation.warnings.push(format!("{} has no effect: {what}", option("interpolant")));
         }
         let starts = match simulation.penalty.as_mut() {
-            Some(penalty) => starts.penalised(penalty.slow.take(), &simulation.problem.model.initial),
+            Some(penalty) => {
+                starts.penalised(penalty.slow.take(), &simulation.problem.model.initial)
+            }
             None => starts,
         };
         let starts = match &simulation.problem.model.heat_bath {
@@ -328,9 +365,13 @@ impl Sweep {
             .map(|p| p.first..p.first + p.family.len())
             .filter(|slots| slots.clone().any(|slot| starts.varies_parameter(slot)))
             .collect();
-        let changes = |source, slot: u32| source == Source::Parameter && starts.varies_parameter(slot as usize);
+        let changes = |source, slot: u32| {
+            source == Source::Parameter && starts.varies_parameter(slot as usize)
+        };
         let measures = &simulation.problem.model.measures;
-        let is_varied = |measure: &&Measured| measure.given.iter().any(|f| f.reads_marked(changes).contains(&true));
+        let is_varied = |measure: &&Measured| {
+            measure.given.iter().any(|f| f.reads_marked(changes).contains(&true))
+        };
         if let Some(measure) = measures.iter().find(is_varied) {
             return Err(Error::option(format!(
                 "measure '{}': its numbers and times are those of all trajectories, and {} changes them",
@@ -355,8 +396,17 @@ impl Sweep {
         let groups = simulation.groups.len();
         let tally = Tally::new(groups);
         let left = Mutex::default();
-        let mut made =
-            Sweep { simulation, starts, sweep, range, varied, reference, tally, left, folder: RunFolder::New };
+        let mut made = Sweep {
+            simulation,
+            starts,
+            sweep,
+            range,
+            varied,
+            reference,
+            tally,
+            left,
+            folder: RunFolder::New,
+        };
         let out = made.simulation.options.out.clone().unwrap_or_else(|| "runs".into());
         made.simulation.warnings.extend(made.footprint().warnings(&out));
         Ok(made)
@@ -378,7 +428,8 @@ impl Sweep {
             ResumedStore::Continues { store, state } => (*store, state),
         };
         let mut resumed = Sweep::of_attributes(store.attributes(), path)?;
-        resumed.range = open_run(path)?.trajectories().ok_or_else(|| unreadable(path, "trajectories"))?;
+        resumed.range =
+            open_run(path)?.trajectories().ok_or_else(|| unreadable(path, "trajectories"))?;
         if let Some(checkpoint) = state {
             resumed.go_on_from(&checkpoint)?;
         }
@@ -395,7 +446,10 @@ impl Sweep {
 
     /// The whole ensemble whose store at `path` has these attributes.
     fn of_attributes(attributes: &Map<String, Value>, path: &Path) -> Result<Sweep, Error> {
-        fn read<T: serde::de::DeserializeOwned>(attributes: &Map<String, Value>, key: &str) -> Option<T> {
+        fn read<T: serde::de::DeserializeOwned>(
+            attributes: &Map<String, Value>,
+            key: &str,
+        ) -> Option<T> {
             serde_json::from_value(attributes.get(key)?.clone()).ok()
         }
         macro_rules! attribute {
@@ -405,10 +459,17 @@ impl Sweep {
         }
         let (model, source): (String, String) = (attribute!("model"), attribute!("source"));
         let tables: BTreeMap<String, String> = attribute!("tables");
-        let (settings, options): (Settings, _) = (attribute!("settings"), stored_options(path, attributes)?);
+        let (settings, options): (Settings, _) =
+            (attribute!("settings"), stored_options(path, attributes)?);
         let sweep: SweepOptions = attribute!("sweep");
-        let (problem, starts) =
-            Problem::from_text_varied(&model, &source, &tables, &settings, &sweep.vary, sweep.trajectories)?;
+        let (problem, starts) = Problem::from_text_varied(
+            &model,
+            &source,
+            &tables,
+            &settings,
+            &sweep.vary,
+            sweep.trajectories,
+        )?;
         Sweep::new(problem, starts, options, sweep)
     }
 
@@ -421,14 +482,17 @@ impl Sweep {
     fn without_failed(&self, state: &StepState) -> Result<Arc<Simulation>, Error> {
         let mut names = failed_names(&self.simulation.groups, state);
         names.sort_unstable();
-        // A second caller waits for the first, and a panic while one compiles leaves nothing half made.
+        // A second caller waits for the first, and a panic while one compiles leaves nothing half
+        // made.
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = left.get(&names) {
             return Ok(Arc::clone(known));
         }
         let Problem { name, source, tables, settings, .. } = &self.simulation.problem;
         let SweepOptions { vary, trajectories, .. } = &self.sweep;
-        let problem = Problem::from_text_varied(name, source.text(), tables, settings, vary, *trajectories)?.0;
+        let problem =
+            Problem::from_text_varied(name, source.text(), tables, settings, vary, *trajectories)?
+                .0;
         let made = Arc::new(Simulation::without(problem, self.simulation.options.clone(), &names)?);
         left.insert(names, Arc::clone(&made));
         Ok(made)
@@ -440,14 +504,20 @@ impl Sweep {
         let mut warnings = Vec::new();
         let mut warn = |seen: &Seen, what: &str| {
             if seen.count > 0 {
-                warnings.push(format!("{} of {done} trajectories: {what}, first at t = {}", seen.count, seen.first));
+                warnings.push(format!(
+                    "{} of {done} trajectories: {what}, first at t = {}",
+                    seen.count, seen.first
+                ));
             }
         };
         let held = self.simulation.plan.method.treatment != MethodTreatment::Plain;
         for (&group, seen) in &met.failed_claims {
             let name = &self.simulation.groups[group].name;
             let free = if held { ", and nothing holds it from shortly before there" } else { "" };
-            warn(seen, &format!("integral '{name}' is not constant along the motion{free} ({OF_MODELS})"));
+            warn(
+                seen,
+                &format!("integral '{name}' is not constant along the motion{free} ({OF_MODELS})"),
+            );
         }
         warn(
             &met.singular,
@@ -466,7 +536,8 @@ impl Sweep {
         SweepProgress { done: self.tally.done, of, failed: self.tally.failed }
     }
 
-    /// Open the ensemble's folder: create it or, if the ensemble was stopped there, go on from its checkpoint.
+    /// Open the ensemble's folder: create it or, if the ensemble was stopped there, go on from its
+    /// checkpoint.
     ///
     /// # Errors
     /// If it cannot be created or opened; if the ensemble has finished or failed in it.
@@ -475,7 +546,8 @@ impl Sweep {
             RunFolder::New => {
                 self.footprint().check()?;
                 let Simulation { options, problem, .. } = &self.simulation;
-                self.folder = RunFolder::create(options.out.as_deref(), &problem.name, &self.layout())?;
+                self.folder =
+                    RunFolder::create(options.out.as_deref(), &problem.name, &self.layout())?;
             }
             RunFolder::Open(_) => {}
             RunFolder::Closed(path, status) => {
@@ -492,7 +564,8 @@ impl Sweep {
         let (row, number) = (self.widths().iter().sum::<usize>(), size_of::<f64>() as f64);
         // Results of the threads that are not stored yet: see [`Sweep::compute_all`].
         let tasks = (rayon::current_num_threads() * TASKS_PER_THREAD) as f64;
-        let task = (TASK_NUMBERS.max(row) as f64).min((self.range.end - self.range.start) as f64 * row as f64);
+        let task = (TASK_NUMBERS.max(row) as f64)
+            .min((self.range.end - self.range.start) as f64 * row as f64);
         let one = self.simulation.footprint().memory * rayon::current_num_threads() as f64;
         // And the number of every trajectory.
         let disk = number * (row + 1) as f64 * (self.range.end - self.range.start) as f64;
@@ -514,19 +587,22 @@ impl Sweep {
         self.simulation.measuring.iter().flat_map(|measuring| &measuring.measures)
     }
 
-    /// Averages over the trajectories in `output`, in their order, with the standard errors between them.
+    /// Averages over the trajectories in `output`, in their order, with the standard errors between
+    /// them.
     fn measured(&self, output: &Output) -> Result<Vec<Table>, StoreError> {
         let arrays = self.layout().arrays;
         let first = arrays.len() - 2 * self.measures().count();
         let table = |(k, measure): (usize, &RunMeasure)| {
-            let (mut rows, mut blocks) = (output.rows(&arrays[first + 2 * k].name)?, BlockAverages::default());
+            let (mut rows, mut blocks) =
+                (output.rows(&arrays[first + 2 * k].name)?, BlockAverages::default());
             for trajectory in 0..self.tally.done {
                 let row = rows.row(trajectory as usize)?;
                 if row.iter().all(|number| number.is_finite()) {
                     blocks.push(&mut row.to_vec());
                 }
             }
-            let means: Vec<Mean> = (0..measure.applied.results()).map(|k| blocks.mean_of_independent(k)).collect();
+            let means: Vec<Mean> =
+                (0..measure.applied.results()).map(|k| blocks.mean_of_independent(k)).collect();
             Ok(measure.table(0, &means))
         };
         self.measures().enumerate().map(table).collect()
@@ -542,18 +618,26 @@ impl Sweep {
             while taken.contains(&name) || layout.arrays.iter().any(|array| array.name == name) {
                 name.push('_');
             }
-            let array = ArrayLayout { name, dimensions, description, once: true, ..ArrayLayout::default() };
+            let array =
+                ArrayLayout { name, dimensions, description, once: true, ..ArrayLayout::default() };
             layout.arrays.push(array);
         };
         for slots in &self.varied {
             let parameters = &simulation.problem.model.parameters;
-            let parameter = parameters.iter().find(|p| p.first == slots.start).expect("slots are a parameter's");
+            let parameter = parameters
+                .iter()
+                .find(|p| p.first == slots.start)
+                .expect("slots are a parameter's");
             let name = &parameter.family.name;
             once(name.clone(), format!("parameter {name}"), Vec::new());
         }
         for group in &simulation.groups {
             let name = gain_name(&group.name, group.kind);
-            once(format!("drift_{name}"), format!("largest drift of {name} along the trajectory"), Vec::new());
+            once(
+                format!("drift_{name}"),
+                format!("largest drift of {name} along the trajectory"),
+                Vec::new(),
+            );
         }
         once("end".into(), "where the trajectory ended".into(), Vec::new());
         once("steps".into(), "accepted steps".into(), Vec::new());
@@ -566,7 +650,8 @@ impl Sweep {
         }
         self.dimensions_of_measures(&mut layout);
         self.dimensions_of_varied(&mut layout);
-        let fixed = simulation.parameters(|parameter| self.varied.iter().all(|slots| slots.start != parameter.first));
+        let fixed = simulation
+            .parameters(|parameter| self.varied.iter().all(|slots| slots.start != parameter.first));
         layout.attributes.insert("parameters".to_string(), fixed);
         layout.attributes.insert("sweep".to_string(), json!(self.sweep));
         layout
@@ -590,20 +675,25 @@ impl Sweep {
             let results = measure.applied.results();
             if results > 1 {
                 let values = 1..=results as i64;
-                let dimension = layout.dimension(Dimension::index(&format!("{}_number", measure.name), values));
+                let dimension =
+                    layout.dimension(Dimension::index(&format!("{}_number", measure.name), values));
                 layout.arrays[first + 2 * k].dimensions = vec![dimension.clone()];
                 layout.arrays[first + 2 * k + 1].dimensions = vec![dimension];
             }
         }
     }
 
-    /// Run to the end, or until `watch` returns [`Control::Stop`], into the ensemble's folder. The next call continues a
-    /// stopped ensemble in the same folder, as does [`Sweep::resume`] in another process.
+    /// Run to the end, or until `watch` returns [`Control::Stop`], into the ensemble's folder. The
+    /// next call continues a stopped ensemble in the same folder, as does [`Sweep::resume`] in
+    /// another process.
     ///
     /// # Errors
-    /// If a trajectory cannot start, or the disk does not accept the results; finished trajectories are stored. If the
-    /// ensemble has finished or failed already.
-    pub fn run(&mut self, watch: &mut dyn FnMut(&SweepProgress) -> Control) -> Result<SweepSummary, Error> {
+    /// If a trajectory cannot start, or the disk does not accept the results; finished trajectories
+    /// are stored. If the ensemble has finished or failed already.
+    pub fn run(
+        &mut self,
+        watch: &mut dyn FnMut(&SweepProgress) -> Control,
+    ) -> Result<SweepSummary, Error> {
         self.open()?;
         let mut output = self.folder.take();
         let outcome = self.run_into(&mut output, watch);
@@ -611,8 +701,8 @@ impl Sweep {
         outcome
     }
 
-    /// Run to the end, in memory. Every call begins with the first trajectory, and gives the numbers that
-    /// [`Sweep::run`] stores, bit for bit.
+    /// Run to the end, in memory. Every call begins with the first trajectory, and gives the
+    /// numbers that [`Sweep::run`] stores, bit for bit.
     ///
     /// # Errors
     /// If a trajectory cannot start; if memory does not hold the samples.
@@ -624,7 +714,10 @@ impl Sweep {
     ///
     /// # Errors
     /// As [`Sweep::solve`].
-    pub fn solve_while(&mut self, watch: &mut dyn FnMut(&SweepProgress) -> Control) -> Result<SweepSolution, Error> {
+    pub fn solve_while(
+        &mut self,
+        watch: &mut dyn FnMut(&SweepProgress) -> Control,
+    ) -> Result<SweepSolution, Error> {
         if !self.folder.is_new() {
             return Err(Error::option(
                 "this ensemble has begun in a folder, which has its first trajectories: go on there, or make it anew",
@@ -645,19 +738,25 @@ impl Sweep {
         let started = Instant::now();
         let outcome = self.compute_all(output, watch);
         let stopped = matches!(outcome, Ok(Control::Stop));
-        let mut summary = self.summary(output.path().map(Path::to_path_buf), started.elapsed().as_secs_f64(), stopped);
+        let mut summary = self.summary(
+            output.path().map(Path::to_path_buf),
+            started.elapsed().as_secs_f64(),
+            stopped,
+        );
         let unstored = |source| Error::store(source);
         match outcome {
             Ok(control) => {
-                let status = if control == Control::Stop { Status::Interrupted } else { Status::Finished };
+                let status =
+                    if control == Control::Stop { Status::Interrupted } else { Status::Finished };
                 output.checkpoint(&self.tally).map_err(unstored)?;
                 summary.measures = self.measured(output).map_err(unstored)?;
                 output.finish(status, &summary.to_json()).map_err(unstored)?;
                 Ok(summary)
             }
             Err(error) => {
-                let stored =
-                    output.checkpoint(&self.tally).and_then(|()| output.finish(Status::Failed, &error.to_json()));
+                let stored = output
+                    .checkpoint(&self.tally)
+                    .and_then(|()| output.finish(Status::Failed, &error.to_json()));
                 drop(stored);
                 Err(error)
             }
@@ -678,8 +777,10 @@ impl Sweep {
         while self.range.start + self.tally.done < self.range.end {
             let first = self.range.start + self.tally.done;
             let last = self.range.end.min(first + wave);
-            let tasks: Vec<Range<u64>> =
-                (first..last).step_by(task as usize).map(|start| start..last.min(start + task)).collect();
+            let tasks: Vec<Range<u64>> = (first..last)
+                .step_by(task as usize)
+                .map(|start| start..last.min(start + task))
+                .collect();
             let batches: Vec<Result<BatchResult, _>> =
                 tasks.into_par_iter().map(|range| compute(self, lanes.as_ref(), range)).collect();
             for batch in batches {
@@ -687,7 +788,9 @@ impl Sweep {
                 self.append(output, batch)?;
             }
             self.tally.far += self.starts.take_far();
-            if output.hold(&self.tally, || watch(&self.progress())).map_err(Error::store)? == Control::Stop {
+            if output.hold(&self.tally, || watch(&self.progress())).map_err(Error::store)?
+                == Control::Stop
+            {
                 return Ok(Control::Stop);
             }
             if stored.elapsed() >= CHECKPOINT_INTERVAL {
@@ -703,12 +806,21 @@ impl Sweep {
 
     fn append(&mut self, output: &mut Output, batch: BatchResult) -> Result<(), Error> {
         let widths = self.widths();
-        let count = batch.rows.iter().zip(&widths).find(|(_, width)| **width > 0).map_or(0, |(r, w)| r.len() / w);
+        let count = batch
+            .rows
+            .iter()
+            .zip(&widths)
+            .find(|(_, width)| **width > 0)
+            .map_or(0, |(r, w)| r.len() / w);
         let mut rows: Vec<&[f64]> = Vec::with_capacity(widths.len());
         for number in 0..count {
             rows.clear();
             rows.extend(
-                batch.rows.iter().zip(&widths).map(|(rows, &width)| &rows[number * width..(number + 1) * width]),
+                batch
+                    .rows
+                    .iter()
+                    .zip(&widths)
+                    .map(|(rows, &width)| &rows[number * width..(number + 1) * width]),
             );
             output.append(&rows).map_err(Error::store)?;
         }
@@ -738,7 +850,8 @@ impl Sweep {
         if reached > 0 {
             lost = summary::lost(&drift, self.reference.is_some());
             let large = large_drifts(&drift, self.reference.is_some());
-            warnings.extend(large.iter().map(|warning| format!("in the worst trajectory, {warning}")));
+            warnings
+                .extend(large.iter().map(|warning| format!("in the worst trajectory, {warning}")));
         }
         warnings.extend(self.met_warnings());
         if tally.far > 0 {
@@ -784,7 +897,12 @@ impl Tally {
 
     /// Complete a part stored by an older program: missing values are unknown, and shown as 0.
     fn complete(&mut self) {
-        for list in [&mut self.relative_last, &mut self.relative_max, &mut self.loss_last, &mut self.loss_max] {
+        for list in [
+            &mut self.relative_last,
+            &mut self.relative_max,
+            &mut self.loss_last,
+            &mut self.loss_max,
+        ] {
             list.resize(self.last.len(), 0.0);
         }
     }
@@ -818,7 +936,16 @@ impl Tally {
         let losses = later.loss_last.into_iter().zip(later.loss_max).collect();
         let failed = later.failed;
         let (steps, cost, failures) = (later.steps, later.cost, later.failures);
-        let batch = BatchResult { rows: Vec::new(), drift, relative, losses, steps, cost, failures, met: later.met };
+        let batch = BatchResult {
+            rows: Vec::new(),
+            drift,
+            relative,
+            losses,
+            steps,
+            cost,
+            failures,
+            met: later.met,
+        };
         let before = self.failed;
         self.far += later.far;
         self.add(later.done, batch);
@@ -857,8 +984,11 @@ impl SweepSummary {
             object.insert("measures".to_string(), json!(self.measures));
         }
         if !self.failures.is_empty() {
-            let list: Vec<Value> =
-                self.failures.iter().map(|(i, reason)| json!({"trajectory": i, "message": reason})).collect();
+            let list: Vec<Value> = self
+                .failures
+                .iter()
+                .map(|(i, reason)| json!({"trajectory": i, "message": reason}))
+                .collect();
             object.insert("failures".to_string(), json!(list));
         }
         if self.interrupted {
@@ -871,7 +1001,10 @@ impl SweepSummary {
 
 fn check(sweep: &SweepOptions) -> Result<(), Error> {
     if sweep.trajectories == 0 {
-        return Err(Error::option(format!("{trajectories} must be at least 1", trajectories = option("trajectories"))));
+        return Err(Error::option(format!(
+            "{trajectories} must be at least 1",
+            trajectories = option("trajectories")
+        )));
     }
     match sweep.shard {
         Some((k, of)) if !(1..=of).contains(&k) => Err(Error::option(format!(
@@ -886,6 +1019,7 @@ fn check(sweep: &SweepOptions) -> Result<(), Error> {
 /// Trajectories of the requested part: parts are consecutive and as equal as possible.
 fn part(sweep: &SweepOptions) -> Range<u64> {
     let Some((k, of)) = sweep.shard else { return 0..sweep.trajectories };
-    let boundary = |k: u64| (u128::from(sweep.trajectories) * u128::from(k) / u128::from(of)) as u64;
+    let boundary =
+        |k: u64| (u128::from(sweep.trajectories) * u128::from(k) / u128::from(of)) as u64;
     boundary(k - 1)..boundary(k)
 }

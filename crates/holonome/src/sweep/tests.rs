@@ -34,17 +34,30 @@ struct Case<'a> {
 
 fn sweep(case: &Case, method: &str, samples: u64, until: f64) -> Result<Sweep, Error> {
     let settings = Settings { project_initial: case.text == STRING, ..Settings::default() };
-    let vary: Vec<_> = case.vary.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-    let (problem, starts) =
-        Problem::from_text_varied("model", case.text, &BTreeMap::new(), &settings, &vary, TRAJECTORIES)?;
+    let vary: Vec<_> =
+        case.vary.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    let (problem, starts) = Problem::from_text_varied(
+        "model",
+        case.text,
+        &BTreeMap::new(),
+        &settings,
+        &vary,
+        TRAJECTORIES,
+    )?;
     let penalty = case.penalty.map(|penalty| penalty.parse().expect("a penalty"));
     let (method, samples, step) = (method.parse()?, Some(samples), case.step);
     let (friction, inverse_temperature) = (case.friction, case.friction.map(|_| 2.0));
     let own: Method = method;
-    let thermostat = friction.filter(|_| own.scheme.needs != Needs::HeatBath).map(|_| Thermostat::Gla);
+    let thermostat =
+        friction.filter(|_| own.scheme.needs != Needs::HeatBath).map(|_| Thermostat::Gla);
     let heat = RunOptions { thermostat, friction, inverse_temperature, ..RunOptions::default() };
     let options = RunOptions { method, step, until, samples, penalty, ..heat };
-    Sweep::new(problem, starts, options, SweepOptions { trajectories: TRAJECTORIES, vary, shard: None })
+    Sweep::new(
+        problem,
+        starts,
+        options,
+        SweepOptions { trajectories: TRAJECTORIES, vary, shard: None },
+    )
 }
 
 fn bits(batch: &BatchResult, of: Range<usize>, all: usize) -> Vec<Vec<u64>> {
@@ -64,9 +77,12 @@ fn agree(sweep: &Sweep, what: &str) -> bool {
         let Some(lanes) = SweepLanes::new(sweep, count) else { continue };
         found = true;
         let together = compute(sweep, Some(&lanes), 0..TRAJECTORIES).unwrap();
-        for (k, (one, other)) in bits(&alone, 0..all, all).iter().zip(bits(&together, 0..all, all)).enumerate() {
+        for (k, (one, other)) in
+            bits(&alone, 0..all, all).iter().zip(bits(&together, 0..all, all)).enumerate()
+        {
             let width = one.len() / all;
-            let differing = one.iter().zip(&other).position(|(a, b)| a != b).map(|at| at / width.max(1));
+            let differing =
+                one.iter().zip(&other).position(|(a, b)| a != b).map(|at| at / width.max(1));
             assert_eq!(differing, None, "{what}: array {k} in {count} lanes");
         }
         assert_eq!(alone.failures, together.failures, "{what}");
@@ -74,7 +90,11 @@ fn agree(sweep: &Sweep, what: &str) -> bool {
         // Other neighbours, and fewer trajectories than lanes.
         for part in [0..1, 5..8, 30..37] {
             let few = compute(sweep, Some(&lanes), part.start as u64..part.end as u64).unwrap();
-            assert_eq!(bits(&few, 0..part.len(), part.len()), bits(&alone, part.clone(), all), "{what}: {part:?}");
+            assert_eq!(
+                bits(&few, 0..part.len(), part.len()),
+                bits(&alone, part.clone(), all),
+                "{what}: {part:?}"
+            );
         }
     }
     found
@@ -84,7 +104,8 @@ fn agrees(case: &Case, methods: &[&str]) {
     for method in methods {
         for samples in [2, 6] {
             let until = if let StepSize::Fixed(h) = case.step { 100.0 * h } else { 10.0 };
-            let sweep = sweep(case, method, samples, until).unwrap_or_else(|error| panic!("{error}"));
+            let sweep =
+                sweep(case, method, samples, until).unwrap_or_else(|error| panic!("{error}"));
             assert!(agree(&sweep, method), "{method} has no lanes");
         }
     }
@@ -135,29 +156,55 @@ fn constraints_and_penalties_in_lanes() {
         &["rattle"],
     );
     let vary = [("m", "1 + 0.1*i")];
-    let penalised =
-        Case { text: DRIVEN, vary: &vary, penalty: Some("50"), step: StepSize::Fixed(0.01), friction: None };
+    let penalised = Case {
+        text: DRIVEN,
+        vary: &vary,
+        penalty: Some("50"),
+        step: StepSize::Fixed(0.01),
+        friction: None,
+    };
     agrees(&penalised, &["zhang-skeel", "newmark", "stormer-verlet-a"]);
 }
 
 #[test]
 fn noise_in_lanes() {
-    let case = Case { text: OSCILLATOR, vary: &[], penalty: None, step: StepSize::Fixed(0.1), friction: Some(0.7) };
-    agrees(&case, &["stormer-verlet-b", "zhang-skeel", "gauss4", "suzuki4(stormer-verlet-a)", "g-baoab"]);
+    let case = Case {
+        text: OSCILLATOR,
+        vary: &[],
+        penalty: None,
+        step: StepSize::Fixed(0.1),
+        friction: Some(0.7),
+    };
+    agrees(
+        &case,
+        &["stormer-verlet-b", "zhang-skeel", "gauss4", "suzuki4(stormer-verlet-a)", "g-baoab"],
+    );
     agrees(&Case { vary: &[("m", "1 + i")], ..case }, &["stormer-verlet-b"]);
-    let constrained = Case { text: DRIVEN, vary: &[], penalty: None, step: StepSize::Fixed(0.05), friction: Some(0.7) };
+    let constrained = Case {
+        text: DRIVEN,
+        vary: &[],
+        penalty: None,
+        step: StepSize::Fixed(0.05),
+        friction: Some(0.7),
+    };
     agrees(&constrained, &["rattle", "shake", "g-baoab", "yoshida4(rattle)"]);
-    agrees(&Case { penalty: Some("20"), step: StepSize::Fixed(0.01), ..constrained }, &["zhang-skeel"]);
+    agrees(
+        &Case { penalty: Some("20"), step: StepSize::Fixed(0.01), ..constrained },
+        &["zhang-skeel"],
+    );
     // Every trajectory has its own noise.
     let made = sweep(&constrained, "rattle", 2, 5.0).unwrap();
     let batch = compute(&made, None, 0..TRAJECTORIES).unwrap();
     let ends: std::collections::BTreeSet<u64> =
-        bits(&batch, 0..TRAJECTORIES as usize, TRAJECTORIES as usize)[0].chunks(6).map(|samples| samples[3]).collect();
+        bits(&batch, 0..TRAJECTORIES as usize, TRAJECTORIES as usize)[0]
+            .chunks(6)
+            .map(|samples| samples[3])
+            .collect();
     assert_eq!(ends.len(), TRAJECTORIES as usize);
 }
 
-/// A sun with five planets, and a force that depends on time: with all sweeps unrolled a step would be too long for a
-/// loop.
+/// A sun with five planets, and a force that depends on time: with all sweeps unrolled a step would
+/// be too long for a loop.
 const PLANETS: &str = "parameter G = 1\nparameter m[i in 1..6] = if(i == 1, 1, 10^(-i - 2))\n\
     coordinate q[i in 1..6] : R^3 = (i - 1)*(cos(2.4*i), sin(2.4*i), 0.1)\n\
     momentum p[i] of q = if(i == 1, 0, m[i]/sqrt(max(i - 1, 1)))*(-sin(2.4*i), cos(2.4*i), 0)\n\
@@ -178,14 +225,22 @@ fn long_sweeps_in_lanes() {
     agrees(&Case { vary: &[("G", "if(i == 7, 4, 1)")], ..case }, &["gauss6"]);
 }
 
-/// Collocation, with a trajectory in every lane: iterations of many lengths, rejections, lanes that leave the others.
+/// Collocation, with a trajectory in every lane: iterations of many lengths, rejections, lanes that
+/// leave the others.
 #[test]
 fn collocation_in_lanes() {
     let vary = [("m", "1 + i"), ("a", "0.1*i")];
-    let fixed = Case { text: DRIVEN, vary: &vary, penalty: None, step: StepSize::Fixed(0.1), friction: None };
+    let fixed = Case {
+        text: DRIVEN,
+        vary: &vary,
+        penalty: None,
+        step: StepSize::Fixed(0.1),
+        friction: None,
+    };
     agrees(&fixed, &["gauss8", "corrected:gauss16", "projection:gauss16", "feedback:gauss8"]);
     let adaptive = Case { step: StepSize::adaptive(1e-9), ..fixed };
-    let oscillator = Case { text: OSCILLATOR, vary: &[("m", "10^(i/6)"), ("q", "(1 + i/N, 0.5)")], ..adaptive };
+    let oscillator =
+        Case { text: OSCILLATOR, vary: &[("m", "10^(i/6)"), ("q", "(1 + i/N, 0.5)")], ..adaptive };
     for (case, method) in [
         (&adaptive, "corrected:gauss16"),
         (&adaptive, "projection:gauss8"),
@@ -201,7 +256,8 @@ fn collocation_in_lanes() {
         hamiltonian sum(i in 1..2 : p[i]^2/2 + k*q[i]^2/2) - q[2]*max(0, t - 1.03)^3";
     let begins = Case { text: rests, vary: &[("k", "1 + i*i")], ..fixed };
     agrees(&Case { step: StepSize::Fixed(0.05), ..begins }, &["gauss16"]);
-    let made = sweep(&Case { step: StepSize::adaptive(1e-9), ..begins }, "gauss16", 2, 5.0).unwrap();
+    let made =
+        sweep(&Case { step: StepSize::adaptive(1e-9), ..begins }, "gauss16", 2, 5.0).unwrap();
     assert!(agree(&made, "what begins to move"));
 }
 
@@ -209,7 +265,8 @@ fn collocation_in_lanes() {
 #[test]
 fn a_shorter_last_step_is_warned_of() {
     let step = StepSize::Fixed(0.3);
-    let case = Case { text: OSCILLATOR, vary: &[("m", "1 + i")], penalty: None, step, friction: None };
+    let case =
+        Case { text: OSCILLATOR, vary: &[("m", "1 + i")], penalty: None, step, friction: None };
     let says = |until: f64| {
         let made = sweep(&case, "rk4", 2, until).unwrap_or_else(|error| panic!("{error}"));
         made.warnings().iter().any(|warning| warning.contains("run one by one"))
@@ -217,7 +274,8 @@ fn a_shorter_last_step_is_warned_of() {
     assert!(says(2.0) && !says(2.1));
 }
 
-/// Samples within adaptive steps, few and many to a step, where trajectories end at different times and fail.
+/// Samples within adaptive steps, few and many to a step, where trajectories end at different times
+/// and fail.
 #[test]
 fn samples_within_adaptive_steps_in_lanes() {
     let step = StepSize::adaptive(1e-8);
@@ -225,9 +283,11 @@ fn samples_within_adaptive_steps_in_lanes() {
     let driven = Case { text: DRIVEN, vary: &vary, penalty: None, step, friction: None };
     agrees(&driven, &["corrected:dop853", "plain:tsit5", "projection:bs3", "corrected:taylor"]);
     agrees(&driven, &["corrected:gauss16", "gauss8", "projection:gauss16"]);
-    let oscillator = Case { text: OSCILLATOR, vary: &[("m", "10^(i/6)"), ("q", "(1 + i/N, 0.5)")], ..driven };
+    let oscillator =
+        Case { text: OSCILLATOR, vary: &[("m", "10^(i/6)"), ("q", "(1 + i/N, 0.5)")], ..driven };
     for samples in [3, 17, 400] {
-        let made = sweep(&oscillator, "corrected:dop853", samples, 20.0).unwrap_or_else(|error| panic!("{error}"));
+        let made = sweep(&oscillator, "corrected:dop853", samples, 20.0)
+            .unwrap_or_else(|error| panic!("{error}"));
         assert!(agree(&made, "samples"), "there are no lanes");
     }
     let wall = "parameter a = 1\nstate x : R = 1\nstate y : R = 0\nx' = -a/sqrt(x)\ny' = cos(t)";
@@ -238,12 +298,18 @@ fn samples_within_adaptive_steps_in_lanes() {
     assert!(!alone.failures.is_empty() && alone.failures.len() < 30, "{:?}", alone.failures);
 }
 
-/// Some trajectories, between those from which the number of iterations is found, are far wilder than these and need
-/// more.
+/// Some trajectories, between those from which the number of iterations is found, are far wilder
+/// than these and need more.
 #[test]
 fn lanes_that_need_more_iterations_join_again() {
     let vary = [("q", "(if(i == 7, 6, if(i == 8, 10, 1 + i/N)), 0.5)")];
-    let case = Case { text: OSCILLATOR, vary: &vary, penalty: None, step: StepSize::Fixed(0.1), friction: None };
+    let case = Case {
+        text: OSCILLATOR,
+        vary: &vary,
+        penalty: None,
+        step: StepSize::Fixed(0.1),
+        friction: None,
+    };
     agrees(&case, &["gauss4", "implicit-midpoint"]);
 }
 

@@ -4,7 +4,8 @@
 
 use holonome::store::StoredRun;
 use holonome::{
-    Control, Error, Gains, PenaltyStrength, Problem, RunOptions, Settings, StepSize, Summary, Thermostat, prepare,
+    Control, Error, Gains, PenaltyStrength, Problem, RunOptions, Settings, StepSize, Summary,
+    Thermostat, prepare,
 };
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -62,7 +63,8 @@ impl Drop for Finished {
 pub fn run(problem: Problem, options: RunOptions) -> Result<Finished, Error> {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let folder = std::env::temp_dir().join(format!("holonome-library-{}-{number}", std::process::id()));
+    let folder =
+        std::env::temp_dir().join(format!("holonome-library-{}-{number}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     let mut simulation = prepare(problem, RunOptions { out: Some(folder.clone()), ..options })?;
     let summary = simulation.run(&mut |_| Control::Continue)?;
@@ -73,7 +75,10 @@ pub fn run(problem: Problem, options: RunOptions) -> Result<Finished, Error> {
 pub fn options(text: &str) -> RunOptions {
     let mut options = RunOptions::default();
     let tolerances = |options: &RunOptions| options.step.tolerances().unwrap_or((1e-9, 0.0));
-    let (rtol, atol) = (|options: &RunOptions| tolerances(options).0, |options: &RunOptions| tolerances(options).1);
+    let (rtol, atol) = (
+        |options: &RunOptions| tolerances(options).0,
+        |options: &RunOptions| tolerances(options).1,
+    );
     let mut words = text.split_whitespace();
     while let Some(option) = words.next() {
         let value = words.next().unwrap_or_else(|| panic!("{option} without a value"));

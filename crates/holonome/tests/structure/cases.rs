@@ -1,5 +1,5 @@
-//! Models on which the methods are tested, with their constraints and energies typed again, and the methods that suit
-//! them.
+//! Models on which the methods are tested, with their constraints and energies typed again, and the
+//! methods that suit them.
 
 use crate::common::{load_with, repository};
 use holonome::method::Needs;
@@ -46,17 +46,21 @@ impl Case {
             until: 1.0,
             ..RunOptions::default()
         };
-        prepare(self.problem(), options).unwrap_or_else(|error| panic!("{method}, {}: {error}", self.name()))
+        prepare(self.problem(), options)
+            .unwrap_or_else(|error| panic!("{method}, {}: {error}", self.name()))
     }
 
     pub fn constrained(&self) -> bool {
         !(self.restrictions)(0.0, &self.start()).is_empty()
     }
 
-    /// True if a scheme that needs this of a model can run here. Every new kind of need has to be added.
+    /// True if a scheme that needs this of a model can run here. Every new kind of need has to be
+    /// added.
     pub fn serves(&self, needs: Needs) -> bool {
         match needs {
-            Needs::Field | Needs::Series | Needs::Canonical | Needs::Hamiltonian => !self.constrained(),
+            Needs::Field | Needs::Series | Needs::Canonical | Needs::Hamiltonian => {
+                !self.constrained()
+            }
             Needs::Coisotropic => self.constrained(),
             Needs::Flows => self.flows,
             Needs::Body => BODIES.contains(&self.name()),
@@ -82,11 +86,15 @@ pub const BODIES: [&str; 4] = ["matrix-rigid-body", "magnetic-body", "heavy-top"
 /// QᵀQ = 1, or its rows' products, and their rates, for x = (Q, P) with Q' = P J⁻¹.
 fn orthogonal(x: &[f64], inverse_mass: [[f64; 3]; 3]) -> Vec<f64> {
     let (q, p) = x.split_at(9);
-    let v: Vec<f64> = (0..9).map(|k| (0..3).map(|j| p[k / 3 * 3 + j] * inverse_mass[j][k % 3]).sum::<f64>()).collect();
+    let v: Vec<f64> = (0..9)
+        .map(|k| (0..3).map(|j| p[k / 3 * 3 + j] * inverse_mass[j][k % 3]).sum::<f64>())
+        .collect();
     let column = |m: &[f64], j: usize| [m[j], m[3 + j], m[6 + j]];
     let pairs = [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)];
     let product = |(i, j): (usize, usize)| dot(&column(q, i), &column(q, j)) - f64::from(i == j);
-    let rate = |(i, j): (usize, usize)| dot(&column(&v, i), &column(q, j)) + dot(&column(q, i), &column(&v, j));
+    let rate = |(i, j): (usize, usize)| {
+        dot(&column(&v, i), &column(q, j)) + dot(&column(q, i), &column(&v, j))
+    };
     pairs.iter().map(|&pair| product(pair)).chain(pairs.iter().map(|&pair| rate(pair))).collect()
 }
 
@@ -102,8 +110,8 @@ fn kinetic(x: &[f64], j: [f64; 3]) -> f64 {
 /// The inverse of the mass moments of the tilted top, times their determinant 0.599.
 const TILTED: [[f64; 3]; 3] = [[0.54, -0.17, 0.15], [-0.17, 0.83, -0.38], [0.15, -0.38, 1.04]];
 
-/// All models: without constraints, separable or not; g(q), also with time and with H that is not separable; g(q, p)
-/// with linear and with curved fibres, one and two of them; spheres.
+/// All models: without constraints, separable or not; g(q), also with time and with H that is not
+/// separable; g(q, p) with linear and with curved fibres, one and two of them; spheres.
 pub static CASES: &[Case] = &[
     Case {
         path: "../models/henon-heiles.holo",
@@ -133,7 +141,8 @@ pub static CASES: &[Case] = &[
             let (l2, c) = (2f64.sqrt(), (x[0] - x[1]).cos());
             // The inverse of the mass matrix (2, l c; l c, l²).
             let (a, b, d) = (2.0, l2 * c, 2.0);
-            let kinetic = (d * x[2] * x[2] - 2.0 * b * x[2] * x[3] + a * x[3] * x[3]) / (a * d - b * b) / 2.0;
+            let kinetic =
+                (d * x[2] * x[2] - 2.0 * b * x[2] * x[3] + a * x[3] * x[3]) / (a * d - b * b) / 2.0;
             kinetic - 2.0 * x[0].cos() - l2 * x[1].cos()
         },
         h: 0.1,
@@ -231,7 +240,10 @@ pub static CASES: &[Case] = &[
         },
         energy: |x| {
             let (q, p) = x.split_at(3);
-            (1.0 + q[0] * q[0] / 2.0) * dot(p, p) / 2.0 + 0.7 * (q[0] * p[1] - q[1] * p[0]) + 0.2 * q[2] * p[0] + q[2]
+            (1.0 + q[0] * q[0] / 2.0) * dot(p, p) / 2.0
+                + 0.7 * (q[0] * p[1] - q[1] * p[0])
+                + 0.2 * q[2] * p[0]
+                + q[2]
         },
         h: 0.05,
         flows: false,
@@ -305,7 +317,11 @@ pub static CASES: &[Case] = &[
                 4.0 * dot(b, pb) - dot(pb, &vb),
             ]
         },
-        energy: |x| dot(&x[4..], &x[4..]) / 2.0 + 0.15 * dot(&x[..2], &x[2..4]).powi(2) - 0.2 * x[0] - 0.1 * x[3],
+        energy: |x| {
+            dot(&x[4..], &x[4..]) / 2.0 + 0.15 * dot(&x[..2], &x[2..4]).powi(2)
+                - 0.2 * x[0]
+                - 0.1 * x[3]
+        },
         h: 0.05,
         flows: false,
         natural: false,
@@ -316,9 +332,13 @@ pub static CASES: &[Case] = &[
         set: &[],
         restrictions: |_, x| {
             let (q, p) = x.split_at(3);
-            let g = dot(x, x) + 0.3 * (q[0] * p[1]).powi(2) + 0.2 * q[0].powi(3) + 0.1 * p[2].powi(3) - 0.89048;
-            let g_q = [2.0 * q[0] + 0.6 * q[0] * p[1] * p[1] + 0.6 * q[0] * q[0], 2.0 * q[1], 2.0 * q[2]];
-            let g_p = [2.0 * p[0], 2.0 * p[1] + 0.6 * q[0] * q[0] * p[1], 2.0 * p[2] + 0.3 * p[2] * p[2]];
+            let g =
+                dot(x, x) + 0.3 * (q[0] * p[1]).powi(2) + 0.2 * q[0].powi(3) + 0.1 * p[2].powi(3)
+                    - 0.89048;
+            let g_q =
+                [2.0 * q[0] + 0.6 * q[0] * p[1] * p[1] + 0.6 * q[0] * q[0], 2.0 * q[1], 2.0 * q[2]];
+            let g_p =
+                [2.0 * p[0], 2.0 * p[1] + 0.6 * q[0] * q[0] * p[1], 2.0 * p[2] + 0.3 * p[2] * p[2]];
             let h_q = [-0.5, 0.3 * q[1] + 0.2 * q[2] * q[2], 0.4 * q[1] * q[2]];
             vec![g, dot(&g_q, p) - dot(&g_p, &h_q)]
         },
@@ -346,14 +366,16 @@ pub static CASES: &[Case] = &[
                 q[1] * h_q[0] - q[0] * h_q[1],
             ]
         },
-        energy: |x| dot(&x[3..], &x[3..]) / 2.0 - 0.5 * x[0] + 0.2 * x[1] * x[2] + 0.3 * x[2] * x[2],
+        energy: |x| {
+            dot(&x[3..], &x[3..]) / 2.0 - 0.5 * x[0] + 0.2 * x[1] * x[2] + 0.3 * x[2] * x[2]
+        },
         h: 0.05,
         flows: false,
         natural: false,
         stiff: None,
     },
-    // Rotation matrices: a free body, one with three equal moments of inertia, one in a potential, and one whose frame
-    // is not that of the principal axes.
+    // Rotation matrices: a free body, one with three equal moments of inertia, one in a potential,
+    // and one whose frame is not that of the principal axes.
     Case {
         path: "models/matrix-rigid-body.holo",
         set: &[],

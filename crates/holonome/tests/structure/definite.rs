@@ -1,4 +1,5 @@
-//! The smallest eigenvalue of I + βh²M⁻¹V_qq, which the linearly implicit methods monitor along a run: β = 0.4 here.
+//! The smallest eigenvalue of I + βh²M⁻¹V_qq, which the linearly implicit methods monitor along a
+//! run: β = 0.4 here.
 
 use crate::common::{model, run};
 use holonome::{Error, PenaltyStrength, Problem, RunOptions, Settings, StepSize, prepare};
@@ -39,7 +40,9 @@ fn ended(problem: Problem, options: RunOptions) -> (f64, f64) {
 
 /// V = (q² − 1)²/4, V_qq = 3q² − 1.
 fn double_well() -> Problem {
-    problem("coordinate q : R = 0.1\nmomentum p of q = 0\nlet bend = (q^2 - 1)^2/4\nhamiltonian p^2/2 + bend\n")
+    problem(
+        "coordinate q : R = 0.1\nmomentum p of q = 0\nlet bend = (q^2 - 1)^2/4\nhamiltonian p^2/2 + bend\n",
+    )
 }
 
 #[test]
@@ -49,7 +52,10 @@ fn a_step_that_is_too_long_for_a_double_well_ends_the_run() {
             let (t, eigenvalue) = ended(double_well(), options(method, step, 30.0 * step));
             let expected = 1.0 - 0.4 * step * step * 0.97;
             assert_eq!(t, 0.0);
-            assert!((eigenvalue - expected).abs() <= FOUND * expected.abs().max(1.0), "{eigenvalue} {expected}");
+            assert!(
+                (eigenvalue - expected).abs() <= FOUND * expected.abs().max(1.0),
+                "{eigenvalue} {expected}"
+            );
         }
     }
 }
@@ -59,7 +65,11 @@ fn a_small_eigenvalue_is_told_at_the_end() {
     for method in METHODS {
         for (step, count) in [(1.0, 100), (0.6, 200), (0.4, 200)] {
             let until = f64::from(count) * step;
-            let told = run(double_well(), options(method, step, until)).unwrap().summary.warnings.join("\n");
+            let told = run(double_well(), options(method, step, until))
+                .unwrap()
+                .summary
+                .warnings
+                .join("\n");
             // The same run in single steps, for its nearest approach to the top of the hill.
             let simulation = prepare(double_well(), options(method, step, until)).unwrap();
             let mut x = vec![0.1, 0.0];
@@ -70,7 +80,9 @@ fn a_small_eigenvalue_is_told_at_the_end() {
             }
             let expected = 1.0 + 0.4 * step * step * (3.0 * nearest * nearest - 1.0);
             match expected < 0.9 {
-                true => assert!(told.contains(&format!("V_qq was {expected:.2}")), "{expected}: {told}"),
+                true => {
+                    assert!(told.contains(&format!("V_qq was {expected:.2}")), "{expected}: {told}")
+                }
                 false => assert!(!told.contains("V_qq"), "{expected}: {told}"),
             }
         }
@@ -79,13 +91,15 @@ fn a_small_eigenvalue_is_told_at_the_end() {
 
 #[test]
 fn a_run_that_leaves_all_bounds_says_what_was_monitored() {
-    // The steps are too long near the hill to keep the modified energy, until they reach |q| > 1.9: there h²V_eff'' >
-    // 4, the limit of velocity Verlet.
+    // The steps are too long near the hill to keep the modified energy, until they reach |q| > 1.9:
+    // there h²V_eff'' > 4, the limit of velocity Verlet.
     let error = run(double_well(), options("zhang-skeel", 1.1, 1100.0)).err().unwrap();
     assert_eq!((error.kind(), error.exit_code()), ("non-finite", 1), "{error}");
     let told = error.to_string();
     assert!(
-        told.contains("modified energy") && told.contains("V_qq was 0.52") && told.contains("shorter step"),
+        told.contains("modified energy")
+            && told.contains("V_qq was 0.52")
+            && told.contains("shorter step"),
         "{told}"
     );
     let json = error.to_json();
@@ -107,12 +121,14 @@ fn a_run_that_leaves_all_bounds_says_what_was_monitored() {
 
 #[test]
 fn loops_of_machine_code_end_where_single_steps_do() {
-    // V_qq = 1 − 3 exp(−((t − 5000)/10)²) in the first direction is below −1.25, so that 1 + 0.4 V_qq is below 0.5,
-    // from t = 5000 − 10 √(ln(4/3)) = 4994.64 on: the force at 4995 is the first there, in the step from 4994.
+    // V_qq = 1 − 3 exp(−((t − 5000)/10)²) in the first direction is below −1.25, so that 1 + 0.4
+    // V_qq is below 0.5, from t = 5000 − 10 √(ln(4/3)) = 4994.64 on: the force at 4995 is the first
+    // there, in the step from 4994.
     let bump = "exp(-((t - 5000)/10)^2)";
-    for potential in
-        [format!("(1 - 3*{bump})*q.x^2/2"), format!("(1 - 3*{bump})*q.x^2/2 + q.y^2/2 + 0.01*q.x*q.y + q.z^2")]
-    {
+    for potential in [
+        format!("(1 - 3*{bump})*q.x^2/2"),
+        format!("(1 - 3*{bump})*q.x^2/2 + q.y^2/2 + 0.01*q.x*q.y + q.z^2"),
+    ] {
         let text = format!(
             "coordinate q : R^3 = (0.1, 0, 0.1)\nmomentum p of q = (0, 0, 0)\nlet bend = {potential}\nhamiltonian dot(p, p)/2 + bend\n"
         );
@@ -121,15 +137,21 @@ fn loops_of_machine_code_end_where_single_steps_do() {
             assert_eq!(t, 4994.0, "{method}, {potential}");
             let expected = 1.0 + 0.4 * (1.0 - 3.0 * (-0.25f64).exp());
             // The coupling shifts it by 0.004²/(1.4 − 0.465) = 2e-5 at most.
-            assert!((eigenvalue - expected).abs() < FOUND + 2e-5, "{method}: {eigenvalue} {expected}");
+            assert!(
+                (eigenvalue - expected).abs() < FOUND + 2e-5,
+                "{method}: {eigenvalue} {expected}"
+            );
         }
     }
 }
 
 #[test]
 fn masses_are_felt() {
-    // I + βh²V_qq M⁻¹ with V_qq = diag(−k, 0): 1 and 1 − βh²k (M⁻¹)₁₁, independent of the rest of M⁻¹.
-    for (kinetic, inverse) in [("p.x^2 + p.y^2/2", 2.0), ("p.x^2 + p.x*p.y + p.y^2", 2.0), ("p.x^2/2 + p.y^2", 1.0)] {
+    // I + βh²V_qq M⁻¹ with V_qq = diag(−k, 0): 1 and 1 − βh²k (M⁻¹)₁₁, independent of the rest of
+    // M⁻¹.
+    for (kinetic, inverse) in
+        [("p.x^2 + p.y^2/2", 2.0), ("p.x^2 + p.x*p.y + p.y^2", 2.0), ("p.x^2/2 + p.y^2", 1.0)]
+    {
         let text = format!(
             "coordinate q : R^2 = (0.1, 0)\nmomentum p of q = (0, 0)\nlet bend = -q.x^2/2\nhamiltonian {kinetic} + bend\n"
         );
@@ -137,7 +159,10 @@ fn masses_are_felt() {
             let (t, eigenvalue) = ended(problem(&text), options(method, 1.5, 15.0));
             let expected = 1.0 - 0.4 * 2.25 * inverse;
             assert_eq!(t, 0.0);
-            assert!((eigenvalue - expected).abs() <= FOUND, "{kinetic}, {method}: {eigenvalue} {expected}");
+            assert!(
+                (eigenvalue - expected).abs() <= FOUND,
+                "{kinetic}, {method}: {eigenvalue} {expected}"
+            );
         }
     }
 }
@@ -162,7 +187,10 @@ fn the_braced_square_is_told_why_it_fails() {
     assert!(t < 2.0 && eigenvalue < 0.5, "{t} {eigenvalue}");
     // The remedy: a shorter step with the same penalty.
     let shorter = RunOptions { step: StepSize::Fixed(0.0125), penalty: Some(omega), ..penalised };
-    let summary =
-        run(model("braced-square", &[]), shorter).map_err(|error: Error| error.to_string()).unwrap().summary.clone();
+    let summary = run(model("braced-square", &[]), shorter)
+        .map_err(|error: Error| error.to_string())
+        .unwrap()
+        .summary
+        .clone();
     assert!(summary.drift.iter().all(|drift| drift.max < 0.1), "{:?}", summary.drift);
 }

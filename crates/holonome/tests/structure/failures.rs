@@ -1,5 +1,5 @@
-//! Failures: steps without a solution, lost multipliers, unsuitable methods. They are reported with names and numbers,
-//! never as a panic.
+//! Failures: steps without a solution, lost multipliers, unsuitable methods. They are reported with
+//! names and numbers, never as a panic.
 
 use crate::cases::difference;
 use crate::common::{load, repository};
@@ -15,7 +15,12 @@ fn model(path: &str, set: &[(&str, &str)]) -> Problem {
 }
 
 fn options(method: &str, step: f64) -> RunOptions {
-    RunOptions { method: method.parse().unwrap(), step: StepSize::Fixed(step), until: 1e6, ..RunOptions::default() }
+    RunOptions {
+        method: method.parse().unwrap(),
+        step: StepSize::Fixed(step),
+        until: 1e6,
+        ..RunOptions::default()
+    }
 }
 
 fn stepped(problem: Problem, method: &str, step: f64, count: u64) -> Result<Vec<f64>, Error> {
@@ -27,10 +32,16 @@ fn stepped(problem: Problem, method: &str, step: f64, count: u64) -> Result<Vec<
 fn a_step_that_is_too_long_names_what_has_no_solution() {
     // After a step of 5 a free pendulum is 12 lengths away, and no kick along q brings it back.
     for method in ["rattle", "shake", "suzuki4(rattle)", "rattle:gauss4"] {
-        let error = stepped(model("models/spherical-pendulum.holo", &[]), method, 5.0, 1).unwrap_err();
-        assert_eq!((error.kind(), error.exit_code()), ("newton-not-converged", 1), "{method}: {error}");
+        let error =
+            stepped(model("models/spherical-pendulum.holo", &[]), method, 5.0, 1).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.exit_code()),
+            ("newton-not-converged", 1),
+            "{method}: {error}"
+        );
         let Error::Failed { failure, .. } = &error else { panic!("{error}") };
-        let Failure::NewtonNotConverged { t, iterations, residual, ref constraint } = **failure else {
+        let Failure::NewtonNotConverged { t, iterations, residual, ref constraint } = **failure
+        else {
             panic!("{failure}")
         };
         assert_eq!((t, constraint.as_str()), (0.0, "rod"), "{method}");
@@ -42,24 +53,36 @@ fn a_step_that_is_too_long_names_what_has_no_solution() {
     }
     // m = 1 + h/2 m² has no solution for h > 1/2: an implicit stage has the name of a component.
     let text = "state x : R = 1\nx' = x^2\n";
-    let problem = Problem::from_text("blow-up", text, &BTreeMap::new(), &Settings::default()).unwrap();
+    let problem =
+        Problem::from_text("blow-up", text, &BTreeMap::new(), &Settings::default()).unwrap();
     let error = stepped(problem, "implicit-midpoint", 0.75, 1).unwrap_err();
-    assert_eq!((error.kind(), &error.to_json()["error"]["constraint"]), ("newton-not-converged", &"x".into()));
+    assert_eq!(
+        (error.kind(), &error.to_json()["error"]["constraint"]),
+        ("newton-not-converged", &"x".into())
+    );
 }
 
 #[test]
 fn a_step_takes_the_solution_that_belongs_to_it() {
     let henon_heiles = || model("models/henon-heiles.holo", &[]);
-    let simulation = |method: &str, step: f64| prepare(henon_heiles(), options(method, step)).unwrap();
+    let simulation =
+        |method: &str, step: f64| prepare(henon_heiles(), options(method, step)).unwrap();
     let start = henon_heiles().model.initial.clone();
     // Newton's method alone finds solutions with energies from 1e2 to 1e17, in place of 1/12.
-    for (method, step) in [("gauss2", 3.0), ("gauss2", 4.0), ("gauss4", 4.0), ("gauss4", 5.0), ("gauss6", 5.0)] {
-        let error = stepped(henon_heiles(), method, step, 100).expect_err(&format!("{method}, {step}"));
-        assert_eq!((error.kind(), error.exit_code()), ("newton-not-converged", 1), "{method}: {error}");
+    for (method, step) in
+        [("gauss2", 3.0), ("gauss2", 4.0), ("gauss4", 4.0), ("gauss4", 5.0), ("gauss6", 5.0)]
+    {
+        let error =
+            stepped(henon_heiles(), method, step, 100).expect_err(&format!("{method}, {step}"));
+        assert_eq!(
+            (error.kind(), error.exit_code()),
+            ("newton-not-converged", 1),
+            "{method}: {error}"
+        );
         assert!(error.to_string().contains("a shorter step helps"), "{error}");
     }
-    // Half a period and more: Newton's method leads away, and yet the solution is found. A symmetric method that found
-    // another one would not return.
+    // Half a period and more: Newton's method leads away, and yet the solution is found. A
+    // symmetric method that found another one would not return.
     for (method, step) in [("gauss2", 2.0), ("gauss4", 3.0), ("gauss6", 3.5)] {
         let simulation = simulation(method, step);
         let there = simulation.steps((0.0, step), 50, &start).unwrap();
@@ -67,7 +90,8 @@ fn a_step_takes_the_solution_that_belongs_to_it() {
         assert!(difference(&back, &start) < 1e-9, "{method}: {back:?}");
         let energy = |x: &[f64]| {
             let (q, p) = x.split_at(2);
-            (p[0] * p[0] + p[1] * p[1] + q[0] * q[0] + q[1] * q[1]) / 2.0 + q[0] * q[0] * q[1] - q[1].powi(3) / 3.0
+            (p[0] * p[0] + p[1] * p[1] + q[0] * q[0] + q[1] * q[1]) / 2.0 + q[0] * q[0] * q[1]
+                - q[1].powi(3) / 3.0
         };
         assert!((energy(&there) - 1.0 / 12.0).abs() < 0.03, "{method}: {}", energy(&there));
     }
@@ -79,12 +103,17 @@ fn large_models_take_the_solution_that_belongs_to_a_step() {
     let text = "size n = 1\ncoordinate q[i in 1..n] : R^2 = (0, 0.1)\nmomentum p[i] of q = (0.396, 0)\n\
         hamiltonian sum(i in 1..n: dot(p[i], p[i])/2 + dot(q[i], q[i])/2 + q[i].x^2*q[i].y - q[i].y^3/3)\n";
     for n in ["1", "200"] {
-        for (method, step, solvable) in [("gauss4", 5.0, false), ("gauss4", 3.0, true), ("gauss6", 3.5, true)] {
+        for (method, step, solvable) in
+            [("gauss4", 5.0, false), ("gauss4", 3.0, true), ("gauss6", 3.5, true)]
+        {
             let settings = Settings { set: vec![("n".into(), n.into())], ..Settings::default() };
             let problem = Problem::from_text("many", text, &BTreeMap::new(), &settings).unwrap();
             match stepped(problem, method, step, 50) {
                 Ok(x) => assert!(solvable && x.iter().all(|x| x.abs() < 1.0), "{n}, {method}"),
-                Err(error) => assert!(!solvable && error.kind() == "newton-not-converged", "{n}, {method}: {error}"),
+                Err(error) => assert!(
+                    !solvable && error.kind() == "newton-not-converged",
+                    "{n}, {method}: {error}"
+                ),
             }
         }
     }
@@ -92,15 +121,27 @@ fn large_models_take_the_solution_that_belongs_to_a_step() {
 
 #[test]
 fn the_multipliers_of_the_hopf_pendulum_are_lost_where_they_are() {
-    // suite/reference/NOTES.md: this start is lost at about t = 3.2. A longer step looks further ahead.
-    for method in ["rattle", "rattle:implicit-midpoint", "rattle:symplectic-euler-a", "suzuki4(rattle)", "shake"] {
+    // suite/reference/NOTES.md: this start is lost at about t = 3.2. A longer step looks further
+    // ahead.
+    for method in [
+        "rattle",
+        "rattle:implicit-midpoint",
+        "rattle:symplectic-euler-a",
+        "suzuki4(rattle)",
+        "shake",
+    ] {
         for step in [0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001] {
-            let problem = model("suite/models/hopf-pendulum.holo", &[("q", "(0.48, 0.64)"), ("p", "(0.36, 0.48)")]);
-            let error = stepped(problem, method, step, (10.0 / step) as u64).expect_err(&format!("{method}, {step}"));
+            let problem = model(
+                "suite/models/hopf-pendulum.holo",
+                &[("q", "(0.48, 0.64)"), ("p", "(0.36, 0.48)")],
+            );
+            let error = stepped(problem, method, step, (10.0 / step) as u64)
+                .expect_err(&format!("{method}, {step}"));
             assert_eq!(error.kind(), "degenerate-constraints", "{method}, {step}: {error}");
             let t = error.to_json()["error"]["t"].as_f64().unwrap();
             println!("{method} {step}: {t}");
-            let margin = if method == "rattle:symplectic-euler-a" { 4.0 } else { 1.0 } * step + 0.02;
+            let margin =
+                if method == "rattle:symplectic-euler-a" { 4.0 } else { 1.0 } * step + 0.02;
             assert!((t - 3.23).abs() < margin, "{method}, {step}: {error}");
         }
     }
@@ -131,8 +172,16 @@ fn refusals_say_what_to_use() {
         ("models/rigid-body.holo", "newmark", "use implicit-midpoint"),
         ("models/double-pendulum-angles.holo", "yoshida4(zhang-skeel)", "varies with position"),
         ("suite/models/magnetic-particle.holo", "pushforward-newmark", "varies with position"),
-        ("suite/structure/forced-pendulum.holo", "newmark-one-step", "varies with position or time"),
-        ("suite/structure/sliding-oscillator.holo", "zhang-skeel", "q moves where all momenta are 0"),
+        (
+            "suite/structure/forced-pendulum.holo",
+            "newmark-one-step",
+            "varies with position or time",
+        ),
+        (
+            "suite/structure/sliding-oscillator.holo",
+            "zhang-skeel",
+            "q moves where all momenta are 0",
+        ),
         ("models/kepler.holo", "zhang-skeel-stiff", "stiff = NAME"),
         ("suite/models/quaternion-free-body.holo", "rattle", "use corrected:dop853"),
     ] {
@@ -141,7 +190,8 @@ fn refusals_say_what_to_use() {
     }
 }
 
-/// On a sphere that grows, or with kinetic energies other than Σ p²/2m, the motion does not follow great circles.
+/// On a sphere that grows, or with kinetic energies other than Σ p²/2m, the motion does not follow
+/// great circles.
 #[test]
 fn splittings_refuse_motions_that_are_not_along_great_circles() {
     for (p, energy, rod) in [
@@ -160,8 +210,13 @@ fn splittings_refuse_motions_that_are_not_along_great_circles() {
         );
         let settings = Settings { start_off_set: true, ..Settings::default() };
         let problem = Problem::from_text("moving", &text, &BTreeMap::new(), &settings).unwrap();
-        let Err(error) = prepare(problem, options("strang", 0.1)) else { panic!("strang runs {rod}, {energy}") };
-        assert!(error.to_string().contains("rod") && error.to_string().contains("use rattle"), "{error}");
+        let Err(error) = prepare(problem, options("strang", 0.1)) else {
+            panic!("strang runs {rod}, {energy}")
+        };
+        assert!(
+            error.to_string().contains("rod") && error.to_string().contains("use rattle"),
+            "{error}"
+        );
     }
 }
 
@@ -176,8 +231,12 @@ fn no_method_panics_on_any_model() {
     }
     let mut paths = Vec::new();
     for folder in ["models", "suite/models", "suite/structure"] {
-        let files = std::fs::read_dir(repository().join(folder)).unwrap().map(|entry| entry.unwrap().path());
-        paths.extend(files.filter(|path| path.extension().is_some_and(|extension| extension == "holo")));
+        let files = std::fs::read_dir(repository().join(folder))
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        paths.extend(
+            files.filter(|path| path.extension().is_some_and(|extension| extension == "holo")),
+        );
     }
     assert!(paths.len() > 30 && methods.len() > 60);
     let (mut ran, mut failed, mut refused, mut wrong) = (0, 0, 0, Vec::new());

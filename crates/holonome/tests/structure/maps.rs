@@ -1,5 +1,5 @@
-//! Properties of the one-step maps: symplectic, symmetric, adjoint to one another, independent of a start's place on
-//! its fibre.
+//! Properties of the one-step maps: symplectic, symmetric, adjoint to one another, independent of a
+//! start's place on its fibre.
 
 use crate::cases::{CASES, Case, below, case, difference, largest};
 use crate::methods::{bases, cases_of, compositions, few_cases_of};
@@ -15,9 +15,9 @@ fn point(case: &Case) -> Vec<f64> {
     case.with(method).steps((0.0, T0 / 10.0), 10, &case.start()).unwrap()
 }
 
-/// f'(x), column by column, by the central formula of order 8 with steps of 0.01. Its error is δ⁸/630 times a ninth
-/// derivative, 1e-13 for a function whose Taylor series has a radius of convergence of 1, and its round-off a few
-/// 1e-16/δ.
+/// f'(x), column by column, by the central formula of order 8 with steps of 0.01. Its error is
+/// δ⁸/630 times a ninth derivative, 1e-13 for a function whose Taylor series has a radius of
+/// convergence of 1, and its round-off a few 1e-16/δ.
 pub fn jacobian(f: impl Fn(&[f64]) -> Vec<f64>, x: &[f64]) -> Vec<Vec<f64>> {
     let delta = 0.01;
     let weights = [4.0 / 5.0, -1.0 / 5.0, 4.0 / 105.0, -1.0 / 280.0];
@@ -44,7 +44,8 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Orthonormal basis of the vectors orthogonal to `rows`, by Gram–Schmidt, twice because of round-off.
+/// Orthonormal basis of the vectors orthogonal to `rows`, by Gram–Schmidt, twice because of
+/// round-off.
 fn tangent(rows: &[Vec<f64>], n: usize) -> Vec<Vec<f64>> {
     let mut normals: Vec<Vec<f64>> = Vec::new();
     let mut basis: Vec<Vec<f64>> = Vec::new();
@@ -74,9 +75,9 @@ pub fn omega(u: &[f64], v: &[f64]) -> f64 {
     dot(&u[..n], &v[n..]) - dot(&u[n..], &v[..n])
 }
 
-/// Points of the set of the first `count` restrictions around x: x + Σ uᵢ vᵢ over an orthonormal basis of its tangent
-/// vectors, moved to the set along its normals at x. A map for g(q, p) is defined on g = 0 only: fibres do not leave
-/// the level set on which they begin.
+/// Points of the set of the first `count` restrictions around x: x + Σ uᵢ vᵢ over an orthonormal
+/// basis of its tangent vectors, moved to the set along its normals at x. A map for g(q, p) is
+/// defined on g = 0 only: fibres do not leave the level set on which they begin.
 struct Chart<'a> {
     case: &'a Case,
     count: usize,
@@ -97,9 +98,12 @@ impl Chart<'_> {
 
     fn at(&self, u: &[f64]) -> Vec<f64> {
         let mut y = self.x.clone();
-        let moved = |y: &mut Vec<f64>, c: f64, v: &[f64]| y.iter_mut().zip(v).for_each(|(y, v)| *y += c * v);
+        let moved = |y: &mut Vec<f64>, c: f64, v: &[f64]| {
+            y.iter_mut().zip(v).for_each(|(y, v)| *y += c * v)
+        };
         u.iter().zip(&self.basis).for_each(|(&u, v)| moved(&mut y, u, v));
-        // Newton with the matrix at x gains two digits per iteration; the points are within 0.04 of x.
+        // Newton with the matrix at x gains two digits per iteration; the points are within 0.04 of
+        // x.
         let gram: Vec<Vec<f64>> =
             self.normals.iter().map(|a| self.normals.iter().map(|b| dot(a, b)).collect()).collect();
         for _ in 0..20 {
@@ -129,28 +133,34 @@ fn solved(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
     b
 }
 
-/// max |ω(f'u, f'v) − ω(u, v)| over tangent vectors u, v of the set of the first `count` restrictions.
+/// max |ω(f'u, f'v) − ω(u, v)| over tangent vectors u, v of the set of the first `count`
+/// restrictions.
 fn defect(case: &Case, simulation: &Simulation, h: f64, count: usize) -> f64 {
     let chart = Chart::new(case, count);
-    let images = jacobian(|u| simulation.steps((T0, h), 1, &chart.at(u)).unwrap(), &vec![0.0; chart.basis.len()]);
+    let images = jacobian(
+        |u| simulation.steps((T0, h), 1, &chart.at(u)).unwrap(),
+        &vec![0.0; chart.basis.len()],
+    );
     let mut defect = 0.0f64;
     for i in 0..images.len() {
         for j in 0..i {
-            let (after, before) = (omega(&images[i], &images[j]), omega(&chart.basis[i], &chart.basis[j]));
+            let (after, before) =
+                (omega(&images[i], &images[j]), omega(&chart.basis[i], &chart.basis[j]));
             defect = defect.max((after - before).abs());
         }
     }
     defect
 }
 
-/// Number of restrictions that define the set on which a method is symplectic: SHAKE ignores the hidden ones.
+/// Number of restrictions that define the set on which a method is symplectic: SHAKE ignores the
+/// hidden ones.
 fn set_of(method: &Method, case: &Case) -> usize {
     let all = (case.restrictions)(0.0, &case.start()).len();
     if method.scheme.name == "shake" { all / 2 } else { all }
 }
 
-/// Largest defect of a symplectic map: the entries of the differences above are accurate to about 1e-12, and ω sums a
-/// few products of them.
+/// Largest defect of a symplectic map: the entries of the differences above are accurate to about
+/// 1e-12, and ω sums a few products of them.
 pub const DEFECT: f64 = 1e-11;
 
 #[test]
@@ -161,7 +171,8 @@ fn methods_are_symplectic_as_their_facts_say() {
         for case in few_cases_of(&method) {
             let simulation = case.with(&method.to_string());
             // In a step accurate to order 10 a lack of symplecticity does not show.
-            let h = if method.order() >= 10 && !method.symplectic() { 3.0 * case.h } else { case.h };
+            let h =
+                if method.order() >= 10 && !method.symplectic() { 3.0 * case.h } else { case.h };
             let found = defect(case, &simulation, h, set_of(&method, case));
             let line = format!("{method} on {}: {found:.1e}", case.name());
             kept &= below(found, DEFECT);
@@ -187,7 +198,10 @@ fn other_methods_are_not_symplectic() {
     for case in CASES.iter().filter(|case| case.name() != "hopf-oscillator") {
         let projected = ["projection:euler", "corrected:rk4"];
         let plain = ["rk4", "euler"];
-        for name in plain.iter().chain(projected.iter().filter(|_| case.constrained() || case.name() == "kepler")) {
+        for name in plain
+            .iter()
+            .chain(projected.iter().filter(|_| case.constrained() || case.name() == "kepler"))
+        {
             let method: Method = name.parse().unwrap();
             let found = defect(case, &case.with(name), case.h, set_of(&method, case));
             println!("{name} on {}: {found:.1e}", case.name());
@@ -198,7 +212,8 @@ fn other_methods_are_not_symplectic() {
     }
 }
 
-/// SHAKE is symplectic on the larger set, RATTLE only on the smaller one; so the measure distinguishes the sets.
+/// SHAKE is symplectic on the larger set, RATTLE only on the smaller one; so the measure
+/// distinguishes the sets.
 #[test]
 fn rattle_keeps_the_form_on_its_own_set() {
     let case = case("metric-pendulum");
@@ -208,8 +223,8 @@ fn rattle_keeps_the_form_on_its_own_set() {
     assert!(defect(case, &shake, case.h, 0) > 1e-4 && defect(case, &rattle, case.h, 0) > 1e-4);
 }
 
-/// Gap after a step forth and back: the two solves are exact to a few roundings of a state of length 1, like their
-/// start.
+/// Gap after a step forth and back: the two solves are exact to a few roundings of a state of
+/// length 1, like their start.
 const THERE_AND_BACK: f64 = 2e-14;
 
 #[test]
@@ -229,7 +244,10 @@ fn symmetric_methods_return() {
         }
         // A method that is not symmetric is off by its error, SHAKE by a slide along the fibre.
         if method.symmetric() != returns {
-            wrong.push(format!("{method}: symmetric by its facts {}, by its maps {returns}", method.symmetric()));
+            wrong.push(format!(
+                "{method}: symmetric by its facts {}, by its maps {returns}",
+                method.symmetric()
+            ));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -237,39 +255,56 @@ fn symmetric_methods_return() {
 
 #[test]
 fn adjoints_undo_each_other() {
-    for (one, other) in [("symplectic-euler-a", "symplectic-euler-b"), ("lie-trotter", "lie-trotter-adjoint")] {
+    for (one, other) in
+        [("symplectic-euler-a", "symplectic-euler-b"), ("lie-trotter", "lie-trotter-adjoint")]
+    {
         let method: Method = one.parse().unwrap();
         for case in cases_of(&method) {
             let (one, other, x) = (case.with(one), case.with(other), point(case));
             let there = one.steps((T0, case.h), 1, &x).unwrap();
             let back = other.steps((T0 + case.h, -case.h), 1, &there).unwrap();
-            assert!(difference(&back, &x) < THERE_AND_BACK, "{}: {:e}", case.name(), difference(&back, &x));
+            assert!(
+                difference(&back, &x) < THERE_AND_BACK,
+                "{}: {:e}",
+                case.name(),
+                difference(&back, &x)
+            );
         }
     }
     // Between slides they are adjoint, too.
     for case in CASES.iter().filter(|case| case.serves(Needs::Coisotropic)) {
-        let (one, other) = (case.with("rattle:symplectic-euler-a"), case.with("rattle:symplectic-euler-b"));
+        let (one, other) =
+            (case.with("rattle:symplectic-euler-a"), case.with("rattle:symplectic-euler-b"));
         let x = point(case);
         let there = one.steps((T0, case.h), 1, &x).unwrap();
         let back = other.steps((T0 + case.h, -case.h), 1, &there).unwrap();
-        assert!(difference(&back, &x) < THERE_AND_BACK, "{}: {:e}", case.name(), difference(&back, &x));
+        assert!(
+            difference(&back, &x) < THERE_AND_BACK,
+            "{}: {:e}",
+            case.name(),
+            difference(&back, &x)
+        );
     }
 }
 
-/// x moved along the fibre of the first constraint for a time, by many small Runge–Kutta steps on the gradient of the
-/// typed constraint: their error of 1e-13 is far below the change by a slide.
+/// x moved along the fibre of the first constraint for a time, by many small Runge–Kutta steps on
+/// the gradient of the typed constraint: their error of 1e-13 is far below the change by a slide.
 fn slid(case: &Case, x: &[f64], time: f64) -> Vec<f64> {
     let (n, constraints) = (x.len() / 2, (case.restrictions)(T0, x).len() / 2);
     let field = |x: &[f64]| -> Vec<f64> {
         let gradients = jacobian(|x| (case.restrictions)(T0, x)[..constraints].to_vec(), x);
         // Along all fibres at once, at different speeds.
-        let d = |i: usize| (0..constraints).map(|k| gradients[i][k] * (1.0 + 0.4 * k as f64)).sum::<f64>();
+        let d = |i: usize| {
+            (0..constraints).map(|k| gradients[i][k] * (1.0 + 0.4 * k as f64)).sum::<f64>()
+        };
         (0..n).map(|i| d(n + i)).chain((0..n).map(|i| -d(i))).collect()
     };
     let (count, mut x) = (16, x.to_vec());
     let h = time / f64::from(count);
     for _ in 0..count {
-        let add = |x: &[f64], c: f64, v: &[f64]| -> Vec<f64> { x.iter().zip(v).map(|(x, v)| x + c * v).collect() };
+        let add = |x: &[f64], c: f64, v: &[f64]| -> Vec<f64> {
+            x.iter().zip(v).map(|(x, v)| x + c * v).collect()
+        };
         let k1 = field(&x);
         let k2 = field(&add(&x, h / 2.0, &k1));
         let k3 = field(&add(&x, h / 2.0, &k2));
@@ -281,11 +316,13 @@ fn slid(case: &Case, x: &[f64], time: f64) -> Vec<f64> {
     x
 }
 
-/// Starts on one fibre have one result. The start is accurate to the error of `slid`; the multiplier that undoes the
-/// slide is larger than the step's own and so rounds more: a few 1e-14.
+/// Starts on one fibre have one result. The start is accurate to the error of `slid`; the
+/// multiplier that undoes the slide is larger than the step's own and so rounds more: a few 1e-14.
 #[test]
 fn a_slide_of_the_start_changes_nothing() {
-    let slides = |method: &Method| matches!(method.scheme.needs, Needs::Coisotropic | Needs::Body | Needs::FreeBody);
+    let slides = |method: &Method| {
+        matches!(method.scheme.needs, Needs::Coisotropic | Needs::Body | Needs::FreeBody)
+    };
     for method in bases().into_iter().filter(slides) {
         for case in few_cases_of(&method) {
             let (simulation, x) = (case.with(&method.to_string()), point(case));

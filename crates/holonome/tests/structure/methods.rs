@@ -16,7 +16,8 @@ pub fn bases() -> Vec<Method> {
     for scheme in schemes() {
         list.push(scheme.name.parse().unwrap());
         if matches!(scheme.step, Step::Sliding(_)) {
-            let with = |base: &Scheme| format!("{}:{}", scheme.name, base.name).parse::<Method>().ok();
+            let with =
+                |base: &Scheme| format!("{}:{}", scheme.name, base.name).parse::<Method>().ok();
             list.extend(SCHEMES.iter().filter_map(with));
         }
     }
@@ -26,7 +27,9 @@ pub fn bases() -> Vec<Method> {
 /// Every composition of these methods.
 pub fn compositions() -> Vec<Method> {
     let names = COMPOSITIONS.iter().map(|composition| composition.name);
-    let methods = |name| bases().into_iter().filter_map(move |base| format!("{name}({base})").parse::<Method>().ok());
+    let methods = |name| {
+        bases().into_iter().filter_map(move |base| format!("{name}({base})").parse::<Method>().ok())
+    };
     names.flat_map(methods).collect()
 }
 
@@ -37,9 +40,9 @@ pub fn cases_of(method: &Method) -> Vec<&'static Case> {
     cases
 }
 
-/// Cases for examining a method's map. Compositions and slides around a named map, whose parts are tested on all cases,
-/// get one case of each kind. Cases whose fibres a Gauss method would follow within the Newton iteration of another one
-/// are left out.
+/// Cases for examining a method's map. Compositions and slides around a named map, whose parts are
+/// tested on all cases, get one case of each kind. Cases whose fibres a Gauss method would follow
+/// within the Newton iteration of another one are left out.
 pub fn few_cases_of(method: &Method) -> Vec<&'static Case> {
     let mut cases = cases_of(method);
     if method.composition.is_some() {
@@ -57,8 +60,11 @@ pub fn few_cases_of(method: &Method) -> Vec<&'static Case> {
     } else if method.unconstrained.is_some_and(|base| !base.explicit) {
         cases.retain(|case| case.name() != "twisted-pair");
     }
-    // Slides are linear in rotations, as in vectors: the effect of their parts shows on smaller models.
-    if method.scheme.needs == Needs::Coisotropic && (method.composition.is_some() || method.unconstrained.is_some()) {
+    // Slides are linear in rotations, as in vectors: the effect of their parts shows on smaller
+    // models.
+    if method.scheme.needs == Needs::Coisotropic
+        && (method.composition.is_some() || method.unconstrained.is_some())
+    {
         cases.retain(|case| !BODIES.contains(&case.name()));
     }
     cases

@@ -1,5 +1,5 @@
-//! The methods of Zhang and Skeel and of Newmark: identities between them, invariants, and steps for which they are
-//! stable (Tao, Owhadi 2016, theorems 1.2, 2.4, 2.5).
+//! The methods of Zhang and Skeel and of Newmark: identities between them, invariants, and steps
+//! for which they are stable (Tao, Owhadi 2016, theorems 1.2, 2.4, 2.5).
 
 use crate::cases::{below, difference};
 use crate::common::{self, load, load_with, options, repository, run};
@@ -24,7 +24,8 @@ fn simulation(problem: Problem, method: &str, beta: f64) -> Simulation {
     prepare(problem, options).unwrap()
 }
 
-/// A planar model with a full mass matrix, and this model with V_eff in place of V; H_q and H_qq typed by hand.
+/// A planar model with a full mass matrix, and this model with V_eff in place of V; H_q and H_qq
+/// typed by hand.
 fn with_effective_potential(h: f64) -> (Problem, Problem) {
     let head = "coordinate q : R^2 = (0.2, -0.1)\nmomentum p of q = (0.15, 0.2)\nlet M = matrix((2, 0.5), (0.5, 1))\n\
                 let V = dot(q, q)/2 + q.x^2*q.y - q.y^3/3 + q.x^4\n\
@@ -32,7 +33,8 @@ fn with_effective_potential(h: f64) -> (Problem, Problem) {
                 let A = matrix((1 + 2*q.y + 12*q.x^2, 2*q.x), (2*q.x, 1 - 2*q.y))\n";
     let kinetic = "hamiltonian dot(p, inverse(M)*p)/2";
     let plain = written(&format!("{head}{kinetic} + V\n"));
-    let effective = format!("{head}let b = {BETA}*{h}^2\n{kinetic} + V - b*dot(g, inverse(M + b*A)*g)/2\n");
+    let effective =
+        format!("{head}let b = {BETA}*{h}^2\n{kinetic} + V - b*dot(g, inverse(M + b*A)*g)/2\n");
     (plain, written(&effective))
 }
 
@@ -41,27 +43,42 @@ fn zhang_skeel_is_velocity_verlet_in_the_effective_potential() {
     for h in [0.05, 0.3] {
         let (plain, effective) = with_effective_potential(h);
         let start = plain.model.initial.clone();
-        let own = simulation(plain.clone(), "zhang-skeel", BETA).steps((0.0, h), 50, &start).unwrap();
-        let other = simulation(effective.clone(), "velocity-verlet", BETA).steps((0.0, h), 50, &start).unwrap();
+        let own =
+            simulation(plain.clone(), "zhang-skeel", BETA).steps((0.0, h), 50, &start).unwrap();
+        let other = simulation(effective.clone(), "velocity-verlet", BETA)
+            .steps((0.0, h), 50, &start)
+            .unwrap();
         // 50 steps of some roundings each, which a regular motion adds up.
         assert!(difference(&own, &other) < 1e-13, "{h}: {own:?} {other:?}");
         // The third derivatives matter: without them the map is another one.
-        let simplified = simulation(plain.clone(), "zhang-skeel-simplified", BETA).steps((0.0, h), 50, &start).unwrap();
-        assert!(difference(&simplified, &other) > 1e-11, "{h}: {:e}", difference(&simplified, &other));
-        // So its modified energy is the Hamiltonian of the other, and the drifts agree, within a loop of machine code
-        // and without.
+        let simplified = simulation(plain.clone(), "zhang-skeel-simplified", BETA)
+            .steps((0.0, h), 50, &start)
+            .unwrap();
+        assert!(
+            difference(&simplified, &other) > 1e-11,
+            "{h}: {:e}",
+            difference(&simplified, &other)
+        );
+        // So its modified energy is the Hamiltonian of the other, and the drifts agree, within a
+        // loop of machine code and without.
         let text = format!("--step {h} --until {} --beta {BETA} --samples 2", 3000.0 * h);
         let drift = |problem: Problem, method: &str, name: &str| {
             let finished = run(problem, options(&format!("--method {method} {text}"))).unwrap();
             finished.summary.drift.iter().find(|drift| drift.name == name).unwrap().clone()
         };
-        let (modified, energy) =
-            (drift(plain, "zhang-skeel", "modified_energy"), drift(effective, "velocity-verlet", "H"));
-        let initial =
-            |drift: &holonome::summary::Drift| drift.initial.as_ref().and_then(|initial| initial.number()).unwrap();
+        let (modified, energy) = (
+            drift(plain, "zhang-skeel", "modified_energy"),
+            drift(effective, "velocity-verlet", "H"),
+        );
+        let initial = |drift: &holonome::summary::Drift| {
+            drift.initial.as_ref().and_then(|initial| initial.number()).unwrap()
+        };
         assert!((initial(&modified) - initial(&energy)).abs() < 1e-15);
         // Energies of size 1 at states that differ by the roundings of 3000 steps.
-        assert!((modified.max - energy.max).abs() < 1e-11 && (modified.last - energy.last).abs() < 1e-11);
+        assert!(
+            (modified.max - energy.max).abs() < 1e-11
+                && (modified.last - energy.last).abs() < 1e-11
+        );
         assert!(energy.max > 1e-5, "{energy:?}");
     }
 }
@@ -80,14 +97,17 @@ fn defect(step: impl Fn(&[f64]) -> Vec<f64>, x: &[f64]) -> f64 {
     defect
 }
 
-/// A step on the Hénon–Heiles model typed independently, with `sign` times the term of third derivatives.
+/// A step on the Hénon–Heiles model typed independently, with `sign` times the term of third
+/// derivatives.
 fn typed_step(sign: f64, h: f64, x: &[f64]) -> Vec<f64> {
     let f = |q: [f64; 2]| {
         let ([x, y], b) = (q, BETA * h * h);
         let g = [x + 2.0 * x * y, y + x * x - y * y];
-        let m = [[1.0 + b * (1.0 + 2.0 * y), b * 2.0 * x], [b * 2.0 * x, 1.0 + b * (1.0 - 2.0 * y)]];
+        let m =
+            [[1.0 + b * (1.0 + 2.0 * y), b * 2.0 * x], [b * 2.0 * x, 1.0 + b * (1.0 - 2.0 * y)]];
         let det = m[0][0] * m[1][1] - m[0][1] * m[1][0];
-        let a = [-(m[1][1] * g[0] - m[0][1] * g[1]) / det, -(m[0][0] * g[1] - m[1][0] * g[0]) / det];
+        let a =
+            [-(m[1][1] * g[0] - m[0][1] * g[1]) / det, -(m[0][0] * g[1] - m[1][0] * g[0]) / det];
         let bend = [4.0 * a[0] * a[1], 2.0 * a[0] * a[0] - 2.0 * a[1] * a[1]];
         [a[0] - sign * b * b / 2.0 * bend[0], a[1] - sign * b * b / 2.0 * bend[1]]
     };
@@ -101,9 +121,12 @@ fn typed_step(sign: f64, h: f64, x: &[f64]) -> Vec<f64> {
 #[test]
 fn the_simplified_method_is_symplectic_up_to_order_five() {
     let problem = common::model("henon-heiles", &[]);
-    let (x, simplified) = ([0.5, 0.1, 0.2, -0.1], simulation(problem, "zhang-skeel-simplified", BETA));
-    let defects: Vec<f64> =
-        [0.4, 0.2, 0.1].iter().map(|&h| defect(|x| simplified.steps((0.0, h), 1, x).unwrap(), &x)).collect();
+    let (x, simplified) =
+        ([0.5, 0.1, 0.2, -0.1], simulation(problem, "zhang-skeel-simplified", BETA));
+    let defects: Vec<f64> = [0.4, 0.2, 0.1]
+        .iter()
+        .map(|&h| defect(|x| simplified.steps((0.0, h), 1, x).unwrap(), &x))
+        .collect();
     let slopes: Vec<f64> = defects.windows(2).map(|pair| (pair[0] / pair[1]).log2()).collect();
     assert!(slopes.iter().all(|slope| (slope - 5.0).abs() < 0.35), "{defects:?} {slopes:?}");
     // The cause is the term of third derivatives with its own sign.
@@ -147,8 +170,10 @@ fn momentum_maps_are_conserved() {
             assert!(found < round_off, "{method} {integral}: {found:e}");
         }
     }
-    let (linear, angular) =
-        (drift(ring(), "zhang-skeel-simplified", "P"), drift(ring(), "zhang-skeel-simplified", "J"));
+    let (linear, angular) = (
+        drift(ring(), "zhang-skeel-simplified", "P"),
+        drift(ring(), "zhang-skeel-simplified", "J"),
+    );
     assert!(linear < round_off && angular > 1e-5, "{linear:e} {angular:e}");
 }
 
@@ -156,8 +181,10 @@ fn momentum_maps_are_conserved() {
 fn newmark_is_symplectic_in_the_variables_of_its_pushforward() {
     let (plain, _) = with_effective_potential(0.3);
     let (h, x) = (0.3, plain.model.initial.clone());
-    let (newmark, forward) =
-        (simulation(plain.clone(), "newmark", BETA), simulation(plain, "pushforward-newmark", BETA));
+    let (newmark, forward) = (
+        simulation(plain.clone(), "newmark", BETA),
+        simulation(plain, "pushforward-newmark", BETA),
+    );
     // (q, p) ↦ (q + βh² M⁻¹V_q(q), p), with M⁻¹ = (1, −½; −½, 2)/1.75.
     let eta = |x: &[f64]| {
         let (u, v) = (x[0], x[1]);
@@ -165,16 +192,18 @@ fn newmark_is_symplectic_in_the_variables_of_its_pushforward() {
         let b = BETA * h * h / 1.75;
         vec![u + b * (g[0] - 0.5 * g[1]), v + b * (2.0 * g[1] - 0.5 * g[0]), x[2], x[3]]
     };
-    let (there, other) =
-        (eta(&newmark.steps((0.0, h), 20, &x).unwrap()), forward.steps((0.0, h), 20, &eta(&x)).unwrap());
+    let (there, other) = (
+        eta(&newmark.steps((0.0, h), 20, &x).unwrap()),
+        forward.steps((0.0, h), 20, &eta(&x)).unwrap(),
+    );
     assert!(difference(&there, &other) < 1e-13, "{there:?} {other:?}");
     // By itself it is not symplectic: the form that it keeps differs by O(h²).
     let found = defect(|x| newmark.steps((0.0, h), 1, x).unwrap(), &x);
     assert!(found > 1e-4, "{found:e}");
 }
 
-/// Bounds of an amplitude: an unstable one grows by a factor in each step; a stable one is bounded by the condition of
-/// an eigenbasis, which is (hω)² at most.
+/// Bounds of an amplitude: an unstable one grows by a factor in each step; a stable one is bounded
+/// by the condition of an eigenbasis, which is (hω)² at most.
 const STABLE: f64 = 1e4;
 const UNSTABLE: f64 = 1e8;
 
@@ -199,13 +228,22 @@ fn linear_stability_has_the_stated_limits() {
     ];
     for method in all {
         for h in [0.1, 3.0, 100.0] {
-            assert!(amplitude(method, 0.25, h) < STABLE && amplitude(method, 0.4, h) < STABLE, "{method} {h}");
+            assert!(
+                amplitude(method, 0.25, h) < STABLE && amplitude(method, 0.4, h) < STABLE,
+                "{method} {h}"
+            );
         }
         // Stable while x/(1 + βx) < 4, x = (hω)²: for β = 0.2 up to hω = √20.
-        assert!(amplitude(method, 0.2, 100.0) > UNSTABLE && amplitude(method, 0.2, 4.6) > UNSTABLE, "{method}");
+        assert!(
+            amplitude(method, 0.2, 100.0) > UNSTABLE && amplitude(method, 0.2, 4.6) > UNSTABLE,
+            "{method}"
+        );
         assert!(amplitude(method, 0.2, 4.4) < STABLE, "{method}");
     }
-    assert!(amplitude("velocity-verlet", 0.4, 1.9) < STABLE && amplitude("velocity-verlet", 0.4, 2.1) > UNSTABLE);
+    assert!(
+        amplitude("velocity-verlet", 0.4, 1.9) < STABLE
+            && amplitude("velocity-verlet", 0.4, 2.1) > UNSTABLE
+    );
     // A composition of Yoshida's keeps the stability, one of Suzuki's does not.
     for h in [1.0, 10.0, 100.0] {
         assert!(amplitude("yoshida4(zhang-skeel)", 0.4, h) < STABLE, "{h}");
@@ -217,7 +255,9 @@ fn linear_stability_has_the_stated_limits() {
 /// One force, one matrix and one solve per step, and those at the start: FSAL. No Newton iteration.
 #[test]
 fn a_step_takes_one_solve() {
-    for (method, per_step) in [("zhang-skeel", 1), ("zhang-skeel-simplified", 1), ("yoshida4(zhang-skeel)", 6)] {
+    for (method, per_step) in
+        [("zhang-skeel", 1), ("zhang-skeel-simplified", 1), ("yoshida4(zhang-skeel)", 6)]
+    {
         let text = format!("--method {method} --step 0.1 --until 500 --samples 2");
         let finished = run(common::model("henon-heiles", &[]), options(&text)).unwrap();
         let cost = &finished.summary.cost;
@@ -229,16 +269,19 @@ fn a_step_takes_one_solve() {
     }
 }
 
-/// With steps longer than the periods of stiff springs, the whole iteration keeps the energies of a nonlinear chain in
-/// bounds, and so does the linear solve of a symplectic method; one iteration of Newmark's loses them.
+/// With steps longer than the periods of stiff springs, the whole iteration keeps the energies of a
+/// nonlinear chain in bounds, and so does the linear solve of a symplectic method; one iteration of
+/// Newmark's loses them.
 #[test]
 fn one_newton_iteration_is_not_enough() {
-    let chain = || load_with(&repository().join("models/fpu-stiff.holo"), &[], Some("stiff")).unwrap();
+    let chain =
+        || load_with(&repository().join("models/fpu-stiff.holo"), &[], Some("stiff")).unwrap();
     let start = chain().model.initial.clone();
     let end = |method: &str| simulation(chain(), method, BETA).steps((0.0, 0.1), 10_000, &start);
     for method in ["newmark", "pushforward-newmark", "zhang-skeel", "zhang-skeel-stiff"] {
         let x = end(method).unwrap();
-        // H = 2 keeps momenta below 2, and positions in a quartic well; errors of these steps are a few times as large.
+        // H = 2 keeps momenta below 2, and positions in a quartic well; errors of these steps are a
+        // few times as large.
         assert!(x.iter().all(|x| x.abs() < 10.0), "{method}: {x:?}");
     }
     assert!(end("newmark-one-step").map_or(true, |x| x.iter().any(|x| x.abs() > 1e3)));
@@ -256,7 +299,11 @@ fn a_shorter_last_step_takes_nothing_over() {
         let x = steps.steps((0.0, 0.25), 20, &start).unwrap();
         let x = steps.steps((5.0, 0.125), 1, &x).unwrap();
         // The same formulas, except for the order of some roundings.
-        assert!(difference(&finished.state(), &x) < 1e-14, "{method}: {:?} {x:?}", finished.state());
+        assert!(
+            difference(&finished.state(), &x) < 1e-14,
+            "{method}: {:?} {x:?}",
+            finished.state()
+        );
     }
 }
 
@@ -269,17 +316,26 @@ fn resumed_runs_are_the_same() {
     for method in ["zhang-skeel-stiff", "zhang-skeel", "newmark"] {
         let make = |name: &str| {
             let out = Some(folder.path().join(format!("{method}-{name}")));
-            let text = format!("--method {method} --step 0.001 --until 2000 --beta 0.3 --samples 5001");
+            let text =
+                format!("--method {method} --step 0.001 --until 2000 --beta 0.3 --samples 5001");
             let problem = load_with(&path, &[], Some("stiff")).unwrap();
             prepare(problem, RunOptions { out, ..options(&text) }).unwrap()
         };
         let whole = make("whole").run(&mut |_| Control::Continue).unwrap();
         assert!(make("stopped").run(&mut |_| Control::Stop).unwrap().interrupted);
         let stopped = folder.path().join(format!("{method}-stopped"));
-        let Resumed::Continues(mut rest) = Simulation::resume(&stopped).unwrap() else { panic!("it was stopped") };
+        let Resumed::Continues(mut rest) = Simulation::resume(&stopped).unwrap() else {
+            panic!("it was stopped")
+        };
         let rest = rest.run(&mut |_| Control::Continue).unwrap();
-        assert_eq!((whole.state, whole.steps, whole.cost), (rest.state, rest.steps, rest.cost), "{method}");
-        let drifts = |list: &[holonome::summary::Drift]| list.iter().map(|d| (d.last, d.max)).collect::<Vec<_>>();
+        assert_eq!(
+            (whole.state, whole.steps, whole.cost),
+            (rest.state, rest.steps, rest.cost),
+            "{method}"
+        );
+        let drifts = |list: &[holonome::summary::Drift]| {
+            list.iter().map(|d| (d.last, d.max)).collect::<Vec<_>>()
+        };
         assert_eq!(drifts(&whole.drift), drifts(&rest.drift), "{method}");
     }
 }
@@ -299,8 +355,11 @@ fn trajectories_of_an_ensemble_are_runs_of_their_own() {
     sweep.run(&mut |_| Control::Continue).unwrap();
     let drifts = StoredRun::open(&out).unwrap().read("drift_modified_energy").unwrap();
     for (i, found) in drifts.into_iter().enumerate() {
-        let single = run(load(&path, &[("omega", &format!("{}", 50 + 10 * i))]).unwrap(), options(text)).unwrap();
-        let expected = single.summary.drift.iter().find(|drift| drift.name == "modified_energy").unwrap().max;
+        let single =
+            run(load(&path, &[("omega", &format!("{}", 50 + 10 * i))]).unwrap(), options(text))
+                .unwrap();
+        let expected =
+            single.summary.drift.iter().find(|drift| drift.name == "modified_energy").unwrap().max;
         // Roundings of an energy of size 2 in 40 steps, amplified by its stiff part.
         assert!((found - expected).abs() < 1e-12 && expected > 1e-3, "{i}: {found} {expected}");
     }

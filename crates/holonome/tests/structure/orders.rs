@@ -6,15 +6,17 @@ use crate::methods::{bases, cases_of, compositions, few_cases_of};
 use holonome::method::{Method, Needs};
 use std::collections::BTreeMap;
 
-/// Time over which errors are measured: steps of order 16 with errors above round-off are as long as the motion's own
-/// time.
+/// Time over which errors are measured: steps of order 16 with errors above round-off are as long
+/// as the motion's own time.
 fn span(method: &Method) -> f64 {
     if method.order() < 16 { 2.0 } else { 20.0 }
 }
 
 /// State at `end` by another method: DOP853 on the Dirac extension at a tolerance at round-off.
 fn reference(case: &Case, end: f64) -> Vec<f64> {
-    let options = options(&format!("--method plain:dop853 --rtol 1e-14 --atol 1e-15 --until {end} --samples 2"));
+    let options = options(&format!(
+        "--method plain:dop853 --rtol 1e-14 --atol 1e-15 --until {end} --samples 2"
+    ));
     run(case.problem(), options).unwrap().state()
 }
 
@@ -27,18 +29,19 @@ fn slope(points: &[(f64, f64)]) -> f64 {
     covariance / x.iter().map(|x| (x - mx) * (x - mx)).sum::<f64>()
 }
 
-/// Round-off of some hundred steps that each round a state of length 1 or so, amplified a few times, and the
-/// reference's own error.
+/// Round-off of some hundred steps that each round a state of length 1 or so, amplified a few
+/// times, and the reference's own error.
 const ROUND_OFF: f64 = 1e-12;
 
-/// Measured order over the five or so shortest steps T/n whose errors are above round-off, with n growing by √2 or less
-/// from a step longer than sensible; `None` if there are fewer than four.
+/// Measured order over the five or so shortest steps T/n whose errors are above round-off, with n
+/// growing by √2 or less from a step longer than sensible; `None` if there are fewer than four.
 fn measured(method: &Method, case: &Case, reference: &[f64]) -> Option<f64> {
     let simulation = case.with(&method.to_string());
     let start = case.start();
-    // SHAKE's result lies somewhere on its fibre: a step of RATTLE, which does not depend on the place, takes it to the
-    // set.
-    let closing = (method.scheme.name == "shake").then(|| case.with(&method.to_string().replace("shake", "rattle")));
+    // SHAKE's result lies somewhere on its fibre: a step of RATTLE, which does not depend on the
+    // place, takes it to the set.
+    let closing = (method.scheme.name == "shake")
+        .then(|| case.with(&method.to_string().replace("shake", "rattle")));
     let t = span(method);
     let end = |n: u64| {
         let h = t / n as f64;
@@ -59,17 +62,21 @@ fn measured(method: &Method, case: &Case, reference: &[f64]) -> Option<f64> {
             Ok(error) if error > ROUND_OFF => points.push((t / n as f64, error)),
             Ok(_) => break,
             // A long step may have no solution, a short one must have one.
-            Err(error) => assert!(finer * f64::from(k) < 3.0, "{method} on {}, {n} steps: {error}", case.name()),
+            Err(error) => assert!(
+                finer * f64::from(k) < 3.0,
+                "{method} on {}, {n} steps: {error}",
+                case.name()
+            ),
         }
     }
     let last = points.split_off(points.len().saturating_sub(count));
     (last.len() >= 4).then(|| slope(&last))
 }
 
-/// Check the measured orders. An additional order does no harm: in some models errors of some kind do not show. A lost
-/// order is an error. A margin of a third suffices if errors span six decades; those of order 8 fall to round-off
-/// before the expansion in h has quite set in, and as the orders of symmetric methods are even, they would lose two at
-/// once.
+/// Check the measured orders. An additional order does no harm: in some models errors of some kind
+/// do not show. A lost order is an error. A margin of a third suffices if errors span six decades;
+/// those of order 8 fall to round-off before the expansion in h has quite set in, and as the orders
+/// of symmetric methods are even, they would lose two at once.
 fn check(methods: &[Method], cases: impl Fn(&Method) -> Vec<&'static Case>) {
     let (mut references, mut wrong) = (BTreeMap::new(), Vec::new());
     for method in methods {
@@ -82,12 +89,15 @@ fn check(methods: &[Method], cases: impl Fn(&Method) -> Vec<&'static Case>) {
         };
         let (mut sharp, mut tried) = (0, Vec::new());
         for case in cases(method) {
-            let reference =
-                references.entry((case.name(), method.order() < 16)).or_insert_with(|| reference(case, span(method)));
+            let reference = references
+                .entry((case.name(), method.order() < 16))
+                .or_insert_with(|| reference(case, span(method)));
             let slope = measured(method, case, reference);
             tried.push(format!("{} {slope:.2?}", case.name()));
             match slope {
-                Some(slope) if slope < order - margin => wrong.push(format!("{method} on {}: {slope:.2}", case.name())),
+                Some(slope) if slope < order - margin => {
+                    wrong.push(format!("{method} on {}: {slope:.2}", case.name()))
+                }
                 Some(slope) if slope < order + margin => sharp += 1,
                 _ => {}
             }

@@ -8,8 +8,8 @@ use holonome::model::treatment::InvariantKind;
 use holonome::{Problem, RunOptions, Settings, Simulation, StepSize, prepare};
 use std::collections::BTreeMap;
 
-/// Bound of the constraints' residuals after a step: Newton's method ends at round-off of a few terms of sizes up to 4,
-/// and a moving constraint depends on the time, which is accurate to 2e-15.
+/// Bound of the constraints' residuals after a step: Newton's method ends at round-off of a few
+/// terms of sizes up to 4, and a moving constraint depends on the time, which is accurate to 2e-15.
 const ON_THE_SET: f64 = 1e-14;
 
 #[test]
@@ -25,15 +25,25 @@ fn constraints_stay_at_round_off() {
                 if method.scheme.name == "shake" {
                     residuals.truncate(residuals.len() / 2);
                 }
-                assert!(largest(&residuals) < ON_THE_SET, "{method} on {}: {residuals:?}", case.name());
+                assert!(
+                    largest(&residuals) < ON_THE_SET,
+                    "{method} on {}: {residuals:?}",
+                    case.name()
+                );
             }
         }
     }
 }
 
-/// max |H − H₀| over the first and over the second half of a run, sampled every tenth step, and the change of the mean
-/// of H between the halves.
-fn halves(case: &Case, simulation: &Simulation, closing: Option<&Simulation>, h: f64, steps: u64) -> (f64, f64, f64) {
+/// max |H − H₀| over the first and over the second half of a run, sampled every tenth step, and the
+/// change of the mean of H between the halves.
+fn halves(
+    case: &Case,
+    simulation: &Simulation,
+    closing: Option<&Simulation>,
+    h: f64,
+    steps: u64,
+) -> (f64, f64, f64) {
     let mut x = case.start();
     let energy = (case.energy)(&x);
     let (mut largest, mut mean) = ([0.0f64; 2], [0.0; 2]);
@@ -53,50 +63,58 @@ fn halves(case: &Case, simulation: &Simulation, closing: Option<&Simulation>, h:
     (largest[0], largest[1], (mean[1] - mean[0]).abs())
 }
 
-/// The energy error of a symplectic method, and of a symmetric one on a reversible system (HLW XI.3), is h^p times a
-/// function on phase space (HLW IX.8, IX.5.2). On an orbit that returns to its start many times it therefore has the
-/// same bounds and mean over two halves. Over some thousand periods a quasi-periodic orbit meets its extremes to a few
-/// per cent; errors at round-off have to stay there.
+/// The energy error of a symplectic method, and of a symmetric one on a reversible system (HLW
+/// XI.3), is h^p times a function on phase space (HLW IX.8, IX.5.2). On an orbit that returns to
+/// its start many times it therefore has the same bounds and mean over two halves. Over some
+/// thousand periods a quasi-periodic orbit meets its extremes to a few per cent; errors at
+/// round-off have to stay there.
 #[test]
 fn energies_have_no_trend() {
     let mut wrong = Vec::new();
     let bounded = |method: &Method| method.symplectic() || method.symmetric();
     for method in bases().into_iter().chain(compositions()).filter(bounded) {
-        // Regular orbits: without constraints, on a sphere, in phase space. A slide with a named base map gets one in a
-        // field that is not uniform; curved fibres take long.
-        let regular: &[(&str, u64)] = match (method.composition.is_some(), method.unconstrained.is_some()) {
-            (true, true) => &[("hopf-pair", 1_000)],
-            (true, false) => &[
-                ("henon-heiles", 2_000),
-                ("spherical-pendulum", 2_000),
-                ("hopf-pair", 2_000),
-                ("matrix-rigid-body", 2_000),
-                ("magnetic-body", 2_000),
-            ],
-            (false, true) => &[("hopf-pair", 10_000)],
-            (false, false) => &[
-                ("henon-heiles", 100_000),
-                ("kepler", 40_000),
-                ("spherical-pendulum", 100_000),
-                ("hopf-oscillator", 100_000),
-                ("hopf-pair", 40_000),
-                ("curved-fibre", 2_000),
-                ("twisted-pair", 1_000),
-                ("matrix-rigid-body", 20_000),
-                ("magnetic-body", 20_000),
-            ],
-        };
+        // Regular orbits: without constraints, on a sphere, in phase space. A slide with a named
+        // base map gets one in a field that is not uniform; curved fibres take long.
+        let regular: &[(&str, u64)] =
+            match (method.composition.is_some(), method.unconstrained.is_some()) {
+                (true, true) => &[("hopf-pair", 1_000)],
+                (true, false) => &[
+                    ("henon-heiles", 2_000),
+                    ("spherical-pendulum", 2_000),
+                    ("hopf-pair", 2_000),
+                    ("matrix-rigid-body", 2_000),
+                    ("magnetic-body", 2_000),
+                ],
+                (false, true) => &[("hopf-pair", 10_000)],
+                (false, false) => &[
+                    ("henon-heiles", 100_000),
+                    ("kepler", 40_000),
+                    ("spherical-pendulum", 100_000),
+                    ("hopf-oscillator", 100_000),
+                    ("hopf-pair", 40_000),
+                    ("curved-fibre", 2_000),
+                    ("twisted-pair", 1_000),
+                    ("matrix-rigid-body", 20_000),
+                    ("magnetic-body", 20_000),
+                ],
+            };
         for case in cases_of(&method) {
-            let Some(&(_, steps)) = regular.iter().find(|(name, _)| *name == case.name()) else { continue };
+            let Some(&(_, steps)) = regular.iter().find(|(name, _)| *name == case.name()) else {
+                continue;
+            };
             let simulation = case.with(&method.to_string());
-            let closing =
-                (method.scheme.name == "shake").then(|| case.with(&method.to_string().replace("shake", "rattle")));
-            let (first, second, change) = halves(case, &simulation, closing.as_ref(), case.h, steps);
+            let closing = (method.scheme.name == "shake")
+                .then(|| case.with(&method.to_string().replace("shake", "rattle")));
+            let (first, second, change) =
+                halves(case, &simulation, closing.as_ref(), case.h, steps);
             println!("{method} on {}: {first:.2e} {second:.2e} {change:.1e}", case.name());
             // Rounding: a random walk of a few 1e-16 per substep.
             let walk = 1e-15 * ((steps as usize * method.substeps().len()) as f64).sqrt();
             if !(below(second, 1.1 * first + walk) && below(change, 0.1 * first + walk)) {
-                wrong.push(format!("{method} on {}: {first:e} {second:e}, mean {change:e}", case.name()));
+                wrong.push(format!(
+                    "{method} on {}: {first:e} {second:e}, mean {change:e}",
+                    case.name()
+                ));
             }
         }
     }
@@ -106,7 +124,8 @@ fn energies_have_no_trend() {
 /// The measure above detects a trend.
 #[test]
 fn energies_of_other_methods_drift() {
-    for (name, on) in [("rk4", "henon-heiles"), ("rk4", "spherical-pendulum"), ("rk4", "hopf-pair")] {
+    for (name, on) in [("rk4", "henon-heiles"), ("rk4", "spherical-pendulum"), ("rk4", "hopf-pair")]
+    {
         let case = case(on);
         let (first, second, _) = halves(case, &case.with(name), None, case.h, 40_000);
         println!("{name} on {on}: {first:.2e} {second:.2e}");
@@ -114,8 +133,8 @@ fn energies_of_other_methods_drift() {
     }
 }
 
-/// Gauss methods keep every quadratic invariant of any field (HLW IV.2.1): for a free body its orthogonality, energy
-/// and angular momentum.
+/// Gauss methods keep every quadratic invariant of any field (HLW IV.2.1): for a free body its
+/// orthogonality, energy and angular momentum.
 #[test]
 fn gauss_methods_keep_quadratic_invariants() {
     for name in ["implicit-midpoint", "gauss2", "gauss4", "gauss6"] {
@@ -134,17 +153,19 @@ fn gauss_methods_keep_quadratic_invariants() {
         for i in 0..3 {
             errors.push((0..3).map(|k| r[3 * i + k] * inertia[k] * w[k]).sum::<f64>() - inertia[i]);
             for j in 0..3 {
-                errors.push((0..3).map(|k| r[3 * k + i] * r[3 * k + j]).sum::<f64>() - f64::from(i == j));
+                errors.push(
+                    (0..3).map(|k| r[3 * k + i] * r[3 * k + j]).sum::<f64>() - f64::from(i == j),
+                );
             }
         }
-        // Compensated sums leave one rounding of the increments per step, h 1e-16, and Newton's last residuals as much:
-        // a random walk of 2000 such steps is 1e-15, times numbers up to 3.
+        // Compensated sums leave one rounding of the increments per step, h 1e-16, and Newton's
+        // last residuals as much: a random walk of 2000 such steps is 1e-15, times numbers up to 3.
         assert!(largest(&errors) < 1e-14, "{name}: {errors:?}");
     }
 }
 
-/// Collocation with equal steps leaves the energy a random walk of roundings: also if no component of the field depends
-/// on others alone (the second model).
+/// Collocation with equal steps leaves the energy a random walk of roundings: also if no component
+/// of the field depends on others alone (the second model).
 #[test]
 fn energies_of_collocation_walk_at_random() {
     let potential = "dot(q, q)/2 + q.x^2*q.y - q.y^3/3";
@@ -152,7 +173,11 @@ fn energies_of_collocation_walk_at_random() {
     let kepler = "coordinate q : R^2 = (0.5, 0)\nmomentum p of q = (0, sqrt(3))\nhamiltonian dot(p, p)/2 - 1/norm(q)";
     // With about the mean of |∂H/∂q| |q'| and |∂H/∂p| |p'| along the motion.
     let cases = [
-        (format!("{state}hamiltonian dot(p, p)/2 + {potential}"), 0.1, [("gauss8", 0.05), ("gauss16", 0.2)]),
+        (
+            format!("{state}hamiltonian dot(p, p)/2 + {potential}"),
+            0.1,
+            [("gauss8", 0.05), ("gauss16", 0.2)],
+        ),
         (
             format!("{state}hamiltonian ((p.x + 0.3*q.y)^2 + (p.y - 0.3*q.x)^2)/2 + {potential}"),
             0.1,
@@ -163,7 +188,8 @@ fn energies_of_collocation_walk_at_random() {
     const STEPS: u32 = 1_000_000;
     for (text, power, methods) in cases {
         for (method, h) in methods {
-            let problem = Problem::from_text("model", &text, &BTreeMap::new(), &Settings::default()).unwrap();
+            let problem =
+                Problem::from_text("model", &text, &BTreeMap::new(), &Settings::default()).unwrap();
             let options = RunOptions {
                 method: method.parse().unwrap(),
                 step: StepSize::Fixed(h),
@@ -175,23 +201,33 @@ fn energies_of_collocation_walk_at_random() {
             let energy = run["H"].values();
             let last = &energy[energy.len() - 50..];
             let change = last.iter().sum::<f64>() / last.len() as f64 - energy[0];
-            // A step rounds its increments, and the states at its stages with h times the effect, by half a unit of
-            // 2.2e-16 at most: four deviations of the walk, and the rounding of H itself.
+            // A step rounds its increments, and the states at its stages with h times the effect,
+            // by half a unit of 2.2e-16 at most: four deviations of the walk, and the rounding of H
+            // itself.
             let walk = 4.0 * f64::from(STEPS).sqrt() * h * power * f64::EPSILON / 2.0;
-            assert!(change.abs() < walk + f64::EPSILON, "{method}: {change:e}, but at most {walk:e} on\n{text}");
+            assert!(
+                change.abs() < walk + f64::EPSILON,
+                "{method}: {change:e}, but at most {walk:e} on\n{text}"
+            );
         }
     }
 }
 
-/// A constraint means the same in other units, also one on phase space, whose fibres are recognised by their numbers.
+/// A constraint means the same in other units, also one on phase space, whose fibres are recognised
+/// by their numbers.
 #[test]
 fn the_unit_of_a_constraint_does_not_matter() {
     let written = "dot(q, q) + dot(p, p) = 1";
-    let text = std::fs::read_to_string(repository().join("suite/models/hopf-oscillator.holo")).unwrap();
+    let text =
+        std::fs::read_to_string(repository().join("suite/models/hopf-oscillator.holo")).unwrap();
     assert!(text.contains(&format!("sphere : {written}")));
     let end = |factor: &str| {
-        let text = text.replace(&format!(": {written}"), &format!(": {factor}*(dot(q, q) + dot(p, p)) = {factor}"));
-        let problem = Problem::from_text("model", &text, &BTreeMap::new(), &Settings::default()).unwrap();
+        let text = text.replace(
+            &format!(": {written}"),
+            &format!(": {factor}*(dot(q, q) + dot(p, p)) = {factor}"),
+        );
+        let problem =
+            Problem::from_text("model", &text, &BTreeMap::new(), &Settings::default()).unwrap();
         let start = problem.model.initial.clone();
         let options = RunOptions {
             method: "rattle".parse().unwrap(),
@@ -204,7 +240,8 @@ fn the_unit_of_a_constraint_does_not_matter() {
     let expected = end("1");
     for factor in ["1e-7", "1e7"] {
         let differences: Vec<f64> = end(factor).iter().zip(&expected).map(|(a, b)| a - b).collect();
-        // Different roundings in each of 1000 steps, all of which the motion adds up: 1000 · 2e-16, a few times.
+        // Different roundings in each of 1000 steps, all of which the motion adds up: 1000 · 2e-16,
+        // a few times.
         assert!(largest(&differences) < 1e-11, "{factor}: {differences:?}");
     }
 }
@@ -235,7 +272,8 @@ fn runs_go_back() {
             };
             let there = steps(&start);
             let back = turned(&steps(&turned(&there)));
-            // Roundings of 40 steps, amplified by the flow over a time of 2, less than a hundred times.
+            // Roundings of 40 steps, amplified by the flow over a time of 2, less than a hundred
+            // times.
             let gap = crate::cases::difference(&back, &start);
             assert!(gap < 1e-12, "{method} on {}: {gap:e}", case.name());
         }
@@ -249,14 +287,30 @@ fn the_largest_drift_is_that_of_all_steps() {
         // Away from the pericentre the error of H grows for a while: it is largest at the end.
         for until in ["0.01", "0.3", "0.31"] {
             let steps = (until.parse::<f64>().unwrap() * 100.0).round() as u64;
-            let text = format!("--method {method} --step 0.01 --until {until} --samples {}", steps + 1);
+            let text =
+                format!("--method {method} --step 0.01 --until {until} --samples {}", steps + 1);
             let found = run(model("kepler", &[]), options(&text)).unwrap();
             let energies = found.array("H").concat();
-            let off = energies.iter().fold(0.0f64, |off, energy| off.max((energy - energies[0]).abs()));
-            let drift = found.summary.drift.iter().find(|drift| drift.kind == InvariantKind::Hamiltonian).unwrap();
-            assert!(drift.last <= drift.max, "{method} to {until}: {:e} {:e}", drift.last, drift.max);
+            let off =
+                energies.iter().fold(0.0f64, |off, energy| off.max((energy - energies[0]).abs()));
+            let drift = found
+                .summary
+                .drift
+                .iter()
+                .find(|drift| drift.kind == InvariantKind::Hamiltonian)
+                .unwrap();
+            assert!(
+                drift.last <= drift.max,
+                "{method} to {until}: {:e} {:e}",
+                drift.last,
+                drift.max
+            );
             // Monitored and stored H differ by some roundings of its terms, which are of size 1.
-            assert!((drift.max - off).abs() < 8.0 * f64::EPSILON, "{method} to {until}: {:e} {off:e}", drift.max);
+            assert!(
+                (drift.max - off).abs() < 8.0 * f64::EPSILON,
+                "{method} to {until}: {:e} {off:e}",
+                drift.max
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Test of `suite/structure/steps.toml`: states after a few steps, computed by an independent program.
+//! Test of `suite/structure/steps.toml`: states after a few steps, computed by an independent
+//! program.
 
 use crate::cases::difference;
 use crate::common::{load_with, repository};
@@ -7,9 +8,9 @@ use holonome::{PenaltyStrength, RunOptions, StepSize, prepare};
 use std::collections::BTreeSet;
 use toml::Table;
 
-/// Tolerance of a step. The equations are solved to round-off of their terms, which are of size 1 to 3; the unknowns
-/// enter with factors of h and the inverse of matrices of size 1. One or two steps, of up to 15 substeps, leave some
-/// ten roundings; more steps leave proportionally more.
+/// Tolerance of a step. The equations are solved to round-off of their terms, which are of size 1
+/// to 3; the unknowns enter with factors of h and the inverse of matrices of size 1. One or two
+/// steps, of up to 15 substeps, leave some ten roundings; more steps leave proportionally more.
 const TOLERANCE: f64 = 2e-14;
 
 #[test]
@@ -23,16 +24,26 @@ fn steps_of_the_independent_program() {
         let problem = load_with(&repository().join("suite").join(path), &[], stiff).unwrap();
         let start = problem.model.initial.clone();
         let (h, count) = (row["h"].as_float().unwrap(), row["count"].as_integer().unwrap() as u64);
-        let state: Vec<f64> = row["state"].as_array().unwrap().iter().map(|x| x.as_float().unwrap()).collect();
-        let penalty = row.get("penalty").map(|omega| PenaltyStrength::Omega(omega.as_float().unwrap()));
+        let state: Vec<f64> =
+            row["state"].as_array().unwrap().iter().map(|x| x.as_float().unwrap()).collect();
+        let penalty =
+            row.get("penalty").map(|omega| PenaltyStrength::Omega(omega.as_float().unwrap()));
         let slow_manifold = penalty.map(|_| false);
-        let options =
-            RunOptions { method: name.parse().unwrap(), step: StepSize::Fixed(h), until: 1.0, ..RunOptions::default() };
+        let options = RunOptions {
+            method: name.parse().unwrap(),
+            step: StepSize::Fixed(h),
+            until: 1.0,
+            ..RunOptions::default()
+        };
         let options = RunOptions { penalty, slow_manifold, ..options };
-        let simulation = prepare(problem, options).unwrap_or_else(|error| panic!("{path} {name}: {error}"));
+        let simulation =
+            prepare(problem, options).unwrap_or_else(|error| panic!("{path} {name}: {error}"));
         let own = simulation.steps((0.0, h), count, &start).unwrap();
         let gap = difference(&own, &state);
-        assert!(gap < TOLERANCE * (count as f64 / 2.0).max(1.0), "{path} {name}: {gap:e}\n{own:?}\n{state:?}");
+        assert!(
+            gap < TOLERANCE * (count as f64 / 2.0).max(1.0),
+            "{path} {name}: {gap:e}\n{own:?}\n{state:?}"
+        );
         if gap > worst.0 {
             worst = (gap, format!("{path} {name}"));
         }
@@ -40,10 +51,12 @@ fn steps_of_the_independent_program() {
     }
     println!("worst: {:.1e}, {}", worst.0, worst.1);
     // Every registered method has a row; every composition has rows over some bases.
-    let missing: Vec<String> = bases().iter().map(ToString::to_string).filter(|name| !seen.contains(name)).collect();
+    let missing: Vec<String> =
+        bases().iter().map(ToString::to_string).filter(|name| !seen.contains(name)).collect();
     assert!(missing.is_empty(), "no independent values for {missing:?}");
     for composition in compositions().iter().filter_map(|method| method.composition) {
-        let rows = seen.iter().filter(|name| name.starts_with(&format!("{}(", composition.name))).count();
+        let rows =
+            seen.iter().filter(|name| name.starts_with(&format!("{}(", composition.name))).count();
         assert!(rows > 4, "no independent values for {}", composition.name);
     }
 }

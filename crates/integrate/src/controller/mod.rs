@@ -18,7 +18,8 @@ pub struct StepControl {
     pub estimate: u32,
     /// (c, p): for an error e the estimate may be as large as c eᵖ; see [`StepControl::tolerance`].
     pub(crate) scale: (f64, f64),
-    /// Safety factor on the step that the estimate asks for; smaller where the error grows faster than the estimate.
+    /// Safety factor on the step that the estimate asks for; smaller where the error grows faster
+    /// than the estimate.
     pub safety: f64,
     /// Factor on the step after an attempt whose error is not finite.
     pub blind: f64,
@@ -45,8 +46,9 @@ impl StepControl {
         }
     }
 
-    /// Control by the last coefficients of a polynomial of degree `estimate` that collocates the step. Where they
-    /// decrease like ρᵏ the error is about ρ to the order, however large they are themselves.
+    /// Control by the last coefficients of a polynomial of degree `estimate` that collocates the
+    /// step. Where they decrease like ρᵏ the error is about ρ to the order, however large they are
+    /// themselves.
     pub fn of_coefficients(order: u32, estimate: u32) -> StepControl {
         let power = f64::from(estimate + 1) / f64::from(order);
         StepControl {
@@ -61,8 +63,9 @@ impl StepControl {
         }
     }
 
-    /// Control by the last terms of a Taylor series, which find the length of their own step. A step is at most three
-    /// times as long as the one before: terms that are 0 at the state say nothing of those between them.
+    /// Control by the last terms of a Taylor series, which find the length of their own step. A
+    /// step is at most three times as long as the one before: terms that are 0 at the state say
+    /// nothing of those between them.
     pub fn of_series(order: u32) -> StepControl {
         let power = f64::from(order - 1) / f64::from(order);
         StepControl {
@@ -84,17 +87,18 @@ impl StepControl {
     }
 }
 
-/// Last coefficients, per order, of a step whose error would be 1. With this value the errors of gauss16 are smaller
-/// than those of dop853 at the same tolerance, and those of gauss8 not twice as large, on pendula, Kepler's problem and
-/// that of Hénon and Heiles.
+/// Last coefficients, per order, of a step whose error would be 1. With this value the errors of
+/// gauss16 are smaller than those of dop853 at the same tolerance, and those of gauss8 not twice as
+/// large, on pendula, Kepler's problem and that of Hénon and Heiles.
 const LARGEST_COEFFICIENT: f64 = 3.0 / 16.0;
 
-/// Term of the method's order in a Taylor series whose error would be 1. With this value the errors of taylor are 0.01
-/// to 3 times those of dop853 at the same tolerance, on pendula, Kepler's problem and that of Hénon and Heiles.
+/// Term of the method's order in a Taylor series whose error would be 1. With this value the errors
+/// of taylor are 0.01 to 3 times those of dop853 at the same tolerance, on pendula, Kepler's
+/// problem and that of Hénon and Heiles.
 const TERM: f64 = 1.0 / 32.0;
 
-/// Bound on the sum of the last two terms of a Taylor series, in units of the tolerance to the power (order − 1)/order,
-/// which is the size of a term of one order less.
+/// Bound on the sum of the last two terms of a Taylor series, in units of the tolerance to the
+/// power (order − 1)/order, which is the size of a term of one order less.
 pub const LAST_TERMS: f64 = 2.0;
 
 /// Tolerance and scales with which an attempted step is measured.
@@ -122,10 +126,17 @@ pub struct Measured<'a> {
 ///
 /// err² = (1/n) Σ |e_b|²/max(rtol max(S_b, |x₁_b|), h ν_b)²
 ///
-/// over the n vectors b of the state, with the rounding ν_b of its rate (see [`scales`](crate::scales)). `errors` are Σ e_i k_i without
-/// their factor h. Two estimates e₅, e₃ are combined as in Hairer's `dop853.f` (HNW II.10 (10.17)): with their norms,
-/// err₅²/√(err₅² + 0.01 err₃²); the error of every vector then is e₅ times err₅/√(err₅² + 0.01 err₃²).
-pub fn error_norm(h: f64, errors: &[Vec<f64>], x1: &[f64], yardstick: Yardstick, measured: &mut Measured) -> f64 {
+/// over the n vectors b of the state, with the rounding ν_b of its rate (see
+/// [`scales`](crate::scales)). `errors` are Σ e_i k_i without their factor h. Two estimates e₅, e₃
+/// are combined as in Hairer's `dop853.f` (HNW II.10 (10.17)): with their norms, err₅²/√(err₅² +
+/// 0.01 err₃²); the error of every vector then is e₅ times err₅/√(err₅² + 0.01 err₃²).
+pub fn error_norm(
+    h: f64,
+    errors: &[Vec<f64>],
+    x1: &[f64],
+    yardstick: Yardstick,
+    measured: &mut Measured,
+) -> f64 {
     widest(
         #[inline(always)]
         || norm(h, errors, x1, yardstick, measured),
@@ -133,7 +144,13 @@ pub fn error_norm(h: f64, errors: &[Vec<f64>], x1: &[f64], yardstick: Yardstick,
 }
 
 #[inline(always)]
-fn norm(h: f64, errors: &[Vec<f64>], x1: &[f64], yardstick: Yardstick, measured: &mut Measured) -> f64 {
+fn norm(
+    h: f64,
+    errors: &[Vec<f64>],
+    x1: &[f64],
+    yardstick: Yardstick,
+    measured: &mut Measured,
+) -> f64 {
     let Yardstick { rtol, vectors, norms, rounding } = yardstick;
     vectors.squares(x1, measured.sizes);
     let Some((first, others)) = errors.split_first() else {
@@ -185,10 +202,25 @@ mod tests {
     use super::*;
     use crate::scales::Role;
 
-    fn norm(h: f64, errors: &[Vec<f64>], x1: &[f64], norms: &[f64], vectors: &Vectors) -> (f64, Vec<f64>) {
+    fn norm(
+        h: f64,
+        errors: &[Vec<f64>],
+        x1: &[f64],
+        norms: &[f64],
+        vectors: &Vectors,
+    ) -> (f64, Vec<f64>) {
         let (mut sizes, mut squares) = (vec![0.0; vectors.count()], vec![0.0; vectors.count()]);
         let measured = &mut Measured { sizes: &mut sizes, errors: &mut squares };
-        (error_norm(h, errors, x1, Yardstick { rtol: 0.5, vectors, norms, rounding: &[] }, measured), squares)
+        (
+            error_norm(
+                h,
+                errors,
+                x1,
+                Yardstick { rtol: 0.5, vectors, norms, rounding: &[] },
+                measured,
+            ),
+            squares,
+        )
     }
 
     #[test]
@@ -227,11 +259,19 @@ mod tests {
         let (mut size, mut error) = ([0.0], [0.0]);
         let mut found = |h: f64, rounding: f64| {
             let measured = &mut Measured { sizes: &mut size, errors: &mut error };
-            let yardstick = Yardstick { rtol: 1e-9, vectors: &one, norms: &[1.0], rounding: &[rounding * rounding] };
+            let yardstick = Yardstick {
+                rtol: 1e-9,
+                vectors: &one,
+                norms: &[1.0],
+                rounding: &[rounding * rounding],
+            };
             error_norm(h, &[vec![1e-6]], &[0.0], yardstick, measured)
         };
-        // An error of 1e-6 h in units of 1e-9, or of h times the rounding; a handful of operations round.
-        for (h, rounding, expected) in [(1e-2, 0.0, 10.0), (1e-2, 1e-8, 10.0), (1e-2, 4e-6, 0.25), (1e-8, 4e-6, 1e-5)] {
+        // An error of 1e-6 h in units of 1e-9, or of h times the rounding; a handful of operations
+        // round.
+        for (h, rounding, expected) in
+            [(1e-2, 0.0, 10.0), (1e-2, 1e-8, 10.0), (1e-2, 4e-6, 0.25), (1e-8, 4e-6, 1e-5)]
+        {
             let ratio = found(h, rounding) / expected;
             assert!((ratio - 1.0).abs() < 8.0 * f64::EPSILON, "{h} {rounding}: {ratio}");
         }

@@ -1,12 +1,14 @@
-//! The proportional-integral controller of Hairer and Wanner (HW IV.2 (2.43), as in `dopri5.f` and `dop853.f`):
+//! The proportional-integral controller of Hairer and Wanner (HW IV.2 (2.43), as in `dopri5.f` and
+//! `dop853.f`):
 //!
 //! h_new = h · safety · err_n^(−α) · err_{n−1}^β,  α = 1/q − ¾β,
 //!
-//! with q one more than the order of the error estimate and the factor kept within limits. Powers are approximate
-//! ([`rough_power`]), as the error itself is an estimate.
+//! with q one more than the order of the error estimate and the factor kept within limits. Powers
+//! are approximate ([`rough_power`]), as the error itself is an estimate.
 //!
-//! With extrapolation (Gustafsson, ACM Trans. Math. Softw. 20 (1994) 496), decreasing lengths ℓ_n = h_n err_n^(−α) that
-//! errors ask for are taken to go on decreasing: h_new = safety ℓ_n · min(1, ℓ_n/ℓ_{n−1}).
+//! With extrapolation (Gustafsson, ACM Trans. Math. Softw. 20 (1994) 496), decreasing lengths ℓ_n =
+//! h_n err_n^(−α) that errors ask for are taken to go on decreasing: h_new = safety ℓ_n · min(1,
+//! ℓ_n/ℓ_{n−1}).
 
 use super::StepControl;
 use crate::exact;
@@ -18,8 +20,8 @@ pub struct ControllerMemory {
     /// The step to try next; 0 before the first one is chosen.
     #[serde(with = "exact::number")]
     pub h: f64,
-    /// Error of the last accepted step in units of the tolerance, at least 1e-4. For a controller that extrapolates,
-    /// the length that the error asked for, divided by `h`.
+    /// Error of the last accepted step in units of the tolerance, at least 1e-4. For a controller
+    /// that extrapolates, the length that the error asked for, divided by `h`.
     #[serde(with = "exact::number")]
     pub last_error: f64,
 }
@@ -45,15 +47,16 @@ pub struct Controller {
     pub foresees: bool,
 }
 
-/// Smallest error that enters a power: a zero error must not divide, and its step grows by the limit anyway.
+/// Smallest error that enters a power: a zero error must not divide, and its step grows by the
+/// limit anyway.
 pub const LEAST_ERROR: f64 = 1e-10;
 
 /// Smallest error that is carried to the next step.
 pub const LEAST_LAST_ERROR: f64 = 1e-4;
 
 impl Controller {
-    /// Controller for `control` with Hairer's constants: β = 0.04 and factors within [0.2, 10], for high orders β = 0
-    /// and [1/3, 6].
+    /// Controller for `control` with Hairer's constants: β = 0.04 and factors within [0.2, 10], for
+    /// high orders β = 0 and [1/3, 6].
     pub fn new(control: &StepControl) -> Controller {
         let StepControl { order, estimate, finds_length, foresees, .. } = *control;
         let high = order >= 8;
@@ -70,8 +73,8 @@ impl Controller {
         }
     }
 
-    /// Set the step after an accepted one of length `h` with this error. `rejected` is true if the step took several
-    /// attempts; the next one then does not grow.
+    /// Set the step after an accepted one of length `h` with this error. `rejected` is true if the
+    /// step took several attempts; the next one then does not grow.
     pub fn accepted(&self, memory: &mut ControllerMemory, h: f64, error: f64, rejected: bool) {
         let error = error.max(LEAST_ERROR);
         let part = rough_power(error, -self.alpha);
@@ -100,11 +103,18 @@ impl Controller {
 }
 
 /// Approximation of aᵇ within 1.4e-4, relative, for a positive, normal a and |b| ≤ 1. Equals
-/// `holonome_model::graph::primitive::rough_power` in a compiled loop bit for bit; its constants are explained there.
+/// `holonome_model::graph::primitive::rough_power` in a compiled loop bit for bit; its constants
+/// are explained there.
 pub fn rough_power(a: f64, b: f64) -> f64 {
-    const LOGARITHM: [f64; 5] =
-        [-2.5128546239059855, 4.070090791858758, -2.120675131120078, 0.6451423635899062, -0.08161580849841568];
-    const EXPONENTIAL: [f64; 4] = [0.9999280735394012, 0.6932609854606553, 0.2426111221932161, 0.05517166905792616];
+    const LOGARITHM: [f64; 5] = [
+        -2.5128546239059855,
+        4.070090791858758,
+        -2.120675131120078,
+        0.6451423635899062,
+        -0.08161580849841568,
+    ];
+    const EXPONENTIAL: [f64; 4] =
+        [0.9999280735394012, 0.6932609854606553, 0.2426111221932161, 0.05517166905792616];
     const ROUNDING: f64 = 1.5 * (1u64 << 52) as f64;
     let k = (a.to_bits() >> 52) as f64 - 1023.0;
     let f = f64::from_bits(a.to_bits() & ((1 << 52) - 1) | 1f64.to_bits());
@@ -161,8 +171,8 @@ mod tests {
         assert!(dopri5.rejected(1.0, 1.001) < 0.9, "a rejected step must shrink");
     }
 
-    /// Lengths ℓ that errors ask for, each `ratio` times the one before. Steps are 0.8 of the next length if lengths
-    /// decrease, and 0.8 of the last one otherwise.
+    /// Lengths ℓ that errors ask for, each `ratio` times the one before. Steps are 0.8 of the next
+    /// length if lengths decrease, and 0.8 of the last one otherwise.
     #[test]
     fn decreasing_lengths_are_foreseen() {
         let gauss = Controller::new(&StepControl::of_coefficients(16, 6));
@@ -175,7 +185,10 @@ mod tests {
                 // Nothing is known before the first step.
                 let foreseen = if k == 0 { 1.0 } else { f64::min(ratio, 1.0) };
                 // Three rough powers.
-                assert!((memory.h / (0.8 * asked * foreseen) - 1.0).abs() < 3.0 * 1.4e-4, "{ratio}: step {k}");
+                assert!(
+                    (memory.h / (0.8 * asked * foreseen) - 1.0).abs() < 3.0 * 1.4e-4,
+                    "{ratio}: step {k}"
+                );
                 asked *= ratio;
             }
         }

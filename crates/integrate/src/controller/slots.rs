@@ -1,10 +1,13 @@
-//! Slots of the numbers that adaptive steps in a loop of their own carry from one attempt to the next.
+//! Slots of the numbers that adaptive steps in a loop of their own carry from one attempt to the
+//! next.
 //!
-//! A map or an ensemble may make many attempts in one call, with acceptance and step-size control in it. Both sides
-//! know the loop's state by these slots; with several lanes number k of lane l stands at `k * lanes + l`.
+//! A map or an ensemble may make many attempts in one call, with acceptance and step-size control
+//! in it. Both sides know the loop's state by these slots; with several lanes number k of lane l
+//! stands at `k * lanes + l`.
 //!
-//! An ordinary attempt is made as in [`run`](crate::run): x₁ is treated and becomes x, or the step shrinks. Any other
-//! leaves everything but the status as it was, and a state whose status is set stays as it is.
+//! An ordinary attempt is made as in [`run`](crate::run): x₁ is treated and becomes x, or the step
+//! shrinks. Any other leaves everything but the status as it was, and a state whose status is set
+//! stays as it is.
 
 use crate::scales::Vectors;
 use std::ops::Range;
@@ -21,11 +24,13 @@ pub enum Status {
     Arrived,
     /// The next attempt would reach or pass the pause, or its step is too short.
     Held,
-    /// The error of the first attempt at a step is not a number: the field may be undefined where it starts.
+    /// The error of the first attempt at a step is not a number: the field may be undefined where
+    /// it starts.
     Undefined,
     /// The result of an accepted step is not finite.
     Broken,
-    /// The treatment of an accepted step's result did not converge within the iterations of the loop.
+    /// The treatment of an accepted step's result did not converge within the iterations of the
+    /// loop.
     Unsettled,
 }
 
@@ -98,8 +103,8 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Slots for a state of these vectors with `groups` groups of invariants. `first` is true if the first stage is
-    /// carried, `weights` if w² are.
+    /// Slots for a state of these vectors with `groups` groups of invariants. `first` is true if
+    /// the first stage is carried, `weights` if w² are.
     pub fn new(first: bool, weights: bool, state: &Vectors, groups: usize) -> Slots {
         let (n, vectors) = (state.dim(), state.count());
         let mut end = 0;
@@ -112,7 +117,8 @@ impl Slots {
         let first = take(if first { n } else { 0 });
         let carried = take(if weights { 2 * vectors } else { vectors });
         let (norms, largest) = (take(state.norms()), take(groups));
-        let [innovation, innovation_at, steps, rejected, status, pause] = [(); 6].map(|()| take(1).start);
+        let [innovation, innovation_at, steps, rejected, status, pause] =
+            [(); 6].map(|()| take(1).start);
         let (masses, rounding) = (take(vectors), take(vectors));
         let memory = take(0);
         Slots {
@@ -155,7 +161,8 @@ impl Slots {
     }
 }
 
-/// Places of the numbers from which a sample within an accepted attempt is found: the slots before it, then these.
+/// Places of the numbers from which a sample within an accepted attempt is found: the slots before
+/// it, then these.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Within {
     /// Treated state x₁ after the attempt.

@@ -28,9 +28,9 @@ pub fn probe(x: &[f64], field: &[f64], norms: &[f64], vectors: &Vectors, span: f
     Choice { length: PROBE * shortest, by_span: shortest == SHARE * span }
 }
 
-/// The first step of a method of order p: the least over the vectors of 0.1 max(|x|/|ẋ|, |ẋ|/|ẍ|) and of 0.3
-/// √(|x|/|ẍ|), at most a hundredth of the span, times 2 rtol^(1/(p+1)). `change` is the field after the probe less the
-/// field.
+/// The first step of a method of order p: the least over the vectors of 0.1 max(|x|/|ẋ|, |ẋ|/|ẍ|)
+/// and of 0.3 √(|x|/|ẍ|), at most a hundredth of the span, times 2 rtol^(1/(p+1)). `change` is the
+/// field after the probe less the field.
 pub fn first_step(
     probe: f64,
     (x, field, change): (&[f64], &[f64], &[f64]),
@@ -89,7 +89,9 @@ mod tests {
         let step = oscillator(1.0, 1.0);
         // 0.3·√(x/ẍ) = 0.3, times 2·10⁻¹; the difference of fields is exact but for rounding.
         assert!((step / 0.06 - 1.0).abs() < 1e-9, "{step}");
-        for (a, omega) in [(2f64.powi(-40), 1.0), (1.0, 2f64.powi(50)), (2f64.powi(33), 2f64.powi(-20))] {
+        for (a, omega) in
+            [(2f64.powi(-40), 1.0), (1.0, 2f64.powi(50)), (2f64.powi(33), 2f64.powi(-20))]
+        {
             assert_eq!(oscillator(a, omega), step);
         }
     }

@@ -1,5 +1,5 @@
-//! Adaptive steps in lanes: every lane has its own time and its own step, and takes up the next trajectory when one
-//! ends.
+//! Adaptive steps in lanes: every lane has its own time and its own step, and takes up the next
+//! trajectory when one ends.
 
 use super::{AdaptiveLaneSteps, End, LaneSample, LaneStates, LanesWithin, Stopped, Trajectories};
 use super::{finite, gather, scatter};
@@ -13,12 +13,13 @@ use crate::scales::Scales;
 use crate::vector::max_or_nan;
 use std::ops::Range;
 
-/// Largest number of attempts in one call; lanes whose trajectories have ended wait no longer than that for the others.
+/// Largest number of attempts in one call; lanes whose trajectories have ended wait no longer than
+/// that for the others.
 const MOST_ATTEMPTS: u64 = 64;
 
-/// Largest disturbance of a step by a projection or by feedback in a lane, in units of the tolerance and of √n for n
-/// vectors: each is of the size of a step's error, and a claim that fails makes it larger at once. Beyond, a run by
-/// itself judges the claims.
+/// Largest disturbance of a step by a projection or by feedback in a lane, in units of the
+/// tolerance and of √n for n vectors: each is of the size of a step's error, and a claim that fails
+/// makes it larger at once. Beyond, a run by itself judges the claims.
 const PULLED: f64 = 1e3;
 
 /// Maximum number of attempts after which the samples within them are found.
@@ -77,7 +78,8 @@ struct Race<'a, S: AdaptiveLaneSteps> {
     slots: Slots,
     /// State of the loop, of all lanes.
     state: Vec<f64>,
-    /// States before each of the last attempts and after them; empty if no sample falls within a step.
+    /// States before each of the last attempts and after them; empty if no sample falls within a
+    /// step.
     kept: Vec<Vec<f64>>,
     within: Samples,
     /// Results for some lanes while the others wait.
@@ -137,7 +139,11 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
                 at: Within::of(&slots),
                 wanted: vec![false; lanes],
                 numbers: zeros(within),
-                found: LanesWithin { out: zeros(n + groups), evaluations: zeros(1), missed: vec![false; lanes] },
+                found: LanesWithin {
+                    out: zeros(n + groups),
+                    evaluations: zeros(1),
+                    missed: vec![false; lanes],
+                },
             },
             state,
             aside: zeros(n),
@@ -187,7 +193,12 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
     }
 
     /// Put the next trajectories that can start into these lanes, and choose their first steps.
-    fn take_up(&mut self, free: &[usize], bound: &mut S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
+    fn take_up(
+        &mut self,
+        free: &[usize],
+        bound: &mut S::Bound,
+        trajectories: &mut dyn Trajectories<S::Bound>,
+    ) {
         let t0 = self.plan.t0;
         let mut free = free.to_vec();
         while !free.is_empty() {
@@ -206,7 +217,8 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
                 self.set(self.slots.elapsed, lane, 0.0);
                 self.lanes[lane].end.restart(t0);
                 self.lanes[lane].next_look = next_look(0);
-                self.lanes[lane].next_sample = usize::from(self.adaptive.samples.first() == Some(&t0));
+                self.lanes[lane].next_sample =
+                    usize::from(self.adaptive.samples.first() == Some(&t0));
                 self.lanes[lane].missed = false;
                 self.start_scales(lane);
                 taken.push(lane);
@@ -235,7 +247,8 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
             let this = &mut self.lanes[lane];
             this.end.cost.field = 1;
             let x = &self.state[..self.slots.x.end * lanes];
-            let sound = [x, &self.aside, &self.deviations].into_iter().all(|all| finite(all, lanes, lane));
+            let sound =
+                [x, &self.aside, &self.deviations].into_iter().all(|all| finite(all, lanes, lane));
             if !sound {
                 this.end.failure = Some(Stopped::NonFinite);
                 if let Some(number) = this.number.take() {
@@ -265,7 +278,12 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
             None => self.first_steps(&taken, bound),
         }
         for &lane in &taken {
-            for slot in [self.slots.rejections, self.slots.steps, self.slots.rejected, self.slots.innovation] {
+            for slot in [
+                self.slots.rejections,
+                self.slots.steps,
+                self.slots.rejected,
+                self.slots.innovation,
+            ] {
                 self.set(slot, lane, 0.0);
             }
             self.set(self.slots.last_error, lane, NO_LAST_ERROR);
@@ -306,13 +324,20 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
                 *change -= field;
             }
             let motion = (&self.one[..], &self.field[..], &self.change[..]);
-            let h = start::first_step(self.probes[lane], motion, (&scales, vectors), (order, rtol, span)).length;
+            let h = start::first_step(
+                self.probes[lane],
+                motion,
+                (&scales, vectors),
+                (order, rtol, span),
+            )
+            .length;
             self.set(self.slots.h, lane, h);
             self.lanes[lane].end.cost.field += 1;
         }
     }
 
-    /// Set the scales with which a lane's trajectory begins; `one` is its state and `masses` are its masses.
+    /// Set the scales with which a lane's trajectory begins; `one` is its state and `masses` are
+    /// its masses.
     fn start_scales(&mut self, lane: usize) {
         let vectors = self.steps.vectors();
         let mut scales = Scales::new(vectors, self.steps.kept(), self.masses.clone(), &self.one);
@@ -325,15 +350,19 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
     /// Compute the fields at the states, into `aside`.
     fn fields(&mut self, bound: &S::Bound) {
         let lanes = self.lanes.len();
-        let (t, x) = (&self.state[self.slots.t * lanes..][..lanes], &self.state[..self.slots.x.end * lanes]);
+        let (t, x) =
+            (&self.state[self.slots.t * lanes..][..lanes], &self.state[..self.slots.x.end * lanes]);
         self.steps.fields(bound, t, x, &mut self.aside, &mut self.work);
     }
 
-    /// Compute the deviations and terms at the states; the size of a vector in them is its largest so far.
+    /// Compute the deviations and terms at the states; the size of a vector in them is its largest
+    /// so far.
     fn monitor(&mut self, bound: &S::Bound) {
         let lanes = self.lanes.len();
-        let (t, x) = (&self.state[self.slots.t * lanes..][..lanes], &self.state[..self.slots.x.end * lanes]);
-        let squares = &self.state[self.slots.carried.start * lanes..][..self.steps.vectors().count() * lanes];
+        let (t, x) =
+            (&self.state[self.slots.t * lanes..][..lanes], &self.state[..self.slots.x.end * lanes]);
+        let squares =
+            &self.state[self.slots.carried.start * lanes..][..self.steps.vectors().count() * lanes];
         let at = LaneStates { t, x, carried: &[], squares };
         self.steps.monitor(bound, at, &mut self.deviations, &mut self.terms, &mut self.work);
     }
@@ -412,8 +441,14 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
         }
     }
 
-    /// Make up to `count` attempts in every lane, until one of them ends, and find the samples within their steps.
-    fn attempts_with_samples(&mut self, count: usize, bound: &S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
+    /// Make up to `count` attempts in every lane, until one of them ends, and find the samples
+    /// within their steps.
+    fn attempts_with_samples(
+        &mut self,
+        count: usize,
+        bound: &S::Bound,
+        trajectories: &mut dyn Trajectories<S::Bound>,
+    ) {
         let lanes = self.lanes.len();
         self.kept[0].copy_from_slice(&self.state);
         for attempt in 0..count.min(MOST_KEPT) {
@@ -423,10 +458,16 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
                 let end = self.at(self.slots.elapsed, lane);
                 let Lane { number, next_sample, due, .. } = &mut self.lanes[lane];
                 let (adaptive, span) = (self.adaptive, self.adaptive.span());
-                while let Some(elapsed) = adaptive.sample_after(*next_sample).filter(|&at| at <= end && at < span)
+                while let Some(elapsed) =
+                    adaptive.sample_after(*next_sample).filter(|&at| at <= end && at < span)
                     && number.is_some()
                 {
-                    due.push(Due { attempt, sample: *next_sample, elapsed, at_end: elapsed == end });
+                    due.push(Due {
+                        attempt,
+                        sample: *next_sample,
+                        elapsed,
+                        at_end: elapsed == end,
+                    });
                     *next_sample += 1;
                 }
                 let status = Status::of(self.at(self.slots.status, lane));
@@ -443,23 +484,35 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
     }
 
     /// Find and pass on sample number `round` of those that are due in every lane.
-    fn samples_due(&mut self, round: usize, bound: &S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
+    fn samples_due(
+        &mut self,
+        round: usize,
+        bound: &S::Bound,
+        trajectories: &mut dyn Trajectories<S::Bound>,
+    ) {
         let (lanes, n) = (self.lanes.len(), self.steps.dim());
         let (slots, Samples { at, wanted, numbers, found }) = (&self.slots, &mut self.within);
         wanted.fill(false);
         found.missed.fill(false);
         found.evaluations.fill(0.0);
-        let copy = |to: &mut [f64], first: usize, from: &[f64], range: Range<usize>, lane: usize| {
-            for (k, slot) in range.enumerate() {
-                to[(first + k) * lanes + lane] = from[slot * lanes + lane];
-            }
-        };
+        let copy =
+            |to: &mut [f64], first: usize, from: &[f64], range: Range<usize>, lane: usize| {
+                for (k, slot) in range.enumerate() {
+                    to[(first + k) * lanes + lane] = from[slot * lanes + lane];
+                }
+            };
         for (lane, Lane { due, .. }) in self.lanes.iter().enumerate() {
             let Some(due) = due.get(round).filter(|due| !due.at_end) else { continue };
             wanted[lane] = true;
             copy(numbers, 0, &self.kept[due.attempt], 0..slots.count(), lane);
             copy(numbers, at.x1.start, &self.kept[due.attempt + 1], slots.x.clone(), lane);
-            copy(numbers, at.carried.start, &self.kept[due.attempt + 1], slots.carried.clone(), lane);
+            copy(
+                numbers,
+                at.carried.start,
+                &self.kept[due.attempt + 1],
+                slots.carried.clone(),
+                lane,
+            );
             copy(numbers, at.memory.start, &self.kept[due.attempt + 1], slots.memory.clone(), lane);
             numbers[at.elapsed * lanes + lane] = due.elapsed;
         }
@@ -469,7 +522,9 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
         let LanesWithin { out, evaluations, missed } = found;
         let mut samples = Vec::with_capacity(lanes);
         for (lane, this) in self.lanes.iter_mut().enumerate() {
-            let (Some(due), Some(trajectory)) = (this.due.get(round), this.number) else { continue };
+            let (Some(due), Some(trajectory)) = (this.due.get(round), this.number) else {
+                continue;
+            };
             samples.push(LaneSample { lane, trajectory, sample: due.sample });
             if due.at_end {
                 copy(out, 0, &self.kept[due.attempt + 1], slots.x.clone(), lane);
@@ -488,9 +543,11 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
         trajectories.samples(&samples, &out[..n * lanes]);
     }
 
-    /// Find the lanes in which a claim or a correction fails; checked after some steps, and at the end.
+    /// Find the lanes in which a claim or a correction fails; checked after some steps, and at the
+    /// end.
     fn find_doubted(&mut self, trajectories: &mut dyn Trajectories<S::Bound>) {
-        let (lanes, corrects, looks) = (self.lanes.len(), self.steps.corrects(), trajectories.looks());
+        let (lanes, corrects, looks) =
+            (self.lanes.len(), self.steps.corrects(), trajectories.looks());
         self.doubted.fill(false);
         if !corrects && !looks {
             return;
@@ -514,13 +571,20 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
         if self.due.is_empty() {
             return;
         }
-        let squares = &self.state[self.slots.carried.start * lanes..][..self.steps.vectors().count() * lanes];
-        let (t, x) = (&self.state[self.slots.t * lanes..][..lanes], &self.state[..self.slots.x.end * lanes]);
+        let squares =
+            &self.state[self.slots.carried.start * lanes..][..self.steps.vectors().count() * lanes];
+        let (t, x) =
+            (&self.state[self.slots.t * lanes..][..lanes], &self.state[..self.slots.x.end * lanes]);
         trajectories.look(&self.due, LaneStates { t, x, carried: &[], squares }, &mut self.doubted);
     }
 
-    /// True if a treatment moved a state in a lane further than a step's error explains, or left a constraint far off.
-    fn may_be_pushed(&mut self, lane: usize, trajectories: &mut dyn Trajectories<S::Bound>) -> bool {
+    /// True if a treatment moved a state in a lane further than a step's error explains, or left a
+    /// constraint far off.
+    fn may_be_pushed(
+        &mut self,
+        lane: usize,
+        trajectories: &mut dyn Trajectories<S::Bound>,
+    ) -> bool {
         let largest = self.all(self.slots.largest.clone());
         gather(&self.state[largest], self.lanes.len(), lane, &mut self.group);
         self.steps.finish(&mut self.group);
@@ -553,10 +617,17 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
     }
 
     /// Pass on the states of these lanes.
-    fn sample(&self, sample: usize, lanes: &[usize], trajectories: &mut dyn Trajectories<S::Bound>) {
+    fn sample(
+        &self,
+        sample: usize,
+        lanes: &[usize],
+        trajectories: &mut dyn Trajectories<S::Bound>,
+    ) {
         let of: Vec<LaneSample> = lanes
             .iter()
-            .filter_map(|&lane| Some(LaneSample { lane, trajectory: self.lanes[lane].number?, sample }))
+            .filter_map(|&lane| {
+                Some(LaneSample { lane, trajectory: self.lanes[lane].number?, sample })
+            })
             .collect();
         if !of.is_empty() {
             trajectories.samples(&of, &self.state[self.all(self.slots.x.clone())]);
@@ -564,7 +635,12 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
     }
 
     /// Report the end of a lane's trajectory.
-    fn finish(&mut self, lane: usize, failure: Option<Stopped>, trajectories: &mut dyn Trajectories<S::Bound>) {
+    fn finish(
+        &mut self,
+        lane: usize,
+        failure: Option<Stopped>,
+        trajectories: &mut dyn Trajectories<S::Bound>,
+    ) {
         let (lanes, slots) = (self.lanes.len(), self.slots.clone());
         let Some(number) = self.lanes[lane].number.take() else { return };
         let [t, steps, rejected, innovation, innovation_at] =

@@ -1,7 +1,8 @@
 //! Equal steps in lanes: all lanes march together, from output to output.
 
 use super::{
-    End, EqualSteps, LaneAlone, LaneCarry, LaneSample, LaneStates, Stopped, Trajectories, finite, gather, scatter,
+    End, EqualSteps, LaneAlone, LaneCarry, LaneSample, LaneStates, Stopped, Trajectories, finite,
+    gather, scatter,
 };
 use crate::cost::Cost;
 use crate::plan::{FixedSteps, Plan};
@@ -45,7 +46,8 @@ struct March<'a, S: EqualSteps> {
     carried_before: Vec<f64>,
     carried_initially: Vec<f64>,
     innovation: Vec<f64>,
-    /// Lanes in which a correction was larger than a step's error explains, or a claim fails within a step.
+    /// Lanes in which a correction was larger than a step's error explains, or a claim fails within
+    /// a step.
     surprised: Vec<bool>,
     /// Largest disturbance of a step in each lane after which claims were judged within it.
     judged: Vec<f64>,
@@ -110,8 +112,13 @@ impl<'a, S: EqualSteps> March<'a, S> {
         }
     }
 
-    /// Put a trajectory into every lane; true if there was one at all. Lanes without one repeat another's numbers.
-    fn fill(&mut self, bound: &mut S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) -> bool {
+    /// Put a trajectory into every lane; true if there was one at all. Lanes without one repeat
+    /// another's numbers.
+    fn fill(
+        &mut self,
+        bound: &mut S::Bound,
+        trajectories: &mut dyn Trajectories<S::Bound>,
+    ) -> bool {
         let lanes = self.steps.lanes();
         for lane in 0..lanes {
             self.number[lane] = trajectories.next(bound, lane, &mut self.one, &mut []);
@@ -124,7 +131,8 @@ impl<'a, S: EqualSteps> March<'a, S> {
         }
         self.x.copy_from_slice(&self.initial);
         self.costs.fill(Cost::default());
-        let (plan, begun) = ((self.fixed, self.plan.t0), (&mut self.begun[..], &mut self.costs[..]));
+        let (plan, begun) =
+            ((self.fixed, self.plan.t0), (&mut self.begun[..], &mut self.costs[..]));
         self.steps.begin(bound, plan, &self.x, &mut self.carried, begun, &mut self.work);
         self.carried_initially.copy_from_slice(&self.carried);
         for (end, cost) in self.ends.iter_mut().zip(&self.costs) {
@@ -191,7 +199,8 @@ impl<'a, S: EqualSteps> March<'a, S> {
         let t = self.fixed.time(self.plan.t0, step);
         for lane in 0..self.steps.lanes() {
             if let Some(number) = self.number[lane].take() {
-                let failure = (!finite(&self.deviations, self.steps.lanes(), lane)).then_some(Stopped::NonFinite);
+                let failure = (!finite(&self.deviations, self.steps.lanes(), lane))
+                    .then_some(Stopped::NonFinite);
                 self.count_carried(lane);
                 let end = &mut self.ends[lane];
                 (end.t, end.steps, end.failure) = (t, step, failure);
@@ -200,22 +209,40 @@ impl<'a, S: EqualSteps> March<'a, S> {
         }
     }
 
-    /// Make a block of steps. One in which a lane fails is made again step by step, up to the step that failed it.
-    fn block(&mut self, bound: &mut S::Bound, first: u64, count: u64, trajectories: &mut dyn Trajectories<S::Bound>) {
+    /// Make a block of steps. One in which a lane fails is made again step by step, up to the step
+    /// that failed it.
+    fn block(
+        &mut self,
+        bound: &mut S::Bound,
+        first: u64,
+        count: u64,
+        trajectories: &mut dyn Trajectories<S::Bound>,
+    ) {
         let lanes = self.steps.lanes();
         self.before.copy_from_slice(&self.x);
         self.carried_before.copy_from_slice(&self.carried);
         self.missed.fill(false);
-        let (carried, innovation, missed) = (&mut self.carried, &mut self.innovation, &mut self.missed);
+        let (carried, innovation, missed) =
+            (&mut self.carried, &mut self.innovation, &mut self.missed);
         let carry = LaneCarry { carried, innovation, missed };
-        self.steps.steps(bound, first..first + count, &mut self.x, carry, &mut self.largest, &mut self.work);
+        self.steps.steps(
+            bound,
+            first..first + count,
+            &mut self.x,
+            carry,
+            &mut self.largest,
+            &mut self.work,
+        );
         for lane in 0..lanes {
             if self.missed[lane] {
                 self.make_alone(bound, lane, first..first + count, trajectories);
             }
         }
-        let good = |this: &Self, lane: usize| finite(&this.x, lanes, lane) && finite(&this.largest, lanes, lane);
-        let failed: Vec<usize> = (0..lanes).filter(|&lane| self.number[lane].is_some() && !good(self, lane)).collect();
+        let good = |this: &Self, lane: usize| {
+            finite(&this.x, lanes, lane) && finite(&this.largest, lanes, lane)
+        };
+        let failed: Vec<usize> =
+            (0..lanes).filter(|&lane| self.number[lane].is_some() && !good(self, lane)).collect();
         if !failed.is_empty() {
             self.x.copy_from_slice(&self.before);
             self.carried.copy_from_slice(&self.carried_before);
@@ -252,14 +279,24 @@ impl<'a, S: EqualSteps> March<'a, S> {
         }
     }
 
-    /// Judge the claims of lanes in which a step of the block was disturbed more than any before, as a run by itself
-    /// does. True if the block is to be made again in halves, as it has several steps.
-    fn judge(&mut self, first: u64, count: u64, trajectories: &mut dyn Trajectories<S::Bound>) -> bool {
+    /// Judge the claims of lanes in which a step of the block was disturbed more than any before,
+    /// as a run by itself does. True if the block is to be made again in halves, as it has several
+    /// steps.
+    fn judge(
+        &mut self,
+        first: u64,
+        count: u64,
+        trajectories: &mut dyn Trajectories<S::Bound>,
+    ) -> bool {
         let lanes = self.steps.lanes();
         let [t0, t1] = [first, first + count].map(|step| self.fixed.time(self.plan.t0, step));
         for lane in (0..lanes).filter(|&lane| self.number[lane].is_some() && !self.missed[lane]) {
             gather(&self.largest, lanes, lane, &mut self.group);
-            let disturbance = trajectories.disturbance(self.innovation[lane], &self.group, &self.ends[lane].terms);
+            let disturbance = trajectories.disturbance(
+                self.innovation[lane],
+                &self.group,
+                &self.ends[lane].terms,
+            );
             if !is_novel(disturbance, self.judged[lane]) {
                 continue;
             }
@@ -318,7 +355,8 @@ impl<'a, S: EqualSteps> March<'a, S> {
         }
     }
 
-    /// End the trajectories whose claims fail after `step` steps, and those with a surprising correction.
+    /// End the trajectories whose claims fail after `step` steps, and those with a surprising
+    /// correction.
     fn look(&mut self, step: u64, due: bool, trajectories: &mut dyn Trajectories<S::Bound>) {
         let lanes = self.steps.lanes();
         for lane in 0..lanes {
@@ -346,15 +384,24 @@ impl<'a, S: EqualSteps> March<'a, S> {
     /// Collect the trajectories that have not ended.
     fn find_who(&mut self) {
         self.who.clear();
-        self.who.extend(self.number.iter().enumerate().filter_map(|(lane, number)| Some((lane, (*number)?))));
+        self.who.extend(
+            self.number.iter().enumerate().filter_map(|(lane, number)| Some((lane, (*number)?))),
+        );
     }
 
     /// End the trajectory of a lane after `step` steps; the lane then waits at a sound state.
-    fn stop(&mut self, lane: usize, step: u64, failure: Stopped, trajectories: &mut dyn Trajectories<S::Bound>) {
+    fn stop(
+        &mut self,
+        lane: usize,
+        step: u64,
+        failure: Stopped,
+        trajectories: &mut dyn Trajectories<S::Bound>,
+    ) {
         if let Some(number) = self.number[lane].take() {
             self.count_carried(lane);
             let end = &mut self.ends[lane];
-            (end.t, end.steps, end.failure) = (self.fixed.time(self.plan.t0, step), step, Some(failure));
+            (end.t, end.steps, end.failure) =
+                (self.fixed.time(self.plan.t0, step), step, Some(failure));
             trajectories.end(number, &self.ends[lane]);
         }
         self.wait(lane);
@@ -371,7 +418,9 @@ impl<'a, S: EqualSteps> March<'a, S> {
         let lanes = self.steps.lanes();
         gather(&self.initial, lanes, lane, &mut self.one);
         scatter(&self.one, lanes, lane, &mut self.x);
-        for (carried, initially) in self.carried.iter_mut().zip(&self.carried_initially).skip(lane).step_by(lanes) {
+        for (carried, initially) in
+            self.carried.iter_mut().zip(&self.carried_initially).skip(lane).step_by(lanes)
+        {
             *carried = *initially;
         }
     }
@@ -400,7 +449,12 @@ impl<'a, S: EqualSteps> March<'a, S> {
         let lanes = self.steps.lanes();
         self.times.fill(self.fixed.time(self.plan.t0, step));
         self.find_squares();
-        let at = LaneStates { t: &self.times, x: &self.x, carried: &self.carried, squares: &self.all_squares };
+        let at = LaneStates {
+            t: &self.times,
+            x: &self.x,
+            carried: &self.carried,
+            squares: &self.all_squares,
+        };
         self.steps.monitor(bound, at, &mut self.deviations, &mut self.terms, &mut self.work);
         for (lane, end) in self.ends.iter_mut().enumerate() {
             gather(&self.deviations, lanes, lane, &mut end.deviations);
@@ -422,8 +476,9 @@ impl<'a, S: EqualSteps> March<'a, S> {
     ) {
         let lanes = self.steps.lanes();
         let lanes_of = self.number.iter().enumerate();
-        let of: Vec<LaneSample> =
-            lanes_of.filter_map(|(lane, number)| Some(LaneSample { lane, trajectory: (*number)?, sample })).collect();
+        let of: Vec<LaneSample> = lanes_of
+            .filter_map(|(lane, number)| Some(LaneSample { lane, trajectory: (*number)?, sample }))
+            .collect();
         let multipliers = self.steps.multiplier_count();
         if multipliers == 0 || !trajectories.wants_multipliers() {
             return trajectories.samples(&of, &self.x);

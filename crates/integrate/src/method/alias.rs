@@ -1,5 +1,5 @@
-//! Other names of methods: those that other programs and books use for the same method, and those of methods that have
-//! only relatives here.
+//! Other names of methods: those that other programs and books use for the same method, and those
+//! of methods that have only relatives here.
 
 /// Names of a method elsewhere.
 #[derive(Debug)]
@@ -17,11 +17,17 @@ pub static ALIASES: &[Alias] = &[
     Alias { method: "heun", names: &["explicit-trapezoidal"] },
     Alias { method: "rk4", names: &["runge-kutta", "runge-kutta-4", "classical-runge-kutta"] },
     Alias { method: "bs3", names: &["RK23", "ode23", "bs32", "bogacki-shampine"] },
-    Alias { method: "dopri5", names: &["RK45", "ode45", "DP5", "dopri", "dopri45", "dopri54", "dormand-prince"] },
+    Alias {
+        method: "dopri5",
+        names: &["RK45", "ode45", "DP5", "dopri", "dopri45", "dopri54", "dormand-prince"],
+    },
     Alias { method: "tsit5", names: &["tsitouras", "tsitouras5"] },
     Alias { method: "dop853", names: &["DP8", "dop85", "dopri853"] },
     Alias { method: "symplectic-euler-a", names: &["semi-implicit-euler", "euler-cromer"] },
-    Alias { method: "stormer-verlet-a", names: &["verlet", "leapfrog", "stormer-verlet", "kick-drift-kick", "kdk"] },
+    Alias {
+        method: "stormer-verlet-a",
+        names: &["verlet", "leapfrog", "stormer-verlet", "kick-drift-kick", "kdk"],
+    },
     Alias { method: "stormer-verlet-b", names: &["position-verlet", "drift-kick-drift", "dkd"] },
     Alias { method: "yoshida4(stormer-verlet-b)", names: &["forest-ruth"] },
     Alias { method: "newmark", names: &["newmark-beta"] },
@@ -73,12 +79,20 @@ static RELATIVES: &[Relatives] = &[
     Relatives {
         names: "yoshida triple-jump",
         what: "the composition needs a method to compose, as in",
-        methods: &["yoshida4(stormer-verlet-a)", "yoshida6(stormer-verlet-a)", "yoshida8(stormer-verlet-a)"],
+        methods: &[
+            "yoshida4(stormer-verlet-a)",
+            "yoshida6(stormer-verlet-a)",
+            "yoshida8(stormer-verlet-a)",
+        ],
     },
     Relatives {
         names: "suzuki kahan-li sofroniou-spaletta composition",
         what: "the composition needs a method to compose, as in",
-        methods: &["suzuki4(rattle)", "kahan-li8(stormer-verlet-a)", "sofroniou-spaletta10(stormer-verlet-a)"],
+        methods: &[
+            "suzuki4(rattle)",
+            "kahan-li8(stormer-verlet-a)",
+            "sofroniou-spaletta10(stormer-verlet-a)",
+        ],
     },
     Relatives {
         names: "symplectic-euler",
@@ -121,7 +135,11 @@ static RELATIVES: &[Relatives] = &[
         what: "a method for a rigid body is",
         methods: &["cayley-symmetric", "rotation-splitting", "rattle"],
     },
-    Relatives { names: "auto default adaptive", what: "the default is", methods: &["corrected:dop853"] },
+    Relatives {
+        names: "auto default adaptive",
+        what: "the default is",
+        methods: &["corrected:dop853"],
+    },
 ];
 
 impl Alias {
@@ -134,7 +152,9 @@ impl Alias {
 impl Relatives {
     /// Relatives of the method of this name.
     pub fn of(name: &str) -> Option<&'static Relatives> {
-        RELATIVES.iter().find(|relatives| relatives.names.split_whitespace().any(|other| same(other, name)))
+        RELATIVES
+            .iter()
+            .find(|relatives| relatives.names.split_whitespace().any(|other| same(other, name)))
     }
 }
 
@@ -155,10 +175,14 @@ mod tests {
 
     #[test]
     fn every_other_name_belongs_to_one_method() {
-        let own = SCHEMES.iter().map(|scheme| scheme.name).chain(TREATMENTS.iter().map(|facts| facts.name));
+        let own = SCHEMES
+            .iter()
+            .map(|scheme| scheme.name)
+            .chain(TREATMENTS.iter().map(|facts| facts.name));
         let own = own.chain(COMPOSITIONS.iter().map(|composition| composition.name));
         let others = ALIASES.iter().flat_map(|alias| alias.names).copied();
-        let others = others.chain(RELATIVES.iter().flat_map(|relatives| relatives.names.split_whitespace()));
+        let others =
+            others.chain(RELATIVES.iter().flat_map(|relatives| relatives.names.split_whitespace()));
         let names: Vec<&str> = own.chain(others).collect();
         for (k, name) in names.iter().enumerate() {
             assert!(!names[..k].iter().any(|other| same(other, name)), "{name} stands twice");
@@ -171,7 +195,12 @@ mod tests {
             let method: Method = alias.method.parse().unwrap();
             assert_eq!(method.to_string(), alias.method);
             for name in alias.names {
-                let cases = [name.to_string(), name.to_uppercase(), name.replace('-', "_"), name.replace('-', "")];
+                let cases = [
+                    name.to_string(),
+                    name.to_uppercase(),
+                    name.replace('-', "_"),
+                    name.replace('-', ""),
+                ];
                 for name in cases {
                     assert_eq!(name.parse(), Ok(method), "{name}");
                 }
@@ -183,7 +212,10 @@ mod tests {
             }
             for name in relatives.names.split_whitespace() {
                 let message = name.parse::<Method>().unwrap_err().to_string();
-                assert!(message.contains(relatives.what) && message.contains(relatives.methods[0]), "{message}");
+                assert!(
+                    message.contains(relatives.what) && message.contains(relatives.methods[0]),
+                    "{message}"
+                );
             }
         }
     }

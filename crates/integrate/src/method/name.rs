@@ -50,7 +50,9 @@ pub enum MethodError {
         name: &'static str,
     },
     /// A treatment was given without a base scheme, or nothing at all.
-    #[error("`{text}` names no base scheme; write `BASE` or `TREATMENT:BASE`, for example `corrected:dop853`")]
+    #[error(
+        "`{text}` names no base scheme; write `BASE` or `TREATMENT:BASE`, for example `corrected:dop853`"
+    )]
     NoScheme {
         /// Text as written.
         text: String,
@@ -75,7 +77,8 @@ impl FromStr for Method {
     fn from_str(text: &str) -> Result<Method, MethodError> {
         let text = text.trim();
         let no_scheme = || MethodError::NoScheme { text: text.into() };
-        // The first name determines the rest: a treatment or a scheme before a colon, a composition before a bracket.
+        // The first name determines the rest: a treatment or a scheme before a colon, a composition
+        // before a bracket.
         let first = text.find([':', '(']);
         let head = text[..first.unwrap_or(text.len())].trim();
         let rest = first.map(|at| text[at + 1..].trim());
@@ -96,20 +99,29 @@ impl FromStr for Method {
                 }
                 (None, Some(scheme)) => {
                     if let Some(treatment) = treatment_meant(rest) {
-                        let reason = format!("the treatment stands first: write {}:{head}", treatment.facts().name);
+                        let reason = format!(
+                            "the treatment stands first: write {}:{head}",
+                            treatment.facts().name
+                        );
                         return Err(MethodError::Unsuitable { method: text.into(), reason });
                     }
                     let base: Method = rest.parse()?;
                     if base != Method::plain(base.scheme) {
                         let method = format!("{head}:{base}");
-                        return Err(MethodError::Unsuitable { method, reason: no_unconstrained_map(scheme) });
+                        return Err(MethodError::Unsuitable {
+                            method,
+                            reason: no_unconstrained_map(scheme),
+                        });
                     }
                     Method { unconstrained: Some(base.scheme), ..Method::plain(scheme) }
                 }
                 (None, None) if head.is_empty() => return Err(no_scheme()),
                 (None, None) => {
                     if let Some(composition) = composition_meant(head) {
-                        let reason = format!("a composition has brackets: write {}({rest})", composition.name);
+                        let reason = format!(
+                            "a composition has brackets: write {}({rest})",
+                            composition.name
+                        );
                         return Err(MethodError::Unsuitable { method: text.into(), reason });
                     }
                     let suggestion = nearest(head, TREATMENTS.iter().map(|facts| facts.name));
@@ -125,7 +137,10 @@ impl FromStr for Method {
                         return Err(MethodError::Unsuitable { method: text.into(), reason });
                     }
                     let names = COMPOSITIONS.iter().map(|composition| composition.name);
-                    return Err(MethodError::UnknownScheme { name: text.into(), suggestion: nearest(head, names) });
+                    return Err(MethodError::UnknownScheme {
+                        name: text.into(),
+                        suggestion: nearest(head, names),
+                    });
                 };
                 let inner = inner.ok_or_else(|| MethodError::Unsuitable {
                     method: text.into(),
@@ -150,7 +165,9 @@ fn not_a_scheme(name: &str) -> MethodError {
         return MethodError::NoScheme { text: name.into() };
     }
     if let Some(Composition { name: known, .. }) = composition_meant(name) {
-        let reason = format!("a composition needs a method: write {known}(METHOD), for example {known}(rattle)");
+        let reason = format!(
+            "a composition needs a method: write {known}(METHOD), for example {known}(rattle)"
+        );
         return MethodError::Unsuitable { method: name.into(), reason };
     }
     if let Some(Relatives { what, methods, .. }) = Relatives::of(name) {
@@ -162,12 +179,19 @@ fn not_a_scheme(name: &str) -> MethodError {
     MethodError::UnknownScheme { name: name.into(), suggestion: nearest(name, names) }
 }
 
-fn composed(text: &str, composition: &'static Composition, base: Method) -> Result<Method, MethodError> {
+fn composed(
+    text: &str,
+    composition: &'static Composition,
+    base: Method,
+) -> Result<Method, MethodError> {
     let unsuitable = |reason: String| Err(MethodError::Unsuitable { method: text.into(), reason });
     if base.treatment != MethodTreatment::Plain {
         let name = base.treatment.facts().name;
         let inner = Method { treatment: MethodTreatment::Plain, ..base };
-        return unsuitable(format!("a treatment stands outside: write {name}:{}({inner})", composition.name));
+        return unsuitable(format!(
+            "a treatment stands outside: write {name}:{}({inner})",
+            composition.name
+        ));
     }
     match base.composition {
         Some(_) => unsuitable(not_composed(composition, &base)),
@@ -176,7 +200,11 @@ fn composed(text: &str, composition: &'static Composition, base: Method) -> Resu
 }
 
 fn not_composed(composition: &Composition, base: &Method) -> String {
-    let what = if base.symmetric() { format!("has order {}", base.order()) } else { "is not symmetric".to_string() };
+    let what = if base.symmetric() {
+        format!("has order {}", base.order())
+    } else {
+        "is not symmetric".to_string()
+    };
     format!("{} composes a symmetric method of order 2, and {base} {what}", composition.name)
 }
 
@@ -193,25 +221,29 @@ fn no_unconstrained_map(scheme: &Scheme) -> String {
 }
 
 impl Method {
-    /// Method of exactly this name, as it is printed and stored; other names of the parser may come to mean other
-    /// methods. An explicit `plain:`, as older versions stored it, makes no difference.
+    /// Method of exactly this name, as it is printed and stored; other names of the parser may come
+    /// to mean other methods. An explicit `plain:`, as older versions stored it, makes no
+    /// difference.
     ///
     /// # Errors
     /// If there is no method of this name.
     pub fn named(name: &str) -> Result<Method, MethodError> {
         let method: Method = name.parse()?;
         let exact = method.to_string() == name.strip_prefix("plain:").unwrap_or(name);
-        exact.then_some(method).ok_or_else(|| MethodError::UnknownScheme { name: name.into(), suggestion: None })
+        exact
+            .then_some(method)
+            .ok_or_else(|| MethodError::UnknownScheme { name: name.into(), suggestion: None })
     }
 
-    /// Check that the parts of the method go together. Parsed methods have passed; the check is for those that are put
-    /// together in code, with schemes of one's own.
+    /// Check that the parts of the method go together. Parsed methods have passed; the check is for
+    /// those that are put together in code, with schemes of one's own.
     ///
     /// # Errors
-    /// If a scheme has the name of another one or contradicts itself; if the unconstrained map, the composition or the
-    /// treatment does not suit the scheme.
+    /// If a scheme has the name of another one or contradicts itself; if the unconstrained map, the
+    /// composition or the treatment does not suit the scheme.
     pub fn check(&self) -> Result<(), MethodError> {
-        let unsuitable = |reason: String| Err(MethodError::Unsuitable { method: self.to_string(), reason });
+        let unsuitable =
+            |reason: String| Err(MethodError::Unsuitable { method: self.to_string(), reason });
         for scheme in [Some(self.scheme), self.unconstrained].into_iter().flatten() {
             let name = scheme.name;
             let another = Scheme::named(name).is_some_and(|known| known != scheme);
@@ -246,7 +278,9 @@ impl Method {
     fn unsuitable_treatment(&self) -> Option<&'static str> {
         let Method { treatment, scheme, .. } = *self;
         if scheme.needs == Needs::HeatBath && treatment != MethodTreatment::Plain {
-            return Some("in a heat bath there are no invariants to return to, and it holds the constraints itself");
+            return Some(
+                "in a heat bath there are no invariants to return to, and it holds the constraints itself",
+            );
         }
         match treatment {
             MethodTreatment::Plain => None,
@@ -271,22 +305,32 @@ impl Scheme {
     fn contradiction(&self) -> Option<String> {
         let Scheme { name, order, adaptive, .. } = self;
         if name.is_empty() || name.contains(|c: char| c.is_whitespace() || ":,()".contains(c)) {
-            return Some("a name has no blanks, colons, commas or brackets, and at least one letter".to_string());
+            return Some(
+                "a name has no blanks, colons, commas or brackets, and at least one letter"
+                    .to_string(),
+            );
         }
         match self.step {
-            Step::Map(_) | Step::Sliding(_) => {
-                adaptive.then(|| format!("`{name}` has a map without an error estimate: let `adaptive` be false"))
-            }
+            Step::Map(_) | Step::Sliding(_) => adaptive.then(|| {
+                format!("`{name}` has a map without an error estimate: let `adaptive` be false")
+            }),
             Step::RungeKutta(_) => {
                 let tableau = self.tableau();
                 if *order != tableau.order {
-                    return Some(format!("`{name}` claims order {order}, and its tableau has {}", tableau.order));
+                    return Some(format!(
+                        "`{name}` claims order {order}, and its tableau has {}",
+                        tableau.order
+                    ));
                 }
-                (*adaptive && !tableau.is_adaptive())
-                    .then(|| format!("the tableau of `{name}` has no error estimate: let `adaptive` be false"))
+                (*adaptive && !tableau.is_adaptive()).then(|| {
+                    format!(
+                        "the tableau of `{name}` has no error estimate: let `adaptive` be false"
+                    )
+                })
             }
-            Step::Taylor => (!self.needs_formulas())
-                .then(|| format!("`{name}` takes the series of formulas: let `needs` be `Needs::Series`")),
+            Step::Taylor => (!self.needs_formulas()).then(|| {
+                format!("`{name}` takes the series of formulas: let `needs` be `Needs::Series`")
+            }),
             Step::Collocation(_) => None,
         }
     }
@@ -296,8 +340,8 @@ fn treatment_named(name: &str) -> Option<MethodTreatment> {
     TREATMENTS.iter().find(|facts| facts.name == name).map(|facts| facts.treatment)
 }
 
-/// Scheme that a user means by `name`: the one of this name, or one whose name is the same but for letter case and the
-/// like, or is its other name.
+/// Scheme that a user means by `name`: the one of this name, or one whose name is the same but for
+/// letter case and the like, or is its other name.
 fn scheme_meant(name: &str) -> Option<&'static Scheme> {
     let alike = || SCHEMES.iter().find(|scheme| same(scheme.name, name));
     Scheme::named(name).or_else(alike).or_else(|| Scheme::named(Alias::named(name)?.method))
@@ -311,7 +355,8 @@ fn composition_meant(name: &str) -> Option<&'static Composition> {
     COMPOSITIONS.iter().find(|composition| same(composition.name, name))
 }
 
-/// Candidate with the fewest edits from `name`, if these are at most a third of its letters, or one.
+/// Candidate with the fewest edits from `name`, if these are at most a third of its letters, or
+/// one.
 fn nearest(name: &str, candidates: impl Iterator<Item = &'static str>) -> Option<&'static str> {
     let name = name.to_lowercase();
     let allowed = (name.chars().count() / 3).max(1);
@@ -322,7 +367,8 @@ fn nearest(name: &str, candidates: impl Iterator<Item = &'static str>) -> Option
         .map(|(_, candidate)| candidate)
 }
 
-/// Number of letters to insert, delete, replace, or swap with a neighbour (restricted Damerau–Levenshtein).
+/// Number of letters to insert, delete, replace, or swap with a neighbour (restricted
+/// Damerau–Levenshtein).
 fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
@@ -355,7 +401,10 @@ mod tests {
             assert_eq!(scheme.adaptive, tableau.is_adaptive(), "{}", scheme.name);
             assert_eq!(scheme.name, tableau.name);
             assert!(scheme.explicit, "a strictly lower triangular tableau is explicit");
-            assert!(!scheme.symmetric && !scheme.symplectic, "no explicit Runge-Kutta method is either");
+            assert!(
+                !scheme.symmetric && !scheme.symplectic,
+                "no explicit Runge-Kutta method is either"
+            );
         }
         for facts in TREATMENTS {
             assert_eq!(facts.treatment.facts().name, facts.name);
@@ -373,7 +422,10 @@ mod tests {
                 assert_eq!(method.to_string().parse(), Ok(method));
             }
         }
-        assert_eq!(" corrected : dop853 ".parse::<Method>().unwrap().to_string(), "corrected:dop853");
+        assert_eq!(
+            " corrected : dop853 ".parse::<Method>().unwrap().to_string(),
+            "corrected:dop853"
+        );
     }
 
     #[test]
@@ -389,7 +441,10 @@ mod tests {
             ("projection:newmark-one-step", 2, false),
         ] {
             let method: Method = text.parse().unwrap();
-            assert_eq!((method.to_string().as_str(), method.order(), method.symmetric()), (text, order, symmetric));
+            assert_eq!(
+                (method.to_string().as_str(), method.order(), method.symmetric()),
+                (text, order, symmetric)
+            );
         }
         assert_eq!(" suzuki4( rattle ) ".parse::<Method>().unwrap().to_string(), "suzuki4(rattle)");
     }
@@ -406,7 +461,10 @@ mod tests {
             ("suzuki4(gauss4)", "gauss4 has order 4"),
             ("yoshida4(yoshida4(rattle))", "yoshida4(rattle) has order 4"),
             ("yoshida4(rattle:symplectic-euler-a)", "is not symmetric"),
-            ("yoshida4(projection:stormer-verlet-a)", "write projection:yoshida4(stormer-verlet-a)"),
+            (
+                "yoshida4(projection:stormer-verlet-a)",
+                "write projection:yoshida4(stormer-verlet-a)",
+            ),
             ("yoshida4", "write yoshida4(METHOD)"),
             ("yoshida4(rattle", "write yoshida4(METHOD)"),
             ("rattle:rk4", "such as stormer-verlet-a"),
@@ -445,7 +503,11 @@ mod tests {
             let method: Method = text.parse().unwrap();
             assert_eq!(method.to_string(), name, "{text}");
             // Stored names are exact.
-            assert_eq!((Method::named(name), Method::named(text).is_err()), (Ok(method), true), "{text}");
+            assert_eq!(
+                (Method::named(name), Method::named(text).is_err()),
+                (Ok(method), true),
+                "{text}"
+            );
         }
     }
 
@@ -454,8 +516,14 @@ mod tests {
         let message = |text: &str| text.parse::<Method>().unwrap_err().to_string();
         assert_eq!(message("dop835"), "there is no method `dop835`; did you mean `dop853`?");
         assert_eq!(message("RKK4"), "there is no method `RKK4`; did you mean `rk4`?");
-        assert_eq!(message("corected:rk4"), "there is no treatment `corected`; did you mean `corrected`?");
-        assert_eq!(message("suzuki(rattle)"), "there is no method `suzuki(rattle)`; did you mean `suzuki4`?");
+        assert_eq!(
+            message("corected:rk4"),
+            "there is no treatment `corected`; did you mean `corrected`?"
+        );
+        assert_eq!(
+            message("suzuki(rattle)"),
+            "there is no method `suzuki(rattle)`; did you mean `suzuki4`?"
+        );
         assert_eq!(message("rattel"), "there is no method `rattel`; did you mean `rattle`?");
         assert_eq!(message("leapfrg"), "there is no method `leapfrg`; did you mean `leapfrog`?");
         assert_eq!(

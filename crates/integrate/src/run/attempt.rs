@@ -1,4 +1,5 @@
-//! Attempts at an adaptive step: the first stage, the first step's length, and attempts until x₁ is accepted.
+//! Attempts at an adaptive step: the first stage, the first step's length, and attempts until x₁ is
+//! accepted.
 
 use super::Engine;
 use super::march::Wanted;
@@ -12,11 +13,12 @@ use crate::scheme::map::{Allowance, StepFrom, Workspace};
 use crate::state::{Singularity, StepState};
 use crate::system::all_finite;
 
-/// Number of rejections in a row after which vectors that have always been 0 do not count: the relative error of one
-/// that starts like a high power of the time is the same for every step.
+/// Number of rejections in a row after which vectors that have always been 0 do not count: the
+/// relative error of one that starts like a high power of the time is the same for every step.
 pub const REJECTIONS_OF_NEW: u32 = 12;
 
-/// Largest part of the time since the start within which the rounding of t blurs a motion that has begun.
+/// Largest part of the time since the start within which the rounding of t blurs a motion that has
+/// begun.
 const MOST_BLURRED: f64 = 1e-4;
 
 /// An accepted step.
@@ -66,7 +68,12 @@ impl Engine<'_> {
         for i in 0..x.len() {
             self.field[i] -= first[i];
         }
-        let first = start::first_step(probe.length, (x, first, &self.field), (norms, vectors), (order, rtol, span));
+        let first = start::first_step(
+            probe.length,
+            (x, first, &self.field),
+            (norms, vectors),
+            (order, rtol, span),
+        );
         if probe.by_span || first.by_span {
             // A run to a later end would have begun with another step, and makes this choice again.
             state.cost.field -= 1;
@@ -100,15 +107,18 @@ impl Engine<'_> {
             if std::mem::take(&mut first) && reaches_end(span, elapsed, reach) {
                 self.state.keep_before_end();
             }
-            let Some((length, end)) = trial((span, adaptive.shortest_step), elapsed, h, rejections) else {
+            let Some((length, end)) = trial((span, adaptive.shortest_step), elapsed, h, rejections)
+            else {
                 if rejections < REJECTIONS_OF_NEW && self.has_new_vectors() {
-                    // One that is pushed all at once has the same relative error in every step that passes the push.
+                    // One that is pushed all at once has the same relative error in every step that
+                    // passes the push.
                     h = adaptive.shortest_step.max(2.0 * shortest_resolved(elapsed));
                     rejections = REJECTIONS_OF_NEW;
                     self.state.scales.begun = elapsed;
                     continue;
                 }
-                let unsharp = (shortest_resolved(elapsed) / adaptive.rtol).min(MOST_BLURRED * elapsed);
+                let unsharp =
+                    (shortest_resolved(elapsed) / adaptive.rtol).min(MOST_BLURRED * elapsed);
                 if blur == 0.0 && elapsed - self.state.scales.begun < unsharp {
                     // The force that pushes it may grow from 0, and is the rounding of t at first.
                     self.first_stage()?;
@@ -146,7 +156,8 @@ impl Engine<'_> {
         self.state.scales.norms[..self.system.vectors().count()].contains(&0.0)
     }
 
-    /// Compute S² without vectors that have always been 0, or reach their size in less than the time `blur`.
+    /// Compute S² without vectors that have always been 0, or reach their size in less than the
+    /// time `blur`.
     fn leave_new_vectors_aside(&mut self, blur: f64) {
         let (vectors, state) = (self.system.vectors(), &*self.state);
         let (norms, floors) = state.scales.norms.split_at(vectors.count());
@@ -177,8 +188,10 @@ impl Engine<'_> {
             Norms::OfOld => &self.norms,
         };
         let rounding = &scales.rounding;
-        let yardstick = Yardstick { rtol: self.tolerance, vectors: self.system.vectors(), norms, rounding };
-        let workspace = &mut Workspace { kept: &mut self.stages, memory, cost, work: &mut self.work };
+        let yardstick =
+            Yardstick { rtol: self.tolerance, vectors: self.system.vectors(), norms, rounding };
+        let workspace =
+            &mut Workspace { kept: &mut self.stages, memory, cost, work: &mut self.work };
         self.map.length(StepFrom { t: *t, h, x }, yardstick, workspace)
     }
 
@@ -195,7 +208,8 @@ impl Engine<'_> {
         let measured = &mut Measured { sizes: &mut self.sizes, errors: &mut self.errors };
         let rounding = &self.state.scales.rounding;
         let yardstick = Yardstick { rtol: self.tolerance, vectors, norms, rounding };
-        let error = error_norm(h, &self.stages[map.facts().errors.clone()], &self.x1, yardstick, measured);
+        let error =
+            error_norm(h, &self.stages[map.facts().errors.clone()], &self.x1, yardstick, measured);
         for (error, size) in self.errors.iter_mut().zip(&self.sizes) {
             *error = unsolved.mul_add(*size, *error);
         }

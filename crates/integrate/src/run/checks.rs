@@ -18,7 +18,16 @@ impl Engine<'_> {
         let at = ((t1, h), &target[..], &self.scales);
         self.innovation = self
             .treatment
-            .apply(self.system, Place::End, at, &mut self.x1, &mut self.values, deviations, &mut self.work, cost)
+            .apply(
+                self.system,
+                Place::End,
+                at,
+                &mut self.x1,
+                &mut self.values,
+                deviations,
+                &mut self.work,
+                cost,
+            )
             .map_err(|unconverged| self.unconverged(t1, unconverged))?;
         self.check_treated(h, t1)
     }
@@ -28,7 +37,11 @@ impl Engine<'_> {
         self.check_values(step, t1)?;
         if !all_finite(&self.x1) {
             // The map's result was finite, so its treatment met a gradient that is not.
-            return Err(Failure::NonFinite { t: t1, step, quantity: "the gradient of an invariant".into() });
+            return Err(Failure::NonFinite {
+                t: t1,
+                step,
+                quantity: "the gradient of an invariant".into(),
+            });
         }
         self.check_met(t1, h)
     }
@@ -85,11 +98,20 @@ impl Engine<'_> {
 
     pub(super) fn check_start<E>(&self) -> Result<(), Failure<E>> {
         let state = &*self.state;
-        let failure = |quantity: &str| Failure::NonFinite { t: state.t, step: state.step, quantity: quantity.into() };
+        let failure = |quantity: &str| Failure::NonFinite {
+            t: state.t,
+            step: state.step,
+            quantity: quantity.into(),
+        };
         if !all_finite(&state.x) {
             return Err(failure("the state"));
         }
-        match state.values.iter().zip(&*state.target).position(|(f, target)| !(f - target).is_finite()) {
+        match state
+            .values
+            .iter()
+            .zip(&*state.target)
+            .position(|(f, target)| !(f - target).is_finite())
+        {
             Some(row) => Err(failure(self.system.invariants().row_name(row))),
             None => Ok(()),
         }

@@ -1,10 +1,11 @@
-//! Claims monitored along a run: a claimed integral, and what a treatment holds, must be constant along the motion, and
-//! the constraints must determine their forces.
+//! Claims monitored along a run: a claimed integral, and what a treatment holds, must be constant
+//! along the motion, and the constraints must determine their forces.
 //!
-//! Both are checked now and then, at states of the run. Tests at a run's start see random points of the constraint set;
-//! a wall or a pulse that is met later only shows here. A claimed integral that fails is no longer held: the run goes
-//! back to the last state at which it passed ([`StepState::tested`]), so that nothing is left of the steps that were
-//! pushed towards it, and ends there with [`Outcome::ClaimFailed`] for a system that leaves it out. A constraint that
+//! Both are checked now and then, at states of the run. Tests at a run's start see random points of
+//! the constraint set; a wall or a pulse that is met later only shows here. A claimed integral that
+//! fails is no longer held: the run goes back to the last state at which it passed
+//! ([`StepState::tested`]), so that nothing is left of the steps that were pushed towards it, and
+//! ends there with [`Outcome::ClaimFailed`] for a system that leaves it out. A constraint that
 //! fails ends the run.
 //!
 //! [`StepState::tested`]: crate::state::StepState::tested
@@ -19,31 +20,35 @@ use crate::state::{FailedClaim, NEARLY_DEPENDENT, Singularity, SingularityKind, 
 use crate::system::{Group, GroupKind, System, all_finite};
 use crate::treatment::correction::largest_innovation;
 
-/// Number of steps between two checks at states of the run. Each costs a field and a Jacobian, so a thousand steps make
-/// that negligible; a claim that fails for a while shows by the steps that it disturbs (see [`Engine::judge_step`]).
+/// Number of steps between two checks at states of the run. Each costs a field and a Jacobian, so a
+/// thousand steps make that negligible; a claim that fails for a while shows by the steps that it
+/// disturbs (see [`Engine::judge_step`]).
 pub(crate) const STEPS_BETWEEN_LOOKS: u64 = 1024;
 
-/// Factor by which a treatment has to move a state further than any before, so that claims are judged within the step.
-/// A smaller one asks for more of these judgements, of which there are one for each such factor in a run of right
-/// claims; a larger one overlooks more.
+/// Factor by which a treatment has to move a state further than any before, so that claims are
+/// judged within the step. A smaller one asks for more of these judgements, of which there are one
+/// for each such factor in a run of right claims; a larger one overlooks more.
 const NOVEL: f64 = 2.0;
 
-/// Largest number of steps in the first block of a run, which shows how far its treatment moves a state.
+/// Largest number of steps in the first block of a run, which shows how far its treatment moves a
+/// state.
 pub(super) const FIRST_STEPS: u64 = 16;
 
 /// Ratio of an innovation to the largest plausible one from which on claims are checked at once.
 const SURPRISE: f64 = 10.0;
 
-/// Pivot below which rounding decides the force of a constraint, and with it the rate of every claim.
+/// Pivot below which rounding decides the force of a constraint, and with it the rate of every
+/// claim.
 const DEPENDENT: f64 = 1e-6;
 
-/// True if a correction with this squared innovation, of a state of `vectors` vectors, asks for a check of claims.
+/// True if a correction with this squared innovation, of a state of `vectors` vectors, asks for a
+/// check of claims.
 pub(crate) fn surprises(innovation: f64, vectors: usize) -> bool {
     innovation > (SURPRISE * largest_innovation(vectors)).powi(2)
 }
 
-/// True if a step was disturbed so much more than those after which claims were judged, the most `judged`, that they are
-/// judged again.
+/// True if a step was disturbed so much more than those after which claims were judged, the most
+/// `judged`, that they are judged again.
 pub(crate) fn is_novel(disturbance: f64, judged: f64) -> bool {
     disturbance > (NOVEL * judged).max(UNSEEN)
 }
@@ -53,7 +58,8 @@ pub(super) struct Claims {
     treatment: MethodTreatment,
     rates: Rates,
     independence: Independence,
-    /// The last configuration through which the motion has gone, or near which it was, without knowing its forces.
+    /// The last configuration through which the motion has gone, or near which it was, without
+    /// knowing its forces.
     passed: Option<Singularity>,
     /// True if a claim that fails takes the run back.
     takes_back: bool,
@@ -70,7 +76,12 @@ pub(super) struct Claims {
 
 impl Claims {
     /// Monitors of a run; independence is followed if there are at least `followed` constraints.
-    pub(super) fn new(treatment: MethodTreatment, system: &dyn System, state: &StepState, followed: usize) -> Claims {
+    pub(super) fn new(
+        treatment: MethodTreatment,
+        system: &dyn System,
+        state: &StepState,
+        followed: usize,
+    ) -> Claims {
         let rates = Rates::new(treatment, system, |group| state.has_failed(group));
         let claimed = |group: &Group| group.kind == GroupKind::Integral && !group.monitored_only;
         let watches = rates.claims();
@@ -124,8 +135,8 @@ impl Engine<'_> {
         self.plan.fixed_step().unwrap_or(self.state.controller.h)
     }
 
-    /// Largest number of steps in one block: up to the next check of independence, and few where nothing is known yet
-    /// of how far a treatment moves a state.
+    /// Largest number of steps in one block: up to the next check of independence, and few where
+    /// nothing is known yet of how far a treatment moves a state.
     pub(super) fn longest_block(&self) -> u64 {
         let to_look = self.claims.independence.next().saturating_sub(self.state.step).max(1);
         match self.claims.singly {
@@ -147,11 +158,15 @@ impl Engine<'_> {
 
     /// Disturbance of the last steps.
     fn disturbance(&self, deviations: &[f64]) -> f64 {
-        self.claims.rates.disturbance(self.system.invariants(), self.innovation, (deviations, &self.state.terms))
+        self.claims.rates.disturbance(
+            self.system.invariants(),
+            self.innovation,
+            (deviations, &self.state.terms),
+        )
     }
 
-    /// True if one of the last steps was disturbed more than those after which claims were judged. What the treatment
-    /// keeps may then have changed by more than the error of a step.
+    /// True if one of the last steps was disturbed more than those after which claims were judged.
+    /// What the treatment keeps may then have changed by more than the error of a step.
     pub(super) fn is_surprised(&self, deviations: &[f64]) -> bool {
         self.claims.watches && is_novel(self.disturbance(deviations), self.state.judged)
     }
@@ -192,7 +207,8 @@ impl Engine<'_> {
         observer: &mut O,
     ) -> Result<Option<Outcome>, Failure<O::Error>> {
         self.follow_independence();
-        let surprised = self.claims.surprised || surprises(self.innovation, self.system.vectors().count());
+        let surprised =
+            self.claims.surprised || surprises(self.innovation, self.system.vectors().count());
         match surprised || at_end || self.state.step >= self.claims.next {
             true => self.test_claims(observer),
             false => Ok(None),
@@ -207,7 +223,8 @@ impl Engine<'_> {
         self.claims.next = next_look(self.state.step);
         let nearest = self.monitor_independence();
         if nearest.is_rounding() {
-            let (Singularity { t, pivot, kind, .. }, invariants) = (nearest, self.system.invariants());
+            let (Singularity { t, pivot, kind, .. }, invariants) =
+                (nearest, self.system.invariants());
             let constraint = invariants.row_name(nearest.row).to_string();
             return Err(Failure::Dependent { t, constraint, pivot, kind });
         }
@@ -249,7 +266,8 @@ impl Engine<'_> {
         Err(failure)
     }
 
-    /// Test DF X, which is 0 for what is constant. `nearest` is how near the constraints are to being dependent there.
+    /// Test DF X, which is 0 for what is constant. `nearest` is how near the constraints are to
+    /// being dependent there.
     fn test_rates<O: Observer + ?Sized>(
         &mut self,
         (at, nearest): (At, Singularity),
@@ -269,7 +287,8 @@ impl Engine<'_> {
         let h = self.step_length();
         self.claims.rates.varying(self.system, (t, x), (span, h), squares, &mut self.work, found);
         if let At::Result(_) = at {
-            // Where a projection does not converge, a constraint has a rate because the state is off its set.
+            // Where a projection does not converge, a constraint has a rate because the state is
+            // off its set.
             failed.retain(|&(row, ..)| group_of(self.system, row).is_some());
         }
         self.conclude(&failed, nearest, observer)
@@ -289,19 +308,31 @@ impl Engine<'_> {
         let nearest = passed.filter(|_| nearest.pivot >= DEPENDENT).unwrap_or(nearest);
         if nearest.pivot < DEPENDENT {
             let constraint = self.system.invariants().row_name(nearest.row).to_string();
-            return Err(Failure::Dependent { t, constraint, pivot: nearest.pivot, kind: nearest.kind });
+            return Err(Failure::Dependent {
+                t,
+                constraint,
+                pivot: nearest.pivot,
+                kind: nearest.kind,
+            });
         }
         for &(row, rate, t) in failed {
             let group = group_of(self.system, row);
             let holds = self.claims.treatment != MethodTreatment::Plain;
             match group {
                 Some(group) if !self.state.has_failed(group) => {
-                    let free_from = self.state.tested.as_ref().filter(|_| holds).map_or(t, |tested| tested.t);
+                    let free_from =
+                        self.state.tested.as_ref().filter(|_| holds).map_or(t, |tested| tested.t);
                     self.state.failed_claims.push(FailedClaim { group, t, rate, free_from });
                 }
-                // Another row of a group that fails here. A group that is held although it failed before comes below.
+                // Another row of a group that fails here. A group that is held although it failed
+                // before comes below.
                 Some(_) if !holds => {}
-                Some(group) if self.state.failed_claims.iter().any(|claim| claim.group == group && claim.t == t) => {}
+                Some(group)
+                    if self
+                        .state
+                        .failed_claims
+                        .iter()
+                        .any(|claim| claim.group == group && claim.t == t) => {}
                 _ => {
                     let claim = self.system.invariants().row_name(row).to_string();
                     return Err(Failure::ClaimFails { t, claim, rate });
@@ -314,7 +345,8 @@ impl Engine<'_> {
             return Ok(Some(Outcome::ClaimFailed));
         }
         let state = &*self.state;
-        self.claims.rates = Rates::new(self.claims.treatment, self.system, |group| state.has_failed(group));
+        self.claims.rates =
+            Rates::new(self.claims.treatment, self.system, |group| state.has_failed(group));
         self.claims.watches = self.claims.rates.claims();
         // What is left may have been disturbed far less.
         self.state.judged = 0.0;
@@ -324,7 +356,11 @@ impl Engine<'_> {
     /// Record how near the constraints are to being dependent at the state.
     fn monitor_independence(&mut self) -> Singularity {
         let (t, x) = (self.state.t, &self.state.x);
-        let nearest = self.claims.independence.nearest(self.system, (t, x), &mut self.work).unwrap_or_default();
+        let nearest = self
+            .claims
+            .independence
+            .nearest(self.system, (t, x), &mut self.work)
+            .unwrap_or_default();
         self.state.singularity = self.state.singularity.nearer(nearest);
         nearest
     }
@@ -334,24 +370,30 @@ impl Engine<'_> {
         let (t, x) = (self.state.t, &self.state.x);
         let nearest = self.claims.independence.nearest(self.system, (t, x), &mut self.work);
         nearest.filter(|nearest| match nearest.kind {
-            // An eigenvalue is as small as an angle, of which pivots are squares; steps collapse well before it vanishes.
+            // An eigenvalue is as small as an angle, of which pivots are squares; steps collapse
+            // well before it vanishes.
             SingularityKind::Cancelling => nearest.pivot < 10.0 * NEARLY_DEPENDENT.sqrt(),
             _ => nearest.pivot < NEARLY_DEPENDENT,
         })
     }
 
-    /// Culprit of a collapsed step at the state: a constraint that is nearly dependent, or the vector with the largest
-    /// error in an attempt of the length `h`.
+    /// Culprit of a collapsed step at the state: a constraint that is nearly dependent, or the
+    /// vector with the largest error in an attempt of the length `h`.
     pub(super) fn culprit(&mut self, h: f64) -> Culprit {
         if let Some(Singularity { row, pivot, kind, .. }) = self.near_singularity() {
-            return Culprit::Constraint { name: self.system.invariants().row_name(row).to_string(), pivot, kind };
+            return Culprit::Constraint {
+                name: self.system.invariants().row_name(row).to_string(),
+                pivot,
+                kind,
+            };
         }
         self.measure_attempt(h);
-        let relative =
-            |vector: usize| match self.errors[vector] / self.state.scales.norms[vector].max(f64::MIN_POSITIVE) {
-                error if error.is_nan() => f64::INFINITY,
-                error => error,
-            };
+        let relative = |vector: usize| match self.errors[vector]
+            / self.state.scales.norms[vector].max(f64::MIN_POSITIVE)
+        {
+            error if error.is_nan() => f64::INFINITY,
+            error => error,
+        };
         let worst = (0..self.errors.len()).max_by(|&a, &b| relative(a).total_cmp(&relative(b)));
         let name = worst.map_or(String::new(), |vector| self.system.vector_name(vector));
         match worst.is_some_and(|vector| self.state.scales.norms[vector] == 0.0) {

@@ -10,7 +10,8 @@ use crate::scales::first_pending;
 use crate::scheme::map::Estimate;
 
 impl Engine<'_> {
-    /// Make the first step once only for its error estimate: an estimate that lags behind has no step before it.
+    /// Make the first step once only for its error estimate: an estimate that lags behind has no
+    /// step before it.
     pub(super) fn rehearse<E>(&mut self, fixed: &FixedSteps) -> Result<(), Failure<E>> {
         let Estimate::Lagged(next) = self.map.facts().equal_steps else { return Ok(()) };
         let (t0, cost) = (self.plan.t0, self.state.cost.clone());
@@ -36,8 +37,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Compute the scales after an equal step from the state to x₁ of the length `h`; the steps before had the length
-    /// `before`. Compiled steps compute the same bits.
+    /// Compute the scales after an equal step from the state to x₁ of the length `h`; the steps
+    /// before had the length `before`. Compiled steps compute the same bits.
     pub(super) fn measure_equal_step(&mut self, before: f64, h: f64) {
         if !self.kept.sizes {
             return;
@@ -51,13 +52,16 @@ impl Engine<'_> {
         self.scales.take(&self.sizes, &self.errors);
     }
 
-    /// Compute the squared error of every vector: of this step, or of the one before if the estimate lags behind.
+    /// Compute the squared error of every vector: of this step, or of the one before if the
+    /// estimate lags behind.
     fn estimate_equal_step(&mut self, before: f64, h: f64) {
         let vectors = self.system.vectors();
         let facts = self.map.facts();
         match facts.equal_steps {
             Estimate::None => {
-                for (estimate, (x1, x)) in self.estimate.iter_mut().zip(self.x1.iter().zip(&self.state.x)) {
+                for (estimate, (x1, x)) in
+                    self.estimate.iter_mut().zip(self.x1.iter().zip(&self.state.x))
+                {
                     *estimate = x1 - x;
                 }
                 vectors.squares(&self.estimate, &mut self.errors);

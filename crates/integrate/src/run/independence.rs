@@ -1,17 +1,19 @@
-//! Independence of the constraints along a run: how near they are to being dependent, and whether the motion has gone
-//! through a configuration in which they are.
+//! Independence of the constraints along a run: how near they are to being dependent, and whether
+//! the motion has gone through a configuration in which they are.
 //!
-//! With D the pivots of G H_pp Gᵀ = L D Lᵀ, row i of L⁻¹G is the part of constraint i that is independent of those
-//! before it. Its square in the metric H_pp is D_i, which vanishes where the constraints are dependent; beyond, the row
-//! points the other way. A step may go through such a configuration without coming near it at either end, and its error
-//! then decides which branch it takes. So the rows are compared from step to step, the more often the sooner a pivot
-//! would vanish at the rate at which it moves. A pivot that vanishes because the gradient itself does is seen in the
-//! same way; how small it is, is seen beside the largest gradient so far.
+//! With D the pivots of G H_pp Gᵀ = L D Lᵀ, row i of L⁻¹G is the part of constraint i that is
+//! independent of those before it. Its square in the metric H_pp is D_i, which vanishes where the
+//! constraints are dependent; beyond, the row points the other way. A step may go through such a
+//! configuration without coming near it at either end, and its error then decides which branch it
+//! takes. So the rows are compared from step to step, the more often the sooner a pivot would
+//! vanish at the rate at which it moves. A pivot that vanishes because the gradient itself does is
+//! seen in the same way; how small it is, is seen beside the largest gradient so far.
 //!
-//! H_pp measures rows as the motion does, but it is not the only judge. Where light bodies join heavy ones, rows are
-//! nearly parallel in it that point to different sides: small pivots are looked at again with the sizes of the vectors
-//! in place of their masses. And where H_pp is indefinite, G H_pp Gᵀ may be regular with any signs, and singular with
-//! independent rows: its eigenvalues are then compared with the terms that cancel in it, and their signs from step to
+//! H_pp measures rows as the motion does, but it is not the only judge. Where light bodies join
+//! heavy ones, rows are nearly parallel in it that point to different sides: small pivots are
+//! looked at again with the sizes of the vectors in place of their masses. And where H_pp is
+//! indefinite, G H_pp Gᵀ may be regular with any signs, and singular with independent rows: its
+//! eigenvalues are then compared with the terms that cancel in it, and their signs from step to
 //! step.
 
 use crate::scales::{FAMILY_FLOOR, Vectors, square};
@@ -36,31 +38,34 @@ const LONGEST_GAP_ALONE: u64 = 1024;
 /// Smallest ratio of the number of steps so far to those between two checks.
 const STEPS_PER_GAP: u64 = 16;
 
-/// Part of the terms that cancel in an eigenvalue of G H_pp Gᵀ below which it has no sign: some hundred roundings.
+/// Part of the terms that cancel in an eigenvalue of G H_pp Gᵀ below which it has no sign: some
+/// hundred roundings.
 const NO_SIGN: f64 = 1e-13;
 
-/// Factor of its values at two states to which a gradient has to fall between them to be what vanishes in its pivot.
+/// Factor of its values at two states to which a gradient has to fall between them to be what
+/// vanishes in its pivot.
 const SHRUNK: f64 = 0.1;
 
-/// Part of the largest change of a gradient along the way from which on a small gradient is that near a critical point:
-/// where it merely varies by many orders, its change does, too.
+/// Part of the largest change of a gradient along the way from which on a small gradient is that
+/// near a critical point: where it merely varies by many orders, its change does, too.
 const STILL_CHANGING: f64 = 0.01;
 
-/// Part of the steps in which a pivot would vanish at its rate, which may grow, after which the next check follows.
+/// Part of the steps in which a pivot would vanish at its rate, which may grow, after which the
+/// next check follows.
 const OF_THE_WAY: f64 = 0.25;
 
 /// Cosine below which a row counts as reversed.
 const REVERSED: f64 = -0.5;
 
-/// Part of its values at two states to which a pivot has to fall between them, if a row that is reversed has vanished
-/// there: one that has turned keeps its length.
+/// Part of its values at two states to which a pivot has to fall between them, if a row that is
+/// reversed has vanished there: one that has turned keeps its length.
 const VANISHED: f64 = 1e-2;
 
 /// Distance of constraints from being dependent, with scratch.
 #[derive(Clone, Debug, Default)]
 pub struct Independence {
-    /// Products that add up to G H_pp Gᵀ: row, column, and the places in DF of an entry of a hidden constraint and of
-    /// one of a constraint.
+    /// Products that add up to G H_pp Gᵀ: row, column, and the places in DF of an entry of a hidden
+    /// constraint and of one of a constraint.
     products: Vec<(u32, u32, u32, u32)>,
     jacobian: Vec<f64>,
     /// ±G H_pp Gᵀ, and its factors.
@@ -118,22 +123,29 @@ struct Look {
 }
 
 impl Independence {
-    /// Independence of the constraints of `system` that have hidden ones, if they are few. Those on a phase space are not
-    /// followed: their forces do not follow from gradients in position.
+    /// Independence of the constraints of `system` that have hidden ones, if they are few. Those on
+    /// a phase space are not followed: their forces do not follow from gradients in position.
     pub fn new(system: &dyn System) -> Independence {
         let invariants = system.invariants();
         let count = invariants.constraints / 2;
         let hidden = invariants.groups.iter().any(|group| group.kind == GroupKind::Hidden);
-        let in_positions = |row: usize| invariants.row(row).entries().all(|(_, column)| column < system.dim() / 2);
+        let in_positions =
+            |row: usize| invariants.row(row).entries().all(|(_, column)| column < system.dim() / 2);
         let mut products = Vec::new();
-        if hidden && (0..count).all(in_positions) && count <= MOST_CONSTRAINTS && invariants.constraints == 2 * count {
+        if hidden
+            && (0..count).all(in_positions)
+            && count <= MOST_CONSTRAINTS
+            && invariants.constraints == 2 * count
+        {
             let degrees = system.dim() / 2;
             for i in 0..count {
                 for (at, column) in invariants.row(count + i).entries() {
                     let Some(q) = column.checked_sub(degrees) else { continue };
                     for j in 0..count {
                         let same = invariants.row(j).entries().find(|(_, column)| *column == q);
-                        products.extend(same.map(|(other, _)| (i as u32, j as u32, at as u32, other as u32)));
+                        products.extend(
+                            same.map(|(other, _)| (i as u32, j as u32, at as u32, other as u32)),
+                        );
                     }
                 }
             }
@@ -157,8 +169,8 @@ impl Independence {
         }
     }
 
-    /// Follow the constraints from step `step` on, if they are few; fewer than `least` each by itself, for whether its
-    /// gradient vanishes.
+    /// Follow the constraints from step `step` on, if they are few; fewer than `least` each by
+    /// itself, for whether its gradient vanishes.
     pub fn followed(mut self, least: usize, step: u64) -> Independence {
         let alone = self.diagonal.len() < least;
         if let Some(followed) = &mut self.followed {
@@ -223,7 +235,12 @@ impl Independence {
     }
 
     /// How near the constraints are to not determining their forces at (t, x).
-    pub fn nearest(&mut self, system: &dyn System, (t, x): (f64, &[f64]), work: &mut [f64]) -> Option<Singularity> {
+    pub fn nearest(
+        &mut self,
+        system: &dyn System,
+        (t, x): (f64, &[f64]),
+        work: &mut [f64],
+    ) -> Option<Singularity> {
         if !self.monitors() {
             return None;
         }
@@ -243,7 +260,9 @@ impl Independence {
         }
         gather(jacobian, lanes, lane, &mut self.jacobian);
         self.factor_known();
-        Some(self.judged(t, |components| components.map(|component| x[component * lanes + lane]).collect()))
+        Some(self.judged(t, |components| {
+            components.map(|component| x[component * lanes + lane]).collect()
+        }))
     }
 
     /// Judgement of the matrix that was factored at the time t, at the state with these components.
@@ -252,8 +271,11 @@ impl Independence {
         let least = |of: &dyn Fn(usize) -> f64| {
             (0..n).map(|i| (i, of(i))).min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 1.0))
         };
-        let as_found = |kind: SingularityKind, (row, pivot): (usize, f64)| Singularity { pivot, t, row, kind };
-        let cancelling = least(&|i| if self.terms[i] > 0.0 { self.diagonal[i].abs() / self.terms[i] } else { 1.0 });
+        let as_found =
+            |kind: SingularityKind, (row, pivot): (usize, f64)| Singularity { pivot, t, row, kind };
+        let cancelling = least(&|i| {
+            if self.terms[i] > 0.0 { self.diagonal[i].abs() / self.terms[i] } else { 1.0 }
+        });
         let (row, pivot) = least(&|i| self.scaled_pivot(i));
         let definite = pivot > 0.0;
         if definite && cancelling.1 < SingularityKind::Cancelling.near() {
@@ -275,8 +297,8 @@ impl Independence {
         }
     }
 
-    /// Smallest pivot of G S²Gᵀ, scaled to a unit diagonal, and its row: S holds the sizes of the vectors. A vector at
-    /// the origin has that of its family.
+    /// Smallest pivot of G S²Gᵀ, scaled to a unit diagonal, and its row: S holds the sizes of the
+    /// vectors. A vector at the origin has that of its family.
     fn least_pivot_by_size(&self, components: impl Fn(Range<usize>) -> Vec<f64>) -> (usize, f64) {
         let (n, degrees) = (self.diagonal.len(), self.vectors.dim() / 2);
         let mut squares = vec![0.0; self.vectors.dim()];
@@ -284,17 +306,20 @@ impl Independence {
             let own = |vector: usize| square(&components(self.vectors.components_of(vector)));
             let of_family = family.vectors.clone().map(own).fold(0.0, f64::max);
             for vector in family.vectors.clone() {
-                squares[self.vectors.components_of(vector)].fill(own(vector).max(FAMILY_FLOOR * of_family));
+                squares[self.vectors.components_of(vector)]
+                    .fill(own(vector).max(FAMILY_FLOOR * of_family));
             }
         }
         let mut rows = vec![0.0; n * degrees];
         for &(row, q, at) in &self.gradients {
-            rows[row as usize * degrees + q as usize] += self.jacobian[at as usize] * squares[q as usize].sqrt();
+            rows[row as usize * degrees + q as usize] +=
+                self.jacobian[at as usize] * squares[q as usize].sqrt();
         }
         let row = |i: usize| &rows[i * degrees..][..degrees];
         let lengths: Vec<f64> = (0..n).map(|i| length(row(i))).collect();
         let unit = |i: usize, j: usize| {
-            let product: f64 = row(i).iter().zip(row(j)).map(|(a, b)| (a / lengths[i]) * (b / lengths[j])).sum();
+            let product: f64 =
+                row(i).iter().zip(row(j)).map(|(a, b)| (a / lengths[i]) * (b / lengths[j])).sum();
             if product.is_nan() { 0.0 } else { product }
         };
         let mut gram: Vec<f64> = (0..n * n).map(|k| unit(k / n, k % n)).collect();
@@ -306,8 +331,10 @@ impl Independence {
     /// Eigenvalues of ±G H_pp Gᵀ, scaled to unit terms.
     fn eigenvalues(&self) -> Vec<f64> {
         let n = self.diagonal.len();
-        let scale: Vec<f64> = self.terms.iter().map(|t| if *t > 0.0 { 1.0 / t.sqrt() } else { 0.0 }).collect();
-        let mut scaled: Vec<f64> = (0..n * n).map(|k| self.product[k] * scale[k / n] * scale[k % n]).collect();
+        let scale: Vec<f64> =
+            self.terms.iter().map(|t| if *t > 0.0 { 1.0 / t.sqrt() } else { 0.0 }).collect();
+        let mut scaled: Vec<f64> =
+            (0..n * n).map(|k| self.product[k] * scale[k / n] * scale[k % n]).collect();
         jacobi(&mut scaled, n);
         (0..n).map(|i| scaled[i * n + i]).collect()
     }
@@ -315,7 +342,8 @@ impl Independence {
     /// Number of negative eigenvalues of G H_pp Gᵀ; `None` if one of them is rounding.
     fn negative(&self) -> Option<usize> {
         let n = self.diagonal.len();
-        let certain = |i: usize| self.scaled_pivot(i) > NO_SIGN && self.diagonal[i] > NO_SIGN * self.terms[i];
+        let certain =
+            |i: usize| self.scaled_pivot(i) > NO_SIGN && self.diagonal[i] > NO_SIGN * self.terms[i];
         if (0..n).all(certain) {
             return Some(if self.sign > 0.0 { 0 } else { n });
         }
@@ -324,8 +352,9 @@ impl Independence {
         values.iter().all(|value| value.abs() > NO_SIGN).then_some(negative)
     }
 
-    /// Check the state after step `step`, if it is time. Returns a configuration through which the motion has gone since
-    /// the last check, or near which it is, in which a constraint depends on the others or has no gradient.
+    /// Check the state after step `step`, if it is time. Returns a configuration through which the
+    /// motion has gone since the last check, or near which it is, in which a constraint depends on
+    /// the others or has no gradient.
     pub fn follow(
         &mut self,
         system: &dyn System,
@@ -362,14 +391,23 @@ impl Independence {
             let longest = if followed.alone { LONGEST_GAP_ALONE } else { LONGEST_GAP };
             // The first adaptive steps grow fast.
             let longest = longest.min(2 * steps).min((step / STEPS_PER_GAP).max(1)) as f64;
-            // Pivots of an indefinite matrix show nothing, and its eigenvalues change their signs for good.
+            // Pivots of an indefinite matrix show nothing, and its eigenvalues change their signs
+            // for good.
             let definite = least > 0.0 || now.negative.is_none();
-            gap = if rate > 0.0 && definite { (OF_THE_WAY * least / rate).clamp(1.0, longest) } else { longest } as u64;
+            gap = if rate > 0.0 && definite {
+                (OF_THE_WAY * least / rate).clamp(1.0, longest)
+            } else {
+                longest
+            } as u64;
             let product = |i: usize| {
-                let pairs = images[i * degrees..][..degrees].iter().zip(&last.rows[i * degrees..][..degrees]);
+                let pairs = images[i * degrees..][..degrees]
+                    .iter()
+                    .zip(&last.rows[i * degrees..][..degrees]);
                 self.sign * pairs.map(|(a, b)| a * b).sum::<f64>()
             };
-            let reversed = |i: usize| steps == 1 && product(i) < REVERSED * (now.pivots[i] * last.pivots[i]).sqrt();
+            let reversed = |i: usize| {
+                steps == 1 && product(i) < REVERSED * (now.pivots[i] * last.pivots[i]).sqrt()
+            };
             let crossed = |row: usize, t: f64, kind| Singularity { pivot: 0.0, t, row, kind };
             let turned: Vec<usize> = (0..n).filter(|&i| reversed(i)).collect();
             let changed = now.negative.zip(last.negative).is_some_and(|(now, last)| now != last);
@@ -377,18 +415,25 @@ impl Independence {
             for i in 0..n {
                 let pivot = now.squares[i] / followed.largest[i];
                 if still_changes(&mut followed.largest_change[i], (last, now), (i, degrees)) {
-                    near = near.nearer(Singularity { pivot, t, row: i, kind: SingularityKind::Vanishing });
+                    near = near.nearer(Singularity {
+                        pivot,
+                        t,
+                        row: i,
+                        kind: SingularityKind::Vanishing,
+                    });
                 }
             }
             found = turned.into_iter().find_map(|i| {
                 let least = self.least_between(system, (last, now), (i, alone), work)?;
                 let ends = now.pivots[i].min(last.pivots[i]);
                 let shrunk = least.square < SHRUNK * now.squares[i].min(last.squares[i]);
-                let kind = if shrunk { SingularityKind::Vanishing } else { SingularityKind::Dependent };
+                let kind =
+                    if shrunk { SingularityKind::Vanishing } else { SingularityKind::Dependent };
                 (least.pivot < VANISHED * ends).then(|| crossed(i, least.t, kind))
             });
             if changed && found.is_none() {
-                let row = (0..n).min_by(|&a, &b| now.roots[a].total_cmp(&now.roots[b])).unwrap_or(0);
+                let row =
+                    (0..n).min_by(|&a, &b| now.roots[a].total_cmp(&now.roots[b])).unwrap_or(0);
                 found = Some(crossed(row, 0.5 * (last.t + now.t), SingularityKind::Cancelling));
             }
             found = found.or_else(|| Some(near).filter(Singularity::is_near));
@@ -400,7 +445,8 @@ impl Independence {
         found
     }
 
-    /// Put L⁻¹ times the matrix with these entries, by rows, into `rows`; the matrix itself if `alone`.
+    /// Put L⁻¹ times the matrix with these entries, by rows, into `rows`; the matrix itself if
+    /// `alone`.
     fn remainders(&self, alone: bool, entries: &[(u32, u32, u32)], rows: &mut [f64]) {
         let n = self.diagonal.len();
         let degrees = rows.len() / n;
@@ -412,7 +458,10 @@ impl Independence {
             let (before, row) = rows.split_at_mut(i * degrees);
             for (k, other) in before.chunks(degrees).enumerate() {
                 let factor = self.matrix[i * n + k];
-                row[..degrees].iter_mut().zip(other).for_each(|(row, other)| *row -= factor * other);
+                row[..degrees]
+                    .iter_mut()
+                    .zip(other)
+                    .for_each(|(row, other)| *row -= factor * other);
             }
         }
     }
@@ -427,7 +476,9 @@ impl Independence {
     ) -> Option<Least> {
         let (n, h) = (from.x.len(), to.t - from.t);
         let (mut start, mut end, mut x) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
-        if !system.motion(from.t, &from.x, &mut start, work) || !system.motion(to.t, &to.x, &mut end, work) {
+        if !system.motion(from.t, &from.x, &mut start, work)
+            || !system.motion(to.t, &to.x, &mut end, work)
+        {
             return None;
         }
         let mut at = |theta: f64| {
@@ -495,8 +546,8 @@ struct Least {
     square: f64,
 }
 
-/// Entries of rows of DF over the `degrees` columns from `first` on: number of the row in `rows`, column from there,
-/// place in DF.
+/// Entries of rows of DF over the `degrees` columns from `first` on: number of the row in `rows`,
+/// column from there, place in DF.
 fn entries_of(system: &dyn System, rows: Range<usize>, first: usize) -> Vec<(u32, u32, u32)> {
     let degrees = system.dim() / 2;
     let of = |(number, row): (usize, usize)| {
@@ -510,8 +561,13 @@ fn entries_of(system: &dyn System, rows: Range<usize>, first: usize) -> Vec<(u32
 }
 
 /// True if row i changes along the way by a part of `largest`, its largest change so far.
-fn still_changes(largest: &mut f64, (last, now): (&Look, &Look), (i, degrees): (usize, usize)) -> bool {
-    let distance = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
+fn still_changes(
+    largest: &mut f64,
+    (last, now): (&Look, &Look),
+    (i, degrees): (usize, usize),
+) -> bool {
+    let distance =
+        |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
     let way = distance(&now.x[..degrees], &last.x[..degrees]);
     let row = i * degrees..(i + 1) * degrees;
     let change = distance(&now.rows[row.clone()], &last.rows[row]) / way;

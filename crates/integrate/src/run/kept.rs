@@ -1,5 +1,5 @@
-//! Outputs of a block of steps, kept until the block is known to be good and then passed on together: a block that
-//! ended at every output would cost all calls for each.
+//! Outputs of a block of steps, kept until the block is known to be good and then passed on
+//! together: a block that ended at every output would cost all calls for each.
 
 use super::output::lend;
 use super::{Engine, LONGEST_BLOCK};
@@ -24,12 +24,14 @@ pub(super) struct KeptOutputs {
     pub known: usize,
     /// Number of outputs that fit.
     room: usize,
-    /// Numbers that the map carries at the outputs, and those that the steps after them have computed at their starts.
+    /// Numbers that the map carries at the outputs, and those that the steps after them have
+    /// computed at their starts.
     memories: Vec<f64>,
     starts: Vec<f64>,
     /// Scratch for a step that is made to compute those at its start.
     start: Vec<f64>,
-    /// Scratch for steps of a block that are made by themselves, and for a step that is made for its start.
+    /// Scratch for steps of a block that are made by themselves, and for a step that is made for
+    /// its start.
     repairs: Repairs,
     /// Cost of the block.
     pub cost: Cost,
@@ -43,7 +45,9 @@ impl KeptOutputs {
         };
         let width = n + map.multiplier_count();
         let memory = if map.multiplier_count() > 0 { map.memory_len() } else { 0 };
-        let room = (MOST_NUMBERS / (width + memory).max(1)).min(LONGEST_BLOCK as usize).min(fixed.samples.len());
+        let room = (MOST_NUMBERS / (width + memory).max(1))
+            .min(LONGEST_BLOCK as usize)
+            .min(fixed.samples.len());
         KeptOutputs {
             t: Vec::with_capacity(room),
             x: Vec::with_capacity(room * width),
@@ -57,16 +61,16 @@ impl KeptOutputs {
         }
     }
 
-    /// Largest number of outputs in a block; 0 if each is too large to be kept, so that a block ends there and the
-    /// output is passed on as it is.
+    /// Largest number of outputs in a block; 0 if each is too large to be kept, so that a block
+    /// ends there and the output is passed on as it is.
     pub fn room(&self) -> usize {
         self.room
     }
 }
 
 impl Engine<'_> {
-    /// Make `count` steps in loops from x₁, which is the state, and keep the outputs on the way; true if all of them
-    /// have a result. The bits are those of one loop.
+    /// Make `count` steps in loops from x₁, which is the state, and keep the outputs on the way;
+    /// true if all of them have a result. The bits are those of one loop.
     pub(super) fn steps_with_outputs(
         &mut self,
         fixed: &FixedSteps,
@@ -78,7 +82,8 @@ impl Engine<'_> {
         let multipliers = if with_multipliers { self.map.multiplier_count() } else { 0 };
         let looped = Looped { map: self.map, blocks, h: fixed.h, t0: self.plan.t0 };
         let after = &fixed.samples[self.state.next_sample..];
-        // At most as many outputs as steps: a search among all of a long run takes longer than a step.
+        // At most as many outputs as steps: a search among all of a long run takes longer than a
+        // step.
         let after = &after[..after.len().min(count as usize).min(self.outputs.room())];
         let after = &after[..after.partition_point(|&after| after <= first + count)];
         let kept = &mut self.outputs;
@@ -91,19 +96,31 @@ impl Engine<'_> {
             0 => (n, 0, 0),
             _ => (n + multipliers, blocks.start_len(), if ends_at { 0 } else { self.memory.len() }),
         };
-        for (kept, len) in [(&mut kept.x, stride), (&mut kept.starts, of_start), (&mut kept.memories, of_memory)] {
+        for (kept, len) in
+            [(&mut kept.x, stride), (&mut kept.starts, of_start), (&mut kept.memories, of_memory)]
+        {
             kept.resize(after.len() * len, 0.0);
         }
         let KeptOutputs { x, starts, memories, .. } = kept;
         self.innovation = 0.0;
         let outputs = Outputs { after, x, stride, memory: memories, starts };
         let (memory, scales) = (&mut self.memory, &mut self.scales.carried);
-        let carry = Carry { memory, scales, innovation: &mut self.innovation, cost: &mut kept.cost, outputs };
+        let carry = Carry {
+            memory,
+            scales,
+            innovation: &mut self.innovation,
+            cost: &mut kept.cost,
+            outputs,
+        };
         let rest = (&mut self.work[..], false);
         let StepState { x, memory, scales, .. } = &*self.state;
         let begun = Some(Begun { x, memory, scales: &scales.carried });
         let steps = first..first + count;
-        if kept.repairs.steps(looped, steps, (&mut self.x1, begun), carry, &mut self.largest, rest).is_err() {
+        if kept
+            .repairs
+            .steps(looped, steps, (&mut self.x1, begun), carry, &mut self.largest, rest)
+            .is_err()
+        {
             return false;
         }
         if multipliers > 0 {
@@ -112,9 +129,17 @@ impl Engine<'_> {
         true
     }
 
-    /// Put the multipliers at x₁, with which `state` begins, behind it, as a loop computes them; false if it cannot.
-    pub(super) fn looped_multipliers(&mut self, fixed: &FixedSteps, end: u64, state: &mut [f64]) -> bool {
-        let Some(blocks) = self.map.blocks().filter(|blocks| blocks.start_len() > 0) else { return false };
+    /// Put the multipliers at x₁, with which `state` begins, behind it, as a loop computes them;
+    /// false if it cannot.
+    pub(super) fn looped_multipliers(
+        &mut self,
+        fixed: &FixedSteps,
+        end: u64,
+        state: &mut [f64],
+    ) -> bool {
+        let Some(blocks) = self.map.blocks().filter(|blocks| blocks.start_len() > 0) else {
+            return false;
+        };
         if !self.is_followed(fixed, end) {
             return false;
         }
@@ -133,14 +158,16 @@ impl Engine<'_> {
         true
     }
 
-    /// Append the multipliers at the outputs of a block of steps that ends after `end` to their states.
+    /// Append the multipliers at the outputs of a block of steps that ends after `end` to their
+    /// states.
     fn keep_multipliers(&mut self, fixed: &FixedSteps, blocks: &dyn Blocks, end: u64) {
         let (n, first) = (self.x1.len(), self.state.next_sample);
         let len = n + self.map.multiplier_count();
         let after = &fixed.samples[first..first + self.outputs.t.len()];
         let mut states = std::mem::take(&mut self.outputs.x);
         let last = states.len().saturating_sub(len);
-        let ends = after.last() == Some(&end) && self.looped_multipliers(fixed, end, &mut states[last..]);
+        let ends =
+            after.last() == Some(&end) && self.looped_multipliers(fixed, end, &mut states[last..]);
         let kept = &mut self.outputs;
         kept.x = states;
         let (of_start, of_memory) = (kept.start.len(), self.memory.len());
@@ -155,9 +182,11 @@ impl Engine<'_> {
             let (before, after) = fixed.lengths_around(self.plan.t0, step);
             match !start.is_empty() && start.iter().all(|start| !start.is_nan()) {
                 true => blocks.multipliers((before, after), start, memory, lambda),
-                false => {
-                    self.map.multipliers(Between { t: kept.t[k], before, after, x, memory }, lambda, &mut self.work)
-                }
+                false => self.map.multipliers(
+                    Between { t: kept.t[k], before, after, x, memory },
+                    lambda,
+                    &mut self.work,
+                ),
             }
         }
     }
@@ -172,7 +201,10 @@ impl Engine<'_> {
     ///
     /// # Errors
     /// The observer's, with the number of outputs of the block that it has.
-    pub(super) fn deliver<O: Observer + ?Sized>(&mut self, observer: &mut O) -> Result<(), (usize, O::Error)> {
+    pub(super) fn deliver<O: Observer + ?Sized>(
+        &mut self,
+        observer: &mut O,
+    ) -> Result<(), (usize, O::Error)> {
         let KeptOutputs { t, x, known, .. } = &mut self.outputs;
         let skipped = std::mem::take(known).min(t.len());
         if skipped == t.len() {
@@ -180,20 +212,27 @@ impl Engine<'_> {
         }
         let width = x.len() / t.len();
         let first = self.state.next_sample + skipped;
-        lend(&mut self.work, observer, |observer| observer.samples(first, &t[skipped..], &x[skipped * width..]))
-            .map_err(|(taken, error)| (skipped + taken, error))
+        lend(&mut self.work, observer, |observer| {
+            observer.samples(first, &t[skipped..], &x[skipped * width..])
+        })
+        .map_err(|(taken, error)| (skipped + taken, error))
     }
 
-    /// Let the observer accumulate the outputs of a block, measure the terms of the invariants where that is due, and
-    /// count these outputs.
-    pub(super) fn measure_outputs<O: Observer + ?Sized>(&mut self, fixed: &FixedSteps, observer: &mut O) {
+    /// Let the observer accumulate the outputs of a block, measure the terms of the invariants
+    /// where that is due, and count these outputs.
+    pub(super) fn measure_outputs<O: Observer + ?Sized>(
+        &mut self,
+        fixed: &FixedSteps,
+        observer: &mut O,
+    ) {
         let (n, first) = (self.x1.len(), self.state.next_sample);
         let KeptOutputs { t, x, .. } = &self.outputs;
         let width = x.len() / t.len().max(1);
         for (k, (&t, x)) in t.iter().zip(x.chunks_exact(width.max(1))).enumerate() {
             observer.accumulate(first + k, t, x, &mut self.state.averages);
         }
-        for k in measured(first..first + t.len(), fixed.samples.len()).map(|output| output - first) {
+        for k in measured(first..first + t.len(), fixed.samples.len()).map(|output| output - first)
+        {
             let state = &mut *self.state;
             let at = (t[k], &x[k * width..][..n], &state.target[..]);
             raise_terms(self.system, at, (&mut state.terms, &mut state.losses), &mut self.work);

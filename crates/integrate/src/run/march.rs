@@ -19,8 +19,9 @@ pub(super) struct Wanted {
 }
 
 impl Engine<'_> {
-    /// Make steps in one go, up to the next one that is not ordinary: one with a sample, one into the `moment` that
-    /// comes next, the last one. `None` if the state is then at a step's end; otherwise the attempt to be made next.
+    /// Make steps in one go, up to the next one that is not ordinary: one with a sample, one into
+    /// the `moment` that comes next, the last one. `None` if the state is then at a step's end;
+    /// otherwise the attempt to be made next.
     pub(super) fn march<E>(
         &mut self,
         adaptive: &AdaptiveSteps,
@@ -28,7 +29,8 @@ impl Engine<'_> {
         moment: Option<&Moment>,
     ) -> Result<Option<Wanted>, Failure<E>> {
         let slots = attempts.slots();
-        let wanted = Wanted { h: self.state.controller.h.min(adaptive.longest_step), rejections: 0 };
+        let wanted =
+            Wanted { h: self.state.controller.h.min(adaptive.longest_step), rejections: 0 };
         let (span, sample) = (adaptive.span(), adaptive.sample_after(self.state.next_sample));
         let begins = moment.map_or(f64::INFINITY, |moment| moment.from - adaptive.t0);
         let pause = sample.unwrap_or(span).min(span).min(begins);
@@ -58,13 +60,19 @@ impl Engine<'_> {
         Ok((rejections > 0 || steps == 0).then_some(if rejections > 0 { pending } else { wanted }))
     }
 
-    /// Make attempts from the state, at most as many. Returns the number of steps that were accepted.
+    /// Make attempts from the state, at most as many. Returns the number of steps that were
+    /// accepted.
     fn attempt_many(&mut self, attempts: &dyn Attempts, count: u64, pause: f64) -> u64 {
         let slots = attempts.slots();
         self.enter(slots, pause);
         self.memory.copy_from_slice(&self.state.memory);
-        let (kept, memory, cost) = (&mut self.stages[..], &mut self.memory[..], &mut self.state.cost);
-        attempts.run(count, &mut self.march, &mut Workspace { kept, memory, cost, work: &mut self.work });
+        let (kept, memory, cost) =
+            (&mut self.stages[..], &mut self.memory[..], &mut self.state.cost);
+        attempts.run(
+            count,
+            &mut self.march,
+            &mut Workspace { kept, memory, cost, work: &mut self.work },
+        );
         attempts.finish(&mut self.march[slots.largest.clone()]);
         self.innovation = match self.march[slots.innovation] {
             largest if largest > self.state.innovation => largest.powi(2),
@@ -73,8 +81,8 @@ impl Engine<'_> {
         self.march[slots.steps] as u64
     }
 
-    /// Largest number of attempts: up to the next check of any kind and to the limit of steps, and so few that an
-    /// observer never has to wait.
+    /// Largest number of attempts: up to the next check of any kind and to the limit of steps, and
+    /// so few that an observer never has to wait.
     fn march_length(&self) -> u64 {
         let state = &*self.state;
         let to_monitor = match &self.monitor {
@@ -85,10 +93,17 @@ impl Engine<'_> {
         let to_limit = self.plan.step_limit.saturating_sub(state.step + state.cost.rejected);
         let to_look = self.claims.steps_to_look(state.step).min(self.longest_block());
         let to_rounding = steps_to_rounding(state.step);
-        [LONGEST_BLOCK, to_monitor, to_limit, steps_to_measurement(state.step), to_look, to_rounding]
-            .into_iter()
-            .min()
-            .unwrap_or(0)
+        [
+            LONGEST_BLOCK,
+            to_monitor,
+            to_limit,
+            steps_to_measurement(state.step),
+            to_look,
+            to_rounding,
+        ]
+        .into_iter()
+        .min()
+        .unwrap_or(0)
     }
 
     /// Copy the state into the slots of the loop.
@@ -130,7 +145,14 @@ impl Engine<'_> {
         self.x1.copy_from_slice(&self.march[slots.x.clone()]);
         let state = &mut *self.state;
         let deviations = &mut self.deviations[..self.groups];
-        self.system.monitor(t1, &state.target, &self.x1, &mut self.values, deviations, &mut self.work);
+        self.system.monitor(
+            t1,
+            &state.target,
+            &self.x1,
+            &mut self.values,
+            deviations,
+            &mut self.work,
+        );
         let at = &mut self.march;
         for (drift, &largest) in state.drift.iter_mut().zip(&at[slots.largest.clone()]) {
             drift.max = max_or_nan(drift.max, largest);

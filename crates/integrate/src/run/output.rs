@@ -1,5 +1,5 @@
-//! The samples that fall on a step: at its end the treated state itself, inside it dense output with a treatment of its
-//! own, which is not fed back.
+//! The samples that fall on a step: at its end the treated state itself, inside it dense output
+//! with a treatment of its own, which is not fed back.
 
 use super::Engine;
 use crate::failure::Failure;
@@ -11,7 +11,11 @@ use crate::terms::{is_measured, raise_terms};
 use crate::vector::max_or_nan;
 
 /// Exchange the scratch of a run and that of its observer, while `act` passes it samples.
-pub(super) fn lend<O: Observer + ?Sized, R>(work: &mut Vec<f64>, observer: &mut O, act: impl FnOnce(&mut O) -> R) -> R {
+pub(super) fn lend<O: Observer + ?Sized, R>(
+    work: &mut Vec<f64>,
+    observer: &mut O,
+    act: impl FnOnce(&mut O) -> R,
+) -> R {
     let mut exchange = |observer: &mut O| {
         if let Some(scratch) = observer.scratch() {
             std::mem::swap(scratch, work);
@@ -25,7 +29,10 @@ pub(super) fn lend<O: Observer + ?Sized, R>(work: &mut Vec<f64>, observer: &mut 
 
 impl Engine<'_> {
     /// Write the sample at the start of a new run.
-    pub(super) fn sample_start<O: Observer + ?Sized>(&mut self, observer: &mut O) -> Result<(), Failure<O::Error>> {
+    pub(super) fn sample_start<O: Observer + ?Sized>(
+        &mut self,
+        observer: &mut O,
+    ) -> Result<(), Failure<O::Error>> {
         if self.state.step > 0 || self.state.next_sample > 0 {
             return Ok(());
         }
@@ -37,12 +44,19 @@ impl Engine<'_> {
             Stepping::Adaptive(adaptive) => {
                 if adaptive.samples.first().is_some_and(|&t| t <= self.state.t) {
                     let state = &*self.state;
-                    let sampled = lend(&mut self.work, observer, |observer| observer.sample(0, state.t, &state.x));
+                    let sampled = lend(&mut self.work, observer, |observer| {
+                        observer.sample(0, state.t, &state.x)
+                    });
                     sampled.map_err(Failure::Observer)?;
                     let state = &mut *self.state;
                     observer.accumulate(0, state.t, &state.x, &mut state.averages);
                     let at = (state.t, &state.x[..], &state.target[..]);
-                    raise_terms(self.system, at, (&mut state.terms, &mut state.losses), &mut self.work);
+                    raise_terms(
+                        self.system,
+                        at,
+                        (&mut state.terms, &mut state.losses),
+                        &mut self.work,
+                    );
                     self.state.next_sample = 1;
                 }
                 Ok(())
@@ -68,7 +82,9 @@ impl Engine<'_> {
             let (sample, averages) = (&self.x1, &mut self.state.averages);
             let sampled = match is_known {
                 true => Ok(()),
-                false => lend(&mut self.work, observer, |observer| observer.sample(index, t1, sample)),
+                false => {
+                    lend(&mut self.work, observer, |observer| observer.sample(index, t1, sample))
+                }
             };
             if sampled.is_ok() {
                 observer.accumulate(index, t1, sample, averages);
@@ -93,12 +109,17 @@ impl Engine<'_> {
         if !self.looped_multipliers(fixed, end, &mut state) {
             let (before, after) = fixed.lengths_around(self.plan.t0, end);
             let (x, lambda) = state.split_at_mut(n);
-            self.map.multipliers(Between { t: t1, before, after, x, memory: &self.memory }, lambda, &mut self.work);
+            self.map.multipliers(
+                Between { t: t1, before, after, x, memory: &self.memory },
+                lambda,
+                &mut self.work,
+            );
         }
         self.x1 = state;
     }
 
-    /// Write the samples up to t₁, which is `end` after the start; true if the interpolant was prepared for them.
+    /// Write the samples up to t₁, which is `end` after the start; true if the interpolant was
+    /// prepared for them.
     pub(super) fn sample_adaptive<O: Observer + ?Sized>(
         &mut self,
         adaptive: &AdaptiveSteps,
@@ -107,7 +128,9 @@ impl Engine<'_> {
         observer: &mut O,
     ) -> Result<bool, Failure<O::Error>> {
         let mut prepared = false;
-        while let Some(after) = adaptive.sample_after(self.state.next_sample).filter(|&after| after <= end) {
+        while let Some(after) =
+            adaptive.sample_after(self.state.next_sample).filter(|&after| after <= end)
+        {
             let index = self.state.next_sample;
             let t = adaptive.samples[index];
             let sample = if after == end {
@@ -118,12 +141,14 @@ impl Engine<'_> {
                     prepared = true;
                 }
                 self.interpolate(h, (after - self.state.elapsed) / h, t)?;
-                for (drift, &deviation) in self.state.drift.iter_mut().zip(&self.sample_deviations) {
+                for (drift, &deviation) in self.state.drift.iter_mut().zip(&self.sample_deviations)
+                {
                     drift.max = max_or_nan(drift.max, deviation);
                 }
                 &self.sample
             };
-            let sampled = lend(&mut self.work, observer, |observer| observer.sample(index, t, sample));
+            let sampled =
+                lend(&mut self.work, observer, |observer| observer.sample(index, t, sample));
             sampled.map_err(Failure::Observer)?;
             observer.accumulate(index, t, sample, &mut self.state.averages);
             if is_measured(index, adaptive.samples.len()) {
@@ -140,8 +165,8 @@ impl Engine<'_> {
     pub(super) fn prepare_interpolant(&mut self, h: f64, t1: f64) {
         let facts = self.map.facts();
         if let Some(place) = facts.end_field.filter(|_| !facts.ends_with_field) {
-            // The field at the end of the step, at the treated state: it is the next first stage too, so it costs
-            // nothing, and the treatment moves it by no more than the local error.
+            // The field at the end of the step, at the treated state: it is the next first stage
+            // too, so it costs nothing, and the treatment moves it by no more than the local error.
             if !self.field_known {
                 self.system.field(t1, &self.x1, &mut self.field, &mut self.work);
                 self.state.cost.field += 1;

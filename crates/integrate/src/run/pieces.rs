@@ -1,23 +1,26 @@
-//! Steps as polynomials for an observer's interpolant: dense output if the scheme has one, otherwise the cubic that has
-//! the field at both ends (HNW II.6), as states at some points of the step.
+//! Steps as polynomials for an observer's interpolant: dense output if the scheme has one,
+//! otherwise the cubic that has the field at both ends (HNW II.6), as states at some points of the
+//! step.
 
 use super::Engine;
 use crate::failure::Failure;
 use crate::method::{Method, MethodTreatment};
 use crate::observer::Observer;
 
-/// Degree and order of the dense output from which a method's pieces come; `None` if they are cubics. A treatment
-/// around the step leaves no stages that belong to its result.
+/// Degree and order of the dense output from which a method's pieces come; `None` if they are
+/// cubics. A treatment around the step leaves no stages that belong to its result.
 fn dense_of(method: &Method) -> Option<(usize, u32)> {
     let around = method.treatment == MethodTreatment::SymmetricProjection;
     method.scheme.dense_output().filter(|_| !around)
 }
 
-/// Points θ in [0, 1] at which a method's steps are passed on, 0 first and 1 last: those of Chebyshev, between which a
-/// polynomial swings least.
+/// Points θ in [0, 1] at which a method's steps are passed on, 0 first and 1 last: those of
+/// Chebyshev, between which a polynomial swings least.
 pub fn piece_points(method: &Method) -> Vec<f64> {
     let degree = dense_of(method).map_or(3, |(degree, _)| degree);
-    (0..=degree).map(|k| 0.5 - 0.5 * (std::f64::consts::PI * k as f64 / degree as f64).cos()).collect()
+    (0..=degree)
+        .map(|k| 0.5 - 0.5 * (std::f64::consts::PI * k as f64 / degree as f64).cos())
+        .collect()
 }
 
 /// Order of the error between the steps of a method.
@@ -41,7 +44,8 @@ impl Engine<'_> {
     /// Prepare for an observer that wants steps.
     pub(super) fn begin_pieces(&mut self) {
         let n = self.x1.len();
-        let (points, dense) = (piece_points(&self.plan.method), dense_of(&self.plan.method).is_some());
+        let (points, dense) =
+            (piece_points(&self.plan.method), dense_of(&self.plan.method).is_some());
         let ends = [vec![0.0; n], vec![0.0; n]];
         for vector in [&mut self.field, &mut self.sample] {
             vector.resize(n, 0.0);
@@ -64,13 +68,19 @@ impl Engine<'_> {
     ) -> Result<(), Failure<O::Error>> {
         let Some(mut pieces) = self.pieces.take() else { return Ok(()) };
         let filled = self.fill(&mut pieces, (h, t1), known);
-        let handed =
-            filled.and_then(|()| observer.piece((self.state.t, t1), &pieces.states).map_err(Failure::Observer));
+        let handed = filled.and_then(|()| {
+            observer.piece((self.state.t, t1), &pieces.states).map_err(Failure::Observer)
+        });
         self.pieces = Some(pieces);
         handed
     }
 
-    fn fill<E>(&mut self, pieces: &mut Pieces, (h, t1): (f64, f64), mut known: bool) -> Result<(), Failure<E>> {
+    fn fill<E>(
+        &mut self,
+        pieces: &mut Pieces,
+        (h, t1): (f64, f64),
+        mut known: bool,
+    ) -> Result<(), Failure<E>> {
         let t = self.state.t;
         pieces.states.clear();
         pieces.states.extend_from_slice(&self.state.x);
@@ -94,8 +104,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Evaluate the field at x₁ after an equal step, if dense output needs it as the last stage: equal steps do without
-    /// it.
+    /// Evaluate the field at x₁ after an equal step, if dense output needs it as the last stage:
+    /// equal steps do without it.
     pub(super) fn find_end_field(&mut self, t1: f64) {
         if let Some(place) = self.map.facts().end_field.filter(|_| self.needs_stages()) {
             self.system.field(t1, &self.x1, &mut self.field, &mut self.work);

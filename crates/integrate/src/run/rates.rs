@@ -1,8 +1,9 @@
 //! Rates of invariants along a motion: DF·X, which is 0 for what is constant.
 //!
-//! A rate shows the truth only on the constraint set. An integral may be constant there and nowhere else, and off the
-//! set a constraint changes at the rate of its hidden constraint; after a coarse step a correction leaves the square of
-//! a residual. So what seems to vary is judged once more at the nearest point of the set.
+//! A rate shows the truth only on the constraint set. An integral may be constant there and nowhere
+//! else, and off the set a constraint changes at the rate of its hidden constraint; after a coarse
+//! step a correction leaves the square of a residual. So what seems to vary is judged once more at
+//! the nearest point of the set.
 
 use crate::cost::Cost;
 use crate::method::MethodTreatment;
@@ -12,19 +13,21 @@ use crate::treatment::correction::constraints_are_claims;
 use crate::treatment::projection::Projection;
 use crate::vector::irregular;
 
-/// Part of its cancelling terms above which a rate is not rounding, also where forces of constraint are
-/// ill-conditioned.
+/// Part of its cancelling terms above which a rate is not rounding, also where forces of constraint
+/// are ill-conditioned.
 const FALSE: f64 = 1e-5;
 
-/// Part of the change by the fastest of its kind up to which a rate is rounding: a velocity that is 0 comes out as the
-/// rounding of others.
+/// Part of the change by the fastest of its kind up to which a rate is rounding: a velocity that is
+/// 0 comes out as the rounding of others.
 const NOTHING: f64 = 1e-9;
 
-/// Part of an invariant's terms up to which its change in a step is rounding: at rest, where the forces cancel, all
-/// velocities and accelerations are rounding, and there is no other to compare them with.
+/// Part of an invariant's terms up to which its change in a step is rounding: at rest, where the
+/// forces cancel, all velocities and accelerations are rounding, and there is no other to compare
+/// them with.
 pub(super) const UNSEEN: f64 = 1e3 * f64::EPSILON;
 
-/// Factor up to which a rate is rounding, relative to its change if the state is moved by a few roundings.
+/// Factor up to which a rate is rounding, relative to its change if the state is moved by a few
+/// roundings.
 const NOISES: f64 = 16.0;
 
 /// Part of its size by which a state is moved to measure the rounding of its motion.
@@ -36,12 +39,13 @@ const PLACES: usize = 32;
 /// Least step by which a rate in time is found, in roundings of t.
 const ROUNDED_STEP: f64 = 1024.0;
 
-/// Relative difference of a rate in time before and after from which on it is that of a jump, not of a motion.
+/// Relative difference of a rate in time before and after from which on it is that of a jump, not
+/// of a motion.
 const JUMP: f64 = 1e-3;
 
-/// Set every component to the largest rate of its kind or, if that is more, to the rate of the fastest kind relative to
-/// its size, times its own size: where a motion turns round, what is at rest has the rounding of what is not. `squares`
-/// are σ² of the vectors, empty if unknown.
+/// Set every component to the largest rate of its kind or, if that is more, to the rate of the
+/// fastest kind relative to its size, times its own size: where a motion turns round, what is at
+/// rest has the rounding of what is not. `squares` are σ² of the vectors, empty if unknown.
 fn speeds(vectors: &Vectors, (x, field, squares): (&[f64], &[f64], &[f64]), out: &mut [f64]) {
     vectors.spread_largest(field, out);
     let size = |vector: usize| {
@@ -59,9 +63,14 @@ fn speeds(vectors: &Vectors, (x, field, squares): (&[f64], &[f64], &[f64]), out:
             family.vectors.clone().for_each(|vector| sizes[kind] = sizes[kind].max(size(vector)));
         }
     }
-    let of = |role: Role, vector: usize| kind(role).map_or_else(|| size(vector), |kind| sizes[kind]);
-    let all =
-        || vectors.families().iter().flat_map(|family| family.vectors.clone().map(|vector| (family.role, vector)));
+    let of =
+        |role: Role, vector: usize| kind(role).map_or_else(|| size(vector), |kind| sizes[kind]);
+    let all = || {
+        vectors
+            .families()
+            .iter()
+            .flat_map(|family| family.vectors.clone().map(|vector| (family.role, vector)))
+    };
     for (role, vector) in all() {
         let (size, speed) = (of(role, vector), out[vectors.components_of(vector).start]);
         if size > 0.0 {
@@ -88,9 +97,9 @@ impl Noise {
         Noise { x: vec![0.0; n], field: vec![0.0; n], speeds: vec![0.0; n] }
     }
 
-    /// Compute by how much the field at (t, x), which is `field`, changes if x is moved by a few roundings, and if it
-    /// is moved by the effect of that change in `time`; for every component the largest of its kind. True if there is a
-    /// finite field there.
+    /// Compute by how much the field at (t, x), which is `field`, changes if x is moved by a few
+    /// roundings, and if it is moved by the effect of that change in `time`; for every component
+    /// the largest of its kind. True if there is a finite field there.
     fn find(
         &mut self,
         system: &dyn System,
@@ -149,13 +158,23 @@ impl Onto {
             values: vec![0.0; invariants.count],
             target: vec![0.0; invariants.count],
             deviations: vec![0.0; invariants.groups.len()],
-            scales: Scales { carried: vec![0.0; kept.carried(system.vectors())], ..Scales::default() },
+            scales: Scales {
+                carried: vec![0.0; kept.carried(system.vectors())],
+                ..Scales::default()
+            },
         }
     }
 
-    /// Move from `x` to the constraint set, each vector as easily as it is large; true if the set is reached to
-    /// round-off.
-    fn reach(&mut self, system: &dyn System, (t, x): (f64, &[f64]), h: f64, squares: &[f64], work: &mut [f64]) -> bool {
+    /// Move from `x` to the constraint set, each vector as easily as it is large; true if the set
+    /// is reached to round-off.
+    fn reach(
+        &mut self,
+        system: &dyn System,
+        (t, x): (f64, &[f64]),
+        h: f64,
+        squares: &[f64],
+        work: &mut [f64],
+    ) -> bool {
         let vectors = system.vectors();
         let count = vectors.count();
         self.x.copy_from_slice(x);
@@ -187,7 +206,8 @@ pub struct StepEnds<'a> {
 pub struct Rates {
     /// Rows that are judged.
     judged: Vec<bool>,
-    /// True if one of them is a claim about the motion, not a consequence of how its field was derived.
+    /// True if one of them is a claim about the motion, not a consequence of how its field was
+    /// derived.
     claims: bool,
     /// True if a treatment moves results.
     moves: bool,
@@ -211,16 +231,22 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Rates for judging what a run with this treatment claims of `system`: everything that a treatment of results
-    /// holds, and claimed integrals in any case. Groups that have `failed` are left out if nothing holds them.
-    pub fn new(treatment: MethodTreatment, system: &dyn System, failed: impl Fn(usize) -> bool) -> Rates {
+    /// Rates for judging what a run with this treatment claims of `system`: everything that a
+    /// treatment of results holds, and claimed integrals in any case. Groups that have `failed` are
+    /// left out if nothing holds them.
+    pub fn new(
+        treatment: MethodTreatment,
+        system: &dyn System,
+        failed: impl Fn(usize) -> bool,
+    ) -> Rates {
         let invariants = system.invariants();
         // The field of feedback contains the pull, whose purpose is such a rate.
         let holds = treatment.moves_the_state();
         let mut judged = vec![false; invariants.count];
         for (k, group) in invariants.groups.iter().enumerate() {
             let claimed = group.kind == GroupKind::Integral;
-            // A group that is held although it has failed is an error, which is reported when it fails again.
+            // A group that is held although it has failed is an error, which is reported when it
+            // fails again.
             let open = !failed(k) || treatment != MethodTreatment::Plain;
             if !group.monitored_only && open && (holds || claimed) {
                 group.members.rows().for_each(|(row, _)| judged[row] = true);
@@ -230,7 +256,8 @@ impl Rates {
             return Rates::default();
         }
         let (n, m) = (system.dim(), invariants.count);
-        let claims = judged.iter().enumerate().any(|(row, judged)| *judged && is_claim(system, row));
+        let claims =
+            judged.iter().enumerate().any(|(row, judged)| *judged && is_claim(system, row));
         Rates {
             claims,
             moves: holds,
@@ -255,16 +282,22 @@ impl Rates {
         !self.judged.is_empty()
     }
 
-    /// True if there is a claim about the motion among what is judged: an integral, or a constraint of a vector field.
-    /// Constraints of a Hamiltonian and H itself are constant because the field was made so.
+    /// True if there is a claim about the motion among what is judged: an integral, or a constraint
+    /// of a vector field. Constraints of a Hamiltonian and H itself are constant because the field
+    /// was made so.
     pub fn claims(&self) -> bool {
         self.claims
     }
 
-    /// Largest disturbance of some steps: how far a treatment moved a result, given by the square of its innovation, or,
-    /// where none does, how far claimed integrals have left their targets, given by the groups' deviations and the scales
-    /// of their terms.
-    pub fn disturbance(&self, invariants: &Invariants, innovation: f64, (deviations, terms): (&[f64], &[f64])) -> f64 {
+    /// Largest disturbance of some steps: how far a treatment moved a result, given by the square
+    /// of its innovation, or, where none does, how far claimed integrals have left their targets,
+    /// given by the groups' deviations and the scales of their terms.
+    pub fn disturbance(
+        &self,
+        invariants: &Invariants,
+        innovation: f64,
+        (deviations, terms): (&[f64], &[f64]),
+    ) -> f64 {
         if self.moves {
             return innovation.sqrt();
         }
@@ -272,17 +305,18 @@ impl Rates {
             let judged = |(row, _): (usize, f64)| self.judged.get(row).copied().unwrap_or(false);
             group.kind == GroupKind::Integral && group.members.rows().next().is_some_and(judged)
         };
-        let relative = |((group, deviation), terms): ((&Group, &f64), &f64)| match deviation / terms {
+        let relative = |((group, deviation), terms): ((&Group, &f64), &f64)| match deviation / terms
+        {
             relative if *terms > 0.0 && is_judged(group) => relative,
             _ => 0.0,
         };
         invariants.groups.iter().zip(deviations).zip(terms).map(relative).fold(0.0, f64::max)
     }
 
-    /// Call `found` for every row that varies along the motion at (t, x), or at the point of the constraint set that is
-    /// nearest to x, with its rate over the sum of the absolute terms. `span` is the length of the run and `h` that of a
-    /// step, infinite if unknown; `squares` are σ² of the vectors, empty if unknown. Nothing is found where no way leads
-    /// to the set.
+    /// Call `found` for every row that varies along the motion at (t, x), or at the point of the
+    /// constraint set that is nearest to x, with its rate over the sum of the absolute terms.
+    /// `span` is the length of the run and `h` that of a step, infinite if unknown; `squares` are
+    /// σ² of the vectors, empty if unknown. Nothing is found where no way leads to the set.
     pub fn varying(
         &mut self,
         system: &dyn System,
@@ -310,8 +344,9 @@ impl Rates {
         self.onto = Some(onto);
     }
 
-    /// Call `found` for the rows that vary at the first of some places within a step from one state to another, with
-    /// their rates, as [`Rates::varying`], and the time. The way is a cubic polynomial, from fields at both ends.
+    /// Call `found` for the rows that vary at the first of some places within a step from one state
+    /// to another, with their rates, as [`Rates::varying`], and the time. The way is a cubic
+    /// polynomial, from fields at both ends.
     pub fn varying_within(
         &mut self,
         system: &dyn System,
@@ -363,7 +398,10 @@ impl Rates {
         system.invariant_jacobian(t, x, &mut self.jacobian, work);
         system.invariant_values(t, x, &mut self.values, work);
         let size = |row: usize| -> f64 {
-            let terms = invariants.row(row).entries().map(|(p, column)| (self.jacobian[p] * x[column]).abs());
+            let terms = invariants
+                .row(row)
+                .entries()
+                .map(|(p, column)| (self.jacobian[p] * x[column]).abs());
             self.values[row].abs() + terms.sum::<f64>()
         };
         // A row that depends on the time itself has a rate of its own.
@@ -384,12 +422,14 @@ impl Rates {
         };
         for row in (0..invariants.count).filter(|&row| self.judged[row]) {
             let (mut rate, mut terms, mut fastest, mut noise) = (0.0, 0.0, 0.0, 0.0);
-            let (behind, ahead) = (self.values[row] - self.before[row], self.after[row] - self.values[row]);
+            let (behind, ahead) =
+                (self.values[row] - self.before[row], self.after[row] - self.values[row]);
             if behind != 0.0 || ahead != 0.0 {
                 noise = 4.0 * f64::EPSILON * size(row) / step;
                 let (ahead, behind) = (ahead / ahead_by, behind / behind_by);
                 let known = (ahead - behind).abs() <= noise + JUMP * (ahead.abs() + behind.abs());
-                // The rate in time is of use for integrals only: H and what depends on it change by it.
+                // The rate in time is of use for integrals only: H and what depends on it change by
+                // it.
                 if !known || row < invariants.constraints || group_of(system, row).is_none() {
                     continue;
                 }
@@ -409,7 +449,8 @@ impl Rates {
         }
     }
 
-    /// Call `found` for the rows that [`Rates::doubt`] has collected at (t, x), but for those whose rates are rounding.
+    /// Call `found` for the rows that [`Rates::doubt`] has collected at (t, x), but for those whose
+    /// rates are rounding.
     fn confirm(
         &mut self,
         system: &dyn System,
@@ -426,8 +467,10 @@ impl Rates {
         let time = if h > 0.0 && h < span { h } else { span };
         let known = self.noise.find(system, (t, x, &self.field), (time, squares), work);
         for &(row, rate, terms) in &self.doubted {
-            let entry = |(p, column): (usize, usize)| self.jacobian[p].abs() * self.noise.speeds[column];
-            let noise = if known { invariants.row(row).entries().map(entry).sum::<f64>() } else { 0.0 };
+            let entry =
+                |(p, column): (usize, usize)| self.jacobian[p].abs() * self.noise.speeds[column];
+            let noise =
+                if known { invariants.row(row).entries().map(entry).sum::<f64>() } else { 0.0 };
             if rate > NOISES * noise {
                 found(row, rate / terms);
             }
@@ -436,9 +479,15 @@ impl Rates {
 }
 
 impl Rates {
-    /// Mark the lanes in which [`Rates::varying`] may find a row, from the motion and from DF, if nothing depends on
-    /// the time.
-    pub fn suspects(&mut self, invariants: &Invariants, field: &[f64], jacobian: &[f64], suspected: &mut [bool]) {
+    /// Mark the lanes in which [`Rates::varying`] may find a row, from the motion and from DF, if
+    /// nothing depends on the time.
+    pub fn suspects(
+        &mut self,
+        invariants: &Invariants,
+        field: &[f64],
+        jacobian: &[f64],
+        suspected: &mut [bool],
+    ) {
         let lanes = suspected.len();
         let (rate, terms) = (&mut self.in_lanes.0, &mut self.in_lanes.1);
         rate.resize(lanes, 0.0);

@@ -18,14 +18,28 @@ enum NoBase {
 
 impl Engine<'_> {
     /// Make x₁ of a step from t to t₁ if the treatment surrounds the base map; true if it does.
-    pub(super) fn surrounded_step<E>(&mut self, (t, t1): (f64, f64), h: f64) -> Result<bool, Failure<E>> {
-        let Treatment::SymmetricProjection(projection) = &mut self.treatment else { return Ok(false) };
+    pub(super) fn surrounded_step<E>(
+        &mut self,
+        (t, t1): (f64, f64),
+        h: f64,
+    ) -> Result<bool, Failure<E>> {
+        let Treatment::SymmetricProjection(projection) = &mut self.treatment else {
+            return Ok(false);
+        };
         let (system, map, stages) = (self.system, self.map, &mut self.stages);
         let StepState { x, target, cost, memory: before, step, scales, .. } = &mut *self.state;
         let (step, memory) = (*step, &mut self.memory);
         let (x1, values, work) = (&mut self.x1, &mut self.values, &mut self.work);
-        let made =
-            projection.step(system, (t, t1, h), (target, scales), x, x1, values, work, cost, |x, x1, work, cost| {
+        let made = projection.step(
+            system,
+            (t, t1, h),
+            (target, scales),
+            x,
+            x1,
+            values,
+            work,
+            cost,
+            |x, x1, work, cost| {
                 if map.takes_first_stage() {
                     system.field(t, x, &mut stages[0], work);
                     cost.field += 1;
@@ -39,9 +53,12 @@ impl Engine<'_> {
                 map.fixed_step(StepFrom { t, h, x }, x1, workspace).map_err(NoBase::NoStep)?;
                 match all_finite(x1) {
                     true => Ok(()),
-                    false => Err(NoBase::NonFinite { t: t1, step: step + 1, quantity: "the state" }),
+                    false => {
+                        Err(NoBase::NonFinite { t: t1, step: step + 1, quantity: "the state" })
+                    }
                 }
-            });
+            },
+        );
         match made {
             Ok(()) => Ok(true),
             Err(StepFailure::Base(NoBase::NoStep(reason))) => Err(self.no_step(t, reason)),

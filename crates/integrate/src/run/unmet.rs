@@ -1,10 +1,12 @@
-//! Corrections that do not bring a constraint nearer: where the constraints lose rank or contradict each other, one
-//! Gauss-Newton step after each step leads nowhere, as the iteration of a projection does.
+//! Corrections that do not bring a constraint nearer: where the constraints lose rank or contradict
+//! each other, one Gauss-Newton step after each step leads nowhere, as the iteration of a
+//! projection does.
 //!
-//! A correction leaves about the square of a residual, of which nothing is visible after steps that are not far too
-//! long. A constraint that is far off nevertheless is corrected once more, for a trial: if it stays where it is, the
-//! run fails. Quantities that are limited on purpose, H and integrals, are not checked. Nor is a hidden constraint that
-//! changes its constraint in a step by no more than rounding: at rest its terms are rounding themselves.
+//! A correction leaves about the square of a residual, of which nothing is visible after steps that
+//! are not far too long. A constraint that is far off nevertheless is corrected once more, for a
+//! trial: if it stays where it is, the run fails. Quantities that are limited on purpose, H and
+//! integrals, are not checked. Nor is a hidden constraint that changes its constraint in a step by
+//! no more than rounding: at rest its terms are rounding themselves.
 
 use super::Engine;
 use super::rates::UNSEEN;
@@ -14,24 +16,28 @@ use crate::scales::square;
 use crate::system::{GroupKind, Invariants, Place};
 use crate::treatment::Treatment;
 
-/// Part of its terms from which on a constraint is far off. A run whose steps end as far away is slower because of the
-/// check, and has errors of a thousandth in every step.
+/// Part of its terms from which on a constraint is far off. A run whose steps end as far away is
+/// slower because of the check, and has errors of a thousandth in every step.
 const FAR: f64 = 1e-6;
 
 /// Part of a residual above which a correction that leaves it has brought it no nearer.
 const LEFT: f64 = 0.9;
 
-/// True if one of these deviations of the groups is that of a constraint which is far off. `terms` are the scales of
-/// the groups' terms and `h` is the length of a step, infinite if unknown. A hidden constraint counts only if it moves
-/// the constraint of which it is the rate in a step: at rest its own terms are rounding.
+/// True if one of these deviations of the groups is that of a constraint which is far off. `terms`
+/// are the scales of the groups' terms and `h` is the length of a step, infinite if unknown. A
+/// hidden constraint counts only if it moves the constraint of which it is the rate in a step: at
+/// rest its own terms are rounding.
 pub fn may_be_far(invariants: &Invariants, deviations: &[f64], terms: &[f64], h: f64) -> bool {
     let groups = &invariants.groups;
     let far = |k: usize| match groups[k].kind {
         _ if groups[k].monitored_only => false,
         GroupKind::Constraint => deviations[k] > FAR * terms[k],
         GroupKind::Hidden => {
-            let of = groups.iter().position(|g| g.kind == GroupKind::Constraint && g.name == groups[k].name);
-            deviations[k] > FAR * terms[k] && of.is_none_or(|of| deviations[k] * h > UNSEEN * terms[of])
+            let of = groups
+                .iter()
+                .position(|g| g.kind == GroupKind::Constraint && g.name == groups[k].name);
+            deviations[k] > FAR * terms[k]
+                && of.is_none_or(|of| deviations[k] * h > UNSEEN * terms[of])
         }
         _ => false,
     };
@@ -55,11 +61,17 @@ impl Engine<'_> {
     pub(super) fn may_be_far(&self, deviations: &[f64]) -> bool {
         let corrects = matches!(self.treatment, Treatment::Correction(_));
         let h = self.step_length();
-        corrects && may_be_far(self.system.invariants(), &deviations[..self.groups], &self.state.terms, h)
+        corrects
+            && may_be_far(
+                self.system.invariants(),
+                &deviations[..self.groups],
+                &self.state.terms,
+                h,
+            )
     }
 
-    /// Fail if a constraint is far off at x₁, the result of a step of the length `h`, and another correction leaves it
-    /// there.
+    /// Fail if a constraint is far off at x₁, the result of a step of the length `h`, and another
+    /// correction leaves it there.
     pub(super) fn check_met<E>(&mut self, t1: f64, h: f64) -> Result<(), Failure<E>> {
         if !self.may_be_far(&self.deviations) {
             return Ok(());
@@ -87,7 +99,8 @@ impl Engine<'_> {
         };
         for row in 0..invariants.constraints {
             let terms = terms_of(row);
-            let unseen = rates.constraint(row).map_or(0.0, |constraint| UNSEEN * terms_of(constraint) / h);
+            let unseen =
+                rates.constraint(row).map_or(0.0, |constraint| UNSEEN * terms_of(constraint) / h);
             let far = held[row] && off(&self.values, row) > (FAR * terms).max(unseen);
             // A row without a gradient is measured by its value.
             let terms = if terms > 0.0 { terms } else { 1.0 };
@@ -115,8 +128,13 @@ impl Engine<'_> {
         if after <= LEFT * before {
             return Ok(());
         }
-        let gradient = trial.jacobian[invariants.row(row).range()].iter().map(|d| d * d).sum::<f64>().sqrt();
+        let gradient =
+            trial.jacobian[invariants.row(row).range()].iter().map(|d| d * d).sum::<f64>().sqrt();
         let residual = off(&self.values, row) / if gradient > 0.0 { gradient } else { 1.0 };
-        Err(Failure::CorrectionFails { t: t1, residual, constraint: invariants.row_name(row).to_string() })
+        Err(Failure::CorrectionFails {
+            t: t1,
+            residual,
+            constraint: invariants.row_name(row).to_string(),
+        })
     }
 }

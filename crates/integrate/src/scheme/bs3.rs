@@ -1,5 +1,5 @@
-//! Bogacki and Shampine's pair of orders 3(2) (Appl. Math. Lett. 2 (1989) 321), FSAL, with cubic Hermite dense output
-//! of order 3.
+//! Bogacki and Shampine's pair of orders 3(2) (Appl. Math. Lett. 2 (1989) 321), FSAL, with cubic
+//! Hermite dense output of order 3.
 
 use std::sync::OnceLock;
 

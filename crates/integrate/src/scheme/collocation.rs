@@ -1,17 +1,19 @@
-//! Gauss collocation with many stages, whose equations are solved by fixed-point iteration (HLW II.1.3, VIII.6.1): for
-//! problems that are not stiff, at high accuracy.
+//! Gauss collocation with many stages, whose equations are solved by fixed-point iteration (HLW
+//! II.1.3, VIII.6.1): for problems that are not stiff, at high accuracy.
 //!
-//! Everything is written with the Legendre polynomials P_k on the step: the field along it is Σ W_k P_k(2θ − 1), with W
-//! = L F of its values F at the nodes. Its integral from an end of the step gives the stages, Z = h A F, the start of
-//! the iteration in the next step, and the state anywhere in between; x₁ = x + h W₀, and the last coefficients show how
-//! well the polynomial fits.
+//! Everything is written with the Legendre polynomials P_k on the step: the field along it is Σ W_k
+//! P_k(2θ − 1), with W = L F of its values F at the nodes. Its integral from an end of the step
+//! gives the stages, Z = h A F, the start of the iteration in the next step, and the state anywhere
+//! in between; x₁ = x + h W₀, and the last coefficients show how well the polynomial fits.
 //!
-//! That the stages are evaluated side by side, in the lanes of a vector, which makes the method of eight stages as fast
-//! as explicit ones, is due to Antoñana, Makazaga, Murua: SIMD-vectorized implicit symplectic integrators can outperform
-//! explicit symplectic ones, arXiv:2511.03655 (2025), with IRKGaussLegendre.jl.
+//! That the stages are evaluated side by side, in the lanes of a vector, which makes the method of
+//! eight stages as fast as explicit ones, is due to Antoñana, Makazaga, Murua: SIMD-vectorized
+//! implicit symplectic integrators can outperform explicit symplectic ones, arXiv:2511.03655
+//! (2025), with IRKGaussLegendre.jl.
 //!
-//! In equal steps a rounded coefficient has the same error in every step, so that the method conserves nothing and the
-//! energy drifts. They are therefore made by [`Collocation::of_increments`], which are symplectic in machine numbers.
+//! In equal steps a rounded coefficient has the same error in every step, so that the method
+//! conserves nothing and the energy drifts. They are therefore made by
+//! [`Collocation::of_increments`], which are symplectic in machine numbers.
 
 use holonome_linear::widest::widest;
 use std::sync::OnceLock;
@@ -32,10 +34,11 @@ pub struct Collocation {
     pub double_sums: Vec<Vec<f64>>,
     /// A and L, of the field: Z_i = h Σ a_ij F_j, W_k = Σ L_kj F_j.
     pub of_field: Sums,
-    /// μ = A/b and L/b, of the increments k_j = h b_j F_j: Z_i = Σ μ_ij k_j, h W_k = Σ (L_kj/b_j) k_j.
+    /// μ = A/b and L/b, of the increments k_j = h b_j F_j: Z_i = Σ μ_ij k_j, h W_k = Σ (L_kj/b_j)
+    /// k_j.
     ///
-    /// The method is symplectic if μ_ij + μ_ji = 1, whatever the weights are. This holds exactly, in machine numbers
-    /// (Antoñana, Makazaga, Murua, Numer. Algorithms 76 (2017) 861).
+    /// The method is symplectic if μ_ij + μ_ji = 1, whatever the weights are. This holds exactly,
+    /// in machine numbers (Antoñana, Makazaga, Murua, Numer. Algorithms 76 (2017) 861).
     pub of_increments: Sums,
 }
 
@@ -70,13 +73,16 @@ pub fn gauss16() -> &'static Collocation {
 }
 
 impl Collocation {
-    /// Method of so many stages, computed in twice the precision: an error of a coefficient is the same in every step,
-    /// and adds up.
+    /// Method of so many stages, computed in twice the precision: an error of a coefficient is the
+    /// same in every step, and adds up.
     fn gauss(stages: usize) -> Collocation {
         assert!(matches!(stages, 4 | 8), "the stages of one vector");
         let s = stages as f64;
         let node = |i: usize| {
-            let mut x = Double(-(std::f64::consts::PI * (4.0 * i as f64 + 3.0) / (4.0 * s + 2.0)).cos(), 0.0);
+            let mut x = Double(
+                -(std::f64::consts::PI * (4.0 * i as f64 + 3.0) / (4.0 * s + 2.0)).cos(),
+                0.0,
+            );
             for _ in 0..6 {
                 let (value, slope) = value_and_slope(stages, x);
                 x = x + Double(-value.0 / slope.0, 0.0) + Double(-value.1 / slope.0, 0.0);
@@ -92,15 +98,22 @@ impl Collocation {
         };
         let polynomials: Vec<Vec<Double>> = x.iter().map(|&x| legendre(stages, x)).collect();
         let weights: Vec<Double> = x.iter().map(|&x| b(x)).collect();
-        let coefficient = |k: usize, j: usize| weights[j] * polynomials[j][k] * Double(2.0 * k as f64 + 1.0, 0.0);
+        let coefficient =
+            |k: usize, j: usize| weights[j] * polynomials[j][k] * Double(2.0 * k as f64 + 1.0, 0.0);
         let half = Double(0.5, 0.0);
         let integral = |k: usize, i: usize| match k {
             0 => (x[i] + one) * half,
-            k => (polynomials[i][k + 1] + -polynomials[i][k - 1]) / Double(2.0 * (2.0 * k as f64 + 1.0), 0.0),
+            k => {
+                (polynomials[i][k + 1] + -polynomials[i][k - 1])
+                    / Double(2.0 * (2.0 * k as f64 + 1.0), 0.0)
+            }
         };
-        let sum =
-            |i: usize, j: usize| (0..stages).fold(Double(0.0, 0.0), |sum, k| sum + integral(k, i) * coefficient(k, j));
-        let double_sum = |i: usize, j: usize| (0..stages).fold(Double(0.0, 0.0), |all, k| all + sum(i, k) * sum(k, j));
+        let sum = |i: usize, j: usize| {
+            (0..stages).fold(Double(0.0, 0.0), |sum, k| sum + integral(k, i) * coefficient(k, j))
+        };
+        let double_sum = |i: usize, j: usize| {
+            (0..stages).fold(Double(0.0, 0.0), |all, k| all + sum(i, k) * sum(k, j))
+        };
         // Below the diagonal they are at least a half, so that the difference from 1 is exact.
         let below = |i: usize, j: usize| (sum(i, j) / weights[j]).rounded();
         let share = |i: usize, j: usize| if i >= j { below(i, j) } else { 1.0 - below(j, i) };
@@ -118,7 +131,9 @@ impl Collocation {
             },
             of_increments: Sums {
                 stages: table(&share),
-                coefficients: table(&|k, j| (polynomials[j][k] * Double(2.0 * k as f64 + 1.0, 0.0)).rounded()),
+                coefficients: table(&|k, j| {
+                    (polynomials[j][k] * Double(2.0 * k as f64 + 1.0, 0.0)).rounded()
+                }),
             },
         }
     }
@@ -133,8 +148,9 @@ impl Collocation {
         2 * self.stages as u32
     }
 
-    /// Compute the integrals of the polynomials of a step from its start or end over `ratio` times the part of its
-    /// length up to each node, times `length`: that of P_k up to node i at `out[k s + i]`.
+    /// Compute the integrals of the polynomials of a step from its start or end over `ratio` times
+    /// the part of its length up to each node, times `length`: that of P_k up to node i at `out[k s
+    /// + i]`.
     pub fn reach(&self, from: From, ratio: f64, length: f64, out: &mut [f64]) {
         let base = if from == From::Start { -1.0 } else { 1.0 };
         match self.stages {
@@ -157,7 +173,8 @@ fn reach<const S: usize>(nodes: &[f64], base: f64, ratio: f64, length: f64, out:
             out[0] = nodes.map(|c| length * (ratio * c));
             for (k, out) in out.iter_mut().enumerate().skip(1) {
                 let n = k as f64;
-                let (up, down, part) = ((2.0 * n + 1.0) / (n + 1.0), n / (n + 1.0), length / (4.0 * n + 2.0));
+                let (up, down, part) =
+                    ((2.0 * n + 1.0) / (n + 1.0), n / (n + 1.0), length / (4.0 * n + 2.0));
                 for i in 0..S {
                     let next = (up * x[i]).mul_add(now[i], -(down * before[i]));
                     out[i] = part * (next - before[i]);
@@ -174,7 +191,10 @@ fn legendre(n: usize, x: Double) -> Vec<Double> {
     for k in 1..=n {
         let (now, before) = (values[k], values[k - 1]);
         let k = k as f64;
-        values.push((Double(2.0 * k + 1.0, 0.0) * x * now + -(Double(k, 0.0) * before)) / Double(k + 1.0, 0.0));
+        values.push(
+            (Double(2.0 * k + 1.0, 0.0) * x * now + -(Double(k, 0.0) * before))
+                / Double(k + 1.0, 0.0),
+        );
     }
     values
 }
@@ -182,7 +202,8 @@ fn legendre(n: usize, x: Double) -> Vec<Double> {
 /// P_n and its derivative at x, by n (x P_n − P_{n−1})/(x² − 1).
 fn value_and_slope(n: usize, x: Double) -> (Double, Double) {
     let values = legendre(n, x);
-    let slope = (x * values[n] + -values[n - 1]) * Double(n as f64, 0.0) / (x * x + Double(-1.0, 0.0));
+    let slope =
+        (x * values[n] + -values[n - 1]) * Double(n as f64, 0.0) / (x * x + Double(-1.0, 0.0));
     (values[n], slope)
 }
 
@@ -250,15 +271,23 @@ mod tests {
         for method in [gauss8(), gauss16()] {
             let (s, c, b) = (method.stages, &method.nodes, &method.weights);
             assert_eq!(*b, method.of_field.coefficients[0]);
-            let scaled = |row: &Vec<f64>| row.iter().zip(b).map(|(share, b)| share * b).collect::<Vec<f64>>();
-            let of_increments: Vec<Vec<f64>> = method.of_increments.stages.iter().map(scaled).collect();
-            // Each number is rounded once or twice; a sum of s of them below 1 is good to s roundings.
+            let scaled = |row: &Vec<f64>| {
+                row.iter().zip(b).map(|(share, b)| share * b).collect::<Vec<f64>>()
+            };
+            let of_increments: Vec<Vec<f64>> =
+                method.of_increments.stages.iter().map(scaled).collect();
+            // Each number is rounded once or twice; a sum of s of them below 1 is good to s
+            // roundings.
             let tolerance = s as f64 * f64::EPSILON;
             for power in 0..2 * s {
                 // B(2s): quadrature; C(s): collocation (HLW II.1 (1.11)).
-                let of =
-                    |weights: &[f64]| -> f64 { weights.iter().zip(c).map(|(w, c)| w * c.powi(power as i32)).sum() };
-                assert!((of(b) - 1.0 / (power + 1) as f64).abs() < tolerance, "B({power}) of {s} stages");
+                let of = |weights: &[f64]| -> f64 {
+                    weights.iter().zip(c).map(|(w, c)| w * c.powi(power as i32)).sum()
+                };
+                assert!(
+                    (of(b) - 1.0 / (power + 1) as f64).abs() < tolerance,
+                    "B({power}) of {s} stages"
+                );
                 for sums in [&method.of_field.stages, &of_increments] {
                     for (sums, c) in sums.iter().zip(c).filter(|_| power < s) {
                         let exact = c.powi(power as i32 + 1) / (power + 1) as f64;
@@ -268,7 +297,10 @@ mod tests {
                 // ∫₀ᶜ ∫₀ʸ of a polynomial whose integral still is one of degree s − 1.
                 for (sums, c) in method.double_sums.iter().zip(c).filter(|_| power + 1 < s) {
                     let exact = c.powi(power as i32 + 2) / ((power + 1) * (power + 2)) as f64;
-                    assert!((of(sums) - exact).abs() < tolerance, "C({power}) twice, of {s} stages");
+                    assert!(
+                        (of(sums) - exact).abs() < tolerance,
+                        "C({power}) twice, of {s} stages"
+                    );
                 }
             }
             let (sums, shares) = (&method.of_field.stages, &method.of_increments.stages);
@@ -280,10 +312,14 @@ mod tests {
                     let mirrored = sums[s - 1 - i][s - 1 - j] + sums[i][j] - b[j];
                     assert!(mirrored.abs() < 2.0 * f64::EPSILON, "{mirrored:e}");
                     // Exactly: both differences are machine numbers.
-                    assert_eq!((1.0 - shares[i][j], 1.0 - shares[j][i]), (shares[j][i], shares[i][j]));
+                    assert_eq!(
+                        (1.0 - shares[i][j], 1.0 - shares[j][i]),
+                        (shares[j][i], shares[i][j])
+                    );
                     assert_eq!(shares[s - 1 - i][s - 1 - j], shares[j][i]);
                     // L = (L/b) b, of numbers up to 2s.
-                    let missed = method.of_increments.coefficients[i][j] * b[j] - method.of_field.coefficients[i][j];
+                    let missed = method.of_increments.coefficients[i][j] * b[j]
+                        - method.of_field.coefficients[i][j];
                     assert!(missed.abs() < tolerance, "{missed:e}");
                 }
             }
@@ -294,7 +330,8 @@ mod tests {
         assert!((2.0 * gauss16().weights[7] - w).abs() <= f64::EPSILON / 8.0);
     }
 
-    /// The integrals of a polynomial of degree s − 1 on one step are exact wherever the next step is.
+    /// The integrals of a polynomial of degree s − 1 on one step are exact wherever the next step
+    /// is.
     #[test]
     fn what_a_step_reaches_is_the_integral_of_its_polynomial() {
         let method = gauss16();
@@ -302,8 +339,12 @@ mod tests {
         let f = |t: f64| 1.0 - 3.0 * t + t.powi(4) - 0.2 * t.powi(7);
         let integral = |t: f64| t - 1.5 * t * t + t.powi(5) / 5.0 - 0.025 * t.powi(8);
         let values: Vec<f64> = method.nodes.iter().map(|&c| f(c)).collect();
-        let w: Vec<f64> =
-            method.of_field.coefficients.iter().map(|row| row.iter().zip(&values).map(|(l, f)| l * f).sum()).collect();
+        let w: Vec<f64> = method
+            .of_field
+            .coefficients
+            .iter()
+            .map(|row| row.iter().zip(&values).map(|(l, f)| l * f).sum())
+            .collect();
         for (from, start) in [(From::Start, 0.0), (From::End, 1.0)] {
             for ratio in [1.0, 0.3, 2.0] {
                 let mut reach = vec![0.0; s * s];
@@ -311,7 +352,8 @@ mod tests {
                 for (i, c) in method.nodes.iter().enumerate() {
                     let found: f64 = (0..s).map(|k| w[k] * reach[k * s + i]).sum();
                     let exact = integral(start + ratio * c) - integral(start);
-                    // A coefficient is a sum of s values below 4, weighted by 1 in all or less, and rounded s times.
+                    // A coefficient is a sum of s values below 4, weighted by 1 in all or less, and
+                    // rounded s times.
                     let reached: f64 = (0..s).map(|k| reach[k * s + i].abs()).sum();
                     let tolerance = 4.0 * s as f64 * f64::EPSILON * reached;
                     assert!((found - exact).abs() < tolerance, "{found} {exact}");

@@ -1,4 +1,5 @@
-//! Compositions of a symmetric method of order 2: the substeps γ₁h, …, γ_s h one after the other (HLW II.4, V.3).
+//! Compositions of a symmetric method of order 2: the substeps γ₁h, …, γ_s h one after the other
+//! (HLW II.4, V.3).
 
 // The sources give more digits than f64 holds; they document which number is meant.
 #![allow(clippy::excessive_precision)]
@@ -144,13 +145,18 @@ mod tests {
         for composition in COMPOSITIONS {
             let gamma = composition.substeps();
             assert!(gamma.iter().eq(gamma.iter().rev()), "{}", composition.name);
-            // Σ γ^k = 0 for odd k below the order: necessary conditions (HLW III.5). Each term rounds by about 2e-16.
+            // Σ γ^k = 0 for odd k below the order: necessary conditions (HLW III.5). Each term
+            // rounds by about 2e-16.
             let power = |k: i32| gamma.iter().map(|g| g.powi(k)).sum::<f64>();
             assert!((power(1) - 1.0).abs() < 1e-15, "{}", composition.name);
             for k in (3..composition.order as i32).step_by(2) {
                 assert!(power(k).abs() < 2e-15, "{}: {}", composition.name, power(k));
             }
-            assert!(power(composition.order as i32 + 1).abs() > 1e-7, "{} is of a higher order", composition.name);
+            assert!(
+                power(composition.order as i32 + 1).abs() > 1e-7,
+                "{} is of a higher order",
+                composition.name
+            );
         }
     }
 }

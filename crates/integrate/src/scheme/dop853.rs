@@ -1,8 +1,8 @@
-//! Dormand and Prince's method of order 8 with estimates of orders 5 and 3 (HNW II.5) and dense output of order 7
-//! (HNW II.6), with the coefficients of Hairer's `dop853.f`.
+//! Dormand and Prince's method of order 8 with estimates of orders 5 and 3 (HNW II.5) and dense
+//! output of order 7 (HNW II.6), with the coefficients of Hairer's `dop853.f`.
 //!
-//! Its twelve stages do not contain the field at x₁: that is the first stage of the next step, and the first of the
-//! four additional stages of dense output.
+//! Its twelve stages do not contain the field at x₁: that is the first stage of the next step, and
+//! the first of the four additional stages of dense output.
 
 // The source gives more digits than f64 holds; they document which number is meant.
 #![allow(clippy::excessive_precision)]
@@ -19,9 +19,27 @@ static DEFINITION: Definition = Definition {
         &[0.05260015195876773187855875],
         &[0.01972505698453789945445953, 0.0591751709536136983633786],
         &[0.0295875854768068491816893, 0.0, 0.0887627564304205475450679],
-        &[0.2413651341592666855023698, 0.0, -0.884549479328286085344865, 0.924834003261792003115738],
-        &[0.03703703703703703703703704, 0.0, 0.0, 0.1708286087294738712796045, 0.1254676875668224250166918],
-        &[0.037109375, 0.0, 0.0, 0.1702522110195440393149781, 0.06021653898045596068502194, -0.017578125],
+        &[
+            0.2413651341592666855023698,
+            0.0,
+            -0.884549479328286085344865,
+            0.924834003261792003115738,
+        ],
+        &[
+            0.03703703703703703703703704,
+            0.0,
+            0.0,
+            0.1708286087294738712796045,
+            0.1254676875668224250166918,
+        ],
+        &[
+            0.037109375,
+            0.0,
+            0.0,
+            0.1702522110195440393149781,
+            0.06021653898045596068502194,
+            -0.017578125,
+        ],
         &[
             0.03709200011850479271087793,
             0.0,

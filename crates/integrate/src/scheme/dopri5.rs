@@ -1,5 +1,5 @@
-//! Dormand and Prince's pair of orders 5(4) (HNW II.5, table 5.2), FSAL, with Shampine's dense output of order 4 as in
-//! Hairer's `dopri5.f`.
+//! Dormand and Prince's pair of orders 5(4) (HNW II.5, table 5.2), FSAL, with Shampine's dense
+//! output of order 4 as in Hairer's `dopri5.f`.
 
 use std::sync::OnceLock;
 
@@ -19,7 +19,15 @@ static DEFINITION: Definition = Definition {
     ],
     b: &[35.0 / 384.0, 0.0, 500.0 / 1113.0, 125.0 / 192.0, -2187.0 / 6784.0, 11.0 / 84.0],
     error: &[(
-        &[71.0 / 57600.0, 0.0, -71.0 / 16695.0, 71.0 / 1920.0, -17253.0 / 339200.0, 22.0 / 525.0, -1.0 / 40.0],
+        &[
+            71.0 / 57600.0,
+            0.0,
+            -71.0 / 16695.0,
+            71.0 / 1920.0,
+            -17253.0 / 339200.0,
+            22.0 / 525.0,
+            -1.0 / 40.0,
+        ],
         4,
     )],
     lagged: None,

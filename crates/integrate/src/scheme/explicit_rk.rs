@@ -2,7 +2,8 @@
 //!
 //! k_i = X(t + c_i h, x + h Σ_{j<i} a_ij k_j),  x₁ = x + h Σ b_i k_i.
 //!
-//! The first stage k₁ = X(t, x) is always given: it may be known from the step before, and it outlives a rejection.
+//! The first stage k₁ = X(t, x) is always given: it may be known from the step before, and it
+//! outlives a rejection.
 
 use super::map::StepFrom;
 use crate::space::Space;
@@ -54,7 +55,8 @@ fn fill_stages<S: Space>(
     }
 }
 
-/// One step without an error estimate, and without the stages that only an estimate needs. `stages.k[0]` is X(t, x).
+/// One step without an error estimate, and without the stages that only an estimate needs.
+/// `stages.k[0]` is X(t, x).
 pub fn fixed_step<S: Space>(
     tableau: &Tableau,
     space: &mut S,
@@ -66,8 +68,8 @@ pub fn fixed_step<S: Space>(
     space.displaced(x1, from.x, from.h, &tableau.b, stages.k);
 }
 
-/// One step with its error estimates (the factor h is left to the norm). `stages.k[0]` is X(t, x); the last stage of an
-/// FSAL scheme is evaluated at x₁ itself.
+/// One step with its error estimates (the factor h is left to the norm). `stages.k[0]` is X(t, x);
+/// the last stage of an FSAL scheme is evaluated at x₁ itself.
 pub fn attempt<S: Space>(
     tableau: &Tableau,
     space: &mut S,
@@ -87,14 +89,18 @@ pub fn attempt<S: Space>(
 }
 
 /// The error estimates of a step whose stages are known.
-pub fn estimates<S: Space>(tableau: &Tableau, space: &mut S, stages: &mut ExplicitStages<S::Scalar>) {
+pub fn estimates<S: Space>(
+    tableau: &Tableau,
+    space: &mut S,
+    stages: &mut ExplicitStages<S::Scalar>,
+) {
     for (out, error) in stages.errors.iter_mut().zip(&tableau.error) {
         space.weighted_sum(out, &error.weights, stages.k);
     }
 }
 
-/// The stages that only dense output needs, after an attempt; the stage at the end of the step is given by the caller,
-/// who may know it as the first stage of the next step.
+/// The stages that only dense output needs, after an attempt; the stage at the end of the step is
+/// given by the caller, who may know it as the first stage of the next step.
 pub fn dense_stages<S: Space>(
     tableau: &Tableau,
     dense: &Dense,

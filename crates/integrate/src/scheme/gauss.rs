@@ -1,9 +1,9 @@
-//! The Gauss collocation methods of s stages and order 2s (HLW II.1.3), symmetric and symplectic, for any field. One
-//! stage is the implicit midpoint rule.
+//! The Gauss collocation methods of s stages and order 2s (HLW II.1.3), symmetric and symplectic,
+//! for any field. One stage is the implicit midpoint rule.
 //!
-//! The unknowns are the increments Z_i = h Σ a_ij X(x + Z_j) (HLW VIII.6 (6.2)), solved by Newton's method to
-//! round-off, and x + h Σ b_i X(x + Z_i) is a compensated sum (HLW VIII.5): together they keep the error of rounding a
-//! random walk of increments, not of states.
+//! The unknowns are the increments Z_i = h Σ a_ij X(x + Z_j) (HLW VIII.6 (6.2)), solved by Newton's
+//! method to round-off, and x + h Σ b_i X(x + Z_i) is a compensated sum (HLW VIII.5): together they
+//! keep the error of rounding a random walk of increments, not of states.
 
 use crate::phase_space::{Equation, Equations, Function, Guess, Monitored, PhaseSpace, Value};
 
@@ -24,15 +24,25 @@ pub fn step_6(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Ve
     collocation(space, t, h, x, &[0.5 - d, 0.5, 0.5 + d])
 }
 
-/// Step with the nodes `c`. The iteration starts from the polynomial of the step before (HLW VIII.6.1): the fields at
-/// its stages, extrapolated to the stages of this one. It starts from the straight line if there was none.
-fn collocation(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value], c: &[f64]) -> Vec<Value> {
+/// Step with the nodes `c`. The iteration starts from the polynomial of the step before (HLW
+/// VIII.6.1): the fields at its stages, extrapolated to the stages of this one. It starts from the
+/// straight line if there was none.
+fn collocation(
+    space: &mut dyn PhaseSpace,
+    t: Value,
+    h: Value,
+    x: &[Value],
+    c: &[f64],
+) -> Vec<Value> {
     let times: Vec<Value> = c.iter().map(|&c| space.time(t, c, h)).collect();
-    let expected = space.carried_guess(&x.repeat(c.len()), &mut |space| space.field(t, x).repeat(c.len()));
+    let expected =
+        space.carried_guess(&x.repeat(c.len()), &mut |space| space.field(t, x).repeat(c.len()));
     let sweep_size = sweep_sizes(space, (t, h), x).repeat(c.len());
     let sizes = (&expected[..], &sweep_size[..]);
-    let Stages { increment, fields } = stages(space, h, x, c, sizes, &mut |space, i, y| space.field(times[i], y));
-    let next: Vec<Value> = c.iter().flat_map(|&ci| combination(space, &lagrange(c, 1.0 + ci), &fields)).collect();
+    let Stages { increment, fields } =
+        stages(space, h, x, c, sizes, &mut |space, i, y| space.field(times[i], y));
+    let next: Vec<Value> =
+        c.iter().flat_map(|&ci| combination(space, &lagrange(c, 1.0 + ci), &fields)).collect();
     space.carry(&next);
     space.accumulate(x, &increment)
 }
@@ -51,9 +61,16 @@ pub const NODES_6: [f64; 6] = [
 pub type StageField<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace, usize, &[Value]) -> Vec<Value>;
 
 /// Follow the flow of `field`, for the time h from x, in one step with the nodes `c`.
-pub fn follow(space: &mut dyn PhaseSpace, h: Value, x: &[Value], c: &[f64], field: StageField) -> Vec<Value> {
+pub fn follow(
+    space: &mut dyn PhaseSpace,
+    h: Value,
+    x: &[Value],
+    c: &[f64],
+    field: StageField,
+) -> Vec<Value> {
     let expected = field(space, 0, x).repeat(c.len());
-    let (one, Stages { increment, .. }) = (space.constant(1.0), stages(space, h, x, c, (&expected, &[]), field));
+    let (one, Stages { increment, .. }) =
+        (space.constant(1.0), stages(space, h, x, c, (&expected, &[]), field));
     space.moved(x, one, &increment)
 }
 
@@ -65,9 +82,9 @@ struct Stages {
     fields: Vec<Vec<Value>>,
 }
 
-/// Scales of the components of a general field for fixed-point iteration, which ends by them. Units of components are
-/// unknown: each has the scale of its own terms. These cancel at rest, where their rounding is all that is left of
-/// their sum. Empty if the equations have other scales.
+/// Scales of the components of a general field for fixed-point iteration, which ends by them. Units
+/// of components are unknown: each has the scale of its own terms. These cancel at rest, where
+/// their rounding is all that is left of their sum. Empty if the equations have other scales.
 fn sweep_sizes(space: &mut dyn PhaseSpace, (t, h): (Value, Value), x: &[Value]) -> Vec<Value> {
     let terms = space.term_sizes(t, x);
     let of_one = |(&term, &x): (&Value, &Value)| {
@@ -78,7 +95,8 @@ fn sweep_sizes(space: &mut dyn PhaseSpace, (t, h): (Value, Value), x: &[Value]) 
     terms.iter().zip(x).map(of_one).collect()
 }
 
-/// Solve for the stages, with a guess from the fields that are expected at them, and scales for fixed-point iteration.
+/// Solve for the stages, with a guess from the fields that are expected at them, and scales for
+/// fixed-point iteration.
 fn stages(
     space: &mut dyn PhaseSpace,
     h: Value,
@@ -89,12 +107,17 @@ fn stages(
 ) -> Stages {
     let n = x.len();
     let (a, b) = coefficients(c);
-    let expected: Vec<Vec<Value>> = expected.chunks(n).map(|slope| space.multiplied(h, slope)).collect();
+    let expected: Vec<Vec<Value>> =
+        expected.chunks(n).map(|slope| space.multiplied(h, slope)).collect();
     let straight = expected.iter().all(|slope| *slope == expected[0]);
     let mut guess = Vec::with_capacity(c.len() * n);
     for (a, &c) in a.iter().zip(c) {
         let line = space.constant(c);
-        guess.extend(if straight { space.multiplied(line, &expected[0]) } else { combination(space, a, &expected) });
+        guess.extend(if straight {
+            space.multiplied(line, &expected[0])
+        } else {
+            combination(space, a, &expected)
+        });
     }
     let rows: Vec<Equation> = (0..c.len()).flat_map(|_| (0..n).map(Equation::Stage)).collect();
     let size = space.sizes(x, &expected[0]).repeat(c.len());
@@ -177,7 +200,9 @@ mod tests {
         // HLW II.1 table 1.1; a few roundings.
         let d = 3f64.sqrt() / 6.0;
         let (a, b) = coefficients(&[0.5 - d, 0.5 + d]);
-        for (found, expected) in a.concat().into_iter().chain(b).zip([0.25, 0.25 - d, 0.25 + d, 0.25, 0.5, 0.5]) {
+        for (found, expected) in
+            a.concat().into_iter().chain(b).zip([0.25, 0.25 - d, 0.25 + d, 0.25, 0.5, 0.5])
+        {
             assert!((found - expected).abs() < 4.0 * f64::EPSILON, "{found} {expected}");
         }
         let r = 15f64.sqrt();

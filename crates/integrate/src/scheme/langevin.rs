@@ -1,26 +1,35 @@
 //! Langevin dynamics: friction and noise of a heat bath around, or within, a deterministic step.
 //!
-//! dq = H_p dt,  dp = (−H_q − Gᵀλ) dt − γ H_p dt + √(2γkT) dW keeps the distribution exp(−H/kT) on the constraint set.
-//! Friction and noise alone, at fixed positions, keep the Gaussian of the momenta exactly for any γ and step; the error
-//! of a method's distribution comes from its deterministic part.
+//! dq = H_p dt,  dp = (−H_q − Gᵀλ) dt − γ H_p dt + √(2γkT) dW keeps the distribution exp(−H/kT) on
+//! the constraint set. Friction and noise alone, at fixed positions, keep the Gaussian of the
+//! momenta exactly for any γ and step; the error of a method's distribution comes from its
+//! deterministic part.
 
 use super::StepFn;
 use super::rattle::{rattle, settle};
-use crate::phase_space::{Equation, Equations, Function, Guess, Monitored, Parameter, PhaseSpace, Value};
+use crate::phase_space::{
+    Equation, Equations, Function, Guess, Monitored, Parameter, PhaseSpace, Value,
+};
 
-/// Friction and noise at (t, x) for the time h, on the hidden constraints (Lelièvre, Rousset, Stoltz, Math. Comp. 81
-/// (2012) 2071, (2.16)):
+/// Friction and noise at (t, x) for the time h, on the hidden constraints (Lelièvre, Rousset,
+/// Stoltz, Math. Comp. 81 (2012) 2071, (2.16)):
 ///
 /// p₁ = p₀ − ½hΓ M⁻¹(p₀ + p₁) + √(2hkTΓ) ξ − Gᵀλ,  G M⁻¹p₁ = 0.
 ///
-/// This midpoint rule keeps the Gaussian exp(−H/kT) of the momenta on their constraint set whatever Γ is. For a
-/// diagonal M, ½hΓ/m = tanh(½hγ/m), which without constraints makes it the exact flow p₁ = e^(−hγ/m) p₀ + …; for any
-/// other, Γ = γ.
-pub fn friction_and_noise(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+/// This midpoint rule keeps the Gaussian exp(−H/kT) of the momenta on their constraint set whatever
+/// Γ is. For a diagonal M, ½hΓ/m = tanh(½hγ/m), which without constraints makes it the exact flow
+/// p₁ = e^(−hγ/m) p₀ + …; for any other, Γ = γ.
+pub fn friction_and_noise(
+    space: &mut dyn PhaseSpace,
+    t: Value,
+    h: Value,
+    x: &[Value],
+) -> Vec<Value> {
     let n = space.degrees();
     let (q, p0) = x.split_at(n);
     let noise = space.noise();
-    let [friction, temperature] = [Parameter::Friction, Parameter::Temperature].map(|which| space.parameter(which));
+    let [friction, temperature] =
+        [Parameter::Friction, Parameter::Temperature].map(|which| space.parameter(which));
     let work = space.product(h, friction);
     let half = space.scaled(0.5, work);
     if !space.mass_is_diagonal() {
@@ -52,8 +61,13 @@ pub fn friction_and_noise(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[V
     }
     let rows: Vec<Equation> = (0..size.len()).map(Equation::Hidden).collect();
     let guess = vec![space.constant(0.0); rows.len()];
-    let equations =
-        Equations { rows: &rows, size: &size, sweep_size: &[], guess: Guess::At(&guess), monitored: Monitored::Never };
+    let equations = Equations {
+        rows: &rows,
+        size: &size,
+        sweep_size: &[],
+        guess: Guess::At(&guess),
+        monitored: Monitored::Never,
+    };
     let free = [q, &pushed].concat();
     let mut held = Vec::new();
     space.solve(&equations, &mut |space, lambda| {
@@ -85,8 +99,13 @@ fn midpoint(
     let size = [vec![momentum_size; n], hidden].concat();
     let zero = space.constant(0.0);
     let guess = [pushed.clone(), vec![zero; rows.len() - n]].concat();
-    let equations =
-        Equations { rows: &rows, size: &size, sweep_size: &[], guess: Guess::At(&guess), monitored: Monitored::Never };
+    let equations = Equations {
+        rows: &rows,
+        size: &size,
+        sweep_size: &[],
+        guess: Guess::At(&guess),
+        monitored: Monitored::Never,
+    };
     let minus = space.scaled(-1.0, half);
     let p1 = space.solve(&equations, &mut |space, unknowns| {
         let (p1, lambda) = unknowns.split_at(n);
@@ -105,15 +124,16 @@ fn midpoint(
     [q, &p1[..n]].concat()
 }
 
-/// The geometric Langevin algorithm: a deterministic step, then friction and noise (Bou-Rabee, Owhadi, SIAM J. Numer.
-/// Anal. 48 (2010) 278).
+/// The geometric Langevin algorithm: a deterministic step, then friction and noise (Bou-Rabee,
+/// Owhadi, SIAM J. Numer. Anal. 48 (2010) 278).
 pub fn gla(space: &mut dyn PhaseSpace, t: Value, h: Value, x1: &[Value]) -> Vec<Value> {
     let t1 = space.sum(t, h);
     friction_and_noise(space, t1, h, x1)
 }
 
-/// Half a kick, half a motion along geodesics, friction and noise, and back (Leimkuhler, Matthews, Proc. R. Soc. A 472
-/// (2016) 20160138); without constraints BAOAB. The geodesic is followed by one step of RATTLE.
+/// Half a kick, half a motion along geodesics, friction and noise, and back (Leimkuhler, Matthews,
+/// Proc. R. Soc. A 472 (2016) 20160138); without constraints BAOAB. The geodesic is followed by one
+/// step of RATTLE.
 pub fn g_baoab(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     let n = space.degrees();
     let (half, middle, t1) = (space.scaled(0.5, h), space.time(t, 0.5, h), space.sum(t, h));

@@ -1,7 +1,10 @@
-//! The one-step map as the loop over time sees it: x₁, estimates of its error, an interpolant, and facts. The explicit
-//! Runge–Kutta steps on slices are one; steps that are compiled, or written by a user, are others.
+//! The one-step map as the loop over time sees it: x₁, estimates of its error, an interpolant, and
+//! facts. The explicit Runge–Kutta steps on slices are one; steps that are compiled, or written by
+//! a user, are others.
 
-use super::explicit_rk::{ExplicitStages, attempt, dense_stages, estimates, fixed_step, stage_count, vector_count};
+use super::explicit_rk::{
+    ExplicitStages, attempt, dense_stages, estimates, fixed_step, stage_count, vector_count,
+};
 use crate::controller::slots::Slots;
 use crate::controller::{StepControl, Yardstick};
 use crate::cost::Cost;
@@ -18,8 +21,8 @@ pub struct Facts {
     pub control: Option<StepControl>,
     /// Error estimate of a step that is not controlled.
     pub equal_steps: Estimate,
-    /// Numbers of the error estimates among the vectors that it keeps. Several of an attempt are combined as those of
-    /// `dop853` are.
+    /// Numbers of the error estimates among the vectors that it keeps. Several of an attempt are
+    /// combined as those of `dop853` are.
     pub errors: Range<usize>,
     /// Number of the field at the end of a step among them, if the interpolant may need it.
     pub end_field: Option<usize>,
@@ -34,15 +37,20 @@ pub enum Estimate {
     None,
     /// An estimate.
     Known,
-    /// An estimate that lacks this multiple of the field at the end of the step, which is known when the next one
-    /// begins.
+    /// An estimate that lacks this multiple of the field at the end of the step, which is known
+    /// when the next one begins.
     Lagged(f64),
 }
 
 impl Facts {
     /// Facts of a map that estimates nothing.
-    pub const NONE: Facts =
-        Facts { control: None, equal_steps: Estimate::None, errors: 0..0, end_field: None, ends_with_field: false };
+    pub const NONE: Facts = Facts {
+        control: None,
+        equal_steps: Estimate::None,
+        errors: 0..0,
+        end_field: None,
+        ends_with_field: false,
+    };
 
     /// Facts of an explicit Runge–Kutta scheme, whose stages are the first vectors that it keeps.
     pub fn of_tableau(tableau: &Tableau) -> Facts {
@@ -55,9 +63,15 @@ impl Facts {
         let lagged = tableau.lagged.as_ref().map(|lagged| Estimate::Lagged(lagged.next));
         Facts {
             control: estimate.map(|estimate| StepControl::of_error(tableau.order, estimate)),
-            equal_steps: lagged.unwrap_or(if estimate.is_some() { Estimate::Known } else { Estimate::None }),
+            equal_steps: lagged.unwrap_or(if estimate.is_some() {
+                Estimate::Known
+            } else {
+                Estimate::None
+            }),
             errors: stages..stages + tableau.error.len(),
-            end_field: Some(tableau.dense.as_ref().map_or(tableau.stages - 1, |dense| dense.endpoint)),
+            end_field: Some(
+                tableau.dense.as_ref().map_or(tableau.stages - 1, |dense| dense.endpoint),
+            ),
             ends_with_field: tableau.first_same_as_last,
         }
     }
@@ -75,7 +89,8 @@ pub enum NoStep {
         /// Name of the equation of that residual.
         equation: String,
     },
-    /// The matrix for the multipliers of hidden constraints became singular, or its determinant changed sign.
+    /// The matrix for the multipliers of hidden constraints became singular, or its determinant
+    /// changed sign.
     Degenerate {
         /// The determinant, relative to that of a regular matrix of its size.
         determinant: f64,
@@ -92,8 +107,8 @@ pub enum NoStep {
 pub struct Allowance {
     /// Factor of the error in step-size control.
     pub factor: f64,
-    /// Square of an iteration's last change, relative to the sizes of the vectors; the metric of a correction counts it
-    /// as an error of every vector.
+    /// Square of an iteration's last change, relative to the sizes of the vectors; the metric of a
+    /// correction counts it as an error of every vector.
     pub unsolved: f64,
 }
 
@@ -115,11 +130,11 @@ pub struct StepFrom<'a, N = f64> {
 
 /// Workspace of a map, beside the state.
 pub struct Workspace<'a> {
-    /// Vectors of the state's length, [`StepMap::vectors`] of them; they stay as the map leaves them until the next
-    /// step.
+    /// Vectors of the state's length, [`StepMap::vectors`] of them; they stay as the map leaves
+    /// them until the next step.
     pub kept: &'a mut [Vec<f64>],
-    /// Numbers that the map carries from step to step, [`StepMap::memory_len`] of them: zeros at the start of a run,
-    /// then the map's own.
+    /// Numbers that the map carries from step to step, [`StepMap::memory_len`] of them: zeros at
+    /// the start of a run, then the map's own.
     pub memory: &'a mut [f64],
     /// Cost, to which the map adds its own.
     pub cost: &'a mut Cost,
@@ -142,10 +157,11 @@ pub struct Between<'a> {
     pub memory: &'a [f64],
 }
 
-/// One-step map over a system. It states its needs (`vectors`, `memory_len`, `work_len`), gets a [`Workspace`] with
-/// every requested step, a [`StepFrom`], and counts its cost there. A map of equal steps is [`StepMap::work_len`] and
-/// [`StepMap::fixed_step`]; one with control of the step has [`StepMap::facts`] that say so, attempts and an
-/// interpolant as well. All else has defaults, for a map without it.
+/// One-step map over a system. It states its needs (`vectors`, `memory_len`, `work_len`), gets a
+/// [`Workspace`] with every requested step, a [`StepFrom`], and counts its cost there. A map of
+/// equal steps is [`StepMap::work_len`] and [`StepMap::fixed_step`]; one with control of the step
+/// has [`StepMap::facts`] that say so, attempts and an interpolant as well. All else has defaults,
+/// for a map without it.
 pub trait StepMap: Sync {
     /// Facts about the map.
     fn facts(&self) -> &Facts {
@@ -157,7 +173,8 @@ pub trait StepMap: Sync {
         None
     }
 
-    /// Number of vectors of the state's length that it keeps from an attempt to the interpolant of it.
+    /// Number of vectors of the state's length that it keeps from an attempt to the interpolant of
+    /// it.
     fn vectors(&self) -> usize {
         0
     }
@@ -170,8 +187,9 @@ pub trait StepMap: Sync {
         0
     }
 
-    /// Bring the memory to its state at the beginning of this step: for a map that computes at the end of each step
-    /// what the next one needs. It stays as it is if that is known. There are no kept vectors.
+    /// Bring the memory to its state at the beginning of this step: for a map that computes at the
+    /// end of each step what the next one needs. It stays as it is if that is known. There are no
+    /// kept vectors.
     ///
     /// # Errors
     /// As [`StepMap::fixed_step`].
@@ -184,7 +202,8 @@ pub trait StepMap: Sync {
         0
     }
 
-    /// Compute how far each of these is from its value at the start of the run, at the state to which `memory` belongs.
+    /// Compute how far each of these is from its value at the start of the run, at the state to
+    /// which `memory` belongs.
     fn deviations(&self, _memory: &[f64], _deviations: &mut [f64]) {}
 
     /// True if a step reads X(t, x) from `kept[0]`. Any other map evaluates it itself, if needed.
@@ -192,8 +211,9 @@ pub trait StepMap: Sync {
         true
     }
 
-    /// True if [`StepMap::fixed_step`] takes nothing from `kept`, and nothing is done to its result. Only then can a
-    /// step that a loop does not make well be made by itself within the loop.
+    /// True if [`StepMap::fixed_step`] takes nothing from `kept`, and nothing is done to its
+    /// result. Only then can a step that a loop does not make well be made by itself within the
+    /// loop.
     fn stands_alone(&self) -> bool {
         !self.takes_first_stage()
     }
@@ -202,10 +222,16 @@ pub trait StepMap: Sync {
     ///
     /// # Errors
     /// If the step has no result; nothing that was written is of use then.
-    fn fixed_step(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Result<(), NoStep>;
+    fn fixed_step(
+        &self,
+        step: StepFrom,
+        x1: &mut [f64],
+        workspace: &mut Workspace,
+    ) -> Result<(), NoStep>;
 
-    /// Put the estimate of the error of the last step without control, without its factor h, into `out`: see
-    /// [`Facts::equal_steps`]. Several estimates go into the vectors of [`Facts::errors`].
+    /// Put the estimate of the error of the last step without control, without its factor h, into
+    /// `out`: see [`Facts::equal_steps`]. Several estimates go into the vectors of
+    /// [`Facts::errors`].
     fn estimate(&self, _kept: &mut [Vec<f64>], _out: &mut [f64]) {}
 
     /// Number of Lagrange multipliers that are known at a state.
@@ -213,30 +239,32 @@ pub trait StepMap: Sync {
         0
     }
 
-    /// Put the multipliers at a state into `lambda`: NaN if the step that determines them has no solution.
+    /// Put the multipliers at a state into `lambda`: NaN if the step that determines them has no
+    /// solution.
     fn multipliers(&self, _at: Between, _lambda: &mut [f64], _work: &mut [f64]) {}
 
-    /// Loop of whole equal steps of a run, treatment and monitoring included; `None` if this map has none: see
-    /// [`Blocks`].
+    /// Loop of whole equal steps of a run, treatment and monitoring included; `None` if this map
+    /// has none: see [`Blocks`].
     fn blocks(&self) -> Option<&dyn Blocks> {
         None
     }
 
-    /// Length of the step, if the map is to find it: no longer than the requested one. Intermediate results are kept
-    /// for the attempt.
+    /// Length of the step, if the map is to find it: no longer than the requested one. Intermediate
+    /// results are kept for the attempt.
     fn length(&self, step: StepFrom, _yardstick: Yardstick, _workspace: &mut Workspace) -> f64 {
         step.h
     }
 
-    /// Compute x₁, and the estimates of its error, without their factor h, in the vectors of [`Facts::errors`]; the
-    /// field at x₁ if [`Facts::ends_with_field`]. Other kept vectors are the map's own. Returns the allowance
-    /// for what they do not contain. Only a map with an estimate makes attempts.
+    /// Compute x₁, and the estimates of its error, without their factor h, in the vectors of
+    /// [`Facts::errors`]; the field at x₁ if [`Facts::ends_with_field`]. Other kept vectors are the
+    /// map's own. Returns the allowance for what they do not contain. Only a map with an estimate
+    /// makes attempts.
     fn attempt(&self, _step: StepFrom, _x1: &mut [f64], _workspace: &mut Workspace) -> Allowance {
         unreachable!("a map without an error estimate attempts no steps")
     }
 
-    /// Loop of attempts, with the treatment of accepted results and the control of the step; `None` if this map has
-    /// none: see [`Attempts`].
+    /// Loop of attempts, with the treatment of accepted results and the control of the step; `None`
+    /// if this map has none: see [`Attempts`].
     fn attempts(&self) -> Option<&dyn Attempts> {
         None
     }
@@ -245,7 +273,13 @@ pub trait StepMap: Sync {
     fn prepare_interpolant(&self, _step: StepFrom, _workspace: &mut Workspace) {}
 
     /// Compute x(t + θh) by the interpolant that was prepared for this step.
-    fn interpolate(&self, _step: StepFrom, _theta: f64, _out: &mut [f64], _workspace: &mut Workspace) {
+    fn interpolate(
+        &self,
+        _step: StepFrom,
+        _theta: f64,
+        _out: &mut [f64],
+        _workspace: &mut Workspace,
+    ) {
         unreachable!("a map without an error estimate has no interpolant")
     }
 }
@@ -275,8 +309,8 @@ pub struct Outputs<'a> {
     pub stride: usize,
     /// Numbers that the map carries there; empty if not wanted.
     pub memory: &'a mut [f64],
-    /// Numbers that the step after each state has computed at its start, of [`Blocks::start_len`]: NaN if that is none
-    /// of these steps, or one by itself; empty if not wanted.
+    /// Numbers that the step after each state has computed at its start, of [`Blocks::start_len`]:
+    /// NaN if that is none of these steps, or one by itself; empty if not wanted.
     pub starts: &'a mut [f64],
 }
 
@@ -315,8 +349,8 @@ impl Outputs<'_> {
         }
     }
 
-    /// Store the state `x` with the numbers that the map carries there, if it is an output and no loop provides those
-    /// at the start of the step after it.
+    /// Store the state `x` with the numbers that the map carries there, if it is an output and no
+    /// loop provides those at the start of the step after it.
     pub fn keep(&mut self, after: u64, x: &[f64], memory: &[f64]) {
         if let Ok(k) = self.after.binary_search(&after) {
             let count = self.after.len();
@@ -328,9 +362,9 @@ impl Outputs<'_> {
         }
     }
 
-    /// Make `steps` in a loop, and keep the outputs on the way. The first of `states` is that at the start, and then at
-    /// the end; the rest is room for kept ones. `unchanged` are the numbers that the map carries and the loop does not
-    /// change.
+    /// Make `steps` in a loop, and keep the outputs on the way. The first of `states` is that at
+    /// the start, and then at the end; the rest is room for kept ones. `unchanged` are the numbers
+    /// that the map carries and the loop does not change.
     pub fn along(
         &mut self,
         steps: Range<u64>,
@@ -341,7 +375,8 @@ impl Outputs<'_> {
         let (len, count) = (at.len, self.after.len());
         // The state after each step holds the numbers that the step has computed at its start.
         let (room, follows) = (states.len() / len - 1, usize::from(!self.starts.is_empty()));
-        let (of_memory, of_start) = (self.memory.len() / count.max(1), self.starts.len() / count.max(1));
+        let (of_memory, of_start) =
+            (self.memory.len() / count.max(1), self.starts.len() / count.max(1));
         let (mut made, mut first) = (steps.start, 0);
         while first < count {
             if made < self.after[first] {
@@ -359,12 +394,22 @@ impl Outputs<'_> {
             );
             if of_memory > 0 {
                 let memory = &mut self.memory[first * of_memory..(first + kept) * of_memory];
-                copy_rows((kept, at.carried.len()), (&states[at.carried.start..], len), (memory, of_memory));
-                memory.chunks_exact_mut(of_memory).for_each(|row| row[at.carried.len()..].copy_from_slice(unchanged));
+                copy_rows(
+                    (kept, at.carried.len()),
+                    (&states[at.carried.start..], len),
+                    (memory, of_memory),
+                );
+                memory
+                    .chunks_exact_mut(of_memory)
+                    .for_each(|row| row[at.carried.len()..].copy_from_slice(unchanged));
             }
             if of_start > 0 {
                 let starts = &mut self.starts[first * of_start..(first + kept) * of_start];
-                copy_rows((turns, of_start), (&states[len..][at.start.start..], len), (starts, of_start));
+                copy_rows(
+                    (turns, of_start),
+                    (&states[len..][at.start.start..], len),
+                    (starts, of_start),
+                );
                 starts[turns * of_start..].fill(f64::NAN);
             }
             states.copy_within(turns * len..(turns + 1) * len, 0);
@@ -382,27 +427,37 @@ pub trait StateLoop {
     /// Make the steps of these numbers.
     fn run(&self, state: &mut [f64], steps: Range<u64>, work: &mut [f64]);
 
-    /// Make steps from number `first` on, from the first of `states` to the last, and keep the states between them.
+    /// Make steps from number `first` on, from the first of `states` to the last, and keep the
+    /// states between them.
     fn run_keeping(&self, states: &mut [f64], first: u64, work: &mut [f64]);
 }
 
-/// Number of states of a loop that are kept before they are copied out of it, so that they stay in the nearest cache.
+/// Number of states of a loop that are kept before they are copied out of it, so that they stay in
+/// the nearest cache.
 pub const KEPT_STATES: usize = 32;
 
 /// Equal steps in one go, for one run: its step, its start and its targets are known.
 pub trait Blocks: Sync {
-    /// Make the steps of number `first` to `first + count` from `x`, which becomes the state at their end, with the
-    /// numbers that the run carries in `carry`. `largest` receives, for every group of invariants, the largest
-    /// deviation of the states at which these steps begin, NaN if one is NaN.
+    /// Make the steps of number `first` to `first + count` from `x`, which becomes the state at
+    /// their end, with the numbers that the run carries in `carry`. `largest` receives, for every
+    /// group of invariants, the largest deviation of the states at which these steps begin, NaN if
+    /// one is NaN.
     ///
-    /// True if every step is as good as one made by [`StepMap::fixed_step`]. If not, nothing that was written is of use
-    /// but, after a single step, `largest`; and [`Repairs`](super::repairs::Repairs) finds the steps to be made by
-    /// themselves.
-    fn steps(&self, first: u64, count: u64, x: &mut [f64], carry: Carry, largest: &mut [f64], work: &mut [f64])
-    -> bool;
+    /// True if every step is as good as one made by [`StepMap::fixed_step`]. If not, nothing that
+    /// was written is of use but, after a single step, `largest`; and
+    /// [`Repairs`](super::repairs::Repairs) finds the steps to be made by themselves.
+    fn steps(
+        &self,
+        first: u64,
+        count: u64,
+        x: &mut [f64],
+        carry: Carry,
+        largest: &mut [f64],
+        work: &mut [f64],
+    ) -> bool;
 
-    /// True if the loop can make the step after the one that left this memory; a first one may have nothing to start
-    /// from.
+    /// True if the loop can make the step after the one that left this memory; a first one may have
+    /// nothing to start from.
     fn follows(&self, _memory: &[f64]) -> bool {
         true
     }
@@ -412,24 +467,33 @@ pub trait Blocks: Sync {
         u64::MAX
     }
 
-    /// True if the first steps of a run are made as well as others, which start from the solutions of the steps before.
+    /// True if the first steps of a run are made as well as others, which start from the solutions
+    /// of the steps before.
     fn makes_first_steps(&self) -> bool {
         false
     }
 
-    /// Number of values that a step computes at its start, from which [`Blocks::multipliers`] follow; 0 if a loop does
-    /// not know them.
+    /// Number of values that a step computes at its start, from which [`Blocks::multipliers`]
+    /// follow; 0 if a loop does not know them.
     fn start_len(&self) -> usize {
         0
     }
 
-    /// Compute the multipliers at a state between steps of the lengths `before` and `after`. `start` holds the numbers
-    /// that the step after it has computed at its start, `memory` those that the map carries there.
-    fn multipliers(&self, (_before, _after): (f64, f64), _start: &[f64], _memory: &[f64], _lambda: &mut [f64]) {}
+    /// Compute the multipliers at a state between steps of the lengths `before` and `after`.
+    /// `start` holds the numbers that the step after it has computed at its start, `memory` those
+    /// that the map carries there.
+    fn multipliers(
+        &self,
+        (_before, _after): (f64, f64),
+        _start: &[f64],
+        _memory: &[f64],
+        _lambda: &mut [f64],
+    ) {
+    }
 }
 
-/// Adaptive steps in one go, for one run: its tolerance, its end and its targets are known. The bits are those of
-/// [`StepMap::attempt`], the treatment and the controller.
+/// Adaptive steps in one go, for one run: its tolerance, its end and its targets are known. The
+/// bits are those of [`StepMap::attempt`], the treatment and the controller.
 pub trait Attempts: Sync {
     /// Slots of the state of the loop.
     fn slots(&self) -> &Slots;
@@ -437,12 +501,13 @@ pub trait Attempts: Sync {
     /// Length of the scratch.
     fn work_len(&self) -> usize;
 
-    /// Make up to `count` attempts from `state`. The memory is that of the map at the state where they begin, and then
-    /// where they end. The map counts the cost of an attempt, except for [`Attempts::evaluations`].
+    /// Make up to `count` attempts from `state`. The memory is that of the map at the state where
+    /// they begin, and then where they end. The map counts the cost of an attempt, except for
+    /// [`Attempts::evaluations`].
     fn run(&self, count: u64, state: &mut [f64], workspace: &mut Workspace);
 
-    /// Number of field evaluations in an attempt, without that of a first stage that the step before provides, if all
-    /// attempts take as many.
+    /// Number of field evaluations in an attempt, without that of a first stage that the step
+    /// before provides, if all attempts take as many.
     fn evaluations(&self) -> u64;
 
     /// Add the cost of treating the results of so many accepted steps.
@@ -483,9 +548,20 @@ impl StepMap for TableauMap<'_> {
         self.system.work_len().max(stage_count(self.tableau))
     }
 
-    fn fixed_step(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Result<(), NoStep> {
+    fn fixed_step(
+        &self,
+        step: StepFrom,
+        x1: &mut [f64],
+        workspace: &mut Workspace,
+    ) -> Result<(), NoStep> {
         let mut space = SliceSpace::new(self.system, workspace.work);
-        fixed_step(self.tableau, &mut space, step, &mut ExplicitStages::of(self.tableau, workspace.kept), x1);
+        fixed_step(
+            self.tableau,
+            &mut space,
+            step,
+            &mut ExplicitStages::of(self.tableau, workspace.kept),
+            x1,
+        );
         workspace.cost.field += space.evaluations();
         Ok(())
     }
@@ -501,7 +577,13 @@ impl StepMap for TableauMap<'_> {
 
     fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Allowance {
         let mut space = SliceSpace::new(self.system, workspace.work);
-        attempt(self.tableau, &mut space, step, &mut ExplicitStages::of(self.tableau, workspace.kept), x1);
+        attempt(
+            self.tableau,
+            &mut space,
+            step,
+            &mut ExplicitStages::of(self.tableau, workspace.kept),
+            x1,
+        );
         workspace.cost.field += space.evaluations();
         Allowance::NONE
     }
@@ -509,16 +591,24 @@ impl StepMap for TableauMap<'_> {
     fn prepare_interpolant(&self, step: StepFrom, workspace: &mut Workspace) {
         let Some(dense) = &self.tableau.dense else { return };
         let mut space = SliceSpace::new(self.system, workspace.work);
-        dense_stages(self.tableau, dense, &mut space, step, &mut ExplicitStages::of(self.tableau, workspace.kept));
+        dense_stages(
+            self.tableau,
+            dense,
+            &mut space,
+            step,
+            &mut ExplicitStages::of(self.tableau, workspace.kept),
+        );
         workspace.cost.field += space.evaluations();
     }
 
     fn interpolate(&self, step: StepFrom, theta: f64, out: &mut [f64], workspace: &mut Workspace) {
-        let dense = self.tableau.dense.as_ref().expect("a scheme with an error estimate has dense output");
+        let dense =
+            self.tableau.dense.as_ref().expect("a scheme with an error estimate has dense output");
         let stages = stage_count(self.tableau);
         let weights = &mut workspace.work[..stages];
         dense.weights(theta, weights);
-        // The weights are polynomials, any of which may nearly vanish, so none can be used to scale the others.
+        // The weights are polynomials, any of which may nearly vanish, so none can be used to scale
+        // the others.
         combine(out, weights, &workspace.kept[..stages]);
         for (out, x) in out.iter_mut().zip(step.x) {
             *out = step.h.mul_add(*out, *x);

@@ -1,5 +1,5 @@
-//! Base schemes, one file each: coefficients of explicit Runge–Kutta methods and the step they share, and steps of
-//! structure-preserving methods, written over a [`PhaseSpace`].
+//! Base schemes, one file each: coefficients of explicit Runge–Kutta methods and the step they
+//! share, and steps of structure-preserving methods, written over a [`PhaseSpace`].
 
 pub mod explicit_rk;
 pub mod map;
@@ -35,7 +35,8 @@ use crate::tableau::{Definition, Tableau};
 pub type StepFn = fn(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value>;
 
 /// A step that is made of an unconstrained map and slides along fibres.
-pub type SlidingFn = fn(space: &mut dyn PhaseSpace, base: StepFn, t: Value, h: Value, x: &[Value]) -> Vec<Value>;
+pub type SlidingFn =
+    fn(space: &mut dyn PhaseSpace, base: StepFn, t: Value, h: Value, x: &[Value]) -> Vec<Value>;
 
 /// Build and check a scheme's tableau on first use.
 fn build(cell: &'static OnceLock<Tableau>, definition: &Definition) -> &'static Tableau {

@@ -1,26 +1,40 @@
-//! SHAKE and RATTLE for constraints g(q, p) = 0 whose brackets {g_i, g_j} vanish on the constraint set (McLachlan,
-//! Modin, Verdier, Wilkins 2014; for g(q) HLW VII.1 (1.26) and (1.19)): slide, map, slide.
+//! SHAKE and RATTLE for constraints g(q, p) = 0 whose brackets {g_i, g_j} vanish on the constraint
+//! set (McLachlan, Modin, Verdier, Wilkins 2014; for g(q) HLW VII.1 (1.26) and (1.19)): slide, map,
+//! slide.
 //!
-//! The fibre of a point is the orbit of the flows of X_{g_i}; for g(q) it is p − Gᵀλ. With an unconstrained symplectic
-//! map Ψ_h, slide x along its fibre so that Ψ_h lands on g = 0: that is SHAKE. RATTLE slides along the fibre at the
-//! end, too, until the hidden constraints X_{g_i}(H) = 0 hold. Both are symplectic on the constraint set, where it is
-//! the hidden one for RATTLE, and do not change when the start moves along its fibre.
+//! The fibre of a point is the orbit of the flows of X_{g_i}; for g(q) it is p − Gᵀλ. With an
+//! unconstrained symplectic map Ψ_h, slide x along its fibre so that Ψ_h lands on g = 0: that is
+//! SHAKE. RATTLE slides along the fibre at the end, too, until the hidden constraints X_{g_i}(H) =
+//! 0 hold. Both are symplectic on the constraint set, where it is the hidden one for RATTLE, and do
+//! not change when the start moves along its fibre.
 //!
-//! The multipliers are forces: they act for half a step at either end of a step of RATTLE, and for a whole step at the
-//! start of one of SHAKE, where those at the end belong to the next.
+//! The multipliers are forces: they act for half a step at either end of a step of RATTLE, and for
+//! a whole step at the start of one of SHAKE, where those at the end belong to the next.
 
 use super::StepFn;
 use crate::phase_space::{Equation, Equations, Guess, Monitored, PhaseSpace, Value};
 
 /// SHAKE with the unconstrained map `base`.
-pub fn shake(space: &mut dyn PhaseSpace, base: StepFn, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+pub fn shake(
+    space: &mut dyn PhaseSpace,
+    base: StepFn,
+    t: Value,
+    h: Value,
+    x: &[Value],
+) -> Vec<Value> {
     let (lambda, x1) = land(space, base, t, h, h, x);
     space.record_multipliers(&lambda, &[]);
     x1
 }
 
 /// RATTLE with the unconstrained map `base`.
-pub fn rattle(space: &mut dyn PhaseSpace, base: StepFn, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+pub fn rattle(
+    space: &mut dyn PhaseSpace,
+    base: StepFn,
+    t: Value,
+    h: Value,
+    x: &[Value],
+) -> Vec<Value> {
     let half = space.scaled(0.5, h);
     let (lambda, x1) = land(space, base, t, h, half, x);
     let t1 = space.sum(t, h);
@@ -29,7 +43,8 @@ pub fn rattle(space: &mut dyn PhaseSpace, base: StepFn, t: Value, h: Value, x: &
     settled
 }
 
-/// Multipliers μ with which slide(μ·`time`) brings x onto the hidden constraints, and the state there.
+/// Multipliers μ with which slide(μ·`time`) brings x onto the hidden constraints, and the state
+/// there.
 pub(super) fn settle(
     space: &mut dyn PhaseSpace,
     t: Value,
@@ -39,7 +54,8 @@ pub(super) fn settle(
 ) -> (Vec<Value>, Vec<Value>) {
     let size = space.constraint_sizes(t, x, true);
     let rows: Vec<Equation> = (0..size.len()).map(Equation::Hidden).collect();
-    let equations = Equations { rows: &rows, size: &size, sweep_size: &[], guess: Guess::Last, monitored };
+    let equations =
+        Equations { rows: &rows, size: &size, sweep_size: &[], guess: Guess::Last, monitored };
     let mut settled = Vec::new();
     let mu = space.solve(&equations, &mut |space, mu| {
         let impulse = space.multiplied(time, mu);
@@ -60,8 +76,13 @@ fn land(
 ) -> (Vec<Value>, Vec<Value>) {
     let size = space.constraint_sizes(t, x, false);
     let rows: Vec<Equation> = (0..size.len()).map(Equation::Constraint).collect();
-    let equations =
-        Equations { rows: &rows, size: &size, sweep_size: &[], guess: Guess::Last, monitored: Monitored::OnCurves };
+    let equations = Equations {
+        rows: &rows,
+        size: &size,
+        sweep_size: &[],
+        guess: Guess::Last,
+        monitored: Monitored::OnCurves,
+    };
     let t1 = space.sum(t, h);
     let mut landed = Vec::new();
     let lambda = space.solve(&equations, &mut |space, lambda| {

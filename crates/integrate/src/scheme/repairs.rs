@@ -1,14 +1,16 @@
 //! Steps in a loop, with repairs: steps that the loop does not make well are made by themselves.
 //!
-//! Whether a step is the loop's or one by itself depends on that step alone, never on the block in which it was tried:
-//! so results depend neither on where blocks end nor, in an ensemble, on the neighbours of a lane.
+//! Whether a step is the loop's or one by itself depends on that step alone, never on the block in
+//! which it was tried: so results depend neither on where blocks end nor, in an ensemble, on the
+//! neighbours of a lane.
 
 use super::map::{Blocks, Carry, StepFrom, StepMap, Workspace};
 use crate::system::all_finite;
 use crate::vector::max_or_nan;
 use std::ops::Range;
 
-/// Growth of the number of steps in a try of the loop after one that went well; it starts at 1 after a step by itself.
+/// Growth of the number of steps in a try of the loop after one that went well; it starts at 1
+/// after a step by itself.
 const GROWTH: u64 = 2;
 
 /// Factor by which a block that did not go well is shortened for the next try.
@@ -42,7 +44,8 @@ pub struct Begun<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unmade;
 
-/// Copies of the values with which some steps begin, for a trial that may change them, and room for deviations.
+/// Copies of the values with which some steps begin, for a trial that may change them, and room for
+/// deviations.
 pub struct Copies<'a> {
     /// State.
     pub x: &'a mut [f64],
@@ -66,23 +69,35 @@ pub struct Repairs {
 
 impl Repairs {
     /// Copies of (x, memory, scales) in this scratch, with room for `count` deviations.
-    pub fn copies(&mut self, (x, memory, scales): (&[f64], &[f64], &[f64]), count: usize) -> Copies<'_> {
+    pub fn copies(
+        &mut self,
+        (x, memory, scales): (&[f64], &[f64], &[f64]),
+        count: usize,
+    ) -> Copies<'_> {
         self.store(x, memory, scales);
         self.largest.resize(count, 0.0);
-        Copies { x: &mut self.x, memory: &mut self.memory, scales: &mut self.scales, largest: &mut self.largest }
+        Copies {
+            x: &mut self.x,
+            memory: &mut self.memory,
+            scales: &mut self.scales,
+            largest: &mut self.largest,
+        }
     }
 
     fn store(&mut self, x: &[f64], memory: &[f64], scales: &[f64]) {
-        for (store, numbers) in [(&mut self.x, x), (&mut self.memory, memory), (&mut self.scales, scales)] {
+        for (store, numbers) in
+            [(&mut self.x, x), (&mut self.memory, memory), (&mut self.scales, scales)]
+        {
             store.clear();
             store.extend_from_slice(numbers);
         }
     }
 
-    /// Make these steps from `x` as [`Blocks::steps`] does, except for those that it does not make well, and count
-    /// their cost. `known` is true if not all can be made well. The numbers at the start of a step by itself are NaN
-    /// among the [`Carry::outputs`]. `begun` are the values with which the first step begins, if the caller keeps them:
-    /// a block that goes well then needs no copy of them.
+    /// Make these steps from `x` as [`Blocks::steps`] does, except for those that it does not make
+    /// well, and count their cost. `known` is true if not all can be made well. The numbers at the
+    /// start of a step by itself are NaN among the [`Carry::outputs`]. `begun` are the values with
+    /// which the first step begins, if the caller keeps them: a block that goes well then needs no
+    /// copy of them.
     ///
     /// # Errors
     /// If a step has no result. Nothing that was written is of use then.
@@ -108,11 +123,13 @@ impl Repairs {
             if known.is_none() {
                 self.store(x, memory, scales);
             }
-            let begun = known.unwrap_or(Begun { x: &self.x, memory: &self.memory, scales: &self.scales });
+            let begun =
+                known.unwrap_or(Begun { x: &self.x, memory: &self.memory, scales: &self.scales });
             let mut of_part = 0.0;
             let first = steps.start + made;
             let outputs_within = outputs.within(first..first + length);
-            let part = Carry { memory, scales, innovation: &mut of_part, cost, outputs: outputs_within };
+            let part =
+                Carry { memory, scales, innovation: &mut of_part, cost, outputs: outputs_within };
             let good = blocks.steps(first, length, x, part, &mut self.largest, work);
             let bad = !good && length > 1;
             if !bad {
@@ -141,7 +158,11 @@ impl Repairs {
             outputs.keep(first, begun.x, memory);
             let step = StepFrom { t: (first as f64).mul_add(h, t0), h, x: begun.x };
             self.x1.resize(x.len(), 0.0);
-            let step = map.fixed_step(step, &mut self.x1, &mut Workspace { kept: &mut [], memory, cost, work });
+            let step = map.fixed_step(
+                step,
+                &mut self.x1,
+                &mut Workspace { kept: &mut [], memory, cost, work },
+            );
             if step.is_err() || !all_finite(&self.x1) {
                 return Err(Unmade);
             }

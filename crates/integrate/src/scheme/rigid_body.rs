@@ -1,19 +1,27 @@
 //! Rigid bodies by their attitude R in SO(3) and their angular momentum Π in the body's frame.
 //!
-//! Whatever turns the body, R → R W, leaves the angular momentum R Π in space alone: Π → Wᵀ Π. So Π is turned like a
-//! row of R, and the momentum maps of all symmetries are kept to round-off.
+//! Whatever turns the body, R → R W, leaves the angular momentum R Π in space alone: Π → Wᵀ Π. So Π
+//! is turned like a row of R, and the momentum maps of all symmetries are kept to round-off.
 //!
-//! The Cayley methods come from the discrete action Σ h (½ Ω·IΩ − V(R)) with R₁ = R cay(hΩ), cay(x̂) = (1 − x̂/2)⁻¹(1 +
-//! x̂/2) (Bou-Rabee, Marsden 2009). Its discrete Legendre transform is
+//! The Cayley methods come from the discrete action Σ h (½ Ω·IΩ − V(R)) with R₁ = R cay(hΩ),
+//! cay(x̂) = (1 − x̂/2)⁻¹(1 + x̂/2) (Bou-Rabee, Marsden 2009). Its discrete Legendre transform is
 //!
 //! Π = IΩ + h/2 Ω × IΩ + h²/4 (Ω·IΩ) Ω,
 //!
 //! which a step solves for Ω; it is symmetric, as h and the two ends trade places together.
 
-use crate::phase_space::{Body, Equation, Equations, Function, Guess, Monitored, PhaseSpace, Value, Vector};
+use crate::phase_space::{
+    Body, Equation, Equations, Function, Guess, Monitored, PhaseSpace, Value, Vector,
+};
 
-/// The free rigid body, H = Σ Π_k²/2I_k, by the exact flows of its three parts (HLW VII.5): ½R₁ ½R₂ R₃ ½R₂ ½R₁.
-pub fn rotation_splitting(space: &mut dyn PhaseSpace, _: Value, h: Value, x: &[Value]) -> Vec<Value> {
+/// The free rigid body, H = Σ Π_k²/2I_k, by the exact flows of its three parts (HLW VII.5): ½R₁ ½R₂
+/// R₃ ½R₂ ½R₁.
+pub fn rotation_splitting(
+    space: &mut dyn PhaseSpace,
+    _: Value,
+    h: Value,
+    x: &[Value],
+) -> Vec<Value> {
     let inertia = space.inertia();
     let half = space.scaled(0.5, h);
     let mut body = space.body(x);
@@ -27,7 +35,12 @@ pub fn rotation_splitting(space: &mut dyn PhaseSpace, _: Value, h: Value, x: &[V
 }
 
 /// Kick, then turn: order 1.
-pub fn cayley_variational_euler(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+pub fn cayley_variational_euler(
+    space: &mut dyn PhaseSpace,
+    t: Value,
+    h: Value,
+    x: &[Value],
+) -> Vec<Value> {
     let mut body = space.body(x);
     kick(space, &mut body, t, h);
     turn(space, &mut body, h);
@@ -52,7 +65,8 @@ fn kick(space: &mut dyn PhaseSpace, body: &mut Body, t: Value, time: Value) {
 
 /// Turn the body to R exp(φ ê_k): the two other columns turn.
 fn turn_about(space: &mut dyn PhaseSpace, body: &mut Body, axis: usize, angle: Value) {
-    let (cosine, sine) = (space.function(Function::Cosine, angle), space.function(Function::Sine, angle));
+    let (cosine, sine) =
+        (space.function(Function::Cosine, angle), space.function(Function::Sine, angle));
     let minus = space.function(Function::Negative, sine);
     let (i, j) = ((axis + 1) % 3, (axis + 2) % 3);
     for row in body.attitude.iter_mut().chain([&mut body.momentum]) {
@@ -92,7 +106,9 @@ fn angular_velocity(space: &mut dyn PhaseSpace, momentum: Vector, h: Value) -> V
         let c = space.product(quarter, speed2);
         let one = space.constant(1.0);
         let f = stated(space, &[one], &[one], &mut |space, f| {
-            let cube = [f[0], f[0], c].into_iter().fold(f[0], |product, factor| space.product(product, factor));
+            let cube = [f[0], f[0], c]
+                .into_iter()
+                .fold(f[0], |product, factor| space.product(product, factor));
             let sum = space.sum(f[0], cube);
             space.difference(&[sum], &[one])
         });
@@ -121,8 +137,13 @@ fn stated(
     residual: crate::phase_space::Residual,
 ) -> Vec<Value> {
     let rows: Vec<Equation> = (0..guess.len()).map(Equation::AngularMomentum).collect();
-    let equations =
-        Equations { rows: &rows, size, sweep_size: &[], guess: Guess::At(guess), monitored: Monitored::Never };
+    let equations = Equations {
+        rows: &rows,
+        size,
+        sweep_size: &[],
+        guess: Guess::At(guess),
+        monitored: Monitored::Never,
+    };
     space.solve(&equations, residual)
 }
 
@@ -132,8 +153,8 @@ fn is_spherical(space: &mut dyn PhaseSpace, inertia: &[Vector; 3]) -> bool {
     (0..3).all(|i| (0..3).all(|j| inertia[i][j] == if i == j { inertia[0][0] } else { zero }))
 }
 
-/// Remove the round-off of a step's turns from the attitude, which would drift off the rotations steadily: R (3 −
-/// RᵀR)/2, a Newton step to the nearest rotation.
+/// Remove the round-off of a step's turns from the attitude, which would drift off the rotations
+/// steadily: R (3 − RᵀR)/2, a Newton step to the nearest rotation.
 fn round(space: &mut dyn PhaseSpace, body: &mut Body) {
     let rows = body.attitude.clone();
     let three = space.constant(3.0);

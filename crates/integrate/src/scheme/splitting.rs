@@ -1,6 +1,6 @@
-//! Splittings of H into two parts whose flows are known exactly (HLW II.5, VII.4): φ_M, the motion, and φ_V, the kick.
-//! A part that depends on the time is frozen during its flow, at a time that keeps a splitting symmetric, or the
-//! adjoint of the other.
+//! Splittings of H into two parts whose flows are known exactly (HLW II.5, VII.4): φ_M, the motion,
+//! and φ_V, the kick. A part that depends on the time is frozen during its flow, at a time that
+//! keeps a splitting symmetric, or the adjoint of the other.
 
 use crate::phase_space::{Part, PhaseSpace, Value};
 
@@ -11,7 +11,12 @@ pub fn lie_trotter(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) 
 }
 
 /// Adjoint of [`lie_trotter`]: φ_V(h) ∘ φ_M(h), the motion first.
-pub fn lie_trotter_adjoint(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+pub fn lie_trotter_adjoint(
+    space: &mut dyn PhaseSpace,
+    t: Value,
+    h: Value,
+    x: &[Value],
+) -> Vec<Value> {
     let t1 = space.sum(t, h);
     let x = space.flow(Part::Motion, t1, h, x);
     space.flow(Part::Kick, t1, h, &x)

@@ -1,12 +1,13 @@
-//! The Störmer–Verlet methods (HLW VI.3 (3.4), (3.5)), for any Hamiltonian; explicit for a separable one. Both are
-//! symmetric and symplectic of order 2.
+//! The Störmer–Verlet methods (HLW VI.3 (3.4), (3.5)), for any Hamiltonian; explicit for a
+//! separable one. Both are symmetric and symplectic of order 2.
 
 use super::symplectic_euler::{StepEnd, drifted, implicit, kicked};
 use crate::phase_space::{PhaseSpace, Value};
 
 /// Kick, drift, kick (HLW VI.3 (3.4)):
 ///
-/// p½ = p₀ − h/2 H_q(p½, q₀),  q₁ = q₀ + h/2 (H_p(p½, q₀) + H_p(p½, q₁)),  p₁ = p½ − h/2 H_q(p½, q₁).
+/// p½ = p₀ − h/2 H_q(p½, q₀),  q₁ = q₀ + h/2 (H_p(p½, q₀) + H_p(p½, q₁)),  p₁ = p½ − h/2 H_q(p½,
+/// q₁).
 pub fn step_a(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     let (q0, p0) = x.split_at(space.degrees());
     let (half, t1) = (space.scaled(0.5, h), space.sum(t, h));
@@ -22,7 +23,8 @@ pub fn step_a(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Ve
 
 /// Drift, kick, drift (HLW VI.3 (3.5)):
 ///
-/// q½ = q₀ + h/2 H_p(p₀, q½),  p₁ = p₀ − h/2 (H_q(p₀, q½) + H_q(p₁, q½)),  q₁ = q½ + h/2 H_p(p₁, q½).
+/// q½ = q₀ + h/2 H_p(p₀, q½),  p₁ = p₀ − h/2 (H_q(p₀, q½) + H_q(p₁, q½)),  q₁ = q½ + h/2 H_p(p₁,
+/// q½).
 pub fn step_b(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     let n = space.degrees();
     let (q0, p0) = x.split_at(n);
@@ -39,7 +41,12 @@ pub fn step_b(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Ve
 }
 
 /// y₀ + c (a + b)
-fn trapezoid(space: &mut dyn PhaseSpace, y0: &[Value], c: Value, (a, b): (&[Value], &[Value])) -> Vec<Value> {
+fn trapezoid(
+    space: &mut dyn PhaseSpace,
+    y0: &[Value],
+    c: Value,
+    (a, b): (&[Value], &[Value]),
+) -> Vec<Value> {
     let both: Vec<Value> = a.iter().zip(b).map(|(&a, &b)| space.sum(a, b)).collect();
     space.moved(y0, c, &both)
 }

@@ -1,4 +1,5 @@
-//! The symplectic Euler methods (HLW VI.3 (3.1)), for any Hamiltonian; explicit for a separable one.
+//! The symplectic Euler methods (HLW VI.3 (3.1)), for any Hamiltonian; explicit for a separable
+//! one.
 
 use crate::phase_space::{Equation, Equations, Guess, Monitored, PhaseSpace, Residual, Value};
 
@@ -68,11 +69,21 @@ pub(super) fn drifted(
 }
 
 /// Solution y of y = f(y) near y₀; its components are those of the state from number `first` on.
-pub(super) fn implicit(space: &mut dyn PhaseSpace, first: usize, y0: &[Value], f: Residual) -> Vec<Value> {
+pub(super) fn implicit(
+    space: &mut dyn PhaseSpace,
+    first: usize,
+    y0: &[Value],
+    f: Residual,
+) -> Vec<Value> {
     let rows: Vec<Equation> = (0..y0.len()).map(|i| Equation::Stage(first + i)).collect();
     let size = vec![space.size(y0); y0.len()];
-    let equations =
-        Equations { rows: &rows, size: &size, sweep_size: &[], guess: Guess::At(y0), monitored: Monitored::Never };
+    let equations = Equations {
+        rows: &rows,
+        size: &size,
+        sweep_size: &[],
+        guess: Guess::At(y0),
+        monitored: Monitored::Never,
+    };
     space.solve(&equations, &mut |space, y| {
         let next = f(space, y);
         space.difference(y, &next)

@@ -1,4 +1,5 @@
-//! Tsitouras' pair of orders 5(4) (Comput. Math. Appl. 62 (2011) 770), FSAL, with his dense output of order 4.
+//! Tsitouras' pair of orders 5(4) (Comput. Math. Appl. 62 (2011) 770), FSAL, with his dense output
+//! of order 4.
 
 // The source gives more digits than f64 holds; they document which number is meant.
 #![allow(clippy::excessive_precision)]
@@ -43,7 +44,8 @@ static DEFINITION: Definition = Definition {
         ],
         4,
     )],
-    // The leading coefficients of the quartics b_i(θ), carried to 25 digits by the order conditions.
+    // The leading coefficients of the quartics b_i(θ), carried to 25 digits by the order
+    // conditions.
     lagged: None,
     dense: Some(DenseDefinition {
         order: 4,

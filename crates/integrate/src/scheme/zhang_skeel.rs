@@ -1,15 +1,18 @@
-//! The linearly implicit methods of Zhang and Skeel for H = ½ pᵀM⁻¹p + V(q, t) (Appl. Numer. Math. 25 (1997) 297; Tao,
-//! Owhadi, IMA J. Numer. Anal. 36 (2016) 80, integrators 1.1, 2.3 and 2.6), written in momenta and forces, so that M is
-//! never inverted.
+//! The linearly implicit methods of Zhang and Skeel for H = ½ pᵀM⁻¹p + V(q, t) (Appl. Numer. Math.
+//! 25 (1997) 297; Tao, Owhadi, IMA J. Numer. Anal. 36 (2016) 80, integrators 1.1, 2.3 and 2.6),
+//! written in momenta and forces, so that M is never inverted.
 //!
-//! A step is that of velocity Verlet, kick, drift, kick, with a force that is bounded where V is stiff:
+//! A step is that of velocity Verlet, kick, drift, kick, with a force that is bounded where V is
+//! stiff:
 //!
 //! (M + βh²V_qq(q)) a = −V_q(q),   F = M a − ½β²h⁴ a·V_qqq(q)·a.
 //!
-//! F is exactly the force of V_eff = V − ½βh² V_qᵀ(M + βh²V_qq)⁻¹V_q. The unknowns are φ = M a, in φ + βh²V_qq M⁻¹φ =
-//! −V_q.
+//! F is exactly the force of V_eff = V − ½βh² V_qᵀ(M + βh²V_qq)⁻¹V_q. The unknowns are φ = M a, in
+//! φ + βh²V_qq M⁻¹φ = −V_q.
 
-use crate::phase_space::{Equation, Equations, Guess, Monitored, Parameter, PhaseSpace, Potential, Value};
+use crate::phase_space::{
+    Equation, Equations, Guess, Monitored, Parameter, PhaseSpace, Potential, Value,
+};
 
 /// Step with the term of third derivatives: symplectic and symmetric.
 pub fn step(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
@@ -24,18 +27,28 @@ pub fn step(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<
     })
 }
 
-/// Step without that term, F = M a: symplectic up to O(h⁵), and exactly if the eigenvectors of M⁻¹V_qq are constant.
+/// Step without that term, F = M a: symplectic up to O(h⁵), and exactly if the eigenvectors of
+/// M⁻¹V_qq are constant.
 pub fn step_simplified(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     linearised(space, Potential::Whole, t, h, x)
 }
 
-/// Step of the simplified method with the second derivatives of the stiff part of V alone in its matrix.
+/// Step of the simplified method with the second derivatives of the stiff part of V alone in its
+/// matrix.
 pub fn step_stiff(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     linearised(space, Potential::Stiff, t, h, x)
 }
 
-fn linearised(space: &mut dyn PhaseSpace, part: Potential, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
-    kick_drift_kick(space, t, h, x, &mut |space, t, x| Linearised::at(space, part, t, h, x).simplified(space, h, x))
+fn linearised(
+    space: &mut dyn PhaseSpace,
+    part: Potential,
+    t: Value,
+    h: Value,
+    x: &[Value],
+) -> Vec<Value> {
+    kick_drift_kick(space, t, h, x, &mut |space, t, x| {
+        Linearised::at(space, part, t, h, x).simplified(space, h, x)
+    })
 }
 
 /// βh²
@@ -55,7 +68,8 @@ pub(super) struct Force {
 
 pub(super) type Forces<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace, Value, &[Value]) -> Force;
 
-/// p½ = p₀ + h/2 F(q₀),  q₁ = q₀ + h M⁻¹p½,  p₁ = p½ + h/2 F(q₁). The second force is the first of the next step.
+/// p½ = p₀ + h/2 F(q₀),  q₁ = q₀ + h M⁻¹p½,  p₁ = p½ + h/2 F(q₁). The second force is the first of
+/// the next step.
 pub(super) fn kick_drift_kick(
     space: &mut dyn PhaseSpace,
     t: Value,
@@ -110,7 +124,13 @@ struct Linearised {
 }
 
 impl Linearised {
-    fn at(space: &mut dyn PhaseSpace, part: Potential, t: Value, h: Value, x: &[Value]) -> Linearised {
+    fn at(
+        space: &mut dyn PhaseSpace,
+        part: Potential,
+        t: Value,
+        h: Value,
+        x: &[Value],
+    ) -> Linearised {
         let bh2 = beta_h2(space, h);
         let gradient = space.h_q(t, x);
         let force = shifted(space, part, bh2, t, x, (&gradient, Monitored::Definite));
@@ -130,13 +150,18 @@ impl Linearised {
 }
 
 /// M⁻¹φ
-pub(super) fn velocity(space: &mut dyn PhaseSpace, t: Value, x: &[Value], phi: &[Value]) -> Vec<Value> {
+pub(super) fn velocity(
+    space: &mut dyn PhaseSpace,
+    t: Value,
+    x: &[Value],
+    phi: &[Value],
+) -> Vec<Value> {
     let q = &x[..space.degrees()];
     space.h_p(t, &[q, phi].concat())
 }
 
-/// Solution φ of φ + βh²V_qq M⁻¹φ = −r, linear equations with the second derivatives of a part of V at (t, x), which
-/// are monitored as `monitored` says.
+/// Solution φ of φ + βh²V_qq M⁻¹φ = −r, linear equations with the second derivatives of a part of V
+/// at (t, x), which are monitored as `monitored` says.
 pub(super) fn shifted(
     space: &mut dyn PhaseSpace,
     part: Potential,
@@ -149,7 +174,13 @@ pub(super) fn shifted(
     let rows: Vec<Equation> = (n..2 * n).map(Equation::Stage).collect();
     let (size, zero) = (vec![space.size(r); r.len()], space.constant(0.0));
     let guess = vec![zero; n];
-    let equations = Equations { rows: &rows, size: &size, sweep_size: &[], guess: Guess::At(&guess), monitored };
+    let equations = Equations {
+        rows: &rows,
+        size: &size,
+        sweep_size: &[],
+        guess: Guess::At(&guess),
+        monitored,
+    };
     space.solve(&equations, &mut |space, phi| {
         let v = velocity(space, t, x, phi);
         let bent = space.hessian_times(part, t, x, &v);

@@ -44,7 +44,10 @@ pub struct FnSystem<'a> {
 
 impl<'a> FnSystem<'a> {
     /// A field X(t, x) written into its last argument, without invariants.
-    pub fn new(dim: usize, field: impl Fn(f64, &[f64], &mut [f64]) + Send + Sync + 'a) -> FnSystem<'a> {
+    pub fn new(
+        dim: usize,
+        field: impl Fn(f64, &[f64], &mut [f64]) + Send + Sync + 'a,
+    ) -> FnSystem<'a> {
         FnSystem {
             dim,
             field: Box::new(field),
@@ -57,8 +60,8 @@ impl<'a> FnSystem<'a> {
         }
     }
 
-    /// Add a number F(t, x) that the motion conserves, and its gradient. A constraint keeps the value 0, any other the
-    /// value at the start.
+    /// Add a number F(t, x) that the motion conserves, and its gradient. A constraint keeps the
+    /// value 0, any other the value at the start.
     pub fn with_invariant(
         mut self,
         name: &str,
@@ -66,12 +69,19 @@ impl<'a> FnSystem<'a> {
         value: impl Fn(f64, &[f64]) -> f64 + Send + Sync + 'a,
         gradient: impl Fn(f64, &[f64], &mut [f64]) + Send + Sync + 'a,
     ) -> FnSystem<'a> {
-        let scalar = Scalar { name: name.to_string(), kind, value: Box::new(value), gradient: Box::new(gradient) };
-        let is_constraint = |scalar: &Scalar| matches!(scalar.kind, GroupKind::Constraint | GroupKind::Hidden);
+        let scalar = Scalar {
+            name: name.to_string(),
+            kind,
+            value: Box::new(value),
+            gradient: Box::new(gradient),
+        };
+        let is_constraint =
+            |scalar: &Scalar| matches!(scalar.kind, GroupKind::Constraint | GroupKind::Hidden);
         self.scalars.push(scalar);
         self.scalars.sort_by_key(|scalar| !is_constraint(scalar));
         let constraints = self.scalars.iter().filter(|scalar| is_constraint(scalar)).count();
-        let group = |(row, scalar): (u32, &Scalar)| Group::rows(&scalar.name, scalar.kind, row..row + 1);
+        let group =
+            |(row, scalar): (u32, &Scalar)| Group::rows(&scalar.name, scalar.kind, row..row + 1);
         let groups = (0..).zip(&self.scalars).map(group).collect();
         self.invariants = Invariants::dense(self.dim, self.scalars.len(), constraints, groups);
         self
@@ -88,12 +98,16 @@ impl<'a> FnSystem<'a> {
     }
 
     /// Let steps take this field: the motion's own, with a term that pulls towards the invariants.
-    pub fn with_feedback(mut self, pulled: impl Fn(f64, &[f64], &mut [f64]) + Send + Sync + 'a) -> FnSystem<'a> {
+    pub fn with_feedback(
+        mut self,
+        pulled: impl Fn(f64, &[f64], &mut [f64]) + Send + Sync + 'a,
+    ) -> FnSystem<'a> {
         self.pulled = Some(Box::new(pulled));
         self
     }
 
-    /// Set these invariants in place of others: their description, F(t, x), and the entries of DF(t, x) in its order.
+    /// Set these invariants in place of others: their description, F(t, x), and the entries of
+    /// DF(t, x) in its order.
     pub fn with_invariants(
         mut self,
         invariants: Invariants,
@@ -161,7 +175,8 @@ mod tests {
         });
         let mut out = [0.0; 2];
         system.field_derivative(0.0, &[2.0, 3.0], &[1.0, -1.0], &mut out, &mut []);
-        // A central difference is exact on quadratics up to round-off: ε·|X|/δ ≈ 2e-16·9/1e-5 ≈ 2e-10.
+        // A central difference is exact on quadratics up to round-off: ε·|X|/δ ≈ 2e-16·9/1e-5 ≈
+        // 2e-10.
         assert!((out[0] - 1.0).abs() < 1e-9 && (out[1] + 6.0).abs() < 1e-9, "{out:?}");
     }
 }

@@ -55,13 +55,15 @@ impl Dense {
     }
 
     /// Combine Hermite's cubic (HNW II.6 (6.7)), with x₁ − x₀ = hΣ b_i k_i, and the terms above it:
-    /// b_i(θ) = θ b_i + θϑ(δ_i,first − b_i) + θ²ϑ(2b_i − δ_i,first − δ_i,last) + θ²ϑ² d_0i + θ³ϑ² d_1i + …;
-    /// `minus` = −1 turns its differences into sums.
+    /// b_i(θ) = θ b_i + θϑ(δ_i,first − b_i) + θ²ϑ(2b_i − δ_i,first − δ_i,last) + θ²ϑ² d_0i + θ³ϑ²
+    /// d_1i + …; `minus` = −1 turns its differences into sums.
     fn combine(&self, theta: f64, out: &mut [f64], minus: f64, map: impl Fn(f64) -> f64) {
         let rest = 1.0 - theta;
         for (i, (out, &b)) in out.iter_mut().zip(&self.b).enumerate() {
-            let (b, first, last) = (map(b), f64::from(u8::from(i == 0)), f64::from(u8::from(i == self.endpoint)));
-            let hermite = rest * ((first - minus * b) + theta * (2.0 * b - minus * first - minus * last));
+            let (b, first, last) =
+                (map(b), f64::from(u8::from(i == 0)), f64::from(u8::from(i == self.endpoint)));
+            let hermite =
+                rest * ((first - minus * b) + theta * (2.0 * b - minus * first - minus * last));
             *out = theta * (b + hermite);
         }
         let mut factor = theta * theta * rest * rest;

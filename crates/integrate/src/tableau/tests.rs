@@ -27,14 +27,21 @@ fn all_coefficients_pass() {
     for scheme in SCHEMES.iter().filter(|scheme| scheme.runge_kutta().is_some()) {
         let tableau = scheme.tableau();
         assert_eq!(tableau.name, scheme.name);
-        // Coefficients of up to 43 are rounded before they are summed: 43·ε/2 each, at most twelve of them.
-        assert!(tableau.c.iter().all(|c| (0.0..1.0 + 6e-14).contains(c)), "{}: {:?}", scheme.name, tableau.c);
+        // Coefficients of up to 43 are rounded before they are summed: 43·ε/2 each, at most twelve
+        // of them.
+        assert!(
+            tableau.c.iter().all(|c| (0.0..1.0 + 6e-14).contains(c)),
+            "{}: {:?}",
+            scheme.name,
+            tableau.c
+        );
     }
 }
 
 #[test]
 fn no_order_is_claimed_too_low() {
-    // Each claim raised by one must fail, or the checks check nothing; DOP853's 9 is beyond the trees.
+    // Each claim raised by one must fail, or the checks check nothing; DOP853's 9 is beyond the
+    // trees.
     for scheme in SCHEMES.iter().filter(|scheme| scheme.runge_kutta().is_some()) {
         let tableau = scheme.tableau();
         let order = (tableau.order + 1).min(HIGHEST_ORDER);
@@ -42,10 +49,16 @@ fn no_order_is_claimed_too_low() {
         let magnitude = |weights: &[f64]| weights.iter().map(|w| w.abs()).collect::<Vec<_>>();
         let worst = |order: u32, weights: &[f64], exact: &dyn Fn(usize) -> f64| {
             let trees = TREES.iter().enumerate().filter(|(_, tree)| tree.order == order);
-            trees.map(|(tree, _)| phi.excess(tree, weights, &magnitude(weights), exact(tree))).fold(0.0, f64::max)
+            trees
+                .map(|(tree, _)| phi.excess(tree, weights, &magnitude(weights), exact(tree)))
+                .fold(0.0, f64::max)
         };
         if tableau.order < HIGHEST_ORDER {
-            assert!(worst(order, &tableau.b, &|tree| 1.0 / TREES[tree].gamma) > 1e6, "{}", scheme.name);
+            assert!(
+                worst(order, &tableau.b, &|tree| 1.0 / TREES[tree].gamma) > 1e6,
+                "{}",
+                scheme.name
+            );
         }
         for error in &tableau.error {
             assert!(worst(error.order + 1, &error.weights, &|_| 0.0) > 1e6, "{}", scheme.name);
@@ -57,7 +70,8 @@ fn no_order_is_claimed_too_low() {
             let phi = StageWeights::new(&tableau.a, order);
             let exact = |tree: usize| 0.5f64.powi(order as i32) / TREES[tree].gamma;
             let trees = TREES.iter().enumerate().filter(|(_, tree)| tree.order == order);
-            let excess = trees.map(|(tree, _)| phi.excess(tree, &weights, &magnitude(&weights), exact(tree)));
+            let excess = trees
+                .map(|(tree, _)| phi.excess(tree, &weights, &magnitude(&weights), exact(tree)));
             assert!(excess.fold(0.0, f64::max) > 1e6, "{}", scheme.name);
         }
     }
@@ -67,7 +81,8 @@ fn no_order_is_claimed_too_low() {
 fn wrong_digits_are_refused() {
     assert_eq!(part(Tableau::new(&definition())), "fine");
     // One digit in the fourteenth place is a thousand times round-off.
-    const WRONG_A: &[&[f64]] = &[&[], &[1.0 / 2.0], &[0.0, 3.0 / 4.0 + 1e-13], &[2.0 / 9.0, 1.0 / 3.0, 4.0 / 9.0]];
+    const WRONG_A: &[&[f64]] =
+        &[&[], &[1.0 / 2.0], &[0.0, 3.0 / 4.0 + 1e-13], &[2.0 / 9.0, 1.0 / 3.0, 4.0 / 9.0]];
     assert_eq!(part(Tableau::new(&Definition { a: WRONG_A, ..definition() })), "b");
     const WRONG_B: &[f64] = &[2.0 / 9.0 + 1e-13, 1.0 / 3.0 - 1e-13, 4.0 / 9.0];
     assert_eq!(part(Tableau::new(&Definition { b: WRONG_B, ..definition() })), "b");
@@ -75,7 +90,10 @@ fn wrong_digits_are_refused() {
     assert_eq!(part(Tableau::new(&Definition { error: &[(WRONG_E, 2)], ..definition() })), "error");
     const WRONG_D: &[f64] = &[1e-12];
     let dense = DenseDefinition { order: 3, extra_a: &[], d: &[WRONG_D] };
-    assert_eq!(part(Tableau::new(&Definition { dense: Some(dense), ..definition() })), "dense output");
+    assert_eq!(
+        part(Tableau::new(&Definition { dense: Some(dense), ..definition() })),
+        "dense output"
+    );
     assert_eq!(part(Tableau::new(&Definition { order: 4, ..definition() })), "b");
     assert_eq!(part(Tableau::new(&Definition { order: 9, ..definition() })), "too high");
     assert_eq!(part(Tableau::new(&Definition { a: &[&[1.0]], ..definition() })), "a");
@@ -90,7 +108,10 @@ fn wrong_digits_are_refused() {
         dense: Some(dense),
     };
     assert_eq!(part(Tableau::new(&open)), "no endpoint");
-    assert_eq!(part(Tableau::new(&Definition { error: &[], lagged: None, ..definition() })), "no estimate");
+    assert_eq!(
+        part(Tableau::new(&Definition { error: &[], lagged: None, ..definition() })),
+        "no estimate"
+    );
 }
 
 #[test]
@@ -110,13 +131,15 @@ fn structure_is_derived() {
 
 #[test]
 fn stability_intervals_are_those_of_the_literature() {
-    let interval = |name: &str| crate::method::Scheme::named(name).unwrap().tableau().real_stability_interval();
+    let interval = |name: &str| {
+        crate::method::Scheme::named(name).unwrap().tableau().real_stability_interval()
+    };
     // |1 − x| ≤ 1 and 1 − x + x²/2 ≤ 1 at 2 exactly; the test |R| ≤ 1 + 1e-12 moves the end by at most 1e-12.
     for name in ["euler", "midpoint", "heun"] {
         assert!((interval(name) - 2.0).abs() < 1e-11, "{name} {}", interval(name));
     }
-    // R of orders 3 and 4 with 3 and 4 stages is the truncated exponential: real roots of 1 − x + x²/2 − x³/6 = −1 and
-    // of 1 − x + x²/2 − x³/6 + x⁴/24 = 1, from their closed forms (Cardano).
+    // R of orders 3 and 4 with 3 and 4 stages is the truncated exponential: real roots of 1 − x +
+    // x²/2 − x³/6 = −1 and of 1 − x + x²/2 − x³/6 + x⁴/24 = 1, from their closed forms (Cardano).
     assert!((interval("bs3") - 2.512_745_326_618_329).abs() < 1e-11, "{}", interval("bs3"));
     assert!((interval("rk4") - 2.785_293_563_405_282).abs() < 1e-11, "{}", interval("rk4"));
     // HW IV.2 prints 3.31 and 6.39, rounded.
@@ -137,14 +160,19 @@ fn dense_output_joins_smoothly() {
         };
         assert!(at(0.0).iter().all(|w| *w == 0.0));
         assert_eq!(at(1.0), padded(&tableau.b, dense.stages));
-        // Slopes by central differences: at 0 only the first stage counts, at 1 only the one at the end. b(θ) is a
-        // polynomial with coefficients below 1e4, so the error is δ²·1e4·56 plus ε·1e4/δ: 1e-4 at δ = 1e-5.
+        // Slopes by central differences: at 0 only the first stage counts, at 1 only the one at the
+        // end. b(θ) is a polynomial with coefficients below 1e4, so the error is δ²·1e4·56 plus
+        // ε·1e4/δ: 1e-4 at δ = 1e-5.
         let delta = 1e-5;
         for (theta, stage) in [(0.0, 0), (1.0, dense.endpoint)] {
             let (up, down) = (at(theta + delta), at(theta - delta));
             for i in 0..dense.stages {
                 let slope = (up[i] - down[i]) / (2.0 * delta);
-                assert!((slope - f64::from(i == stage)).abs() < 1e-4, "{} {theta} {i} {slope}", scheme.name);
+                assert!(
+                    (slope - f64::from(i == stage)).abs() < 1e-4,
+                    "{} {theta} {i} {slope}",
+                    scheme.name
+                );
             }
         }
     }

@@ -1,27 +1,31 @@
-//! `corrected`: one Gauss–Newton step towards the invariants after each accepted step, in the metric of the step's own
-//! error (`docs/methods.md`). It removes the most likely error of the state x̃, given that ΔF = F(x̃) − F₀ was found
-//! there: a Kalman update with W = diag(w²) as the covariance of the state and R as that of F.
+//! `corrected`: one Gauss–Newton step towards the invariants after each accepted step, in the
+//! metric of the step's own error (`docs/methods.md`). It removes the most likely error of the
+//! state x̃, given that ΔF = F(x̃) − F₀ was found there: a Kalman update with W = diag(w²) as the
+//! covariance of the state and R as that of F.
 //!
 //! d₁ = W Cᵀ(C W Cᵀ + R_C)⁻¹ ΔF_C                                    constraints and hidden ones, C
-//! d₂ = W Dᵀ(D W Dᵀ + R)⁻¹ (0, ΔF_B − B d₁) · min(1, limit/ν)         H and integrals B along them, D = (C; B)
-//! x ← x̃ − d₁ − d₂
+//! d₂ = W Dᵀ(D W Dᵀ + R)⁻¹ (0, ΔF_B − B d₁) · min(1, limit/ν)         H and integrals B along them,
+//! D = (C; B) x ← x̃ − d₁ − d₂
 //!
-//! Both solves are one elimination with the constraints first. w comes from the step's error estimate (see
-//! [`scales`](crate::scales)), and R_i = (u (Σ_j |∂_jF_i x̃_j| + |F₀_i|))² is the round-off of F_i, so the state does
-//! not jump near a critical point of an invariant, such as that of the energy at rest. The innovation ν is the number
-//! of standard deviations by which H and the integrals are off; the limit bounds the effect of an error that is not an
-//! error of the step.
+//! Both solves are one elimination with the constraints first. w comes from the step's error
+//! estimate (see [`scales`](crate::scales)), and R_i = (u (Σ_j |∂_jF_i x̃_j| + |F₀_i|))² is the
+//! round-off of F_i, so the state does not jump near a critical point of an invariant, such as that
+//! of the energy at rest. The innovation ν is the number of standard deviations by which H and the
+//! integrals are off; the limit bounds the effect of an error that is not an error of the step.
 //!
-//! The estimate does not include the rounding of forces that cancel. At rest that is all that moves: a hidden
-//! constraint is then off by as much as its own terms, and positions, as uncertain relative to their size as momenta to
-//! theirs, would be moved by as much of their size. But a position is off by no more than its momentum made of it. So
-//! if a hidden constraint is off by more standard deviations than are plausible, momenta are taken to be that
-//! uncertain: all that are in hidden constraints, as those of a chain have to give way together.
+//! The estimate does not include the rounding of forces that cancel. At rest that is all that
+//! moves: a hidden constraint is then off by as much as its own terms, and positions, as uncertain
+//! relative to their size as momenta to theirs, would be moved by as much of their size. But a
+//! position is off by no more than its momentum made of it. So if a hidden constraint is off by
+//! more standard deviations than are plausible, momenta are taken to be that uncertain: all that
+//! are in hidden constraints, as those of a chain have to give way together.
 //!
-//! A relative ε on the diagonal of the rows that are not constraints is needed where they lose rank, as on a conical
-//! pendulum; on constraints it would stop the correction of the long modes of a chain.
+//! A relative ε on the diagonal of the rows that are not constraints is needed where they lose
+//! rank, as on a conical pendulum; on constraints it would stop the correction of the long modes of
+//! a chain.
 //!
-//! The step keeps the order of the map before it: ΔF is of the size of the local error, and so is the move.
+//! The step keeps the order of the map before it: ΔF is of the size of the local error, and so is
+//! the move.
 
 use super::normal_equations::{NormalEquations, Regularisation};
 use crate::cost::Cost;
@@ -29,15 +33,17 @@ use crate::scales::UNIT_ROUND_OFF;
 use crate::system::{GroupKind, Place, System, Vectors};
 use crate::vector::max_or_nan;
 
-/// ε, relative to rows of unit length. Between 1e-12 and 1e-8 it makes no difference if DF has full rank.
+/// ε, relative to rows of unit length. Between 1e-12 and 1e-8 it makes no difference if DF has full
+/// rank.
 pub const EPSILON: f64 = 1e-8;
 
-/// Number of corrections of a state within a step. Each leaves the square of a distance, relative to the state: after an
-/// interpolant with an error of 1e-4, two leave 1e-16.
+/// Number of corrections of a state within a step. Each leaves the square of a distance, relative
+/// to the state: after an interpolant with an error of 1e-4, two leave 1e-16.
 pub const CORRECTIONS_WITHIN: usize = 2;
 
-/// Largest plausible innovation, in standard deviations, of a state of `vectors` vectors: ten for a few vectors whose
-/// errors are independent, and √n for many whose errors have one cause, and add up.
+/// Largest plausible innovation, in standard deviations, of a state of `vectors` vectors: ten for a
+/// few vectors whose errors are independent, and √n for many whose errors have one cause, and add
+/// up.
 pub fn largest_innovation(vectors: usize) -> f64 {
     (100.0 + vectors as f64).sqrt()
 }
@@ -69,8 +75,9 @@ impl Correction {
         }
     }
 
-    /// Correct `x` once, or [more often](CORRECTIONS_WITHIN) and without a limit within a step; `weights` are w² of its vectors. `values` receives F at the result, `deviations` that of every
-    /// group. Returns ν², the larger one where constraints count, too.
+    /// Correct `x` once, or [more often](CORRECTIONS_WITHIN) and without a limit within a step;
+    /// `weights` are w² of its vectors. `values` receives F at the result, `deviations` that of
+    /// every group. Returns ν², the larger one where constraints count, too.
     pub fn apply(
         &mut self,
         system: &dyn System,
@@ -123,14 +130,20 @@ impl Correction {
     }
 }
 
-/// True if the constraints on states of these vectors are claims about the motion, as those of a vector field are. Those
-/// of a Hamiltonian make their own forces, and hold for that reason.
+/// True if the constraints on states of these vectors are claims about the motion, as those of a
+/// vector field are. Those of a Hamiltonian make their own forces, and hold for that reason.
 pub fn constraints_are_claims(vectors: &Vectors) -> bool {
     vectors.conjugates() == 0
 }
 
 /// √R of row `i` of F at `x`: R itself overflows where F is near the root of the largest number.
-pub fn round_off(equations: &NormalEquations, jacobian: &[f64], x: &[f64], target: f64, i: usize) -> f64 {
+pub fn round_off(
+    equations: &NormalEquations,
+    jacobian: &[f64],
+    x: &[f64],
+    target: f64,
+    i: usize,
+) -> f64 {
     // ε of the machine is 2u.
     equations.round_off(jacobian, x, target, i) * (UNIT_ROUND_OFF / f64::EPSILON)
 }
@@ -138,13 +151,14 @@ pub fn round_off(equations: &NormalEquations, jacobian: &[f64], x: &[f64], targe
 /// Largest factor of w² by which momenta are widened.
 const MOST_WIDENED: f64 = 1e100;
 
-/// Least w of a vector relative to the largest of its family, where momenta are widened. Forces that cancel at a joint
-/// act on both its members with one size, and so does their rounding; members that it has not reached yet would be
-/// immovable beside those that it has.
+/// Least w of a vector relative to the largest of its family, where momenta are widened. Forces
+/// that cancel at a joint act on both its members with one size, and so does their rounding;
+/// members that it has not reached yet would be immovable beside those that it has.
 const NEIGHBOURS_FLOOR: f64 = 1e-3;
 
-/// Widen the momenta in hidden constraints enough to explain their residuals, if one is off by more standard deviations
-/// than are plausible. `roots` is w of every component, `noise` √R of every row, and `concerned` is scratch.
+/// Widen the momenta in hidden constraints enough to explain their residuals, if one is off by more
+/// standard deviations than are plausible. `roots` is w of every component, `noise` √R of every
+/// row, and `concerned` is scratch.
 pub fn widen(
     system: &dyn System,
     jacobian: &[f64],
@@ -160,10 +174,13 @@ pub fn widen(
         let groups = invariants.groups.iter().filter(|group| group.kind == GroupKind::Hidden);
         groups.flat_map(|group| group.members.rows().map(|(row, _)| row))
     };
-    // The square of a residual and that of the largest plausible one, in a unit in which neither overflows.
+    // The square of a residual and that of the largest plausible one, in a unit in which neither
+    // overflows.
     let squares = |row: usize, roots: &[f64]| {
         let terms = || invariants.row(row).entries().map(|(p, column)| jacobian[p] * roots[column]);
-        let largest = terms().chain([residuals[row], noise[row]]).fold(0.0, |largest: f64, x| largest.max(x.abs()));
+        let largest = terms()
+            .chain([residuals[row], noise[row]])
+            .fold(0.0, |largest: f64, x| largest.max(x.abs()));
         let per_unit = 1.0 / power_of_two(largest);
         let square = |x: f64| (x * per_unit) * (x * per_unit);
         (square(residuals[row]), limit * (terms().map(square).sum::<f64>() + square(noise[row])))
@@ -181,10 +198,15 @@ pub fn widen(
     }
     let is_concerned = |vector: &usize| concerned[vectors.components_of(*vector)].contains(&true);
     for family in vectors.families() {
-        let root = |vector: usize| vectors.components_of(vector).next().map_or(0.0, |component| roots[component]);
-        let floor = NEIGHBOURS_FLOOR * family.vectors.clone().filter(is_concerned).map(root).fold(0.0, f64::max);
+        let root = |vector: usize| {
+            vectors.components_of(vector).next().map_or(0.0, |component| roots[component])
+        };
+        let floor = NEIGHBOURS_FLOOR
+            * family.vectors.clone().filter(is_concerned).map(root).fold(0.0, f64::max);
         for vector in family.vectors.clone().filter(is_concerned) {
-            roots[vectors.components_of(vector)].iter_mut().for_each(|root| *root = root.max(floor));
+            roots[vectors.components_of(vector)]
+                .iter_mut()
+                .for_each(|root| *root = root.max(floor));
         }
     }
     let ratio = |row: usize| {

@@ -1,5 +1,5 @@
-//! Discrete treatments: they wrap a one-step map and move its result, or its start and its result, towards the
-//! invariants' level set.
+//! Discrete treatments: they wrap a one-step map and move its result, or its start and its result,
+//! towards the invariants' level set.
 
 pub mod correction;
 pub mod normal_equations;
@@ -17,17 +17,19 @@ use projection::Projection;
 use stopping::Unconverged;
 use symmetric_projection::SymmetricProjection;
 
-/// Square of the distance by which a projection moves a state, each vector relative to its size: Σ_b |d_b|²/σ_b² with
-/// the squared sizes `sizes`. Vectors without a size do not count.
+/// Square of the distance by which a projection moves a state, each vector relative to its size:
+/// Σ_b |d_b|²/σ_b² with the squared sizes `sizes`. Vectors without a size do not count.
 pub fn squared_distance(vectors: &Vectors, sizes: &[f64], d: &[f64]) -> f64 {
-    let part = |(vector, size): (usize, &f64)| match square(&d[vectors.components_of(vector)]) / size {
-        part if *size > 0.0 => part,
-        _ => 0.0,
-    };
+    let part =
+        |(vector, size): (usize, &f64)| match square(&d[vectors.components_of(vector)]) / size {
+            part if *size > 0.0 => part,
+            _ => 0.0,
+        };
     sizes.iter().enumerate().map(part).sum()
 }
 
-/// True if a projection of `plan`'s method moves a state in the metric of the step's error, not in the Euclidean one.
+/// True if a projection of `plan`'s method moves a state in the metric of the step's error, not in
+/// the Euclidean one.
 pub fn projects_by_error(plan: &Plan) -> bool {
     plan.metric != Metric::Euclidean
 }
@@ -60,14 +62,15 @@ impl Treatment {
                 Treatment::Projection(Box::new(projection))
             }
             method::MethodTreatment::SymmetricProjection => {
-                let projection = SymmetricProjection::new(system, tolerance, projects_by_error(plan));
+                let projection =
+                    SymmetricProjection::new(system, tolerance, projects_by_error(plan));
                 Treatment::SymmetricProjection(Box::new(projection))
             }
         }
     }
 
-    /// Treatment of `plan`'s method, plain if there is nothing to correct: the field at the end of a step then stays
-    /// known.
+    /// Treatment of `plan`'s method, plain if there is nothing to correct: the field at the end of
+    /// a step then stays known.
     fn effective(plan: &Plan, system: &dyn System) -> method::MethodTreatment {
         match system.invariants().corrected_rows().contains(&true) {
             true => plan.method.treatment,
@@ -91,7 +94,8 @@ impl Treatment {
         let weights = Treatment::weighs(plan, system);
         let moves = Treatment::effective(plan, system).moves_the_state();
         let equal_steps = plan.fixed_step().is_some();
-        let lagged = plan.method.scheme.runge_kutta().is_some_and(|tableau| tableau.lagged.is_some());
+        let lagged =
+            plan.method.scheme.runge_kutta().is_some_and(|tableau| tableau.lagged.is_some());
         Kept { sizes: moves || !equal_steps, weights, lagged: weights && equal_steps && lagged }
     }
 
@@ -100,9 +104,10 @@ impl Treatment {
         !matches!(self, Treatment::None)
     }
 
-    /// Treat the state `x` at time `t`, in or after a step of the length `h`. `scales` are those after that step. `values`
-    /// receives F at the resulting state and `deviations` that of every group, for monitoring. Returns the square of
-    /// the innovation of a correction, of a projection that of its [distance](squared_distance), 0 without a treatment.
+    /// Treat the state `x` at time `t`, in or after a step of the length `h`. `scales` are those
+    /// after that step. `values` receives F at the resulting state and `deviations` that of every
+    /// group, for monitoring. Returns the square of the innovation of a correction, of a projection
+    /// that of its [distance](squared_distance), 0 without a treatment.
     pub fn apply(
         &mut self,
         system: &dyn System,
@@ -138,11 +143,26 @@ impl Treatment {
             }
             Treatment::Correction(correction) => {
                 let weights = scales.weights(system.vectors().count());
-                Ok(correction.apply(system, (t, target, weights), place, x, values, deviations, work, cost))
+                Ok(correction.apply(
+                    system,
+                    (t, target, weights),
+                    place,
+                    x,
+                    values,
+                    deviations,
+                    work,
+                    cost,
+                ))
             }
-            Treatment::Projection(projection) => {
-                projection.apply(system, ((t, h), target, scales), x, values, deviations, work, cost)
-            }
+            Treatment::Projection(projection) => projection.apply(
+                system,
+                ((t, h), target, scales),
+                x,
+                values,
+                deviations,
+                work,
+                cost,
+            ),
         }
     }
 }

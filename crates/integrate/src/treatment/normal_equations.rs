@@ -1,8 +1,10 @@
-//! The systems (DF W DFᵀ + R) μ = r of correction and projection: W = diag(w²) is the metric of the move x ← x − W
-//! DFᵀμ, R the round-off of F. The rows of DF are scaled to unit length in that metric first.
+//! The systems (DF W DFᵀ + R) μ = r of correction and projection: W = diag(w²) is the metric of the
+//! move x ← x − W DFᵀμ, R the round-off of F. The rows of DF are scaled to unit length in that
+//! metric first.
 //!
-//! The matrix is dense if it has few rows, or constraints of which most share variables. Otherwise it has a sparse,
-//! regular block of constraints bordered by a few dense rows, the Hamiltonian and the integrals:
+//! The matrix is dense if it has few rows, or constraints of which most share variables. Otherwise
+//! it has a sparse, regular block of constraints bordered by a few dense rows, the Hamiltonian and
+//! the integrals:
 //!
 //! ⎡C  B⎤   C = L D Lᵀ sparse,
 //! ⎣Bᵀ E⎦   S = E − Bᵀ C⁻¹ B dense.
@@ -13,16 +15,18 @@ use holonome_linear::pattern::{Pattern, Row};
 use holonome_linear::sparse::SparseLdl;
 use std::sync::Arc;
 
-/// Largest number of rows for which the matrix is dense in any case: sparse elimination takes as long there.
+/// Largest number of rows for which the matrix is dense in any case: sparse elimination takes as
+/// long there.
 const FEW_ROWS: usize = 12;
 
-/// Largest number of rows for which the matrix is dense if the sparse block would be filled by more than a quarter: an
-/// entry costs several times as much there. Beyond, a dense matrix would take the memory of its square.
+/// Largest number of rows for which the matrix is dense if the sparse block would be filled by more
+/// than a quarter: an entry costs several times as much there. Beyond, a dense matrix would take
+/// the memory of its square.
 pub const SMALL: usize = 64;
 const QUARTER: usize = 4;
 
-/// Largest pivot that counts as zero: the rows have unit length, so pivots are squared sines of an angle to the rows
-/// before, and their round-off is about m·ε ≤ 1e-12 for a few thousand rows.
+/// Largest pivot that counts as zero: the rows have unit length, so pivots are squared sines of an
+/// angle to the rows before, and their round-off is about m·ε ≤ 1e-12 for a few thousand rows.
 const PIVOT_TOLERANCE: f64 = 1e-12;
 
 /// Treatment of a singular matrix.
@@ -30,7 +34,8 @@ const PIVOT_TOLERANCE: f64 = 1e-12;
 pub enum Regularisation {
     /// This much is added to the diagonal of the rows that are not constraints.
     Shift(f64),
-    /// Rows that depend on others are left out, which keeps the range of DFᵀ: the least-norm solution.
+    /// Rows that depend on others are left out, which keeps the range of DFᵀ: the least-norm
+    /// solution.
     LeastNorm,
 }
 
@@ -76,7 +81,11 @@ struct ConstraintBlock {
 
 impl NormalEquations {
     /// Equations for this sparsity in a state of length `dim`.
-    pub fn new(invariants: &Invariants, dim: usize, regularisation: Regularisation) -> NormalEquations {
+    pub fn new(
+        invariants: &Invariants,
+        dim: usize,
+        regularisation: Regularisation,
+    ) -> NormalEquations {
         let m = invariants.count;
         let sparse = sparse_block(invariants);
         let first = if sparse.is_some() { invariants.constraints } else { 0 };
@@ -98,8 +107,13 @@ impl NormalEquations {
         }
     }
 
-    /// Equations for DF(x₀) and DF(x₁) side by side, a state of length 2 `dim`: D₀D₀ᵀ + D₁D₁ᵀ. See [`stack`].
-    pub fn stacked(invariants: &Invariants, dim: usize, regularisation: Regularisation) -> NormalEquations {
+    /// Equations for DF(x₀) and DF(x₁) side by side, a state of length 2 `dim`: D₀D₀ᵀ + D₁D₁ᵀ. See
+    /// [`stack`].
+    pub fn stacked(
+        invariants: &Invariants,
+        dim: usize,
+        regularisation: Regularisation,
+    ) -> NormalEquations {
         let beside = |row: Row| {
             let columns = row.columns();
             columns.clone().chain(columns.map(|column| column + dim as u32)).collect::<Vec<u32>>()
@@ -141,8 +155,8 @@ impl NormalEquations {
         self.factor_in(jacobian, &[], &[]);
     }
 
-    /// Factor DF W DFᵀ + R for these nonzeros of DF, with `roots` w for every component and `noise` √R_i for every row;
-    /// empty slices stand for W = 1 and R = 0.
+    /// Factor DF W DFᵀ + R for these nonzeros of DF, with `roots` w for every component and `noise`
+    /// √R_i for every row; empty slices stand for W = 1 and R = 0.
     pub fn factor_in(&mut self, jacobian: &[f64], roots: &[f64], noise: &[f64]) {
         let m = self.scale.len();
         self.set_metric(roots);
@@ -155,17 +169,22 @@ impl NormalEquations {
             let norm = length(row).hypot(noise);
             // A row without a length cannot be met and is left out. NaN stays.
             let scale = if self.active[i] && norm != 0.0 { 1.0 / norm } else { 0.0 };
-            row.iter_mut().for_each(|entry| *entry = if scale == 0.0 { 0.0 } else { *entry * scale });
+            row.iter_mut()
+                .for_each(|entry| *entry = if scale == 0.0 { 0.0 } else { *entry * scale });
             (self.scale[i], self.noise[i]) = (scale, (noise * scale) * (noise * scale));
         }
         if let Some(block) = &mut self.sparse {
             for e in 0..block.entries.len() {
                 let products = &block.products[block.product_start[e]..block.product_start[e + 1]];
-                block.values[e] = products.iter().map(|&(a, b)| self.unit[a as usize] * self.unit[b as usize]).sum();
+                block.values[e] = products
+                    .iter()
+                    .map(|&(a, b)| self.unit[a as usize] * self.unit[b as usize])
+                    .sum();
             }
             for i in 0..self.first {
                 // A row that is left out does not make the matrix singular.
-                block.values[i] = if self.scale[i] == 0.0 { 1.0 } else { block.values[i] + self.noise[i] };
+                block.values[i] =
+                    if self.scale[i] == 0.0 { 1.0 } else { block.values[i] + self.noise[i] };
             }
             block.ldl.factor(&block.values, PIVOT_TOLERANCE);
         }
@@ -190,12 +209,15 @@ impl NormalEquations {
             let row_j = self.pattern.row(first + j);
             row_j.entries().for_each(|(p, column)| self.scattered[column] = self.unit[p]);
             let (unit, scattered) = (&self.unit, &self.scattered);
-            let product = |row: Row| row.values(unit).map(|(column, unit)| unit * scattered[column as usize]).sum();
+            let product = |row: Row| {
+                row.values(unit).map(|(column, unit)| unit * scattered[column as usize]).sum()
+            };
             for i in j..size {
                 self.dense[i * size + j] = product(self.pattern.row(first + i));
             }
             let diagonal = &mut self.dense[j * size + j];
-            *diagonal = if self.scale[first + j] == 0.0 { 1.0 } else { *diagonal + self.noise[first + j] };
+            *diagonal =
+                if self.scale[first + j] == 0.0 { 1.0 } else { *diagonal + self.noise[first + j] };
             if let Some(block) = &mut self.sparse {
                 let column = j * first..(j + 1) * first;
                 let border = &mut block.border[column.clone()];
@@ -208,8 +230,10 @@ impl NormalEquations {
         if let Some(block) = &self.sparse {
             for j in 0..size {
                 for i in j..size {
-                    let (b, solved) = (&block.border[i * first..][..first], &block.solved[j * first..][..first]);
-                    self.dense[i * size + j] -= b.iter().zip(solved).map(|(b, s)| b * s).sum::<f64>();
+                    let (b, solved) =
+                        (&block.border[i * first..][..first], &block.solved[j * first..][..first]);
+                    self.dense[i * size + j] -=
+                        b.iter().zip(solved).map(|(b, s)| b * s).sum::<f64>();
                 }
             }
         }
@@ -220,10 +244,11 @@ impl NormalEquations {
         self.solve_limited(r, f64::INFINITY);
     }
 
-    /// [`NormalEquations::solve`] with a limit on the innovation ν, the residual of the rows that are not constraints
-    /// over its standard deviation: with W the covariance of the state's error and R that of F, and after the part that
-    /// the constraints explain is removed. A larger one is scaled down to the limit. Returns ν² of the constraints, which are
-    /// not limited, and that of the other rows; 0 under [`Regularisation::LeastNorm`], which limits nothing.
+    /// [`NormalEquations::solve`] with a limit on the innovation ν, the residual of the rows that
+    /// are not constraints over its standard deviation: with W the covariance of the state's error
+    /// and R that of F, and after the part that the constraints explain is removed. A larger one is
+    /// scaled down to the limit. Returns ν² of the constraints, which are not limited, and that of
+    /// the other rows; 0 under [`Regularisation::LeastNorm`], which limits nothing.
     pub fn solve_limited(&mut self, r: &mut [f64], limit: f64) -> [f64; 2] {
         for (r, scale) in r.iter_mut().zip(&self.scale) {
             // The residual of a row that takes no part may be anything and must not enter.
@@ -237,7 +262,11 @@ impl NormalEquations {
             block.ldl.solve(upper);
             of_sparse = block.residual.iter().zip(&*upper).map(|(r, x)| r * x).sum::<f64>();
             for (j, lower) in lower.iter_mut().enumerate() {
-                *lower -= block.border[j * first..][..first].iter().zip(&*upper).map(|(b, x)| b * x).sum::<f64>();
+                *lower -= block.border[j * first..][..first]
+                    .iter()
+                    .zip(&*upper)
+                    .map(|(b, x)| b * x)
+                    .sum::<f64>();
             }
         }
         let innovation = match self.regularisation {
@@ -245,8 +274,13 @@ impl NormalEquations {
                 let of = |active: &[bool]| active.iter().filter(|active| **active).count();
                 let [constraints, others] =
                     [&self.active[..self.constraints], &self.active[self.constraints..]].map(of);
-                let [sum, square] =
-                    ldl_solve_limited(&self.dense, lower.len(), lower, (self.constraints - first, others), limit);
+                let [sum, square] = ldl_solve_limited(
+                    &self.dense,
+                    lower.len(),
+                    lower,
+                    (self.constraints - first, others),
+                    limit,
+                );
                 [(of_sparse + sum) / constraints.max(1) as f64, square]
             }
             Regularisation::LeastNorm => {
@@ -267,7 +301,8 @@ impl NormalEquations {
         innovation
     }
 
-    /// Round-off of F_i(x): it is a sum of terms of about |∂_j F_i x_j|, each rounded, and so is its target.
+    /// Round-off of F_i(x): it is a sum of terms of about |∂_j F_i x_j|, each rounded, and so is
+    /// its target.
     pub fn round_off(&self, jacobian: &[f64], x: &[f64], target: f64, row: usize) -> f64 {
         let row = self.pattern.row(row).values(jacobian);
         let terms: f64 = row.map(|(column, entry)| (entry * x[column as usize]).abs()).sum();
@@ -287,7 +322,8 @@ impl NormalEquations {
     /// r ← r − DF·v with these nonzeros of DF.
     pub fn subtract_product(&self, jacobian: &[f64], v: &[f64], r: &mut [f64]) {
         for (row, r) in self.pattern.rows().zip(r) {
-            *r -= row.values(jacobian).map(|(column, entry)| entry * v[column as usize]).sum::<f64>();
+            *r -=
+                row.values(jacobian).map(|(column, entry)| entry * v[column as usize]).sum::<f64>();
         }
     }
 
@@ -341,7 +377,8 @@ impl ConstraintBlock {
                 terms.extend(list[..=k].iter().map(|&(j, b)| (i, j, a, b)));
             }
         }
-        // The diagonal first, so that entry i is C_ii; every row has its diagonal, even an empty one.
+        // The diagonal first, so that entry i is C_ii; every row has its diagonal, even an empty
+        // one.
         terms.sort_unstable_by_key(|&(i, j, a, b)| (i != j, i, j, a, b));
         let mut entries: Vec<(u32, u32)> = (0..c as u32).map(|i| (i, i)).collect();
         entries.extend(terms.iter().filter(|&&(i, j, ..)| i != j).map(|&(i, j, ..)| (i, j)));

@@ -1,4 +1,5 @@
-//! Standard projection after each step (HLW IV.4, algorithm 4.2): with x̃ the result of the base scheme,
+//! Standard projection after each step (HLW IV.4, algorithm 4.2): with x̃ the result of the base
+//! scheme,
 //!
 //! x = x̃ + W DF(x̃)ᵀμ,  F(x) = F₀,                                   (4.3)
 //!
@@ -6,14 +7,15 @@
 //!
 //! Δμ = −(DF(x̃) W DF(x̃)ᵀ)⁻¹ (F(x̃ + W DF(x̃)ᵀμ) − F₀),  μ ← μ + Δμ.       (4.5)
 //!
-//! The Jacobian stays at x̃, so that one factorisation suffices. W is 1, as in the source, or diag(w²) with the weights
-//! of the correction (see [`scales`](crate::scales)), which leave light bodies beside heavy ones where they are. Where
-//! DF loses rank, dependent rows are left out, which gives the solution of least norm.
+//! The Jacobian stays at x̃, so that one factorisation suffices. W is 1, as in the source, or
+//! diag(w²) with the weights of the correction (see [`scales`](crate::scales)), which leave light
+//! bodies beside heavy ones where they are. Where DF loses rank, dependent rows are left out, which
+//! gives the solution of least norm.
 //!
-//! At rest the energy's gradient is that of constraints, but for rounding, and the remainder may ask for any move. An
-//! iteration that fails is made once more without the integrals that are met to round-off before it. The metric of the
-//! error may point along the set, where the iteration does not lead to it from a coarse step; then every vector moves as
-//! easily as it is large.
+//! At rest the energy's gradient is that of constraints, but for rounding, and the remainder may
+//! ask for any move. An iteration that fails is made once more without the integrals that are met
+//! to round-off before it. The metric of the error may point along the set, where the iteration
+//! does not lead to it from a coarse step; then every vector moves as easily as it is large.
 
 use super::correction::{round_off, widen};
 use super::normal_equations::{NormalEquations, Regularisation};
@@ -60,8 +62,9 @@ impl Projection {
         }
     }
 
-    /// Project `x`, the result of a step of the length `h`. `values` receives F at the result, `deviations` that of
-    /// every group. Returns the square of the [distance](super::squared_distance) by which it moves the state.
+    /// Project `x`, the result of a step of the length `h`. `values` receives F at the result,
+    /// `deviations` that of every group. Returns the square of the
+    /// [distance](super::squared_distance) by which it moves the state.
     pub fn apply(
         &mut self,
         system: &dyn System,
@@ -83,7 +86,14 @@ impl Projection {
                 self.mu[i] = values[i] - target[i];
                 self.mu_step[i] = round_off(&self.equations, &self.jacobian, x, target[i], i);
             }
-            widen(system, &self.jacobian, &self.mu_step, &self.mu, &mut self.roots, &mut self.concerned);
+            widen(
+                system,
+                &self.jacobian,
+                &self.mu_step,
+                &self.mu,
+                &mut self.roots,
+                &mut self.concerned,
+            );
         }
         self.equations.factor_in(&self.jacobian, &self.roots, &[]);
         self.stopping.begin((&self.equations, &self.jacobian), target, (x, h), (vectors, scales));

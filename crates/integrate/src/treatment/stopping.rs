@@ -1,21 +1,22 @@
-//! Stopping test of the Newton iteration of a projection: it has arrived at round-off, row by row, or at a looser
-//! tolerance, which is a distance in state space, |ΔF_i|/|∇F_i|.
+//! Stopping test of the Newton iteration of a projection: it has arrived at round-off, row by row,
+//! or at a looser tolerance, which is a distance in state space, |ΔF_i|/|∇F_i|.
 //!
-//! Round-off of a hidden constraint is that of its momenta, whose sizes are known once they move. At rest they are
-//! rounding themselves, and no iteration makes them small relative to themselves. So an iteration that gets no nearer
-//! has also arrived if the residual of the hidden constraint changes its constraint by round-off in a step.
+//! Round-off of a hidden constraint is that of its momenta, whose sizes are known once they move.
+//! At rest they are rounding themselves, and no iteration makes them small relative to themselves.
+//! So an iteration that gets no nearer has also arrived if the residual of the hidden constraint
+//! changes its constraint by round-off in a step.
 
 use super::normal_equations::NormalEquations;
 use crate::scales::{Scales, Vectors, square};
 use crate::system::{ConstraintRates, Invariants};
 use crate::vector::max_or_nan;
 
-/// Largest number of iterations. A simplified Newton iteration gains about as many digits per iteration as the local
-/// error has; thirty is far more than it takes if it converges at all.
+/// Largest number of iterations. A simplified Newton iteration gains about as many digits per
+/// iteration as the local error has; thirty is far more than it takes if it converges at all.
 const MOST_ITERATIONS: u32 = 30;
 
-/// Factor within which a stagnating residual counts as round-off: the round-off in F is estimated from one product per
-/// entry of DF.
+/// Factor within which a stagnating residual counts as round-off: the round-off in F is estimated
+/// from one product per entry of DF.
 const STAGNATION_SLACK: f64 = 100.0;
 
 /// Reason why a projection stopped.
@@ -44,7 +45,8 @@ pub(super) struct Off {
 
 impl Off {
     /// The equations are met.
-    pub const NOTHING: Off = Off { distance: 0.0, relative: 0.0, of_round_off: 0.0, of_visible: 0.0 };
+    pub const NOTHING: Off =
+        Off { distance: 0.0, relative: 0.0, of_round_off: 0.0, of_visible: 0.0 };
 }
 
 /// Stopping test of an iteration.
@@ -61,7 +63,8 @@ pub(super) struct Stopping {
     /// σ of every component's vector.
     sizes: Vec<f64>,
     iterations: u32,
-    /// Residuals one and two iterations ago, in units of round-off: distances of several units do not compare.
+    /// Residuals one and two iterations ago, in units of round-off: distances of several units do
+    /// not compare.
     before: [f64; 2],
 }
 
@@ -81,8 +84,8 @@ impl Stopping {
         }
     }
 
-    /// Prepare for the first iteration, near the state `x` with these running sizes and these nonzeros of DF, in a step
-    /// of the length `h`.
+    /// Prepare for the first iteration, near the state `x` with these running sizes and these
+    /// nonzeros of DF, in a step of the length `h`.
     pub fn begin(
         &mut self,
         (equations, jacobian): (&NormalEquations, &[f64]),
@@ -91,8 +94,9 @@ impl Stopping {
         (vectors, scales): (&Vectors, &Scales),
     ) {
         self.restart();
-        // A vector is known to a rounding of the size that it has had. The terms of F may all vanish here, as those of
-        // the hidden constraint of a pendulum that turns, and would promise a precision that x₁ cannot have.
+        // A vector is known to a rounding of the size that it has had. The terms of F may all
+        // vanish here, as those of the hidden constraint of a pendulum that turns, and would
+        // promise a precision that x₁ cannot have.
         for (vector, size) in scales.sizes(vectors.count()).iter().enumerate() {
             let at = vectors.components_of(vector);
             let size = size.max(square(&x[at.clone()])).sqrt();
@@ -121,9 +125,16 @@ impl Stopping {
     }
 
     /// Collect the rows after the `constraints` that meet their targets to round-off.
-    pub fn put_met_integrals(&self, values: &[f64], target: &[f64], constraints: usize, out: &mut Vec<usize>) {
+    pub fn put_met_integrals(
+        &self,
+        values: &[f64],
+        target: &[f64],
+        constraints: usize,
+        out: &mut Vec<usize>,
+    ) {
         let off = |row: usize| self.distance_per_value[row] * (values[row] - target[row]).abs();
-        let met = |row: &usize| self.active[*row] && off(*row) <= STAGNATION_SLACK * self.round_off[*row];
+        let met =
+            |row: &usize| self.active[*row] && off(*row) <= STAGNATION_SLACK * self.round_off[*row];
         out.clear();
         out.extend((constraints..values.len()).filter(met));
     }
@@ -133,12 +144,17 @@ impl Stopping {
         rows.iter().for_each(|&row| self.active[row] = active);
     }
 
-    /// True if the iteration has arrived; otherwise the next one is counted. `off` is the state's distance from meeting
-    /// other equations.
+    /// True if the iteration has arrived; otherwise the next one is counted. `off` is the state's
+    /// distance from meeting other equations.
     ///
     /// # Errors
     /// If it gets no nearer.
-    pub fn arrived(&mut self, values: &[f64], target: &[f64], off: Off) -> Result<bool, Unconverged> {
+    pub fn arrived(
+        &mut self,
+        values: &[f64],
+        target: &[f64],
+        off: Off,
+    ) -> Result<bool, Unconverged> {
         let mut worst = self.worst_row(values, target);
         if off.distance > 0.0 || off.distance.is_nan() {
             worst.residual = max_or_nan(worst.residual, off.distance);
@@ -156,14 +172,18 @@ impl Stopping {
         if (now > 0.5 * last || spent) && now <= STAGNATION_SLACK {
             return Ok(true);
         }
-        // Two unknowns may converge in turns, as μ and x₁ of a symmetric projection do: two iterations have to halve
-        // it.
+        // Two unknowns may converge in turns, as μ and x₁ of a symmetric projection do: two
+        // iterations have to halve it.
         let stagnates = now > 0.5 * last_but_one || now.is_nan();
         if (stagnates || spent) && !now.is_nan() && worst.excess_of_visible <= STAGNATION_SLACK {
             return Ok(true);
         }
         if stagnates || spent {
-            return Err(Unconverged { iterations: self.iterations, residual: worst.residual, row: worst.row });
+            return Err(Unconverged {
+                iterations: self.iterations,
+                residual: worst.residual,
+                row: worst.row,
+            });
         }
         self.before = [now, last];
         self.iterations += 1;
@@ -177,7 +197,9 @@ impl Stopping {
             off.distance = max_or_nan(off.distance, lack.abs());
             off.relative = max_or_nan(off.relative, lack.abs() / size);
         }
-        for (row, change) in rows.iter().enumerate().filter(|&(row, change)| self.active[row] && *change != 0.0) {
+        for (row, change) in
+            rows.iter().enumerate().filter(|&(row, change)| self.active[row] && *change != 0.0)
+        {
             let change = change.abs() * self.distance_per_value[row];
             off.of_round_off = max_or_nan(off.of_round_off, change / self.round_off[row]);
             off.of_visible = max_or_nan(off.of_visible, change / self.visible[row]);
@@ -187,15 +209,21 @@ impl Stopping {
 
     fn worst_row(&self, values: &[f64], target: &[f64]) -> Worst {
         let first = self.active.iter().position(|&active| active).unwrap_or(0);
-        let mut worst =
-            Worst { row: first, residual: 0.0, excess: 0.0, excess_of_round_off: 0.0, excess_of_visible: 0.0 };
+        let mut worst = Worst {
+            row: first,
+            residual: 0.0,
+            excess: 0.0,
+            excess_of_round_off: 0.0,
+            excess_of_visible: 0.0,
+        };
         for row in (first..values.len()).filter(|&row| self.active[row]) {
             let residual = self.distance_per_value[row] * (values[row] - target[row]).abs();
             if residual == 0.0 {
                 continue;
             }
             let excess = residual / self.tolerance.max(self.round_off[row]);
-            worst.excess_of_round_off = worst.excess_of_round_off.max(residual / self.round_off[row]);
+            worst.excess_of_round_off =
+                worst.excess_of_round_off.max(residual / self.round_off[row]);
             worst.excess_of_visible = worst.excess_of_visible.max(residual / self.visible[row]);
             if excess.is_nan() {
                 return Worst { row, residual: f64::NAN, excess, ..worst };

@@ -1,28 +1,32 @@
-//! Symmetric projection (HLW V.4.1; Hairer, BIT 40 (2000) 726): with Φ_h the map of the base scheme and D = DF,
+//! Symmetric projection (HLW V.4.1; Hairer, BIT 40 (2000) 726): with Φ_h the map of the base scheme
+//! and D = DF,
 //!
 //! x̃₀ = x₀ + W D(x₀)ᵀμ           perturbation,
 //! x̃₁ = Φ_h(x̃₀)                  base step,                           (1)
 //! x₁ = x̃₁ + W D(x₁)ᵀμ,  F(x₁) = F₀  projection,
 //!
-//! with the same μ before and after the base step. Exchanging x₀ with x₁, h with −h and μ with −μ turns (1) into the
-//! same equations with Φ_{−h}⁻¹ for Φ_h: the step is symmetric if its base is, which standard projection is not. It has
-//! the order of its base, because at the exact solution (1) fails by the local error only, so that μ is of that size.
+//! with the same μ before and after the base step. Exchanging x₀ with x₁, h with −h and μ with −μ
+//! turns (1) into the same equations with Φ_{−h}⁻¹ for Φ_h: the step is symmetric if its base is,
+//! which standard projection is not. It has the order of its base, because at the exact solution
+//! (1) fails by the local error only, so that μ is of that size.
 //!
-//! HLW solve for (x₁, μ) by a simplified Newton iteration. Its unknown x₁ is moved by μ and by what it still lacks,
-//! δ = x̃₁ + W D(x₁)ᵀμ − x₁, so that
+//! HLW solve for (x₁, μ) by a simplified Newton iteration. Its unknown x₁ is moved by μ and by what
+//! it still lacks, δ = x̃₁ + W D(x₁)ᵀμ − x₁, so that
 //!
 //! Δμ = −(D(x₀) W D(x₀)ᵀ + D(x̃₁) W D(x̃₁)ᵀ)⁻¹ (F(x₁) − F₀ + D(x₁)δ),      (2)
 //! x₁ ← Φ_h(x₀ + W D(x₀)ᵀμ) + W D(x₁)ᵀμ,
 //!
-//! where x̃₁ in the matrix is that of μ = 0. The matrix stands for D(x₁)(Φ_h'(x̃₀) W D(x₀)ᵀ + W D(x₁)ᵀ). Invariants of the
-//! field around their level set have D(x₁)Φ_h' = D(x₀) but for the local error, so each iteration gains as many digits
-//! as the local error has. For invariants that are constant on the level set only it gains O(h), as the matrix of HLW
-//! does for all, 2D(x₀)D(x₀)ᵀ. Rows of D(x₀) that depend on others are left out: where the rank is constant, μ then lacks
-//! a null vector that D(x₀)ᵀ and D(x₁)ᵀ have in common, and (1) has the solution of least norm.
+//! where x̃₁ in the matrix is that of μ = 0. The matrix stands for D(x₁)(Φ_h'(x̃₀) W D(x₀)ᵀ + W
+//! D(x₁)ᵀ). Invariants of the field around their level set have D(x₁)Φ_h' = D(x₀) but for the local
+//! error, so each iteration gains as many digits as the local error has. For invariants that are
+//! constant on the level set only it gains O(h), as the matrix of HLW does for all, 2D(x₀)D(x₀)ᵀ.
+//! Rows of D(x₀) that depend on others are left out: where the rank is constant, μ then lacks a
+//! null vector that D(x₀)ᵀ and D(x₁)ᵀ have in common, and (1) has the solution of least norm.
 //!
-//! W is 1, as in the source, or, where all vectors have masses m, h²/m for positions and m for momenta: bodies then get
-//! changes of velocity, so that light ones beside heavy ones stay where they are. Unlike the errors of steps, the metric
-//! of the standard projection, this W is the same for the step back.
+//! W is 1, as in the source, or, where all vectors have masses m, h²/m for positions and m for
+//! momenta: bodies then get changes of velocity, so that light ones beside heavy ones stay where
+//! they are. Unlike the errors of steps, the metric of the standard projection, this W is the same
+//! for the step back.
 
 use super::normal_equations::{NormalEquations, Regularisation, stack};
 use super::squared_distance;
@@ -69,9 +73,8 @@ pub struct SymmetricProjection {
 }
 
 impl SymmetricProjection {
-    /// Projection of the states of `system`; a `tolerance` below round-off stands for round-off. With `by_mass`, W is
-    /// that of the masses.
-    /// `by_size` chooses W.
+    /// Projection of the states of `system`; a `tolerance` below round-off stands for round-off.
+    /// With `by_mass`, W is that of the masses. `by_size` chooses W.
     pub fn new(system: &dyn System, tolerance: f64, by_mass: bool) -> SymmetricProjection {
         let (invariants, dim) = (system.invariants(), system.dim());
         let entries = invariants.nonzeros();
@@ -93,8 +96,8 @@ impl SymmetricProjection {
         }
     }
 
-    /// Step from `x0` at t₀ to `x1` at t₁. `base` applies Φ_h: it reads x̃₀, writes x̃₁ and counts the cost. `values`
-    /// receives F at the result.
+    /// Step from `x0` at t₀ to `x1` at t₁. `base` applies Φ_h: it reads x̃₀, writes x̃₁ and counts
+    /// the cost. `values` receives F at the result.
     ///
     /// # Errors
     /// The base map's own; and if the iteration gets no nearer.
@@ -149,15 +152,19 @@ impl SymmetricProjection {
             let lack = self.find_lack();
             if self.arrived(values, target, lack)? {
                 // δ has no more use.
-                self.lack.iter_mut().zip(self.start.iter().zip(x0)).for_each(|(d, (start, x0))| *d = start - x0);
-                self.distance = squared_distance(vectors, scales.sizes(vectors.count()), &self.lack);
+                self.lack
+                    .iter_mut()
+                    .zip(self.start.iter().zip(x0))
+                    .for_each(|(d, (start, x0))| *d = start - x0);
+                self.distance =
+                    squared_distance(vectors, scales.sizes(vectors.count()), &self.lack);
                 return Ok(());
             }
         }
     }
 
-    /// Square of the [distance](super::squared_distance) by which the last step was moved before the base map, and
-    /// about as far after it.
+    /// Square of the [distance](super::squared_distance) by which the last step was moved before
+    /// the base map, and about as far after it.
     pub fn moved(&self) -> f64 {
         self.distance
     }
@@ -189,7 +196,10 @@ impl SymmetricProjection {
 
     /// Compute w for a step of the length `h` of vectors with these masses.
     fn weigh(&mut self, vectors: &Vectors, masses: &[f64], h: f64) {
-        if !self.by_mass || masses.is_empty() || !masses.iter().all(|mass| *mass > 0.0 && mass.is_finite()) {
+        if !self.by_mass
+            || masses.is_empty()
+            || !masses.iter().all(|mass| *mass > 0.0 && mass.is_finite())
+        {
             return;
         }
         let dim = vectors.dim();
@@ -217,7 +227,12 @@ impl SymmetricProjection {
         self.stopping.off(&self.lack, &self.mu_step)
     }
 
-    fn arrived<E>(&mut self, values: &[f64], target: &[f64], lack: Off) -> Result<bool, StepFailure<E>> {
+    fn arrived<E>(
+        &mut self,
+        values: &[f64],
+        target: &[f64],
+        lack: Off,
+    ) -> Result<bool, StepFailure<E>> {
         self.stopping.arrived(values, target, lack).map_err(StepFailure::Unconverged)
     }
 }
@@ -255,10 +270,12 @@ mod tests {
         )
     }
 
-    /// The largest |x₁ − Φ_h(x₀ + D(x₀)ᵀμ) − D(x₁)ᵀμ| over |x₁| along a revolution in steps of Euler's method.
+    /// The largest |x₁ − Φ_h(x₀ + D(x₀)ᵀμ) − D(x₁)ᵀμ| over |x₁| along a revolution in steps of
+    /// Euler's method.
     fn worst_defect(tolerance: f64) -> f64 {
         let system = kepler();
-        let (h, mut x0, mut target, mut work) = (0.5, [1.0, 0.0, 0.0, 1.8f64.sqrt()], [0.0; 3], [0.0; 8]);
+        let (h, mut x0, mut target, mut work) =
+            (0.5, [1.0, 0.0, 0.0, 1.8f64.sqrt()], [0.0; 3], [0.0; 8]);
         system.invariant_values(0.0, &x0, &mut target, &mut work);
         let mut projection = SymmetricProjection::new(&system, tolerance, false);
         let euler = |x: &[f64], x1: &mut [f64], work: &mut [f64], _: &mut Cost| -> Result<(), ()> {
@@ -282,7 +299,17 @@ mod tests {
             let (mut x1, mut values, mut cost) = (vec![0.0; 4], [0.0; 3], Cost::default());
             let times = (0.0, 0.0, h);
             projection
-                .step(&system, times, (&target, &scales), &x0, &mut x1, &mut values, &mut work, &mut cost, euler)
+                .step(
+                    &system,
+                    times,
+                    (&target, &scales),
+                    &x0,
+                    &mut x1,
+                    &mut values,
+                    &mut work,
+                    &mut cost,
+                    euler,
+                )
                 .unwrap();
             let (mut start, mut reached) = (x0.to_vec(), vec![0.0; 4]);
             add_transposed(&x0, &projection.mu, &mut start);
@@ -303,7 +330,8 @@ mod tests {
         println!("{tight:e} {loose:e}");
         // Where the iteration stagnates, up to a hundred roundings of x count as round-off.
         assert!(tight < 100.0 * f64::EPSILON, "{tight:e}");
-        // F is within 1e-6 of its target after an iteration or two, at which x₁ may be 1e-5 from where μ takes it.
+        // F is within 1e-6 of its target after an iteration or two, at which x₁ may be 1e-5 from
+        // where μ takes it.
         assert!(loose < 1e-6 && loose > 1e-9, "{loose:e}");
     }
 }

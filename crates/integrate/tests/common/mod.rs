@@ -34,10 +34,17 @@ pub fn max_drift(state: &StepState) -> f64 {
 pub const PENDULUM_START: [f64; 6] = [0.0, 1.0, 0.0, 1.0, 0.0, -1.0];
 
 /// State at T = 100 to twelve digits (`suite/references.toml`).
-pub const PENDULUM_END: [f64; 6] =
-    [0.289982352306, 0.546233983572, -0.785836287366, 1.788679864730, -0.079185067542, 0.605001356461];
+pub const PENDULUM_END: [f64; 6] = [
+    0.289982352306,
+    0.546233983572,
+    -0.785836287366,
+    1.788679864730,
+    -0.079185067542,
+    0.605001356461,
+];
 
-/// The Dirac field of the spherical pendulum with m = g = l = 1, for f = (|q|², q·p), as in the 2022 paper.
+/// The Dirac field of the spherical pendulum with m = g = l = 1, for f = (|q|², q·p), as in the
+/// 2022 paper.
 pub fn pendulum_field(x: &[f64], dx: &mut [f64]) {
     let (q, p) = x.split_at(3);
     let qq = q[0] * q[0] + q[1] * q[1] + q[2] * q[2];
@@ -87,7 +94,8 @@ pub fn pendulum() -> FnSystem<'static> {
     )
 }
 
-/// The gains of V = ½(50Δf₁² + 50(q·p)² + 50ΔH² + 50ΔJ²) over the rows above, whose second is 2 q·p.
+/// The gains of V = ½(50Δf₁² + 50(q·p)² + 50ΔH² + 50ΔJ²) over the rows above, whose second is 2
+/// q·p.
 pub const PENDULUM_GAINS: [f64; 4] = [50.0, 12.5, 50.0, 50.0];
 
 /// The pendulum with the literal feedback −∇V of these gains times `factor`.
@@ -116,9 +124,13 @@ fn cross(a: &[f64], b: &[f64]) -> [f64; 3] {
     [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 }
 
-/// Angular momentum L = q × v and Laplace vector A = v × L − q/|q|: six functions of rank five, as L·A = 0.
+/// Angular momentum L = q × v and Laplace vector A = v × L − q/|q|: six functions of rank five, as
+/// L·A = 0.
 pub fn kepler() -> FnSystem<'static> {
-    let groups = vec![Group::rows("L", GroupKind::Integral, 0..3), Group::rows("A", GroupKind::Integral, 3..6)];
+    let groups = vec![
+        Group::rows("L", GroupKind::Integral, 0..3),
+        Group::rows("A", GroupKind::Integral, 3..6),
+    ];
     FnSystem::new(6, |_, x, dx| {
         let r = (x[0] * x[0] + x[1] * x[1] + x[2] * x[2]).sqrt();
         for i in 0..3 {
@@ -159,7 +171,8 @@ pub fn kepler() -> FnSystem<'static> {
     )
 }
 
-/// A driven, damped, nonlinear oscillator whose parts do not commute and whose field depends on time.
+/// A driven, damped, nonlinear oscillator whose parts do not commute and whose field depends on
+/// time.
 pub fn driven() -> FnSystem<'static> {
     FnSystem::new(2, |t, x, dx| {
         dx[0] = x[1] + 0.3 * (1.7 * t).sin();

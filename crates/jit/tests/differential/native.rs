@@ -1,5 +1,6 @@
-//! Every backend against the exact results of random tapes, bit for bit: the interpreter, the block interpreter, and
-//! machine code for every instruction set of this processor. The other sets are simulated (`simulated.rs`).
+//! Every backend against the exact results of random tapes, bit for bit: the interpreter, the block
+//! interpreter, and machine code for every instruction set of this processor. The other sets are
+//! simulated (`simulated.rs`).
 
 use crate::{cases, tapes};
 use holonome_jit::{BlockInterpreter, Isa, MachineCode, assemble};
@@ -68,7 +69,8 @@ fn bytes(seed: u64, len: usize) -> Vec<u8> {
 #[test]
 fn the_cases_reach_everything() {
     const CASES: u64 = 1000;
-    let (mut exactly, mut unknown, mut spilling, mut iterated, mut chained, mut repeated) = (0, 0, 0, 0, 0, 0);
+    let (mut exactly, mut unknown, mut spilling, mut iterated, mut chained, mut repeated) =
+        (0, 0, 0, 0, 0, 0);
     let mut operations = BTreeSet::new();
     for seed in 0..CASES {
         let case = tapes::case(&bytes(seed, 50 + 2 * seed as usize));

@@ -1,5 +1,5 @@
-//! Emitted code of every instruction set, run by a simulated processor. This tests sets that this machine lacks, and an
-//! independent decoder reads every encoding.
+//! Emitted code of every instruction set, run by a simulated processor. This tests sets that this
+//! machine lacks, and an independent decoder reads every encoding.
 
 use crate::cases;
 use crate::simulator::{Processor, Region};
@@ -65,12 +65,17 @@ fn check(case: &Case, isa: Isa) {
             (vec![u64::MAX; code.spills[0]], true),
         ];
         let memory = STARTS.iter().zip(arrays);
-        let memory = memory.map(|(&start, (numbers, writable))| Region { start, numbers, writable }).collect();
+        let memory = memory
+            .map(|(&start, (numbers, writable))| Region { start, numbers, writable })
+            .collect();
         let mut processor = Processor::new(isa, memory);
         for first in (0..case.lanes).step_by(code.together) {
             let at = |array: usize| STARTS[array] + 8 * first as u64 + code.bias as u64;
             let spills = STARTS[4] + code.bias as u64;
-            assert_eq!(processor.call(&code.run, [at(0), at(0), at(2), at(0) + len, spills, count]), 0);
+            assert_eq!(
+                processor.call(&code.run, [at(0), at(0), at(2), at(0) + len, spills, count]),
+                0
+            );
         }
         for (turn, state) in processor.memory[0].numbers.chunks_exact(case.x.len()).enumerate() {
             let state: Vec<f64> = state.iter().map(|&x| f64::from_bits(x)).collect();
@@ -80,7 +85,11 @@ fn check(case: &Case, isa: Isa) {
     if let Some(iterate) = code.iterate.filter(|_| case.is_map() && case.count > 0) {
         match call(&iterate, code.spills[1], true, case.count) {
             Some(x) => case.compare(&case.expected_iterate(), &x, &who("iterate")),
-            None => assert!(case.may_repair(case.count), "{}: nothing is to be repaired", who("iterate")),
+            None => assert!(
+                case.may_repair(case.count),
+                "{}: nothing is to be repaired",
+                who("iterate")
+            ),
         }
     }
 }
@@ -102,9 +111,17 @@ fn loops_stop_early() {
             // The last lane is the first to stop.
             let limits = (0..lanes).map(|lane| (20 - lane) as f64);
             let x = std::iter::repeat_n(0.0, lanes).chain(limits).map(f64::to_bits).collect();
-            let arrays = [(x, true), (vec![0; lanes], false), (bound, false), (vec![], true), (vec![0; 64], true)];
+            let arrays = [
+                (x, true),
+                (vec![0; lanes], false),
+                (bound, false),
+                (vec![], true),
+                (vec![0; 64], true),
+            ];
             let memory = STARTS.iter().zip(arrays);
-            let memory = memory.map(|(&start, (numbers, writable))| Region { start, numbers, writable }).collect();
+            let memory = memory
+                .map(|(&start, (numbers, writable))| Region { start, numbers, writable })
+                .collect();
             let mut processor = Processor::new(isa, memory);
             for first in (0..lanes).step_by(code.together) {
                 let at = |array: usize| STARTS[array] + 8 * first as u64 + code.bias as u64;

@@ -1,9 +1,11 @@
-//! Simulated processor: decodes what the emitter made, with an independent decoder, and executes it. It fails on any
-//! instruction that the emitter does not use and on any access outside the arrays it was given. Registers start with
-//! garbage in them.
+//! Simulated processor: decodes what the emitter made, with an independent decoder, and executes
+//! it. It fails on any instruction that the emitter does not use and on any access outside the
+//! arrays it was given. Registers start with garbage in them.
 
 use holonome_jit::Isa;
-use iced_x86::{CpuidFeature, Decoder, DecoderOptions, EncodingKind, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{
+    CpuidFeature, Decoder, DecoderOptions, EncodingKind, Instruction, Mnemonic, OpKind, Register,
+};
 
 /// Array in memory.
 pub struct Region {
@@ -39,7 +41,8 @@ const LONGEST: u64 = 10_000_000;
 impl Processor {
     /// Processor with this memory.
     pub fn new(isa: Isa, memory: Vec<Region>) -> Processor {
-        let garbage = |i: usize| (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 0x7ff0_0000_0000_0001;
+        let garbage =
+            |i: usize| (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 0x7ff0_0000_0000_0001;
         Processor {
             vectors: std::array::from_fn(|r| std::array::from_fn(|l| garbage(8 * r + l))),
             masks: std::array::from_fn(garbage),
@@ -104,7 +107,9 @@ impl Processor {
                 CpuidFeature::INTEL8086 | CpuidFeature::INTEL386 | CpuidFeature::X64 => true,
                 CpuidFeature::MULTIBYTENOP => true,
                 CpuidFeature::AVX | CpuidFeature::AVX2 | CpuidFeature::FMA => true,
-                CpuidFeature::AVX512F | CpuidFeature::AVX512DQ | CpuidFeature::AVX512VL => self.isa == Isa::Avx512,
+                CpuidFeature::AVX512F | CpuidFeature::AVX512DQ | CpuidFeature::AVX512VL => {
+                    self.isa == Isa::Avx512
+                }
                 _ => false,
             };
             assert!(known, "{i} needs {feature:?}");
@@ -172,7 +177,13 @@ impl Processor {
     }
 
     /// Apply an operation lane by lane, to all lanes or just the lowest.
-    fn places(&mut self, i: &Instruction, sources: &[u32], scalar: bool, f: impl Fn([u64; 3]) -> u64) {
+    fn places(
+        &mut self,
+        i: &Instruction,
+        sources: &[u32],
+        scalar: bool,
+        f: impl Fn([u64; 3]) -> u64,
+    ) {
         let length = self.length(i);
         let count = if scalar { 1 } else { length };
         let mut arguments = [[0; 8]; 3];
@@ -189,10 +200,18 @@ impl Processor {
     }
 
     fn arithmetic(&mut self, i: &Instruction, scalar: bool, f: impl Fn(f64, f64) -> f64) {
-        self.places(i, &[1, 2], scalar, |[a, b, _]| f(f64::from_bits(a), f64::from_bits(b)).to_bits());
+        self.places(i, &[1, 2], scalar, |[a, b, _]| {
+            f(f64::from_bits(a), f64::from_bits(b)).to_bits()
+        });
     }
 
-    fn fused(&mut self, i: &Instruction, scalar: bool, order: [u32; 3], f: impl Fn(f64, f64, f64) -> f64) {
+    fn fused(
+        &mut self,
+        i: &Instruction,
+        scalar: bool,
+        order: [u32; 3],
+        f: impl Fn(f64, f64, f64) -> f64,
+    ) {
         self.places(i, &order, scalar, |v| {
             let [a, b, c] = v.map(f64::from_bits);
             f(a, b, c).to_bits()
@@ -273,20 +292,38 @@ impl Processor {
             Vpsubq => self.places(i, &[1, 2], false, |[a, b, _]| a.wrapping_sub(b)),
             Vpmaxsq => self.places(i, &[1, 2], false, |[a, b, _]| (a as i64).max(b as i64) as u64),
             Vpcmpgtq => {
-                self.places(i, &[1, 2], false, |[a, b, _]| if (a as i64) > (b as i64) { u64::MAX } else { 0 });
+                self.places(
+                    i,
+                    &[1, 2],
+                    false,
+                    |[a, b, _]| if (a as i64) > (b as i64) { u64::MAX } else { 0 },
+                );
             }
             Vpcmpeqd => {
-                let half = |a: u64, b: u64| if a as u32 == b as u32 { u64::from(u32::MAX) } else { 0 };
-                self.places(i, &[1, 2], false, |[a, b, _]| half(a, b) | half(a >> 32, b >> 32) << 32);
+                let half =
+                    |a: u64, b: u64| if a as u32 == b as u32 { u64::from(u32::MAX) } else { 0 };
+                self.places(i, &[1, 2], false, |[a, b, _]| {
+                    half(a, b) | half(a >> 32, b >> 32) << 32
+                });
             }
             Vpsllq => self.places(i, &[1], false, |[a, ..]| a << i.immediate(2)),
             Vpsrlq => self.places(i, &[1], false, |[a, ..]| a >> i.immediate(2)),
             // The sign of the last operand selects the third operand instead of the second.
-            Vblendvpd => self.places(i, &[1, 2, 3], false, |[c, b, mask]| if mask >> 63 == 1 { b } else { c }),
+            Vblendvpd => self.places(
+                i,
+                &[1, 2, 3],
+                false,
+                |[c, b, mask]| if mask >> 63 == 1 { b } else { c },
+            ),
             Vpternlogq => {
                 let table = i.immediate(3);
                 self.places(i, &[0, 1, 2], false, |[a, b, c]| {
-                    (0..64).map(|k| (table >> ((a >> k & 1) << 2 | (b >> k & 1) << 1 | (c >> k & 1)) & 1) << k).sum()
+                    (0..64)
+                        .map(|k| {
+                            (table >> ((a >> k & 1) << 2 | (b >> k & 1) << 1 | (c >> k & 1)) & 1)
+                                << k
+                        })
+                        .sum()
                 });
             }
             Vmovupd if i.op0_kind() == OpKind::Memory => {
@@ -295,19 +332,25 @@ impl Processor {
             }
             Vmovsd if i.op0_kind() == OpKind::Memory => self.store(i, 1),
             Vmovupd => self.places(i, &[1], false, |[a, ..]| a),
-            // From memory the upper half is cleared. Between registers it would be kept, which the emitter avoids.
+            // From memory the upper half is cleared. Between registers it would be kept, which the
+            // emitter avoids.
             Vmovsd => {
                 assert_eq!(i.op1_kind(), OpKind::Memory, "{i}");
                 let value = self.read(i, 1, 1);
                 self.write(i, value, 1);
             }
             Vmovapd => {
-                assert_eq!((i.op0_kind(), i.op1_kind()), (OpKind::Register, OpKind::Register), "{i} may be unaligned");
+                assert_eq!(
+                    (i.op0_kind(), i.op1_kind()),
+                    (OpKind::Register, OpKind::Register),
+                    "{i} may be unaligned"
+                );
                 self.places(i, &[1], false, |[a, ..]| a);
             }
             Vmovq => {
                 assert!(i.op_register(0).is_gpr64(), "{i}");
-                self.general[i.op_register(0).number()] = self.vectors[i.op_register(1).number()][0];
+                self.general[i.op_register(0).number()] =
+                    self.vectors[i.op_register(1).number()][0];
             }
             Vptest => {
                 let length = self.length(i);
@@ -324,10 +367,15 @@ impl Processor {
             }
             Kmovb => {
                 assert!(i.op_register(0).is_gpr32() && i.op_register(1).is_k(), "{i}");
-                self.general[i.op_register(0).number()] = self.masks[i.op_register(1).number()] & 0xff;
+                self.general[i.op_register(0).number()] =
+                    self.masks[i.op_register(1).number()] & 0xff;
             }
             Xor => {
-                assert_eq!((i.op_register(0), i.op_register(1)), (Register::EAX, Register::EAX), "{i}");
+                assert_eq!(
+                    (i.op_register(0), i.op_register(1)),
+                    (Register::EAX, Register::EAX),
+                    "{i}"
+                );
                 self.general[0] = 0;
                 (self.zero, self.carry) = (true, false);
             }
@@ -340,7 +388,11 @@ impl Processor {
                 self.general[0] = self.general[0] & !0xff | u64::from(!self.carry);
             }
             Test => {
-                assert_eq!((i.op_register(0), i.op_register(1)), (Register::RAX, Register::RAX), "{i}");
+                assert_eq!(
+                    (i.op_register(0), i.op_register(1)),
+                    (Register::RAX, Register::RAX),
+                    "{i}"
+                );
                 self.zero = self.general[0] == 0;
             }
             Dec => {

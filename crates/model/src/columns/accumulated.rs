@@ -7,8 +7,9 @@ use crate::graph::{Expression, Graph, Input, Node};
 use crate::rows::{Near, Piece, RowTable};
 use rustc_hash::FxHashMap;
 
-/// Row programs that accumulate the columns `outputs` of one call, stored one after the other in the order of the
-/// call's outputs, and the place of each of them. All that the call reads is stored.
+/// Row programs that accumulate the columns `outputs` of one call, stored one after the other in
+/// the order of the call's outputs, and the place of each of them. All that the call reads is
+/// stored.
 pub fn accumulated(columns: &Columns, outputs: &[Column]) -> (Vec<Piece>, Vec<Stored>) {
     let mut places = vec![Stored { first: 0, stride: 1 }; outputs.len()];
     let called = outputs.first().map(|&column| columns.definition(column));
@@ -33,11 +34,18 @@ pub fn accumulated(columns: &Columns, outputs: &[Column]) -> (Vec<Piece>, Vec<St
             let (place, step) = (at.first + share.member * at.stride, share.step as u32);
             let step = if share.rows > 1 { step.wrapping_mul(at.stride) } else { 0 };
             let contribution = share.contribution;
-            parts[contribution.part as usize].push(Target { contribution, rows: share.rows, place, step });
+            parts[contribution.part as usize].push(Target {
+                contribution,
+                rows: share.rows,
+                place,
+                step,
+            });
         }
     }
     let parts = (0..).zip(parts);
-    let pieces = parts.flat_map(|(part, targets)| CallPart { columns, call, function, part }.pieces(targets)).collect();
+    let pieces = parts
+        .flat_map(|(part, targets)| CallPart { columns, call, function, part }.pieces(targets))
+        .collect();
     (pieces, places)
 }
 
@@ -83,17 +91,23 @@ impl CallPart<'_> {
         let slots = [function.slots(part), &[Source::State]].concat();
         let clock = slots.len() as u32 - 1;
         let piece = |Group { formulas, rows, .. }: Group| {
-            let nodes: Vec<Node> = formulas.iter().map(|&k| function.formula(part, k).node).collect();
+            let nodes: Vec<Node> =
+                formulas.iter().map(|&k| function.formula(part, k).node).collect();
             let mut graph = Graph::new();
             let pairs = function.pairs(part);
-            let roots: Vec<Node> = nodes.into_iter().chain(pairs.iter().flat_map(|pairs| pairs.nodes())).collect();
-            let mut nodes = graph.instantiate(function.graph(part), &roots, |g, input| match input {
-                Input::Time => g.input(Input::Slot(clock)),
-                other => g.input(other),
-            });
+            let roots: Vec<Node> =
+                nodes.into_iter().chain(pairs.iter().flat_map(|pairs| pairs.nodes())).collect();
+            let mut nodes =
+                graph.instantiate(function.graph(part), &roots, |g, input| match input {
+                    Input::Time => g.input(Input::Slot(clock)),
+                    other => g.input(other),
+                });
             let of_pairs = nodes.split_off(formulas.len());
             let near = pairs.map(|pairs| Near {
-                pairs: Pairs { sides: [&pairs.sides[..], &[Side::Both]].concat(), ..pairs.with_nodes(&of_pairs) },
+                pairs: Pairs {
+                    sides: [&pairs.sides[..], &[Side::Both]].concat(),
+                    ..pairs.with_nodes(&of_pairs)
+                },
                 outputs: formulas.iter().map(|&k| function.side(part, k)).collect(),
             });
             let table = RowTable { slots: &slots, rows, numbers: function.numbers(part) };
@@ -105,20 +119,24 @@ impl CallPart<'_> {
     fn groups(&self, mut targets: Vec<Target>, slots: &[Source]) -> Vec<Group> {
         let of = |target: &Target| (target.contribution.stretch, target.contribution.row);
         targets.sort_unstable_by_key(|target| (of(target), target.contribution.formula));
-        let (mut groups, mut known): (Vec<Group>, FxHashMap<Vec<u32>, usize>) = (Vec::new(), FxHashMap::default());
+        let (mut groups, mut known): (Vec<Group>, FxHashMap<Vec<u32>, usize>) =
+            (Vec::new(), FxHashMap::default());
         for stretch in targets.chunk_by(|a, b| a.contribution.stretch == b.contribution.stretch) {
             // The wanted formulas change only at rows at which a target starts or ends.
-            let mut ends: Vec<u32> = stretch.iter().flat_map(|t| [t.contribution.row, t.end()]).collect();
+            let mut ends: Vec<u32> =
+                stretch.iter().flat_map(|t| [t.contribution.row, t.end()]).collect();
             ends.sort_unstable();
             ends.dedup();
             let (mut wanted, mut next): (Vec<Target>, _) = (Vec::new(), stretch.iter().peekable());
             for rows in ends.windows(2) {
                 wanted.retain(|target| target.end() > rows[0]);
-                while let Some(&target) = next.next_if(|target| target.contribution.row == rows[0]) {
+                while let Some(&target) = next.next_if(|target| target.contribution.row == rows[0])
+                {
                     wanted.push(target);
                 }
                 wanted.sort_unstable_by_key(|target| target.contribution.formula);
-                let formulas: Vec<u32> = wanted.iter().map(|target| target.contribution.formula).collect();
+                let formulas: Vec<u32> =
+                    wanted.iter().map(|target| target.contribution.formula).collect();
                 let Some(target) = wanted.first() else { continue };
                 let group = known.get(&formulas).copied().unwrap_or_else(|| {
                     known.insert(formulas.clone(), groups.len());
@@ -153,16 +171,30 @@ impl CallPart<'_> {
     }
 
     /// Append `count` rows from `first` on to the group of the formulas `wanted`.
-    fn put(&self, (first, count): (Contribution, u32), slots: &[Source], wanted: &[Target], group: &mut Group) {
+    fn put(
+        &self,
+        (first, count): (Contribution, u32),
+        slots: &[Source],
+        wanted: &[Target],
+        group: &mut Group,
+    ) {
         let Group { reads, rows, .. } = group;
-        let step = |slot: usize| if reads[slot] { self.step(first, slot, slots, count) } else { Some(0) };
+        let step =
+            |slot: usize| if reads[slot] { self.step(first, slot, slots, count) } else { Some(0) };
         let steps: Option<Vec<u32>> = (0..slots.len()).map(step).collect();
         let place = |target: &Target, row: u32| {
-            target.place.wrapping_add((first.row + row - target.contribution.row).wrapping_mul(target.step))
+            target
+                .place
+                .wrapping_add((first.row + row - target.contribution.row).wrapping_mul(target.step))
         };
         let entries = |row: u32| -> Vec<u32> {
-            let entry = |slot: usize| if reads[slot] { self.entry(first.moved(row), slot, slots) } else { 0 };
-            (0..slots.len()).map(entry).chain(wanted.iter().map(|target| place(target, row))).collect()
+            let entry = |slot: usize| {
+                if reads[slot] { self.entry(first.moved(row), slot, slots) } else { 0 }
+            };
+            (0..slots.len())
+                .map(entry)
+                .chain(wanted.iter().map(|target| place(target, row)))
+                .collect()
         };
         match steps {
             Some(steps) if count > 1 => {
@@ -202,6 +234,8 @@ impl CallPart<'_> {
             return Some(step);
         }
         let even = self.call.reads_one(self.function.entry(row, slot as u32), step, count);
-        even.then(|| self.entry(row.moved(1), slot, slots).wrapping_sub(self.entry(row, slot, slots)))
+        even.then(|| {
+            self.entry(row.moved(1), slot, slots).wrapping_sub(self.entry(row, slot, slots))
+        })
     }
 }

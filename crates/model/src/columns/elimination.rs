@@ -5,7 +5,8 @@ use crate::graph::linear::{Factors, Matrix};
 use crate::graph::{Graph, Input, Node};
 use crate::rows::{Piece, RowTable};
 
-/// Linear systems with the same pattern of entries. All numbers of system k are k places after those of the first.
+/// Linear systems with the same pattern of entries. All numbers of system k are k places after
+/// those of the first.
 pub struct Alike<'a> {
     /// Number of systems.
     pub count: usize,
@@ -18,8 +19,8 @@ pub struct Alike<'a> {
 }
 
 impl Alike<'_> {
-    /// Piece that solves them without pivoting. The solutions are outputs in the order of the right-hand sides, row
-    /// after row; the inverses of the pivots follow all of them.
+    /// Piece that solves them without pivoting. The solutions are outputs in the order of the
+    /// right-hand sides, row after row; the inverses of the pivots follow all of them.
     pub fn elimination(&self) -> Option<Piece> {
         let (n, read) = (self.order.len(), self.entries.len());
         let mut g = Graph::new();
@@ -37,7 +38,12 @@ impl Alike<'_> {
         let outputs = [&solution[..], factors.inverse_pivots()].concat();
         let places = |k: u32| k * self.count as u32;
         let targets = self.order.iter().copied().chain(n as u32..2 * n as u32).map(places);
-        let first = self.entries.iter().map(|&(_, place)| place).chain(self.right.iter().copied()).chain(targets);
+        let first = self
+            .entries
+            .iter()
+            .map(|&(_, place)| place)
+            .chain(self.right.iter().copied())
+            .chain(targets);
         let width = read + n + outputs.len();
         let mut rows = Stretches::new(width);
         rows.push_stretch(first, std::iter::repeat_n(1, width), self.count);

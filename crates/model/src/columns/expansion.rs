@@ -1,11 +1,12 @@
 //! Expansion of the formula of one member out of stored numbers.
 //!
-//! Formulas are expanded twice. First only their form is found: a hash of the formula in which the stored numbers are
-//! numbered in the order of their first use. All members that can share a template have the same form. Then the formula
-//! of one member of each form is built as a graph.
+//! Formulas are expanded twice. First only their form is found: a hash of the formula in which the
+//! stored numbers are numbered in the order of their first use. All members that can share a
+//! template have the same form. Then the formula of one member of each form is built as a graph.
 //!
-//! Consecutive members are mostly alike, so not every member is expanded: the form of a member comes with the number of
-//! members that follow with the same form and with evenly moving reads ([`Expansion::alike`]).
+//! Consecutive members are mostly alike, so not every member is expanded: the form of a member
+//! comes with the number of members that follow with the same form and with evenly moving reads
+//! ([`Expansion::alike`]).
 
 use super::function::{Contribution, Members};
 use super::{Call, Column, Columns, Definition};
@@ -18,7 +19,8 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Leaf {
     pub source: Source,
-    /// Place among the stored numbers or the parameters; ignored for a number, which is compared by its bits.
+    /// Place among the stored numbers or the parameters; ignored for a number, which is compared by
+    /// its bits.
     pub entry: u32,
     pub number: f64,
     /// Step of the place from member to member.
@@ -36,8 +38,8 @@ pub(super) trait FormulaBuilder {
     fn parameter(&mut self, number: u32) -> Self::Formula;
     fn unary(&mut self, op: Unary, a: Self::Formula) -> Self::Formula;
     fn binary(&mut self, op: Binary, a: Self::Formula, b: Self::Formula) -> Self::Formula;
-    /// Formula number `identity` of a template. `slots` are the formulas for what it reads, in order, the last one for
-    /// the time.
+    /// Formula number `identity` of a template. `slots` are the formulas for what it reads, in
+    /// order, the last one for the time.
     fn template(
         &mut self,
         identity: [u32; 3],
@@ -52,7 +54,8 @@ pub(super) struct Forms;
 
 /// One step of a hash.
 pub(super) fn mixed(hash: u64, with: u64) -> u64 {
-    let product = u128::from(hash ^ with.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15) * 0xd1b5_4a32_d192_ed03_u128;
+    let product = u128::from(hash ^ with.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15)
+        * 0xd1b5_4a32_d192_ed03_u128;
     (product as u64) ^ (product >> 64) as u64 ^ with
 }
 
@@ -83,7 +86,12 @@ impl FormulaBuilder for Forms {
         mixed(mixed(mixed(4, op as u64), a), b)
     }
 
-    fn template(&mut self, identity: [u32; 3], _: (&Graph, Node), slots: &[(Option<u32>, u64)]) -> u64 {
+    fn template(
+        &mut self,
+        identity: [u32; 3],
+        _: (&Graph, Node),
+        slots: &[(Option<u32>, u64)],
+    ) -> u64 {
         let hash = identity.iter().fold(5, |hash, &id| mixed(hash, u64::from(id)));
         slots.iter().fold(hash, |hash, &(_, slot)| mixed(hash, slot))
     }
@@ -122,19 +130,29 @@ impl FormulaBuilder for Graphs {
         self.graph.binary(op, a, b)
     }
 
-    fn template(&mut self, _: [u32; 3], (graph, node): (&Graph, Node), slots: &[(Option<u32>, Node)]) -> Node {
+    fn template(
+        &mut self,
+        _: [u32; 3],
+        (graph, node): (&Graph, Node),
+        slots: &[(Option<u32>, Node)],
+    ) -> Node {
         let bind = |_: &mut Graph, input: Input| {
             let wanted = match input {
                 Input::Slot(k) => Some(k),
                 _ => None,
             };
-            slots.iter().find(|(slot, _)| *slot == wanted).map(|&(_, node)| node).expect("it reads no other slot")
+            slots
+                .iter()
+                .find(|(slot, _)| *slot == wanted)
+                .map(|&(_, node)| node)
+                .expect("it reads no other slot")
         };
         self.graph.instantiate(graph, &[node], bind)[0]
     }
 }
 
-/// Length of the run, at most `run`, in which no moving entry meets a fixed one and no two moving entries coincide.
+/// Length of the run, at most `run`, in which no moving entry meets a fixed one and no two moving
+/// entries coincide.
 fn met(places: impl Iterator<Item = (u32, u32)> + Clone, mut run: u32) -> u32 {
     for (place, step) in places.clone() {
         for (other, other_step) in places.clone() {
@@ -182,7 +200,8 @@ pub(super) struct Expansion<'a, B: FormulaBuilder> {
 }
 
 impl<'a, B: FormulaBuilder> Expansion<'a, B> {
-    /// Expander of formulas that are differentiated with respect to `unknowns`, which are stored inputs.
+    /// Expander of formulas that are differentiated with respect to `unknowns`, which are stored
+    /// inputs.
     pub fn new(columns: &'a Columns, unknowns: &[Column], builder: B) -> Expansion<'a, B> {
         let count = columns.list.len();
         let mut unknown = vec![false; count];
@@ -192,7 +211,8 @@ impl<'a, B: FormulaBuilder> Expansion<'a, B> {
         let mut varying = unknown.clone();
         // Arguments precede the columns that use them.
         for k in 0..count {
-            varying[k] |= columns.list[k].arguments.iter().any(|argument| varying[argument.0 as usize]);
+            varying[k] |=
+                columns.list[k].arguments.iter().any(|argument| varying[argument.0 as usize]);
         }
         Expansion {
             columns,
@@ -214,8 +234,9 @@ impl<'a, B: FormulaBuilder> Expansion<'a, B> {
         self.run = u32::MAX;
     }
 
-    /// Number of members, this one included, for which the formulas since [`Expansion::clear`] are the same but for the
-    /// places that they read, which move on by their steps. `unknowns` are the places and steps of derivatives.
+    /// Number of members, this one included, for which the formulas since [`Expansion::clear`] are
+    /// the same but for the places that they read, which move on by their steps. `unknowns` are the
+    /// places and steps of derivatives.
     pub fn alike(&self, unknowns: impl Iterator<Item = (u32, u32)> + Clone) -> u32 {
         let of = |source: Source| {
             let leaves = self.leaves.iter().filter(move |leaf| leaf.source == source);
@@ -227,7 +248,9 @@ impl<'a, B: FormulaBuilder> Expansion<'a, B> {
 
     fn leaf(&mut self, leaf: Leaf) -> B::Formula {
         let same = |other: &Leaf| match leaf.source {
-            Source::Number => other.source == leaf.source && other.number.to_bits() == leaf.number.to_bits(),
+            Source::Number => {
+                other.source == leaf.source && other.number.to_bits() == leaf.number.to_bits()
+            }
             source => other.source == source && other.entry == leaf.entry,
         };
         let number = self.leaves.iter().position(same).unwrap_or_else(|| {
@@ -257,7 +280,8 @@ impl<'a, B: FormulaBuilder> Expansion<'a, B> {
         }
     }
 
-    /// The element whose number represents this one: member 0 of a column that is the same for all members.
+    /// The element whose number represents this one: member 0 of a column that is the same for all
+    /// members.
     fn only(&self, element: Element) -> Element {
         match self.columns.facts(element.column).length {
             1 => Element { member: 0, moves: false, ..element },
@@ -275,7 +299,9 @@ impl<'a, B: FormulaBuilder> Expansion<'a, B> {
         let value = match facts.definition {
             Definition::Input(_) => return self.value(element),
             // The formula of one member would contain all rows.
-            Definition::Call { .. } if facts.stored.is_some() && self.columns.is_accumulated(element.column) => {
+            Definition::Call { .. }
+                if facts.stored.is_some() && self.columns.is_accumulated(element.column) =>
+            {
                 return self.value(element);
             }
             Definition::Time => return self.builder.time(),
@@ -309,13 +335,18 @@ impl<'a, B: FormulaBuilder> Expansion<'a, B> {
     fn called(&self, element: Element) -> (&'a Call, &'a Members) {
         let facts = self.columns.facts(element.column);
         match (facts.definition, &facts.members) {
-            (Definition::Call { call, .. }, Some(members)) => (&self.columns.calls[call as usize], members),
+            (Definition::Call { call, .. }, Some(members)) => {
+                (&self.columns.calls[call as usize], members)
+            }
             _ => unreachable!("only calls have contributions"),
         }
     }
 
     /// Contributions to an element of a call. The run ends with that of equal contributions.
-    fn contributions(&mut self, element: Element) -> impl Iterator<Item = Contribution> + use<'a, B> {
+    fn contributions(
+        &mut self,
+        element: Element,
+    ) -> impl Iterator<Item = Contribution> + use<'a, B> {
         let (_, members) = self.called(element);
         if element.moves {
             self.run = self.run.min(members.run(element.member));
@@ -345,7 +376,12 @@ impl<'a, B: FormulaBuilder> Expansion<'a, B> {
     }
 
     /// Formula of a template in the row of a contribution.
-    fn formula(&mut self, element: Element, contribution: Contribution, formula: u32) -> B::Formula {
+    fn formula(
+        &mut self,
+        element: Element,
+        contribution: Contribution,
+        formula: u32,
+    ) -> B::Formula {
         let (called, _) = self.called(element);
         let function = &self.columns.functions[called.function];
         let what = function.formula(contribution.part, formula);
@@ -357,7 +393,10 @@ impl<'a, B: FormulaBuilder> Expansion<'a, B> {
                     self.value(argument)
                 }
                 Source::Parameter => {
-                    let (entry, step) = (function.entry(contribution, slot), self.step(element, contribution, slot));
+                    let (entry, step) = (
+                        function.entry(contribution, slot),
+                        self.step(element, contribution, slot),
+                    );
                     self.leaf(Leaf { source: Source::Parameter, entry, number: 0.0, step })
                 }
                 Source::Number => {
@@ -395,9 +434,16 @@ impl<'a, B: FormulaBuilder> Expansion<'a, B> {
                 let at = facts.stored.expect("what is solved for is stored");
                 let step = if element.moves { at.stride } else { 0 };
                 let formula = self.builder.constant(1.0);
-                return vec![Derivative { unknown: at.first + element.member * at.stride, step, formula }];
+                return vec![Derivative {
+                    unknown: at.first + element.member * at.stride,
+                    step,
+                    formula,
+                }];
             }
-            Definition::Input(_) | Definition::Time | Definition::Parameter(_) | Definition::Constant(_) => Vec::new(),
+            Definition::Input(_)
+            | Definition::Time
+            | Definition::Parameter(_)
+            | Definition::Constant(_) => Vec::new(),
             Definition::Unary(op, a) => {
                 let inner = self.differentiated(argument(a));
                 self.chain_unary(op, argument(a), inner)
@@ -418,7 +464,9 @@ impl<'a, B: FormulaBuilder> Expansion<'a, B> {
         let function = &self.columns.functions[call.function];
         let mut sum = Vec::new();
         for contribution in self.contributions(element) {
-            for &(slot, formula) in &function.formula(contribution.part, contribution.formula).partials {
+            for &(slot, formula) in
+                &function.formula(contribution.part, contribution.formula).partials
+            {
                 let argument = self.argument(element, contribution, slot);
                 let inner = self.differentiated(argument);
                 if !inner.is_empty() {
@@ -431,7 +479,11 @@ impl<'a, B: FormulaBuilder> Expansion<'a, B> {
         sum
     }
 
-    fn scaled(&mut self, factor: B::Formula, list: Derivatives<B::Formula>) -> Derivatives<B::Formula> {
+    fn scaled(
+        &mut self,
+        factor: B::Formula,
+        list: Derivatives<B::Formula>,
+    ) -> Derivatives<B::Formula> {
         let scale = |d: Derivative<B::Formula>| {
             let formula = self.builder.binary(Binary::Mul, factor, d.formula);
             Derivative { formula, ..d }
@@ -439,7 +491,11 @@ impl<'a, B: FormulaBuilder> Expansion<'a, B> {
         list.into_iter().map(scale).collect()
     }
 
-    fn added(&mut self, mut a: Derivatives<B::Formula>, b: Derivatives<B::Formula>) -> Derivatives<B::Formula> {
+    fn added(
+        &mut self,
+        mut a: Derivatives<B::Formula>,
+        b: Derivatives<B::Formula>,
+    ) -> Derivatives<B::Formula> {
         for d in b {
             match a.iter_mut().find(|other| other.unknown == d.unknown) {
                 Some(sum) => {
@@ -454,7 +510,12 @@ impl<'a, B: FormulaBuilder> Expansion<'a, B> {
         a
     }
 
-    fn chain_unary(&mut self, op: Unary, a: Element, inner: Derivatives<B::Formula>) -> Derivatives<B::Formula> {
+    fn chain_unary(
+        &mut self,
+        op: Unary,
+        a: Element,
+        inner: Derivatives<B::Formula>,
+    ) -> Derivatives<B::Formula> {
         let value = self.value(a);
         let factor = match op {
             Unary::Neg => self.builder.constant(-1.0),

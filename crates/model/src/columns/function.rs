@@ -1,4 +1,5 @@
-//! Functions of a model that are evaluated member by member, with the contributions of templates to every output.
+//! Functions of a model that are evaluated member by member, with the contributions of templates to
+//! every output.
 
 use crate::functional::{Functional, Pairs, Side, Source, Stretch, Term};
 use crate::graph::{Expression, Graph, Input, Node};
@@ -13,11 +14,13 @@ pub struct Function {
     parts: Vec<Part>,
     strands: Vec<Strand>,
     outputs: usize,
-    /// Contributions to families of outputs asked for so far, by first output, distance and number of outputs.
+    /// Contributions to families of outputs asked for so far, by first output, distance and number
+    /// of outputs.
     known: Mutex<FxHashMap<[u32; 3], Arc<Members>>>,
 }
 
-/// Contributions of a formula in the rows of a stretch: to `output` in the first, to `output + step` in the next.
+/// Contributions of a formula in the rows of a stretch: to `output` in the first, to `output +
+/// step` in the next.
 #[derive(Clone, Copy, Debug)]
 struct Strand {
     output: u32,
@@ -47,8 +50,8 @@ impl Contribution {
     }
 }
 
-/// Contributions of a formula to members of a family in consecutive rows: to `member` in the first, to `member + step`
-/// in the next.
+/// Contributions of a formula to members of a family in consecutive rows: to `member` in the first,
+/// to `member + step` in the next.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     pub member: u32,
@@ -67,13 +70,15 @@ pub(super) struct Members {
     listed: OnceLock<Listed>,
 }
 
-/// Contributions to each member of a family. They are listed for the first of each run of alike members only: for the
-/// others they are the same but for the rows, which move on by one from member to member.
+/// Contributions to each member of a family. They are listed for the first of each run of alike
+/// members only: for the others they are the same but for the rows, which move on by one from
+/// member to member.
 #[derive(Debug)]
 struct Listed {
     /// First member of each run, then the number of all members.
     starts: Vec<u32>,
-    /// Bounds in `list`: the contributions to the first member of run i are `list[first[i]..first[i + 1]]`.
+    /// Bounds in `list`: the contributions to the first member of run i are `list[first[i]..first[i
+    /// + 1]]`.
     first: Vec<u32>,
     list: Vec<Contribution>,
 }
@@ -88,7 +93,8 @@ pub(super) struct Reads {
 
 impl Listed {
     fn new(shares: &[Share], length: u32) -> Listed {
-        // Strands with the consecutive members that they add to; a strand of one row may add to any member.
+        // Strands with the consecutive members that they add to; a strand of one row may add to any
+        // member.
         let mut strands: Vec<(Range<u32>, Contribution)> = Vec::new();
         for &Share { member, step, rows, contribution } in shares {
             if step == 1 {
@@ -101,7 +107,8 @@ impl Listed {
             }
         }
         strands.sort_unstable_by_key(|(members, contribution)| (members.start, *contribution));
-        let mut starts: Vec<u32> = strands.iter().flat_map(|(members, _)| [members.start, members.end]).collect();
+        let mut starts: Vec<u32> =
+            strands.iter().flat_map(|(members, _)| [members.start, members.end]).collect();
         starts.extend([0, length]);
         starts.sort_unstable();
         starts.dedup();
@@ -114,7 +121,11 @@ impl Listed {
                 active.push(strand);
             }
             let begin = list.len();
-            list.extend(active.iter().map(|(members, contribution)| contribution.moved(start - members.start)));
+            list.extend(
+                active
+                    .iter()
+                    .map(|(members, contribution)| contribution.moved(start - members.start)),
+            );
             list[begin..].sort_unstable();
             first.push(list.len() as u32);
         }
@@ -163,20 +174,25 @@ impl Members {
         listed.of_first(run).iter().map(move |contribution| contribution.moved(moved))
     }
 
-    /// True if one formula contributes to a member so often that unrolling it for each member is too long.
+    /// True if one formula contributes to a member so often that unrolling it for each member is
+    /// too long.
     fn piles_up(&self) -> bool {
         // The rows of a body of a sum over pairs need no list.
         if self.shares.iter().any(|share| share.step == 0 && share.rows as usize >= PILE) {
             return true;
         }
         let formulas = |contributions: &[Contribution]| {
-            let mut formulas: Vec<(u32, u32)> = contributions.iter().map(|c| (c.part, c.formula)).collect();
+            let mut formulas: Vec<(u32, u32)> =
+                contributions.iter().map(|c| (c.part, c.formula)).collect();
             formulas.sort_unstable();
             formulas
         };
-        let most = |formulas: &Vec<(u32, u32)>| formulas.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap_or(0);
+        let most = |formulas: &Vec<(u32, u32)>| {
+            formulas.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap_or(0)
+        };
         let listed = self.listed();
-        let kinds: FxHashSet<_> = (0..listed.starts.len() - 1).map(|run| formulas(listed.of_first(run))).collect();
+        let kinds: FxHashSet<_> =
+            (0..listed.starts.len() - 1).map(|run| formulas(listed.of_first(run))).collect();
         let are_alike = 2 * kinds.len() <= self.length as usize;
         kinds.iter().map(most).max() >= Some(if are_alike { PILE } else { OWN_PILE })
     }
@@ -245,7 +261,8 @@ pub(super) struct Formula {
     /// Slots that it reads.
     pub slots: Vec<u32>,
     pub reads_time: bool,
-    /// Derivatives: slot and number of the formula. Formulas that are derivatives themselves have none.
+    /// Derivatives: slot and number of the formula. Formulas that are derivatives themselves have
+    /// none.
     pub partials: Vec<(u32, u32)>,
 }
 
@@ -266,8 +283,15 @@ impl Formula {
 
 impl Part {
     /// Part with formulas for `nodes`, and then for the derivatives of the first `smooth` of them.
-    fn new(mut graph: Graph, nodes: &[Node], sides: Vec<Side>, term: Arc<Term>, smooth: usize) -> Part {
-        let mut formulas: Vec<Formula> = nodes.iter().map(|&node| Formula::new(&graph, node)).collect();
+    fn new(
+        mut graph: Graph,
+        nodes: &[Node],
+        sides: Vec<Side>,
+        term: Arc<Term>,
+        smooth: usize,
+    ) -> Part {
+        let mut formulas: Vec<Formula> =
+            nodes.iter().map(|&node| Formula::new(&graph, node)).collect();
         for k in 0..smooth {
             let is_state = |input: Input| matches!(input, Input::Slot(k) if term.slots[k as usize] == Source::State);
             let partials = graph.adjoint(nodes[k], is_state);
@@ -303,8 +327,11 @@ impl Function {
         for term in &functional.terms {
             let sides = vec![term.output_side(); term.roots.len()];
             let smooth = if smooth { term.roots.len() } else { 0 };
-            let part = Part::new(term.graph.clone(), &term.roots, sides, Arc::new(term.clone()), smooth);
-            for (formula, _) in term.roots.iter().enumerate().filter(|&(_, &root)| !term.graph.is_zero(root)) {
+            let part =
+                Part::new(term.graph.clone(), &term.roots, sides, Arc::new(term.clone()), smooth);
+            for (formula, _) in
+                term.roots.iter().enumerate().filter(|&(_, &root)| !term.graph.is_zero(root))
+            {
                 function.add(formula, term, term.slots.len(), formula as u32);
             }
             function.parts.push(part);
@@ -338,13 +365,19 @@ impl Function {
                 nodes.push(term.roots[0]);
                 sides.push(term.output_side());
             }
-            function.parts.push(Part::new(graph, &nodes, sides, Arc::new(term.clone()), gradient.len()));
+            function.parts.push(Part::new(
+                graph,
+                &nodes,
+                sides,
+                Arc::new(term.clone()),
+                gradient.len(),
+            ));
         }
         function
     }
 
-    /// Add the contributions of a formula of the next part, which is made of `term`. The outputs are `behind` places
-    /// after those in a column of its table.
+    /// Add the contributions of a formula of the next part, which is made of `term`. The outputs
+    /// are `behind` places after those in a column of its table.
     fn add(&mut self, formula: usize, term: &Term, column: usize, behind: u32) {
         let part = self.parts.len() as u32;
         for (stretch, rows) in (0..).zip(term.table.iter()) {
@@ -363,14 +396,20 @@ impl Function {
     pub(super) fn members(&self, first: u32, stride: u32, length: u32) -> Arc<Members> {
         // Entries are inserted whole, even by a thread that panics later.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(known.entry([first, stride, length]).or_insert_with(|| Arc::new(self.found(first, stride, length))))
+        Arc::clone(
+            known
+                .entry([first, stride, length])
+                .or_insert_with(|| Arc::new(self.found(first, stride, length))),
+        )
     }
 
     fn found(&self, first: u32, stride: u32, length: u32) -> Members {
         let (first, stride) = (i64::from(first), i64::from(stride.max(1)));
         let member = |output: i64| {
             let offset = output - first;
-            (offset % stride == 0).then_some(offset / stride).filter(|member| (0..i64::from(length)).contains(member))
+            (offset % stride == 0)
+                .then_some(offset / stride)
+                .filter(|member| (0..i64::from(length)).contains(member))
         };
         let (mut shares, mut reading) = (Vec::new(), Reading::default());
         for strand in &self.strands {
@@ -384,7 +423,8 @@ impl Function {
                 let (from, to) = inside(start, step, rows, i64::from(length));
                 if from < to {
                     let contribution = strand.contribution.moved(from as u32);
-                    let (member, step, rows) = ((start + from * step) as u32, step as i32, (to - from) as u32);
+                    let (member, step, rows) =
+                        ((start + from * step) as u32, step as i32, (to - from) as u32);
                     reading.add(self, contribution, rows);
                     shares.push(Share { member, step, rows, contribution });
                 }
@@ -434,9 +474,11 @@ impl Function {
         self.parts[part as usize].sides[formula as usize]
     }
 
-    /// True if the contributions to members have to be accumulated over rows: unrolled they would be too long.
+    /// True if the contributions to members have to be accumulated over rows: unrolled they would
+    /// be too long.
     pub(super) fn piles_up(&self, members: &Members) -> bool {
-        let over_pairs = || members.shares().iter().any(|share| self.pairs(share.contribution.part).is_some());
+        let over_pairs =
+            || members.shares().iter().any(|share| self.pairs(share.contribution.part).is_some());
         over_pairs() || members.piles_up()
     }
 
@@ -494,7 +536,10 @@ mod tests {
                     let rows = (0..count).filter(|row| (0..length).contains(&(start + row * step)));
                     let rows: Vec<i64> = rows.collect();
                     let (from, to) = inside(start, step, count, length);
-                    assert!(rows.iter().copied().eq(from..to.max(from)), "{start} {step}: {rows:?}, {from}..{to}");
+                    assert!(
+                        rows.iter().copied().eq(from..to.max(from)),
+                        "{start} {step}: {rows:?}, {from}..{to}"
+                    );
                 }
             }
         }

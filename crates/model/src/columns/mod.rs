@@ -1,17 +1,20 @@
-//! Formulas of large models composed member by member: what a step of a method computes, for all members of a family at
-//! once.
+//! Formulas of large models composed member by member: what a step of a method computes, for all
+//! members of a family at once.
 //!
-//! A [`Column`] is a quantity with one number for every member of a family: the x-components of all positions of a
-//! chain, the multipliers of its links. Columns are combined member by member, and functions of the model are called
-//! with columns for their variables: the constraints, the gradient of H. Nothing is computed here and nothing is
-//! unrolled. To compute some columns, the formula of one member is composed out of stored numbers. Members whose
-//! formulas differ only in the places of their inputs share one template, which becomes a [`Piece`](crate::rows::Piece)
-//! over their rows. Derivatives are taken in the same way, by the chain rule along the columns, so Newton matrices are
-//! sums of templates too: a chain of a million links has the templates of one link and of its ends.
+//! A [`Column`] is a quantity with one number for every member of a family: the x-components of all
+//! positions of a chain, the multipliers of its links. Columns are combined member by member, and
+//! functions of the model are called with columns for their variables: the constraints, the
+//! gradient of H. Nothing is computed here and nothing is unrolled. To compute some columns, the
+//! formula of one member is composed out of stored numbers. Members whose formulas differ only in
+//! the places of their inputs share one template, which becomes a [`Piece`](crate::rows::Piece)
+//! over their rows. Derivatives are taken in the same way, by the chain rule along the columns, so
+//! Newton matrices are sums of templates too: a chain of a million links has the templates of one
+//! link and of its ends.
 //!
-//! A sum over pairs is the exception: the formula of one body would contain all others. Outputs of a function to which
-//! one template contributes many times are *accumulated* ([`Columns::is_accumulated`]): the template is evaluated over
-//! its rows, and each row adds to its members.
+//! A sum over pairs is the exception: the formula of one body would contain all others. Outputs of
+//! a function to which one template contributes many times are *accumulated*
+//! ([`Columns::is_accumulated`]): the template is evaluated over its rows, and each row adds to its
+//! members.
 
 mod accumulated;
 mod elimination;
@@ -68,7 +71,8 @@ pub enum Definition {
     },
 }
 
-/// Consecutive inputs of a function: component c of member i is input `first + i * columns.len() + c`.
+/// Consecutive inputs of a function: component c of member i is input `first + i * columns.len() +
+/// c`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct InputSegment {
     /// First input.
@@ -89,8 +93,10 @@ struct Call {
 impl Call {
     /// The call with other columns.
     fn mapped(&self, image: impl Fn(&Column) -> Column) -> Call {
-        let segment =
-            |s: &InputSegment| InputSegment { first: s.first, columns: s.columns.iter().map(&image).collect() };
+        let segment = |s: &InputSegment| InputSegment {
+            first: s.first,
+            columns: s.columns.iter().map(&image).collect(),
+        };
         Call {
             function: self.function,
             arguments: self.arguments.iter().map(segment).collect(),
@@ -104,10 +110,12 @@ impl Call {
         let segment = |input: u32| self.arguments.partition_point(|s| s.first <= input) - 1;
         let width = self.arguments[segment(input)].columns.len() as u32;
         // The step may be one back, modulo 2³².
-        segment(input) == segment(last) && (step.is_multiple_of(width) || step.wrapping_neg().is_multiple_of(width))
+        segment(input) == segment(last)
+            && (step.is_multiple_of(width) || step.wrapping_neg().is_multiple_of(width))
     }
 
-    /// Columns that represent `count` inputs, each by `step` from the one before; some of them more than once.
+    /// Columns that represent `count` inputs, each by `step` from the one before; some of them more
+    /// than once.
     fn read(&self, first: u32, step: u32, count: u32) -> Vec<Column> {
         let (mut columns, mut row) = (Vec::new(), 0);
         // The step may be one back, modulo 2³².
@@ -118,10 +126,14 @@ impl Call {
             let segment = &self.arguments[next - 1];
             let last = self.arguments.get(next).map_or(u32::MAX, |next| next.first - 1);
             let room = if back { input - segment.first } else { last - input };
-            let inside = room.checked_div(distance).map_or(count - row, |more| more.saturating_add(1).min(count - row));
+            let inside = room
+                .checked_div(distance)
+                .map_or(count - row, |more| more.saturating_add(1).min(count - row));
             let (offset, width) = (input - segment.first, segment.columns.len() as u32);
             // The columns recur after `width` inputs at the latest.
-            let column = |k: u32| segment.columns[(offset.wrapping_add(k.wrapping_mul(step)) % width) as usize];
+            let column = |k: u32| {
+                segment.columns[(offset.wrapping_add(k.wrapping_mul(step)) % width) as usize]
+            };
             columns.extend((0..inside.min(width)).map(column));
             row += inside;
         }
@@ -173,9 +185,22 @@ impl Columns {
         self.functions.len() - 1
     }
 
-    fn put(&mut self, definition: Definition, length: u32, arguments: Vec<Column>, stored: Option<Stored>) -> Column {
+    fn put(
+        &mut self,
+        definition: Definition,
+        length: u32,
+        arguments: Vec<Column>,
+        stored: Option<Stored>,
+    ) -> Column {
         *self.known.entry(definition).or_insert_with(|| {
-            self.list.push(Facts { definition, length, arguments, stored, members: None, accumulated: false });
+            self.list.push(Facts {
+                definition,
+                length,
+                arguments,
+                stored,
+                members: None,
+                accumulated: false,
+            });
             Column(self.list.len() as u32 - 1)
         })
     }
@@ -252,7 +277,8 @@ impl Columns {
         match (op, self.value(a), self.value(b)) {
             (_, Some(x), Some(y)) => return self.constant(op.evaluate(x, y)),
             (Binary::Add, Some(0.0), _) | (Binary::Mul, Some(1.0), _) => return b,
-            (Binary::Add | Binary::Sub, _, Some(0.0)) | (Binary::Mul | Binary::Div, _, Some(1.0)) => return a,
+            (Binary::Add | Binary::Sub, _, Some(0.0))
+            | (Binary::Mul | Binary::Div, _, Some(1.0)) => return a,
             (Binary::Mul, Some(0.0), _) | (Binary::Mul, _, Some(0.0)) => return self.constant(0.0),
             _ => {}
         }
@@ -260,7 +286,8 @@ impl Columns {
         self.put(Definition::Binary(op, a, b), length, vec![a, b], None)
     }
 
-    /// Call a function with `arguments`, ascending. Returns a column per entry of `outputs`: first, distance, length.
+    /// Call a function with `arguments`, ascending. Returns a column per entry of `outputs`: first,
+    /// distance, length.
     pub fn call(
         &mut self,
         function: usize,
@@ -268,10 +295,15 @@ impl Columns {
         arguments: &[InputSegment],
         outputs: &[(u32, u32, u32)],
     ) -> Vec<Column> {
-        debug_assert!(arguments.is_sorted_by_key(|segment| segment.first), "arguments are looked up by their places");
+        debug_assert!(
+            arguments.is_sorted_by_key(|segment| segment.first),
+            "arguments are looked up by their places"
+        );
         let call = Call { function, arguments: arguments.to_vec(), time };
-        let members: Vec<_> = outputs.iter().map(|&family| self.members(function, family)).collect();
-        let used: Vec<Vec<Column>> = members.iter().map(|members| self.used(&call, members)).collect();
+        let members: Vec<_> =
+            outputs.iter().map(|&family| self.members(function, family)).collect();
+        let used: Vec<Vec<Column>> =
+            members.iter().map(|members| self.used(&call, members)).collect();
         outputs.iter().zip(used).map(|(&family, used)| self.output(&call, family, used)).collect()
     }
 
@@ -280,8 +312,8 @@ impl Columns {
         self.functions[function].members(first, stride, length)
     }
 
-    /// Column for a family of outputs of a call that reads only `used`. Calls are equal if they read the same: H_q of a
-    /// separable Hamiltonian does not read p.
+    /// Column for a family of outputs of a call that reads only `used`. Calls are equal if they
+    /// read the same: H_q of a separable Hamiltonian does not read p.
     fn output(&mut self, call: &Call, family: (u32, u32, u32), used: Vec<Column>) -> Column {
         if self.members(call.function, family).is_zero() {
             return self.constant(0.0);
@@ -292,7 +324,12 @@ impl Columns {
         self.put_call(reduced, family, used)
     }
 
-    fn put_call(&mut self, call: Call, (first, stride, length): (u32, u32, u32), used: Vec<Column>) -> Column {
+    fn put_call(
+        &mut self,
+        call: Call,
+        (first, stride, length): (u32, u32, u32),
+        used: Vec<Column>,
+    ) -> Column {
         let number = self.calls.iter().position(|other| *other == call).unwrap_or_else(|| {
             self.calls.push(call);
             self.calls.len() - 1
@@ -300,7 +337,8 @@ impl Columns {
         let function = self.calls[number].function;
         let members = self.members(function, (first, stride, length));
         let accumulated = self.functions[function].piles_up(&members);
-        let column = self.put(Definition::Call { call: number as u32, first, stride }, length, used, None);
+        let column =
+            self.put(Definition::Call { call: number as u32, first, stride }, length, used, None);
         let facts = &mut self.list[column.0 as usize];
         if facts.members.is_none() {
             facts.accumulated = accumulated;
@@ -309,8 +347,9 @@ impl Columns {
         column
     }
 
-    /// True if a column is made by accumulating the rows of templates, not member by member. To be used it has to be
-    /// stored, and so have the columns that it is computed from; see [`accumulated`].
+    /// True if a column is made by accumulating the rows of templates, not member by member. To be
+    /// used it has to be stored, and so have the columns that it is computed from; see
+    /// [`accumulated`].
     pub fn is_accumulated(&self, column: Column) -> bool {
         self.facts(column).accumulated
     }
@@ -332,10 +371,10 @@ impl Columns {
         }
     }
 
-    /// Column of one number for another output of the call of an accumulated column, also accumulated. `None` if that
-    /// output reads a column that the call does not, if a slot reads several columns, or if it need not be accumulated.
-    /// With one column per slot the rows fall into the same blocks wherever columns are stored: the bits of the sum are
-    /// the same.
+    /// Column of one number for another output of the call of an accumulated column, also
+    /// accumulated. `None` if that output reads a column that the call does not, if a slot reads
+    /// several columns, or if it need not be accumulated. With one column per slot the rows fall
+    /// into the same blocks wherever columns are stored: the bits of the sum are the same.
     pub fn beside(&mut self, column: Column, output: u32) -> Option<Column> {
         let Definition::Call { call, .. } = self.definition(column) else { return None };
         let call = self.calls[call as usize].clone();
@@ -350,33 +389,46 @@ impl Columns {
                 let Some(input) = function.input(share.contribution, slot) else { return true };
                 let column = call.argument(input).0;
                 let step = function.step(share.contribution, slot);
-                *read.entry((part, slot)).or_insert(column) == column && call.reads_one(input, step, share.rows)
+                *read.entry((part, slot)).or_insert(column) == column
+                    && call.reads_one(input, step, share.rows)
             })
         };
         let is_even = members.shares().iter().all(&mut reads_one);
-        (is_known && is_even && function.piles_up(&members)).then(|| self.put_call(call, family, used))
+        (is_known && is_even && function.piles_up(&members))
+            .then(|| self.put_call(call, family, used))
     }
 
-    /// The column with others in place of some that it depends on; new replacements are added to `replaced`.
-    pub fn substituted(&mut self, column: Column, replaced: &mut FxHashMap<Column, Column>) -> Column {
+    /// The column with others in place of some that it depends on; new replacements are added to
+    /// `replaced`.
+    pub fn substituted(
+        &mut self,
+        column: Column,
+        replaced: &mut FxHashMap<Column, Column>,
+    ) -> Column {
         if let Some(&known) = replaced.get(&column) {
             return known;
         }
         let arguments = self.arguments(column).to_vec();
-        let others: Vec<Column> = arguments.iter().map(|&argument| self.substituted(argument, replaced)).collect();
+        let others: Vec<Column> =
+            arguments.iter().map(|&argument| self.substituted(argument, replaced)).collect();
         let substituted = match self.definition(column) {
             _ if others == arguments => column,
             Definition::Unary(op, _) => self.unary(op, others[0]),
             Definition::Binary(op, ..) => self.binary(op, others[0], others[1]),
             Definition::Call { call, first, stride } => {
-                let image = |column: &Column| arguments.iter().position(|a| a == column).map_or(*column, |k| others[k]);
+                let image = |column: &Column| {
+                    arguments.iter().position(|a| a == column).map_or(*column, |k| others[k])
+                };
                 let call = self.calls[call as usize].mapped(image);
                 let mut used = others.clone();
                 used.sort_unstable();
                 used.dedup();
                 self.put_call(call, (first, stride, self.length(column)), used)
             }
-            Definition::Input(_) | Definition::Time | Definition::Parameter(_) | Definition::Constant(_) => column,
+            Definition::Input(_)
+            | Definition::Time
+            | Definition::Parameter(_)
+            | Definition::Constant(_) => column,
         };
         replaced.insert(column, substituted);
         substituted
@@ -385,14 +437,16 @@ impl Columns {
     /// Columns that a family of outputs reads, increasing.
     fn used(&self, call: &Call, members: &Members) -> Vec<Column> {
         let reads = members.reads();
-        let inputs = reads.inputs.iter().flat_map(|&(first, step, count)| call.read(first, step, count));
+        let inputs =
+            reads.inputs.iter().flat_map(|&(first, step, count)| call.read(first, step, count));
         let mut used: Vec<Column> = inputs.chain(reads.time.then_some(call.time)).collect();
         used.sort_unstable();
         used.dedup();
         used
     }
 
-    /// All columns that these are computed from, and these; the search continues past `stored` columns.
+    /// All columns that these are computed from, and these; the search continues past `stored`
+    /// columns.
     pub fn reached(&self, roots: &[Column]) -> FxHashSet<Column> {
         let (mut seen, mut stack) = (FxHashSet::default(), roots.to_vec());
         while let Some(column) = stack.pop() {
@@ -403,7 +457,8 @@ impl Columns {
         seen
     }
 
-    /// True if a column depends on any of `others` or is one; the search continues past `stored` columns.
+    /// True if a column depends on any of `others` or is one; the search continues past `stored`
+    /// columns.
     pub fn depends(&self, column: Column, others: &[Column]) -> bool {
         let mut seen = vec![false; self.list.len()];
         let mut stack = vec![column];
@@ -423,7 +478,8 @@ impl Columns {
         let mut varying: FxHashMap<Column, bool> = FxHashMap::default();
         for k in 0..self.list.len() {
             let column = Column(k as u32);
-            let varies = unknowns.contains(&column) || self.arguments(column).iter().any(|a| varying[a]);
+            let varies =
+                unknowns.contains(&column) || self.arguments(column).iter().any(|a| varying[a]);
             varying.insert(column, varies);
         }
         let mut seen = vec![false; self.list.len()];
@@ -433,7 +489,10 @@ impl Columns {
                 continue;
             }
             let linear = match self.definition(column) {
-                Definition::Input(_) | Definition::Time | Definition::Parameter(_) | Definition::Constant(_) => true,
+                Definition::Input(_)
+                | Definition::Time
+                | Definition::Parameter(_)
+                | Definition::Constant(_) => true,
                 Definition::Unary(op, _) => op == Unary::Neg,
                 Definition::Binary(op, a, b) => match op {
                     Binary::Add | Binary::Sub => true,
@@ -454,26 +513,34 @@ impl Columns {
         true
     }
 
-    /// True if no derivative of these outputs with respect to a varying column reads a varying column.
-    fn is_call_linear(&self, call: &Call, members: &Members, varying: &FxHashMap<Column, bool>) -> bool {
+    /// True if no derivative of these outputs with respect to a varying column reads a varying
+    /// column.
+    fn is_call_linear(
+        &self,
+        call: &Call,
+        members: &Members,
+        varying: &FxHashMap<Column, bool>,
+    ) -> bool {
         let function = &self.functions[call.function];
         // Only the varying reads of a formula matter; they are the same for most members.
         let mut known: FxHashMap<(u32, u32), Vec<Vec<bool>>> = FxHashMap::default();
         let mut is_linear = |contribution: Contribution| {
             let formula = function.formula(contribution.part, contribution.formula);
-            let varies =
-                |slot: &u32| function.input(contribution, *slot).is_some_and(|input| varying[&call.argument(input).0]);
+            let varies = |slot: &u32| {
+                function
+                    .input(contribution, *slot)
+                    .is_some_and(|input| varying[&call.argument(input).0])
+            };
             let reads: Vec<bool> = formula.slots.iter().map(varies).collect();
             let known = known.entry((contribution.part, contribution.formula)).or_default();
             if known.contains(&reads) {
                 return true;
             }
             let varies = |slot: &u32| formula.slots.binary_search(slot).is_ok_and(|k| reads[k]);
-            let linear = formula
-                .partials
-                .iter()
-                .filter(|(slot, _)| varies(slot))
-                .all(|&(_, partial)| !function.formula(contribution.part, partial).slots.iter().any(varies));
+            let linear =
+                formula.partials.iter().filter(|(slot, _)| varies(slot)).all(|&(_, partial)| {
+                    !function.formula(contribution.part, partial).slots.iter().any(varies)
+                });
             if linear {
                 known.push(reads);
             }
@@ -483,7 +550,9 @@ impl Columns {
             let slots = &function.formula(contribution.part, contribution.formula).slots;
             let one = |slot: &u32| {
                 let input = function.input(contribution, *slot);
-                input.is_none_or(|input| call.reads_one(input, function.step(contribution, *slot), rows))
+                input.is_none_or(|input| {
+                    call.reads_one(input, function.step(contribution, *slot), rows)
+                })
             };
             let checked = if slots.iter().all(one) { 1 } else { rows };
             (0..checked).all(|row| is_linear(contribution.moved(row)))

@@ -1,4 +1,5 @@
-//! Columns and their derivatives as row programs: members whose formulas have one form become the rows of a template.
+//! Columns and their derivatives as row programs: members whose formulas have one form become the
+//! rows of a template.
 
 use super::expansion::{Expansion, Forms, FormulaBuilder, Graphs, Leaf, mixed};
 use super::{Column, Columns};
@@ -7,8 +8,8 @@ use crate::graph::Node;
 use crate::rows::{Piece, RowTable};
 use rustc_hash::FxHashMap;
 
-/// Members with formulas of one form: runs of consecutive members, of which only the first is kept, with the steps of
-/// the others.
+/// Members with formulas of one form: runs of consecutive members, of which only the first is kept,
+/// with the steps of the others.
 #[derive(Default)]
 struct Group {
     runs: Vec<Run>,
@@ -27,7 +28,8 @@ struct Run {
     member: u32,
 }
 
-/// Result of a member: its column, the stored number of a derivative, and the step of that from member to member.
+/// Result of a member: its column, the stored number of a derivative, and the step of that from
+/// member to member.
 #[derive(Clone, Copy)]
 struct Outcome {
     column: u32,
@@ -70,7 +72,11 @@ impl What<'_> {
             What::Derivatives(columns, _) => {
                 for (k, &column) in columns.iter().enumerate() {
                     for d in expansion.derivatives(column, member) {
-                        results.push(Outcome { column: k as u32, unknown: d.unknown, step: d.step });
+                        results.push(Outcome {
+                            column: k as u32,
+                            unknown: d.unknown,
+                            step: d.step,
+                        });
                         formulas.push(d.formula);
                     }
                 }
@@ -80,12 +86,20 @@ impl What<'_> {
     }
 }
 
-/// Row programs for members 0 to `length` of some columns, which are computed by their definitions. `place` is the
-/// place of member i of output k.
-pub fn pieces(columns: &Columns, outputs: &[Column], length: u32, place: &dyn Fn(usize, u32) -> u32) -> Vec<Piece> {
+/// Row programs for members 0 to `length` of some columns, which are computed by their definitions.
+/// `place` is the place of member i of output k.
+pub fn pieces(
+    columns: &Columns,
+    outputs: &[Column],
+    length: u32,
+    place: &dyn Fn(usize, u32) -> u32,
+) -> Vec<Piece> {
     let what = What::Values(outputs);
     let groups = groups(columns, what, length);
-    groups.iter().filter_map(|group| group.piece(columns, what, &|k, member, _| place(k, member))).collect()
+    groups
+        .iter()
+        .filter_map(|group| group.piece(columns, what, &|k, member, _| place(k, member)))
+        .collect()
 }
 
 /// Derivatives of members of some columns with respect to stored inputs.
@@ -97,7 +111,12 @@ pub struct Jacobian<'a> {
 
 impl<'a> Jacobian<'a> {
     /// Derivatives of members 0 to `length` of `outputs` with respect to the `unknowns`.
-    pub fn new(columns: &'a Columns, outputs: &'a [Column], unknowns: &'a [Column], length: u32) -> Jacobian<'a> {
+    pub fn new(
+        columns: &'a Columns,
+        outputs: &'a [Column],
+        unknowns: &'a [Column],
+        length: u32,
+    ) -> Jacobian<'a> {
         let what = What::Derivatives(outputs, unknowns);
         Jacobian { columns, what, groups: groups(columns, what, length) }
     }
@@ -129,9 +148,12 @@ fn groups(columns: &Columns, what: What, length: u32) -> Vec<Group> {
         expansion.clear();
         results.clear();
         let forms = what.of(&mut expansion, member, &mut results);
-        let run = expansion.alike(results.iter().map(|r: &Outcome| (r.unknown, r.step))).min(length - member);
+        let run = expansion
+            .alike(results.iter().map(|r: &Outcome| (r.unknown, r.step)))
+            .min(length - member);
         let sources = expansion.leaves.iter().fold(0, |hash, leaf| mixed(hash, leaf.source as u64));
-        let columns_of = results.iter().fold(sources, |hash, result| mixed(hash, u64::from(result.column)));
+        let columns_of =
+            results.iter().fold(sources, |hash, result| mixed(hash, u64::from(result.column)));
         let form = forms.into_iter().fold(columns_of, mixed);
         let group = *known.entry(form).or_insert_with(|| {
             groups.push(Group::default());
@@ -162,12 +184,22 @@ impl Group {
         self.runs.iter().zip(ends).map(|(run, end)| end - run.row)
     }
 
-    fn piece(&self, columns: &Columns, what: What, place: &dyn Fn(usize, u32, u32) -> u32) -> Option<Piece> {
+    fn piece(
+        &self,
+        columns: &Columns,
+        what: What,
+        place: &dyn Fn(usize, u32, u32) -> u32,
+    ) -> Option<Piece> {
         let mut expansion = Expansion::new(columns, what.unknowns(), Graphs::default());
         let roots: Vec<Node> = what.of(&mut expansion, self.runs[0].member, &mut Vec::new());
         let slots: Vec<Source> = expansion.leaves.iter().map(|leaf| leaf.source).collect();
         let (rows, numbers) = self.rows_of(&slots, roots.len(), what, place);
-        Piece::new(&RowTable { slots: &slots, rows, numbers: &numbers }, &expansion.builder.graph, roots, None)
+        Piece::new(
+            &RowTable { slots: &slots, rows, numbers: &numbers },
+            &expansion.builder.graph,
+            roots,
+            None,
+        )
     }
 
     /// Rows of a template with these slots and `outputs` outputs, with the numbers that they read.
@@ -182,18 +214,22 @@ impl Group {
         // Numbers slot by slot, one if they are equal in all rows: place of the first, and step.
         let mut numbers = Vec::new();
         let mut number = |slot: usize| {
-            let of_runs = || self.leaves.iter().skip(slot).step_by(slots.len()).map(|leaf| leaf.number);
+            let of_runs =
+                || self.leaves.iter().skip(slot).step_by(slots.len()).map(|leaf| leaf.number);
             let (first, mut all) = (numbers.len() as u32, of_runs());
             if all.next().is_none_or(|same| all.all(|number| number.to_bits() == same.to_bits())) {
                 numbers.extend(of_runs().take(1));
                 return (first, 0);
             }
             let of_rows = of_runs().zip(self.lengths());
-            numbers.extend(of_rows.flat_map(|(number, rows)| std::iter::repeat_n(number, rows as usize)));
+            numbers.extend(
+                of_rows.flat_map(|(number, rows)| std::iter::repeat_n(number, rows as usize)),
+            );
             (first, 1)
         };
-        let of_numbers: Vec<Option<(u32, u32)>> =
-            (0..slots.len()).map(|slot| (slots[slot] == Source::Number).then(|| number(slot))).collect();
+        let of_numbers: Vec<Option<(u32, u32)>> = (0..slots.len())
+            .map(|slot| (slots[slot] == Source::Number).then(|| number(slot)))
+            .collect();
         let mut rows = Stretches::new(slots.len() + outputs);
         for (k, (run, length)) in self.runs.iter().zip(self.lengths()).enumerate() {
             let leaves = self.leaves[k * slots.len()..][..slots.len()].iter().zip(&of_numbers);
@@ -203,7 +239,11 @@ impl Group {
             });
             let results = &self.results[k * outputs..][..outputs];
             let target = |result: &Outcome, offset: u32| {
-                place(result.column as usize, run.member + offset, result.unknown + offset * result.step)
+                place(
+                    result.column as usize,
+                    run.member + offset,
+                    result.unknown + offset * result.step,
+                )
             };
             // The places of values are even; those of derivatives need not be.
             if matches!(what, What::Values(_)) && length > 1 {
@@ -221,7 +261,9 @@ impl Group {
                 row.truncate(slots.len());
                 row.extend(results.iter().map(|result| target(result, offset)));
                 rows.push(&row);
-                row.iter_mut().zip(&step).for_each(|(entry, step)| *entry = entry.wrapping_add(*step));
+                row.iter_mut()
+                    .zip(&step)
+                    .for_each(|(entry, step)| *entry = entry.wrapping_add(*step));
             }
         }
         (rows, numbers)

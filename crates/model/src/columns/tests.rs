@@ -8,8 +8,8 @@ use holonome_linear::unpivoted::Unpivoted;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// Sums of (a − b)² c over rows, each of which adds to output `outputs(row)`; `rows` are the places of a, b and the
-/// parameter c.
+/// Sums of (a − b)² c over rows, each of which adds to output `outputs(row)`; `rows` are the places
+/// of a, b and the parameter c.
 fn functional(rows: &[[u32; 3]], outputs: impl Fn(u32) -> u32) -> Functional {
     let mut graph = Graph::new();
     let [a, b, c] = [0, 1, 2].map(|k| graph.input(Input::Slot(k)));
@@ -31,8 +31,8 @@ fn functional(rows: &[[u32; 3]], outputs: impl Fn(u32) -> u32) -> Functional {
     Functional { outputs: count, terms: vec![term] }
 }
 
-/// For every i of a family (x_i − x_m)² for m in `fixed`, and (x_i − x_{n−1−i})²: places that move, that stay, and that
-/// approach each other.
+/// For every i of a family (x_i − x_m)² for m in `fixed`, and (x_i − x_{n−1−i})²: places that move,
+/// that stay, and that approach each other.
 fn meeting(n: u32, fixed: &[u32]) -> Functional {
     let pairs = |i: u32| fixed.iter().map(move |&m| [i, m, 0]).chain([[i, n - 1 - i, 1]]);
     let rows: Vec<[u32; 3]> = (0..n).flat_map(pairs).collect();
@@ -41,7 +41,12 @@ fn meeting(n: u32, fixed: &[u32]) -> Functional {
 }
 
 /// Outputs of a function of the state, and their derivatives, through columns.
-fn through_columns(function: Function, n: usize, x: &[f64], parameters: &[f64]) -> (Vec<f64>, Vec<f64>) {
+fn through_columns(
+    function: Function,
+    n: usize,
+    x: &[f64],
+    parameters: &[f64],
+) -> (Vec<f64>, Vec<f64>) {
     let outputs = function.outputs();
     let mut columns = Columns::new();
     let state = columns.input(n as u32);
@@ -52,13 +57,15 @@ fn through_columns(function: Function, n: usize, x: &[f64], parameters: &[f64]) 
     let values = pieces(&columns, &[column], outputs as u32, &|_, member| member);
     let values = RowProgram::new(n, outputs, values).evaluate(0.0, x, parameters);
     let unknowns = [state];
-    let jacobian = Jacobian::new(&columns, std::slice::from_ref(&column), &unknowns, outputs as u32);
+    let jacobian =
+        Jacobian::new(&columns, std::slice::from_ref(&column), &unknowns, outputs as u32);
     // Each entry once: programs that write in place do not accumulate.
     let mut entries: Vec<(usize, u32, u32)> = jacobian.entries().collect();
     entries.sort_unstable();
     assert!(entries.windows(2).all(|pair| pair[0] != pair[1]), "{entries:?}");
     let place = |_: usize, member: u32, unknown: u32| member * n as u32 + unknown;
-    let entries = RowProgram::new(n, outputs * n, jacobian.pieces(&place)).evaluate(0.0, x, parameters);
+    let entries =
+        RowProgram::new(n, outputs * n, jacobian.pieces(&place)).evaluate(0.0, x, parameters);
     (values, entries)
 }
 
@@ -110,7 +117,8 @@ fn numbers_that_meet_are_one() {
     for fixed in [&[7u32][..], &[0, 19], &[13, 14]] {
         let functional = meeting(n as u32, fixed);
         let expected = functional.evaluate(0.0, &x, &parameters);
-        let (values, derivatives) = through_columns(Function::value(&functional.evened()), n, &x, &parameters);
+        let (values, derivatives) =
+            through_columns(Function::value(&functional.evened()), n, &x, &parameters);
         for i in 0..n {
             assert!((values[i] - expected[i]).abs() < 1e-14);
             let mut rate = vec![0.0; n];
@@ -132,7 +140,10 @@ fn calls_are_told_apart_by_what_they_read() {
     let [q, p, other] = [(); 3].map(|()| columns.input(3));
     let (time, number) = (columns.time(), columns.function(function));
     let call = |columns: &mut Columns, p: Column| {
-        let arguments = [InputSegment { first: 0, columns: vec![q] }, InputSegment { first: 3, columns: vec![p] }];
+        let arguments = [
+            InputSegment { first: 0, columns: vec![q] },
+            InputSegment { first: 3, columns: vec![p] },
+        ];
         columns.call(number, time, &arguments, &[(0, 1, 3), (3, 1, 3)])
     };
     let (first, second) = (call(&mut columns, p), call(&mut columns, other));
@@ -158,7 +169,8 @@ fn alike_systems_are_rows() {
     let placed: Vec<_> = entries.into_iter().zip((0..).step_by(count)).collect();
     let right: Vec<u32> = (0..n).map(|row| (read + row * count) as u32).collect();
     let alike = Alike { count, entries: &placed, right: &right, order: &order };
-    let program = RowProgram::new(read + n * count, 2 * n * count, alike.elimination().into_iter().collect());
+    let program =
+        RowProgram::new(read + n * count, 2 * n * count, alike.elimination().into_iter().collect());
     // Well conditioned: the diagonal is 3, of row 3 the product over row 0's.
     let value = |k: usize, m: usize| match entries[k] {
         (i, j) if i == j => 3.0,

@@ -16,10 +16,12 @@ use crate::treatment::{Field, InvariantGroup, InvariantKind};
 use holonome_linear::gram::{Gram, Row};
 use holonome_words::option;
 
-/// Fraction of the terms that should cancel in the rate of a claimed integral below which the rate counts as 0.
+/// Fraction of the terms that should cancel in the rate of a claimed integral below which the rate
+/// counts as 0.
 const CONSTANT: f64 = 1e-8;
 
-/// Rounding of a rate relative to the largest that its components could have: some ten thousand roundings of a double.
+/// Rounding of a rate relative to the largest that its components could have: some ten thousand
+/// roundings of a double.
 const ROUNDED: f64 = 1e-11;
 
 /// Number of random points of the constraint set at which claims are tested.
@@ -28,7 +30,8 @@ const POINTS: usize = 8;
 /// Finds the integrals (and the constraints of a state model) that the flow does not conserve.
 pub(super) fn integrals_hold(model: &Model, field: &Field, span: (f64, f64), found: &mut Examined) {
     let claimed = |kind: InvariantKind| {
-        kind == InvariantKind::Integral || kind == InvariantKind::Constraint && !model.is_hamiltonian()
+        kind == InvariantKind::Integral
+            || kind == InvariantKind::Constraint && !model.is_hamiltonian()
     };
     // Quantities that a penalty monitors in place of the constraints are not claims.
     let claims = || field.groups.iter().filter(|g| claimed(g.kind) && !g.monitored_only);
@@ -54,16 +57,20 @@ pub(super) fn integrals_hold(model: &Model, field: &Field, span: (f64, f64), fou
         };
         let nodes = [field.field.clone(), values, explicit].concat();
         let gradients: Vec<&Gradient> = rows.iter().map(|&r| &field.jacobian[r]).collect();
-        let probe = Probe::new(&graph, &nodes, &gradients, field.dimension, &model.parameter_values);
+        let probe =
+            Probe::new(&graph, &nodes, &gradients, field.dimension, &model.parameter_values);
         let rates = |(t, x): &Point| -> (f64, Vec<Rate>) {
             let (mut v, jacobian) = probe.at(*t, x);
             let mut values = v.split_off(field.dimension);
             let explicit = values.split_off(rows.len());
             let speeds = Speeds::new(model, &units, v);
-            let row = |(k, row): (usize, &Row)| Rate::new(values[k], explicit[k], row.iter().copied(), &speeds);
+            let row = |(k, row): (usize, &Row)| {
+                Rate::new(values[k], explicit[k], row.iter().copied(), &speeds)
+            };
             (*t, jacobian.iter().enumerate().map(row).collect())
         };
-        let [points, ambient] = [&points, &ambient].map(|list| list.iter().map(rates).collect::<Vec<_>>());
+        let [points, ambient] =
+            [&points, &ambient].map(|list| list.iter().map(rates).collect::<Vec<_>>());
         judge(model, group, &points, &ambient, found);
     }
 }
@@ -80,19 +87,20 @@ pub(super) fn rows_hold(
     const MOST_CONSTRAINTS: usize = 2_000;
     // The rows do not contain the rates of hidden constraints that depend on time.
     if let Some(moving) = model.constraints.iter().find(|c| c.depends & TIME != 0) {
-        let names: Vec<String> = model.integrals.iter().map(|integral| format!("'{}'", integral.name)).collect();
+        let names: Vec<String> =
+            model.integrals.iter().map(|integral| format!("'{}'", integral.name)).collect();
         let message = format!(
             "no test of integrals: whether {} are constant is not known before a run, as constraint '{}' moves and the model is too large to be unrolled",
             names.join(", "),
             moving.name
         );
         let label = "not tested";
-        found.diagnostics.push(
-            Diagnostic::warning(message, model.integrals[0].span, label).help(format!(
+        found.diagnostics.push(Diagnostic::warning(message, model.integrals[0].span, label).help(
+            format!(
                 "check a smaller model of the same form first: {set} replaces sizes",
                 set = option("set")
-            )),
-        );
+            ),
+        ));
         return;
     }
     let parameters = &model.parameter_values;
@@ -111,15 +119,19 @@ pub(super) fn rows_hold(
             (at(&field.field), at(&field.invariants), at(&explicit), at(&field.jacobian));
         let half = field.constraints / 2;
         if half > 0 {
-            let (g, h): (Vec<Row>, Vec<Row>) = (0..half).map(|i| (row(&entries, i), row(&entries, half + i))).unzip();
+            let (g, h): (Vec<Row>, Vec<Row>) =
+                (0..half).map(|i| (row(&entries, i), row(&entries, half + i))).unzip();
             add_constraint_forces(&g, &h, model.degrees(), &mut v);
         }
         let speeds = Speeds::new(model, &units, v);
-        let rate = |i: usize| Rate::new(values[i], explicit[i], row(&entries, i).into_iter(), &speeds);
+        let rate =
+            |i: usize| Rate::new(values[i], explicit[i], row(&entries, i).into_iter(), &speeds);
         (0..field.count()).map(rate).collect()
     };
     // Points near the start, from which Newton's method needs few steps.
-    let nearer = |x: &[f64]| -> Vec<f64> { model.initial.iter().zip(x).map(|(a, b)| a + 0.1 * (b - a)).collect() };
+    let nearer = |x: &[f64]| -> Vec<f64> {
+        model.initial.iter().zip(x).map(|(a, b)| a + 0.1 * (b - a)).collect()
+    };
     // The positions of the start with other momenta, which need a factorisation or two.
     let degrees = model.degrees();
     let tangent = |t: f64, x: &[f64]| -> Option<Vec<f64>> {
@@ -138,9 +150,12 @@ pub(super) fn rows_hold(
     };
     let count = if field.constraints == 0 { POINTS } else { 2 };
     let (points, ambient) = sample_points(model, scales, (span, count), &onto);
-    let at = |list: &[(f64, Vec<f64>)]| -> Vec<(f64, Vec<Rate>)> { list.iter().map(|p| (p.0, rates(p))).collect() };
+    let at = |list: &[(f64, Vec<f64>)]| -> Vec<(f64, Vec<Rate>)> {
+        list.iter().map(|p| (p.0, rates(p))).collect()
+    };
     // Off the set the constraint forces are not those of the Dirac extension.
-    let (points, ambient) = (at(&points), if field.constraints == 0 { at(&ambient) } else { Vec::new() });
+    let (points, ambient) =
+        (at(&points), if field.constraints == 0 { at(&ambient) } else { Vec::new() });
     for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Integral) {
         let of_group = |all: &[(f64, Vec<Rate>)]| -> Vec<(f64, Vec<Rate>)> {
             let rows = |rates: &[Rate]| group.members.rows().map(|(row, _)| rates[row]).collect();
@@ -152,7 +167,8 @@ pub(super) fn rows_hold(
 
 /// Adds −Gᵀλ to ṗ, where A λ = h' X_H with A = h_p Gᵀ: motion from the set then stays in it.
 fn add_constraint_forces(g: &[Row], h: &[Row], degrees: usize, v: &mut [f64]) {
-    let right: Vec<f64> = h.iter().map(|row| row.iter().map(|&(i, d)| d * v[i as usize]).sum()).collect();
+    let right: Vec<f64> =
+        h.iter().map(|row| row.iter().map(|&(i, d)| d * v[i as usize]).sum()).collect();
     take_off_forces(g, h, &right, degrees, v);
 }
 
@@ -167,8 +183,8 @@ fn take_off_forces(g: &[Row], h: &[Row], right: &[f64], degrees: usize, v: &mut 
     }
 }
 
-/// An invariant at a point: its value, its rate of change along the field, the scale of the terms that should cancel in
-/// the rate, and the largest rate that is rounding.
+/// An invariant at a point: its value, its rate of change along the field, the scale of the terms
+/// that should cancel in the rate, and the largest rate that is rounding.
 #[derive(Clone, Copy)]
 struct Rate {
     value: f64,
@@ -179,7 +195,12 @@ struct Rate {
 
 impl Rate {
     /// The rate from ∂I/∂t, the entries of DI, and the field.
-    fn new(value: f64, explicit: f64, gradient: impl Iterator<Item = (u32, f64)>, field: &Speeds) -> Rate {
+    fn new(
+        value: f64,
+        explicit: f64,
+        gradient: impl Iterator<Item = (u32, f64)>,
+        field: &Speeds,
+    ) -> Rate {
         let (mut rate, mut size, mut wide) = (explicit, explicit.abs(), 0.0);
         for (i, d) in gradient {
             let along = d * field.v[i as usize];
@@ -195,8 +216,9 @@ impl Rate {
     }
 }
 
-/// The field at a point, and beside each component the size that it could have: as large as others of its family, and
-/// as fast relative to its own size as the fastest family. Terms that cancel inside the field leave a rounding of that.
+/// The field at a point, and beside each component the size that it could have: as large as others
+/// of its family, and as fast relative to its own size as the fastest family. Terms that cancel
+/// inside the field leave a rounding of that.
 struct Speeds {
     v: Vec<f64>,
     wide: Vec<f64>,
@@ -223,8 +245,8 @@ type Point = (f64, Vec<f64>);
 /// Moves a state onto the set of a time; `None` if that fails.
 type Onto<'a> = &'a dyn Fn(f64, &[f64]) -> Option<Vec<f64>>;
 
-/// Points at which claims are tested: points of the constraint set, the initial state first, and points off it, each at
-/// a random time of the run. `onto` moves a point onto the set of its time.
+/// Points at which claims are tested: points of the constraint set, the initial state first, and
+/// points off it, each at a random time of the run. `onto` moves a point onto the set of its time.
 fn sample_points(
     model: &Model,
     scales: &Scales,
@@ -234,19 +256,21 @@ fn sample_points(
     let mut times = Points::new(0x71fe);
     let mut time = || span.0 + 0.5 * (1.0 + times.draw()) * (span.1 - span.0);
     let drawn = structure::points_around(scales, &model.initial, count, 0x1e57);
-    let on_set = drawn.into_iter().map(|x| (time(), x)).filter_map(|(t, x)| Some((t, onto(t, &x)?)));
+    let on_set =
+        drawn.into_iter().map(|x| (time(), x)).filter_map(|(t, x)| Some((t, onto(t, &x)?)));
     let points = std::iter::once((span.0, model.initial.clone())).chain(on_set).collect();
     let ambient = structure::points_around(scales, &model.initial, 4, 0xa3b1);
     (points, ambient.into_iter().map(|x| (time(), x)).collect())
 }
 
 fn quantity_of<'a>(model: &'a Model, group: &InvariantGroup) -> &'a Quantity {
-    let list = if group.kind == InvariantKind::Integral { &model.integrals } else { &model.constraints };
+    let list =
+        if group.kind == InvariantKind::Integral { &model.integrals } else { &model.constraints };
     list.iter().find(|q| q.name == group.name).expect("a group has its quantity")
 }
 
-/// Decides from the rates of a group's rows, at points of the set and elsewhere, whether the flow conserves it. Points
-/// at which the model has no value are ignored.
+/// Decides from the rates of a group's rows, at points of the set and elsewhere, whether the flow
+/// conserves it. Points at which the model has no value are ignored.
 fn judge(
     model: &Model,
     group: &InvariantGroup,
@@ -255,7 +279,8 @@ fn judge(
     found: &mut Examined,
 ) {
     let all = points.iter().flat_map(|(t, rates)| rates.iter().map(move |rate| (*t, rate)));
-    let worst = all.filter(|(_, r)| r.varies()).max_by(|a, b| a.1.rate.abs().total_cmp(&b.1.rate.abs()));
+    let worst =
+        all.filter(|(_, r)| r.varies()).max_by(|a, b| a.1.rate.abs().total_cmp(&b.1.rate.abs()));
     // V = ½ Σ w (F − F₀)² may be constant although F is not: RᵀR = 1 of a rigid body off SO(3).
     let target = |k: usize| match group.kind {
         InvariantKind::Integral => points[0].1[k].value,

@@ -9,10 +9,17 @@ use crate::rows::RowProgram;
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 
-/// Reports the formulas of a model that are not finite at its initial state; for an observable that is a warning.
+/// Reports the formulas of a model that are not finite at its initial state; for an observable that
+/// is a warning.
 pub(super) fn finite_values(model: &Model, backend: &dyn Backend, out: &mut Vec<Diagnostic>) {
     let evaluated = |functional: &Functional| {
-        RowProgram::functional(functional, backend, model.t0, &model.initial, &model.parameter_values)
+        RowProgram::functional(
+            functional,
+            backend,
+            model.t0,
+            &model.initial,
+            &model.parameter_values,
+        )
     };
     if let Dynamics::Hamiltonian(h, span) = &model.dynamics {
         let value = evaluated(h)[0];
@@ -44,11 +51,18 @@ pub(super) fn finite_values(model: &Model, backend: &dyn Backend, out: &mut Vec<
             let values = evaluated(&quantity.functional);
             if let Some(at) = values.iter().position(|v| !v.is_finite()) {
                 let name = quantity.member_name(at / quantity.shape.len());
-                let message = format!("{what} '{name}' is {} at the initial state: not a finite number", values[at]);
+                let message = format!(
+                    "{what} '{name}' is {} at the initial state: not a finite number",
+                    values[at]
+                );
                 // An observable is only recorded: a gap in it stops no run.
                 let diagnostic = match what {
-                    "observable" => Diagnostic::warning(message, quantity.span, "recorded as NaN there"),
-                    "measure" => Diagnostic::warning(message, quantity.span, "spoils averages from there on"),
+                    "observable" => {
+                        Diagnostic::warning(message, quantity.span, "recorded as NaN there")
+                    }
+                    "measure" => {
+                        Diagnostic::warning(message, quantity.span, "spoils averages from there on")
+                    }
                     _ => Diagnostic::error(message, quantity.span, "cannot be evaluated there"),
                 };
                 out.push(related_initial(model, quantity, at, diagnostic));
@@ -73,10 +87,13 @@ pub(super) fn field_is_finite(model: &Model, values: &[f64], out: &mut Vec<Diagn
             Dynamics::Hamiltonian(h, _) => not_finite_at(model, h, true),
             Dynamics::Field(field) => not_finite_at(model, field, false),
         };
-        let of_constraint = || model.constraints.iter().find_map(|q| not_finite_at(model, &q.functional, true));
+        let of_constraint =
+            || model.constraints.iter().find_map(|q| not_finite_at(model, &q.functional, true));
         let diagnostic = match culprit.or_else(of_constraint) {
-            Some(span) if model.is_hamiltonian() => Diagnostic::error(message, span, "has no finite derivative there")
-                .related(variable.rate_span, "cannot start moving"),
+            Some(span) if model.is_hamiltonian() => {
+                Diagnostic::error(message, span, "has no finite derivative there")
+                    .related(variable.rate_span, "cannot start moving")
+            }
             Some(span) => Diagnostic::error(message, span, "has no finite value there"),
             None => Diagnostic::error(message, variable.rate_span, "cannot start moving"),
         };
@@ -92,6 +109,11 @@ fn not_finite_at(model: &Model, functional: &Functional, differentiated: bool) -
 }
 
 /// Adds the spans of the initial values that an output reads.
-fn related_initial(model: &Model, quantity: &Quantity, output: usize, diagnostic: Diagnostic) -> Diagnostic {
+fn related_initial(
+    model: &Model,
+    quantity: &Quantity,
+    output: usize,
+    diagnostic: Diagnostic,
+) -> Diagnostic {
     places(model, &quantity.functional.reads(output), diagnostic)
 }

@@ -40,8 +40,8 @@ pub(super) fn constraints_met(
     off
 }
 
-/// Reports every hidden constraint that the initial state does not meet, except those of constraints in `off`, whose
-/// misses follow from theirs.
+/// Reports every hidden constraint that the initial state does not meet, except those of
+/// constraints in `off`, whose misses follow from theirs.
 pub(super) fn hidden_met(
     model: &Model,
     scales: &Scales,
@@ -55,7 +55,8 @@ pub(super) fn hidden_met(
     check.misses(model, &model.parameter_values, &model.initial, &mut work, &mut found);
 }
 
-/// [`hidden_met`] for a model that is run over rows, with F and the entries of DF at the initial state.
+/// [`hidden_met`] for a model that is run over rows, with F and the entries of DF at the initial
+/// state.
 pub(super) fn row_hidden_met(
     model: &Model,
     scales: &Scales,
@@ -66,18 +67,22 @@ pub(super) fn row_hidden_met(
 ) {
     let scale = scales.sizes(&model.initial);
     for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Hidden) {
-        let Some(constraint) = model.constraints.iter().position(|q| q.name == group.name) else { continue };
+        let Some(constraint) = model.constraints.iter().position(|q| q.name == group.name) else {
+            continue;
+        };
         let missed = |row_number: usize| {
             let row = || field.pattern.row(row_number).values(entries);
             let size = || row().map(|(i, d)| d.abs() * scale[i as usize]).sum::<f64>();
             values[row_number] != 0.0 && is_missed(values[row_number], size())
         };
         let members = group.members.iter().enumerate();
-        let rows = members.flat_map(|(number, member)| member.into_iter().map(move |(row, _)| (number, row)));
+        let rows = members
+            .flat_map(|(number, member)| member.into_iter().map(move |(row, _)| (number, row)));
         // The first of the largest; the total order puts NaN last.
         let missed = rows.filter(|&(_, row_number)| missed(row_number));
         let size = |row_number: usize| values[row_number].abs();
-        let worst = missed.reduce(|a, b| if size(b.1).total_cmp(&size(a.1)).is_gt() { b } else { a });
+        let worst =
+            missed.reduce(|a, b| if size(b.1).total_cmp(&size(a.1)).is_gt() { b } else { a });
         let Some((member, row_number)) = worst else { continue };
         let member = model.constraints[constraint].member_name(member);
         let residual = Residual::Hidden(VELOCITY_ALONG, values[row_number]);

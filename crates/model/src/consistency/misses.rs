@@ -13,7 +13,8 @@ use crate::treatment::{Field, InvariantGroup, InvariantKind};
 use holonome_linear::member_rows::Member;
 use std::fmt::{self, Display};
 
-/// Fraction of the constraint's terms below which a residual is rounding in the numbers that a user types.
+/// Fraction of the constraint's terms below which a residual is rounding in the numbers that a user
+/// types.
 const TYPED: f64 = 1e-9;
 
 /// A constraint that a state does not meet.
@@ -44,7 +45,9 @@ impl Residual {
     /// Its value.
     pub fn value(self) -> f64 {
         match self {
-            Residual::Difference(value) | Residual::Norm(value) | Residual::Hidden(_, value) => value,
+            Residual::Difference(value) | Residual::Norm(value) | Residual::Hidden(_, value) => {
+                value
+            }
         }
     }
 
@@ -58,7 +61,9 @@ impl Display for Miss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.member;
         match self.residual {
-            Residual::Difference(v) => write!(f, "constraint '{name}': left side minus right side is {}", shown(v)),
+            Residual::Difference(v) => {
+                write!(f, "constraint '{name}': left side minus right side is {}", shown(v))
+            }
             Residual::Norm(v) => write!(f, "constraint '{name}': its residual is {}", shown(v)),
             Residual::Hidden(formula, v) => {
                 write!(f, "the hidden constraint of '{name}': {formula}, is {}", shown(v))
@@ -69,8 +74,8 @@ impl Display for Miss {
 
 /// Constraints of a model, compiled for evaluation in many states.
 pub struct Constraints {
-    /// Numbers and templates of the constraints that are evaluated; a template gives each value with the scale of its
-    /// terms.
+    /// Numbers and templates of the constraints that are evaluated; a template gives each value
+    /// with the scale of its terms.
     list: Vec<(usize, Vec<Template>)>,
     scales: Scales,
     work: usize,
@@ -90,8 +95,14 @@ impl Constraints {
             Source::Parameter => start.parameters.get(entry as usize) == Some(&true),
             Source::Number => false,
         };
-        let varies = |k: &usize| model.constraints[*k].functional.reads_marked(differs).contains(&true);
-        Constraints::of(model, scales, (0..model.constraints.len()).filter(varies).collect(), backend)
+        let varies =
+            |k: &usize| model.constraints[*k].functional.reads_marked(differs).contains(&true);
+        Constraints::of(
+            model,
+            scales,
+            (0..model.constraints.len()).filter(varies).collect(),
+            backend,
+        )
     }
 
     fn of(model: &Model, scales: &Scales, list: Vec<usize>, backend: &dyn Backend) -> Constraints {
@@ -103,7 +114,11 @@ impl Constraints {
         let list: Vec<(usize, Vec<Template>)> =
             list.into_iter().map(|k| (k, terms(k).iter().map(template).collect())).collect();
         let outputs = |k: usize| model.constraints[k].functional.outputs;
-        let work = list.iter().map(|(k, templates)| 2 * outputs(*k) + work_len(templates)).max().unwrap_or(0);
+        let work = list
+            .iter()
+            .map(|(k, templates)| 2 * outputs(*k) + work_len(templates))
+            .max()
+            .unwrap_or(0);
         Constraints { list, scales: scales.clone(), work: work + model.dimension() }
     }
 
@@ -112,9 +127,17 @@ impl Constraints {
         self.work
     }
 
-    /// Calls `found` with every constraint that x does not meet, or that is not a number there. An entry is met if it
-    /// is small relative to the terms that cancel in it. Nothing is allocated if all are met.
-    pub fn misses(&self, model: &Model, parameters: &[f64], x: &[f64], work: &mut [f64], found: &mut dyn FnMut(Miss)) {
+    /// Calls `found` with every constraint that x does not meet, or that is not a number there. An
+    /// entry is met if it is small relative to the terms that cancel in it. Nothing is allocated if
+    /// all are met.
+    pub fn misses(
+        &self,
+        model: &Model,
+        parameters: &[f64],
+        x: &[f64],
+        work: &mut [f64],
+        found: &mut dyn FnMut(Miss),
+    ) {
         let (scale, work) = work.split_at_mut(x.len());
         self.scales.put(x, scale);
         for (constraint, templates) in &self.list {
@@ -126,7 +149,8 @@ impl Constraints {
             sizes.fill(0.0);
             for (term, template) in functional.terms.iter().zip(templates) {
                 for row in term.table.each() {
-                    let both = template.row_beside(term, row, model.t0, (x, scale), parameters, work);
+                    let both =
+                        template.row_beside(term, row, model.t0, (x, scale), parameters, work);
                     let (value, size) = both.split_at(term.roots.len());
                     let outputs = term.outputs(row);
                     values[outputs.clone()].iter_mut().zip(value).for_each(|(sum, v)| *sum += v);
@@ -136,12 +160,16 @@ impl Constraints {
             let width = quantity.shape.len();
             let entries = |member: usize| member * width..(member + 1) * width;
             let missed = |member: &usize| entries(*member).any(|k| is_missed(values[k], sizes[k]));
-            let residual = |member: usize| values[entries(member)].iter().map(|v| v * v).sum::<f64>().sqrt();
+            let residual =
+                |member: usize| values[entries(member)].iter().map(|v| v * v).sum::<f64>().sqrt();
             // The total order puts NaN last.
             let missed = (0..quantity.members).filter(missed);
-            let Some(worst) = missed.max_by(|&a, &b| residual(a).total_cmp(&residual(b))) else { continue };
-            let output =
-                entries(worst).max_by(|&a, &b| values[a].abs().total_cmp(&values[b].abs())).unwrap_or(worst * width);
+            let Some(worst) = missed.max_by(|&a, &b| residual(a).total_cmp(&residual(b))) else {
+                continue;
+            };
+            let output = entries(worst)
+                .max_by(|&a, &b| values[a].abs().total_cmp(&values[b].abs()))
+                .unwrap_or(worst * width);
             found(Miss {
                 constraint: *constraint,
                 member: quantity.member_name(worst),
@@ -155,7 +183,8 @@ impl Constraints {
     }
 }
 
-/// True if a value exceeds the rounding of typed numbers, relative to the size of the terms that should cancel.
+/// True if a value exceeds the rounding of typed numbers, relative to the size of the terms that
+/// should cancel.
 pub(super) fn is_missed(value: f64, size: f64) -> bool {
     // A size that is NaN excuses nothing.
     value != 0.0 && (value.abs() > TYPED * size || value.is_nan() || size.is_nan())
@@ -194,8 +223,10 @@ impl HiddenConstraints {
             Some((constraint, group.members.iter().map(rows).collect()))
         };
         let n = model.dimension();
-        let varying: Vec<usize> = (0..model.start.parameters.len()).filter(|&k| model.start.parameters[k]).collect();
-        let entries = structure.hidden.iter().flat_map(|h| h.gradient.iter().map(|&(_, node)| node));
+        let varying: Vec<usize> =
+            (0..model.start.parameters.len()).filter(|&k| model.start.parameters[k]).collect();
+        let entries =
+            structure.hidden.iter().flat_map(|h| h.gradient.iter().map(|&(_, node)| node));
         let nodes: Vec<Node> = structure.hidden.iter().map(|h| h.node).chain(entries).collect();
         let mut graph = Graph::new();
         let nodes = graph.instantiate(&field.graph, &nodes, |g, input| match input {
@@ -206,14 +237,26 @@ impl HiddenConstraints {
             other => g.input(other),
         });
         let tape = Tape::new(&graph, &nodes, n + varying.len(), model.parameter_values.len());
-        let kernel = backend.compile(&tape, 1).unwrap_or_else(|_| Box::new(Interpreter.program(&tape)));
+        let kernel =
+            backend.compile(&tape, 1).unwrap_or_else(|_| Box::new(Interpreter.program(&tape)));
         HiddenConstraints {
-            list: field.groups.iter().filter(|g| g.kind == InvariantKind::Hidden).filter_map(of_group).collect(),
+            list: field
+                .groups
+                .iter()
+                .filter(|g| g.kind == InvariantKind::Hidden)
+                .filter_map(of_group)
+                .collect(),
             scales: scales.clone(),
-            columns: structure.hidden.iter().map(|h| h.gradient.iter().map(|&(i, _)| i).collect()).collect(),
+            columns: structure
+                .hidden
+                .iter()
+                .map(|h| h.gradient.iter().map(|&(i, _)| i).collect())
+                .collect(),
             formula: match (structure.kind, structure.hidden.iter().any(|h| h.tangency)) {
                 (ConstraintKind::Holonomic, false) => VELOCITY_ALONG,
-                (ConstraintKind::Holonomic, true) => "the momentum along the constraint's normal, G p",
+                (ConstraintKind::Holonomic, true) => {
+                    "the momentum along the constraint's normal, G p"
+                }
                 _ => "{g, H}",
             },
             bound: kernel.bind(&model.parameter_values),
@@ -227,9 +270,16 @@ impl HiddenConstraints {
         2 * model.dimension() + self.varying.len() + self.kernel.outputs() + self.kernel.work_len()
     }
 
-    /// Calls `found` with every hidden constraint that x does not meet, or that is not a number there. Nothing is
-    /// allocated if all are met.
-    pub fn misses(&self, model: &Model, parameters: &[f64], x: &[f64], work: &mut [f64], found: &mut dyn FnMut(Miss)) {
+    /// Calls `found` with every hidden constraint that x does not meet, or that is not a number
+    /// there. Nothing is allocated if all are met.
+    pub fn misses(
+        &self,
+        model: &Model,
+        parameters: &[f64],
+        x: &[f64],
+        work: &mut [f64],
+        found: &mut dyn FnMut(Miss),
+    ) {
         let (scale, work) = work.split_at_mut(x.len());
         self.scales.put(x, scale);
         let (inputs, work) = work.split_at_mut(x.len() + self.varying.len());
@@ -240,20 +290,29 @@ impl HiddenConstraints {
         let (out, work) = work.split_at_mut(self.kernel.outputs());
         self.kernel.run(&self.bound, &[model.t0], inputs, out, work);
         let (values, mut entries) = out.split_at_mut(self.columns.len());
-        // A row that is small relative to Σ |∂h/∂x_i| times the size of x_i, the terms that should cancel, counts as 0.
+        // A row that is small relative to Σ |∂h/∂x_i| times the size of x_i, the terms that should
+        // cancel, counts as 0.
         for (value, columns) in values.iter_mut().zip(&self.columns) {
             let (row, rest) = entries.split_at_mut(columns.len());
             entries = rest;
-            let size: f64 = row.iter().zip(columns).map(|(d, &i)| d.abs() * scale[i as usize]).sum();
+            let size: f64 =
+                row.iter().zip(columns).map(|(d, &i)| d.abs() * scale[i as usize]).sum();
             if !is_missed(*value, size) {
                 *value = 0.0;
             }
         }
         for (constraint, members) in &self.list {
-            let rows = || members.iter().enumerate().flat_map(|(m, rows)| rows.iter().map(move |&row| (m, row)));
+            let rows = || {
+                members
+                    .iter()
+                    .enumerate()
+                    .flat_map(|(m, rows)| rows.iter().map(move |&row| (m, row)))
+            };
             // The first of the largest; the total order puts NaN last.
             let worst = rows().rev().max_by(|a, b| values[a.1].abs().total_cmp(&values[b.1].abs()));
-            let Some((member, row)) = worst.filter(|&(_, row)| values[row] != 0.0) else { continue };
+            let Some((member, row)) = worst.filter(|&(_, row)| values[row] != 0.0) else {
+                continue;
+            };
             found(Miss {
                 constraint: *constraint,
                 member: model.constraints[*constraint].member_name(member),

@@ -1,5 +1,5 @@
-//! Checks of a model before a run: numbers that do not exist, a start off the constraint set, redundant constraints,
-//! integrals that vary.
+//! Checks of a model before a run: numbers that do not exist, a start off the constraint set,
+//! redundant constraints, integrals that vary.
 
 mod claims;
 mod domains;
@@ -52,14 +52,16 @@ pub struct Examined {
     pub rows: Option<RowField>,
     /// Reason why there is no field, if the model is too large to be unrolled.
     pub too_large: Option<TooLarge>,
-    /// Constraints and hidden constraints that the initial state does not meet: an error unless a run starts off the
-    /// set on purpose.
+    /// Constraints and hidden constraints that the initial state does not meet: an error unless a
+    /// run starts off the set on purpose.
     pub off_set: Vec<Diagnostic>,
-    /// Claimed invariants that vary along the flow: integrals, and constraints of a field that leaves them.
+    /// Claimed invariants that vary along the flow: integrals, and constraints of a field that
+    /// leaves them.
     pub varying: Vec<String>,
     /// Findings that name `varying`.
     pub unverified: Vec<Diagnostic>,
-    /// Invariants that are constant on the constraint set only, with a V that grows somewhere off it.
+    /// Invariants that are constant on the constraint set only, with a V that grows somewhere off
+    /// it.
     pub weak_integrals: Vec<String>,
 }
 
@@ -69,7 +71,8 @@ impl Examined {
         self.diagnostics.iter().all(|d| d.severity != Severity::Error)
     }
 
-    /// Adds `names` to the claims that have failed and no longer holds them: they are monitored only.
+    /// Adds `names` to the claims that have failed and no longer holds them: they are monitored
+    /// only.
     pub fn leave_out(&mut self, names: &[String]) {
         for name in names {
             if !self.varying.contains(name) {
@@ -95,8 +98,8 @@ pub fn examine(model: &Model) -> Examined {
     examine_during(model, SPAN)
 }
 
-/// Examines `model` at its initial state, and its claims at random points of the constraint set and random times of a
-/// run from `span.0` to `span.1`.
+/// Examines `model` at its initial state, and its claims at random points of the constraint set and
+/// random times of a run from `span.0` to `span.1`.
 pub fn examine_during(model: &Model, span: (f64, f64)) -> Examined {
     examine_by(&Interpreter, &Derived::new(model.clone()), span)
 }
@@ -146,7 +149,13 @@ pub fn examine_by(backend: &dyn Backend, derived: &Derived, span: (f64, f64)) ->
         let scalars = || unrolled.constraints.iter().flatten();
         let nodes: Vec<Node> = scalars().map(|s| s.node).collect();
         let gradients: Vec<&Gradient> = scalars().map(|s| &s.gradient).collect();
-        let probe = Probe::new(&unrolled.graph, &nodes, &gradients, model.dimension(), &model.parameter_values);
+        let probe = Probe::new(
+            &unrolled.graph,
+            &nodes,
+            &gradients,
+            model.dimension(),
+            &model.parameter_values,
+        );
         found.dependence = redundancy(model, &scales, &|t, x| probe.at(t, x), &mut found.redundant);
     }
     let extended = match derived.field() {
@@ -168,7 +177,8 @@ pub fn examine_by(backend: &dyn Backend, derived: &Derived, span: (f64, f64)) ->
     }
     if found.is_sound() {
         let field = &extended.0;
-        let values = evaluate(&field.graph, &field.field, model.t0, &model.initial, &model.parameter_values);
+        let values =
+            evaluate(&field.graph, &field.field, model.t0, &model.initial, &model.parameter_values);
         field_is_finite(model, &values, &mut found.diagnostics);
     }
     if found.is_sound() && found.redundant.is_empty() && found.off_set.is_empty() {
@@ -208,26 +218,44 @@ fn examine_rows(
     backend: &dyn Backend,
     found: &mut Examined,
 ) {
-    let at = |program: &RowProgram| program.evaluate_by(backend, model.t0, &model.initial, &model.parameter_values);
+    let at = |program: &RowProgram| {
+        program.evaluate_by(backend, model.t0, &model.initial, &model.parameter_values)
+    };
     field_is_finite(model, &at(&field.field), &mut found.diagnostics);
     if !model.constraints.is_empty() {
         let entries = at(&field.jacobian);
-        row_hidden_met(model, scales, &field, (&at(&field.invariants), &entries), off, &mut found.off_set);
+        row_hidden_met(
+            model,
+            scales,
+            &field,
+            (&at(&field.invariants), &entries),
+            off,
+            &mut found.off_set,
+        );
         // Free lists that are no longer needed: those of a large model take much memory.
         drop(entries);
         if off.is_empty() {
             let count = field.constraints / 2;
             let functions = |t: f64, x: &[f64]| {
-                let of = |program: &RowProgram| program.evaluate_by(backend, t, x, &model.parameter_values);
+                let of = |program: &RowProgram| {
+                    program.evaluate_by(backend, t, x, &model.parameter_values)
+                };
                 let (mut values, entries) = (of(&field.invariants), of(&field.jacobian));
                 values.truncate(count);
                 let rows = field.pattern.rows().take(count);
-                (values, rows.map(|row| row.values(&entries).collect::<Row>()).collect::<Vec<Row>>())
+                (
+                    values,
+                    rows.map(|row| row.values(&entries).collect::<Row>()).collect::<Vec<Row>>(),
+                )
             };
             found.dependence = redundancy(model, scales, &functions, &mut found.redundant);
         }
     }
-    if found.is_sound() && found.redundant.is_empty() && found.off_set.is_empty() && !model.integrals.is_empty() {
+    if found.is_sound()
+        && found.redundant.is_empty()
+        && found.off_set.is_empty()
+        && !model.integrals.is_empty()
+    {
         rows_hold((model, scales), &field, span, backend, found);
     }
     found.rows = Some(field);
@@ -235,7 +263,11 @@ fn examine_rows(
 
 /// A number for a message: seven digits, in the form a person would write.
 fn shown(value: f64) -> String {
-    if (1e-3..1e6).contains(&value.abs()) { format!("{}", (value * 1e7).round() / 1e7) } else { format!("{value:.6e}") }
+    if (1e-3..1e6).contains(&value.abs()) {
+        format!("{}", (value * 1e7).round() / 1e7)
+    } else {
+        format!("{value:.6e}")
+    }
 }
 
 /// Adds the spans of the initial values of these state components.
@@ -245,8 +277,10 @@ fn places(model: &Model, components: &[u32], mut diagnostic: Diagnostic) -> Diag
         if components.iter().any(|&c| range.contains(&(c as usize)))
             && !diagnostic.related.iter().any(|(s, _)| *s == variable.initial_span)
         {
-            diagnostic =
-                diagnostic.related(variable.initial_span, format!("the initial value of '{}'", variable.family.name));
+            diagnostic = diagnostic.related(
+                variable.initial_span,
+                format!("the initial value of '{}'", variable.family.name),
+            );
         }
     }
     diagnostic

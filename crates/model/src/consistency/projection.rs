@@ -32,15 +32,17 @@ pub fn project_initial(model: &Model) -> Result<ProjectedStart, String> {
     Projection::new(model)?.project(&model.parameter_values, &model.initial)
 }
 
-/// Projection of states onto the constraint set by least changes: of positions in the kinetic metric of the start, then
-/// of momenta in its inverse; for other constraints in units of the state's own size.
+/// Projection of states onto the constraint set by least changes: of positions in the kinetic
+/// metric of the start, then of momenta in its inverse; for other constraints in units of the
+/// state's own size.
 pub struct Projection {
     degrees: usize,
     /// Time of the start.
     t0: f64,
     scales: Scales,
     constraints: Formulas,
-    /// Numbers in the state of the rows of H_pp, and these rows; empty if the metric is not the kinetic one.
+    /// Numbers in the state of the rows of H_pp, and these rows; empty if the metric is not the
+    /// kinetic one.
     metric: (Vec<u32>, Formulas),
     hidden: Option<Formulas>,
     /// Constraints and hidden constraints, if they are solved for together.
@@ -68,12 +70,19 @@ impl Projection {
             }
         }
         let formulas = |nodes: &[Node], gradients: &[&Gradient]| {
-            Formulas::new(&unrolled.graph, nodes, gradients, model.dimension(), model.parameter_values.len())
+            Formulas::new(
+                &unrolled.graph,
+                nodes,
+                gradients,
+                model.dimension(),
+                model.parameter_values.len(),
+            )
         };
         let nodes: Vec<Node> = scalars.iter().map(|s| s.node).collect();
         let gradients: Vec<&Gradient> = scalars.iter().map(|s| &s.gradient).collect();
         let hidden: Vec<Node> = structure.hidden.iter().map(|h| h.node).collect();
-        let hidden_gradients: Vec<&Gradient> = structure.hidden.iter().map(|h| &h.gradient).collect();
+        let hidden_gradients: Vec<&Gradient> =
+            structure.hidden.iter().map(|h| &h.gradient).collect();
         let mass = formulas(&[], &metric.iter().map(|(_, row)| row).collect::<Vec<_>>());
         Ok(Projection {
             degrees: n,
@@ -82,8 +91,9 @@ impl Projection {
             constraints: formulas(&nodes, &gradients),
             metric: (metric.iter().map(|&(i, _)| i).collect(), mass),
             hidden: (!hidden.is_empty() && holonomic).then(|| formulas(&hidden, &hidden_gradients)),
-            both: (!hidden.is_empty() && !holonomic)
-                .then(|| formulas(&[nodes, hidden].concat(), &[gradients, hidden_gradients].concat())),
+            both: (!hidden.is_empty() && !holonomic).then(|| {
+                formulas(&[nodes, hidden].concat(), &[gradients, hidden_gradients].concat())
+            }),
         })
     }
 
@@ -103,7 +113,9 @@ impl Projection {
                 let sum: f64 = h
                     .iter()
                     .filter(|(j, _)| *j as usize >= n)
-                    .map(|&(j, v)| v * row.iter().find(|&&(c, _)| c == j - n as u32).map_or(0.0, |&(_, d)| d))
+                    .map(|&(j, v)| {
+                        v * row.iter().find(|&&(c, _)| c == j - n as u32).map_or(0.0, |&(_, d)| d)
+                    })
                     .sum();
                 if sum != 0.0 {
                     dense.insert(i - n as u32, sum);
@@ -112,14 +124,19 @@ impl Projection {
             dense.into_iter().collect()
         };
         let units = self.scales.units(start);
-        let least = |row: &Row| row.iter().map(|&(i, d)| (i, d * units[i as usize] * units[i as usize])).collect();
+        let least = |row: &Row| {
+            row.iter().map(|&(i, d)| (i, d * units[i as usize] * units[i as usize])).collect()
+        };
         let direction = |row: &Row| if momenta.is_empty() { least(row) } else { raise(row) };
         let bound = self.constraints.bind(parameters);
         least_change((&self.constraints, &bound, self.t0), &direction, &units, &mut x)?;
         if let Some(hidden) = &self.hidden {
-            // δp = Gᵀμ: the hidden constraint's gradient is G M⁻¹ over the momenta, and M lowers it to G.
-            let over_momenta = |r: &Row| -> Row { r.iter().map(|&(i, v)| (i + n as u32, v)).collect() };
-            let directions: Vec<Row> = self.constraints.at(&bound, self.t0, &x).1.iter().map(over_momenta).collect();
+            // δp = Gᵀμ: the hidden constraint's gradient is G M⁻¹ over the momenta, and M lowers it
+            // to G.
+            let over_momenta =
+                |r: &Row| -> Row { r.iter().map(|&(i, v)| (i + n as u32, v)).collect() };
+            let directions: Vec<Row> =
+                self.constraints.at(&bound, self.t0, &x).1.iter().map(over_momenta).collect();
             let bound = hidden.bind(parameters);
             for _ in 0..3 {
                 let (f, rows) = hidden.at(&bound, self.t0, &x);
@@ -129,7 +146,9 @@ impl Projection {
         if let Some(both) = &self.both {
             least_change((both, &both.bind(parameters), self.t0), &least, &units, &mut x)?;
         }
-        let distance = |range: std::ops::Range<usize>| range.map(|i| (x[i] - start[i]).powi(2)).sum::<f64>().sqrt();
+        let distance = |range: std::ops::Range<usize>| {
+            range.map(|i| (x[i] - start[i]).powi(2)).sum::<f64>().sqrt()
+        };
         let split = if n == 0 { x.len() } else { n };
         let (position, momentum) = (distance(0..split), distance(split..x.len()));
         Ok(ProjectedStart { initial: x, position, momentum })
@@ -138,10 +157,10 @@ impl Projection {
 
 /// Moves x to where all formulas vanish by the least change in the metric W⁻¹, where `raise` is W.
 ///
-/// Newton's iteration along W Gᵀ arrives at a point of the set, but not at the nearest one where the set is curved: there
-/// x − x₀ = W π with π = Gᵀμ for some μ. The part of π that no μ explains is the slope of the distance along the set, of
-/// which steps of Barzilai and Borwein (IMA J. Numer. Anal. 8 (1988) 141), each followed by Newton's iteration, find the
-/// zero.
+/// Newton's iteration along W Gᵀ arrives at a point of the set, but not at the nearest one where
+/// the set is curved: there x − x₀ = W π with π = Gᵀμ for some μ. The part of π that no μ explains
+/// is the slope of the distance along the set, of which steps of Barzilai and Borwein (IMA J.
+/// Numer. Anal. 8 (1988) 141), each followed by Newton's iteration, find the zero.
 fn least_change(
     (formulas, bound, t): (&Formulas, &[f64], f64),
     raise: &dyn Fn(&Row) -> Row,
@@ -167,7 +186,11 @@ fn least_change(
             let downhill = dense(&raise(&sparse(&slope)), n);
             (slope, downhill)
         };
-        let worst = downhill.iter().zip(units).zip(x.iter()).map(|((d, unit), x)| d.abs() / unit.max(x.abs()));
+        let worst = downhill
+            .iter()
+            .zip(units)
+            .zip(x.iter())
+            .map(|((d, unit), x)| d.abs() / unit.max(x.abs()));
         let worst = worst.fold(0.0, f64::max);
         if worst < nearest.0 {
             nearest = (worst, x.to_vec());
@@ -180,8 +203,11 @@ fn least_change(
             None => 1.0,
             Some((pi_before, slope_before, downhill_before)) => {
                 let moved: Vec<f64> = pi.iter().zip(pi_before).map(|(a, b)| a - b).collect();
-                let risen: f64 =
-                    moved.iter().zip(downhill.iter().zip(downhill_before)).map(|(m, (a, b))| m * (a - b)).sum();
+                let risen: f64 = moved
+                    .iter()
+                    .zip(downhill.iter().zip(downhill_before))
+                    .map(|(m, (a, b))| m * (a - b))
+                    .sum();
                 let curved: f64 = slope
                     .iter()
                     .zip(slope_before)
@@ -220,8 +246,8 @@ fn dense(row: &Row, n: usize) -> Vec<f64> {
     out
 }
 
-/// Moves x along `raise` of each formula's gradient until all formulas vanish, and adds the multiples of the gradients
-/// to `pi`.
+/// Moves x along `raise` of each formula's gradient until all formulas vanish, and adds the
+/// multiples of the gradients to `pi`.
 fn newton(
     formulas: &Formulas,
     (bound, t): (&[f64], f64),
@@ -246,8 +272,11 @@ fn newton(
     }
     // Newton's iteration stalls at rounding; any larger residual is a failure.
     let (f, rows) = formulas.at(bound, t, x);
-    let size = |row: &Row| row.iter().map(|&(i, d)| d.abs() * units[i as usize].max(x[i as usize].abs())).sum::<f64>();
-    let relative = f.iter().zip(&rows).map(|(f, row)| if *f == 0.0 { 0.0 } else { f.abs() / size(row) });
+    let size = |row: &Row| {
+        row.iter().map(|&(i, d)| d.abs() * units[i as usize].max(x[i as usize].abs())).sum::<f64>()
+    };
+    let relative =
+        f.iter().zip(&rows).map(|(f, row)| if *f == 0.0 { 0.0 } else { f.abs() / size(row) });
     match relative.reduce(|a, b| if a.is_nan() || a > b { a } else { b }) {
         Some(worst) if worst > 1e-13 || worst.is_nan() => Err(format!(
             "Newton's iteration stopped where a constraint is off by {worst:.3e} of the terms that should cancel in it"
@@ -259,9 +288,14 @@ fn newton(
 /// Changes of single components.
 type Changes = Vec<(usize, f64)>;
 
-/// Subtracts Σ yⱼ directionⱼ from x, with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ; returns y and the changes, component by
-/// component.
-fn newton_step(rows: &[Row], directions: &[Row], f: &[f64], x: &mut [f64]) -> Option<(Vec<f64>, Changes)> {
+/// Subtracts Σ yⱼ directionⱼ from x, with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ; returns y and the
+/// changes, component by component.
+fn newton_step(
+    rows: &[Row],
+    directions: &[Row],
+    f: &[f64],
+    x: &mut [f64],
+) -> Option<(Vec<f64>, Changes)> {
     let y = solve(rows, directions, f)?;
     let mut step: std::collections::BTreeMap<usize, f64> = Default::default();
     for (d, y) in directions.iter().zip(&y) {
@@ -273,12 +307,14 @@ fn newton_step(rows: &[Row], directions: &[Row], f: &[f64], x: &mut [f64]) -> Op
     Some((y, step.into_iter().collect()))
 }
 
-/// y with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ, by elimination with partial pivoting after scaling of rows and columns.
+/// y with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ, by elimination with partial pivoting after scaling of
+/// rows and columns.
 fn solve(rows: &[Row], directions: &[Row], f: &[f64]) -> Option<Vec<f64>> {
     // Largest pivot, of a matrix with a unit diagonal, that is rounding.
     const SINGULAR: f64 = 1e-13;
     let m = f.len();
-    // The terms, not their sum: with an indefinite metric these may cancel where the matrix is regular.
+    // The terms, not their sum: with an indefinite metric these may cancel where the matrix is
+    // regular.
     let inverse_root = |i: usize| {
         let absolute = |row: &Row| -> Row { row.iter().map(|&(c, d)| (c, d.abs())).collect() };
         let own = dot(&absolute(&rows[i]), &absolute(&directions[i]));
@@ -286,7 +322,8 @@ fn solve(rows: &[Row], directions: &[Row], f: &[f64]) -> Option<Vec<f64>> {
     };
     let scale: Vec<f64> = (0..m).map(inverse_root).collect::<Option<_>>()?;
     let entry = |i: usize, j: usize| dot(&rows[i], &directions[j]) * scale[i] * scale[j];
-    let mut a: Vec<Vec<f64>> = (0..m).map(|i| (0..m).map(|j| entry(i, j)).chain([f[i] * scale[i]]).collect()).collect();
+    let mut a: Vec<Vec<f64>> =
+        (0..m).map(|i| (0..m).map(|j| entry(i, j)).chain([f[i] * scale[i]]).collect()).collect();
     for k in 0..m {
         let pivot = (k..m).max_by(|&i, &j| a[i][k].abs().total_cmp(&a[j][k].abs()))?;
         a.swap(k, pivot);

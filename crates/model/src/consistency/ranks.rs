@@ -8,24 +8,26 @@ use crate::treatment::structure::{Irregular, Values, onto_zeros, spread_around};
 use holonome_linear::gram::{Gram, Row};
 use holonome_words::option;
 
-/// Part of its size by which a component of a nearby point moves. Constraints that hold to first order only are off
-/// there by its square, or a higher power.
+/// Part of its size by which a component of a nearby point moves. Constraints that hold to first
+/// order only are off there by its square, or a higher power.
 const NEARBY: f64 = 0.02;
 
 /// Number of nearby points.
 const POINTS: usize = 3;
 
-/// Part of its terms up to which a constraint counts as met at a nearby point, which lies on the others' set to
-/// rounding: far below any small power of [`NEARBY`].
+/// Part of its terms up to which a constraint counts as met at a nearby point, which lies on the
+/// others' set to rounding: far below any small power of [`NEARBY`].
 const MET: f64 = 1e-9;
 
-/// Length of a gradient on the constraint set, as a part of that beside it, below which it vanishes on the set.
+/// Length of a gradient on the constraint set, as a part of that beside it, below which it vanishes
+/// on the set.
 const VANISHED: f64 = 1e-4;
 
 /// Constraints whose gradients at the initial state depend on those of the others.
 #[derive(Clone, Debug, Default)]
 pub struct Dependence {
-    /// Components that the other constraints imply; without them, all left out at once, the model is the same.
+    /// Components that the other constraints imply; without them, all left out at once, the model
+    /// is the same.
     pub implied: Vec<String>,
     /// Components that the other constraints do not imply: the configuration is singular.
     pub singular: Vec<String>,
@@ -54,7 +56,9 @@ impl Scalar<'_> {
     /// Name as an index would write it: `a[2]`, `d[3,4]`, `joint[3][2]`.
     fn name(&self) -> String {
         let suffix = match self.quantity.shape.dimensions()[..] {
-            [_, columns] => format!("[{},{}]", self.offset / columns + 1, self.offset % columns + 1),
+            [_, columns] => {
+                format!("[{},{}]", self.offset / columns + 1, self.offset % columns + 1)
+            }
             [_] => format!("[{}]", self.offset + 1),
             _ => String::new(),
         };
@@ -62,11 +66,12 @@ impl Scalar<'_> {
     }
 }
 
-/// Reports constraints whose gradients depend on those of the others at the initial state, which lies on the set.
-/// `functions` gives the values and gradients of the constraints at (t, x).
+/// Reports constraints whose gradients depend on those of the others at the initial state, which
+/// lies on the set. `functions` gives the values and gradients of the constraints at (t, x).
 ///
-/// A constraint that depends on the others there is redundant if it holds wherever they hold. Whether it does is seen at
-/// nearby points of their set; near the initial state they are independent.
+/// A constraint that depends on the others there is redundant if it holds wherever they hold.
+/// Whether it does is seen at nearby points of their set; near the initial state they are
+/// independent.
 pub(super) fn redundancy(
     model: &Model,
     scales: &Scales,
@@ -76,7 +81,8 @@ pub(super) fn redundancy(
     let x = &model.initial;
     let units = scales.units(x);
     let rows = in_units(&functions(model.t0, x).1, &units);
-    // In their own order the constraints of a tree fill in the factor, so the test takes another order.
+    // In their own order the constraints of a tree fill in the factor, so the test takes another
+    // order.
     if Gram::new(&rows, 0.0).dependent().is_empty() {
         return Dependence::default();
     }
@@ -98,8 +104,11 @@ pub(super) fn redundancy(
             (0..quantity.members).flat_map(of)
         })
         .collect();
-    let others = |row: usize| gram.combination(row).into_iter().map(|(other, _)| scalars[other]).collect::<Vec<_>>();
-    let (implied, singular): (Vec<usize>, Vec<usize>) = dependent.iter().partition(|&&row| near.implies(row));
+    let others = |row: usize| {
+        gram.combination(row).into_iter().map(|(other, _)| scalars[other]).collect::<Vec<_>>()
+    };
+    let (implied, singular): (Vec<usize>, Vec<usize>) =
+        dependent.iter().partition(|&&row| near.implies(row));
     if !implied.is_empty() {
         let by: Vec<Scalar> = implied.iter().flat_map(|&row| others(row)).collect();
         out.push(redundant(&implied.iter().map(|&row| scalars[row]).collect::<Vec<_>>(), &by));
@@ -219,12 +228,14 @@ fn redundant(scalars: &[Scalar], by: &[Scalar]) -> Diagnostic {
     beside(diagnostic, by, own, "already says this")
 }
 
-/// Finding of a constraint whose gradient depends on those of others that do not imply it; `regular` if it does not at
-/// other points of the set.
+/// Finding of a constraint whose gradient depends on those of others that do not imply it;
+/// `regular` if it does not at other points of the set.
 fn singular_at(scalar: Scalar, others: &[Scalar], regular: bool) -> Diagnostic {
     let name = scalar.name();
     let here = match regular {
-        true => "at the initial state, a singular configuration from which the motion may go on in several ways",
+        true => {
+            "at the initial state, a singular configuration from which the motion may go on in several ways"
+        }
         false => "wherever the constraints hold",
     };
     let by = members(others);

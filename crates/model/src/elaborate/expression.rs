@@ -23,7 +23,8 @@ pub const TIME: Depends = 8;
 pub const PARAMETER: Depends = 16;
 /// Indices.
 pub const INDEX: Depends = 32;
-/// Values that differ between the trajectories of an ensemble: random draws and the trajectory's number.
+/// Values that differ between the trajectories of an ensemble: random draws and the trajectory's
+/// number.
 pub const DRAW: Depends = 64;
 /// Tables.
 pub const TABLE: Depends = 128;
@@ -61,7 +62,8 @@ pub struct CheckedExpression {
     pub depends: Depends,
     /// True if it contains a sum over an index.
     pub has_sum: bool,
-    /// Number of levels below it. Definitions are shared, so that it may exceed the nesting of the text.
+    /// Number of levels below it. Definitions are shared, so that it may exceed the nesting of the
+    /// text.
     pub height: u32,
 }
 
@@ -145,10 +147,14 @@ impl CheckedExpression {
     /// 0 of a shape.
     pub fn zero(shape: Shape, span: Span) -> Ex {
         let zeros = |count: usize| vec![CheckedExpression::number(0.0, span); count];
-        let row = |columns: usize| CheckedExpression::new(Kind::Stack(zeros(columns)), Shape::Vector(columns), span);
+        let row = |columns: usize| {
+            CheckedExpression::new(Kind::Stack(zeros(columns)), Shape::Vector(columns), span)
+        };
         match shape {
             Shape::Vector(count) => row(count),
-            Shape::Matrix(rows, columns) => CheckedExpression::new(Kind::Stack(vec![row(columns); rows]), shape, span),
+            Shape::Matrix(rows, columns) => {
+                CheckedExpression::new(Kind::Stack(vec![row(columns); rows]), shape, span)
+            }
             Shape::Scalar | Shape::Condition => CheckedExpression::number(0.0, span),
         }
     }
@@ -175,7 +181,13 @@ impl CheckedExpression {
     }
 
     /// A member of a variable, whose kind of input (position, momentum, state) is `own`.
-    pub fn variable(variable: usize, indices: Vec<Ex>, own: Depends, shape: Shape, span: Span) -> Ex {
+    pub fn variable(
+        variable: usize,
+        indices: Vec<Ex>,
+        own: Depends,
+        shape: Shape,
+        span: Span,
+    ) -> Ex {
         let depends = indices.iter().fold(own, |d, i| d | i.depends);
         let height = indices.iter().map(|i| i.height + 1).max().unwrap_or(0);
         Arc::new(CheckedExpression {
@@ -198,7 +210,9 @@ impl CheckedExpression {
 
     /// True for a scalar or condition without sums that depends on indices and numbers alone.
     pub fn is_index(&self) -> bool {
-        self.depends & !INDEX == 0 && !self.has_sum && matches!(self.shape, Shape::Scalar | Shape::Condition)
+        self.depends & !INDEX == 0
+            && !self.has_sum
+            && matches!(self.shape, Shape::Scalar | Shape::Condition)
     }
 }
 
@@ -210,14 +224,22 @@ impl Kind {
             f(&r.high);
         };
         match self {
-            Kind::Number(_) | Kind::Time | Kind::Index(_) | Kind::Identity | Kind::Draw(_) | Kind::Trajectory => {}
+            Kind::Number(_)
+            | Kind::Time
+            | Kind::Index(_)
+            | Kind::Identity
+            | Kind::Draw(_)
+            | Kind::Trajectory => {}
             Kind::Variable(_, list)
             | Kind::Parameter(_, list)
             | Kind::Multiplier(_, list)
             | Kind::Stack(list)
             | Kind::Linear(_, list) => list.iter().for_each(f),
             Kind::Table(_, _, a) | Kind::Unary(_, a) => f(a),
-            Kind::Binary(_, a, b) | Kind::Scale(a, b) | Kind::Divide(a, b) | Kind::Product(a, b) => {
+            Kind::Binary(_, a, b)
+            | Kind::Scale(a, b)
+            | Kind::Divide(a, b)
+            | Kind::Product(a, b) => {
                 f(a);
                 f(b);
             }

@@ -100,8 +100,8 @@ linear! {
         };
 }
 
-/// The determinant of the rows and columns listed, expanded along the first row; equal minors are one
-/// node of the graph.
+/// The determinant of the rows and columns listed, expanded along the first row; equal minors are
+/// one node of the graph.
 fn minor(g: &mut Graph, a: &[Node], n: usize, rows: &[usize], columns: &[usize]) -> Node {
     let [row, rest @ ..] = rows else { return g.one() };
     let mut sum = g.zero();

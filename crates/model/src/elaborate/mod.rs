@@ -1,5 +1,6 @@
-//! Elaboration of a syntax tree into a checked model: declarations first, then expressions, then term templates, then
-//! the numbers that are known before a run (sizes, parameters, initial values).
+//! Elaboration of a syntax tree into a checked model: declarations first, then expressions, then
+//! term templates, then the numbers that are known before a run (sizes, parameters, initial
+//! values).
 
 pub mod expression;
 pub mod linear_algebra;
@@ -47,9 +48,13 @@ pub struct Variations {
     pub values: Vec<(ast::Name, ast::Expr)>,
 }
 
-/// Checks a parsed file. The model is `Some` only if no diagnostic is an error. The parser's own diagnostics are not
-/// repeated, and a name that an unread statement may declare is not reported as missing.
-pub fn elaborate(reading: &Reading, environment: &mut Environment) -> (Option<Model>, Vec<Diagnostic>) {
+/// Checks a parsed file. The model is `Some` only if no diagnostic is an error. The parser's own
+/// diagnostics are not repeated, and a name that an unread statement may declare is not reported as
+/// missing.
+pub fn elaborate(
+    reading: &Reading,
+    environment: &mut Environment,
+) -> (Option<Model>, Vec<Diagnostic>) {
     let mut file = reading.file.clone();
     let variations = &environment.variations;
     let (varied, mut diagnostics) =
@@ -64,7 +69,10 @@ pub fn elaborate(reading: &Reading, environment: &mut Environment) -> (Option<Mo
     diagnostics.append(&mut elaborator.diagnostics);
     // What the parser has refused is refused once.
     let refused = |d: &Diagnostic| {
-        reading.diagnostics.iter().any(|known| known.severity == Severity::Error && known.span == d.span)
+        reading
+            .diagnostics
+            .iter()
+            .any(|known| known.severity == Severity::Error && known.span == d.span)
     };
     diagnostics.retain(|d| !refused(d));
     diagnostics.sort_by_key(|d| (d.span.start, d.span.end));
@@ -73,7 +81,10 @@ pub fn elaborate(reading: &Reading, environment: &mut Environment) -> (Option<Mo
         let next = diagnostics[MAX_DIAGNOSTICS - 1].span;
         diagnostics.truncate(MAX_DIAGNOSTICS - 1);
         let message = format!("more than {MAX_DIAGNOSTICS} mistakes; the rest is not shown");
-        diagnostics.push(Diagnostic::error(message, next, "the next one").help("correct the first ones and try again"));
+        diagnostics.push(
+            Diagnostic::error(message, next, "the next one")
+                .help("correct the first ones and try again"),
+        );
     }
     let good = diagnostics.iter().all(|d| d.severity != Severity::Error);
     (model.filter(|_| good), diagnostics)
@@ -125,7 +136,12 @@ struct TableEntry {
 
 impl TableEntry {
     fn new(table: Table) -> TableEntry {
-        let places = table.columns.iter().enumerate().map(|(place, (name, _))| (name.clone(), place)).collect();
+        let places = table
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(place, (name, _))| (name.clone(), place))
+            .collect();
         TableEntry { table, places, failed: false }
     }
 
@@ -138,7 +154,8 @@ impl TableEntry {
     /// The names of its columns in a sentence, of many the first ones.
     fn names(&self) -> String {
         const MOST: usize = 20;
-        let names: Vec<&str> = self.table.columns.iter().take(MOST).map(|(name, _)| name.as_str()).collect();
+        let names: Vec<&str> =
+            self.table.columns.iter().take(MOST).map(|(name, _)| name.as_str()).collect();
         let more = self.table.columns.len() - names.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         format!("{}{more}", names.join(", "))
@@ -195,7 +212,8 @@ struct Elaborator<'a> {
     constraints: FxHashMap<usize, Option<Checked>>,
     /// Definitions without arguments, read once.
     defined: FxHashMap<usize, Option<Ex>>,
-    /// Definitions with arguments, keyed by the arguments' addresses; the arguments are kept alive with them.
+    /// Definitions with arguments, keyed by the arguments' addresses; the arguments are kept alive
+    /// with them.
     applied: FxHashMap<Application, (Option<Ex>, Vec<Ex>)>,
     entered: Vec<usize>,
     /// Reported cycles of definitions, by the span of their first definition.

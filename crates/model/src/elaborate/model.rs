@@ -9,11 +9,13 @@ use crate::syntax::span::Span;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// Largest number of values of an inner index whose members stand in columns of their own, like the components of a
-/// vector: the sites of a molecule. A loop over molecules then reads contiguous lines.
+/// Largest number of values of an inner index whose members stand in columns of their own, like the
+/// components of a vector: the sites of a molecule. A loop over molecules then reads contiguous
+/// lines.
 pub(crate) const MOST_SITES: usize = 6;
 
-/// A family of quantities of one shape over a box of indices; a single quantity is a family without indices.
+/// A family of quantities of one shape over a box of indices; a single quantity is a family without
+/// indices.
 #[derive(Clone, Debug)]
 pub struct Family {
     /// Name.
@@ -41,8 +43,8 @@ impl Family {
         self.members() * self.shape.len()
     }
 
-    /// Number of scalars that belong together: those of one member, or of all members that differ in an inner index of
-    /// few values, as the sites of a molecule.
+    /// Number of scalars that belong together: those of one member, or of all members that differ
+    /// in an inner index of few values, as the sites of a molecule.
     pub fn width(&self) -> usize {
         let counts = || self.bounds.iter().map(|&(low, high)| (high - low + 1).max(0) as usize);
         let sites = counts().next_back().filter(|_| self.bounds.len() > 1).unwrap_or(1);
@@ -111,7 +113,9 @@ impl Table {
         match (*rows, rows_are.is_empty()) {
             (0, _) => format!("row {row} of table '{name}' does not exist: it has no rows"),
             (_, true) => format!("row {row} of table '{name}' is outside 1..{rows}"),
-            (_, false) => format!("row {row} of table '{name}' is outside 1..{rows}, the {rows_are}"),
+            (_, false) => {
+                format!("row {row} of table '{name}' is outside 1..{rows}, the {rows_are}")
+            }
         }
     }
 }
@@ -121,8 +125,8 @@ impl Table {
 pub struct Component {
     /// Position among the components of the member.
     pub offset: usize,
-    /// Number of entries of the user's quantity that the component stands for: 2 for an off-diagonal entry of a
-    /// symmetric matrix, whose twin is left out.
+    /// Number of entries of the user's quantity that the component stands for: 2 for an
+    /// off-diagonal entry of a symmetric matrix, whose twin is left out.
     pub multiplicity: f64,
 }
 
@@ -152,7 +156,8 @@ pub struct Quantity {
 /// A `measure`.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Measured quantity, under the measure's name; a placeholder for p·∂H/∂p if the statistic is `temperature()`.
+    /// Measured quantity, under the measure's name; a placeholder for p·∂H/∂p if the statistic is
+    /// `temperature()`.
     pub quantity: Quantity,
     /// Statistic of the quantity.
     pub statistic: Statistic,
@@ -171,14 +176,17 @@ impl Quantity {
         if k == 0 {
             return self.name.clone();
         }
-        let list: Vec<String> = self.member_indices[member * k..(member + 1) * k].iter().map(i32::to_string).collect();
+        let list: Vec<String> =
+            self.member_indices[member * k..(member + 1) * k].iter().map(i32::to_string).collect();
         format!("{}[{}]", self.name, list.join(","))
     }
 
     /// Number of the member with these index values; `None` if there is none.
     pub fn member(&self, indices: &[i64]) -> Option<usize> {
         let k = self.indices.len();
-        let of = |member: usize| self.member_indices[member * k..(member + 1) * k].iter().map(|&i| i64::from(i));
+        let of = |member: usize| {
+            self.member_indices[member * k..(member + 1) * k].iter().map(|&i| i64::from(i))
+        };
         // Ranges ascend, so the members are in order.
         let (mut low, mut high) = (0, self.members);
         while low < high {
@@ -193,8 +201,8 @@ impl Quantity {
     }
 }
 
-/// Constraints with the places of their multipliers. The multipliers follow the state: one for each component of each
-/// member, including the components left out of a symmetric matrix.
+/// Constraints with the places of their multipliers. The multipliers follow the state: one for each
+/// component of each member, including the components left out of a symmetric matrix.
 pub fn multipliers(constraints: &[Quantity], dimension: usize) -> Vec<(&Quantity, usize)> {
     let mut next = dimension;
     let mut places = Vec::with_capacity(constraints.len());
@@ -276,7 +284,8 @@ pub struct Model {
     pub initial: Vec<f64>,
     /// Time of the initial state.
     pub t0: f64,
-    /// Formulas of parameter values and initial state that differ between the trajectories of an ensemble.
+    /// Formulas of parameter values and initial state that differ between the trajectories of an
+    /// ensemble.
     pub start: Start,
     /// The right-hand side.
     pub dynamics: Dynamics,
@@ -324,7 +333,8 @@ impl Model {
         self.constraints.iter().all(|c| c.depends & MOMENTUM == 0)
     }
 
-    /// Quantities that are monitored along a run and move nothing: observables and the quantities of measures.
+    /// Quantities that are monitored along a run and move nothing: observables and the quantities
+    /// of measures.
     pub fn observed(&self) -> impl Iterator<Item = &Quantity> {
         self.observables.iter().chain(self.measures.iter().map(|measure| &measure.quantity))
     }
@@ -335,9 +345,13 @@ impl Model {
         functional
     }
 
-    /// Formulas of the field and the invariants: the right-hand side, constraints, integrals, constraints of a penalty.
+    /// Formulas of the field and the invariants: the right-hand side, constraints, integrals,
+    /// constraints of a penalty.
     fn functionals(&self) -> impl Iterator<Item = &Functional> {
-        let monitored = self.penalty.iter().flat_map(|penalty| penalty.constraints.iter().chain(&penalty.hidden));
+        let monitored = self
+            .penalty
+            .iter()
+            .flat_map(|penalty| penalty.constraints.iter().chain(&penalty.hidden));
         let quantities = self.constraints.iter().chain(&self.integrals).chain(monitored);
         std::iter::once(self.moved_by()).chain(quantities.map(|q| &q.functional))
     }
@@ -368,12 +382,14 @@ impl Model {
         self.penalty.as_ref().map_or(&self.constraints, |penalty| &penalty.constraints)
     }
 
-    /// Upper bound for the number of nodes of the field and the invariants, unrolled, before any derivative.
+    /// Upper bound for the number of nodes of the field and the invariants, unrolled, before any
+    /// derivative.
     pub fn unrolled_size(&self) -> usize {
         self.functionals().map(Functional::unrolled_size).sum()
     }
 
-    /// [`Model::unrolled_size`] of the formulas of a step alone: the right-hand side and the constraints.
+    /// [`Model::unrolled_size`] of the formulas of a step alone: the right-hand side and the
+    /// constraints.
     pub fn unrolled_dynamics(&self) -> usize {
         let constraints = self.constraints.iter().map(|q| q.functional.unrolled_size());
         self.moved_by().unrolled_size() + constraints.sum::<usize>()

@@ -58,7 +58,8 @@ impl Scope {
     }
 }
 
-/// Prefix of multipliers: that of constraint NAME is `lambda.NAME`, unless the file declares a `lambda` of its own.
+/// Prefix of multipliers: that of constraint NAME is `lambda.NAME`, unless the file declares a
+/// `lambda` of its own.
 pub const LAMBDA: &str = "lambda";
 
 /// Names of functions in other languages, with ours.
@@ -82,15 +83,17 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
 
 /// A scalar function of one argument that users can call.
 pub fn unary_function(name: &str) -> Option<Unary> {
-    Unary::ALL.iter().copied().find(|op| op.name() == name && !matches!(op, Unary::Neg | Unary::Not))
+    Unary::ALL
+        .iter()
+        .copied()
+        .find(|op| op.name() == name && !matches!(op, Unary::Neg | Unary::Not))
 }
 
 /// A scalar function of two arguments that users can call.
 pub fn binary_function(name: &str) -> Option<Binary> {
-    Binary::ALL
-        .iter()
-        .copied()
-        .find(|op| op.name() == name && matches!(op, Binary::Pow | Binary::Atan2 | Binary::Min | Binary::Max))
+    Binary::ALL.iter().copied().find(|op| {
+        op.name() == name && matches!(op, Binary::Pow | Binary::Atan2 | Binary::Min | Binary::Max)
+    })
 }
 
 /// Names of all built-in functions, for suggestions and the language guide.
@@ -98,5 +101,9 @@ pub fn function_names() -> Vec<&'static str> {
     let unary = Unary::ALL.iter().map(|op| op.name()).filter(|n| unary_function(n).is_some());
     let binary = Binary::ALL.iter().map(|op| op.name()).filter(|n| binary_function(n).is_some());
     let linear = linear_algebra::FUNCTIONS.iter().map(|r| r.name);
-    unary.chain(binary).chain(linear).chain(["identity", "matrix", "if", "sum", "normal", "uniform"]).collect()
+    unary
+        .chain(binary)
+        .chain(linear)
+        .chain(["identity", "matrix", "if", "sum", "normal", "uniform"])
+        .collect()
 }

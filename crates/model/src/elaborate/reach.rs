@@ -9,11 +9,13 @@ use std::sync::Arc;
 /// Most rows of a term that are kept for its cut-offs.
 const MOST_ROWS: usize = 16;
 
-/// A distance with which a term compares, by any formula: `norm(d) < rc`, `dot(d, d)/rc^2 < 1`, `max(0, rc - norm(d))`.
+/// A distance with which a term compares, by any formula: `norm(d) < rc`, `dot(d, d)/rc^2 < 1`,
+/// `max(0, rc - norm(d))`.
 pub struct Distance {
     /// Components of what is apart.
     pub apart: Vec<Node>,
-    /// The distance, and the lengths of the periodic box along each axis, if these are nearest images.
+    /// The distance, and the lengths of the periodic box along each axis, if these are nearest
+    /// images.
     numbers: Vec<Node>,
 }
 
@@ -40,8 +42,11 @@ impl Cutoff {
         }
         let mut distances: Vec<Distance> = Vec::new();
         for node in nodes {
-            let Expression::Binary(Binary::Less | Binary::LessEqual | Binary::Min | Binary::Max, a, b) =
-                graph.expression(node)
+            let Expression::Binary(
+                Binary::Less | Binary::LessEqual | Binary::Min | Binary::Max,
+                a,
+                b,
+            ) = graph.expression(node)
             else {
                 continue;
             };
@@ -53,15 +58,18 @@ impl Cutoff {
             };
             let Some((apart, reach)) = found else { continue };
             let stands = |length: &Node| !moves.get(length.index()).is_some_and(|&moves| moves);
-            let lengths: Vec<Node> =
-                apart.iter().filter_map(|&part| length_of_box(&mut graph, part).filter(stands)).collect();
+            let lengths: Vec<Node> = apart
+                .iter()
+                .filter_map(|&part| length_of_box(&mut graph, part).filter(stands))
+                .collect();
             let numbers = std::iter::once(reach).chain(lengths).collect();
             distances.push(Distance { apart, numbers });
         }
         if distances.is_empty() {
             return None;
         }
-        let (rows, mut table, mut numbers) = (term.rows(), Stretches::new(term.slots.len() + 1), Vec::new());
+        let (rows, mut table, mut numbers) =
+            (term.rows(), Stretches::new(term.slots.len() + 1), Vec::new());
         for k in 0..rows.min(MOST_ROWS) {
             let mut row: Vec<u32> = term.row(k * rows / rows.min(MOST_ROWS)).iter().collect();
             for (entry, source) in row.iter_mut().zip(&term.slots) {
@@ -83,9 +91,14 @@ impl Cutoff {
     }
 }
 
-/// Components of a moving distance and the value that it is compared with, of a formula of a distance that is compared
-/// with `bound`, which stands still.
-fn isolated(g: &mut Graph, moves: &[bool], formula: Node, bound: Node) -> Option<(Vec<Node>, Node)> {
+/// Components of a moving distance and the value that it is compared with, of a formula of a
+/// distance that is compared with `bound`, which stands still.
+fn isolated(
+    g: &mut Graph,
+    moves: &[bool],
+    formula: Node,
+    bound: Node,
+) -> Option<(Vec<Node>, Node)> {
     let (mut node, mut bound) = (formula, bound);
     let is_moving = |node: Node| moves[node.index()];
     loop {
@@ -96,22 +109,24 @@ fn isolated(g: &mut Graph, moves: &[bool], formula: Node, bound: Node) -> Option
             Expression::Unary(Unary::Abs, a) => return Some((vec![a], bound)),
             Expression::Unary(Unary::Sqrt, a) => (a, g.mul(bound, bound)),
             Expression::Unary(Unary::Neg, a) => (a, g.neg(bound)),
-            Expression::Binary(op, a, b) if is_moving(a) != is_moving(b) => match (op, is_moving(a)) {
-                (Binary::Add, true) => (a, g.sub(bound, b)),
-                (Binary::Add, false) => (b, g.sub(bound, a)),
-                (Binary::Sub, true) => (a, g.add(bound, b)),
-                (Binary::Sub, false) => (b, g.sub(a, bound)),
-                (Binary::Mul, true) => (a, g.div(bound, b)),
-                (Binary::Mul, false) => (b, g.div(bound, a)),
-                (Binary::Div, true) => (a, g.mul(bound, b)),
-                (Binary::Div, false) => (b, g.div(a, bound)),
-                (Binary::Pow, true) => {
-                    let one = g.one();
-                    let inverse = g.div(one, b);
-                    (a, g.pow(bound, inverse))
+            Expression::Binary(op, a, b) if is_moving(a) != is_moving(b) => {
+                match (op, is_moving(a)) {
+                    (Binary::Add, true) => (a, g.sub(bound, b)),
+                    (Binary::Add, false) => (b, g.sub(bound, a)),
+                    (Binary::Sub, true) => (a, g.add(bound, b)),
+                    (Binary::Sub, false) => (b, g.sub(a, bound)),
+                    (Binary::Mul, true) => (a, g.div(bound, b)),
+                    (Binary::Mul, false) => (b, g.div(bound, a)),
+                    (Binary::Div, true) => (a, g.mul(bound, b)),
+                    (Binary::Div, false) => (b, g.div(a, bound)),
+                    (Binary::Pow, true) => {
+                        let one = g.one();
+                        let inverse = g.div(one, b);
+                        (a, g.pow(bound, inverse))
+                    }
+                    _ => return None,
                 }
-                _ => return None,
-            },
+            }
             Expression::Binary(Binary::Mul, a, b) if a == b => (a, g.sqrt(bound)),
             _ => return None,
         };
@@ -121,10 +136,14 @@ fn isolated(g: &mut Graph, moves: &[bool], formula: Node, bound: Node) -> Option
 /// Terms of a sum of squares that move; `None` for any other node, and for the square of a length.
 fn squares(g: &Graph, is_moving: &dyn Fn(Node) -> bool, node: Node) -> Option<Vec<Node>> {
     match g.expression(node) {
-        Expression::Binary(Binary::Add, a, b) => Some([squares(g, is_moving, a)?, squares(g, is_moving, b)?].concat()),
+        Expression::Binary(Binary::Add, a, b) => {
+            Some([squares(g, is_moving, a)?, squares(g, is_moving, b)?].concat())
+        }
         Expression::Binary(Binary::Mul, a, b) if a == b && is_moving(a) => {
-            let is_length = matches!(g.expression(a), Expression::Unary(Unary::Sqrt | Unary::Abs, _));
-            let is_shared = matches!(g.expression(a), Expression::Binary(Binary::Mul, x, y) if x == y);
+            let is_length =
+                matches!(g.expression(a), Expression::Unary(Unary::Sqrt | Unary::Abs, _));
+            let is_shared =
+                matches!(g.expression(a), Expression::Binary(Binary::Mul, x, y) if x == y);
             (!is_length && !is_shared).then(|| vec![a])
         }
         _ => None,
@@ -134,7 +153,8 @@ fn squares(g: &Graph, is_moving: &dyn Fn(Node) -> bool, node: Node) -> Option<Ve
 /// Length L of the box in d − L·round(d/L).
 fn length_of_box(g: &mut Graph, part: Node) -> Option<Node> {
     let Expression::Binary(Binary::Sub, _, away) = g.expression(part) else { return None };
-    let is_round = |g: &Graph, node: Node| matches!(g.expression(node), Expression::Unary(Unary::Round, _));
+    let is_round =
+        |g: &Graph, node: Node| matches!(g.expression(node), Expression::Unary(Unary::Round, _));
     match g.expression(away) {
         Expression::Unary(Unary::Round, _) => Some(g.one()),
         Expression::Binary(Binary::Mul, a, b) if is_round(g, b) => Some(a),
@@ -143,11 +163,12 @@ fn length_of_box(g: &mut Graph, part: Node) -> Option<Node> {
     }
 }
 
-/// Distance at which a sum over near pairs ends, followed by the lengths of its periodic box along each axis, if it has
-/// one. Both are alike for all pairs and read nothing that moves.
+/// Distance at which a sum over near pairs ends, followed by the lengths of its periodic box along
+/// each axis, if it has one. Both are alike for all pairs and read nothing that moves.
 pub(super) fn of(term: &Term) -> Option<Functional> {
     let pairs = term.pairs.as_deref()?;
-    let nodes: Vec<Node> = std::iter::once(pairs.reach).chain(pairs.lengths.iter().copied()).collect();
+    let nodes: Vec<Node> =
+        std::iter::once(pairs.reach).chain(pairs.lengths.iter().copied()).collect();
     Some(formulas(term, &nodes, 0))
 }
 
@@ -173,7 +194,8 @@ fn formulas(term: &Term, nodes: &[Node], row: usize) -> Functional {
     Functional { outputs: nodes.len(), terms: vec![only] }
 }
 
-/// Share of the pairs within reach if bodies fill a periodic box; `None` unless it has one to three dimensions.
+/// Share of the pairs within reach if bodies fill a periodic box; `None` unless it has one to three
+/// dimensions.
 pub(super) fn share(numbers: &[f64]) -> Option<f64> {
     const BALLS: [f64; 3] = [2.0, PI, 4.0 * PI / 3.0];
     let (&reach, lengths) = numbers.split_first()?;
@@ -197,6 +219,10 @@ impl ShortBox {
         let (&reach, lengths) = numbers.split_first()?;
         // Tolerance for the roundings of a length that is twice the distance by its formula.
         let is_short = |length: &f64| reach > length / 2.0 * (1.0 + 1e-12);
-        lengths.iter().map(|length| length.abs()).find(is_short).map(|length| ShortBox { reach, length })
+        lengths
+            .iter()
+            .map(|length| length.abs())
+            .find(is_short)
+            .map(|length| ShortBox { reach, length })
     }
 }

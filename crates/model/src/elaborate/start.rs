@@ -1,9 +1,9 @@
-//! Starts of an ensemble's trajectories: the formulas of those parameters and initial values that use a random draw,
-//! the trajectory's number, or each other.
+//! Starts of an ensemble's trajectories: the formulas of those parameters and initial values that
+//! use a random draw, the trajectory's number, or each other.
 //!
-//! A model holds the numbers of its first trajectory, and a [`Start`] those formulas. [`CompiledStart`] evaluates
-//! them for any other trajectory, row by row, with the templates that gave the first numbers: equal values have equal
-//! bits.
+//! A model holds the numbers of its first trajectory, and a [`Start`] those formulas.
+//! [`CompiledStart`] evaluates them for any other trajectory, row by row, with the templates that
+//! gave the first numbers: equal values have equal bits.
 
 use super::expression::Draw;
 use super::model::{Family, Model};
@@ -18,8 +18,8 @@ pub const TRAJECTORY: u32 = 0;
 /// Place of the first draw among these inputs; the other draws follow.
 pub const FIRST_DRAW: u32 = 1;
 
-/// Formulas of the numbers of a model that differ between trajectories. They read the inputs of a trajectory (its
-/// number, then its draws) in place of the state.
+/// Formulas of the numbers of a model that differ between trajectories. They read the inputs of a
+/// trajectory (its number, then its draws) in place of the state.
 #[derive(Clone, Debug, Default)]
 pub struct Start {
     /// Draws of each trajectory, in order.
@@ -28,7 +28,8 @@ pub struct Start {
     pub values: Vec<VariedValue>,
     /// Initial velocities whose momenta may differ.
     pub velocities: Vec<Velocity>,
-    /// For each sum over pairs whose cut-off or periodic box differs: both, in the form that [`ShortBox`] reads.
+    /// For each sum over pairs whose cut-off or periodic box differs: both, in the form that
+    /// [`ShortBox`] reads.
     pub cutoffs: Vec<Functional>,
     /// True for the parameter values that differ; empty if none does.
     pub parameters: Vec<bool>,
@@ -59,9 +60,16 @@ pub enum Target {
 }
 
 impl Start {
-    /// Keeps the formula of `family`, whose first component is `first`, if its value differs between trajectories.
-    /// `len` is the number of parameter values or of components of the state.
-    pub(crate) fn keep(&mut self, target: Target, family: &Family, first: usize, len: usize, functional: Functional) {
+    /// Keeps the formula of `family`, whose first component is `first`, if its value differs
+    /// between trajectories. `len` is the number of parameter values or of components of the state.
+    pub(crate) fn keep(
+        &mut self,
+        target: Target,
+        family: &Family,
+        first: usize,
+        len: usize,
+        functional: Functional,
+    ) {
         let known = &self.parameters;
         let differs = functional.reads_marked(|source, entry| match source {
             Source::State => true,
@@ -83,7 +91,8 @@ impl Start {
     /// Keeps the distance at which a sum ends and the lengths of its box if they differ.
     pub(crate) fn keep_cutoff(&mut self, lengths: Functional) {
         let differs = |source, entry: u32| {
-            source == Source::Parameter && self.parameters.get(entry as usize).is_some_and(|&differs| differs)
+            source == Source::Parameter
+                && self.parameters.get(entry as usize).is_some_and(|&differs| differs)
         };
         if lengths.reads_marked(differs).contains(&true) {
             self.cutoffs.push(lengths);
@@ -147,14 +156,17 @@ impl CompiledStart {
     /// If the mass matrix does not turn an initial velocity into a momentum.
     pub fn new(model: &Model, backend: &dyn Backend) -> Result<CompiledStart, Diagnostic> {
         let start = &model.start;
-        let templates: Vec<_> = start.values.iter().map(|v| v.functional.templates(backend)).collect();
-        let cutoffs: Vec<_> = start.cutoffs.iter().map(|lengths| lengths.templates(backend)).collect();
+        let templates: Vec<_> =
+            start.values.iter().map(|v| v.functional.templates(backend)).collect();
+        let cutoffs: Vec<_> =
+            start.cutoffs.iter().map(|lengths| lengths.templates(backend)).collect();
         let momenta = match start.velocities.is_empty() {
             true => None,
             false => Some(Momenta::new(model, &start.velocities, backend)?),
         };
         let values = start.values.iter().map(|v| &v.functional).zip(&templates);
-        let of_values = values.chain(start.cutoffs.iter().zip(&cutoffs)).map(|(f, t)| f.outputs + work_len(t));
+        let of_values =
+            values.chain(start.cutoffs.iter().zip(&cutoffs)).map(|(f, t)| f.outputs + work_len(t));
         let of_momenta = momenta.iter().map(|m| m.work_len(model.dimension()));
         let work = start.draws.len() + 1 + of_values.chain(of_momenta).max().unwrap_or(0);
         Ok(CompiledStart { templates, momenta, cutoffs, work })
@@ -165,8 +177,8 @@ impl CompiledStart {
         self.work
     }
 
-    /// Writes the parameter values and the initial state of a trajectory. `draw` gives its draws by their numbers,
-    /// counted from 1. Nothing is allocated.
+    /// Writes the parameter values and the initial state of a trajectory. `draw` gives its draws by
+    /// their numbers, counted from 1. Nothing is allocated.
     ///
     /// # Errors
     /// If one of the values does not exist.
@@ -183,11 +195,14 @@ impl CompiledStart {
         parameters.copy_from_slice(&model.parameter_values);
         x.copy_from_slice(&model.initial);
         for velocity in &start.velocities {
-            x[velocity.first..velocity.first + velocity.value.len()].copy_from_slice(&velocity.value);
+            x[velocity.first..velocity.first + velocity.value.len()]
+                .copy_from_slice(&velocity.value);
         }
         let (inputs, work) = work.split_at_mut(start.draws.len() + 1);
         inputs[TRAJECTORY as usize] = trajectory;
-        for ((input, &which), number) in inputs[FIRST_DRAW as usize..].iter_mut().zip(&start.draws).zip(1..) {
+        for ((input, &which), number) in
+            inputs[FIRST_DRAW as usize..].iter_mut().zip(&start.draws).zip(1..)
+        {
             *input = draw(number, which);
         }
         for (value, templates) in start.values.iter().zip(&self.templates) {
@@ -199,7 +214,10 @@ impl CompiledStart {
             };
             place[value.first..value.first + numbers.len()].copy_from_slice(numbers);
             if let Some(&bad) = numbers.iter().find(|v| !v.is_finite()) {
-                return Err(NoStart::NotFinite { what: format!("{what} '{}'", value.name), value: bad });
+                return Err(NoStart::NotFinite {
+                    what: format!("{what} '{}'", value.name),
+                    value: bad,
+                });
             }
         }
         for (lengths, templates) in start.cutoffs.iter().zip(&self.cutoffs) {
@@ -217,7 +235,10 @@ impl CompiledStart {
         for velocity in &start.velocities {
             let numbers = &x[velocity.first..velocity.first + velocity.value.len()];
             if let Some(&bad) = numbers.iter().find(|v| !v.is_finite()) {
-                return Err(NoStart::NotFinite { what: format!("the momentum '{}'", velocity.name), value: bad });
+                return Err(NoStart::NotFinite {
+                    what: format!("the momentum '{}'", velocity.name),
+                    value: bad,
+                });
             }
         }
         Ok(())

@@ -15,7 +15,8 @@ pub enum Statistic {
         /// Number of bins.
         bins: usize,
     },
-    /// `rdf(Q, b, bins)` or, in a periodic cube of that side, `rdf(Q, b, bins, side)`: distances of its members.
+    /// `rdf(Q, b, bins)` or, in a periodic cube of that side, `rdf(Q, b, bins, side)`: distances of
+    /// its members.
     Distances {
         /// End of the last bin.
         reach: f64,
@@ -36,7 +37,8 @@ pub enum Statistic {
 pub const FORMS: &str = "mean(Q), histogram(Q, a, b, bins), rdf(Q, b, bins), rdf(Q, b, bins, side), msd(Q), autocorrelation(Q) or temperature()";
 
 /// Words that name a statistic.
-pub const STATISTICS: [&str; 6] = ["mean", "histogram", "rdf", "msd", "autocorrelation", "temperature"];
+pub const STATISTICS: [&str; 6] =
+    ["mean", "histogram", "rdf", "msd", "autocorrelation", "temperature"];
 
 impl Statistic {
     /// The statistic called `word` with the `numbers` that follow its quantity.
@@ -47,20 +49,25 @@ impl Statistic {
         if !numbers.iter().all(|number| number.is_finite()) {
             return Err("a number is not finite".to_string());
         }
-        let count = |bins: f64| match bins.fract() == 0.0 && (1.0..=MOST_BINS as f64).contains(&bins) {
-            true => Ok(bins as usize),
-            false => Err(format!("bins are a whole number from 1 to {MOST_BINS}")),
-        };
+        let count =
+            |bins: f64| match bins.fract() == 0.0 && (1.0..=MOST_BINS as f64).contains(&bins) {
+                true => Ok(bins as usize),
+                false => Err(format!("bins are a whole number from 1 to {MOST_BINS}")),
+            };
         match (word, numbers) {
             ("mean", []) => Ok(Statistic::Mean),
             ("msd", []) => Ok(Statistic::Displacement),
             ("autocorrelation", []) => Ok(Statistic::Autocorrelation),
             ("temperature", []) => Ok(Statistic::Temperature),
-            ("histogram", &[a, b, bins]) if a < b => Ok(Statistic::Histogram { range: (a, b), bins: count(bins)? }),
+            ("histogram", &[a, b, bins]) if a < b => {
+                Ok(Statistic::Histogram { range: (a, b), bins: count(bins)? })
+            }
             ("rdf", &[reach, bins, ref side @ ..]) if reach > 0.0 && side.len() <= 1 => {
                 let side = side.first().copied();
                 if side.is_some_and(|side| side < 2.0 * reach) {
-                    return Err("distances in a periodic cube are known up to half of its side".to_string());
+                    return Err(
+                        "distances in a periodic cube are known up to half of its side".to_string()
+                    );
                 }
                 Ok(Statistic::Distances { reach, bins: count(bins)?, side })
             }
@@ -84,7 +91,9 @@ impl Statistic {
     pub fn of(&self, of: &str) -> String {
         let numbers: Vec<f64> = match *self {
             Statistic::Histogram { range: (a, b), bins } => vec![a, b, bins as f64],
-            Statistic::Distances { reach, bins, side } => [reach, bins as f64].into_iter().chain(side).collect(),
+            Statistic::Distances { reach, bins, side } => {
+                [reach, bins as f64].into_iter().chain(side).collect()
+            }
             _ => Vec::new(),
         };
         let words = std::iter::once(of.to_string()).chain(numbers.iter().map(f64::to_string));

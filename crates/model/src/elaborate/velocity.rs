@@ -8,7 +8,8 @@ use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 use rustc_hash::FxHashMap;
 
-/// Largest number of momenta that the mass matrix may couple to each other: each block is solved as a dense matrix.
+/// Largest number of momenta that the mass matrix may couple to each other: each block is solved as
+/// a dense matrix.
 const LARGEST_BLOCK: usize = 2_000;
 
 /// A coordinate whose initial velocity is given in place of its momentum.
@@ -24,8 +25,8 @@ pub struct Velocity {
     pub span: Span,
 }
 
-/// Momenta of all velocities, as functions of these: H_pp p = v − H_p, with H_p taken where these momenta are 0 and the
-/// others have their values. Solved by connected blocks of H_pp, each dense.
+/// Momenta of all velocities, as functions of these: H_pp p = v − H_p, with H_p taken where these
+/// momenta are 0 and the others have their values. Solved by connected blocks of H_pp, each dense.
 pub struct Momenta {
     /// The components in the state, increasing.
     components: Vec<usize>,
@@ -41,7 +42,8 @@ pub struct Momenta {
 struct Derivatives {
     term: usize,
     template: Template,
-    /// Entry of (H_p, H_pp) to which an output is added, for each row and each output, or [`NOWHERE`].
+    /// Entry of (H_p, H_pp) to which an output is added, for each row and each output, or
+    /// [`NOWHERE`].
     places: Vec<u32>,
 }
 
@@ -60,11 +62,18 @@ impl Momenta {
     ///
     /// # Errors
     /// If H_pp depends on the state or on time, or couples too many momenta to each other.
-    pub fn new(model: &Model, velocities: &[Velocity], backend: &dyn Backend) -> Result<Momenta, Diagnostic> {
-        let mut components: Vec<usize> = velocities.iter().flat_map(|v| v.first..v.first + v.value.len()).collect();
+    pub fn new(
+        model: &Model,
+        velocities: &[Velocity],
+        backend: &dyn Backend,
+    ) -> Result<Momenta, Diagnostic> {
+        let mut components: Vec<usize> =
+            velocities.iter().flat_map(|v| v.first..v.first + v.value.len()).collect();
         components.sort_unstable();
         let span = |component: usize| {
-            let mut of = velocities.iter().filter(|v| (v.first..v.first + v.value.len()).contains(&component));
+            let mut of = velocities
+                .iter()
+                .filter(|v| (v.first..v.first + v.value.len()).contains(&component));
             of.next().map_or(Span::default(), |v| v.span)
         };
         let (n, len) = (model.degrees(), components.len());
@@ -79,7 +88,8 @@ impl Momenta {
             // Gradient and Hessian of each template with respect to its slots, once.
             let mut g: Graph = term.graph.clone();
             let is_slot = |k: u32| term.slots[k as usize] == Source::State;
-            let gradient = g.adjoint(term.roots[0], |input| matches!(input, Input::Slot(k) if is_slot(k)));
+            let gradient =
+                g.adjoint(term.roots[0], |input| matches!(input, Input::Slot(k) if is_slot(k)));
             let mut roots = Vec::new();
             let mut derivatives = Vec::new();
             for &(a, d) in &gradient {
@@ -136,8 +146,9 @@ impl Momenta {
         let blocks = blocks(len, &pattern);
         let largest = blocks.iter().map(|b| b.members.len()).max().unwrap_or(0);
         if largest > LARGEST_BLOCK {
-            let reason =
-                format!("the mass matrix couples {largest} of its components to each other, more than {LARGEST_BLOCK}");
+            let reason = format!(
+                "the mass matrix couples {largest} of its components to each other, more than {LARGEST_BLOCK}"
+            );
             return Err(undetermined(span(components[0]), &reason));
         }
         Ok(Momenta { components, terms: compiled, entries: pattern.len(), blocks, largest })
@@ -154,7 +165,13 @@ impl Momenta {
     ///
     /// # Errors
     /// A message, if H_pp is singular.
-    pub fn put(&self, model: &Model, parameters: &[f64], x: &mut [f64], work: &mut [f64]) -> Result<(), &'static str> {
+    pub fn put(
+        &self,
+        model: &Model,
+        parameters: &[f64],
+        x: &mut [f64],
+        work: &mut [f64],
+    ) -> Result<(), &'static str> {
         let Dynamics::Hamiltonian(h, _) = &model.dynamics else { return Ok(()) };
         let (at_zero, work) = work.split_at_mut(x.len());
         at_zero.copy_from_slice(x);
@@ -199,8 +216,12 @@ pub(super) fn start_moving(model: &mut Model, velocities: &[Velocity]) -> Result
 }
 
 fn undetermined(span: Span, reason: &str) -> Diagnostic {
-    Diagnostic::error("the kinetic energy does not determine a momentum from this velocity", span, reason)
-        .help("give the initial momentum instead: `momentum p of q = …`")
+    Diagnostic::error(
+        "the kinetic energy does not determine a momentum from this velocity",
+        span,
+        reason,
+    )
+    .help("give the initial momentum instead: `momentum p of q = …`")
 }
 
 /// Connected blocks of a symmetric matrix of side `n` with these entries.

@@ -1,12 +1,13 @@
 //! Sums over near pairs: the pairs of a term, and lists of the pairs that may be near.
 //!
-//! A term over pairs keeps a row for each *member*, not for each pair: row m has the entries of the first body number m
-//! and of the second body number m, and a pair (i, j) reads the first from row i and the second from row j. So the
-//! memory of a model is in proportion to its bodies.
+//! A term over pairs keeps a row for each *member*, not for each pair: row m has the entries of the
+//! first body number m and of the second body number m, and a pair (i, j) reads the first from row
+//! i and the second from row j. So the memory of a model is in proportion to its bodies.
 //!
-//! Near pairs are found by cells, with a margin, and a list serves until some body has moved by half of the margin. It
-//! does not matter which pairs beyond the reach are in a list: they contribute zeros, and sums are added in the order
-//! of the members' numbers. So no bit depends on when a list was made, and no list has to be stored.
+//! Near pairs are found by cells, with a margin, and a list serves until some body has moved by
+//! half of the margin. It does not matter which pairs beyond the reach are in a list: they
+//! contribute zeros, and sums are added in the order of the members' numbers. So no bit depends on
+//! when a list was made, and no list has to be stored.
 
 use crate::graph::aligned::Aligned;
 use crate::graph::interpret::{Interpreter, Kernel, Program};
@@ -15,7 +16,8 @@ use crate::graph::{Graph, Node};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Margin as a part of the reach. A wider one makes lists longer, a narrower one makes them more often.
+/// Margin as a part of the reach. A wider one makes lists longer, a narrower one makes them more
+/// often.
 const MARGIN: f64 = 0.12;
 
 /// Relative bound for rounding errors in distances.
@@ -62,7 +64,12 @@ impl Pairs {
         let (first, rest) = nodes.split_at(self.dimensions());
         let (second, rest) = rest.split_at(self.dimensions());
         let (lengths, reach) = rest.split_at(self.lengths.len());
-        Pairs { points: [first.to_vec(), second.to_vec()], lengths: lengths.to_vec(), reach: reach[0], ..self.clone() }
+        Pairs {
+            points: [first.to_vec(), second.to_vec()],
+            lengths: lengths.to_vec(),
+            reach: reach[0],
+            ..self.clone()
+        }
     }
 
     /// Number of components of a position.
@@ -92,7 +99,10 @@ struct Filter {
 
 impl fmt::Debug for Which {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.debug_struct("Which").field("firsts", &self.partners.len()).field("seconds", &self.seconds).finish()
+        f.debug_struct("Which")
+            .field("firsts", &self.partners.len())
+            .field("seconds", &self.seconds)
+            .finish()
     }
 }
 
@@ -209,13 +219,16 @@ impl Neighbours {
         self.now.iter_mut().for_each(Vec::clear);
     }
 
-    /// Appends the values of [`Pairs::nodes`] for `lanes` members from `first` on, side by side; those past the last
-    /// member are ignored.
+    /// Appends the values of [`Pairs::nodes`] for `lanes` members from `first` on, side by side;
+    /// those past the last member are ignored.
     pub fn put(&mut self, pairs: &Pairs, first: usize, values: &[f64], lanes: usize) {
         let dimensions = pairs.dimensions();
         let (points, rest) = values.split_at(2 * dimensions * lanes);
-        for ((now, count), points) in
-            self.now.iter_mut().zip(pairs.which.counts()).zip(points.chunks_exact(dimensions * lanes))
+        for ((now, count), points) in self
+            .now
+            .iter_mut()
+            .zip(pairs.which.counts())
+            .zip(points.chunks_exact(dimensions * lanes))
         {
             for lane in 0..lanes.min(count.saturating_sub(first)) {
                 now.extend(points[lane..].iter().step_by(lanes));
@@ -226,8 +239,9 @@ impl Neighbours {
         self.reach = rest[pairs.lengths.len() * lanes];
     }
 
-    /// Returns the cells and `count` lists, each to be made by [`List::update`]: list k holds the partners of first
-    /// member k and of every `count`-th after it. The same members need the same `count` always.
+    /// Returns the cells and `count` lists, each to be made by [`List::update`]: list k holds the
+    /// partners of first member k and of every `count`-th after it. The same members need the same
+    /// `count` always.
     pub fn update(&mut self, dimensions: usize, count: usize) -> (&Cells, &mut [List]) {
         let cells = &mut self.cells;
         let margin = MARGIN * self.reach * (1.0 - ROUNDED);
@@ -238,7 +252,10 @@ impl Neighbours {
         let serves = (0..2).all(|side| {
             let (now, made) = (&self.now[side], &cells.at[side]);
             now.len() == made.len()
-                && now.chunks_exact(dimensions).zip(made.chunks_exact(dimensions)).all(|(a, b)| is_near(a, b))
+                && now
+                    .chunks_exact(dimensions)
+                    .zip(made.chunks_exact(dimensions))
+                    .all(|(a, b)| is_near(a, b))
         });
         if !(serves && cells.reach == self.reach && cells.lengths == self.lengths) {
             for (at, now) in cells.at.iter_mut().zip(&self.now) {
@@ -266,11 +283,14 @@ impl Cells {
         let most = ((CELLS * seconds) as f64).powf(1.0 / dimensions as f64) as i64 + 1;
         for (k, axis) in self.axes.iter_mut().enumerate().take(dimensions) {
             let along = at[k..].iter().step_by(dimensions).copied();
-            *axis = Axis::new(along, self.lengths.get(k).copied(), self.far * (1.0 + ROUNDED), most);
+            *axis =
+                Axis::new(along, self.lengths.get(k).copied(), self.far * (1.0 + ROUNDED), most);
         }
         let axes = &self.axes[..dimensions];
         let place = |at: &[f64]| {
-            axes.iter().zip(at).fold(0, |place, (axis, &x)| place * axis.count + axis.cell(x).clamp(0, axis.count - 1))
+            axes.iter().zip(at).fold(0, |place, (axis, &x)| {
+                place * axis.count + axis.cell(x).clamp(0, axis.count - 1)
+            })
         };
         let count: i64 = axes.iter().map(|axis| axis.count).product();
         self.starts.clear();
@@ -295,7 +315,9 @@ impl List {
         if std::mem::replace(&mut self.is_made, true) {
             return;
         }
-        let &Cells { at: [ref firsts, ref seconds], ref lengths, far, dimensions, ref axes, .. } = cells;
+        let &Cells {
+            at: [ref firsts, ref seconds], ref lengths, far, dimensions, ref axes, ..
+        } = cells;
         let mut work = which.filter_work();
         self.starts.clear();
         self.starts.push(0);
@@ -305,10 +327,14 @@ impl List {
             let [low, high] = which.partners[i];
             let begin = self.partners.len();
             each_around(&axes[..dimensions], at, &mut |cell| {
-                for &j in &cells.seconds[cells.starts[cell] as usize..cells.starts[cell + 1] as usize] {
+                for &j in
+                    &cells.seconds[cells.starts[cell] as usize..cells.starts[cell + 1] as usize]
+                {
                     if (low..high).contains(&j) {
                         let other = &seconds[j as usize * dimensions..][..dimensions];
-                        if square(at, other, lengths) < far * far && which.admits(i, j as usize, &mut work) {
+                        if square(at, other, lengths) < far * far
+                            && which.admits(i, j as usize, &mut work)
+                        {
                             self.partners.push(j);
                         }
                     }
@@ -322,7 +348,9 @@ impl List {
     /// First members, each with the second members that may be near it, increasing.
     pub fn each(&self) -> impl Iterator<Item = (usize, &[u32])> {
         let firsts = (self.first..).step_by(self.step);
-        firsts.zip(self.starts.windows(2)).map(|(first, ends)| (first, &self.partners[ends[0]..ends[1]]))
+        firsts
+            .zip(self.starts.windows(2))
+            .map(|(first, ends)| (first, &self.partners[ends[0]..ends[1]]))
     }
 }
 
@@ -357,8 +385,10 @@ impl Axis {
         let (low, extent) = match length {
             Some(length) => (0.0, length),
             None => {
-                let (low, high) =
-                    along.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
+                let (low, high) = along
+                    .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| {
+                        (low.min(x), high.max(x))
+                    });
                 (low, high - low)
             }
         };

@@ -1,8 +1,8 @@
-//! Tables of rows whose entries mostly advance by equal steps: a chain of a million links is one stretch of such rows,
-//! a sum over the pairs of a thousand bodies is a thousand.
+//! Tables of rows whose entries mostly advance by equal steps: a chain of a million links is one
+//! stretch of such rows, a sum over the pairs of a thousand bodies is a thousand.
 
-/// Rows of entries, stored as stretches in which each entry advances by its own step from row to row (modulo 2³²). For
-/// each stretch the first row and the steps are stored.
+/// Rows of entries, stored as stretches in which each entry advances by its own step from row to
+/// row (modulo 2³²). For each stretch the first row and the steps are stored.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stretches {
     width: usize,
@@ -53,7 +53,10 @@ impl<'a> Entries<'a> {
     /// All entries.
     pub fn iter(&self) -> impl Iterator<Item = u32> + Clone + use<'a> {
         let offset = self.offset;
-        self.first.iter().zip(self.step).map(move |(first, step)| first.wrapping_add(step.wrapping_mul(offset)))
+        self.first
+            .iter()
+            .zip(self.step)
+            .map(move |(first, step)| first.wrapping_add(step.wrapping_mul(offset)))
     }
 }
 
@@ -100,7 +103,8 @@ impl Stretches {
     pub fn get(&self, stretch: usize) -> Stretch<'_> {
         let start = self.starts[stretch];
         let end = self.starts.get(stretch + 1).copied().unwrap_or(self.rows);
-        let (first, step) = self.entries[2 * self.width * stretch..][..2 * self.width].split_at(self.width);
+        let (first, step) =
+            self.entries[2 * self.width * stretch..][..2 * self.width].split_at(self.width);
         Stretch { start: start as usize, rows: (end - start) as usize, first, step }
     }
 
@@ -133,7 +137,10 @@ impl Stretches {
             let stretch = self.get(which);
             let (these, behind) = rest.split_at_mut(rest.len().min(stretch.end() - row));
             let (first, step) = (stretch.row(row - stretch.start).at(k), stretch.step[k]);
-            these.iter_mut().zip(0u32..).for_each(|(entry, n)| *entry = first.wrapping_add(n.wrapping_mul(step)));
+            these
+                .iter_mut()
+                .zip(0u32..)
+                .for_each(|(entry, n)| *entry = first.wrapping_add(n.wrapping_mul(step)));
             (row, rest, which) = (row + these.len(), behind, which + 1);
         }
     }
@@ -153,12 +160,16 @@ impl Stretches {
             let (behind, at) = (self.rows - start, self.entries.len() - 2 * self.width);
             let (first, step) = self.entries[at..].split_at_mut(self.width);
             if behind == 1 {
-                step.iter_mut().zip(row).zip(&*first).for_each(|((step, row), first)| *step = row.wrapping_sub(*first));
+                step.iter_mut()
+                    .zip(row)
+                    .zip(&*first)
+                    .for_each(|((step, row), first)| *step = row.wrapping_sub(*first));
                 self.rows += 1;
                 return;
             }
-            let follows =
-                |((&first, &step), &row): ((&u32, &u32), &u32)| row == first.wrapping_add(step.wrapping_mul(behind));
+            let follows = |((&first, &step), &row): ((&u32, &u32), &u32)| {
+                row == first.wrapping_add(step.wrapping_mul(behind))
+            };
             if first.iter().zip(&*step).zip(row).all(follows) {
                 self.rows += 1;
                 return;
@@ -170,7 +181,8 @@ impl Stretches {
         self.rows += 1;
     }
 
-    /// Adds `rows` rows, each by `step` from the one before; equal to [`Stretches::push`] of one after the other.
+    /// Adds `rows` rows, each by `step` from the one before; equal to [`Stretches::push`] of one
+    /// after the other.
     pub fn push_rows(&mut self, mut row: Vec<u32>, step: &[u32], rows: usize) {
         for rest in (0..rows).rev() {
             self.push(&row);
@@ -206,7 +218,11 @@ impl Stretches {
     /// The same rows with `by` added to entry `k` of each.
     pub fn moved(mut self, k: usize, by: u32) -> Stretches {
         let width = self.width;
-        self.entries.iter_mut().skip(k).step_by(2 * width).for_each(|entry| *entry = entry.wrapping_add(by));
+        self.entries
+            .iter_mut()
+            .skip(k)
+            .step_by(2 * width)
+            .for_each(|entry| *entry = entry.wrapping_add(by));
         self
     }
 }
@@ -238,18 +254,38 @@ mod tests {
         table.push_stretch([8, 20], [0, 0], 0);
         table.push_stretch([7, 20], [5, 5], 1);
         table.push(&[6, 20]);
-        let expected: Vec<Vec<u32>> =
-            list.iter().copied().chain([[10, 20], [9, 20], [8, 20], [7, 20], [6, 20]]).map(Vec::from).collect();
+        let expected: Vec<Vec<u32>> = list
+            .iter()
+            .copied()
+            .chain([[10, 20], [9, 20], [8, 20], [7, 20], [6, 20]])
+            .map(Vec::from)
+            .collect();
         let rows: Vec<Vec<u32>> = table.each().map(|row| row.iter().collect()).collect();
-        assert_eq!((rows, table.count()), (expected.clone(), 5), "what is a stretch stays one, and may go on");
+        assert_eq!(
+            (rows, table.count()),
+            (expected.clone(), 5),
+            "what is a stretch stays one, and may go on"
+        );
         for first in 0..expected.len() {
             let mut column = vec![0; expected.len() - first];
             table.column(1, first, &mut column);
             assert!(column.iter().zip(&expected[first..]).all(|(entry, row)| *entry == row[1]));
             assert_eq!([table.row(first).at(0), table.row(first).last()], expected[first][..]);
         }
-        assert!(table.clone().with_last(7).each().zip(&expected).all(|(row, was)| row.iter().eq([was[0], 7])));
+        assert!(
+            table
+                .clone()
+                .with_last(7)
+                .each()
+                .zip(&expected)
+                .all(|(row, was)| row.iter().eq([was[0], 7]))
+        );
         let moved = table.moved(1, 100);
-        assert!(moved.each().zip(&expected).all(|(row, was)| row.iter().eq([was[0], was[1].wrapping_add(100)])));
+        assert!(
+            moved
+                .each()
+                .zip(&expected)
+                .all(|(row, was)| row.iter().eq([was[0], was[1].wrapping_add(100)]))
+        );
     }
 }

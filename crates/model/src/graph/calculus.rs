@@ -1,8 +1,8 @@
-//! Exact derivatives of graphs: reverse mode for gradients, forward mode for directional derivatives, and the
-//! operations of mechanics on them. Every pass visits a node once.
+//! Exact derivatives of graphs: reverse mode for gradients, forward mode for directional
+//! derivatives, and the operations of mechanics on them. Every pass visits a node once.
 //!
-//! A branch that is not taken contributes nothing, and where a derivative exists the chain rule gives it, though one of
-//! its factors may have no value there: see `vertex.rs`.
+//! A branch that is not taken contributes nothing, and where a derivative exists the chain rule
+//! gives it, though one of its factors may have no value there: see `vertex.rs`.
 
 use super::op::{Binary, Unary};
 use super::vertex::Vertex;
@@ -18,7 +18,8 @@ struct Tangent {
     value: Node,
     /// Condition outside which the node does not move.
     only_if: Option<Node>,
-    /// Operation at whose vertex the value is undefined, with the order with which it vanishes or grows nearby.
+    /// Operation at whose vertex the value is undefined, with the order with which it vanishes or
+    /// grows nearby.
     vertex: Option<(Node, f64)>,
 }
 
@@ -29,14 +30,15 @@ impl Tangent {
 }
 
 impl Graph {
-    /// The derivatives of `y` with respect to every input that `select` accepts, as (input, derivative) in
-    /// the order of the inputs. Inputs that `y` does not depend on are absent.
+    /// The derivatives of `y` with respect to every input that `select` accepts, as (input,
+    /// derivative) in the order of the inputs. Inputs that `y` does not depend on are absent.
     pub fn adjoint(&mut self, y: Node, select: impl FnMut(Input) -> bool) -> Vec<(Input, Node)> {
         self.adjoint_by(y, select, |_, _| {})
     }
 
-    /// [`Graph::adjoint`] with a call for every operation and each of its arguments' shares in the chain rule: the product
-    /// of the derivative of `y` by the operation and that of the operation by the argument.
+    /// [`Graph::adjoint`] with a call for every operation and each of its arguments' shares in the
+    /// chain rule: the product of the derivative of `y` by the operation and that of the operation
+    /// by the argument.
     pub fn adjoint_by(
         &mut self,
         y: Node,
@@ -53,8 +55,9 @@ impl Graph {
             active.insert(node, is_active);
         }
         let mut adjoints: FxHashMap<Node, Node> = FxHashMap::default();
-        // Masks of the values for which a node counts: only the branches of selects that use it (`None`: always).
-        // Elsewhere it may have no derivative, and 0 · NaN must not reach the sum: if(x > 0, sqrt(x), 0).
+        // Masks of the values for which a node counts: only the branches of selects that use it
+        // (`None`: always). Elsewhere it may have no derivative, and 0 · NaN must not reach the
+        // sum: if(x > 0, sqrt(x), 0).
         let mut masks: FxHashMap<Node, Option<Node>> = FxHashMap::default();
         let one = self.one();
         adjoints.insert(y, one);
@@ -66,20 +69,27 @@ impl Graph {
             }
             let Some(&bar) = adjoints.get(&node) else { continue };
             let mask = masks[&node];
-            let mut contribute = |g: &mut Graph, argument: Node, amount: Node, mask: Option<Node>| {
-                if active[&argument] && !g.is_zero(amount) {
-                    share(node, amount);
-                    let (total, mask) = match adjoints.get(&argument) {
-                        Some(&old) => {
-                            let both = masks[&argument].zip(mask);
-                            (g.add(old, amount), both.map(|(a, b)| if a == b { a } else { g.binary(Binary::Or, a, b) }))
-                        }
-                        None => (amount, mask),
-                    };
-                    adjoints.insert(argument, total);
-                    masks.insert(argument, mask);
-                }
-            };
+            let mut contribute =
+                |g: &mut Graph, argument: Node, amount: Node, mask: Option<Node>| {
+                    if active[&argument] && !g.is_zero(amount) {
+                        share(node, amount);
+                        let (total, mask) =
+                            match adjoints.get(&argument) {
+                                Some(&old) => {
+                                    let both = masks[&argument].zip(mask);
+                                    (
+                                        g.add(old, amount),
+                                        both.map(|(a, b)| {
+                                            if a == b { a } else { g.binary(Binary::Or, a, b) }
+                                        }),
+                                    )
+                                }
+                                None => (amount, mask),
+                            };
+                        adjoints.insert(argument, total);
+                        masks.insert(argument, mask);
+                    }
+                };
             if let Some((c, a, b)) = self.choice(node) {
                 let (zero, not) = (self.zero(), self.unary(Unary::Not, c));
                 let (to_a, to_b) = (self.select(c, bar, zero), self.select(c, zero, bar));
@@ -133,16 +143,21 @@ impl Graph {
     fn choice(&mut self, node: Node) -> Option<(Node, Node, Node)> {
         match self.expression(node) {
             Expression::Select(c, a, b) => Some((c, a, b)),
-            Expression::Binary(Binary::Min, a, b) => Some((self.binary(Binary::LessEqual, a, b), a, b)),
-            Expression::Binary(Binary::Max, a, b) => Some((self.binary(Binary::LessEqual, b, a), a, b)),
+            Expression::Binary(Binary::Min, a, b) => {
+                Some((self.binary(Binary::LessEqual, a, b), a, b))
+            }
+            Expression::Binary(Binary::Max, a, b) => {
+                Some((self.binary(Binary::LessEqual, b, a), a, b))
+            }
             _ => None,
         }
     }
 
-    /// The product of `outer` and the derivative `own` of the operation `node`, 0 at its vertex where the chain rule is
-    /// known to give 0 there.
+    /// The product of `outer` and the derivative `own` of the operation `node`, 0 at its vertex
+    /// where the chain rule is known to give 0 there.
     fn zero_at_vertex(&mut self, node: Node, [outer, own]: [Node; 2], product: Node) -> Node {
-        let condition = Vertex::of(self, node).and_then(|mut vertex| vertex.vanishing(self, outer, own));
+        let condition =
+            Vertex::of(self, node).and_then(|mut vertex| vertex.vanishing(self, outer, own));
         self.zero_where(condition, product)
     }
 
@@ -211,9 +226,14 @@ impl Graph {
         gradient.into_iter().map(|(i, d)| (i, self.gradient(d))).collect()
     }
 
-    /// The directional derivatives of `roots` along the direction in which `seed` returns the component of each input
-    /// (`None` for zero). Applied twice or three times, second and third directional derivatives.
-    pub fn tangent(&mut self, roots: &[Node], mut seed: impl FnMut(&mut Graph, Input) -> Option<Node>) -> Vec<Node> {
+    /// The directional derivatives of `roots` along the direction in which `seed` returns the
+    /// component of each input (`None` for zero). Applied twice or three times, second and third
+    /// directional derivatives.
+    pub fn tangent(
+        &mut self,
+        roots: &[Node],
+        mut seed: impl FnMut(&mut Graph, Input) -> Option<Node>,
+    ) -> Vec<Node> {
         let order = self.reachable(roots);
         let mut dot: FxHashMap<Node, Tangent> = FxHashMap::default();
         for node in order {
@@ -232,14 +252,17 @@ impl Graph {
                         if da.is_none() && db.is_none() {
                             None
                         } else {
-                            let [pa, pb] = self.partials_where(op, a, b, node, da.is_some(), db.is_some());
+                            let [pa, pb] =
+                                self.partials_where(op, a, b, node, da.is_some(), db.is_some());
                             let left = pa.zip(da).map(|(p, d)| self.chained(node, p, d));
                             let right = pb.zip(db).map(|(p, d)| self.chained(node, p, d));
                             self.tangent_sum(left.into_iter().chain(right))
                         }
                     }
                     Expression::Select(..) => unreachable!("a choice"),
-                    Expression::Largest(..) | Expression::RoughPower(..) | Expression::Spread(..) => {
+                    Expression::Largest(..)
+                    | Expression::RoughPower(..)
+                    | Expression::Spread(..) => {
                         unreachable!("what a run remembers is not differentiated")
                     }
                     Expression::Fused(op, a, b, c) => {
@@ -273,7 +296,8 @@ impl Graph {
     fn chained(&mut self, node: Node, partial: Node, tangent: Tangent) -> Tangent {
         let product = self.mul(partial, tangent.value);
         let product = match tangent.only_if {
-            // Elsewhere the argument does not move, whatever the derivative of the operation is there.
+            // Elsewhere the argument does not move, whatever the derivative of the operation is
+            // there.
             Some(mask) if self.has_infinite_slopes(node) => {
                 let zero = self.zero();
                 self.select(mask, product, zero)
@@ -287,17 +311,27 @@ impl Graph {
             let vertex = condition.is_none().then_some((operation, order));
             return Tangent { value: self.zero_where(condition, product), vertex, ..tangent };
         }
-        let Some(mut vertex) = Vertex::of(self, node) else { return Tangent { value: product, ..tangent } };
+        let Some(mut vertex) = Vertex::of(self, node) else {
+            return Tangent { value: product, ..tangent };
+        };
         let one = self.one();
         match vertex.vanishing(self, one, partial) {
-            Some(condition) => Tangent { value: self.zero_where(Some(condition), product), ..tangent },
-            None => {
-                Tangent { value: product, vertex: vertex.slope(self, partial).map(|order| (node, order)), ..tangent }
+            Some(condition) => {
+                Tangent { value: self.zero_where(Some(condition), product), ..tangent }
             }
+            None => Tangent {
+                value: product,
+                vertex: vertex.slope(self, partial).map(|order| (node, order)),
+                ..tangent
+            },
         }
     }
 
-    fn tangent_of_choice(&mut self, condition: Node, [a, b]: [Option<Tangent>; 2]) -> Option<Tangent> {
+    fn tangent_of_choice(
+        &mut self,
+        condition: Node,
+        [a, b]: [Option<Tangent>; 2],
+    ) -> Option<Tangent> {
         let zero = self.zero();
         let vertex = a.and_then(|a| a.vertex).or(b.and_then(|b| b.vertex));
         let only = |g: &mut Graph, condition: Node, tangent: Tangent| match tangent.only_if {
@@ -330,8 +364,8 @@ impl Graph {
         })
     }
 
-    /// The Poisson bracket {f, g} = f_q·g_p − f_p·g_q (`physics` convention, q before p) from two gradients
-    /// in a phase space of `degrees` coordinates and as many momenta.
+    /// The Poisson bracket {f, g} = f_q·g_p − f_p·g_q (`physics` convention, q before p) from two
+    /// gradients in a phase space of `degrees` coordinates and as many momenta.
     pub fn poisson(&mut self, f: &[(u32, Node)], g: &[(u32, Node)], degrees: usize) -> Node {
         let n = degrees as u32;
         let find = |gradient: &[(u32, Node)], i: u32| {

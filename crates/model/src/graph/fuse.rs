@@ -3,7 +3,8 @@
 use super::op::Binary;
 use super::{Expression, Fused, Graph, Input, Node};
 
-/// Fuse every product that only one sum or difference uses into it; otherwise the formulas stay the same.
+/// Fuse every product that only one sum or difference uses into it; otherwise the formulas stay the
+/// same.
 pub fn fuse(graph: &Graph, outputs: &[Node]) -> (Graph, Vec<Node>) {
     let plan = Plan::new(graph, outputs);
     // Copied as it is: nothing is folded any more.
@@ -27,16 +28,18 @@ pub fn fuse(graph: &Graph, outputs: &[Node]) -> (Graph, Vec<Node>) {
     (result, outputs)
 }
 
-/// Number of operations that [fuse] leaves for every evaluation, those that depend on the state or the time, and the
-/// number of quotients among them.
+/// Number of operations that [fuse] leaves for every evaluation, those that depend on the state or
+/// the time, and the number of quotients among them.
 pub(super) fn count(graph: &Graph, outputs: &[Node]) -> (usize, usize) {
     let plan = Plan::new(graph, outputs);
     let (mut operations, mut quotients) = (0, 0);
     for (i, &node) in plan.order.iter().enumerate().filter(|&(i, _)| !plan.uniform[i]) {
         let expression = graph.expression(node);
         quotients += usize::from(matches!(expression, Expression::Binary(Binary::Div, ..)));
-        // The product in a fused operation is an entry of its own in the order, but no longer an operation.
-        operations += usize::from(expression.arguments().next().is_some()) - usize::from(plan.fused[i].is_some());
+        // The product in a fused operation is an entry of its own in the order, but no longer an
+        // operation.
+        operations += usize::from(expression.arguments().next().is_some())
+            - usize::from(plan.fused[i].is_some());
     }
     (operations, quotients)
 }
@@ -79,9 +82,12 @@ impl<'g> Plan<'g> {
         }
         let mut fused = vec![None; order.len()];
         for (i, &node) in order.iter().enumerate() {
-            // A product of parameters is computed once for the run; fusion would move it into the loop.
+            // A product of parameters is computed once for the run; fusion would move it into the
+            // loop.
             let product = |n: Node| match graph.expression(n) {
-                Expression::Binary(Binary::Mul, a, b) if uses[place(n)] == 1 && uniform[place(n)] == uniform[i] => {
+                Expression::Binary(Binary::Mul, a, b)
+                    if uses[place(n)] == 1 && uniform[place(n)] == uniform[i] =>
+                {
                     Some((a, b))
                 }
                 _ => None,

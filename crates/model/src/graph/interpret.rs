@@ -1,8 +1,9 @@
-//! Backends that turn a [`Tape`] into a [`Kernel`], and the scalar interpreter, the reference that others must equal
-//! bit for bit.
+//! Backends that turn a [`Tape`] into a [`Kernel`], and the scalar interpreter, the reference that
+//! others must equal bit for bit.
 //!
-//! A kernel works on a fixed number of *lanes*, independent evaluations side by side. All its arrays are ordered by
-//! variable, then by lane: number k of lane l is at `k * lanes + l`. With one lane they are plain vectors.
+//! A kernel works on a fixed number of *lanes*, independent evaluations side by side. All its
+//! arrays are ordered by variable, then by lane: number k of lane l is at `k * lanes + l`. With one
+//! lane they are plain vectors.
 
 use super::aligned::Aligned;
 use super::elementary::Elementary;
@@ -17,11 +18,12 @@ pub trait Backend: Send + Sync {
     /// Compile `tape` for this many lanes.
     ///
     /// # Errors
-    /// If this machine or system cannot run the compiled code; the caller falls back to the [`Interpreter`], which
-    /// never refuses.
+    /// If this machine or system cannot run the compiled code; the caller falls back to the
+    /// [`Interpreter`], which never refuses.
     fn compile(&self, tape: &Tape, lanes: usize) -> Result<Box<dyn Kernel>, Refused>;
 
-    /// Compile `tape` for the first lane of arrays of so many lanes; the bound values have one lane.
+    /// Compile `tape` for the first lane of arrays of so many lanes; the bound values have one
+    /// lane.
     ///
     /// # Errors
     /// See [`Backend::compile`].
@@ -32,15 +34,18 @@ pub trait Backend: Send + Sync {
     /// Compile maps of one array that follow each other again and again.
     ///
     /// # Errors
-    /// If the backend does not support this, at all or for one of these tapes; then the caller runs them one by one.
+    /// If the backend does not support this, at all or for one of these tapes; then the caller runs
+    /// them one by one.
     fn compile_cycle(&self, _maps: &[CycleMap]) -> Result<Box<dyn Cycle>, Refused> {
         Err(Refused { reason: "this backend runs maps one by one".to_string() })
     }
 
-    /// Compile tapes to be run over rows in place, one after the other, without gathering states first.
+    /// Compile tapes to be run over rows in place, one after the other, without gathering states
+    /// first.
     ///
     /// # Errors
-    /// If the backend does not support this, at all or for one of these tapes; then the caller gathers.
+    /// If the backend does not support this, at all or for one of these tapes; then the caller
+    /// gathers.
     fn compile_rows(&self, _loops: &[(Tape, RowPlaces)]) -> Result<Box<dyn RowLoop>, Refused> {
         Err(Refused { reason: "this backend gathers".to_string() })
     }
@@ -49,7 +54,11 @@ pub trait Backend: Send + Sync {
     ///
     /// # Errors
     /// See [`Backend::compile_rows`].
-    fn compile_segments(&self, _tape: &Tape, _places: &SegmentPlaces) -> Result<Box<dyn SegmentLoop>, Refused> {
+    fn compile_segments(
+        &self,
+        _tape: &Tape,
+        _places: &SegmentPlaces,
+    ) -> Result<Box<dyn SegmentLoop>, Refused> {
         Err(Refused { reason: "this backend gathers".to_string() })
     }
 
@@ -57,7 +66,11 @@ pub trait Backend: Send + Sync {
     ///
     /// # Errors
     /// See [`Backend::compile_rows`].
-    fn compile_diagonals(&self, _tape: &Tape, _places: &DiagonalPlaces) -> Result<Box<dyn DiagonalLoop>, Refused> {
+    fn compile_diagonals(
+        &self,
+        _tape: &Tape,
+        _places: &DiagonalPlaces,
+    ) -> Result<Box<dyn DiagonalLoop>, Refused> {
         Err(Refused { reason: "this backend gathers".to_string() })
     }
 }
@@ -70,11 +83,13 @@ pub struct CycleMap<'a> {
     pub lanes: usize,
     /// True if the first lane alone is computed; the bound values have one lane then.
     pub first_alone: bool,
-    /// Largest number of times that it is applied in a turn of the cycle; fewer if the tape does not go on.
+    /// Largest number of times that it is applied in a turn of the cycle; fewer if the tape does
+    /// not go on.
     pub turns: u32,
 }
 
-/// Maps of one array that are applied one after the other, and all of them again while the last one goes on.
+/// Maps of one array that are applied one after the other, and all of them again while the last one
+/// goes on.
 pub trait Cycle: Send + Sync {
     /// Length of the scratch.
     fn work_len(&self) -> usize;
@@ -86,16 +101,18 @@ pub trait Cycle: Send + Sync {
     fn run(&self, bound: &[f64], x: &mut [f64], count: u64, work: &mut [f64]);
 }
 
-/// Rows of a segment that are computed side by side. Row r adds to number r mod 8 of eight sums, in every backend.
+/// Rows of a segment that are computed side by side. Row r adds to number r mod 8 of eight sums, in
+/// every backend.
 pub const SEGMENT_LANES: usize = 8;
 
-/// Places at which the rows of a segment read and add. For one body of a sum over pairs the rows are its partners. The
-/// places are relative to the start of the segment in the arrays.
+/// Places at which the rows of a segment read and add. For one body of a sum over pairs the rows
+/// are its partners. The places are relative to the start of the segment in the arrays.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SegmentPlaces {
     /// One place for every state.
     pub states: Vec<SegmentPlace>,
-    /// Place at which the first row adds each output, later rows one further on each; `None` for a summed output.
+    /// Place at which the first row adds each output, later rows one further on each; `None` for a
+    /// summed output.
     pub outputs: Vec<Option<u32>>,
 }
 
@@ -118,12 +135,22 @@ pub trait SegmentLoop: Send + Sync {
     /// Run the prologue for these parameters.
     fn bind(&self, parameters: &[f64]) -> Aligned;
 
-    /// Add the contributions of `rows` rows of a segment to `out`, and put the sums over them into `sums`, which has a
-    /// number for every output. Up to [`SEGMENT_LANES`] − 1 numbers after the last row's are read and ignored.
-    fn run(&self, rows: usize, bound: &[f64], arrays: Segment, out: &mut [f64], sums: &mut [f64], work: &mut [f64]);
+    /// Add the contributions of `rows` rows of a segment to `out`, and put the sums over them into
+    /// `sums`, which has a number for every output. Up to [`SEGMENT_LANES`] − 1 numbers after the
+    /// last row's are read and ignored.
+    fn run(
+        &self,
+        rows: usize,
+        bound: &[f64],
+        arrays: Segment,
+        out: &mut [f64],
+        sums: &mut [f64],
+        work: &mut [f64],
+    );
 }
 
-/// Inputs of the rows of a segment: the arrays from the segment's start on, and values that are the same for all rows.
+/// Inputs of the rows of a segment: the arrays from the segment's start on, and values that are the
+/// same for all rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment<'a> {
     /// The states.
@@ -134,22 +161,24 @@ pub struct Segment<'a> {
     pub still: &'a [f64],
 }
 
-/// Places at which the rows of diagonals read and add. Every diagonal has one row less than the one before. Rows of
-/// [`filling_rows`] come first, then those of [`last_rows`].
+/// Places at which the rows of diagonals read and add. Every diagonal has one row less than the one
+/// before. Rows of [`filling_rows`] come first, then those of [`last_rows`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiagonalPlaces {
     /// Rows of the first diagonal.
     pub rows: usize,
     /// One place for every state.
     pub states: Vec<DiagonalPlace>,
-    /// True for each output that moves on from one diagonal to the next. Row r of diagonal d then adds output k to
-    /// number `k * stride + r + d` of the outputs, otherwise to number `k * stride + r`.
+    /// True for each output that moves on from one diagonal to the next. Row r of diagonal d then
+    /// adds output k to number `k * stride + r + d` of the outputs, otherwise to number `k * stride
+    /// + r`.
     pub outputs: Vec<bool>,
     /// Distance between two outputs, a multiple of [`SEGMENT_LANES`].
     pub stride: usize,
 }
 
-/// Place at which the first row of the first diagonal reads a state; true if each later diagonal reads one further on.
+/// Place at which the first row of the first diagonal reads a state; true if each later diagonal
+/// reads one further on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiagonalPlace {
     /// In the array of states; each later row reads one further on.
@@ -161,13 +190,18 @@ pub enum DiagonalPlace {
 }
 
 impl DiagonalPlaces {
-    /// Numbers of the states and of the table that are reached, including the unused ones of a last vector.
+    /// Numbers of the states and of the table that are reached, including the unused ones of a last
+    /// vector.
     pub fn reach(&self) -> [usize; 2] {
         let mut reach = [0; 2];
         for &place in &self.states {
             let (array, end) = match place {
-                DiagonalPlace::State(first, _) => (0, first as usize + self.rows + SEGMENT_LANES - 1),
-                DiagonalPlace::Table(first, _) => (1, first as usize + self.rows + SEGMENT_LANES - 1),
+                DiagonalPlace::State(first, _) => {
+                    (0, first as usize + self.rows + SEGMENT_LANES - 1)
+                }
+                DiagonalPlace::Table(first, _) => {
+                    (1, first as usize + self.rows + SEGMENT_LANES - 1)
+                }
                 DiagonalPlace::Still(place) => (0, place as usize + 1),
             };
             reach[array] = end.max(reach[array]);
@@ -187,10 +221,14 @@ pub struct RowsOfDiagonal {
     pub count: usize,
 }
 
-/// Rows of all diagonals that fill vectors. The first diagonal has `longest` rows and each later one has one less.
+/// Rows of all diagonals that fill vectors. The first diagonal has `longest` rows and each later
+/// one has one less.
 pub fn filling_rows(longest: usize) -> impl Iterator<Item = RowsOfDiagonal> {
-    let of =
-        |(diagonal, rows): (usize, usize)| RowsOfDiagonal { diagonal, first: 0, count: rows - rows % SEGMENT_LANES };
+    let of = |(diagonal, rows): (usize, usize)| RowsOfDiagonal {
+        diagonal,
+        first: 0,
+        count: rows - rows % SEGMENT_LANES,
+    };
     (1..=longest).rev().enumerate().map(of).take_while(|rows| rows.count > 0)
 }
 
@@ -200,12 +238,16 @@ pub fn last_rows(longest: usize) -> Vec<[RowsOfDiagonal; 2]> {
         let count = rows % SEGMENT_LANES;
         RowsOfDiagonal { diagonal, first: rows - count, count }
     };
-    let mut rest: VecDeque<_> = (1..=longest).rev().enumerate().map(of).filter(|rows| rows.count > 0).collect();
+    let mut rest: VecDeque<_> =
+        (1..=longest).rev().enumerate().map(of).filter(|rows| rows.count > 0).collect();
     rest.make_contiguous().sort_by_key(|rows| Reverse(rows.count));
     let mut together = Vec::new();
     while let Some(most) = rest.pop_front() {
         let fits = rest.back().is_some_and(|fewest| most.count + fewest.count <= SEGMENT_LANES);
-        together.push([most, if fits { rest.pop_back().unwrap_or_default() } else { RowsOfDiagonal::default() }]);
+        together.push([
+            most,
+            if fits { rest.pop_back().unwrap_or_default() } else { RowsOfDiagonal::default() },
+        ]);
     }
     together
 }
@@ -218,8 +260,8 @@ pub trait DiagonalLoop: Send + Sync {
     /// Run the prologue for these parameters.
     fn bind(&self, parameters: &[f64]) -> Aligned;
 
-    /// Add the contributions of all rows to the outputs. Up to [`SEGMENT_LANES`] − 1 numbers after those of the last
-    /// row are read as well, and ignored.
+    /// Add the contributions of all rows to the outputs. Up to [`SEGMENT_LANES`] − 1 numbers after
+    /// those of the last row are read as well, and ignored.
     fn run(&self, bound: &[f64], x: &[f64], table: &[f64], out: &mut [f64], work: &mut [f64]);
 }
 
@@ -228,7 +270,8 @@ pub fn sum_of_lanes(sums: [f64; SEGMENT_LANES]) -> f64 {
     by_halves(sums, |a, b| a + b)
 }
 
-/// Places of the numbers of row r in arrays: state k at `states[k] + r`, output k at `outputs[k] + r`.
+/// Places of the numbers of row r in arrays: state k at `states[k] + r`, output k at `outputs[k] +
+/// r`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowPlaces {
     /// One place for every state.
@@ -242,7 +285,8 @@ pub struct RowPlaces {
 impl RowPlaces {
     /// Numbers of the arrays that the rows reach from the first one on.
     pub fn reach(&self) -> Reach {
-        let outputs = self.outputs.iter().map(|&first| first as usize + self.rows).max().unwrap_or(0);
+        let outputs =
+            self.outputs.iter().map(|&first| first as usize + self.rows).max().unwrap_or(0);
         let mut reach = Reach { outputs, ..Reach::default() };
         for &place in &self.states {
             let (array, end) = match place {
@@ -257,14 +301,15 @@ impl RowPlaces {
 
     /// States that are the same for all rows, each with its place.
     pub fn still(&self) -> impl Iterator<Item = (usize, u32)> {
-        let still =
-            |(k, &place): (usize, &RowPlace)| if let RowPlace::Still(at) = place { Some((k, at)) } else { None };
+        let still = |(k, &place): (usize, &RowPlace)| {
+            if let RowPlace::Still(at) = place { Some((k, at)) } else { None }
+        };
         self.states.iter().enumerate().filter_map(still)
     }
 }
 
-/// Numbers of the arrays that rows reach. A loop that begins at a later row reaches as much further in the states and
-/// the table, but not in the states that are the same for all rows.
+/// Numbers of the arrays that rows reach. A loop that begins at a later row reaches as much further
+/// in the states and the table, but not in the states that are the same for all rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
     /// States that differ from row to row.
@@ -315,7 +360,8 @@ pub enum RowPlace {
 pub enum RowArrays<'a> {
     /// States and outputs in separate arrays.
     Apart(&'a [f64], &'a mut [f64]),
-    /// Both in one array, the outputs from this place on: a loop may read outputs of the loops before it.
+    /// Both in one array, the outputs from this place on: a loop may read outputs of the loops
+    /// before it.
     Within(&'a mut [f64], usize),
 }
 
@@ -348,8 +394,8 @@ pub trait RowLoop: Send + Sync {
     /// Run the prologues for these parameters.
     fn bind(&self, parameters: &[f64]) -> Aligned;
 
-    /// Evaluate the outputs of all rows. The first one reads row `first` of the arrays; still values do not depend on
-    /// it.
+    /// Evaluate the outputs of all rows. The first one reads row `first` of the arrays; still
+    /// values do not depend on it.
     fn run(&self, first: usize, bound: &[f64], table: &[f64], arrays: RowArrays, work: &mut [f64]);
 }
 
@@ -373,7 +419,8 @@ pub trait Kernel: Send + Sync {
     /// Number of outputs.
     fn outputs(&self) -> usize;
 
-    /// Run the prologue for one set of parameters, common to all lanes; the result is an argument of every run.
+    /// Run the prologue for one set of parameters, common to all lanes; the result is an argument
+    /// of every run.
     fn bind(&self, parameters: &[f64]) -> Aligned;
 
     /// Set parameters for one lane of `bound` alone.
@@ -382,14 +429,14 @@ pub trait Kernel: Send + Sync {
     /// Evaluate the outputs at (t, x).
     fn run(&self, bound: &[f64], t: &[f64], x: &[f64], out: &mut [f64], work: &mut [f64]);
 
-    /// Evaluate `count` times, each time putting output k into x_k: a map of x to itself, iterated. There are at most
-    /// as many outputs as states, and the tape does not read the time (a loop over time counts its steps in x). If the
-    /// tape has a stop condition ([`Tape::goes_on`]), lanes that are computed together stop as soon as one of them
-    /// does.
+    /// Evaluate `count` times, each time putting output k into x_k: a map of x to itself, iterated.
+    /// There are at most as many outputs as states, and the tape does not read the time (a loop
+    /// over time counts its steps in x). If the tape has a stop condition ([`Tape::goes_on`]),
+    /// lanes that are computed together stop as soon as one of them does.
     fn iterate(&self, bound: &[f64], x: &mut [f64], count: u64, work: &mut [f64]);
 
-    /// Iterate such a map and keep every state: the first of `states` is given, and those that follow are filled in.
-    /// There are as many outputs as states; a stop condition is ignored.
+    /// Iterate such a map and keep every state: the first of `states` is given, and those that
+    /// follow are filled in. There are as many outputs as states; a stop condition is ignored.
     fn iterate_keeping(&self, bound: &[f64], states: &mut [f64], work: &mut [f64]) {
         keep_one_by_one(self, bound, states, work);
     }
@@ -451,7 +498,12 @@ impl Kernel for FirstLane {
 }
 
 /// [`Kernel::iterate_keeping`] by single evaluations.
-pub fn keep_one_by_one<K: Kernel + ?Sized>(kernel: &K, bound: &[f64], states: &mut [f64], work: &mut [f64]) {
+pub fn keep_one_by_one<K: Kernel + ?Sized>(
+    kernel: &K,
+    bound: &[f64],
+    states: &mut [f64],
+    work: &mut [f64],
+) {
     let len = kernel.outputs() * kernel.lanes();
     for at in (len..states.len()).step_by(len.max(1)) {
         let (before, behind) = states.split_at_mut(at);
@@ -468,7 +520,8 @@ pub struct Prologue {
     bound: Vec<Register>,
     /// Instructions that read a parameter, with its number.
     parameters: Vec<(usize, usize)>,
-    /// For every instruction a bit for each of `parameters` that it depends on; the last ones share one bit.
+    /// For every instruction a bit for each of `parameters` that it depends on; the last ones share
+    /// one bit.
     depends: Vec<u64>,
 }
 
@@ -483,7 +536,8 @@ impl Prologue {
             }
         }
         let instructions = tape.instructions[..tape.prologue].to_vec();
-        let bound: Vec<Register> = (0..tape.prologue as Register).filter(|&r| needed[r as usize]).collect();
+        let bound: Vec<Register> =
+            (0..tape.prologue as Register).filter(|&r| needed[r as usize]).collect();
         let (mut parameters, mut depends) = (Vec::new(), Vec::with_capacity(instructions.len()));
         for (i, instruction) in instructions.iter().enumerate() {
             depends.push(match instruction {
@@ -491,7 +545,9 @@ impl Prologue {
                     parameters.push((i, *k as usize));
                     1 << parameters.len().min(63)
                 }
-                other => other.arguments().fold(0, |all, argument| all | depends[argument as usize]),
+                other => {
+                    other.arguments().fold(0, |all, argument| all | depends[argument as usize])
+                }
             });
         }
         Prologue { instructions, bound, parameters, depends }
@@ -502,8 +558,8 @@ impl Prologue {
         &self.bound
     }
 
-    /// Values of [`Prologue::bound`], the same in every lane. They are followed by those of all instructions, lane by
-    /// lane, for [`Prologue::rebind`].
+    /// Values of [`Prologue::bound`], the same in every lane. They are followed by those of all
+    /// instructions, lane by lane, for [`Prologue::rebind`].
     pub fn bind(&self, parameters: &[f64], lanes: usize) -> Aligned {
         let mut result = Aligned::zeros((self.bound.len() + self.instructions.len()) * lanes);
         let values = self.values(parameters);
@@ -517,8 +573,9 @@ impl Prologue {
         result
     }
 
-    /// Update the values of [`Prologue::bound`] in one lane of a result of [`Prologue::bind`]. Only values that depend
-    /// on changed parameters are computed: many of an ensemble's trajectories differ in their targets alone.
+    /// Update the values of [`Prologue::bound`] in one lane of a result of [`Prologue::bind`]. Only
+    /// values that depend on changed parameters are computed: many of an ensemble's trajectories
+    /// differ in their targets alone.
     pub fn rebind(&self, bound: &mut [f64], lanes: usize, lane: usize, parameters: &[f64]) {
         let (bound, values) = bound.split_at_mut(self.bound.len() * lanes);
         let values = &mut values[lane * self.instructions.len()..][..self.instructions.len()];
@@ -556,7 +613,8 @@ impl Prologue {
             Instruction::Constant(bits) => f64::from_bits(bits),
             Instruction::Parameter(k) => parameters[k as usize],
             instruction => {
-                let (operation, arguments) = Operation::of(instruction).expect("no state or time in a prologue");
+                let (operation, arguments) =
+                    Operation::of(instruction).expect("no state or time in a prologue");
                 operation.evaluate(arguments.map(|r| values[r as usize]))
             }
         }
@@ -607,7 +665,10 @@ impl Operation {
 
     fn of(instruction: Instruction) -> Option<(Operation, [Register; 4])> {
         Some(match instruction {
-            Instruction::Constant(_) | Instruction::State(_) | Instruction::Parameter(_) | Instruction::Time => {
+            Instruction::Constant(_)
+            | Instruction::State(_)
+            | Instruction::Parameter(_)
+            | Instruction::Time => {
                 return None;
             }
             Instruction::One(op, a) => (Operation::One(op), [a; 4]),
@@ -625,8 +686,8 @@ struct Step {
     arguments: [u32; 4],
 }
 
-/// A tape with its registers assigned to slots of the scratch: x, t, the bound values, then temporaries that are reused
-/// as soon as their value is dead.
+/// A tape with its registers assigned to slots of the scratch: x, t, the bound values, then
+/// temporaries that are reused as soon as their value is dead.
 pub struct Program {
     prologue: Prologue,
     steps: Vec<Step>,
@@ -667,15 +728,19 @@ impl Program {
                 Instruction::State(k) => slot[i] = k,
                 Instruction::Time => slot[i] = tape.states as u32,
                 instruction => {
-                    let (operation, arguments) =
-                        Operation::of(instruction).expect("numbers and parameters are in the prologue");
+                    let (operation, arguments) = Operation::of(instruction)
+                        .expect("numbers and parameters are in the prologue");
                     let arguments = arguments.map(|a| slot[a as usize]);
-                    // Arguments are read before the result is written, so it may take a dead argument's slot.
+                    // Arguments are read before the result is written, so it may take a dead
+                    // argument's slot.
                     let dying = free.len();
                     for a in instruction.arguments() {
                         let s = slot[a as usize];
                         // An argument may occur twice in one instruction.
-                        if last_use[a as usize] == i && s >= first_temporary && !free[dying..].contains(&s) {
+                        if last_use[a as usize] == i
+                            && s >= first_temporary
+                            && !free[dying..].contains(&s)
+                        {
                             free.push(s);
                         }
                     }
@@ -722,9 +787,12 @@ impl Program {
         }
     }
 
-    /// Load number k of `from` into slot `slot` + k, for the lanes from `first` on that are evaluated together.
+    /// Load number k of `from` into slot `slot` + k, for the lanes from `first` on that are
+    /// evaluated together.
     fn load(&self, from: &[f64], count: usize, first: usize, slot: usize, work: &mut [f64]) {
-        for (k, into) in work[slot * self.together..].chunks_exact_mut(self.together).take(count).enumerate() {
+        for (k, into) in
+            work[slot * self.together..].chunks_exact_mut(self.together).take(count).enumerate()
+        {
             into.copy_from_slice(&from[k * self.lanes + first..][..self.together]);
         }
     }
@@ -782,15 +850,19 @@ impl Kernel for Program {
                     out.copy_from_slice(&slots[slot as usize * together..][..together]);
                 }
                 let stops = self.goes_on.is_some_and(|mask| {
-                    slots[mask as usize * together..][..together].iter().any(|mask| mask.to_bits() != TRUE)
+                    slots[mask as usize * together..][..together]
+                        .iter()
+                        .any(|mask| mask.to_bits() != TRUE)
                 });
-                slots[..self.outputs.len() * together].copy_from_slice(&outputs[..self.outputs.len() * together]);
+                slots[..self.outputs.len() * together]
+                    .copy_from_slice(&outputs[..self.outputs.len() * together]);
                 if stops {
                     break;
                 }
             }
             for k in 0..self.outputs.len() {
-                x[k * self.lanes + first..][..together].copy_from_slice(&work[k * together..][..together]);
+                x[k * self.lanes + first..][..together]
+                    .copy_from_slice(&work[k * together..][..together]);
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Linear algebra on graphs: elimination in which zeros cost nothing, because the graph folds them away. A chain's
-//! tridiagonal system thus unrolls to linear length.
+//! Linear algebra on graphs: elimination in which zeros cost nothing, because the graph folds them
+//! away. A chain's tridiagonal system thus unrolls to linear length.
 
 use super::op::Binary;
 use super::{Graph, Node};
@@ -34,7 +34,9 @@ impl Matrix {
 
     /// The product with a vector.
     pub fn times(&self, g: &mut Graph, x: &[Node]) -> Vec<Node> {
-        (0..self.size).map(|i| g.dot(&self.entries[i * self.size..(i + 1) * self.size], x)).collect()
+        (0..self.size)
+            .map(|i| g.dot(&self.entries[i * self.size..(i + 1) * self.size], x))
+            .collect()
     }
 
     /// The product of the transpose with a vector.
@@ -65,8 +67,8 @@ impl Matrix {
     }
 }
 
-/// A = L D U with unit triangular L and U, without pivoting: for matrices whose leading minors are regular
-/// (symmetric definite ones, where U = Lᵀ, and block triangular ones with definite blocks).
+/// A = L D U with unit triangular L and U, without pivoting: for matrices whose leading minors are
+/// regular (symmetric definite ones, where U = Lᵀ, and block triangular ones with definite blocks).
 #[derive(Clone, Debug)]
 pub struct Factors {
     size: usize,
@@ -89,8 +91,9 @@ impl Factors {
         Factors::eliminate(g, a.clone(), false, None)
     }
 
-    /// Factor a symmetric positive semidefinite matrix. A pivot of at most `tolerance` times the original diagonal
-    /// entry belongs to a row that depends on those before, or to an empty one: its part of a solution is 0.
+    /// Factor a symmetric positive semidefinite matrix. A pivot of at most `tolerance` times the
+    /// original diagonal entry belongs to a row that depends on those before, or to an empty one:
+    /// its part of a solution is 0.
     pub fn semidefinite(g: &mut Graph, a: &Matrix, tolerance: f64) -> Factors {
         Factors::eliminate(g, a.clone(), true, Some(tolerance))
     }
@@ -117,8 +120,11 @@ impl Factors {
             }
             factors.inverse_pivots.push(inverse);
             let below: Vec<usize> = (k + 1..n).filter(|&i| !g.is_zero(a.get(i, k))).collect();
-            let right: Vec<usize> =
-                if symmetric { below.clone() } else { (k + 1..n).filter(|&j| !g.is_zero(a.get(k, j))).collect() };
+            let right: Vec<usize> = if symmetric {
+                below.clone()
+            } else {
+                (k + 1..n).filter(|&j| !g.is_zero(a.get(k, j))).collect()
+            };
             for &i in &below {
                 let multiplier = g.mul(a.get(i, k), inverse);
                 factors.lower[i].push((k, multiplier));
@@ -158,8 +164,8 @@ impl Factors {
         x
     }
 
-    /// L⁻ᵀb, for a symmetric matrix; or of its first rows and columns, if b is shorter. The component found last is
-    /// subtracted last, so that it is waited for only once.
+    /// L⁻ᵀb, for a symmetric matrix; or of its first rows and columns, if b is shorter. The
+    /// component found last is subtracted last, so that it is waited for only once.
     pub fn backward(&self, g: &mut Graph, b: &[Node]) -> Vec<Node> {
         let mut x = b.to_vec();
         for i in (0..x.len()).rev() {
@@ -184,8 +190,8 @@ impl Factors {
     fn substitute(&self, g: &mut Graph, b: &[Node], transposed: bool) -> Vec<Node> {
         let n = self.size;
         let mut x = b.to_vec();
-        // A = L D U and Aᵀ = Uᵀ D Lᵀ. `lower` holds L by rows and `upper` U by rows; the transposed sweeps
-        // read the same lists by columns.
+        // A = L D U and Aᵀ = Uᵀ D Lᵀ. `lower` holds L by rows and `upper` U by rows; the transposed
+        // sweeps read the same lists by columns.
         for i in 0..n {
             if transposed {
                 for &(j, u) in &self.upper[i] {

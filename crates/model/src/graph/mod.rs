@@ -1,8 +1,8 @@
-//! Expression graph: every formula, derivative and treatment is built here, each distinct sub-expression once
-//! (hash-consing), so passes that visit a node once are linear.
+//! Expression graph: every formula, derivative and treatment is built here, each distinct
+//! sub-expression once (hash-consing), so passes that visit a node once are linear.
 //!
-//! Nodes are numbered in the order of their creation, hence arguments precede results: increasing numbers are a
-//! topological order, and no pass needs recursion.
+//! Nodes are numbered in the order of their creation, hence arguments precede results: increasing
+//! numbers are a topological order, and no pass needs recursion.
 
 pub mod aligned;
 pub mod calculus;
@@ -63,12 +63,13 @@ pub enum Expression {
     Largest(Node, Node),
     /// Approximate aᵇ: see [`rough_power`](primitive::rough_power).
     RoughPower(Node, Node),
-    /// The argument's value in this lane, in every lane. The lanes are then not independent evaluations, but for
-    /// example stages of one step.
+    /// The argument's value in this lane, in every lane. The lanes are then not independent
+    /// evaluations, but for example stages of one step.
     Spread(Node, u8),
 }
 
-/// Fused multiply-adds of a, b, c. Formulas have none; [`fuse`] forms them, and steps are built with them.
+/// Fused multiply-adds of a, b, c. Formulas have none; [`fuse`] forms them, and steps are built
+/// with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fused {
     /// a b + c
@@ -102,9 +103,9 @@ impl Expression {
         let (list, count) = match self {
             Expression::Constant(_) | Expression::Input(_) => ([Node(0); 3], 0),
             Expression::Unary(_, a) | Expression::Spread(a, _) => ([a, Node(0), Node(0)], 1),
-            Expression::Binary(_, a, b) | Expression::Largest(a, b) | Expression::RoughPower(a, b) => {
-                ([a, b, Node(0)], 2)
-            }
+            Expression::Binary(_, a, b)
+            | Expression::Largest(a, b)
+            | Expression::RoughPower(a, b) => ([a, b, Node(0)], 2),
             Expression::Select(a, b, c) | Expression::Fused(_, a, b, c) => ([a, b, c], 3),
         };
         list.into_iter().take(count)
@@ -120,8 +121,9 @@ impl Range {
     const UNIFORM: u8 = 1;
     /// The value is at least 0 or NaN.
     const POSITIVE: u8 = 2;
-    /// The value is NaN for some finite inputs, as a root or a logarithm is: cancelling it would lose that. NaN from
-    /// parameters alone does not count: a product of 0 and √k is an empty entry of many a matrix.
+    /// The value is NaN for some finite inputs, as a root or a logarithm is: cancelling it would
+    /// lose that. NaN from parameters alone does not count: a product of 0 and √k is an empty entry
+    /// of many a matrix.
     const PARTIAL: u8 = 4;
 
     fn of(list: [(bool, u8); 3]) -> Range {
@@ -133,12 +135,15 @@ impl Range {
     }
 }
 
-/// Combine the bits of an expression's arguments; a bit represents a NaN. An operation passes on the NaN of any
-/// argument, a comparison none, and a choice only that of both its sides.
+/// Combine the bits of an expression's arguments; a bit represents a NaN. An operation passes on
+/// the NaN of any argument, a comparison none, and a choice only that of both its sides.
 pub(crate) fn strict(e: Expression, of: impl Fn(Node) -> u64) -> u64 {
     match e {
         Expression::Unary(Unary::Not, _) => 0,
-        Expression::Binary(Binary::Less | Binary::LessEqual | Binary::Equal | Binary::And | Binary::Or, ..) => 0,
+        Expression::Binary(
+            Binary::Less | Binary::LessEqual | Binary::Equal | Binary::And | Binary::Or,
+            ..,
+        ) => 0,
         Expression::Select(_, a, b) => of(a) & of(b),
         e => e.arguments().fold(0, |all, a| all | of(a)),
     }
@@ -202,12 +207,16 @@ impl Graph {
             Expression::Constant(bits) => f64::from_bits(bits) >= 0.0,
             Expression::Input(_) => false,
             Expression::Unary(op, _) => {
-                matches!(op, Unary::Sqrt | Unary::Abs | Unary::Exp | Unary::Cosh | Unary::Acos | Unary::Not)
+                matches!(
+                    op,
+                    Unary::Sqrt | Unary::Abs | Unary::Exp | Unary::Cosh | Unary::Acos | Unary::Not
+                )
             }
             Expression::Binary(Binary::Mul, a, b) => a == b || all(Range::POSITIVE),
-            Expression::Binary(Binary::Add | Binary::Div | Binary::Pow | Binary::Min | Binary::Max, ..) => {
-                all(Range::POSITIVE)
-            }
+            Expression::Binary(
+                Binary::Add | Binary::Div | Binary::Pow | Binary::Min | Binary::Max,
+                ..,
+            ) => all(Range::POSITIVE),
             Expression::Binary(op, ..) => !matches!(op, Binary::Sub | Binary::Atan2),
             Expression::Select(_, a, b) => of(a).has(Range::POSITIVE) && of(b).has(Range::POSITIVE),
             Expression::Fused(op, a, b, c) => {
@@ -219,15 +228,24 @@ impl Graph {
         };
         let arguments = strict(e, |a| u64::from(of(a).has(Range::PARTIAL))) != 0;
         let partial = !uniform && (arguments || self.has_domain(e));
-        Range::of([(uniform, Range::UNIFORM), (positive, Range::POSITIVE), (partial, Range::PARTIAL)])
+        Range::of([
+            (uniform, Range::UNIFORM),
+            (positive, Range::POSITIVE),
+            (partial, Range::PARTIAL),
+        ])
     }
 
-    /// True if an operation is NaN for some finite arguments that its arguments may have; division is excluded.
+    /// True if an operation is NaN for some finite arguments that its arguments may have; division
+    /// is excluded.
     fn has_domain(&self, e: Expression) -> bool {
         let of = |node: Node| self.ranges[node.index()];
         match e {
-            Expression::Unary(Unary::Sqrt, a) => !of(a).has(Range::POSITIVE) && !of(a).has(Range::UNIFORM),
-            Expression::Unary(Unary::Log | Unary::Asin | Unary::Acos, a) => !of(a).has(Range::UNIFORM),
+            Expression::Unary(Unary::Sqrt, a) => {
+                !of(a).has(Range::POSITIVE) && !of(a).has(Range::UNIFORM)
+            }
+            Expression::Unary(Unary::Log | Unary::Asin | Unary::Acos, a) => {
+                !of(a).has(Range::UNIFORM)
+            }
             Expression::Binary(Binary::Pow, a, b) => {
                 let whole = self.value(b).is_some_and(|b| b.fract() == 0.0);
                 let uniform = of(a).has(Range::UNIFORM) && of(b).has(Range::UNIFORM);
@@ -390,7 +408,9 @@ impl Graph {
     /// The radicand x of a root √x if x is never negative.
     fn square_of_root(&self, node: Node) -> Option<Node> {
         match self.expression(node) {
-            Expression::Unary(Unary::Sqrt, x) if self.ranges[x.index()].has(Range::POSITIVE) => Some(x),
+            Expression::Unary(Unary::Sqrt, x) if self.ranges[x.index()].has(Range::POSITIVE) => {
+                Some(x)
+            }
             _ => None,
         }
     }
@@ -447,7 +467,9 @@ impl Graph {
     /// a^b. Small integer and half-integer exponents become products and roots.
     pub fn pow(&mut self, a: Node, b: Node) -> Node {
         const LARGEST_EXPANDED: f64 = 64.0;
-        let Some(e) = self.value(b).filter(|e| e.abs() <= LARGEST_EXPANDED && (2.0 * e).fract() == 0.0) else {
+        let Some(e) =
+            self.value(b).filter(|e| e.abs() <= LARGEST_EXPANDED && (2.0 * e).fract() == 0.0)
+        else {
             // A norm to the power of a parameter has derivatives at 0 from some exponent on.
             if let Some(square) = self.square_of_root(a)
                 && self.value(b).is_none()
@@ -464,7 +486,8 @@ impl Graph {
             let one = self.one();
             return self.div(one, p);
         }
-        // Even powers of a norm have derivatives at 0, where the norm has none; odd ones are products of norms.
+        // Even powers of a norm have derivatives at 0, where the norm has none; odd ones are
+        // products of norms.
         if let Some(square) = self.square_of_root(a)
             && e % 2.0 == 0.0
         {
@@ -596,7 +619,8 @@ impl Graph {
         order
     }
 
-    /// Copy `roots` of `source` into this graph with its inputs replaced: the instance of a template.
+    /// Copy `roots` of `source` into this graph with its inputs replaced: the instance of a
+    /// template.
     pub fn instantiate(
         &mut self,
         source: &Graph,
@@ -626,9 +650,14 @@ impl Graph {
         roots.iter().map(|r| image[r]).collect()
     }
 
-    /// Copy `roots` of `source` into this graph. `known` maps nodes of `source` to existing nodes of this graph; nodes
-    /// that only these depend on are not copied.
-    pub fn copy_from(&mut self, source: &Graph, roots: &[Node], known: &FxHashMap<Node, Node>) -> Vec<Node> {
+    /// Copy `roots` of `source` into this graph. `known` maps nodes of `source` to existing nodes
+    /// of this graph; nodes that only these depend on are not copied.
+    pub fn copy_from(
+        &mut self,
+        source: &Graph,
+        roots: &[Node],
+        known: &FxHashMap<Node, Node>,
+    ) -> Vec<Node> {
         let mut image = known.clone();
         for node in source.reachable_until(roots, known) {
             let copy = self.copy_of(source.expression(node), |argument| image[&argument]);
@@ -647,8 +676,8 @@ impl Graph {
         roots.iter().map(|root| image[root]).collect()
     }
 
-    /// The nodes that `roots` depend on, themselves included, in topological order. Without the nodes in `known` and
-    /// those that only these depend on.
+    /// The nodes that `roots` depend on, themselves included, in topological order. Without the
+    /// nodes in `known` and those that only these depend on.
     fn reachable_until(&self, roots: &[Node], known: &FxHashMap<Node, Node>) -> Vec<Node> {
         let mut seen = rustc_hash::FxHashSet::default();
         let mut stack: Vec<Node> = roots.to_vec();

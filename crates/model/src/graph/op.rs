@@ -1,6 +1,6 @@
-//! Table of operations, one row each. A row defines an operation's name in the language, its documentation, its value
-//! and its derivative. The parser, the interpreter, the calculus and the language guide all read this table, so an
-//! operation with a column missing does not compile.
+//! Table of operations, one row each. A row defines an operation's name in the language, its
+//! documentation, its value and its derivative. The parser, the interpreter, the calculus and the
+//! language guide all read this table, so an operation with a column missing does not compile.
 
 use super::elementary::Elementary;
 use super::{Graph, Node};
@@ -41,8 +41,8 @@ macro_rules! operations {
                 match self { $( $kind::$op => { let f: $value_type = $value; f $values } )+ }
             }
 
-            /// Partial derivatives with respect to each argument, given the arguments and the result; `None` stands for
-            /// zero.
+            /// Partial derivatives with respect to each argument, given the arguments and the
+            /// result; `None` stands for zero.
             pub fn partials(self, graph: &mut Graph, $($node_argument: Node),+) -> [Option<Node>; $count] {
                 match self { $( $kind::$op => { let f: $derivative_type = $derivative; f(graph, $nodes) } )+ }
             }
@@ -93,8 +93,8 @@ operations! {
         let p = g.pow(a, lower);
         let l = g.unary(Unary::Log, a);
         let (da, db) = (g.mul(b, p), g.mul(y, l));
-        // An exponent that becomes 0 by differentiation ends a polynomial, where the power below it is infinite; and
-        // 0ᵇ is 0 for all b > 0.
+        // An exponent that becomes 0 by differentiation ends a polynomial, where the power below it
+        // is infinite; and 0ᵇ is 0 for all b > 0.
         [Some(zero_where_zero(g, b, da)), Some(zero_where_zero(g, y, db))]
     };
     Atan2, "atan2", "angle of the point (second argument, first argument), in radians", |a, b| Elementary::Atan2.evaluate(a, b), |g, (a, b, _)| {

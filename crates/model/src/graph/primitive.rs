@@ -1,10 +1,11 @@
-//! Primitive operations of a processor: all that a [tape](super::tape) consists of, and so all that a backend must
-//! support. A value is 64 bits. Arithmetic reads them as a double and rounds to nearest, ties to even; the operations
-//! on bits are for the exponents and signs inside elementary functions. A comparison yields a *mask*, all ones or all
-//! zeros, for [`Three::Select`] and the operations on bits.
+//! Primitive operations of a processor: all that a [tape](super::tape) consists of, and so all that
+//! a backend must support. A value is 64 bits. Arithmetic reads them as a double and rounds to
+//! nearest, ties to even; the operations on bits are for the exponents and signs inside elementary
+//! functions. A comparison yields a *mask*, all ones or all zeros, for [`Three::Select`] and the
+//! operations on bits.
 //!
-//! NaNs count as equal to each other: it is not fixed which of two NaNs an operation passes on, and with which sign,
-//! and nothing may depend on it.
+//! NaNs count as equal to each other: it is not fixed which of two NaNs an operation passes on, and
+//! with which sign, and nothing may depend on it.
 
 /// Operations of one argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,8 +47,8 @@ pub enum Two {
     AddInteger,
     /// The bits as integers, subtracted modulo 2⁶⁴.
     SubInteger,
-    /// The larger of the bits as signed integers. Of numbers ≥ 0 that is the larger number, and a NaN with its sign
-    /// cleared is larger than all: a running maximum that keeps a NaN for ever.
+    /// The larger of the bits as signed integers. Of numbers ≥ 0 that is the larger number, and a
+    /// NaN with its sign cleared is larger than all: a running maximum that keeps a NaN for ever.
     LargerInteger,
 }
 
@@ -180,8 +181,8 @@ impl Three {
     }
 }
 
-/// Target of operations: [`Numbers`] carries them out at once, a tape records them for later. Code over it is written
-/// once for both.
+/// Target of operations: [`Numbers`] carries them out at once, a tape records them for later. Code
+/// over it is written once for both.
 pub trait Arithmetic {
     /// A value.
     type Value: Copy;
@@ -198,9 +199,9 @@ pub trait Arithmetic {
     /// An operation of three arguments.
     fn three(&mut self, op: Three, a: Self::Value, b: Self::Value, c: Self::Value) -> Self::Value;
 
-    /// `fast` if the mask `valid` is true, else the function itself, by [`Elementary::exact`]. A straight-line backend
-    /// computes `fast` and flags that `valid` was false somewhere; the run is then repeated by a backend that can
-    /// branch.
+    /// `fast` if the mask `valid` is true, else the function itself, by [`Elementary::exact`]. A
+    /// straight-line backend computes `fast` and flags that `valid` was false somewhere; the run is
+    /// then repeated by a backend that can branch.
     ///
     /// [`Elementary::exact`]: super::elementary::Elementary::exact
     fn repair(
@@ -240,21 +241,34 @@ impl Arithmetic for Numbers {
         op.evaluate(a, b, c)
     }
 
-    fn repair(&mut self, function: super::elementary::Elementary, [a, b]: [f64; 2], fast: f64, valid: f64) -> f64 {
+    fn repair(
+        &mut self,
+        function: super::elementary::Elementary,
+        [a, b]: [f64; 2],
+        fast: f64,
+        valid: f64,
+    ) -> f64 {
         if valid.to_bits() == TRUE { fast } else { function.exact(a, b) }
     }
 }
 
-/// Approximate aᵇ, for a positive, normal a and |b| ≤ 1 with a normal result: relative error within 2e-4, in 18
-/// operations. Step-size control does not need more and cannot wait.
+/// Approximate aᵇ, for a positive, normal a and |b| ≤ 1 with a normal result: relative error within
+/// 2e-4, in 18 operations. Step-size control does not need more and cannot wait.
 ///
-/// The result is 2 to the power of b log₂ a, of which the exponent is split off at either end. The polynomials are the
-/// best ones of their degree, for log₂ on [1, 2] and relative to 2ʳ on [−1/2, 1/2].
+/// The result is 2 to the power of b log₂ a, of which the exponent is split off at either end. The
+/// polynomials are the best ones of their degree, for log₂ on [1, 2] and relative to 2ʳ on [−1/2,
+/// 1/2].
 pub fn rough_power<A: Arithmetic>(m: &mut A, a: A::Value, b: A::Value) -> A::Value {
     use Two::{Add, AddInteger, And, Mul, Or, Sub};
-    const LOGARITHM: [f64; 5] =
-        [-2.5128546239059855, 4.070090791858758, -2.120675131120078, 0.6451423635899062, -0.08161580849841568];
-    const EXPONENTIAL: [f64; 4] = [0.9999280735394012, 0.6932609854606553, 0.2426111221932161, 0.05517166905792616];
+    const LOGARITHM: [f64; 5] = [
+        -2.5128546239059855,
+        4.070090791858758,
+        -2.120675131120078,
+        0.6451423635899062,
+        -0.08161580849841568,
+    ];
+    const EXPONENTIAL: [f64; 4] =
+        [0.9999280735394012, 0.6932609854606553, 0.2426111221932161, 0.05517166905792616];
     /// Doubles of this size are the integers.
     const INTEGERS: f64 = (1u64 << 52) as f64;
     const ROUNDING: f64 = 1.5 * INTEGERS;
@@ -298,7 +312,8 @@ mod tests {
 
     #[test]
     fn rough_powers_are_good_to_four_digits() {
-        // Over all binary exponents, several mantissas in each, and the exponents of step-size control.
+        // Over all binary exponents, several mantissas in each, and the exponents of step-size
+        // control.
         for k in -1000..1000 {
             for step in 0..16 {
                 let a = 2f64.powi(k) * (1.0 + f64::from(step) / 16.0 + 1e-3);

@@ -1,10 +1,12 @@
-//! Taylor coefficients of the solution of ẋ = f(t, x), as formulas: those of every operation follow from those of its
-//! arguments (Moore, Interval Analysis (1966), ch. 11; Jorba, Zou, Experimental Mathematics 14 (2005) 99).
+//! Taylor coefficients of the solution of ẋ = f(t, x), as formulas: those of every operation follow
+//! from those of its arguments (Moore, Interval Analysis (1966), ch. 11; Jorba, Zou, Experimental
+//! Mathematics 14 (2005) 99).
 //!
-//! A coefficient of order k > 0 is linear in its arguments' coefficients of the same order, with factors known from
-//! order 0; the rest of it is known earlier. So the rest is added up first, the lowest orders in front, then the terms
-//! of order k in the order in which they become known. A common scale goes into the factors, and a coefficient that
-//! only one sum reads is part of that sum.
+//! A coefficient of order k > 0 is linear in its arguments' coefficients of the same order, with
+//! factors known from order 0; the rest of it is known earlier. So the rest is added up first, the
+//! lowest orders in front, then the terms of order k in the order in which they become known. A
+//! common scale goes into the factors, and a coefficient that only one sum reads is part of that
+//! sum.
 
 use super::op::{Binary, Unary};
 use super::{Expression, Graph, Input, Node};
@@ -28,7 +30,8 @@ struct Moving {
     slopes: Vec<(Node, Node)>,
     /// True if nothing reads its coefficients but one sum, of which it becomes a part.
     inlined: bool,
-    /// Number of operations, from the state's coefficients of an order on, after which its own is known.
+    /// Number of operations, from the state's coefficients of an order on, after which its own is
+    /// known.
     ready: u32,
 }
 
@@ -56,7 +59,9 @@ impl Sum {
     /// Add the terms in the order in which they become known.
     fn evaluate(mut self, g: &mut Graph) -> Node {
         self.late.sort_by_key(|&(.., ready)| ready);
-        self.late.into_iter().fold(self.known, |sum, (factor, coefficient, _)| linear(g, factor, coefficient, sum))
+        self.late
+            .into_iter()
+            .fold(self.known, |sum, (factor, coefficient, _)| linear(g, factor, coefficient, sum))
     }
 }
 
@@ -67,8 +72,8 @@ impl Series {
     /// Series of the field with these components, before multiply-adds are fused.
     ///
     /// # Errors
-    /// The name of an operation that is defined piecewise by a moving argument: its coefficients contain nothing
-    /// about the other pieces.
+    /// The name of an operation that is defined piecewise by a moving argument: its coefficients
+    /// contain nothing about the other pieces.
     pub fn new(graph: &Graph, field: &[Node]) -> Result<Series, &'static str> {
         let (mut graph, field) = (graph.clone(), field.to_vec());
         let mut moving: FxHashMap<Node, Moving> = FxHashMap::default();
@@ -83,7 +88,8 @@ impl Series {
                     other => other.arguments().any(|argument| moving.contains_key(&argument)),
                 };
                 if moves && !moving.contains_key(&node) {
-                    let slopes = graph.slopes_along(node, |argument| moving.contains_key(&argument))?;
+                    let slopes =
+                        graph.slopes_along(node, |argument| moving.contains_key(&argument))?;
                     roots.extend(slopes.iter().map(|&(_, slope)| slope));
                     moving.insert(node, Moving { slopes, ..Moving::default() });
                 }
@@ -100,7 +106,8 @@ impl Series {
     /// Arguments on which a coefficient depends through their coefficients of the same order alone.
     fn linear_arguments(&self, node: Node) -> Vec<Node> {
         match self.graph.expression(node) {
-            Expression::Unary(Unary::Neg | Unary::Sqrt, a) | Expression::Binary(Binary::Div, a, _) => vec![a],
+            Expression::Unary(Unary::Neg | Unary::Sqrt, a)
+            | Expression::Binary(Binary::Div, a, _) => vec![a],
             Expression::Binary(Binary::Add | Binary::Sub, a, b) => vec![a, b],
             Expression::Binary(Binary::Mul, a, b) if !self.moving.contains_key(&b) => vec![a],
             Expression::Binary(Binary::Mul, a, b) if !self.moving.contains_key(&a) => vec![b],
@@ -109,7 +116,8 @@ impl Series {
     }
 
     fn find_inlined(&mut self) {
-        let (mut uses, mut linear): (FxHashMap<Node, u32>, FxHashMap<Node, u32>) = Default::default();
+        let (mut uses, mut linear): (FxHashMap<Node, u32>, FxHashMap<Node, u32>) =
+            Default::default();
         for &node in &self.plan {
             let Some(moving) = self.moving.get(&node) else { continue };
             let arguments = self.graph.expression(node).arguments();
@@ -130,7 +138,9 @@ impl Series {
             let reads_itself = !moving.slopes.is_empty()
                 || matches!(
                     self.graph.expression(*node),
-                    Expression::Unary(Unary::Sqrt, _) | Expression::Binary(Binary::Div, ..) | Expression::Select(..)
+                    Expression::Unary(Unary::Sqrt, _)
+                        | Expression::Binary(Binary::Div, ..)
+                        | Expression::Select(..)
                 );
             let once = uses.get(node) == Some(&1) && linear.get(node) == Some(&1);
             moving.inlined = once && is_operation && !reads_itself;
@@ -138,10 +148,14 @@ impl Series {
     }
 
     fn find_ready(&mut self) {
-        // With placeholders for the coefficients of order 1, because only the number of terms matters.
+        // With placeholders for the coefficients of order 1, because only the number of terms
+        // matters.
         let mut g = Graph::new();
-        let stand_ins =
-            self.plan.iter().enumerate().map(|(k, &node)| (node, vec![g.parameter(2 * k), g.parameter(2 * k + 1)]));
+        let stand_ins = self
+            .plan
+            .iter()
+            .enumerate()
+            .map(|(k, &node)| (node, vec![g.parameter(2 * k), g.parameter(2 * k + 1)]));
         let known: Known = stand_ins.collect();
         for node in self.plan.clone() {
             let is_operation = self.graph.expression(node).arguments().next().is_some();
@@ -161,15 +175,26 @@ impl Series {
             (None, _) | (_, Expression::Input(_)) => 0,
             (_, Expression::Binary(Binary::Mul, a, b)) if a == b => order / 2,
             (_, Expression::Unary(Unary::Sqrt, _)) => order / 2,
-            (_, Expression::Binary(Binary::Mul | Binary::Div, ..)) if self.linear_arguments(*node).len() == 1 => linear,
+            (_, Expression::Binary(Binary::Mul | Binary::Div, ..))
+                if self.linear_arguments(*node).len() == 1 =>
+            {
+                linear
+            }
             (_, Expression::Binary(Binary::Mul | Binary::Div, ..)) => order,
             (Some(moving), _) => linear + order * moving.slopes.len(),
         };
         self.plan.iter().map(of).sum()
     }
 
-    /// Coefficients of the solution through x at t, in powers of time over `length`: those of order k in vector k.
-    pub fn solution(&self, g: &mut Graph, (t, length): (Node, Node), x: &[Node], order: u32) -> Vec<Vec<Node>> {
+    /// Coefficients of the solution through x at t, in powers of time over `length`: those of order
+    /// k in vector k.
+    pub fn solution(
+        &self,
+        g: &mut Graph,
+        (t, length): (Node, Node),
+        x: &[Node],
+        order: u32,
+    ) -> Vec<Vec<Node>> {
         let mut solution = vec![x.to_vec()];
         let mut known = Known::default();
         for k in 0..order as usize {
@@ -203,17 +228,20 @@ impl Series {
         match self.moving.get(&node) {
             None => Sum { known: g.zero(), late: Vec::new() },
             Some(moving) if moving.inlined => self.sum(g, node, k, known, &[]),
-            Some(moving) => Sum { known: g.zero(), late: vec![(g.one(), known[&node][k], moving.ready)] },
+            Some(moving) => {
+                Sum { known: g.zero(), late: vec![(g.one(), known[&node][k], moving.ready)] }
+            }
         }
     }
 
-    /// A coefficient of order k > 0 as a sum. The coefficients of its arguments up to this order are known, and its own
-    /// up to the one before, `y`.
+    /// A coefficient of order k > 0 as a sum. The coefficients of its arguments up to this order
+    /// are known, and its own up to the one before, `y`.
     fn sum(&self, g: &mut Graph, node: Node, k: usize, known: &Known, y: &[Node]) -> Sum {
         let of = |node: Node| &known[&node][..];
         let minus = g.constant(-1.0);
         // A coefficient that is not inlined, times a known factor.
-        let late = |g: &mut Graph, factor: Node, node: Node| self.part(g, node, k, known).times(g, factor);
+        let late =
+            |g: &mut Graph, factor: Node, node: Node| self.part(g, node, k, known).times(g, factor);
         match self.graph.expression(node) {
             Expression::Unary(Unary::Neg, a) => late(g, minus, a),
             Expression::Binary(op @ (Binary::Add | Binary::Sub), a, b) => {
@@ -239,9 +267,16 @@ impl Series {
                 // y b = a
                 let one = g.one();
                 let inverse = g.div(one, of(b)[0]);
-                let known = if self.moving.contains_key(&b) { product_within(g, y, of(b), k) } else { g.zero() };
+                let known = if self.moving.contains_key(&b) {
+                    product_within(g, y, of(b), k)
+                } else {
+                    g.zero()
+                };
                 let by_b = late(g, y[0], b);
-                let (product, a) = (Sum { known, late: Vec::new() }.plus(g, by_b).times(g, minus), late(g, inverse, a));
+                let (product, a) = (
+                    Sum { known, late: Vec::new() }.plus(g, by_b).times(g, minus),
+                    late(g, inverse, a),
+                );
                 product.times(g, inverse).plus(g, a)
             }
             Expression::Unary(Unary::Sqrt, a) => {
@@ -254,7 +289,9 @@ impl Series {
             }
             // The condition does not move.
             Expression::Select(c, a, b) => {
-                let [a, b] = [a, b].map(|side| if self.moving.contains_key(&side) { of(side)[k] } else { g.zero() });
+                let [a, b] = [a, b].map(|side| {
+                    if self.moving.contains_key(&side) { of(side)[k] } else { g.zero() }
+                });
                 Sum { known: g.zero(), late: vec![(g.one(), g.select(of(c)[0], a, b), 0)] }
             }
             // ẏ = Σ slope · argument′, so k y_k = Σ j a_j s_{k−j}.
@@ -269,7 +306,8 @@ impl Series {
                             g.mul(weight, a[j])
                         })
                         .collect();
-                    let inner = Sum { known: product_within(g, &weighted, of(slope), k), late: Vec::new() };
+                    let inner =
+                        Sum { known: product_within(g, &weighted, of(slope), k), late: Vec::new() };
                     let (inner, late) = (inner.times(g, part), late(g, of(slope)[0], argument));
                     sum.plus(g, inner).plus(g, late)
                 })
@@ -306,20 +344,29 @@ fn square_within(g: &mut Graph, a: &[Node], k: usize) -> Node {
 }
 
 impl Graph {
-    /// Arguments of a function that move, and its partial derivatives with respect to them; none for operations with a
-    /// recurrence of their own.
-    fn slopes_along(&mut self, node: Node, moves: impl Fn(Node) -> bool) -> Result<Vec<(Node, Node)>, &'static str> {
+    /// Arguments of a function that move, and its partial derivatives with respect to them; none
+    /// for operations with a recurrence of their own.
+    fn slopes_along(
+        &mut self,
+        node: Node,
+        moves: impl Fn(Node) -> bool,
+    ) -> Result<Vec<(Node, Node)>, &'static str> {
         let (arguments, slopes) = match self.expression(node) {
             Expression::Constant(_) | Expression::Input(_) => return Ok(Vec::new()),
             Expression::Unary(Unary::Neg | Unary::Sqrt, _) => return Ok(Vec::new()),
-            Expression::Binary(Binary::Add | Binary::Sub | Binary::Mul | Binary::Div, ..) => return Ok(Vec::new()),
+            Expression::Binary(Binary::Add | Binary::Sub | Binary::Mul | Binary::Div, ..) => {
+                return Ok(Vec::new());
+            }
             // The side that is selected does not change.
             Expression::Select(c, ..) if !moves(c) => return Ok(Vec::new()),
             Expression::Unary(op @ (Unary::Abs | Unary::Round), _) => return Err(op.name()),
             Expression::Binary(op @ (Binary::Min | Binary::Max), ..) => return Err(op.name()),
             Expression::Select(..)
             | Expression::Unary(Unary::Not, _)
-            | Expression::Binary(Binary::Less | Binary::LessEqual | Binary::Equal | Binary::And | Binary::Or, ..) => {
+            | Expression::Binary(
+                Binary::Less | Binary::LessEqual | Binary::Equal | Binary::And | Binary::Or,
+                ..,
+            ) => {
                 return Err("if");
             }
             // 1 − y², whose terms do not overflow.
@@ -338,11 +385,17 @@ impl Graph {
                 }
                 (vec![a, b], slopes)
             }
-            Expression::Unary(op, a) => (vec![a], op.partials(self, a, node).into_iter().flatten().collect()),
-            Expression::Binary(op, a, b) => {
-                (vec![a, b], op.partials(self, a, b, node).into_iter().flatten().collect::<Vec<Node>>())
+            Expression::Unary(op, a) => {
+                (vec![a], op.partials(self, a, node).into_iter().flatten().collect())
             }
-            Expression::Fused(..) | Expression::Largest(..) | Expression::RoughPower(..) | Expression::Spread(..) => {
+            Expression::Binary(op, a, b) => (
+                vec![a, b],
+                op.partials(self, a, b, node).into_iter().flatten().collect::<Vec<Node>>(),
+            ),
+            Expression::Fused(..)
+            | Expression::Largest(..)
+            | Expression::RoughPower(..)
+            | Expression::Spread(..) => {
                 unreachable!("steps are made of formulas, and these are not yet")
             }
         };
@@ -355,7 +408,8 @@ mod tests {
     use super::*;
     use crate::treatment::structure::evaluate;
 
-    /// Check that the polynomial of ẋ = f, ẏ = 1 solves the equation nearby, whatever the unit of time.
+    /// Check that the polynomial of ẋ = f, ẏ = 1 solves the equation nearby, whatever the unit of
+    /// time.
     fn check(name: &str, f: impl Fn(&mut Graph, Node, Node) -> Node) {
         let mut g = Graph::new();
         let (x, y, t) = (g.state(0), g.state(1), g.input(Input::Time));
@@ -370,11 +424,17 @@ mod tests {
         for length in [1.0, 0.125] {
             let unit = recorded.constant(length);
             let c = series.solution(&mut recorded, (time, unit), &nodes, 20);
-            let c: Vec<Vec<f64>> = c.iter().map(|c| evaluate(&recorded, c, t0, &start, &parameters)).collect();
+            let c: Vec<Vec<f64>> =
+                c.iter().map(|c| evaluate(&recorded, c, t0, &start, &parameters)).collect();
             let part = 0.005 / length;
             let at = |i: usize| c.iter().rev().fold(0.0, |sum, c| sum * part + c[i]);
             let slope = |i: usize| {
-                c.iter().enumerate().skip(1).rev().fold(0.0, |sum, (k, c)| sum * part + k as f64 * c[i]) / length
+                c.iter()
+                    .enumerate()
+                    .skip(1)
+                    .rev()
+                    .fold(0.0, |sum, (k, c)| sum * part + k as f64 * c[i])
+                    / length
             };
             let expected = evaluate(&g, &field, t0 + 0.005, &[at(0), at(1)], &parameters);
             for (i, expected) in expected.iter().enumerate() {
@@ -439,7 +499,8 @@ mod tests {
         let (x, t, length) = (recorded.state(0), recorded.input(Input::Time), recorded.one());
         let c = series.solution(&mut recorded, (t, length), &[x], 9);
         let c: Vec<f64> = c.iter().map(|c| evaluate(&recorded, c, 0.0, &[0.0], &[])[0]).collect();
-        let expected = [0.0, 1.0, 0.0, 1.0 / 3.0, 0.0, 2.0 / 15.0, 0.0, 17.0 / 315.0, 0.0, 62.0 / 2835.0];
+        let expected =
+            [0.0, 1.0, 0.0, 1.0 / 3.0, 0.0, 2.0 / 15.0, 0.0, 17.0 / 315.0, 0.0, 62.0 / 2835.0];
         for (c, expected) in c.iter().zip(expected) {
             assert!((c - expected).abs() <= 2.0 * f64::EPSILON * expected, "{c} {expected}");
         }

@@ -1,7 +1,7 @@
-//! Tapes: formulas laid out as straight-line code in static single assignment form, out of [primitive
-//! operations](super::primitive) only. A backend sees nothing else. The operations of a formula are decided before:
-//! fused multiply-adds in [`fuse`](super::fuse), elementary functions in [`elementary`](super::elementary). So every
-//! backend computes the same bits.
+//! Tapes: formulas laid out as straight-line code in static single assignment form, out of
+//! [primitive operations](super::primitive) only. A backend sees nothing else. The operations of a
+//! formula are decided before: fused multiply-adds in [`fuse`](super::fuse), elementary functions
+//! in [`elementary`](super::elementary). So every backend computes the same bits.
 
 use super::elementary::{Elementary, reciprocal_root};
 use super::fuse::fuse;
@@ -31,8 +31,8 @@ pub enum Instruction {
     Two(Two, Register, Register),
     /// An operation of three arguments.
     Three(Three, Register, Register, Register),
-    /// A function of two arguments. Its value is the third register if the fourth, a mask, is true (see
-    /// [`Arithmetic::repair`]).
+    /// A function of two arguments. Its value is the third register if the fourth, a mask, is true
+    /// (see [`Arithmetic::repair`]).
     Repair(Elementary, [Register; 4]),
 }
 
@@ -67,13 +67,14 @@ impl Instruction {
 pub struct Tape {
     /// The prologue, followed by the body.
     pub instructions: Vec<Instruction>,
-    /// Number of leading instructions that depend on parameters and numbers only. A backend runs them once for each set
-    /// of parameters.
+    /// Number of leading instructions that depend on parameters and numbers only. A backend runs
+    /// them once for each set of parameters.
     pub prologue: usize,
     /// Results.
     pub outputs: Vec<Register>,
-    /// Condition of going on, a mask, of a map that is iterated. The loop ends early when it becomes false. Turns that
-    /// other lanes still need must leave the outputs of a lane that is done unchanged.
+    /// Condition of going on, a mask, of a map that is iterated. The loop ends early when it
+    /// becomes false. Turns that other lanes still need must leave the outputs of a lane that is
+    /// done unchanged.
     pub goes_on: Option<Register>,
     /// Length of the state.
     pub states: usize,
@@ -85,7 +86,8 @@ impl Tape {
     /// Lay out the instructions that `outputs` need, with multiply-adds fused.
     ///
     /// # Panics
-    /// If the graph reads a slot of a template: templates are instantiated before they become tapes.
+    /// If the graph reads a slot of a template: templates are instantiated before they become
+    /// tapes.
     pub fn new(graph: &Graph, outputs: &[Node], states: usize, parameters: usize) -> Tape {
         let (graph, outputs) = fuse(graph, outputs);
         Tape::of_fused(&graph, &outputs, states, parameters)
@@ -103,17 +105,28 @@ impl Tape {
     ///
     /// # Panics
     /// See [`Tape::new`].
-    pub fn of_loop(graph: &Graph, outputs: &[Node], goes_on: Node, states: usize, parameters: usize) -> Tape {
+    pub fn of_loop(
+        graph: &Graph,
+        outputs: &[Node],
+        goes_on: Node,
+        states: usize,
+        parameters: usize,
+    ) -> Tape {
         Builder::default().tape(graph, (outputs, Some(goes_on)), states, parameters)
     }
 
-    /// [`Tape::of_fused`] for a kernel that runs over rows, in all lanes of a vector: reciprocals of roots are computed
-    /// by [`reciprocal_root`].
+    /// [`Tape::of_fused`] for a kernel that runs over rows, in all lanes of a vector: reciprocals
+    /// of roots are computed by [`reciprocal_root`].
     ///
     /// # Panics
     /// See [`Tape::new`].
     pub fn for_rows(graph: &Graph, outputs: &[Node], states: usize, parameters: usize) -> Tape {
-        Builder { for_rows: true, ..Builder::default() }.tape(graph, (outputs, None), states, parameters)
+        Builder { for_rows: true, ..Builder::default() }.tape(
+            graph,
+            (outputs, None),
+            states,
+            parameters,
+        )
     }
 
     /// Number of instructions of the body that compute something: the cost of one evaluation.
@@ -121,7 +134,8 @@ impl Tape {
         self.instructions[self.prologue..].iter().filter(|i| i.arguments().next().is_some()).count()
     }
 
-    /// True if its lanes are not independent evaluations, so that all of them have to be computed together.
+    /// True if its lanes are not independent evaluations, so that all of them have to be computed
+    /// together.
     pub fn mixes_lanes(&self) -> bool {
         self.instructions.iter().any(|i| matches!(i, Instruction::One(One::Spread(_), _)))
     }
@@ -156,14 +170,17 @@ impl Builder {
             self.code.push(instruction);
             self.uniform.push(match instruction {
                 // Parameters may differ from lane to lane.
-                Instruction::State(_) | Instruction::Time | Instruction::One(One::Spread(_), _) => false,
+                Instruction::State(_) | Instruction::Time | Instruction::One(One::Spread(_), _) => {
+                    false
+                }
                 _ => instruction.arguments().all(|a| self.uniform[a as usize]),
             });
             self.code.len() as Register - 1
         })
     }
 
-    /// Twice a number that depends on parameters only, unless it is a constant whose double overflows.
+    /// Twice a number that depends on parameters only, unless it is a constant whose double
+    /// overflows.
     fn twice(&mut self, number: Register) -> Option<Register> {
         let overflows = self.constant(number).is_some_and(|constant| !(2.0 * constant).is_finite());
         (!overflows).then(|| self.two(Two::Add, number, number))
@@ -177,8 +194,9 @@ impl Builder {
         }
     }
 
-    /// Factors of the product a b, of which a number that depends on parameters only is doubled in place of one that is
-    /// computed every time: a product of 2x waits for one operation more. Doubling is exact unless it overflows.
+    /// Factors of the product a b, of which a number that depends on parameters only is doubled in
+    /// place of one that is computed every time: a product of 2x waits for one operation more.
+    /// Doubling is exact unless it overflows.
     fn factors(&mut self, a: Register, b: Register) -> (Register, Register) {
         for (number, other) in [(a, b), (b, a)] {
             if self.uniform[number as usize]
@@ -192,8 +210,9 @@ impl Builder {
         (a, b)
     }
 
-    /// 2a as a product that waits for one operation less, if a is a product with a number that depends on parameters
-    /// only. The bits are those of a + a, unless a is below the normal numbers.
+    /// 2a as a product that waits for one operation less, if a is a product with a number that
+    /// depends on parameters only. The bits are those of a + a, unless a is below the normal
+    /// numbers.
     fn doubled(&mut self, a: Register) -> Option<Register> {
         let Instruction::Two(Two::Mul, x, y) = self.code[a as usize] else { return None };
         let (number, other) = if self.uniform[x as usize] { (x, y) } else { (y, x) };
@@ -211,8 +230,9 @@ impl Builder {
         }
     }
 
-    /// Result of an operation on bits that needs no instruction because the second argument is a known mask. So the
-    /// case distinctions of an elementary function cost nothing for a constant argument.
+    /// Result of an operation on bits that needs no instruction because the second argument is a
+    /// known mask. So the case distinctions of an elementary function cost nothing for a constant
+    /// argument.
     fn masked(&mut self, op: Two, value: Register, mask: Register) -> Option<Register> {
         match (op, self.constant(mask)?.to_bits()) {
             (Two::And, TRUE) | (Two::Or | Two::Xor, FALSE) => Some(value),
@@ -232,7 +252,8 @@ impl Builder {
         let roots: Vec<Node> = outputs.iter().copied().chain(goes_on).collect();
         let mut values = self.lower(graph, &roots);
         let goes_on = values.split_off(outputs.len()).pop().map(|condition| self.mask(condition));
-        let outputs: Vec<Register> = values.into_iter().map(|value| self.number_of(value)).collect();
+        let outputs: Vec<Register> =
+            values.into_iter().map(|value| self.number_of(value)).collect();
         lay_out((&self.code, &self.uniform), (&outputs, goes_on), states, parameters)
     }
 
@@ -246,12 +267,15 @@ impl Builder {
             let value = match graph.expression(node) {
                 Expression::Constant(bits) => number(self.put(Instruction::Constant(bits))),
                 Expression::Input(Input::State(i)) => number(self.put(Instruction::State(i))),
-                Expression::Input(Input::Parameter(i)) => number(self.put(Instruction::Parameter(i))),
+                Expression::Input(Input::Parameter(i)) => {
+                    number(self.put(Instruction::Parameter(i)))
+                }
                 Expression::Input(Input::Time) => number(self.put(Instruction::Time)),
                 Expression::Input(Input::Slot(_)) => panic!("a template's slot reached a tape"),
                 Expression::Unary(op, a) => self.unary(op, at(a)),
                 Expression::Binary(Binary::Div, a, b)
-                    if self.for_rows && graph.expression(a) == Expression::Constant(1f64.to_bits()) =>
+                    if self.for_rows
+                        && graph.expression(a) == Expression::Constant(1f64.to_bits()) =>
                 {
                     match graph.expression(b) {
                         Expression::Unary(Unary::Sqrt, square) => {
@@ -263,7 +287,8 @@ impl Builder {
                 }
                 Expression::Binary(op, a, b) => self.binary(op, at(a), at(b)),
                 Expression::Select(c, a, b) => {
-                    let (c, a, b) = (self.mask(at(c)), self.number_of(at(a)), self.number_of(at(b)));
+                    let (c, a, b) =
+                        (self.mask(at(c)), self.number_of(at(a)), self.number_of(at(b)));
                     number(self.three(Three::Select, c, a, b))
                 }
                 Expression::Largest(a, b) => {
@@ -459,7 +484,13 @@ impl Arithmetic for Builder {
         }
     }
 
-    fn repair(&mut self, function: Elementary, [a, b]: [Register; 2], fast: Register, valid: Register) -> Register {
+    fn repair(
+        &mut self,
+        function: Elementary,
+        [a, b]: [Register; 2],
+        fast: Register,
+        valid: Register,
+    ) -> Register {
         match (self.constant(a), self.constant(b)) {
             (Some(a), Some(b)) => self.number(function.evaluate(a, b)),
             _ => self.put(Instruction::Repair(function, [a, b, fast, valid])),
@@ -467,8 +498,8 @@ impl Arithmetic for Builder {
     }
 }
 
-/// Order the instructions that `outputs` need: first those that depend on parameters only, then the rest, each output
-/// with its instructions before the next one, so that values die young.
+/// Order the instructions that `outputs` need: first those that depend on parameters only, then the
+/// rest, each output with its instructions before the next one, so that values die young.
 fn lay_out(
     (code, uniform): (&[Instruction], &[bool]),
     (outputs, goes_on): (&[Register], Option<Register>),
@@ -489,7 +520,8 @@ fn lay_out(
                 seen[i] = true;
                 stack.push((register, true));
                 let first = stack.len();
-                stack.extend(code[i].arguments().filter(|&a| !seen[a as usize]).map(|a| (a, false)));
+                stack
+                    .extend(code[i].arguments().filter(|&a| !seen[a as usize]).map(|a| (a, false)));
                 stack[first..].reverse();
             }
         }
@@ -499,7 +531,11 @@ fn lay_out(
         place[old as usize] = new as Register;
     }
     Tape {
-        instructions: prologue.iter().chain(&body).map(|&old| code[old as usize].map(|a| place[a as usize])).collect(),
+        instructions: prologue
+            .iter()
+            .chain(&body)
+            .map(|&old| code[old as usize].map(|a| place[a as usize]))
+            .collect(),
         prologue: prologue.len(),
         outputs: outputs.iter().map(|&o| place[o as usize]).collect(),
         goes_on: goes_on.map(|mask| place[mask as usize]),
@@ -529,7 +565,9 @@ impl Display for Tape {
                 Instruction::Time => writeln!(f, "t")?,
                 Instruction::One(op, a) => writeln!(f, "{} r{a}", op.name())?,
                 Instruction::Two(op, a, b) => writeln!(f, "r{a} {} r{b}", op.name())?,
-                Instruction::Three(Three::Select, c, a, b) => writeln!(f, "if r{c} then r{a} else r{b}")?,
+                Instruction::Three(Three::Select, c, a, b) => {
+                    writeln!(f, "if r{c} then r{a} else r{b}")?
+                }
                 Instruction::Three(Three::Fma, a, b, c) => writeln!(f, "fma r{a}*r{b} + r{c}")?,
                 Instruction::Three(Three::Fms, a, b, c) => writeln!(f, "fma r{a}*r{b} - r{c}")?,
                 Instruction::Three(Three::Fnma, a, b, c) => writeln!(f, "fma r{c} - r{a}*r{b}")?,
@@ -538,7 +576,11 @@ impl Display for Tape {
                 }
             }
         }
-        writeln!(f, "outputs: {}", self.outputs.iter().map(|r| format!("r{r}")).collect::<Vec<_>>().join(" "))?;
+        writeln!(
+            f,
+            "outputs: {}",
+            self.outputs.iter().map(|r| format!("r{r}")).collect::<Vec<_>>().join(" ")
+        )?;
         self.goes_on.map_or(Ok(()), |mask| writeln!(f, "while: r{mask}"))
     }
 }

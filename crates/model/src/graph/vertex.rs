@@ -1,8 +1,10 @@
-//! Vertices: arguments at which a root, a power or an angle has no derivative, although formulas of it may have one.
+//! Vertices: arguments at which a root, a power or an angle has no derivative, although formulas of
+//! it may have one.
 //!
 //! |v|³ is differentiable at v = 0, where |v| is not: the chain rule says 0 · ∞ there. A factor vanishes at a vertex with
-//! an *order*, the power of the distance from it. If the product in the chain rule has an order that the argument's own
-//! derivative leaves positive, the derivative is 0 at the vertex. Where orders are equal it is unknown, and stays so.
+//! an *order*, the power of the distance from it. If the product in the chain rule has an order
+//! that the argument's own derivative leaves positive, the derivative is 0 at the vertex. Where
+//! orders are equal it is unknown, and stays so.
 
 use super::op::{Binary, Unary};
 use super::{Expression, Fused, Graph, Node, Range};
@@ -42,15 +44,23 @@ impl Vertex {
         let mut orders = FxHashMap::default();
         let mut pending = arguments.to_vec();
         while let Some(node) = pending.pop() {
-            if orders.len() + pending.len() > MOST_VISITED || graph.value(node).is_some_and(|value| value != 0.0) {
+            if orders.len() + pending.len() > MOST_VISITED
+                || graph.value(node).is_some_and(|value| value != 0.0)
+            {
                 return None;
             }
             match graph.expression(node) {
-                Expression::Binary(Binary::Add, a, b) if is_positive(a) && is_positive(b) => pending.extend([a, b]),
-                Expression::Fused(Fused::Fma, a, b, c) if a == b && is_positive(c) => pending.extend([a, c]),
+                Expression::Binary(Binary::Add, a, b) if is_positive(a) && is_positive(b) => {
+                    pending.extend([a, b])
+                }
+                Expression::Fused(Fused::Fma, a, b, c) if a == b && is_positive(c) => {
+                    pending.extend([a, c])
+                }
                 Expression::Binary(Binary::Mul, a, b) if a == b => pending.push(a),
                 Expression::Binary(Binary::Mul, a, b) if is_uniform(a) => pending.push(b),
-                Expression::Binary(Binary::Mul | Binary::Div, a, b) if is_uniform(b) => pending.push(a),
+                Expression::Binary(Binary::Mul | Binary::Div, a, b) if is_uniform(b) => {
+                    pending.push(a)
+                }
                 Expression::Unary(Unary::Neg | Unary::Abs | Unary::Sqrt, a) => pending.push(a),
                 _ => {
                     orders.insert(node, 1.0);
@@ -69,8 +79,9 @@ impl Vertex {
         }
     }
 
-    /// Condition under which the product of `outer`, the derivative `own` of the operation and that of its argument is 0
-    /// by the chain rule; `None` if it is not known to be, or if no factor is infinite there.
+    /// Condition under which the product of `outer`, the derivative `own` of the operation and that
+    /// of its argument is 0 by the chain rule; `None` if it is not known to be, or if no factor is
+    /// infinite there.
     pub(super) fn vanishing(&mut self, graph: &mut Graph, outer: Node, own: Node) -> Option<Node> {
         let argument = self.order_of_arguments(graph);
         let outer = self.order(graph, outer);
@@ -81,14 +92,17 @@ impl Vertex {
                 return None;
             }
             let least = graph.constant(least);
-            let (at, is_large) = (self.condition(graph), graph.binary(Binary::Less, least, exponent));
+            let (at, is_large) =
+                (self.condition(graph), graph.binary(Binary::Less, least, exponent));
             return Some(graph.binary(Binary::And, at, is_large));
         }
         let own = self.order(graph, own);
-        (own < 0.0 && own > UNKNOWN && outer + own + argument - 1.0 > 0.0).then(|| self.condition(graph))
+        (own < 0.0 && own > UNKNOWN && outer + own + argument - 1.0 > 0.0)
+            .then(|| self.condition(graph))
     }
 
-    /// Order of a derivative `own` of the operation times that of its argument; `None` if it has a value at the vertex.
+    /// Order of a derivative `own` of the operation times that of its argument; `None` if it has a
+    /// value at the vertex.
     pub(super) fn slope(&mut self, graph: &Graph, own: Node) -> Option<f64> {
         let own = self.order(graph, own);
         (own < 0.0).then(|| own + self.order_of_arguments(graph) - 1.0)
@@ -121,7 +135,12 @@ impl Vertex {
                 match op {
                     Unary::Neg | Unary::Abs => a,
                     Unary::Sqrt => odd(a) / 2.0,
-                    Unary::Sin | Unary::Tan | Unary::Asin | Unary::Atan | Unary::Sinh | Unary::Tanh => odd(a),
+                    Unary::Sin
+                    | Unary::Tan
+                    | Unary::Asin
+                    | Unary::Atan
+                    | Unary::Sinh
+                    | Unary::Tanh => odd(a),
                     Unary::Cos | Unary::Cosh | Unary::Exp | Unary::Acos => even(a),
                     Unary::Log if a == 0.0 => 0.0,
                     Unary::Log => UNKNOWN,
@@ -129,7 +148,9 @@ impl Vertex {
                 }
             }
             Expression::Binary(op, a, b) => match op {
-                Binary::Add | Binary::Sub | Binary::Min | Binary::Max => of(self, a).min(of(self, b)),
+                Binary::Add | Binary::Sub | Binary::Min | Binary::Max => {
+                    of(self, a).min(of(self, b))
+                }
                 Binary::Mul => product(of(self, a), of(self, b)),
                 Binary::Div => product(of(self, a), -of(self, b)),
                 Binary::Pow => match (of(self, a), graph.value(b)) {
@@ -142,7 +163,9 @@ impl Vertex {
             },
             Expression::Select(_, a, b) => of(self, a).min(of(self, b)),
             Expression::Fused(_, a, b, c) => product(of(self, a), of(self, b)).min(of(self, c)),
-            Expression::Largest(..) | Expression::RoughPower(..) | Expression::Spread(..) => UNKNOWN,
+            Expression::Largest(..) | Expression::RoughPower(..) | Expression::Spread(..) => {
+                UNKNOWN
+            }
         };
         self.orders.insert(node, order);
         order

@@ -1,6 +1,6 @@
-//! Blocks of rows, with the places of their slots and outputs. Blocks of which each is the one before, moved on by the
-//! same distances, form one stretch, of which only the first block and the distances are stored: most rows of a long
-//! chain are one stretch.
+//! Blocks of rows, with the places of their slots and outputs. Blocks of which each is the one
+//! before, moved on by the same distances, form one stretch, of which only the first block and the
+//! distances are stored: most rows of a long chain are one stretch.
 
 use super::Places;
 use std::ops::Range;
@@ -57,7 +57,9 @@ impl Blocks {
             let of_stretch = &mut self.firsts[start..];
             let goes_on = |(&(first, distance), &place): (&(Places, i32), &Places)| {
                 let from_first = first.distance(place);
-                from_first.is_some_and(|from_first| number == 1 || from_first == distance.wrapping_mul(number))
+                from_first.is_some_and(|from_first| {
+                    number == 1 || from_first == distance.wrapping_mul(number)
+                })
             };
             if of_stretch.iter().zip(places).all(goes_on) {
                 if number == 1 {
@@ -74,7 +76,10 @@ impl Blocks {
 
     /// Blocks with these numbers.
     pub fn within(&self, which: Range<usize>) -> impl Iterator<Item = Block<'_>> {
-        let first = self.stretches.partition_point(|stretch| stretch.first <= which.start).saturating_sub(1);
+        let first = self
+            .stretches
+            .partition_point(|stretch| stretch.first <= which.start)
+            .saturating_sub(1);
         let end = self.stretches.partition_point(|stretch| stretch.first < which.end);
         (first..end.max(first)).flat_map(move |stretch| {
             let Stretch { first, rows } = self.stretches[stretch];
@@ -137,8 +142,10 @@ mod tests {
         all.iter().for_each(|(rows, places)| blocks.push(*rows, places));
         assert_eq!((blocks.len(), blocks.stretches.len()), (all.len(), 5));
         for range in [0..9, 0..0, 1..3, 2..7, 4..5, 8..9, 9..9] {
-            let found: Vec<(u32, Vec<Places>)> =
-                blocks.within(range.clone()).map(|block| (block.rows, block.places().collect())).collect();
+            let found: Vec<(u32, Vec<Places>)> = blocks
+                .within(range.clone())
+                .map(|block| (block.rows, block.places().collect()))
+                .collect();
             let expected: Vec<(u32, Vec<Places>)> =
                 all[range].iter().map(|(rows, places)| (*rows, places.to_vec())).collect();
             assert_eq!(found, expected);

@@ -1,7 +1,7 @@
-//! Sums over all pairs of few bodies, by diagonals: the pairs (i, i + d) of one distance d are a diagonal of the table
-//! of all pairs. Along a diagonal both bodies move on evenly, so it fills vectors where the partners of one body do
-//! not; the next diagonal starts one body further on. The last rows of two diagonals, or for few bodies all of their
-//! rows, share a vector.
+//! Sums over all pairs of few bodies, by diagonals: the pairs (i, i + d) of one distance d are a
+//! diagonal of the table of all pairs. Along a diagonal both bodies move on evenly, so it fills
+//! vectors where the partners of one body do not; the next diagonal starts one body further on. The
+//! last rows of two diagonals, or for few bodies all of their rows, share a vector.
 
 use super::blocks::Blocks;
 use super::parts::is_shared;
@@ -9,17 +9,20 @@ use super::{Piece, Places};
 use crate::functional::{Source, Stretches};
 use crate::graph::aligned::first_aligned;
 use crate::graph::interpret::{
-    DiagonalPlace, DiagonalPlaces, RowsOfDiagonal, SEGMENT_LANES, filling_rows, last_rows, sum_of_lanes,
+    DiagonalPlace, DiagonalPlaces, RowsOfDiagonal, SEGMENT_LANES, filling_rows, last_rows,
+    sum_of_lanes,
 };
 
-/// Largest number of bodies of a sum over all pairs that is taken by diagonals: the numbers that a diagonal reads and
-/// adds to have to stay in the caches. Gravity between 150, 300, 400 and 600 bodies takes 0.7, 0.85, 1.0 and 1.3 of the
-/// time that it takes with the partners of one body after the other, rigid waters 0.9 up to 300.
+/// Largest number of bodies of a sum over all pairs that is taken by diagonals: the numbers that a
+/// diagonal reads and adds to have to stay in the caches. Gravity between 150, 300, 400 and 600
+/// bodies takes 0.7, 0.85, 1.0 and 1.3 of the time that it takes with the partners of one body
+/// after the other, rigid waters 0.9 up to 300.
 const MOST_IN_DIAGONALS: usize = 320;
 
-/// Diagonals of a piece. Every output is accumulated in an array of its own, with one number for each first body of the
-/// pairs, or for each second one. Then the numbers are added to their places. So each number gets one contribution of
-/// every diagonal, in the order of [`rows_of_diagonals`], however the rows of a diagonal are computed.
+/// Diagonals of a piece. Every output is accumulated in an array of its own, with one number for
+/// each first body of the pairs, or for each second one. Then the numbers are added to their
+/// places. So each number gets one contribution of every diagonal, in the order of
+/// [`rows_of_diagonals`], however the rows of a diagonal are computed.
 #[derive(Clone, Debug)]
 pub(super) struct Diagonals {
     /// Rows of the first diagonal; every later one has one less.
@@ -28,8 +31,8 @@ pub(super) struct Diagonals {
     targets: Vec<Target>,
 }
 
-/// Place to which the first number of an array is added, and step of the place from number to number: 0 if all are
-/// summed.
+/// Place to which the first number of an array is added, and step of the place from number to
+/// number: 0 if all are summed.
 #[derive(Clone, Copy, Debug)]
 struct Target {
     first: u32,
@@ -47,8 +50,9 @@ struct Column {
     across: u32,
 }
 
-/// Columns of rows that are all pairs i < j of some bodies, i by i, with the number of rows of the first diagonal. The
-/// entries of each column belong to i, or to j, or are always the same. `None` for other rows or too many bodies.
+/// Columns of rows that are all pairs i < j of some bodies, i by i, with the number of rows of the
+/// first diagonal. The entries of each column belong to i, or to j, or are always the same. `None`
+/// for other rows or too many bodies.
 fn pairs(rows: &Stretches, columns: &[usize]) -> Option<(usize, Vec<Column>)> {
     let count = rows.rows();
     let longest = (1..MOST_IN_DIAGONALS).find(|n| n * (n + 1) / 2 >= count)?;
@@ -57,7 +61,8 @@ fn pairs(rows: &Stretches, columns: &[usize]) -> Option<(usize, Vec<Column>)> {
     }
     let [start, next, second] = [0, 1, longest].map(|row| rows.row(row));
     let column = |&k: &usize| {
-        let (along, across) = (second.at(k).wrapping_sub(start.at(k)), next.at(k).wrapping_sub(start.at(k)));
+        let (along, across) =
+            (second.at(k).wrapping_sub(start.at(k)), next.at(k).wrapping_sub(start.at(k)));
         (across == 0 || across == along).then_some(Column { first: start.at(k), along, across })
     };
     let found: Vec<Column> = columns.iter().map(column).collect::<Option<_>>()?;
@@ -77,19 +82,24 @@ fn pairs(rows: &Stretches, columns: &[usize]) -> Option<(usize, Vec<Column>)> {
 
 /// Rows of all diagonals, in the order in which they are added up.
 fn rows_of_diagonals(longest: usize) -> impl Iterator<Item = RowsOfDiagonal> {
-    filling_rows(longest).chain(last_rows(longest).into_iter().flatten()).filter(|rows| rows.count > 0)
+    filling_rows(longest)
+        .chain(last_rows(longest).into_iter().flatten())
+        .filter(|rows| rows.count > 0)
 }
 
 impl Column {
     /// Entry in row i of diagonal d, both counted from 0.
     fn entry(self, i: u32, d: u32) -> u32 {
-        self.first.wrapping_add(self.along.wrapping_mul(i)).wrapping_add(self.across.wrapping_mul(d))
+        self.first
+            .wrapping_add(self.along.wrapping_mul(i))
+            .wrapping_add(self.across.wrapping_mul(d))
     }
 }
 
 impl Diagonals {
-    /// Diagonals of the rows of a piece, with their blocks; `columns` are those of the slots and the outputs. `None` if
-    /// the rows are not a sum over pairs of few bodies, or if threads share a sum of so many `operations` per row.
+    /// Diagonals of the rows of a piece, with their blocks; `columns` are those of the slots and
+    /// the outputs. `None` if the rows are not a sum over pairs of few bodies, or if threads share
+    /// a sum of so many `operations` per row.
     pub fn of(
         rows: &Stretches,
         slots: &[(u32, Source)],
@@ -113,15 +123,18 @@ impl Diagonals {
         if is_shared(rows.rows() * operations()) {
             return None;
         }
-        let targets = added.iter().map(|column| Target { first: column.first, step: column.along }).collect();
+        let targets =
+            added.iter().map(|column| Target { first: column.first, step: column.along }).collect();
         let diagonals = Diagonals { rows: longest, targets };
         let mut blocks = Blocks::new(columns.len());
         for RowsOfDiagonal { diagonal, first, count } in rows_of_diagonals(longest) {
             let (d, i) = (diagonal as u32, first as u32);
             let step = |along: u32| if count > 1 { along as i32 } else { 0 };
-            let read = read.iter().map(|&c| Places::Even { first: c.entry(i, d), step: step(c.along) });
+            let read =
+                read.iter().map(|&c| Places::Even { first: c.entry(i, d), step: step(c.along) });
             let added = added.iter().zip(0..).map(|(column, k)| {
-                let first = k * diagonals.stride() as u32 + i + if column.across == 0 { 0 } else { d };
+                let first =
+                    k * diagonals.stride() as u32 + i + if column.across == 0 { 0 } else { d };
                 Places::Even { first, step: step(1) }
             });
             blocks.push(count as u32, &read.chain(added).collect::<Vec<_>>());
@@ -144,7 +157,9 @@ impl Diagonals {
     pub fn moved(&self, kept: &[usize], places: &[Places]) -> Vec<Places> {
         let before = |k: usize| (k * self.stride()) as u32;
         let moved = |(&k, to): (&usize, usize)| match places[k] {
-            Places::Even { first, step } => Places::Even { first: first - before(k) + before(to), step },
+            Places::Even { first, step } => {
+                Places::Even { first: first - before(k) + before(to), step }
+            }
             Places::Listed(_) => unreachable!("what is in diagonals stands evenly"),
         };
         kept.iter().zip(0..).map(moved).collect()
@@ -167,13 +182,21 @@ impl Diagonals {
         }
     }
 
-    /// Call `add` with arrays to add to and the rest of the scratch, then add the arrays to their places.
-    pub fn with(&self, out: &mut [f64], work: &mut [f64], add: impl FnOnce(&mut [f64], &mut [f64])) {
+    /// Call `add` with arrays to add to and the rest of the scratch, then add the arrays to their
+    /// places.
+    pub fn with(
+        &self,
+        out: &mut [f64],
+        work: &mut [f64],
+        add: impl FnOnce(&mut [f64], &mut [f64]),
+    ) {
         let first = first_aligned(work);
         let (arrays, work) = work[first..].split_at_mut(self.len());
         arrays.fill(0.0);
         add(arrays, work);
-        for (&Target { first, step }, array) in self.targets.iter().zip(arrays.chunks_exact(self.stride())) {
+        for (&Target { first, step }, array) in
+            self.targets.iter().zip(arrays.chunks_exact(self.stride()))
+        {
             let array = &array[..self.rows];
             match step {
                 0 => {
@@ -183,7 +206,10 @@ impl Diagonals {
                     }
                     out[first as usize] += sum_of_lanes(sums);
                 }
-                1 => out[first as usize..][..self.rows].iter_mut().zip(array).for_each(|(out, number)| *out += number),
+                1 => out[first as usize..][..self.rows]
+                    .iter_mut()
+                    .zip(array)
+                    .for_each(|(out, number)| *out += number),
                 _ => {
                     for (number, row) in array.iter().zip(0..) {
                         out[first.wrapping_add(step.wrapping_mul(row)) as usize] += number;
@@ -193,7 +219,8 @@ impl Diagonals {
         }
     }
 
-    /// Places for a loop over the diagonals of a piece, if one is possible. The table holds the parameters.
+    /// Places for a loop over the diagonals of a piece, if one is possible. The table holds the
+    /// parameters.
     pub fn places(&self, piece: &Piece, states: usize) -> Option<DiagonalPlaces> {
         let (slots, width) = (piece.slots.len(), piece.slots.len() + piece.outputs.len());
         let blocks: Vec<RowsOfDiagonal> = rows_of_diagonals(self.rows).collect();
@@ -205,10 +232,12 @@ impl Diagonals {
         let second = blocks.iter().position(|rows| rows.diagonal == 1)?;
         let state = |k: usize| {
             let ((start, along), (next, _)) = (place(k, 0)?, place(k, second)?);
-            let entry = |along: i32, row: usize| start.wrapping_add_signed(along.wrapping_mul(row as i32));
+            let entry =
+                |along: i32, row: usize| start.wrapping_add_signed(along.wrapping_mul(row as i32));
             let across = next.wrapping_sub(entry(along, blocks[second].first));
             for (block, rows) in blocks.iter().enumerate() {
-                let expected = entry(along, rows.first).wrapping_add(across.wrapping_mul(rows.diagonal as u32));
+                let expected = entry(along, rows.first)
+                    .wrapping_add(across.wrapping_mul(rows.diagonal as u32));
                 if place(k, block)? != (expected, if rows.count > 1 { along } else { 0 }) {
                     return None;
                 }
@@ -224,7 +253,8 @@ impl Diagonals {
                 _ => None,
             }
         };
-        let output = |k: usize| Some(place(k, second)?.0 != place(k, 0)?.0 + blocks[second].first as u32);
+        let output =
+            |k: usize| Some(place(k, second)?.0 != place(k, 0)?.0 + blocks[second].first as u32);
         Some(DiagonalPlaces {
             rows: self.rows,
             states: (0..slots).map(state).collect::<Option<_>>()?,
@@ -255,7 +285,8 @@ mod tests {
     fn diagonals_hold_every_pair_once() {
         for n in [3, 4, 7, 8, 9, 10, 17, 20] {
             let list = table(n);
-            let (diagonals, blocks) = Diagonals::of(&stretches(&list), &SLOTS, &[0, 1, 2], || 10).unwrap();
+            let (diagonals, blocks) =
+                Diagonals::of(&stretches(&list), &SLOTS, &[0, 1, 2], || 10).unwrap();
             assert_eq!(diagonals.rows as u32, n - 1);
             let mut found = Vec::new();
             for block in blocks.iter() {
@@ -275,8 +306,13 @@ mod tests {
         left_out.remove(4);
         let mut exchanged = table(6);
         exchanged.swap(3, 9);
-        for list in [chain, three, left_out, exchanged, table(2), table(MOST_IN_DIAGONALS as u32 + 1)] {
-            assert!(Diagonals::of(&stretches(&list), &SLOTS, &[0, 1, 2], || 10).is_none(), "{list:?}");
+        for list in
+            [chain, three, left_out, exchanged, table(2), table(MOST_IN_DIAGONALS as u32 + 1)]
+        {
+            assert!(
+                Diagonals::of(&stretches(&list), &SLOTS, &[0, 1, 2], || 10).is_none(),
+                "{list:?}"
+            );
         }
         let largest = stretches(&table(MOST_IN_DIAGONALS as u32));
         let of = |operations: usize| Diagonals::of(&largest, &SLOTS, &[0, 1, 2], || operations);

@@ -7,8 +7,8 @@ use super::{BLOCK, Piece, Places, RowProgram};
 use crate::functional::{Functional, Source};
 use crate::graph::aligned::{Aligned, first_aligned};
 use crate::graph::interpret::{
-    Backend, DiagonalLoop, Interpreter, Kernel, RowArrays, RowLoop, RowPlaces, SEGMENT_LANES, Segment, SegmentLoop,
-    sum_of_lanes,
+    Backend, DiagonalLoop, Interpreter, Kernel, RowArrays, RowLoop, RowPlaces, SEGMENT_LANES,
+    Segment, SegmentLoop, sum_of_lanes,
 };
 use crate::graph::tape::Tape;
 use crate::rows::layout::Layout;
@@ -35,10 +35,12 @@ pub struct RowKernel {
 
 /// Everything that does not depend on the parameters.
 struct Made {
-    /// The programs. One of several reads all numbers before its outputs, including the outputs of others.
+    /// The programs. One of several reads all numbers before its outputs, including the outputs of
+    /// others.
     parts: Vec<RowProgram>,
     runs: Vec<Run>,
-    /// Outputs that are added to or that nothing writes, relative to the start of the first program's outputs.
+    /// Outputs that are added to or that nothing writes, relative to the start of the first
+    /// program's outputs.
     zeroed: Vec<Range<usize>>,
 }
 
@@ -72,21 +74,35 @@ enum Code {
 }
 
 impl RowKernel {
-    /// Compile a program by `backend` for `lanes` rows side by side, a power of two up to [`BLOCK`] (other numbers are
-    /// rounded down). Tapes that the backend refuses are interpreted.
-    pub fn new(program: &RowProgram, parameters: &[f64], backend: &dyn Backend, lanes: usize) -> RowKernel {
+    /// Compile a program by `backend` for `lanes` rows side by side, a power of two up to [`BLOCK`]
+    /// (other numbers are rounded down). Tapes that the backend refuses are interpreted.
+    pub fn new(
+        program: &RowProgram,
+        parameters: &[f64],
+        backend: &dyn Backend,
+        lanes: usize,
+    ) -> RowKernel {
         RowKernel::of_parts(vec![program.clone()], parameters, backend, lanes)
     }
 
-    /// Compile several programs to be run one after the other by [`RowKernel::run_within`]: the state of each is all
-    /// that precedes its outputs.
-    pub fn of_parts(programs: Vec<RowProgram>, parameters: &[f64], backend: &dyn Backend, lanes: usize) -> RowKernel {
-        let compiler = Compiler { programs: &programs, parameters: parameters.len(), backend, lanes };
+    /// Compile several programs to be run one after the other by [`RowKernel::run_within`]: the
+    /// state of each is all that precedes its outputs.
+    pub fn of_parts(
+        programs: Vec<RowProgram>,
+        parameters: &[f64],
+        backend: &dyn Backend,
+        lanes: usize,
+    ) -> RowKernel {
+        let compiler =
+            Compiler { programs: &programs, parameters: parameters.len(), backend, lanes };
         let (runs, first) = (compiler.runs(), compiler.first());
-        // Nothing is zeroed if all pieces store their outputs in place, and every output is stored or is a gap.
+        // Nothing is zeroed if all pieces store their outputs in place, and every output is stored
+        // or is a gap.
         let is_complete = |(part, program): &(usize, &RowProgram)| {
-            let straight = runs.iter().all(|run| run.part != *part || matches!(run.code, Code::Rows(_)));
-            let written: usize = program.pieces.iter().map(|piece| piece.rows * piece.outputs.len()).sum();
+            let straight =
+                runs.iter().all(|run| run.part != *part || matches!(run.code, Code::Rows(_)));
+            let written: usize =
+                program.pieces.iter().map(|piece| piece.rows * piece.outputs.len()).sum();
             straight && (program.gaps || written == program.all_outputs())
         };
         let added_to = programs.iter().enumerate().filter(|part| !is_complete(part));
@@ -147,7 +163,9 @@ impl RowKernel {
 
     /// Scratch needed by [`RowKernel::run`], in numbers.
     pub fn work_len(&self) -> usize {
-        let arrays = |run: &Run| self.piece(run).diagonals.as_ref().map_or(0, |diagonals| LINE + diagonals.len());
+        let arrays = |run: &Run| {
+            self.piece(run).diagonals.as_ref().map_or(0, |diagonals| LINE + diagonals.len())
+        };
         let of_run = self.made.runs.iter().map(|run| {
             arrays(run)
                 + match (&run.code, &run.parts) {
@@ -155,7 +173,9 @@ impl RowKernel {
                     (Code::Gathered(kernel), _) => self.piece(run).gathered_work(&**kernel),
                     (Code::Diagonals(rows), _) => rows.work_len(),
                     (Code::Rows(rows), _) => rows.work_len(),
-                    (Code::Added(rows, together), _) => self.piece(run).outputs.len() * together + rows.work_len(),
+                    (Code::Added(rows, together), _) => {
+                        self.piece(run).outputs.len() * together + rows.work_len()
+                    }
                     (Code::Near(near), _) => near.work_len(),
                     (Code::Segments(rows, segments), _) => {
                         segments.order.room() + segments.work_len(self.piece(run), &**rows)
@@ -214,25 +234,40 @@ impl RowKernel {
                 Code::Rows(rows) => rows.run(0, bound, self.table(run), arrays.again(), work),
                 Code::Gathered(kernel) => {
                     let (piece, (x, out)) = (piece(), arrays.at(run.at));
-                    for &first in self.made.parts[run.part].straight(run.piece).into_iter().flatten() {
-                        // The sum of −0 and any number is that number: the bits are the same as those that loops store.
+                    for &first in
+                        self.made.parts[run.part].straight(run.piece).into_iter().flatten()
+                    {
+                        // The sum of −0 and any number is that number: the bits are the same as
+                        // those that loops store.
                         out[first as usize..][..piece.rows].fill(-0.0);
                     }
-                    let add = |blocks: &Range<usize>, (out, first): (&mut [f64], usize), work: &mut [f64]| {
-                        self.add((piece, blocks.clone()), &**kernel, bound, (t, x), (out, first), work);
+                    let add = |blocks: &Range<usize>,
+                               (out, first): (&mut [f64], usize),
+                               work: &mut [f64]| {
+                        self.add(
+                            (piece, blocks.clone()),
+                            &**kernel,
+                            bound,
+                            (t, x),
+                            (out, first),
+                            work,
+                        );
                     };
                     let all = 0..piece.blocks.len();
                     match (&run.parts, &piece.diagonals) {
                         (Some((blocks, parts)), _) => {
                             let (first, written) = (parts.sums.start, &mut out[parts.sums.clone()]);
-                            let add_part = |blocks: &Range<usize>, sums: &mut [f64], work: &mut [f64]| {
-                                add(blocks, (sums, first), work);
-                            };
+                            let add_part =
+                                |blocks: &Range<usize>, sums: &mut [f64], work: &mut [f64]| {
+                                    add(blocks, (sums, first), work);
+                                };
                             parts.run(blocks, work, &add_part, |sums| {
                                 written.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
                             });
                         }
-                        (None, Some(diagonals)) => diagonals.with(out, work, |out, work| add(&all, (out, 0), work)),
+                        (None, Some(diagonals)) => {
+                            diagonals.with(out, work, |out, work| add(&all, (out, 0), work))
+                        }
                         (None, None) => add(&all, (out, 0), work),
                     }
                 }
@@ -256,19 +291,32 @@ impl RowKernel {
                 Code::Diagonals(rows) => {
                     let (x, out) = arrays.at(run.at);
                     if let Some(diagonals) = &piece().diagonals {
-                        diagonals.with(out, work, |out, work| rows.run(bound, x, &self.parameters, out, work));
+                        diagonals.with(out, work, |out, work| {
+                            rows.run(bound, x, &self.parameters, out, work)
+                        });
                     }
                 }
                 Code::Segments(rows, segments) => {
                     let (piece, (x, out)) = (piece(), arrays.at(run.at));
                     let add = |which: &Range<usize>, out: &mut [f64], work: &mut [f64]| {
-                        self.add_segments((piece, which.clone()), (&**rows, segments), bound, x, out, work);
+                        self.add_segments(
+                            (piece, which.clone()),
+                            (&**rows, segments),
+                            bound,
+                            x,
+                            out,
+                            work,
+                        );
                     };
                     match &run.parts {
-                        Some((which, parts)) => parts.run(which, work, &add, |sums| segments.order.add(sums, out)),
+                        Some((which, parts)) => {
+                            parts.run(which, work, &add, |sums| segments.order.add(sums, out))
+                        }
                         None => {
                             let (room, work) = work.split_at_mut(segments.order.room());
-                            segments.order.with(out, room, |out| add(&(0..piece.blocks.len()), out, work));
+                            segments
+                                .order
+                                .with(out, room, |out| add(&(0..piece.blocks.len()), out, work));
                         }
                     }
                 }
@@ -300,20 +348,24 @@ impl RowKernel {
         let (still, work) = work.split_at_mut(segments.still.len());
         let (sums, work) = work.split_at_mut(piece.outputs.len());
         let rows_of = piece.blocks.within(which.clone());
-        for (([of_x, of_table, of_out], entries, summed), block) in segments.starts(which).zip(rows_of) {
+        for (([of_x, of_table, of_out], entries, summed), block) in
+            segments.starts(which).zip(rows_of)
+        {
             for ((still, &slot), &entry) in still.iter_mut().zip(&segments.still).zip(entries) {
                 *still = array(piece.slots[slot].1)[entry as usize];
             }
             let segment = Segment { x: &x[of_x..], table: &table[of_table..], still };
             rows.run(block.rows as usize, bound, segment, &mut out[of_out..], sums, work);
-            let outputs = segments.places.outputs.iter().zip(&*sums).filter(|(output, _)| output.is_none());
+            let outputs =
+                segments.places.outputs.iter().zip(&*sums).filter(|(output, _)| output.is_none());
             for ((_, sum), &place) in outputs.zip(summed) {
                 out[place as usize] += sum;
             }
         }
     }
 
-    /// Add the contributions of the rows in some blocks of one piece to the outputs from number `origin` on.
+    /// Add the contributions of the rows in some blocks of one piece to the outputs from number
+    /// `origin` on.
     fn add(
         &self,
         (piece, blocks): (&Piece, Range<usize>),
@@ -334,14 +386,17 @@ impl RowKernel {
             let rows = block.rows as usize;
             for first in (0..rows).step_by(lanes) {
                 let real = lanes.min(rows - first);
-                for ((slot, from), (_, source)) in slots.chunks_exact_mut(lanes).zip(block.places()).zip(&piece.slots) {
+                for ((slot, from), (_, source)) in
+                    slots.chunks_exact_mut(lanes).zip(block.places()).zip(&piece.slots)
+                {
                     let array = match source {
                         Source::State => x,
                         Source::Parameter => &self.parameters,
                         Source::Number => &piece.numbers,
                     };
                     from.gather(&piece.listed, array, first, &mut slot[..real]);
-                    // A copy of a real row: its value is not used, and it causes no exceptional values of its own.
+                    // A copy of a real row: its value is not used, and it causes no exceptional
+                    // values of its own.
                     let copy = slot[real - 1];
                     slot[real..].fill(copy);
                 }
@@ -349,7 +404,9 @@ impl RowKernel {
                 kernel.run(bound, &times[..lanes], slots, results, work);
             }
             for (k, to) in block.places().skip(piece.slots.len()).enumerate() {
-                let part = |first: usize| (first, &results[first * count + k * lanes..][..lanes.min(rows - first)]);
+                let part = |first: usize| {
+                    (first, &results[first * count + k * lanes..][..lanes.min(rows - first)])
+                };
                 to.add(&piece.listed, (0..rows).step_by(lanes).map(part), (out, origin));
             }
         }
@@ -370,12 +427,16 @@ impl Compiler<'_> {
         // Consecutive loops that read one table are one function.
         let (mut pieces, mut loops, mut open) = (Vec::new(), Vec::new(), false);
         for (part, program) in self.programs.iter().enumerate() {
-            // Single rows first: a vector that is read soon after a part of it was stored waits for that.
+            // Single rows first: a vector that is read soon after a part of it was stored waits for
+            // that.
             let mut order: Vec<usize> = (0..program.pieces.len()).collect();
-            order.sort_by_key(|&which| program.straight(which).is_none() || program.pieces[which].rows > 1);
+            order.sort_by_key(|&which| {
+                program.straight(which).is_none() || program.pieces[which].rows > 1
+            });
             for which in order {
                 let (piece, straight) = (&program.pieces[which], program.straight(which));
-                let joins = straight.is_some() && piece.line.as_ref().is_some_and(|line| line.table != Source::Number);
+                let joins = straight.is_some()
+                    && piece.line.as_ref().is_some_and(|line| line.table != Source::Number);
                 if !(joins && open) {
                     self.compile(&pieces, &loops, &mut runs);
                     (pieces, loops) = (Vec::new(), Vec::new());
@@ -386,9 +447,16 @@ impl Compiler<'_> {
                     runs.push(self.apart((part, which), &tape));
                     continue;
                 };
-                let rows = if straight.is_some() { piece.rows } else { piece.rows.min(rows_together(piece)) };
+                let rows = if straight.is_some() {
+                    piece.rows
+                } else {
+                    piece.rows.min(rows_together(piece))
+                };
                 let outputs = match straight {
-                    Some(outputs) => outputs.iter().map(|&place| place + (program.states - first) as u32).collect(),
+                    Some(outputs) => outputs
+                        .iter()
+                        .map(|&place| place + (program.states - first) as u32)
+                        .collect(),
                     None => (0..piece.outputs.len()).map(|k| (k * rows) as u32).collect(),
                 };
                 pieces.push((part, which));
@@ -405,7 +473,8 @@ impl Compiler<'_> {
         match self.backend.compile_rows(loops) {
             Ok(rows) => {
                 let is_straight = self.programs[part].straight(piece).is_some();
-                let code = if is_straight { Code::Rows(rows) } else { Code::Added(rows, loops[0].1.rows) };
+                let code =
+                    if is_straight { Code::Rows(rows) } else { Code::Added(rows, loops[0].1.rows) };
                 runs.push(self.run((part, piece), code));
             }
             Err(_) if pieces.len() == 1 => runs.push(self.apart((part, piece), &loops[0].0)),
@@ -444,8 +513,13 @@ impl Compiler<'_> {
         let lanes = suitable_lanes(piece, self.lanes);
         // Backends have loops of their own for lines.
         let parts = |sums: Range<usize>, work: usize| {
-            let blocks = Some(&piece.blocks).filter(|_| piece.line.is_none() && piece.diagonals.is_none());
-            let blocks = divided(blocks?, piece.whole_operations(tape, self.parameters), piece.whole_written())?;
+            let blocks =
+                Some(&piece.blocks).filter(|_| piece.line.is_none() && piece.diagonals.is_none());
+            let blocks = divided(
+                blocks?,
+                piece.whole_operations(tape, self.parameters),
+                piece.whole_written(),
+            )?;
             let parts = Parts { count: blocks.len(), sums, work };
             Some((blocks, parts))
         };
@@ -461,15 +535,16 @@ impl Compiler<'_> {
             let parts = parts(0..segments.order.len(), segments.work_len(piece, &*rows));
             return Run { parts, ..self.run((part, which), Code::Segments(rows, segments)) };
         }
-        let kernel = self.backend.compile(tape, lanes).or_else(|_| Interpreter.compile(tape, lanes));
+        let kernel =
+            self.backend.compile(tape, lanes).or_else(|_| Interpreter.compile(tape, lanes));
         let kernel = kernel.expect("the interpreter never refuses");
         let parts = parts(piece.written(), piece.gathered_work(&*kernel));
         Run { parts, ..self.run((part, which), Code::Gathered(kernel)) }
     }
 }
 
-/// Number of rows of a piece that run in one loop before they are added up: whole blocks whose results stay in the
-/// cache.
+/// Number of rows of a piece that run in one loop before they are added up: whole blocks whose
+/// results stay in the cache.
 fn rows_together(piece: &Piece) -> usize {
     BLOCK * (MOST_NUMBERS / (BLOCK * piece.outputs.len())).max(1)
 }
@@ -481,14 +556,26 @@ impl Piece {
         LINE + BLOCK + slots + results + kernel.work_len()
     }
 
-    /// Add the results of the rows from `first` on, the start of a block of a piece whose rows are in a line, to the
-    /// outputs. The results are those of `together` rows from row `from` on.
-    fn add_results(&self, (results, from): (&[f64], usize), together: usize, first: usize, out: &mut [f64]) {
+    /// Add the results of the rows from `first` on, the start of a block of a piece whose rows are
+    /// in a line, to the outputs. The results are those of `together` rows from row `from` on.
+    fn add_results(
+        &self,
+        (results, from): (&[f64], usize),
+        together: usize,
+        first: usize,
+        out: &mut [f64],
+    ) {
         for first in (first..from + together).step_by(BLOCK) {
             let count = BLOCK.min(from + together - first);
             let block = self.blocks.get(first / BLOCK);
-            for (to, results) in block.places().skip(self.slots.len()).zip(results.chunks_exact(together)) {
-                to.add(&self.listed, [(0, &results[first - from..][..count])].into_iter(), (out, 0));
+            for (to, results) in
+                block.places().skip(self.slots.len()).zip(results.chunks_exact(together))
+            {
+                to.add(
+                    &self.listed,
+                    [(0, &results[first - from..][..count])].into_iter(),
+                    (out, 0),
+                );
             }
         }
     }
@@ -499,7 +586,8 @@ fn lengths(piece: &Piece, lanes: usize) -> [usize; 2] {
     [piece.slots.len() * lanes, piece.outputs.len() * piece.longest().next_multiple_of(lanes)]
 }
 
-/// Number of rows of a piece computed side by side: at most as many as there are, and their numbers stay in the cache.
+/// Number of rows of a piece computed side by side: at most as many as there are, and their numbers
+/// stay in the cache.
 fn suitable_lanes(piece: &Piece, lanes: usize) -> usize {
     let most = lanes.clamp(1, BLOCK);
     let mut lanes = (1 << most.ilog2()).min(piece.rows.next_power_of_two());
@@ -533,7 +621,9 @@ impl Places {
                     }
                     Err(_) => {
                         let back = step.unsigned_abs() as usize;
-                        for (to, from) in to.iter_mut().zip(from[..=first].iter().rev().step_by(back)) {
+                        for (to, from) in
+                            to.iter_mut().zip(from[..=first].iter().rev().step_by(back))
+                        {
                             *to = *from;
                         }
                     }
@@ -548,8 +638,8 @@ impl Places {
         }
     }
 
-    /// Add one output of the rows of a block to the outputs from number `origin` on; the rows come in parts with the
-    /// number of their first one.
+    /// Add one output of the rows of a block to the outputs from number `origin` on; the rows come
+    /// in parts with the number of their first one.
     fn add<'a>(
         self,
         listed: &[u32],
@@ -562,8 +652,9 @@ impl Places {
         };
         match to {
             Places::Even { first, step: 0 } => {
-                // Eight sums side by side: shorter chains of additions and less round-off. A part of fewer rows starts
-                // at its own sum among the eight, so the order is that of the rows.
+                // Eight sums side by side: shorter chains of additions and less round-off. A part
+                // of fewer rows starts at its own sum among the eight, so the order is that of the
+                // rows.
                 let mut sums = [0.0; 8];
                 for (offset, values) in parts {
                     for values in values.chunks(8) {
@@ -587,13 +678,17 @@ impl Places {
                     let first = place(first, step, offset);
                     match usize::try_from(step) {
                         Ok(step) => {
-                            for (value, out) in values.iter().zip(out[first..].iter_mut().step_by(step)) {
+                            for (value, out) in
+                                values.iter().zip(out[first..].iter_mut().step_by(step))
+                            {
                                 *out += value;
                             }
                         }
                         Err(_) => {
                             let back = step.unsigned_abs() as usize;
-                            for (value, out) in values.iter().zip(out[..=first].iter_mut().rev().step_by(back)) {
+                            for (value, out) in
+                                values.iter().zip(out[..=first].iter_mut().rev().step_by(back))
+                            {
                                 *out += value;
                             }
                         }
@@ -633,7 +728,13 @@ impl RowProgram {
     }
 
     /// Outputs by another backend, with the same bits.
-    pub fn evaluate_by(&self, backend: &dyn Backend, t: f64, x: &[f64], parameters: &[f64]) -> Vec<f64> {
+    pub fn evaluate_by(
+        &self,
+        backend: &dyn Backend,
+        t: f64,
+        x: &[f64],
+        parameters: &[f64],
+    ) -> Vec<f64> {
         let kernel = RowKernel::new(self, parameters, backend, BLOCK);
         let mut out = vec![0.0; self.outputs];
         kernel.run(t, x, &mut out, &mut vec![0.0; kernel.work_len()]);

@@ -1,5 +1,5 @@
-//! Layout of a state as columns: one component of all members of a family after the other, as loops over rows read it.
-//! The order of a model's state is that of its variables, member after member.
+//! Layout of a state as columns: one component of all members of a family after the other, as loops
+//! over rows read it. The order of a model's state is that of its variables, member after member.
 
 use crate::elaborate::model::Model;
 
@@ -38,8 +38,9 @@ impl Layout {
             count: if width == 0 { 0 } else { count },
         };
         let variables = model.variables.iter();
-        let variables =
-            variables.map(|v| members(v.first, v.family.width(), v.family.len() / v.family.width().max(1))).collect();
+        let variables = variables
+            .map(|v| members(v.first, v.family.width(), v.family.len() / v.family.width().max(1)))
+            .collect();
         Layout { variables, length: model.dimension() }
     }
 
@@ -63,7 +64,11 @@ impl Layout {
         let of = |v: &Members| {
             let v = *v;
             let place = move |c: usize| (v.first + c) as u32;
-            (0..v.width).map(move |c| StridedFamily { first: place(c), stride: v.width as u32, length: v.count as u32 })
+            (0..v.width).map(move |c| StridedFamily {
+                first: place(c),
+                stride: v.width as u32,
+                length: v.count as u32,
+            })
         };
         self.variables.iter().flat_map(of).collect()
     }
@@ -76,8 +81,8 @@ impl Layout {
         (v.first + c * v.count + member) as u32
     }
 
-    /// Place among the columns of the components `first`, `first + step` and so on, `count` of them, with the step
-    /// there. `None` if they are not one component of members of one variable.
+    /// Place among the columns of the components `first`, `first + step` and so on, `count` of
+    /// them, with the step there. `None` if they are not one component of members of one variable.
     pub(super) fn line(&self, first: u32, step: i32, count: u32) -> Option<(u32, i32)> {
         let last = i64::from(first) + i64::from(step) * i64::from(count.max(1) - 1);
         let k = self.variables.partition_point(|v| v.first <= first as usize) - 1;
@@ -91,7 +96,8 @@ impl Layout {
     /// Copy a state into columns.
     pub fn split(&self, x: &[f64], columns: &mut [f64]) {
         for v in &self.variables {
-            let (x, columns) = (&x[v.first..][..v.width * v.count], &mut columns[v.first..][..v.width * v.count]);
+            let (x, columns) =
+                (&x[v.first..][..v.width * v.count], &mut columns[v.first..][..v.width * v.count]);
             match v.width {
                 1 => columns.copy_from_slice(x),
                 2 => split::<2>(x, columns),
@@ -110,7 +116,8 @@ impl Layout {
     /// Copy columns into a state; `columns` may hold the first variables only.
     pub fn join(&self, columns: &[f64], x: &mut [f64]) {
         for v in self.variables.iter().take_while(|v| v.first < columns.len()) {
-            let (x, columns) = (&mut x[v.first..][..v.width * v.count], &columns[v.first..][..v.width * v.count]);
+            let (x, columns) =
+                (&mut x[v.first..][..v.width * v.count], &columns[v.first..][..v.width * v.count]);
             match v.width {
                 1 => x.copy_from_slice(columns),
                 2 => join::<2>(columns, x),
@@ -181,7 +188,8 @@ mod tests {
             }
         }
         assert_eq!(next as usize, first);
-        // Second components of the 3-vectors from the first to the third, also backwards; then across two variables.
+        // Second components of the 3-vectors from the first to the third, also backwards; then
+        // across two variables.
         assert_eq!(layout.line(19, 3, 3), Some((layout.place(19), 1)));
         assert_eq!(layout.line(25, -6, 2), Some((layout.place(25), -2)));
         assert_eq!(layout.line(19, 2, 2), None);

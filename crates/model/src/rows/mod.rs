@@ -1,15 +1,17 @@
 //! Large models: formulas evaluated row by row, in lanes, without unrolling.
 //!
-//! The derivatives of a [`Functional`], which sums over rows, are derived once for each template: those of a chain of a
-//! million links are those of one link. The result is a [`RowProgram`], a list of [`Piece`]s: some formulas over slots,
-//! the places from which each row's slots are gathered, and those to which its results are added.
-//! [`RowField`](crate::templated::RowField) derives the programs of a whole model, and [`RowKernel`] runs a program.
+//! The derivatives of a [`Functional`], which sums over rows, are derived once for each template:
+//! those of a chain of a million links are those of one link. The result is a [`RowProgram`], a
+//! list of [`Piece`]s: some formulas over slots, the places from which each row's slots are
+//! gathered, and those to which its results are added. [`RowField`](crate::templated::RowField)
+//! derives the programs of a whole model, and [`RowKernel`] runs a program.
 //!
-//! Rows are taken in blocks of up to [`BLOCK`]: gather every slot, compute, add every output in the order of the rows,
-//! one output after the other. These blocks fix the order of all sums, so no bit of the result depends on the number of
-//! lanes that a kernel computes side by side. Rows in a line need not be gathered; states are split into columns (see
-//! [`Layout`]) so that most are. The rows of a sum over pairs fall into segments, one for each body: the entries of the
-//! body stay, and its partners are in a line. Then every segment is a block. For few bodies the diagonals of the table
+//! Rows are taken in blocks of up to [`BLOCK`]: gather every slot, compute, add every output in the
+//! order of the rows, one output after the other. These blocks fix the order of all sums, so no bit
+//! of the result depends on the number of lanes that a kernel computes side by side. Rows in a line
+//! need not be gathered; states are split into columns (see [`Layout`]) so that most are. The rows
+//! of a sum over pairs fall into segments, one for each body: the entries of the body stay, and its
+//! partners are in a line. Then every segment is a block. For few bodies the diagonals of the table
 //! of all pairs are the blocks.
 
 mod blocks;
@@ -48,7 +50,8 @@ pub const BLOCK: usize = 64;
 /// Places of one slot's or one output's entries in the rows of a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Places {
-    /// At `first`, `first + step`, and so on: families are laid out so that most sums read and write this way.
+    /// At `first`, `first + step`, and so on: families are laid out so that most sums read and
+    /// write this way.
     Even { first: u32, step: i32 },
     /// At the entries of [`Piece::listed`] from this index on.
     Listed(usize),
@@ -58,7 +61,9 @@ impl Places {
     /// Entry of a row of the block.
     fn entry(self, listed: &[u32], row: usize) -> u32 {
         match self {
-            Places::Even { first, step } => (i64::from(first) + i64::from(step) * row as i64) as u32,
+            Places::Even { first, step } => {
+                (i64::from(first) + i64::from(step) * row as i64) as u32
+            }
             Places::Listed(start) => listed[start + row],
         }
     }
@@ -66,10 +71,14 @@ impl Places {
     /// Distance from these places to others that are as far apart; `None` if these are not.
     fn distance(self, other: Places) -> Option<i32> {
         match (self, other) {
-            (Places::Even { first, step }, Places::Even { first: to, step: same }) if step == same => {
+            (Places::Even { first, step }, Places::Even { first: to, step: same })
+                if step == same =>
+            {
                 Some(to.wrapping_sub(first) as i32)
             }
-            (Places::Listed(start), Places::Listed(to)) => i32::try_from(to as i64 - start as i64).ok(),
+            (Places::Listed(start), Places::Listed(to)) => {
+                i32::try_from(to as i64 - start as i64).ok()
+            }
             _ => None,
         }
     }
@@ -77,7 +86,9 @@ impl Places {
     /// These places, moved on by a distance.
     fn moved(self, distance: i32) -> Places {
         match self {
-            Places::Even { first, step } => Places::Even { first: first.wrapping_add_signed(distance), step },
+            Places::Even { first, step } => {
+                Places::Even { first: first.wrapping_add_signed(distance), step }
+            }
             Places::Listed(start) => Places::Listed(start.wrapping_add_signed(distance as isize)),
         }
     }
@@ -86,8 +97,8 @@ impl Places {
 /// Formulas of one template for all of its rows, or for those that are alike.
 #[derive(Clone, Debug)]
 pub struct Piece {
-    /// Formulas over `Input::Slot`, `Input::Parameter` and `Input::Time`. A number or parameter that is the same in all
-    /// rows is not a slot.
+    /// Formulas over `Input::Slot`, `Input::Parameter` and `Input::Time`. A number or parameter
+    /// that is the same in all rows is not a slot.
     pub graph: Graph,
     /// Results of each row.
     pub outputs: Vec<Node>,
@@ -103,9 +114,11 @@ pub struct Piece {
     line: Option<Line>,
     /// Rows of a sum over near pairs, in place of blocks.
     near: Option<NearRows>,
-    /// Diagonals of a sum over all pairs of few bodies, whose outputs have arrays of their own first.
+    /// Diagonals of a sum over all pairs of few bodies, whose outputs have arrays of their own
+    /// first.
     diagonals: Option<Diagonals>,
-    /// Whole piece, if this one has only some outputs of it: they are rounded and added up as with all of them.
+    /// Whole piece, if this one has only some outputs of it: they are rounded and added up as with
+    /// all of them.
     whole: Option<Whole>,
 }
 
@@ -124,26 +137,32 @@ pub struct RowProgram {
     pub states: usize,
     /// Number of outputs.
     pub outputs: usize,
-    /// Outputs to which the sums that are made apart are added in the end. Such sums are outputs after the others.
+    /// Outputs to which the sums that are made apart are added in the end. Such sums are outputs
+    /// after the others.
     pub apart: Arc<[u32]>,
     /// Sums of the program.
     pub pieces: Arc<[Piece]>,
     /// True for every piece to whose outputs no other row adds: these need not be added up.
     alone: Arc<[bool]>,
-    /// Layout of the columns into which the state is split first, if the places of the pieces are in them.
+    /// Layout of the columns into which the state is split first, if the places of the pieces are
+    /// in them.
     pub layout: Option<Arc<Layout>>,
     /// True if outputs that no row adds to are left as they are.
     gaps: bool,
 }
 
 impl RowProgram {
-    /// Values of a functional; `target` maps an output of the functional to one of the program, if any.
+    /// Values of a functional; `target` maps an output of the functional to one of the program, if
+    /// any.
     pub fn values(functional: &Functional, target: &dyn Fn(usize) -> Option<u32>) -> Vec<Piece> {
         RowProgram::selected(functional, target, |_, root| root)
     }
 
     /// The partial derivatives of a functional with respect to time.
-    pub fn time_derivatives(functional: &Functional, target: &dyn Fn(usize) -> Option<u32>) -> Vec<Piece> {
+    pub fn time_derivatives(
+        functional: &Functional,
+        target: &dyn Fn(usize) -> Option<u32>,
+    ) -> Vec<Piece> {
         RowProgram::selected(functional, target, |g, root| g.time_derivative(root))
     }
 
@@ -155,11 +174,13 @@ impl RowProgram {
         let mut pieces = Vec::new();
         for term in &functional.terms {
             let mut graph = term.graph.clone();
-            let roots: Vec<Node> = term.roots.iter().map(|&root| derive(&mut graph, root)).collect();
+            let roots: Vec<Node> =
+                term.roots.iter().map(|&root| derive(&mut graph, root)).collect();
             for (kept, rows) in wanted(term, target) {
                 let kept: Vec<usize> = (0..roots.len()).filter(|&c| kept[c]).collect();
                 let outputs = kept.iter().map(|&c| roots[c]).collect();
-                let place = |row: Entries, k: usize| target(row.last() as usize + kept[k]).unwrap_or(0);
+                let place =
+                    |row: Entries, k: usize| target(row.last() as usize + kept[k]).unwrap_or(0);
                 let table = placed(term, &rows, kept.len(), stays, place);
                 let near = term.near(kept.iter().map(|_| term.output_side()));
                 pieces.extend(Piece::new(&table, &graph, outputs, near));
@@ -168,9 +189,10 @@ impl RowProgram {
         pieces
     }
 
-    /// Entries of a functional's Jacobian. `target` is as for [`RowProgram::values`], and `position` is the place of
-    /// the derivative of an output of the program with respect to a state component. `is_full` is true if the
-    /// derivatives of such an output with respect to all components are contiguous.
+    /// Entries of a functional's Jacobian. `target` is as for [`RowProgram::values`], and
+    /// `position` is the place of the derivative of an output of the program with respect to a
+    /// state component. `is_full` is true if the derivatives of such an output with respect to all
+    /// components are contiguous.
     pub fn jacobian(
         functional: &Functional,
         target: &dyn Fn(usize) -> Option<u32>,
@@ -186,12 +208,16 @@ impl RowProgram {
                     .flat_map(|c| gradients[c].iter().map(move |&(slot, d)| (c, slot, d)))
                     .collect();
                 let outputs = entries.iter().map(|&(_, _, d)| d).collect();
-                let output = |row: Entries, component: usize| target(row.last() as usize + component).unwrap_or(0);
+                let output = |row: Entries, component: usize| {
+                    target(row.last() as usize + component).unwrap_or(0)
+                };
                 let place = |row: Entries, k: usize| {
                     let (component, slot, _) = entries[k];
                     position(output(row, component), row.at(slot as usize))
                 };
-                let row_is_full = |row: Entries| (0..gradients.len()).all(|c| !kept[c] || is_full(output(row, c)));
+                let row_is_full = |row: Entries| {
+                    (0..gradients.len()).all(|c| !kept[c] || is_full(output(row, c)))
+                };
                 let is_even = |stretch: &Stretch| stays(stretch) && row_is_full(stretch.row(0));
                 let table = placed(term, &rows, entries.len(), is_even, place);
                 let near = term.near(entries.iter().map(|&(_, slot, _)| term.side(slot)));
@@ -214,7 +240,9 @@ impl RowProgram {
                 key.extend(gradient.iter().map(|&(slot, _)| is_coordinate(row, slot)));
             };
             for (coordinates, rows) in alike(&term.table, |_| true, key) {
-                let signed = |(&(_, d), &coordinate): (&(u32, Node), &bool)| if coordinate { graph.neg(d) } else { d };
+                let signed = |(&(_, d), &coordinate): (&(u32, Node), &bool)| {
+                    if coordinate { graph.neg(d) } else { d }
+                };
                 let outputs: Vec<Node> = gradient.iter().zip(&coordinates).map(signed).collect();
                 let place = |row: Entries, k: usize| {
                     let entry = row.at(gradient[k].0 as usize);
@@ -228,9 +256,13 @@ impl RowProgram {
         pieces
     }
 
-    /// Sums of ∂²H/∂p_i² over the momenta p_i that belong to one output; `target` is the output to which component i of
-    /// the state belongs.
-    pub fn momentum_curvature(hamiltonian: &Functional, degrees: usize, target: &dyn Fn(u32) -> u32) -> Vec<Piece> {
+    /// Sums of ∂²H/∂p_i² over the momenta p_i that belong to one output; `target` is the output to
+    /// which component i of the state belongs.
+    pub fn momentum_curvature(
+        hamiltonian: &Functional,
+        degrees: usize,
+        target: &dyn Fn(u32) -> u32,
+    ) -> Vec<Piece> {
         let mut pieces = Vec::new();
         for term in &hamiltonian.terms {
             let (mut graph, gradients) = term.gradients();
@@ -238,15 +270,21 @@ impl RowProgram {
             // Each further derivative of a sum of many positions would take as long as the sum.
             let may_be_momentum = |&&(slot, _): &&(u32, Node)| {
                 let is_momentum = |row: Entries| row.at(slot as usize) as usize >= degrees;
-                term.table.iter().any(|stretch| [0, stretch.rows - 1].into_iter().any(|k| is_momentum(stretch.row(k))))
+                term.table.iter().any(|stretch| {
+                    [0, stretch.rows - 1].into_iter().any(|k| is_momentum(stretch.row(k)))
+                })
             };
             for &(slot, d) in gradients[0].iter().filter(may_be_momentum) {
                 let second = graph.adjoint(d, |input| input == Input::Slot(slot));
                 curvature.extend(second.into_iter().map(|(_, node)| (slot, node)));
             }
             for (momenta, rows) in momenta(term, &curvature, degrees) {
-                let kept: Vec<(u32, Node)> =
-                    curvature.iter().zip(&momenta).filter(|(_, momentum)| **momentum).map(|(&kept, _)| kept).collect();
+                let kept: Vec<(u32, Node)> = curvature
+                    .iter()
+                    .zip(&momenta)
+                    .filter(|(_, momentum)| **momentum)
+                    .map(|(&kept, _)| kept)
+                    .collect();
                 if kept.is_empty() {
                     continue;
                 }
@@ -260,14 +298,17 @@ impl RowProgram {
         pieces
     }
 
-    /// The functional p·∂H/∂p of a Hamiltonian with `degrees` positions: twice the kinetic energy if that is quadratic.
+    /// The functional p·∂H/∂p of a Hamiltonian with `degrees` positions: twice the kinetic energy
+    /// if that is quadratic.
     pub fn momentum_work(hamiltonian: &Functional, degrees: usize) -> Functional {
         let mut terms = Vec::new();
         for term in &hamiltonian.terms {
             let (mut graph, gradients) = term.gradients();
             for (momenta, rows) in momenta(term, &gradients[0], degrees) {
                 let mut work = None;
-                for (&(slot, d), _) in gradients[0].iter().zip(&momenta).filter(|(_, momentum)| **momentum) {
+                for (&(slot, d), _) in
+                    gradients[0].iter().zip(&momenta).filter(|(_, momentum)| **momentum)
+                {
                     let p = graph.input(Input::Slot(slot));
                     let part = graph.mul(p, d);
                     work = Some(work.map_or(part, |sum| graph.add(sum, part)));
@@ -292,7 +333,9 @@ impl RowProgram {
     pub fn new(states: usize, outputs: usize, pieces: Vec<Piece>) -> RowProgram {
         let mut rows = vec![0u8; outputs];
         for piece in &pieces {
-            piece.each_written(&mut |output| rows[output as usize] = rows[output as usize].saturating_add(1));
+            piece.each_written(&mut |output| {
+                rows[output as usize] = rows[output as usize].saturating_add(1)
+            });
         }
         let is_alone = |piece: &Piece| {
             let mut alone = true;
@@ -300,7 +343,15 @@ impl RowProgram {
             alone
         };
         let alone = pieces.iter().map(is_alone).collect();
-        RowProgram { states, outputs, apart: [].into(), pieces: pieces.into(), alone, layout: None, gaps: false }
+        RowProgram {
+            states,
+            outputs,
+            apart: [].into(),
+            pieces: pieces.into(),
+            alone,
+            layout: None,
+            gaps: false,
+        }
     }
 
     /// The program, whose last outputs are sums that are added to these others in the end.
@@ -341,12 +392,14 @@ impl RowProgram {
         RowProgram { apart, pieces, alone, layout: Some(Arc::clone(layout)), ..*self }
     }
 
-    /// The program over a state that is split into these columns, with room after them for the last vector of a loop.
+    /// The program over a state that is split into these columns, with room after them for the last
+    /// vector of a loop.
     pub fn over_columns(&self, layout: &Arc<Layout>) -> RowProgram {
         RowProgram { layout: None, states: self.states + SEGMENT_LANES, ..self.in_columns(layout) }
     }
 
-    /// Places at which the rows of a piece store their outputs consecutively, without adding; `None` if they do not.
+    /// Places at which the rows of a piece store their outputs consecutively, without adding;
+    /// `None` if they do not.
     fn straight(&self, piece: usize) -> Option<&Vec<u32>> {
         let line = self.pieces[piece].line.as_ref()?;
         line.outputs.as_ref().filter(|_| self.alone[piece])
@@ -372,10 +425,13 @@ impl Term {
 
     /// Near pairs of the term, with the sides of the outputs; `None` if it has none.
     fn near(&self, outputs: impl Iterator<Item = Side>) -> Option<Near> {
-        self.pairs.as_ref().map(|pairs| Near { pairs: Pairs::clone(pairs), outputs: outputs.collect() })
+        self.pairs
+            .as_ref()
+            .map(|pairs| Near { pairs: Pairs::clone(pairs), outputs: outputs.collect() })
     }
 
-    /// The template with the gradients of its components with respect to the slots that read the state.
+    /// The template with the gradients of its components with respect to the slots that read the
+    /// state.
     pub(crate) fn gradients(&self) -> (Graph, Vec<Gradient>) {
         let mut graph = self.graph.clone();
         let is_state = |input: Input| match input {
@@ -384,7 +440,11 @@ impl Term {
         };
         let mut gradient = |&root: &Node| -> Gradient {
             let derivatives = graph.adjoint(root, is_state).into_iter();
-            derivatives.filter_map(|(input, d)| if let Input::Slot(k) = input { Some((k, d)) } else { None }).collect()
+            derivatives
+                .filter_map(
+                    |(input, d)| if let Input::Slot(k) = input { Some((k, d)) } else { None },
+                )
+                .collect()
         };
         let gradients = self.roots.iter().map(&mut gradient).collect();
         (graph, gradients)
@@ -398,13 +458,20 @@ fn stays(stretch: &Stretch) -> bool {
 
 /// Rows of a term, grouped by the components that are outputs of a program, according to `target`.
 fn wanted(term: &Term, target: &dyn Fn(usize) -> Option<u32>) -> Vec<(Vec<bool>, Stretches)> {
-    alike(&term.table, stays, |row, key| key.extend(term.outputs(row).map(|output| target(output).is_some())))
+    alike(&term.table, stays, |row, key| {
+        key.extend(term.outputs(row).map(|output| target(output).is_some()))
+    })
 }
 
-/// Rows of a term by their momenta among the slots: a slot may be a coordinate in one row, a momentum in another.
+/// Rows of a term by their momenta among the slots: a slot may be a coordinate in one row, a
+/// momentum in another.
 fn momenta(term: &Term, slots: &[(u32, Node)], degrees: usize) -> Vec<(Vec<bool>, Stretches)> {
     let is_momentum = |row: Entries, slot: u32| row.at(slot as usize) as usize >= degrees;
-    alike(&term.table, |_| true, |row, key| key.extend(slots.iter().map(|&(slot, _)| is_momentum(row, slot))))
+    alike(
+        &term.table,
+        |_| true,
+        |row, key| key.extend(slots.iter().map(|&(slot, _)| is_momentum(row, slot))),
+    )
 }
 
 /// Step from the first entry to the second.
@@ -415,7 +482,8 @@ fn first_step(entries: &[u32]) -> i64 {
 /// Number of entries from the first on that follow each other in equal steps.
 fn even_length(entries: &[u32]) -> usize {
     let step = first_step(entries);
-    let uneven = entries.windows(2).position(|pair| i64::from(pair[1]) - i64::from(pair[0]) != step);
+    let uneven =
+        entries.windows(2).position(|pair| i64::from(pair[1]) - i64::from(pair[0]) != step);
     uneven.map_or(entries.len(), |k| k + 1)
 }
 
@@ -426,19 +494,28 @@ pub(crate) struct Near {
 }
 
 impl Piece {
-    /// Create a piece of `outputs` of a graph over the slots of a table, whose rows include the places of the outputs.
-    /// `None` if all outputs are 0. In a sum over near pairs, the rows are all members.
-    pub(crate) fn new(table: &RowTable, graph: &Graph, outputs: Vec<Node>, near: Option<Near>) -> Option<Piece> {
+    /// Create a piece of `outputs` of a graph over the slots of a table, whose rows include the
+    /// places of the outputs. `None` if all outputs are 0. In a sum over near pairs, the rows are
+    /// all members.
+    pub(crate) fn new(
+        table: &RowTable,
+        graph: &Graph,
+        outputs: Vec<Node>,
+        near: Option<Near>,
+    ) -> Option<Piece> {
         let (rows, sources, width) = (&table.rows, table.slots, outputs.len());
         debug_assert_eq!(rows.width(), sources.len() + width);
         let count = rows.rows();
         if count == 0 {
             return None;
         }
-        // Slots that are the same in all rows are moved into the formula: constants fold, and products of parameters
-        // are computed once for a run.
+        // Slots that are the same in all rows are moved into the formula: constants fold, and
+        // products of parameters are computed once for a run.
         let mut folded = Graph::new();
-        let roots = outputs.into_iter().chain(near.iter().flat_map(|near| near.pairs.nodes())).collect::<Vec<_>>();
+        let roots = outputs
+            .into_iter()
+            .chain(near.iter().flat_map(|near| near.pairs.nodes()))
+            .collect::<Vec<_>>();
         let mut outputs = folded.instantiate(graph, &roots, |g, input| match input {
             Input::Slot(k) if table.is_same(k as usize) => match sources[k as usize] {
                 Source::Number => g.constant(table.number(k as usize)),
@@ -491,7 +568,12 @@ impl Piece {
             let of_slots = piece.slots.iter().map(|&(slot, _)| near.pairs.sides[slot as usize]);
             let sides: Vec<Side> = of_slots.chain(kept.iter().map(|&k| near.outputs[k])).collect();
             let split = piece.slots.len();
-            piece.near = Some(NearRows::new(near.pairs.with_nodes(&of_pairs), rows, (&columns, &sides), split));
+            piece.near = Some(NearRows::new(
+                near.pairs.with_nodes(&of_pairs),
+                rows,
+                (&columns, &sides),
+                split,
+            ));
             return Some(piece);
         }
         // With any number of parameters.
@@ -536,8 +618,8 @@ impl Piece {
         Some(piece)
     }
 
-    /// The sums of all rows to outputs from `first` on, which become those from `to` on. They get the same bits as with
-    /// all outputs.
+    /// The sums of all rows to outputs from `first` on, which become those from `to` on. They get
+    /// the same bits as with all outputs.
     pub(crate) fn sums(&self, first: u32, to: u32) -> Option<Piece> {
         let (slots, count) = (self.slots.len(), self.outputs.len());
         let place = |k: usize| match (&self.near, &self.diagonals) {
@@ -594,7 +676,9 @@ impl Piece {
                             at = at.wrapping_add_signed(step);
                         }
                     }
-                    Places::Listed(start) => self.listed[start..start + rows as usize].iter().for_each(|&at| to(at)),
+                    Places::Listed(start) => {
+                        self.listed[start..start + rows as usize].iter().for_each(|&at| to(at))
+                    }
                 }
             }
         }
@@ -612,8 +696,12 @@ impl Piece {
             let rows = block.rows;
             for places in block.places().skip(self.slots.len()) {
                 match places {
-                    Places::Even { .. } => [0, rows - 1].iter().for_each(|&row| put(places.entry(&[], row as usize))),
-                    Places::Listed(start) => self.listed[start..start + rows as usize].iter().for_each(|&at| put(at)),
+                    Places::Even { .. } => {
+                        [0, rows - 1].iter().for_each(|&row| put(places.entry(&[], row as usize)))
+                    }
+                    Places::Listed(start) => {
+                        self.listed[start..start + rows as usize].iter().for_each(|&at| put(at))
+                    }
                 }
             }
         }
@@ -632,10 +720,13 @@ impl Piece {
             let rows = block.rows;
             moved.clear();
             for (k, places) in block.places().enumerate() {
-                let is_state = self.slots.get(k).is_some_and(|&(_, source)| source == Source::State);
+                let is_state =
+                    self.slots.get(k).is_some_and(|&(_, source)| source == Source::State);
                 match places {
                     Places::Even { .. } if !is_state => moved.push(places),
-                    Places::Even { first, step } if let Some((first, step)) = layout.line(first, step, rows) => {
+                    Places::Even { first, step }
+                        if let Some((first, step)) = layout.line(first, step, rows) =>
+                    {
                         moved.push(Places::Even { first, step });
                     }
                     _ => {
@@ -656,7 +747,9 @@ impl Piece {
     /// Places of one slot or output in a block, listed if they are not even.
     fn place(&mut self, entries: &[u32]) -> Places {
         match i32::try_from(first_step(entries)) {
-            Ok(step) if even_length(entries) == entries.len() => Places::Even { first: entries[0], step },
+            Ok(step) if even_length(entries) == entries.len() => {
+                Places::Even { first: entries[0], step }
+            }
             _ => {
                 let start = self.listed.len();
                 self.listed.extend_from_slice(entries);
@@ -688,14 +781,19 @@ impl Piece {
             other => g.input(other),
         });
         let (g, formulas) = fuse(&g, &formulas);
-        let place = |output: &Node| all.iter().position(|other| other == output).expect("it is one of them");
+        let place = |output: &Node| {
+            all.iter().position(|other| other == output).expect("it is one of them")
+        };
         let outputs: Vec<Node> = outputs.iter().map(|output| formulas[place(output)]).collect();
         Tape::for_rows(&g, &outputs, self.slots.len(), parameters)
     }
 
     /// Operations of a row of the whole; `tape` is that of the piece itself.
     fn whole_operations(&self, tape: &Tape, parameters: usize) -> usize {
-        let whole = self.whole.as_ref().map(|whole| self.tape_of(&whole.outputs, &whole.outputs, parameters));
+        let whole = self
+            .whole
+            .as_ref()
+            .map(|whole| self.tape_of(&whole.outputs, &whole.outputs, parameters));
         whole.as_ref().unwrap_or(tape).operations()
     }
 

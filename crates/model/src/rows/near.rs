@@ -30,9 +30,14 @@ struct Entries {
 }
 
 impl NearRows {
-    /// Entries of a piece: its slots and outputs are `columns` of the rows, with their sides; the first `slots` are
-    /// slots.
-    pub fn new(pairs: Pairs, rows: &Stretches, (columns, sides): (&[usize], &[Side]), slots: usize) -> NearRows {
+    /// Entries of a piece: its slots and outputs are `columns` of the rows, with their sides; the
+    /// first `slots` are slots.
+    pub fn new(
+        pairs: Pairs,
+        rows: &Stretches,
+        (columns, sides): (&[usize], &[Side]),
+        slots: usize,
+    ) -> NearRows {
         let entries = |(&column, &side): (&usize, &Side)| {
             let mut of = vec![0; rows.rows()];
             rows.column(column, 0, &mut of);
@@ -54,18 +59,27 @@ impl NearRows {
             let Entries { side, of } = &self.outputs[k];
             Entries { side: *side, of: of.iter().map(|place| place - first + to).collect() }
         };
-        NearRows { pairs: self.pairs.clone(), slots: self.slots.clone(), outputs: kept.iter().map(moved).collect() }
+        NearRows {
+            pairs: self.pairs.clone(),
+            slots: self.slots.clone(),
+            outputs: kept.iter().map(moved).collect(),
+        }
     }
 
     /// Visit all places to which pairs add, each at least twice, because many pairs add to it.
     pub fn each_written(&self, to: &mut impl FnMut(u32)) {
-        self.outputs.iter().flat_map(|entries| &entries.of).for_each(|&at| [at; 2].into_iter().for_each(&mut *to));
+        self.outputs
+            .iter()
+            .flat_map(|entries| &entries.of)
+            .for_each(|&at| [at; 2].into_iter().for_each(&mut *to));
     }
 
     /// Entries over a state in columns.
     pub fn in_columns(&self, sources: &[(u32, Source)], layout: &Layout) -> NearRows {
         let mut near = self.clone();
-        for (entries, _) in near.slots.iter_mut().zip(sources).filter(|(_, (_, source))| *source == Source::State) {
+        for (entries, _) in
+            near.slots.iter_mut().zip(sources).filter(|(_, (_, source))| *source == Source::State)
+        {
             entries.of.iter_mut().for_each(|entry| *entry = layout.place(*entry));
         }
         near
@@ -105,18 +119,26 @@ impl<'a> NearArrays<'a> {
 
 impl NearLoop {
     /// Compile a piece by `backend`.
-    pub fn new(piece: &Piece, near: &NearRows, parameters: usize, backend: &dyn Backend) -> NearLoop {
+    pub fn new(
+        piece: &Piece,
+        near: &NearRows,
+        parameters: usize,
+        backend: &dyn Backend,
+    ) -> NearLoop {
         let compile = |outputs: &[Node], all: &[Node]| {
             let tape = piece.tape_of(outputs, all, parameters);
-            let kernel = backend.compile(&tape, LANES).or_else(|_| Interpreter.compile(&tape, LANES));
+            let kernel =
+                backend.compile(&tape, LANES).or_else(|_| Interpreter.compile(&tape, LANES));
             kernel.expect("the interpreter never refuses")
         };
         let nodes = near.pairs.nodes();
-        let (pair, points) = (compile(&piece.outputs, piece.all_outputs()), compile(&nodes, &nodes));
+        let (pair, points) =
+            (compile(&piece.outputs, piece.all_outputs()), compile(&nodes, &nodes));
         // On a cache line of its own.
         let split = pair.bind(&vec![0.0; parameters]).len().next_multiple_of(LINE);
         let lanes = near.slots.len() + pair.outputs().max(points.outputs());
-        let work = LINE + lanes * LANES + near.outputs.len() + pair.work_len().max(points.work_len());
+        let work =
+            LINE + lanes * LANES + near.outputs.len() + pair.work_len().max(points.work_len());
         let members = near.pairs.which.members();
         let parts = Parts { count: near_parts(members), sums: piece.written(), work };
         let is_divided = parts.count > 1 && piece.whole_written() <= NEAR_OUTPUTS * members;
@@ -166,14 +188,17 @@ impl NearLoop {
             self.add((piece, near), list, bound, arrays, out, work);
         };
         if self.is_divided {
-            self.parts.run(lists, work, &add, |sums| out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum));
+            self.parts.run(lists, work, &add, |sums| {
+                out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum)
+            });
         } else {
             lists.iter_mut().for_each(|list| add(list, out, work));
         }
         which.give(neighbours);
     }
 
-    /// Call `put` with the results of `points` for members that are computed side by side, with the first one's number.
+    /// Call `put` with the results of `points` for members that are computed side by side, with the
+    /// first one's number.
     fn each_point(
         &self,
         piece: &Piece,
@@ -191,7 +216,10 @@ impl NearLoop {
             for (k, (lanes, entries)) in x.chunks_exact_mut(LANES).zip(&near.slots).enumerate() {
                 let array = arrays.of(piece, k);
                 let member = |lane: usize| (first + lane).min(members - 1);
-                lanes.iter_mut().enumerate().for_each(|(lane, to)| *to = array[entries.of[member(lane)] as usize]);
+                lanes
+                    .iter_mut()
+                    .enumerate()
+                    .for_each(|(lane, to)| *to = array[entries.of[member(lane)] as usize]);
             }
             self.points.run(&bound[self.split..], &[arrays.t; LANES], x, results, work);
             put(first, results);
@@ -220,19 +248,23 @@ impl NearLoop {
             }
             own.fill(0.0);
             for seconds in partners.chunks(LANES) {
-                for (k, (lanes, entries)) in x.chunks_exact_mut(LANES).zip(&near.slots).enumerate() {
+                for (k, (lanes, entries)) in x.chunks_exact_mut(LANES).zip(&near.slots).enumerate()
+                {
                     if entries.side == Side::Second {
                         let array = arrays.of(piece, k);
                         for (to, &second) in lanes.iter_mut().zip(seconds) {
                             *to = array[entries.of[second as usize] as usize];
                         }
-                        // A copy of a real pair: its value is not used, and it causes no exceptional values of its own.
+                        // A copy of a real pair: its value is not used, and it causes no
+                        // exceptional values of its own.
                         let copy = lanes[seconds.len() - 1];
                         lanes[seconds.len()..].fill(copy);
                     }
                 }
                 self.pair.run(bound, &[arrays.t; LANES], x, results, work);
-                for ((own, values), entries) in own.iter_mut().zip(results.chunks_exact(LANES)).zip(&near.outputs) {
+                for ((own, values), entries) in
+                    own.iter_mut().zip(results.chunks_exact(LANES)).zip(&near.outputs)
+                {
                     if entries.side == Side::Second {
                         for (value, &second) in values.iter().zip(seconds) {
                             out[entries.of[second as usize] as usize - origin] += value;
@@ -242,7 +274,9 @@ impl NearLoop {
                     }
                 }
             }
-            for (own, entries) in own.iter().zip(&near.outputs).filter(|(_, entries)| entries.side != Side::Second) {
+            for (own, entries) in
+                own.iter().zip(&near.outputs).filter(|(_, entries)| entries.side != Side::Second)
+            {
                 out[entries.of[first] as usize - origin] += own;
             }
         }

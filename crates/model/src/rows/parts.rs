@@ -1,18 +1,19 @@
 //! Parts of long sums, which threads share.
 //!
-//! Every part adds to an array of its own, and the arrays are added up in the order of the parts. The number of parts
-//! and their contents depend on the sum alone: no bit depends on the threads, or on the backend.
+//! Every part adds to an array of its own, and the arrays are added up in the order of the parts.
+//! The number of parts and their contents depend on the sum alone: no bit depends on the threads,
+//! or on the backend.
 
 use super::blocks::Blocks;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Operations of a sum over rows from which on threads share it. Four million take 0.2 ms, and a sleeping thread gets
-/// its part only after 0.05 ms.
+/// Operations of a sum over rows from which on threads share it. Four million take 0.2 ms, and a
+/// sleeping thread gets its part only after 0.05 ms.
 const LEAST_SHARED: usize = 4_000_000;
 
-/// Limits of its parts: largest number, least operations, and least operations per output. Every part has an array of
-/// the outputs that is filled and added up.
+/// Limits of its parts: largest number, least operations, and least operations per output. Every
+/// part has an array of the outputs that is filled and added up.
 const MOST_PARTS: usize = 16;
 const PART: usize = 250_000;
 const PART_OF_OUTPUT: usize = 500;
@@ -30,8 +31,9 @@ fn parts(operations: usize, outputs: usize) -> usize {
     }
 }
 
-/// Limits of the parts of a sum over near pairs, whose number is unknown: most parts, and least members of a part. A
-/// member has some tens of partners, which take a microsecond, and three numbers in the array of every part.
+/// Limits of the parts of a sum over near pairs, whose number is unknown: most parts, and least
+/// members of a part. A member has some tens of partners, which take a microsecond, and three
+/// numbers in the array of every part.
 const MOST_NEAR_PARTS: usize = 8;
 const MEMBERS_OF_PART: usize = 250;
 
@@ -45,7 +47,11 @@ pub(super) const NEAR_OUTPUTS: usize = 10;
 
 /// Divide blocks into stretches, so that threads may share a sum of so many operations per row
 /// into so many outputs; `None` if it is too short for that.
-pub(super) fn divided(blocks: &Blocks, operations: usize, outputs: usize) -> Option<Vec<Range<usize>>> {
+pub(super) fn divided(
+    blocks: &Blocks,
+    operations: usize,
+    outputs: usize,
+) -> Option<Vec<Range<usize>>> {
     let all: usize = blocks.rows().map(|rows| rows as usize).sum();
     let count = parts(all * operations, outputs);
     if count < 2 || blocks.len() < count {
@@ -79,8 +85,8 @@ impl Parts {
         self.count * (self.sums.len() + self.work)
     }
 
-    /// Call `add` for each part, with an array to add to and scratch of its own, and then `join` with the arrays one
-    /// after the other.
+    /// Call `add` for each part, with an array to add to and scratch of its own, and then `join`
+    /// with the arrays one after the other.
     pub fn run<P>(
         &self,
         parts: P,
@@ -88,7 +94,8 @@ impl Parts {
         add: &(impl Fn(<P as IntoIterator>::Item, &mut [f64], &mut [f64]) + Sync),
         mut join: impl FnMut(&[f64]),
     ) where
-        P: IntoIterator + IntoParallelIterator<Item = <P as IntoIterator>::Item, Iter: IndexedParallelIterator>,
+        P: IntoIterator
+            + IntoParallelIterator<Item = <P as IntoIterator>::Item, Iter: IndexedParallelIterator>,
     {
         let one = |part, work: &mut [f64]| {
             let (sums, work) = work.split_at_mut(self.sums.len());

@@ -6,16 +6,22 @@ use crate::functional::{Entries, Source, Stretches};
 use crate::graph::interpret::{SEGMENT_LANES, SegmentLoop, SegmentPlace, SegmentPlaces};
 use std::ops::Range;
 
-/// Least average number of rows of segments. Shorter ones are faster in blocks of rows that are gathered.
+/// Least average number of rows of segments. Shorter ones are faster in blocks of rows that are
+/// gathered.
 const SHORTEST: usize = 6;
 
 /// Number of rows that are sampled first.
 const LOOKED_AT: usize = 16;
 
-/// Lengths of the segments of rows; `columns` are those of the slots and the outputs of a piece. Within a segment all
-/// of them move on evenly, the same way in each. `None` if the rows do not fall into such segments, or into only one,
-/// or if no state entry stays in a segment: lines of a grid are not a sum over pairs.
-pub(super) fn cut(rows: &Stretches, slots: &[(u32, Source)], columns: &[usize]) -> Option<Vec<u32>> {
+/// Lengths of the segments of rows; `columns` are those of the slots and the outputs of a piece.
+/// Within a segment all of them move on evenly, the same way in each. `None` if the rows do not
+/// fall into such segments, or into only one, or if no state entry stays in a segment: lines of a
+/// grid are not a sum over pairs.
+pub(super) fn cut(
+    rows: &Stretches,
+    slots: &[(u32, Source)],
+    columns: &[usize],
+) -> Option<Vec<u32>> {
     let count = rows.rows();
     if count < 2 * SHORTEST {
         return None;
@@ -28,20 +34,24 @@ pub(super) fn cut(rows: &Stretches, slots: &[(u32, Source)], columns: &[usize]) 
     };
     let source = |at: usize| slots.get(at).map(|&(_, source)| source);
     // Every row has numbers of its own; see `Piece::put_segments`.
-    let moving: Vec<usize> = (0..columns.len()).filter(|&at| source(at) != Some(Source::Number)).collect();
+    let moving: Vec<usize> =
+        (0..columns.len()).filter(|&at| source(at) != Some(Source::Number)).collect();
     let is_still = |at: usize| source(at) == Some(Source::State) && stays(columns[at]);
     let staying: Vec<usize> = (0..moving.len()).filter(|&which| is_still(moving[which])).collect();
     let moving: Vec<usize> = moving.into_iter().map(|at| columns[at]).collect();
     if staying.is_empty() {
         return None;
     }
-    // Steps from row to row: each with its multiplicity within a stretch, then the one to the next stretch.
+    // Steps from row to row: each with its multiplicity within a stretch, then the one to the next
+    // stretch.
     let each_step = |of: &mut dyn FnMut(&[u32], usize, Entries)| {
         let mut step = vec![0; moving.len()];
         let mut last: Option<Entries> = None;
         for stretch in rows.iter() {
             if let Some(last) = last {
-                step.iter_mut().zip(&moving).for_each(|(step, &k)| *step = stretch.first[k].wrapping_sub(last.at(k)));
+                step.iter_mut()
+                    .zip(&moving)
+                    .for_each(|(step, &k)| *step = stretch.first[k].wrapping_sub(last.at(k)));
                 of(&step, 1, stretch.row(0));
             }
             if stretch.rows > 1 {
@@ -86,13 +96,16 @@ pub(super) fn cut(rows: &Stretches, slots: &[(u32, Source)], columns: &[usize]) 
 impl Piece {
     /// Make every segment a block; `columns` are those of the slots and the outputs in the table.
     pub(super) fn put_segments(&mut self, table: &RowTable, lengths: &[u32], columns: &[usize]) {
-        // Numbers slot by slot, each in the order of the rows, with room after them for the last vector of a loop.
-        let is_number = |k: usize| self.slots.get(k).is_some_and(|&(_, source)| source == Source::Number);
+        // Numbers slot by slot, each in the order of the rows, with room after them for the last
+        // vector of a loop.
+        let is_number =
+            |k: usize| self.slots.get(k).is_some_and(|&(_, source)| source == Source::Number);
         let numbers: Vec<usize> = (0..columns.len()).filter(|&k| is_number(k)).collect();
         let count = table.rows.rows();
         self.numbers = Vec::with_capacity(numbers.len() * count + SEGMENT_LANES);
         for &k in &numbers {
-            self.numbers.extend(table.rows.each().map(|row| table.numbers[row.at(columns[k]) as usize]));
+            self.numbers
+                .extend(table.rows.each().map(|row| table.numbers[row.at(columns[k]) as usize]));
         }
         self.numbers.extend([0.0; SEGMENT_LANES]);
         let (mut first, mut places) = (0, Vec::with_capacity(columns.len()));
@@ -117,8 +130,9 @@ impl Piece {
     }
 }
 
-/// Order of outputs in which a loop adds to them: every `step`-th output in a range of places is followed by the next
-/// such one. Components of a gradient are ordered by members, and a loop adds to one component of many of them.
+/// Order of outputs in which a loop adds to them: every `step`-th output in a range of places is
+/// followed by the next such one. Components of a gradient are ordered by members, and a loop adds
+/// to one component of many of them.
 #[derive(Clone, Copy)]
 pub(super) struct Order {
     /// Start of the range.
@@ -164,12 +178,19 @@ impl Order {
         let kinds = |k: usize| k..k + 1 + (self.count - 1) * self.step;
         for (k, column) in room.chunks_exact_mut(self.count).enumerate() {
             let end = kinds(k).end.min(out.len());
-            column.iter_mut().zip(out[k..end].iter().step_by(self.step)).for_each(|(to, from)| *to = *from);
+            column
+                .iter_mut()
+                .zip(out[k..end].iter().step_by(self.step))
+                .for_each(|(to, from)| *to = *from);
         }
         add(room);
         for (k, column) in room.chunks_exact(self.count).enumerate() {
             let end = kinds(k).end.min(out.len());
-            out[k..end].iter_mut().step_by(self.step).zip(column).for_each(|(to, from)| *to = *from);
+            out[k..end]
+                .iter_mut()
+                .step_by(self.step)
+                .zip(column)
+                .for_each(|(to, from)| *to = *from);
         }
     }
 
@@ -184,7 +205,8 @@ impl Order {
 
 /// Loop over the segments of a piece.
 pub(super) struct Segments {
-    /// Places of the first segment in memory. In later segments all that moves is the same distance further on.
+    /// Places of the first segment in memory. In later segments all that moves is the same distance
+    /// further on.
     pub places: SegmentPlaces,
     /// Contents of the table.
     pub table: Source,
@@ -197,7 +219,8 @@ pub(super) struct Segments {
 }
 
 impl Segments {
-    /// Segments of a piece over so many states whose blocks are segments, if a loop can run over them.
+    /// Segments of a piece over so many states whose blocks are segments, if a loop can run over
+    /// them.
     pub fn of(piece: &Piece, states: usize) -> Option<Segments> {
         let (slots, width) = (piece.slots.len(), piece.slots.len() + piece.outputs.len());
         let mut moves: Option<Vec<bool>> = None;
@@ -236,7 +259,8 @@ impl Segments {
             None => 2,
         };
         let mut table = Source::Parameter;
-        let mut tables = (0..slots).filter(|&k| moves[k] && array(k) == 1).map(|k| piece.slots[k].1);
+        let mut tables =
+            (0..slots).filter(|&k| moves[k] && array(k) == 1).map(|k| piece.slots[k].1);
         if let Some(source) = tables.next() {
             table = source;
             if tables.any(|other| other != source) {
@@ -259,7 +283,8 @@ impl Segments {
             let shift = |k: usize| first(&block, k) - bases[k];
             for k in (0..width).filter(|&k| moves[k]) {
                 let (other, _) = moving[array(k)]?;
-                let behind = first(&block, k) as usize + (rows as usize).next_multiple_of(SEGMENT_LANES);
+                let behind =
+                    first(&block, k) as usize + (rows as usize).next_multiple_of(SEGMENT_LANES);
                 if shift(k) != shift(other) || (array(k) == 0 && behind > states) {
                     return None;
                 }
@@ -270,8 +295,11 @@ impl Segments {
                 let range = start..start + rows;
                 for other in slots..width {
                     let from = first(&block, other);
-                    let overlaps =
-                        if moves[other] { from < range.end && start < from + rows } else { range.contains(&from) };
+                    let overlaps = if moves[other] {
+                        from < range.end && start < from + rows
+                    } else {
+                        range.contains(&from)
+                    };
                     if other != k && overlaps {
                         return None;
                     }
@@ -290,7 +318,8 @@ impl Segments {
         };
         let mut starts = Vec::new();
         for block in blocks() {
-            starts.extend(moving.map(|moving| moving.map_or(0, |(k, base)| first(&block, k) - base)));
+            starts
+                .extend(moving.map(|moving| moving.map_or(0, |(k, base)| first(&block, k) - base)));
             starts.extend(still.iter().map(|&k| block.place(k).entry(&[], 0)));
             starts.extend((slots..width).filter(|&k| !moves[k]).map(|k| first(&block, k)));
         }
@@ -302,9 +331,12 @@ impl Segments {
         self.still.len() + piece.outputs.len() + rows.work_len()
     }
 
-    /// For some segments: their offsets from the first one in states, table and outputs, the entries of the slots that
-    /// stay, and the places of outputs to which the sums are added.
-    pub fn starts(&self, which: Range<usize>) -> impl Iterator<Item = ([usize; 3], &[u32], &[u32])> {
+    /// For some segments: their offsets from the first one in states, table and outputs, the
+    /// entries of the slots that stay, and the places of outputs to which the sums are added.
+    pub fn starts(
+        &self,
+        which: Range<usize>,
+    ) -> impl Iterator<Item = ([usize; 3], &[u32], &[u32])> {
         let summed = self.places.outputs.iter().filter(|place| place.is_none()).count();
         let width = 3 + self.still.len() + summed;
         self.starts[which.start * width..which.end * width].chunks_exact(width).map(|starts| {

@@ -1,4 +1,5 @@
-//! Tables of the rows of a template, stretch by stretch: the places that each row reads, and those to which it adds.
+//! Tables of the rows of a template, stretch by stretch: the places that each row reads, and those
+//! to which it adds.
 
 use crate::functional::{Entries, Source, Stretch, Stretches, Term};
 use rustc_hash::FxHashMap;
@@ -7,7 +8,8 @@ use rustc_hash::FxHashMap;
 pub(crate) struct RowTable<'a> {
     /// Sources of the slots.
     pub slots: &'a [Source],
-    /// For each row the places that the slots read, followed by those to which the outputs are added.
+    /// For each row the places that the slots read, followed by those to which the outputs are
+    /// added.
     pub rows: Stretches,
     /// All numbers, indexed by the entries of slots for numbers.
     pub numbers: &'a [f64],
@@ -19,16 +21,20 @@ impl RowTable<'_> {
         self.numbers[self.rows.get(0).first[slot] as usize]
     }
 
-    /// True if a slot for parameters or numbers reads the same in all rows; false for slots for the state.
+    /// True if a slot for parameters or numbers reads the same in all rows; false for slots for the
+    /// state.
     pub fn is_same(&self, slot: usize) -> bool {
         let first = self.rows.get(0).first[slot];
         let stays = |stretch: &Stretch| stretch.rows == 1 || stretch.step[slot] == 0;
         match self.slots[slot] {
             Source::State => false,
-            Source::Parameter => self.rows.iter().all(|stretch| stays(&stretch) && stretch.first[slot] == first),
+            Source::Parameter => {
+                self.rows.iter().all(|stretch| stays(&stretch) && stretch.first[slot] == first)
+            }
             Source::Number => {
                 let first = self.numbers[first as usize].to_bits();
-                let is_first = |row: Entries| self.numbers[row.at(slot) as usize].to_bits() == first;
+                let is_first =
+                    |row: Entries| self.numbers[row.at(slot) as usize].to_bits() == first;
                 self.rows.iter().all(|stretch| {
                     let checked = if stays(&stretch) { 1 } else { stretch.rows };
                     stretch.each().take(checked).all(is_first)
@@ -38,8 +44,8 @@ impl RowTable<'_> {
     }
 }
 
-/// Some rows of a term, with the places of `outputs` after those that they read. If `is_even`, the places in a stretch
-/// move on by equal steps.
+/// Some rows of a term, with the places of `outputs` after those that they read. If `is_even`, the
+/// places in a stretch move on by equal steps.
 pub(super) fn placed<'a>(
     term: &'a Term,
     rows: &Stretches,
@@ -72,8 +78,8 @@ pub(super) fn placed<'a>(
     RowTable { slots: &term.slots, rows: table, numbers: &term.numbers }
 }
 
-/// Rows collected by a key: each key once, in the order of the rows. If `is_monotone`, all rows of a stretch have one
-/// key if its first and its last have the same.
+/// Rows collected by a key: each key once, in the order of the rows. If `is_monotone`, all rows of
+/// a stretch have one key if its first and its last have the same.
 pub(super) fn alike(
     rows: &Stretches,
     is_monotone: impl Fn(&Stretch) -> bool,
@@ -109,7 +115,11 @@ pub(super) fn alike(
                 entries.extend(from.iter());
                 groups[group].1.push(&entries);
             } else {
-                groups[group].1.push_stretch(from.iter(), stretch.step.iter().copied(), end - first);
+                groups[group].1.push_stretch(
+                    from.iter(),
+                    stretch.step.iter().copied(),
+                    end - first,
+                );
             }
             first = end;
             std::mem::swap(&mut key, &mut other);
@@ -125,7 +135,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Compare with one row after the other: rows below and from 20 on, with places that are even or not.
+        /// Compare with one row after the other: rows below and from 20 on, with places that are
+        /// even or not.
         #[test]
         fn rows_are_collected_and_placed(
             list in prop::collection::vec((0u32..40, 0u32..40, 0u32..3, 0u32..3, 1usize..9), 1..6),

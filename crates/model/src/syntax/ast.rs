@@ -74,7 +74,14 @@ pub enum StatementKind {
     /// `observe NAME[family] = EXPR`
     Observe { name: Name, family: Ranges, value: Expr },
     /// `measure NAME = STATISTIC(over : values[0], values[1], …) every EXPR from EXPR`
-    Measure { name: Name, statistic: Name, over: Ranges, values: Vec<Expr>, every: Option<Expr>, from: Option<Expr> },
+    Measure {
+        name: Name,
+        statistic: Name,
+        over: Ranges,
+        values: Vec<Expr>,
+        every: Option<Expr>,
+        from: Option<Expr>,
+    },
     /// `table NAME = "file.csv"`; `path` is the text between the quotes.
     Table { name: Name, path: Name },
     /// `include "file.holo"`, in place of the statements of that file.
@@ -82,7 +89,8 @@ pub enum StatementKind {
 }
 
 impl StatementKind {
-    /// Name that the statement declares; of a derivative, the name of its state. `None` if it has no name.
+    /// Name that the statement declares; of a derivative, the name of its state. `None` if it has
+    /// no name.
     pub fn name(&self) -> Option<&Name> {
         use StatementKind::*;
         match self {
@@ -108,7 +116,9 @@ impl StatementKind {
         use StatementKind::*;
         match self {
             Let { family, parameters, value, .. } => Some((family, parameters, value)),
-            Integral { family, value, .. } | Observe { family, value, .. } => Some((family, &[], value)),
+            Integral { family, value, .. } | Observe { family, value, .. } => {
+                Some((family, &[], value))
+            }
             Parameter { .. }
             | Size { .. }
             | Coordinate { .. }

@@ -1,4 +1,5 @@
-//! Diagnostics: findings about a model with their places, one value that the command line, JSON and Python all show.
+//! Diagnostics: findings about a model with their places, one value that the command line, JSON and
+//! Python all show.
 
 use super::span::Span;
 
@@ -24,7 +25,8 @@ pub struct Diagnostic {
     pub label: String,
     /// Remedy.
     pub help: Option<String>,
-    /// Other places that explain the finding (where a bracket was opened, where a name was first declared).
+    /// Other places that explain the finding (where a bracket was opened, where a name was first
+    /// declared).
     pub related: Vec<(Span, String)>,
 }
 
@@ -59,9 +61,12 @@ impl Diagnostic {
     }
 }
 
-/// The candidate nearest to `name`, if it is near enough to have been meant: at most a third of the letters differ
-/// (Damerau–Levenshtein, case counts half as a difference), or only their case does.
-pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+/// The candidate nearest to `name`, if it is near enough to have been meant: at most a third of the
+/// letters differ (Damerau–Levenshtein, case counts half as a difference), or only their case does.
+pub fn did_you_mean<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
     let name: Vec<char> = name.chars().take(LONGEST_NAME + 1).collect();
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
@@ -72,7 +77,8 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
             continue; // too far apart to look closer
         }
         let distance = half_differences(&name, &letters);
-        let only_case = name.len() == letters.len() && name.iter().zip(&letters).all(|(a, b)| same_letter(*a, *b));
+        let only_case = name.len() == letters.len()
+            && name.iter().zip(&letters).all(|(a, b)| same_letter(*a, *b));
         let near = 3 * distance <= 2 * longest || only_case;
         if near && best.is_none_or(|(least, _)| distance < least) {
             best = Some((distance, candidate));
@@ -81,15 +87,16 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
     best.map(|(_, candidate)| candidate)
 }
 
-/// Longest name that is compared: nobody mistypes longer ones, and a comparison takes the square of their length.
+/// Longest name that is compared: nobody mistypes longer ones, and a comparison takes the square of
+/// their length.
 const LONGEST_NAME: usize = 64;
 
 fn same_letter(a: char, b: char) -> bool {
     a.to_lowercase().eq(b.to_lowercase())
 }
 
-/// Twice the Damerau–Levenshtein distance (letters inserted, left out, exchanged, or swapped with their
-/// neighbour); a letter that differs in case only counts once instead of twice.
+/// Twice the Damerau–Levenshtein distance (letters inserted, left out, exchanged, or swapped with
+/// their neighbour); a letter that differs in case only counts once instead of twice.
 fn half_differences(a: &[char], b: &[char]) -> usize {
     // Row i holds the distances between a[..i] and every b[..j]; a swap looks two rows back.
     let mut above: Vec<usize> = Vec::new();
@@ -119,7 +126,8 @@ fn half_differences(a: &[char], b: &[char]) -> usize {
 /// The text in the form that messages show: long texts are cut, line breaks become spaces.
 pub(crate) fn shorten(text: &str) -> String {
     const LONGEST: usize = 40;
-    let mut short: String = text.chars().take(LONGEST).map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
+    let mut short: String =
+        text.chars().take(LONGEST).map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
     if text.chars().nth(LONGEST).is_some() {
         short.push('…');
     }

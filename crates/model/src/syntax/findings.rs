@@ -6,8 +6,8 @@ use super::span::Span;
 
 /// Findings of all stages so far.
 ///
-/// Each stage goes through the text from the left, so the first hundred findings of the file are among the first
-/// hundred of each stage; a stage need not keep more.
+/// Each stage goes through the text from the left, so the first hundred findings of the file are
+/// among the first hundred of each stage; a stage need not keep more.
 #[derive(Default)]
 pub(super) struct Findings {
     list: Vec<Diagnostic>,
@@ -43,13 +43,15 @@ impl Findings {
         self.list.sort_by_key(|finding| finding.span.start);
         if self.list.len() > MAX_DIAGNOSTICS {
             let first_hidden = self.list[MAX_DIAGNOSTICS - 1].span;
-            // The last one shown must be an error if an error is hidden, or the model would seem fine.
-            let hidden_error = self.list[MAX_DIAGNOSTICS - 1..].iter().any(|d| d.severity == Severity::Error);
+            // The last one shown must be an error if an error is hidden, or the model would seem
+            // fine.
+            let hidden_error =
+                self.list[MAX_DIAGNOSTICS - 1..].iter().any(|d| d.severity == Severity::Error);
             self.list.truncate(MAX_DIAGNOSTICS - 1);
             let severity = if hidden_error { Severity::Error } else { Severity::Warning };
             let message = format!("more than {MAX_DIAGNOSTICS} mistakes; the rest is not shown");
-            let last =
-                Diagnostic::error(message, first_hidden, "the next one").help("correct the first ones and try again");
+            let last = Diagnostic::error(message, first_hidden, "the next one")
+                .help("correct the first ones and try again");
             self.list.push(Diagnostic { severity, ..last });
         }
         self.list

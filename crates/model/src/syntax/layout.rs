@@ -1,7 +1,7 @@
 //! Layout of tokens into statements: which lines go on and where a statement ends.
 //!
-//! Doing this before parsing makes recovery trivial: a statement that cannot be read is left behind, and the next one
-//! begins at the place found here, whatever the mistake was.
+//! Doing this before parsing makes recovery trivial: a statement that cannot be read is left
+//! behind, and the next one begins at the place found here, whatever the mistake was.
 
 use super::diagnostic::Diagnostic;
 use super::findings::Findings;
@@ -34,8 +34,12 @@ pub(super) fn split(source: &str, tokens: &[Token], findings: &mut Findings) -> 
         }
         // A ';' in the middle of a statement is left to the parser.
         let rest = &tokens[i + 1..];
-        let ends = rest.first().is_none_or(|next| next.first_on_line || next.kind == TokenKind::Semicolon);
-        if token.kind == TokenKind::Semicolon && !brackets.is_open() && (ends || begins_statement(source, rest)) {
+        let ends =
+            rest.first().is_none_or(|next| next.first_on_line || next.kind == TokenKind::Semicolon);
+        if token.kind == TokenKind::Semicolon
+            && !brackets.is_open()
+            && (ends || begins_statement(source, rest))
+        {
             findings.add(|| {
                 Diagnostic::error("';' does not belong here", token.span, "not needed")
                     .help("remove it: a statement ends with its line, one statement a line")
@@ -54,11 +58,16 @@ pub(super) fn split(source: &str, tokens: &[Token], findings: &mut Findings) -> 
     statements
 }
 
-/// True if a statement certainly begins here: a statement word and a name, `hamiltonian` and an operand, or `x' =`,
-/// `x[i]' =`. No expression holds such a sequence.
+/// True if a statement certainly begins here: a statement word and a name, `hamiltonian` and an
+/// operand, or `x' =`, `x[i]' =`. No expression holds such a sequence.
 pub(super) fn begins_statement(source: &str, tokens: &[Token]) -> bool {
-    let Some(first) = tokens.first().filter(|token| token.kind == TokenKind::Name) else { return false };
-    let next = tokens.get(1).filter(|token| !token.first_on_line).map_or(TokenKind::End, |token| token.kind);
+    let Some(first) = tokens.first().filter(|token| token.kind == TokenKind::Name) else {
+        return false;
+    };
+    let next = tokens
+        .get(1)
+        .filter(|token| !token.first_on_line)
+        .map_or(TokenKind::End, |token| token.kind);
     let word = &source[first.span.range()];
     if word == "hamiltonian" {
         return next.begins_operand() || next == TokenKind::Minus;
@@ -74,7 +83,10 @@ fn begins_derivative(tokens: &[Token]) -> bool {
     // Three indices are `x [ i , j , k ] ' =`: ten tokens. A bound keeps long lines cheap.
     let kinds = tokens.iter().take(10).map(|token| token.kind);
     let mut after_name = kinds.skip(1).skip_while(|kind| {
-        matches!(kind, TokenKind::OpenSquare | TokenKind::Name | TokenKind::Comma | TokenKind::CloseSquare)
+        matches!(
+            kind,
+            TokenKind::OpenSquare | TokenKind::Name | TokenKind::Comma | TokenKind::CloseSquare
+        )
     });
     after_name.next() == Some(TokenKind::Prime) && after_name.next() == Some(TokenKind::Equals)
 }
@@ -106,8 +118,9 @@ impl Brackets {
         }
     }
 
-    /// True if `kind` closes one of the open brackets. Searches the innermost few only: a text with thousands of
-    /// brackets that do not match is beyond repair, and searching them all would take the square of their number.
+    /// True if `kind` closes one of the open brackets. Searches the innermost few only: a text with
+    /// thousands of brackets that do not match is beyond repair, and searching them all would take
+    /// the square of their number.
     fn closes_one(&self, kind: TokenKind) -> bool {
         self.open.iter().rev().take(8).any(|&(_, closer)| closer == kind)
     }
@@ -131,7 +144,8 @@ mod tests {
         let mut findings = Findings::default();
         let tokens = lex(source, 0, &mut findings);
         let text = |range: Range<usize>| {
-            let words: Vec<_> = tokens[range].iter().map(|token| &source[token.span.range()]).collect();
+            let words: Vec<_> =
+                tokens[range].iter().map(|token| &source[token.span.range()]).collect();
             words.join(" ")
         };
         split(source, &tokens, &mut findings).into_iter().map(|lines| text(lines.tokens)).collect()

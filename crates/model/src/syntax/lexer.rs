@@ -1,8 +1,8 @@
 //! Lexer: text to tokens.
 //!
-//! The lexer never fails. If the meaning is plain (`**`, `−`, `x²`, `.5`), it reports what to write and emits the token
-//! that was meant, so that the parser can find the *other* mistakes of the statement; otherwise it reports and emits
-//! [`TokenKind::Unknown`].
+//! The lexer never fails. If the meaning is plain (`**`, `−`, `x²`, `.5`), it reports what to write
+//! and emits the token that was meant, so that the parser can find the *other* mistakes of the
+//! statement; otherwise it reports and emits [`TokenKind::Unknown`].
 
 use super::diagnostic::{Diagnostic, shorten};
 use super::findings::Findings;
@@ -13,8 +13,14 @@ use super::token::{Token, TokenKind};
 /// Cuts the text from byte `start` on into tokens. Comments and white space leave no token.
 pub(super) fn lex(source: &str, start: usize, findings: &mut Findings) -> Vec<Token> {
     findings.next_stage();
-    let mut lexer =
-        Lexer { source, position: start, tokens: Vec::new(), findings, line_is_empty: true, comment_end: true };
+    let mut lexer = Lexer {
+        source,
+        position: start,
+        tokens: Vec::new(),
+        findings,
+        line_is_empty: true,
+        comment_end: true,
+    };
     if lexer.peek() == Some('\u{feff}') {
         lexer.advance(); // a byte order mark, as some editors write it
     }
@@ -79,7 +85,8 @@ struct Lexer<'s> {
     findings: &'s mut Findings,
     /// True if there is no token yet on this line.
     line_is_empty: bool,
-    /// True if a `*/` may still follow. Without it, a text full of `/*` would be searched again and again.
+    /// True if a `*/` may still follow. Without it, a text full of `/*` would be searched again and
+    /// again.
     comment_end: bool,
 }
 
@@ -97,7 +104,9 @@ impl Lexer<'_> {
             '/' if rest.starts_with("//") => self.foreign_comment("//"),
             '/' if rest.starts_with("/*") => self.foreign_comment("/*"),
             '0'..='9' => self.number(),
-            '.' if self.second().is_some_and(|d| d.is_ascii_digit()) && !self.touches_operand() => self.number(),
+            '.' if self.second().is_some_and(|d| d.is_ascii_digit()) && !self.touches_operand() => {
+                self.number()
+            }
             '"' | '“' | '”' | '„' | '«' => self.text(c),
             _ if is_name_part(c) => self.word(),
             _ if superscript(c).is_some() => self.exponent(),
@@ -145,7 +154,9 @@ impl Lexer<'_> {
 
     /// True if an operand ends right here, as in `q.1`, where `.1` is not a number.
     fn touches_operand(&self) -> bool {
-        self.tokens.last().is_some_and(|last| last.kind.ends_operand() && last.span.end as usize == self.position)
+        self.tokens
+            .last()
+            .is_some_and(|last| last.kind.ends_operand() && last.span.end as usize == self.position)
     }
 
     fn word(&mut self) {
@@ -172,9 +183,11 @@ impl Lexer<'_> {
         let whole = &self.source[start..self.position];
         complete.push_str(if whole.is_empty() { "0" } else { whole });
 
-        // `1..n` is a range and `2.*x` an operator of other languages: those points are not the number's.
+        // `1..n` is a range and `2.*x` an operator of other languages: those points are not the
+        // number's.
         let after_point = self.second().filter(|_| self.peek() == Some('.'));
-        let point_is_mine = self.peek() == Some('.') && !matches!(after_point, Some('.' | '*' | '/' | '^'));
+        let point_is_mine =
+            self.peek() == Some('.') && !matches!(after_point, Some('.' | '*' | '/' | '^'));
         if point_is_mine {
             self.advance();
             let fraction = self.position;
@@ -187,8 +200,8 @@ impl Lexer<'_> {
         self.position += self.exponent_length();
         complete.push_str(&self.source[exponent..self.position]);
 
-        // If more follows than a number has, anything may have been meant; guessing would only lead to a second
-        // finding.
+        // If more follows than a number has, anything may have been meant; guessing would only lead
+        // to a second finding.
         let ends_in_point = self.source[..self.position].ends_with('.');
         if matches!(self.peek(), Some('.' | '_')) && self.second().is_some_and(is_digit)
             || ends_in_point && self.peek().is_some_and(is_name_part)
@@ -196,13 +209,19 @@ impl Lexer<'_> {
             let rest = self.position;
             self.skip_while(|c| is_name_part(c) || c == '.' && !ends_in_point);
             let span = Span::new(start, self.position);
-            let (text, rest) = (shorten(&self.source[span.range()]), shorten(&self.source[rest..self.position]));
+            let (text, rest) =
+                (shorten(&self.source[span.range()]), shorten(&self.source[rest..self.position]));
             let help = match ends_in_point {
-                true => format!("write {0}..{rest} for a range, {0}.0*{rest} for a product", shorten(whole)),
+                true => format!(
+                    "write {0}..{rest} for a range, {0}.0*{rest} for a product",
+                    shorten(whole)
+                ),
                 false => "write numbers such as 1, 0.5, 2.5e6 or 1e-3".to_string(),
             };
-            self.findings
-                .add(|| Diagnostic::error(format!("'{text}' is not a number"), span, "malformed number").help(help));
+            self.findings.add(|| {
+                Diagnostic::error(format!("'{text}' is not a number"), span, "malformed number")
+                    .help(help)
+            });
             return self.push(TokenKind::Unknown, start);
         }
 
@@ -215,8 +234,12 @@ impl Lexer<'_> {
             let span = Span::new(start, self.position);
             let text = shorten(&self.source[span.range()]);
             self.findings.add(|| {
-                Diagnostic::error(format!("the exponent of '{text}' has no digits"), span, "malformed number")
-                    .help(format!("write {complete}e3, or {complete}*e for a product with e"))
+                Diagnostic::error(
+                    format!("the exponent of '{text}' has no digits"),
+                    span,
+                    "malformed number",
+                )
+                .help(format!("write {complete}e3, or {complete}*e for a product with e"))
             });
             return self.push(TokenKind::Unknown, start);
         }
@@ -225,23 +248,34 @@ impl Lexer<'_> {
         let written = &self.source[span.range()];
         if written != complete {
             self.findings.add(|| {
-                let message = format!("'{}' lacks a digit beside its decimal point", shorten(written));
-                Diagnostic::error(message, span, "a digit is missing").help(format!("write {}", shorten(&complete)))
+                let message =
+                    format!("'{}' lacks a digit beside its decimal point", shorten(written));
+                Diagnostic::error(message, span, "a digit is missing")
+                    .help(format!("write {}", shorten(&complete)))
             });
         }
-        let mut value: f64 = complete.parse().expect("digits, a point between digits, an exponent with digits");
+        let mut value: f64 =
+            complete.parse().expect("digits, a point between digits, an exponent with digits");
         if value.is_infinite() {
             value = 1.0; // any finite number will do: the model is not going to run
             self.findings.add(|| {
-                Diagnostic::error(format!("'{}' is too large for a number", shorten(written)), span, "overflows")
-                    .help("the largest number is about 1.8e308")
+                Diagnostic::error(
+                    format!("'{}' is too large for a number", shorten(written)),
+                    span,
+                    "overflows",
+                )
+                .help("the largest number is about 1.8e308")
             });
         }
         let mantissa = complete.split(['e', 'E']).next().unwrap_or_default();
         if value == 0.0 && mantissa.contains(|c: char| ('1'..='9').contains(&c)) {
             self.findings.add(|| {
-                Diagnostic::warning(format!("'{}' is so small that it becomes 0", shorten(written)), span, "underflows")
-                    .help("the smallest number is about 4.9e-324")
+                Diagnostic::warning(
+                    format!("'{}' is so small that it becomes 0", shorten(written)),
+                    span,
+                    "underflows",
+                )
+                .help("the smallest number is about 4.9e-324")
             });
         }
         self.push_token(TokenKind::Number(value), start, written != complete);
@@ -267,8 +301,12 @@ impl Lexer<'_> {
         let span = Span::new(start, self.position);
         let written = shorten(&self.source[span.range()]);
         self.findings.add(|| {
-            Diagnostic::error(format!("'{written}' is not read as an exponent"), span, "superscript")
-                .help(format!("write ^{}", shorten(&digits)))
+            Diagnostic::error(
+                format!("'{written}' is not read as an exponent"),
+                span,
+                "superscript",
+            )
+            .help(format!("write ^{}", shorten(&digits)))
         });
         match digits.parse::<f64>() {
             Ok(value) if value.is_finite() => {
@@ -279,7 +317,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// Reads `"…"`, up to the end of the line at most, so that a forgotten quote spoils one statement only.
+    /// Reads `"…"`, up to the end of the line at most, so that a forgotten quote spoils one
+    /// statement only.
     fn text(&mut self, opening: char) {
         let start = self.position;
         self.advance();
@@ -293,14 +332,19 @@ impl Lexer<'_> {
         let span = Span::new(start, self.position);
         if closing.is_none() {
             self.findings.add(|| {
-                Diagnostic::error("the text is not closed", span, "a quote is missing").help("end it with '\"'")
+                Diagnostic::error("the text is not closed", span, "a quote is missing")
+                    .help("end it with '\"'")
             });
             return self.push(TokenKind::Unknown, start); // it may have swallowed half of the statement
         }
         if opening != '"' || closing != Some('"') {
             self.findings.add(|| {
-                Diagnostic::error("typographic quotes do not enclose a text", span, "not plain quotes")
-                    .help(format!("write \"{}\"", shorten(content)))
+                Diagnostic::error(
+                    "typographic quotes do not enclose a text",
+                    span,
+                    "not plain quotes",
+                )
+                .help(format!("write \"{}\"", shorten(content)))
             });
         }
         self.push(TokenKind::Text, start);
@@ -312,8 +356,12 @@ impl Lexer<'_> {
         self.position += opening.len();
         let span = Span::new(start, self.position);
         self.findings.add(|| {
-            Diagnostic::error(format!("'{opening}' is not read as a comment"), span, "not an operator or a comment")
-                .help("a comment begins with '#'")
+            Diagnostic::error(
+                format!("'{opening}' is not read as a comment"),
+                span,
+                "not an operator or a comment",
+            )
+            .help("a comment begins with '#'")
         });
         if opening == "/*" && self.comment_end {
             match self.source[self.position..].find("*/") {
@@ -333,7 +381,8 @@ impl Lexer<'_> {
         let start = self.position;
         let rest = &self.source[start..];
         let first = rest.as_bytes()[0]; // comparing it first makes the search four times as fast
-        let known = SYMBOLS.iter().find(|(text, ..)| text.as_bytes()[0] == first && rest.starts_with(text));
+        let known =
+            SYMBOLS.iter().find(|(text, ..)| text.as_bytes()[0] == first && rest.starts_with(text));
         if let Some(&(text, kind, remedy)) = known {
             self.position += text.len();
             if let Some(remedy) = remedy {
@@ -351,10 +400,15 @@ impl Lexer<'_> {
         let span = Span::new(start, self.position);
         let text = &self.source[start..self.position];
         self.findings.add(|| {
-            let finding = Diagnostic::error(format!("unexpected {}", name_of(text)), span, "not part of the language");
+            let finding = Diagnostic::error(
+                format!("unexpected {}", name_of(text)),
+                span,
+                "not part of the language",
+            );
             match advice(c) {
                 Some(advice) => finding.help(advice),
-                None => finding.help("names are made of letters, digits and '_'; a comment begins with '#'"),
+                None => finding
+                    .help("names are made of letters, digits and '_'; a comment begins with '#'"),
             }
         });
         self.push(TokenKind::Unknown, start);
@@ -363,8 +417,12 @@ impl Lexer<'_> {
     fn report_foreign(&mut self, text: &str, start: usize, remedy: &str) {
         let span = Span::new(start, self.position);
         self.findings.add(|| {
-            Diagnostic::error(format!("'{text}' is not an operator of this language"), span, "not read")
-                .help(format!("write '{remedy}'"))
+            Diagnostic::error(
+                format!("'{text}' is not an operator of this language"),
+                span,
+                "not read",
+            )
+            .help(format!("write '{remedy}'"))
         });
     }
 }
@@ -387,13 +445,16 @@ fn name_of(text: &str) -> String {
     let mut characters = text.chars();
     match (characters.next(), characters.next()) {
         (Some(c), None)
-            if c.is_control() || advice(c) == advice('\u{200b}') || ('\u{300}'..='\u{36f}').contains(&c) =>
+            if c.is_control()
+                || advice(c) == advice('\u{200b}')
+                || ('\u{300}'..='\u{36f}').contains(&c) =>
         {
             format!("character U+{:04X}", u32::from(c))
         }
         (Some(_), None) => format!("character '{text}'"),
         _ => {
-            let visible: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+            let visible: String =
+                text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
             format!("characters '{}'", shorten(&visible))
         }
     }
@@ -428,14 +489,18 @@ mod tests {
     #[test]
     fn words() {
         assert_eq!(kinds("θ_1 Größe in of _x ẋ"), (vec![Name, Name, In, Of, Name, Name], 0));
-        assert_eq!(kinds("q.x x'' q.1"), (vec![Name, Dot, Name, Name, Prime, Prime, Name, Dot, Number(1.0)], 0));
+        assert_eq!(
+            kinds("q.x x'' q.1"),
+            (vec![Name, Dot, Name, Name, Prime, Prime, Name, Dot, Number(1.0)], 0)
+        );
     }
 
     #[test]
     fn lines_comments_and_white_space() {
         let source = "\u{feff}a # b\r\n\tc\rd\u{a0}e";
         let tokens = lex(source, 0, &mut Findings::default());
-        let first: Vec<_> = tokens.iter().map(|token| (&source[token.span.range()], token.first_on_line)).collect();
+        let first: Vec<_> =
+            tokens.iter().map(|token| (&source[token.span.range()], token.first_on_line)).collect();
         assert_eq!(first, [("a", true), ("c", true), ("d", true), ("e", false)]);
     }
 
@@ -446,7 +511,10 @@ mod tests {
 
     #[test]
     fn repairs() {
-        assert_eq!(kinds("x² + y⁻¹"), (vec![Name, Caret, Number(2.0), Plus, Name, Caret, Number(-1.0)], 2));
+        assert_eq!(
+            kinds("x² + y⁻¹"),
+            (vec![Name, Caret, Number(2.0), Plus, Name, Caret, Number(-1.0)], 2)
+        );
         assert_eq!(kinds("a − b ≤ c // d"), (vec![Name, Minus, Name, LessEqual, Name], 3));
         assert_eq!(kinds("a /* b\n */ c"), (vec![Name, Name], 1));
         assert_eq!(kinds("a $€ b"), (vec![Name, Unknown, Name], 1));

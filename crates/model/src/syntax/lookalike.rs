@@ -1,5 +1,5 @@
-//! Lookalikes: characters that come in from papers, word processors and other languages. The lexer reads them as the
-//! tokens they stand for, reports what to write instead, and goes on.
+//! Lookalikes: characters that come in from papers, word processors and other languages. The lexer
+//! reads them as the tokens they stand for, reports what to write instead, and goes on.
 
 use super::token::TokenKind;
 
@@ -63,9 +63,15 @@ pub(super) fn advice(c: char) -> Option<&'static str> {
         '½' => "write 1/2",
         '¼' => "write 1/4",
         '¾' => "write 3/4",
-        '₀'..='₉' => "names hold letters, digits and '_': write x1 or x_1, or x[1] for a component",
-        '\u{300}'..='\u{36f}' => "accents and dots over a letter are not read: write x_dot or the like",
-        '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}' => "it is invisible; delete it",
+        '₀'..='₉' => {
+            "names hold letters, digits and '_': write x1 or x_1, or x[1] for a component"
+        }
+        '\u{300}'..='\u{36f}' => {
+            "accents and dots over a letter are not read: write x_dot or the like"
+        }
+        '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}' => {
+            "it is invisible; delete it"
+        }
         _ => return None,
     })
 }

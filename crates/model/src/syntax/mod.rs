@@ -1,5 +1,5 @@
-//! Reader of models: text to syntax tree. [`parse`] does not stop at the first mistake: it returns a tree of all that
-//! could be read, and every finding about the rest.
+//! Reader of models: text to syntax tree. [`parse`] does not stop at the first mistake: it returns
+//! a tree of all that could be read, and every finding about the rest.
 //!
 //! Three stages, each one function, each linear in the length of the text:
 //!
@@ -33,8 +33,8 @@ use span::Span;
 /// Largest nesting of brackets, prefix operators and powers.
 pub const MAX_NESTING: usize = 256;
 
-/// Largest height of one expression's tree. The tree of `a + a + … + a` is as high as it has operators, and recursion
-/// over the tree, dropping included, needs a stack frame for each of them.
+/// Largest height of one expression's tree. The tree of `a + a + … + a` is as high as it has
+/// operators, and recursion over the tree, dropping included, needs a stack frame for each of them.
 pub const MAX_HEIGHT: usize = 2_000;
 
 /// Largest number of findings that are reported of one file.
@@ -47,12 +47,13 @@ pub struct Reading {
     pub file: File,
     /// Findings about the others, in source order; at most [`MAX_DIAGNOSTICS`].
     pub diagnostics: Vec<Diagnostic>,
-    /// Names that unreadable statements declare. They are not in the tree, but must not be called unknown where they
-    /// are used: that would report one mistake twice.
+    /// Names that unreadable statements declare. They are not in the tree, but must not be called
+    /// unknown where they are used: that would report one mistake twice.
     pub unread: Vec<Name>,
 }
 
-/// Reads a model; returns the statements that could be read, and the findings about the others in source order.
+/// Reads a model; returns the statements that could be read, and the findings about the others in
+/// source order.
 pub fn parse(source: &str) -> (File, Vec<Diagnostic>) {
     let reading = read(source);
     (reading.file, reading.diagnostics)
@@ -63,11 +64,15 @@ pub fn read(source: &str) -> Reading {
     read_from(source, 0)
 }
 
-/// [`read`] the last of several texts in `source`, which begins at byte `start`: its places are those in the whole.
+/// [`read`] the last of several texts in `source`, which begins at byte `start`: its places are
+/// those in the whole.
 pub fn read_from(source: &str, start: usize) -> Reading {
     if u32::try_from(source.len()).is_err() {
-        let finding =
-            Diagnostic::error("the model is larger than 4 GiB", Span::new(0, 0), "places are counted in 32 bits");
+        let finding = Diagnostic::error(
+            "the model is larger than 4 GiB",
+            Span::new(0, 0),
+            "places are counted in 32 bits",
+        );
         let diagnostics = vec![finding.help("keep large data in a file and read it with 'table'")];
         return Reading { diagnostics, ..Reading::default() };
     }

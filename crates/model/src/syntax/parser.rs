@@ -2,9 +2,10 @@
 //!
 //! A Pratt parser, one statement at a time, that distinguishes two kinds of mistakes:
 //!
-//! - if it is plain what was meant (`2 q`, `x'`, a reserved name), the parser reports the mistake and goes on as if the
-//!   right thing had been written;
-//! - otherwise it reports the mistake, returns [`Reported`] and leaves the rest of the statement alone.
+//! - if it is plain what was meant (`2 q`, `x'`, a reserved name), the parser reports the mistake
+//!   and goes on as if the right thing had been written;
+//! - otherwise it reports the mistake, returns [`Reported`] and leaves the rest of the statement
+//!   alone.
 //!
 //! A statement may therefore have several findings, but none that follows from another.
 
@@ -97,7 +98,8 @@ struct Parser<'s> {
     position: usize,
     /// Brackets around it, innermost last, as positions in `tokens`.
     open: Vec<usize>,
-    /// True inside the bound of a range: the next operand without an operator belongs to something else.
+    /// True inside the bound of a range: the next operand without an operator belongs to something
+    /// else.
     in_bound: bool,
     /// True inside `[1, 2]` for a vector; nested ones need not be reported again.
     in_misbracketed: bool,
@@ -105,7 +107,8 @@ struct Parser<'s> {
     nesting: usize,
     /// Name that the statement declares, once it has been read.
     declared: Option<Name>,
-    /// Reserved words that were declared all the same. Reports about their use, too, would be noise.
+    /// Reserved words that were declared all the same. Reports about their use, too, would be
+    /// noise.
     misdeclared: HashSet<&'s str>,
     /// Spans of reserved words that were used as a name.
     misused: Vec<Span>,
@@ -186,11 +189,14 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// True if a statement begins here, in the middle of a line: not only the word and a name, but also what follows
-    /// them.
+    /// True if a statement begins here, in the middle of a line: not only the word and a name, but
+    /// also what follows them.
     fn at_statement(&self) -> bool {
         let follows = self.kind_after(2);
-        let complete = matches!(follows, TokenKind::Equals | TokenKind::Colon | TokenKind::Of | TokenKind::OpenSquare);
+        let complete = matches!(
+            follows,
+            TokenKind::Equals | TokenKind::Colon | TokenKind::Of | TokenKind::OpenSquare
+        );
         let free = self.open.is_empty();
         free && begins_statement(self.source, &self.tokens[self.position..])
             && (complete || self.word() == "hamiltonian")
@@ -283,8 +289,8 @@ impl<'s> Parser<'s> {
         *last_report = place.or(*last_report);
     }
 
-    /// Reports a mistake and gives up on the statement. Right beside a mistake that was read over, the guess must have
-    /// been wrong, and there is nothing new to report.
+    /// Reports a mistake and gives up on the statement. Right beside a mistake that was read over,
+    /// the guess must have been wrong, and there is nothing new to report.
     fn fail<T>(&mut self, finding: impl FnOnce() -> Diagnostic) -> Parsed<T> {
         if !self.is_beside_report() {
             self.findings.add(finding);
@@ -292,18 +298,19 @@ impl<'s> Parser<'s> {
         Err(Reported)
     }
 
-    /// True if the lexer has reported the next token or one of its neighbours, or the parser the next one or the one
-    /// before.
+    /// True if the lexer has reported the next token or one of its neighbours, or the parser the
+    /// next one or the one before.
     fn is_beside_report(&self) -> bool {
         let start = self.position.saturating_sub(1);
         let neighbours = &self.tokens[start..self.tokens.len().min(self.position + 2)];
-        let guessed = neighbours.iter().any(|token| token.guessed || token.kind == TokenKind::Unknown);
+        let guessed =
+            neighbours.iter().any(|token| token.guessed || token.kind == TokenKind::Unknown);
         let previous = neighbours.first().map_or(0, |token| token.span.start);
         guessed || self.last_report.is_some_and(|span| span.end > previous)
     }
 
-    /// Gives up because the next token is not what was `expected`. Distinguishes the usual causes: an unclosed bracket,
-    /// a missing operator, notation of other languages.
+    /// Gives up because the next token is not what was `expected`. Distinguishes the usual causes:
+    /// an unclosed bracket, a missing operator, notation of other languages.
     fn unexpected<T>(&mut self, expected: &str) -> Parsed<T> {
         if self.kind() == TokenKind::Unknown {
             return Err(Reported); // reported by the lexer
@@ -344,10 +351,12 @@ impl<'s> Parser<'s> {
     fn missing_operator(&self, expected: &str) -> Diagnostic {
         let span = self.span();
         let previous = self.previous().map_or("", |token| self.text(token.span));
-        let message = format!("missing operator between '{}' and {}", shorten(previous), self.found());
-        let finding = Diagnostic::error(message, span, format!("expected an operator or {expected}"));
-        let simple =
-            self.previous().is_some_and(|token| !token.kind.is_closer()) && self.kind() != TokenKind::OpenRound;
+        let message =
+            format!("missing operator between '{}' and {}", shorten(previous), self.found());
+        let finding =
+            Diagnostic::error(message, span, format!("expected an operator or {expected}"));
+        let simple = self.previous().is_some_and(|token| !token.kind.is_closer())
+            && self.kind() != TokenKind::OpenRound;
         match self.kind() {
             TokenKind::Number(_) => finding.help("put an operator or a ',' between them"),
             _ if simple => finding.help(product_help(&shorten(previous), &shorten(self.word()))),
@@ -363,18 +372,28 @@ impl<'s> Parser<'s> {
             Some(closing) => {
                 let span = here.span.to(closing.span);
                 let inner = Span { start: here.span.end, end: closing.span.start };
-                Diagnostic::error("bars do not enclose a norm", span, "not read")
-                    .help(format!("write norm({0}), or abs({0}) for a number", shorten(self.text(inner).trim())))
+                Diagnostic::error("bars do not enclose a norm", span, "not read").help(format!(
+                    "write norm({0}), or abs({0}) for a number",
+                    shorten(self.text(inner).trim())
+                ))
             }
-            None => Diagnostic::error(format!("unexpected {}", self.found()), here.span, "not an operator")
-                .help("write 'or', or norm(…) for a norm"),
+            None => Diagnostic::error(
+                format!("unexpected {}", self.found()),
+                here.span,
+                "not an operator",
+            )
+            .help("write 'or', or norm(…) for a norm"),
         }
     }
 
     /// Finding for a `)` without an open bracket.
     fn stray_bracket(&self) -> Diagnostic {
-        Diagnostic::error(format!("{} closes nothing", self.found()), self.span(), "no bracket is open here")
-            .help("remove it, or open a bracket before it")
+        Diagnostic::error(
+            format!("{} closes nothing", self.found()),
+            self.span(),
+            "no bracket is open here",
+        )
+        .help("remove it, or open a bracket before it")
     }
 
     // ---- reserved words ----
@@ -384,8 +403,12 @@ impl<'s> Parser<'s> {
         if let Some(what) = reserved(&name.text) {
             self.misdeclared.insert(&self.source[name.span.range()]);
             self.report(|| {
-                Diagnostic::error(format!("'{}' is reserved: it is {what}", name.text), name.span, "cannot be declared")
-                    .help("choose another name")
+                Diagnostic::error(
+                    format!("'{}' is reserved: it is {what}", name.text),
+                    name.span,
+                    "cannot be declared",
+                )
+                .help("choose another name")
             });
         }
     }
@@ -399,18 +422,26 @@ impl<'s> Parser<'s> {
             }
             self.report(|| {
                 if is_statement_word(word) {
-                    Diagnostic::error(format!("'{word}' is reserved: it begins a statement"), span, "not a value")
-                        .help("choose another name")
+                    Diagnostic::error(
+                        format!("'{word}' is reserved: it begins a statement"),
+                        span,
+                        "not a value",
+                    )
+                    .help("choose another name")
                 } else {
-                    Diagnostic::error(format!("'{word}' is a function, not a value"), span, "lacks its arguments")
-                        .help(format!("write {word}(…)"))
+                    Diagnostic::error(
+                        format!("'{word}' is a function, not a value"),
+                        span,
+                        "lacks its arguments",
+                    )
+                    .help(format!("write {word}(…)"))
                 }
             });
         }
     }
 
-    /// True if this, after a statement that was given up, looks like the rest of it: no statement begins with an
-    /// operator, a number, or `dot(`.
+    /// True if this, after a statement that was given up, looks like the rest of it: no statement
+    /// begins with an operator, a number, or `dot(`.
     fn seems_to_go_on(&self, after_bare_word: bool) -> bool {
         use TokenKind::*;
         let next = self.kind_after(1);
@@ -444,7 +475,9 @@ fn product_help(factor: &str, rest: &str) -> String {
     match factor.parse::<f64>().is_ok() {
         true if is_degree(rest) => format!("angles are in radians: write {factor}*pi/180"),
         true if is_unit(rest) => {
-            format!("numbers have no units: write {factor}, with all quantities in one system of units; or {product}")
+            format!(
+                "numbers have no units: write {factor}, with all quantities in one system of units; or {product}"
+            )
         }
         _ => product,
     }

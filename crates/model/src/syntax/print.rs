@@ -1,10 +1,11 @@
 //! Dump of the syntax tree in readable form, for `holonome show syntax` and for tests.
 //!
-//! Statements are printed as they were written, expressions in prefix form, `(+ a (* b c))`, which shows how operators
-//! were grouped. What does not fit on a line is broken and indented.
+//! Statements are printed as they were written, expressions in prefix form, `(+ a (* b c))`, which
+//! shows how operators were grouped. What does not fit on a line is broken and indented.
 
 use super::ast::{
-    BinaryOperator, Expr, ExprKind, File, Name, Ranges, ShapeExpr, Statement, StatementKind, UnaryOperator,
+    BinaryOperator, Expr, ExprKind, File, Name, Ranges, ShapeExpr, Statement, StatementKind,
+    UnaryOperator,
 };
 
 /// Longest line before an expression is broken.
@@ -32,33 +33,48 @@ pub fn expression(expr: &Expr) -> String {
 fn dump_statement(statement: &Statement, text: &mut String) {
     use StatementKind::*;
     let (head, values): (String, Vec<(&str, &Expr)>) = match &statement.kind {
-        Parameter { name, family, value } => (declared("parameter", name, family), vec![("= ", value)]),
+        Parameter { name, family, value } => {
+            (declared("parameter", name, family), vec![("= ", value)])
+        }
         Size { name, value } => (format!("size {}", name.text), vec![("= ", value)]),
-        Coordinate { name, family, shape, value } => {
-            (declared("coordinate", name, family) + &shown(shape), value.iter().map(|value| ("= ", value)).collect())
-        }
-        State { name, family, shape, value } => {
-            (declared("state", name, family) + &shown(shape), value.iter().map(|value| ("= ", value)).collect())
-        }
-        Momentum { name, indices, of, value } => {
-            (conjugate("momentum", name, indices, of), value.iter().map(|value| ("= ", value)).collect())
-        }
-        Velocity { name, indices, of, value } => {
-            (conjugate("velocity", name, indices, of), value.iter().map(|value| ("= ", value)).collect())
-        }
+        Coordinate { name, family, shape, value } => (
+            declared("coordinate", name, family) + &shown(shape),
+            value.iter().map(|value| ("= ", value)).collect(),
+        ),
+        State { name, family, shape, value } => (
+            declared("state", name, family) + &shown(shape),
+            value.iter().map(|value| ("= ", value)).collect(),
+        ),
+        Momentum { name, indices, of, value } => (
+            conjugate("momentum", name, indices, of),
+            value.iter().map(|value| ("= ", value)).collect(),
+        ),
+        Velocity { name, indices, of, value } => (
+            conjugate("velocity", name, indices, of),
+            value.iter().map(|value| ("= ", value)).collect(),
+        ),
         Hamiltonian { value, .. } => ("hamiltonian".to_string(), vec![("", value)]),
         Constraint { name, family, left, right } => {
             (declared("constraint", name, family) + " :", vec![("", left), ("= ", right)])
         }
-        Integral { name, family, value } => (declared("integral", name, family), vec![("= ", value)]),
-        Derivative { name, indices, value } => (format!("{}{}'", name.text, listed(indices)), vec![("= ", value)]),
+        Integral { name, family, value } => {
+            (declared("integral", name, family), vec![("= ", value)])
+        }
+        Derivative { name, indices, value } => {
+            (format!("{}{}'", name.text, listed(indices)), vec![("= ", value)])
+        }
         Let { name, family, parameters, value } => {
-            let parameters = if parameters.is_empty() { String::new() } else { format!("({})", joined(parameters)) };
+            let parameters = if parameters.is_empty() {
+                String::new()
+            } else {
+                format!("({})", joined(parameters))
+            };
             (declared("let", name, family) + &parameters, vec![("= ", value)])
         }
         Observe { name, family, value } => (declared("observe", name, family), vec![("= ", value)]),
         Measure { name, statistic, over, values, every, from } => {
-            let over = if over.ranges.is_empty() { String::new() } else { format!(" [{}]", ranges(over)) };
+            let over =
+                if over.ranges.is_empty() { String::new() } else { format!(" [{}]", ranges(over)) };
             let values = values.iter().map(|value| ("", value));
             let every = every.iter().map(|value| ("every ", value));
             let from = from.iter().map(|value| ("from ", value));
@@ -100,8 +116,9 @@ fn joined(names: &[Name]) -> String {
 }
 
 fn ranges(ranges: &Ranges) -> String {
-    let range =
-        |r: &super::ast::IndexRange| format!("{} in {}..{}", r.name.text, expression(&r.low), expression(&r.high));
+    let range = |r: &super::ast::IndexRange| {
+        format!("{} in {}..{}", r.name.text, expression(&r.low), expression(&r.high))
+    };
     let mut text = ranges.ranges.iter().map(range).collect::<Vec<_>>().join(", ");
     if let Some(filter) = &ranges.filter {
         text.push_str(" if ");
@@ -121,14 +138,20 @@ fn shown(shape: &ShapeExpr) -> String {
 /// First entry in the brackets of an expression's prefix form, and its parts; no parts for a leaf.
 fn parts(expr: &Expr) -> (String, Vec<&Expr>) {
     match &expr.kind {
-        ExprKind::Number(value) => (format!("{value:?}").trim_end_matches(".0").to_string(), vec![]),
+        ExprKind::Number(value) => {
+            (format!("{value:?}").trim_end_matches(".0").to_string(), vec![])
+        }
         ExprKind::Name(name) => (name.clone(), vec![]),
         ExprKind::Member(of, name) => (format!(".{}", name.text), vec![of]),
-        ExprKind::Index(of, indices) => ("index".to_string(), std::iter::once(&**of).chain(indices).collect()),
+        ExprKind::Index(of, indices) => {
+            ("index".to_string(), std::iter::once(&**of).chain(indices).collect())
+        }
         ExprKind::Call(name, arguments) => (name.text.clone(), arguments.iter().collect()),
         ExprKind::Unary(UnaryOperator::Negate, operand) => ("-".to_string(), vec![operand]),
         ExprKind::Unary(UnaryOperator::Not, operand) => ("not".to_string(), vec![operand]),
-        ExprKind::Binary(operator, _, left, right) => (symbol(*operator).to_string(), vec![left, right]),
+        ExprKind::Binary(operator, _, left, right) => {
+            (symbol(*operator).to_string(), vec![left, right])
+        }
         ExprKind::Vector(entries) => ("vector".to_string(), entries.iter().collect()),
         ExprKind::Sum(over, body) => (format!("sum [{}]", ranges(over)), vec![body]),
     }
@@ -181,8 +204,8 @@ struct Measure {
     count: usize,
 }
 
-/// Appends the measure of the expression and then, in order, of all its parts. Measuring once keeps the
-/// dump linear: trying each part of a long sum on a line of its own would not be.
+/// Appends the measure of the expression and then, in order, of all its parts. Measuring once keeps
+/// the dump linear: trying each part of a long sum on a line of its own would not be.
 fn measure(expr: &Expr, measures: &mut Vec<Measure>) -> Measure {
     let place = measures.len();
     measures.push(Measure::default());

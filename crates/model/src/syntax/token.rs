@@ -15,7 +15,8 @@ pub(super) struct Token {
     pub(super) guessed: bool,
 }
 
-/// Kinds of tokens. Statement words and function names are plain names here: the parser decides where they may stand.
+/// Kinds of tokens. Statement words and function names are plain names here: the parser decides
+/// where they may stand.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum TokenKind {
     Name,
@@ -59,7 +60,8 @@ pub(super) enum TokenKind {
     Bang,
     /// `;`, between statements or between the rows of a matrix.
     Semicolon,
-    /// Text that the lexer has reported already; the parser gives up on the statement without a report.
+    /// Text that the lexer has reported already; the parser gives up on the statement without a
+    /// report.
     Unknown,
     /// End after the last token of a statement. The lexer does not make it.
     End,
@@ -87,7 +89,8 @@ impl TokenKind {
         matches!(self, Name | And | Or | Not | In | Of | If)
     }
 
-    /// True if a line that ends in this token goes on. `!`, `|` and `;` are not operators of the language.
+    /// True if a line that ends in this token goes on. `!`, `|` and `;` are not operators of the
+    /// language.
     pub(super) fn continues_line(self) -> bool {
         use TokenKind::*;
         self.is_infix() || matches!(self, Not | Equals | Colon | Comma | DotDot)
@@ -96,7 +99,8 @@ impl TokenKind {
     /// True for an operator between two operands.
     pub(super) fn is_infix(self) -> bool {
         use TokenKind::*;
-        self.is_comparison() || matches!(self, And | Or | Plus | Minus | Star | Slash | Caret | BarBar)
+        self.is_comparison()
+            || matches!(self, And | Or | Plus | Minus | Star | Slash | Caret | BarBar)
     }
 
     /// True for an operator that compares two operands.

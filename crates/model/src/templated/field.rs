@@ -11,8 +11,8 @@ use holonome_linear::pattern::Pattern;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A vector field with its invariants over rows: the counterpart of [`Field`](crate::treatment::Field) for a model that
-/// is not unrolled.
+/// A vector field with its invariants over rows: the counterpart of
+/// [`Field`](crate::treatment::Field) for a model that is not unrolled.
 #[derive(Clone, Debug)]
 pub struct RowField {
     /// Length of the state.
@@ -73,7 +73,10 @@ impl RowField {
     }
 
     /// F alone.
-    pub fn invariants(model: &Model, mechanics: impl FnOnce() -> Option<RowMechanics>) -> RowProgram {
+    pub fn invariants(
+        model: &Model,
+        mechanics: impl FnOnce() -> Option<RowMechanics>,
+    ) -> RowProgram {
         let mechanics = mechanics();
         let hidden = Hidden::of(model, mechanics.clone());
         let Parts { parts, count, .. } = parts(model, mechanics);
@@ -88,7 +91,10 @@ impl RowField {
     /// ∂F/∂t at fixed x.
     pub fn explicit_rates(&self, model: &Model) -> RowProgram {
         let Parts { parts, count, .. } = parts(model, None);
-        let pieces = parts.iter().flat_map(|part| RowProgram::time_derivatives(part.functional, &part.rows)).collect();
+        let pieces = parts
+            .iter()
+            .flat_map(|part| RowProgram::time_derivatives(part.functional, &part.rows))
+            .collect();
         RowProgram::new(self.dimension, count, pieces)
     }
 }
@@ -105,27 +111,42 @@ pub struct Differentiated {
 }
 
 impl Differentiated {
-    /// Some functionals over a state of length `dimension`, one after the other, each with the ascending outputs that
-    /// are kept.
+    /// Some functionals over a state of length `dimension`, one after the other, each with the
+    /// ascending outputs that are kept.
     pub fn of(dimension: usize, list: Vec<(&Functional, Vec<usize>)>) -> Differentiated {
         let (mut parts, mut count) = (Vec::new(), 0);
         for (functional, kept) in list {
             let first = count;
             count += kept.len();
-            parts.push(Part { functional, rows: Box::new(kept_from(first, kept)), monitored_only: false, sums: None });
+            parts.push(Part {
+                functional,
+                rows: Box::new(kept_from(first, kept)),
+                monitored_only: false,
+                sums: None,
+            });
         }
         Differentiated::new(dimension, &parts, None, count)
     }
 
-    fn new(dimension: usize, parts: &[Part], hidden: Option<&Hidden>, count: usize) -> Differentiated {
+    fn new(
+        dimension: usize,
+        parts: &[Part],
+        hidden: Option<&Hidden>,
+        count: usize,
+    ) -> Differentiated {
         let derivatives = hidden.map_or(Vec::new(), Hidden::derivatives);
         let pattern = pattern(dimension, parts, &derivatives, count);
         let position = |row: u32, component: u32| pattern.row(row as usize).place(component) as u32;
         let is_full = |row: u32| pattern.row(row as usize).count() == dimension;
-        let entry = |part: &Part| RowProgram::jacobian(part.functional, &part.rows, &position, &is_full);
-        let mut entries: Vec<Piece> = parts.iter().filter(|part| !part.monitored_only).flat_map(entry).collect();
+        let entry =
+            |part: &Part| RowProgram::jacobian(part.functional, &part.rows, &position, &is_full);
+        let mut entries: Vec<Piece> =
+            parts.iter().filter(|part| !part.monitored_only).flat_map(entry).collect();
         for ((first, step), derivatives) in &derivatives {
-            entries.extend(derivatives.pieces(&|_, member, component| position(first + member * step, component)));
+            entries.extend(
+                derivatives
+                    .pieces(&|_, member, component| position(first + member * step, component)),
+            );
         }
         Differentiated {
             values: values(dimension, parts, hidden, count),
@@ -144,8 +165,12 @@ fn values(dimension: usize, parts: &[Part], hidden: Option<&Hidden>, count: usiz
             continue;
         };
         let terms = sums.terms();
-        let rest = functional.terms.iter().enumerate().filter(|(number, _)| !terms.contains(number));
-        let rest = Functional { outputs: functional.outputs, terms: rest.map(|(_, term)| term.clone()).collect() };
+        let rest =
+            functional.terms.iter().enumerate().filter(|(number, _)| !terms.contains(number));
+        let rest = Functional {
+            outputs: functional.outputs,
+            terms: rest.map(|(_, term)| term.clone()).collect(),
+        };
         pieces.extend(RowProgram::values(&rest, rows));
         pieces.extend(sums.pieces((count + apart.len()) as u32));
         apart.extend(terms.iter().filter_map(|_| rows(0)));
@@ -154,8 +179,8 @@ fn values(dimension: usize, parts: &[Part], hidden: Option<&Hidden>, count: usiz
     RowProgram::new(dimension, count + apart.len(), pieces).adding_last(apart)
 }
 
-/// Sums of H that come with its gradient. A step that takes them from there and a computation without the gradient give
-/// the same bits.
+/// Sums of H that come with its gradient. A step that takes them from there and a computation
+/// without the gradient give the same bits.
 struct Sums {
     mechanics: RowMechanics,
     all: Vec<Together>,
@@ -223,7 +248,9 @@ impl Hidden {
     fn values(&self) -> Vec<Piece> {
         let of = |k: usize| {
             let ((first, step), length) = (self.rows[k], self.mechanics.constraints[k].length);
-            pieces(&self.mechanics.columns, &self.columns[k..=k], length, &|_, member| first + member * step)
+            pieces(&self.mechanics.columns, &self.columns[k..=k], length, &|_, member| {
+                first + member * step
+            })
         };
         (0..self.columns.len()).flat_map(of).collect()
     }
@@ -247,16 +274,23 @@ struct Parts<'a> {
     count: usize,
 }
 
-/// Parts of F = (constraints, hidden constraints, H, integrals); for a penalised model, of the monitored quantities,
-/// H_ω, integrals.
+/// Parts of F = (constraints, hidden constraints, H, integrals); for a penalised model, of the
+/// monitored quantities, H_ω, integrals.
 fn parts(model: &Model, mechanics: Option<RowMechanics>) -> Parts<'_> {
     let (mut parts, mut groups, mut count) = (Vec::new(), Vec::new(), 0);
     let mut constraints = 0;
-    for MonitoredQuantity { group, functional, kept } in model.penalty.iter().flat_map(|penalty| penalty.monitored()) {
+    for MonitoredQuantity { group, functional, kept } in
+        model.penalty.iter().flat_map(|penalty| penalty.monitored())
+    {
         let first = count;
         count += kept.len();
         constraints += if group.kind == InvariantKind::Hamiltonian { 0 } else { kept.len() };
-        parts.push(Part { functional, rows: Box::new(kept_from(first, kept)), monitored_only: true, sums: None });
+        parts.push(Part {
+            functional,
+            rows: Box::new(kept_from(first, kept)),
+            monitored_only: true,
+            sums: None,
+        });
         groups.push(group.moved(first));
     }
     let group = |quantity: &Quantity, kind: InvariantKind, first: usize| {
@@ -285,7 +319,12 @@ fn parts(model: &Model, mechanics: Option<RowMechanics>) -> Parts<'_> {
     {
         let row = count as u32;
         let sums = mechanics.map(Sums::new);
-        parts.push(Part { functional, rows: Box::new(move |_| Some(row)), monitored_only: false, sums });
+        parts.push(Part {
+            functional,
+            rows: Box::new(move |_| Some(row)),
+            monitored_only: false,
+            sums,
+        });
         let (name, kind) = model.energy();
         groups.push(InvariantGroup {
             name: name.to_string(),
@@ -313,7 +352,8 @@ fn held(quantity: &Quantity, first: usize) -> Part<'_> {
     }
 }
 
-/// Row of F of each output of a quantity whose first row is `first`; only independent components have one.
+/// Row of F of each output of a quantity whose first row is `first`; only independent components
+/// have one.
 fn rows_of(quantity: &Quantity, first: usize) -> impl Fn(usize) -> Option<u32> + '_ {
     let (width, kept) = (quantity.shape.len(), quantity.components.len());
     let mut place = vec![None; width];
@@ -324,10 +364,19 @@ fn rows_of(quantity: &Quantity, first: usize) -> impl Fn(usize) -> Option<u32> +
 }
 
 /// Places of the nonzeros of DF.
-fn pattern(dimension: usize, parts: &[Part], hidden: &[((u32, u32), Jacobian)], count: usize) -> Pattern {
-    let terms = |part: &Part| -> Vec<_> { part.functional.terms.iter().map(|term| term.gradients().1).collect() };
-    let gradients: Vec<_> = parts.iter().filter(|part| !part.monitored_only).map(|part| (part, terms(part))).collect();
-    // Visits every entry, some of them more than once: its row, and columns in equal steps by first, step and number.
+fn pattern(
+    dimension: usize,
+    parts: &[Part],
+    hidden: &[((u32, u32), Jacobian)],
+    count: usize,
+) -> Pattern {
+    let terms = |part: &Part| -> Vec<_> {
+        part.functional.terms.iter().map(|term| term.gradients().1).collect()
+    };
+    let gradients: Vec<_> =
+        parts.iter().filter(|part| !part.monitored_only).map(|part| (part, terms(part))).collect();
+    // Visits every entry, some of them more than once: its row, and columns in equal steps by
+    // first, step and number.
     let each = |entries: &mut dyn FnMut(u32, (u32, u32, usize))| {
         for (part, gradients) in &gradients {
             for (term, gradients) in part.functional.terms.iter().zip(gradients) {
@@ -348,14 +397,17 @@ fn pattern(dimension: usize, parts: &[Part], hidden: &[((u32, u32), Jacobian)], 
             }
         }
         for ((first, step), derivatives) in hidden {
-            derivatives.entries().for_each(|(_, member, component)| entries(first + member * step, (component, 0, 1)));
+            derivatives.entries().for_each(|(_, member, component)| {
+                entries(first + member * step, (component, 0, 1))
+            });
         }
     };
-    // One list holds the number of entries that each row meets, then the place of its next entry: for a large model each
-    // list is tens of megabytes.
+    // One list holds the number of entries that each row meets, then the place of its next entry:
+    // for a large model each list is tens of megabytes.
     let mut ends = vec![0; count];
     each(&mut |row, (_, _, number)| ends[row as usize] += number);
-    // A row that meets more entries than it has columns, like that of a sum over all pairs, only marks them.
+    // A row that meets more entries than it has columns, like that of a sum over all pairs, only
+    // marks them.
     let mut marked: FxHashMap<u32, Vec<bool>> = FxHashMap::default();
     let mut met = 0;
     for (row, end) in (0..).zip(&mut ends) {
@@ -372,7 +424,10 @@ fn pattern(dimension: usize, parts: &[Part], hidden: &[((u32, u32), Jacobian)], 
             Some(marks) => these.for_each(|column| marks[column as usize] = true),
             None => {
                 let end = &mut ends[row as usize];
-                column[*end..*end + number].iter_mut().zip(these).for_each(|(to, column)| *to = column);
+                column[*end..*end + number]
+                    .iter_mut()
+                    .zip(these)
+                    .for_each(|(to, column)| *to = column);
                 *end += number;
             }
         }
@@ -380,7 +435,9 @@ fn pattern(dimension: usize, parts: &[Part], hidden: &[((u32, u32), Jacobian)], 
     let (mut pattern, mut first) = (Pattern::new(), 0);
     for (row, end) in (0..).zip(ends) {
         match marked.get(&row) {
-            Some(marks) => pattern.push((0..).zip(marks).filter(|(_, marked)| **marked).map(|(k, _)| k)),
+            Some(marks) => {
+                pattern.push((0..).zip(marks).filter(|(_, marked)| **marked).map(|(k, _)| k))
+            }
             None => {
                 column[first..end].sort_unstable();
                 let distinct = column[first..end].chunk_by(|a, b| a == b).map(|equal| equal[0]);

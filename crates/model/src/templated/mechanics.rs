@@ -1,5 +1,5 @@
-//! Mechanics of a large model for structure-preserving methods: H with its derivatives, the constraints and their
-//! forces, as functions of columns.
+//! Mechanics of a large model for structure-preserving methods: H with its derivatives, the
+//! constraints and their forces, as functions of columns.
 
 use crate::columns::{Column, Columns, Function, InputSegment, Stored};
 use crate::elaborate::model::{Dynamics, Model, Role};
@@ -20,11 +20,11 @@ pub struct RowMechanics {
     pub state: Vec<StridedFamily>,
     /// Layout of the components in the state.
     pub layout: Arc<Layout>,
-    /// Independent components of the constraints, as outputs of g; the outputs of a symmetric matrix that repeat others
-    /// are left out.
+    /// Independent components of the constraints, as outputs of g; the outputs of a symmetric
+    /// matrix that repeat others are left out.
     pub constraints: Vec<StridedFamily>,
-    /// First component and width of a member for each variable; in `quantities`, first output and width for each
-    /// constraint.
+    /// First component and width of a member for each variable; in `quantities`, first output and
+    /// width for each constraint.
     variables: Vec<(u32, usize)>,
     quantities: Vec<(u32, usize)>,
     /// Number of outputs of g.
@@ -36,19 +36,23 @@ pub struct RowMechanics {
     forces: usize,
     hidden: usize,
     sizes: [usize; 2],
-    /// Functions ∇_q of the derivatives of H along v: of the first, of the second, and of the first of its stiff part.
+    /// Functions ∇_q of the derivatives of H along v: of the first, of the second, and of the first
+    /// of its stiff part.
     curvature: Option<[usize; 3]>,
-    /// Functions for the Dirac extension: ∇ of the derivative of H along v, the same with the explicit time derivative,
-    /// ∇_q (a·h) for given velocities, and the rates of h along velocities and accelerations.
+    /// Functions for the Dirac extension: ∇ of the derivative of H along v, the same with the
+    /// explicit time derivative, ∇_q (a·h) for given velocities, and the rates of h along
+    /// velocities and accelerations.
     extension: Option<[usize; 4]>,
-    /// Function that gives H with an output for every row of its terms, and the outputs of each term.
+    /// Function that gives H with an output for every row of its terms, and the outputs of each
+    /// term.
     energies: Option<(usize, Vec<StridedFamily>)>,
-    /// True if H is constant along the motion: nothing depends on the time, and the model is not in a heat bath.
+    /// True if H is constant along the motion: nothing depends on the time, and the model is not in
+    /// a heat bath.
     pub autonomous: bool,
 }
 
-/// Components of H_q that are added up over the rows of terms of H, with the values of these terms, added up in the
-/// same pass.
+/// Components of H_q that are added up over the rows of terms of H, with the values of these terms,
+/// added up in the same pass.
 #[derive(Clone, Debug)]
 pub struct Together {
     /// Columns of these components.
@@ -67,14 +71,19 @@ impl Together {
 }
 
 impl RowMechanics {
-    /// The mechanics of `model`; `None` if it is not a Hamiltonian model with constraints on positions only.
+    /// The mechanics of `model`; `None` if it is not a Hamiltonian model with constraints on
+    /// positions only.
     pub fn new(model: &Model) -> Option<RowMechanics> {
         let Dynamics::Hamiltonian(hamiltonian, _) = &model.dynamics else { return None };
         if !model.is_holonomic() {
             return None;
         }
-        debug_assert!(model.variables.iter().all(|v| v.role != Role::State), "a Hamiltonian model has none");
-        let variables = model.variables.iter().map(|v| (v.first as u32, v.family.width())).collect();
+        debug_assert!(
+            model.variables.iter().all(|v| v.role != Role::State),
+            "a Hamiltonian model has none"
+        );
+        let variables =
+            model.variables.iter().map(|v| (v.first as u32, v.family.width())).collect();
         let layout = Layout::new(model);
         let (mut constraints, mut quantities, mut outputs) = (Vec::new(), Vec::new(), 0);
         let mut all = Functional::default();
@@ -97,8 +106,9 @@ impl RowMechanics {
         let hamiltonian = hamiltonian.evened();
         let gradient = columns.function(Function::gradient_and_terms(&hamiltonian, dimension));
         let forces = columns.function(Function::gradient(&weighted(&all, dimension), dimension));
-        let sizes =
-            [&all, &hidden].map(|functional| columns.function(Function::size(&sized(functional, model.degrees()))));
+        let sizes = [&all, &hidden].map(|functional| {
+            columns.function(Function::size(&sized(functional, model.degrees())))
+        });
         let hidden = columns.function(Function::value(&hidden));
         let g = columns.function(Function::value(&all));
         Some(RowMechanics {
@@ -123,19 +133,23 @@ impl RowMechanics {
         })
     }
 
-    /// Derives [`RowMechanics::hessian_times`], [`RowMechanics::third_times`] and [`RowMechanics::energies`], for
-    /// H = ½ pᵀM⁻¹p + V(q, t).
+    /// Derives [`RowMechanics::hessian_times`], [`RowMechanics::third_times`] and
+    /// [`RowMechanics::energies`], for H = ½ pᵀM⁻¹p + V(q, t).
     ///
     /// # Errors
     /// If H is not of that form: a message that says why.
     pub fn derive_curvature(&mut self, model: &Model) -> Result<(), String> {
-        let Dynamics::Hamiltonian(hamiltonian, _) = &model.dynamics else { return Err("it has no Hamiltonian".into()) };
+        let Dynamics::Hamiltonian(hamiltonian, _) = &model.dynamics else {
+            return Err("it has no Hamiltonian".into());
+        };
         let lengths: Vec<u32> = self.state.iter().map(|family| family.length).collect();
         let x: Vec<Column> = lengths.into_iter().map(|length| self.columns.input(length)).collect();
         let (t, n) = (self.columns.time(), self.degrees());
         let (v, slopes) = (self.gradient(t, &x, true), self.gradient(t, &x, false));
         let (q, p) = x.split_at(n);
-        let varies = |column: &Column| self.columns.depends(*column, q) || self.columns.depends(*column, &[t]);
+        let varies = |column: &Column| {
+            self.columns.depends(*column, q) || self.columns.depends(*column, &[t])
+        };
         if v.iter().any(varies) || slopes.iter().any(|&slope| self.columns.depends(slope, p)) {
             return Err("its kinetic energy varies with position or time".into());
         }
@@ -164,7 +178,8 @@ impl RowMechanics {
         let (dimension, behind) = (self.dimension, self.dimension + self.outputs);
         let hamiltonian = hamiltonian.evened();
         let hidden = along(&self.all, behind, 1, true);
-        let mut gradient = |of: &Functional, length: usize| self.columns.function(Function::gradient(of, length));
+        let mut gradient =
+            |of: &Functional, length: usize| self.columns.function(Function::gradient(of, length));
         let slopes = gradient(&along(&hamiltonian, behind, 1, false), dimension);
         let timed = match model.explicit_time {
             true => gradient(&along(&hamiltonian, behind, 1, true), dimension),
@@ -172,7 +187,8 @@ impl RowMechanics {
         };
         let forces = gradient(&weighted(&hidden, dimension), model.degrees());
         let rates = along(&hidden, behind + dimension, 1, true);
-        self.extension = Some([slopes, timed, forces, self.columns.function(Function::value(&rates))]);
+        self.extension =
+            Some([slopes, timed, forces, self.columns.function(Function::value(&rates))]);
     }
 
     /// ∇ of the derivative of H along v at (t, x); with the explicit time derivative if `timed`.
@@ -194,7 +210,8 @@ impl RowMechanics {
         let mut arguments = self.arguments(x);
         self.push_multipliers(&mut arguments, a);
         self.push(&mut arguments, self.dimension + self.outputs, &v);
-        let own = self.columns.call(function, t, &arguments, &RowMechanics::outputs_of(&self.state[..n]));
+        let own =
+            self.columns.call(function, t, &arguments, &RowMechanics::outputs_of(&self.state[..n]));
         let (of_positions, of_momenta) = slopes.split_at(n);
         let mut field = of_momenta.to_vec();
         for (&own, &slope) in own.iter().zip(of_positions) {
@@ -223,7 +240,13 @@ impl RowMechanics {
     }
 
     /// V_qq v at (t, x), for all of V or for its stiff part.
-    pub fn hessian_times(&mut self, stiff: bool, t: Column, x: &[Column], v: &[Column]) -> Vec<Column> {
+    pub fn hessian_times(
+        &mut self,
+        stiff: bool,
+        t: Column,
+        x: &[Column],
+        v: &[Column],
+    ) -> Vec<Column> {
         self.curved(if stiff { 2 } else { 0 }, t, x, v)
     }
 
@@ -284,10 +307,12 @@ impl RowMechanics {
         slopes.retain(|&column| self.columns.is_accumulated(column));
         let (mut all, mut known) = (Vec::new(), Vec::new());
         while let Some(&first) = slopes.first() {
-            let (these, others) = slopes.into_iter().partition(|&column| self.columns.share_call(column, first));
+            let (these, others) =
+                slopes.into_iter().partition(|&column| self.columns.share_call(column, first));
             slopes = others;
             let mut together = Together { slopes: these, terms: Vec::new(), values: Vec::new() };
-            let mut parts: Vec<u32> = together.slopes.iter().flat_map(|&column| self.columns.parts(column)).collect();
+            let mut parts: Vec<u32> =
+                together.slopes.iter().flat_map(|&column| self.columns.parts(column)).collect();
             parts.sort_unstable();
             parts.dedup();
             for part in parts {
@@ -323,14 +348,16 @@ impl RowMechanics {
         self.columns.call(self.g, t, &arguments, &outputs)
     }
 
-    /// The state and velocities v of the positions as arguments of functions of both; velocities of momenta are 0.
+    /// The state and velocities v of the positions as arguments of functions of both; velocities of
+    /// momenta are 0.
     fn with(&mut self, x: &[Column], v: &[Column]) -> Vec<InputSegment> {
         let mut arguments = self.arguments(x);
         self.push(&mut arguments, self.dimension + self.outputs, v);
         arguments
     }
 
-    /// Adds to arguments a column for each component of the state, from `behind` on; components that `v` lacks are 0.
+    /// Adds to arguments a column for each component of the state, from `behind` on; components
+    /// that `v` lacks are 0.
     fn push(&mut self, arguments: &mut Vec<InputSegment>, behind: usize, v: &[Column]) {
         let still = self.columns.constant(0.0);
         let mut rest = v.iter().copied().chain(std::iter::repeat(still));
@@ -345,7 +372,10 @@ impl RowMechanics {
         let zero = self.columns.constant(0.0);
         for &(first, width) in &self.quantities {
             let component = |offset: usize| {
-                let place = self.constraints.iter().position(|family| family.first == first + offset as u32);
+                let place = self
+                    .constraints
+                    .iter()
+                    .position(|family| family.first == first + offset as u32);
                 place.map_or(zero, |k| lambda[k])
             };
             let columns = (0..width).map(component).collect();
@@ -360,11 +390,13 @@ impl RowMechanics {
 
     /// The hidden constraints G H_p + g_t at (t, x).
     pub fn hidden_constraints(&mut self, t: Column, x: &[Column]) -> Vec<Column> {
-        let (outputs, arguments) = (RowMechanics::outputs_of(&self.constraints), self.with_velocities(t, x));
+        let (outputs, arguments) =
+            (RowMechanics::outputs_of(&self.constraints), self.with_velocities(t, x));
         self.columns.call(self.hidden, t, &arguments, &outputs)
     }
 
-    /// Scale of each constraint, or hidden one: Σ |∂g/∂x_i| max |x_j| over the components that it reads.
+    /// Scale of each constraint, or hidden one: Σ |∂g/∂x_i| max |x_j| over the components that it
+    /// reads.
     pub fn constraint_sizes(&mut self, t: Column, x: &[Column], hidden: bool) -> Vec<Column> {
         let outputs = RowMechanics::outputs_of(&self.constraints);
         let arguments = if hidden { self.with_velocities(t, x) } else { self.arguments(x) };
@@ -380,8 +412,8 @@ impl RowMechanics {
     }
 }
 
-/// A term with `width` more slots, whose entries `entry` gives row by row, and with other roots over them. The added
-/// entries advance by equal steps wherever the row's own entries do.
+/// A term with `width` more slots, whose entries `entry` gives row by row, and with other roots
+/// over them. The added entries advance by equal steps wherever the row's own entries do.
 fn extended(
     term: &Term,
     width: usize,
@@ -390,7 +422,8 @@ fn extended(
 ) -> Term {
     let mut graph = term.graph.clone();
     let count = term.slots.len();
-    let added: Vec<Node> = (0..width).map(|k| graph.input(Input::Slot((count + k) as u32))).collect();
+    let added: Vec<Node> =
+        (0..width).map(|k| graph.input(Input::Slot((count + k) as u32))).collect();
     let roots = roots(&mut graph, &added);
     let mut table = Stretches::new(term.table.width() + width);
     for stretch in term.table.iter() {
@@ -400,10 +433,12 @@ fn extended(
             row.iter().take(count).chain(added).chain([row.last()]).collect()
         };
         let (first, second) = (entries(0), entries(1));
-        let step: Vec<u32> = second.iter().zip(&first).map(|(second, first)| second.wrapping_sub(*first)).collect();
+        let step: Vec<u32> =
+            second.iter().zip(&first).map(|(second, first)| second.wrapping_sub(*first)).collect();
         table.push_stretch(first, step, stretch.rows);
     }
-    let slots = term.slots.iter().copied().chain(std::iter::repeat_n(Source::State, width)).collect();
+    let slots =
+        term.slots.iter().copied().chain(std::iter::repeat_n(Source::State, width)).collect();
     Term { graph, roots, slots, table, ..term.clone() }
 }
 
@@ -418,7 +453,8 @@ fn weighted(functional: &Functional, dimension: usize) -> Functional {
     Functional { outputs: 1, terms: functional.terms.iter().map(term).collect() }
 }
 
-/// A functional of one output as one with an output for every row of its terms, and the outputs of each term.
+/// A functional of one output as one with an output for every row of its terms, and the outputs of
+/// each term.
 fn with_row_outputs(mut functional: Functional) -> (Functional, Vec<StridedFamily>) {
     let (mut families, mut next) = (Vec::new(), 0);
     for term in &mut functional.terms {
@@ -437,19 +473,24 @@ fn with_row_outputs(mut functional: Functional) -> (Functional, Vec<StridedFamil
     (functional, families)
 }
 
-/// Derivative of a functional along v, of order `order`, as a function of (x, v), where the velocity of state component
-/// i is input `behind + i`; includes explicit time derivatives if `timed`.
+/// Derivative of a functional along v, of order `order`, as a function of (x, v), where the
+/// velocity of state component i is input `behind + i`; includes explicit time derivatives if
+/// `timed`.
 fn along(functional: &Functional, behind: usize, order: usize, timed: bool) -> Functional {
     let term = |term: &Term| {
-        let moving: Vec<u32> =
-            (0..term.slots.len() as u32).filter(|&k| term.slots[k as usize] == Source::State).collect();
+        let moving: Vec<u32> = (0..term.slots.len() as u32)
+            .filter(|&k| term.slots[k as usize] == Source::State)
+            .collect();
         let velocity = |row: Entries, k: usize| behind as u32 + row.at(moving[k] as usize);
         let mut extended = extended(term, moving.len(), velocity, |g, v| {
             let mut roots = term.roots.clone();
             for _ in 0..order {
                 for root in &mut roots {
                     let start = if timed { g.time_derivative(*root) } else { g.zero() };
-                    let partials = g.adjoint(*root, |input| matches!(input, Input::Slot(k) if moving.contains(&k)));
+                    let partials = g.adjoint(
+                        *root,
+                        |input| matches!(input, Input::Slot(k) if moving.contains(&k)),
+                    );
                     *root = partials.into_iter().fold(start, |sum, (input, d)| {
                         let Input::Slot(slot) = input else { return sum };
                         let k = moving.binary_search(&slot).expect("it is among those that move");
@@ -474,7 +515,9 @@ fn sized(functional: &Functional, degrees: usize) -> Functional {
         let (mut graph, gradients) = term.gradients();
         let zero = graph.zero();
         // 0 for positions, 1 for everything after them.
-        let part = |slot: u32| usize::from(term.rows() > 0 && term.row(0).at(slot as usize) as usize >= degrees);
+        let part = |slot: u32| {
+            usize::from(term.rows() > 0 && term.row(0).at(slot as usize) as usize >= degrees)
+        };
         let mut largest = [zero; 2];
         for (k, source) in term.slots.iter().enumerate() {
             if *source == Source::State {

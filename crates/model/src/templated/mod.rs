@@ -1,4 +1,5 @@
-//! Large models over their templates, as methods need them: the field with its invariants, and the mechanics.
+//! Large models over their templates, as methods need them: the field with its invariants, and the
+//! mechanics.
 
 mod field;
 mod mechanics;

@@ -1,6 +1,7 @@
-//! Gauss–Newton steps towards the level set F = F₀ of a field's invariants, as formulas. `corrected` and `projection`
-//! take them after a step of a small system, in the metric of the step's error; the Gauss–Newton form of feedback takes
-//! them all the time, in the metric of the state's scales at the start (`docs/methods.md`).
+//! Gauss–Newton steps towards the level set F = F₀ of a field's invariants, as formulas.
+//! `corrected` and `projection` take them after a step of a small system, in the metric of the
+//! step's error; the Gauss–Newton form of feedback takes them all the time, in the metric of the
+//! state's scales at the start (`docs/methods.md`).
 
 use super::{Field, InvariantKind};
 use crate::graph::calculus::Gradient;
@@ -10,10 +11,12 @@ use crate::graph::{Graph, Node};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Regularisation ε, relative to the squares of the rows: needed where DF loses rank, as on a conical pendulum.
+/// Regularisation ε, relative to the squares of the rows: needed where DF loses rank, as on a
+/// conical pendulum.
 pub const REGULARISATION: f64 = 1e-8;
 
-/// Largest pivot of a correction, relative to its row's square, of a row that depends on those before.
+/// Largest pivot of a correction, relative to its row's square, of a row that depends on those
+/// before.
 pub const PIVOT_TOLERANCE: f64 = 1e-12;
 
 /// Squares of rows between which nothing overflows, nor loses digits to underflow.
@@ -25,9 +28,9 @@ pub const MOST_WIDENED: f64 = 1e100;
 /// Smallest w in a family whose momenta are widened, relative to the family's largest.
 const NEIGHBOURS_FLOOR: f64 = 1e-3;
 
-/// DF⁺ r with the regularised pseudo-inverse DF⁺ = W DFᵀ (C + ε diag C)⁻¹, C = DF W DFᵀ, in the metric with the weights
-/// W. `weights` are those of the vectors, and `vector_of` gives the vector of each component of the state. A row
-/// without a gradient in that metric contributes nothing.
+/// DF⁺ r with the regularised pseudo-inverse DF⁺ = W DFᵀ (C + ε diag C)⁻¹, C = DF W DFᵀ, in the
+/// metric with the weights W. `weights` are those of the vectors, and `vector_of` gives the vector
+/// of each component of the state. A row without a gradient in that metric contributes nothing.
 pub fn pseudo_inverse_times(
     g: &mut Graph,
     jacobian: &[Gradient],
@@ -35,7 +38,8 @@ pub fn pseudo_inverse_times(
     r: &[Node],
 ) -> Vec<Node> {
     let m = r.len();
-    let weighted: Vec<Gradient> = jacobian.iter().map(|row| weigh(g, row, vector_of, weights)).collect();
+    let weighted: Vec<Gradient> =
+        jacobian.iter().map(|row| weigh(g, row, vector_of, weights)).collect();
     let mut c = Matrix::zeros(g, m);
     let shift = g.constant(1.0 + REGULARISATION);
     for i in 0..m {
@@ -60,7 +64,10 @@ pub fn pseudo_inverse_times(
 }
 
 /// F − F₀ by rows, with F₀ = 0 for constraints; `target` makes F₀ of row i.
-pub fn deviation(field: &mut Field, mut target: impl FnMut(&mut Graph, usize) -> Node) -> Vec<Node> {
+pub fn deviation(
+    field: &mut Field,
+    mut target: impl FnMut(&mut Graph, usize) -> Node,
+) -> Vec<Node> {
     let g = &mut field.graph;
     let mut rows = Vec::with_capacity(field.invariants.len());
     for (i, &f) in field.invariants.iter().enumerate() {
@@ -79,7 +86,8 @@ pub fn deviation(field: &mut Field, mut target: impl FnMut(&mut Graph, usize) ->
 pub struct Corrected {
     /// The state x.
     pub x: Vec<Node>,
-    /// Square of the innovation: of H and the integrals or, if it is larger and counts, of the constraints.
+    /// Square of the innovation: of H and the integrals or, if it is larger and counts, of the
+    /// constraints.
     pub innovation: Node,
 }
 
@@ -99,10 +107,12 @@ pub struct CorrectionScales<'a> {
     pub constraints_are_claims: bool,
 }
 
-/// One Gauss–Newton step in the metric of the step's error, as in `holonome_integrate::treatment::correction`: x − W
-/// DᵀM⁻¹ΔF with M = D W Dᵀ + R, where the contribution of H and the integrals beyond the constraints is limited.
+/// One Gauss–Newton step in the metric of the step's error, as in
+/// `holonome_integrate::treatment::correction`: x − W DᵀM⁻¹ΔF with M = D W Dᵀ + R, where the
+/// contribution of H and the integrals beyond the constraints is limited.
 ///
-/// The state is infinite where the square of a row overflows or underflows: it has to be found with scaled rows there.
+/// The state is infinite where the square of a row overflows or underflows: it has to be found with
+/// scaled rows there.
 pub fn corrected(
     field: &mut Field,
     scales: &CorrectionScales,
@@ -115,7 +125,8 @@ pub fn corrected(
     let weights = widened(field, scales, &residual, &noises);
     let g = &mut field.graph;
     // W Dᵀ by rows of D.
-    let weighted: Vec<Gradient> = field.jacobian.iter().map(|row| weigh(g, row, scales.vector_of, &weights)).collect();
+    let weighted: Vec<Gradient> =
+        field.jacobian.iter().map(|row| weigh(g, row, scales.vector_of, &weights)).collect();
     let mut matrix = products(g, &field.jacobian, &weighted);
     let mut in_range = g.one();
     for (i, &noise) in noises.iter().enumerate() {
@@ -145,7 +156,8 @@ pub fn corrected(
     }
     let count = g.constant(1.0 / rows.max(1) as f64);
     let innovation = g.mul(sum, count);
-    // The displacements by the constraints and by the others apart: the limit is waited for only at the end.
+    // The displacements by the constraints and by the others apart: the limit is waited for only at
+    // the end.
     let mut x: Vec<Node> = (0..field.dimension).map(|k| g.state(k)).collect();
     let by_constraints = factors.backward(g, &divided[..constraints]);
     let mut displaced = displacement(g, x.len(), &weighted, &by_constraints);
@@ -159,7 +171,9 @@ pub fn corrected(
         let factor = g.select(within, one, quotient);
         divided[..constraints].fill(zero);
         let by_others = factors.backward(g, &divided);
-        for (displaced, part) in displaced.iter_mut().zip(displacement(g, x.len(), &weighted, &by_others)) {
+        for (displaced, part) in
+            displaced.iter_mut().zip(displacement(g, x.len(), &weighted, &by_others))
+        {
             let part = g.mul(factor, part);
             *displaced = g.add(*displaced, part);
         }
@@ -192,8 +206,8 @@ fn is_in_range(g: &mut Graph, square: Node, residual: Node) -> Node {
 pub struct Projected {
     /// The state x.
     pub x: Vec<Node>,
-    /// Square of the distance by which it was moved, each vector relative to its size; infinite if F = F₀ is not
-    /// reached to round-off.
+    /// Square of the distance by which it was moved, each vector relative to its size; infinite if
+    /// F = F₀ is not reached to round-off.
     pub moved: Node,
 }
 
@@ -207,8 +221,9 @@ pub struct Arrival<'a> {
     pub iterations: usize,
 }
 
-/// The projection of a state by a simplified Newton iteration, as in `holonome_integrate::treatment::projection`, with
-/// a fixed number of iterations; in the Euclidean metric if `scales` has no weights.
+/// The projection of a state by a simplified Newton iteration, as in
+/// `holonome_integrate::treatment::projection`, with a fixed number of iterations; in the Euclidean
+/// metric if `scales` has no weights.
 pub fn projected(
     field: &mut Field,
     scales: &CorrectionScales,
@@ -241,7 +256,8 @@ pub fn projected(
     let sizes: Vec<Node> = squares.iter().map(|&square| g.sqrt(square)).collect();
     let mut limits = Vec::with_capacity(m);
     for (row, target) in jacobian.iter().zip(&targets) {
-        let terms = row.iter().map(|&(k, d)| (d, sizes[scales.vector_of[k as usize]])).collect::<Vec<_>>();
+        let terms =
+            row.iter().map(|&(k, d)| (d, sizes[scales.vector_of[k as usize]])).collect::<Vec<_>>();
         let size = size_of_terms(g, &terms, *target);
         // Twice, for F and for its target.
         let unit = g.constant(2.0 * f64::EPSILON);
@@ -258,7 +274,8 @@ pub fn projected(
         }
         limits.push(limit);
     }
-    let weighted: Vec<Gradient> = jacobian.iter().map(|row| weigh(g, row, scales.vector_of, &weights)).collect();
+    let weighted: Vec<Gradient> =
+        jacobian.iter().map(|row| weigh(g, row, scales.vector_of, &weights)).collect();
     let matrix = products(g, jacobian, &weighted);
     let factors = Factors::semidefinite(g, &matrix, PIVOT_TOLERANCE);
     let mut mu = vec![g.zero(); m];
@@ -269,9 +286,12 @@ pub fn projected(
             *mu = g.add(*mu, step);
         }
         x = moved(g, *dimension, &weighted, &mu);
-        let replaced: FxHashMap<Node, Node> = x.iter().enumerate().map(|(k, &x)| (g.state(k), x)).collect();
+        let replaced: FxHashMap<Node, Node> =
+            x.iter().enumerate().map(|(k, &x)| (g.state(k), x)).collect();
         let values = g.substituted(invariants, &replaced);
-        for (i, residual) in residual.iter_mut().enumerate().filter(|&(i, _)| !jacobian[i].is_empty()) {
+        for (i, residual) in
+            residual.iter_mut().enumerate().filter(|&(i, _)| !jacobian[i].is_empty())
+        {
             *residual = match targets[i] {
                 Some(target) => g.sub(values[i], target),
                 None => values[i],
@@ -304,11 +324,15 @@ pub fn projected(
     Projected { x, moved: g.select(arrived, moved, infinite) }
 }
 
-/// F − F₀, and 0 in rows without a gradient. These are monitored only: their residual says nothing about a step's
-/// error.
-fn held_deviation(field: &mut Field, target: &mut impl FnMut(&mut Graph, usize) -> Node) -> Vec<Node> {
+/// F − F₀, and 0 in rows without a gradient. These are monitored only: their residual says nothing
+/// about a step's error.
+fn held_deviation(
+    field: &mut Field,
+    target: &mut impl FnMut(&mut Graph, usize) -> Node,
+) -> Vec<Node> {
     let mut residual = deviation(field, target);
-    for (residual, _) in residual.iter_mut().zip(&field.jacobian).filter(|(_, row)| row.is_empty()) {
+    for (residual, _) in residual.iter_mut().zip(&field.jacobian).filter(|(_, row)| row.is_empty())
+    {
         *residual = field.graph.zero();
     }
     residual
@@ -338,7 +362,8 @@ fn products(g: &mut Graph, rows: &[Gradient], weighted: &[Gradient]) -> Matrix {
     matrix
 }
 
-/// W Dᵀμ for the first rows of D W, as many as μ has; the last row first, as `Factors::backward` finds them.
+/// W Dᵀμ for the first rows of D W, as many as μ has; the last row first, as `Factors::backward`
+/// finds them.
 fn displacement(g: &mut Graph, dimension: usize, weighted: &[Gradient], mu: &[Node]) -> Vec<Node> {
     let mut sums = vec![g.zero(); dimension];
     for (row, &mu) in weighted.iter().zip(mu).rev() {
@@ -379,16 +404,25 @@ fn squared_round_off(g: &mut Graph, row: &Gradient, target: Option<Node>) -> Nod
 /// Σ |a b| + |target|, in pairs of pairs, which wait for each other least.
 fn size_of_terms(g: &mut Graph, terms: &[(Node, Node)], target: Option<Node>) -> Node {
     let products: Vec<Node> = terms.iter().map(|&(a, b)| g.mul(a, b)).collect();
-    let mut sizes: Vec<Node> = products.into_iter().chain(target).map(|term| g.unary(Unary::Abs, term)).collect();
+    let mut sizes: Vec<Node> =
+        products.into_iter().chain(target).map(|term| g.unary(Unary::Abs, term)).collect();
     while sizes.len() > 1 {
-        sizes = sizes.chunks(2).map(|pair| pair[1..].iter().fold(pair[0], |a, &b| g.add(a, b))).collect();
+        sizes = sizes
+            .chunks(2)
+            .map(|pair| pair[1..].iter().fold(pair[0], |a, &b| g.add(a, b)))
+            .collect();
     }
     sizes.first().copied().unwrap_or(g.zero())
 }
 
 /// w² of the vectors, with those of momenta wide enough to explain the hidden constraints, as in
 /// `holonome_integrate::treatment::correction`.
-fn widened(field: &mut Field, scales: &CorrectionScales, residual: &[Node], noises: &[Node]) -> Vec<Node> {
+fn widened(
+    field: &mut Field,
+    scales: &CorrectionScales,
+    residual: &[Node],
+    noises: &[Node],
+) -> Vec<Node> {
     let Field { graph: g, dimension, jacobian, groups, .. } = field;
     let hidden: Vec<usize> = groups
         .iter()
@@ -396,7 +430,11 @@ fn widened(field: &mut Field, scales: &CorrectionScales, residual: &[Node], nois
         .flat_map(|group| group.members.rows().map(|(row, _)| row))
         .collect();
     let mut concerned = vec![false; scales.weights.len()];
-    for &(k, _) in hidden.iter().flat_map(|&row| &jacobian[row]).filter(|&&(k, _)| k as usize >= *dimension / 2) {
+    for &(k, _) in hidden
+        .iter()
+        .flat_map(|&row| &jacobian[row])
+        .filter(|&&(k, _)| k as usize >= *dimension / 2)
+    {
         concerned[scales.vector_of[k as usize]] = true;
     }
     let mut floored = scales.weights.to_vec();
@@ -406,7 +444,8 @@ fn widened(field: &mut Field, scales: &CorrectionScales, residual: &[Node], nois
         if rest.is_empty() {
             continue;
         }
-        let largest = rest.iter().fold(scales.weights[first], |a, &b| g.largest(scales.weights[b], a));
+        let largest =
+            rest.iter().fold(scales.weights[first], |a, &b| g.largest(scales.weights[b], a));
         let part = g.constant(NEIGHBOURS_FLOOR * NEIGHBOURS_FLOOR);
         let floor = g.mul(part, largest);
         for vector in members {
@@ -441,7 +480,8 @@ fn widened(field: &mut Field, scales: &CorrectionScales, residual: &[Node], nois
     let one = g.one();
     let widens = g.binary(Binary::LessEqual, one, widest);
     let mut weights = scales.weights.to_vec();
-    for (vector, weight) in weights.iter_mut().enumerate().filter(|&(vector, _)| concerned[vector]) {
+    for (vector, weight) in weights.iter_mut().enumerate().filter(|&(vector, _)| concerned[vector])
+    {
         let wide = g.mul(floored[vector], widest);
         *weight = g.select(widens, wide, *weight);
     }

@@ -1,11 +1,13 @@
-//! The Dirac extension (Chang, Perlmutter, Vankerschaver 2022, Theorem 1): a constrained Hamiltonian becomes a field on
-//! the whole ambient space,
+//! The Dirac extension (Chang, Perlmutter, Vankerschaver 2022, Theorem 1): a constrained
+//! Hamiltonian becomes a field on the whole ambient space,
 //!
 //! X = X_H − Σ C^{ij} ({H, f_i} − ∂_t f_i) X_{f_j},   C_{ij} = {f_i, f_j},
 //!
 //! for which f and H are first integrals everywhere, not only on the constraint set.
 
-use super::structure::{ConstraintKind, Hidden, Irregular, Probe, Structure, ambient_points, bracket_size};
+use super::structure::{
+    ConstraintKind, Hidden, Irregular, Probe, Structure, ambient_points, bracket_size,
+};
 use super::unrolled::{Scalar, Unrolled};
 use super::{Field, InvariantGroup, InvariantKind};
 use crate::elaborate::model::Model;
@@ -14,17 +16,23 @@ use crate::graph::linear::{Factors, Matrix};
 use crate::graph::{Graph, Node};
 use holonome_linear::rank;
 
-/// The field of `model`, given its unrolled form and its structure, with all its invariants: the Dirac extension of a
-/// constrained Hamiltonian, X_H of a free one, the given right-hand side of a state model.
+/// The field of `model`, given its unrolled form and its structure, with all its invariants: the
+/// Dirac extension of a constrained Hamiltonian, X_H of a free one, the given right-hand side of a
+/// state model.
 ///
 /// # Errors
 /// If the constraints have no Dirac bracket.
-pub fn extend(model: &Model, mut unrolled: Unrolled, structure: &Structure) -> Result<Field, Irregular> {
+pub fn extend(
+    model: &Model,
+    mut unrolled: Unrolled,
+    structure: &Structure,
+) -> Result<Field, Irregular> {
     let (field, underlying) = match structure.kind {
         ConstraintKind::Free if !model.is_hamiltonian() => (unrolled.field.clone(), None),
-        ConstraintKind::Free => {
-            (hamiltonian_field(&mut unrolled.graph, &unrolled.hamiltonian_gradient, model.degrees()), None)
-        }
+        ConstraintKind::Free => (
+            hamiltonian_field(&mut unrolled.graph, &unrolled.hamiltonian_gradient, model.degrees()),
+            None,
+        ),
         _ => constrained_field(model, &mut unrolled, structure)?,
     };
     Ok(Field { underlying, ..with_invariants(model, unrolled, structure, field) })
@@ -39,7 +47,13 @@ fn hamiltonian_field(g: &mut Graph, gradient: &Gradient, n: usize) -> Vec<Node> 
 }
 
 /// Adds u X_f to a field, or X_f if `u` is `None`.
-fn add_hamiltonian_field(g: &mut Graph, field: &mut [Node], gradient: &Gradient, u: Option<Node>, n: usize) {
+fn add_hamiltonian_field(
+    g: &mut Graph,
+    field: &mut [Node],
+    gradient: &Gradient,
+    u: Option<Node>,
+    n: usize,
+) {
     for &(i, d) in gradient {
         let i = i as usize;
         let amount = match u {
@@ -63,9 +77,13 @@ fn constrained_field(
     let n = model.degrees();
     let constraints: Vec<Scalar> = unrolled.constraints.iter().flatten().cloned().collect();
     let g = &mut unrolled.graph;
-    let gradients: Vec<&Gradient> =
-        constraints.iter().map(|s| &s.gradient).chain(structure.hidden.iter().map(|h| &h.gradient)).collect();
-    let nodes: Vec<Node> = constraints.iter().map(|s| s.node).chain(structure.hidden.iter().map(|h| h.node)).collect();
+    let gradients: Vec<&Gradient> = constraints
+        .iter()
+        .map(|s| &s.gradient)
+        .chain(structure.hidden.iter().map(|h| &h.gradient))
+        .collect();
+    let nodes: Vec<Node> =
+        constraints.iter().map(|s| s.node).chain(structure.hidden.iter().map(|h| h.node)).collect();
     // b_i = {H, f_i} − ∂_t f_i
     let b: Vec<Node> = nodes
         .iter()
@@ -114,8 +132,8 @@ fn constrained_field(
     Ok((field, Some(with(g, &u))))
 }
 
-/// Factors of A in C = [[0, A], [−Aᵀ, B]], A_ij = {g_i, h_j}, B_ij = {h_i, h_j}, for f = (g, h) with {g, g} = 0; `None`
-/// if the elimination of A needs pivoting.
+/// Factors of A in C = [[0, A], [−Aᵀ, B]], A_ij = {g_i, h_j}, B_ij = {h_i, h_j}, for f = (g, h)
+/// with {g, g} = 0; `None` if the elimination of A needs pivoting.
 fn factors_of_pairs(
     model: &Model,
     g: &mut Graph,
@@ -135,7 +153,9 @@ fn factors_of_pairs(
         constraints.iter().map(|s| &s.gradient).chain(hidden.iter().map(|h| &h.gradient)).collect();
     let probe = Probe::new(g, &entries, &gradients, model.dimension(), &model.parameter_values);
     let mut regular_minors = true;
-    for (k, x) in std::iter::once(model.initial.clone()).chain(ambient_points(model, 2, 0xd1ac)).enumerate() {
+    for (k, x) in
+        std::iter::once(model.initial.clone()).chain(ambient_points(model, 2, 0xd1ac)).enumerate()
+    {
         let (mut values, rows) = probe.at(model.t0, &x);
         let size = |i: usize, j: usize| bracket_size(&rows[i], &rows[m + j], n);
         // Equal up to a few roundings of the terms that are added up.
@@ -154,8 +174,11 @@ fn factors_of_pairs(
                 let hint = "; the constraints may be redundant, or the kinetic energy may not determine the velocity along a constraint's normal";
                 return Err(Irregular::Singular { rank: 2 * rank, size: 2 * m, hint });
             }
-            regular_minors =
-                if symmetric { rank::positive_definite(&values, m) } else { has_regular_minors(&values, m) };
+            regular_minors = if symmetric {
+                rank::positive_definite(&values, m)
+            } else {
+                has_regular_minors(&values, m)
+            };
         }
     }
     if !regular_minors {
@@ -183,10 +206,15 @@ fn has_regular_minors(a: &[f64], n: usize) -> bool {
     true
 }
 
-/// Multipliers u with C u = b for any regular antisymmetric C: the normal equations CᵀC u = Cᵀb, whose elimination
-/// needs no pivoting, and one step of iterative refinement, which restores the digits lost by squaring the condition
-/// number. A single pair is solved directly.
-fn multipliers(model: &Model, g: &mut Graph, gradients: &[&Gradient], b: &[Node]) -> Result<Vec<Node>, Irregular> {
+/// Multipliers u with C u = b for any regular antisymmetric C: the normal equations CᵀC u = Cᵀb,
+/// whose elimination needs no pivoting, and one step of iterative refinement, which restores the
+/// digits lost by squaring the condition number. A single pair is solved directly.
+fn multipliers(
+    model: &Model,
+    g: &mut Graph,
+    gradients: &[&Gradient],
+    b: &[Node],
+) -> Result<Vec<Node>, Irregular> {
     let (n, m) = (model.degrees(), gradients.len());
     let mut c = Matrix::zeros(g, m);
     for i in 0..m {
@@ -199,11 +227,13 @@ fn multipliers(model: &Model, g: &mut Graph, gradients: &[&Gradient], b: &[Node]
     }
     let entries: Vec<Node> = (0..m * m).map(|k| c.get(k / m, k % m)).collect();
     let (mut values, rows) =
-        Probe::new(g, &entries, gradients, model.dimension(), &model.parameter_values).at(model.t0, &model.initial);
+        Probe::new(g, &entries, gradients, model.dimension(), &model.parameter_values)
+            .at(model.t0, &model.initial);
     rank::drop_rounding(&mut values, |i, j| bracket_size(&rows[i], &rows[j], n), m, 1e-10);
     let rank = rank::rank_in_any_units(&values, m, 1e-10);
     if rank < m {
-        let hint = if m % 2 == 1 { "; an odd number of functions can never be second class" } else { "" };
+        let hint =
+            if m % 2 == 1 { "; an odd number of functions can never be second class" } else { "" };
         return Err(Irregular::Singular { rank, size: m, hint });
     }
     if m == 2 {
@@ -222,9 +252,14 @@ fn multipliers(model: &Model, g: &mut Graph, gradients: &[&Gradient], b: &[Node]
     Ok(u.into_iter().zip(correction).map(|(u, d)| g.add(u, d)).collect())
 }
 
-/// The field with F = (constraints, hidden constraints, H, integrals); for a penalised model, with the monitored
-/// quantities of the penalty before the rest.
-fn with_invariants(model: &Model, mut unrolled: Unrolled, structure: &Structure, field: Vec<Node>) -> Field {
+/// The field with F = (constraints, hidden constraints, H, integrals); for a penalised model, with
+/// the monitored quantities of the penalty before the rest.
+fn with_invariants(
+    model: &Model,
+    mut unrolled: Unrolled,
+    structure: &Structure,
+    field: Vec<Node>,
+) -> Field {
     let monitored = monitored_scalars(model, &mut unrolled.graph);
     let mut result = Field {
         graph: unrolled.graph,
@@ -244,7 +279,9 @@ fn with_invariants(model: &Model, mut unrolled: Unrolled, structure: &Structure,
         result.invariants.extend(nodes);
     }
     let mut push =
-        |name: &str, kind: InvariantKind, scalars: &mut dyn Iterator<Item = (usize, f64, Node, Gradient)>| {
+        |name: &str,
+         kind: InvariantKind,
+         scalars: &mut dyn Iterator<Item = (usize, f64, Node, Gradient)>| {
             let mut members: Vec<Vec<(usize, f64)>> = Vec::new();
             for (member, multiplicity, node, gradient) in scalars {
                 members.resize(members.len().max(member + 1), Vec::new());
@@ -253,7 +290,12 @@ fn with_invariants(model: &Model, mut unrolled: Unrolled, structure: &Structure,
                 result.jacobian.push(gradient);
             }
             let members = members.into_iter().collect();
-            result.groups.push(InvariantGroup { name: name.to_string(), kind, members, monitored_only: false });
+            result.groups.push(InvariantGroup {
+                name: name.to_string(),
+                kind,
+                members,
+                monitored_only: false,
+            });
         };
     for (quantity, scalars) in model.constraints.iter().zip(&unrolled.constraints) {
         push(

@@ -1,11 +1,12 @@
-//! Feedback (Chang, Jimenez, Perlmutter 2016; Chang, Perlmutter, Vankerschaver 2022, (6)): a field becomes
+//! Feedback (Chang, Jimenez, Perlmutter 2016; Chang, Perlmutter, Vankerschaver 2022, (6)): a field
+//! becomes
 //!
 //! ẋ = X − L ∇V,   V = W(ΔF),   ΔF = F(x) − F₀,
 //!
-//! whose level set F = F₀ attracts. In the papers W = ½ ΔFᵀ K ΔF and L = 1; the Gauss–Newton form takes L ∇V = κ DF⁺
-//! ΔF, DF⁺ = W DFᵀ(DF W DFᵀ)⁻¹, so that ΔF decays at the rate κ whatever the invariants' scales. There W holds the
-//! squared scale of every vector of the state, so that a change of units changes nothing. It is the papers' field in
-//! the variables W^(-1/2) x.
+//! whose level set F = F₀ attracts. In the papers W = ½ ΔFᵀ K ΔF and L = 1; the Gauss–Newton form
+//! takes L ∇V = κ DF⁺ ΔF, DF⁺ = W DFᵀ(DF W DFᵀ)⁻¹, so that ΔF decays at the rate κ whatever the
+//! invariants' scales. There W holds the squared scale of every vector of the state, so that a
+//! change of units changes nothing. It is the papers' field in the variables W^(-1/2) x.
 
 use super::correction::{deviation, pseudo_inverse_times};
 use super::{Field, InvariantKind};
@@ -28,7 +29,8 @@ pub enum Potential<'a> {
 pub enum Transport<'a> {
     /// 1, as in the papers' experiments.
     Identity,
-    /// A matrix expression (row-major, n × n) with positive definite symmetric part; its argument is x.
+    /// A matrix expression (row-major, n × n) with positive definite symmetric part; its argument
+    /// is x.
     Matrix(GraphFormula<'a, Vec<Node>>),
 }
 
@@ -37,7 +39,8 @@ pub enum Transport<'a> {
 pub struct Inputs {
     /// Place of F₀ of the rows of F that are not constraints (whose target is 0), in order.
     pub targets: usize,
-    /// Place of the gains by group, of the entries of K by rows, or of κ and the weights W of the state's vectors.
+    /// Place of the gains by group, of the entries of K by rows, or of κ and the weights W of the
+    /// state's vectors.
     pub gains: usize,
     /// Number of gains, entries, or κ and weights.
     pub gain_count: usize,
@@ -76,7 +79,8 @@ pub fn literal(field: &Field, potential: &Potential, transport: &Transport) -> (
             inputs.gain_count = m * m;
             (0..m)
                 .map(|i| {
-                    let row: Vec<Node> = (0..m).map(|j| g.parameter(inputs.gains + i * m + j)).collect();
+                    let row: Vec<Node> =
+                        (0..m).map(|j| g.parameter(inputs.gains + i * m + j)).collect();
                     g.dot(&row, &delta)
                 })
                 .collect()
@@ -116,7 +120,8 @@ pub fn literal(field: &Field, potential: &Potential, transport: &Transport) -> (
     (result, inputs)
 }
 
-/// The Gauss–Newton form: ẋ = X − κ DF⁺ ΔF. `vector_of` gives the vector that each component of the state belongs to.
+/// The Gauss–Newton form: ẋ = X − κ DF⁺ ΔF. `vector_of` gives the vector that each component of the
+/// state belongs to.
 pub fn gauss_newton(field: &Field, vector_of: &[usize]) -> (Field, Inputs) {
     let mut result = field.clone();
     let mut inputs = targets(field);

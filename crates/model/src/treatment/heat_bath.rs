@@ -2,12 +2,14 @@
 //!
 //! dp = (−H_q − Gᵀλ) dt − γ H_p dt + √(2γkT) dW,
 //!
-//! keeps the distribution exp(−H/kT), and neither H nor its integrals. Friction, temperature and the number of the
-//! trajectory, which keys its random numbers, become parameter values of the model.
+//! keeps the distribution exp(−H/kT), and neither H nor its integrals. Friction, temperature and
+//! the number of the trajectory, which keys its random numbers, become parameter values of the
+//! model.
 //!
-//! With constraints the positions of that distribution have the density exp(−V/kT) √det A, A = G M⁻¹Gᵀ, on the
-//! constraint set. The limit of stiff springs in place of the constraints has exp(−V/kT)/√(det GGᵀ). Fixman's potential
-//! ½kT ln det A, added to H, turns the first into the second (Fixman, Proc. Natl. Acad. Sci. 71 (1974) 3050).
+//! With constraints the positions of that distribution have the density exp(−V/kT) √det A, A = G
+//! M⁻¹Gᵀ, on the constraint set. The limit of stiff springs in place of the constraints has
+//! exp(−V/kT)/√(det GGᵀ). Fixman's potential ½kT ln det A, added to H, turns the first into the
+//! second (Fixman, Proc. Natl. Acad. Sci. 71 (1974) 3050).
 
 use super::join::{Instances, Join, Part};
 use crate::elaborate::expression::MOMENTUM;
@@ -36,7 +38,9 @@ pub enum NotHeated {
     )]
     NotQuadratic,
     /// A constraint depends on momenta.
-    #[error("constraint '{name}' holds momenta, and a heat bath knows constraints on positions only")]
+    #[error(
+        "constraint '{name}' holds momenta, and a heat bath knows constraints on positions only"
+    )]
     PhaseSpace {
         /// Name of the constraint.
         name: String,
@@ -55,22 +59,30 @@ pub enum NotHeated {
         name: String,
     },
     /// A template would be too large.
-    #[error("Fixman's potential takes {size} operations in one formula, and the limit is {LARGEST_TEMPLATE}")]
+    #[error(
+        "Fixman's potential takes {size} operations in one formula, and the limit is {LARGEST_TEMPLATE}"
+    )]
     TooLarge {
         /// Size of the template.
         size: usize,
     },
 }
 
-/// The model in a heat bath at temperature kT, with friction as force per velocity, and with Fixman's potential if
-/// `fixman` is true. Its integrals become observables.
+/// The model in a heat bath at temperature kT, with friction as force per velocity, and with
+/// Fixman's potential if `fixman` is true. Its integrals become observables.
 ///
 /// # Errors
-/// If there are no momenta to act on, if friction and noise do not keep their temperature, or if Fixman's potential is
-/// not known.
-pub fn heat(model: &Model, (friction, temperature): (f64, f64), seed: u64, fixman: bool) -> Result<Model, NotHeated> {
+/// If there are no momenta to act on, if friction and noise do not keep their temperature, or if
+/// Fixman's potential is not known.
+pub fn heat(
+    model: &Model,
+    (friction, temperature): (f64, f64),
+    seed: u64,
+    fixman: bool,
+) -> Result<Model, NotHeated> {
     let Dynamics::Hamiltonian(own, span) = &model.dynamics else { return Err(NotHeated::Field) };
-    if let Some(constraint) = model.stated_constraints().iter().find(|c| c.depends & MOMENTUM != 0) {
+    if let Some(constraint) = model.stated_constraints().iter().find(|c| c.depends & MOMENTUM != 0)
+    {
         return Err(NotHeated::PhaseSpace { name: constraint.name.clone() });
     }
     let diagonal = has_diagonal_mass(own, model.degrees())?;
@@ -81,18 +93,20 @@ pub fn heat(model: &Model, (friction, temperature): (f64, f64), seed: u64, fixma
     let mut hamiltonian = None;
     if fixman {
         let terms = fixman_terms(model, own, diagonal, temperature as u32)?;
-        let sum = Functional { outputs: 1, terms: own.terms.iter().cloned().chain(terms).collect() };
+        let sum =
+            Functional { outputs: 1, terms: own.terms.iter().cloned().chain(terms).collect() };
         heated.dynamics = Dynamics::Hamiltonian(sum, *span);
         hamiltonian = Some(own.clone());
     }
     let integrals = std::mem::take(&mut heated.integrals);
     heated.observables.splice(0..0, integrals);
-    heated.heat_bath = Some(Arc::new(HeatBath { friction, temperature, trajectory, seed, diagonal, hamiltonian }));
+    heated.heat_bath =
+        Some(Arc::new(HeatBath { friction, temperature, trajectory, seed, diagonal, hamiltonian }));
     Ok(heated)
 }
 
-/// True if H is a sum of squares of single momenta, with factors that may depend on the positions, and of terms without
-/// momenta.
+/// True if H is a sum of squares of single momenta, with factors that may depend on the positions,
+/// and of terms without momenta.
 ///
 /// # Errors
 /// If it is not quadratic in the momenta.
@@ -102,11 +116,14 @@ fn has_diagonal_mass(hamiltonian: &Functional, degrees: usize) -> Result<bool, N
         let (mut graph, gradients) = term.gradients();
         // A slot may be a coordinate in one row and a momentum in another.
         let momenta = |row: Entries| -> Vec<u32> { momentum_slots(term, row, degrees).collect() };
-        let kinds: FxHashSet<Vec<u32>> = term.table.each().map(momenta).filter(|momenta| !momenta.is_empty()).collect();
+        let kinds: FxHashSet<Vec<u32>> =
+            term.table.each().map(momenta).filter(|momenta| !momenta.is_empty()).collect();
         for momenta in kinds {
-            let is_momentum = |input: Input| matches!(input, Input::Slot(k) if momenta.contains(&k));
+            let is_momentum =
+                |input: Input| matches!(input, Input::Slot(k) if momenta.contains(&k));
             let zero = graph.zero();
-            let still: FxHashMap<Node, Node> = momenta.iter().map(|&k| (graph.input(Input::Slot(k)), zero)).collect();
+            let still: FxHashMap<Node, Node> =
+                momenta.iter().map(|&k| (graph.input(Input::Slot(k)), zero)).collect();
             for &(slot, d) in gradients[0].iter().filter(|(slot, _)| momenta.contains(slot)) {
                 let second = graph.adjoint(d, is_momentum);
                 let entries: Vec<Node> = second.iter().map(|&(_, entry)| entry).collect();
@@ -152,8 +169,8 @@ impl Joined {
 /// Code for no scalar constraint, or no coordinate, of a block.
 const NONE: u32 = u32::MAX;
 
-/// ½ kT ln det G M⁻¹Gᵀ, with a row for every block of constraints that share coordinates. Equal blocks, as those of
-/// equal molecules, share a template.
+/// ½ kT ln det G M⁻¹Gᵀ, with a row for every block of constraints that share coordinates. Equal
+/// blocks, as those of equal molecules, share a template.
 fn fixman_terms(
     model: &Model,
     hamiltonian: &Functional,
@@ -189,7 +206,8 @@ fn fixman_terms(
         let term = terms[*term as usize];
         for (entry, source) in term.row(*row as usize).iter().zip(&term.slots) {
             if *source == Source::State {
-                of_coordinate[entry as usize].extend(of_roots.iter().filter(|&&s| s != NONE).map(|&s| s as usize));
+                of_coordinate[entry as usize]
+                    .extend(of_roots.iter().filter(|&&s| s != NONE).map(|&s| s as usize));
             }
         }
     }
@@ -214,18 +232,26 @@ fn fixman_terms(
     let mut join = Join::new(terms.clone());
     for (first, block) in blocks.iter().enumerate().filter(|(_, block)| !block.is_empty()) {
         let mut numbers: FxHashMap<u32, u32> = FxHashMap::default();
-        for &scalar in block.iter().flat_map(|&row| &rows[row].1).filter(|&&scalar| scalar != NONE) {
+        for &scalar in block.iter().flat_map(|&row| &rows[row].1).filter(|&&scalar| scalar != NONE)
+        {
             let next = numbers.len() as u32;
             numbers.entry(scalar).or_insert(next);
         }
         if numbers.len() > MOST_JOINED_CONSTRAINTS {
-            return Err(NotHeated::Joined { count: numbers.len(), name: scalars[first].to_string() });
+            return Err(NotHeated::Joined {
+                count: numbers.len(),
+                name: scalars[first].to_string(),
+            });
         }
         let mut parts: Vec<Part> = block.iter().map(|&row| rows[row].0).collect();
         let mut coordinates: Vec<u32> = Vec::new();
         for &(term, row) in &parts {
             let term = terms[term as usize];
-            let states = term.row(row as usize).iter().zip(&term.slots).filter(|(_, s)| **s == Source::State);
+            let states = term
+                .row(row as usize)
+                .iter()
+                .zip(&term.slots)
+                .filter(|(_, s)| **s == Source::State);
             for (entry, _) in states {
                 if !coordinates.contains(&entry) {
                     coordinates.push(entry);
@@ -239,10 +265,13 @@ fn fixman_terms(
                 }
             }
         }
-        // Shape of a template: the scalar of each root, and the coordinate, or momentum, of each slot.
+        // Shape of a template: the scalar of each root, and the coordinate, or momentum, of each
+        // slot.
         let mut shape = vec![numbers.len() as u32, block.len() as u32, coordinates.len() as u32];
         for &row in block {
-            shape.extend(rows[row].1.iter().map(|scalar| numbers.get(scalar).copied().unwrap_or(NONE)));
+            shape.extend(
+                rows[row].1.iter().map(|scalar| numbers.get(scalar).copied().unwrap_or(NONE)),
+            );
         }
         for &(term, row) in &parts {
             let term = terms[term as usize];
@@ -250,7 +279,9 @@ fn fixman_terms(
                 let momentum = entry as usize >= degrees;
                 let coordinate = if momentum { entry - degrees as u32 } else { entry };
                 let place = coordinates.iter().position(|&known| known == coordinate);
-                place.filter(|_| *source == Source::State).map_or(NONE, |place| 2 * place as u32 + u32::from(momentum))
+                place
+                    .filter(|_| *source == Source::State)
+                    .map_or(NONE, |place| 2 * place as u32 + u32::from(momentum))
             }));
         }
         join.push(&parts, &shape, 0);
@@ -277,7 +308,8 @@ fn half_log_determinant(g: &mut Graph, instances: &Instances) -> Node {
         codes = rest;
     }
     // G by rows, and M⁻¹.
-    let (mut jacobian, mut inverse) = (vec![vec![zero; coordinates]; scalars], vec![zero; coordinates]);
+    let (mut jacobian, mut inverse) =
+        (vec![vec![zero; coordinates]; scalars], vec![zero; coordinates]);
     for (part, (roots, slots)) in instances.roots.iter().zip(&instances.slots).enumerate() {
         let (of_slots, rest) = codes.split_at(slots.len());
         codes = rest;
@@ -286,7 +318,9 @@ fn half_log_determinant(g: &mut Graph, instances: &Instances) -> Node {
             _ => NONE,
         };
         if let Some(scalars) = of_roots.get(part) {
-            for (&root, &scalar) in roots.iter().zip(*scalars).filter(|(_, scalar)| **scalar != NONE) {
+            for (&root, &scalar) in
+                roots.iter().zip(*scalars).filter(|(_, scalar)| **scalar != NONE)
+            {
                 for (input, d) in g.adjoint(root, |input| code(input) != NONE) {
                     let entry = &mut jacobian[scalar as usize][code(input) as usize / 2];
                     *entry = g.add(*entry, d);

@@ -1,5 +1,5 @@
-//! Joins of the rows of several templates into rows of one: formulas of formulas (a square, a product) made of
-//! functionals without unrolling these.
+//! Joins of the rows of several templates into rows of one: formulas of formulas (a square, a
+//! product) made of functionals without unrolling these.
 
 use crate::functional::{Source, Stretches, Term};
 use crate::graph::{Graph, Input, Node};
@@ -9,7 +9,8 @@ use std::sync::Arc;
 /// A row of one of the joined terms: (term, row).
 pub type Part = (u32, u32);
 
-/// Joined rows, collected by their parts: rows with parts of the same terms and the same shape share a template.
+/// Joined rows, collected by their parts: rows with parts of the same terms and the same shape
+/// share a template.
 pub struct Join<'a> {
     terms: Vec<&'a Term>,
     /// Group of each list of the parts' terms and each shape.
@@ -41,15 +42,20 @@ impl<'a> Join<'a> {
         Join { terms, known: FxHashMap::default(), groups: Vec::new() }
     }
 
-    /// Adds a row made of `parts`, whose first component goes to output `first_output`. Rows with parts of the same
-    /// terms and the same `shape` share a template.
+    /// Adds a row made of `parts`, whose first component goes to output `first_output`. Rows with
+    /// parts of the same terms and the same `shape` share a template.
     pub fn push(&mut self, parts: &[Part], shape: &[u32], first_output: u32) {
         let key = (parts.iter().map(|&(term, _)| term).collect::<Vec<_>>(), shape.to_vec());
         let group = match self.known.get(&key) {
             Some(&group) => group,
             None => {
                 let (terms, shape) = key.clone();
-                self.groups.push(Group { terms, shape, rows: Vec::new(), first_output: Vec::new() });
+                self.groups.push(Group {
+                    terms,
+                    shape,
+                    rows: Vec::new(),
+                    first_output: Vec::new(),
+                });
                 self.known.insert(key, self.groups.len() - 1);
                 self.groups.len() - 1
             }
@@ -61,12 +67,15 @@ impl<'a> Join<'a> {
 
     /// Size of the largest template, in nodes of its parts.
     pub fn largest(&self) -> usize {
-        let size = |group: &Group| group.terms.iter().map(|&term| self.terms[term as usize].graph.len()).sum();
+        let size = |group: &Group| {
+            group.terms.iter().map(|&term| self.terms[term as usize].graph.len()).sum()
+        };
         self.groups.iter().map(size).max().unwrap_or(0)
     }
 
-    /// The joined terms, with the groups in the order of their first rows. `make` gives the components of a template.
-    /// All templates read `parameter`, if it is given; `make` gets the node of its slot.
+    /// The joined terms, with the groups in the order of their first rows. `make` gives the
+    /// components of a template. All templates read `parameter`, if it is given; `make` gets the
+    /// node of its slot.
     pub fn terms(
         self,
         parameter: Option<u32>,
@@ -75,10 +84,12 @@ impl<'a> Join<'a> {
         self.groups
             .iter()
             .map(|group| {
-                let parts: Vec<&Term> = group.terms.iter().map(|&term| self.terms[term as usize]).collect();
+                let parts: Vec<&Term> =
+                    group.terms.iter().map(|&term| self.terms[term as usize]).collect();
                 let mut graph = Graph::new();
                 let instances = Instances::new(&mut graph, &parts, &group.shape);
-                let mut slots: Vec<Source> = parts.iter().flat_map(|part| part.slots.iter().copied()).collect();
+                let mut slots: Vec<Source> =
+                    parts.iter().flat_map(|part| part.slots.iter().copied()).collect();
                 let last = parameter.map(|_| {
                     slots.push(Source::Parameter);
                     graph.input(Input::Slot(slots.len() as u32 - 1))
@@ -93,13 +104,18 @@ impl<'a> Join<'a> {
 
 impl Instances {
     fn new(graph: &mut Graph, parts: &[&Term], shape: &[u32]) -> Instances {
-        let mut instances = Instances { roots: Vec::new(), slots: Vec::new(), shape: shape.to_vec() };
+        let mut instances =
+            Instances { roots: Vec::new(), slots: Vec::new(), shape: shape.to_vec() };
         let mut first = 0;
         for part in parts {
-            instances.roots.push(graph.instantiate(&part.graph, &part.roots, |g, input| match input {
-                Input::Slot(k) => g.input(Input::Slot(first + k)),
-                other => g.input(other),
-            }));
+            instances.roots.push(graph.instantiate(
+                &part.graph,
+                &part.roots,
+                |g, input| match input {
+                    Input::Slot(k) => g.input(Input::Slot(first + k)),
+                    other => g.input(other),
+                },
+            ));
             let end = first + part.slots.len() as u32;
             instances.slots.push(first..end);
             first = end;
@@ -117,12 +133,15 @@ fn table(parts: &[&Term], group: &Group, parameter: Option<u32>) -> (Stretches, 
         numbers.extend_from_slice(&part.numbers);
     }
     let slots: usize = parts.iter().map(|part| part.slots.len()).sum();
-    let (mut table, mut row) = (Stretches::new(slots + usize::from(parameter.is_some()) + 1), Vec::new());
+    let (mut table, mut row) =
+        (Stretches::new(slots + usize::from(parameter.is_some()) + 1), Vec::new());
     for (rows, &first_output) in group.rows.chunks(parts.len()).zip(&group.first_output) {
         row.clear();
         for ((part, &own), base) in parts.iter().zip(rows).zip(&bases) {
             let entries = part.slots.iter().zip(part.row(own as usize).iter());
-            row.extend(entries.map(|(source, entry)| if *source == Source::Number { entry + base } else { entry }));
+            row.extend(entries.map(
+                |(source, entry)| if *source == Source::Number { entry + base } else { entry },
+            ));
         }
         row.extend(parameter);
         row.push(first_output);

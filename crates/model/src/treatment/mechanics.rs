@@ -1,4 +1,5 @@
-//! Mechanics of a model for structure-preserving methods: H with its derivatives, the constraints and their fibres.
+//! Mechanics of a model for structure-preserving methods: H with its derivatives, the constraints
+//! and their fibres.
 
 use super::structure::{ConstraintKind, Irregular, Structure};
 use super::unrolled::{TooLarge, Unrolled};
@@ -29,7 +30,8 @@ pub struct Mechanics {
     pub constraints: Vec<Restriction>,
     /// Hidden constraints, one for each constraint; empty if the constraints are second class.
     pub hidden: Vec<Restriction>,
-    /// First constraint along whose normal H does not depend on the momentum: no multiplier acts on it.
+    /// First constraint along whose normal H does not depend on the momentum: no multiplier acts on
+    /// it.
     pub degenerate: Option<String>,
 }
 
@@ -81,17 +83,19 @@ impl Mechanics {
         let mut constraints = Vec::new();
         for (quantity, scalars) in model.constraints.iter().zip(&unrolled.constraints) {
             for scalar in scalars {
-                let (name, gradient) = (quantity.member_name(scalar.member), scalar.gradient.clone());
+                let (name, gradient) =
+                    (quantity.member_name(scalar.member), scalar.gradient.clone());
                 constraints.push(Restriction { name, node: scalar.node, gradient });
             }
         }
         let tangent = structure.hidden.iter().position(|hidden| hidden.tangency);
         let degenerate = tangent.map(|k| constraints[k].name.clone());
-        let hidden = constraints.iter().zip(structure.hidden).map(|(constraint, hidden)| Restriction {
-            name: constraint.name.clone(),
-            node: hidden.node,
-            gradient: hidden.gradient,
-        });
+        let hidden =
+            constraints.iter().zip(structure.hidden).map(|(constraint, hidden)| Restriction {
+                name: constraint.name.clone(),
+                node: hidden.node,
+                gradient: hidden.gradient,
+            });
         let hidden = hidden.collect();
         let (dimension, kind) = (model.dimension(), structure.kind);
         let hamiltonian = unrolled.hamiltonian;

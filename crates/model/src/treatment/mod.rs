@@ -1,8 +1,9 @@
 //! Continuous treatments: functions from models to fields, derived once and shared by every scheme.
 //!
-//! [`unrolled`] makes one graph of a model; [`dirac`] turns a constrained Hamiltonian into a field whose constraints,
-//! hidden constraints and energy are first integrals in the whole ambient space; [`feedback`] makes their common level
-//! set attract; [`penalty`] turns constraints into a potential; [`heat_bath`] adds friction and noise to momenta.
+//! [`unrolled`] makes one graph of a model; [`dirac`] turns a constrained Hamiltonian into a field
+//! whose constraints, hidden constraints and energy are first integrals in the whole ambient space;
+//! [`feedback`] makes their common level set attract; [`penalty`] turns constraints into a
+//! potential; [`heat_bath`] adds friction and noise to momenta.
 
 pub mod correction;
 pub mod dirac;
@@ -26,7 +27,8 @@ pub struct InvariantGroup {
     pub name: String,
     /// Kind of the invariant.
     pub kind: InvariantKind,
-    /// Components of each member: (row of F, number of entries of the user's quantity that it stands for).
+    /// Components of each member: (row of F, number of entries of the user's quantity that it
+    /// stands for).
     pub members: MemberRows,
     /// True if it is monitored and not held: its rows of DF are empty.
     pub monitored_only: bool,
@@ -51,8 +53,9 @@ pub struct Field {
     pub parameters: usize,
     /// X(x, t).
     pub field: Vec<Node>,
-    /// X on the set where the constraints and hidden constraints vanish, in fewer operations, if that is known: the
-    /// underlying field of index reduction (HLW VII.1.1), of which constraints are not first integrals elsewhere.
+    /// X on the set where the constraints and hidden constraints vanish, in fewer operations, if
+    /// that is known: the underlying field of index reduction (HLW VII.1.1), of which constraints
+    /// are not first integrals elsewhere.
     pub underlying: Option<Vec<Node>>,
     /// F: constraints and hidden constraints first.
     pub invariants: Vec<Node>,
@@ -65,9 +68,15 @@ pub struct Field {
 }
 
 /// Marks the claimed groups with these names as monitored; calls `clear` with their rows.
-pub(crate) fn monitor_only(groups: &mut [InvariantGroup], names: &[String], clear: &mut dyn FnMut(usize)) {
+pub(crate) fn monitor_only(
+    groups: &mut [InvariantGroup],
+    names: &[String],
+    clear: &mut dyn FnMut(usize),
+) {
     let claimed = |kind| matches!(kind, InvariantKind::Constraint | InvariantKind::Integral);
-    for group in groups.iter_mut().filter(|group| claimed(group.kind) && names.contains(&group.name)) {
+    for group in
+        groups.iter_mut().filter(|group| claimed(group.kind) && names.contains(&group.name))
+    {
         group.monitored_only = true;
         group.members.rows().for_each(|(row, _)| clear(row));
     }
@@ -80,7 +89,8 @@ impl Field {
         monitor_only(groups, names, &mut |row| jacobian[row].clear());
     }
 
-    /// The underlying field, for steps that all begin on the constraint set; `None` if it is not known.
+    /// The underlying field, for steps that all begin on the constraint set; `None` if it is not
+    /// known.
     pub fn from_the_set(&self) -> Option<Field> {
         let field = self.underlying.clone()?;
         Some(Field { field, underlying: None, ..self.clone() })

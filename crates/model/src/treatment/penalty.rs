@@ -1,11 +1,11 @@
-//! The penalty method (Tao, Owhadi, Variational and linearly implicit integrators, 2016, (2.20)): a constrained
-//! Hamiltonian model becomes a free one,
+//! The penalty method (Tao, Owhadi, Variational and linearly implicit integrators, 2016, (2.20)): a
+//! constrained Hamiltonian model becomes a free one,
 //!
 //! H_ω = H + ½ ω² |g|²,
 //!
-//! which stays within O(ω⁻²) of the constrained motion. |g|² sums the squares of all entries of a vector or matrix
-//! constraint. The result is a model of templates again, whatever its size: a chain of a million links stays a few
-//! templates.
+//! which stays within O(ω⁻²) of the constrained motion. |g|² sums the squares of all entries of a
+//! vector or matrix constraint. The result is a model of templates again, whatever its size: a
+//! chain of a million links stays a few templates.
 
 use super::join::{Join, Part};
 use super::{InvariantGroup, InvariantKind};
@@ -50,7 +50,8 @@ pub enum NotPenalised {
 /// The penalised model, with ω as its last parameter value.
 ///
 /// # Errors
-/// If there is nothing to penalise, if a potential cannot hold a constraint, or if a template would be too large.
+/// If there is nothing to penalise, if a potential cannot hold a constraint, or if a template would
+/// be too large.
 pub fn penalise(model: &Model, omega: f64) -> Result<Model, NotPenalised> {
     let Dynamics::Hamiltonian(own, span) = &model.dynamics else { return Err(NotPenalised::Field) };
     if model.constraints.is_empty() {
@@ -65,10 +66,12 @@ pub fn penalise(model: &Model, omega: f64) -> Result<Model, NotPenalised> {
         stiff.terms.extend(half_square(constraint, place as u32)?);
     }
     let feeders = Feeders::new(own, model.degrees());
-    let hidden = model.constraints.iter().map(|c| rate(c, own, &feeders)).collect::<Result<_, _>>()?;
+    let hidden =
+        model.constraints.iter().map(|c| rate(c, own, &feeders)).collect::<Result<_, _>>()?;
     let rheonomic = model.constraints.iter().any(|c| c.depends & TIME != 0);
     let mut penalised = model.clone();
-    let sum = Functional { outputs: 1, terms: own.terms.iter().chain(&stiff.terms).cloned().collect() };
+    let sum =
+        Functional { outputs: 1, terms: own.terms.iter().chain(&stiff.terms).cloned().collect() };
     penalised.dynamics = Dynamics::Hamiltonian(sum, *span);
     penalised.parameter_values.push(omega);
     penalised.penalty = Some(Arc::new(Penalty {
@@ -117,7 +120,9 @@ fn half_square(constraint: &Quantity, omega: u32) -> Result<Vec<Term>, NotPenali
 
 fn bounded(join: &Join) -> Result<(), NotPenalised> {
     match join.largest() {
-        size if size > LARGEST_TEMPLATE => Err(NotPenalised::TooLarge { size, limit: LARGEST_TEMPLATE }),
+        size if size > LARGEST_TEMPLATE => {
+            Err(NotPenalised::TooLarge { size, limit: LARGEST_TEMPLATE })
+        }
         _ => Ok(()),
     }
 }
@@ -153,12 +158,17 @@ impl Feeders {
 }
 
 /// The rate G H_p + g_t of a constraint on positions.
-fn rate(constraint: &Quantity, hamiltonian: &Functional, feeders: &Feeders) -> Result<Quantity, NotPenalised> {
+fn rate(
+    constraint: &Quantity,
+    hamiltonian: &Functional,
+    feeders: &Feeders,
+) -> Result<Quantity, NotPenalised> {
     let own = &constraint.functional.terms;
     let count = own.len() as u32;
     let mut join = Join::new(own.iter().chain(&hamiltonian.terms).collect());
     for (number, term) in (0..).zip(own) {
-        let mut slots: Vec<u32> = term.gradients().1.into_iter().flatten().map(|(slot, _)| slot).collect();
+        let mut slots: Vec<u32> =
+            term.gradients().1.into_iter().flatten().map(|(slot, _)| slot).collect();
         slots.sort_unstable();
         slots.dedup();
         for (row, entries) in (0..).zip(term.table.each()) {
@@ -185,13 +195,19 @@ fn rate(constraint: &Quantity, hamiltonian: &Functional, feeders: &Feeders) -> R
             .map(|part| {
                 let slots = instances.slots[part].clone();
                 let inside = |input: Input| matches!(input, Input::Slot(k) if slots.contains(&k));
-                let of_slot = |(input, d)| if let Input::Slot(k) = input { Some((k - slots.start, d)) } else { None };
-                g.adjoint(instances.roots[part][0], inside).into_iter().filter_map(of_slot).collect()
+                let of_slot = |(input, d)| {
+                    if let Input::Slot(k) = input { Some((k - slots.start, d)) } else { None }
+                };
+                g.adjoint(instances.roots[part][0], inside)
+                    .into_iter()
+                    .filter_map(of_slot)
+                    .collect()
             })
             .collect();
         let positions = instances.slots[0].clone();
         let component = |&root| {
-            let gradient = g.adjoint(root, |input| matches!(input, Input::Slot(k) if positions.contains(&k)));
+            let gradient =
+                g.adjoint(root, |input| matches!(input, Input::Slot(k) if positions.contains(&k)));
             let mut rate = g.time_derivative(root);
             for triple in instances.shape.chunks(3) {
                 let along = gradient.iter().find(|(input, _)| *input == Input::Slot(triple[0]));
@@ -220,13 +236,22 @@ pub struct MonitoredQuantity<'a> {
 }
 
 impl Penalty {
-    /// The constraints, their hidden constraints, and the model's own H if it is constant along the constrained motion.
+    /// The constraints, their hidden constraints, and the model's own H if it is constant along the
+    /// constrained motion.
     pub fn monitored(&self) -> impl Iterator<Item = MonitoredQuantity<'_>> {
-        let constraints = self.constraints.iter().map(|q| MonitoredQuantity::quantity(q, InvariantKind::Constraint));
-        let hidden = self.hidden.iter().map(|q| MonitoredQuantity::quantity(q, InvariantKind::Hidden));
+        let constraints = self
+            .constraints
+            .iter()
+            .map(|q| MonitoredQuantity::quantity(q, InvariantKind::Constraint));
+        let hidden =
+            self.hidden.iter().map(|q| MonitoredQuantity::quantity(q, InvariantKind::Hidden));
         let members = [[(0, 1.0)]].into_iter().collect();
-        let energy =
-            InvariantGroup { name: "H".to_string(), kind: InvariantKind::Hamiltonian, members, monitored_only: true };
+        let energy = InvariantGroup {
+            name: "H".to_string(),
+            kind: InvariantKind::Hamiltonian,
+            members,
+            monitored_only: true,
+        };
         let own = MonitoredQuantity { group: energy, functional: &self.hamiltonian, kept: vec![0] };
         constraints.chain(hidden).chain(self.conservative.then_some(own))
     }
@@ -240,9 +265,15 @@ impl MonitoredQuantity<'_> {
             components.map(move |(k, component)| (member * kept + k, component.multiplicity))
         };
         let members = (0..quantity.members).map(row).collect();
-        let output = |member: usize| quantity.components.iter().map(move |c| member * width + c.offset);
+        let output =
+            |member: usize| quantity.components.iter().map(move |c| member * width + c.offset);
         MonitoredQuantity {
-            group: InvariantGroup { name: quantity.name.clone(), kind, members, monitored_only: true },
+            group: InvariantGroup {
+                name: quantity.name.clone(),
+                kind,
+                members,
+                monitored_only: true,
+            },
             functional: &quantity.functional,
             kept: (0..quantity.members).flat_map(output).collect(),
         }

@@ -13,7 +13,8 @@ use crate::scales::{Scales, in_units};
 use holonome_linear::gram::{Gram, Row};
 use holonome_linear::rank;
 
-/// Kind of constraints, by the origin of the second-class functions f (`{f, g}` is the Poisson bracket).
+/// Kind of constraints, by the origin of the second-class functions f (`{f, g}` is the Poisson
+/// bracket).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConstraintKind {
     /// No constraints, or a state model, whose field is given.
@@ -85,7 +86,13 @@ pub struct Formulas {
 
 impl Formulas {
     /// Compiles nodes and gradients for states of length `states` and `parameters` parameters.
-    pub fn new(graph: &Graph, nodes: &[Node], gradients: &[&Gradient], states: usize, parameters: usize) -> Formulas {
+    pub fn new(
+        graph: &Graph,
+        nodes: &[Node],
+        gradients: &[&Gradient],
+        states: usize,
+        parameters: usize,
+    ) -> Formulas {
         let entries = gradients.iter().flat_map(|r| r.iter().map(|&(_, n)| n));
         let outputs: Vec<Node> = nodes.iter().copied().chain(entries).collect();
         let kernel = Interpreter
@@ -105,8 +112,9 @@ impl Formulas {
         let mut out = vec![0.0; self.kernel.outputs()];
         self.kernel.run(bound, &[t], x, &mut out, &mut vec![0.0; self.kernel.work_len()]);
         let mut entries = out.split_off(self.nodes).into_iter();
-        let row =
-            |columns: &Vec<u32>| columns.iter().map(|&c| (c, entries.next().expect("one for each node"))).collect();
+        let row = |columns: &Vec<u32>| {
+            columns.iter().map(|&c| (c, entries.next().expect("one for each node"))).collect()
+        };
         (out, self.columns.iter().map(row).collect())
     }
 }
@@ -119,7 +127,13 @@ pub struct Probe {
 
 impl Probe {
     /// Compiles nodes and gradients for states of length `states`.
-    pub fn new(graph: &Graph, nodes: &[Node], gradients: &[&Gradient], states: usize, parameters: &[f64]) -> Probe {
+    pub fn new(
+        graph: &Graph,
+        nodes: &[Node],
+        gradients: &[&Gradient],
+        states: usize,
+        parameters: &[f64],
+    ) -> Probe {
         let formulas = Formulas::new(graph, nodes, gradients, states, parameters.len());
         Probe { bound: formulas.bind(parameters), formulas }
     }
@@ -136,15 +150,22 @@ pub fn evaluate(graph: &Graph, nodes: &[Node], t: f64, x: &[f64], parameters: &[
 }
 
 /// Evaluates sparse gradients at (t, x).
-pub fn evaluate_rows(graph: &Graph, rows: &[&Gradient], t: f64, x: &[f64], parameters: &[f64]) -> Vec<Row> {
+pub fn evaluate_rows(
+    graph: &Graph,
+    rows: &[&Gradient],
+    t: f64,
+    x: &[f64],
+    parameters: &[f64],
+) -> Vec<Row> {
     Probe::new(graph, &[], rows, x.len(), parameters).at(t, x).1
 }
 
 /// Part of its size by which a component of a random point near a state moves.
 const NEAR: f64 = 1.0 / 3.0;
 
-/// `count` random points near the initial state. Each component moves by up to a third of its size plus a third of the
-/// size of its member's vector, or of the size that the motion gives a vector at rest.
+/// `count` random points near the initial state. Each component moves by up to a third of its size
+/// plus a third of the size of its member's vector, or of the size that the motion gives a vector
+/// at rest.
 pub fn ambient_points(model: &Model, count: usize, seed: u64) -> Vec<Vec<f64>> {
     points_around(&Scales::new(model), &model.initial, count, seed)
 }
@@ -154,16 +175,23 @@ pub(crate) fn points_around(scales: &Scales, x: &[f64], count: usize, seed: u64)
     spread_around(scales, x, NEAR, count, seed)
 }
 
-/// [`points_around`] a state that move components by up to `spread` of their own size and that of their vectors.
-pub(crate) fn spread_around(scales: &Scales, x: &[f64], spread: f64, count: usize, seed: u64) -> Vec<Vec<f64>> {
+/// [`points_around`] a state that move components by up to `spread` of their own size and that of
+/// their vectors.
+pub(crate) fn spread_around(
+    scales: &Scales,
+    x: &[f64],
+    spread: f64,
+    count: usize,
+    seed: u64,
+) -> Vec<Vec<f64>> {
     let units = scales.units(x);
     let mut points = Points::new(seed);
     let mut moved = |(v, unit): (&f64, &f64)| v + (v.abs() + unit) * spread * points.draw();
     (0..count).map(|_| x.iter().zip(&units).map(&mut moved).collect()).collect()
 }
 
-/// Moves a point onto the zeros of a probe's nodes by Gauss–Newton steps of least change in the given units; `None` if
-/// that fails.
+/// Moves a point onto the zeros of a probe's nodes by Gauss–Newton steps of least change in the
+/// given units; `None` if that fails.
 pub fn onto_set(probe: &Probe, t: f64, start: &[f64], units: &[f64]) -> Option<Vec<f64>> {
     onto_zeros(&|t, x| probe.at(t, x), t, start, units)
 }
@@ -192,21 +220,27 @@ pub(crate) fn onto_zeros(
         }
         x.iter_mut().zip(&step).zip(units).for_each(|((x, step), unit)| *x -= step * unit);
         // Converged up to roundings of the numbers themselves.
-        let settled = |((step, unit), x): ((&f64, &f64), &f64)| (step * unit).abs() <= 1e-14 * (unit + x.abs());
+        let settled = |((step, unit), x): ((&f64, &f64), &f64)| {
+            (step * unit).abs() <= 1e-14 * (unit + x.abs())
+        };
         if step.iter().zip(units).zip(&x).all(settled) {
             return Some(x);
         }
     }
     // Quadratic convergence that has stalled at round-off is good enough for an examination.
     let (f, rows) = functions(t, &x);
-    let size = |row: &Row| row.iter().map(|&(i, d)| d.abs() * units[i as usize].max(x[i as usize].abs())).sum::<f64>();
+    let size = |row: &Row| {
+        row.iter().map(|&(i, d)| d.abs() * units[i as usize].max(x[i as usize].abs())).sum::<f64>()
+    };
     f.iter().zip(&rows).all(|(f, row)| f.abs() <= 1e-10 * size(row)).then_some(x)
 }
 
 /// Probe of the constraints and hidden constraints of `field` that are held.
 pub(crate) fn set_probe(model: &Model, field: &Field) -> Probe {
     let monitored = |row: &usize| {
-        let of = |g: &super::InvariantGroup| g.monitored_only && g.members.rows().any(|(r, _)| r == *row);
+        let of = |g: &super::InvariantGroup| {
+            g.monitored_only && g.members.rows().any(|(r, _)| r == *row)
+        };
         field.groups.iter().any(of)
     };
     let rows: Vec<usize> = (0..field.constraints).filter(|row| !monitored(row)).collect();
@@ -215,18 +249,21 @@ pub(crate) fn set_probe(model: &Model, field: &Field) -> Probe {
     Probe::new(&field.graph, &nodes, &gradients, field.dimension, &model.parameter_values)
 }
 
-/// The initial state and up to `count` random points of the set where the constraints and hidden constraints of
-/// `field` vanish.
+/// The initial state and up to `count` random points of the set where the constraints and hidden
+/// constraints of `field` vanish.
 pub fn points_on_set(model: &Model, field: &Field, count: usize, seed: u64) -> Vec<Vec<f64>> {
     let probe = set_probe(model, field);
     let units = Scales::new(model).units(&model.initial);
-    let found = ambient_points(model, count, seed).into_iter().filter_map(|x| onto_set(&probe, 0.0, &x, &units));
+    let found = ambient_points(model, count, seed)
+        .into_iter()
+        .filter_map(|x| onto_set(&probe, 0.0, &x, &units));
     std::iter::once(model.initial.clone()).chain(found).collect()
 }
 
-/// Up to `count` random points (t, x), each on the set where the constraints and hidden constraints of `field` vanish at
-/// a random time from `span.0` to `span.1`. They are up to `spread` times as far from the initial state as it is large;
-/// with constraints they are near, on the same sheet of the set.
+/// Up to `count` random points (t, x), each on the set where the constraints and hidden constraints
+/// of `field` vanish at a random time from `span.0` to `span.1`. They are up to `spread` times as
+/// far from the initial state as it is large; with constraints they are near, on the same sheet of
+/// the set.
 pub fn points_of_run(
     model: &Model,
     field: &Field,
@@ -242,13 +279,17 @@ pub fn points_of_run(
         Some((t, x?))
     };
     let spread = if field.constraints == 0 { spread } else { spread.min(NEAR) };
-    spread_around(&scales, &model.initial, spread, count, seed).into_iter().filter_map(on_set).collect()
+    spread_around(&scales, &model.initial, spread, count, seed)
+        .into_iter()
+        .filter_map(on_set)
+        .collect()
 }
 
 /// Determines the structure of a model's constraints.
 ///
 /// # Errors
-/// If the constraints are mixed: these have neither a Dirac bracket nor hidden constraints to complete one.
+/// If the constraints are mixed: these have neither a Dirac bracket nor hidden constraints to
+/// complete one.
 pub fn structure(model: &Model, unrolled: &mut Unrolled) -> Result<Structure, Irregular> {
     let n = model.degrees();
     let all: Vec<Scalar> = unrolled.constraints.iter().flatten().cloned().collect();
@@ -256,7 +297,11 @@ pub fn structure(model: &Model, unrolled: &mut Unrolled) -> Result<Structure, Ir
         return Ok(Structure { kind: ConstraintKind::Free, hidden: Vec::new() });
     }
     let holonomic = all.iter().all(|s| s.gradient.iter().all(|&(i, _)| (i as usize) < n));
-    let kind = if holonomic { ConstraintKind::Holonomic } else { phase_space_kind(model, unrolled, &all)? };
+    let kind = if holonomic {
+        ConstraintKind::Holonomic
+    } else {
+        phase_space_kind(model, unrolled, &all)?
+    };
     if kind == ConstraintKind::SecondClass {
         return Ok(Structure { kind, hidden: Vec::new() });
     }
@@ -284,14 +329,21 @@ fn rate(unrolled: &mut Unrolled, s: &Scalar, n: usize) -> Hidden {
     Hidden { node, gradient: unrolled.graph.gradient(node), tangency: false }
 }
 
-/// Numbers of the constraints whose hidden constraint vanishes identically: at random ambient points it is below the
-/// rounding error of its own terms.
-fn degenerate(model: &Model, unrolled: &mut Unrolled, all: &[Scalar], hidden: &[Hidden]) -> Vec<usize> {
+/// Numbers of the constraints whose hidden constraint vanishes identically: at random ambient
+/// points it is below the rounding error of its own terms.
+fn degenerate(
+    model: &Model,
+    unrolled: &mut Unrolled,
+    all: &[Scalar],
+    hidden: &[Hidden],
+) -> Vec<usize> {
     let n = model.degrees() as u32;
     let nodes: Vec<Node> = hidden.iter().map(|h| h.node).collect();
-    let gradients: Vec<&Gradient> = all.iter().map(|s| &s.gradient).chain([&unrolled.hamiltonian_gradient]).collect();
+    let gradients: Vec<&Gradient> =
+        all.iter().map(|s| &s.gradient).chain([&unrolled.hamiltonian_gradient]).collect();
     let mut vanishes = vec![true; all.len()];
-    let probe = Probe::new(&unrolled.graph, &nodes, &gradients, model.dimension(), &model.parameter_values);
+    let probe =
+        Probe::new(&unrolled.graph, &nodes, &gradients, model.dimension(), &model.parameter_values);
     for x in ambient_points(model, 4, 0x51de) {
         let (values, rows) = probe.at(0.3, &x);
         let (h_row, g_rows) = rows.split_last().expect("H is last");
@@ -300,7 +352,10 @@ fn degenerate(model: &Model, unrolled: &mut Unrolled, all: &[Scalar], hidden: &[
             let size: f64 = g_rows[k]
                 .iter()
                 .map(|&(i, d)| {
-                    d.abs() * h_row.binary_search_by_key(&(i + n), |&(j, _)| j).map_or(0.0, |at| h_row[at].1.abs())
+                    d.abs()
+                        * h_row
+                            .binary_search_by_key(&(i + n), |&(j, _)| j)
+                            .map_or(0.0, |at| h_row[at].1.abs())
                 })
                 .sum();
             if value.abs() > 1e-12 * size || !value.is_finite() {
@@ -320,7 +375,11 @@ pub(crate) fn bracket_size(f: &Row, g: &Row, degrees: usize) -> f64 {
 }
 
 /// Kind of phase-space constraints: second class among themselves, or coisotropic.
-fn phase_space_kind(model: &Model, unrolled: &mut Unrolled, all: &[Scalar]) -> Result<ConstraintKind, Irregular> {
+fn phase_space_kind(
+    model: &Model,
+    unrolled: &mut Unrolled,
+    all: &[Scalar],
+) -> Result<ConstraintKind, Irregular> {
     let (n, m) = (model.degrees(), all.len());
     let mut brackets = Vec::with_capacity(m * m);
     for a in all {
@@ -331,12 +390,19 @@ fn phase_space_kind(model: &Model, unrolled: &mut Unrolled, all: &[Scalar]) -> R
     let nodes: Vec<Node> = all.iter().map(|s| s.node).collect();
     let gradients: Vec<&Gradient> = all.iter().map(|s| &s.gradient).collect();
     let mut points = vec![model.initial.clone()];
-    let constraints = Probe::new(&unrolled.graph, &nodes, &gradients, model.dimension(), &model.parameter_values);
+    let constraints =
+        Probe::new(&unrolled.graph, &nodes, &gradients, model.dimension(), &model.parameter_values);
     let units = Scales::new(model).units(&model.initial);
     for start in ambient_points(model, 4, 0xc0de) {
         points.extend(onto_set(&constraints, model.t0, &start, &units));
     }
-    let probe = Probe::new(&unrolled.graph, &brackets, &gradients, model.dimension(), &model.parameter_values);
+    let probe = Probe::new(
+        &unrolled.graph,
+        &brackets,
+        &gradients,
+        model.dimension(),
+        &model.parameter_values,
+    );
     let (mut all_zero, mut regular, mut lowest) = (true, true, m);
     for x in &points {
         let (mut c, rows) = probe.at(model.t0, x);
@@ -350,7 +416,8 @@ fn phase_space_kind(model: &Model, unrolled: &mut Unrolled, all: &[Scalar]) -> R
         (true, _) => Ok(ConstraintKind::Coisotropic),
         (_, true) => Ok(ConstraintKind::SecondClass),
         _ => {
-            let names = model.constraints.iter().map(|c| c.name.clone()).collect::<Vec<_>>().join(", ");
+            let names =
+                model.constraints.iter().map(|c| c.name.clone()).collect::<Vec<_>>().join(", ");
             Err(Irregular::Mixed { names, rank: lowest, size: m })
         }
     }

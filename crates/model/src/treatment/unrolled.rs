@@ -7,12 +7,15 @@ use crate::graph::{Graph, Node};
 /// Largest number of nodes of an unrolled model before derivatives, which multiply it by about ten.
 pub const LARGEST_UNROLLED: usize = 1_000_000;
 
-/// Largest number of scalar constraints of an unrolled model: their brackets form a table of this size squared.
+/// Largest number of scalar constraints of an unrolled model: their brackets form a table of this
+/// size squared.
 pub const MOST_CONSTRAINTS: usize = 4_000;
 
 /// Error for a model that is too large to be unrolled.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("the model is too large to be unrolled: {size} {what}, and this version can unroll {limit}")]
+#[error(
+    "the model is too large to be unrolled: {size} {what}, and this version can unroll {limit}"
+)]
 pub struct TooLarge {
     /// Size of the model.
     pub size: usize,
@@ -63,7 +66,11 @@ pub fn fits(model: &Model) -> Result<(), TooLarge> {
     }
     let scalars: usize = model.constraints.iter().map(|c| c.members * c.components.len()).sum();
     if scalars > MOST_CONSTRAINTS {
-        return Err(TooLarge { size: scalars, what: "scalar constraints", limit: MOST_CONSTRAINTS });
+        return Err(TooLarge {
+            size: scalars,
+            what: "scalar constraints",
+            limit: MOST_CONSTRAINTS,
+        });
     }
     Ok(())
 }
@@ -97,7 +104,12 @@ fn scalars_of(g: &mut Graph, quantity: &Quantity) -> Vec<Scalar> {
     for member in 0..quantity.members {
         for component in &quantity.components {
             let node = outputs[member * width + component.offset];
-            scalars.push(Scalar { node, gradient: g.gradient(node), member, multiplicity: component.multiplicity });
+            scalars.push(Scalar {
+                node,
+                gradient: g.gradient(node),
+                member,
+                multiplicity: component.multiplicity,
+            });
         }
     }
     scalars

@@ -37,8 +37,9 @@ impl Reference {
     pub fn of(&mut self, function: Elementary, a: f64, b: f64) -> Exact {
         let c = &mut self.0;
         let x = big(a);
-        let overflow =
-            |exponent: f64, sign: f64| Exact::Rounded(sign * if exponent > 0.0 { f64::INFINITY } else { 0.0 });
+        let overflow = |exponent: f64, sign: f64| {
+            Exact::Rounded(sign * if exponent > 0.0 { f64::INFINITY } else { 0.0 })
+        };
         Exact::Number(match function {
             Elementary::Sin => x.sin(BITS, ROUND, c),
             Elementary::Cos => x.cos(BITS, ROUND, c),
@@ -85,16 +86,21 @@ fn parts(x: &BigFloat) -> (f64, i64) {
 }
 
 impl Exact {
-    /// Error of `value` in units in the last place of the exact value. With 2ᵉ ≤ |exact| < 2ᵉ⁺¹ the unit is 2ᵉ⁻⁵², but
-    /// not below the spacing 2⁻¹⁰⁷⁴ of the subnormal numbers. ∞ counts as 2¹⁰²⁴, so that it is right within 1/2 from
-    /// where exact values round to it, and no number is right for a value that rounds to ∞. A NaN, or the wrong sign
-    /// (of a zero too), is infinitely far.
+    /// Error of `value` in units in the last place of the exact value. With 2ᵉ ≤ |exact| < 2ᵉ⁺¹ the
+    /// unit is 2ᵉ⁻⁵², but not below the spacing 2⁻¹⁰⁷⁴ of the subnormal numbers. ∞ counts as 2¹⁰²⁴,
+    /// so that it is right within 1/2 from where exact values round to it, and no number is right
+    /// for a value that rounds to ∞. A NaN, or the wrong sign (of a zero too), is infinitely far.
     pub fn ulps(&self, value: f64) -> f64 {
         let exact = match self {
-            Exact::Rounded(exact) => return if exact.to_bits() == value.to_bits() { 0.0 } else { f64::INFINITY },
+            Exact::Rounded(exact) => {
+                return if exact.to_bits() == value.to_bits() { 0.0 } else { f64::INFINITY };
+            }
             Exact::Number(exact) => exact,
         };
-        if value.is_nan() || exact.is_nan() || value.is_sign_negative() != (exact.sign() == Some(Sign::Neg)) {
+        if value.is_nan()
+            || exact.is_nan()
+            || value.is_sign_negative() != (exact.sign() == Some(Sign::Neg))
+        {
             return f64::INFINITY;
         }
         if exact.is_zero() {

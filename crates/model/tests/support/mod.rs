@@ -34,7 +34,9 @@ pub fn check_with(
         },
         replacements: set
             .iter()
-            .map(|(name, value)| (Name { text: name.to_string(), span: Span::default() }, expression(value)))
+            .map(|(name, value)| {
+                (Name { text: name.to_string(), span: Span::default() }, expression(value))
+            })
             .collect(),
         variations: Default::default(),
         stiff: None,
@@ -61,8 +63,10 @@ pub fn file(path: &str) -> String {
 /// Models of a folder of the project: name and text, in order, with included files in place.
 pub fn files(folder: &str) -> Vec<(String, String)> {
     let path = format!("{}/../../{folder}", env!("CARGO_MANIFEST_DIR"));
-    let mut names: Vec<String> =
-        std::fs::read_dir(&path).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = std::fs::read_dir(&path)
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.retain(|n| n.ends_with(".holo"));
     names.sort();
     names.into_iter().map(|n| (n.clone(), with_includes(&file(&format!("{folder}/{n}"))))).collect()

@@ -1,5 +1,5 @@
-//! Expression trees for the tests: one tree becomes a graph and is evaluated on dual numbers, so that neither the
-//! graph's simplifications nor its derivative table check themselves.
+//! Expression trees for the tests: one tree becomes a graph and is evaluated on dual numbers, so
+//! that neither the graph's simplifications nor its derivative table check themselves.
 #![allow(dead_code)] // each test uses its own part
 
 use holonome_model::graph::op::{Binary, Unary};
@@ -62,7 +62,11 @@ impl Tree {
     }
 
     /// Value of the tree on numbers that carry derivatives. `touch` sees every intermediate result.
-    pub fn evaluate<D: DualNum<Primitive = f64>>(&self, x: &[D], touch: &mut dyn FnMut(D) -> D) -> D {
+    pub fn evaluate<D: DualNum<Primitive = f64>>(
+        &self,
+        x: &[D],
+        touch: &mut dyn FnMut(D) -> D,
+    ) -> D {
         let result = match self {
             // Not touched: an integer exponent has to stay one.
             Number(v) => return D::from(*v),
@@ -94,12 +98,14 @@ fn truth<D: DualNum<Primitive = f64>>(condition: bool) -> D {
     D::from(if condition { 1.0 } else { 0.0 })
 }
 
-/// aᵛ by the derivative's definition: num-dual's own `powf` divides by a³ even if the order does not need it.
+/// aᵛ by the derivative's definition: num-dual's own `powf` divides by a³ even if the order does
+/// not need it.
 fn power<D: DualNum<Primitive = f64>>(a: D, v: f64) -> D {
     if v.fract() == 0.0 && v.abs() < 100.0 { a.powi(v as i32) } else { a.powf(v) }
 }
 
-/// The oracle of every operation of one argument; a new row of the table does not compile until it is here.
+/// The oracle of every operation of one argument; a new row of the table does not compile until it
+/// is here.
 pub fn apply<D: DualNum<Primitive = f64>>(op: Unary, a: D) -> D {
     match op {
         Unary::Neg => -a,
@@ -139,7 +145,9 @@ pub fn apply_two<D: DualNum<Primitive = f64>>(op: Binary, a: D, b: D) -> D {
         Binary::Atan2 if a.re().abs() > b.re().abs() => {
             -(b / a.clone()).atan() + std::f64::consts::FRAC_PI_2.copysign(a.re())
         }
-        Binary::Atan2 if b.re() < 0.0 => (a.clone() / b).atan() + std::f64::consts::PI.copysign(a.re()),
+        Binary::Atan2 if b.re() < 0.0 => {
+            (a.clone() / b).atan() + std::f64::consts::PI.copysign(a.re())
+        }
         Binary::Atan2 => (a / b).atan(),
         Binary::Min => {
             if a.re() <= b.re() {
@@ -163,11 +171,10 @@ pub fn apply_two<D: DualNum<Primitive = f64>>(op: Binary, a: D, b: D) -> D {
     }
 }
 
-/// Random trees over `states` variables. Functions get arguments inside their domain and away from poles: the subject
-/// of the tests is the calculus, not the spread of NaN.
+/// Random trees over `states` variables. Functions get arguments inside their domain and away from
+/// poles: the subject of the tests is the calculus, not the spread of NaN.
 pub fn trees(states: usize) -> impl Strategy<Value = Tree> {
-    let leaf =
-        prop_oneof![3 => (0..states).prop_map(State), 1 => (-20i32..20).prop_map(|k| Number(f64::from(k) / 8.0))];
+    let leaf = prop_oneof![3 => (0..states).prop_map(State), 1 => (-20i32..20).prop_map(|k| Number(f64::from(k) / 8.0))];
     leaf.prop_recursive(6, 40, 3, |inner| {
         let one = Box::new(|v: f64| Number(v));
         let square = |a: Tree| binary(Binary::Mul, a.clone(), a);

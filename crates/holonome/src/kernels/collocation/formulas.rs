@@ -1,13 +1,16 @@
-//! Stages of a collocation method as formulas: the start of the iteration, an iteration, and the result of a step.
+//! Stages of a collocation method as formulas: the start of the iteration, an iteration, and the
+//! result of a step.
 //!
-//! In a run by itself the stages are the lanes of one vector. In an ensemble the trajectories are the lanes, and the
-//! stages are numbers apart. Both give the same bits.
+//! In a run by itself the stages are the lanes of one vector. In an ensemble the trajectories are
+//! the lanes, and the stages are numbers apart. Both give the same bits.
 
 use crate::kernels::formula::Formula;
 use crate::kernels::march::{larger, largest_of, least};
 use crate::kernels::vectors::StateVectors;
 use crate::kernels::whole_step::squares;
-use holonome_integrate::fixed_point::{Iterated, ROUNDING, SETTLED, UNEXPLAINED, before_last, of_error};
+use holonome_integrate::fixed_point::{
+    Iterated, ROUNDING, SETTLED, UNEXPLAINED, before_last, of_error,
+};
 use holonome_integrate::scales::{FAMILY_FLOOR, Vectors};
 use holonome_integrate::scheme::collocation::Collocation;
 use holonome_model::graph::op::{Binary, Unary};
@@ -20,11 +23,11 @@ use std::ops::Range;
 pub(super) struct Places {
     /// Stages; after the step x₁ is at the first of them.
     pub stages: Range<usize>,
-    /// Field at the stages, or increments, without the components that follow from the others; after the step the
-    /// estimate of its error is at the first of them.
+    /// Field at the stages, or increments, without the components that follow from the others;
+    /// after the step the estimate of its error is at the first of them.
     pub field: Range<usize>,
-    /// Numbers of [`Iterated`]: the change, the two before, the first one, their count. After the step [`Measures`]
-    /// take the places of the two before and of the count.
+    /// Numbers of [`Iterated`]: the change, the two before, the first one, their count. After the
+    /// step [`Measures`] take the places of the two before and of the count.
     pub iterated: usize,
     /// Not 0 in lanes whose iteration goes on; empty if the stages are lanes.
     pub going: Range<usize>,
@@ -38,8 +41,9 @@ pub(super) struct Places {
     pub lost: Range<usize>,
     /// Not 0 after a step that has moved a vector without a scale.
     pub moved: usize,
-    /// Iterations and steps whose iteration has converged, which every finished attempt counts; then W and rounding
-    /// losses that it leaves. Only if the stages are lanes: apart they are results.
+    /// Iterations and steps whose iteration has converged, which every finished attempt counts;
+    /// then W and rounding losses that it leaves. Only if the stages are lanes: apart they are
+    /// results.
     pub counts: Range<usize>,
     pub left: Range<usize>,
     pub length: usize,
@@ -48,12 +52,13 @@ pub(super) struct Places {
     /// [`Stop`]: holonome_integrate::fixed_point::Stop
     pub from: usize,
     pub stop: usize,
-    /// Start t and length h of the step. If the stages are lanes, these, x and `fresh` are in the first one only; so is
-    /// the length of the step before in a loop of attempts.
+    /// Start t and length h of the step. If the stages are lanes, these, x and `fresh` are in the
+    /// first one only; so is the length of the step before in a loop of attempts.
     pub t: usize,
     pub h: usize,
     pub x: Range<usize>,
-    /// Not 0 if the step goes on from what the one before has left, which has not replaced W yet; only in lanes.
+    /// Not 0 if the step goes on from what the one before has left, which has not replaced W yet;
+    /// only in lanes.
     pub fresh: Range<usize>,
 }
 
@@ -94,8 +99,8 @@ impl Places {
     }
 }
 
-/// Numbers of a step as nodes. A number that differs from stage to stage is one node whose lanes are the stages, or a
-/// node for each stage.
+/// Numbers of a step as nodes. A number that differs from stage to stage is one node whose lanes
+/// are the stages, or a node for each stage.
 #[derive(Clone, Copy)]
 pub(super) struct StageNodes {
     pub collocation: &'static Collocation,
@@ -150,7 +155,11 @@ impl StageNodes {
     /// Parts h b of a step; in lanes from parameter number `first`.
     fn parts(self, g: &mut Graph, h: Node, first: usize) -> Vec<Node> {
         let part = |k: usize| {
-            let weight = if self.apart { g.constant(self.collocation.weights[k]) } else { g.parameter(first) };
+            let weight = if self.apart {
+                g.constant(self.collocation.weights[k])
+            } else {
+                g.parameter(first)
+            };
             g.mul(h, weight)
         };
         (0..self.width()).map(part).collect()
@@ -158,7 +167,11 @@ impl StageNodes {
 
     /// Terms of the sums at stage k: the field, or increments. `parts` are h b.
     fn terms(self, g: &mut Graph, parts: &[Node], k: usize, field: Vec<Node>) -> Vec<Node> {
-        if self.of_increments { field.into_iter().map(|field| g.mul(parts[k], field)).collect() } else { field }
+        if self.of_increments {
+            field.into_iter().map(|field| g.mul(parts[k], field)).collect()
+        } else {
+            field
+        }
     }
 
     /// y + the sum, times h if it is of the field.
@@ -187,8 +200,9 @@ pub(super) fn states(g: &mut Graph, range: &Range<usize>) -> Vec<Node> {
     range.clone().map(|k| g.state(k)).collect()
 }
 
-/// Tape of the iteration's start: x + Σ W_k reach_k (see [`Collocation::reach`]), the scales of the vectors, no
-/// iterations. In lanes W and the rounding losses are first replaced by those that the step before has left, if it has.
+/// Tape of the iteration's start: x + Σ W_k reach_k (see [`Collocation::reach`]), the scales of the
+/// vectors, no iterations. In lanes W and the rounding losses are first replaced by those that the
+/// step before has left, if it has.
 pub(super) fn start(of: StageNodes, at: &Places, vectors: &Vectors) -> Tape {
     let (g, s) = (&mut Graph::new(), of.collocation.stages);
     let (x, mut w, mut lost) = (of.singles(g, &at.x), of.staged(g, &at.w), states(g, &at.lost));
@@ -214,8 +228,9 @@ pub(super) fn start(of: StageNodes, at: &Places, vectors: &Vectors) -> Tape {
             let (mut before, mut now) = (g.one(), argument);
             for k in 1..s {
                 let k = k as f64;
-                let [up, down, part] = [(2.0 * k + 1.0) / (k + 1.0), -k / (k + 1.0), 1.0 / (4.0 * k + 2.0)]
-                    .map(|number| g.constant(number));
+                let [up, down, part] =
+                    [(2.0 * k + 1.0) / (k + 1.0), -k / (k + 1.0), 1.0 / (4.0 * k + 2.0)]
+                        .map(|number| g.constant(number));
                 let (above, below) = (g.mul(up, argument), g.mul(down, before));
                 let next = g.fma(above, now, below);
                 let difference = g.sub(next, before);
@@ -242,7 +257,8 @@ pub(super) fn start(of: StageNodes, at: &Places, vectors: &Vectors) -> Tape {
 
     let square_of_length = g.mul(length, length);
     let of_x = squares(g, &x, vectors);
-    let by_stage: Vec<Vec<Node>> = (0..of.width()).map(|k| squares(g, &of.of_stage(&w, k), vectors)).collect();
+    let by_stage: Vec<Vec<Node>> =
+        (0..of.width()).map(|k| squares(g, &of.of_stage(&w, k), vectors)).collect();
     let ones = vec![g.one(); s];
     let (mut sizes, mut scales) = (Vec::new(), Vec::new());
     for (vector, &of_x) in of_x.iter().enumerate() {
@@ -257,7 +273,8 @@ pub(super) fn start(of: StageNodes, at: &Places, vectors: &Vectors) -> Tape {
     let (floor, smallest) = (g.constant(FAMILY_FLOOR), g.constant(f64::MIN_POSITIVE));
     for family in vectors.families() {
         let scales = &mut scales[family.vectors.clone()];
-        let most = scales.iter().copied().reduce(|a, b| larger(g, a, b)).expect("a family has members");
+        let most =
+            scales.iter().copied().reduce(|a, b| larger(g, a, b)).expect("a family has members");
         let floor = g.mul(floor, most);
         for scale in scales {
             let square = if family.vectors.len() > 1 { larger(g, *scale, floor) } else { *scale };
@@ -274,11 +291,12 @@ pub(super) fn start(of: StageNodes, at: &Places, vectors: &Vectors) -> Tape {
     Tape::of_fused(g, &outputs, at.count(), usize::from(!of.apart))
 }
 
-/// Tape of an iteration, X = x + h A F(X). Components that depend on the others alone take the others' new values.
-/// Where F is linear in these, they are x + h c F(x) + h² A² F(F), which does not wait for the new values; not so in
-/// sums of increments, because the rounded c and A² are not symplectic. The field of these components is not kept. In
-/// lanes the parameters after those of the field are the rows of A and A², the node and its weight; apart, nothing
-/// changes in a lane whose iteration has ended.
+/// Tape of an iteration, X = x + h A F(X). Components that depend on the others alone take the
+/// others' new values. Where F is linear in these, they are x + h c F(x) + h² A² F(F), which does
+/// not wait for the new values; not so in sums of increments, because the rounded c and A² are not
+/// symplectic. The field of these components is not kept. In lanes the parameters after those of
+/// the field are the rows of A and A², the node and its weight; apart, nothing changes in a lane
+/// whose iteration has ended.
 pub(super) fn iteration(
     of: StageNodes,
     at: &Places,
@@ -289,7 +307,8 @@ pub(super) fn iteration(
     let (n, s) = (vectors.vectors.dim(), of.collocation.stages);
     let (later, linear) = (field.independent_roots(), field.linear_roots());
     let g = &mut Graph::new();
-    let (stages, x, scales) = (of.staged(g, &at.stages), of.singles(g, &at.x), states(g, &at.scales));
+    let (stages, x, scales) =
+        (of.staged(g, &at.stages), of.singles(g, &at.x), states(g, &at.scales));
     let numbers = states(g, &(at.iterated..at.iterated + 5));
     let [last, older, first, count] = [0, 1, 3, 4].map(|k| numbers[k]);
     let [h, t] = [at.h, at.t].map(|k| of.single(g, k));
@@ -306,7 +325,8 @@ pub(super) fn iteration(
         let fields: Vec<Vec<Node>> = (0..of.width()).map(of_stage).collect();
         (0..n).map(|i| fields.iter().map(|field| field[i]).collect()).collect::<Vec<Vec<Node>>>()
     };
-    let (sums, double_sums) = (&of.collocation.sums(of.of_increments).stages, &of.collocation.double_sums);
+    let (sums, double_sums) =
+        (&of.collocation.sums(of.of_increments).stages, &of.collocation.double_sums);
     let mut next = stages.clone();
     let slopes = at_stages(g, &|k| of.of_stage(&stages, k));
     for i in (0..n).filter(|&i| !later[i]) {
@@ -325,7 +345,8 @@ pub(super) fn iteration(
                 next[i][k] = if linear[i] && !of.of_increments {
                     let part = g.mul(nodes[k], h);
                     let weights = of.row(g, double_sums, parameters + s, k);
-                    let (straight, bent) = (g.fma(part, of_x[i][k], x[i]), of.sum(g, &weights, &of_slopes[i]));
+                    let (straight, bent) =
+                        (g.fma(part, of_x[i][k], x[i]), of.sum(g, &weights, &of_slopes[i]));
                     g.fma(square, bent, straight)
                 } else {
                     let weights = of.row(g, sums, parameters, k);
@@ -336,7 +357,8 @@ pub(super) fn iteration(
         }
     }
 
-    // The change, also of what follows from the rest: what a light body's momentum does shows in its position.
+    // The change, also of what follows from the rest: what a light body's momentum does shows in
+    // its position.
     let moved: Vec<Node> = (0..of.width())
         .map(|k| {
             let changes: Vec<Node> = (0..n).map(|i| g.sub(next[i][k], stages[i][k])).collect();
@@ -357,8 +379,10 @@ pub(super) fn iteration(
     let goes_on = goes_on(g, (count, change, before, first), stop);
     let fields = of.staged(g, &at.field);
     let kept = slopes.iter().zip(&fields).zip(&later);
-    let kept: Vec<Node> =
-        kept.flat_map(|((slope, before), &later)| if later { before } else { slope }).copied().collect();
+    let kept: Vec<Node> = kept
+        .flat_map(|((slope, before), &later)| if later { before } else { slope })
+        .copied()
+        .collect();
     let outputs = [&next.concat()[..], &kept, &[change, last, older, first, count]].concat();
     if !of.apart {
         return Tape::of_loop(g, &outputs, goes_on, at.count(), parameters + 2 * s + 2);
@@ -366,15 +390,19 @@ pub(super) fn iteration(
     let going = g.state(at.going.start);
     let goes = g.binary(Binary::Less, none, going);
     let before = [stages.concat(), fields.concat(), numbers].concat();
-    let mut outputs: Vec<Node> =
-        outputs.iter().zip(&before).map(|(&after, &before)| g.select(goes, after, before)).collect();
+    let mut outputs: Vec<Node> = outputs
+        .iter()
+        .zip(&before)
+        .map(|(&after, &before)| g.select(goes, after, before))
+        .collect();
     let goes_on = g.binary(Binary::And, goes, goes_on);
     outputs.push(g.select(goes_on, one, none));
     Tape::of_fused(g, &outputs, at.count(), parameters)
 }
 
-/// [`Iterated::goes_on`] as a formula, without the limit on iterations, which the loop counts. Changes not made yet are
-/// infinite, so that no test of contraction fails by them; a first change that is too far ends the iteration.
+/// [`Iterated::goes_on`] as a formula, without the limit on iterations, which the loop counts.
+/// Changes not made yet are infinite, so that no test of contraction fails by them; a first change
+/// that is too far ends the iteration.
 fn goes_on(
     g: &mut Graph,
     (count, change, before, first): (Node, Node, Node, Node),
@@ -387,7 +415,8 @@ fn goes_on(
     let rounds = g.binary(Binary::LessEqual, change, rounding);
     let stays = g.binary(Binary::LessEqual, before, change);
     let stays = g.binary(Binary::And, rounds, stays);
-    let (slow, late) = (g.binary(Binary::Less, part, change), g.binary(Binary::LessEqual, settled, count));
+    let (slow, late) =
+        (g.binary(Binary::Less, part, change), g.binary(Binary::LessEqual, settled, count));
     let does_not = g.unary(Unary::Not, rounds);
     let grows = [slow, late].into_iter().fold(does_not, |all, one| g.binary(Binary::And, all, one));
     [far, stays, grows].into_iter().fold(more, |goes_on, ends| {
@@ -404,11 +433,12 @@ struct End {
     x: Vec<Node>,
 }
 
-/// Tape of the results of the stages, as in [`Stages::finish`], with [`Measures`] in place of what follows from them.
-/// In lanes the parameters after those of the field are the row of W, the node and its weight, and the end of the step
-/// at which the lane evaluates the field; the outputs take the places of what they replace, and where the iteration has
-/// not converged, x₁ is x and the estimate infinite. Apart they are x₁, the estimate, the measures, whether a vector
-/// without a scale has moved, W, and what rounding has lost.
+/// Tape of the results of the stages, as in [`Stages::finish`], with [`Measures`] in place of what
+/// follows from them. In lanes the parameters after those of the field are the row of W, the node
+/// and its weight, and the end of the step at which the lane evaluates the field; the outputs take
+/// the places of what they replace, and where the iteration has not converged, x₁ is x and the
+/// estimate infinite. Apart they are x₁, the estimate, the measures, whether a vector without a
+/// scale has moved, W, and what rounding has lost.
 ///
 /// [`Stages::finish`]: holonome_integrate::fixed_point::Stages::finish
 pub(super) fn finish(
@@ -420,7 +450,8 @@ pub(super) fn finish(
 ) -> Tape {
     let (g, s) = (&mut Graph::new(), of.collocation.stages);
     let (x, [h, t]) = (of.singles(g, &at.x), [at.h, at.t].map(|k| of.single(g, k)));
-    let (stages, lost, scales) = (of.staged(g, &at.stages), states(g, &at.lost), states(g, &at.scales));
+    let (stages, lost, scales) =
+        (of.staged(g, &at.stages), states(g, &at.lost), states(g, &at.scales));
     let parts = of.parts(g, h, parameters + s + 1);
     // The field of components that follow from the others was not kept.
     let found: Vec<Vec<Node>> = (0..of.width())
@@ -441,7 +472,8 @@ pub(super) fn finish(
     for ((slope, &x), &lost) in slopes.iter().zip(&x).zip(&lost) {
         let sums: Vec<Node> = (0..of.width())
             .map(|k| {
-                let weights = of.row(g, &of.collocation.sums(of.of_increments).coefficients, parameters, k);
+                let weights =
+                    of.row(g, &of.collocation.sums(of.of_increments).coefficients, parameters, k);
                 of.sum(g, &weights, slope)
             })
             .collect();
@@ -455,7 +487,12 @@ pub(super) fn finish(
                 let w = of.stage(g, &w, k);
                 g.unary(Unary::Abs, w)
             });
-            sizes.collect::<Vec<_>>().into_iter().rev().reduce(|a, b| g.add(a, b)).expect("there are some")
+            sizes
+                .collect::<Vec<_>>()
+                .into_iter()
+                .rev()
+                .reduce(|a, b| g.add(a, b))
+                .expect("there are some")
         });
         error.push(last);
         earlier.push(before);
@@ -495,7 +532,12 @@ pub(super) fn finish(
             .iter()
             .zip(&found)
             .map(|(end, found)| {
-                let polynomial = parts.iter().copied().rev().reduce(|sum, w| g.fma(end.sign, sum, w)).unwrap_or(zero);
+                let polynomial = parts
+                    .iter()
+                    .copied()
+                    .rev()
+                    .reduce(|sum, w| g.fma(end.sign, sum, w))
+                    .unwrap_or(zero);
                 let missed = g.sub(found[i], polynomial);
                 g.unary(Unary::Abs, missed)
             })
@@ -526,8 +568,13 @@ pub(super) fn finish(
     // True if a vector without a scale has moved.
     let mut any_moved = zero;
     for (vector, &scale) in scales.iter().enumerate() {
-        let all = vectors.components_of(vector).map(|i| sizes[i]).reduce(|a, b| g.add(a, b)).unwrap_or(zero);
-        let (without, moves) = (g.binary(Binary::Equal, scale, zero), g.binary(Binary::Less, zero, all));
+        let all = vectors
+            .components_of(vector)
+            .map(|i| sizes[i])
+            .reduce(|a, b| g.add(a, b))
+            .unwrap_or(zero);
+        let (without, moves) =
+            (g.binary(Binary::Equal, scale, zero), g.binary(Binary::Less, zero, all));
         let moved = g.binary(Binary::And, without, moves);
         any_moved = if vector == 0 { moved } else { g.binary(Binary::Or, any_moved, moved) };
     }
@@ -546,9 +593,11 @@ pub(super) fn finish(
         *x1 = g.select(found, *x1, x);
     }
     error.iter_mut().for_each(|error| *error = g.select(found, *error, infinity));
-    let [last, before, hidden] = [last, before, hidden].map(|measure| g.select(found, measure, zero));
+    let [last, before, hidden] =
+        [last, before, hidden].map(|measure| g.select(found, measure, zero));
     let moved = g.binary(Binary::And, found, any_moved);
-    let [iterations, steps, count] = [at.counts.start, at.counts.start + 1, at.iterated + 4].map(|k| g.state(k));
+    let [iterations, steps, count] =
+        [at.counts.start, at.counts.start + 1, at.iterated + 4].map(|k| g.state(k));
     let (counted, iterations) = (g.select(found, one, zero), g.add(iterations, count));
     let counts = vec![moved, iterations, g.add(steps, counted)];
     let kept = states(g, &(at.scales.start..at.moved));
@@ -567,7 +616,8 @@ pub(super) struct Measures {
     before: Node,
     /// First change of the iteration.
     first: Node,
-    /// Square of what the polynomial misses at the ends without a sign of it in its coefficients, or 0.
+    /// Square of what the polynomial misses at the ends without a sign of it in its coefficients,
+    /// or 0.
     hidden: Node,
     /// First change that is too far.
     too_far: Node,
@@ -581,7 +631,15 @@ impl Measures {
     /// Places of the measures among the numbers of a step whose stages are lanes.
     pub fn places(at: &Places) -> [usize; Measures::COUNT] {
         let of_iteration = at.iterated;
-        [of_iteration, of_iteration + 1, of_iteration + 2, of_iteration + 3, of_iteration + 4, at.stop + 1, at.h]
+        [
+            of_iteration,
+            of_iteration + 1,
+            of_iteration + 2,
+            of_iteration + 3,
+            of_iteration + 4,
+            at.stop + 1,
+            at.h,
+        ]
     }
 
     /// Measures at these places, in that order.
@@ -590,16 +648,24 @@ impl Measures {
         Measures { change, last, before, first, hidden, too_far, h }
     }
 
-    /// Factor of the estimate in step-size control: with it the estimate is at least as large as the first change of
-    /// the iteration demands, which alone causes `most` at most, and no smaller than what the ends show.
-    pub fn factor(&self, g: &mut Graph, collocation: &Collocation, vectors: &Vectors, most: Node) -> Node {
+    /// Factor of the estimate in step-size control: with it the estimate is at least as large as
+    /// the first change of the iteration demands, which alone causes `most` at most, and no smaller
+    /// than what the ends show.
+    pub fn factor(
+        &self,
+        g: &mut Graph,
+        collocation: &Collocation,
+        vectors: &Vectors,
+        most: Node,
+    ) -> Node {
         let (zero, one) = (g.zero(), g.one());
         let mean = g.constant(1.0 / vectors.count().max(1) as f64);
         let of_last = g.mul(mean, self.last);
         let root = g.sqrt(of_last);
         let norm = g.mul(self.h, root);
-        // As large as it has to be for the first change of the iteration, but no larger than what is accepted; and
-        // where coefficients hardly decrease, at a kink or at a wall, as large as the last would be of those that do.
+        // As large as it has to be for the first change of the iteration, but no larger than what
+        // is accepted; and where coefficients hardly decrease, at a kink or at a wall, as large as
+        // the last would be of those that do.
         let part = g.div(self.first, self.too_far);
         let part = least(g, part, one);
         let part = g.sqrt(part);
@@ -609,8 +675,10 @@ impl Measures {
         let by_decrease = g.mul(decrease, root);
         let wanted = larger(g, by_change, by_decrease);
         let (factor, power) = of_error(collocation);
-        let (node, [tiny, biggest]) =
-            (g.constant(collocation.nodes[0]), [f64::MIN_POSITIVE, f64::MAX].map(|x| g.constant(x)));
+        let (node, [tiny, biggest]) = (
+            g.constant(collocation.nodes[0]),
+            [f64::MIN_POSITIVE, f64::MAX].map(|x| g.constant(x)),
+        );
         let reach = g.mul(self.h, node);
         let square = g.mul(reach, reach);
         let square = g.mul(square, mean);
@@ -631,8 +699,8 @@ impl Measures {
     }
 }
 
-/// Tape of [`Measures::factor`], in place of the first of the measures. The parameter is the largest estimate that the
-/// iteration's first change may cause.
+/// Tape of [`Measures::factor`], in place of the first of the measures. The parameter is the
+/// largest estimate that the iteration's first change may cause.
 pub(super) fn factor(collocation: &Collocation, vectors: &Vectors) -> Tape {
     let g = &mut Graph::new();
     let most = g.parameter(0);

@@ -4,7 +4,9 @@ use super::formulas::{self, Measures, Places, StageNodes};
 use crate::backend::compile;
 use crate::kernels::formula::Formula;
 use crate::kernels::vectors::StateVectors;
-use holonome_integrate::fixed_point::{Iterated, MOST_ITERATIONS, Memory, Stop, ends, of_increments, stop};
+use holonome_integrate::fixed_point::{
+    Iterated, MOST_ITERATIONS, Memory, Stop, ends, of_increments, stop,
+};
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scheme::collocation::Collocation;
 use holonome_model::graph::aligned::{Aligned, first_aligned};
@@ -56,7 +58,10 @@ impl LaneStages {
             memory: Memory::len(collocation, state),
             start: compile(&formulas::start(of, &at, state), lanes),
             iterate: compile(&formulas::iteration(of, &at, field, vectors, parameters), lanes),
-            finish: compile(&formulas::finish(of, &at, field, state, (parameters, ends(plan) > 0)), lanes),
+            finish: compile(
+                &formulas::finish(of, &at, field, state, (parameters, ends(plan) > 0)),
+                lanes,
+            ),
             collocation,
             at,
             lanes,
@@ -84,7 +89,8 @@ impl LaneStages {
         self.finish.rebind(&mut bound.finish, lane, parameters);
     }
 
-    /// Length of what a trajectory carries: [`Memory`], then the number of evaluations of the field.
+    /// Length of what a trajectory carries: [`Memory`], then the number of evaluations of the
+    /// field.
     pub fn memory_len(&self) -> usize {
         self.memory + 1
     }
@@ -92,10 +98,12 @@ impl LaneStages {
     /// Length of the scratch.
     pub fn work_len(&self) -> usize {
         let kernels = [&self.start, &self.iterate, &self.finish].map(|kernel| kernel.work_len());
-        8 + (self.at.count() + self.finish.outputs()) * self.lanes + kernels.into_iter().max().unwrap_or(0)
+        8 + (self.at.count() + self.finish.outputs()) * self.lanes
+            + kernels.into_iter().max().unwrap_or(0)
     }
 
-    /// Memory of a trajectory before its first step, whose polynomial starts as the constant `field`.
+    /// Memory of a trajectory before its first step, whose polynomial starts as the constant
+    /// `field`.
     pub fn begin(&self, field: &[f64], memory: &mut [f64]) {
         memory.fill(0.0);
         for (w, field) in memory.chunks_exact_mut(self.collocation.stages).zip(field) {
@@ -150,21 +158,23 @@ impl LaneStages {
         of.numbers[self.rows(&self.at.lost)].fill(0.0);
     }
 
-    /// Set the start t and the length h of a lane's step, which follows one of `length`, or is the first one.
+    /// Set the start t and the length h of a lane's step, which follows one of `length`, or is the
+    /// first one.
     pub fn set(&self, lane: usize, (t, h, length): (f64, f64, f64), of: &mut LaneNumbers) {
         // The first step follows from nothing, and a part of one is known: both may start anywhere.
         let known = of.numbers[self.at.from * self.lanes + lane] < 0.0;
         let too_far = if known || length == 0.0 { f64::INFINITY } else { self.stop.too_far };
         let length = if length == 0.0 { h } else { length };
-        let at = [(self.at.t, t), (self.at.h, h), (self.at.length, length), (self.at.stop + 1, too_far)];
+        let at =
+            [(self.at.t, t), (self.at.h, h), (self.at.length, length), (self.at.stop + 1, too_far)];
         for (place, number) in at {
             of.numbers[place * self.lanes + lane] = number;
         }
     }
 
-    /// Make the steps of the lanes that are `made` from the states `x`, and count their evaluations. Where a step is not like
-    /// others, because its iteration does not converge or because a vector without a scale moves, `made` becomes
-    /// [`Made::No`] or [`Made::Moves`].
+    /// Make the steps of the lanes that are `made` from the states `x`, and count their
+    /// evaluations. Where a step is not like others, because its iteration does not converge or
+    /// because a vector without a scale moves, `made` becomes [`Made::No`] or [`Made::Moves`].
     pub fn make(
         &self,
         bound: &LaneStagesBound,
@@ -224,8 +234,11 @@ impl LaneStages {
         let first = self.results_len() + self.lanes;
         let kept = self.at.w.start * self.lanes..self.at.lost.end * self.lanes;
         let made = &of.results[first..first + kept.len()];
-        let masks: Vec<u64> = (0..self.lanes).map(|lane| if accepted(lane) { u64::MAX } else { 0 }).collect();
-        for (kept, made) in of.numbers[kept].chunks_exact_mut(self.lanes).zip(made.chunks_exact(self.lanes)) {
+        let masks: Vec<u64> =
+            (0..self.lanes).map(|lane| if accepted(lane) { u64::MAX } else { 0 }).collect();
+        for (kept, made) in
+            of.numbers[kept].chunks_exact_mut(self.lanes).zip(made.chunks_exact(self.lanes))
+        {
             for ((kept, made), mask) in kept.iter_mut().zip(made).zip(&masks) {
                 *kept = f64::from_bits((made.to_bits() & mask) | (kept.to_bits() & !mask));
             }

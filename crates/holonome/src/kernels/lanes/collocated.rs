@@ -1,4 +1,5 @@
-//! Steps of collocation methods in lanes: equal ones, attempts, and states within accepted attempts.
+//! Steps of collocation methods in lanes: equal ones, attempts, and states within accepted
+//! attempts.
 
 use super::{CompiledLanes, LaneBound};
 use crate::kernels::collocation::{LaneStages, Made};
@@ -9,7 +10,8 @@ use holonome_model::graph::interpret::Kernel;
 use std::ops::Range;
 
 impl CompiledLanes {
-    /// States within steps of a collocation method, as ends of shorter steps, and the scales after the whole ones.
+    /// States within steps of a collocation method, as ends of shorter steps, and the scales after
+    /// the whole ones.
     pub(super) fn parts_of_steps(
         &self,
         (stages, at): (&LaneStages, &Within),
@@ -41,8 +43,8 @@ impl CompiledLanes {
         }
     }
 
-    /// Equal steps of a collocation method. `state` is that of the loop, of length `len` in every lane, and room for x₁ and
-    /// the estimate of its error.
+    /// Equal steps of a collocation method. `state` is that of the loop, of length `len` in every
+    /// lane, and room for x₁ and the estimate of its error.
     pub(super) fn collocated_steps(
         &self,
         (stages, settle): (&LaneStages, &dyn Kernel),
@@ -65,9 +67,16 @@ impl CompiledLanes {
                 made[lane] = if missed[lane] { Made::Idle } else { Made::Yes };
                 stages.set(lane, (t, h, memory[lengths.start + lane]), &mut numbers);
                 // A first step takes the field at its start.
-                memory[counts.start + lane] += f64::from(u8::from(memory[lengths.start + lane] == 0.0));
+                memory[counts.start + lane] +=
+                    f64::from(u8::from(memory[lengths.start + lane] == 0.0));
             }
-            stages.make(bound_stages, &state[..n], &mut numbers, &mut made, &mut memory[counts.clone()]);
+            stages.make(
+                bound_stages,
+                &state[..n],
+                &mut numbers,
+                &mut made,
+                &mut memory[counts.clone()],
+            );
             for (missed, made) in missed.iter_mut().zip(&made) {
                 *missed = *made != Made::Yes;
             }
@@ -97,7 +106,9 @@ impl CompiledLanes {
     ) {
         let (lanes, n) = (self.lanes, self.dimension);
         let Some(bound_stages) = &bound.stages else { unreachable!("a collocation method") };
-        let [_, span, longest, shortest, ..] = self.more[..] else { unreachable!("the parameters of a loop") };
+        let [_, span, longest, shortest, ..] = self.more[..] else {
+            unreachable!("the parameters of a loop")
+        };
         let (judged, work) = work.split_at_mut(slots.count() * lanes + stages.results_len());
         let (work, own) = work.split_at_mut(stages.work_len());
         let rows = |slots: &Range<usize>| slots.start * lanes..slots.end * lanes;
@@ -105,7 +116,8 @@ impl CompiledLanes {
         let memory = &mut state[rows(&slots.memory)];
         let mut numbers = stages.enter(memory, work);
         let [lengths, counts] = stages.lengths_and_counts();
-        let (mut made, mut steps, mut tried) = (vec![Made::Idle; lanes], vec![0.0; lanes], vec![0.0; lanes]);
+        let (mut made, mut steps, mut tried) =
+            (vec![Made::Idle; lanes], vec![0.0; lanes], vec![0.0; lanes]);
         for _ in 0..count {
             for lane in 0..lanes {
                 made[lane] = Made::Idle;
@@ -126,7 +138,13 @@ impl CompiledLanes {
                 stages.set(lane, (t, h, length), &mut numbers);
             }
             let x = rows(&slots.x);
-            stages.make(bound_stages, &judged[x.clone()], &mut numbers, &mut made, &mut memory[counts.clone()]);
+            stages.make(
+                bound_stages,
+                &judged[x.clone()],
+                &mut numbers,
+                &mut made,
+                &mut memory[counts.clone()],
+            );
             let (before, attempted) = judged.split_at_mut(slots.count() * lanes);
             attempted.copy_from_slice(stages.results(&numbers));
             for (lane, made) in made.iter().enumerate().filter(|(_, made)| **made != Made::Yes) {
@@ -135,7 +153,11 @@ impl CompiledLanes {
                     attempted[i * lanes + lane] = before[x.start + i * lanes + lane];
                     attempted[(n + i) * lanes + lane] = f64::INFINITY;
                 }
-                attempted[2 * n * lanes..].iter_mut().skip(lane).step_by(lanes).for_each(|measure| *measure = 0.0);
+                attempted[2 * n * lanes..]
+                    .iter_mut()
+                    .skip(lane)
+                    .step_by(lanes)
+                    .for_each(|measure| *measure = 0.0);
                 if *made == Made::Moves {
                     before[slots.status * lanes + lane] = Status::Held.number();
                 }

@@ -41,18 +41,28 @@ impl LaneMonitor {
 
     /// Lanes that all have these parameters.
     pub fn bind(&self, parameters: &[f64]) -> MonitorBound {
-        MonitorBound { values: self.kernel.bind(parameters), targets: vec![0.0; self.rows * self.kernel.lanes()] }
+        MonitorBound {
+            values: self.kernel.bind(parameters),
+            targets: vec![0.0; self.rows * self.kernel.lanes()],
+        }
     }
 
     /// Set the parameters and targets of one lane to those of its trajectory.
-    pub fn rebind(&self, bound: &mut MonitorBound, lane: usize, parameters: &[f64], targets: &[f64]) {
+    pub fn rebind(
+        &self,
+        bound: &mut MonitorBound,
+        lane: usize,
+        parameters: &[f64],
+        targets: &[f64],
+    ) {
         self.kernel.rebind(&mut bound.values, lane, parameters);
         scatter(targets, self.kernel.lanes(), lane, &mut bound.targets);
     }
 
     /// Length of the scratch for states of length n.
     pub fn work_len(&self, n: usize) -> usize {
-        (n + self.rows + self.vectors + self.kernel.outputs()) * self.kernel.lanes() + self.kernel.work_len()
+        (n + self.rows + self.vectors + self.kernel.outputs()) * self.kernel.lanes()
+            + self.kernel.work_len()
     }
 
     /// Compute the deviations of the groups, the sizes of their terms and their contents.

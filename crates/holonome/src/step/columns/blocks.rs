@@ -1,5 +1,5 @@
-//! Blocks of many steps of a large model: the state stays in columns from step to step, and monitored quantities are
-//! computed there. The steps are those that are made one by one.
+//! Blocks of many steps of a large model: the state stays in columns from step to step, and
+//! monitored quantities are computed there. The steps are those that are made one by one.
 
 use super::rows::Templated;
 use crate::kernels::compile_rows;
@@ -22,8 +22,8 @@ const FEWEST_STEPS: u64 = 4;
 
 /// Data that a block of steps takes besides its program.
 pub struct BlockData {
-    /// F over columns, without the carried sums of H, which are added to the rows `sums`; its groups, and the targets
-    /// F₀.
+    /// F over columns, without the carried sums of H, which are added to the rows `sums`; its
+    /// groups, and the targets F₀.
     values: RowKernel,
     sums: Arc<[u32]>,
     invariants: Arc<Invariants>,
@@ -90,7 +90,15 @@ impl LoweredProgram<Templated> {
         let values = compile_rows(&values, start.parameters);
         let target = BlockData::target(invariants, start);
         let invariants = Arc::clone(invariants);
-        self.repeated = Some(BlockData { values, sums, invariants, target, t0: plan.t0, h, moves: moves.into() });
+        self.repeated = Some(BlockData {
+            values,
+            sums,
+            invariants,
+            target,
+            t0: plan.t0,
+            h,
+            moves: moves.into(),
+        });
     }
 
     /// This program for a run from another start.
@@ -104,14 +112,26 @@ impl LoweredProgram<Templated> {
         self.dimension + 2 + self.carried_len()
     }
 
-    /// Compute the deviations of the state. F takes the place of registers that the step will compute.
-    fn find_deviations(&self, t: f64, registers: &mut [f64], deviations: &mut [f64], work: &mut [f64]) {
-        let Some(BlockData { values: kernel, sums, invariants, target, .. }) = &self.repeated else { return };
+    /// Compute the deviations of the state. F takes the place of registers that the step will
+    /// compute.
+    fn find_deviations(
+        &self,
+        t: f64,
+        registers: &mut [f64],
+        deviations: &mut [f64],
+        work: &mut [f64],
+    ) {
+        let Some(BlockData { values: kernel, sums, invariants, target, .. }) = &self.repeated
+        else {
+            return;
+        };
         let (known, values) = registers.split_at_mut(self.loaded());
         let values = &mut values[..invariants.count];
         kernel.run(t, known, values, work);
         let carried = &known[self.dimension + 2..];
-        sums.iter().zip(&carried[self.sums.clone()]).for_each(|(&row, sum)| values[row as usize] += sum);
+        sums.iter()
+            .zip(&carried[self.sums.clone()])
+            .for_each(|(&row, sum)| values[row as usize] += sum);
         let (groups, own) = deviations.split_at_mut(invariants.groups.len());
         invariants.deviations(values, target, groups);
         self.deviations(carried, own);
@@ -163,7 +183,8 @@ impl LoweredProgram<Templated> {
     }
 }
 
-/// Copies in an order in which none overwrites what another one reads later; `None` if there is no such order.
+/// Copies in an order in which none overwrites what another one reads later; `None` if there is no
+/// such order.
 fn in_order(mut moves: Vec<(Range<usize>, usize)>) -> Option<Vec<(Range<usize>, usize)>> {
     let mut ordered = Vec::new();
     while !moves.is_empty() {
@@ -197,7 +218,11 @@ impl Blocks for LoweredProgram<Templated> {
         let registers = self.registers.max(self.loaded() + block.invariants.count);
         let (registers, work) = work.split_at_mut(registers);
         let (deviations, work) = work.split_at_mut(largest.len());
-        self.load(StepFrom { t: block.t0, h: block.h, x }, &memory[..self.carried_len()], registers);
+        self.load(
+            StepFrom { t: block.t0, h: block.h, x },
+            &memory[..self.carried_len()],
+            registers,
+        );
         largest.fill(0.0);
         let (mut spent, mut known) = (Cost::default(), 0);
         for step in first..=first + count {

@@ -8,15 +8,17 @@ use holonome_model::graph::op::Binary;
 use holonome_model::templated::Together;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Make a step reuse the sums over pairs that it needs at its start and finds at its end, whatever its length. Return
-/// the recording that finds them where no step came before; `None` if there are no such sums. The sums of H come with
-/// them, for H is monitored where it stays constant.
+/// Make a step reuse the sums over pairs that it needs at its start and finds at its end, whatever
+/// its length. Return the recording that finds them where no step came before; `None` if there are
+/// no such sums. The sums of H come with them, for H is monitored where it stays constant.
 pub fn carry_forces(trace: &mut Trace<ColumnSymbols>) -> Option<Trace<ColumnSymbols>> {
     let Trace { symbols, x, t, h, result, systems, carried, multipliers, sums, drawn, .. } = trace;
     let (x, t, h) = (x.clone(), *t, *h);
     let roots: Vec<Column> = systems
         .iter()
-        .flat_map(|system| [&system.sizes, &system.guesses, &system.residuals].into_iter().flatten())
+        .flat_map(|system| {
+            [&system.sizes, &system.guesses, &system.residuals].into_iter().flatten()
+        })
         .chain(result.iter().map(|(column, _)| column))
         .chain(carried.iter().map(|(_, next)| next))
         .chain(&multipliers.0)
@@ -25,15 +27,20 @@ pub fn carry_forces(trace: &mut Trace<ColumnSymbols>) -> Option<Trace<ColumnSymb
     let needed = symbols.reached(&roots);
     let columns = &symbols.mechanics.columns;
     let is_given = |column: &Column| x.contains(column) || *column == t;
-    let mut found: Vec<Column> = needed.iter().copied().filter(|&column| columns.is_accumulated(column)).collect();
+    let mut found: Vec<Column> =
+        needed.iter().copied().filter(|&column| columns.is_accumulated(column)).collect();
     found.retain(|&column| columns.arguments(column).iter().all(is_given));
     found.sort_unstable();
     let t1 = symbols.binary(Binary::Add, t, h);
     let mut moved: FxHashMap<Column, Column> =
         x.iter().copied().zip(result.iter().map(|&(column, _)| column)).collect();
     moved.insert(t, t1);
-    let pairs = found.iter().map(|&column| (column, symbols.substituted(column, &mut moved))).collect::<Vec<_>>();
-    let mut pairs: Vec<(Column, Column)> = pairs.into_iter().filter(|(_, end)| needed.contains(end)).collect();
+    let pairs = found
+        .iter()
+        .map(|&column| (column, symbols.substituted(column, &mut moved)))
+        .collect::<Vec<_>>();
+    let mut pairs: Vec<(Column, Column)> =
+        pairs.into_iter().filter(|(_, end)| needed.contains(end)).collect();
     if pairs.is_empty() {
         return None;
     }
@@ -87,8 +94,8 @@ pub fn carry_forces(trace: &mut Trace<ColumnSymbols>) -> Option<Trace<ColumnSymb
     Some(find)
 }
 
-/// Sums of H at the start of a step and at its end; empty unless all of them come with these forces, from calls that
-/// compute nothing else.
+/// Sums of H at the start of a step and at its end; empty unless all of them come with these
+/// forces, from calls that compute nothing else.
 fn sums_of_energy(
     symbols: &mut ColumnSymbols,
     (t, x): (Column, &[Column]),
@@ -98,10 +105,15 @@ fn sums_of_energy(
 ) -> Vec<(Column, Column)> {
     let mut sums = Vec::new();
     for Together { slopes, values, .. } in symbols.mechanics.sums(t, x) {
-        let end = |slope: &Column| forces.iter().find(|(start, _)| start == slope).map(|&(_, end)| end);
-        let Some(ends) = slopes.iter().map(end).collect::<Option<Vec<Column>>>() else { return Vec::new() };
+        let end =
+            |slope: &Column| forces.iter().find(|(start, _)| start == slope).map(|&(_, end)| end);
+        let Some(ends) = slopes.iter().map(end).collect::<Option<Vec<Column>>>() else {
+            return Vec::new();
+        };
         let columns = &symbols.mechanics.columns;
-        if needed.iter().filter(|&&column| columns.share_call(column, ends[0])).count() != ends.len() {
+        if needed.iter().filter(|&&column| columns.share_call(column, ends[0])).count()
+            != ends.len()
+        {
             return Vec::new();
         }
         sums.extend(values.into_iter().map(|value| (value, symbols.substituted(value, moved))));

@@ -1,8 +1,8 @@
-//! Templated steps of large models, over columns: which columns are stored, in which order they are computed, and
-//! sparse elimination of the equations.
+//! Templated steps of large models, over columns: which columns are stored, in which order they are
+//! computed, and sparse elimination of the equations.
 //!
-//! A column is stored if a function of the model is called with it, as the function may read it at several members.
-//! Columns that are combined member by member are computed where they are used.
+//! A column is stored if a function of the model is called with it, as the function may read it at
+//! several members. Columns that are combined member by member are computed where they are used.
 
 use super::blocks::BlockData;
 use super::symbols::{ColumnSymbols, Reduced};
@@ -13,7 +13,8 @@ use crate::step::draws::Draws;
 use crate::step::fsal::Fsal;
 use crate::step::multipliers::Multipliers;
 use crate::step::program::{
-    Action, LoweredEquations, LoweredProgram, Lowering, MonitoredProperty, Solve, Stage, SystemMonitor,
+    Action, LoweredEquations, LoweredProgram, Lowering, MonitoredProperty, Solve, Stage,
+    SystemMonitor,
 };
 use crate::step::recorder::{Drawn, System, Trace};
 use holonome_integrate::newton::NewtonSystem;
@@ -21,7 +22,9 @@ use holonome_integrate::phase_space::{self, Equation};
 use holonome_integrate::scheme::map::Blocks;
 use holonome_linear::lu::Pivots;
 use holonome_linear::unpivoted::Unpivoted;
-use holonome_model::columns::{Alike, Column, Columns, Definition, Jacobian, Stored, accumulated, pieces};
+use holonome_model::columns::{
+    Alike, Column, Columns, Definition, Jacobian, Stored, accumulated, pieces,
+};
 use holonome_model::elaborate::model::{Model, Quantity, Variable};
 use holonome_model::functional::Functional;
 use holonome_model::graph::interpret::SEGMENT_LANES;
@@ -55,12 +58,14 @@ pub struct FamilyNames {
     state: Vec<StridedFamily>,
 }
 
-/// Approximate number of rows that a kernel runs side by side. An elimination goes through lists, number by number.
+/// Approximate number of rows that a kernel runs side by side. An elimination goes through lists,
+/// number by number.
 const SIDE_BY_SIDE: usize = 8;
 
 /// Equations of many members, with a sparse matrix.
 pub struct RowEquations {
-    /// Scales of linear equations, which only a message needs; those of other equations are computed before.
+    /// Scales of linear equations, which only a message needs; those of other equations are
+    /// computed before.
     sizes: Option<Stage<RowKernel>>,
     /// Everything that the residuals are computed from, the residuals, and the matrix.
     evaluated: Stage<RowKernel>,
@@ -75,8 +80,8 @@ pub struct RowEquations {
 #[derive(Clone)]
 enum Elimination {
     Sparse(Unpivoted),
-    /// Formulas among the evaluated ones, for a matrix that falls into many small ones of one pattern: registers of the
-    /// solution, which the inverses of the pivots follow.
+    /// Formulas among the evaluated ones, for a matrix that falls into many small ones of one
+    /// pattern: registers of the solution, which the inverses of the pivots follow.
     Evaluated(Range<usize>),
 }
 
@@ -95,7 +100,11 @@ impl NewtonSystem for RowEquations {
         self.evaluated.run(registers, work);
     }
 
-    fn split<'a>(&self, registers: &'a mut [f64], _: &'a mut [f64]) -> (&'a mut [f64], &'a mut [f64]) {
+    fn split<'a>(
+        &self,
+        registers: &'a mut [f64],
+        _: &'a mut [f64],
+    ) -> (&'a mut [f64], &'a mut [f64]) {
         let (before, residuals) = registers.split_at_mut(self.residuals.start);
         (before, &mut residuals[..self.residuals.len()])
     }
@@ -103,7 +112,8 @@ impl NewtonSystem for RowEquations {
     fn eliminate(&self, registers: &mut [f64], work: &mut [f64]) -> Pivots {
         match &self.elimination {
             Elimination::Sparse(solver) => {
-                let (residuals, values) = registers[self.residuals.start..].split_at_mut(self.residuals.len());
+                let (residuals, values) =
+                    registers[self.residuals.start..].split_at_mut(self.residuals.len());
                 solver.solve(&mut values[..solver.values()], residuals, work)
             }
             Elimination::Evaluated(solution) => {
@@ -149,8 +159,8 @@ impl LoweredEquations for RowEquations {
     }
 
     fn operations(&self) -> (usize, usize) {
-        let [sweep, iteration] =
-            [self.swept.as_ref().unwrap_or(&self.evaluated), &self.evaluated].map(|stage| stage.kernel.operations());
+        let [sweep, iteration] = [self.swept.as_ref().unwrap_or(&self.evaluated), &self.evaluated]
+            .map(|stage| stage.kernel.operations());
         match &self.elimination {
             Elimination::Sparse(solver) => (sweep, iteration + SIDE_BY_SIDE * solver.operations()),
             Elimination::Evaluated(_) => (sweep, iteration),
@@ -162,11 +172,13 @@ impl LoweredEquations for RowEquations {
     }
 }
 
-/// Plan of the columns that are stored, of the order in which they are computed, and of their registers.
+/// Plan of the columns that are stored, of the order in which they are computed, and of their
+/// registers.
 struct Planner<'a> {
     columns: Columns,
     systems: &'a [System<ColumnSymbols>],
-    /// Columns to be stored, after those that they are computed from, with the number of systems to be solved before.
+    /// Columns to be stored, after those that they are computed from, with the number of systems to
+    /// be solved before.
     stored: Vec<(Column, usize)>,
     reduced: &'a [Reduced],
     parameters: &'a [f64],
@@ -176,14 +188,17 @@ struct Planner<'a> {
     solvers: &'a mut Solvers,
 }
 
-/// Solvers of a program's systems, by pattern; the systems that find reused values (FSAL) have the same patterns.
+/// Solvers of a program's systems, by pattern; the systems that find reused values (FSAL) have the
+/// same patterns.
 #[derive(Default)]
 struct Solvers(Vec<(Vec<(u32, u32)>, Unpivoted)>);
 
 impl Solvers {
     /// Solver for a matrix of size `n` with these (row, column) entries.
     fn of(&mut self, n: usize, entries: Vec<(u32, u32)>) -> Unpivoted {
-        if let Some((_, known)) = self.0.iter().find(|(of, known)| known.size() == n && *of == entries) {
+        if let Some((_, known)) =
+            self.0.iter().find(|(of, known)| known.size() == n && *of == entries)
+        {
             return known.clone();
         }
         let solver = Unpivoted::new(n, &entries);
@@ -195,7 +210,8 @@ impl Solvers {
 impl Planner<'_> {
     /// Number of solves after which a column can be computed.
     fn level(&self, column: Column) -> usize {
-        let depends = |system: &System<ColumnSymbols>| self.columns.depends(column, &system.unknowns);
+        let depends =
+            |system: &System<ColumnSymbols>| self.columns.depends(column, &system.unknowns);
         self.systems.iter().rposition(depends).map_or(0, |k| k + 1)
     }
 
@@ -265,8 +281,8 @@ impl Planner<'_> {
         self.registers - length
     }
 
-    /// Give up the registers from `first` on, whose numbers nobody reads any more. Kernels read registers before their
-    /// own only, so it is the last ones that can be used again.
+    /// Give up the registers from `first` on, whose numbers nobody reads any more. Kernels read
+    /// registers before their own only, so it is the last ones that can be used again.
     fn free_from(&mut self, first: usize) {
         self.registers = first;
     }
@@ -311,7 +327,12 @@ impl Planner<'_> {
     }
 
     /// Add stages that compute the planned columns of `level` for which `wanted` holds.
-    fn compute(&mut self, actions: &mut Actions, level: usize, wanted: impl Fn(&Planner, Column) -> bool) {
+    fn compute(
+        &mut self,
+        actions: &mut Actions,
+        level: usize,
+        wanted: impl Fn(&Planner, Column) -> bool,
+    ) {
         let mut due: Vec<Column> =
             self.stored.iter().filter(|(_, at)| *at == level).map(|&(column, _)| column).collect();
         due.retain(|&column| self.columns.stored(column).is_none() && wanted(self, column));
@@ -327,13 +348,16 @@ impl Planner<'_> {
                 due.remove(0);
                 continue;
             }
-            // All columns of its length, or of its call, that can be computed now: those before them in the plan are
-            // stored.
+            // All columns of its length, or of its call, that can be computed now: those before
+            // them in the plan are stored.
             let (length, rows) = (self.columns.length(first), self.rows_of(first));
             let mut group: Vec<Column> = Vec::new();
             for &column in &due {
-                let ready = !due.iter().any(|&other| other != column && self.columns.depends(column, &[other]));
-                let alike = self.rows_of(column) == rows && (rows.is_some() || self.columns.length(column) == length);
+                let ready = !due
+                    .iter()
+                    .any(|&other| other != column && self.columns.depends(column, &[other]));
+                let alike = self.rows_of(column) == rows
+                    && (rows.is_some() || self.columns.length(column) == length);
                 if ready && alike && self.reduced(column).is_none() {
                     group.push(column);
                 }
@@ -341,7 +365,8 @@ impl Planner<'_> {
             let stage = if rows.is_some() {
                 self.accumulated_stage(&group)
             } else {
-                let outputs: Vec<(Column, usize)> = group.iter().map(|&column| (column, length as usize)).collect();
+                let outputs: Vec<(Column, usize)> =
+                    group.iter().map(|&column| (column, length as usize)).collect();
                 let stage = self.stage(&outputs);
                 for (k, &column) in group.iter().enumerate() {
                     let at = (stage.first + k * length as usize) as u32;
@@ -376,7 +401,11 @@ impl Planner<'_> {
     }
 
     fn lengths(&self, columns: &[Column], like: &[Column]) -> Vec<(Column, usize)> {
-        columns.iter().zip(like).map(|(&column, &like)| (column, self.columns.length(like) as usize)).collect()
+        columns
+            .iter()
+            .zip(like)
+            .map(|(&column, &like)| (column, self.columns.length(like) as usize))
+            .collect()
     }
 }
 
@@ -409,9 +438,9 @@ impl Actions {
 /// Most outputs that share one template.
 const MOST_TOGETHER: usize = 8;
 
-/// Program of a trace, made once for each of `substeps`. `own` are the method's own parameters; the tolerance loosens
-/// that of the Newton iterations. If the step reuses values of the previous one (FSAL), `find` finds these; its flag is
-/// true if they serve steps of any length.
+/// Program of a trace, made once for each of `substeps`. `own` are the method's own parameters; the
+/// tolerance loosens that of the Newton iterations. If the step reuses values of the previous one
+/// (FSAL), `find` finds these; its flag is true if they serve steps of any length.
 pub fn lower(
     trace: Trace<ColumnSymbols>,
     find: Option<(Trace<ColumnSymbols>, bool)>,
@@ -456,18 +485,22 @@ fn lower_with(
         }
     }
     let next: Vec<Column> = trace.carried.iter().map(|&(_, next)| next).collect();
-    for &column in trace.result.iter().map(|(column, _)| column).chain(&next).chain(&trace.multipliers.0) {
+    for &column in
+        trace.result.iter().map(|(column, _)| column).chain(&next).chain(&trace.multipliers.0)
+    {
         planner.need(column);
     }
     let (mut actions, mut monitored) = (Actions::default(), 0);
     for (level, system) in trace.systems.iter().enumerate() {
         planner.compute(&mut actions, level, |_, _| true);
-        let monitor = monitored_property(system).map(|property| SystemMonitor { number: monitored, property });
+        let monitor = monitored_property(system)
+            .map(|property| SystemMonitor { number: monitored, property });
         monitored += usize::from(monitor.is_some());
         planner.solve(&mut actions, level, system, monitor);
     }
     planner.compute(&mut actions, trace.systems.len(), |_, _| true);
-    let wanted: Vec<_> = trace.result.iter().map(|&(column, length)| (column, length as usize)).collect();
+    let wanted: Vec<_> =
+        trace.result.iter().map(|&(column, length)| (column, length as usize)).collect();
     let stage = planner.stage(&wanted);
     let result = stage.range();
     actions.compute(stage);
@@ -519,7 +552,9 @@ fn lower_with(
 /// Monitored property of a system. Fibres of large models are straight.
 fn monitored_property(system: &System<ColumnSymbols>) -> Option<MonitoredProperty> {
     match system.monitored {
-        phase_space::Monitored::Always => Some(MonitoredProperty::Determinant { power: 1, curved: false }),
+        phase_space::Monitored::Always => {
+            Some(MonitoredProperty::Determinant { power: 1, curved: false })
+        }
         phase_space::Monitored::Definite => Some(MonitoredProperty::Positive),
         phase_space::Monitored::Never | phase_space::Monitored::OnCurves => None,
     }
@@ -555,7 +590,8 @@ impl Planner<'_> {
         for (k, &unknown) in system.unknowns.iter().enumerate() {
             let length = self.columns.length(unknown) as usize;
             rows.push((first - unknowns.start, system.rows[k]));
-            self.columns.store(unknown, Stored { first: first as u32, stride: u32::from(length > 1) });
+            self.columns
+                .store(unknown, Stored { first: first as u32, stride: u32::from(length > 1) });
             first += length;
         }
         let needed = |planner: &Planner, column: Column| {
@@ -573,14 +609,23 @@ impl Planner<'_> {
             .iter()
             .zip(&system.residuals)
             .map(|(&(_, length), residual)| {
-                Jacobian::new(&self.columns, std::slice::from_ref(residual), &system.unknowns, length as u32)
+                Jacobian::new(
+                    &self.columns,
+                    std::slice::from_ref(residual),
+                    &system.unknowns,
+                    length as u32,
+                )
             })
             .collect();
-        let at = |k: usize, member: u32, unknown: u32| (rows[k].0 as u32 + member, unknown - unknowns.start as u32);
+        let at = |k: usize, member: u32, unknown: u32| {
+            (rows[k].0 as u32 + member, unknown - unknowns.start as u32)
+        };
         let entries: Vec<(u32, u32)> = jacobians
             .iter()
             .enumerate()
-            .flat_map(|(k, jacobian)| jacobian.entries().map(move |(_, member, unknown)| at(k, member, unknown)))
+            .flat_map(|(k, jacobian)| {
+                jacobian.entries().map(move |(_, member, unknown)| at(k, member, unknown))
+            })
             .collect();
         let solver = self.solvers.of(m, entries);
         let pieces = jacobians.iter().enumerate().flat_map(|(k, jacobian)| {
@@ -591,7 +636,11 @@ impl Planner<'_> {
         });
         let all = pieces.collect();
         let first = self.room(solver.values());
-        debug_assert_eq!(first, residual_stage.range().end, "the matrix stands behind the residuals");
+        debug_assert_eq!(
+            first,
+            residual_stage.range().end,
+            "the matrix stands behind the residuals"
+        );
         let program = RowProgram::new(first, solver.values(), all);
         let program = if solver.fills() { program } else { program.leaving_gaps() };
         let jacobian = Stage { kernel: program, first, length: solver.values() };
@@ -600,7 +649,8 @@ impl Planner<'_> {
         let sizes_first = sizes.first;
         let residuals = residual_stage.range();
         let before = before.stages;
-        let with = |others: Vec<Stage<RowProgram>>| self.compile(before.iter().cloned().chain(others));
+        let with =
+            |others: Vec<Stage<RowProgram>>| self.compile(before.iter().cloned().chain(others));
         let elimination = match &eliminated {
             Some(stage) => Elimination::Evaluated(stage.first..stage.first + m),
             None => Elimination::Sparse(solver),
@@ -619,7 +669,10 @@ impl Planner<'_> {
         } else {
             actions.compute(sizes);
         }
-        actions.push(self, Action::Solve(Box::new(Solve { equations, task, rows, monitor, calls: system.calls })));
+        actions.push(
+            self,
+            Action::Solve(Box::new(Solve { equations, task, rows, monitor, calls: system.calls })),
+        );
         self.free_from(sizes_first);
         // Computed once more at the solution, for kernels that read it later on.
         actions.stages.extend(before);
@@ -627,9 +680,13 @@ impl Planner<'_> {
 }
 
 impl Planner<'_> {
-    /// Stage that eliminates a matrix; `None` unless this falls into small ones that are alike. The residuals and the
-    /// values of the matrix begin at these places.
-    fn eliminated(&mut self, solver: &Unpivoted, (residuals, values): (usize, usize)) -> Option<Stage<RowProgram>> {
+    /// Stage that eliminates a matrix; `None` unless this falls into small ones that are alike. The
+    /// residuals and the values of the matrix begin at these places.
+    fn eliminated(
+        &mut self,
+        solver: &Unpivoted,
+        (residuals, values): (usize, usize),
+    ) -> Option<Stage<RowProgram>> {
         let (count, of_one) = solver.alike()?;
         let n = solver.size() / count;
         let one = Unpivoted::new(n, of_one);
@@ -637,7 +694,8 @@ impl Planner<'_> {
             return None;
         }
         let first = |row: u32| row * count as u32;
-        let place = |&(i, j): &(u32, u32)| ((i, j), values as u32 + solver.place(first(i), first(j)));
+        let place =
+            |&(i, j): &(u32, u32)| ((i, j), values as u32 + solver.place(first(i), first(j)));
         let alike = Alike {
             count,
             entries: &of_one.iter().map(place).collect::<Vec<_>>(),
@@ -664,8 +722,11 @@ impl FamilyNames {
             components: quantity.components.clone(),
             depends: quantity.depends,
         };
-        let constraints =
-            model.constraints.iter().map(|quantity| (bare(quantity), quantity.components.len())).collect();
+        let constraints = model
+            .constraints
+            .iter()
+            .map(|quantity| (bare(quantity), quantity.components.len()))
+            .collect();
         FamilyNames { constraints, variables: model.variables.clone(), state: state.to_vec() }
     }
 
@@ -685,18 +746,24 @@ impl FamilyNames {
         match equation {
             Equation::Constraint(k) => self.constraint(k).member_name(member),
             Equation::Hidden(k) => format!("{}.hidden", self.constraint(k).member_name(member)),
-            Equation::AngularMomentum(_) => unreachable!("methods of rigid bodies are refused for large models"),
+            Equation::AngularMomentum(_) => {
+                unreachable!("methods of rigid bodies are refused for large models")
+            }
             Equation::Stage(k) => {
                 let family = self.state[k];
                 let place = family.first as usize + member * family.stride as usize;
-                let variable = self.variables.iter().rfind(|v| v.first <= place).expect("the first starts at 0");
+                let variable = self
+                    .variables
+                    .iter()
+                    .rfind(|v| v.first <= place)
+                    .expect("the first starts at 0");
                 component_name(&variable.family, place - variable.first)
             }
         }
     }
 
-    /// Registers of the scalar constraints in the model's order: member after member, and the components of each.
-    /// `columns` are the registers of each family of scalar constraints.
+    /// Registers of the scalar constraints in the model's order: member after member, and the
+    /// components of each. `columns` are the registers of each family of scalar constraints.
     fn scalars(&self, columns: &[Range<usize>]) -> Vec<u32> {
         let mut rest = columns;
         let mut all = Vec::new();

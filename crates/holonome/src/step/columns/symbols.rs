@@ -3,7 +3,9 @@
 use crate::step::program::Reduction;
 use crate::step::recorder::StepRecorder;
 use crate::step::symbols::{ParameterPlaces, Symbols};
-use holonome_integrate::phase_space::{Asked, Body, Equation, Parameter, Part, PhaseSpace, Value, Vector};
+use holonome_integrate::phase_space::{
+    Asked, Body, Equation, Parameter, Part, PhaseSpace, Value, Vector,
+};
 use holonome_model::columns::{Column, Definition};
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::rows::StridedFamily;
@@ -139,7 +141,8 @@ impl Symbols for ColumnSymbols {
         let along = || behind.split_at(behind.len() - degrees);
         match asked {
             Asked::Field => {
-                let (rates, slopes) = (mechanics.gradient(t, x, true), mechanics.gradient(t, x, false));
+                let (rates, slopes) =
+                    (mechanics.gradient(t, x, true), mechanics.gradient(t, x, false));
                 let forces = self.negative(slopes);
                 [rates, forces].concat()
             }
@@ -181,20 +184,26 @@ impl Symbols for ColumnSymbols {
         self.mechanics.columns.depends(column, others)
     }
 
-    /// Substitute of a column; for a reduced number it is the reduced number of the substituted columns.
+    /// Substitute of a column; for a reduced number it is the reduced number of the substituted
+    /// columns.
     fn substituted(&mut self, column: Column, replaced: &mut FxHashMap<Column, Column>) -> Column {
-        let Some(Reduced { how, over, .. }) = self.reduced.iter().find(|reduced| reduced.input == column).cloned()
+        let Some(Reduced { how, over, .. }) =
+            self.reduced.iter().find(|reduced| reduced.input == column).cloned()
         else {
             return self.mechanics.columns.substituted(column, replaced);
         };
-        let others: Vec<Column> =
-            over.iter().map(|&column| self.mechanics.columns.substituted(column, replaced)).collect();
+        let others: Vec<Column> = over
+            .iter()
+            .map(|&column| self.mechanics.columns.substituted(column, replaced))
+            .collect();
         if others == over { column } else { self.reduce(how, others) }
     }
 
     fn explicit(&mut self, residual: Column, u: Column) -> Option<Column> {
         let columns = &self.mechanics.columns;
-        let Definition::Binary(Binary::Add, a, minus) = columns.definition(residual) else { return None };
+        let Definition::Binary(Binary::Add, a, minus) = columns.definition(residual) else {
+            return None;
+        };
         (a == u && !columns.depends(minus, &[u])).then(|| self.unary(Unary::Neg, minus))
     }
 
@@ -203,16 +212,31 @@ impl Symbols for ColumnSymbols {
         ((), residuals.iter().all(|&residual| columns.is_linear(residual, unknowns)))
     }
 
-    fn constraint_field(space: &mut StepRecorder<Self>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
-        let columns = |values: &[Value]| values.iter().map(|&value| Self::symbol(value)).collect::<Vec<_>>();
-        let forces = space.symbols.mechanics.constraint_forces(Self::symbol(t), &columns(x), &columns(lambda));
+    fn constraint_field(
+        space: &mut StepRecorder<Self>,
+        t: Value,
+        x: &[Value],
+        lambda: &[Value],
+    ) -> Vec<Value> {
+        let columns =
+            |values: &[Value]| values.iter().map(|&value| Self::symbol(value)).collect::<Vec<_>>();
+        let forces = space.symbols.mechanics.constraint_forces(
+            Self::symbol(t),
+            &columns(x),
+            &columns(lambda),
+        );
         let still = vec![space.symbols.constant(0.0); forces.len()];
         let forces = space.symbols.negative(forces);
         still.into_iter().chain(forces).map(Self::value).collect()
     }
 
     /// Kick, as the constraints are on positions only.
-    fn slide(space: &mut StepRecorder<Self>, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value> {
+    fn slide(
+        space: &mut StepRecorder<Self>,
+        t: Value,
+        x: &[Value],
+        lambda: &[Value],
+    ) -> Vec<Value> {
         let moved = Self::constraint_field(space, t, x, lambda);
         x.iter().zip(moved).map(|(&x, step)| space.sum(x, step)).collect()
     }

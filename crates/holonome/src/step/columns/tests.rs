@@ -6,12 +6,14 @@ use crate::options::{RunOptions, Settings, StepSize};
 use crate::problem::Problem;
 use crate::simulation::prepare;
 use crate::step::{
-    LoweredProgram, MethodSettings, Program, Start, templated_places, templated_program, unrolled_places,
-    unrolled_program,
+    LoweredProgram, MethodSettings, Program, Start, templated_places, templated_program,
+    unrolled_places, unrolled_program,
 };
 use holonome_integrate::method::Method;
 use holonome_integrate::plan::Plan;
-use holonome_integrate::scheme::map::{Between, Blocks, Carry, Outputs, StepFrom, StepMap, Workspace};
+use holonome_integrate::scheme::map::{
+    Between, Blocks, Carry, Outputs, StepFrom, StepMap, Workspace,
+};
 use holonome_integrate::state::Cost;
 use holonome_integrate::system::System;
 use holonome_model::derived::Derived;
@@ -35,7 +37,8 @@ const RING: &str = "size n = 8\nparameter side = 2*sin(pi/n)\n\
     hamiltonian sum(i in 1..n : dot(p[i], p[i])/2 + r[i].x^3/3)\n\
     constraint rod[i in 1..n] : dot(next(i) - r[i], next(i) - r[i]) = side^2\n";
 
-/// A vector of constraints for each member, one of them moving, and a kinetic energy that is not separable.
+/// A vector of constraints for each member, one of them moving, and a kinetic energy that is not
+/// separable.
 const RAILS: &str = "size n = 5\ncoordinate r[i in 1..n] : R^3 = (i, 0, 1)\nmomentum p[i] of r = (0.2*i, 0, 0)\n\
     hamiltonian sum(i in 1..n : dot(p[i], p[i])/2*(1 + 0.1*r[i].x^2)) + sum(i in 2..n : dot(r[i], r[i-1]))\n\
     constraint rail[i in 1..n] : (r[i].y - 0.1*t^2*i, r[i].z^2) = (0, 1)\n";
@@ -56,7 +59,8 @@ const CLUSTER: &str = "size n = 13\nparameter m[i in 1..n] = 1/2 + i/n\n\
     hamiltonian sum(i in 1..n : dot(p[i], p[i])/(2*m[i])) - \
     sum(i in 1..n, j in i+1..n if j != i + 1 : 0.1*m[i]*m[j]/sqrt(d2(i, j)))\n";
 
-/// Two families and a single charge, with cross pairs in a driven field, and with numbers of their own for each pair.
+/// Two families and a single charge, with cross pairs in a driven field, and with numbers of their
+/// own for each pair.
 const IONS: &str = "size a = 10\nsize b = 9\n\
     coordinate x[i in 1..a] : R^2 = (i, 0.2*sin(i))\nmomentum u of x = (0.1, 0)\n\
     coordinate y[i in 1..b] : R^2 = (0.5*i, 3 + 0.1*i)\nmomentum v of y = (0, -0.2)\n\
@@ -101,7 +105,12 @@ fn run(map: &dyn StepMap, x: &[f64], h: f64, steps: usize) -> (Vec<f64>, Vec<f64
 }
 
 /// Result of [`run`], and the deviations of the monitored quantities at the end.
-fn monitored_run(map: &dyn StepMap, x: &[f64], h: f64, steps: usize) -> (Vec<f64>, Vec<f64>, Cost, Vec<f64>) {
+fn monitored_run(
+    map: &dyn StepMap,
+    x: &[f64],
+    h: f64,
+    steps: usize,
+) -> (Vec<f64>, Vec<f64>, Cost, Vec<f64>) {
     let (mut x, mut x1) = (x.to_vec(), x.to_vec());
     let (mut memory, mut work) = (vec![0.0; map.memory_len()], vec![f64::NAN; map.work_len()]);
     let mut cost = Cost::default();
@@ -141,7 +150,8 @@ fn compare_model(model: &Derived, names: &[&str], h: f64) {
         let method: Method = name.parse().unwrap();
         let mechanics = model.mechanics().unwrap();
         let settings = MethodSettings { in_lanes: false, newton_tolerance: None, beta: 0.3 };
-        let (unrolled, _) = unrolled_program(&method, mechanics, model, None, (&settings, true)).unwrap();
+        let (unrolled, _) =
+            unrolled_program(&method, mechanics, model, None, (&settings, true)).unwrap();
         let columns = templated_program(&method, model, &settings, true).unwrap();
         assert_eq!(columns.iterates(), unrolled.iterates(), "{name}");
         let (expected, multipliers, _) = run(&unrolled, &model.initial, h, 12);
@@ -165,14 +175,22 @@ fn compare_model(model: &Derived, names: &[&str], h: f64) {
         }
         let (back, ..) = run(&columns, &expected, -h, 1);
         let (back_expected, ..) = run(&unrolled, &expected, -h, 1);
-        assert!(back.iter().zip(back_expected).all(|(a, b)| (a - b).abs() < 2e-13), "{name} backwards");
+        assert!(
+            back.iter().zip(back_expected).all(|(a, b)| (a - b).abs() < 2e-13),
+            "{name} backwards"
+        );
         // Energies are sums of some tens of numbers of a size up to 20.
         let energy = |(e, f): (&f64, &f64)| assert!((e - f).abs() < 2e-12, "{name}: {e} {f}");
-        let (a, b) = (unrolled.monitored_energy((0.0, h), &expected), columns.monitored_energy((0.0, h), &expected));
+        let (a, b) = (
+            unrolled.monitored_energy((0.0, h), &expected),
+            columns.monitored_energy((0.0, h), &expected),
+        );
         assert_eq!(a.is_some(), b.is_some(), "{name}");
         a.iter().zip(&b).for_each(energy);
-        let (a, b) =
-            (monitored_run(&unrolled, &model.initial, h, 12).3, monitored_run(&again, &model.initial, h, 12).3);
+        let (a, b) = (
+            monitored_run(&unrolled, &model.initial, h, 12).3,
+            monitored_run(&again, &model.initial, h, 12).3,
+        );
         assert_eq!(a.len(), b.len(), "{name}");
         assert!(a.iter().all(|off| *off > 1e-9), "{name}: {a:?}");
         a.iter().zip(&b).for_each(energy);
@@ -187,16 +205,29 @@ fn compare_model(model: &Derived, names: &[&str], h: f64) {
                 places.put(0.3, &mut x).unwrap();
                 Some(x)
             });
-            assert_eq!((columns.is_none(), unrolled.is_none()), (name.starts_with("newmark"), columns.is_none()));
-            let off = columns.iter().flatten().zip(unrolled.iter().flatten()).map(|(a, b)| (a - b).abs());
-            assert!(off.fold(0.0, f64::max) < 2e-13 && columns != Some(model.initial.clone()), "{name}: {columns:?}");
+            assert_eq!(
+                (columns.is_none(), unrolled.is_none()),
+                (name.starts_with("newmark"), columns.is_none())
+            );
+            let off =
+                columns.iter().flatten().zip(unrolled.iter().flatten()).map(|(a, b)| (a - b).abs());
+            assert!(
+                off.fold(0.0, f64::max) < 2e-13 && columns != Some(model.initial.clone()),
+                "{name}: {columns:?}"
+            );
         }
     }
 }
 
 #[test]
 fn constrained_models() {
-    let methods = ["rattle", "shake", "rattle:stormer-verlet-b", "suzuki4(rattle)", "rattle:symplectic-euler-a"];
+    let methods = [
+        "rattle",
+        "shake",
+        "rattle:stormer-verlet-b",
+        "suzuki4(rattle)",
+        "rattle:symplectic-euler-a",
+    ];
     compare(CHAIN, &methods, 0.02);
     compare(MASSES, &methods, 0.02);
     compare(RING, &methods, 0.02);
@@ -217,14 +248,20 @@ fn models_without_constraints() {
         "yoshida4(stormer-verlet-a)",
     ];
     compare(LATTICE, &methods, 0.05);
-    let implicit = ["implicit-midpoint", "gauss4", "gauss6", "stormer-verlet-a", "symplectic-euler-b"];
+    let implicit =
+        ["implicit-midpoint", "gauss4", "gauss6", "stormer-verlet-a", "symplectic-euler-b"];
     compare(LATTICE, &implicit[..3], 0.05);
     compare(MIXED, &implicit, 0.05);
 }
 
 #[test]
 fn sums_over_pairs() {
-    let methods = ["stormer-verlet-a", "stormer-verlet-b", "symplectic-euler-a", "yoshida4(stormer-verlet-a)"];
+    let methods = [
+        "stormer-verlet-a",
+        "stormer-verlet-b",
+        "symplectic-euler-a",
+        "yoshida4(stormer-verlet-a)",
+    ];
     let implicit = ["implicit-midpoint", "gauss4"];
     for text in [CLUSTER, IONS] {
         compare(text, &methods, 0.05);
@@ -232,8 +269,10 @@ fn sums_over_pairs() {
     }
     // Forces of pairs are opposite: total momentum and angular momentum stay.
     let problem = problem(CLUSTER, &Settings::default());
-    let (model, settings) = (&problem.model, MethodSettings { in_lanes: false, newton_tolerance: None, beta: 0.3 });
-    let program = templated_program(&"stormer-verlet-a".parse().unwrap(), model, &settings, true).unwrap();
+    let (model, settings) =
+        (&problem.model, MethodSettings { in_lanes: false, newton_tolerance: None, beta: 0.3 });
+    let program =
+        templated_program(&"stormer-verlet-a".parse().unwrap(), model, &settings, true).unwrap();
     let (x, ..) = run(&program, &model.initial, 0.05, 100);
     let kept = |x: &[f64]| -> Vec<f64> {
         let (q, p) = x.split_at(x.len() / 2);
@@ -253,8 +292,12 @@ fn sums_over_pairs() {
 /// Number of sums of H that come with the forces of a step.
 fn sums_with_forces(text: &str, method: &str) -> usize {
     let settings = MethodSettings { in_lanes: false, newton_tolerance: None, beta: 0.3 };
-    let program =
-        templated_program(&method.parse().unwrap(), &problem(text, &Settings::default()).model, &settings, true);
+    let program = templated_program(
+        &method.parse().unwrap(),
+        &problem(text, &Settings::default()).model,
+        &settings,
+        true,
+    );
     program.unwrap().sums.len()
 }
 
@@ -300,7 +343,12 @@ fn stiff_potentials() {
     compare(&springs, &methods, 0.1);
     let stiff = Settings { stiff: Some("rods".into()), ..Settings::default() };
     compare_with(&springs, &stiff, &["zhang-skeel-stiff"], 0.1);
-    compare_with(&springs.replace("*cos(t)", ""), &stiff, &["zhang-skeel-stiff", "zhang-skeel"], 0.1);
+    compare_with(
+        &springs.replace("*cos(t)", ""),
+        &stiff,
+        &["zhang-skeel-stiff", "zhang-skeel"],
+        0.1,
+    );
     // A family without a force.
     let free = springs.replace("*cos(t)", "").replace(
         "hamiltonian ",
@@ -309,28 +357,36 @@ fn stiff_potentials() {
     compare(&free, &methods, 0.1);
 }
 
-/// Check that steps in blocks are those made one by one, bit for bit and with the same deviations, wherever blocks and
-/// outputs end.
+/// Check that steps in blocks are those made one by one, bit for bit and with the same deviations,
+/// wherever blocks and outputs end.
 fn blocks_agree(method: &Method, mut program: LoweredProgram<Templated>, model: &Derived, h: f64) {
     const STEPS: u64 = 12;
     let plan = Plan::fixed(*method, 0.0, STEPS as f64 * h, h).unwrap();
     let field = model.row_field();
-    let system = CompiledSystem::of_rows(&field, &StateVectors::of(model), &model.parameter_values, None);
+    let system =
+        CompiledSystem::of_rows(&field, &StateVectors::of(model), &model.parameter_values, None);
     let invariants = system.shared_invariants();
     let mut target = vec![0.0; invariants.count];
-    let (n, mut values, mut work) = (model.initial.len(), target.clone(), vec![f64::NAN; system.work_len()]);
+    let (n, mut values, mut work) =
+        (model.initial.len(), target.clone(), vec![f64::NAN; system.work_len()]);
     system.invariant_values(0.0, &model.initial, &mut target, &mut work);
     target[..invariants.constraints].fill(0.0);
-    let start = Start { parameters: &model.parameter_values, targets: &target[invariants.constraints..], x: &[] };
+    let start = Start {
+        parameters: &model.parameter_values,
+        targets: &target[invariants.constraints..],
+        x: &[],
+    };
     program.repeat((|| model.row_invariants(), invariants), &plan, &start);
     let program = program.rebound_for(&start);
     let Some(blocks) = program.blocks() else {
         assert!(method.substeps().len() > 1, "{method} makes no blocks");
         return;
     };
-    let (mut x, mut memory, mut cost) = (model.initial.clone(), vec![0.0; program.memory_len()], Cost::default());
+    let (mut x, mut memory, mut cost) =
+        (model.initial.clone(), vec![0.0; program.memory_len()], Cost::default());
     let mut work = vec![f64::NAN; program.work_len().max(work.len())];
-    let workspace = &mut Workspace { kept: &mut [], memory: &mut memory, cost: &mut cost, work: &mut work };
+    let workspace =
+        &mut Workspace { kept: &mut [], memory: &mut memory, cost: &mut cost, work: &mut work };
     program.begin(StepFrom { t: 0.0, h, x: &x }, workspace).unwrap();
     cost = Cost::default();
     let (begun, groups) = (memory.clone(), invariants.groups.len());
@@ -342,7 +398,8 @@ fn blocks_agree(method: &Method, mut program: LoweredProgram<Templated>, model: 
         program.deviations(&memory, &mut off[groups..]);
         largest.iter_mut().zip(off).for_each(|(largest, off)| *largest = largest.max(off));
         let before = x.clone();
-        let workspace = &mut Workspace { kept: &mut [], memory: &mut memory, cost: &mut cost, work: &mut work };
+        let workspace =
+            &mut Workspace { kept: &mut [], memory: &mut memory, cost: &mut cost, work: &mut work };
         program.fixed_step(StepFrom { t, h, x: &before }, &mut x, workspace).unwrap();
         states.push(x.clone());
         memories.push(memory.clone());
@@ -352,19 +409,40 @@ fn blocks_agree(method: &Method, mut program: LoweredProgram<Templated>, model: 
             (model.initial.clone(), begun.clone(), 0, vec![0.0; largest.len()]);
         let mut spent = Cost::default();
         for end in ends {
-            let after: Vec<u64> = [0, 3, 4, 5, 11, STEPS].into_iter().filter(|k| (first..=end).contains(k)).collect();
-            let (mut kept, mut kept_memory) = (vec![0.0; after.len() * n], vec![0.0; after.len() * memory.len()]);
-            let outputs = Outputs { after: &after, x: &mut kept, stride: n, memory: &mut kept_memory, starts: &mut [] };
+            let after: Vec<u64> =
+                [0, 3, 4, 5, 11, STEPS].into_iter().filter(|k| (first..=end).contains(k)).collect();
+            let (mut kept, mut kept_memory) =
+                (vec![0.0; after.len() * n], vec![0.0; after.len() * memory.len()]);
+            let outputs = Outputs {
+                after: &after,
+                x: &mut kept,
+                stride: n,
+                memory: &mut kept_memory,
+                starts: &mut [],
+            };
             let mut part = vec![f64::NAN; largest.len()];
             let (memory, cost) = (&mut memory, &mut spent);
             let carry = Carry { memory, scales: &mut [], innovation: &mut 0.0, cost, outputs };
             work.fill(f64::NAN);
-            assert!(blocks.steps(first, end - first, &mut x, carry, &mut part, &mut work), "{method}");
-            most.iter_mut().zip(part).for_each(|(most, part): (&mut f64, f64)| *most = most.max(part));
+            assert!(
+                blocks.steps(first, end - first, &mut x, carry, &mut part, &mut work),
+                "{method}"
+            );
+            most.iter_mut()
+                .zip(part)
+                .for_each(|(most, part): (&mut f64, f64)| *most = most.max(part));
             for (k, &after) in after.iter().enumerate() {
-                assert_eq!(kept[k * n..(k + 1) * n], states[after as usize], "{method} after {after}");
+                assert_eq!(
+                    kept[k * n..(k + 1) * n],
+                    states[after as usize],
+                    "{method} after {after}"
+                );
                 let len = memory.len();
-                assert_eq!(kept_memory[k * len..(k + 1) * len], memories[after as usize], "{method} after {after}");
+                assert_eq!(
+                    kept_memory[k * len..(k + 1) * len],
+                    memories[after as usize],
+                    "{method} after {after}"
+                );
             }
             first = end;
         }
@@ -384,17 +462,22 @@ fn loop_agrees(text: &str, method: &str, h: f64) {
         samples: Some(2),
         ..RunOptions::default()
     };
-    let simulation = prepare(problem(text, &Settings::default()), options).unwrap_or_else(|e| panic!("{method}: {e}"));
-    let Some(Program::Unrolled(program, _)) = &simulation.program else { panic!("{method} is not unrolled") };
+    let simulation = prepare(problem(text, &Settings::default()), options)
+        .unwrap_or_else(|e| panic!("{method}: {e}"));
+    let Some(Program::Unrolled(program, _)) = &simulation.program else {
+        panic!("{method} is not unrolled")
+    };
     let many = program.repeated.as_ref().unwrap_or_else(|| panic!("{method} makes no loop"));
     let largest_system = program.solves().map(|solve| solve.rows.len()).max();
     assert!(largest_system > Some(crate::policy::FEW_ROWS), "{method}: {largest_system:?}");
-    let (mut x, mut memory) = (simulation.problem.model.initial.clone(), vec![0.0; program.memory_len()]);
+    let (mut x, mut memory) =
+        (simulation.problem.model.initial.clone(), vec![0.0; program.memory_len()]);
     let (mut cost, mut work) = (Cost::default(), vec![f64::NAN; program.work_len()]);
     let mut single = |steps: Range<u64>, x: &mut Vec<f64>, memory: &mut [f64]| {
         for k in steps {
             let before = x.clone();
-            let workspace = &mut Workspace { kept: &mut [], memory, cost: &mut cost, work: &mut work };
+            let workspace =
+                &mut Workspace { kept: &mut [], memory, cost: &mut cost, work: &mut work };
             program.fixed_step(StepFrom { t: k as f64 * h, h, x: &before }, x, workspace).unwrap();
         }
     };
@@ -404,9 +487,16 @@ fn loop_agrees(text: &str, method: &str, h: f64) {
     let mut largest = vec![0.0; many.rows().largest.len()];
     let mut work = vec![f64::NAN; many.work_len()];
     let (innovation, outputs) = (&mut 0.0, Outputs::default());
-    let carry = Carry { memory: &mut carried, scales: &mut [], innovation, cost: &mut Cost::default(), outputs };
+    let carry = Carry {
+        memory: &mut carried,
+        scales: &mut [],
+        innovation,
+        cost: &mut Cost::default(),
+        outputs,
+    };
     assert!(many.steps(STEPS, STEPS, &mut looped, carry, &mut largest, &mut work), "{method}");
-    // A hundred steps round numbers of a size up to 100 some tens of times each, too few for chaos to show.
+    // A hundred steps round numbers of a size up to 100 some tens of times each, too few for chaos
+    // to show.
     for (found, expected) in looped.iter().zip(&x) {
         assert!((found - expected).abs() < 1e-10, "{method}: {found} {expected}");
     }
@@ -423,10 +513,13 @@ fn loops_with_large_systems_make_the_steps_that_single_ones_are() {
         loop_agrees(&text.replace("n = 9", "n = 23").replace("n = 6", "n = 19"), method, 0.02);
     }
     // A tree of links is eliminated from its ends.
-    let tree =
-        CHAIN.replace("n = 7", "n = 21").replace("r[i-1]", "r[if(i > 11, 11, i - 1)]").replace("(i, -2*i)", "(i, 0)");
-    let tree =
-        tree.replace("= L^2", "= if(i > 11, i - 11, 1)^2").replace("r[1]) = if(i > 11, i - 11, 1)^2", "r[1]) = 1");
+    let tree = CHAIN
+        .replace("n = 7", "n = 21")
+        .replace("r[i-1]", "r[if(i > 11, 11, i - 1)]")
+        .replace("(i, -2*i)", "(i, 0)");
+    let tree = tree
+        .replace("= L^2", "= if(i > 11, i - 11, 1)^2")
+        .replace("r[1]) = if(i > 11, i - 11, 1)^2", "r[1]) = 1");
     loop_agrees(&tree, "rattle", 0.002);
 }
 
@@ -443,8 +536,13 @@ fn heat_baths() {
 fn what_is_not_natural_is_refused() {
     let problem = problem(MIXED, &Settings::default());
     let settings = MethodSettings { in_lanes: false, newton_tolerance: None, beta: 0.3 };
-    let refused =
-        |name: &str| templated_program(&name.parse().unwrap(), &problem.model, &settings, true).err().unwrap();
+    let refused = |name: &str| {
+        templated_program(&name.parse().unwrap(), &problem.model, &settings, true).err().unwrap()
+    };
     assert!(refused("zhang-skeel").contains("varies with position"), "{}", refused("zhang-skeel"));
-    assert!(refused("zhang-skeel-stiff").contains("stiff = NAME"), "{}", refused("zhang-skeel-stiff"));
+    assert!(
+        refused("zhang-skeel-stiff").contains("stiff = NAME"),
+        "{}",
+        refused("zhang-skeel-stiff")
+    );
 }

@@ -1,5 +1,5 @@
-//! Recognition of rigid bodies in models. Formulas are compared at a few points, for the model's parameters; what is
-//! taken from them are formulas of the parameters, not numbers.
+//! Recognition of rigid bodies in models. Formulas are compared at a few points, for the model's
+//! parameters; what is taken from them are formulas of the parameters, not numbers.
 
 use super::{Carrier, RigidBody};
 use crate::kernels::Formula;
@@ -17,13 +17,19 @@ type Matrix = [[Node; 3]; 3];
 const ROUNDINGS: f64 = 1e-12;
 
 pub(super) fn rigid_body(mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String> {
-    if mechanics.degrees > 0 { of_momentum(mechanics, model) } else { of_velocity(mechanics, model) }
+    if mechanics.degrees > 0 {
+        of_momentum(mechanics, model)
+    } else {
+        of_velocity(mechanics, model)
+    }
 }
 
 /// Rigid body of H = ½ tr(P J⁻¹ Pᵀ) + V(R, t) on RᵀR = 1.
 fn of_momentum(mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String> {
     let coordinates = model.variables.iter().filter(|v| v.role == Role::Coordinate);
-    let (Some(name), 1) = (coordinates.clone().find_map(|v| named(v, Shape::Matrix(3, 3))), coordinates.count()) else {
+    let (Some(name), 1) =
+        (coordinates.clone().find_map(|v| named(v, Shape::Matrix(3, 3))), coordinates.count())
+    else {
         return Err("a rigid body has one coordinate, of the shape R^(3,3)".into());
     };
     let samples = Samples::new(model, Some(0));
@@ -31,15 +37,21 @@ fn of_momentum(mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String
     let (n, mut g) = (mechanics.degrees, mechanics.graph.clone());
     let (force, velocity) = mechanics.gradient.split_at(n);
     // H_P = P J⁻¹, by its first row.
-    let inverse_mass: Matrix =
-        std::array::from_fn(|i| std::array::from_fn(|j| coefficient(&mut g, velocity[i], &[n + j])));
+    let inverse_mass: Matrix = std::array::from_fn(|i| {
+        std::array::from_fn(|j| coefficient(&mut g, velocity[i], &[n + j]))
+    });
     let product = |p: &[f64], k: &[f64]| -> Vec<f64> {
-        (0..9).map(|entry| (0..3).map(|j| p[entry / 3 * 3 + j] * k[3 * j + entry % 3]).sum()).collect()
+        (0..9)
+            .map(|entry| (0..3).map(|j| p[entry / 3 * 3 + j] * k[3 * j + entry % 3]).sum())
+            .collect()
     };
     let entries = samples.of(&g, inverse_mass.as_flattened());
     let velocities = samples.of(&g, velocity);
-    let fits = |((point, k), v): ((&Point, &Vec<f64>), &Vec<f64>)| agree(v, &product(&point.1[n..], k));
-    if reads_time(&g, inverse_mass.as_flattened()) || !samples.points.iter().zip(&entries).zip(&velocities).all(fits) {
+    let fits =
+        |((point, k), v): ((&Point, &Vec<f64>), &Vec<f64>)| agree(v, &product(&point.1[n..], k));
+    if reads_time(&g, inverse_mass.as_flattened())
+        || !samples.points.iter().zip(&entries).zip(&velocities).all(fits)
+    {
         let p = &model.variables[1].family.name;
         return Err(format!(
             "the Hamiltonian is not trace({p}*inverse(J)*transpose({p}))/2 with a constant matrix J, and a potential of {name}"
@@ -54,10 +66,16 @@ fn of_momentum(mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String
     let numbers = with_inverse(&mut g, inertia);
     let values = samples.of(&g, &numbers).remove(0);
     if !values.iter().all(|value| value.is_finite()) {
-        return Err("the Hamiltonian's kinetic energy is that of no rigid body: its inertia has no inverse".into());
+        return Err(
+            "the Hamiltonian's kinetic energy is that of no rigid body: its inertia has no inverse"
+                .into(),
+        );
     }
     let obstacle = if samples.of(&g, force).concat().iter().any(|&force| force != 0.0) {
-        Some("the Hamiltonian holds a potential, so that the body is not free; use cayley-symmetric".to_string())
+        Some(
+            "the Hamiltonian holds a potential, so that the body is not free; use cayley-symmetric"
+                .to_string(),
+        )
     } else {
         let largest = values[..9].iter().fold(0.0f64, |m, v| m.max(v.abs()));
         let turned = [1, 2, 5].iter().any(|&k| values[k].abs() > ROUNDINGS * largest);
@@ -66,7 +84,13 @@ fn of_momentum(mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String
         })
     };
     let carrier = Carrier::Momentum(Formula::unfused(&g, mass.as_flattened()));
-    Ok(RigidBody { attitude: Some(0), second: n, carrier, inertia: Formula::unfused(&g, &numbers), obstacle })
+    Ok(RigidBody {
+        attitude: Some(0),
+        second: n,
+        carrier,
+        inertia: Formula::unfused(&g, &numbers),
+        obstacle,
+    })
 }
 
 /// Check that the constraints say that R is a rotation.
@@ -76,7 +100,12 @@ fn on_rotations(mechanics: &Mechanics, name: &str, samples: &Samples) -> Result<
         return Err(format!("a rigid body has the constraint {orthogonal}, and no other"));
     }
     for constraint in &mechanics.constraints {
-        if samples.of(&mechanics.graph, &[constraint.node]).concat().iter().any(|value| value.abs() > ROUNDINGS) {
+        if samples
+            .of(&mechanics.graph, &[constraint.node])
+            .concat()
+            .iter()
+            .any(|value| value.abs() > ROUNDINGS)
+        {
             return Err(format!("constraint `{}` is not {orthogonal}", constraint.name));
         }
     }
@@ -85,9 +114,12 @@ fn on_rotations(mechanics: &Mechanics, name: &str, samples: &Samples) -> Result<
 
 /// Rigid body of R' = R hat(C w) and wᵢ' = aᵢ wⱼ wₖ + a torque of R and t, or of the second alone.
 fn of_velocity(mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String> {
-    let find = |shape| model.variables.iter().find_map(|v| named(v, shape).map(|name| (name, v.first)));
+    let find =
+        |shape| model.variables.iter().find_map(|v| named(v, shape).map(|name| (name, v.first)));
     let (rotation, vector) = (find(Shape::Matrix(3, 3)), find(Shape::Vector(3)));
-    let Some((w, second)) = vector.filter(|_| model.variables.len() == 1 + usize::from(rotation.is_some())) else {
+    let Some((w, second)) =
+        vector.filter(|_| model.variables.len() == 1 + usize::from(rotation.is_some()))
+    else {
         return Err("a rigid body has the states R : R^(3,3) and w : R^3, or w alone".into());
     };
     if let Some((name, first)) = rotation {
@@ -101,7 +133,8 @@ fn of_velocity(mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String
     };
     let rate = &mechanics.field[second..second + 3];
     let a = AXES.map(|(i, j, k)| coefficient(&mut g, rate[i], &[second + j, second + k]));
-    let (numbers, rates, scales) = (samples.of(&g, &a), samples.of(&g, rate), samples.of(&g, &scale));
+    let (numbers, rates, scales) =
+        (samples.of(&g, &a), samples.of(&g, rate), samples.of(&g, &scale));
     let torques = samples.with_zeros(second..second + 3).of(&g, rate);
     for (i, j, k) in AXES {
         let fits = |s: usize| {
@@ -133,33 +166,36 @@ fn of_velocity(mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String
     let moments = moments_of_inertia(&mut g, own);
     let values = samples.of(&g, &[moments, own].concat()).remove(0);
     let (moment, a) = values.split_at(3);
-    let euler = |(i, j, k): (usize, usize, usize)| agree(&[moment[i] * a[i] + moment[k]], &[moment[j]]);
+    let euler =
+        |(i, j, k): (usize, usize, usize)| agree(&[moment[i] * a[i] + moment[k]], &[moment[j]]);
     if moment.iter().any(|m| !m.is_finite() || *m == 0.0) || !AXES.into_iter().all(euler) {
         return Err(format!(
             "`{w}'` is not Euler's equations: the factors {a:?} of its products are not (I2 - I3)/I1, (I3 - I1)/I2, (I1 - I2)/I3 for any I"
         ));
     }
     let zero = g.zero();
-    let inertia = std::array::from_fn(|i| std::array::from_fn(|j| if i == j { moments[i] } else { zero }));
+    let inertia =
+        std::array::from_fn(|i| std::array::from_fn(|j| if i == j { moments[i] } else { zero }));
     let numbers = with_inverse(&mut g, inertia);
     let free = torques.concat().iter().all(|&torque| torque == 0.0);
-    let obstacle =
-        (!free).then(|| format!("`{w}'` holds a torque, so that the body is not free; use cayley-symmetric"));
+    let obstacle = (!free).then(|| {
+        format!("`{w}'` holds a torque, so that the body is not free; use cayley-symmetric")
+    });
     let carrier = Carrier::Velocity(Formula::unfused(&g, &scale));
     let inertia = Formula::unfused(&g, &numbers);
     Ok(RigidBody { attitude: rotation.map(|(_, first)| first), second, carrier, inertia, obstacle })
 }
 
-/// True if these are the factors 1/I₃ − 1/I₂ and so on of Euler's equations for the angular momentum, which add up to
-/// 0, and not those for the angular velocity.
+/// True if these are the factors 1/I₃ − 1/I₂ and so on of Euler's equations for the angular
+/// momentum, which add up to 0, and not those for the angular velocity.
 fn is_momentum(a: &[f64]) -> bool {
     let largest = a.iter().fold(0.0f64, |m, v| m.max(v.abs()));
     let of_velocity = a.iter().sum::<f64>() + a.iter().product::<f64>();
     a.iter().sum::<f64>().abs() <= ROUNDINGS * largest && of_velocity.abs() > ROUNDINGS * largest
 }
 
-/// 1/I of a body with these factors for its angular momentum. They leave open a number that is added to all three,
-/// because |Π|² is constant; this choice is a body with moments up to 1 : 2.
+/// 1/I of a body with these factors for its angular momentum. They leave open a number that is
+/// added to all three, because |Π|² is constant; this choice is a body with moments up to 1 : 2.
 fn inverse_moments(g: &mut Graph, a: [Node; 3]) -> [Node; 3] {
     let third = g.constant(1.0 / 3.0);
     let differences = AXES.map(|(_, j, k)| {
@@ -172,8 +208,8 @@ fn inverse_moments(g: &mut Graph, a: [Node; 3]) -> [Node; 3] {
     differences.map(|difference| g.add(mean, difference))
 }
 
-/// Check that the matrix R begins as a rotation, or a rotation and a reflection: turns keep that, and are all that is done
-/// to it.
+/// Check that the matrix R begins as a rotation, or a rotation and a reflection: turns keep that,
+/// and are all that is done to it.
 fn begins_as_rotation(name: &str, r: &[f64]) -> Result<(), String> {
     // Rounding of numbers that a user types, as in the check of constraints.
     const TYPED: f64 = 1e-9;
@@ -181,7 +217,8 @@ fn begins_as_rotation(name: &str, r: &[f64]) -> Result<(), String> {
         let product: f64 = (0..3).map(|row| r[3 * row + k / 3] * r[3 * row + k % 3]).sum();
         (product - if k / 3 == k % 3 { 1.0 } else { 0.0 }).abs()
     };
-    let residual = (0..9).map(entry).fold(0.0, |largest: f64, v| if v.is_nan() { v } else { largest.max(v) });
+    let residual =
+        (0..9).map(entry).fold(0.0, |largest: f64, v| if v.is_nan() { v } else { largest.max(v) });
     match residual <= TYPED {
         true => Ok(()),
         false => Err(format!(
@@ -210,16 +247,19 @@ fn turning(
         agree(rates, &expected)
     };
     if reads_time(g, &c) || !samples.points.iter().zip(&samples.of(g, &c)).zip(&rates).all(fits) {
-        return Err(format!("`{name}'` is not {name}*hat({w}), nor so with multiples of the components of {w}"));
+        return Err(format!(
+            "`{name}'` is not {name}*hat({w}), nor so with multiples of the components of {w}"
+        ));
     }
     Ok(c)
 }
 
 /// Moments of inertia, up to a factor, for a = ((I₂ − I₃)/I₁, (I₃ − I₁)/I₂, (I₁ − I₂)/I₃).
 ///
-/// With the mass moments J, I₁ = J₂ + J₃ and so on, (1 − aᵢ)/(1 + aᵢ) is Jⱼ/Jₖ, which is 0/0 for a plate without Jⱼ and
-/// Jₖ. So ((1 + aᵢ)(1 + aⱼ), (1 − aᵢ)(1 − aⱼ), (1 + aᵢ)(1 − aⱼ)) is a multiple of (Jᵢ, Jⱼ, Jₖ), by the factor
-/// 4 Jₖ/(Iᵢ Iⱼ). The sum of these over the three axes k has a factor that vanishes for no body.
+/// With the mass moments J, I₁ = J₂ + J₃ and so on, (1 − aᵢ)/(1 + aᵢ) is Jⱼ/Jₖ, which is 0/0 for a
+/// plate without Jⱼ and Jₖ. So ((1 + aᵢ)(1 + aⱼ), (1 − aᵢ)(1 − aⱼ), (1 + aᵢ)(1 − aⱼ)) is a multiple
+/// of (Jᵢ, Jⱼ, Jₖ), by the factor 4 Jₖ/(Iᵢ Iⱼ). The sum of these over the three axes k has a factor
+/// that vanishes for no body.
 fn moments_of_inertia(g: &mut Graph, a: [Node; 3]) -> [Node; 3] {
     let one = g.one();
     let (plus, minus) = (a.map(|a| g.add(one, a)), a.map(|a| g.sub(one, a)));
@@ -243,8 +283,8 @@ fn named(variable: &Variable, shape: Shape) -> Option<&str> {
     (family.shape == shape && family.indices.is_empty()).then_some(family.name.as_str())
 }
 
-/// Derivative of `node` with respect to these components of the state, at the state 0: a formula of the parameters, and
-/// of the time if the derivative depends on it.
+/// Derivative of `node` with respect to these components of the state, at the state 0: a formula of
+/// the parameters, and of the time if the derivative depends on it.
 fn coefficient(g: &mut Graph, node: Node, components: &[usize]) -> Node {
     let zero = g.zero();
     let derivative = components.iter().fold(node, |node, &component| {
@@ -252,7 +292,8 @@ fn coefficient(g: &mut Graph, node: Node, components: &[usize]) -> Node {
         gradient.into_iter().find(|&(i, _)| i as usize == component).map_or(zero, |(_, d)| d)
     });
     let states = g.reachable(&[derivative]).into_iter();
-    let states = states.filter(|&node| matches!(g.expression(node), Expression::Input(Input::State(_))));
+    let states =
+        states.filter(|&node| matches!(g.expression(node), Expression::Input(Input::State(_))));
     let origin = states.map(|node| (node, zero)).collect();
     g.substituted(&[derivative], &origin)[0]
 }
@@ -297,7 +338,8 @@ struct Samples<'a> {
 impl Samples<'_> {
     /// Points near the start. The matrix whose first component is `rotation` is a rotation.
     fn new(model: &Model, rotation: Option<usize>) -> Samples<'_> {
-        let mut points: Vec<Point> = [0.0, 0.3, 1.7].into_iter().zip(ambient_points(model, 3, 0xb0d7)).collect();
+        let mut points: Vec<Point> =
+            [0.0, 0.3, 1.7].into_iter().zip(ambient_points(model, 3, 0xb0d7)).collect();
         for (_, x) in &mut points {
             if let Some(first) = rotation {
                 // Rotation of the quaternion (1, a).

@@ -1,5 +1,5 @@
-//! Atoms of a run for molecular formats: points that move in space. Every member of a coordinate of up to three
-//! components is one.
+//! Atoms of a run for molecular formats: points that move in space. Every member of a coordinate of
+//! up to three components is one.
 
 use super::Fail;
 use crate::store::error::StoreError;
@@ -48,13 +48,17 @@ impl<'a> Atoms<'a> {
     pub fn of(run: &'a StoredRun, fail: Fail) -> Result<Atoms<'a>, StoreError> {
         let (mut coordinates, mut names) = (Vec::new(), Vec::new());
         let schema = run.schema();
-        for series in schema.arrays.iter().filter(|series| series.attributes.get("role") == Some(&"coordinate".into()))
+        for series in schema
+            .arrays
+            .iter()
+            .filter(|series| series.attributes.get("role") == Some(&"coordinate".into()))
         {
             let axes = series.axes.iter().map(|&axis| run.read_axis(&schema.axes[axis]));
             let axes = axes.collect::<Result<Vec<Dimension>, _>>()?;
             let is_member = |axis: &&Dimension| axis.role == crate::store::layout::Role::Index;
             let members: usize = axes.iter().filter(is_member).map(Dimension::len).product();
-            let width: usize = axes.iter().filter(|axis| !is_member(axis)).map(Dimension::len).product();
+            let width: usize =
+                axes.iter().filter(|axis| !is_member(axis)).map(Dimension::len).product();
             if (1..=SPACE).contains(&width) {
                 coordinates.push((series, width));
                 names.extend((1..=members).map(|member| (series.name.clone(), member)));
@@ -73,18 +77,31 @@ impl<'a> Atoms<'a> {
     /// Place of a point, for an error about it.
     pub fn place(&self, number: usize, frame: &Frame) -> String {
         let (name, member) = &self.names[number];
-        let of = frame.trajectory.map_or(String::new(), |trajectory| format!(" of trajectory {trajectory}"));
-        format!("atom {} ({name}, {member}){of} is at {:?} at t = {:?}", number + 1, frame.points[number], frame.t)
+        let of = frame
+            .trajectory
+            .map_or(String::new(), |trajectory| format!(" of trajectory {trajectory}"));
+        format!(
+            "atom {} ({name}, {member}){of} is at {:?} at t = {:?}",
+            number + 1,
+            frame.points[number],
+            frame.t
+        )
     }
 
     /// Pass every frame to `show`, in order.
     ///
     /// # Errors
     /// If a row cannot be read, or from `show`.
-    pub fn each(&self, show: &mut dyn FnMut(Frame) -> Result<(), StoreError>) -> Result<(), StoreError> {
+    pub fn each(
+        &self,
+        show: &mut dyn FnMut(Frame) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         let (times, first) = (self.run.times()?, self.run.trajectories().map(|range| range.start));
-        let mut readers: Vec<_> =
-            self.coordinates.iter().map(|&(series, width)| (self.run.row_reader(series), width)).collect();
+        let mut readers: Vec<_> = self
+            .coordinates
+            .iter()
+            .map(|&(series, width)| (self.run.row_reader(series), width))
+            .collect();
         let mut points = vec![[0.0; SPACE]; self.names.len()];
         let in_row = if first.is_some() { times.len() } else { 1 };
         for row in 0..self.run.samples() {

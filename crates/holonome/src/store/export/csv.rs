@@ -1,9 +1,10 @@
-//! Runs as comma-separated values: a header, then one line for each stored sample; for an ensemble, one for each sample
-//! of each trajectory, whose number comes first.
+//! Runs as comma-separated values: a header, then one line for each stored sample; for an ensemble,
+//! one for each sample of each trajectory, whose number comes first.
 //!
-//! Columns are named as in the model: `t`, `q.x`, `r[2].y`, `x[1,2].z`; vectors of more than three components and
-//! matrices are written with indices, `Q[4]`, `R[1,2]`, `A[3][1,2]`. Names with a comma stand in quotes (RFC 4180).
-//! Numbers are the shortest decimals that read back as the same bits; `NaN` and `inf` are spelt so.
+//! Columns are named as in the model: `t`, `q.x`, `r[2].y`, `x[1,2].z`; vectors of more than three
+//! components and matrices are written with indices, `Q[4]`, `R[1,2]`, `A[3][1,2]`. Names with a
+//! comma stand in quotes (RFC 4180). Numbers are the shortest decimals that read back as the same
+//! bits; `NaN` and `inf` are spelt so.
 
 use super::{Fail, Format, Stream};
 use crate::store::error::StoreError;
@@ -16,7 +17,9 @@ pub const FORMAT: Format = Format { name: "csv", about: "CSV", write };
 
 fn write(run: &StoredRun, output: &mut Stream, fail: Fail) -> Result<(), StoreError> {
     let schema = run.schema();
-    output.write_all(if schema.trajectories.is_some() { b"trajectory,t" } else { b"t" as &[u8] }).map_err(fail)?;
+    output
+        .write_all(if schema.trajectories.is_some() { b"trajectory,t" } else { b"t" as &[u8] })
+        .map_err(fail)?;
     for series in &schema.arrays {
         write_columns(run, series, output, fail)?;
     }
@@ -51,7 +54,8 @@ fn write_trajectories(
 ) -> Result<(), StoreError> {
     let schema = run.schema();
     let times = run.times()?;
-    let mut arrays: Vec<_> = schema.arrays.iter().map(|series| (series, run.row_reader(series))).collect();
+    let mut arrays: Vec<_> =
+        schema.arrays.iter().map(|series| (series, run.row_reader(series))).collect();
     for row in 0..run.samples() {
         for (sample, time) in times.iter().enumerate() {
             write!(output, "{},{time:?}", trajectories.first + row as u64).map_err(fail)?;
@@ -71,8 +75,8 @@ fn write_trajectories(
     Ok(())
 }
 
-/// Write numbers, each after `before`, in debug format: it switches to an exponent where Display would write hundreds
-/// of zeros.
+/// Write numbers, each after `before`, in debug format: it switches to an exponent where Display
+/// would write hundreds of zeros.
 fn write_numbers(output: &mut Stream, numbers: &[f64], before: &[u8]) -> io::Result<()> {
     for number in numbers {
         output.write_all(before)?;
@@ -82,7 +86,12 @@ fn write_numbers(output: &mut Stream, numbers: &[f64], before: &[u8]) -> io::Res
 }
 
 /// Write the names of an array's columns.
-fn write_columns(run: &StoredRun, series: &Series, output: &mut Stream, fail: Fail) -> Result<(), StoreError> {
+fn write_columns(
+    run: &StoredRun,
+    series: &Series,
+    output: &mut Stream,
+    fail: Fail,
+) -> Result<(), StoreError> {
     for title in run.columns(series)? {
         let written = if title.contains([',', '"']) {
             write!(output, ",\"{}\"", title.replace('"', "\"\""))

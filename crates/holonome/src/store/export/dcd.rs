@@ -1,4 +1,5 @@
-//! DCD as written by CHARMM and NAMD: Fortran records of little-endian numbers, positions in single precision.
+//! DCD as written by CHARMM and NAMD: Fortran records of little-endian numbers, positions in single
+//! precision.
 
 use super::atoms::{Atoms, SPACE, single};
 use super::{Fail, Format, Stream};
@@ -15,8 +16,8 @@ const VERSION: i32 = 24;
 /// Unit of time of the format, in picoseconds: a time of 1 reads back as 1 ps, as with XTC.
 const TIME: f64 = 0.048_888_21;
 
-/// Largest number of steps between two frames: some fraction with a denominator up to it is within 2^-23 of any number
-/// (Dirichlet), which is the precision of the format.
+/// Largest number of steps between two frames: some fraction with a denominator up to it is within
+/// 2^-23 of any number (Dirichlet), which is the precision of the format.
 const MOST_BETWEEN: i32 = 1 << 23;
 
 /// Length of a line of the title.
@@ -25,13 +26,21 @@ const TITLE: usize = 80;
 fn write(run: &StoredRun, output: &mut Stream, fail: Fail) -> Result<(), StoreError> {
     let atoms = Atoms::of(run, fail)?;
     let count = |number: usize| {
-        let reason = || io::Error::new(io::ErrorKind::InvalidInput, format!("{number} is more than a DCD file counts"));
+        let reason = || {
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{number} is more than a DCD file counts"),
+            )
+        };
         i32::try_from(number).map_err(|_| fail(reason()))
     };
     let (frames, points) = (count(atoms.frames)?, count(atoms.names.len())?);
     let refused = |reason: String| fail(io::Error::new(io::ErrorKind::InvalidData, reason));
     let steps = Steps::new(&atoms, frames).ok_or_else(|| {
-        refused(format!("DCD has no room for frames from t = {:?} on at intervals of {:?}", atoms.start, atoms.spacing))
+        refused(format!(
+            "DCD has no room for frames from t = {:?} on at intervals of {:?}",
+            atoms.start, atoms.spacing
+        ))
     })?;
     let mut header = b"CORD".to_vec();
     // Frames, first step, steps between frames, all steps; further back the length of a step.
@@ -50,8 +59,9 @@ fn write(run: &StoredRun, output: &mut Stream, fail: Fail) -> Result<(), StoreEr
         for c in 0..SPACE {
             column.clear();
             for (number, point) in frame.points.iter().enumerate() {
-                let rounded = single(point[c])
-                    .ok_or_else(|| refused(format!("DCD has no room for a frame: {}", atoms.place(number, &frame))))?;
+                let rounded = single(point[c]).ok_or_else(|| {
+                    refused(format!("DCD has no room for a frame: {}", atoms.place(number, &frame)))
+                })?;
                 column.extend(rounded.to_le_bytes());
             }
             record(output, &column).map_err(fail)?;
@@ -73,7 +83,8 @@ impl Steps {
         // A single frame may have any spacing.
         let spacing = if atoms.spacing == 0.0 { atoms.start.abs() } else { atoms.spacing };
         let start = if spacing == 0.0 { 0.0 } else { atoms.start / spacing };
-        // The start falls on a step: as few steps as give it in single precision, in which the format has their length.
+        // The start falls on a step: as few steps as give it in single precision, in which the
+        // format has their length.
         let error = |between: &i32| {
             let steps = start * f64::from(*between);
             (steps - steps.round()).abs() / f64::from(*between)
@@ -86,13 +97,19 @@ impl Steps {
         let first = (start * f64::from(between)).round();
         let fits = (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&first);
         let length = single(spacing / f64::from(between) / TIME)?;
-        (fits && (length != 0.0 || spacing == 0.0)).then_some(Steps { first: first as i32, between, length })
+        (fits && (length != 0.0 || spacing == 0.0)).then_some(Steps {
+            first: first as i32,
+            between,
+            length,
+        })
     }
 }
 
 /// Write a record, with its length on either side.
 fn record(output: &mut Stream, content: &[u8]) -> io::Result<()> {
-    let too_long = |_| io::Error::new(io::ErrorKind::InvalidInput, "a frame is longer than a DCD record may be");
+    let too_long = |_| {
+        io::Error::new(io::ErrorKind::InvalidInput, "a frame is longer than a DCD record may be")
+    };
     let length = i32::try_from(content.len()).map_err(too_long)?.to_le_bytes();
     output.write_all(&length)?;
     output.write_all(content)?;

@@ -1,5 +1,6 @@
-//! PDB 3.3: a model for every frame, with an atom for every point. The variable names the atom and its residue, the
-//! member is its number. Numbers have three decimals; those that do not fit into their columns are refused.
+//! PDB 3.3: a model for every frame, with an atom for every point. The variable names the atom and
+//! its residue, the member is its number. Numbers have three decimals; those that do not fit into
+//! their columns are refused.
 
 use super::atoms::Atoms;
 use super::{Fail, Format, Stream};
@@ -10,7 +11,8 @@ use std::io::{self, Write};
 /// The Protein Data Bank's format.
 pub const FORMAT: Format = Format { name: "pdb", about: "PDB", write };
 
-/// Numbers at which those of atoms, residues and models begin anew: their columns have no room for more.
+/// Numbers at which those of atoms, residues and models begin anew: their columns have no room for
+/// more.
 const ATOMS: usize = 100_000;
 const RESIDUES: usize = 10_000;
 
@@ -20,11 +22,20 @@ fn write(run: &StoredRun, output: &mut Stream, fail: Fail) -> Result<(), StoreEr
         let mut put = || {
             writeln!(output, "REMARK   t = {:?}", frame.t)?;
             writeln!(output, "MODEL     {:>4}", (frame.number + 1) % RESIDUES)?;
-            for (number, ((name, member), point)) in atoms.names.iter().zip(frame.points).enumerate() {
-                let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_uppercase();
+            for (number, ((name, member), point)) in
+                atoms.names.iter().zip(frame.points).enumerate()
+            {
+                let name: String = name
+                    .chars()
+                    .filter(char::is_ascii_alphanumeric)
+                    .collect::<String>()
+                    .to_uppercase();
                 let [x, y, z] = point.map(|c| format!("{c:8.3}"));
                 if x.len() + y.len() + z.len() > 24 {
-                    let reason = format!("{}, which has no room in its columns", atoms.place(number, &frame));
+                    let reason = format!(
+                        "{}, which has no room in its columns",
+                        atoms.place(number, &frame)
+                    );
                     return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
                 }
                 writeln!(

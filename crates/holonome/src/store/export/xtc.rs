@@ -1,8 +1,9 @@
-//! XTC, the compressed format of GROMACS: positions in whole thousandths of its unit, packed into as few bits as their
-//! range needs. Runs of neighbours, which would take fewer, are not searched for.
+//! XTC, the compressed format of GROMACS: positions in whole thousandths of its unit, packed into
+//! as few bits as their range needs. Runs of neighbours, which would take fewer, are not searched
+//! for.
 //!
-//! The format's unit is a nanometre, that of the others an ångström: a length of 1 is written as 0.1, so that all of
-//! them read back alike.
+//! The format's unit is a nanometre, that of the others an ångström: a length of 1 is written as
+//! 0.1, so that all of them read back alike.
 
 use super::atoms::{Atoms, SPACE, single};
 use super::{Fail, Format, Stream};
@@ -31,15 +32,18 @@ fn write(run: &StoredRun, output: &mut Stream, fail: Fail) -> Result<(), StoreEr
     let mut bytes = Vec::new();
     atoms.each(&mut |frame| {
         bytes.clear();
-        let points = i32::try_from(frame.points.len()).map_err(|_| fail(too_large("it has too many points")))?;
-        let t = single(frame.t).ok_or_else(|| fail(too_large(&format!("its time is {:?}", frame.t))))?;
+        let points = i32::try_from(frame.points.len())
+            .map_err(|_| fail(too_large("it has too many points")))?;
+        let t = single(frame.t)
+            .ok_or_else(|| fail(too_large(&format!("its time is {:?}", frame.t))))?;
         put(&mut bytes, &[MAGIC, points, frame.number as i32, t.to_bits() as i32]);
         put(&mut bytes, &[0; SPACE * SPACE]);
         put(&mut bytes, &[points]);
         if frame.points.len() <= FEW {
             for (number, point) in frame.points.iter().enumerate() {
                 for c in point {
-                    let rounded = single(UNIT * c).ok_or_else(|| fail(too_large(&atoms.place(number, &frame))))?;
+                    let rounded = single(UNIT * c)
+                        .ok_or_else(|| fail(too_large(&atoms.place(number, &frame))))?;
                     put(&mut bytes, &[rounded.to_bits() as i32]);
                 }
             }
@@ -58,9 +62,13 @@ fn put(bytes: &mut Vec<u8>, numbers: &[i32]) {
     bytes.extend(numbers.iter().flat_map(|number| number.to_be_bytes()));
 }
 
-/// Write positions in whole units of their precision, relative to the smallest of each component. `place` says where a
-/// point is.
-fn pack(points: &[[f64; SPACE]], place: &dyn Fn(usize) -> String, bytes: &mut Vec<u8>) -> io::Result<()> {
+/// Write positions in whole units of their precision, relative to the smallest of each component.
+/// `place` says where a point is.
+fn pack(
+    points: &[[f64; SPACE]],
+    place: &dyn Fn(usize) -> String,
+    bytes: &mut Vec<u8>,
+) -> io::Result<()> {
     let mut numbers = Vec::with_capacity(points.len());
     for (number, point) in points.iter().enumerate() {
         let rounded = point.map(|c| (c * UNIT * f64::from(PRECISION)).round());
@@ -73,7 +81,8 @@ fn pack(points: &[[f64; SPACE]], place: &dyn Fn(usize) -> String, bytes: &mut Ve
         std::array::from_fn(|c| numbers.iter().map(|number| number[c]).reduce(pick).unwrap_or(0))
     };
     let (least, most) = (extreme(i32::min), extreme(i32::max));
-    let ranges: [u64; SPACE] = std::array::from_fn(|c| (i64::from(most[c]) - i64::from(least[c]) + 1) as u64);
+    let ranges: [u64; SPACE] =
+        std::array::from_fn(|c| (i64::from(most[c]) - i64::from(least[c]) + 1) as u64);
     put(bytes, &[PRECISION.to_bits() as i32]);
     put(bytes, &least);
     put(bytes, &most);
@@ -82,7 +91,8 @@ fn pack(points: &[[f64; SPACE]], place: &dyn Fn(usize) -> String, bytes: &mut Ve
     let together = length(ranges.iter().map(|&range| u128::from(range)).product());
     let mut bits = Bits::default();
     for number in &numbers {
-        let offset: [u64; SPACE] = std::array::from_fn(|c| (i64::from(number[c]) - i64::from(least[c])) as u64);
+        let offset: [u64; SPACE] =
+            std::array::from_fn(|c| (i64::from(number[c]) - i64::from(least[c])) as u64);
         if wide {
             (0..SPACE).for_each(|c| bits.push(offset[c], length(u128::from(ranges[c]))));
         } else {

@@ -1,5 +1,6 @@
-//! Extended XYZ: per frame the number of points, a line of properties, and a line for each point. The species is the
-//! name of the variable; numbers are the shortest decimals that read back as the same bits.
+//! Extended XYZ: per frame the number of points, a line of properties, and a line for each point.
+//! The species is the name of the variable; numbers are the shortest decimals that read back as the
+//! same bits.
 
 use super::atoms::Atoms;
 use super::{Fail, Format, Stream};

@@ -50,19 +50,32 @@ fn a_resumed_run_forgets_what_lay_beyond_the_checkpoint() {
     store.finish(Status::Failed, json!("diverged")).unwrap();
     drop(store);
     let run = StoredRun::open(&path).unwrap();
-    assert_eq!((run.status(), run.samples(), run.summary()), (Status::Failed, 7, &json!("diverged")));
+    assert_eq!(
+        (run.status(), run.samples(), run.summary()),
+        (Status::Failed, 7, &json!("diverged"))
+    );
 
     let (mut store, _) = resume(&path);
     store.finish(Status::Interrupted, json!(null)).unwrap();
     assert_eq!(StoredRun::open(&path).unwrap().samples(), 1);
     let names: Vec<String> = files_of(&path)
         .into_keys()
-        .filter(|name| name.contains("/c.") && !name.starts_with("component") && !name.starts_with("time"))
+        .filter(|name| {
+            name.contains("/c.") && !name.starts_with("component") && !name.starts_with("time")
+        })
         .collect();
     assert_eq!(names, ["all/c.0", "one/c.0.0", "three/c.0.0", "two/c.0.0"]);
-    let numbers: Vec<f64> =
-        fs::read(path.join("all/c.0")).unwrap().as_chunks().0.iter().map(|&bytes| f64::from_le_bytes(bytes)).collect();
-    assert!(numbers[0].is_finite() && numbers[1..].iter().all(|number| number.is_nan()), "{numbers:?}");
+    let numbers: Vec<f64> = fs::read(path.join("all/c.0"))
+        .unwrap()
+        .as_chunks()
+        .0
+        .iter()
+        .map(|&bytes| f64::from_le_bytes(bytes))
+        .collect();
+    assert!(
+        numbers[0].is_finite() && numbers[1..].iter().all(|number| number.is_nan()),
+        "{numbers:?}"
+    );
 }
 
 #[test]
@@ -89,8 +102,8 @@ fn a_run_has_one_writer() {
     assert!(matches!(Store::resume(&path), Err(StoreError::InUse { .. })));
 }
 
-/// Kill a writer in the middle of each of its writes, from the first of the skeleton to the last: the run is readable
-/// each time, and in the end has the right bytes.
+/// Kill a writer in the middle of each of its writes, from the first of the skeleton to the last:
+/// the run is readable each time, and in the end has the right bytes.
 #[test]
 fn killed_writers_leave_readable_runs() {
     let scratch = Scratch::new();
@@ -125,8 +138,9 @@ fn killed_writers_leave_readable_runs() {
         if path.exists() {
             let run = StoredRun::open(&path).unwrap();
             for (k, array) in layout.arrays.iter().enumerate() {
-                let stored: Vec<f64> =
-                    (0..run.samples()).flat_map(|number| sample(&layout, number).remove(k)).collect();
+                let stored: Vec<f64> = (0..run.samples())
+                    .flat_map(|number| sample(&layout, number).remove(k))
+                    .collect();
                 assert_eq!(run.read(&array.name).unwrap(), stored);
             }
             assert_eq!(run.status(), Status::Running, "the last write is what calls it finished");
@@ -142,9 +156,12 @@ fn killed_writers_leave_readable_runs() {
             unmade += 1;
         }
     }
-    // The documents and labels of four arrays, three dimensions and the times; then the chunks of seven samples, of
-    // which `one` alone has seven, and two checkpoints.
-    assert!(unmade >= 10 && resumed >= 20, "{unmade} kills before the run was there, {resumed} after");
+    // The documents and labels of four arrays, three dimensions and the times; then the chunks of
+    // seven samples, of which `one` alone has seven, and two checkpoints.
+    assert!(
+        unmade >= 10 && resumed >= 20,
+        "{unmade} kills before the run was there, {resumed} after"
+    );
 }
 
 const CHILD_SAMPLES: usize = 7;

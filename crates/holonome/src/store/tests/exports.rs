@@ -15,7 +15,8 @@ fn columns_are_named_as_in_the_model() {
     let mut layout = every_kind(2);
     let four = layout.dimension(Dimension::component(4));
     let i = layout.arrays[3].dimensions[0].clone();
-    let (row, column) = (layout.arrays[2].dimensions[0].clone(), layout.arrays[2].dimensions[1].clone());
+    let (row, column) =
+        (layout.arrays[2].dimensions[0].clone(), layout.arrays[2].dimensions[1].clone());
     layout.arrays.extend([array("Q", &[&four]), array("A", &[&i, &row, &column])]);
     Store::create(&path, &layout).unwrap();
     let text = text(&path);
@@ -33,8 +34,13 @@ fn columns_are_named_as_in_the_model() {
 fn numbers_read_back_as_the_same_bits() {
     let scratch = Scratch::new();
     let path = scratch.join("run");
-    let numbers = [-0.0, f64::NAN, f64::NEG_INFINITY, 5e-324, f64::MAX, 0.1 + 0.2, 1e300, 123456789.125];
-    let layout = Layout { times: vec![1e-7; numbers.len() + 1], arrays: vec![array("a", &[])], ..Layout::default() };
+    let numbers =
+        [-0.0, f64::NAN, f64::NEG_INFINITY, 5e-324, f64::MAX, 0.1 + 0.2, 1e300, 123456789.125];
+    let layout = Layout {
+        times: vec![1e-7; numbers.len() + 1],
+        arrays: vec![array("a", &[])],
+        ..Layout::default()
+    };
     let mut store = Store::create(&path, &layout).unwrap();
     for number in numbers {
         store.append(&[&[number]]).unwrap();
@@ -67,7 +73,10 @@ fn files_appear_complete_or_not_at_all() {
     assert!(matches!(FORMATS[0].export(&run, &file), Err(StoreError::Damaged { .. })));
     assert!(fs::read_to_string(&file).unwrap() == written);
     assert_eq!(fs::read_dir(scratch.join("")).unwrap().count(), 3 - 1, "no temporary file is left");
-    assert!(matches!(FORMATS[0].export(&run, &file.join("below.csv")), Err(StoreError::Unwritable { .. })));
+    assert!(matches!(
+        FORMATS[0].export(&run, &file.join("below.csv")),
+        Err(StoreError::Unwritable { .. })
+    ));
 }
 
 #[test]
@@ -78,7 +87,10 @@ fn special_files_are_written_not_replaced() {
     uninterrupted(&path, &every_kind(3));
     let run = StoredRun::open(&path).unwrap();
     FORMATS[0].export(&run, Path::new("/dev/null")).unwrap();
-    assert!(matches!(FORMATS[0].export(&run, Path::new("/dev/full")), Err(StoreError::Full { .. })));
+    assert!(matches!(
+        FORMATS[0].export(&run, Path::new("/dev/full")),
+        Err(StoreError::Full { .. })
+    ));
     // A link stays a link.
     fs::write(scratch.join("real.csv"), "").unwrap();
     std::os::unix::fs::symlink("real.csv", scratch.join("link.csv")).unwrap();

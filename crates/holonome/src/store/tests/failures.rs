@@ -12,8 +12,8 @@ fn a_full_disk_loses_nothing() {
     let (path, layout) = (scratch.join("run"), several_chunks(5));
     let expected = uninterrupted(&scratch.join("whole"), &layout);
     let mut store = Store::create(&path, &layout).unwrap();
-    // Chunks of `two` are full after every second sample, so the sample after that gives one away; a page that failed
-    // to reach its file is written again when the next is full.
+    // Chunks of `two` are full after every second sample, so the sample after that gives one away;
+    // a page that failed to reach its file is written again when the next is full.
     let chunk = path.join("two/c.0.0");
     for number in 0..5 {
         if number == 2 || number == 4 {
@@ -84,7 +84,11 @@ fn a_run_that_cannot_be_created_leaves_nothing() {
         assert_eq!(path.exists(), existing);
         assert!(!existing || fs::read_dir(&path).unwrap().next().is_none());
     }
-    assert_eq!(fs::read_dir(scratch.join("")).unwrap().count(), 1, "only the folder that existed is left");
+    assert_eq!(
+        fs::read_dir(scratch.join("")).unwrap().count(),
+        1,
+        "only the folder that existed is left"
+    );
 }
 
 #[test]
@@ -103,8 +107,10 @@ fn unwritable_paths_are_said() {
     fs::write(&file, "mine").unwrap();
     let layout = every_kind(2);
     for path in [file.clone(), file.join("run"), file.join("a/b/run")] {
-        let errors =
-            [Store::create(&path, &layout).unwrap_err(), Store::create_numbered(&path, "m", &layout).unwrap_err()];
+        let errors = [
+            Store::create(&path, &layout).unwrap_err(),
+            Store::create_numbered(&path, "m", &layout).unwrap_err(),
+        ];
         for error in errors {
             assert!(matches!(error, StoreError::Unwritable { .. }), "{error:?}");
             assert!(error.to_string().contains(file.to_str().unwrap()), "{error}");
@@ -120,8 +126,11 @@ fn what_is_no_run_is_said() {
     fs::create_dir(scratch.join("empty")).unwrap();
     fs::create_dir(scratch.join("other")).unwrap();
     fs::write(scratch.join("file"), "").unwrap();
-    fs::write(scratch.join("other/zarr.json"), r#"{"zarr_format": 3, "node_type": "group", "attributes": {}}"#)
-        .unwrap();
+    fs::write(
+        scratch.join("other/zarr.json"),
+        r#"{"zarr_format": 3, "node_type": "group", "attributes": {}}"#,
+    )
+    .unwrap();
     for name in ["absent", "empty", "other", "file"] {
         let error = Store::resume(&scratch.join(name)).unwrap_err();
         assert!(matches!(error, StoreError::NotARun { .. }), "{error:?}");
@@ -155,8 +164,8 @@ fn damaged_runs_are_refused() {
     }
 }
 
-/// A medium loses one bit of any file that holds numbers: resuming names the damaged file, and reading gives no wrong
-/// number.
+/// A medium loses one bit of any file that holds numbers: resuming names the damaged file, and
+/// reading gives no wrong number.
 #[test]
 fn one_wrong_bit_is_noticed() {
     let scratch = Scratch::new();
@@ -168,7 +177,8 @@ fn one_wrong_bit_is_noticed() {
     (0..4).for_each(|number| append(&mut store, &layout, number).unwrap());
     store.checkpoint(&json!({"t": 4})).unwrap();
     drop(store);
-    let mut files: Vec<String> = files_of(&path).into_keys().filter(|name| name.contains("/c.")).collect();
+    let mut files: Vec<String> =
+        files_of(&path).into_keys().filter(|name| name.contains("/c.")).collect();
     assert!(files.len() >= 14, "{files:?}");
     files.extend(["status.json".to_string(), "checkpoint.bin".to_string()]);
     for name in files {
@@ -184,7 +194,10 @@ fn one_wrong_bit_is_noticed() {
             let numbers = StoredRun::open(&path).and_then(|run| {
                 run.times()?;
                 run.arrays().iter().try_for_each(|array| run.read(&array.name).map(|_| ()))?;
-                run.arrays().iter().flat_map(|array| &array.dimensions).try_for_each(|d| run.dimension(d).map(|_| ()))
+                run.arrays()
+                    .iter()
+                    .flat_map(|array| &array.dimensions)
+                    .try_for_each(|d| run.dimension(d).map(|_| ()))
             });
             assert!(matches!(numbers, Err(StoreError::Damaged { .. })), "{name}");
         }

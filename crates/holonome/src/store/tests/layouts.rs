@@ -18,8 +18,9 @@ fn what_is_written_is_read() {
         assert_eq!(run.attributes(), &layout.attributes);
         assert_eq!(run.times().unwrap(), layout.times);
         for (k, array) in layout.arrays.iter().enumerate() {
-            let expected: Vec<f64> =
-                (0..layout.times.len()).flat_map(|number| sample(&layout, number).remove(k)).collect();
+            let expected: Vec<f64> = (0..layout.times.len())
+                .flat_map(|number| sample(&layout, number).remove(k))
+                .collect();
             assert_eq!(run.read(&array.name).unwrap(), expected, "{}", array.name);
             let last = layout.times.len() - 1;
             assert_eq!(run.rows(&array.name).unwrap().row(last).unwrap(), sample(&layout, last)[k]);
@@ -32,7 +33,11 @@ fn every_bit_of_a_number_is_kept() {
     let scratch = Scratch::new();
     let path = scratch.join("run");
     let numbers = [-0.0, f64::NAN, f64::INFINITY, 5e-324, f64::MAX, 0.1 + 0.2];
-    let layout = Layout { times: vec![0.0; numbers.len()], arrays: vec![array("a", &[])], ..Layout::default() };
+    let layout = Layout {
+        times: vec![0.0; numbers.len()],
+        arrays: vec![array("a", &[])],
+        ..Layout::default()
+    };
     let mut store = Store::create(&path, &layout).unwrap();
     for number in numbers {
         store.append(&[&[number]]).unwrap();
@@ -89,7 +94,11 @@ fn names_and_dimensions_come_back() {
     assert!(run.dimension("none").unwrap().is_empty());
     for folder in ["time", "time_", "rod", "rod_rod_i", "v__θ_2"] {
         let expected = folder != "rod_rod_i";
-        assert_eq!(scratch.join("run").join(folder).join("zarr.json").exists(), expected, "{folder}");
+        assert_eq!(
+            scratch.join("run").join(folder).join("zarr.json").exists(),
+            expected,
+            "{folder}"
+        );
     }
     assert!(scratch.join("run").join("rod_i").exists());
 }
@@ -104,7 +113,8 @@ fn layouts_that_do_not_fit_are_refused() {
         dimensions: vec![Dimension::row(2)],
         ..Layout::default()
     };
-    let bare = Layout { dimensions: vec![Dimension::members("d", Vec::new())], ..Layout::default() };
+    let bare =
+        Layout { dimensions: vec![Dimension::members("d", Vec::new())], ..Layout::default() };
     for layout in [twice, unknown, square, bare] {
         let result = Store::create(&scratch.join("run"), &layout);
         assert!(matches!(result, Err(StoreError::Mismatch { .. })), "{result:?}");
@@ -135,14 +145,19 @@ fn a_run_needs_a_new_or_an_empty_folder() {
         assert_eq!(files_of(path), before);
     }
     let names = |path: PathBuf| fs::read_dir(path).unwrap().count();
-    assert_eq!((names(scratch.join("")), names(scratch.join("a/b"))), (3, 1), "nothing else is left");
+    assert_eq!(
+        (names(scratch.join("")), names(scratch.join("a/b"))),
+        (3, 1),
+        "nothing else is left"
+    );
 }
 
 #[test]
 fn numbered_runs_take_the_smallest_free_number() {
     let scratch = Scratch::new();
     let (layout, runs) = (every_kind(2), scratch.join("runs"));
-    // Eight at once get the eight smallest free numbers; the two taken are skipped, whether folder or file.
+    // Eight at once get the eight smallest free numbers; the two taken are skipped, whether folder
+    // or file.
     fs::create_dir_all(runs.join("top-2")).unwrap();
     fs::write(runs.join("top-4"), "").unwrap();
     let mut made: Vec<PathBuf> = thread::scope(|scope| {

@@ -19,7 +19,8 @@ impl Scratch {
     pub(crate) fn new() -> Scratch {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("holonome-store-{}-{count}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("holonome-store-{}-{count}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
         Scratch(path)
@@ -36,12 +37,15 @@ impl Drop for Scratch {
     }
 }
 
-/// Layout with every kind of array: scalar, vector, matrix, families with one and two indices, with dependent ranges
-/// and without members, and names that clash with dimensions or are not fit for a path.
+/// Layout with every kind of array: scalar, vector, matrix, families with one and two indices, with
+/// dependent ranges and without members, and names that clash with dimensions or are not fit for a
+/// path.
 pub(crate) fn every_kind(samples: usize) -> Layout {
-    let mut layout = Layout { times: (0..samples).map(|k| 0.25 * k as f64).collect(), ..Layout::default() };
+    let mut layout =
+        Layout { times: (0..samples).map(|k| 0.25 * k as f64).collect(), ..Layout::default() };
     let vector = layout.dimension(Dimension::component(3));
-    let (row, column) = (layout.dimension(Dimension::row(3)), layout.dimension(Dimension::column(3)));
+    let (row, column) =
+        (layout.dimension(Dimension::row(3)), layout.dimension(Dimension::column(3)));
     let i = layout.dimension(Dimension::index("i", 2..=4));
     let other_i = layout.dimension(Dimension::index("i", 1..=2));
     let none = layout.dimension(Dimension::index("none", []));
@@ -71,10 +75,11 @@ pub(crate) fn array(name: &str, dimensions: &[&str]) -> ArrayLayout {
     }
 }
 
-/// Arrays whose chunks have 1, 2, 3 and all rows (a chunk has at most 131072 numbers), so that a run of a few samples
-/// meets every border.
+/// Arrays whose chunks have 1, 2, 3 and all rows (a chunk has at most 131072 numbers), so that a
+/// run of a few samples meets every border.
 fn several_chunks(samples: usize) -> Layout {
-    let mut layout = Layout { times: (0..samples).map(|k| k as f64).collect(), ..Layout::default() };
+    let mut layout =
+        Layout { times: (0..samples).map(|k| k as f64).collect(), ..Layout::default() };
     for (name, length) in [("one", 80_000), ("two", 60_000), ("three", 40_000)] {
         let dimension = layout.dimension(Dimension::component(length));
         layout.arrays.push(array(name, &[&dimension]));
@@ -84,14 +89,20 @@ fn several_chunks(samples: usize) -> Layout {
 }
 
 fn lengths(layout: &Layout) -> Vec<usize> {
-    let length = |name: &String| layout.dimensions.iter().find(|known| known.name == *name).unwrap().len();
+    let length =
+        |name: &String| layout.dimensions.iter().find(|known| known.name == *name).unwrap().len();
     layout.arrays.iter().map(|array| array.dimensions.iter().map(length).product()).collect()
 }
 
 /// Numbers of one sample: different in each place, and not integers.
 fn sample(layout: &Layout, sample: usize) -> Vec<Vec<f64>> {
-    let number = |array: usize, place: usize| 0.1 + sample as f64 + 1e3 * array as f64 + 1e-6 * place as f64;
-    lengths(layout).iter().enumerate().map(|(k, &length)| (0..length).map(|place| number(k, place)).collect()).collect()
+    let number =
+        |array: usize, place: usize| 0.1 + sample as f64 + 1e3 * array as f64 + 1e-6 * place as f64;
+    lengths(layout)
+        .iter()
+        .enumerate()
+        .map(|(k, &length)| (0..length).map(|place| number(k, place)).collect())
+        .collect()
 }
 
 fn append(store: &mut Store, layout: &Layout, number: usize) -> Result<(), StoreError> {
@@ -113,14 +124,17 @@ fn uninterrupted(path: &Path, layout: &Layout) -> BTreeMap<String, Vec<u8>> {
     files_of(path)
 }
 
-/// Every file of a run by its relative path, without `checkpoint.bin`, which only resumed runs have.
+/// Every file of a run by its relative path, without `checkpoint.bin`, which only resumed runs
+/// have.
 fn files_of(run: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(run).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_string();
         if path.is_dir() {
-            files.extend(files_of(&path).into_iter().map(|(file, bytes)| (format!("{name}/{file}"), bytes)));
+            files.extend(
+                files_of(&path).into_iter().map(|(file, bytes)| (format!("{name}/{file}"), bytes)),
+            );
         } else if name != "checkpoint.bin" {
             files.insert(name, fs::read(&path).unwrap());
         }
@@ -130,7 +144,9 @@ fn files_of(run: &Path) -> BTreeMap<String, Vec<u8>> {
 
 fn resume(path: &Path) -> (Store, Option<serde_json::Value>) {
     match Store::resume(path).unwrap() {
-        ResumedStore::Continues { store, state } => (*store, state.map(|state| state.state().unwrap())),
+        ResumedStore::Continues { store, state } => {
+            (*store, state.map(|state| state.state().unwrap()))
+        }
         ResumedStore::Finished { .. } => panic!("the run is finished"),
     }
 }

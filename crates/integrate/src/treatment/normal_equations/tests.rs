@@ -26,12 +26,19 @@ fn numbers(count: usize, seed: u64) -> Vec<f64> {
 
 /// DF·v.
 fn apply(invariants: &Invariants, jacobian: &[f64], v: &[f64]) -> Vec<f64> {
-    let entry = |row| invariants.row(row).entries().map(|(p, column)| jacobian[p] * v[column]).sum();
+    let entry =
+        |row| invariants.row(row).entries().map(|(p, column)| jacobian[p] * v[column]).sum();
     (0..invariants.count).map(entry).collect()
 }
 
 /// DF·DF⁺·r − r, the part of a residual that is left.
-fn left_over(invariants: &Invariants, n: usize, jacobian: &[f64], r: &[f64], how: Regularisation) -> Vec<f64> {
+fn left_over(
+    invariants: &Invariants,
+    n: usize,
+    jacobian: &[f64],
+    r: &[f64],
+    how: Regularisation,
+) -> Vec<f64> {
     let mut equations = NormalEquations::new(invariants, n, how);
     equations.factor(jacobian);
     let mut mu = r.to_vec();
@@ -51,8 +58,9 @@ fn dense_and_bordered_paths_remove_the_residual() {
         let (invariants, n) = bordered(c, b);
         let jacobian = numbers(invariants.nonzeros(), 3);
         let r = numbers(c + b, 4);
-        // Without a shift to round-off: σmin² of these random rows is above 1e-4, so 1e-16/1e-4 with room for sums of
-        // 300 terms. With it, up to ε/(σ² + ε) = 1e-4 of the residual is left.
+        // Without a shift to round-off: σmin² of these random rows is above 1e-4, so 1e-16/1e-4
+        // with room for sums of 300 terms. With it, up to ε/(σ² + ε) = 1e-4 of the residual is
+        // left.
         let rest = left_over(&invariants, n, &jacobian, &r, Regularisation::LeastNorm);
         assert!(largest(&rest) < 1e-10, "{c} {b} {}", largest(&rest));
         let rest = left_over(&invariants, n, &jacobian, &r, Regularisation::Shift(1e-8));
@@ -62,9 +70,10 @@ fn dense_and_bordered_paths_remove_the_residual() {
 
 #[test]
 fn large_constraint_blocks_are_not_shifted() {
-    // The long modes of a chain: σmin² of 2000 difference rows x_{i+1} − x_i, scaled to unit length, is
-    // 1 − cos(π/2001) = 1.2e-6. A shift of 1e-4 (exaggerated, to be seen) would leave nearly all of that mode; the
-    // block is factored without, so nothing is left beyond round-off 1e-16/1.2e-6.
+    // The long modes of a chain: σmin² of 2000 difference rows x_{i+1} − x_i, scaled to unit
+    // length, is 1 − cos(π/2001) = 1.2e-6. A shift of 1e-4 (exaggerated, to be seen) would leave
+    // nearly all of that mode; the block is factored without, so nothing is left beyond round-off
+    // 1e-16/1.2e-6.
     let c = 2000;
     let mut invariants = Invariants { count: c, constraints: c, ..Invariants::none() };
     for row in 0..c as u32 {
@@ -72,7 +81,8 @@ fn large_constraint_blocks_are_not_shifted() {
     }
     invariants.groups = vec![Group::rows("rods", GroupKind::Constraint, 0..c as u32)];
     let jacobian: Vec<f64> = (0..2 * c).map(|p| if p % 2 == 0 { -1.0 } else { 1.0 }).collect();
-    let r: Vec<f64> = (0..c).map(|i| ((i as f64 + 0.5) / c as f64 * std::f64::consts::PI).sin()).collect();
+    let r: Vec<f64> =
+        (0..c).map(|i| ((i as f64 + 0.5) / c as f64 * std::f64::consts::PI).sin()).collect();
     let rest = left_over(&invariants, c + 1, &jacobian, &r, Regularisation::Shift(1e-4));
     assert!(largest(&rest) < 1e-8, "{}", largest(&rest));
 }
@@ -84,7 +94,8 @@ fn vanishing_redundant_and_monitored_rows_do_no_harm() {
             let (mut invariants, n) = bordered(c, b);
             let mut jacobian = numbers(invariants.nonzeros(), 5);
             let mut r = numbers(c + b, 6);
-            // A constraint and a bordering row without gradient, with residuals that could do damage.
+            // A constraint and a bordering row without gradient, with residuals that could do
+            // damage.
             jacobian[invariants.row(1).range()].fill(0.0);
             jacobian[invariants.row(c).range()].fill(0.0);
             (r[1], r[c]) = (1e300, f64::NAN);
@@ -106,8 +117,8 @@ fn vanishing_redundant_and_monitored_rows_do_no_harm() {
 proptest! {
     #[test]
     fn dependent_rows_give_the_least_norm(a in prop::collection::vec(-1.0..1.0f64, 12), w in prop::collection::vec(-1.0..1.0f64, 6)) {
-        // Rows 0 and 1 are independent (almost surely), row 2 is their sum: rank 2. A consistent residual r = DF·w must
-        // be removed by a move in the row space, which is the least one.
+        // Rows 0 and 1 are independent (almost surely), row 2 is their sum: rank 2. A consistent
+        // residual r = DF·w must be removed by a move in the row space, which is the least one.
         let jacobian: Vec<f64> = (0..18).map(|p| if p < 12 { a[p] } else { a[p - 12] + a[p - 6] }).collect();
         let norm = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>();
         let dot: f64 = (0..6).map(|k| a[k] * a[k + 6]).sum();
@@ -120,7 +131,8 @@ proptest! {
         equations.solve(&mut mu);
         let mut x = vec![0.0; 6];
         equations.subtract_transpose(&jacobian, &mu, &mut x);
-        // Consistent: DF(w + x) = 0, up to round-off over the assumed sin² ≥ 1e-2/36 of the rows' angle.
+        // Consistent: DF(w + x) = 0, up to round-off over the assumed sin² ≥ 1e-2/36 of the rows'
+        // angle.
         let rest = apply(&invariants, &jacobian, &w.iter().zip(&x).map(|(w, x)| w + x).collect::<Vec<_>>());
         prop_assert!(largest(&rest) < 1e-10);
         // Least: no longer than w, of which −x is the orthogonal projection.
@@ -159,7 +171,10 @@ fn equations_of(invariants: &Invariants, n: usize) -> NormalEquations {
 fn stacked_equations_leave_out_the_rows_that_the_first_left_out() {
     // The third row is the sum of the others at the start, and independent of them at the end.
     let invariants = Invariants::dense(3, 3, 0, vec![Group::rows("I", GroupKind::Integral, 0..3)]);
-    let (left, right) = ([1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.1]);
+    let (left, right) = (
+        [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0],
+        [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.1],
+    );
     let mut alone = equations_of(&invariants, 3);
     alone.factor(&left);
     let mut equations = NormalEquations::stacked(&invariants, 3, Regularisation::LeastNorm);

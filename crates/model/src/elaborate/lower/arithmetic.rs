@@ -16,7 +16,9 @@ pub(super) fn components(g: &mut Graph, e: &CheckedExpression, parts: &[Vec<Node
         (Kind::Scale(..), [c, a]) => a.iter().map(|&a| g.mul(c[0], a)).collect(),
         (Kind::Divide(..), [a, c]) => a.iter().map(|&a| g.div(a, c[0])).collect(),
         (Kind::Product(left, _), [a, b]) => product(g, left.shape, a, b),
-        (Kind::Select(..), [c, a, b]) => a.iter().zip(b).map(|(&a, &b)| g.select(c[0], a, b)).collect(),
+        (Kind::Select(..), [c, a, b]) => {
+            a.iter().zip(b).map(|(&a, &b)| g.select(c[0], a, b)).collect()
+        }
         (Kind::Stack(_), entries) => entries.concat(),
         (Kind::Linear(function, arguments), values) => {
             let shapes: Vec<Shape> = arguments.iter().map(|a| a.shape).collect();

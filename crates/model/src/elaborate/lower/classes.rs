@@ -56,7 +56,8 @@ pub(super) struct ClassBuilder<'a> {
 }
 
 impl<'a> ClassBuilder<'a> {
-    /// Templates of `piece`, a summand of a formula of `components` components; its draws are added to `draws`.
+    /// Templates of `piece`, a summand of a formula of `components` components; its draws are added
+    /// to `draws`.
     pub(super) fn new(
         context: &'a Context<'a>,
         piece: &'a Summand,
@@ -65,7 +66,18 @@ impl<'a> ClassBuilder<'a> {
     ) -> ClassBuilder<'a> {
         let choices = vec![Choice::default()];
         let (classes, row) = (Vec::new(), Vec::new());
-        ClassBuilder { context, piece, components, classes, choices, rows: 0, row, entries: 0, written: 0, draws }
+        ClassBuilder {
+            context,
+            piece,
+            components,
+            classes,
+            choices,
+            rows: 0,
+            row,
+            entries: 0,
+            written: 0,
+            draws,
+        }
     }
 
     /// The model around the formula.
@@ -89,7 +101,12 @@ impl<'a> ClassBuilder<'a> {
     }
 
     /// Adds one row.
-    pub(super) fn row(&mut self, names: &mut RowIndices, row: &[f64], member: usize) -> Result<(), Diagnostic> {
+    pub(super) fn row(
+        &mut self,
+        names: &mut RowIndices,
+        row: &[f64],
+        member: usize,
+    ) -> Result<(), Diagnostic> {
         self.rows += 1;
         if self.rows > MOST_ROWS {
             return Err(Diagnostic::error(
@@ -110,16 +127,24 @@ impl<'a> ClassBuilder<'a> {
         }
         self.row.clear();
         for (slot, span) in &class.slots {
-            self.row.push(slot.entry(self.context, names, row, *span, &mut class.term, self.draws)?);
+            self.row.push(slot.entry(
+                self.context,
+                names,
+                row,
+                *span,
+                &mut class.term,
+                self.draws,
+            )?);
         }
         self.row.push(first);
         class.term.table.push(&self.row);
         Ok(())
     }
 
-    /// Adds `count` rows at once, one for each value of the innermost index from that of `row` on. The first row
-    /// belongs to `member`, each further one to the member `members` after the one before. Adds none and returns false
-    /// if the entries do not advance by equal steps or if a row is invalid: the rows then have to be added one by one.
+    /// Adds `count` rows at once, one for each value of the innermost index from that of `row` on.
+    /// The first row belongs to `member`, each further one to the member `members` after the one
+    /// before. Adds none and returns false if the entries do not advance by equal steps or if a row
+    /// is invalid: the rows then have to be added one by one.
     pub(super) fn rows(
         &mut self,
         names: &mut RowIndices,
@@ -145,23 +170,28 @@ impl<'a> ClassBuilder<'a> {
             }
             let mut entries = Vec::with_capacity(class.slots.len() + 1);
             for (slot, span) in &class.slots {
-                entries.push(slot.entry(self.context, names, row, *span, &mut class.term, self.draws).ok()?);
+                entries.push(
+                    slot.entry(self.context, names, row, *span, &mut class.term, self.draws)
+                        .ok()?,
+                );
             }
-            entries.push(((member + offset * members) * self.components + self.piece.offset) as u32);
+            entries
+                .push(((member + offset * members) * self.components + self.piece.offset) as u32);
             Some(entries)
         };
         let ends = entries(count - 1).and_then(|_| Some((entries(1)?, entries(0)?)));
         row[last] = low;
         let Some((second, first)) = ends else { return Ok(false) };
-        let step: Vec<u32> = second.iter().zip(&first).map(|(second, first)| second.wrapping_sub(*first)).collect();
+        let step: Vec<u32> =
+            second.iter().zip(&first).map(|(second, first)| second.wrapping_sub(*first)).collect();
         self.classes[class].term.table.push_rows(first, &step, count);
         self.rows += count;
         self.entries += new_entries;
         Ok(true)
     }
 
-    /// True if the rows that follow along the innermost index have this row's class, and entries that advance by equal
-    /// steps.
+    /// True if the rows that follow along the innermost index have this row's class, and entries
+    /// that advance by equal steps.
     fn is_even(&self, names: &mut RowIndices, class: usize, row: &[f64]) -> bool {
         let mut at = 0;
         while let Some(question) = self.choices[at].question {
@@ -172,7 +202,8 @@ impl<'a> ClassBuilder<'a> {
             }
         }
         let Class { guards, slots, .. } = &self.classes[class];
-        guards.iter().all(|guard| names.is_convex(guard)) && slots.iter().all(|(slot, _)| slot.is_even(names))
+        guards.iter().all(|guard| names.is_convex(guard))
+            && slots.iter().all(|(slot, _)| slot.is_even(names))
     }
 
     /// The class of a row; a new one if no row has decided alike.
@@ -217,7 +248,11 @@ impl<'a> ClassBuilder<'a> {
     }
 
     /// The template of a row and the decisions that led to it.
-    fn template(&self, names: &mut RowIndices, row: &[f64]) -> Result<(Class, Vec<(Node, f64)>), Diagnostic> {
+    fn template(
+        &self,
+        names: &mut RowIndices,
+        row: &[f64],
+    ) -> Result<(Class, Vec<(Node, f64)>), Diagnostic> {
         let Made { class, decisions, .. } = self.template_with(names, row, &[])?;
         Ok((class, decisions))
     }
@@ -245,7 +280,8 @@ impl<'a> ClassBuilder<'a> {
             };
         }
         let others = others.iter().map(|e| lowering.lower(e)).collect::<Result<_, _>>()?;
-        let LoweredTemplate { graph, slots, guards, decisions, spans } = lowering.into_template(self.piece.body.span);
+        let LoweredTemplate { graph, slots, guards, decisions, spans } =
+            lowering.into_template(self.piece.body.span);
         let term = Term {
             graph,
             roots,

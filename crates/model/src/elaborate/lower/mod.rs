@@ -1,9 +1,9 @@
 //! Lowering of checked expressions to term templates.
 //!
-//! A formula is split at its outermost sums. Each summand becomes a template whose slots are the variables that it
-//! reads, and the ranges of the sums become rows. Dependences on a row's indices that change the *structure* (an `if`
-//! on indices, the length of an inner sum, a component picked by an index) are *decisions*; rows that decide alike
-//! share a template.
+//! A formula is split at its outermost sums. Each summand becomes a template whose slots are the
+//! variables that it reads, and the ranges of the sums become rows. Dependences on a row's indices
+//! that change the *structure* (an `if` on indices, the length of an inner sum, a component picked
+//! by an index) are *decisions*; rows that decide alike share a template.
 
 mod arithmetic;
 mod classes;
@@ -29,17 +29,19 @@ use summands::summands;
 pub const MOST_ROWS: usize = 20_000_000;
 /// Largest size or index: larger doubles do not count in ones.
 pub const LARGEST_INDEX: f64 = 9.0e15;
-/// Largest number of pairs of a sum over near pairs that are all rows, each computed with its condition: if few pairs
-/// are near, and if many are, in a periodic box. By lists a pair takes some eight times as long as by rows, but a row
-/// costs time and memory when the model is made.
+/// Largest number of pairs of a sum over near pairs that are all rows, each computed with its
+/// condition: if few pairs are near, and if many are, in a periodic box. By lists a pair takes some
+/// eight times as long as by rows, but a row costs time and memory when the model is made.
 const MOST_PAIRS_IN_ROWS: [usize; 2] = [60_000, 1_000_000];
 /// Share of near pairs among all pairs above which they are many.
 const MANY: f64 = 0.125;
-/// Largest number of nodes of one template. A sum inside a nonlinear function is unrolled in its template.
+/// Largest number of nodes of one template. A sum inside a nonlinear function is unrolled in its
+/// template.
 pub const LARGEST_TEMPLATE: usize = 1_000_000;
 /// Largest number of nodes of all templates of one formula.
 const LARGEST_TEMPLATES: usize = 4_000_000;
-/// Largest count of numbers in a state, a parameter list, the outputs of a formula or its row table: a few gigabytes.
+/// Largest count of numbers in a state, a parameter list, the outputs of a formula or its row
+/// table: a few gigabytes.
 pub const MOST_NUMBERS: usize = 500_000_000;
 
 /// Context of an expression in the model, as far as lowering needs it.
@@ -48,7 +50,8 @@ pub struct Context<'a> {
     pub variables: Vec<(&'a Family, usize)>,
     /// Families of the parameters and the first slot of each.
     pub parameters: Vec<(&'a Family, usize)>,
-    /// Values of the parameters, once they are known; for an ensemble those of the first trajectory.
+    /// Values of the parameters, once they are known; for an ensemble those of the first
+    /// trajectory.
     pub parameter_values: Vec<f64>,
     /// The constraints and the place of the first multiplier of each, for observables.
     pub multipliers: Vec<(&'a Quantity, usize)>,
@@ -98,7 +101,8 @@ fn is_of_rows(term: &Term, context: &Context) -> bool {
     term.evaluated_rows() <= MOST_PAIRS_IN_ROWS[usize::from(many)]
 }
 
-/// Lowers `body`, one value for each member of `family`. Its draws are inputs of the formula and are added to `draws`.
+/// Lowers `body`, one value for each member of `family`. Its draws are inputs of the formula and
+/// are added to `draws`.
 ///
 /// # Errors
 /// Findings that need index values: an index out of range, a size that is not whole, too many rows.
@@ -132,10 +136,15 @@ pub fn lower(
         functional.terms.extend(near);
         functional.terms.extend(builder.into_terms());
         if listed {
-            let ranges = std::iter::once(family).chain(&piece.ranges).map(|ranges| ranges.ranges.len());
+            let ranges =
+                std::iter::once(family).chain(&piece.ranges).map(|ranges| ranges.ranges.len());
             let of_pairs = ranges.sum::<usize>() > 1;
             let found = functional.terms[new..].iter().filter_map(Cutoff::of);
-            cutoffs.extend(found.map(|cutoff| LoweredCutoff { cutoff, span: piece.body.span, of_pairs }));
+            cutoffs.extend(found.map(|cutoff| LoweredCutoff {
+                cutoff,
+                span: piece.body.span,
+                of_pairs,
+            }));
         }
         if number == 0 {
             members = rows.members;
@@ -151,5 +160,9 @@ pub fn lower(
 
 /// A state, parameter or formula of more numbers than the limit.
 pub(super) fn too_many_numbers(count: usize, span: Span) -> Diagnostic {
-    Diagnostic::error(format!("these are {count} numbers, and the limit is {MOST_NUMBERS}"), span, "too many numbers")
+    Diagnostic::error(
+        format!("these are {count} numbers, and the limit is {MOST_NUMBERS}"),
+        span,
+        "too many numbers",
+    )
 }

@@ -1,12 +1,15 @@
 //! Sums over near pairs: `if norm(r[i] - r[j]) < rc` in a sum over i and j.
 //!
-//! Such a sum is lowered to its members (see [`Pairs`]) if its pairs are many and nothing in it but the distance
-//! depends on both indices. Otherwise all its pairs become rows, with the same meaning.
+//! Such a sum is lowered to its members (see [`Pairs`]) if its pairs are many and nothing in it but
+//! the distance depends on both indices. Otherwise all its pairs become rows, with the same
+//! meaning.
 
 use super::Context;
 use super::classes::{Class, ClassBuilder, Made};
 use super::row_indices::RowIndices;
-use crate::elaborate::expression::{self, CheckedExpression, CheckedRanges, Ex, IndexVariable, Kind};
+use crate::elaborate::expression::{
+    self, CheckedExpression, CheckedRanges, Ex, IndexVariable, Kind,
+};
 use crate::elaborate::linear_algebra::Linear;
 use crate::elaborate::shape::Shape;
 use crate::functional::{Pairs, Side, Source, Term, Which};
@@ -39,7 +42,9 @@ impl Nearness {
         while let Some(condition) = conditions.pop() {
             match &condition.kind {
                 Kind::Binary(Binary::And, a, b) => conditions.extend([a, b]),
-                Kind::Binary(Binary::Less | Binary::LessEqual, distance, reach) if is_fixed(reach) => {
+                Kind::Binary(Binary::Less | Binary::LessEqual, distance, reach)
+                    if is_fixed(reach) =>
+                {
                     let found = Nearness::of_distance(distance, reach);
                     if found.is_some() {
                         return found;
@@ -58,7 +63,9 @@ impl Nearness {
             _ => return None,
         };
         let (apart, lengths) = match &peeled(apart).kind {
-            Kind::Linear(Linear::Nearest, arguments) if is_fixed(&arguments[1]) => (&arguments[0], Some(&arguments[1])),
+            Kind::Linear(Linear::Nearest, arguments) if is_fixed(&arguments[1]) => {
+                (&arguments[0], Some(&arguments[1]))
+            }
             _ => (apart, None),
         };
         let few = match apart.shape {
@@ -111,7 +118,11 @@ fn ends(apart: &Ex) -> Option<[Ex; 2]> {
 }
 
 /// Collects the indices that an expression depends on, except for those of sums in it.
-fn indices(e: &Ex, seen: &mut FxHashSet<*const CheckedExpression>, found: &mut FxHashSet<IndexVariable>) {
+fn indices(
+    e: &Ex,
+    seen: &mut FxHashSet<*const CheckedExpression>,
+    found: &mut FxHashSet<IndexVariable>,
+) {
     if e.depends & expression::INDEX == 0 || !seen.insert(Arc::as_ptr(e)) {
         return;
     }
@@ -126,7 +137,8 @@ fn indices(e: &Ex, seen: &mut FxHashSet<*const CheckedExpression>, found: &mut F
     }
 }
 
-/// Member of the pair that a formula over the two indices depends on; `None` if it depends on both indices.
+/// Member of the pair that a formula over the two indices depends on; `None` if it depends on both
+/// indices.
 fn side(names: &RowIndices, nodes: &[Node]) -> Option<Side> {
     let mut reads = [false; 2];
     for node in names.graph.reachable(nodes) {
@@ -142,19 +154,27 @@ fn side(names: &RowIndices, nodes: &[Node]) -> Option<Side> {
     }
 }
 
-/// Term of a summand over near pairs, in the loops of `family` and of the summand's own sums; `None` if the summand is
-/// not such a sum.
-pub(super) fn near(builder: &ClassBuilder, context: &Context, family: &CheckedRanges) -> Option<Term> {
+/// Term of a summand over near pairs, in the loops of `family` and of the summand's own sums;
+/// `None` if the summand is not such a sum.
+pub(super) fn near(
+    builder: &ClassBuilder,
+    context: &Context,
+    family: &CheckedRanges,
+) -> Option<Term> {
     let piece = builder.piece();
-    const OTHER: expression::Depends = expression::DRAW | expression::MOMENTUM | expression::MULTIPLIER;
+    const OTHER: expression::Depends =
+        expression::DRAW | expression::MOMENTUM | expression::MULTIPLIER;
     if piece.body.depends & OTHER != 0 || family.filter.is_some() {
         return None;
     }
     let nearness = Nearness::of(&piece.body)?;
-    let ranges: Vec<_> = family.ranges.iter().chain(piece.ranges.iter().flat_map(|ranges| &ranges.ranges)).collect();
+    let ranges: Vec<_> =
+        family.ranges.iter().chain(piece.ranges.iter().flat_map(|ranges| &ranges.ranges)).collect();
     let [outer, inner] = ranges[..] else { return None };
-    let filters: Vec<&Ex> = piece.ranges.iter().filter_map(|ranges| ranges.filter.as_ref()).collect();
-    let (mut of_points, variables) = ([FxHashSet::default(), FxHashSet::default()], [outer.index, inner.index]);
+    let filters: Vec<&Ex> =
+        piece.ranges.iter().filter_map(|ranges| ranges.filter.as_ref()).collect();
+    let (mut of_points, variables) =
+        ([FxHashSet::default(), FxHashSet::default()], [outer.index, inner.index]);
     for (point, found) in nearness.points.iter().zip(&mut of_points) {
         indices(point, &mut FxHashSet::default(), found);
     }
@@ -174,13 +194,18 @@ pub(super) fn near(builder: &ClassBuilder, context: &Context, family: &CheckedRa
     let mut inner_ranges = Vec::new();
     for i in 0..=((high - low).min(f64::from(u32::MAX)) as i64) {
         let i = low + i as f64;
-        inner_ranges.push([whole(&mut names, &inner.low, &[i])?, whole(&mut names, &inner.high, &[i])?]);
+        inner_ranges
+            .push([whole(&mut names, &inner.low, &[i])?, whole(&mut names, &inner.high, &[i])?]);
     }
     let is_met = |range: &[f64; 2]| range[0] <= range[1];
-    let (start, end) = (inner_ranges.iter().position(is_met)?, inner_ranges.iter().rposition(is_met)? + 1);
+    let (start, end) =
+        (inner_ranges.iter().position(is_met)?, inner_ranges.iter().rposition(is_met)? + 1);
     let met = || inner_ranges[start..end].iter().filter(|range| is_met(range));
-    let first_indices = [low + start as f64, met().map(|range| range[0]).fold(f64::INFINITY, f64::min)];
-    let seconds = (met().map(|range| range[1]).fold(first_indices[1], f64::max) - first_indices[1]) as usize + 1;
+    let first_indices =
+        [low + start as f64, met().map(|range| range[0]).fold(f64::INFINITY, f64::min)];
+    let seconds = (met().map(|range| range[1]).fold(first_indices[1], f64::max) - first_indices[1])
+        as usize
+        + 1;
     let partners = inner_ranges[start..end].iter().map(|range| {
         let number = |index: f64| (index - first_indices[1]).max(0.0) as u32;
         if is_met(range) { [number(range[0]), number(range[1]) + 1] } else { [0, 0] }
@@ -198,10 +223,13 @@ pub(super) fn near(builder: &ClassBuilder, context: &Context, family: &CheckedRa
         let node = names.node(condition);
         filter = Some(filter.map_or(node, |others| names.graph.binary(Binary::And, others, node)));
     }
-    let which = Which::new(partners, seconds, first_indices, filter.map(|node| (&names.graph, node)));
+    let which =
+        Which::new(partners, seconds, first_indices, filter.map(|node| (&names.graph, node)));
     let pair = first_indices;
-    let others: Vec<&Ex> = points.into_iter().chain(&nearness.lengths).chain([&nearness.reach]).collect();
-    let Made { class, decisions, others } = builder.template_with(&mut names, &pair, &others).ok()?;
+    let others: Vec<&Ex> =
+        points.into_iter().chain(&nearness.lengths).chain([&nearness.reach]).collect();
+    let Made { class, decisions, others } =
+        builder.template_with(&mut names, &pair, &others).ok()?;
     if !decisions.is_empty() {
         return None;
     }
@@ -214,8 +242,11 @@ pub(super) fn near(builder: &ClassBuilder, context: &Context, family: &CheckedRa
         [reach] => (Vec::new(), reach[0]),
         _ => return None,
     };
-    let sides: Vec<Side> =
-        class.slots.iter().map(|(slot, _)| side(&names, &slot.nodes())).collect::<Option<Vec<_>>>()?;
+    let sides: Vec<Side> = class
+        .slots
+        .iter()
+        .map(|(slot, _)| side(&names, &slot.nodes()))
+        .collect::<Option<Vec<_>>>()?;
     if class.guards.iter().any(|guard| side(&names, &guard.nodes()).is_none()) {
         return None;
     }
@@ -228,19 +259,23 @@ pub(super) fn near(builder: &ClassBuilder, context: &Context, family: &CheckedRa
         }
         let mut entries = Vec::with_capacity(slots.len() + 1);
         for (slot, span) in &slots {
-            entries.push(slot.entry(context, &mut names, &row, *span, &mut term, &mut Vec::new()).ok()?);
+            entries.push(
+                slot.entry(context, &mut names, &row, *span, &mut term, &mut Vec::new()).ok()?,
+            );
         }
         let of_family = if family.ranges.is_empty() { 0 } else { start + member.min(firsts - 1) };
         entries.push(builder.first_output(of_family));
         term.table.push(&entries);
     }
-    // Slots must read the state at equal steps from member to member, so that the members are one stretch of columns.
+    // Slots must read the state at equal steps from member to member, so that the members are one
+    // stretch of columns.
     let count_of = |side: Side| if side == Side::Second { seconds } else { firsts };
     let is_even = |(k, &side): (usize, &Side)| {
         let mut entries = vec![0; count_of(side)];
         term.table.column(k, 0, &mut entries);
         let step = |pair: &[u32]| pair[1].wrapping_sub(pair[0]);
-        term.slots[k] != Source::State || entries.windows(2).all(|pair| step(pair) == step(&entries))
+        term.slots[k] != Source::State
+            || entries.windows(2).all(|pair| step(pair) == step(&entries))
     };
     if !sides.iter().enumerate().all(is_even) {
         return None;

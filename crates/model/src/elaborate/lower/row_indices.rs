@@ -1,4 +1,5 @@
-//! Index expressions as functions of a row, evaluated row by row, and the guards that a row must meet.
+//! Index expressions as functions of a row, evaluated row by row, and the guards that a row must
+//! meet.
 
 use super::arithmetic::{add_term, components};
 use super::{Context, LARGEST_INDEX, LARGEST_TEMPLATE};
@@ -25,7 +26,8 @@ pub(super) struct RowIndices<'a> {
     kernels: FxHashMap<Node, (Box<dyn Kernel>, Aligned)>,
     /// Ends of ranges and filters, with their guards.
     known: FxHashMap<*const CheckedExpression, (Node, Vec<Guard>)>,
-    /// Step of a node along the innermost index, if it is constant; in `still`, true if the node does not depend on it.
+    /// Step of a node along the innermost index, if it is constant; in `still`, true if the node
+    /// does not depend on it.
     slopes: FxHashMap<Node, Option<f64>>,
     still: FxHashMap<Node, bool>,
     work: Vec<f64>,
@@ -41,8 +43,8 @@ struct Seen {
     visits: usize,
 }
 
-/// An index of a list or of a `let` family with the range that it must lie in, or the condition of a family
-/// that must hold.
+/// An index of a list or of a `let` family with the range that it must lie in, or the condition of
+/// a family that must hold.
 #[derive(Clone)]
 pub(super) struct Guard {
     name: String,
@@ -100,7 +102,11 @@ impl<'a> RowIndices<'a> {
             Kind::Index(variable) => match self.bound.get(variable) {
                 Some(&node) => vec![node],
                 None => {
-                    let k = self.rows.iter().position(|r| r == variable).expect("an index is used where it is bound");
+                    let k = self
+                        .rows
+                        .iter()
+                        .position(|r| r == variable)
+                        .expect("an index is used where it is bound");
                     vec![self.graph.state(k)]
                 }
             },
@@ -144,14 +150,21 @@ impl<'a> RowIndices<'a> {
         result
     }
 
-    /// Collects the guards of `e`: every component that it picks and every `let` member that it uses must exist.
+    /// Collects the guards of `e`: every component that it picks and every `let` member that it
+    /// uses must exist.
     pub(super) fn guards_of(&mut self, e: &Ex, out: &mut Vec<Guard>) -> Result<(), Diagnostic> {
         let always = self.graph.one();
         self.collect(e, always, &mut Seen::default(), out)
     }
 
     /// [`RowIndices::guards_of`] of an expression that counts only if `when` is not 0.
-    fn collect(&mut self, e: &Ex, when: Node, seen: &mut Seen, out: &mut Vec<Guard>) -> Result<(), Diagnostic> {
+    fn collect(
+        &mut self,
+        e: &Ex,
+        when: Node,
+        seen: &mut Seen,
+        out: &mut Vec<Guard>,
+    ) -> Result<(), Diagnostic> {
         if Arc::strong_count(e) > 1 && !seen.pairs.insert((Arc::as_ptr(e), when)) {
             return Ok(());
         }
@@ -171,8 +184,10 @@ impl<'a> RowIndices<'a> {
                     self.collect(index, when, seen, out)?;
                 }
                 let values: Vec<Node> = checks.iter().map(|(index, _)| self.node(index)).collect();
-                // The ranges may use the `let`'s own earlier indices: bind these to the values of this use.
-                let outer: Vec<Option<Node>> = checks.iter().map(|(_, r)| self.bound.get(&r.index).copied()).collect();
+                // The ranges may use the `let`'s own earlier indices: bind these to the values of
+                // this use.
+                let outer: Vec<Option<Node>> =
+                    checks.iter().map(|(_, r)| self.bound.get(&r.index).copied()).collect();
                 for ((_, range), &value) in checks.iter().zip(&values) {
                     self.bound.insert(range.index, value);
                     self.collect(&range.low, when, seen, out)?;
@@ -183,7 +198,13 @@ impl<'a> RowIndices<'a> {
                 if let Some(filter) = filter {
                     self.collect(filter, when, seen, out)?;
                     let value = self.node(filter);
-                    out.push(Guard { name: name.clone(), when, value, between: None, span: e.span });
+                    out.push(Guard {
+                        name: name.clone(),
+                        when,
+                        value,
+                        between: None,
+                        span: e.span,
+                    });
                 }
                 for ((_, range), outer) in checks.iter().zip(outer) {
                     match outer {
@@ -201,7 +222,13 @@ impl<'a> RowIndices<'a> {
                     self.collect(index, when, seen, out)?;
                     let value = self.node(index);
                     let between = Some((self.graph.one(), self.graph.constant(size as f64)));
-                    out.push(Guard { name: "the list".to_string(), when, value, between, span: e.span });
+                    out.push(Guard {
+                        name: "the list".to_string(),
+                        when,
+                        value,
+                        between,
+                        span: e.span,
+                    });
                 }
                 self.collect(base, when, seen, out)?;
             }
@@ -210,8 +237,10 @@ impl<'a> RowIndices<'a> {
                 self.collect(c, when, seen, out)?;
                 let c = self.node(c);
                 let not = self.graph.unary(Unary::Not, c);
-                let (first, second) =
-                    (self.graph.binary(Binary::And, when, c), self.graph.binary(Binary::And, when, not));
+                let (first, second) = (
+                    self.graph.binary(Binary::And, when, c),
+                    self.graph.binary(Binary::And, when, not),
+                );
                 self.collect(a, first, seen, out)?;
                 self.collect(b, second, seen, out)?;
             }
@@ -244,14 +273,18 @@ impl<'a> RowIndices<'a> {
         let [low, high] = [low, high].map(|n| self.evaluate_node(n, row));
         let value = self.check_whole(value, guard.span, row, "an index")?;
         if value < low || value > high {
-            let message = format!("index {value} of '{}' is outside {low}..{high}{}", guard.name, self.with(row));
+            let message = format!(
+                "index {value} of '{}' is outside {low}..{high}{}",
+                guard.name,
+                self.with(row)
+            );
             return Err(Diagnostic::error(message, guard.span, "no such member"));
         }
         Ok(())
     }
 
-    /// Step of a node of whole numbers along the innermost index; `None` if it is not constant. No operation in it
-    /// rounds.
+    /// Step of a node of whole numbers along the innermost index; `None` if it is not constant. No
+    /// operation in it rounds.
     fn slope(&mut self, node: Node) -> Option<f64> {
         if let Some(&known) = self.slopes.get(&node) {
             return known;
@@ -261,13 +294,19 @@ impl<'a> RowIndices<'a> {
             Expression::Constant(bits) => whole(f64::from_bits(bits)).then_some(0.0),
             Expression::Input(Input::State(k)) => Some(f64::from(u8::from(self.is_innermost(k)))),
             Expression::Unary(Unary::Neg, a) => self.slope(a).map(|a| -a),
-            Expression::Binary(Binary::Add, a, b) => self.slope(a).zip(self.slope(b)).map(|(a, b)| a + b),
-            Expression::Binary(Binary::Sub, a, b) => self.slope(a).zip(self.slope(b)).map(|(a, b)| a - b),
-            Expression::Binary(Binary::Mul, a, b) => match (self.graph.value(a), self.graph.value(b)) {
-                (Some(factor), None) if whole(factor) => self.slope(b).map(|b| factor * b),
-                (None, Some(factor)) if whole(factor) => self.slope(a).map(|a| a * factor),
-                _ => None,
-            },
+            Expression::Binary(Binary::Add, a, b) => {
+                self.slope(a).zip(self.slope(b)).map(|(a, b)| a + b)
+            }
+            Expression::Binary(Binary::Sub, a, b) => {
+                self.slope(a).zip(self.slope(b)).map(|(a, b)| a - b)
+            }
+            Expression::Binary(Binary::Mul, a, b) => {
+                match (self.graph.value(a), self.graph.value(b)) {
+                    (Some(factor), None) if whole(factor) => self.slope(b).map(|b| factor * b),
+                    (None, Some(factor)) if whole(factor) => self.slope(a).map(|a| a * factor),
+                    _ => None,
+                }
+            }
             _ => None,
         };
         self.slopes.insert(node, slope);
@@ -297,12 +336,15 @@ impl<'a> RowIndices<'a> {
         self.is_still(node) || self.slope(node).is_some()
     }
 
-    /// True if a guard that holds at two rows holds at all rows between them along the innermost index.
+    /// True if a guard that holds at two rows holds at all rows between them along the innermost
+    /// index.
     pub(super) fn is_convex(&mut self, guard: &Guard) -> bool {
         self.is_still(guard.when)
             && match guard.between {
                 None => self.is_still(guard.value),
-                Some((low, high)) => [guard.value, low, high].into_iter().all(|node| self.is_even(node)),
+                Some((low, high)) => {
+                    [guard.value, low, high].into_iter().all(|node| self.is_even(node))
+                }
             }
     }
 
@@ -327,8 +369,9 @@ impl<'a> RowIndices<'a> {
         let graph = &self.graph;
         let states = self.rows.len();
         let (kernel, bound) = self.kernels.entry(node).or_insert_with(|| {
-            let kernel =
-                Interpreter.compile(&Tape::new(graph, &[node], states, 0), 1).expect("the interpreter never refuses");
+            let kernel = Interpreter
+                .compile(&Tape::new(graph, &[node], states, 0), 1)
+                .expect("the interpreter never refuses");
             let bound = kernel.bind(&[]);
             (kernel, bound)
         });

@@ -6,8 +6,8 @@ use super::row_indices::RowIndices;
 use crate::elaborate::expression::{CheckedRanges, Ex, Range};
 use crate::syntax::diagnostic::Diagnostic;
 
-/// Largest number of index values that the ranges of one formula may run through, including those that filters leave
-/// out.
+/// Largest number of index values that the ranges of one formula may run through, including those
+/// that filters leave out.
 const MOST_VISITED: usize = 2 * MOST_ROWS;
 
 /// Number of values of the innermost range from which a test for equal steps pays.
@@ -20,7 +20,8 @@ pub(super) struct RangeLoop {
     pub(super) member: usize,
     /// Index values of the members, `family_depth` for each.
     pub(super) members: Vec<i32>,
-    /// Number of index values visited at every level: rows that a filter leaves out cost time as well.
+    /// Number of index values visited at every level: rows that a filter leaves out cost time as
+    /// well.
     visited: usize,
     are_rows: bool,
 }
@@ -109,7 +110,8 @@ impl RangeLoop {
         Ok(())
     }
 
-    /// Adds the rows of the innermost range at once if they advance by equal steps; returns true if it has added them.
+    /// Adds the rows of the innermost range at once if they advance by equal steps; returns true if
+    /// it has added them.
     fn run_evenly(
         &mut self,
         builder: &mut ClassBuilder,
@@ -118,7 +120,8 @@ impl RangeLoop {
         names: &mut RowIndices,
         (row, low, high): (&mut Vec<f64>, f64, f64),
     ) -> Result<bool, Diagnostic> {
-        let (innermost, count) = (row.len() + 1 == flat.len(), (high - low + 1.0).max(0.0) as usize);
+        let (innermost, count) =
+            (row.len() + 1 == flat.len(), (high - low + 1.0).max(0.0) as usize);
         let few = count < FEWEST_AT_ONCE || self.visited + count > MOST_VISITED;
         if !self.are_rows || !innermost || few || !filters[flat.len()].is_empty() {
             return Ok(false);

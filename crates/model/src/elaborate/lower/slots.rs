@@ -26,9 +26,12 @@ impl Slot {
     /// Source of the slot's numbers.
     pub(super) fn source(&self) -> Source {
         match self {
-            // A trajectory's inputs stand in place of the state, because the formulas of a start read no state.
-            // Multipliers follow the state.
-            Slot::Variable { .. } | Slot::Multiplier { .. } | Slot::Trajectory | Slot::Draw { .. } => Source::State,
+            // A trajectory's inputs stand in place of the state, because the formulas of a start
+            // read no state. Multipliers follow the state.
+            Slot::Variable { .. }
+            | Slot::Multiplier { .. }
+            | Slot::Trajectory
+            | Slot::Draw { .. } => Source::State,
             Slot::Parameter { .. } => Source::Parameter,
             Slot::Number(_) | Slot::Table { .. } => Source::Number,
         }
@@ -41,18 +44,20 @@ impl Slot {
                 indices.iter().all(|&node| names.is_even(node))
             }
             // Every row has its own entry, or a list of members gives it.
-            Slot::Multiplier { .. } | Slot::Number(_) | Slot::Table { .. } | Slot::Trajectory | Slot::Draw { .. } => {
-                false
-            }
+            Slot::Multiplier { .. }
+            | Slot::Number(_)
+            | Slot::Table { .. }
+            | Slot::Trajectory
+            | Slot::Draw { .. } => false,
         }
     }
 
     /// Nodes that determine its entry, as functions of the row.
     pub(super) fn nodes(&self) -> Vec<Node> {
         match self {
-            Slot::Variable { indices, .. } | Slot::Parameter { indices, .. } | Slot::Multiplier { indices, .. } => {
-                indices.clone()
-            }
+            Slot::Variable { indices, .. }
+            | Slot::Parameter { indices, .. }
+            | Slot::Multiplier { indices, .. } => indices.clone(),
             Slot::Number(node) | Slot::Table { row: node, .. } => vec![*node],
             Slot::Trajectory | Slot::Draw { .. } => Vec::new(),
         }
@@ -93,11 +98,14 @@ impl Slot {
                 }
                 let Some(member) = quantity.member(&values) else {
                     let list: Vec<String> = values.iter().map(i64::to_string).collect();
-                    let message =
-                        format!("constraint '{}' has no member [{}]{}", quantity.name, list.join(","), names.with(row));
-                    return Err(
-                        Diagnostic::error(message, span, "no such member").related(quantity.span, "declared here")
+                    let message = format!(
+                        "constraint '{}' has no member [{}]{}",
+                        quantity.name,
+                        list.join(","),
+                        names.with(row)
                     );
+                    return Err(Diagnostic::error(message, span, "no such member")
+                        .related(quantity.span, "declared here"));
                 };
                 Ok((first + member * quantity.shape.len()) as u32 + component)
             }
@@ -136,10 +144,20 @@ fn member(
     for (k, &node) in indices.iter().enumerate() {
         let (low, high) = family.bounds[k];
         let value = names.evaluate_node(node, row);
-        let value = names.check_whole(value, span, row, format_args!("an index of '{}'", family.name))? as i64;
+        let value =
+            names.check_whole(value, span, row, format_args!("an index of '{}'", family.name))?
+                as i64;
         if value < low || value > high {
-            let message = format!("index {value} of '{}' is outside {low}..{high}{}", family.name, names.with(row));
-            return Err(Diagnostic::error(message, span, format!("{} = {value} does not exist", family.indices[k])));
+            let message = format!(
+                "index {value} of '{}' is outside {low}..{high}{}",
+                family.name,
+                names.with(row)
+            );
+            return Err(Diagnostic::error(
+                message,
+                span,
+                format!("{} = {value} does not exist", family.indices[k]),
+            ));
         }
         number = number * (high - low + 1) as usize + (value - low) as usize;
     }

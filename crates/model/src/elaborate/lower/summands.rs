@@ -1,5 +1,6 @@
-//! Summands of a formula. The formula is split at the sums in linear position, except for short sums inside others: the
-//! sums over the sites of two molecules belong into the template of the pair.
+//! Summands of a formula. The formula is split at the sums in linear position, except for short
+//! sums inside others: the sums over the sites of two molecules belong into the template of the
+//! pair.
 
 use crate::elaborate::expression::{self, CheckedExpression, CheckedRanges, Ex, Kind, Range};
 use crate::elaborate::model::MOST_SITES;
@@ -33,7 +34,11 @@ pub(super) enum Wrapper {
 /// A finding, if there are too many summands.
 pub(super) fn summands(e: &Ex) -> Result<Vec<Summand>, Diagnostic> {
     let mut pieces = Vec::new();
-    split(e, Summand { ranges: Vec::new(), wrappers: Vec::new(), body: e.clone(), offset: 0 }, &mut pieces)?;
+    split(
+        e,
+        Summand { ranges: Vec::new(), wrappers: Vec::new(), body: e.clone(), offset: 0 },
+        &mut pieces,
+    )?;
     Ok(pieces)
 }
 
@@ -43,7 +48,8 @@ fn few(range: &Range) -> Option<usize> {
     (count <= MOST_SITES as f64).then_some(count as usize)
 }
 
-/// Number of last ranges of a sum that are unrolled if the sum stands inside others: those of two sites at most.
+/// Number of last ranges of a sum that are unrolled if the sum stands inside others: those of two
+/// sites at most.
 fn unrolled_ranges(ranges: &CheckedRanges) -> usize {
     let lengths = ranges.ranges.iter().rev().map_while(few);
     let products = lengths.scan(1, |product, length| {
@@ -53,18 +59,21 @@ fn unrolled_ranges(ranges: &CheckedRanges) -> usize {
     products.take_while(|&product| product <= MOST_SITES * MOST_SITES).count()
 }
 
-/// True if it contains a sum over rows, not unrolled. Sums with draws have rows, because draws differ from row to row.
+/// True if it contains a sum over rows, not unrolled. Sums with draws have rows, because draws
+/// differ from row to row.
 fn has_rows(e: &Ex) -> bool {
     if !e.has_sum || e.depends & expression::DRAW != 0 {
         return e.has_sum;
     }
-    let mut found = matches!(&e.kind, Kind::Sum(ranges, _) if unrolled_ranges(ranges) < ranges.ranges.len());
+    let mut found =
+        matches!(&e.kind, Kind::Sum(ranges, _) if unrolled_ranges(ranges) < ranges.ranges.len());
     e.kind.for_each_part(&mut |part| found = found || has_rows(part));
     found
 }
 
 fn split(e: &Ex, around: Summand, out: &mut Vec<Summand>) -> Result<(), Diagnostic> {
-    let nested = around.ranges.iter().flat_map(|ranges| &ranges.ranges).any(|range| few(range).is_none());
+    let nested =
+        around.ranges.iter().flat_map(|ranges| &ranges.ranges).any(|range| few(range).is_none());
     let has_sum = |e: &Ex| e.has_sum && (!nested || has_rows(e));
     let with = |wrapper: Option<Wrapper>, body: &Ex| Summand {
         ranges: around.ranges.clone(),
@@ -76,8 +85,11 @@ fn split(e: &Ex, around: Summand, out: &mut Vec<Summand>) -> Result<(), Diagnost
     let linear = |factor: &Ex| factor.depends & moves == 0 && !factor.has_sum;
     match &e.kind {
         Kind::Sum(ranges, body) if has_sum(e) => {
-            let short = if ranges.filter.is_some() || has_rows(body) { 0 } else { unrolled_ranges(ranges) };
-            let outer = Some(ranges.ranges.len() - short).filter(|&outer| outer > 0).unwrap_or(ranges.ranges.len());
+            let short =
+                if ranges.filter.is_some() || has_rows(body) { 0 } else { unrolled_ranges(ranges) };
+            let outer = Some(ranges.ranges.len() - short)
+                .filter(|&outer| outer > 0)
+                .unwrap_or(ranges.ranges.len());
             let (outer, inner) = ranges.ranges.split_at(outer);
             let body = match inner {
                 [] => body.clone(),
@@ -87,7 +99,9 @@ fn split(e: &Ex, around: Summand, out: &mut Vec<Summand>) -> Result<(), Diagnost
                 }
             };
             let mut piece = with(None, &body);
-            piece.ranges.push(CheckedRanges { ranges: outer.to_vec(), filter: ranges.filter.clone() });
+            piece
+                .ranges
+                .push(CheckedRanges { ranges: outer.to_vec(), filter: ranges.filter.clone() });
             split(&body, piece, out)
         }
         Kind::Add(terms) if has_sum(e) => {
@@ -97,8 +111,12 @@ fn split(e: &Ex, around: Summand, out: &mut Vec<Summand>) -> Result<(), Diagnost
             Ok(())
         }
         Kind::Unary(Unary::Neg, a) if has_sum(e) => split(a, with(Some(Wrapper::Negate), a), out),
-        Kind::Scale(c, a) if has_sum(a) && linear(c) => split(a, with(Some(Wrapper::Scale(c.clone())), a), out),
-        Kind::Divide(a, c) if has_sum(a) && linear(c) => split(a, with(Some(Wrapper::Divide(c.clone())), a), out),
+        Kind::Scale(c, a) if has_sum(a) && linear(c) => {
+            split(a, with(Some(Wrapper::Scale(c.clone())), a), out)
+        }
+        Kind::Divide(a, c) if has_sum(a) && linear(c) => {
+            split(a, with(Some(Wrapper::Divide(c.clone())), a), out)
+        }
         // A product of scalars is commutative: either factor may hold the sum.
         Kind::Binary(Binary::Mul, a, c) if has_sum(a) && linear(c) => {
             split(a, with(Some(Wrapper::Scale(c.clone())), a), out)

@@ -72,7 +72,8 @@ impl<'l, 'a> Lowering<'l, 'a> {
 
     fn decide(&mut self, node: Node) -> f64 {
         let value = self.names.evaluate_node(node, self.row);
-        if self.names.graph.value(node).is_none() && !self.decisions.iter().any(|&(n, _)| n == node) {
+        if self.names.graph.value(node).is_none() && !self.decisions.iter().any(|&(n, _)| n == node)
+        {
             self.decisions.push((node, value));
         }
         value
@@ -138,7 +139,14 @@ impl<'l, 'a> Lowering<'l, 'a> {
                 let indices = self.indices(list)?;
                 Ok((0..e.shape.len() as u32)
                     .map(|component| {
-                        self.slot(Slot::Variable { variable: *variable, component, indices: indices.clone() }, e.span)
+                        self.slot(
+                            Slot::Variable {
+                                variable: *variable,
+                                component,
+                                indices: indices.clone(),
+                            },
+                            e.span,
+                        )
                     })
                     .collect())
             }
@@ -147,7 +155,11 @@ impl<'l, 'a> Lowering<'l, 'a> {
                 Ok((0..e.shape.len() as u32)
                     .map(|component| {
                         self.slot(
-                            Slot::Parameter { parameter: *parameter, component, indices: indices.clone() },
+                            Slot::Parameter {
+                                parameter: *parameter,
+                                component,
+                                indices: indices.clone(),
+                            },
                             e.span,
                         )
                     })
@@ -158,7 +170,10 @@ impl<'l, 'a> Lowering<'l, 'a> {
                 Ok((0..e.shape.len() as u32)
                     .map(|component| {
                         let indices = indices.clone();
-                        self.slot(Slot::Multiplier { constraint: *constraint, component, indices }, e.span)
+                        self.slot(
+                            Slot::Multiplier { constraint: *constraint, component, indices },
+                            e.span,
+                        )
                     })
                     .collect())
             }
@@ -202,7 +217,10 @@ impl<'l, 'a> Lowering<'l, 'a> {
                     let value = self.decide(node);
                     let value = self.names.check_whole(value, index.span, self.row, "an index")?;
                     if value < 1.0 || value > size as f64 {
-                        let message = format!("index {value} is outside 1..{size}{}", self.names.with(self.row));
+                        let message = format!(
+                            "index {value} is outside 1..{size}{}",
+                            self.names.with(self.row)
+                        );
                         return Err(Diagnostic::error(
                             message,
                             index.span,
@@ -216,11 +234,17 @@ impl<'l, 'a> Lowering<'l, 'a> {
                 Ok(vec![match &base.kind {
                     Kind::Variable(variable, list) => {
                         let indices = self.indices(list)?;
-                        self.slot(Slot::Variable { variable: *variable, component, indices }, base.span)
+                        self.slot(
+                            Slot::Variable { variable: *variable, component, indices },
+                            base.span,
+                        )
                     }
                     Kind::Parameter(parameter, list) => {
                         let indices = self.indices(list)?;
-                        self.slot(Slot::Parameter { parameter: *parameter, component, indices }, base.span)
+                        self.slot(
+                            Slot::Parameter { parameter: *parameter, component, indices },
+                            base.span,
+                        )
                     }
                     _ => self.lower(base)?[position],
                 }])
@@ -258,7 +282,9 @@ impl<'l, 'a> Lowering<'l, 'a> {
             self.steps += 1;
             if self.steps > LARGEST_TEMPLATE {
                 return Err(Diagnostic::error(
-                    format!("a sum of more than {LARGEST_TEMPLATE} terms inside a nonlinear function"),
+                    format!(
+                        "a sum of more than {LARGEST_TEMPLATE} terms inside a nonlinear function"
+                    ),
                     body.span,
                     "too long to expand",
                 )
@@ -279,7 +305,9 @@ impl<'l, 'a> Lowering<'l, 'a> {
         self.guard(&range.low)?;
         self.guard(&range.high)?;
         let (low, high) = (self.names.node(&range.low), self.names.node(&range.high));
-        for (node, what) in [(low, "the first value of a range"), (high, "the last value of a range")] {
+        for (node, what) in
+            [(low, "the first value of a range"), (high, "the last value of a range")]
+        {
             let value = self.names.evaluate_node(node, self.row);
             self.names.check_whole(value, range.span, self.row, what)?;
         }

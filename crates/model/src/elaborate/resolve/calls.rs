@@ -29,9 +29,13 @@ impl Elaborator<'_> {
                 return self.apply(statement, parameters, arguments, span, scope);
             }
             return self.refuse(
-                Diagnostic::error(format!("'{name}' is not a function"), function.span, "called here")
-                    .help("for a product write *; a function is defined by `let f(x) = …`")
-                    .related(declared.span, "declared here"),
+                Diagnostic::error(
+                    format!("'{name}' is not a function"),
+                    function.span,
+                    "called here",
+                )
+                .help("for a product write *; a function is defined by `let f(x) = …`")
+                .related(declared.span, "declared here"),
             );
         }
         match name {
@@ -39,12 +43,16 @@ impl Elaborator<'_> {
                 let [c, a, b] = arguments else {
                     return self.wrong_count(name, "if(condition, a, b)", arguments.len(), span);
                 };
-                let (c, a, b) = (self.condition(c, scope, "'if'"), self.value(a, scope), self.value(b, scope));
+                let (c, a, b) =
+                    (self.condition(c, scope, "'if'"), self.value(a, scope), self.value(b, scope));
                 let (c, a, b) = (c?, a?, b?);
                 if a.shape != b.shape {
                     return self.refuse(
                         Diagnostic::error(
-                            format!("the branches of if have the shapes {} and {}", a.shape, b.shape),
+                            format!(
+                                "the branches of if have the shapes {} and {}",
+                                a.shape, b.shape
+                            ),
                             span,
                             "the shapes differ",
                         )
@@ -62,7 +70,10 @@ impl Elaborator<'_> {
                 if scope.allowed & expression::DRAW == 0 {
                     return self.refuse(
                         Diagnostic::error(
-                            format!("{name}() stands only in initial values and in {vary}", vary = option("vary")),
+                            format!(
+                                "{name}() stands only in initial values and in {vary}",
+                                vary = option("vary")
+                            ),
                             span,
                             format!("not in {}", scope.place),
                         )
@@ -73,12 +84,16 @@ impl Elaborator<'_> {
                 Some(CheckedExpression::new(Kind::Draw(draw), Shape::Scalar, span))
             }
             "identity" => {
-                let [n] = arguments else { return self.wrong_count(name, "identity(n)", arguments.len(), span) };
+                let [n] = arguments else {
+                    return self.wrong_count(name, "identity(n)", arguments.len(), span);
+                };
                 let e = self.index_value(n, scope)?;
                 match e.value() {
-                    Some(v) if (1.0..=64.0).contains(&v) => {
-                        Some(CheckedExpression::new(Kind::Identity, Shape::Matrix(v as usize, v as usize), span))
-                    }
+                    Some(v) if (1.0..=64.0).contains(&v) => Some(CheckedExpression::new(
+                        Kind::Identity,
+                        Shape::Matrix(v as usize, v as usize),
+                        span,
+                    )),
                     _ => self.refuse(Diagnostic::error(
                         "the dimension of identity must be a constant from 1 to 64",
                         n.span,
@@ -87,17 +102,25 @@ impl Elaborator<'_> {
                 }
             }
             "matrix" => {
-                let rows: Vec<Option<Ex>> = arguments.iter().map(|a| self.value(a, scope)).collect();
+                let rows: Vec<Option<Ex>> =
+                    arguments.iter().map(|a| self.value(a, scope)).collect();
                 let rows: Vec<Ex> = rows.into_iter().collect::<Option<_>>()?;
                 let Some(Shape::Vector(columns)) = rows.first().map(|r| r.shape) else {
                     return self.refuse(
-                        Diagnostic::error("matrix(…) takes the rows, each a vector", span, "rows are vectors")
-                            .help("write matrix((1, 0), (0, 1))"),
+                        Diagnostic::error(
+                            "matrix(…) takes the rows, each a vector",
+                            span,
+                            "rows are vectors",
+                        )
+                        .help("write matrix((1, 0), (0, 1))"),
                     );
                 };
                 if let Some(odd) = rows.iter().find(|r| r.shape != Shape::Vector(columns)) {
                     return self.refuse(Diagnostic::error(
-                        format!("the rows of a matrix have the shapes R^{columns} and {}", odd.shape),
+                        format!(
+                            "the rows of a matrix have the shapes R^{columns} and {}",
+                            odd.shape
+                        ),
                         odd.span,
                         "a row of another length",
                     ));
@@ -109,10 +132,18 @@ impl Elaborator<'_> {
         }
     }
 
-    fn built_in(&mut self, function: &ast::Name, arguments: &[ast::Expr], span: Span, scope: &mut Scope) -> Option<Ex> {
+    fn built_in(
+        &mut self,
+        function: &ast::Name,
+        arguments: &[ast::Expr],
+        span: Span,
+        scope: &mut Scope,
+    ) -> Option<Ex> {
         let name = function.text.as_str();
         if let Some(op) = names::unary_function(name) {
-            let [a] = arguments else { return self.wrong_count(name, &format!("{name}(x)"), arguments.len(), span) };
+            let [a] = arguments else {
+                return self.wrong_count(name, &format!("{name}(x)"), arguments.len(), span);
+            };
             let a = self.scalar(a, scope, &format!("the argument of {name}"))?;
             return Some(match a.value() {
                 Some(v) => CheckedExpression::number(op.evaluate(v), span),
@@ -138,19 +169,28 @@ impl Elaborator<'_> {
             let known = names::function_names();
             if let Some((_, ours)) = names::ELSEWHERE.iter().find(|(theirs, _)| *theirs == name) {
                 return self.refuse(
-                    Diagnostic::error(format!("unknown function '{name}'"), function.span, "not a function")
-                        .help(format!("did you mean '{ours}'?")),
+                    Diagnostic::error(
+                        format!("unknown function '{name}'"),
+                        function.span,
+                        "not a function",
+                    )
+                    .help(format!("did you mean '{ours}'?")),
                 );
             }
             let own = self.symbols.keys().map(String::as_str);
-            let diagnostic = Diagnostic::error(format!("unknown function '{name}'"), function.span, "not a function");
+            let diagnostic = Diagnostic::error(
+                format!("unknown function '{name}'"),
+                function.span,
+                "not a function",
+            );
             let diagnostic = match did_you_mean(name, known.into_iter().chain(own)) {
                 Some(meant) => diagnostic.help(format!("did you mean '{meant}'?")),
                 None => diagnostic.help(format!("define it with `let {name}(x) = …`")),
             };
             return self.refuse(diagnostic);
         };
-        let values: Vec<Option<Ex>> = arguments.iter().map(|a| self.value_for(a, scope, name)).collect();
+        let values: Vec<Option<Ex>> =
+            arguments.iter().map(|a| self.value_for(a, scope, name)).collect();
         let values: Vec<Ex> = values.into_iter().collect::<Option<_>>()?;
         let shapes: Vec<Shape> = values.iter().map(|v| v.shape).collect();
         // The usage line shows how many arguments there are; diag takes any number.
@@ -173,7 +213,13 @@ impl Elaborator<'_> {
         Some(CheckedExpression::new(Kind::Linear(row.function, values), shape, span))
     }
 
-    pub(super) fn wrong_count(&mut self, name: &str, usage: &str, given: usize, span: Span) -> Option<Ex> {
+    pub(super) fn wrong_count(
+        &mut self,
+        name: &str,
+        usage: &str,
+        given: usize,
+        span: Span,
+    ) -> Option<Ex> {
         let needed = if usage.ends_with("()") { 0 } else { usage.matches(',').count() + 1 };
         let arguments = if needed == 1 { "argument" } else { "arguments" };
         self.refuse(

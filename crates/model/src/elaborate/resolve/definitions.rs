@@ -1,4 +1,5 @@
-//! Uses of definitions: each definition is read once, never in a cycle, and only once all that it depends on is known.
+//! Uses of definitions: each definition is read once, never in a cycle, and only once all that it
+//! depends on is known.
 
 use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind};
 use crate::elaborate::names::Scope;
@@ -34,9 +35,12 @@ impl Elaborator<'_> {
             return known.clone();
         }
         self.enter(statement, span)?;
-        let mut inner =
-            Scope::new(expression::FORMULA | expression::MULTIPLIER | (scope.allowed & expression::DRAW), "a let");
-        inner.locals = parameters.iter().map(|p| p.text.clone()).zip(values.iter().cloned()).collect();
+        let mut inner = Scope::new(
+            expression::FORMULA | expression::MULTIPLIER | (scope.allowed & expression::DRAW),
+            "a let",
+        );
+        inner.locals =
+            parameters.iter().map(|p| p.text.clone()).zip(values.iter().cloned()).collect();
         let result = self.value(value, &mut inner);
         self.leave();
         self.check_premature(&name.text, span, scope)?;
@@ -75,7 +79,8 @@ impl Elaborator<'_> {
                 Some(known) => known.clone(),
                 None => {
                     self.enter(statement, span)?;
-                    // A `let` may stand for an initial value; an integral or observable holds at every time.
+                    // A `let` may stand for an initial value; an integral or observable holds at
+                    // every time.
                     let draw = match &self.file.statements[statement].kind {
                         StatementKind::Let { .. } => expression::DRAW,
                         _ => 0,
@@ -103,9 +108,15 @@ impl Elaborator<'_> {
             None => {
                 self.enter(statement, span)?;
                 let mut inner = self.definition_scope(statement, "a let");
-                // The ranges are read with the family's own indices, the body with the index values of this use.
+                // The ranges are read with the family's own indices, the body with the index values
+                // of this use.
                 let ranges = self.ranges(family, &mut inner);
-                inner.locals = family.ranges.iter().map(|r| r.name.text.clone()).zip(values.iter().cloned()).collect();
+                inner.locals = family
+                    .ranges
+                    .iter()
+                    .map(|r| r.name.text.clone())
+                    .zip(values.iter().cloned())
+                    .collect();
                 let body = self.value(value, &mut inner);
                 self.leave();
                 self.check_premature(name, span, scope)?;
@@ -130,8 +141,8 @@ impl Elaborator<'_> {
         self.component(e, &indices[need..], span, scope)
     }
 
-    /// Scope of a `let`, `integral` or `observe`. An integral is one along the exact motion, where no multipliers are
-    /// known.
+    /// Scope of a `let`, `integral` or `observe`. An integral is one along the exact motion, where
+    /// no multipliers are known.
     fn definition_scope(&self, statement: usize, place: &'static str) -> Scope {
         let all = expression::FORMULA;
         match &self.file.statements[statement].kind {
@@ -146,7 +157,9 @@ impl Elaborator<'_> {
             Some(known) => known.clone(),
             None => {
                 self.enter(statement, span)?;
-                let StatementKind::Hamiltonian { value, .. } = &self.file.statements[statement].kind else {
+                let StatementKind::Hamiltonian { value, .. } =
+                    &self.file.statements[statement].kind
+                else {
                     unreachable!()
                 };
                 let mut inner = Scope::new(expression::FORMULA, "the Hamiltonian");
@@ -162,8 +175,8 @@ impl Elaborator<'_> {
         Some(e)
     }
 
-    /// Refuses a definition that uses parameters or variables before they are known: in sizes, ranges, shapes,
-    /// parameters.
+    /// Refuses a definition that uses parameters or variables before they are known: in sizes,
+    /// ranges, shapes, parameters.
     fn check_premature(&mut self, name: &str, span: Span, scope: &Scope) -> Option<()> {
         let needs = self.premature;
         if needs == 0 {
@@ -197,7 +210,8 @@ impl Elaborator<'_> {
                 format!("not in {}", scope.place),
             ));
         }
-        let what = if excess == expression::MULTIPLIER { "a multiplier" } else { "the state or on time" };
+        let what =
+            if excess == expression::MULTIPLIER { "a multiplier" } else { "the state or on time" };
         self.allow(excess, &format!("'{name}', which depends on {what},"), span, scope)
     }
 
@@ -214,10 +228,11 @@ impl Elaborator<'_> {
         Some(())
     }
 
-    /// Names and spans of a cycle of statements, starting with the first one in the file: it is reported once,
-    /// whichever statement was read first.
+    /// Names and spans of a cycle of statements, starting with the first one in the file: it is
+    /// reported once, whichever statement was read first.
     pub(in crate::elaborate) fn circle(&self, statements: &[usize]) -> Vec<(String, Span)> {
-        let mut circle: Vec<(String, Span)> = statements.iter().map(|&s| self.statement_name(s)).collect();
+        let mut circle: Vec<(String, Span)> =
+            statements.iter().map(|&s| self.statement_name(s)).collect();
         let first = (0..circle.len()).min_by_key(|&k| circle[k].1.start).unwrap_or(0);
         circle.rotate_left(first);
         circle
@@ -236,7 +251,8 @@ fn application(statement: usize, arguments: &[Ex]) -> Application {
 
 /// Finding for a family used without its indices, as in `written`.
 pub(super) fn which_member(name: &str, written: &str, indices: &[&str], span: Span) -> Diagnostic {
-    let what = if indices.len() == 1 { "index".to_string() } else { format!("{} indices", indices.len()) };
+    let what =
+        if indices.len() == 1 { "index".to_string() } else { format!("{} indices", indices.len()) };
     Diagnostic::error(format!("'{name}' is a family and needs its {what}"), span, "which member?")
         .help(format!("write {written}[{}]", indices.join(", ")))
 }

@@ -26,7 +26,11 @@ fn only_parameter(e: &Ex) -> Option<(usize, Span)> {
 
 impl Elaborator<'_> {
     /// An index: a whole number made of numbers, sizes and indices.
-    pub(in crate::elaborate) fn index_value(&mut self, e: &ast::Expr, scope: &mut Scope) -> Option<Ex> {
+    pub(in crate::elaborate) fn index_value(
+        &mut self,
+        e: &ast::Expr,
+        scope: &mut Scope,
+    ) -> Option<Ex> {
         let checked = self.scalar(e, scope, "an index")?;
         if !checked.is_index() {
             if let Some((number, span)) = only_parameter(&checked) {
@@ -44,7 +48,12 @@ impl Elaborator<'_> {
                 ),
             };
             return self.refuse(
-                Diagnostic::error("an index is made of numbers, sizes and other indices", e.span, label).help(help),
+                Diagnostic::error(
+                    "an index is made of numbers, sizes and other indices",
+                    e.span,
+                    label,
+                )
+                .help(help),
             );
         }
         if let Some(v) = checked.value()
@@ -60,7 +69,11 @@ impl Elaborator<'_> {
     }
 
     /// Ranges with a condition on their indices; the indices stay in the scope.
-    pub(in crate::elaborate) fn ranges(&mut self, ranges: &ast::Ranges, scope: &mut Scope) -> Option<CheckedRanges> {
+    pub(in crate::elaborate) fn ranges(
+        &mut self,
+        ranges: &ast::Ranges,
+        scope: &mut Scope,
+    ) -> Option<CheckedRanges> {
         let (checked, other) = self.conditional_ranges(ranges, scope)?;
         let Some(other) = other else { return Some(checked) };
         self.report(
@@ -74,7 +87,8 @@ impl Elaborator<'_> {
         None
     }
 
-    /// Ranges with the part of their condition that is on indices, and the part that depends on anything else.
+    /// Ranges with the part of their condition that is on indices, and the part that depends on
+    /// anything else.
     pub(super) fn conditional_ranges(
         &mut self,
         ranges: &ast::Ranges,
@@ -130,7 +144,11 @@ impl Elaborator<'_> {
                 (0, 1) => format!("'{}' is a family and needs its index", family.name),
                 (0, _) => format!("'{}' is a family and needs its {need} indices", family.name),
                 (given, _) => {
-                    format!("'{}' has {need} {}, not {given}", family.name, if need == 1 { "index" } else { "indices" })
+                    format!(
+                        "'{}' has {need} {}, not {given}",
+                        family.name,
+                        if need == 1 { "index" } else { "indices" }
+                    )
                 }
             };
             let component = match indices.get(need).map(|e| &e.kind) {
@@ -152,7 +170,8 @@ impl Elaborator<'_> {
             {
                 let message = format!("index {v} of '{}' is outside {low}..{high}", family.name);
                 return self.refuse(
-                    Diagnostic::error(message, index.span, "no such member").related(family.span, "declared here"),
+                    Diagnostic::error(message, index.span, "no such member")
+                        .related(family.span, "declared here"),
                 );
             }
             checked.push(e);
@@ -161,7 +180,13 @@ impl Elaborator<'_> {
     }
 
     /// `e[k]`, `e[k,l]`, or `e` itself if no index follows.
-    pub(super) fn component(&mut self, e: Ex, indices: &[ast::Expr], span: Span, scope: &mut Scope) -> Option<Ex> {
+    pub(super) fn component(
+        &mut self,
+        e: Ex,
+        indices: &[ast::Expr],
+        span: Span,
+        scope: &mut Scope,
+    ) -> Option<Ex> {
         if indices.is_empty() {
             return Some(e);
         }
@@ -216,7 +241,9 @@ impl Elaborator<'_> {
     ) -> Option<Ex> {
         match &base.kind {
             ExprKind::Name(name) => self.name(name, indices, span, scope),
-            ExprKind::Member(base, name) if self.is_lambda(base, scope) => self.multiplier(name, indices, span, scope),
+            ExprKind::Member(base, name) if self.is_lambda(base, scope) => {
+                self.multiplier(name, indices, span, scope)
+            }
             ExprKind::Member(table, column) if self.table_of(table, scope).is_some() => {
                 let number = self.table_of(table, scope).expect("just seen");
                 let entry = &self.tables[number];
@@ -230,7 +257,8 @@ impl Elaborator<'_> {
                         column.span,
                         "no such column",
                     );
-                    let (names, known) = (entry.names(), entry.columns.iter().map(|(name, _)| name.as_str()));
+                    let (names, known) =
+                        (entry.names(), entry.columns.iter().map(|(name, _)| name.as_str()));
                     diagnostic = diagnostic.help(match did_you_mean(&column.text, known) {
                         Some(meant) => format!("did you mean '{meant}'? its columns are {names}"),
                         None => format!("its columns are {names}"),
@@ -294,15 +322,23 @@ impl Elaborator<'_> {
             "z" => 3,
             other => {
                 return self.refuse(
-                    Diagnostic::error(format!("there is no component '{other}'"), member.span, "unknown component")
-                        .help("components are .x .y .z, or [k] counted from 1"),
+                    Diagnostic::error(
+                        format!("there is no component '{other}'"),
+                        member.span,
+                        "unknown component",
+                    )
+                    .help("components are .x .y .z, or [k] counted from 1"),
                 );
             }
         };
         match base.shape {
             Shape::Vector(k) if position <= k => {
                 let index = CheckedExpression::number(position as f64, member.span);
-                Some(CheckedExpression::new(Kind::Component(base, vec![index]), Shape::Scalar, span))
+                Some(CheckedExpression::new(
+                    Kind::Component(base, vec![index]),
+                    Shape::Scalar,
+                    span,
+                ))
             }
             Shape::Vector(k) => self.refuse(Diagnostic::error(
                 format!("a vector in R^{k} has no component '{}'", member.text),
@@ -325,9 +361,11 @@ fn divided(condition: &Ex) -> [Option<Ex>; 2] {
         Kind::Binary(Binary::And, a, b) => {
             let ([a, x], [b, y]) = (divided(a), divided(b));
             [(a, b), (x, y)].map(|parts| match parts {
-                (Some(a), Some(b)) => {
-                    Some(CheckedExpression::new(Kind::Binary(Binary::And, a, b), Shape::Condition, condition.span))
-                }
+                (Some(a), Some(b)) => Some(CheckedExpression::new(
+                    Kind::Binary(Binary::And, a, b),
+                    Shape::Condition,
+                    condition.span,
+                )),
                 (a, b) => a.or(b),
             })
         }

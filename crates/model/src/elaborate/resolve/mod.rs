@@ -1,5 +1,5 @@
-//! Resolution of the syntax tree's expressions to checked ones: names resolved, shapes checked, every mistake reported
-//! at its place.
+//! Resolution of the syntax tree's expressions to checked ones: names resolved, shapes checked,
+//! every mistake reported at its place.
 
 mod calls;
 pub(super) mod definitions;
@@ -63,7 +63,8 @@ impl Elaborator<'_> {
         // The cost of a product of matrices is known before it is unrolled.
         let operations = match &checked.kind {
             Kind::Product(a, b) => {
-                a.shape.len().saturating_mul(checked.shape.len()) / a.shape.dimensions()[0].max(1) + b.shape.len()
+                a.shape.len().saturating_mul(checked.shape.len()) / a.shape.dimensions()[0].max(1)
+                    + b.shape.len()
             }
             _ => checked.shape.len(),
         };
@@ -108,7 +109,9 @@ impl Elaborator<'_> {
                 let a = self.condition(a, scope, "'not'")?;
                 Some(CheckedExpression::new(Kind::Unary(Unary::Not, a), Shape::Condition, span))
             }
-            ExprKind::Binary(operator, place, a, b) => self.operator(*operator, *place, a, b, span, scope),
+            ExprKind::Binary(operator, place, a, b) => {
+                self.operator(*operator, *place, a, b, span, scope)
+            }
             ExprKind::Vector(entries) => {
                 let entries: Vec<Option<Ex>> =
                     entries.iter().map(|x| self.scalar(x, scope, "an entry of a vector")).collect();
@@ -124,7 +127,11 @@ impl Elaborator<'_> {
                 let ((ranges, condition), mut body) = (ranges?, body?);
                 if let Some(condition) = condition {
                     let absent = CheckedExpression::zero(body.shape, span);
-                    body = CheckedExpression::new(Kind::Select(condition, body.clone(), absent), body.shape, span);
+                    body = CheckedExpression::new(
+                        Kind::Select(condition, body.clone(), absent),
+                        body.shape,
+                        span,
+                    );
                 }
                 let shape = body.shape;
                 Some(CheckedExpression::new(Kind::Sum(ranges, body), shape, span))
@@ -132,8 +139,14 @@ impl Elaborator<'_> {
         }
     }
 
-    /// The value of the definition in `statement`, which must not use itself, directly or through others.
-    pub(super) fn value_of(&mut self, statement: usize, e: &ast::Expr, scope: &mut Scope) -> Option<Ex> {
+    /// The value of the definition in `statement`, which must not use itself, directly or through
+    /// others.
+    pub(super) fn value_of(
+        &mut self,
+        statement: usize,
+        e: &ast::Expr,
+        scope: &mut Scope,
+    ) -> Option<Ex> {
         self.entered.push(statement);
         let checked = self.value(e, scope);
         self.leave();

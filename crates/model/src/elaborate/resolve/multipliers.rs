@@ -28,7 +28,12 @@ impl Elaborator<'_> {
         scope: &mut Scope,
     ) -> Option<Ex> {
         let name = &constraint.text;
-        self.allow(expression::MULTIPLIER, &format!("the multiplier 'lambda.{name}'"), span, scope)?;
+        self.allow(
+            expression::MULTIPLIER,
+            &format!("the multiplier 'lambda.{name}'"),
+            span,
+            scope,
+        )?;
         let Some(Symbol::Constraint(statement)) = self.symbols.get(name).map(|d| d.symbol) else {
             if !self.poisoned.contains(name) {
                 self.no_constraint(constraint);
@@ -37,8 +42,12 @@ impl Elaborator<'_> {
         };
         if self.variables.iter().any(|v| v.role == VariableRole::State) {
             return self.refuse(
-                Diagnostic::error("the constraints of a vector field have no multipliers", span, "no force acts here")
-                    .help("lambda.NAME belongs to a constraint of a Hamiltonian model"),
+                Diagnostic::error(
+                    "the constraints of a vector field have no multipliers",
+                    span,
+                    "no force acts here",
+                )
+                .help("lambda.NAME belongs to a constraint of a Hamiltonian model"),
             );
         }
         if !self.variables_known {
@@ -48,21 +57,28 @@ impl Elaborator<'_> {
         let checked = self.constraint(statement, span)?;
         let need = checked.ranges.ranges.len();
         if indices.len() < need {
-            let list: Vec<&str> =
-                checked.ranges.ranges.iter().map(|r| self.index_names[r.index as usize].as_str()).collect();
+            let list: Vec<&str> = checked
+                .ranges
+                .ranges
+                .iter()
+                .map(|r| self.index_names[r.index as usize].as_str())
+                .collect();
             let diagnostic = which_member(name, &format!("lambda.{name}"), &list, span);
             return self.refuse(diagnostic.related(checked.name.span, "declared here"));
         }
         let (own, rest) = indices.split_at(need);
-        let own = own.iter().map(|index| self.index_value(index, scope)).collect::<Option<Vec<Ex>>>()?;
-        let is_constraint = |s: &&ast::Statement| matches!(s.kind, StatementKind::Constraint { .. });
+        let own =
+            own.iter().map(|index| self.index_value(index, scope)).collect::<Option<Vec<Ex>>>()?;
+        let is_constraint =
+            |s: &&ast::Statement| matches!(s.kind, StatementKind::Constraint { .. });
         let number = self.file.statements[..statement].iter().filter(is_constraint).count();
         let e = CheckedExpression::new(Kind::Multiplier(number, own), checked.value.shape, span);
         self.component(e, rest, span, scope)
     }
 
     fn no_constraint(&mut self, name: &ast::Name) {
-        let constraints = self.symbols.iter().filter(|(_, d)| matches!(d.symbol, Symbol::Constraint(_)));
+        let constraints =
+            self.symbols.iter().filter(|(_, d)| matches!(d.symbol, Symbol::Constraint(_)));
         let known: Vec<&str> = constraints.map(|(name, _)| name.as_str()).collect();
         let help = match (did_you_mean(&name.text, known.iter().copied()), known.is_empty()) {
             (Some(meant), _) => format!("did you mean 'lambda.{meant}'?"),

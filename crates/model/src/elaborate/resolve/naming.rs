@@ -32,10 +32,22 @@ impl Elaborator<'_> {
             return self.component(local, indices, span, scope);
         }
         match name {
-            "pi" => return self.component(CheckedExpression::number(std::f64::consts::PI, span), indices, span, scope),
+            "pi" => {
+                return self.component(
+                    CheckedExpression::number(std::f64::consts::PI, span),
+                    indices,
+                    span,
+                    scope,
+                );
+            }
             "t" => {
                 self.allow(expression::TIME, "the time t", span, scope)?;
-                return self.component(CheckedExpression::new(Kind::Time, Shape::Scalar, span), indices, span, scope);
+                return self.component(
+                    CheckedExpression::new(Kind::Time, Shape::Scalar, span),
+                    indices,
+                    span,
+                    scope,
+                );
             }
             _ => {}
         }
@@ -52,8 +64,11 @@ impl Elaborator<'_> {
                 self.component(CheckedExpression::number(value as f64, span), indices, span, scope)
             }
             Symbol::Parameter(number) => {
-                if scope.allowed & expression::PARAMETER == 0 && ["a range", "a size"].contains(&scope.place) {
-                    let message = format!("the parameter '{name}' cannot be used in {}", scope.place);
+                if scope.allowed & expression::PARAMETER == 0
+                    && ["a range", "a size"].contains(&scope.place)
+                {
+                    let message =
+                        format!("the parameter '{name}' cannot be used in {}", scope.place);
                     return self.refuse_parameter_as_size(number, message, span);
                 }
                 self.allow(expression::PARAMETER, &format!("the parameter '{name}'"), span, scope)?;
@@ -67,7 +82,12 @@ impl Elaborator<'_> {
             }
             Symbol::Variable(number) => {
                 let own = self.variables[number].depends;
-                self.allow(own, &format!("the {} '{name}'", self.variables[number].what()), span, scope)?;
+                self.allow(
+                    own,
+                    &format!("the {} '{name}'", self.variables[number].what()),
+                    span,
+                    scope,
+                )?;
                 if self.variables[number].family.is_none() && !self.variables_known {
                     self.premature |= own;
                 }
@@ -80,11 +100,18 @@ impl Elaborator<'_> {
             Symbol::Table(number) => {
                 let entry = &self.tables[number];
                 let help = match entry.columns.first() {
-                    Some((first, _)) => format!("write {name}.{first}[i]; its columns are {}", entry.names()),
+                    Some((first, _)) => {
+                        format!("write {name}.{first}[i]; its columns are {}", entry.names())
+                    }
                     None => format!("write {name}.column[i]"),
                 };
                 self.refuse(
-                    Diagnostic::error(format!("'{name}' is a table"), span, "a column and a row are needed").help(help),
+                    Diagnostic::error(
+                        format!("'{name}' is a table"),
+                        span,
+                        "a column and a row are needed",
+                    )
+                    .help(help),
                 )
             }
             Symbol::Velocity => {
@@ -116,8 +143,12 @@ impl Elaborator<'_> {
                 .related(declared.span, "declared here"),
             ),
             Symbol::Constraint(_) => self.refuse(
-                Diagnostic::error(format!("'{name}' is a constraint, not a value"), span, "not a value")
-                    .related(declared.span, "declared here"),
+                Diagnostic::error(
+                    format!("'{name}' is a constraint, not a value"),
+                    span,
+                    "not a value",
+                )
+                .related(declared.span, "declared here"),
             ),
         }
     }
@@ -126,7 +157,8 @@ impl Elaborator<'_> {
         if self.poisoned.contains(name) || self.is_full() {
             return; // declared in an unread statement: that is the error
         }
-        let mut diagnostic = Diagnostic::error(format!("unknown name '{name}'"), span, "not declared");
+        let mut diagnostic =
+            Diagnostic::error(format!("unknown name '{name}'"), span, "not declared");
         // px, q1: a component written in one word.
         let split = name.char_indices().next_back().and_then(|(at, last)| {
             let base = name[..at].trim_end_matches('_');
@@ -136,7 +168,8 @@ impl Elaborator<'_> {
                 'z' | '3' => "z",
                 _ => return None,
             };
-            let known = matches!(self.symbols.get(base).map(|d| d.symbol), Some(Symbol::Variable(_)));
+            let known =
+                matches!(self.symbols.get(base).map(|d| d.symbol), Some(Symbol::Variable(_)));
             known.then(|| format!("{base}.{component}"))
         });
         let candidates = self
@@ -150,7 +183,8 @@ impl Elaborator<'_> {
         } else if name == names::LAMBDA {
             diagnostic = diagnostic.help("the multiplier of constraint NAME is lambda.NAME");
         } else if names::function_names().contains(&name) {
-            diagnostic = diagnostic.help(format!("'{name}' is a function: call it with parentheses"));
+            diagnostic =
+                diagnostic.help(format!("'{name}' is a function: call it with parentheses"));
         } else {
             diagnostic = diagnostic
                 .help(format!("declare it: `parameter {name} = …`, `coordinate {name} : R^3 = …` or `let {name} = …`"));
@@ -158,29 +192,45 @@ impl Elaborator<'_> {
         self.report(diagnostic);
     }
 
-    pub(super) fn allow(&mut self, what: expression::Depends, name: &str, span: Span, scope: &Scope) -> Option<()> {
+    pub(super) fn allow(
+        &mut self,
+        what: expression::Depends,
+        name: &str,
+        span: Span,
+        scope: &Scope,
+    ) -> Option<()> {
         if what & !scope.allowed == 0 {
             return Some(());
         }
         let message = format!("{} cannot be used in {}", name, scope.place);
         if what & !scope.allowed == expression::MULTIPLIER {
             return self.refuse(
-                Diagnostic::error(message, span, "not known here")
-                    .help("a method finds the multipliers on its way: only observables may use them"),
+                Diagnostic::error(message, span, "not known here").help(
+                    "a method finds the multipliers on its way: only observables may use them",
+                ),
             );
         }
-        self.refuse(Diagnostic::error(message, span, "not a constant here").help(match scope.place {
-            "a size" => "a size is made of numbers and other sizes",
-            "a range" => "a range is made of numbers and sizes",
-            "a parameter" => "a parameter is made of numbers, sizes and other parameters",
-            _ => "only numbers, sizes and parameters are known before the run starts",
-        }))
+        self.refuse(Diagnostic::error(message, span, "not a constant here").help(
+            match scope.place {
+                "a size" => "a size is made of numbers and other sizes",
+                "a range" => "a range is made of numbers and sizes",
+                "a parameter" => "a parameter is made of numbers, sizes and other parameters",
+                _ => "only numbers, sizes and parameters are known before the run starts",
+            },
+        ))
     }
 
     /// Refuses a parameter in a range or an index, and says how it is declared to be used there.
-    pub(super) fn refuse_parameter_as_size<T>(&mut self, number: usize, message: String, span: Span) -> Option<T> {
+    pub(super) fn refuse_parameter_as_size<T>(
+        &mut self,
+        number: usize,
+        message: String,
+        span: Span,
+    ) -> Option<T> {
         let statement = &self.file.statements[self.parameters[number].statement];
-        let StatementKind::Parameter { name, family, value } = &statement.kind else { unreachable!("a parameter") };
+        let StatementKind::Parameter { name, family, value } = &statement.kind else {
+            unreachable!("a parameter")
+        };
         let help = match value.kind {
             ast::ExprKind::Number(v) if family.ranges.is_empty() && v.fract() == 0.0 => {
                 format!("declare it as `size {} = {v}`", name.text)

@@ -31,12 +31,15 @@ impl Elaborator<'_> {
                 let (x, y) = (x?, y?);
                 if y.shape != Shape::Scalar {
                     return self.refuse(
-                        Diagnostic::error(format!("cannot divide by {}", y.shape), b.span, "only scalars divide").help(
-                            match y.shape {
-                                Shape::Matrix(..) => "multiply with inverse(A)",
-                                _ => "divide by its norm, or component by component",
-                            },
-                        ),
+                        Diagnostic::error(
+                            format!("cannot divide by {}", y.shape),
+                            b.span,
+                            "only scalars divide",
+                        )
+                        .help(match y.shape {
+                            Shape::Matrix(..) => "multiply with inverse(A)",
+                            _ => "divide by its norm, or component by component",
+                        }),
                     );
                 }
                 if y.value() == Some(0.0) {
@@ -73,7 +76,11 @@ impl Elaborator<'_> {
                 }
                 if let (Some(u), Some(v)) = (x.value(), y.value()) {
                     if u == 0.0 && v < 0.0 {
-                        return self.refuse(Diagnostic::error("division by zero", span, "0 to a negative power"));
+                        return self.refuse(Diagnostic::error(
+                            "division by zero",
+                            span,
+                            "0 to a negative power",
+                        ));
                     }
                     return Some(CheckedExpression::number(u.powf(v), span));
                 }
@@ -124,8 +131,12 @@ impl Elaborator<'_> {
     ) -> Option<Ex> {
         let mut chain = vec![(operator, place, b)];
         let mut first = a;
-        while let ExprKind::Binary(op @ (BinaryOperator::Add | BinaryOperator::Subtract), place, left, right) =
-            &first.kind
+        while let ExprKind::Binary(
+            op @ (BinaryOperator::Add | BinaryOperator::Subtract),
+            place,
+            left,
+            right,
+        ) = &first.kind
         {
             chain.push((*op, *place, right));
             first = left;
@@ -147,7 +158,11 @@ impl Elaborator<'_> {
             };
             match shape {
                 Some((shape, left)) if shape != e.shape => {
-                    let (verb, word) = if op == BinaryOperator::Add { ("add", "and") } else { ("subtract", "and") };
+                    let (verb, word) = if op == BinaryOperator::Add {
+                        ("add", "and")
+                    } else {
+                        ("subtract", "and")
+                    };
                     self.report(
                         Diagnostic::error(
                             format!("cannot {verb} {shape} {word} {}", e.shape),
@@ -168,15 +183,21 @@ impl Elaborator<'_> {
         }
         let shape = terms[0].1.shape;
         if terms.iter().all(|(_, e)| e.value().is_some()) {
-            let total = terms
-                .iter()
-                .fold(0.0, |s, (negative, e)| if *negative { s - e.value().unwrap() } else { s + e.value().unwrap() });
+            let total = terms.iter().fold(0.0, |s, (negative, e)| {
+                if *negative { s - e.value().unwrap() } else { s + e.value().unwrap() }
+            });
             return Some(CheckedExpression::number(total, span));
         }
         Some(CheckedExpression::new(Kind::Add(terms), shape, span))
     }
 
-    pub(in crate::elaborate) fn product(&mut self, a: Ex, b: Ex, place: Span, span: Span) -> Option<Ex> {
+    pub(in crate::elaborate) fn product(
+        &mut self,
+        a: Ex,
+        b: Ex,
+        place: Span,
+        span: Span,
+    ) -> Option<Ex> {
         use Shape::*;
         let kind = match (a.shape, b.shape) {
             (Scalar, Scalar) => {
@@ -196,10 +217,14 @@ impl Elaborator<'_> {
                     _ => "the inner dimensions must agree",
                 };
                 return self.refuse(
-                    Diagnostic::error(format!("cannot multiply {left} by {right}"), place, "the shapes do not fit")
-                        .help(help)
-                        .related(a.span, format!("this has the shape {left}"))
-                        .related(b.span, format!("this has the shape {right}")),
+                    Diagnostic::error(
+                        format!("cannot multiply {left} by {right}"),
+                        place,
+                        "the shapes do not fit",
+                    )
+                    .help(help)
+                    .related(a.span, format!("this has the shape {left}"))
+                    .related(b.span, format!("this has the shape {right}")),
                 );
             }
         };

@@ -1,4 +1,5 @@
-//! Assembly of the model from checked formulas: places in the state, parameter and initial values, lowered formulas.
+//! Assembly of the model from checked formulas: places in the state, parameter and initial values,
+//! lowered formulas.
 
 use super::symmetry::is_symmetric;
 use super::{CheckedMeasure, Formulas, cutoff};
@@ -24,7 +25,8 @@ struct Places {
     values: usize,
     /// Families of the variables, in the file's order.
     families: Vec<Family>,
-    /// Variables in the model's order: positions, then momenta in the order of their coordinates; or states.
+    /// Variables in the model's order: positions, then momenta in the order of their coordinates;
+    /// or states.
     order: Vec<usize>,
     /// Number in the model and first component, for each variable of the file.
     place: Vec<(usize, usize)>,
@@ -41,7 +43,13 @@ struct Lowering<'a> {
 
 impl Lowering<'_> {
     /// Lowers a formula. Its draws are added to `draws`.
-    fn lower(&mut self, purpose: Purpose, ranges: &CheckedRanges, e: &Ex, draws: &mut Vec<Draw>) -> Option<Lowered> {
+    fn lower(
+        &mut self,
+        purpose: Purpose,
+        ranges: &CheckedRanges,
+        e: &Ex,
+        draws: &mut Vec<Draw>,
+    ) -> Option<Lowered> {
         let lowered = lower::lower(&self.context, purpose, ranges, e, draws);
         let mut lowered = lowered.map_err(|finding| self.findings.push(finding)).ok()?;
         self.cutoffs.append(&mut lowered.cutoffs);
@@ -54,9 +62,16 @@ impl Lowering<'_> {
     }
 
     /// Lowers every formula of `list`; `None` if one cannot be lowered.
-    fn quantities<'c>(&mut self, purpose: Purpose, list: impl Iterator<Item = &'c Checked>) -> Option<Vec<Quantity>> {
+    fn quantities<'c>(
+        &mut self,
+        purpose: Purpose,
+        list: impl Iterator<Item = &'c Checked>,
+    ) -> Option<Vec<Quantity>> {
         let lowered: Vec<Option<Quantity>> = list
-            .map(|c| self.lower_fixed(purpose, &c.ranges, &c.value).map(|lowered| quantity(c, lowered, &self.context)))
+            .map(|c| {
+                self.lower_fixed(purpose, &c.ranges, &c.value)
+                    .map(|lowered| quantity(c, lowered, &self.context))
+            })
             .collect();
         lowered.into_iter().collect()
     }
@@ -67,7 +82,8 @@ impl Lowering<'_> {
         let lowered = self.lower_fixed(Purpose::Motion, &checked.ranges, &checked.value)?;
         let mut given = Vec::new();
         let mut constant = |e: &Ex| -> Option<f64> {
-            let functional = self.lower_fixed(Purpose::Other, &CheckedRanges::default(), e)?.functional;
+            let functional =
+                self.lower_fixed(Purpose::Other, &CheckedRanges::default(), e)?.functional;
             let number = functional.evaluate(0.0, &[], parameters)[0];
             given.push(functional);
             Some(number)
@@ -80,20 +96,35 @@ impl Lowering<'_> {
             None
         };
         let late = |time: &Option<Ex>| time.as_ref().map_or(word.span, |e| e.span);
-        if let Some(Some(time)) = every.filter(|time| time.is_none_or(|time| !(time > 0.0 && time.is_finite()))) {
+        if let Some(Some(time)) =
+            every.filter(|time| time.is_none_or(|time| !(time > 0.0 && time.is_finite())))
+        {
             let message = format!("the time between two samples is {time}");
-            return refuse(message, late(&measure.every), "not positive", "write every 0.1, for instance");
+            return refuse(
+                message,
+                late(&measure.every),
+                "not positive",
+                "write every 0.1, for instance",
+            );
         }
         if let Some(Some(time)) = from.filter(|time| time.is_none_or(|time| !time.is_finite())) {
-            return refuse(format!("a measure begins at {time}"), late(&measure.from), "not a time", "write from 100");
+            return refuse(
+                format!("a measure begins at {time}"),
+                late(&measure.from),
+                "not a time",
+                "write from 100",
+            );
         }
         let statistic = match Statistic::new(&word.text, &numbers) {
             Ok(statistic) => statistic,
-            Err(reason) => return refuse(reason, word.span, "these numbers", &format!("write {FORMS}")),
+            Err(reason) => {
+                return refuse(reason, word.span, "these numbers", &format!("write {FORMS}"));
+            }
         };
         let quantity = quantity(checked, lowered, &self.context);
         if quantity.functional.outputs == 0 {
-            let message = format!("measure '{}' is of nothing: its ranges are empty", quantity.name);
+            let message =
+                format!("measure '{}' is of nothing: its ranges are empty", quantity.name);
             return refuse(message, quantity.span, "no member", "check the ranges");
         }
         if matches!(statistic, Statistic::Distances { .. }) && quantity.members < 2 {
@@ -121,7 +152,12 @@ struct FirstStart<'a> {
 
 impl FirstStart<'_> {
     /// Lowers the formula of a start and draws its random numbers.
-    fn lower(&mut self, lowering: &mut Lowering, ranges: &CheckedRanges, e: &Ex) -> Option<Lowered> {
+    fn lower(
+        &mut self,
+        lowering: &mut Lowering,
+        ranges: &CheckedRanges,
+        e: &Ex,
+    ) -> Option<Lowered> {
         let lowered = lowering.lower(Purpose::Other, ranges, e, &mut self.start.draws)?;
         let new = &self.start.draws[self.inputs.len() - 1..];
         self.inputs.extend(new.iter().map(|&which| (self.draw)(which)));
@@ -131,18 +167,30 @@ impl FirstStart<'_> {
     /// Reports the first of `numbers` that is not finite, as a value of `what`.
     fn demand_finite(&mut self, numbers: &[f64], what: &str, span: Span) {
         if let Some(bad) = numbers.iter().find(|v| !v.is_finite()) {
-            self.findings.push(Diagnostic::error(format!("{what} is {bad}"), span, "not a finite number"));
+            self.findings.push(Diagnostic::error(
+                format!("{what} is {bad}"),
+                span,
+                "not a finite number",
+            ));
         }
     }
 }
 
 impl Elaborator<'_> {
-    /// The model of a file without mistakes. `draw` gives the random numbers of the first trajectory.
-    pub(super) fn assemble(&mut self, formulas: &Formulas, draw: &mut dyn FnMut(Draw) -> f64) -> Option<Model> {
+    /// The model of a file without mistakes. `draw` gives the random numbers of the first
+    /// trajectory.
+    pub(super) fn assemble(
+        &mut self,
+        formulas: &Formulas,
+        draw: &mut dyn FnMut(Draw) -> f64,
+    ) -> Option<Model> {
         let places = self.places()?;
         let tables: Vec<Table> = self.tables.iter().map(|t| t.table.clone()).collect();
-        let mut lowering =
-            Lowering { context: self.context(&places, &tables), findings: Vec::new(), cutoffs: Vec::new() };
+        let mut lowering = Lowering {
+            context: self.context(&places, &tables),
+            findings: Vec::new(),
+            cutoffs: Vec::new(),
+        };
         let mut first = FirstStart {
             start: Start::default(),
             inputs: vec![0.0],
@@ -155,19 +203,28 @@ impl Elaborator<'_> {
         lowering.context.parameter_values.clone_from(&first.values);
         initial_values(&places, &formulas.initial, &mut lowering, &mut first)?;
         let dynamics = dynamics(&places, formulas, &mut lowering);
-        let fixed =
-            |lowering: &mut Lowering, e: &Ex| lowering.lower_fixed(Purpose::Motion, &CheckedRanges::default(), e);
-        let stiff = formulas.stiff.as_ref().and_then(|e| fixed(&mut lowering, e)).map(|l| l.functional);
+        let fixed = |lowering: &mut Lowering, e: &Ex| {
+            lowering.lower_fixed(Purpose::Motion, &CheckedRanges::default(), e)
+        };
+        let stiff =
+            formulas.stiff.as_ref().and_then(|e| fixed(&mut lowering, e)).map(|l| l.functional);
         let constraints = lowering.quantities(Purpose::Other, formulas.constraints.iter());
         let integrals = lowering.quantities(Purpose::Integral, formulas.integrals.iter());
         // Observables may use the multipliers of the constraints, whose members are known now.
-        let multipliers = model::multipliers(constraints.as_deref().unwrap_or(&[]), places.dimension);
+        let multipliers =
+            model::multipliers(constraints.as_deref().unwrap_or(&[]), places.dimension);
         let moving = lowering.cutoffs.len();
-        let mut lowering = Lowering { context: Context { multipliers, ..lowering.context }, ..lowering };
-        let known = |c: &&Checked| constraints.is_some() || c.value.depends & expression::MULTIPLIER == 0;
-        let observables = lowering.quantities(Purpose::Motion, formulas.observables.iter().filter(known));
-        let measures: Vec<Option<Measured>> =
-            formulas.measures.iter().map(|measure| lowering.measure(measure, &first.values)).collect();
+        let mut lowering =
+            Lowering { context: Context { multipliers, ..lowering.context }, ..lowering };
+        let known =
+            |c: &&Checked| constraints.is_some() || c.value.depends & expression::MULTIPLIER == 0;
+        let observables =
+            lowering.quantities(Purpose::Motion, formulas.observables.iter().filter(known));
+        let measures: Vec<Option<Measured>> = formulas
+            .measures
+            .iter()
+            .map(|measure| lowering.measure(measure, &first.values))
+            .collect();
         let Lowering { mut findings, cutoffs, .. } = lowering;
         for (number, LoweredCutoff { cutoff, span, of_pairs }) in cutoffs.iter().enumerate() {
             // Quantities that are only recorded move nothing.
@@ -192,8 +249,15 @@ impl Elaborator<'_> {
             integrals: integrals?,
             observables: observables?,
             measures: measures.into_iter().collect::<Option<_>>()?,
-            sizes: self.sizes.iter().filter_map(|(&s, &v)| v.map(|v| (self.statement_name(s).0, v))).collect(),
-            explicit_time: formulas.hamiltonian.as_ref().is_some_and(|h| h.depends & expression::TIME != 0),
+            sizes: self
+                .sizes
+                .iter()
+                .filter_map(|(&s, &v)| v.map(|v| (self.statement_name(s).0, v)))
+                .collect(),
+            explicit_time: formulas
+                .hamiltonian
+                .as_ref()
+                .is_some_and(|h| h.depends & expression::TIME != 0),
             penalty: None,
             heat_bath: None,
             parameters: places.parameters,
@@ -245,11 +309,11 @@ impl Elaborator<'_> {
     /// Variables in the order of the model.
     fn model_order(&self) -> Vec<usize> {
         let all = 0..self.variables.len();
-        let is_momentum = |v: &usize| matches!(self.variables[*v].role, VariableRole::Momentum { .. });
+        let is_momentum =
+            |v: &usize| matches!(self.variables[*v].role, VariableRole::Momentum { .. });
         let mut order: Vec<usize> = all.clone().filter(|v| !is_momentum(v)).collect();
         for k in 0..order.len() {
-            let is_conjugate =
-                |m: &usize| matches!(self.variables[*m].role, VariableRole::Momentum { of, .. } if of == order[k]);
+            let is_conjugate = |m: &usize| matches!(self.variables[*m].role, VariableRole::Momentum { of, .. } if of == order[k]);
             let momentum = all.clone().find(is_conjugate);
             order.extend(momentum);
         }
@@ -258,7 +322,12 @@ impl Elaborator<'_> {
 
     fn context<'c>(&'c self, places: &'c Places, tables: &'c [Table]) -> Context<'c> {
         Context {
-            variables: places.families.iter().zip(&places.place).map(|(f, &(_, first))| (f, first)).collect(),
+            variables: places
+                .families
+                .iter()
+                .zip(&places.place)
+                .map(|(f, &(_, first))| (f, first))
+                .collect(),
             parameters: places.parameters.iter().map(|p| (&p.family, p.first)).collect(),
             multipliers: Vec::new(),
             parameter_values: Vec::new(),
@@ -293,9 +362,18 @@ impl Elaborator<'_> {
                 VariableRole::Momentum { of, .. } => Role::Momentum(places.place[of].0),
             };
             let initial_span = formulas.initial[v].as_ref().map_or(entry.span, |(_, e)| e.span);
-            let rate_span =
-                formulas.derivatives.iter().find(|(of, ..)| *of == v).map_or(entry.span, |(_, _, e)| e.span);
-            Variable { family: places.families[v].clone(), role, first: places.place[v].1, initial_span, rate_span }
+            let rate_span = formulas
+                .derivatives
+                .iter()
+                .find(|(of, ..)| *of == v)
+                .map_or(entry.span, |(_, _, e)| e.span);
+            Variable {
+                family: places.families[v].clone(),
+                role,
+                first: places.place[v].1,
+                initial_span,
+                rate_span,
+            }
         };
         places.order.iter().map(variable).collect()
     }
@@ -369,7 +447,12 @@ fn quantity(checked: &Checked, lowered: Lowered, context: &Context) -> Quantity 
         components: components(shape, &lowered.functional, context),
         functional: lowered.functional,
         shape,
-        indices: checked.ranges.ranges.iter().map(|r| context.index_names[r.index as usize].clone()).collect(),
+        indices: checked
+            .ranges
+            .ranges
+            .iter()
+            .map(|r| context.index_names[r.index as usize].clone())
+            .collect(),
         member_indices: lowered.members,
         members: lowered.count,
         depends: checked.value.depends,
@@ -383,10 +466,14 @@ fn components(shape: Shape, functional: &Functional, context: &Context) -> Vec<C
     if functional.terms.is_empty() {
         return all;
     }
-    let dimension = context.variables.iter().map(|(family, first)| first + family.len()).max().unwrap_or(0);
+    let dimension =
+        context.variables.iter().map(|(family, first)| first + family.len()).max().unwrap_or(0);
     let symmetric = k == l && is_symmetric(functional, k, dimension, &context.parameter_values);
     let is_zero = |offset: usize| {
-        functional.terms.iter().all(|t| t.roots.len() == shape.len() && t.graph.is_zero(t.roots[offset]))
+        functional
+            .terms
+            .iter()
+            .all(|t| t.roots.len() == shape.len() && t.graph.is_zero(t.roots[offset]))
     };
     let keep = |offset: usize| {
         let (i, j) = (offset / l, offset % l);
@@ -397,5 +484,7 @@ fn components(shape: Shape, functional: &Functional, context: &Context) -> Vec<C
             (true, std::cmp::Ordering::Greater) => None,
         }
     };
-    (0..shape.len()).filter_map(|offset| keep(offset).map(|multiplicity| Component { offset, multiplicity })).collect()
+    (0..shape.len())
+        .filter_map(|offset| keep(offset).map(|multiplicity| Component { offset, multiplicity }))
+        .collect()
 }

@@ -1,7 +1,8 @@
-//! Checks of sums over pairs that end at a distance: boxes too small for it, and terms that do not go to zero there.
+//! Checks of sums over pairs that end at a distance: boxes too small for it, and terms that do not
+//! go to zero there.
 //!
-//! A distance with which a term compares is a cut-off if the term is the same wherever beyond it the pair is. That is
-//! tried, so that all formulas of a cut-off are judged alike.
+//! A distance with which a term compares is a cut-off if the term is the same wherever beyond it
+//! the pair is. That is tried, so that all formulas of a cut-off are judged alike.
 
 use crate::elaborate::reach::{Cutoff, Distance, ShortBox};
 use crate::functional::{Functional, Source, Term};
@@ -12,7 +13,8 @@ use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 use rustc_hash::FxHashMap;
 
-/// Tolerance for terms and forces at the edge, relative to the largest at half of the distance and beyond.
+/// Tolerance for terms and forces at the edge, relative to the largest at half of the distance and
+/// beyond.
 const ZERO: f64 = 1e-3;
 
 /// Distance of the last sample from the edge, relative to the reach.
@@ -27,9 +29,9 @@ const BEYOND: [f64; 3] = [1.0 + EDGE, 1.5, 7.0];
 /// Direction of a pair: along no axis and no diagonal.
 const DIRECTION: [f64; 3] = [0.64, 0.6, 0.48];
 
-/// Distance at which a sum ends and the lengths of its box, as a formula, and the finding about it at an initial state,
-/// if any; `None` if the sum does not end at a distance. `moves` is true if the sum moves the state, false if it is
-/// recorded.
+/// Distance at which a sum ends and the lengths of its box, as a formula, and the finding about it
+/// at an initial state, if any; `None` if the sum does not end at a distance. `moves` is true if
+/// the sum moves the state, false if it is recorded.
 pub(super) fn judged(
     cutoff: &Cutoff,
     span: Span,
@@ -45,13 +47,15 @@ pub(super) fn judged(
             let numbers = formula.evaluate(0.0, x, parameters);
             if farthest.as_ref().is_none_or(|(_, others, _)| numbers[0] > others[0]) {
                 pair.bind(&cutoff.term, row, x, parameters);
-                farthest = pair.looks(numbers[0]).map(|looks| (formula, numbers, looks)).or(farthest);
+                farthest =
+                    pair.looks(numbers[0]).map(|looks| (formula, numbers, looks)).or(farthest);
             }
         }
     }
     let (formula, numbers, [largest, last]) = farthest?;
     if let Some(short) = ShortBox::among(&numbers) {
-        let finding = Diagnostic::error(short.to_string(), span, "these would miss images of their partners");
+        let finding =
+            Diagnostic::error(short.to_string(), span, "these would miss images of their partners");
         return Some((formula, Some(finding.help("take a larger box or a shorter cut-off"))));
     }
     let jumps = |k: usize| last[k] > ZERO * largest[k];
@@ -87,11 +91,14 @@ impl Pair {
         }
         let first = term.slots.len() as u32;
         let mut graph = term.graph.clone();
-        let chosen: FxHashMap<Node, Node> =
-            (first..).zip(&distance.apart).map(|(k, &part)| (part, graph.input(Input::Slot(k)))).collect();
+        let chosen: FxHashMap<Node, Node> = (first..)
+            .zip(&distance.apart)
+            .map(|(k, &part)| (part, graph.input(Input::Slot(k))))
+            .collect();
         let mut nodes = graph.substituted(&term.roots, &chosen);
         for root in 0..nodes.len() {
-            let slopes = graph.adjoint(nodes[root], |input| matches!(input, Input::Slot(k) if k >= first));
+            let slopes =
+                graph.adjoint(nodes[root], |input| matches!(input, Input::Slot(k) if k >= first));
             nodes.extend(slopes.into_iter().map(|(_, slope)| slope));
         }
         let mut g = Graph::new();
@@ -130,8 +137,9 @@ impl Pair {
         values
     }
 
-    /// Sizes of the terms and of their derivatives, beside those beyond the reach: the largest from half of the reach
-    /// on, and the last ones before its end. `None` if the terms do not end there, or have no values.
+    /// Sizes of the terms and of their derivatives, beside those beyond the reach: the largest from
+    /// half of the reach on, and the last ones before its end. `None` if the terms do not end
+    /// there, or have no values.
     fn looks(&mut self, reach: f64) -> Option<[[f64; 2]; 2]> {
         if !(reach > 0.0 && reach.is_finite()) {
             return None;
@@ -144,8 +152,9 @@ impl Pair {
         for look in 0..=LOOKS {
             let part = 0.5 + 0.5 * look as f64 / LOOKS as f64;
             let values = self.at(reach * part.min(1.0 - EDGE));
-            let size =
-                |range: std::ops::Range<usize>| range.map(|k| (values[k] - beyond[k]).powi(2)).sum::<f64>().sqrt();
+            let size = |range: std::ops::Range<usize>| {
+                range.map(|k| (values[k] - beyond[k]).powi(2)).sum::<f64>().sqrt()
+            };
             last = [size(0..self.roots), size(self.roots..values.len())];
             if !last.iter().all(|size| size.is_finite()) {
                 return None;

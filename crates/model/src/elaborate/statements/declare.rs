@@ -23,9 +23,13 @@ impl Elaborator<'_> {
                         let (_, place) = self.statement_name(first);
                         let (_, second) = self.statement_name(number);
                         self.report(
-                            Diagnostic::error("a second hamiltonian", second, "there can be only one")
-                                .help("add the terms in one expression")
-                                .related(place, "the first is here"),
+                            Diagnostic::error(
+                                "a second hamiltonian",
+                                second,
+                                "there can be only one",
+                            )
+                            .help("add the terms in one expression")
+                            .related(place, "the first is here"),
                         );
                     }
                 }
@@ -43,7 +47,9 @@ impl Elaborator<'_> {
                     Symbol::Parameter(self.parameters.len() - 1)
                 }
                 Size { .. } => Symbol::Size(number),
-                Coordinate { .. } => self.new_variable(number, name, VariableRole::Coordinate, expression::POSITION),
+                Coordinate { .. } => {
+                    self.new_variable(number, name, VariableRole::Coordinate, expression::POSITION)
+                }
                 Momentum { .. } => self.new_variable(
                     number,
                     name,
@@ -61,7 +67,9 @@ impl Elaborator<'_> {
                     self.declare_name(&momentum, symbol);
                     Symbol::Velocity
                 }
-                State { .. } => self.new_variable(number, name, VariableRole::State, expression::STATE),
+                State { .. } => {
+                    self.new_variable(number, name, VariableRole::State, expression::STATE)
+                }
                 Constraint { .. } => Symbol::Constraint(number),
                 Integral { .. } | Let { .. } | Observe { .. } => Symbol::Definition(number),
                 Measure { .. } => Symbol::Measure,
@@ -73,17 +81,25 @@ impl Elaborator<'_> {
             };
             if name.text == "H" && matches!(statement.kind, Constraint { .. } | Integral { .. }) {
                 self.report(
-                    Diagnostic::error("'H' names the Hamiltonian in options and results", name.span, "taken")
-                        .help("choose another name"),
+                    Diagnostic::error(
+                        "'H' names the Hamiltonian in options and results",
+                        name.span,
+                        "taken",
+                    )
+                    .help("choose another name"),
                 );
             }
             self.declare_name(name, symbol);
             if let Let { parameters, .. } = &statement.kind {
                 for (k, parameter) in parameters.iter().enumerate() {
                     if let Some(first) = parameters[..k].iter().find(|p| p.text == parameter.text) {
-                        let message = format!("'{}' is twice among the parameters of '{}'", parameter.text, name.text);
+                        let message = format!(
+                            "'{}' is twice among the parameters of '{}'",
+                            parameter.text, name.text
+                        );
                         self.report(
-                            Diagnostic::error(message, parameter.span, "second time").related(first.span, "first time"),
+                            Diagnostic::error(message, parameter.span, "second time")
+                                .related(first.span, "first time"),
                         );
                     }
                 }
@@ -91,7 +107,13 @@ impl Elaborator<'_> {
         }
     }
 
-    fn new_variable(&mut self, statement: usize, name: &ast::Name, role: VariableRole, depends: Depends) -> Symbol {
+    fn new_variable(
+        &mut self,
+        statement: usize,
+        name: &ast::Name,
+        role: VariableRole,
+        depends: Depends,
+    ) -> Symbol {
         self.variables.push(VariableEntry {
             statement,
             name: name.text.clone(),
@@ -107,9 +129,13 @@ impl Elaborator<'_> {
         if let Some(first) = self.symbols.get(&name.text) {
             let first = first.span;
             self.report(
-                Diagnostic::error(format!("'{}' is declared twice", name.text), name.span, "second declaration")
-                    .help("every name is declared once")
-                    .related(first, "first declared here"),
+                Diagnostic::error(
+                    format!("'{}' is declared twice", name.text),
+                    name.span,
+                    "second declaration",
+                )
+                .help("every name is declared once")
+                .related(first, "first declared here"),
             );
         } else {
             self.symbols.insert(name.text.clone(), Declared { symbol, span: name.span });
@@ -133,12 +159,20 @@ impl Elaborator<'_> {
             let (_, h) = self.statement_name(h);
             let (s, first) = (
                 self.variables[state].span,
-                if h.start < self.variables[state].span.start { h } else { self.variables[state].span },
+                if h.start < self.variables[state].span.start {
+                    h
+                } else {
+                    self.variables[state].span
+                },
             );
             let second = if first == h { s } else { h };
             self.report(
-                Diagnostic::error("a file holds either a hamiltonian or states, not both", second, "does not go with")
-                    .related(first, "this"),
+                Diagnostic::error(
+                    "a file holds either a hamiltonian or states, not both",
+                    second,
+                    "does not go with",
+                )
+                .related(first, "this"),
             );
             return;
         }
@@ -180,8 +214,10 @@ impl Elaborator<'_> {
         }
         for number in 0..self.variables.len() {
             if self.variables[number].role == VariableRole::Coordinate {
-                let has =
-                    self.variables.iter().any(|v| matches!(v.role, VariableRole::Momentum { of, .. } if of == number));
+                let has = self
+                    .variables
+                    .iter()
+                    .any(|v| matches!(v.role, VariableRole::Momentum { of, .. } if of == number));
                 if !has {
                     let name = self.variables[number].name.clone();
                     self.report(
@@ -190,7 +226,9 @@ impl Elaborator<'_> {
                             self.variables[number].span,
                             "no conjugate momentum",
                         )
-                        .help(format!("add `momentum p of {name}`; without a value it starts at 0")),
+                        .help(format!(
+                            "add `momentum p of {name}`; without a value it starts at 0"
+                        )),
                     );
                 }
             }

@@ -75,7 +75,10 @@ impl Elaborator<'_> {
             self.index_names.push(name.clone());
             let bound = |v: i64| CheckedExpression::number(v as f64, span);
             ranges.ranges.push(Range { index, low: bound(low), high: bound(high), span });
-            scope.locals.push((name.clone(), CheckedExpression::new(Kind::Index(index), Shape::Scalar, span)));
+            scope.locals.push((
+                name.clone(),
+                CheckedExpression::new(Kind::Index(index), Shape::Scalar, span),
+            ));
         }
         ranges
     }
@@ -91,13 +94,21 @@ impl Elaborator<'_> {
         let checked = self.ranges(ranges, &mut scope);
         if let Some(filter) = &ranges.filter {
             return self.refuse(
-                Diagnostic::error("the family of a variable or parameter has no condition", filter.span, "not here")
-                    .help("leave rows out in the sums that use it"),
+                Diagnostic::error(
+                    "the family of a variable or parameter has no condition",
+                    filter.span,
+                    "not here",
+                )
+                .help("leave rows out in the sums that use it"),
             );
         }
         if ranges.ranges.len() > MOST_INDICES {
             return self.refuse(Diagnostic::error(
-                format!("'{}' has {} indices, and three are the most", name.text, ranges.ranges.len()),
+                format!(
+                    "'{}' has {} indices, and three are the most",
+                    name.text,
+                    ranges.ranges.len()
+                ),
                 name.span,
                 "too many indices",
             ));
@@ -126,7 +137,10 @@ impl Elaborator<'_> {
             ));
         }
         let indices = ranges.ranges.iter().map(|r| r.name.text.clone()).collect();
-        Some((Family { name: name.text.clone(), span: name.span, indices, bounds, shape: shape? }, checked))
+        Some((
+            Family { name: name.text.clone(), span: name.span, indices, bounds, shape: shape? },
+            checked,
+        ))
     }
 
     fn shape(&mut self, shape: &ShapeExpr) -> Option<Shape> {
@@ -169,14 +183,21 @@ impl Elaborator<'_> {
         }
         let mut taken: Vec<(usize, Span)> = Vec::new();
         for number in 0..self.variables.len() {
-            let VariableRole::Momentum { velocity, .. } = self.variables[number].role else { continue };
-            let (StatementKind::Momentum { name, indices, of, .. } | StatementKind::Velocity { name, indices, of, .. }) =
+            let VariableRole::Momentum { velocity, .. } = self.variables[number].role else {
+                continue;
+            };
+            let (StatementKind::Momentum { name, indices, of, .. }
+            | StatementKind::Velocity { name, indices, of, .. }) =
                 &self.file.statements[self.variables[number].statement].kind
             else {
                 unreachable!()
             };
-            // Do not use the symbol table: a coordinate that repeats another name is still a coordinate.
-            let target = self.variables.iter().position(|v| v.name == of.text && v.role == VariableRole::Coordinate);
+            // Do not use the symbol table: a coordinate that repeats another name is still a
+            // coordinate.
+            let target = self
+                .variables
+                .iter()
+                .position(|v| v.name == of.text && v.role == VariableRole::Coordinate);
             let Some(target) = target else {
                 if !self.poisoned.contains(&of.text) {
                     let coordinates: Vec<&str> = self
@@ -185,14 +206,17 @@ impl Elaborator<'_> {
                         .filter(|v| v.role == VariableRole::Coordinate)
                         .map(|v| v.name.as_str())
                         .collect();
-                    let diagnostic =
-                        Diagnostic::error(format!("'{}' is not a coordinate", of.text), of.span, "unknown coordinate");
+                    let diagnostic = Diagnostic::error(
+                        format!("'{}' is not a coordinate", of.text),
+                        of.span,
+                        "unknown coordinate",
+                    );
                     let diagnostic = match did_you_mean(&of.text, coordinates.iter().copied()) {
                         Some(meant) => diagnostic.help(format!("did you mean '{meant}'?")),
-                        None if coordinates.is_empty() => {
-                            diagnostic.help(format!("declare it: `coordinate {} : R^3 = …`", of.text))
-                        }
-                        None => diagnostic.help(format!("the coordinates are {}", coordinates.join(", "))),
+                        None if coordinates.is_empty() => diagnostic
+                            .help(format!("declare it: `coordinate {} : R^3 = …`", of.text)),
+                        None => diagnostic
+                            .help(format!("the coordinates are {}", coordinates.join(", "))),
                     };
                     self.report(diagnostic);
                 }
@@ -234,8 +258,12 @@ impl Elaborator<'_> {
             } else {
                 indices.iter().map(|i| i.text.clone()).collect()
             };
-            self.variables[number].family =
-                Some(Family { name: self.variables[number].name.clone(), span: name.span, indices: names, ..family });
+            self.variables[number].family = Some(Family {
+                name: self.variables[number].name.clone(),
+                span: name.span,
+                indices: names,
+                ..family
+            });
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Formulas along the motion: the Hamiltonian, derivatives, constraints, integrals, observables, unused definitions.
+//! Formulas along the motion: the Hamiltonian, derivatives, constraints, integrals, observables,
+//! unused definitions.
 
 use super::CheckedMeasure;
 use crate::elaborate::expression::{self, CheckedExpression, CheckedRanges, Ex, Kind};
@@ -16,7 +17,9 @@ pub(super) const OBSERVABLE: &str = "an observable";
 
 impl Elaborator<'_> {
     pub(super) fn hamiltonian_expression(&mut self, statement: usize) -> Option<Ex> {
-        let StatementKind::Hamiltonian { value, .. } = &self.file.statements[statement].kind else { unreachable!() };
+        let StatementKind::Hamiltonian { value, .. } = &self.file.statements[statement].kind else {
+            unreachable!()
+        };
         let mut scope = Scope::new(expression::FORMULA, "the Hamiltonian");
         let e = self.value_of(statement, value, &mut scope);
         self.defined.insert(statement, e.clone());
@@ -31,22 +34,34 @@ impl Elaborator<'_> {
         Some(e)
     }
 
-    /// Definition that `--stiff` names: a term of the Hamiltonian that depends on positions and time only.
+    /// Definition that `--stiff` names: a term of the Hamiltonian that depends on positions and
+    /// time only.
     pub(super) fn stiff_term(&mut self, name: &ast::Name, hamiltonian: Option<&Ex>) -> Option<Ex> {
         let mut terms = Vec::new();
         if let Some(h) = hamiltonian {
             terms_of(h, &mut terms);
         }
-        let is_let = |&(_, statement): &(usize, &ast::Statement)| matches!(statement.kind, StatementKind::Let { .. });
-        let lets: Vec<usize> =
-            self.file.statements.iter().enumerate().filter(is_let).map(|(number, _)| number).collect();
+        let is_let = |&(_, statement): &(usize, &ast::Statement)| {
+            matches!(statement.kind, StatementKind::Let { .. })
+        };
+        let lets: Vec<usize> = self
+            .file
+            .statements
+            .iter()
+            .enumerate()
+            .filter(is_let)
+            .map(|(number, _)| number)
+            .collect();
         let known = |statement: &usize| self.defined.get(statement).cloned().flatten();
-        let suits = |e: &Ex| e.depends & expression::MOMENTUM == 0 && terms.iter().any(|term| Arc::ptr_eq(term, e));
+        let suits = |e: &Ex| {
+            e.depends & expression::MOMENTUM == 0 && terms.iter().any(|term| Arc::ptr_eq(term, e))
+        };
         let named = |statement: &usize| self.statement_name(*statement).0;
         if let Some(e) = lets.iter().find(|s| named(s) == name.text).and_then(known).filter(suits) {
             return Some(e);
         }
-        let able: Vec<String> = lets.iter().filter(|s| known(s).is_some_and(|e| suits(&e))).map(named).collect();
+        let able: Vec<String> =
+            lets.iter().filter(|s| known(s).is_some_and(|e| suits(&e))).map(named).collect();
         let message = format!("'{}' is no term of the potential energy", name.text);
         let help = match able.is_empty() {
             true => {
@@ -63,7 +78,9 @@ impl Elaborator<'_> {
         let mut all: Vec<(usize, CheckedRanges, Ex)> = Vec::new();
         let mut seen: Vec<(usize, Span)> = Vec::new();
         for statement in &self.file.statements {
-            let StatementKind::Derivative { name, indices, value } = &statement.kind else { continue };
+            let StatementKind::Derivative { name, indices, value } = &statement.kind else {
+                continue;
+            };
             let variable = self.symbols.get(&name.text).and_then(|d| match d.symbol {
                 Symbol::Variable(v) if self.variables[v].role == VariableRole::State => Some(v),
                 _ => None,
@@ -77,7 +94,10 @@ impl Elaborator<'_> {
                         .map(|v| v.name.as_str())
                         .collect();
                     let diagnostic = Diagnostic::error(
-                        format!("'{}' is not a state, so {}' cannot be given", name.text, name.text),
+                        format!(
+                            "'{}' is not a state, so {}' cannot be given",
+                            name.text, name.text
+                        ),
                         name.span,
                         "not a state",
                     );
@@ -92,8 +112,12 @@ impl Elaborator<'_> {
             };
             if let Some((_, first)) = seen.iter().find(|(v, _)| *v == variable) {
                 self.report(
-                    Diagnostic::error(format!("{}' is given twice", name.text), name.span, "second time")
-                        .related(*first, "first here"),
+                    Diagnostic::error(
+                        format!("{}' is given twice", name.text),
+                        name.span,
+                        "second time",
+                    )
+                    .related(*first, "first here"),
                 );
                 continue;
             }
@@ -113,9 +137,13 @@ impl Elaborator<'_> {
                     indices.len()
                 );
                 self.report(
-                    Diagnostic::error(message, name.span, "the family has another number of indices")
-                        .help(format!("write {usage}"))
-                        .related(family.span, "declared here"),
+                    Diagnostic::error(
+                        message,
+                        name.span,
+                        "the family has another number of indices",
+                    )
+                    .help(format!("write {usage}"))
+                    .related(family.span, "declared here"),
                 );
                 continue;
             }
@@ -126,7 +154,10 @@ impl Elaborator<'_> {
             if e.shape != family.shape {
                 self.report(
                     Diagnostic::error(
-                        format!("{}' has the shape {}, and '{}' is in {}", name.text, e.shape, name.text, family.shape),
+                        format!(
+                            "{}' has the shape {}, and '{}' is in {}",
+                            name.text, e.shape, name.text, family.shape
+                        ),
                         value.span,
                         format!("this has the shape {}", e.shape),
                     )
@@ -138,11 +169,18 @@ impl Elaborator<'_> {
         }
         for number in 0..self.variables.len() {
             let variable = &self.variables[number];
-            if variable.role == VariableRole::State && !seen.iter().any(|(v, _)| *v == number) && self.complete {
+            if variable.role == VariableRole::State
+                && !seen.iter().any(|(v, _)| *v == number)
+                && self.complete
+            {
                 let name = variable.name.clone();
                 self.report(
-                    Diagnostic::error(format!("state '{name}' has no derivative"), variable.span, "how does it move?")
-                        .help(format!("add `{name}' = …`")),
+                    Diagnostic::error(
+                        format!("state '{name}' has no derivative"),
+                        variable.span,
+                        "how does it move?",
+                    )
+                    .help(format!("add `{name}' = …`")),
                 );
             }
         }
@@ -150,7 +188,11 @@ impl Elaborator<'_> {
     }
 
     /// Reads a constraint once, at its statement or at the first use of its multiplier.
-    pub(in crate::elaborate) fn constraint(&mut self, statement: usize, used: Span) -> Option<Checked> {
+    pub(in crate::elaborate) fn constraint(
+        &mut self,
+        statement: usize,
+        used: Span,
+    ) -> Option<Checked> {
         if let Some(known) = self.constraints.get(&statement) {
             return known.clone();
         }
@@ -162,7 +204,9 @@ impl Elaborator<'_> {
     }
 
     fn read_constraint(&mut self, statement: usize) -> Option<Checked> {
-        let StatementKind::Constraint { name, family, left, right } = &self.file.statements[statement].kind else {
+        let StatementKind::Constraint { name, family, left, right } =
+            &self.file.statements[statement].kind
+        else {
             unreachable!("asked for constraints only")
         };
         let mut scope = Scope::new(expression::FORMULA, "a constraint");
@@ -174,7 +218,10 @@ impl Elaborator<'_> {
             if r.value() != Some(0.0) {
                 return self.refuse(
                     Diagnostic::error(
-                        format!("the sides of constraint '{}' have the shapes {} and {}", name.text, l.shape, r.shape),
+                        format!(
+                            "the sides of constraint '{}' have the shapes {} and {}",
+                            name.text, l.shape, r.shape
+                        ),
                         name.span,
                         "the sides differ",
                     )
@@ -183,7 +230,10 @@ impl Elaborator<'_> {
                 );
             }
         }
-        if (l.depends | r.depends) & (expression::POSITION | expression::MOMENTUM | expression::STATE) == 0 {
+        if (l.depends | r.depends)
+            & (expression::POSITION | expression::MOMENTUM | expression::STATE)
+            == 0
+        {
             return self.refuse(Diagnostic::error(
                 format!("constraint '{}' holds no variable", name.text),
                 left.span.to(right.span),
@@ -222,7 +272,11 @@ impl Elaborator<'_> {
         if family.ranges.is_empty()
             && let Some(known) = self.defined.get(&statement)
         {
-            return known.clone().map(|value| Checked { name: name.clone(), ranges: CheckedRanges::default(), value });
+            return known.clone().map(|value| Checked {
+                name: name.clone(),
+                ranges: CheckedRanges::default(),
+                value,
+            });
         }
         let value = self.value_of(statement, value, &mut scope);
         if family.ranges.is_empty() {
@@ -245,25 +299,32 @@ impl Elaborator<'_> {
         if !STATISTICS.contains(&statistic.text.as_str()) {
             let message = format!("unknown statistic '{}'", shorten(&statistic.text));
             let meant = did_you_mean(&statistic.text, STATISTICS);
-            let help = meant.map_or(format!("write {FORMS}"), |meant| format!("did you mean '{meant}'?"));
+            let help =
+                meant.map_or(format!("write {FORMS}"), |meant| format!("did you mean '{meant}'?"));
             return self.refuse(Diagnostic::error(message, statistic.span, "not known").help(help));
         }
         let of_momenta = statistic.text == "temperature";
-        let fixed = Scope::new(expression::PARAMETER | expression::TABLE, "the numbers of a measure");
+        let fixed =
+            Scope::new(expression::PARAMETER | expression::TABLE, "the numbers of a measure");
         let (value, numbers) = match (values.split_first(), of_momenta) {
             (Some((value, numbers)), false) => (Some(value), numbers),
             (None, true) if self.hamiltonian.is_some() => (None, &values[..]),
             (_, true) => {
                 let (reason, help) = match self.hamiltonian {
                     Some(_) => ("the temperature is that of all momenta", "write temperature()"),
-                    None => ("the temperature is that of momenta", "average an expression: mean(EXPR)"),
+                    None => {
+                        ("the temperature is that of momenta", "average an expression: mean(EXPR)")
+                    }
                 };
-                return self.refuse(Diagnostic::error(reason, statistic.span, "not known here").help(help));
+                return self.refuse(
+                    Diagnostic::error(reason, statistic.span, "not known here").help(help),
+                );
             }
             (None, false) => {
                 let message = format!("'{}' is of an expression", statistic.text);
                 return self.refuse(
-                    Diagnostic::error(message, statistic.span, "nothing is measured").help(format!("write {FORMS}")),
+                    Diagnostic::error(message, statistic.span, "nothing is measured")
+                        .help(format!("write {FORMS}")),
                 );
             }
         };
@@ -273,8 +334,10 @@ impl Elaborator<'_> {
             Some(value) => self.value_of(statement, value, &mut scope),
             None => Some(CheckedExpression::number(0.0, statistic.span)),
         };
-        let numbers: Vec<Option<Ex>> =
-            numbers.iter().map(|e| self.scalar(e, &mut fixed.clone(), "a number of a measure")).collect();
+        let numbers: Vec<Option<Ex>> = numbers
+            .iter()
+            .map(|e| self.scalar(e, &mut fixed.clone(), "a number of a measure"))
+            .collect();
         let mut time = |e: &Option<ast::Expr>| match e {
             Some(e) => self.scalar(e, &mut fixed.clone(), "a time").map(Some),
             None => Some(None),
@@ -282,7 +345,13 @@ impl Elaborator<'_> {
         let (every, from) = (time(every), time(from));
         let quantity = Checked { name: name.clone(), ranges: ranges?, value: value? };
         let numbers = numbers.into_iter().collect::<Option<_>>()?;
-        Some(CheckedMeasure { quantity, statistic: statistic.clone(), numbers, every: every?, from: from? })
+        Some(CheckedMeasure {
+            quantity,
+            statistic: statistic.clone(),
+            numbers,
+            every: every?,
+            from: from?,
+        })
     }
 
     pub(super) fn unused_let(&mut self, statement: usize, family: &ast::Ranges, value: &ast::Expr) {
@@ -306,6 +375,9 @@ impl Elaborator<'_> {
 fn terms_of(e: &Ex, out: &mut Vec<Ex>) {
     out.push(e.clone());
     if let Kind::Add(terms) = &e.kind {
-        terms.iter().filter(|(subtracted, _)| !subtracted).for_each(|(_, term)| terms_of(term, out));
+        terms
+            .iter()
+            .filter(|(subtracted, _)| !subtracted)
+            .for_each(|(_, term)| terms_of(term, out));
     }
 }

@@ -15,7 +15,9 @@ impl Elaborator<'_> {
             use StatementKind::*;
             let statement = &self.file.statements[self.variables[number].statement];
             let (value, written) = match &statement.kind {
-                Coordinate { value, family, .. } | State { value, family, .. } => (value, Some(family)),
+                Coordinate { value, family, .. } | State { value, family, .. } => {
+                    (value, Some(family))
+                }
                 Momentum { value, .. } | Velocity { value, .. } => (value, None),
                 _ => unreachable!("only these declare variables"),
             };
@@ -36,7 +38,10 @@ impl Elaborator<'_> {
             let name = self.variables[number].name.clone();
             let Some(value) = value else {
                 if matches!(self.variables[number].role, VariableRole::Momentum { .. }) {
-                    all.push(Some((CheckedRanges::default(), CheckedExpression::number(0.0, statement.span))));
+                    all.push(Some((
+                        CheckedRanges::default(),
+                        CheckedExpression::number(0.0, statement.span),
+                    )));
                 } else {
                     let usage = match family.shape {
                         Shape::Scalar => format!("{name} = 0"),

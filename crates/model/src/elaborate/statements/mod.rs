@@ -72,7 +72,10 @@ impl Elaborator<'_> {
         };
         self.quantities(&mut formulas);
         self.completeness();
-        formulas.stiff = self.stiff.take().and_then(|name| self.stiff_term(&name, formulas.hamiltonian.as_ref()));
+        formulas.stiff = self
+            .stiff
+            .take()
+            .and_then(|name| self.stiff_term(&name, formulas.hamiltonian.as_ref()));
         if !self.complete || self.diagnostics.iter().any(|d| d.severity == Severity::Error) {
             return None;
         }
@@ -89,9 +92,9 @@ impl Elaborator<'_> {
                 StatementKind::Integral { name, family, value } => {
                     formulas.integrals.extend(self.quantity(name, family, value, "an integral"))
                 }
-                StatementKind::Observe { name, family, value } => {
-                    formulas.observables.extend(self.quantity(name, family, value, formulas::OBSERVABLE))
-                }
+                StatementKind::Observe { name, family, value } => formulas
+                    .observables
+                    .extend(self.quantity(name, family, value, formulas::OBSERVABLE)),
                 StatementKind::Measure { .. } => formulas.measures.extend(self.measure(statement)),
                 // Unused definitions are read too, so that their mistakes are found.
                 StatementKind::Let { name, family, parameters, value }

@@ -24,7 +24,8 @@ impl Elaborator<'_> {
             }
         }
         self.parameters_known = true;
-        // A parameter's shape follows from its value, which may use other parameters: read them in order of need.
+        // A parameter's shape follows from its value, which may use other parameters: read them in
+        // order of need.
         let mut state = vec![0u8; self.parameters.len()];
         for number in 0..self.parameters.len() {
             self.parameter_value(number, &mut state, 0);
@@ -55,7 +56,10 @@ impl Elaborator<'_> {
         }
         if depth > DEEPEST {
             self.report(Diagnostic::error(
-                format!("parameter '{}' stands at the end of more than {DEEPEST} that use each other", name.text),
+                format!(
+                    "parameter '{}' stands at the end of more than {DEEPEST} that use each other",
+                    name.text
+                ),
                 name.span,
                 "too deep",
             ));
@@ -78,7 +82,9 @@ impl Elaborator<'_> {
                     let mut inner = Vec::new();
                     self.names_behind(definition, &mut inner);
                     for name in inner {
-                        if let Some(Symbol::Parameter(other)) = self.symbols.get(&name).map(|d| d.symbol) {
+                        if let Some(Symbol::Parameter(other)) =
+                            self.symbols.get(&name).map(|d| d.symbol)
+                        {
                             self.parameter_value(other, state, depth + 1);
                         }
                     }
@@ -92,7 +98,10 @@ impl Elaborator<'_> {
         state[number] = READ;
         self.parameter_order.push(number);
         let ranges = self.parameters[number].ranges.clone();
-        let mut scope = Scope::new(expression::PARAMETER | expression::INDEX | expression::TABLE, "a parameter");
+        let mut scope = Scope::new(
+            expression::PARAMETER | expression::INDEX | expression::TABLE,
+            "a parameter",
+        );
         bind(&mut scope, family, &ranges);
         self.let_vary(statement, &mut scope);
         let checked = self.value(value, &mut scope);
@@ -112,7 +121,9 @@ impl Elaborator<'_> {
         let mut seen = rustc_hash::FxHashSet::from_iter([definition]);
         let mut stack = vec![definition];
         while let Some(definition) = stack.pop() {
-            let Some((_, _, value)) = self.file.statements[definition].kind.definition() else { continue };
+            let Some((_, _, value)) = self.file.statements[definition].kind.definition() else {
+                continue;
+            };
             let mut used = Vec::new();
             names_in(value, &mut used);
             for name in &used {

@@ -23,8 +23,14 @@ impl Elaborator<'_> {
         }
         scope.allowed |= expression::DRAW;
         let none = Span::default();
-        scope.locals.push((TRAJECTORY.to_string(), CheckedExpression::new(Kind::Trajectory, Shape::Scalar, none)));
-        scope.locals.push((TRAJECTORIES.to_string(), CheckedExpression::number(self.trajectories as f64, none)));
+        scope.locals.push((
+            TRAJECTORY.to_string(),
+            CheckedExpression::new(Kind::Trajectory, Shape::Scalar, none),
+        ));
+        scope.locals.push((
+            TRAJECTORIES.to_string(),
+            CheckedExpression::number(self.trajectories as f64, none),
+        ));
     }
 }
 
@@ -37,7 +43,13 @@ pub(in crate::elaborate) fn replace(
     let mut diagnostics = Vec::new();
     for (target, new) in set {
         if put(file, target, new).is_empty() {
-            diagnostics.push(no_such_value(file, target, "set", "parameter, size or initial value", |_| true));
+            diagnostics.push(no_such_value(
+                file,
+                target,
+                "set",
+                "parameter, size or initial value",
+                |_| true,
+            ));
         }
     }
     let mut varied = FxHashSet::default();
@@ -45,26 +57,43 @@ pub(in crate::elaborate) fn replace(
         let name = &target.text;
         if let Some((first, _)) = vary[..k].iter().find(|(other, _)| other.text == *name) {
             let message = format!("'{name}' is given by {vary} twice", vary = option("vary"));
-            diagnostics.push(Diagnostic::error(message, target.span, "second time").related(first.span, "first time"));
+            diagnostics.push(
+                Diagnostic::error(message, target.span, "second time")
+                    .related(first.span, "first time"),
+            );
         } else if let Some((set, _)) = set.iter().find(|(other, _)| other.text == *name) {
-            let message =
-                format!("'{name}' is given both by {set} and by {vary}", set = option("set"), vary = option("vary"));
-            let diagnostic = Diagnostic::error(message, target.span, "varied here").related(set.span, "set here");
+            let message = format!(
+                "'{name}' is given both by {set} and by {vary}",
+                set = option("set"),
+                vary = option("vary")
+            );
+            let diagnostic = Diagnostic::error(message, target.span, "varied here")
+                .related(set.span, "set here");
             diagnostics.push(diagnostic.help("leave one of them out"));
         } else if let Some(size) = file.statements.iter().find_map(|s| match &s.kind {
             StatementKind::Size { name: size, .. } if size.text == *name => Some(size.span),
             _ => None,
         }) {
-            let message = format!("cannot vary '{name}': it is a size, and all trajectories are of one structure");
-            let diagnostic = Diagnostic::error(message, target.span, "a size").related(size, "declared here");
-            diagnostics.push(
-                diagnostic.help(format!("sweep once for each of its values, with {set} {name}=…", set = option("set"))),
+            let message = format!(
+                "cannot vary '{name}': it is a size, and all trajectories are of one structure"
             );
+            let diagnostic =
+                Diagnostic::error(message, target.span, "a size").related(size, "declared here");
+            diagnostics.push(diagnostic.help(format!(
+                "sweep once for each of its values, with {set} {name}=…",
+                set = option("set")
+            )));
         } else {
             let statements = put(file, target, new);
             if statements.is_empty() {
                 let variable = |kind: &StatementKind| !matches!(kind, StatementKind::Size { .. });
-                diagnostics.push(no_such_value(file, target, "vary", "parameter or initial value", variable));
+                diagnostics.push(no_such_value(
+                    file,
+                    target,
+                    "vary",
+                    "parameter or initial value",
+                    variable,
+                ));
             }
             varied.extend(statements);
         }
@@ -78,7 +107,9 @@ fn put(file: &mut ast::File, target: &ast::Name, new: &ast::Expr) -> Vec<usize> 
     for (number, statement) in file.statements.iter_mut().enumerate() {
         use StatementKind::*;
         match &mut statement.kind {
-            Parameter { name, value, .. } | Size { name, value } if name.text == target.text => *value = new.clone(),
+            Parameter { name, value, .. } | Size { name, value } if name.text == target.text => {
+                *value = new.clone()
+            }
             Coordinate { name, value, .. }
             | Momentum { name, value, .. }
             | Velocity { name, value, .. }
@@ -106,7 +137,12 @@ fn no_such_value(
     let has_value = |kind: &StatementKind| {
         matches!(
             kind,
-            Parameter { .. } | Size { .. } | Coordinate { .. } | Momentum { .. } | Velocity { .. } | State { .. }
+            Parameter { .. }
+                | Size { .. }
+                | Coordinate { .. }
+                | Momentum { .. }
+                | Velocity { .. }
+                | State { .. }
         )
     };
     let kinds = file.statements.iter().map(|s| &s.kind).filter(|kind| has_value(kind) && can(kind));

@@ -1,5 +1,5 @@
-//! Symmetric matrix equations: those whose entries above and below the diagonal are equal at any state, however the
-//! formula is written.
+//! Symmetric matrix equations: those whose entries above and below the diagonal are equal at any
+//! state, however the formula is written.
 
 use crate::functional::{Functional, Source, Template, Term};
 use crate::graph::interpret::Interpreter;
@@ -8,20 +8,28 @@ use crate::points::Points;
 /// Number of random points at which entries are compared.
 const COMPARED: usize = 4;
 
-/// Part of entries by which their twins may differ: some hundred roundings, and far less than entries that are different
-/// functions differ by at random points.
+/// Part of entries by which their twins may differ: some hundred roundings, and far less than
+/// entries that are different functions differ by at random points.
 const ROUNDED: f64 = 1e-12;
 
 /// Largest number of values of a formula that is evaluated as a whole.
 const MOST_VALUES: usize = 100_000;
 
-/// True if all members of a quantity of `order` by `order` matrices are symmetric for these parameters.
-pub(super) fn is_symmetric(functional: &Functional, order: usize, dimension: usize, parameters: &[f64]) -> bool {
+/// True if all members of a quantity of `order` by `order` matrices are symmetric for these
+/// parameters.
+pub(super) fn is_symmetric(
+    functional: &Functional,
+    order: usize,
+    dimension: usize,
+    parameters: &[f64],
+) -> bool {
     let twins = || (0..order).flat_map(|i| (0..i).map(move |j| (i * order + j, j * order + i)));
     let is_whole = |term: &Term| term.roots.len() == order * order;
-    let as_written = |term: &Term| is_whole(term) && twins().all(|(a, b)| term.roots[a] == term.roots[b]);
-    let has_symmetric_rows =
-        |term: &Term| as_written(term) || is_whole(term) && are_equal(&points_of(term, parameters), twins());
+    let as_written =
+        |term: &Term| is_whole(term) && twins().all(|(a, b)| term.roots[a] == term.roots[b]);
+    let has_symmetric_rows = |term: &Term| {
+        as_written(term) || is_whole(term) && are_equal(&points_of(term, parameters), twins())
+    };
     if functional.terms.iter().all(has_symmetric_rows) {
         return true;
     }
@@ -47,7 +55,9 @@ pub(super) fn is_symmetric(functional: &Functional, order: usize, dimension: usi
 /// Length of the part of the state that the rows of a term read.
 fn states_read(term: &Term) -> usize {
     let states = |k: &usize| term.slots[*k] == Source::State;
-    let of = |row: usize| (0..term.slots.len()).filter(states).map(move |k| term.row(row).at(k) as usize + 1);
+    let of = |row: usize| {
+        (0..term.slots.len()).filter(states).map(move |k| term.row(row).at(k) as usize + 1)
+    };
     (0..term.rows()).flat_map(of).max().unwrap_or(0)
 }
 
@@ -60,7 +70,9 @@ fn drawn(points: &mut Points) -> f64 {
 fn points_of(term: &Term, parameters: &[f64]) -> Vec<Vec<f64>> {
     let Some(row) = (term.rows() > 0).then(|| term.row(0)) else { return Vec::new() };
     let template = Template::new(&term.graph, &term.roots, term.slots.len(), &Interpreter);
-    let states = (0..term.slots.len()).filter(|&k| term.slots[k] == Source::State).map(|k| row.at(k) as usize + 1);
+    let states = (0..term.slots.len())
+        .filter(|&k| term.slots[k] == Source::State)
+        .map(|k| row.at(k) as usize + 1);
     let (mut x, mut work) = (vec![0.0; states.max().unwrap_or(0)], vec![0.0; template.work_len()]);
     let mut points = Points::new(0x5e77);
     (0..COMPARED)
@@ -71,11 +83,15 @@ fn points_of(term: &Term, parameters: &[f64]) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// True if the values of all these pairs are equal, each taken over all points together: one point may cancel.
+/// True if the values of all these pairs are equal, each taken over all points together: one point
+/// may cancel.
 fn are_equal(points: &[Vec<f64>], mut pairs: impl Iterator<Item = (usize, usize)>) -> bool {
-    let over = |f: &dyn Fn(&[f64]) -> f64| points.iter().map(|values| f(values).powi(2)).sum::<f64>().sqrt();
+    let over = |f: &dyn Fn(&[f64]) -> f64| {
+        points.iter().map(|values| f(values).powi(2)).sum::<f64>().sqrt()
+    };
     !points.is_empty()
         && pairs.all(|(a, b)| {
-            over(&|values| values[a] - values[b]) <= ROUNDED * (over(&|values| values[a]) + over(&|values| values[b]))
+            over(&|values| values[a] - values[b])
+                <= ROUNDED * (over(&|values| values[a]) + over(&|values| values[b]))
         })
 }

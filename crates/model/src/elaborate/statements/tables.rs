@@ -75,11 +75,15 @@ impl Elaborator<'_> {
             let StatementKind::Table { name, path } = &statement.kind else { continue };
             match self.read(&path.text) {
                 Ok(((columns, rows), format)) => {
-                    let table = Table { name: name.text.clone(), columns, rows, rows_are: format.rows };
+                    let table =
+                        Table { name: name.text.clone(), columns, rows, rows_are: format.rows };
                     self.tables[number] = TableEntry::new(table);
                 }
                 Err((reason, help)) => {
-                    let message = format!("table '{}' cannot be read from {}: {reason}", name.text, path.text);
+                    let message = format!(
+                        "table '{}' cannot be read from {}: {reason}",
+                        name.text, path.text
+                    );
                     self.report(Diagnostic::error(message, path.span, "this file").help(help));
                 }
             }
@@ -89,17 +93,26 @@ impl Elaborator<'_> {
 
     /// Content of the table's file at `path`, or the reason why it has none and a remedy.
     fn read(&self, path: &str) -> Result<(Columns, &'static Format), (String, &'static str)> {
-        let ending = path.rsplit_once('.').map_or(String::new(), |(_, ending)| ending.to_lowercase());
+        let ending =
+            path.rsplit_once('.').map_or(String::new(), |(_, ending)| ending.to_lowercase());
         if OTHERS.contains(&ending.as_str()) {
             let reason = format!("files that end in .{ending} are not read");
-            return Err((reason, "positions are read from .xyz and .pdb files, to which most programs convert others"));
+            return Err((
+                reason,
+                "positions are read from .xyz and .pdb files, to which most programs convert others",
+            ));
         }
         // Without a known ending a file is a table.
-        let format = [&XYZ, &PDB].into_iter().find(|format| format.endings.contains(&ending.as_str())).unwrap_or(&CSV);
-        let text = (self.read_table)(path)
-            .map_err(|reason| (reason, "a table is a text file, and its path is relative to the model file"))?;
+        let format = [&XYZ, &PDB]
+            .into_iter()
+            .find(|format| format.endings.contains(&ending.as_str()))
+            .unwrap_or(&CSV);
+        let text = (self.read_table)(path).map_err(|reason| {
+            (reason, "a table is a text file, and its path is relative to the model file")
+        })?;
         // Some editors put a mark of the encoding in front.
-        let columns = (format.parse)(text.trim_start_matches('\u{feff}')).map_err(|reason| (reason, format.help))?;
+        let columns = (format.parse)(text.trim_start_matches('\u{feff}'))
+            .map_err(|reason| (reason, format.help))?;
         Ok((columns, format))
     }
 }
@@ -109,7 +122,9 @@ fn points(points: &[[f64; 3]]) -> Result<Columns, String> {
     if points.is_empty() {
         return Err("it has no atoms".to_string());
     }
-    let column = |(c, name): (usize, &str)| (name.to_string(), points.iter().map(|point| point[c]).collect());
+    let column = |(c, name): (usize, &str)| {
+        (name.to_string(), points.iter().map(|point| point[c]).collect())
+    };
     Ok((["x", "y", "z"].into_iter().enumerate().map(column).collect(), points.len()))
 }
 

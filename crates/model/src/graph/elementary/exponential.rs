@@ -1,20 +1,22 @@
 //! Exponential function eˣ.
 //!
-//! **Reduction.** x = k ln 2 + r with k the integer nearest to x/ln 2 and |r| ≤ (1 + 2⁻¹²) ln(2)/2. In doubles ln 2 =
-//! L₁ + L₂, and x − k L₁ is exact: for k ≠ 0 both terms are multiples of 2⁻⁵⁴ and the result is below 1/2. The error of
-//! r is then at most 2⁻⁵⁵, a quarter of a last place of the result. For powers and tanh the tail of r is kept.
+//! **Reduction.** x = k ln 2 + r with k the integer nearest to x/ln 2 and |r| ≤ (1 + 2⁻¹²) ln(2)/2.
+//! In doubles ln 2 = L₁ + L₂, and x − k L₁ is exact: for k ≠ 0 both terms are multiples of 2⁻⁵⁴ and
+//! the result is below 1/2. The error of r is then at most 2⁻⁵⁵, a quarter of a last place of the
+//! result. For powers and tanh the tail of r is kept.
 //!
 //! **Polynomial.** eʳ = 1 + r + r² Q(r), with an error of 2⁻⁵⁵·⁵ of eʳ − 1.
 //!
-//! **Result.** The factor 2ᵏ is applied as two factors of half the exponent, so that every finite argument works: the
-//! last product overflows, or rounds to a subnormal number or zero, as it should. If k is too large even for that, the
-//! result is infinite or zero.
+//! **Result.** The factor 2ᵏ is applied as two factors of half the exponent, so that every finite
+//! argument works: the last product overflows, or rounds to a subnormal number or zero, as it
+//! should. If k is too large even for that, the result is infinite or zero.
 
 use super::steps::{BIAS, EXPONENT, LN_2, ROUNDING, Steps};
 use crate::graph::primitive::{Arithmetic, Two};
 use std::f64::consts::LOG2_E;
 
-/// Bound of |x| beyond which the result is ∞ or 0. Within it, two factors easily hold the exponent of 2ᵏ.
+/// Bound of |x| beyond which the result is ∞ or 0. Within it, two factors easily hold the exponent
+/// of 2ᵏ.
 const LARGEST: f64 = 1000.0;
 
 const EXPONENTIAL: [f64; 10] = [
@@ -40,7 +42,8 @@ pub(super) struct Reduced<V> {
     pub(super) first: V,
 }
 
-/// Subtract the multiple of the first part of ln 2. The integer includes an offset, which saves adding it later.
+/// Subtract the multiple of the first part of ln 2. The integer includes an offset, which saves
+/// adding it later.
 pub(super) fn reduce<A: Arithmetic>(m: &mut A, x: A::Value, offset: i32) -> Reduced<A::Value> {
     let (per_doubling, rounding) = (m.number(LOG2_E), m.number(ROUNDING + f64::from(offset)));
     let number = m.fma(x, per_doubling, rounding);
@@ -67,8 +70,13 @@ pub(super) fn exponential<A: Arithmetic>(m: &mut A, x: A::Value) -> A::Value {
     scaled(m, x, reduced.number, value)
 }
 
-/// e to the power of x + `tail`, a sum of two doubles, to nearly the accuracy of a double-word product.
-pub(super) fn exponential_of_sum<A: Arithmetic>(m: &mut A, x: A::Value, tail: A::Value) -> A::Value {
+/// e to the power of x + `tail`, a sum of two doubles, to nearly the accuracy of a double-word
+/// product.
+pub(super) fn exponential_of_sum<A: Arithmetic>(
+    m: &mut A,
+    x: A::Value,
+    tail: A::Value,
+) -> A::Value {
     let reduced = reduce(m, x, 2 * BIAS);
     let part = m.number(LN_2[1]);
     let second = m.fnma(reduced.k, part, tail);

@@ -1,17 +1,18 @@
 //! Hyperbolic functions sinh, cosh and tanh.
 //!
-//! **sinh and cosh.** |x| = k ln 2 + r as for [the exponential](super::exponential), with the tail of r. On that
-//! interval sinh r = r + r³ S(r²) and cosh r = 1 + r² C(r²), with errors of 2⁻⁶¹·⁷ and 2⁻⁵⁸ of the result. Then
+//! **sinh and cosh.** |x| = k ln 2 + r as for [the exponential](super::exponential), with the tail
+//! of r. On that interval sinh r = r + r³ S(r²) and cosh r = 1 + r² C(r²), with errors of 2⁻⁶¹·⁷
+//! and 2⁻⁵⁸ of the result. Then
 //!
 //! sinh |x| = sinh(k ln 2) cosh r + cosh(k ln 2) sinh r,
 //! cosh |x| = cosh(k ln 2) cosh r + sinh(k ln 2) sinh r,
 //!
-//! where (2ᵏ ± 2⁻ᵏ)/2 are exact up to k = 26; beyond, their rounding errors are added with the small terms. No quotient
-//! is needed, and sinh is accurate next to 0, where k = 0. For 0 < k < 3 the sum of sinh(k ln 2) and cosh(k ln 2) r
-//! cancels a little, so it is formed without error.
+//! where (2ᵏ ± 2⁻ᵏ)/2 are exact up to k = 26; beyond, their rounding errors are added with the
+//! small terms. No quotient is needed, and sinh is accurate next to 0, where k = 0. For 0 < k < 3
+//! the sum of sinh(k ln 2) and cosh(k ln 2) r cancels a little, so it is formed without error.
 //!
-//! A common factor of about 2ᵏᐟ² is multiplied at the end, where the product overflows as it should; all finite
-//! arguments work.
+//! A common factor of about 2ᵏᐟ² is multiplied at the end, where the product overflows as it
+//! should; all finite arguments work.
 //!
 //! **tanh.** tanh |x| = −E/(2 + E) with E = e^(−2|x|) − 1 in two doubles.
 
@@ -25,11 +26,21 @@ const LARGEST: f64 = 1000.0;
 /// Bound above which tanh rounds to 1: it is 1 − 2e⁻⁴⁰.
 const FLAT: f64 = 20.0;
 
-const SINE: [f64; 5] =
-    [0.16666666666666677, 0.008333333333321376, 0.00019841269886867191, 2.755724337643023e-06, 2.510935504981274e-08];
+const SINE: [f64; 5] = [
+    0.16666666666666677,
+    0.008333333333321376,
+    0.00019841269886867191,
+    2.755724337643023e-06,
+    2.510935504981274e-08,
+];
 
-const COSINE: [f64; 5] =
-    [0.5000000000000012, 0.0416666666665192, 0.0013888888946134834, 2.480149077008781e-05, 2.7631008807164064e-07];
+const COSINE: [f64; 5] = [
+    0.5000000000000012,
+    0.0416666666665192,
+    0.0013888888946134834,
+    2.480149077008781e-05,
+    2.7631008807164064e-07,
+];
 
 /// Common parts of sinh and cosh.
 struct Parts<V> {
@@ -52,7 +63,8 @@ struct Parts<V> {
 
 fn parts<A: Arithmetic>(m: &mut A, x: A::Value) -> Parts<A::Value> {
     let magnitude = m.magnitude(x);
-    // With one less than twice the bias, the fields of the two exponents add up to that of 2ᵏ/2, with its half.
+    // With one less than twice the bias, the fields of the two exponents add up to that of 2ᵏ/2,
+    // with its half.
     let offset = 2 * BIAS - 1;
     let reduced = reduce(m, magnitude, offset);
     let part = m.number(LN_2[1]);
@@ -70,8 +82,9 @@ fn parts<A: Arithmetic>(m: &mut A, x: A::Value) -> Parts<A::Value> {
     let half = m.down(reduced.number, 1);
     let other = m.two(Two::SubInteger, reduced.number, half);
     let [factor, growing] = [half, other].map(|field| m.up(field, EXPONENT));
-    // The field of 2⁻ᵏ/2 divided by the factor is bias − k − 1 − (half − bias), where number = k + offset, apart from
-    // the bits of the rounding constant, which are above all these. Any number far below the other one will do.
+    // The field of 2⁻ᵏ/2 divided by the factor is bias − k − 1 − (half − bias), where number = k +
+    // offset, apart from the bits of the rounding constant, which are above all these. Any number
+    // far below the other one will do.
     let total = m.two(Two::AddInteger, reduced.number, half);
     let above = ROUNDING.to_bits();
     let sum = m.bits(above + (above >> 1) + (2 * BIAS - 1 + offset) as u64);

@@ -1,15 +1,17 @@
 //! Inverse trigonometric functions asin, acos, atan and atan2.
 //!
-//! **atan and atan2.** Let q be the quotient of the smaller by the larger one of |x| and |y|, or of 1 and |x| for atan.
-//! The angle is h ± arctan t with t = q for q ≤ 1/2 and t = (q − 1)/(q + 1) otherwise, so that |t| ≤ 1/2, and h a
-//! multiple of π/4. This takes one division; its numerator is exact. arctan t = t + t³ P(t²) with 12 coefficients and
-//! an error of 2⁻⁵⁷·⁸. The rounding of t is corrected to first order: the remainder of the division is exact, and is
-//! multiplied by a rough inverse.
+//! **atan and atan2.** Let q be the quotient of the smaller by the larger one of |x| and |y|, or of
+//! 1 and |x| for atan. The angle is h ± arctan t with t = q for q ≤ 1/2 and t = (q − 1)/(q + 1)
+//! otherwise, so that |t| ≤ 1/2, and h a multiple of π/4. This takes one division; its numerator is
+//! exact. arctan t = t + t³ P(t²) with 12 coefficients and an error of 2⁻⁵⁷·⁸. The rounding of t is
+//! corrected to first order: the remainder of the division is exact, and is multiplied by a rough
+//! inverse.
 //!
-//! **asin and acos.** For |x| ≤ 1/2, asin x = x + x³ P(x²) and acos x = π/2 − asin x. Beyond, with z = (1 − |x|)/2,
-//! which is exact, and t = √z ≤ 1/2, asin |x| = π/2 − 2 asin t, acos |x| = 2 asin t and acos(−|x|) = π − 2 asin t (Cody
-//! and Waite). One polynomial serves all: 13 coefficients, an error of 2⁻⁵⁹·⁹. The rounding of the root is corrected as
-//! above. Outside [−1, 1] the root is NaN.
+//! **asin and acos.** For |x| ≤ 1/2, asin x = x + x³ P(x²) and acos x = π/2 − asin x. Beyond, with
+//! z = (1 − |x|)/2, which is exact, and t = √z ≤ 1/2, asin |x| = π/2 − 2 asin t, acos |x| = 2 asin
+//! t and acos(−|x|) = π − 2 asin t (Cody and Waite). One polynomial serves all: 13 coefficients, an
+//! error of 2⁻⁵⁹·⁹. The rounding of the root is corrected as above. Outside [−1, 1] the root is
+//! NaN.
 //!
 //! In both, h ± t is formed without error and the small terms are added last.
 
@@ -48,18 +50,20 @@ const ARCSINE: [f64; 13] = [
     0.032626499432868786,
 ];
 
-/// Bits from which subtracting those of a positive number gives its inverse up to 5.1 %: the exponent is negated, the
-/// fraction follows a chord. This accuracy is enough to scale the remainder of a division.
+/// Bits from which subtracting those of a positive number gives its inverse up to 5.1 %: the
+/// exponent is negated, the fraction follows a chord. This accuracy is enough to scale the
+/// remainder of a division.
 const INVERSE: u64 = 0x7fde_6200_0000_0000;
 
-/// Bits like [`INVERSE`] for half the inverse of the root, from a number's bits shifted right by one; up to 3.5 %.
+/// Bits like [`INVERSE`] for half the inverse of the root, from a number's bits shifted right by
+/// one; up to 3.5 %.
 const HALF_INVERSE_ROOT: u64 = 0x5fd6_ec00_0000_0000;
 
 /// Bound above which the approximate inverse fails, and ∞/∞ would be wrong.
 const LARGEST: f64 = f64::from_bits(0x7fb0_0000_0000_0000);
 
-/// h + factor (t + tail + t z P(z)) from the value of P, with h as two parts. The product of factor and t is exact, and
-/// h is 0 or larger than it.
+/// h + factor (t + tail + t z P(z)) from the value of P, with h as two parts. The product of factor
+/// and t is exact, and h is 0 or larger than it.
 fn beside<A: Arithmetic>(
     m: &mut A,
     [h, h_tail]: [A::Value; 2],
@@ -78,7 +82,10 @@ fn beside<A: Arithmetic>(
 }
 
 /// `of` applied to each of the two parts of π/2.
-fn parts_of_half_pi<A: Arithmetic>(m: &mut A, mut of: impl FnMut(&mut A, f64) -> A::Value) -> [A::Value; 2] {
+fn parts_of_half_pi<A: Arithmetic>(
+    m: &mut A,
+    mut of: impl FnMut(&mut A, f64) -> A::Value,
+) -> [A::Value; 2] {
     [of(m, HALF_PI[0]), of(m, HALF_PI[1])]
 }
 
@@ -93,7 +100,11 @@ fn ratio<A: Arithmetic>(m: &mut A, a: A::Value, [b, b_tail]: [A::Value; 2]) -> [
 }
 
 /// h + arctan(t + tail)
-fn arctangent_beside<A: Arithmetic>(m: &mut A, h: [A::Value; 2], [t, tail]: [A::Value; 2]) -> A::Value {
+fn arctangent_beside<A: Arithmetic>(
+    m: &mut A,
+    h: [A::Value; 2],
+    [t, tail]: [A::Value; 2],
+) -> A::Value {
     let (one, z) = (m.number(1.0), m.mul(t, t));
     let series = m.polynomial(z, &ARCTANGENT);
     beside(m, h, one, [t, tail], [z, series])

@@ -1,17 +1,18 @@
 //! Natural logarithm ln x.
 //!
-//! **Reduction.** x = 2ᵏ (1 + f) with √½ ≤ 1 + f < √2, by shifting bits, so f is exact. With this interval no logarithm
-//! of a number next to 1 is a difference of larger ones.
+//! **Reduction.** x = 2ᵏ (1 + f) with √½ ≤ 1 + f < √2, by shifting bits, so f is exact. With this
+//! interval no logarithm of a number next to 1 is a difference of larger ones.
 //!
-//! **Series.** With s = f/(2 + f), ln(1 + f) = ln((1 + s)/(1 − s)) = 2s + s R, R = s² P(s²), where |s| ≤ 3 − 2√2. P
-//! has 7 coefficients and an error of 2⁻⁵⁹·⁵ of the logarithm. As 2s = f − s f and s f = f²/2 − s f²/2,
+//! **Series.** With s = f/(2 + f), ln(1 + f) = ln((1 + s)/(1 − s)) = 2s + s R, R = s² P(s²), where
+//! |s| ≤ 3 − 2√2. P has 7 coefficients and an error of 2⁻⁵⁹·⁵ of the logarithm. As 2s = f − s f and
+//! s f = f²/2 − s f²/2,
 //!
 //! ln(1 + f) = f − (f²/2 − s (f²/2 + R)),
 //!
 //! in which f is exact and the quotient is in a term that is at most an eighth of it.
 //!
-//! **Result.** k ln 2 + ln(1 + f), with ln 2 as two doubles; only the last addition rounds at the size of the
-//! result.
+//! **Result.** k ln 2 + ln(1 + f), with ln 2 as two doubles; only the last addition rounds at the
+//! size of the result.
 
 use super::Elementary;
 use super::steps::{BIAS, EXPONENT, LN_2, Steps};

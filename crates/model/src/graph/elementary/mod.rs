@@ -1,17 +1,18 @@
-//! Elementary functions as straight-line sequences of [primitive operations](super::primitive), so that every
-//! backend computes the same bits. Written once over [`Arithmetic`]: on numbers they evaluate, on a tape they
-//! expand.
+//! Elementary functions as straight-line sequences of [primitive operations](super::primitive), so
+//! that every backend computes the same bits. Written once over [`Arithmetic`]: on numbers they
+//! evaluate, on a tape they expand.
 //!
-//! All follow one plan. The argument is reduced to a short interval, with negligible rounding; there the function is a
-//! polynomial of least maximal error; and the result is composed such that the last addition is the only one that
-//! rounds at the size of the result. There are no tables and no branches: both results are computed and one is
-//! selected. The coefficients, and the errors of the polynomials that the files quote, come from
-//! `suite/reference/elementary.py`.
+//! All follow one plan. The argument is reduced to a short interval, with negligible rounding;
+//! there the function is a polynomial of least maximal error; and the result is composed such that
+//! the last addition is the only one that rounds at the size of the result. There are no tables and
+//! no branches: both results are computed and one is selected. The coefficients, and the errors of
+//! the polynomials that the files quote, come from `suite/reference/elementary.py`.
 //!
-//! The remaining error is that of the last rounding, half a unit in the last place (ulp), and part of that of the one
-//! before. `tests/elementary.rs` compares all functions with an arbitrary-precision reference over all doubles. The
-//! table lists the largest errors among some ten million arguments of each, many of them in difficult regions, and the
-//! arguments that are left to [`Elementary::exact`] (see [`Arithmetic::repair`]):
+//! The remaining error is that of the last rounding, half a unit in the last place (ulp), and part
+//! of that of the one before. `tests/elementary.rs` compares all functions with an
+//! arbitrary-precision reference over all doubles. The table lists the largest errors among some
+//! ten million arguments of each, many of them in difficult regions, and the arguments that are
+//! left to [`Elementary::exact`] (see [`Arithmetic::repair`]):
 //!
 //! | function | operations | error in ulps | left out |
 //! | --- | --- | --- | --- |
@@ -26,9 +27,10 @@
 //! | log | 32 | 0.75 | zero, negative, subnormal, ∞ |
 //! | pow | 132; about 100 with a constant exponent | 1.01 | |
 //!
-//! The methods are classical: J.-M. Muller, *Elementary Functions*, 3rd ed., Birkhäuser 2016; W. J. Cody and
-//! W. Waite, *Software Manual for the Elementary Functions*, Prentice-Hall 1980. Double-word arithmetic is that of
-//! T. J. Dekker, *A floating-point technique for extending the available precision*, Numer. Math. 18 (1971).
+//! The methods are classical: J.-M. Muller, *Elementary Functions*, 3rd ed., Birkhäuser 2016; W. J.
+//! Cody and W. Waite, *Software Manual for the Elementary Functions*, Prentice-Hall 1980.
+//! Double-word arithmetic is that of T. J. Dekker, *A floating-point technique for extending the
+//! available precision*, Numer. Math. 18 (1971).
 
 mod exponential;
 mod hyperbolic;
@@ -91,8 +93,9 @@ impl Elementary {
         Elementary::Atan2,
     ];
 
-    /// Value by code with branches and tables, for the arguments that the straight-line code leaves out. Functions of
-    /// one argument ignore `b`. For other arguments [`Elementary::evaluate`] may differ in the last bit.
+    /// Value by code with branches and tables, for the arguments that the straight-line code leaves
+    /// out. Functions of one argument ignore `b`. For other arguments [`Elementary::evaluate`] may
+    /// differ in the last bit.
     pub fn exact(self, a: f64, b: f64) -> f64 {
         match self {
             Elementary::Sin => libm::sin(a),

@@ -1,18 +1,19 @@
 //! Power aᵇ = e^(b ln|a|), with the sign of an odd b for a negative a.
 //!
-//! An error of ln|a| is multiplied by b ln|a|, up to 745, so the logarithm is needed to some 64 bits. With |a| = 2ᵏ
-//! (1 + f) as for [the logarithm](super::logarithm) and s = f/(1 + f/2),
+//! An error of ln|a| is multiplied by b ln|a|, up to 745, so the logarithm is needed to some 64
+//! bits. With |a| = 2ᵏ (1 + f) as for [the logarithm](super::logarithm) and s = f/(1 + f/2),
 //!
 //! ln(1 + f) = s + s³ P(s²), P(z) = 1/12 + z (1/80 + …), |s| < 0.3432,
 //!
-//! with an error of 2⁻⁶⁶·⁷ of the logarithm. The second term is at most a hundredth of the first. So s, s², the
-//! first coefficient and the products are sums of two doubles each (Dekker), the higher coefficients are doubles,
-//! and the relative error of the logarithm is about 2⁻⁶⁴. Then b ln|a| is a sum of two doubles, and so is the
-//! reduced argument of the exponential.
+//! with an error of 2⁻⁶⁶·⁷ of the logarithm. The second term is at most a hundredth of the first.
+//! So s, s², the first coefficient and the products are sums of two doubles each (Dekker), the
+//! higher coefficients are doubles, and the relative error of the logarithm is about 2⁻⁶⁴. Then b
+//! ln|a| is a sum of two doubles, and so is the reduced argument of the exponential.
 //!
-//! Subnormal bases are scaled first. Zero, infinite and undefined bases have the logarithm of such a number. The other
-//! special values are those of IEEE 754 (`pow`): 1 for b = 0 or a = 1 whatever the other one, 1 for a = −1 and b = ±∞,
-//! NaN for a finite a < 0 and b not an integer. Operations on b only are folded away if b is a constant.
+//! Subnormal bases are scaled first. Zero, infinite and undefined bases have the logarithm of such
+//! a number. The other special values are those of IEEE 754 (`pow`): 1 for b = 0 or a = 1 whatever
+//! the other one, 1 for a = −1 and b = ±∞, NaN for a finite a < 0 and b not an integer. Operations
+//! on b only are folded away if b is a constant.
 
 use super::exponential::exponential_of_sum;
 use super::logarithm::split;

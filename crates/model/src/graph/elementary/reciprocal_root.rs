@@ -1,20 +1,23 @@
-//! Reciprocal root 1/√x for kernels of many lanes. There a root and a division take longer than the twenty operations
-//! here, of which several start at a time.
+//! Reciprocal root 1/√x for kernels of many lanes. There a root and a division take longer than the
+//! twenty operations here, of which several start at a time.
 //!
-//! **Start.** Half the bits of x, subtracted from a constant and read as a double, are y with |e| < 0.07 in
-//! e = 1 − x y² (C. Lomont, *Fast inverse square root*, 2003).
+//! **Start.** Half the bits of x, subtracted from a constant and read as a double, are y with |e| <
+//! 0.07 in e = 1 − x y² (C. Lomont, *Fast inverse square root*, 2003).
 //!
-//! **Steps.** 1/√x = y (1 − e)^(−½). The best cubic for that has an error of 2⁻²⁰; from there 1 + e/2 + 3e²/8 leaves
-//! 2⁻⁶⁰. The last addition rounds, and the product in e: up to 1 ulp together, the same as for a root and a division.
+//! **Steps.** 1/√x = y (1 − e)^(−½). The best cubic for that has an error of 2⁻²⁰; from there 1 +
+//! e/2 + 3e²/8 leaves 2⁻⁶⁰. The last addition rounds, and the product in e: up to 1 ulp together,
+//! the same as for a root and a division.
 //!
-//! **Special values** are those of 1/√x: ∞ at 0, 0 at ∞, NaN below 0. Numbers below 2⁻¹⁰²² count as 0.
+//! **Special values** are those of 1/√x: ∞ at 0, 0 at ∞, NaN below 0. Numbers below 2⁻¹⁰²² count as
+//! 0.
 
 use super::steps::Steps;
 use crate::graph::primitive::{Arithmetic, Two};
 
 /// Constant of the start, and coefficients of the cubic.
 const START: u64 = 0x5FE6_EB50_C7B5_37A9;
-const CUBIC: [f64; 4] = [0.9999992536228206, 0.5000004233715971, 0.37627901143658293, 0.313054091011853];
+const CUBIC: [f64; 4] =
+    [0.9999992536228206, 0.5000004233715971, 0.37627901143658293, 0.313054091011853];
 
 /// 1/√x
 pub fn reciprocal_root<A: Arithmetic>(m: &mut A, x: A::Value) -> A::Value {

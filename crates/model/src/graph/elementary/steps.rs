@@ -1,12 +1,13 @@
-//! Vocabulary of the expansions: short names for the operations, and common constants and sequences.
+//! Vocabulary of the expansions: short names for the operations, and common constants and
+//! sequences.
 
 use crate::graph::primitive::{Arithmetic, One, TRUE, Three, Two};
 
 /// The sign's bit.
 pub(super) const SIGN: u64 = 1 << 63;
 
-/// Number added to another to round it to an integer k: doubles of this size are the integers. The sum's low bits are
-/// then those of k, in two's complement, for |k| < 2⁵¹.
+/// Number added to another to round it to an integer k: doubles of this size are the integers. The
+/// sum's low bits are then those of k, in two's complement, for |k| < 2⁵¹.
 pub(super) const ROUNDING: f64 = 1.5 * (1u64 << 52) as f64;
 
 /// Position of the exponent's field in the bits.
@@ -19,7 +20,8 @@ pub(super) const BIAS: i32 = 1023;
 pub(super) const LN_2: [f64; 2] = [std::f64::consts::LN_2, 2.3190468138462996e-17];
 
 /// π/2 as a sum of three doubles; the remainder is 6e-50.
-pub(super) const HALF_PI: [f64; 3] = [std::f64::consts::FRAC_PI_2, 6.123233995736766e-17, -1.4973849048591698e-33];
+pub(super) const HALF_PI: [f64; 3] =
+    [std::f64::consts::FRAC_PI_2, 6.123233995736766e-17, -1.4973849048591698e-33];
 
 /// Operations with short names. `fma`, `fms` and `fnma` round once.
 pub(super) trait Steps: Arithmetic {
@@ -116,14 +118,15 @@ pub(super) trait Steps: Arithmetic {
         self.and(a, sign)
     }
 
-    /// The error of `sum`, the rounded a + b: exact for |a| ≥ |b|, for a = 0, and if a is a multiple of b's last place
-    /// (Dekker).
+    /// The error of `sum`, the rounded a + b: exact for |a| ≥ |b|, for a = 0, and if a is a
+    /// multiple of b's last place (Dekker).
     fn lost(&mut self, sum: Self::Value, a: Self::Value, b: Self::Value) -> Self::Value {
         let taken = self.sub(a, sum);
         self.add(taken, b)
     }
 
-    /// (a + a')/(b + b') for small a' and b': the quotient of the large ones, corrected once by the remainder (Newton).
+    /// (a + a')/(b + b') for small a' and b': the quotient of the large ones, corrected once by the
+    /// remainder (Newton).
     fn quotient(&mut self, top: [Self::Value; 2], bottom: [Self::Value; 2]) -> Self::Value {
         let one = self.number(1.0);
         let inverse = self.div(one, bottom[0]);
@@ -134,9 +137,10 @@ pub(super) trait Steps: Arithmetic {
         self.fma(left, inverse, first)
     }
 
-    /// The polynomial with these coefficients, the constant one first. Neighbours are paired, c₀ + c₁x, c₂ + c₃x and so
-    /// on, which leaves a polynomial in x² (Estrin); three terms or less are nested (Horner). Compared to nesting all
-    /// terms this takes a few more products and a fraction of the time, because the pairs do not wait for each other.
+    /// The polynomial with these coefficients, the constant one first. Neighbours are paired, c₀ +
+    /// c₁x, c₂ + c₃x and so on, which leaves a polynomial in x² (Estrin); three terms or less are
+    /// nested (Horner). Compared to nesting all terms this takes a few more products and a fraction
+    /// of the time, because the pairs do not wait for each other.
     fn polynomial(&mut self, x: Self::Value, coefficients: &[f64]) -> Self::Value {
         let mut terms: Vec<Self::Value> = coefficients.iter().map(|&c| self.number(c)).collect();
         let mut x = x;

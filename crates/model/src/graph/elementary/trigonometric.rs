@@ -1,21 +1,23 @@
 //! Trigonometric functions sin, cos and tan.
 //!
-//! **Reduction.** |x| = k π/2 + r with k the integer nearest to |x| 2/π and |r| ≤ (1 + 2⁻¹²) π/4, after Cody and
-//! Waite with fused products. π/2 = P₁ + P₂ + P₃ + ε with |ε| < 2⁻¹⁶³. The first difference |x| − k P₁ is exact:
-//! for k ≠ 0 both terms are multiples of 2⁻⁵³, the spacing below 1, and the result is below 1 (S. Boldo, M. Daumas,
-//! R.-C. Li, *Formally verified argument reduction with a fused multiply-add*, IEEE Trans. Comput. 58 (2009), treat
-//! such sequences). The next one, of p = k P₂ rounded, gives r, and its error is exact too: that difference is a
-//! multiple of p's last place. The rounding errors of both, and k P₃, are the tail of r.
+//! **Reduction.** |x| = k π/2 + r with k the integer nearest to |x| 2/π and |r| ≤ (1 + 2⁻¹²) π/4,
+//! after Cody and Waite with fused products. π/2 = P₁ + P₂ + P₃ + ε with |ε| < 2⁻¹⁶³. The first
+//! difference |x| − k P₁ is exact: for k ≠ 0 both terms are multiples of 2⁻⁵³, the spacing below 1,
+//! and the result is below 1 (S. Boldo, M. Daumas, R.-C. Li, *Formally verified argument reduction
+//! with a fused multiply-add*, IEEE Trans. Comput. 58 (2009), treat such sequences). The next one,
+//! of p = k P₂ rounded, gives r, and its error is exact too: that difference is a multiple of p's
+//! last place. The rounding errors of both, and k P₃, are the tail of r.
 //!
-//! For |x| ≤ 2⁴⁰ the tail is at most 2⁻⁵³ |r| + 2⁻⁶⁷ and rounded twice, hence an error below 2⁻¹⁰⁵ |r| + 2⁻¹¹⁹. No
-//! double below 2⁵⁰ but 0 is closer than 2⁻⁶⁰·⁵ to a multiple of π/2 (by continued fractions, W. Kahan's method; see
-//! Muller on range reduction), so the relative error of r + tail is 2⁻⁵⁸ in the worst case.
+//! For |x| ≤ 2⁴⁰ the tail is at most 2⁻⁵³ |r| + 2⁻⁶⁷ and rounded twice, hence an error below 2⁻¹⁰⁵
+//! |r| + 2⁻¹¹⁹. No double below 2⁵⁰ but 0 is closer than 2⁻⁶⁰·⁵ to a multiple of π/2 (by continued
+//! fractions, W. Kahan's method; see Muller on range reduction), so the relative error of r + tail
+//! is 2⁻⁵⁸ in the worst case.
 //!
-//! **Polynomials.** sin r = r + r³ S(r²) and cos r = 1 − r²/2 + r⁴ C(r²) with errors of 2⁻⁵⁷·⁹ and 2⁻⁶³·⁹ of the
-//! result. The last addition of both is left open, and the tail is added in it.
+//! **Polynomials.** sin r = r + r³ S(r²) and cos r = 1 − r²/2 + r⁴ C(r²) with errors of 2⁻⁵⁷·⁹ and
+//! 2⁻⁶³·⁹ of the result. The last addition of both is left open, and the tail is added in it.
 //!
-//! **Result.** k mod 4 selects one of the two and its sign. The tangent is their quotient: both as sums of two doubles,
-//! one division, and one step of correction.
+//! **Result.** k mod 4 selects one of the two and its sign. The tangent is their quotient: both as
+//! sums of two doubles, one division, and one step of correction.
 //!
 //! sin is odd and cos even, bit for bit, because only |x| is reduced.
 
@@ -45,7 +47,8 @@ const COSINE: [f64; 6] = [
     -1.1358716317025664e-11,
 ];
 
-/// A value as a sum of two: the second is small, but not necessarily below the last place of the first.
+/// A value as a sum of two: the second is small, but not necessarily below the last place of the
+/// first.
 type Open<V> = [V; 2];
 
 /// Functions of the reduced argument.

@@ -37,7 +37,8 @@ impl Cost {
         self.leading += sign * i32::from(w.leads);
     }
 
-    /// Number of operations: each addition fuses one product, and a sum needs a negation if no term can come first.
+    /// Number of operations: each addition fuses one product, and a sum needs a negation if no term
+    /// can come first.
     pub fn operations(&self) -> i32 {
         let negation = i32::from(self.terms > 0 && self.leading == 0);
         self.products + (self.terms - 1 - self.fusing).max(0) + negation
@@ -45,7 +46,11 @@ impl Cost {
 }
 
 /// Weight of coefficient · (powers) · (`extra` more atoms).
-pub fn weight(coefficient: Coefficient, FactorCounts { above, below }: FactorCounts, extra: i32) -> Weight {
+pub fn weight(
+    coefficient: Coefficient,
+    FactorCounts { above, below }: FactorCounts,
+    extra: i32,
+) -> Weight {
     let above = above + extra;
     let unit = coefficient.is_unit();
     let leads = !unit || !coefficient.is_negative();
@@ -76,15 +81,17 @@ impl System {
         places.iter().map(|&p| self.cost(&self.sums[p as usize]).operations() as usize).sum()
     }
 
-    /// True if multiplying `terms` by `by` one by one is as accurate as multiplying their sum. Differences of inputs
-    /// are exact if they cancel, and differences of their multiples are not; sums of products are rounded anyway.
+    /// True if multiplying `terms` by `by` one by one is as accurate as multiplying their sum.
+    /// Differences of inputs are exact if they cancel, and differences of their multiples are not;
+    /// sums of products are rounded anyway.
     pub fn distributes(&self, by: Coefficient, terms: &[UniformTerm]) -> bool {
         by.is_exact() || !terms.iter().any(|&t| t.monomial != ONE && self.is_exact(t, SUMS_OF_SUMS))
     }
 
     /// True if a term is an input, or a sum of inputs, times a power of two.
     fn is_exact(&self, term: UniformTerm, depth: usize) -> bool {
-        let Some(atom) = self.monomials.atom(term.monomial).filter(|_| term.coefficient.is_exact()) else {
+        let Some(atom) = self.monomials.atom(term.monomial).filter(|_| term.coefficient.is_exact())
+        else {
             return false;
         };
         match self.atoms[atom as usize] {

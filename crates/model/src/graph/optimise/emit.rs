@@ -24,7 +24,11 @@ pub fn emit(system: &System, source: &Graph, places: &[Place]) -> (Graph, Vec<No
         let node = emitter.sum(&system.sums[place as usize]);
         emitter.sums[place as usize] = Some(node);
     }
-    let outputs = system.outputs.iter().map(|&(p, _)| emitter.sums[p as usize].expect("outputs are needed")).collect();
+    let outputs = system
+        .outputs
+        .iter()
+        .map(|&(p, _)| emitter.sums[p as usize].expect("outputs are needed"))
+        .collect();
     (emitter.out, outputs)
 }
 
@@ -57,8 +61,10 @@ impl Emitter<'_> {
             if terms.is_empty() {
                 return self.out.zero();
             }
-            let opposite: Vec<UniformTerm> =
-                terms.iter().map(|t| UniformTerm { coefficient: t.coefficient.negated(), ..*t }).collect();
+            let opposite: Vec<UniformTerm> = terms
+                .iter()
+                .map(|t| UniformTerm { coefficient: t.coefficient.negated(), ..*t })
+                .collect();
             let sum = self.sum(&opposite);
             return self.out.neg(sum);
         };
@@ -75,7 +81,8 @@ impl Emitter<'_> {
         sum
     }
 
-    /// Position of the term that comes first: preferably one without a product to be fused and without a sign.
+    /// Position of the term that comes first: preferably one without a product to be fused and
+    /// without a sign.
     fn lead(&self, terms: &[UniformTerm]) -> Option<usize> {
         let rank = |t: &UniformTerm| {
             let Weight { fuses, leads, .. } = self.system.weight(*t);

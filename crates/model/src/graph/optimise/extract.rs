@@ -1,10 +1,12 @@
-//! Extraction of common factors: the greedy algorithm of Rajski and Vasudevamurthi (1992) for two-term divisors and
-//! two-literal products, which Hosangadi, Fallah and Kastner (2006) applied to polynomials.
+//! Extraction of common factors: the greedy algorithm of Rajski and Vasudevamurthi (1992) for
+//! two-term divisors and two-literal products, which Hosangadi, Fallah and Kastner (2006) applied
+//! to polynomials.
 //!
-//! Two terms of a sum have a greatest common factor. It multiplies a *divisor*, a sum of two terms: a x + b x has the
-//! divisor a + b, and so has every other pair of terms in this proportion anywhere. The divisor that saves the most
-//! operations over the whole system becomes an atom, and one term replaces two at each occurrence. Longer common
-//! factors grow out of shorter ones. Two literals of a monomial are a divisor in the same way.
+//! Two terms of a sum have a greatest common factor. It multiplies a *divisor*, a sum of two terms:
+//! a x + b x has the divisor a + b, and so has every other pair of terms in this proportion
+//! anywhere. The divisor that saves the most operations over the whole system becomes an atom, and
+//! one term replaces two at each occurrence. Longer common factors grow out of shorter ones. Two
+//! literals of a monomial are a divisor in the same way.
 
 use super::cost::{Cost, weight};
 use super::monomial::{Literal, Monomial};
@@ -57,8 +59,8 @@ struct Extraction<'a> {
     queue: BinaryHeap<(i32, Reverse<u32>)>,
     /// Candidates with new occurrences.
     touched: Vec<u32>,
-    /// Occurrences that may still be examined, and terms that may be moved: proportional to the graph, so that the
-    /// search takes linear time.
+    /// Occurrences that may still be examined, and terms that may be moved: proportional to the
+    /// graph, so that the search takes linear time.
     effort: usize,
 }
 
@@ -76,7 +78,8 @@ pub fn extract(system: &mut System, places: &[Place], kind: DivisorKind) {
         effort: 1000 + EFFORT * terms,
     };
     for &place in places {
-        extraction.costs[place as usize] = extraction.system.cost(&extraction.system.sums[place as usize]);
+        extraction.costs[place as usize] =
+            extraction.system.cost(&extraction.system.sums[place as usize]);
         extraction.offer_all(place);
     }
     extraction.run();
@@ -90,7 +93,9 @@ impl Extraction<'_> {
             if saving <= 0 {
                 continue;
             }
-            if saving < promised && self.queue.peek().is_some_and(|&next| next > (saving, Reverse(candidate))) {
+            if saving < promised
+                && self.queue.peek().is_some_and(|&next| next > (saving, Reverse(candidate)))
+            {
                 self.queue.push((saving, Reverse(candidate)));
                 continue;
             }
@@ -121,7 +126,9 @@ impl Extraction<'_> {
         let candidate = candidate as usize;
         let mut occurrences = std::mem::take(&mut self.candidates[candidate].occurrences);
         self.effort = self.effort.saturating_sub(occurrences.len());
-        occurrences.retain(|o| o.terms.iter().all(|&t| find(&self.system.sums[o.place as usize], t).is_some()));
+        occurrences.retain(|o| {
+            o.terms.iter().all(|&t| find(&self.system.sums[o.place as usize], t).is_some())
+        });
         let divisor = self.candidates[candidate].divisor;
         let divisor = match &divisor {
             [Some(a), Some(b)] => &[*a, *b][..],
@@ -134,7 +141,8 @@ impl Extraction<'_> {
         let negative = occurrences.iter().filter(|o| o.cofactor.coefficient.is_negative()).count();
         let turned = known.is_none() && 2 * negative > occurrences.len();
         for (i, o) in occurrences.iter().enumerate() {
-            // Occurrences that share a term exclude each other; they were found one soon after the other.
+            // Occurrences that share a term exclude each other; they were found one soon after the
+            // other.
             let taken = self.kind == DivisorKind::Sums
                 && occurrences[..i]
                     .iter()
@@ -166,7 +174,8 @@ impl Extraction<'_> {
     /// Make a divisor an atom.
     fn apply(&mut self, candidate: u32) {
         let candidate = candidate as usize;
-        let mut divisor: Vec<UniformTerm> = self.candidates[candidate].divisor.into_iter().flatten().collect();
+        let mut divisor: Vec<UniformTerm> =
+            self.candidates[candidate].divisor.into_iter().flatten().collect();
         let occurrences = std::mem::take(&mut self.candidates[candidate].occurrences);
         let replacement = match self.system.find(&divisor) {
             Some(atom) => self.system.atom(atom),
@@ -196,7 +205,11 @@ impl Extraction<'_> {
     }
 
     /// Replace the occurrences of a divisor.
-    fn replace<'o>(&mut self, occurrences: impl Iterator<Item = &'o Occurrence>, replacement: Option<UniformTerm>) {
+    fn replace<'o>(
+        &mut self,
+        occurrences: impl Iterator<Item = &'o Occurrence>,
+        replacement: Option<UniformTerm>,
+    ) {
         let mut occurrences: Vec<&Occurrence> = occurrences.collect();
         occurrences.sort_by_key(|o| o.place);
         for here in occurrences.chunk_by(|a, b| a.place == b.place) {
@@ -218,7 +231,9 @@ impl Extraction<'_> {
             self.costs[place as usize] = self.system.cost(&self.system.sums[place as usize]);
             for term in new {
                 let terms = &self.system.sums[place as usize];
-                let Ok(at) = terms.binary_search_by_key(&term.monomial, |t| t.monomial) else { continue };
+                let Ok(at) = terms.binary_search_by_key(&term.monomial, |t| t.monomial) else {
+                    continue;
+                };
                 match self.kind {
                     DivisorKind::Sums => self.pair(place, at),
                     DivisorKind::Products => self.split(place, at),
@@ -244,8 +259,11 @@ impl Extraction<'_> {
     /// Offer the divisors of a term with the others of its sum.
     fn pair(&mut self, place: Place, at: usize) {
         let count = self.system.sums[place as usize].len();
-        let (first, last) =
-            if count <= ALL_PAIRS { (0, count) } else { (at.saturating_sub(NEAR), count.min(at + 1 + NEAR)) };
+        let (first, last) = if count <= ALL_PAIRS {
+            (0, count)
+        } else {
+            (at.saturating_sub(NEAR), count.min(at + 1 + NEAR))
+        };
         for other in (first..last).filter(|&other| other != at) {
             self.offer_sum(place, at.min(other), at.max(other));
         }
@@ -276,18 +294,27 @@ impl Extraction<'_> {
             }
             if e.abs() > 1 {
                 let monomial = self.system.monomials.power_of(atom, 2 * e.signum());
-                self.offer_product(place, term, UniformTerm { coefficient: Coefficient::UNIT, monomial });
+                self.offer_product(
+                    place,
+                    term,
+                    UniformTerm { coefficient: Coefficient::UNIT, monomial },
+                );
             }
             for j in i + 1..count {
                 let (other, f) = self.system.monomials.literals(term.monomial)[j];
                 let monomial = self.pair_of((atom, e.signum()), (other, f.signum()));
-                self.offer_product(place, term, UniformTerm { coefficient: Coefficient::UNIT, monomial });
+                self.offer_product(
+                    place,
+                    term,
+                    UniformTerm { coefficient: Coefficient::UNIT, monomial },
+                );
             }
         }
     }
 
     fn pair_of(&mut self, a: Literal, b: Literal) -> Monomial {
-        let (a, b) = (self.system.monomials.power_of(a.0, a.1), self.system.monomials.power_of(b.0, b.1));
+        let (a, b) =
+            (self.system.monomials.power_of(a.0, a.1), self.system.monomials.power_of(b.0, b.1));
         self.system.monomials.product(a, b)
     }
 
@@ -299,8 +326,10 @@ impl Extraction<'_> {
         } else {
             Coefficient::UNIT
         };
-        let cofactor =
-            UniformTerm { coefficient, monomial: self.system.monomials.quotient(term.monomial, divisor.monomial) };
+        let cofactor = UniformTerm {
+            coefficient,
+            monomial: self.system.monomials.quotient(term.monomial, divisor.monomial),
+        };
         self.offer([Some(divisor), None], Occurrence { place, terms: [term; 2], cofactor });
     }
 

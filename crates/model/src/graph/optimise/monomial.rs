@@ -12,8 +12,8 @@ pub type Monomial = u32;
 /// The empty product.
 pub const ONE: Monomial = 0;
 
-/// Limits above which literals or exponents are not collected. Larger products become atoms, so that a product of n
-/// factors costs a time that is linear in n.
+/// Limits above which literals or exponents are not collected. Larger products become atoms, so
+/// that a product of n factors costs a time that is linear in n.
 const MOST_LITERALS: usize = 8;
 const LARGEST_EXPONENT: i32 = 64;
 
@@ -60,7 +60,8 @@ impl Monomials {
         if let Some(&id) = self.known.get(self.scratch.as_slice()) {
             return id;
         }
-        let (id, literals) = (self.list.len() as Monomial, Rc::<[Literal]>::from(self.scratch.as_slice()));
+        let (id, literals) =
+            (self.list.len() as Monomial, Rc::<[Literal]>::from(self.scratch.as_slice()));
         self.factors.push(FactorCounts::of(&literals));
         self.list.push(literals.clone());
         self.known.insert(literals, id);

@@ -48,21 +48,33 @@ struct Reader<'a> {
 }
 
 /// For each output, bits of the functions in `partial` whose NaN it has.
-fn required(graph: &Graph, order: &[Node], outputs: &[Node], partial: &[(Node, usize)]) -> Vec<Vec<u64>> {
+fn required(
+    graph: &Graph,
+    order: &[Node],
+    outputs: &[Node],
+    partial: &[(Node, usize)],
+) -> Vec<Vec<u64>> {
     let mut required = vec![Vec::new(); outputs.len()];
     let words = partial.iter().map(|&(_, k)| k / 64 + 1).max().unwrap_or(0);
     for word in 0..words {
         let mut bits = vec![0u64; order.last().map_or(0, |last| last.index() + 1)];
-        partial.iter().filter(|(_, k)| k / 64 == word).for_each(|&(node, k)| bits[node.index()] |= 1 << (k % 64));
+        partial
+            .iter()
+            .filter(|(_, k)| k / 64 == word)
+            .for_each(|&(node, k)| bits[node.index()] |= 1 << (k % 64));
         for &node in order {
             bits[node.index()] |= strict(graph.expression(node), |a| bits[a.index()]);
         }
-        outputs.iter().zip(&mut required).for_each(|(output, list)| list.push(bits[output.index()]));
+        outputs
+            .iter()
+            .zip(&mut required)
+            .for_each(|(output, list)| list.push(bits[output.index()]));
     }
     required
 }
 
-/// Read the nodes that `outputs` need; also returns true if other [`Products`] would give another system.
+/// Read the nodes that `outputs` need; also returns true if other [`Products`] would give another
+/// system.
 pub fn read(graph: &Graph, outputs: &[Node], products: Products) -> (System, bool) {
     let order = graph.reachable(outputs);
     let mut position = vec![u32::MAX; graph.len()];
@@ -88,7 +100,8 @@ pub fn read(graph: &Graph, outputs: &[Node], products: Products) -> (System, boo
     let (forms, lost) = (Vec::with_capacity(order.len()), Vec::with_capacity(order.len()));
     let partial = Vec::new();
     let (system, shares) = (System::new(), false);
-    let mut reader = Reader { graph, system, position, uses, uniform, lost, forms, shares, partial };
+    let mut reader =
+        Reader { graph, system, position, uses, uniform, lost, forms, shares, partial };
     for (i, &node) in order.iter().enumerate() {
         let lost = reader.lost(node);
         reader.lost.push(lost);
@@ -96,7 +109,11 @@ pub fn read(graph: &Graph, outputs: &[Node], products: Products) -> (System, boo
             form @ Form::Open(..) if reader.uses[i] != 1 => Form::Closed(reader.close(form)),
             Form::Closed(Some(term)) if reader.uses[i] > 1 && !reader.system.is_atom(term) => {
                 reader.shares = true;
-                Form::Closed(Some(if products == Products::Shared { reader.system.as_atom(term) } else { term }))
+                Form::Closed(Some(if products == Products::Shared {
+                    reader.system.as_atom(term)
+                } else {
+                    term
+                }))
             }
             form => form,
         };
@@ -124,7 +141,10 @@ impl Reader<'_> {
                 } else if is_tame(value) {
                     Some(UniformTerm { coefficient: Coefficient::number(value), monomial: ONE })
                 } else {
-                    Some(UniformTerm { coefficient: self.system.uniforms.atom(UniformAtom::Wild(bits)), monomial: ONE })
+                    Some(UniformTerm {
+                        coefficient: self.system.uniforms.atom(UniformAtom::Wild(bits)),
+                        monomial: ONE,
+                    })
                 });
             }
             Expression::Input(Input::Parameter(_)) => return Form::Closed(self.opaque(node)),
@@ -172,10 +192,14 @@ impl Reader<'_> {
 
     /// A uniform node as an atom.
     fn opaque(&mut self, node: Node) -> TermValue {
-        Some(UniformTerm { coefficient: self.system.uniforms.atom(UniformAtom::Node(node)), monomial: ONE })
+        Some(UniformTerm {
+            coefficient: self.system.uniforms.atom(UniformAtom::Node(node)),
+            monomial: ONE,
+        })
     }
 
-    /// Divisors that make a node infinite or NaN through its arguments: sums, products and dividends pass these on.
+    /// Divisors that make a node infinite or NaN through its arguments: sums, products and
+    /// dividends pass these on.
     fn lost(&self, node: Node) -> Divisors {
         let of = |a: Node| self.lost[self.position[a.index()] as usize];
         match self.graph.expression(node) {
@@ -204,9 +228,9 @@ impl Reader<'_> {
         }
         // Into the longer list: a chain of sums takes linear time on either side.
         let flip = negated != b_negated;
-        a.extend(
-            b.into_iter().map(|t| if flip { UniformTerm { coefficient: t.coefficient.negated(), ..t } } else { t }),
-        );
+        a.extend(b.into_iter().map(|t| {
+            if flip { UniformTerm { coefficient: t.coefficient.negated(), ..t } } else { t }
+        }));
         Form::Open(negated, a)
     }
 
@@ -244,7 +268,10 @@ pub fn expand(system: &mut System, terms: &mut Vec<UniformTerm>) {
     while i < terms.len() {
         let term = terms[i];
         i += 1;
-        let Some(place) = system.monomials.atom(term.monomial).and_then(|atom| system.sum_of(atom)) else { continue };
+        let Some(place) = system.monomials.atom(term.monomial).and_then(|atom| system.sum_of(atom))
+        else {
+            continue;
+        };
         let inner = &system.sums[place as usize];
         if inner.len() > LONGEST_EXPANDED {
             continue;
@@ -256,7 +283,8 @@ pub fn expand(system: &mut System, terms: &mut Vec<UniformTerm>) {
             if let Ok(hit) = terms.binary_search_by_key(&t.monomial, |t| t.monomial) {
                 let amount = system.uniforms.product(t.coefficient, term.coefficient);
                 hits += 1;
-                cancelled += usize::from(system.uniforms.sum(amount, terms[hit].coefficient).is_none());
+                cancelled +=
+                    usize::from(system.uniforms.sum(amount, terms[hit].coefficient).is_none());
             }
         }
         let inner = &system.sums[place as usize];

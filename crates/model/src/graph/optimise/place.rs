@@ -30,9 +30,16 @@ struct Uses {
 impl Uses {
     /// Uses in `places`.
     fn new(system: &System, places: &[Place]) -> Uses {
-        let terms = || places.iter().flat_map(|&p| system.sums[p as usize].iter().map(move |t| (p, t.monomial)));
-        let literals = || terms().flat_map(|(p, m)| system.monomials.literals(m).iter().map(move |&l| (p, m, l)));
-        // Ends of each atom's uses; putting these in from the last to the first turns them into starts.
+        let terms = || {
+            places
+                .iter()
+                .flat_map(|&p| system.sums[p as usize].iter().map(move |t| (p, t.monomial)))
+        };
+        let literals = || {
+            terms().flat_map(|(p, m)| system.monomials.literals(m).iter().map(move |&l| (p, m, l)))
+        };
+        // Ends of each atom's uses; putting these in from the last to the first turns them into
+        // starts.
         let mut starts = vec![0; system.atoms.len() + 1];
         for (_, _, (atom, _)) in literals() {
             starts[atom as usize] += 1;
@@ -53,7 +60,8 @@ impl Uses {
 
     /// The first uses of an atom, in the order of places: at most one more than [`MOST_USES`].
     fn of(&self, atom: u32) -> &[Use] {
-        let (from, to) = (self.starts[atom as usize] as usize, self.starts[atom as usize + 1] as usize);
+        let (from, to) =
+            (self.starts[atom as usize] as usize, self.starts[atom as usize + 1] as usize);
         &self.list[from..to.min(from + MOST_USES + 1)]
     }
 }
@@ -69,12 +77,18 @@ pub fn resolve(system: &mut System, places: &[Place]) {
             let written = term.monomial;
             for k in 0..system.monomials.literals(written).len() {
                 let (atom, e) = system.monomials.literals(written)[k];
-                let Some(&[inner]) = system.sum_of(atom).map(|p| system.sums[p as usize].as_slice()) else { continue };
-                let alias = inner.coefficient.is_unit() && system.monomials.atom(inner.monomial).is_some();
+                let Some(&[inner]) =
+                    system.sum_of(atom).map(|p| system.sums[p as usize].as_slice())
+                else {
+                    continue;
+                };
+                let alias =
+                    inner.coefficient.is_unit() && system.monomials.atom(inner.monomial).is_some();
                 if !(alias || uses.of(atom).len() == 1 && e.abs() == 1) {
                     continue;
                 }
-                // An alias is the same up to its sign; others occur to the first power or its inverse.
+                // An alias is the same up to its sign; others occur to the first power or its
+                // inverse.
                 let coefficient = match e % 2 {
                     0 => term.coefficient,
                     _ => system.uniforms.scaled(term.coefficient, inner.coefficient, e.signum()),
@@ -99,8 +113,8 @@ pub fn resolve(system: &mut System, places: &[Place]) {
     }
 }
 
-/// Share one reciprocal for every atom that is a divisor several times, unless that takes more operations. It includes
-/// a coefficient if that helps.
+/// Share one reciprocal for every atom that is a divisor several times, unless that takes more
+/// operations. It includes a coefficient if that helps.
 pub fn share_reciprocals(system: &mut System, places: &[Place]) {
     let (uses, lost) = (Uses::new(system, places), system.lost(places));
     for atom in 0..system.atoms.len() as u32 {
@@ -117,7 +131,9 @@ pub fn share_reciprocals(system: &mut System, places: &[Place]) {
         scales.dedup();
         let mut best: Option<(i32, Rewritten)> = None;
         for scale in scales {
-            let Some(rewritten) = with_reciprocal(system, atom, &divided, scale, &lost) else { continue };
+            let Some(rewritten) = with_reciprocal(system, atom, &divided, scale, &lost) else {
+                continue;
+            };
             let saving = system.saving(&rewritten) - QUOTIENT as i32;
             if saving >= 0 && best.as_ref().is_none_or(|b| saving > b.0) {
                 best = Some((saving, rewritten));
@@ -147,7 +163,8 @@ fn with_reciprocal(
     let mut result = Rewritten::new();
     for &(place, monomial, e) in uses.iter().filter(|u| Some(u.0) != own) {
         let term = system.term_in(&mut result, place, monomial)?;
-        let (old, new) = (system.monomials.power_of(atom, e), system.monomials.power_of(reciprocal, -e));
+        let (old, new) =
+            (system.monomials.power_of(atom, e), system.monomials.power_of(reciprocal, -e));
         let rest = system.monomials.quotient(monomial, old);
         let (mut coefficient, monomial) = (term.coefficient, system.monomials.product(rest, new));
         for _ in 0..-e {
@@ -167,7 +184,8 @@ fn with_reciprocal(
 /// Expand an atom's sum in the sums that use it, if that saves operations.
 pub fn inline(system: &mut System, places: &[Place]) {
     let first = Uses::new(system, places);
-    let mut uses: Vec<Vec<Use>> = (0..system.atoms.len()).map(|atom| first.of(atom as u32).to_vec()).collect();
+    let mut uses: Vec<Vec<Use>> =
+        (0..system.atoms.len()).map(|atom| first.of(atom as u32).to_vec()).collect();
     // From the outputs down: a sum that is expanded in another may be expanded further with it.
     for &place in places.iter().rev() {
         let mut i = 0;
@@ -182,7 +200,9 @@ pub fn inline(system: &mut System, places: &[Place]) {
                 continue;
             }
             let Some(rewritten) = expanded(system, inner, monomial, list) else { continue };
-            if system.saving(&rewritten) + system.cost(&system.sums[inner as usize]).operations() <= 0 {
+            if system.saving(&rewritten) + system.cost(&system.sums[inner as usize]).operations()
+                <= 0
+            {
                 continue;
             }
             let list = std::mem::take(&mut uses[atom as usize]);
@@ -202,7 +222,12 @@ pub fn inline(system: &mut System, places: &[Place]) {
 }
 
 /// Sums of `uses` with `inner` expanded in place of its atom, given as a monomial.
-fn expanded(system: &mut System, inner: Place, monomial: Monomial, uses: &[Use]) -> Option<Rewritten> {
+fn expanded(
+    system: &mut System,
+    inner: Place,
+    monomial: Monomial,
+    uses: &[Use],
+) -> Option<Rewritten> {
     let terms = system.sums[inner as usize].clone();
     let mut result: Rewritten = Vec::with_capacity(uses.len());
     for &(place, ..) in uses {
@@ -210,8 +235,11 @@ fn expanded(system: &mut System, inner: Place, monomial: Monomial, uses: &[Use])
         if system.sums[place as usize].len() > LONGEST || !system.distributes(by, &terms) {
             return None;
         }
-        let mut sum: Vec<UniformTerm> =
-            system.sums[place as usize].iter().copied().filter(|t| t.monomial != monomial).collect();
+        let mut sum: Vec<UniformTerm> = system.sums[place as usize]
+            .iter()
+            .copied()
+            .filter(|t| t.monomial != monomial)
+            .collect();
         for t in &terms {
             let coefficient = system.uniforms.product(by, t.coefficient);
             sum.push(UniformTerm { coefficient, ..*t });
@@ -222,8 +250,8 @@ fn expanded(system: &mut System, inner: Place, monomial: Monomial, uses: &[Use])
     Some(result)
 }
 
-/// Move coefficients between an atom's sum and its uses. k (a b + c d) costs one product less as k a b + k c d with a
-/// known k a, and a sign or factor common to all uses belongs into the sum.
+/// Move coefficients between an atom's sum and its uses. k (a b + c d) costs one product less as k
+/// a b + k c d with a known k a, and a sign or factor common to all uses belongs into the sum.
 pub fn rescale(system: &mut System, places: &[Place]) {
     let (uses, lost) = (Uses::new(system, places), system.lost(places));
     let mut costs = vec![Cost::default(); system.sums.len()];
@@ -238,7 +266,8 @@ pub fn rescale(system: &mut System, places: &[Place]) {
             continue;
         }
         // Coefficients that the atom meets, as factors to be moved; a sign only if there is one.
-        let outside = list.iter().filter_map(|&(p, m, e)| system.term(p, m).map(|t| (t.coefficient, e)));
+        let outside =
+            list.iter().filter_map(|&(p, m, e)| system.term(p, m).map(|t| (t.coefficient, e)));
         let inside = system.sums[place as usize].iter().map(|t| (t.coefficient, -1));
         scales.clear();
         for (coefficient, e) in outside.chain(inside) {
@@ -246,13 +275,18 @@ pub fn rescale(system: &mut System, places: &[Place]) {
             if coefficient.is_negative() && !scales.contains(&sign) {
                 scales.push(sign);
             }
-            if !coefficient.is_unit() && !scales.contains(&(coefficient, e)) && scales.len() < MOST_SCALES {
+            if !coefficient.is_unit()
+                && !scales.contains(&(coefficient, e))
+                && scales.len() < MOST_SCALES
+            {
                 scales.push((coefficient, e));
             }
         }
         best.clear();
         for &scale in &scales {
-            if next.set(system, &costs, place, list, scale, &lost).is_some() && next.saving > best.saving {
+            if next.set(system, &costs, place, list, scale, &lost).is_some()
+                && next.saving > best.saving
+            {
                 std::mem::swap(&mut best, &mut next);
             }
         }
@@ -266,8 +300,8 @@ pub fn rescale(system: &mut System, places: &[Place]) {
 struct Rescaled {
     /// Coefficients of the sum's terms, then of the terms that use the atom.
     coefficients: Vec<Coefficient>,
-    /// Operations that it saves, and coefficients that it removes. Coefficients beside a divisor count half: a
-    /// reciprocal may include them.
+    /// Operations that it saves, and coefficients that it removes. Coefficients beside a divisor
+    /// count half: a reciprocal may include them.
     saving: (i32, i32),
 }
 
@@ -325,7 +359,13 @@ impl Rescaled {
     }
 
     /// Change the coefficient of a term.
-    fn change(&mut self, system: &System, cost: &mut Cost, term: UniformTerm, coefficient: Coefficient) {
+    fn change(
+        &mut self,
+        system: &System,
+        cost: &mut Cost,
+        term: UniformTerm,
+        coefficient: Coefficient,
+    ) {
         let changed = UniformTerm { coefficient, ..term };
         cost.add(system.weight(term), -1);
         cost.add(system.weight(changed), 1);
@@ -334,7 +374,9 @@ impl Rescaled {
     }
 
     fn accept(&self, system: &mut System, costs: &mut [Cost], place: Place, uses: &[Use]) {
-        let Some((own, outside)) = self.coefficients.split_at_checked(system.sums[place as usize].len()) else {
+        let Some((own, outside)) =
+            self.coefficients.split_at_checked(system.sums[place as usize].len())
+        else {
             return;
         };
         for (term, &coefficient) in system.sums[place as usize].iter_mut().zip(own) {
@@ -352,7 +394,11 @@ impl Rescaled {
 }
 
 /// Term of a rewritten sum, mutable.
-fn term_in_mut(rewritten: &mut Rewritten, place: Place, term: UniformTerm) -> Option<&mut UniformTerm> {
+fn term_in_mut(
+    rewritten: &mut Rewritten,
+    place: Place,
+    term: UniformTerm,
+) -> Option<&mut UniformTerm> {
     let (_, terms) = rewritten.iter_mut().find(|r| r.0 == place)?;
     terms.iter_mut().find(|t| **t == term)
 }
@@ -364,8 +410,14 @@ impl System {
         sum.binary_search_by_key(&monomial, |t| t.monomial).ok().map(|at| sum[at])
     }
 
-    /// Term with a monomial in a place, which is copied to `rewritten`; `None` if the sum is too long to be copied.
-    fn term_in(&self, rewritten: &mut Rewritten, place: Place, monomial: Monomial) -> Option<UniformTerm> {
+    /// Term with a monomial in a place, which is copied to `rewritten`; `None` if the sum is too
+    /// long to be copied.
+    fn term_in(
+        &self,
+        rewritten: &mut Rewritten,
+        place: Place,
+        monomial: Monomial,
+    ) -> Option<UniformTerm> {
         if !rewritten.iter().any(|r| r.0 == place) {
             let terms = &self.sums[place as usize];
             if terms.len() > LONGEST {
@@ -398,7 +450,9 @@ impl System {
     fn saving(&self, rewritten: &[(Place, Vec<UniformTerm>)]) -> i32 {
         rewritten
             .iter()
-            .map(|(place, terms)| self.cost(&self.sums[*place as usize]).operations() - self.cost(terms).operations())
+            .map(|(place, terms)| {
+                self.cost(&self.sums[*place as usize]).operations() - self.cost(terms).operations()
+            })
             .sum()
     }
 }

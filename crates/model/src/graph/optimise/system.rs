@@ -32,7 +32,8 @@ pub enum Atom {
     Sum(Place),
 }
 
-/// An operation that is neither a sum nor a product: an expression whose arguments are placeholders.
+/// An operation that is neither a sum nor a product: an expression whose arguments are
+/// placeholders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OpaqueFunction(Expression);
 
@@ -112,8 +113,8 @@ pub struct System {
     pub monomials: Monomials,
     /// The atoms.
     pub atoms: Vec<Atom>,
-    /// Definitions of atoms, arguments of functions, and outputs. Terms are in the order of their monomials, each
-    /// monomial once.
+    /// Definitions of atoms, arguments of functions, and outputs. Terms are in the order of their
+    /// monomials, each monomial once.
     pub sums: Vec<Vec<UniformTerm>>,
     /// Atom that a place's sum defines, by place.
     owners: Vec<Option<u32>>,
@@ -234,7 +235,8 @@ impl System {
         }
     }
 
-    /// Atoms with a domain whose NaN each place still passes on: one bit for each of the atoms in `bits`.
+    /// Atoms with a domain whose NaN each place still passes on: one bit for each of the atoms in
+    /// `bits`.
     fn passed_on(&self, places: &[Place], bits: &FxHashMap<u32, u64>) -> Vec<u64> {
         let mut passed = vec![0u64; self.sums.len()];
         for &place in places {
@@ -245,7 +247,9 @@ impl System {
                     all |= match self.atoms[atom as usize] {
                         Atom::Input(_) => 0,
                         Atom::Sum(place) => passed[place as usize],
-                        Atom::Function(function, places) => function.strict(places.map(|p| passed[p as usize])),
+                        Atom::Function(function, places) => {
+                            function.strict(places.map(|p| passed[p as usize]))
+                        }
                     };
                 }
             }
@@ -254,11 +258,13 @@ impl System {
         passed
     }
 
-    /// Restore in every output the NaN of functions that have cancelled in it: sqrt(x)/sqrt(x) is 1 only for x ≥ 0.
+    /// Restore in every output the NaN of functions that have cancelled in it: sqrt(x)/sqrt(x) is 1
+    /// only for x ≥ 0.
     pub fn keep_domains(&mut self, places: &[Place]) {
         let partial = std::mem::take(&mut self.partial);
         for (word, atoms) in partial.atoms.chunks(64).enumerate() {
-            let bits: FxHashMap<u32, u64> = atoms.iter().enumerate().map(|(k, &atom)| (atom, 1 << k)).collect();
+            let bits: FxHashMap<u32, u64> =
+                atoms.iter().enumerate().map(|(k, &atom)| (atom, 1 << k)).collect();
             let passed = self.passed_on(places, &bits);
             for k in 0..self.outputs.len() {
                 let place = self.outputs[k].0;
@@ -309,7 +315,8 @@ impl System {
         if self.is_atom(a) {
             return a;
         }
-        let atom = self.define(vec![UniformTerm { coefficient: Coefficient::UNIT, monomial: a.monomial }]);
+        let atom =
+            self.define(vec![UniformTerm { coefficient: Coefficient::UNIT, monomial: a.monomial }]);
         UniformTerm { coefficient: a.coefficient, ..self.atom(atom) }
     }
 
@@ -389,8 +396,8 @@ impl System {
         }
     }
 
-    /// Places that the outputs need, each before those that need it; `None` if there is a cycle, which would be a
-    /// mistake in the optimiser.
+    /// Places that the outputs need, each before those that need it; `None` if there is a cycle,
+    /// which would be a mistake in the optimiser.
     pub fn needed(&self) -> Option<Vec<Place>> {
         #[derive(Clone, Copy, PartialEq)]
         enum Mark {
@@ -412,7 +419,8 @@ impl System {
                         }
                     }
                     stack[top..].reverse();
-                    let mut open = stack[top..].iter().filter(|&&p| marks[p as usize] == Mark::Open);
+                    let mut open =
+                        stack[top..].iter().filter(|&&p| marks[p as usize] == Mark::Open);
                     if open.next().is_some() {
                         return None;
                     }

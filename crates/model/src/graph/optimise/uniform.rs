@@ -1,5 +1,5 @@
-//! Uniform numbers, which depend on parameters and constants only. They are computed once for a run, so they are
-//! collected into coefficients as freely as numbers.
+//! Uniform numbers, which depend on parameters and constants only. They are computed once for a
+//! run, so they are collected into coefficients as freely as numbers.
 
 use super::monomial::{Monomial, Monomials, ONE};
 use crate::graph::{Graph, Node};
@@ -20,7 +20,8 @@ pub enum UniformAtom {
     Node(Node),
     /// A number, by its bits, by which others are divided inexactly.
     Number(u64),
-    /// A number, by its bits, that is not [tame](is_tame): −0, NaN, infinities and others of extreme size.
+    /// A number, by its bits, that is not [tame](is_tame): −0, NaN, infinities and others of
+    /// extreme size.
     Wild(u64),
     /// A product that is too large to be collected further.
     Product(Coefficient),
@@ -34,8 +35,8 @@ pub type Divisors = u64;
 /// No divisors.
 pub const NONE: Divisors = 0;
 
-/// Sizes of numbers that may be multiplied by one another. The product of others could overflow where the model's own
-/// order of operations does not.
+/// Sizes of numbers that may be multiplied by one another. The product of others could overflow
+/// where the model's own order of operations does not.
 const TAME: std::ops::Range<f64> = 1e-100..1e100;
 
 /// Length above which sums become atoms of longer ones.
@@ -166,7 +167,10 @@ impl Uniforms {
         let mut divisors = NONE;
         for &(atom, e) in self.monomials.literals(a.monomial) {
             let atom = atom as usize;
-            if e > 0 && self.numbers[atom].is_none() && !matches!(self.atoms[atom], UniformAtom::Wild(_)) {
+            if e > 0
+                && self.numbers[atom].is_none()
+                && !matches!(self.atoms[atom], UniformAtom::Wild(_))
+            {
                 self.numbers[atom] = (self.divisors < Divisors::BITS).then_some(self.divisors);
                 self.divisors += 1;
             }
@@ -179,9 +183,9 @@ impl Uniforms {
         self.numbers[atom].map_or(NONE, |number| 1 << number)
     }
 
-    /// True if a term may have the coefficient `new` instead of `old`, given the divisors `lost` that make all that it
-    /// contributes to meaningless. A gain or a coefficient of gravity may be 0: terms that the model does not divide by
-    /// it must not be divided by it.
+    /// True if a term may have the coefficient `new` instead of `old`, given the divisors `lost`
+    /// that make all that it contributes to meaningless. A gain or a coefficient of gravity may be
+    /// 0: terms that the model does not divide by it must not be divided by it.
     pub fn may_become(&self, new: Coefficient, old: Coefficient, lost: Divisors) -> bool {
         let old = self.monomials.literals(old.monomial);
         self.monomials.literals(new.monomial).iter().all(|&(atom, e)| {
@@ -210,7 +214,9 @@ impl Uniforms {
         let mut merged: Vec<Coefficient> = Vec::with_capacity(terms.len());
         for term in terms {
             match merged.last_mut() {
-                Some(last) if last.monomial == term.monomial && is_tame(last.factor() + term.factor()) => {
+                Some(last)
+                    if last.monomial == term.monomial && is_tame(last.factor() + term.factor()) =>
+                {
                     *last = Coefficient::new(last.factor() + term.factor(), term.monomial);
                 }
                 Some(last) if last.monomial == term.monomial && last.factor() == -term.factor() => {
@@ -237,14 +243,16 @@ impl Uniforms {
             && inner.len() < LONGEST_SUM
             && inner.iter().all(|t| is_tame(t.factor() * a.factor()))
         {
-            terms.extend(inner.iter().map(|t| Coefficient::new(t.factor() * a.factor(), t.monomial)));
+            terms.extend(
+                inner.iter().map(|t| Coefficient::new(t.factor() * a.factor(), t.monomial)),
+            );
         } else {
             terms.push(a);
         }
     }
 
-    /// Content of all terms: the literals that divide them all, and the first term's number if it divides the others
-    /// exactly in double precision.
+    /// Content of all terms: the literals that divide them all, and the first term's number if it
+    /// divides the others exactly in double precision.
     pub fn content(&mut self, terms: impl Iterator<Item = Coefficient> + Clone) -> Coefficient {
         let Some(first) = terms.clone().next() else { return Coefficient::UNIT };
         let (f, mut monomial, mut divides) = (first.factor(), first.monomial, true);
@@ -257,7 +265,10 @@ impl Uniforms {
 
     /// Term divided by its content.
     pub fn without(&mut self, term: Coefficient, content: Coefficient) -> Coefficient {
-        Coefficient::new(term.factor() / content.factor(), self.monomials.quotient(term.monomial, content.monomial))
+        Coefficient::new(
+            term.factor() / content.factor(),
+            self.monomials.quotient(term.monomial, content.monomial),
+        )
     }
 }
 
@@ -278,17 +289,24 @@ impl<'a> Writer<'a> {
     ) -> Writer<'a> {
         let mut needed = vec![false; uniforms.atoms.len()];
         let mark = |c: Coefficient, needed: &mut Vec<bool>| {
-            uniforms.monomials.literals(c.monomial).iter().for_each(|&(atom, _)| needed[atom as usize] = true);
+            uniforms
+                .monomials
+                .literals(c.monomial)
+                .iter()
+                .for_each(|&(atom, _)| needed[atom as usize] = true);
         };
         coefficients.for_each(|c| mark(c, &mut needed));
         for atom in (0..needed.len()).rev() {
             match &uniforms.atoms[atom] {
                 UniformAtom::Product(c) if needed[atom] => mark(*c, &mut needed),
-                UniformAtom::Sum(terms) if needed[atom] => terms.iter().for_each(|&t| mark(t, &mut needed)),
+                UniformAtom::Sum(terms) if needed[atom] => {
+                    terms.iter().for_each(|&t| mark(t, &mut needed))
+                }
                 _ => {}
             }
         }
-        let mut writer = Writer { uniforms, nodes: vec![None; needed.len()], known: FxHashMap::default() };
+        let mut writer =
+            Writer { uniforms, nodes: vec![None; needed.len()], known: FxHashMap::default() };
         writer.write_atoms(out, source, &needed);
         writer
     }
@@ -306,13 +324,19 @@ impl<'a> Writer<'a> {
         for a in atoms {
             let node = match &self.uniforms.atoms[a] {
                 UniformAtom::Node(_) => copies.next().expect("one copy for each node"),
-                UniformAtom::Number(bits) | UniformAtom::Wild(bits) => out.constant(f64::from_bits(*bits)),
+                UniformAtom::Number(bits) | UniformAtom::Wild(bits) => {
+                    out.constant(f64::from_bits(*bits))
+                }
                 UniformAtom::Product(c) => self.node(out, *c),
                 UniformAtom::Sum(terms) => {
                     let mut sum = self.node(out, terms[0]);
                     for &term in &terms[1..] {
                         let magnitude = self.node(out, term.magnitude());
-                        sum = if term.is_negative() { out.sub(sum, magnitude) } else { out.add(sum, magnitude) };
+                        sum = if term.is_negative() {
+                            out.sub(sum, magnitude)
+                        } else {
+                            out.add(sum, magnitude)
+                        };
                     }
                     sum
                 }

@@ -1,7 +1,8 @@
 //! Parser of expressions, a Pratt parser.
 //!
-//! `operation(loosest)` reads an operand and then every infix operator that binds at least as tightly as
-//! `loosest`; the right operand of each is read by the same function with a tighter limit.
+//! `operation(loosest)` reads an operand and then every infix operator that binds at least as
+//! tightly as `loosest`; the right operand of each is read by the same function with a tighter
+//! limit.
 
 use super::super::ast::{BinaryOperator, Expr, ExprKind, UnaryOperator};
 use super::super::diagnostic::{Diagnostic, shorten};
@@ -121,13 +122,18 @@ impl Parser<'_> {
         use BinaryOperator::*;
         let closed = self.unclosed_bracket().is_none();
         let (operator, binding, written) = match self.kind() {
-            TokenKind::Equals if closed && !self.open.is_empty() => (Equal, Binding::Comparison, Written::AsAssignment),
+            TokenKind::Equals if closed && !self.open.is_empty() => {
+                (Equal, Binding::Comparison, Written::AsAssignment)
+            }
             TokenKind::BarBar
-                if closed && !matches!(self.previous(), Some(token) if matches!(token.kind, TokenKind::Number(_))) =>
+                if closed
+                    && !matches!(self.previous(), Some(token) if matches!(token.kind, TokenKind::Number(_))) =>
             {
                 (Or, Binding::Or, Written::AsBars)
             }
-            TokenKind::Name | TokenKind::OpenRound | TokenKind::If if closed && self.follows_factor() => {
+            TokenKind::Name | TokenKind::OpenRound | TokenKind::If
+                if closed && self.follows_factor() =>
+            {
                 (Multiply, Binding::Product, Written::NotAtAll)
             }
             _ => return None,
@@ -135,17 +141,21 @@ impl Parser<'_> {
         Some(Infix { operator, binding, written })
     }
 
-    /// True if a number stands before the next token, so that `2 q` must mean `2*q`. Two names in a row may mean
-    /// anything.
+    /// True if a number stands before the next token, so that `2 q` must mean `2*q`. Two names in a
+    /// row may mean anything.
     fn follows_factor(&self) -> bool {
-        let Some(previous) = self.previous().filter(|token| matches!(token.kind, TokenKind::Number(_))) else {
+        let Some(previous) =
+            self.previous().filter(|token| matches!(token.kind, TokenKind::Number(_)))
+        else {
             return false;
         };
         let touching = previous.span.end == self.span().start;
         let is_factor = match self.kind() {
             TokenKind::OpenRound => self.unclosed.binary_search(&self.position).is_err(),
             TokenKind::Name if is_statement_word(self.word()) => false,
-            TokenKind::Name => !FUNCTIONS.contains(&self.word()) || self.kind_after(1) == TokenKind::OpenRound,
+            TokenKind::Name => {
+                !FUNCTIONS.contains(&self.word()) || self.kind_after(1) == TokenKind::OpenRound
+            }
             _ => true,
         };
         is_factor && (touching || !self.in_bound)
@@ -156,16 +166,19 @@ impl Parser<'_> {
         match written {
             Written::Properly => {}
             Written::AsAssignment => self.report(|| {
-                Diagnostic::error("'=' does not compare", span, "expected '=='").help("write '==' to compare")
+                Diagnostic::error("'=' does not compare", span, "expected '=='")
+                    .help("write '==' to compare")
             }),
             Written::AsBars => self.report(|| {
-                Diagnostic::error("'||' is not an operator of this language", span, "not read").help("write 'or'")
+                Diagnostic::error("'||' is not an operator of this language", span, "not read")
+                    .help("write 'or'")
             }),
             Written::NotAtAll if self.is_beside_report() => {}
             Written::NotAtAll => {
                 let factor = self.previous().map_or(left.span, |token| token.span);
                 let (factor, word) = (shorten(self.text(factor)), shorten(self.word()));
-                let rest = if self.kind() == TokenKind::OpenRound { "(…)" } else { word.as_str() };
+                let rest =
+                    if self.kind() == TokenKind::OpenRound { "(…)" } else { word.as_str() };
                 self.report(|| {
                     Diagnostic::error(
                         format!("missing operator between '{factor}' and '{word}'"),
@@ -186,7 +199,10 @@ impl Parser<'_> {
             _ => "b".to_string(),
         };
         let help = format!("write {} and {middle} {} …", self.shown(left), self.word());
-        self.fail(|| Diagnostic::error("comparisons cannot be chained", span, "a second comparison").help(help))
+        self.fail(|| {
+            Diagnostic::error("comparisons cannot be chained", span, "a second comparison")
+                .help(help)
+        })
     }
 
     /// Reads an operand with its prefix operators.
@@ -197,8 +213,12 @@ impl Parser<'_> {
                 let span = self.span();
                 if self.kind() == TokenKind::Bang && !self.is_beside_report() {
                     self.report(|| {
-                        Diagnostic::error("'!' is not an operator of this language", span, "not read")
-                            .help("write 'not'")
+                        Diagnostic::error(
+                            "'!' is not an operator of this language",
+                            span,
+                            "not read",
+                        )
+                        .help("write 'not'")
                     });
                 }
                 if loosest > Binding::Not {
@@ -217,7 +237,10 @@ impl Parser<'_> {
                 let is_beside_report = self.is_beside_report();
                 let span = self.advance();
                 if !is_beside_report {
-                    self.report(|| Diagnostic::error("there is no prefix '+'", span, "not read").help("leave it out"));
+                    self.report(|| {
+                        Diagnostic::error("there is no prefix '+'", span, "not read")
+                            .help("leave it out")
+                    });
                 }
                 self.nested(|parser| parser.prefix(Binding::Power))
             }
@@ -234,7 +257,10 @@ impl Parser<'_> {
         let span = start.to(operand.expr.span);
         let height = 1 + operand.height;
         self.check_height(height, start)?;
-        Ok(Tree { expr: Expr { kind: ExprKind::Unary(operator, Box::new(operand.expr)), span }, height })
+        Ok(Tree {
+            expr: Expr { kind: ExprKind::Unary(operator, Box::new(operand.expr)), span },
+            height,
+        })
     }
 
     /// Reads `.x`, `[k]`, `[k, l]` after an operand, and the prime that must not be there.
@@ -279,8 +305,12 @@ impl Parser<'_> {
         if let TokenKind::Number(_) = self.kind() {
             let (span, number) = (self.span(), shorten(self.word()));
             return self.fail(|| {
-                Diagnostic::error(format!("'.{number}' is not a component"), span, "expected x, y or z")
-                    .help(format!("write [{number}]"))
+                Diagnostic::error(
+                    format!("'.{number}' is not a component"),
+                    span,
+                    "expected x, y or z",
+                )
+                .help(format!("write [{number}]"))
             });
         }
         self.unexpected("x, y, z or the name of a column")
@@ -312,8 +342,12 @@ impl Parser<'_> {
             TokenKind::If if self.kind_after(1) == TokenKind::OpenRound => return self.call(),
             TokenKind::If => {
                 return self.fail(|| {
-                    Diagnostic::error("'if' is a function of three arguments", span, "expected '(' after it")
-                        .help("write if(condition, a, b)")
+                    Diagnostic::error(
+                        "'if' is a function of three arguments",
+                        span,
+                        "expected '(' after it",
+                    )
+                    .help("write if(condition, a, b)")
                 });
             }
             TokenKind::OpenRound => return self.round(),
@@ -335,17 +369,22 @@ impl Parser<'_> {
         }
         let is_function = FUNCTIONS.contains(&word);
         if is_function && matches!(next, TokenKind::Name | TokenKind::Number(_)) {
-            let argument = self.tokens.get(self.position + 1).map_or("…", |token| self.text(token.span));
+            let argument =
+                self.tokens.get(self.position + 1).map_or("…", |token| self.text(token.span));
             let help = match word {
                 "sum" => "write sum(i in 1..n : …)".to_string(),
                 _ => format!("write {word}({})", shorten(argument)),
             };
             return self.fail(|| {
-                Diagnostic::error(format!("'{word}' needs brackets"), span, "expected '(' after it").help(help)
+                Diagnostic::error(format!("'{word}' needs brackets"), span, "expected '(' after it")
+                    .help(help)
             });
         }
         let next_is_guessed = self.tokens.get(self.position + 1).is_some_and(|token| token.guessed);
-        if (is_function || is_statement_word(word)) && next != TokenKind::Unknown && !next_is_guessed {
+        if (is_function || is_statement_word(word))
+            && next != TokenKind::Unknown
+            && !next_is_guessed
+        {
             self.misused.push(span);
             self.last_report = Some(span);
         }
@@ -389,7 +428,13 @@ impl Parser<'_> {
             parser.in_bound = outer;
             let height = 1 + tallest.max(body.height);
             parser.check_height(height, start)?;
-            Ok(Tree { expr: Expr { kind: ExprKind::Sum(ranges, Box::new(body.expr)), span: start.to(close) }, height })
+            Ok(Tree {
+                expr: Expr {
+                    kind: ExprKind::Sum(ranges, Box::new(body.expr)),
+                    span: start.to(close),
+                },
+                height,
+            })
         })
     }
 
@@ -412,8 +457,8 @@ impl Parser<'_> {
         Ok(Tree { expr: Expr { kind: ExprKind::Vector(entries), span }, height: height + 1 })
     }
 
-    /// Reads `[1, 2, 3]` and `{1, 2, 3}` as if the brackets were round. Of nested ones only the outermost is reported,
-    /// with the matrix that it must have been.
+    /// Reads `[1, 2, 3]` and `{1, 2, 3}` as if the brackets were round. Of nested ones only the
+    /// outermost is reported, with the matrix that it must have been.
     fn misbracketed(&mut self) -> Parsed<Tree> {
         let start = self.span();
         let inside_another = std::mem::replace(&mut self.in_misbracketed, true);
@@ -427,7 +472,9 @@ impl Parser<'_> {
             let remedy = if is_matrix { format!("matrix{round}") } else { round };
             self.report(|| {
                 let bracket = &written[..1];
-                let message = format!("vectors and matrices are written with round brackets, not '{bracket}'");
+                let message = format!(
+                    "vectors and matrices are written with round brackets, not '{bracket}'"
+                );
                 Diagnostic::error(message, span, "not round").help(format!("write {remedy}"))
             });
         }
@@ -439,7 +486,8 @@ impl Parser<'_> {
         Ok(Tree { expr: Expr { kind: ExprKind::Vector(entries), span }, height: height + 1 })
     }
 
-    /// Reads a bracket with expressions between commas; returns them, their greatest height, and the closing bracket.
+    /// Reads a bracket with expressions between commas; returns them, their greatest height, and
+    /// the closing bracket.
     fn list(&mut self, expected: &str) -> Parsed<(Vec<Expr>, usize, Span)> {
         self.nested(|parser| {
             parser.open_bracket();

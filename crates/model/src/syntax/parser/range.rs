@@ -27,8 +27,12 @@ impl Parser<'_> {
             let span = start.to(self.span());
             let name = shorten(name);
             return self.fail(|| {
-                Diagnostic::error(format!("the family '{name}' lacks an index with its range"), span, "no 'in' follows")
-                    .help(format!("write {name}[i in 1..n]"))
+                Diagnostic::error(
+                    format!("the family '{name}' lacks an index with its range"),
+                    span,
+                    "no 'in' follows",
+                )
+                .help(format!("write {name}[i in 1..n]"))
             });
         }
         let (ranges, _) = self.ranges(Owner::Family)?;
@@ -36,8 +40,8 @@ impl Parser<'_> {
         Ok(ranges)
     }
 
-    /// Reads the ranges and their filter, up to the `:` or `]` that follows; also returns the height of the tallest
-    /// tree.
+    /// Reads the ranges and their filter, up to the `:` or `]` that follows; also returns the
+    /// height of the tallest tree.
     pub(super) fn ranges(&mut self, owner: Owner) -> Parsed<(Ranges, usize)> {
         let mut ranges = Ranges::default();
         let mut height = 0;
@@ -58,8 +62,12 @@ impl Parser<'_> {
             // `sum(i = 1..n, body)`: the ':' belongs to the mistake that has been reported already.
             if !said_equals {
                 self.report(|| {
-                    Diagnostic::error("a ':' separates the ranges of a sum from what is summed", comma, "expected ':'")
-                        .help("write sum(i in 1..n : …)")
+                    Diagnostic::error(
+                        "a ':' separates the ranges of a sum from what is summed",
+                        comma,
+                        "expected ':'",
+                    )
+                    .help("write sum(i in 1..n : …)")
                 });
             }
             self.position -= 1; // `sum` expects a separator, and accepts the comma
@@ -93,10 +101,12 @@ impl Parser<'_> {
             let span = self.advance();
             let index = shorten(&name.text);
             self.report(|| {
-                Diagnostic::error("an index runs 'in' a range", span, "expected 'in'").help(match owner {
-                    Owner::Sum => format!("write sum({index} in 1..n : …)"),
-                    Owner::Family => format!("write [{index} in 1..n]"),
-                })
+                Diagnostic::error("an index runs 'in' a range", span, "expected 'in'").help(
+                    match owner {
+                        Owner::Sum => format!("write sum({index} in 1..n : …)"),
+                        Owner::Family => format!("write [{index} in 1..n]"),
+                    },
+                )
             });
         } else if self.eat(TokenKind::In).is_none() {
             return self.unexpected("'in'");
@@ -109,11 +119,21 @@ impl Parser<'_> {
             let (span, bound) = (low.expr.span, self.shown(&low.expr));
             let help = match self.kind() {
                 // The range of MATLAB and Python: `1:n`.
-                TokenKind::Colon if owner == Owner::Family => "write the range with two dots: 1..n".to_string(),
-                _ => format!("write {} in 1..{bound}, or the range that is meant, with two dots", shorten(&name.text)),
+                TokenKind::Colon if owner == Owner::Family => {
+                    "write the range with two dots: 1..n".to_string()
+                }
+                _ => format!(
+                    "write {} in 1..{bound}, or the range that is meant, with two dots",
+                    shorten(&name.text)
+                ),
             };
             return self.fail(|| {
-                Diagnostic::error("a range has two ends: LOW..HIGH", span, "'..' is missing after this").help(help)
+                Diagnostic::error(
+                    "a range has two ends: LOW..HIGH",
+                    span,
+                    "'..' is missing after this",
+                )
+                .help(help)
             });
         }
         let high = self.bound()?;
@@ -121,7 +141,8 @@ impl Parser<'_> {
         Ok((IndexRange { name, low: low.expr, high: high.expr }, height, said_equals))
     }
 
-    /// Reads the end of a range: sums and products, no conditions, since an `if` after it begins the filter.
+    /// Reads the end of a range: sums and products, no conditions, since an `if` after it begins
+    /// the filter.
     fn bound(&mut self) -> Parsed<Tree> {
         let outer = std::mem::replace(&mut self.in_bound, true);
         let tree = self.operation(Binding::Sum);
@@ -141,7 +162,8 @@ impl Parser<'_> {
         Ok(name)
     }
 
-    /// Reads `[i, j]` after a name, if it comes next: indices whose ranges are known from elsewhere.
+    /// Reads `[i, j]` after a name, if it comes next: indices whose ranges are known from
+    /// elsewhere.
     pub(super) fn indices(&mut self, owner: &str) -> Parsed<Vec<Name>> {
         let mut indices = Vec::new();
         if self.kind() != TokenKind::OpenSquare {
@@ -169,8 +191,12 @@ impl Parser<'_> {
                 let span = start.to(self.previous().map_or(start, |token| token.span));
                 let index = shorten(&name.text);
                 self.report(|| {
-                    Diagnostic::error(format!("the range of '{index}' is known from {owner}"), span, "not needed")
-                        .help(format!("write [{index}]"))
+                    Diagnostic::error(
+                        format!("the range of '{index}' is known from {owner}"),
+                        span,
+                        "not needed",
+                    )
+                    .help(format!("write [{index}]"))
                 });
             }
             indices.push(name);
@@ -196,7 +222,8 @@ impl Parser<'_> {
     }
 
     fn at_several_indices_after_name(&self) -> bool {
-        self.kind_after(1).is_word() && matches!(self.kind_after(2), TokenKind::In | TokenKind::Comma)
+        self.kind_after(1).is_word()
+            && matches!(self.kind_after(2), TokenKind::In | TokenKind::Comma)
     }
 
     /// Reads the separator between the ranges of a sum and its body; used by `sum` only.
@@ -209,8 +236,12 @@ impl Parser<'_> {
             return self.unexpected("',', 'if' or ':'");
         }
         self.fail(|| {
-            Diagnostic::error(format!("a ':' is missing before {found}"), span, "expected ':' before this")
-                .help("write sum(i in 1..n : …)")
+            Diagnostic::error(
+                format!("a ':' is missing before {found}"),
+                span,
+                "expected ':' before this",
+            )
+            .help("write sum(i in 1..n : …)")
         })
     }
 }

@@ -1,6 +1,8 @@
 //! Parser of statements: one function for each form.
 
-use super::super::ast::{BinaryOperator, Expr, ExprKind, Name, Ranges, ShapeExpr, Statement, StatementKind};
+use super::super::ast::{
+    BinaryOperator, Expr, ExprKind, Name, Ranges, ShapeExpr, Statement, StatementKind,
+};
 use super::super::diagnostic::{Diagnostic, did_you_mean, shorten};
 use super::super::span::Span;
 use super::super::token::TokenKind;
@@ -109,7 +111,12 @@ impl Parser<'_> {
                 shorten(&of.text)
             );
             self.report(|| {
-                Diagnostic::error("no index stands after 'of'", span, "belongs to the name before 'of'").help(remedy)
+                Diagnostic::error(
+                    "no index stands after 'of'",
+                    span,
+                    "belongs to the name before 'of'",
+                )
+                .help(remedy)
             });
         }
         self.refuse_shape(word, "it is its coordinate's")?;
@@ -117,8 +124,8 @@ impl Parser<'_> {
     }
 
     fn hamiltonian(&mut self, keyword: Span) -> Parsed<StatementKind> {
-        let named =
-            self.kind() == TokenKind::Name && matches!(self.kind_after(1), TokenKind::Equals | TokenKind::Colon);
+        let named = self.kind() == TokenKind::Name
+            && matches!(self.kind_after(1), TokenKind::Equals | TokenKind::Colon);
         if named || matches!(self.kind(), TokenKind::Equals | TokenKind::Colon) {
             let start = self.advance();
             let span = if named { start.to(self.advance()) } else { start };
@@ -140,9 +147,12 @@ impl Parser<'_> {
         if self.eat(TokenKind::Colon).is_none() {
             let (span, text) = (self.span(), shorten(&name.text));
             let readable = self.unclosed_bracket().is_none() && self.kind() != TokenKind::Unknown;
-            // `constraint rod = a - b` and `constraint rod dot(q, q) = 1` lack nothing but the colon.
+            // `constraint rod = a - b` and `constraint rod dot(q, q) = 1` lack nothing but the
+            // colon.
             let equals = self.kind() == TokenKind::Equals;
-            if !readable || !(equals || self.kind().begins_operand() || self.kind() == TokenKind::Minus) {
+            if !readable
+                || !(equals || self.kind().begins_operand() || self.kind() == TokenKind::Minus)
+            {
                 return self.unexpected("':'");
             }
             if self.is_beside_report() {
@@ -159,7 +169,8 @@ impl Parser<'_> {
             if equals {
                 self.advance();
                 let left = self.expression()?;
-                // Mistakes that follow from the missing ':' are not reported: `constraint rod = a - b` is a - b = 0.
+                // Mistakes that follow from the missing ':' are not reported: `constraint rod = a -
+                // b` is a - b = 0.
                 let right = match self.eat(TokenKind::Equals) {
                     Some(_) => self.expression()?,
                     None => Expr { kind: ExprKind::Number(0.0), span: left.span },
@@ -185,7 +196,8 @@ impl Parser<'_> {
         Ok(StatementKind::Constraint { name, family, left, right })
     }
 
-    /// Reads a constraint without `=`: `a == b` is read as the equation, `a <= b` and `a - b` are refused.
+    /// Reads a constraint without `=`: `a == b` is read as the equation, `a <= b` and `a - b` are
+    /// refused.
     fn equation(&mut self, expr: Expr) -> Parsed<(Expr, Expr)> {
         let text = self.shown(&expr);
         let span = expr.span;
@@ -232,8 +244,12 @@ impl Parser<'_> {
         if self.kind() != TokenKind::Name || self.kind_after(1) != TokenKind::OpenRound {
             let (span, text) = (self.span(), shorten(&name.text));
             return self.fail(|| {
-                Diagnostic::error("a measure says what is averaged, and how", span, "expected mean(, histogram(, …")
-                    .help(format!("write measure {text} = mean(EXPR)"))
+                Diagnostic::error(
+                    "a measure says what is averaged, and how",
+                    span,
+                    "expected mean(, histogram(, …",
+                )
+                .help(format!("write measure {text} = mean(EXPR)"))
             });
         }
         let statistic = self.take_name();
@@ -285,8 +301,12 @@ impl Parser<'_> {
             let text = shorten(&name.text);
             if parameters.is_empty() {
                 self.report(|| {
-                    Diagnostic::error(format!("the function '{text}' has no parameters"), span, "empty")
-                        .help(format!("write let {text} = EXPR and use it as {text}"))
+                    Diagnostic::error(
+                        format!("the function '{text}' has no parameters"),
+                        span,
+                        "empty",
+                    )
+                    .help(format!("write let {text} = EXPR and use it as {text}"))
                 });
             } else if !family.ranges.is_empty() {
                 return self.fail(|| {
@@ -342,7 +362,9 @@ impl Parser<'_> {
             let (span, text) = (prime.to(self.span()), shorten(&name.text));
             return self.fail(|| {
                 Diagnostic::error(format!("'{text}' has two primes"), span, "a second derivative")
-                    .help(format!("declare its velocity as a state of its own: {text}' = v, v' = EXPR"))
+                    .help(format!(
+                        "declare its velocity as a state of its own: {text}' = v, v' = EXPR"
+                    ))
             });
         }
         let value = self.value("")?;
@@ -363,7 +385,9 @@ impl Parser<'_> {
                     || next == TokenKind::OpenRound && FUNCTIONS.contains(&self.word())
             }
             TokenKind::Unknown => return self.unexpected("a name"),
-            TokenKind::Number(_) if next == TokenKind::Name && declares_after(self.kind_after(2)) => {
+            TokenKind::Number(_)
+                if next == TokenKind::Name && declares_after(self.kind_after(2)) =>
+            {
                 let (number, rest) = (shorten(self.word()), self.tokens[self.position + 1].span);
                 let text = shorten(self.text(rest));
                 return self.fail(|| {
@@ -415,11 +439,16 @@ impl Parser<'_> {
         match self.kind() {
             TokenKind::Equals => {}
             TokenKind::EqualEqual => self.report(|| {
-                Diagnostic::error("'==' compares; it does not define", span, "expected '='").help("write '='")
+                Diagnostic::error("'==' compares; it does not define", span, "expected '='")
+                    .help("write '='")
             }),
             TokenKind::Colon => {
                 self.refuse_shape(word, "it is its value's")?;
-                return if self.kind() == TokenKind::Colon { self.unexpected("'='") } else { self.equals(word) };
+                return if self.kind() == TokenKind::Colon {
+                    self.unexpected("'='")
+                } else {
+                    self.equals(word)
+                };
             }
             TokenKind::Comma => {
                 return self.fail(|| {
@@ -430,14 +459,19 @@ impl Parser<'_> {
             TokenKind::End => {
                 let form = form(word);
                 return self.fail(|| {
-                    Diagnostic::error("'=' and a value are missing", span, "expected '='").help(format!("write {form}"))
+                    Diagnostic::error("'=' and a value are missing", span, "expected '='")
+                        .help(format!("write {form}"))
                 });
             }
             kind if kind.begins_operand() && self.unclosed_bracket().is_none() => {
                 let form = form(word);
                 return self.fail(|| {
-                    Diagnostic::error(format!("'=' is missing before {found}"), span, "expected '=' before this")
-                        .help(format!("write {form}"))
+                    Diagnostic::error(
+                        format!("'=' is missing before {found}"),
+                        span,
+                        "expected '=' before this",
+                    )
+                    .help(format!("write {form}"))
                 });
             }
             _ => return self.unexpected("'='"),
@@ -463,15 +497,23 @@ impl Parser<'_> {
             let found = self.found();
             let span = self.span();
             return self.fail(|| {
-                Diagnostic::error(format!("expected '=', found ':' before {found}"), start.to(span), "expected '='")
-                    .help(format!("write {}", form(word)))
+                Diagnostic::error(
+                    format!("expected '=', found ':' before {found}"),
+                    start.to(span),
+                    "expected '='",
+                )
+                .help(format!("write {}", form(word)))
             });
         }
         self.shape_after_colon(word)?;
         let span = start.to(self.previous().map_or(start, |token| token.span));
         self.report(|| {
-            Diagnostic::error(format!("no shape is declared for '{word}': {why}"), span, "not needed")
-                .help(format!("write {}", form(word)))
+            Diagnostic::error(
+                format!("no shape is declared for '{word}': {why}"),
+                span,
+                "not needed",
+            )
+            .help(format!("write {}", form(word)))
         });
         Ok(())
     }
@@ -485,7 +527,8 @@ impl Parser<'_> {
             return self.shape_after_colon(word);
         }
         let said_in = self.kind() == TokenKind::In;
-        let at_shape = if said_in { self.kind_after(1) == TokenKind::Name } else { self.word() == "R" };
+        let at_shape =
+            if said_in { self.kind_after(1) == TokenKind::Name } else { self.word() == "R" };
         if !at_shape {
             return Ok(ShapeExpr::Scalar);
         }
@@ -508,29 +551,50 @@ impl Parser<'_> {
             return self.unexpected("a shape: R, R^k or R^(k,l)");
         }
         if text == "ℝ" {
-            self.report(|| Diagnostic::error("'ℝ' is written as a plain R", span, "not read").help("write R"));
+            self.report(|| {
+                Diagnostic::error("'ℝ' is written as a plain R", span, "not read").help("write R")
+            });
         } else if text != "R" {
-            let dimension = text.strip_prefix(['R', 'ℝ']).filter(|rest| rest.chars().all(|c| c.is_ascii_digit()));
+            let dimension = text
+                .strip_prefix(['R', 'ℝ'])
+                .filter(|rest| rest.chars().all(|c| c.is_ascii_digit()));
             let help = match dimension {
                 Some(dimension) => format!("write R^{}", shorten(dimension)),
-                None => "shapes are R (a number), R^k (a vector) and R^(k,l) (a matrix)".to_string(),
+                None => {
+                    "shapes are R (a number), R^k (a vector) and R^(k,l) (a matrix)".to_string()
+                }
             };
             return self.fail(|| {
-                Diagnostic::error(format!("unknown shape '{}'", shorten(text)), span, "expected R, R^k or R^(k,l)")
-                    .help(help)
+                Diagnostic::error(
+                    format!("unknown shape '{}'", shorten(text)),
+                    span,
+                    "expected R, R^k or R^(k,l)",
+                )
+                .help(help)
             });
         }
         self.advance();
-        let shape = if self.eat(TokenKind::Caret).is_some() { self.dimensions()? } else { ShapeExpr::Scalar };
-        if !matches!(self.kind(), TokenKind::End | TokenKind::Equals | TokenKind::EqualEqual | TokenKind::Unknown) {
+        let shape = if self.eat(TokenKind::Caret).is_some() {
+            self.dimensions()?
+        } else {
+            ShapeExpr::Scalar
+        };
+        if !matches!(
+            self.kind(),
+            TokenKind::End | TokenKind::Equals | TokenKind::EqualEqual | TokenKind::Unknown
+        ) {
             let (span, found) = (self.span(), self.found());
             let help = match self.kind() {
                 TokenKind::OpenRound | TokenKind::Minus => format!("write {}", form(word)),
                 _ => "shapes are R (a number), R^k (a vector) and R^(k,l) (a matrix)".to_string(),
             };
             return self.fail(|| {
-                Diagnostic::error(format!("expected '=' after the shape, found {found}"), span, "expected '='")
-                    .help(help)
+                Diagnostic::error(
+                    format!("expected '=' after the shape, found {found}"),
+                    span,
+                    "expected '='",
+                )
+                .help(help)
             });
         }
         Ok(shape)
@@ -567,11 +631,15 @@ impl Parser<'_> {
         let kind = match self.kind() {
             TokenKind::Number(value) => ExprKind::Number(value),
             TokenKind::Name => ExprKind::Name(self.word().to_string()),
-            TokenKind::OpenCurly | TokenKind::OpenSquare | TokenKind::Minus => return self.no_dimension(span),
+            TokenKind::OpenCurly | TokenKind::OpenSquare | TokenKind::Minus => {
+                return self.no_dimension(span);
+            }
             _ => return self.unexpected("a dimension: a number or the name of a size"),
         };
         self.advance();
-        if self.kind().is_infix() || matches!(kind, ExprKind::Number(_)) && self.kind() == TokenKind::Name {
+        if self.kind().is_infix()
+            || matches!(kind, ExprKind::Number(_)) && self.kind() == TokenKind::Name
+        {
             let span = span.to(self.span());
             return self.no_dimension(span);
         }
@@ -580,15 +648,20 @@ impl Parser<'_> {
 
     fn no_dimension<T>(&mut self, span: Span) -> Parsed<T> {
         self.fail(|| {
-            Diagnostic::error("a dimension is a number or the name of a size", span, "not a plain dimension")
-                .help("write R^k or R^(k,l); declare other dimensions first: size m = n + 1")
+            Diagnostic::error(
+                "a dimension is a number or the name of a size",
+                span,
+                "not a plain dimension",
+            )
+            .help("write R^k or R^(k,l); declare other dimensions first: size m = n + 1")
         })
     }
 
     // ---- the word at the beginning, and the end ----
 
-    /// Steps over the word that begins the statement and returns it; "" (and no step) for `NAME' = EXPR`. A word that
-    /// is nearly a statement word, or one of another language, is reported and read as the statement word.
+    /// Steps over the word that begins the statement and returns it; "" (and no step) for `NAME' =
+    /// EXPR`. A word that is nearly a statement word, or one of another language, is reported and
+    /// read as the statement word.
     fn statement_word(&mut self) -> Parsed<&'static str> {
         let (span, word) = (self.span(), self.word());
         if self.kind() != TokenKind::Name {
@@ -603,14 +676,17 @@ impl Parser<'_> {
             TokenKind::OpenSquare if self.is_indexed_derivative() => return Ok(""),
             _ => {}
         }
-        let meant = statement_meant_by(word).or_else(|| did_you_mean(word, statement_words())).or(match word {
-            "lagrangian" | "Lagrangian" => Some("hamiltonian"),
-            _ => None,
-        });
+        let meant = statement_meant_by(word).or_else(|| did_you_mean(word, statement_words())).or(
+            match word {
+                "lagrangian" | "Lagrangian" => Some("hamiltonian"),
+                _ => None,
+            },
+        );
         let next = self.kind_after(1);
         let assigns = next == TokenKind::Equals || next == TokenKind::Colon;
         let meant = meant.filter(|meant| {
-            next == TokenKind::Name || *meant == "hamiltonian" && (assigns || next == TokenKind::OpenRound)
+            next == TokenKind::Name
+                || *meant == "hamiltonian" && (assigns || next == TokenKind::OpenRound)
         });
         let Some(meant) = meant else { return self.no_statement() };
         self.report(|| {
@@ -625,7 +701,8 @@ impl Parser<'_> {
                 false => format!("did you mean '{meant}'?"),
             })
         });
-        // `hamiltoniansum(i in …` and `hamil(…` are too far from a statement to look for other mistakes.
+        // `hamiltoniansum(i in …` and `hamil(…` are too far from a statement to look for other
+        // mistakes.
         if next == TokenKind::OpenRound && !meant.eq_ignore_ascii_case(word) {
             return Err(Reported);
         }
@@ -638,19 +715,25 @@ impl Parser<'_> {
 
     /// True if the bracket after the next token is closed before a prime.
     fn is_indexed_derivative(&self) -> bool {
-        let mut inside =
-            self.tokens[self.position + 1..].iter().skip_while(|token| token.kind != TokenKind::CloseSquare);
+        let mut inside = self.tokens[self.position + 1..]
+            .iter()
+            .skip_while(|token| token.kind != TokenKind::CloseSquare);
         inside.next().is_some() && inside.next().is_some_and(|token| token.kind == TokenKind::Prime)
     }
 
     /// Refuses a line that begins like no statement.
     fn no_statement<T>(&mut self) -> Parsed<T> {
-        let (span, found, kind, next) = (self.span(), self.found(), self.kind(), self.kind_after(1));
+        let (span, found, kind, next) =
+            (self.span(), self.found(), self.kind(), self.kind_after(1));
         let name = shorten(self.word());
         if kind == TokenKind::Unknown {
             return self.unexpected("a statement");
         }
-        let finding = Diagnostic::error(format!("no statement begins with {found}"), span, "expected a statement");
+        let finding = Diagnostic::error(
+            format!("no statement begins with {found}"),
+            span,
+            "expected a statement",
+        );
         let finding = match kind {
             TokenKind::Name if next == TokenKind::Equals => {
                 self.declared = Some(Name { text: self.word().to_string(), span });
@@ -694,7 +777,8 @@ impl Parser<'_> {
     /// Reports anything that follows a statement; the statement itself has been read.
     fn end_of_statement(&mut self, word: &str) -> Parsed<()> {
         let (span, found, kind) = (self.span(), self.found(), self.kind());
-        let finding = Diagnostic::error(format!("unexpected {found}"), span, "expected the end of the line");
+        let finding =
+            Diagnostic::error(format!("unexpected {found}"), span, "expected the end of the line");
         let finding = match kind {
             TokenKind::End => return Ok(()),
             TokenKind::Name if self.at_statement() => {
@@ -707,10 +791,12 @@ impl Parser<'_> {
                 finding.help("a constraint has one '='; write another constraint")
             }
             TokenKind::Equals => finding.help("write '==' to compare"),
-            TokenKind::Comma if self.kind_after(1) == TokenKind::End => finding.help("remove the ','"),
-            TokenKind::Comma => {
-                finding.help("a vector needs brackets, (a, b); a decimal point is '.'; one statement a line")
+            TokenKind::Comma if self.kind_after(1) == TokenKind::End => {
+                finding.help("remove the ','")
             }
+            TokenKind::Comma => finding.help(
+                "a vector needs brackets, (a, b); a decimal point is '.'; one statement a line",
+            ),
             _ => return self.unexpected("the end of the line"),
         };
         if !self.is_beside_report() {

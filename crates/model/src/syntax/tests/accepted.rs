@@ -54,10 +54,19 @@ fn expressions() {
         // sums
         ("sum(i in 1..n : q[i])", "(sum [i in 1..n] (index q i))"),
         ("sum(i in 1..n, j in i+1..n : a)", "(sum [i in 1..n, j in (+ i 1)..n] a)"),
-        ("sum(i in 1..n, j in 1..n if i != j : a + b)", "(sum [i in 1..n, j in 1..n if (!= i j)] (+ a b))"),
-        ("sum(i in 1..2*n if (i < 3) : if(i == 1, a, b))", "(sum [i in 1..(* 2 n) if (< i 3)] (if (== i 1) a b))"),
+        (
+            "sum(i in 1..n, j in 1..n if i != j : a + b)",
+            "(sum [i in 1..n, j in 1..n if (!= i j)] (+ a b))",
+        ),
+        (
+            "sum(i in 1..2*n if (i < 3) : if(i == 1, a, b))",
+            "(sum [i in 1..(* 2 n) if (< i 3)] (if (== i 1) a b))",
+        ),
         ("sum(t in 1..3 : t)", "(sum [t in 1..3] t)"),
-        ("sum(i in 1..max(n, 2) : sum(j in 1..i : 1))", "(sum [i in 1..(max n 2)] (sum [j in 1..i] 1))"),
+        (
+            "sum(i in 1..max(n, 2) : sum(j in 1..i : 1))",
+            "(sum [i in 1..(max n 2)] (sum [j in 1..i] 1))",
+        ),
         ("2*sum(i in if(a, 1, 2)..n : 1)/3", "(/ (* 2 (sum [i in (if a 1 2)..n] 1)) 3)"),
     ] {
         assert_eq!(expression(source), tree, "{source}");
@@ -68,20 +77,29 @@ fn expressions() {
 fn statements() {
     for (source, tree) in [
         ("parameter m = 1", "parameter m\n  = 1\n"),
-        ("parameter c[s in 1..3] = (a, b, c)[s]", "parameter c[s in 1..3]\n  = (index (vector a b c) s)\n"),
+        (
+            "parameter c[s in 1..3] = (a, b, c)[s]",
+            "parameter c[s in 1..3]\n  = (index (vector a b c) s)\n",
+        ),
         ("size n = 10", "size n\n  = 10\n"),
         ("coordinate q", "coordinate q : R\n"),
         ("coordinate q = 1", "coordinate q : R\n  = 1\n"),
         ("coordinate q : R^k = a", "coordinate q : R^k\n  = a\n"),
         ("coordinate q : R^(3)", "coordinate q : R^3\n"),
         ("coordinate Q : R^(3, k)", "coordinate Q : R^(3,k)\n"),
-        ("coordinate x[a in 1..N, s in 1..3] = 0", "coordinate x[a in 1..N, s in 1..3] : R\n  = 0\n"),
+        (
+            "coordinate x[a in 1..N, s in 1..3] = 0",
+            "coordinate x[a in 1..N, s in 1..3] : R\n  = 0\n",
+        ),
         ("momentum p of q", "momentum p of q\n"),
         ("momentum p[a,s] of x = a", "momentum p[a, s] of x\n  = a\n"),
         ("velocity v of q = 1", "velocity v of q\n  = 1\n"),
         ("hamiltonian (a)", "hamiltonian\n  a\n"),
         ("constraint c : a = b", "constraint c :\n  a\n  = b\n"),
-        ("constraint c[i in 1..4, j in i+1..4] : a = b", "constraint c[i in 1..4, j in (+ i 1)..4] :\n  a\n  = b\n"),
+        (
+            "constraint c[i in 1..4, j in i+1..4] : a = b",
+            "constraint c[i in 1..4, j in (+ i 1)..4] :\n  a\n  = b\n",
+        ),
         ("integral J = a", "integral J\n  = a\n"),
         ("integral J[i in 1..n if i != 2] = a", "integral J[i in 1..n if (!= i 2)]\n  = a\n"),
         ("state R : R^(3,3) = identity(3)", "state R : R^(3,3)\n  = (identity 3)\n"),
@@ -113,7 +131,10 @@ fn lines_go_on_after_operators_and_in_brackets() {
     ] {
         assert_eq!(dumped(source), tree, "{source}");
     }
-    assert_eq!(dumped("hamiltonian a +\n b *\n c or\n not\n d"), dumped("hamiltonian a + b*c or not d"));
+    assert_eq!(
+        dumped("hamiltonian a +\n b *\n c or\n not\n d"),
+        dumped("hamiltonian a + b*c or not d")
+    );
     assert_eq!(dumped("constraint c :\n a =\n b"), dumped("constraint c : a = b"));
     assert_eq!(dumped(""), "");
     assert_eq!(dumped("# only a comment"), "");
@@ -127,8 +148,13 @@ fn spans_cover_what_they_say() {
     let text = |span: crate::syntax::span::Span| &source[span.range()];
     assert_eq!(text(file.statements[0].span), "parameter a = 1");
     assert_eq!(text(file.statements[1].span), "let f(x) = (x + 2)*q.x");
-    let StatementKind::Let { name, parameters, value, .. } = &file.statements[1].kind else { panic!("a let") };
-    assert_eq!((text(name.span), text(parameters[0].span), text(value.span)), ("f", "x", "(x + 2)*q.x"));
+    let StatementKind::Let { name, parameters, value, .. } = &file.statements[1].kind else {
+        panic!("a let")
+    };
+    assert_eq!(
+        (text(name.span), text(parameters[0].span), text(value.span)),
+        ("f", "x", "(x + 2)*q.x")
+    );
     let ExprKind::Binary(_, operator, left, right) = &value.kind else { panic!("a product") };
     assert_eq!((text(*operator), text(left.span), text(right.span)), ("*", "(x + 2)", "q.x"));
     let StatementKind::Table { path, .. } = &file.statements[2].kind else { panic!("a table") };
@@ -143,7 +169,10 @@ fn the_examples_of_the_language_guide() {
         assert_eq!(file.statements.len(), statements, "{source}");
     }
     let pendulum = dumped(super::PENDULUM);
-    assert!(pendulum.contains("hamiltonian\n  (+ (/ (dot p p) (* 2 m)) (* (* m g) (.z q)))\n"), "{pendulum}");
+    assert!(
+        pendulum.contains("hamiltonian\n  (+ (/ (dot p p) (* 2 m)) (* (* m g) (.z q)))\n"),
+        "{pendulum}"
+    );
 }
 
 #[test]

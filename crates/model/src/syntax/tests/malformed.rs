@@ -3,7 +3,8 @@
 use crate::syntax::diagnostic::Severity;
 use crate::syntax::{parse, read};
 
-/// A text with one mistake, the line of the finding, the text it points at, and parts of message and help.
+/// A text with one mistake, the line of the finding, the text it points at, and parts of message
+/// and help.
 type Mistake = (&'static str, usize, &'static str, &'static str, &'static str);
 
 #[rustfmt::skip]
@@ -202,9 +203,15 @@ fn every_mistake_is_one_finding() {
         assert_eq!(around[..place].matches('\n').count(), line, "{source}\n{finding:#?}");
         assert_eq!(&around[finding.span.range()], culprit, "{source}\n{finding:#?}");
         assert!(finding.message.contains(message), "{source}\n{finding:#?}");
-        assert!(finding.help.as_deref().unwrap_or_default().contains(help), "{source}\n{finding:#?}");
+        assert!(
+            finding.help.as_deref().unwrap_or_default().contains(help),
+            "{source}\n{finding:#?}"
+        );
         let names = crate::syntax::print::dump(&file);
-        assert!(names.starts_with("let before_it") && names.ends_with("let after_it\n  = 2\n"), "{source}\n{names}");
+        assert!(
+            names.starts_with("let before_it") && names.ends_with("let after_it\n  = 2\n"),
+            "{source}\n{names}"
+        );
     }
 }
 
@@ -216,7 +223,10 @@ fn an_unclosed_bracket_says_where_it_should_have_been_closed() {
     assert_eq!((&source[span.range()], label.as_str()), ("=", "expected ')' before '='"));
     let (_, diagnostics) = parse("let a = (1,\n2\nlet b = 1");
     let (span, label) = &diagnostics[0].related[0];
-    assert_eq!((span.start, span.end, label.as_str()), (13, 13, "expected ')' before the end of the line"));
+    assert_eq!(
+        (span.start, span.end, label.as_str()),
+        (13, 13, "expected ')' before the end of the line")
+    );
 }
 
 #[test]
@@ -237,7 +247,9 @@ integral K = J +
     let (_, diagnostics) = parse(source);
     let found: Vec<_> = diagnostics
         .iter()
-        .map(|d| (source[..d.span.start as usize].matches('\n').count() + 1, &source[d.span.range()]))
+        .map(|d| {
+            (source[..d.span.start as usize].matches('\n').count() + 1, &source[d.span.range()])
+        })
         .collect();
     assert_eq!(
         found,
@@ -268,10 +280,14 @@ integral K = J +
 #[test]
 fn a_misdeclared_name_is_reported_once() {
     let reading = read("hamiltonian 2*min*q\nparameter min = 1\nlet f(state) = state\n");
-    let messages: Vec<_> = reading.diagnostics.iter().map(|finding| finding.message.as_str()).collect();
+    let messages: Vec<_> =
+        reading.diagnostics.iter().map(|finding| finding.message.as_str()).collect();
     assert_eq!(
         messages,
-        ["'min' is reserved: it is a built-in function", "'state' is reserved: it is a word that begins a statement"]
+        [
+            "'min' is reserved: it is a built-in function",
+            "'state' is reserved: it is a word that begins a statement"
+        ]
     );
     assert_eq!(reading.file.statements.len(), 3);
 }

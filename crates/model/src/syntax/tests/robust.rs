@@ -8,7 +8,10 @@ use proptest::prelude::*;
 fn survive(source: &str) {
     let reading = read(source);
     assert!(reading.diagnostics.len() <= MAX_DIAGNOSTICS);
-    assert!(reading.diagnostics.is_sorted_by_key(|finding| finding.span.start), "not in source order");
+    assert!(
+        reading.diagnostics.is_sorted_by_key(|finding| finding.span.start),
+        "not in source order"
+    );
     for finding in &reading.diagnostics {
         for span in finding.related.iter().map(|(span, _)| span).chain([&finding.span]) {
             assert!(span.start <= span.end && source.get(span.range()).is_some(), "{finding:?}");
@@ -17,9 +20,16 @@ fn survive(source: &str) {
         let rest = &source[finding.span.end as usize..];
         let line = rest.split(['\n', '\r', '#', ';']).next().unwrap_or_default().trim();
         let comment = line.is_empty() || line.starts_with(['%', '/']);
-        assert!(finding.span.start < finding.span.end || comment, "empty span: {finding:?} before {line:?}");
+        assert!(
+            finding.span.start < finding.span.end || comment,
+            "empty span: {finding:?} before {line:?}"
+        );
         assert!(!finding.message.is_empty() && !finding.label.is_empty());
-        assert!(finding.message.chars().count() < 200 && !finding.message.contains('\n'), "{}", finding.message);
+        assert!(
+            finding.message.chars().count() < 200 && !finding.message.contains('\n'),
+            "{}",
+            finding.message
+        );
     }
     print::dump(&reading.file);
 }
@@ -72,8 +82,8 @@ proptest! {
 
 #[test]
 fn one_character_too_few_is_one_mistake_at_most() {
-    // Leaving out any one character of a model makes at most one mistake per statement, and no statement
-    // but that one (or the one that is joined to it) is lost.
+    // Leaving out any one character of a model makes at most one mistake per statement, and no
+    // statement but that one (or the one that is joined to it) is lost.
     for text in [PENDULUM, CHAIN, RIGID_BODY] {
         let statements = parse(text).0.statements.len();
         for (i, c) in text.char_indices() {
@@ -111,7 +121,11 @@ fn nesting_is_limited() {
         survive(&source);
         let diagnostics = parse(&source).1;
         assert_eq!(diagnostics.len(), 1, "{source}");
-        assert!(diagnostics[0].message.contains("nested more than 256 deep"), "{}", diagnostics[0].message);
+        assert!(
+            diagnostics[0].message.contains("nested more than 256 deep"),
+            "{}",
+            diagnostics[0].message
+        );
     }
     // The most stack per level: every binding power waits for its right operand.
     let level = "1 or 1 and 1 < 1 + 1*(";
@@ -136,9 +150,14 @@ fn height_is_limited() {
     for source in long(1_000_000 / 4) {
         let diagnostics = parse(&source).1;
         assert_eq!(diagnostics.len(), 1);
-        assert!(diagnostics[0].message.contains("more than 2000 operators"), "{}", diagnostics[0].message);
+        assert!(
+            diagnostics[0].message.contains("more than 2000 operators"),
+            "{}",
+            diagnostics[0].message
+        );
     }
-    // Chains inside brackets inside chains: no path through the tree may be longer than the limit, either.
+    // Chains inside brackets inside chains: no path through the tree may be longer than the limit,
+    // either.
     let chain = format!("({}", "a + ".repeat(1_000));
     survive(&format!("hamiltonian {}a{}", chain.repeat(200), ")".repeat(200)));
     let left = format!("{})", " + a".repeat(500));
@@ -156,5 +175,8 @@ fn findings_are_capped() {
     assert!(diagnostics[MAX_DIAGNOSTICS - 1].message.starts_with("unknown statement"));
     let (_, diagnostics) = parse(&"foo x = 1 $\n".repeat(MAX_DIAGNOSTICS));
     assert_eq!(diagnostics.len(), MAX_DIAGNOSTICS);
-    assert_eq!(diagnostics[MAX_DIAGNOSTICS - 1].message, "more than 100 mistakes; the rest is not shown");
+    assert_eq!(
+        diagnostics[MAX_DIAGNOSTICS - 1].message,
+        "more than 100 mistakes; the rest is not shown"
+    );
 }

@@ -15,16 +15,22 @@ pub(super) fn columns(text: &str) -> Result<Columns, String> {
     if let Some(twice) = names.iter().find(|name| !known.insert(**name)) {
         return Err(format!("it has two columns '{twice}'"));
     }
-    let mut columns: Vec<(String, Vec<f64>)> = names.iter().map(|name| (name.to_string(), Vec::new())).collect();
+    let mut columns: Vec<(String, Vec<f64>)> =
+        names.iter().map(|name| (name.to_string(), Vec::new())).collect();
     let mut rows = 0;
     for (line, place) in lines {
         let fields: Vec<&str> = line.split(',').collect();
         if fields.len() != columns.len() {
-            return Err(format!("line {place} has {} fields, and the header has {}", fields.len(), columns.len()));
+            return Err(format!(
+                "line {place} has {} fields, and the header has {}",
+                fields.len(),
+                columns.len()
+            ));
         }
         for (field, (name, values)) in fields.iter().zip(&mut columns) {
             let value = number(unquoted(field));
-            values.push(value.map_err(|reason| format!("line {place}, column '{name}': {reason}"))?);
+            values
+                .push(value.map_err(|reason| format!("line {place}, column '{name}': {reason}"))?);
         }
         rows += 1;
     }

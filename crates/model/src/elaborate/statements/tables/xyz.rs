@@ -1,5 +1,5 @@
-//! XYZ: the number of atoms, a comment, and a line for each atom. In extended XYZ the comment names the columns
-//! (<https://github.com/libAtoms/extxyz>).
+//! XYZ: the number of atoms, a comment, and a line for each atom. In extended XYZ the comment names
+//! the columns (<https://github.com/libAtoms/extxyz>).
 
 use super::number;
 
@@ -7,15 +7,16 @@ use super::number;
 pub(super) fn positions(text: &str) -> Result<Vec<[f64; 3]>, String> {
     let mut lines = text.lines().zip(1..);
     let (first, _) = lines.next().ok_or("it is empty")?;
-    let count: usize = first
-        .trim()
-        .parse()
-        .map_err(|_| format!("its first line is not the number of atoms, but '{}'", first.trim()))?;
+    let count: usize = first.trim().parse().map_err(|_| {
+        format!("its first line is not the number of atoms, but '{}'", first.trim())
+    })?;
     let layout = lines.next().map_or(Ok(Layout::PLAIN), |(comment, _)| Layout::of(comment))?;
     let mut found = Vec::new();
     for (line, place) in lines.by_ref().take(count) {
         let position = layout.position(line);
-        found.push(position.map_err(|reason| format!("line {place}, atom {} of {count}: {reason}", found.len() + 1))?);
+        found.push(position.map_err(|reason| {
+            format!("line {place}, atom {} of {count}: {reason}", found.len() + 1)
+        })?);
     }
     if found.len() < count {
         return Err(format!("the file ends after {} of {count} atoms", found.len()));
@@ -47,9 +48,16 @@ impl Layout {
         let parts: Vec<&str> = properties.split(':').collect();
         let (mut columns, mut first) = (0usize, None);
         for part in parts.chunks(3) {
-            let [name, kind, count] = part else { return Err(unread("is not a list of NAME:TYPE:COLUMNS")) };
-            let count = count.trim().parse::<usize>().ok().filter(|count| (1..=LARGEST_PROPERTY).contains(count));
-            let count = count.ok_or_else(|| unread(&format!("gives no number of columns for {name}")))?;
+            let [name, kind, count] = part else {
+                return Err(unread("is not a list of NAME:TYPE:COLUMNS"));
+            };
+            let count = count
+                .trim()
+                .parse::<usize>()
+                .ok()
+                .filter(|count| (1..=LARGEST_PROPERTY).contains(count));
+            let count =
+                count.ok_or_else(|| unread(&format!("gives no number of columns for {name}")))?;
             if name.trim().eq_ignore_ascii_case("pos") && first.is_none() {
                 if count != 3 || !["R", "I"].contains(&kind.trim().to_ascii_uppercase().as_str()) {
                     return Err(unread("has positions that are not of three numbers, as pos:R:3"));
@@ -65,7 +73,10 @@ impl Layout {
     fn position(&self, line: &str) -> Result<[f64; 3], String> {
         let words = words(line);
         if let Some(columns) = self.columns.filter(|columns| *columns != words.len()) {
-            return Err(format!("it has {} columns, and Properties in line 2 has {columns}", words.len()));
+            return Err(format!(
+                "it has {} columns, and Properties in line 2 has {columns}",
+                words.len()
+            ));
         }
         let Some([x, y, z]) = words.get(self.first..self.first + 3) else {
             return Err(format!("NAME X Y Z is expected, and found is '{}'", line.trim()));
@@ -101,7 +112,8 @@ fn words(line: &str) -> Vec<&str> {
     let mut words = Vec::new();
     while !rest.is_empty() {
         let inside = rest.strip_prefix('"').and_then(|inside| inside.find('"'));
-        let end = inside.map_or_else(|| rest.find(char::is_whitespace).unwrap_or(rest.len()), |at| at + 2);
+        let end = inside
+            .map_or_else(|| rest.find(char::is_whitespace).unwrap_or(rest.len()), |at| at + 2);
         words.push(&rest[..end]);
         rest = rest[end..].trim_start();
     }
