@@ -94,6 +94,7 @@ fn lines_with(folder: &str, words: &[&str]) -> Vec<String> {
 /// Leaves that both halves know.
 const LINEAR: &str = "holonome-linear";
 const WORDS: &str = "holonome-words";
+const ARITHMETIC: &str = "holonome-arithmetic";
 
 #[test]
 fn linear_algebra_knows_numbers_only() {
@@ -102,8 +103,9 @@ fn linear_algebra_knows_numbers_only() {
 }
 
 #[test]
-fn the_names_of_options_know_nothing() {
+fn the_names_of_options_and_arithmetic_know_nothing() {
     assert!(dependencies(&packages(), WORDS).is_empty());
+    assert!(dependencies(&packages(), ARITHMETIC).is_empty());
 }
 
 /// String literals of a file with their lines, without comments and tests.
@@ -176,8 +178,9 @@ fn the_library_names_options_and_no_flags() {
 fn the_two_halves_know_neither_each_other_nor_file_formats() {
     let packages = packages();
     for half in ["holonome-model", "holonome-integrate"] {
-        for name in
-            dependencies(&packages, half).into_iter().filter(|name| name != LINEAR && name != WORDS)
+        for name in dependencies(&packages, half)
+            .into_iter()
+            .filter(|name| ![LINEAR, WORDS, ARITHMETIC].contains(&&name[..]))
         {
             assert!(!name.starts_with("holonome"), "{half} depends on {name}");
             assert!(!is_format(&name), "{half} depends on the file format {name}");

@@ -4,12 +4,13 @@
 
 use crate::controller::StepControl;
 use crate::plan::{Plan, Stepping};
-use crate::scales::{FAMILY_FLOOR, UNIT_ROUND_OFF, Vectors, square};
+use crate::scales::{FAMILY_FLOOR, UNIT_ROUND_OFF, Vectors};
 use crate::scheme::collocation::{CONVERGES_TO, Collocation, From};
 use crate::scheme::map::{
     Allowance, Attempts, Blocks, Estimate, Facts, NoStep, StepFrom, StepMap, Workspace,
 };
 use crate::system::System;
+use holonome_arithmetic::square;
 use holonome_linear::widest::widest;
 use std::ops::Range;
 

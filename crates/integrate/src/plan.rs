@@ -1,6 +1,7 @@
 //! Plan of a run: the method, the steps, the outputs. It is made once, and never changed while
 //! running.
 
+use crate::controller::trial;
 use crate::method::Method;
 use holonome_words::option;
 use serde::{Deserialize, Serialize};
@@ -439,7 +440,7 @@ impl AdaptiveSteps {
 
     /// Time that is `elapsed` after the start.
     pub fn time(&self, elapsed: f64) -> f64 {
-        if elapsed >= self.span() { self.t_end } else { self.t0 + elapsed }
+        trial::time([self.span(), self.t0, self.t_end], elapsed)
     }
 
     /// Time of output `index` since the start; `None` if there is none.

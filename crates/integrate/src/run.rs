@@ -417,7 +417,7 @@ impl<'a> Engine<'a> {
             let Accepted { h, end } = self.accepted_attempt(adaptive, &controller, wanted)?;
             let t1 = adaptive.time(end);
             self.scales.carried.copy_from_slice(&self.state.scales.carried);
-            self.scales.take(&self.sizes, &self.errors);
+            self.scales.advance(&self.sizes, &self.errors);
             if let Err(failure) = self.treat(h, t1)
                 && let Some(outcome) = self.excuse(failure, observer)?
             {

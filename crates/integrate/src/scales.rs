@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 use crate::exact;
-use crate::vector::max_or_nan;
+use holonome_arithmetic::{Real, square};
 use holonome_linear::widest::widest;
 
 /// Unit round-off u = 2⁻⁵³.
@@ -35,17 +35,17 @@ pub const UNIT_ROUND_OFF: f64 = f64::EPSILON / 2.0;
 
 /// Part of w² that outlives a step: an estimate that vanishes at single points does not make a
 /// vector immovable.
-pub const WEIGHT_MEMORY: f64 = 0.9;
+const WEIGHT_MEMORY: f64 = 0.9;
 
 /// Square of the floor of S within a family.
 pub const FAMILY_FLOOR: f64 = 1e-6;
 
 /// Square of the floor of S between families, by mass.
-pub const MASS_FLOOR: f64 = 1e-12;
+const MASS_FLOOR: f64 = 1e-12;
 
 /// Square of the floor of S for momenta, relative to the momentum that moves a position by its
 /// scale in a step.
-pub const STEP_FLOOR: f64 = 1e-12;
+const STEP_FLOOR: f64 = 1e-12;
 
 /// Square of the least size of a vector that is to be moved to a level set, relative to the largest
 /// of its kind: so small that light bodies beside heavy ones stay where they are, and that a body
@@ -97,9 +97,9 @@ impl Vectors {
         vectors
     }
 
-    /// Add a family of `count` vectors of `width` components each; nothing if it has none.
+    /// Add a family of `count` vectors of `width` components each; nothing if there are none.
     pub fn push(&mut self, role: Role, count: usize, width: usize) {
-        if count == 0 {
+        if count == 0 || width == 0 {
             return;
         }
         let (first, end) = (self.count(), self.dim() as u32);
@@ -147,7 +147,7 @@ impl Vectors {
     }
 
     /// Compute |x_b|² of every vector.
-    pub fn squares(&self, x: &[f64], out: &mut [f64]) {
+    pub fn squares<R: Real>(&self, x: &[R], out: &mut [R]) {
         widest(
             #[inline(always)]
             || {
@@ -206,13 +206,6 @@ impl Vectors {
     }
 }
 
-/// |v|², each product added with one rounding, as in a compiled step.
-#[inline(always)]
-pub fn square(v: &[f64]) -> f64 {
-    let Some((first, rest)) = v.split_first() else { return 0.0 };
-    rest.iter().fold(first * first, |sum, v| v.mul_add(*v, sum))
-}
-
 /// Compute the pending part with which a lagging estimate begins. `next` is the weight of the field
 /// at the end of a step, `first` the field at the start of the first one. The first step then takes
 /// its error for 0. If it was made before, `after` is the field at its end and the pending part
@@ -229,6 +222,24 @@ pub fn first_pending(
             after.map(|(field, sums)| (-next).mul_add(first[i], next.mul_add(field[i], sums[i])));
         *pending = with.filter(|with| with.is_finite()).unwrap_or(without);
     }
+}
+
+/// Compute the errors of the vectors of an equal step of the length `h` by an estimate that lags
+/// behind: that of the step before, which was as long. `next` is the weight of the field at the end
+/// of a step, `first` the first stage. The pending part becomes the estimate.
+pub fn lagged_errors<R: Real>(
+    (vectors, h): (&Vectors, R),
+    next: f64,
+    first: &[R],
+    pending: &mut [R],
+    errors: &mut [R],
+) {
+    for (pending, first) in pending.iter_mut().zip(first) {
+        *pending = h.constant(next).mul_add(*first, *pending);
+    }
+    vectors.squares(pending, errors);
+    let square_of_h = h * h;
+    errors.iter_mut().for_each(|error| *error = *error * square_of_h);
 }
 
 /// Scales that a run keeps.
@@ -327,80 +338,96 @@ impl Scales {
 
     /// Update the scales after a step to vectors of the squared lengths `sizes`, with the squared
     /// errors `errors`.
-    pub fn take(&mut self, sizes: &[f64], errors: &[f64]) {
-        let count = sizes.len();
-        let (kept, rest) = self.carried.split_at_mut(count);
-        for (kept, size) in kept.iter_mut().zip(sizes) {
-            *kept = max_or_nan(*kept, *size);
-        }
+    pub fn advance(&mut self, sizes: &[f64], errors: &[f64]) {
+        let (kept, rest) = self.carried.split_at_mut(sizes.len());
         widest(
             #[inline(always)]
-            || {
-                for ((weight, error), size) in rest.iter_mut().zip(errors).zip(kept.iter()) {
-                    *weight = max_or_nan(WEIGHT_MEMORY * *weight, fresh_weight(*error, *size));
-                }
-            },
+            || advance(kept, rest, sizes, errors),
         );
     }
 
     /// Compute S² anew from σ²; `absolute` is the square of the smallest scale that the user wants.
     pub fn renew_norms(&mut self, vectors: &Vectors, absolute: f64) {
-        let count = vectors.count();
-        let sizes = &self.carried[..count];
-        self.norms.clear();
-        self.norms.extend(sizes.iter().map(|size| size.max(absolute)));
-        let mass =
-            |vector: usize| self.masses.get(vector).copied().filter(|m| *m > 0.0 && m.is_finite());
-        // I and K of the head of this file.
-        let mut between = [0.0f64; 2];
-        for family in vectors.families() {
-            for vector in family.vectors.clone() {
-                let Some(m) = mass(vector) else { continue };
-                match family.role {
-                    Role::Position => between[0] = between[0].max(m * sizes[vector]),
-                    Role::Momentum => between[1] = between[1].max(sizes[vector] / m),
-                    Role::Other => {}
-                }
-            }
-        }
-        for family in vectors.families() {
-            let by_mass =
-                |vector: usize| if family.role == Role::Momentum { mass(vector) } else { None };
-            let own =
-                |vector: usize| by_mass(vector).map_or(sizes[vector], |m| sizes[vector] / (m * m));
-            let within = FAMILY_FLOOR * family.vectors.clone().map(own).fold(0.0, f64::max);
-            for vector in family.vectors.clone() {
-                let mut floor = by_mass(vector).map_or(within, |m| m * m * within);
-                if let Some(m) = mass(vector) {
-                    floor = match family.role {
-                        Role::Position => floor.max(MASS_FLOOR * between[0] / m),
-                        Role::Momentum => floor.max(MASS_FLOOR * between[1] * m),
-                        Role::Other => floor,
-                    };
-                }
-                // A floor that overflows does not count.
-                if floor.is_finite() {
-                    self.norms[vector] = self.norms[vector].max(floor);
-                }
-            }
-        }
-        let pairs = vectors.conjugates();
-        for position in 0..pairs {
-            let floor =
-                mass(pairs + position).map_or(0.0, |m| STEP_FLOOR * (m * m * self.norms[position]));
-            self.norms.push(if floor.is_finite() { floor } else { 0.0 });
+        self.norms = norms(vectors, &self.carried[..vectors.count()], &self.masses, absolute);
+    }
+}
+
+/// Update σ² and the first of w² after a step to vectors of the squared lengths `sizes`, with the
+/// squared errors `errors`: w² ← max(0.9 w², |e|² + (u σ)²).
+#[inline(always)]
+pub fn advance<R: Real>(kept: &mut [R], weights: &mut [R], sizes: &[R], errors: &[R]) {
+    for (kept, size) in kept.iter_mut().zip(sizes) {
+        *kept = size.largest(*kept);
+    }
+    for ((weight, error), size) in weights.iter_mut().zip(errors).zip(kept) {
+        let fresh = error.constant(UNIT_ROUND_OFF * UNIT_ROUND_OFF).mul_add(*size, *error);
+        *weight = fresh.largest(*weight * WEIGHT_MEMORY);
+    }
+}
+
+/// S² of the vectors and the floors of momenta times h², from σ²; masses are 0 where there are
+/// none. See [`Scales::norms`].
+pub fn norms<R: Real>(vectors: &Vectors, sizes: &[R], masses: &[R], absolute: R) -> Vec<R> {
+    let [zero, one] = [0.0, 1.0].map(|value| absolute.constant(value));
+    let mass = |vector: usize| masses.get(vector).copied().unwrap_or(zero);
+    let has_mass = |vector: usize| zero.less(mass(vector));
+    // A floor that overflows does not count.
+    let counted = |floor: R| R::select(floor.finite(), floor, zero);
+    let members = |role: Role| {
+        let families = vectors.families().iter().filter(move |family| family.role == role);
+        families.flat_map(|family| family.vectors.clone())
+    };
+    // I and K of the head of this file. That of a single family of one vector would be the
+    // vector's own, and its floor a part of itself.
+    let between = |role: Role, of: &dyn Fn(R, R) -> R| {
+        let families = vectors.families().iter().filter(|family| family.role == role);
+        let single = families.map(|family| family.vectors.len()).sum::<usize>() <= 1;
+        (!single).then(|| {
+            members(role).fold(zero, |most, vector| {
+                let own = of(mass(vector), sizes[vector]);
+                most.larger(R::select(has_mass(vector), own, zero))
+            })
+        })
+    };
+    let inertia = between(Role::Position, &|m, size| m * size);
+    let energy = between(Role::Momentum, &|m, size| size / m);
+    let mut norms: Vec<R> = sizes.iter().map(|size| size.larger(absolute)).collect();
+    for family in vectors.families() {
+        let (momenta, alone) = (family.role == Role::Momentum, family.vectors.len() == 1);
+        // Square of a momentum's mass, which is 1 where there is none.
+        let unit = |vector: usize| R::select(has_mass(vector), mass(vector) * mass(vector), one);
+        let own =
+            |vector: usize| if momenta { sizes[vector] / unit(vector) } else { sizes[vector] };
+        let most = || family.vectors.clone().map(own).fold(zero, R::larger);
+        let within = if alone { zero } else { most() * FAMILY_FLOOR };
+        for vector in family.vectors.clone() {
+            let floor = if momenta && !alone { unit(vector) * within } else { within };
+            let between = match family.role {
+                Role::Position => inertia.map(|inertia| inertia * MASS_FLOOR / mass(vector)),
+                Role::Momentum => energy.map(|energy| energy * MASS_FLOOR * mass(vector)),
+                Role::Other => None,
+            };
+            let floor = between
+                .map_or(floor, |between| R::select(has_mass(vector), floor.larger(between), floor));
+            norms[vector] = norms[vector].larger(counted(floor));
         }
     }
+    let pairs = vectors.conjugates();
+    for position in 0..pairs {
+        let m = mass(pairs + position);
+        let floor = counted((m * m * norms[position]) * STEP_FLOOR);
+        norms.push(R::select(has_mass(pairs + position), floor, zero));
+    }
+    norms
+}
+
+/// S² of a vector that has been other than 0; of any other, a scale that no error reaches.
+pub fn old_norm<R: Real>(norm: R) -> R {
+    R::select(norm.constant(0.0).less(norm), norm, norm.constant(f64::MAX))
 }
 
 fn never() -> f64 {
     f64::NEG_INFINITY
-}
-
-/// |e|² + (u σ)², of which w² is a running maximum.
-#[inline(always)]
-fn fresh_weight(error: f64, size: f64) -> f64 {
-    (UNIT_ROUND_OFF * UNIT_ROUND_OFF).mul_add(size, error)
 }
 
 #[cfg(test)]
@@ -472,12 +499,12 @@ mod tests {
     #[test]
     fn weights_remember_and_have_a_floor() {
         let mut at = scales(&[1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0], [1.0; 2]);
-        at.take(&[1.0, 4.0, 1.0, 1.0], &[1e-20, 0.0, f64::NAN, 0.0]);
+        at.advance(&[1.0, 4.0, 1.0, 1.0], &[1e-20, 0.0, f64::NAN, 0.0]);
         assert_eq!(at.sizes(4), [1.0, 4.0, 1.0, 1.0]);
         let floor = UNIT_ROUND_OFF * UNIT_ROUND_OFF;
         assert_eq!(&at.weights(4)[..2], [floor + 1e-20, 4.0 * floor]);
         assert!(at.weights(4)[2].is_nan(), "a weight without a number must be seen");
-        at.take(&[1.0; 4], &[0.0; 4]);
+        at.advance(&[1.0; 4], &[0.0; 4]);
         assert_eq!(at.weights(4)[0], WEIGHT_MEMORY * (floor + 1e-20));
     }
 }

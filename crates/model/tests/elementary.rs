@@ -7,10 +7,10 @@
 mod exact;
 
 use exact::Reference;
-use holonome_model::graph::elementary::Elementary;
+use holonome_model::graph::elementary::{Arithmetic, Elementary};
 use holonome_model::graph::interpret::{Backend, Interpreter};
 use holonome_model::graph::op::{Binary, Unary};
-use holonome_model::graph::primitive::{Arithmetic, Numbers, One, TRUE, Three, Two};
+use holonome_model::graph::primitive::{Numbers, One, Primitives, TRUE, Three, Two};
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_2, FRAC_PI_4, LN_2, PI};
@@ -492,7 +492,7 @@ struct Counted {
     repairs: usize,
 }
 
-impl Arithmetic for Counted {
+impl Primitives for Counted {
     type Value = f64;
 
     fn bits(&mut self, bits: u64) -> f64 {
@@ -510,7 +510,9 @@ impl Arithmetic for Counted {
     fn three(&mut self, op: Three, a: f64, b: f64, c: f64) -> f64 {
         Numbers.three(op, a, b, c)
     }
+}
 
+impl Arithmetic for Counted {
     fn repair(&mut self, function: Elementary, arguments: [f64; 2], fast: f64, valid: f64) -> f64 {
         self.repairs += usize::from(valid.to_bits() != TRUE);
         Numbers.repair(function, arguments, fast, valid)

@@ -341,11 +341,10 @@ impl CollocationLoop {
     fn first_length(&self, state: &[f64]) -> Option<f64> {
         let slots = &self.judging.slots;
         let AdaptiveSteps { longest_step, shortest_step, .. } = self.adaptive;
-        let (wanted, rejections) =
-            (state[slots.h].min(longest_step), state[slots.rejections] as u32);
-        let trial =
-            trial((self.adaptive.span(), shortest_step), state[slots.elapsed], wanted, rejections);
-        trial.filter(|&(_, end)| end < state[slots.pause]).map(|(h, _)| h)
+        let (limits, wanted) = ((self.adaptive.span(), shortest_step), state[slots.h]);
+        let [elapsed, rejections] = [slots.elapsed, slots.rejections].map(|slot| state[slot]);
+        let trial = trial(limits, elapsed, wanted.min(longest_step), rejections);
+        (trial.resolves && trial.end < state[slots.pause]).then_some(trial.length)
     }
 }
 

@@ -312,9 +312,8 @@ impl CompiledLanes {
         };
         let [start, h, rejections, sample] = [slots.elapsed, slots.h, slots.rejections, at.elapsed]
             .map(|slot| numbers[slot * self.lanes + lane]);
-        let tried = trial((span, shortest), start, h.min(longest), rejections as u32);
-        let Some((h, _)) = tried else { unreachable!("an attempt that was accepted") };
-        (h, sample - start)
+        let accepted = trial((span, shortest), start, h.min(longest), rejections);
+        (accepted.length, sample - start)
     }
 }
 

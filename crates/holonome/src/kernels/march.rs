@@ -9,21 +9,23 @@ use super::monitoring::Monitoring;
 use super::taylor::{Expansion, Scales, Taylor};
 use super::tracing::TracingSpace;
 use super::vectors::StateVectors;
-use super::whole_step::{Ingredients, Mend, Recorded, Settled, Settling, error_norm, taken};
-use holonome_integrate::controller::StepControl;
-use holonome_integrate::controller::pi::{Controller, LEAST_ERROR, LEAST_LAST_ERROR};
+use super::whole_step::{Ingredients, Mend, Recorded, Settled, Settling};
+use holonome_arithmetic::Real;
+use holonome_integrate::controller::pi::{Controller, JudgedAttempt};
 use holonome_integrate::controller::slots::{Slots, Status, Within};
-use holonome_integrate::controller::trial::{MOST_REJECTIONS, SHORTEST_STEP_ULPS, SLIVER};
+use holonome_integrate::controller::trial::{Trial, time, trial};
+use holonome_integrate::controller::{Measured, StepControl, Yardstick, error_norm};
 use holonome_integrate::plan::AdaptiveSteps;
 use holonome_integrate::run::REJECTIONS_OF_NEW;
-use holonome_integrate::scales::{FAMILY_FLOOR, MASS_FLOOR, Role, STEP_FLOOR, Vectors};
+use holonome_integrate::scales::{advance, norms, old_norm};
 use holonome_integrate::scheme::explicit_rk::{ExplicitStages, dense_stages, stage_count};
-use holonome_integrate::scheme::map::StepFrom;
+use holonome_integrate::scheme::map::{Allowance, StepFrom};
 use holonome_integrate::space::Space;
 use holonome_integrate::state::Cost;
 use holonome_integrate::tableau::Tableau;
-use holonome_model::graph::op::{Binary, Unary};
+use holonome_model::graph::op::Binary;
 use holonome_model::graph::tape::Tape;
+use holonome_model::graph::value::{Recording, Truth, Value, nodes};
 use holonome_model::graph::{Graph, Input, Node};
 
 /// Number of parameters that a loop of attempts takes from the run.
@@ -104,26 +106,11 @@ pub struct Begun<'a> {
 type Attempt<'a> = dyn FnOnce(&mut Graph, Node) -> Attempted + 'a;
 
 /// Attempt whose length and end are known.
-struct Tried<'a> {
-    trial: Trial,
+struct PlannedAttempt<'a, 'r> {
+    trial: Trial<Value<'r>>,
     /// S² of the vectors and floors of momenta by which it is measured.
-    norms: Vec<Node>,
+    norms: Vec<Value<'r>>,
     attempt: Box<Attempt<'a>>,
-}
-
-/// Length and end of an attempt, as [`trial`](holonome_integrate::controller::trial::trial) finds
-/// them.
-struct Trial {
-    t1: Node,
-    /// Time since the start at its end.
-    end: Node,
-    length: Node,
-    /// True if it is the first attempt at its step.
-    is_first: Node,
-    /// True if it ends the run.
-    is_last: Node,
-    /// True if it may be made.
-    may_be: Node,
 }
 
 /// Result of judging an attempt in a loop.
@@ -250,16 +237,21 @@ impl Ingredients<'_> {
         let all: Vec<Node> = (0..at.count() + self.dense_weights()).map(|k| g.state(k)).collect();
         let (before, x1, carry, elapsed) =
             (&all[..slots.count()], &all[at.x1.clone()], &all[at.carried.clone()], all[at.elapsed]);
-        let tried =
-            attempts.attempt(g, before, |g, beginning| self.begin(g, slots, before, beginning));
-        let (t, h, x) = (before[slots.t], tried.trial.length, &before[slots.x.clone()]);
-        let attempted = (tried.attempt)(g, h);
+        let (h, t1, attempt) = g.record(|r| {
+            let slots = &r.values(before);
+            let planned =
+                attempts.plan(r, slots, |g, at| self.begin(g, attempts.slots, before, at));
+            let Trial { length, end, .. } = planned.trial;
+            (length.node(), attempts.time(r, end).node(), planned.attempt)
+        });
+        let (t, x) = (before[slots.t], &before[slots.x.clone()]);
+        let attempted = attempt(g, h);
         let sample = match (attempted.interpolant, self.scheme) {
             (StepInterpolant::Stages(kept), Recorded::RungeKutta(tableau)) => self.dense_output(
                 g,
                 tableau,
                 kept,
-                (StepFrom { t, h, x }, tried.trial.t1, x1),
+                (StepFrom { t, h, x }, t1, x1),
                 &all[at.count()..],
             ),
             (StepInterpolant::Series { coefficients, length }, _) => {
@@ -272,7 +264,7 @@ impl Ingredients<'_> {
             _ => unreachable!("attempts of these loops have an interpolant"),
         };
         let target = settling.targets(g, |g, row| g.parameter(targets + row));
-        let time = time_of(g, self.parameters, elapsed);
+        let time = time_after(g, self.parameters, elapsed);
         let Settled { x, largest, unsettled, .. } =
             settling.within(g, time, &[&sample[..], &target].concat(), &carry[settling.scales()]);
         let outputs = [x, largest, vec![unsettled]].concat();
@@ -285,7 +277,7 @@ impl Ingredients<'_> {
     pub fn settled(&self, settling: &Settling, targets: usize) -> Tape {
         let g = &mut Graph::new();
         let elapsed = g.input(Input::Time);
-        let time = time_of(g, self.parameters, elapsed);
+        let time = time_after(g, self.parameters, elapsed);
         let states = self.dimension + self.slots(settling).carried.len();
         let all: Vec<Node> = (0..states).map(|k| g.state(k)).collect();
         let (x, carry) = all.split_at(self.dimension);
@@ -362,52 +354,9 @@ pub struct AttemptLoop<'a> {
 }
 
 impl AttemptLoop<'_> {
-    /// Attempt that begins with the slots `before`, with its length and end.
-    fn attempt<'a>(
-        &self,
-        g: &mut Graph,
-        before: &[Node],
-        begin: impl FnOnce(&mut Graph, Beginning) -> Begun<'a>,
-    ) -> Tried<'a> {
-        let AttemptLoop { slots, vectors, .. } = *self;
-        let longest = g.parameter(self.parameters + 2);
-        let [t, h, rejections] = [slots.t, slots.h, slots.rejections].map(|k| before[k]);
-
-        let (own, floors) = before[slots.norms.clone()].split_at(vectors.vectors.count());
-        let norms = [&of_old(g, own, rejections)[..], floors].concat();
-        let tolerance = self.tolerance(g);
-        let h = least(g, h, longest);
-        let Begun { length: h, attempt } =
-            begin(g, Beginning { t, h, scales: Scales { norms: &norms, tolerance } });
-        Tried { trial: self.trial(g, before, h), norms, attempt }
-    }
-
-    /// Length and end of an attempt with these slots that is to be `h` long.
-    fn trial(&self, g: &mut Graph, before: &[Node], h: Node) -> Trial {
-        let slots = self.slots;
-        let [span, shortest] = [1, 3].map(|k| g.parameter(self.parameters + k));
-        let [elapsed, rejections, zero] =
-            [before[slots.elapsed], before[slots.rejections], g.zero()];
-        let remaining = g.sub(span, elapsed);
-        let with_sliver = times(g, SLIVER, h);
-        let is_last = g.binary(Binary::LessEqual, remaining, with_sliver);
-        let length = g.select(is_last, remaining, h);
-        let sum = g.add(elapsed, h);
-        let end = g.select(is_last, span, sum);
-        let t1 = time_of(g, self.parameters, end);
-        let shortest_here = times(g, SHORTEST_STEP_ULPS * f64::EPSILON, elapsed);
-        let resolves = g.binary(Binary::Less, shortest_here, h);
-        let not_short = g.binary(Binary::LessEqual, shortest, h);
-        let resolves = g.binary(Binary::And, resolves, not_short);
-        let is_first = g.binary(Binary::Equal, rejections, zero);
-        let last_may_be_short = g.binary(Binary::And, is_last, is_first);
-        let may_be = g.binary(Binary::Or, resolves, last_may_be_short);
-        let most = g.constant(f64::from(MOST_REJECTIONS));
-        let few = g.binary(Binary::Less, rejections, most);
-        let before_pause = g.binary(Binary::Less, end, before[slots.pause]);
-        let may_be = g.binary(Binary::And, may_be, few);
-        let may_be = g.binary(Binary::And, may_be, before_pause);
-        Trial { t1, end, length, is_first, is_last, may_be }
+    /// Parameter `number` of those that a loop takes from the run.
+    fn parameter<'r>(&self, r: &'r Recording, number: usize) -> Value<'r> {
+        r.parameter(self.parameters + number)
     }
 
     /// Largest estimate that is accepted, relative to the scales.
@@ -415,22 +364,58 @@ impl AttemptLoop<'_> {
         g.parameter(self.parameters)
     }
 
+    /// Time that is `elapsed` after the start.
+    fn time<'r>(&self, r: &'r Recording, elapsed: Value<'r>) -> Value<'r> {
+        time([1, 5, 6].map(|number| self.parameter(r, number)), elapsed)
+    }
+
+    /// Attempt that begins with the slots `before`.
+    fn plan<'a, 'r>(
+        &self,
+        r: &'r Recording,
+        before: &[Value<'r>],
+        begin: impl FnOnce(&mut Graph, Beginning) -> Begun<'a>,
+    ) -> PlannedAttempt<'a, 'r> {
+        let slots = self.slots;
+        let (own, floors) = before[slots.norms.clone()].split_at(self.vectors.vectors.count());
+        // After some rejections, vectors that have always been 0 do not count.
+        let all_count = before[slots.rejections].less(r.constant(f64::from(REJECTIONS_OF_NEW)));
+        let own = own.iter().map(|&norm| Value::select(all_count, norm, old_norm(norm)));
+        let norms: Vec<Value> = own.chain(floors.iter().copied()).collect();
+        let h = before[slots.h].smaller(self.parameter(r, 2));
+        let (t, of_norms) = (before[slots.t].node(), &nodes(&norms)[..]);
+        let Begun { length, attempt } = r.nodes(|g| {
+            let scales = Scales { norms: of_norms, tolerance: self.tolerance(g) };
+            begin(g, Beginning { t, h: h.node(), scales })
+        });
+        PlannedAttempt { trial: self.trial(r, before, r.value(length)), norms, attempt }
+    }
+
+    /// Length and end of an attempt with these slots that is to be `h` long; it does not pass the
+    /// pause.
+    fn trial<'r>(&self, r: &'r Recording, before: &[Value<'r>], h: Value<'r>) -> Trial<Value<'r>> {
+        let slots = self.slots;
+        let limits = (self.parameter(r, 1), self.parameter(r, 3));
+        let trial = trial(limits, before[slots.elapsed], h, before[slots.rejections]);
+        Trial { resolves: trial.resolves & trial.end.less(before[slots.pause]), ..trial }
+    }
+
     /// Length of the attempt that follows one judged so, which holds the loop where there may be
     /// none.
     pub fn next(&self, g: &mut Graph, judgement: &mut Judgement, before: &[Node]) -> Node {
         let slots = self.slots;
         let after = [&judgement.after, &before[judgement.after.len()..]].concat();
-        let longest = g.parameter(self.parameters + 2);
-        let wanted = least(g, after[slots.h], longest);
-        let Trial { length, may_be, .. } = self.trial(g, &after, wanted);
-        let (held, status) = (g.constant(Status::Held.number()), after[slots.status]);
-        let stays = g.unary(Unary::Not, may_be);
-        let going = g.constant(Status::Going.number());
-        let going = g.binary(Binary::Equal, status, going);
-        let holds = g.binary(Binary::And, going, stays);
-        judgement.after[slots.status] = g.select(holds, held, status);
-        judgement.goes_on = g.binary(Binary::And, going, may_be);
-        length
+        g.record(|r| {
+            let after = r.values(&after);
+            let wanted = after[slots.h].smaller(self.parameter(r, 2));
+            let Trial { length, resolves, .. } = self.trial(r, &after, wanted);
+            let [going, held] = [Status::Going, Status::Held].map(|s| r.constant(s.number()));
+            let (status, is_going) = (after[slots.status], after[slots.status].equals(going));
+            let status = Value::select(is_going & !resolves, held, status);
+            judgement.after[slots.status] = status.node();
+            judgement.goes_on = (is_going & resolves).node();
+            length.node()
+        })
     }
 
     /// Judge an attempt that begins with the slots `before`. The loop holds where it is not
@@ -443,188 +428,208 @@ impl AttemptLoop<'_> {
         begin: impl FnOnce(&mut Graph, Beginning) -> Begun<'a>,
     ) -> Judgement {
         let AttemptLoop { slots, settling, targets, .. } = *self;
+        let count = self.vectors.vectors.count();
+        g.record(|r| {
+            let before = &r.values(before)[..];
+            let PlannedAttempt { mut trial, norms, attempt } = self.plan(r, before, begin);
+            if let Some(like_others) = like_others {
+                trial.resolves = trial.resolves & r.truth(like_others);
+            }
+            let length = trial.length.node();
+            let attempted = r.nodes(|g| attempt(g, length));
+            let x1 = r.values(&attempted.x1);
+            let (error, sizes, errors) = self.measure(r, before, &norms, &trial, &attempted);
+            let (mut carry, weights) = {
+                let (sizes, weights) = before[slots.carried.clone()].split_at(count);
+                (sizes.to_vec(), &mut weights.to_vec())
+            };
+            advance(&mut carry, weights, &sizes, &errors);
+            let renewed = norms_of_carried(self, r, before, &carry);
+            carry.append(weights);
+            let t1 = self.time(r, trial.end);
+            let scales = nodes(&carry[settling.scales()]);
+            let settled = r.nodes(|g| {
+                let target = settling.targets(g, |g, row| g.parameter(targets + row));
+                settling.at(g, t1.node(), &[&attempted.x1[..], &target].concat(), &scales)
+            });
+            let verdict = self.verdict(r, before, (error, &x1), &trial, &settled);
+            let end_field = r.values(&attempted.end_field);
+            let result = [
+                (slots.x.clone(), r.values(&settled.x)),
+                (slots.first.clone(), end_field),
+                (slots.carried.clone(), carry),
+                (slots.norms.clone(), renewed),
+            ];
+            let mut after = before.to_vec();
+            for (slot, value) in result.into_iter().flat_map(|(slots, all)| slots.zip(all)) {
+                after[slot] = Value::select(verdict.accepted, value, before[slot]);
+            }
+            self.record_drift(r, &mut after, &settled, (verdict.accepted, t1));
+            self.go_on(r, &mut after, &trial, t1, &verdict);
+            after.truncate(slots.changed());
+            let goes_on = after[slots.status].at_most(r.constant(Status::Idle.number())).node();
+            Judgement { after: nodes(&after), accepted: verdict.accepted.node(), goes_on }
+        })
+    }
+
+    /// Error of an attempt in units of the tolerance, and the squared sizes and errors of its
+    /// vectors.
+    fn measure<'r>(
+        &self,
+        r: &'r Recording,
+        before: &[Value<'r>],
+        norms: &[Value<'r>],
+        trial: &Trial<Value<'r>>,
+        attempted: &Attempted,
+    ) -> (Value<'r>, Vec<Value<'r>>, Vec<Value<'r>>) {
         let vectors = &self.vectors.vectors;
-        let controller = Controller::new(&self.control);
-        let Tried {
-            trial: Trial { t1, end, length, is_first, is_last, mut may_be },
-            norms,
-            attempt,
-        } = self.attempt(g, before, begin);
-        if let Some(like_others) = like_others {
-            may_be = g.binary(Binary::And, may_be, like_others);
+        let (mut sizes, mut squares) = (norms[..vectors.count()].to_vec(), Vec::new());
+        squares.clone_from(&sizes);
+        let measured = &mut Measured { sizes: &mut sizes, errors: &mut squares };
+        let errors: Vec<Vec<Value>> = attempted.errors.iter().map(|e| r.values(e)).collect();
+        let rounding = &before[self.slots.rounding.clone()];
+        let yardstick = Yardstick { rtol: self.parameter(r, 0), vectors, norms, rounding };
+        let x1 = r.values(&attempted.x1);
+        let mut error = error_norm(trial.length, &errors, &x1, yardstick, measured);
+        if let Some((factor, unsolved)) = attempted.allowance {
+            let allowance = Allowance { factor: r.value(factor), unsolved: r.value(unsolved) };
+            error = allowance.apply(error, measured);
         }
-        let (tolerance, absolute) = (self.tolerance(g), g.parameter(self.parameters + 4));
-        let [t, last_error, rejections] =
-            [slots.t, slots.last_error, slots.rejections].map(|k| before[k]);
-        let (zero, one) = (g.zero(), g.one());
+        (error, sizes, squares)
+    }
 
-        let Attempted { x1, errors, end_field, allowance, .. } = attempt(g, length);
-        let mut measured = error_norm(
-            g,
-            tolerance,
-            length,
-            &errors,
-            &x1,
-            (&norms, &before[slots.rounding.clone()]),
-            vectors,
-        );
-        if let Some((factor, unsolved)) = allowance {
-            measured.allow(g, factor, unsolved);
+    /// Verdict on an attempt to x₁ with this error.
+    fn verdict<'r>(
+        &self,
+        r: &'r Recording,
+        before: &[Value<'r>],
+        (error, x1): (Value<'r>, &[Value<'r>]),
+        trial: &Trial<Value<'r>>,
+        settled: &Settled,
+    ) -> Verdict<'r> {
+        let slots = self.slots;
+        let [zero, one, nan] = [0.0, 1.0, f64::NAN].map(|number| r.constant(number));
+        let error = Value::select(all_finite(x1), error, nan);
+        let small = error.at_most(one);
+        let whole = all_finite(&r.values(&[&settled.x[..], &settled.largest].concat()));
+        let mut good = small & whole;
+        if self.projects() {
+            good = good & r.value(settled.unsettled).finite();
         }
-        let carried = &before[slots.carried.clone()];
-        let (sizes, weights) = carried.split_at(vectors.count());
-        let carry = taken(g, sizes, weights, &measured);
-        let target = settling.targets(g, |g, row| g.parameter(targets + row));
-        let Settled { x: x1_settled, largest, unsettled, .. } =
-            settling.at(g, t1, &[&x1[..], &target].concat(), &carry[settling.scales()]);
+        let going = before[slots.status].equals(zero) & trial.resolves;
+        let is_first = before[slots.rejections].equals(zero);
+        // An error that is not a number rejects any attempt but the first.
+        let retried = one.less(error) | !is_first;
+        let (accepted, rejected) = (going & good, going & !small & retried);
+        Verdict { error, small, whole, is_first, accepted, rejected }
+    }
 
-        // Its result: an error that is NaN where x₁ is not finite.
-        let biggest = g.constant(f64::MAX);
-        let finite = |g: &mut Graph, all: &mut dyn Iterator<Item = Node>| {
-            let sizes = all.map(|x| g.unary(Unary::Abs, x)).collect();
-            let largest = largest_of(g, sizes);
-            g.binary(Binary::LessEqual, largest, biggest)
-        };
-        let sound = finite(g, &mut x1.iter().copied());
-        let error = measured.error;
-        let small = g.binary(Binary::LessEqual, error, one);
-        let small = g.binary(Binary::And, sound, small);
-        let large = g.binary(Binary::Less, one, error);
-        let large = g.binary(Binary::And, sound, large);
-        let is_number = g.binary(Binary::Or, small, large);
-        let whole = finite(g, &mut x1_settled.iter().chain(&largest).copied());
-        let status = before[slots.status];
-        let going = g.binary(Binary::Equal, status, zero);
-        let going = g.binary(Binary::And, going, may_be);
-        let mut good = g.binary(Binary::And, small, whole);
-        let projects = matches!(settling.mend(), Some(Mend::Projects { .. }));
-        if projects {
-            let settled = g.binary(Binary::LessEqual, unsettled, biggest);
-            good = g.binary(Binary::And, good, settled);
-        }
-        let accepted = g.binary(Binary::And, going, good);
-        let retried = g.binary(Binary::And, is_first, is_number);
-        let not_first = g.unary(Unary::Not, is_first);
-        let retried = g.binary(Binary::Or, retried, not_first);
-        let not_small = g.unary(Unary::Not, small);
-        let rejected = g.binary(Binary::And, not_small, retried);
-        let rejected = g.binary(Binary::And, going, rejected);
+    /// True if results are projected.
+    fn projects(&self) -> bool {
+        matches!(self.settling.mend(), Some(Mend::Projects { .. }))
+    }
 
-        // The next step, as `Controller` chooses it.
-        let error_kept = most_of(g, error, LEAST_ERROR);
-        let (alpha, safety) = (g.constant(-controller.alpha), controller.safety);
-        let part = g.rough_power(error_kept, alpha);
-        let factor = times(g, safety, part);
-        let mut grown = factor;
-        if controller.beta != 0.0 {
-            let beta = g.constant(controller.beta);
-            let power = g.rough_power(last_error, beta);
-            grown = g.mul(factor, power);
+    /// Record the deviations and the innovation of an accepted attempt.
+    fn record_drift<'r>(
+        &self,
+        r: &'r Recording,
+        after: &mut [Value<'r>],
+        settled: &Settled,
+        (accepted, t1): (Truth<'r>, Value<'r>),
+    ) {
+        let slots = self.slots;
+        for (slot, deviation) in slots.largest.clone().zip(r.values(&settled.largest)) {
+            after[slot] = Value::select(accepted, deviation.largest(after[slot]), after[slot]);
         }
-        if controller.foresees {
-            let wished = g.mul(length, part);
-            let asked = g.mul(last_error, before[slots.h_accepted]);
-            let (shorter, ratio) = (g.binary(Binary::Less, wished, asked), g.div(wished, asked));
-            let foreseen = g.mul(factor, ratio);
-            grown = g.select(shorter, foreseen, factor);
+        if self.settling.mend().is_some() {
+            let innovation = r.value(settled.unsettled).sqrt();
+            let larger = accepted & after[slots.innovation].less(innovation);
+            for (slot, value) in [(slots.innovation, innovation), (slots.innovation_at, t1)] {
+                after[slot] = Value::select(larger, value, after[slot]);
+            }
         }
-        let (shrink, grow) = (g.constant(controller.shrink), g.constant(controller.grow));
-        let ceiling = g.select(is_first, grow, one);
-        let clamped = |g: &mut Graph, factor: Node, ceiling: Node| {
-            let low = g.binary(Binary::Less, factor, shrink);
-            let raised = g.select(low, shrink, factor);
-            least(g, raised, ceiling)
-        };
-        let grown = if controller.finds_length { ceiling } else { clamped(g, grown, ceiling) };
-        let shrunk = clamped(g, factor, one);
-        let blindly = g.constant(controller.blind);
-        let error_is_finite = g.binary(Binary::LessEqual, error, biggest);
-        let error_is_finite = g.binary(Binary::And, error_is_finite, is_number);
-        let shrunk = g.select(error_is_finite, shrunk, blindly);
-        let factor = g.select(accepted, grown, shrunk);
-        let next = g.mul(length, factor);
-        let changed = g.binary(Binary::Or, accepted, rejected);
-        let last = if controller.foresees {
-            g.div(part, grown)
-        } else {
-            most_of(g, error, LEAST_LAST_ERROR)
-        };
+    }
 
-        let mut after = before.to_vec();
-        for (slot, x1) in slots.x.clone().zip(x1_settled) {
-            after[slot] = g.select(accepted, x1, before[slot]);
+    /// Record the time, the controller's numbers, the counts and the status after an attempt.
+    fn go_on<'r>(
+        &self,
+        r: &'r Recording,
+        after: &mut [Value<'r>],
+        trial: &Trial<Value<'r>>,
+        t1: Value<'r>,
+        verdict: &Verdict<'r>,
+    ) {
+        let slots = self.slots;
+        let [zero, one] = [0.0, 1.0].map(|number| r.constant(number));
+        let Verdict { error, small, whole, is_first, accepted, rejected } = *verdict;
+        let memory = [after[slots.h_accepted], after[slots.last_error]];
+        let judged = JudgedAttempt { length: trial.length, error, is_first, accepted };
+        let [h, last_error] = Controller::new(&self.control).next(memory, judged);
+        let again = after[slots.rejections] + one;
+        for (slot, changes, value) in [
+            (slots.t, accepted, t1),
+            (slots.elapsed, accepted, trial.end),
+            (slots.h, accepted | rejected, h),
+            (slots.h_accepted, accepted, h),
+            (slots.last_error, accepted, last_error),
+            (slots.rejections, accepted | rejected, Value::select(accepted, zero, again)),
+            (slots.steps, accepted, after[slots.steps] + one),
+            (slots.rejected, rejected, after[slots.rejected] + one),
+        ] {
+            after[slot] = Value::select(changes, value, after[slot]);
         }
-        for (slot, &k) in slots.first.clone().zip(&end_field) {
-            after[slot] = g.select(accepted, k, before[slot]);
+        // The most particular status last.
+        let number = |status: Status| r.constant(status.number());
+        let mut broken = number(Status::Broken);
+        if self.projects() {
+            broken = Value::select(whole, number(Status::Unsettled), broken);
         }
-        for (slot, &carried) in slots.carried.clone().zip(&carry) {
-            after[slot] = g.select(accepted, carried, before[slot]);
-        }
-        let norms = norms_of(
-            g,
-            &carry[..vectors.count()],
-            &before[slots.masses.clone()],
-            vectors,
-            absolute,
-        );
-        for (slot, norm) in slots.norms.clone().zip(norms) {
-            after[slot] = g.select(accepted, norm, before[slot]);
-        }
-        for (slot, deviation) in slots.largest.clone().zip(largest) {
-            let largest = g.largest(deviation, before[slot]);
-            after[slot] = g.select(accepted, largest, before[slot]);
-        }
-        if settling.mend().is_some() {
-            let innovation = g.sqrt(unsettled);
-            let larger = g.binary(Binary::Less, before[slots.innovation], innovation);
-            let larger = g.binary(Binary::And, accepted, larger);
-            after[slots.innovation] = g.select(larger, innovation, before[slots.innovation]);
-            after[slots.innovation_at] = g.select(larger, t1, before[slots.innovation_at]);
-        }
-        after[slots.t] = g.select(accepted, t1, t);
-        after[slots.elapsed] = g.select(accepted, end, before[slots.elapsed]);
-        after[slots.h] = g.select(changed, next, before[slots.h]);
-        after[slots.h_accepted] = g.select(accepted, next, before[slots.h_accepted]);
-        after[slots.last_error] = g.select(accepted, last, last_error);
-        let again = g.add(rejections, one);
-        let again = g.select(rejected, again, rejections);
-        after[slots.rejections] = g.select(accepted, zero, again);
-        for (slot, counted) in [(slots.steps, accepted), (slots.rejected, rejected)] {
-            let more = g.add(before[slot], one);
-            after[slot] = g.select(counted, more, before[slot]);
-        }
-
-        // The status, the most particular one last.
-        let number = |g: &mut Graph, status: Status| g.constant(status.number());
-        let (broken, undefined) = (number(g, Status::Broken), number(g, Status::Undefined));
-        let (held, arrived) = (number(g, Status::Held), number(g, Status::Arrived));
-        let mut broken = broken;
-        if projects {
-            let unsettled = number(g, Status::Unsettled);
-            broken = g.select(whole, unsettled, broken);
-        }
-        let ended = g.select(small, broken, undefined);
-        let ended = g.select(may_be, ended, held);
-        let at_end = g.select(is_last, arrived, zero);
-        let now = g.select(accepted, at_end, ended);
-        let now = g.select(rejected, zero, now);
-        let started = g.binary(Binary::Equal, status, zero);
-        let status = g.select(started, now, status);
-        after[slots.status] = status;
-        let idle = number(g, Status::Idle);
-        let goes_on = g.binary(Binary::LessEqual, status, idle);
-        after.truncate(slots.changed());
-        Judgement { after, accepted, goes_on }
+        let ended = Value::select(small, broken, number(Status::Undefined));
+        let ended = Value::select(trial.resolves, ended, number(Status::Held));
+        let at_end = Value::select(trial.is_last, number(Status::Arrived), zero);
+        let now = Value::select(accepted, at_end, ended);
+        let now = Value::select(rejected, zero, now);
+        let status = after[slots.status];
+        after[slots.status] = Value::select(status.equals(zero), now, status);
     }
 }
 
-/// Time that is `elapsed` after the start, as [`AdaptiveSteps::time`] has it; the parameters of the
-/// run begin at number `first`.
-fn time_of(g: &mut Graph, first: usize, elapsed: Node) -> Node {
-    let [span, t0, t_end] = [1, 5, 6].map(|k| g.parameter(first + k));
-    let ended = g.binary(Binary::LessEqual, span, elapsed);
-    let sum = g.add(t0, elapsed);
-    g.select(ended, t_end, sum)
+/// Verdict on an attempt.
+struct Verdict<'r> {
+    /// Its error in units of the tolerance, NaN if x₁ is not finite.
+    error: Value<'r>,
+    /// True if the error is small enough.
+    small: Truth<'r>,
+    /// True if its treated result is finite.
+    whole: Truth<'r>,
+    /// True if it is the first attempt at its step.
+    is_first: Truth<'r>,
+    accepted: Truth<'r>,
+    rejected: Truth<'r>,
+}
+
+/// S² and floors of momenta from σ² after an attempt.
+fn norms_of_carried<'r>(
+    of: &AttemptLoop,
+    r: &'r Recording,
+    before: &[Value<'r>],
+    sizes: &[Value<'r>],
+) -> Vec<Value<'r>> {
+    norms(&of.vectors.vectors, sizes, &before[of.slots.masses.clone()], of.parameter(r, 4))
+}
+
+/// Time that is `elapsed` after the start, if the parameters of the run begin at number `first`.
+fn time_after(g: &mut Graph, first: usize, elapsed: Node) -> Node {
+    g.record(|r| time([1, 5, 6].map(|k| r.parameter(first + k)), r.value(elapsed)).node())
+}
+
+/// True if no number is infinite or NaN; in pairs of pairs, which wait for each other least.
+fn all_finite<'r>(all: &[Value<'r>]) -> Truth<'r> {
+    let mut sizes: Vec<Value> = all.iter().map(|number| number.abs()).collect();
+    while sizes.len() > 1 {
+        sizes = sizes.chunks(2).map(|pair| pair[0].largest(pair[pair.len() - 1])).collect();
+    }
+    sizes[0].finite()
 }
 
 /// Smaller of two numbers.
@@ -642,132 +647,18 @@ pub(super) fn largest_of(g: &mut Graph, mut all: Vec<Node>) -> Node {
     all.first().copied().unwrap_or(g.zero())
 }
 
-/// Larger of a number `a` and `least`; `a` if it is NaN.
-fn most_of(g: &mut Graph, a: Node, least: f64) -> Node {
-    let least = g.constant(least);
-    let under = g.binary(Binary::Less, a, least);
-    g.select(under, least, a)
-}
-
 /// Larger of two numbers; `a` if `b` is NaN.
 pub(super) fn larger(g: &mut Graph, a: Node, b: Node) -> Node {
     let over = g.binary(Binary::Less, a, b);
     g.select(over, b, a)
 }
 
-fn times(g: &mut Graph, factor: f64, a: Node) -> Node {
-    let factor = g.constant(factor);
-    g.mul(factor, a)
-}
-
-/// S² of the vectors; after some rejections, those that have always been 0 do not count.
-fn of_old(g: &mut Graph, norms: &[Node], rejections: Node) -> Vec<Node> {
-    let (most, zero, aside) =
-        (g.constant(f64::from(REJECTIONS_OF_NEW)), g.zero(), g.constant(f64::MAX));
-    let own = g.binary(Binary::Less, rejections, most);
-    norms
-        .iter()
-        .map(|&norm| {
-            let old = g.binary(Binary::Less, zero, norm);
-            let counts = g.binary(Binary::Or, own, old);
-            g.select(counts, norm, aside)
-        })
-        .collect()
-}
-
-/// S² and floors of momenta from σ², as `holonome_integrate::scales::Scales::renew_norms` finds
-/// them; masses are 0 where there are none.
-fn norms_of(
-    g: &mut Graph,
-    sizes: &[Node],
-    masses: &[Node],
-    vectors: &Vectors,
-    absolute: Node,
-) -> Vec<Node> {
-    let (zero, biggest) = (g.zero(), g.constant(f64::MAX));
-    let has: Vec<Node> = masses.iter().map(|&m| g.binary(Binary::Less, zero, m)).collect();
-    let of_role = |role: Role| vectors.families().iter().filter(move |family| family.role == role);
-    let single = |role: Role| of_role(role).map(|family| family.vectors.len()).sum::<usize>() <= 1;
-    // I and K. For a single vector each is that vector's own, and its floor would be a part of
-    // itself.
-    let mut between = |role: Role, of: fn(&mut Graph, Node, Node) -> Node| {
-        if single(role) {
-            return zero;
-        }
-        of_role(role).flat_map(|family| family.vectors.clone()).fold(zero, |most, vector| {
-            let own = of(g, masses[vector], sizes[vector]);
-            let own = g.select(has[vector], own, zero);
-            larger(g, most, own)
-        })
-    };
-    let inertia = between(Role::Position, |g, m, size| g.mul(m, size));
-    let energy = between(Role::Momentum, |g, m, size| g.div(size, m));
-    let mut norms: Vec<Node> = sizes.iter().map(|&size| larger(g, size, absolute)).collect();
-    for family in vectors.families() {
-        let momenta = family.role == Role::Momentum;
-        let mut within = zero;
-        if family.vectors.len() > 1 {
-            for vector in family.vectors.clone() {
-                let mut own = sizes[vector];
-                if momenta {
-                    let square = g.mul(masses[vector], masses[vector]);
-                    let by_mass = g.div(own, square);
-                    own = g.select(has[vector], by_mass, own);
-                }
-                within = larger(g, within, own);
-            }
-            within = times(g, FAMILY_FLOOR, within);
-        }
-        for vector in family.vectors.clone() {
-            let (m, has) = (masses[vector], has[vector]);
-            let mut floor = within;
-            if family.vectors.len() > 1 && momenta {
-                let square = g.mul(m, m);
-                let by_mass = g.mul(square, within);
-                floor = g.select(has, by_mass, within);
-            }
-            let between = match family.role {
-                Role::Position if !single(Role::Position) => {
-                    let floor = times(g, MASS_FLOOR, inertia);
-                    Some(g.div(floor, m))
-                }
-                Role::Momentum if !single(Role::Momentum) => {
-                    let floor = times(g, MASS_FLOOR, energy);
-                    Some(g.mul(floor, m))
-                }
-                _ => None,
-            };
-            if let Some(between) = between {
-                let both = larger(g, floor, between);
-                floor = g.select(has, both, floor);
-            }
-            // A floor that overflows does not count.
-            let finite = g.binary(Binary::LessEqual, floor, biggest);
-            let floor = g.select(finite, floor, zero);
-            norms[vector] = larger(g, norms[vector], floor);
-        }
-    }
-    let pairs = vectors.conjugates();
-    for position in 0..pairs {
-        let (m, has) = (masses[pairs + position], has[pairs + position]);
-        let square = g.mul(m, m);
-        let product = g.mul(square, norms[position]);
-        let floor = times(g, STEP_FLOOR, product);
-        let finite = g.binary(Binary::LessEqual, floor, biggest);
-        let counts = g.binary(Binary::And, finite, has);
-        norms.push(g.select(counts, floor, zero));
-    }
-    norms
-}
-
 #[cfg(test)]
 mod tests {
     use crate::{Problem, RunOptions, Settings, Simulation, StepSize, prepare};
-    use holonome_integrate::controller::pi::rough_power;
     use holonome_integrate::observer::Recorder;
     use holonome_integrate::run::run_map;
     use holonome_integrate::state::StepState;
-    use holonome_model::graph::primitive::{self, Numbers};
     use std::collections::BTreeMap;
 
     /// Close encounters; bodies of unlike masses, one at rest; a rod; a driven state that is
@@ -862,19 +753,5 @@ mod tests {
             assert!(looped.1 == alone.1, "{method}: {text}\n{}\n{}", looped.1, alone.1);
         }
         assert!(rejected > 100, "{rejected} rejections: nothing is tried");
-    }
-
-    #[test]
-    fn a_rough_power_is_the_same_in_both_halves() {
-        for k in -2000..2000 {
-            let a = (0.01 * f64::from(k)).exp();
-            for b in [-0.125, -0.17, 0.04, -1.0 / 3.0] {
-                assert_eq!(
-                    rough_power(a, b),
-                    primitive::rough_power(&mut Numbers, a, b),
-                    "{a}^{b}"
-                );
-            }
-        }
     }
 }

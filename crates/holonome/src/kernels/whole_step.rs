@@ -6,10 +6,11 @@ use super::monitoring::{Monitoring, mends};
 use super::taylor::Taylor;
 use super::tracing::TracingSpace;
 use super::vectors::StateVectors;
+use holonome_integrate::controller::{Measured, Yardstick, error_norm};
 use holonome_integrate::fixed_point;
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::plan::Plan;
-use holonome_integrate::scales::{Kept, UNIT_ROUND_OFF, Vectors, WEIGHT_MEMORY};
+use holonome_integrate::scales::{Kept, Vectors, advance, lagged_errors};
 use holonome_integrate::scheme::collocation::Collocation;
 use holonome_integrate::scheme::explicit_rk::{
     ExplicitStages, attempt, fixed_step, stage_count, vector_count,
@@ -22,8 +23,8 @@ use holonome_integrate::treatment::correction::{
     CORRECTIONS_WITHIN, constraints_are_claims, largest_innovation,
 };
 use holonome_integrate::treatment::projects_by_error;
-use holonome_model::graph::op::Binary;
 use holonome_model::graph::tape::Tape;
+use holonome_model::graph::value::{Value, nodes};
 use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::Field;
 use holonome_model::treatment::correction::{
@@ -199,7 +200,7 @@ impl Ingredients<'_> {
         Tape::of_fused(g, &outputs, len + behind, self.parameters + 2)
     }
 
-    /// Scales after an equal step, as `holonome_integrate::run` finds them for a single one.
+    /// Scales after an equal step.
     fn equal_step_scales(
         &self,
         space: &mut TracingSpace,
@@ -209,39 +210,33 @@ impl Ingredients<'_> {
         carried: &[Node],
     ) -> Vec<Node> {
         let (vectors, count) = (&self.vectors.vectors, self.vectors.vectors.count());
-        let (sizes, rest) = carried.split_at(count);
-        if !self.kept.weights {
-            let g = &mut space.graph;
-            let measured = AttemptMeasures {
-                error: g.zero(),
-                sizes: squares(g, x1, vectors),
-                errors: Vec::new(),
-            };
-            return taken(g, sizes, &[], &measured);
-        }
-        let (weights, pending) = rest.split_at(count);
-        let Some(lagged) = self.lagged() else {
-            let errors = self.estimates(space, k);
-            let g = &mut space.graph;
-            let one = g.one();
-            let measured = error_norm(g, one, h, &errors, x1, (sizes, &[]), vectors);
-            return taken(g, sizes, weights, &measured);
-        };
-        let g = &mut space.graph;
-        let next = g.constant(lagged.next);
-        let estimate: Vec<Node> =
-            k[0].iter().zip(pending).map(|(&k, &p)| g.fma(next, k, p)).collect();
-        let square_of_h = g.mul(h, h);
-        let mut errors = squares(g, &estimate, vectors);
-        for error in &mut errors {
-            *error = g.mul(*error, square_of_h);
-        }
-        let measured = AttemptMeasures { error: g.zero(), sizes: squares(g, x1, vectors), errors };
-        let mut carry = taken(g, sizes, weights, &measured);
+        let lagged = self.lagged().filter(|_| self.kept.weights);
+        let known = self.kept.weights && lagged.is_none();
+        let estimates = if known { self.estimates(space, k) } else { Vec::new() };
+        let (carry, estimate) = space.graph.record(|r| {
+            let (h, mut carry) = (r.value(h), r.values(carried));
+            let (kept, rest) = carry.split_at_mut(count);
+            let (weights, pending) = rest.split_at_mut(rest.len().min(count));
+            let (mut sizes, mut errors) = (kept.to_vec(), kept.to_vec());
+            vectors.squares(&r.values(x1), &mut sizes);
+            if known {
+                let estimates: Vec<Vec<Value>> = estimates.iter().map(|e| r.values(e)).collect();
+                let yardstick =
+                    Yardstick { rtol: r.constant(1.0), vectors, norms: kept, rounding: &[] };
+                let measured = &mut Measured { sizes: &mut sizes, errors: &mut errors };
+                error_norm(h, &estimates, &r.values(x1), yardstick, measured);
+            }
+            if let Some(lagged) = lagged {
+                let first = r.values(&k[0]);
+                lagged_errors((vectors, h), lagged.next, &first, pending, &mut errors);
+            }
+            advance(kept, weights, &sizes, &errors);
+            (nodes(&[&*kept, weights].concat()), nodes(pending))
+        });
+        let Some(lagged) = lagged else { return carry };
         let mut pending = estimate;
         space.weighted_sum(&mut pending, &lagged.weights, k);
-        carry.append(&mut pending);
-        carry
+        [carry, pending].concat()
     }
 
     /// Tape of an attempted step of a Runge–Kutta method from (x, h), and for an FSAL method the
@@ -578,120 +573,13 @@ impl Settling {
     }
 }
 
-/// Measures of an attempted step's vectors, as nodes; see `holonome_integrate::controller`.
-pub(super) struct AttemptMeasures {
-    pub error: Node,
-    sizes: Vec<Node>,
-    errors: Vec<Node>,
-}
-
-impl AttemptMeasures {
-    /// Include an allowance for errors that the estimates do not contain, as single attempts do in
-    /// `crates/integrate/src/run/attempt.rs`.
-    pub fn allow(&mut self, g: &mut Graph, factor: Node, unsolved: Node) {
-        self.error = g.mul(factor, self.error);
-        for (error, &size) in self.errors.iter_mut().zip(&self.sizes) {
-            *error = g.fma(unsolved, size, *error);
-        }
-    }
-}
-
-/// |v_b|² of every vector, in the order of `holonome_integrate::scales::square`.
+/// |v_b|² of every vector.
 pub(super) fn squares(g: &mut Graph, v: &[Node], vectors: &Vectors) -> Vec<Node> {
-    let mut square = |vector: usize| {
-        let components = vectors.components_of(vector);
-        let Some((&first, rest)) = v[components].split_first() else { return g.zero() };
-        let square = g.mul(first, first);
-        rest.iter().fold(square, |sum, &v| g.fma(v, v, sum))
-    };
-    (0..vectors.count()).map(&mut square).collect()
-}
-
-/// σ² and w² after a step, as `holonome_integrate::scales::Scales::take` finds them; w² only if
-/// there are weights.
-pub(super) fn taken(
-    g: &mut Graph,
-    sizes: &[Node],
-    weights: &[Node],
-    measured: &AttemptMeasures,
-) -> Vec<Node> {
-    let mut taken: Vec<Node> =
-        measured.sizes.iter().zip(sizes).map(|(&size, &kept)| g.largest(size, kept)).collect();
-    let (unit, memory) = (g.constant(UNIT_ROUND_OFF * UNIT_ROUND_OFF), g.constant(WEIGHT_MEMORY));
-    for (vector, &weight) in weights.iter().enumerate() {
-        let fresh = g.fma(unit, taken[vector], measured.errors[vector]);
-        let faded = g.mul(memory, weight);
-        taken.push(g.largest(fresh, faded));
-    }
-    taken
-}
-
-/// `holonome_integrate::controller::error_norm` as nodes, for h > 0.
-pub(super) fn error_norm(
-    g: &mut Graph,
-    rtol: Node,
-    h: Node,
-    errors: &[Vec<Node>],
-    x1: &[Node],
-    (norms, rounding): (&[Node], &[Node]),
-    vectors: &Vectors,
-) -> AttemptMeasures {
-    let sizes = squares(g, x1, vectors);
-    let all: Vec<Vec<Node>> = errors.iter().map(|error| squares(g, error, vectors)).collect();
-    let (square_of_tolerance, square_of_h) = (g.mul(rtol, rtol), g.mul(h, h));
-    let tiny = g.constant(f64::MIN_POSITIVE);
-    let mut sums = vec![[g.zero(); 4]; errors.len()];
-    let (norms, floors) = norms.split_at(vectors.count());
-    let first_momentum = vectors.count() - floors.len();
-    let one = g.one();
-    let per_square_of_h = g.div(one, square_of_h);
-    for (vector, (&size, &norm)) in sizes.iter().zip(norms).enumerate() {
-        let mut own = g.largest(size, norm);
-        if vector >= first_momentum {
-            let floor = g.mul(floors[vector - first_momentum], per_square_of_h);
-            let under = g.binary(Binary::Less, own, floor);
-            own = g.select(under, floor, own);
-        }
-        let mut scale = g.fma(own, square_of_tolerance, tiny);
-        if let Some(&rounding) = rounding.get(vector) {
-            let rounding = g.mul(rounding, square_of_h);
-            let under = g.binary(Binary::Less, scale, rounding);
-            scale = g.select(under, rounding, scale);
-        }
-        for (sum, squares) in sums.iter_mut().zip(&all) {
-            let ratio = g.div(squares[vector], scale);
-            sum[vector % 4] = g.add(sum[vector % 4], ratio);
-        }
-    }
-    let sums: Vec<Node> = sums
-        .into_iter()
-        .map(|[a, b, c, d]| {
-            let (ab, cd) = (g.add(a, b), g.add(c, d));
-            g.add(ab, cd)
-        })
-        .collect();
-    let count = g.constant(vectors.count().max(1) as f64);
-    let (norm, factor) = match sums[..] {
-        [s, s3] => {
-            let hundredth = g.constant(0.01);
-            let both = g.fma(hundredth, s3, s);
-            let both = g.add(both, tiny);
-            let product = g.mul(both, count);
-            let root = g.sqrt(product);
-            let part = g.div(s, both);
-            (g.div(s, root), g.mul(square_of_h, part))
-        }
-        [s] => {
-            let mean = g.div(s, count);
-            (g.sqrt(mean), square_of_h)
-        }
-        _ => (g.zero(), g.zero()),
-    };
-    let errors = match all.first() {
-        Some(squares) => squares.iter().map(|&square| g.mul(square, factor)).collect(),
-        None => vec![g.zero(); sizes.len()],
-    };
-    AttemptMeasures { error: g.mul(h, norm), sizes, errors }
+    g.record(|r| {
+        let mut squares = vec![r.constant(0.0); vectors.count()];
+        vectors.squares(&r.values(v), &mut squares);
+        nodes(&squares)
+    })
 }
 
 #[cfg(test)]

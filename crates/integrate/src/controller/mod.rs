@@ -5,8 +5,8 @@ pub mod slots;
 pub mod start;
 pub mod trial;
 
-use crate::scales::{Vectors, square};
-use crate::vector::max_or_nan;
+use crate::scales::Vectors;
+use holonome_arithmetic::{Real, square};
 use holonome_linear::widest::widest;
 
 /// Parameters of step-size control for one scheme.
@@ -103,26 +103,26 @@ pub const LAST_TERMS: f64 = 2.0;
 
 /// Tolerance and scales with which an attempted step is measured.
 #[derive(Clone, Copy, Debug)]
-pub struct Yardstick<'a> {
+pub struct Yardstick<'a, R = f64> {
     /// Relative tolerance.
-    pub rtol: f64,
+    pub rtol: R,
     /// The vectors of the state.
     pub vectors: &'a Vectors,
     /// [`Scales::norms`](crate::scales::Scales::norms); or S² of every vector alone.
-    pub norms: &'a [f64],
+    pub norms: &'a [R],
     /// [`Scales::rounding`](crate::scales::Scales::rounding); empty if it does not count.
-    pub rounding: &'a [f64],
+    pub rounding: &'a [R],
 }
 
 /// Squared sizes and errors of the vectors of an attempted step.
-pub struct Measured<'a> {
+pub struct Measured<'a, R = f64> {
     /// |x₁|² of every vector.
-    pub sizes: &'a mut [f64],
+    pub sizes: &'a mut [R],
     /// Square of every vector's estimated error.
-    pub errors: &'a mut [f64],
+    pub errors: &'a mut [R],
 }
 
-/// Error of an attempted step in units of the tolerance,
+/// Error of an attempted step of the length h > 0 in units of the tolerance,
 ///
 /// err² = (1/n) Σ |e_b|²/max(rtol max(S_b, |x₁_b|), h ν_b)²
 ///
@@ -130,13 +130,13 @@ pub struct Measured<'a> {
 /// [`scales`](crate::scales)). `errors` are Σ e_i k_i without their factor h. Two estimates e₅, e₃
 /// are combined as in Hairer's `dop853.f` (HNW II.10 (10.17)): with their norms, err₅²/√(err₅² +
 /// 0.01 err₃²); the error of every vector then is e₅ times err₅/√(err₅² + 0.01 err₃²).
-pub fn error_norm(
-    h: f64,
-    errors: &[Vec<f64>],
-    x1: &[f64],
-    yardstick: Yardstick,
-    measured: &mut Measured,
-) -> f64 {
+pub fn error_norm<R: Real>(
+    h: R,
+    errors: &[Vec<R>],
+    x1: &[R],
+    yardstick: Yardstick<R>,
+    measured: &mut Measured<R>,
+) -> R {
     widest(
         #[inline(always)]
         || norm(h, errors, x1, yardstick, measured),
@@ -144,57 +144,54 @@ pub fn error_norm(
 }
 
 #[inline(always)]
-fn norm(
-    h: f64,
-    errors: &[Vec<f64>],
-    x1: &[f64],
-    yardstick: Yardstick,
-    measured: &mut Measured,
-) -> f64 {
+fn norm<R: Real>(
+    h: R,
+    errors: &[Vec<R>],
+    x1: &[R],
+    yardstick: Yardstick<R>,
+    measured: &mut Measured<R>,
+) -> R {
     let Yardstick { rtol, vectors, norms, rounding } = yardstick;
+    let [zero, one, tiny] = [0.0, 1.0, f64::MIN_POSITIVE].map(|value| h.constant(value));
     vectors.squares(x1, measured.sizes);
     let Some((first, others)) = errors.split_first() else {
-        measured.errors.fill(0.0);
-        return 0.0;
+        measured.errors.fill(zero);
+        return zero;
     };
     vectors.squares(first, measured.errors);
     let (square_of_tolerance, square_of_h) = (rtol * rtol, h * h);
     let (norms, floors) = norms.split_at(vectors.count());
-    let (first_momentum, per_square_of_h) = (vectors.count() - floors.len(), 1.0 / square_of_h);
-    let scale = |vector: usize, size: f64| {
-        let mut own = max_or_nan(norms[vector], size);
+    let (first_momentum, per_square_of_h) = (vectors.count() - floors.len(), one / square_of_h);
+    // Four independent sums of each estimate, since the next step waits for them.
+    let mut sums = [[zero; 4]; 2];
+    for (vector, &norm) in norms.iter().enumerate() {
+        let mut own = measured.sizes[vector].largest(norm);
         if vector >= first_momentum {
-            let floor = floors[vector - first_momentum] * per_square_of_h;
-            own = if own < floor { floor } else { own };
+            own = own.larger(floors[vector - first_momentum] * per_square_of_h);
         }
-        let allowed = own.mul_add(square_of_tolerance, f64::MIN_POSITIVE);
-        match rounding.get(vector).map(|rounding| rounding * square_of_h) {
-            Some(rounding) if allowed < rounding => rounding,
-            _ => allowed,
+        let mut scale = own.mul_add(square_of_tolerance, tiny);
+        if let Some(&rounding) = rounding.get(vector) {
+            scale = scale.larger(rounding * square_of_h);
         }
-    };
-    let sum = |squares: &mut dyn FnMut(usize) -> f64, sizes: &[f64]| {
-        // Four independent sums, since the next step waits for this number.
-        let mut sums = [0.0; 4];
-        for (vector, &size) in sizes.iter().enumerate() {
-            sums[vector % 4] += squares(vector) / scale(vector, size);
+        let sum = &mut sums[0][vector % 4];
+        *sum = *sum + measured.errors[vector] / scale;
+        for e3 in others {
+            let sum = &mut sums[1][vector % 4];
+            *sum = *sum + square(&e3[vectors.components_of(vector)]) / scale;
         }
-        (sums[0] + sums[1]) + (sums[2] + sums[3])
-    };
-    let s = sum(&mut |vector| measured.errors[vector], measured.sizes);
-    let count = vectors.count().max(1) as f64;
-    let (norm, factor) = match others {
-        [] => ((s / count).sqrt(), square_of_h),
-        [e3, ..] => {
-            let s3 = sum(&mut |vector| square(&e3[vectors.components_of(vector)]), measured.sizes);
-            let both = 0.01f64.mul_add(s3, s) + f64::MIN_POSITIVE;
-            (s / (both * count).sqrt(), square_of_h * (s / both))
-        }
+    }
+    let [s, s3] = sums.map(|[a, b, c, d]| (a + b) + (c + d));
+    let count = h.constant(vectors.count().max(1) as f64);
+    let (norm, factor) = if others.is_empty() {
+        ((s / count).sqrt(), square_of_h)
+    } else {
+        let both = h.constant(0.01).mul_add(s3, s) + tiny;
+        (s / (both * count).sqrt(), square_of_h * (s / both))
     };
     for error in measured.errors.iter_mut() {
-        *error *= factor;
+        *error = *error * factor;
     }
-    h.abs() * norm
+    h * norm
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::{finite, gather, scatter};
 use crate::controller::StepControl;
 use crate::controller::slots::{Slots, Status, Within};
 use crate::controller::start;
-use crate::controller::trial::trial;
+use crate::controller::trial::{Trial, trial};
 use crate::plan::{AdaptiveSteps, Plan};
 use crate::run::claims::{next_look, surprises};
 use crate::scales::Scales;
@@ -608,8 +608,9 @@ impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
     fn reject_blindly(&mut self, lane: usize) {
         let wanted = self.at(self.slots.h, lane).min(self.adaptive.longest_step);
         let elapsed = self.at(self.slots.elapsed, lane);
-        let length = trial((self.adaptive.span(), self.adaptive.shortest_step), elapsed, wanted, 0)
-            .map_or(wanted, |(length, _)| length);
+        let limits = (self.adaptive.span(), self.adaptive.shortest_step);
+        let Trial { length, resolves, .. } = trial(limits, elapsed, wanted, 0.0);
+        let length = if resolves { length } else { wanted };
         self.set(self.slots.h, lane, length * self.control().blind);
         self.set(self.slots.rejections, lane, 1.0);
         self.set(self.slots.rejected, lane, self.at(self.slots.rejected, lane) + 1.0);

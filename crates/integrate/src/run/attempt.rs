@@ -3,15 +3,16 @@
 
 use super::Engine;
 use super::march::Wanted;
-use crate::controller::pi::Controller;
-use crate::controller::trial::{reaches_end, shortest_resolved, trial};
+use crate::controller::pi::{Controller, ControllerMemory, JudgedAttempt};
+use crate::controller::trial::{Trial, reaches_end, shortest_resolved, trial};
 use crate::controller::{Measured, Yardstick, error_norm, start};
 use crate::failure::Failure;
 use crate::plan::AdaptiveSteps;
-use crate::scales::square;
-use crate::scheme::map::{Allowance, StepFrom, Workspace};
+use crate::scales::old_norm;
+use crate::scheme::map::{StepFrom, Workspace};
 use crate::state::{Singularity, StepState};
 use crate::system::all_finite;
+use holonome_arithmetic::square;
 
 /// Number of rejections in a row after which vectors that have always been 0 do not count: the
 /// relative error of one that starts like a high power of the time is the same for every step.
@@ -107,8 +108,9 @@ impl Engine<'_> {
             if std::mem::take(&mut first) && reaches_end(span, elapsed, reach) {
                 self.state.keep_before_end();
             }
-            let Some((length, end)) = trial((span, adaptive.shortest_step), elapsed, h, rejections)
-            else {
+            let limits = (span, adaptive.shortest_step);
+            let attempt = trial(limits, elapsed, h, f64::from(rejections));
+            if !attempt.resolves {
                 if rejections < REJECTIONS_OF_NEW && self.has_new_vectors() {
                     // One that is pushed all at once has the same relative error in every step that
                     // passes the push.
@@ -127,15 +129,19 @@ impl Engine<'_> {
                     continue;
                 }
                 return Err(Failure::StepCollapsed { t, h, rejections, culprit: self.culprit(h) });
-            };
+            }
+            let Trial { length, end, .. } = attempt;
             let error = self.attempt(length, norms);
             if error.is_nan() && rejections == 0 {
                 // Either the step is far too long, or the field is undefined where it starts.
                 self.first_stage()?;
             }
-            if error <= 1.0 {
-                self.controller = self.state.controller;
-                controller.accepted(&mut self.controller, length, error, rejections > 0);
+            let (is_first, accepted) = (rejections == 0, error <= 1.0);
+            let ControllerMemory { h: before, last_error } = self.state.controller;
+            let judged = JudgedAttempt { length, error, is_first, accepted };
+            let [next, last_error] = controller.next([before, last_error], judged);
+            if accepted {
+                self.controller = ControllerMemory { h: next, last_error };
                 let facts = self.map.facts();
                 let end_field = facts.end_field.filter(|_| facts.ends_with_field);
                 let end_field = end_field.filter(|_| !self.treatment.moves_the_state());
@@ -147,7 +153,7 @@ impl Engine<'_> {
             }
             rejections += 1;
             self.state.cost.rejected += 1;
-            h = controller.rejected(length, error);
+            h = next;
         }
     }
 
@@ -200,7 +206,7 @@ impl Engine<'_> {
         let (map, vectors) = (self.map, self.system.vectors());
         self.memory.copy_from_slice(&self.state.memory);
         let (step, x1, mut workspace) = self.asked(h);
-        let Allowance { factor, unsolved } = map.attempt(step, x1, &mut workspace);
+        let allowance = map.attempt(step, x1, &mut workspace);
         let norms = match norms {
             Norms::Own => &self.state.scales.norms,
             Norms::OfOld => &self.norms,
@@ -210,16 +216,9 @@ impl Engine<'_> {
         let yardstick = Yardstick { rtol: self.tolerance, vectors, norms, rounding };
         let error =
             error_norm(h, &self.stages[map.facts().errors.clone()], &self.x1, yardstick, measured);
-        for (error, size) in self.errors.iter_mut().zip(&self.sizes) {
-            *error = unsolved.mul_add(*size, *error);
-        }
-        if all_finite(&self.x1) { factor * error } else { f64::NAN }
+        let error = allowance.apply(error, measured);
+        if all_finite(&self.x1) { error } else { f64::NAN }
     }
-}
-
-/// S² of a vector that has been other than 0; of any other, a scale that no error reaches.
-pub(crate) fn old_norm(norm: f64) -> f64 {
-    if norm > 0.0 { norm } else { f64::MAX }
 }
 
 /// Scales with which an attempt is measured.

@@ -6,7 +6,7 @@ use crate::cost::Cost;
 use crate::failure::Failure;
 use crate::plan::AdaptiveSteps;
 use crate::plan::FixedSteps;
-use crate::scales::first_pending;
+use crate::scales::{first_pending, lagged_errors};
 use crate::scheme::map::Estimate;
 
 impl Engine<'_> {
@@ -49,7 +49,7 @@ impl Engine<'_> {
         if self.kept.weights {
             self.estimate_equal_step(before, h);
         }
-        self.scales.take(&self.sizes, &self.errors);
+        self.scales.advance(&self.sizes, &self.errors);
     }
 
     /// Compute the squared error of every vector: of this step, or of the one before if the
@@ -75,12 +75,9 @@ impl Engine<'_> {
             }
             Estimate::Lagged(next) => {
                 let pending = self.scales.pending(vectors.count());
-                let known = self.stages[0].iter().zip(pending.iter());
-                for (estimate, (first, pending)) in self.estimate.iter_mut().zip(known) {
-                    *estimate = next.mul_add(*first, *pending);
-                }
-                vectors.squares(&self.estimate, &mut self.errors);
-                self.errors.iter_mut().for_each(|error| *error *= before * before);
+                let first = &self.stages[0];
+                lagged_errors((vectors, before), next, first, pending, &mut self.errors);
+                self.estimate.copy_from_slice(pending);
                 self.map.estimate(&mut self.stages, &mut self.estimate);
                 pending.copy_from_slice(&self.estimate);
             }

@@ -16,11 +16,12 @@
 //! eigenvalues are then compared with the terms that cancel in it, and their signs from step to
 //! step.
 
-use crate::scales::{FAMILY_FLOOR, Vectors, square};
+use crate::scales::{FAMILY_FLOOR, Vectors};
 use crate::state::{NEARLY_DEPENDENT, Singularity, SingularityKind};
 use crate::system::{GroupKind, System};
 use crate::treatment::normal_equations::length;
 use crate::vector::gather;
+use holonome_arithmetic::square;
 use holonome_linear::dense::ldl_factor;
 use holonome_linear::eigen::jacobi;
 use std::ops::Range;

@@ -7,11 +7,12 @@
 
 use crate::cost::Cost;
 use crate::method::MethodTreatment;
-use crate::scales::{Kept, Role, Scales, Vectors, square};
+use crate::scales::{Kept, Role, Scales, Vectors};
 use crate::system::{ConstraintRates, Group, GroupKind, Invariants, System, all_finite};
 use crate::treatment::correction::constraints_are_claims;
 use crate::treatment::projection::Projection;
 use crate::vector::irregular;
+use holonome_arithmetic::square;
 
 /// Part of its cancelling terms above which a rate is not rounding, also where forces of constraint
 /// are ill-conditioned.

@@ -2,8 +2,8 @@
 //! tolerance is met by shorter steps.
 
 use super::Engine;
-use crate::scales::square;
 use crate::vector::irregular;
+use holonome_arithmetic::square;
 
 /// Number of steps between two measurements, each of which costs two fields.
 const STEPS_BETWEEN: u64 = 64;

@@ -12,9 +12,9 @@ use super::Engine;
 use super::rates::UNSEEN;
 use crate::cost::Cost;
 use crate::failure::Failure;
-use crate::scales::square;
 use crate::system::{GroupKind, Invariants, Place};
 use crate::treatment::Treatment;
+use holonome_arithmetic::square;
 
 /// Part of its terms from which on a constraint is far off. A run whose steps end as far away is
 /// slower because of the check, and has errors of a thousandth in every step.

@@ -6,12 +6,13 @@ use super::explicit_rk::{
     ExplicitStages, attempt, dense_stages, estimates, fixed_step, stage_count, vector_count,
 };
 use crate::controller::slots::Slots;
-use crate::controller::{StepControl, Yardstick};
+use crate::controller::{Measured, StepControl, Yardstick};
 use crate::cost::Cost;
 use crate::space::{SliceSpace, Space};
 use crate::system::System;
 use crate::tableau::Tableau;
 use crate::vector::{combine, copy_rows};
+use holonome_arithmetic::Real;
 use std::ops::Range;
 
 /// Facts about a one-step map that its callers need.
@@ -104,17 +105,28 @@ pub enum NoStep {
 
 /// Allowance for errors of an attempt that its estimates do not contain.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Allowance {
+pub struct Allowance<R = f64> {
     /// Factor of the error in step-size control.
-    pub factor: f64,
+    pub factor: R,
     /// Square of an iteration's last change, relative to the sizes of the vectors; the metric of a
     /// correction counts it as an error of every vector.
-    pub unsolved: f64,
+    pub unsolved: R,
 }
 
 impl Allowance {
     /// For estimates that contain all errors.
     pub const NONE: Allowance = Allowance { factor: 1.0, unsolved: 0.0 };
+}
+
+impl<R: Real> Allowance<R> {
+    /// Error of an attempt with the allowance, which also enters the errors of the vectors.
+    #[inline(always)]
+    pub fn apply(self, error: R, measured: &mut Measured<R>) -> R {
+        for (error, &size) in measured.errors.iter_mut().zip(measured.sizes.iter()) {
+            *error = self.unsolved.mul_add(size, *error);
+        }
+        self.factor * error
+    }
 }
 
 /// A requested step: from x at t, over h.

@@ -7,9 +7,10 @@
 //! changes its constraint by round-off in a step.
 
 use super::normal_equations::NormalEquations;
-use crate::scales::{Scales, Vectors, square};
+use crate::scales::{Scales, Vectors};
 use crate::system::{ConstraintRates, Invariants};
 use crate::vector::max_or_nan;
+use holonome_arithmetic::square;
 
 /// Largest number of iterations. A simplified Newton iteration gains about as many digits per
 /// iteration as the local error has; thirty is far more than it takes if it converges at all.

@@ -12,11 +12,12 @@ pub mod interpret;
 pub mod linear;
 pub mod op;
 pub mod optimise;
-pub mod primitive;
 pub mod series;
 pub mod tape;
+pub mod value;
 mod vertex;
 
+pub use holonome_arithmetic::primitive;
 use op::{Binary, Unary};
 use primitive::Three;
 use rustc_hash::FxHashMap;

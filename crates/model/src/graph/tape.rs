@@ -3,10 +3,10 @@
 //! formula are decided before: fused multiply-adds in [`fuse`](super::fuse), elementary functions
 //! in [`elementary`](super::elementary). So every backend computes the same bits.
 
-use super::elementary::{Elementary, reciprocal_root};
+use super::elementary::{Arithmetic, Elementary, reciprocal_root};
 use super::fuse::fuse;
 use super::op::{Binary, Unary};
-use super::primitive::{Arithmetic, FALSE, One, TRUE, Three, Two, rough_power};
+use super::primitive::{FALSE, One, Primitives, TRUE, Three, Two, rough_power};
 use super::{Expression, Graph, Input, Node};
 use rustc_hash::FxHashMap;
 use std::fmt::{self, Display};
@@ -442,7 +442,7 @@ fn mask(register: Register) -> Lowered {
     Lowered { register, is_mask: true }
 }
 
-impl Arithmetic for Builder {
+impl Primitives for Builder {
     type Value = Register;
 
     fn bits(&mut self, bits: u64) -> Register {
@@ -483,7 +483,9 @@ impl Arithmetic for Builder {
             _ => self.put(Instruction::Three(op, a, b, c)),
         }
     }
+}
 
+impl Arithmetic for Builder {
     fn repair(
         &mut self,
         function: Elementary,

@@ -127,15 +127,15 @@ impl CompiledLanes {
                 if Status::of(status) != Status::Going {
                     continue;
                 }
-                let trial = trial((span, shortest), elapsed, h.min(longest), rejections as u32);
-                let Some((h, _)) = trial.filter(|&(_, end)| end < pause) else {
+                let trial = trial((span, shortest), elapsed, h.min(longest), rejections);
+                if !trial.resolves || trial.end >= pause {
                     judged[slots.status * lanes + lane] = Status::Held.number();
                     continue;
-                };
+                }
                 let length = memory[lengths.start + lane];
-                (made[lane], tried[lane]) = (Made::Yes, h);
+                (made[lane], tried[lane]) = (Made::Yes, trial.length);
                 memory[counts.start + lane] += f64::from(u8::from(length == 0.0));
-                stages.set(lane, (t, h, length), &mut numbers);
+                stages.set(lane, (t, trial.length, length), &mut numbers);
             }
             let x = rows(&slots.x);
             stages.make(

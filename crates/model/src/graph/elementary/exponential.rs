@@ -11,8 +11,9 @@
 //! argument works: the last product overflows, or rounds to a subnormal number or zero, as it
 //! should. If k is too large even for that, the result is infinite or zero.
 
+use super::Arithmetic;
 use super::steps::{BIAS, EXPONENT, LN_2, ROUNDING, Steps};
-use crate::graph::primitive::{Arithmetic, Two};
+use crate::graph::primitive::Two;
 use std::f64::consts::LOG2_E;
 
 /// Bound of |x| beyond which the result is ∞ or 0. Within it, two factors easily hold the exponent

@@ -16,9 +16,10 @@
 //!
 //! **tanh.** tanh |x| = −E/(2 + E) with E = e^(−2|x|) − 1 in two doubles.
 
+use super::Arithmetic;
 use super::exponential::{self, reduce};
 use super::steps::{BIAS, EXPONENT, LN_2, ROUNDING, Steps};
-use crate::graph::primitive::{Arithmetic, Two};
+use crate::graph::primitive::Two;
 
 /// Bound above which sinh and cosh are infinite.
 const LARGEST: f64 = 1000.0;

@@ -15,9 +15,10 @@
 //!
 //! In both, h ± t is formed without error and the small terms are added last.
 
+use super::Arithmetic;
 use super::Elementary;
 use super::steps::{HALF_PI, Steps};
-use crate::graph::primitive::{Arithmetic, One, Two};
+use crate::graph::primitive::{One, Two};
 
 const ARCTANGENT: [f64; 12] = [
     -0.3333333333333298,

@@ -14,9 +14,10 @@
 //! **Result.** k ln 2 + ln(1 + f), with ln 2 as two doubles; only the last addition rounds at the
 //! size of the result.
 
+use super::Arithmetic;
 use super::Elementary;
 use super::steps::{BIAS, EXPONENT, LN_2, Steps};
-use crate::graph::primitive::{Arithmetic, Two};
+use crate::graph::primitive::Two;
 use std::f64::consts::FRAC_1_SQRT_2;
 
 const LOGARITHM: [f64; 7] = [

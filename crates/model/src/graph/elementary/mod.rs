@@ -41,8 +41,28 @@ mod reciprocal_root;
 mod steps;
 mod trigonometric;
 
-use super::primitive::{Arithmetic, Numbers};
+use super::primitive::{Numbers, Primitives, TRUE};
 pub use reciprocal_root::reciprocal_root;
+
+/// Primitive operations with a way out where a straight line does not suffice.
+pub trait Arithmetic: Primitives {
+    /// `fast` if the mask `valid` is true, else the function itself, by [`Elementary::exact`]. A
+    /// straight-line backend computes `fast` and flags that `valid` was false somewhere; the run is
+    /// then repeated by a backend that can branch.
+    fn repair(
+        &mut self,
+        function: Elementary,
+        arguments: [Self::Value; 2],
+        fast: Self::Value,
+        valid: Self::Value,
+    ) -> Self::Value;
+}
+
+impl Arithmetic for Numbers {
+    fn repair(&mut self, function: Elementary, [a, b]: [f64; 2], fast: f64, valid: f64) -> f64 {
+        if valid.to_bits() == TRUE { fast } else { function.exact(a, b) }
+    }
+}
 
 /// The elementary functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -15,10 +15,10 @@
 //! the other one, 1 for a = −1 and b = ±∞, NaN for a finite a < 0 and b not an integer. Operations
 //! on b only are folded away if b is a constant.
 
+use super::Arithmetic;
 use super::exponential::exponential_of_sum;
 use super::logarithm::split;
 use super::steps::Steps;
-use crate::graph::primitive::Arithmetic;
 
 /// ln 2 as a sum of a number of 42 bits, whose multiples by exponents are exact, and a double.
 const SHORT_LN_2: [f64; 2] = [0.6931471805598903, 5.497923018708371e-14];

@@ -11,8 +11,9 @@
 //! **Special values** are those of 1/√x: ∞ at 0, 0 at ∞, NaN below 0. Numbers below 2⁻¹⁰²² count as
 //! 0.
 
+use super::Arithmetic;
 use super::steps::Steps;
-use crate::graph::primitive::{Arithmetic, Two};
+use crate::graph::primitive::Two;
 
 /// Constant of the start, and coefficients of the cubic.
 const START: u64 = 0x5FE6_EB50_C7B5_37A9;

@@ -1,7 +1,8 @@
 //! Vocabulary of the expansions: short names for the operations, and common constants and
 //! sequences.
 
-use crate::graph::primitive::{Arithmetic, One, TRUE, Three, Two};
+use super::Arithmetic;
+use crate::graph::primitive::{One, TRUE, Three, Two};
 
 /// The sign's bit.
 pub(super) const SIGN: u64 = 1 << 63;

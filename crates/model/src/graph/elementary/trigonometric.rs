@@ -21,9 +21,10 @@
 //!
 //! sin is odd and cos even, bit for bit, because only |x| is reduced.
 
+use super::Arithmetic;
 use super::Elementary;
 use super::steps::{HALF_PI, ROUNDING, Steps};
-use crate::graph::primitive::{Arithmetic, Two};
+use crate::graph::primitive::Two;
 use std::f64::consts::FRAC_2_PI;
 
 /// The largest argument of the straight-line code, 2⁴⁰.

@@ -1,4 +1,4 @@
-//! Primitive operations of a processor: all that a [tape](super::tape) consists of, and so all that
+//! Primitive operations of a processor: all that a tape consists of, and so all that
 //! a backend must support. A value is 64 bits. Arithmetic reads them as a double and rounds to
 //! nearest, ties to even; the operations on bits are for the exponents and signs inside elementary
 //! functions. A comparison yields a *mask*, all ones or all zeros, for [`Three::Select`] and the
@@ -183,7 +183,7 @@ impl Three {
 
 /// Target of operations: [`Numbers`] carries them out at once, a tape records them for later. Code
 /// over it is written once for both.
-pub trait Arithmetic {
+pub trait Primitives {
     /// A value.
     type Value: Copy;
 
@@ -199,19 +199,6 @@ pub trait Arithmetic {
     /// An operation of three arguments.
     fn three(&mut self, op: Three, a: Self::Value, b: Self::Value, c: Self::Value) -> Self::Value;
 
-    /// `fast` if the mask `valid` is true, else the function itself, by [`Elementary::exact`]. A
-    /// straight-line backend computes `fast` and flags that `valid` was false somewhere; the run is
-    /// then repeated by a backend that can branch.
-    ///
-    /// [`Elementary::exact`]: super::elementary::Elementary::exact
-    fn repair(
-        &mut self,
-        function: super::elementary::Elementary,
-        arguments: [Self::Value; 2],
-        fast: Self::Value,
-        valid: Self::Value,
-    ) -> Self::Value;
-
     /// A number.
     fn number(&mut self, value: f64) -> Self::Value {
         self.bits(value.to_bits())
@@ -222,7 +209,7 @@ pub trait Arithmetic {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Numbers;
 
-impl Arithmetic for Numbers {
+impl Primitives for Numbers {
     type Value = f64;
 
     fn bits(&mut self, bits: u64) -> f64 {
@@ -240,16 +227,6 @@ impl Arithmetic for Numbers {
     fn three(&mut self, op: Three, a: f64, b: f64, c: f64) -> f64 {
         op.evaluate(a, b, c)
     }
-
-    fn repair(
-        &mut self,
-        function: super::elementary::Elementary,
-        [a, b]: [f64; 2],
-        fast: f64,
-        valid: f64,
-    ) -> f64 {
-        if valid.to_bits() == TRUE { fast } else { function.exact(a, b) }
-    }
 }
 
 /// Approximate aᵇ, for a positive, normal a and |b| ≤ 1 with a normal result: relative error within
@@ -258,7 +235,7 @@ impl Arithmetic for Numbers {
 /// The result is 2 to the power of b log₂ a, of which the exponent is split off at either end. The
 /// polynomials are the best ones of their degree, for log₂ on [1, 2] and relative to 2ʳ on [−1/2,
 /// 1/2].
-pub fn rough_power<A: Arithmetic>(m: &mut A, a: A::Value, b: A::Value) -> A::Value {
+pub fn rough_power<A: Primitives>(m: &mut A, a: A::Value, b: A::Value) -> A::Value {
     use Two::{Add, AddInteger, And, Mul, Or, Sub};
     const LOGARITHM: [f64; 5] = [
         -2.5128546239059855,
