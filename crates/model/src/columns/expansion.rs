@@ -48,42 +48,53 @@ pub(super) trait FormulaBuilder {
     ) -> Self::Formula;
 }
 
-/// Builder of the form of formulas only.
+/// Builder of the form of formulas only: equal forms have equal numbers.
 #[derive(Default)]
-pub(super) struct Forms;
+pub(super) struct Forms {
+    known: FxHashMap<Vec<u64>, u64>,
+    /// The form that is being looked up.
+    form: Vec<u64>,
+}
 
-/// One step of a hash.
-pub(super) fn mixed(hash: u64, with: u64) -> u64 {
-    let product = u128::from(hash ^ with.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15)
-        * 0xd1b5_4a32_d192_ed03_u128;
-    (product as u64) ^ (product >> 64) as u64 ^ with
+impl Forms {
+    /// Number of the form that consists of these numbers; the first tells its kind.
+    pub fn number(&mut self, form: impl IntoIterator<Item = u64>) -> u64 {
+        self.form.clear();
+        self.form.extend(form);
+        if let Some(&number) = self.known.get(&self.form[..]) {
+            return number;
+        }
+        let number = self.known.len() as u64;
+        self.known.insert(self.form.clone(), number);
+        number
+    }
 }
 
 impl FormulaBuilder for Forms {
     type Formula = u64;
 
     fn leaf(&mut self, number: u32) -> u64 {
-        mixed(1, u64::from(number))
+        self.number([1, u64::from(number)])
     }
 
     fn constant(&mut self, value: f64) -> u64 {
-        mixed(2, value.to_bits())
+        self.number([2, value.to_bits()])
     }
 
     fn time(&mut self) -> u64 {
-        mixed(6, 0)
+        self.number([3])
     }
 
     fn parameter(&mut self, number: u32) -> u64 {
-        mixed(7, u64::from(number))
+        self.number([4, u64::from(number)])
     }
 
     fn unary(&mut self, op: Unary, a: u64) -> u64 {
-        mixed(mixed(3, op as u64), a)
+        self.number([5, op as u64, a])
     }
 
     fn binary(&mut self, op: Binary, a: u64, b: u64) -> u64 {
-        mixed(mixed(mixed(4, op as u64), a), b)
+        self.number([6, op as u64, a, b])
     }
 
     fn template(
@@ -92,8 +103,8 @@ impl FormulaBuilder for Forms {
         _: (&Graph, Node),
         slots: &[(Option<u32>, u64)],
     ) -> u64 {
-        let hash = identity.iter().fold(5, |hash, &id| mixed(hash, u64::from(id)));
-        slots.iter().fold(hash, |hash, &(_, slot)| mixed(hash, slot))
+        let identity = identity.into_iter().map(u64::from);
+        self.number([7].into_iter().chain(identity).chain(slots.iter().map(|&(_, slot)| slot)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Columns and their derivatives as row programs: members whose formulas have one form become the
 //! rows of a template.
 
-use super::expansion::{Expansion, Forms, FormulaBuilder, Graphs, Leaf, mixed};
+use super::expansion::{Expansion, Forms, FormulaBuilder, Graphs, Leaf};
 use super::{Column, Columns};
 use crate::functional::{Source, Stretches};
 use crate::graph::Node;
@@ -141,7 +141,7 @@ impl<'a> Jacobian<'a> {
 fn groups(columns: &Columns, what: What, length: u32) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut known: FxHashMap<u64, usize> = FxHashMap::default();
-    let mut expansion = Expansion::new(columns, what.unknowns(), Forms);
+    let mut expansion = Expansion::new(columns, what.unknowns(), Forms::default());
     let mut results = Vec::new();
     let mut member = 0;
     while member < length {
@@ -151,10 +151,11 @@ fn groups(columns: &Columns, what: What, length: u32) -> Vec<Group> {
         let run = expansion
             .alike(results.iter().map(|r: &Outcome| (r.unknown, r.step)))
             .min(length - member);
-        let sources = expansion.leaves.iter().fold(0, |hash, leaf| mixed(hash, leaf.source as u64));
-        let columns_of =
-            results.iter().fold(sources, |hash, result| mixed(hash, u64::from(result.column)));
-        let form = forms.into_iter().fold(columns_of, mixed);
+        // Sources of the leaves, then the column and form of each result.
+        let sources = expansion.leaves.iter().map(|leaf| leaf.source as u64);
+        let columns = results.iter().zip(forms).flat_map(|(r, form)| [u64::from(r.column), form]);
+        let form = [0].into_iter().chain(sources).chain([u64::MAX]).chain(columns);
+        let form = expansion.builder.number(form);
         let group = *known.entry(form).or_insert_with(|| {
             groups.push(Group::default());
             groups.len() - 1
