@@ -149,6 +149,11 @@ pub enum TableauError {
 }
 
 impl Tableau {
+    /// Number of stages that [`fixed_step`] or [`attempt`] may touch, those of dense output included.
+    pub fn stage_count(&self) -> usize {
+        self.a.len()
+    }
+
     /// Derive what follows from the definition and verify the rest.
     pub fn new(definition: &Definition) -> Result<Tableau, TableauError> {
         let Definition { name, order, .. } = *definition;

@@ -6,8 +6,7 @@
 //! flow: λ is of the size of h, so that many stages make the error as small as rounding. The Gauss
 //! method is symplectic, so the whole method stays symplectic however large the error is.
 
-use super::nodes::Nodes;
-use super::recorder::StepRecorder;
+use super::formula_space::FormulaSpace;
 use crate::kernels::Formula;
 use holonome_integrate::phase_space::{Function, PhaseSpace, Value};
 use holonome_integrate::scheme::gauss::{NODES_6, follow};
@@ -39,7 +38,7 @@ impl Fibre {
     /// Move x by λ.
     pub fn slide(
         &self,
-        space: &mut StepRecorder<Nodes>,
+        space: &mut dyn FormulaSpace,
         t: Value,
         x: &[Value],
         lambda: &[Value],
@@ -86,7 +85,7 @@ impl Gradients {
     /// X_{λ·g} at x.
     pub fn field(
         &self,
-        space: &mut StepRecorder<Nodes>,
+        space: &mut dyn FormulaSpace,
         t: Value,
         x: &[Value],
         lambda: &[Value],
@@ -121,13 +120,7 @@ pub struct Linear {
 }
 
 impl Linear {
-    fn of(
-        &self,
-        space: &mut StepRecorder<Nodes>,
-        t: Value,
-        x: &[Value],
-        lambda: Value,
-    ) -> Vec<Value> {
+    fn of(&self, space: &mut dyn FormulaSpace, t: Value, x: &[Value], lambda: Value) -> Vec<Value> {
         let numbers = space.at(&self.numbers, t, x);
         let (b, rest) = numbers.split_at(self.b.len());
         let (b2, omega2) = rest.split_at(self.b2.len());

@@ -6,8 +6,7 @@
 //! VII.4); on a product of spheres each moves by itself. With V = ½ Σ kᵢ qᵢ² + W, where W is
 //! another polynomial, the motion includes the oscillators, and W kicks.
 
-use super::nodes::Nodes;
-use super::recorder::StepRecorder;
+use super::formula_space::FormulaSpace;
 use crate::kernels::Formula;
 use holonome_integrate::phase_space::{Asked, Part, PhaseSpace, Value};
 use holonome_model::elaborate::model::Model;
@@ -94,7 +93,7 @@ impl Flows {
     /// Move x for time `tau` along the flow of `part`.
     pub fn flow(
         &self,
-        space: &mut StepRecorder<Nodes>,
+        space: &mut dyn FormulaSpace,
         part: Part,
         t: Value,
         tau: Value,
@@ -108,7 +107,7 @@ impl Flows {
 
     fn motion(
         &self,
-        space: &mut StepRecorder<Nodes>,
+        space: &mut dyn FormulaSpace,
         t: Value,
         tau: Value,
         x: &[Value],
@@ -152,7 +151,7 @@ impl Flows {
 
     /// Remove the round-off of the rotations from the constraints, where it would grow steadily:
     /// cos² + sin² is not exactly 1.
-    fn round(&self, space: &mut StepRecorder<Nodes>, t: Value, x: &mut [Value]) {
+    fn round(&self, space: &mut dyn FormulaSpace, t: Value, x: &mut [Value]) {
         let n = x.len() / 2;
         let residuals = space.ask(Asked::Constraints, t, x);
         let (zero, one) = (space.constant(0.0), space.constant(1.0));
@@ -183,13 +182,7 @@ impl Flows {
         }
     }
 
-    fn kick(
-        &self,
-        space: &mut StepRecorder<Nodes>,
-        t: Value,
-        tau: Value,
-        x: &[Value],
-    ) -> Vec<Value> {
+    fn kick(&self, space: &mut dyn FormulaSpace, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
         let n = x.len() / 2;
         let mut force = space.ask(Asked::Slope, t, x);
         if let Some(stiffness) = &self.stiffness {
@@ -219,12 +212,12 @@ impl Flows {
     }
 }
 
-fn root(space: &mut StepRecorder<Nodes>, a: Value) -> Value {
+fn root(space: &mut dyn FormulaSpace, a: Value) -> Value {
     space.function(holonome_integrate::phase_space::Function::Root, a)
 }
 
 /// Σ x_i² over the components of a sphere; `shift` is added to the indices.
-fn norm2(space: &mut StepRecorder<Nodes>, x: &[Value], sphere: &[usize], shift: usize) -> Value {
+fn norm2(space: &mut dyn FormulaSpace, x: &[Value], sphere: &[usize], shift: usize) -> Value {
     let zero = space.constant(0.0);
     sphere.iter().fold(zero, |sum, &i| {
         let square = space.product(x[i + shift], x[i + shift]);
@@ -233,7 +226,7 @@ fn norm2(space: &mut StepRecorder<Nodes>, x: &[Value], sphere: &[usize], shift: 
 }
 
 /// sin ωτ/ω (τ if ω is 0) and cos ωτ.
-fn oscillation(space: &mut StepRecorder<Nodes>, omega: Value, tau: Value) -> (Value, Value) {
+fn oscillation(space: &mut dyn FormulaSpace, omega: Value, tau: Value) -> (Value, Value) {
     use holonome_integrate::phase_space::Function::{Cosine, Sine};
     let angle = space.product(omega, tau);
     let (sine, cosine) = (space.function(Sine, angle), space.function(Cosine, angle));
@@ -243,7 +236,7 @@ fn oscillation(space: &mut StepRecorder<Nodes>, omega: Value, tau: Value) -> (Va
 
 /// Put q c + p f and p c − q b in the place of some components.
 fn rotate(
-    space: &mut StepRecorder<Nodes>,
+    space: &mut dyn FormulaSpace,
     x: &[Value],
     moved: &mut [Value],
     components: &[usize],

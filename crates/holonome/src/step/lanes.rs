@@ -13,7 +13,7 @@ use holonome_integrate::scales::{Kept, Vectors};
 use holonome_integrate::scheme::map::{
     Between, Blocks, Carry, Outputs, StepFrom, StepMap, Workspace,
 };
-use holonome_integrate::scheme::repairs::{Looped, Repairs, Unmade};
+use holonome_integrate::scheme::repairs::{BlockRepairs, NoResult, StepLoop};
 use holonome_integrate::state::Cost;
 use holonome_model::treatment::Field;
 use std::ops::Range;
@@ -46,7 +46,7 @@ pub struct ProgramBound {
     /// Program for single steps, and the lane whose parameters it has.
     single: LoweredProgram,
     single_of: Option<usize>,
-    repairs: Repairs,
+    repairs: BlockRepairs,
     /// Scratch of single steps, and the numbers that a lane carries.
     work: Vec<f64>,
     carried: Vec<f64>,
@@ -91,7 +91,7 @@ impl ProgramLanes {
             carried: vec![0.0; single.memory_len()],
             single,
             single_of: None,
-            repairs: Repairs::default(),
+            repairs: BlockRepairs::default(),
         }
     }
 
@@ -267,11 +267,11 @@ impl EqualSteps for ProgramLanes {
         (fixed, t0, steps): (&FixedSteps, f64, Range<u64>),
         one: LaneAlone,
         cost: &mut Cost,
-    ) -> Result<(), Unmade> {
+    ) -> Result<(), NoResult> {
         self.single_for(bound, lane);
         let ProgramBound { single, repairs, work, .. } = bound;
-        let blocks = single.blocks().ok_or(Unmade)?;
-        let looped = Looped { map: single, blocks, h: fixed.h, t0 };
+        let blocks = single.blocks().ok_or(NoResult)?;
+        let looped = StepLoop { map: single, blocks, h: fixed.h, t0 };
         let (innovation, outputs) = (&mut 0.0, Outputs::default());
         let carry = Carry { memory: one.carried, scales: &mut [], innovation, cost, outputs };
         let count = steps.end - steps.start;

@@ -13,6 +13,7 @@ mod extension;
 mod fibre;
 mod flows;
 mod force_places;
+mod formula_space;
 mod fsal;
 mod functions;
 mod lanes;
@@ -52,7 +53,7 @@ pub use lanes::{ProgramBound, ProgramLanes};
 use nodes::Nodes;
 pub use program::Start;
 use program::{LoweredProgram, Lowering};
-use recorder::{FsalMode, Given, Trace, record};
+use recorder::{CompositeFunctions, FsalMode, Given, Trace, record};
 use rigid_body::RigidBody;
 use std::sync::Arc;
 use symbols::{ParameterPlaces, Symbols};
@@ -452,7 +453,7 @@ fn heated_step(
 ///
 /// # Errors
 /// If the step gives no state.
-fn recorded<S: Symbols>(
+fn recorded<S: CompositeFunctions>(
     (method, heated): (&Method, bool),
     symbols: S,
     (fsal, guesses): (FsalMode, bool),

@@ -1,7 +1,8 @@
 //! Nodes of a graph as the symbols of a recorded step, for unrolled models.
 
+use super::formula_space::FormulaSpace;
 use super::functions::{Curvature, Functions};
-use super::recorder::StepRecorder;
+use super::recorder::{CompositeFunctions, StepRecorder};
 use super::rigid_body::RigidBody;
 use super::symbols::Symbols;
 use crate::kernels::Formula;
@@ -183,7 +184,9 @@ impl Symbols for Nodes {
         let linear = !unknowns.iter().any(|unknown| depends.contains(unknown));
         (jacobian, linear)
     }
+}
 
+impl CompositeFunctions for Nodes {
     fn constraint_field(
         space: &mut StepRecorder<Nodes>,
         t: Value,
@@ -246,21 +249,20 @@ impl StepRecorder<Nodes> {
     fn functions(&self) -> Arc<Functions> {
         Arc::clone(&self.symbols.functions)
     }
+}
 
-    /// Values of a formula at (t, x).
-    pub fn at(&mut self, formula: &Formula, t: Value, x: &[Value]) -> Vec<Value> {
+impl FormulaSpace for StepRecorder<Nodes> {
+    fn at(&mut self, formula: &Formula, t: Value, x: &[Value]) -> Vec<Value> {
         let x: Vec<Node> = x.iter().map(|value| Node(value.0)).collect();
         let nodes = formula.at(&mut self.symbols.graph, Node(t.0), &x);
         nodes.into_iter().map(|node| Value(node.0)).collect()
     }
 
-    /// `a` where `condition` is not 0, else `b`.
-    pub fn unless_zero(&mut self, condition: Value, a: Value, b: Value) -> Value {
+    fn unless_zero(&mut self, condition: Value, a: Value, b: Value) -> Value {
         Value(self.symbols.graph.select(Node(condition.0), Node(a.0), Node(b.0)).0)
     }
 
-    /// True if a value is the constant 0.
-    pub fn is_zero(&self, value: Value) -> bool {
+    fn is_zero(&self, value: Value) -> bool {
         self.symbols.graph.is_zero(Node(value.0))
     }
 }

@@ -10,8 +10,7 @@
 
 mod recognition;
 
-use super::nodes::Nodes;
-use super::recorder::StepRecorder;
+use super::formula_space::FormulaSpace;
 use crate::kernels::Formula;
 use holonome_integrate::phase_space::{Asked, Body, PhaseSpace, Value, Vector};
 use holonome_model::elaborate::model::Model;
@@ -59,14 +58,14 @@ impl RigidBody {
     }
 
     /// Body of the state x.
-    pub fn body(&self, space: &mut StepRecorder<Nodes>, x: &[Value]) -> Body {
+    pub fn body(&self, space: &mut dyn FormulaSpace, x: &[Value]) -> Body {
         let attitude = self.attitude.map_or(Vec::new(), |first| rows(&x[first..first + 9]));
         let momentum = self.momentum(space, &attitude, &x[self.second..]);
         Body { attitude, momentum }
     }
 
     /// State of a body.
-    pub fn state_of(&self, space: &mut StepRecorder<Nodes>, body: &Body) -> Vec<Value> {
+    pub fn state_of(&self, space: &mut dyn FormulaSpace, body: &Body) -> Vec<Value> {
         let second = self.carried(space, &body.attitude, body.momentum);
         let mut x = vec![body.momentum[0]; second.len() + 3 * body.attitude.len()];
         for (first, list) in
@@ -80,7 +79,7 @@ impl RigidBody {
     /// Π from P or w.
     fn momentum(
         &self,
-        space: &mut StepRecorder<Nodes>,
+        space: &mut dyn FormulaSpace,
         attitude: &[Vector],
         second: &[Value],
     ) -> Vector {
@@ -97,7 +96,7 @@ impl RigidBody {
     /// P or w from Π.
     fn carried(
         &self,
-        space: &mut StepRecorder<Nodes>,
+        space: &mut dyn FormulaSpace,
         attitude: &[Vector],
         momentum: Vector,
     ) -> Vec<Value> {
@@ -126,13 +125,13 @@ impl RigidBody {
     }
 
     /// I (0) or I⁻¹ (1).
-    pub fn matrix(&self, space: &mut StepRecorder<Nodes>, which: usize) -> [Vector; 3] {
+    pub fn matrix(&self, space: &mut dyn FormulaSpace, which: usize) -> [Vector; 3] {
         let numbers = constants(space, &self.inertia);
         matrix(&numbers[9 * which..9 * which + 9])
     }
 
     /// Torque in the body's frame.
-    pub fn torque(&self, space: &mut StepRecorder<Nodes>, t: Value, body: &Body) -> Vector {
+    pub fn torque(&self, space: &mut dyn FormulaSpace, t: Value, body: &Body) -> Vector {
         let zero = space.constant(0.0);
         let x =
             self.state_of(space, &Body { attitude: body.attitude.clone(), momentum: [zero; 3] });
@@ -150,7 +149,7 @@ impl RigidBody {
 }
 
 /// Numbers that depend on the parameters only.
-fn constants(space: &mut StepRecorder<Nodes>, formula: &Formula) -> Vec<Value> {
+fn constants(space: &mut dyn FormulaSpace, formula: &Formula) -> Vec<Value> {
     let t = space.constant(0.0);
     space.at(formula, t, &[])
 }
@@ -165,7 +164,7 @@ fn matrix(list: &[Value]) -> [Vector; 3] {
 }
 
 /// Σ a × b over the rows of two matrices A and B: the vector of BᵀA − AᵀB.
-fn moment(space: &mut StepRecorder<Nodes>, a: &[Vector], b: &[Vector]) -> Vector {
+fn moment(space: &mut dyn FormulaSpace, a: &[Vector], b: &[Vector]) -> Vector {
     let (zero, one) = (space.constant(0.0), space.constant(1.0));
     let space = space as &mut dyn PhaseSpace;
     a.iter().zip(b).fold([zero; 3], |sum, (&a, &b)| {

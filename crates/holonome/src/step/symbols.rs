@@ -1,8 +1,7 @@
 //! Symbols that stand for numbers while a step is recorded: nodes of a graph, or columns with one
 //! number for each member of a family.
 
-use super::recorder::StepRecorder;
-use holonome_integrate::phase_space::{Asked, Body, Equation, Parameter, Part, Value, Vector};
+use holonome_integrate::phase_space::{Asked, Equation, Parameter, Value};
 use holonome_model::elaborate::model::{HeatBath, Model};
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::rows::StridedFamily;
@@ -111,30 +110,4 @@ pub trait Symbols: Sized {
         residuals: &[Self::Symbol],
         unknowns: &[Self::Symbol],
     ) -> (Self::Jacobian, bool);
-
-    /// X_{λ·g}.
-    fn constraint_field(
-        space: &mut StepRecorder<Self>,
-        t: Value,
-        x: &[Value],
-        lambda: &[Value],
-    ) -> Vec<Value>;
-    /// x moved along its fibre.
-    fn slide(space: &mut StepRecorder<Self>, t: Value, x: &[Value], lambda: &[Value])
-    -> Vec<Value>;
-    /// Exact flow of a part of H.
-    fn flow(
-        space: &mut StepRecorder<Self>,
-        part: Part,
-        t: Value,
-        tau: Value,
-        x: &[Value],
-    ) -> Vec<Value>;
-    /// Rigid body of x, and the state of a body.
-    fn body(space: &mut StepRecorder<Self>, x: &[Value]) -> Body;
-    fn state_of(space: &mut StepRecorder<Self>, body: &Body) -> Vec<Value>;
-    /// Matrix of inertia of the rigid body, or its inverse.
-    fn inertia(space: &mut StepRecorder<Self>, inverse: bool) -> [Vector; 3];
-    /// Torque on the rigid body.
-    fn torque(space: &mut StepRecorder<Self>, t: Value, body: &Body) -> Vector;
 }

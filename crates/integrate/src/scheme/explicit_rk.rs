@@ -22,20 +22,15 @@ pub struct ExplicitStages<'a, N> {
 impl<'a, N> ExplicitStages<'a, N> {
     /// The stages of a scheme in [`vector_count`] vectors: k_i, then the estimates, then y.
     pub fn of(tableau: &Tableau, vectors: &'a mut [Vec<N>]) -> ExplicitStages<'a, N> {
-        let (k, rest) = vectors.split_at_mut(stage_count(tableau));
+        let (k, rest) = vectors.split_at_mut(tableau.stage_count());
         let (errors, rest) = rest.split_at_mut(tableau.error.len());
         ExplicitStages { k, y: &mut rest[0], errors }
     }
 }
 
-/// Number of stages that [`fixed_step`] or [`attempt`] may touch, those of dense output included.
-pub fn stage_count(tableau: &Tableau) -> usize {
-    tableau.a.len()
-}
-
 /// Number of vectors that a step needs.
 pub fn vector_count(tableau: &Tableau) -> usize {
-    stage_count(tableau) + tableau.error.len() + 1
+    tableau.stage_count() + tableau.error.len() + 1
 }
 
 /// Compute the stages in `range`; those before it are known.

@@ -24,6 +24,7 @@ pub mod euler;
 pub mod heun;
 pub mod midpoint;
 pub mod rk4;
+pub mod slices;
 pub mod tsit5;
 
 use std::sync::OnceLock;

@@ -1,7 +1,6 @@
 //! Steps of large models over columns, each a quantity for every member of a family: nothing is
 //! unrolled, and a step takes a time proportional to the model's size.
 
-mod blocks;
 mod forces;
 mod rows;
 mod symbols;

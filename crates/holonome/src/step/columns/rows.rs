@@ -4,7 +4,8 @@
 //! A column is stored if a function of the model is called with it, as the function may read it at
 //! several members. Columns that are combined member by member are computed where they are used.
 
-use super::blocks::BlockData;
+mod blocks;
+
 use super::symbols::{ColumnSymbols, Reduced};
 use crate::component_names::component_name;
 use crate::kernels::compile_parts;
@@ -17,6 +18,7 @@ use crate::step::program::{
     SystemMonitor,
 };
 use crate::step::recorder::{Drawn, System, Trace};
+use blocks::BlockData;
 use holonome_integrate::newton::NewtonSystem;
 use holonome_integrate::phase_space::{self, Equation};
 use holonome_integrate::scheme::map::Blocks;

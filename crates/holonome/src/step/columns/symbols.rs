@@ -1,7 +1,7 @@
 //! Columns as the symbols of a recorded step: one component of every member of a family.
 
 use crate::step::program::Reduction;
-use crate::step::recorder::StepRecorder;
+use crate::step::recorder::{CompositeFunctions, StepRecorder};
 use crate::step::symbols::{ParameterPlaces, Symbols};
 use holonome_integrate::phase_space::{
     Asked, Body, Equation, Parameter, Part, PhaseSpace, Value, Vector,
@@ -211,7 +211,9 @@ impl Symbols for ColumnSymbols {
         let columns = &self.mechanics.columns;
         ((), residuals.iter().all(|&residual| columns.is_linear(residual, unknowns)))
     }
+}
 
+impl CompositeFunctions for ColumnSymbols {
     fn constraint_field(
         space: &mut StepRecorder<Self>,
         t: Value,

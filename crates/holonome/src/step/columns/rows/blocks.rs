@@ -1,7 +1,7 @@
 //! Blocks of many steps of a large model: the state stays in columns from step to step, and
 //! monitored quantities are computed there. The steps are those that are made one by one.
 
-use super::rows::Templated;
+use super::Templated;
 use crate::kernels::compile_rows;
 use crate::step::program::{LoweredProgram, Start};
 use holonome_integrate::method::MethodTreatment;
