@@ -1,12 +1,18 @@
 //! Build script that takes plotly.js out of the crate `plotly` and compresses it, so that the
 //! program holds a third of its text.
 
-use flate2::{Compression, write::GzEncoder};
-use std::io::Write;
-use std::{env, fs, path::Path};
-
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    #[cfg(feature = "figures")]
+    compress_plotly();
+}
+
+#[cfg(feature = "figures")]
+fn compress_plotly() {
+    use flate2::{Compression, write::GzEncoder};
+    use std::io::Write;
+    use std::{env, fs, path::Path};
+
     // The crate gives plotly.js together with MathJax, each in a `script` of its own.
     let sources = plotly::Plot::offline_js_sources();
     let scripts = sources

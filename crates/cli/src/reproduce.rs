@@ -19,11 +19,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-static STUDIES: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../studies");
+static STUDIES: Dir = include_dir!("$CARGO_MANIFEST_DIR/studies");
 /// Models, in the folders where the studies' commands find them.
 static MODELS: [(&str, Dir); 2] = [
-    ("models", include_dir!("$CARGO_MANIFEST_DIR/../../models")),
-    ("suite/models", include_dir!("$CARGO_MANIFEST_DIR/../../suite/models")),
+    ("models", include_dir!("$CARGO_MANIFEST_DIR/models")),
+    ("suite/models", include_dir!("$CARGO_MANIFEST_DIR/suite-models")),
 ];
 
 /// Extension of a file beside a run that records how it was made, so that the same run is not made

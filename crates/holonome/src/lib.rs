@@ -1,6 +1,6 @@
 //! [storage]: crate::store
 //!
-#![doc = include_str!("../../../docs/library.md")]
+#![doc = include_str!("../library.md")]
 //!
 //! # Contents, by theme
 //!

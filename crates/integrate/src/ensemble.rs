@@ -18,7 +18,7 @@ use crate::plan::{FixedSteps, Plan, Stepping};
 use crate::run::StepEnds;
 use crate::scales::{Kept, Vectors};
 use crate::scheme::map::Facts;
-use crate::scheme::repairs::Unmade;
+use crate::scheme::repairs::NoResult;
 use crate::terms::{Loss, TermsNow};
 use crate::vector::max_or_nan;
 pub use crate::vector::{gather, scatter};
@@ -134,8 +134,8 @@ pub trait EqualSteps: LaneSystem {
         _steps: (&FixedSteps, f64, Range<u64>),
         _one: LaneAlone,
         _cost: &mut Cost,
-    ) -> Result<(), Unmade> {
-        Err(Unmade)
+    ) -> Result<(), NoResult> {
+        Err(NoResult)
     }
 
     /// Add the cost of the steps of these numbers for one trajectory.

@@ -54,8 +54,8 @@ impl Folder {
         &self.path
     }
 
-    /// Write `compare.json`, `compare.csv` and, if there is something to draw,
-    /// `work-precision.svg`.
+    /// Write `compare.json`, `compare.csv` and, if there is something to draw and this build
+    /// draws, `work-precision.svg`.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -67,7 +67,9 @@ impl Folder {
         {
             crate::store::replace(&self.path.join(name), text.as_bytes()).map_err(Error::store)?;
         }
-        if let Some(figure) = work_precision_figure(&json) {
+        if Format::Svg.is_drawn()
+            && let Some(figure) = work_precision_figure(&json)
+        {
             write_figure(&figure, Format::Svg, self.path.join("work-precision.svg"))?;
         }
         Ok(())

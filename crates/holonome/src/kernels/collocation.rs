@@ -13,7 +13,9 @@ mod lanes;
 use super::bound::WideBound;
 use super::formula::Formula;
 use super::map::Repeated;
-use super::march::{self, AttemptLoop, Attempted, Beginning, Begun, Judging, StepInterpolant};
+use super::march::{
+    self, AttemptInputs, AttemptLoop, AttemptPlan, AttemptResult, Judging, StepInterpolant,
+};
 use super::vectors::StateVectors;
 use crate::backend::compile_cycle;
 use formulas::{Measures, Places, StageNodes, states};
@@ -33,7 +35,7 @@ use holonome_model::graph::interpret::{Cycle, CycleMap, Prologue};
 use holonome_model::graph::op::Binary;
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Graph, Node};
-pub use lanes::{LaneStages, LaneStagesBound, Made};
+pub use lanes::{LaneStages, LaneStagesBound, LaneStep};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -675,7 +677,7 @@ pub(super) fn judge(
     let most = g.mul(far, tolerance);
     let measures = Measures::at(g, places.measures);
     let factor = measures.factor(g, collocation, &attempts.vectors.vectors, most);
-    let attempted = Attempted {
+    let attempted = AttemptResult {
         x1,
         errors: vec![error],
         end_field: Vec::new(),
@@ -687,8 +689,10 @@ pub(super) fn judge(
         let moved = g.state(of.moved);
         g.binary(Binary::Equal, moved, zero)
     });
-    let begin =
-        |_: &mut Graph, at: Beginning| Begun { length: at.h, attempt: Box::new(|_, _| attempted) };
+    let begin = |_: &mut Graph, at: AttemptInputs| AttemptPlan {
+        length: at.h,
+        attempt: Box::new(|_, _| attempted),
+    };
     let mut judgement = attempts.judge(g, &before, like_others, begin);
     let mut changed: Vec<(usize, Node)> = Vec::new();
     if let Some(of) = &places.goes_on {

@@ -16,8 +16,9 @@ use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::plan::{AdaptiveSteps, FixedSteps, Plan, Stepping};
 use holonome_integrate::scheme::map::{
     self, Allowance, Blocks, Carry, Facts, KEPT_STATES, LoopPlaces, NoStep, StateLoop, StepFrom,
-    StepMap, TableauMap, Workspace,
+    StepMap, Workspace,
 };
+use holonome_integrate::scheme::slices::TableauMap;
 use holonome_integrate::state::Cost;
 use holonome_integrate::system::System;
 use holonome_integrate::tableau::Tableau;

@@ -1,4 +1,4 @@
-//! Attempted steps with their controller as a tape: the loop of `holonome_integrate::run` over
+//! AttemptResult steps with their controller as a tape: the loop of `holonome_integrate::run` over
 //! adaptive steps, traced.
 //!
 //! The numbers carried from one attempt to the next have the places of
@@ -18,7 +18,7 @@ use holonome_integrate::controller::{Measured, StepControl, Yardstick, error_nor
 use holonome_integrate::plan::AdaptiveSteps;
 use holonome_integrate::run::REJECTIONS_OF_NEW;
 use holonome_integrate::scales::{advance, norms, old_norm};
-use holonome_integrate::scheme::explicit_rk::{ExplicitStages, dense_stages, stage_count};
+use holonome_integrate::scheme::explicit_rk::{ExplicitStages, dense_stages};
 use holonome_integrate::scheme::map::{Allowance, StepFrom};
 use holonome_integrate::space::Space;
 use holonome_integrate::state::Cost;
@@ -62,7 +62,7 @@ impl Judging {
 }
 
 /// Result of an attempt, as nodes.
-pub struct Attempted {
+pub struct AttemptResult {
     /// x₁.
     pub x1: Vec<Node>,
     /// Estimates of its error, without their factor h.
@@ -86,7 +86,7 @@ pub enum StepInterpolant {
 }
 
 /// Start of an attempt, as nodes.
-pub struct Beginning<'a> {
+pub struct AttemptInputs<'a> {
     pub t: Node,
     /// Longest step that is wanted.
     pub h: Node,
@@ -95,7 +95,7 @@ pub struct Beginning<'a> {
 }
 
 /// Attempt in the making.
-pub struct Begun<'a> {
+pub struct AttemptPlan<'a> {
     /// Length of the step, which the end of the run may make longer or shorter.
     pub length: Node,
     /// The attempt itself.
@@ -103,10 +103,10 @@ pub struct Begun<'a> {
 }
 
 /// Function from the length of a step to the attempt.
-type Attempt<'a> = dyn FnOnce(&mut Graph, Node) -> Attempted + 'a;
+type Attempt<'a> = dyn FnOnce(&mut Graph, Node) -> AttemptResult + 'a;
 
 /// Attempt whose length and end are known.
-struct PlannedAttempt<'a, 'r> {
+struct PreparedAttempt<'a, 'r> {
     trial: Trial<Value<'r>>,
     /// S² of the vectors and floors of momenta by which it is measured.
     norms: Vec<Value<'r>>,
@@ -168,8 +168,8 @@ impl Ingredients<'_> {
         g: &mut Graph,
         slots: &Slots,
         before: &[Node],
-        Beginning { t, h, scales }: Beginning,
-    ) -> Begun<'a> {
+        AttemptInputs { t, h, scales }: AttemptInputs,
+    ) -> AttemptPlan<'a> {
         let x = before[slots.x.clone()].to_vec();
         match self.scheme {
             Recorded::RungeKutta(tableau) => {
@@ -181,7 +181,7 @@ impl Ingredients<'_> {
                     let stages = ExplicitStages::of(tableau, &mut kept);
                     let (errors, end_field) =
                         (stages.errors.to_vec(), stages.k[tableau.stages - 1].clone());
-                    Attempted {
+                    AttemptResult {
                         x1,
                         errors,
                         end_field,
@@ -189,7 +189,7 @@ impl Ingredients<'_> {
                         allowance: None,
                     }
                 });
-                Begun { length: h, attempt }
+                AttemptPlan { length: h, attempt }
             }
             Recorded::Taylor(taylor) => {
                 let coefficients = taylor.coefficients(g, (t, h), &x);
@@ -200,9 +200,15 @@ impl Ingredients<'_> {
                     let errors = vec![taylor.compared(g, &expansion, (part, length))];
                     let x1 = Taylor::value(g, &coefficients, part);
                     let interpolant = StepInterpolant::Series { coefficients, length: h };
-                    Attempted { x1, errors, end_field: Vec::new(), interpolant, allowance: None }
+                    AttemptResult {
+                        x1,
+                        errors,
+                        end_field: Vec::new(),
+                        interpolant,
+                        allowance: None,
+                    }
                 });
-                Begun { length: g.mul(h, part), attempt }
+                AttemptPlan { length: g.mul(h, part), attempt }
             }
             Recorded::Iterated(_) => unreachable!("attempts that iterate have a loop of their own"),
         }
@@ -295,7 +301,7 @@ impl Ingredients<'_> {
     /// Number of weights of dense output: one for each stage of a Runge–Kutta scheme.
     pub fn dense_weights(&self) -> usize {
         match self.scheme {
-            Recorded::RungeKutta(tableau) => stage_count(tableau),
+            Recorded::RungeKutta(tableau) => tableau.stage_count(),
             Recorded::Taylor(_) | Recorded::Iterated(_) => 0,
         }
     }
@@ -374,8 +380,8 @@ impl AttemptLoop<'_> {
         &self,
         r: &'r Recording,
         before: &[Value<'r>],
-        begin: impl FnOnce(&mut Graph, Beginning) -> Begun<'a>,
-    ) -> PlannedAttempt<'a, 'r> {
+        begin: impl FnOnce(&mut Graph, AttemptInputs) -> AttemptPlan<'a>,
+    ) -> PreparedAttempt<'a, 'r> {
         let slots = self.slots;
         let (own, floors) = before[slots.norms.clone()].split_at(self.vectors.vectors.count());
         // After some rejections, vectors that have always been 0 do not count.
@@ -384,11 +390,11 @@ impl AttemptLoop<'_> {
         let norms: Vec<Value> = own.chain(floors.iter().copied()).collect();
         let h = before[slots.h].smaller(self.parameter(r, 2));
         let (t, of_norms) = (before[slots.t].node(), &nodes(&norms)[..]);
-        let Begun { length, attempt } = r.nodes(|g| {
+        let AttemptPlan { length, attempt } = r.nodes(|g| {
             let scales = Scales { norms: of_norms, tolerance: self.tolerance(g) };
-            begin(g, Beginning { t, h: h.node(), scales })
+            begin(g, AttemptInputs { t, h: h.node(), scales })
         });
-        PlannedAttempt { trial: self.trial(r, before, r.value(length)), norms, attempt }
+        PreparedAttempt { trial: self.trial(r, before, r.value(length)), norms, attempt }
     }
 
     /// Length and end of an attempt with these slots that is to be `h` long; it does not pass the
@@ -425,13 +431,13 @@ impl AttemptLoop<'_> {
         g: &mut Graph,
         before: &[Node],
         like_others: Option<Node>,
-        begin: impl FnOnce(&mut Graph, Beginning) -> Begun<'a>,
+        begin: impl FnOnce(&mut Graph, AttemptInputs) -> AttemptPlan<'a>,
     ) -> Judgement {
         let AttemptLoop { slots, settling, targets, .. } = *self;
         let count = self.vectors.vectors.count();
         g.record(|r| {
             let before = &r.values(before)[..];
-            let PlannedAttempt { mut trial, norms, attempt } = self.plan(r, before, begin);
+            let PreparedAttempt { mut trial, norms, attempt } = self.plan(r, before, begin);
             if let Some(like_others) = like_others {
                 trial.resolves = trial.resolves & r.truth(like_others);
             }
@@ -480,7 +486,7 @@ impl AttemptLoop<'_> {
         before: &[Value<'r>],
         norms: &[Value<'r>],
         trial: &Trial<Value<'r>>,
-        attempted: &Attempted,
+        attempted: &AttemptResult,
     ) -> (Value<'r>, Vec<Value<'r>>, Vec<Value<'r>>) {
         let vectors = &self.vectors.vectors;
         let (mut sizes, mut squares) = (norms[..vectors.count()].to_vec(), Vec::new());

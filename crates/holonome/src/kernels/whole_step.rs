@@ -12,9 +12,7 @@ use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scales::{Kept, Vectors, advance, lagged_errors};
 use holonome_integrate::scheme::collocation::Collocation;
-use holonome_integrate::scheme::explicit_rk::{
-    ExplicitStages, attempt, fixed_step, stage_count, vector_count,
-};
+use holonome_integrate::scheme::explicit_rk::{ExplicitStages, attempt, fixed_step, vector_count};
 use holonome_integrate::scheme::map::{Facts, StepFrom};
 use holonome_integrate::space::Space;
 use holonome_integrate::state::Cost;
@@ -108,7 +106,7 @@ impl Ingredients<'_> {
                     &mut ExplicitStages::of(tableau, &mut kept),
                     &mut x1,
                 );
-                kept.truncate(stage_count(tableau));
+                kept.truncate(tableau.stage_count());
                 (x1, kept)
             }
             Recorded::Taylor(taylor) => {

@@ -133,10 +133,10 @@ pub fn report(paths: &[&Path], live: bool) -> Result<Page, Error> {
 /// Write a page to a file, which appears, or is replaced, once it is complete.
 ///
 /// # Errors
-/// If the file cannot be written.
+/// If the file cannot be written, or this build draws no pages.
 pub fn write(page: &Page, path: impl AsRef<Path>) -> Result<(), Error> {
-    let path = path.as_ref();
-    crate::store::replace(path, page.to_html().as_bytes()).map_err(Error::store)
+    let html = page.to_html().map_err(Error::option)?;
+    crate::store::replace(path.as_ref(), html.as_bytes()).map_err(Error::store)
 }
 
 /// Write a figure to a file, which appears, or is replaced, once it is complete.

@@ -45,46 +45,46 @@ pub(super) struct BatchResult {
     /// Trajectories that ended early, with the reason.
     pub failures: Vec<(u64, String)>,
     /// Events that the trajectories met.
-    pub met: Met,
+    pub met: EventCounts,
 }
 
 /// Number of trajectories that met an event, and the earliest time at which one did.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Seen {
+pub(super) struct EventCount {
     pub count: u64,
     #[serde(with = "exact::number")]
     pub first: f64,
 }
 
-impl Default for Seen {
-    fn default() -> Seen {
-        Seen { count: 0, first: f64::INFINITY }
+impl Default for EventCount {
+    fn default() -> EventCount {
+        EventCount { count: 0, first: f64::INFINITY }
     }
 }
 
-impl Seen {
+impl EventCount {
     fn add(&mut self, t: f64) {
-        self.join(Seen { count: 1, first: t });
+        self.join(EventCount { count: 1, first: t });
     }
 
-    fn join(&mut self, other: Seen) {
-        *self = Seen { count: self.count + other.count, first: self.first.min(other.first) };
+    fn join(&mut self, other: EventCount) {
+        *self = EventCount { count: self.count + other.count, first: self.first.min(other.first) };
     }
 }
 
 /// Events that trajectories met and that their numbers do not show.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Met {
+pub(super) struct EventCounts {
     /// Claimed integrals that turned out to vary, by group.
-    pub failed_claims: BTreeMap<usize, Seen>,
+    pub failed_claims: BTreeMap<usize, EventCount>,
     /// Constraints that became nearly dependent.
-    pub singular: Seen,
+    pub singular: EventCount,
     /// Corrections larger than the error of a step explains.
-    pub innovations: Seen,
+    pub innovations: EventCount,
 }
 
-impl Met {
-    pub fn join(&mut self, other: &Met) {
+impl EventCounts {
+    pub fn join(&mut self, other: &EventCounts) {
         for (&group, &seen) in &other.failed_claims {
             self.failed_claims.entry(group).or_default().join(seen);
         }
@@ -152,7 +152,7 @@ impl<'a> Collector<'a> {
                 steps: 0,
                 cost: Cost::default(),
                 failures: Vec::new(),
-                met: Met::default(),
+                met: EventCounts::default(),
             },
             range,
             parameters: base.repeat(count),
@@ -480,7 +480,7 @@ fn in_lanes<'a, L: TakesUp>(
     let count = (collector.range.end - collector.range.start) as usize;
     let (system, k) = (&*simulation.system, lanes.lanes());
     let width = system.dim() + simulation.recorded.multipliers;
-    let mut feed = Feed {
+    let mut feed = LaneTrajectories {
         collector,
         lanes,
         next: 0,
@@ -512,7 +512,7 @@ fn in_lanes<'a, L: TakesUp>(
                 measuring,
             },
         ),
-        looking: Looking {
+        looking: ClaimTests {
             motion: vec![0.0; system.dim() * k],
             jacobian: vec![0.0; system.invariants().nonzeros() * k],
             work: vec![0.0; wide_rates.work_len()],
@@ -578,7 +578,7 @@ struct MeasuringLanes<'a> {
 }
 
 /// Tests of claims in lanes.
-struct Looking {
+struct ClaimTests {
     kernels: WideRates,
     motion: Vec<f64>,
     jacobian: Vec<f64>,
@@ -591,7 +591,7 @@ struct Looking {
     work: Vec<f64>,
 }
 
-struct Feed<'f, 'a, L> {
+struct LaneTrajectories<'f, 'a, L> {
     collector: &'f mut Collector<'a>,
     lanes: &'f L,
     next: usize,
@@ -603,7 +603,7 @@ struct Feed<'f, 'a, L> {
     work: Vec<f64>,
     rates: Rates,
     independence: Independence,
-    looking: Looking,
+    looking: ClaimTests,
     /// System of every lane, for following its constraints.
     systems: Vec<CompiledSystem>,
     /// Independence of the constraints of every lane.
@@ -620,14 +620,14 @@ struct Feed<'f, 'a, L> {
     error: Option<StartError>,
 }
 
-impl<L> Feed<'_, '_, L> {
+impl<L> LaneTrajectories<'_, '_, L> {
     /// True if the independence of constraints is followed.
     fn follows(&self) -> bool {
         self.followed.first().is_some_and(|followed| followed.next() != u64::MAX)
     }
 }
 
-impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
+impl<L: TakesUp> Trajectories<L::Bound> for LaneTrajectories<'_, '_, L> {
     fn next(
         &mut self,
         bound: &mut L::Bound,
@@ -793,7 +793,7 @@ impl<L: TakesUp> Trajectories<L::Bound> for Feed<'_, '_, L> {
 
     fn look(&mut self, of: &[(usize, usize)], at: LaneStates, doubted: &mut [bool]) {
         let lanes = self.lanes.lanes();
-        let Looking { kernels, motion, jacobian, suspected, parameters, x, squares, work } =
+        let ClaimTests { kernels, motion, jacobian, suspected, parameters, x, squares, work } =
             &mut self.looking;
         kernels.run(at.t, at.x, motion, jacobian, work);
         for &(lane, number) in of {

@@ -32,7 +32,7 @@ use crate::store::{
     ArrayLayout, Checkpoint, Dimension, Layout, ResumedStore, Status, Store, StoreError,
 };
 use crate::summary::{self, Drift, Relative, StoredSummary, drift_json, is_varying, large_drifts};
-use batch::{BatchResult, Met, Seen, compute};
+use batch::{BatchResult, EventCount, EventCounts, compute};
 use holonome_integrate::averages::{BlockAverages, Mean};
 use holonome_integrate::exact;
 use holonome_integrate::method::MethodTreatment;
@@ -110,7 +110,7 @@ struct Tally {
     far: u64,
     /// Events that trajectories met.
     #[serde(default)]
-    met: Met,
+    met: EventCounts,
     /// The first failures, for the user.
     failures: Vec<(u64, String)>,
 }
@@ -502,7 +502,7 @@ impl Sweep {
     fn met_warnings(&self) -> Vec<String> {
         let Tally { met, done, .. } = &self.tally;
         let mut warnings = Vec::new();
-        let mut warn = |seen: &Seen, what: &str| {
+        let mut warn = |seen: &EventCount, what: &str| {
             if seen.count > 0 {
                 warnings.push(format!(
                     "{} of {done} trajectories: {what}, first at t = {}",

@@ -7,7 +7,7 @@ use crate::cost::Cost;
 use crate::observer::Observer;
 use crate::plan::{FixedSteps, Plan, Stepping};
 use crate::scheme::map::{Between, Blocks, Carry, Outputs, StepMap};
-use crate::scheme::repairs::{Begun, Copies, Looped, Repairs};
+use crate::scheme::repairs::{BlockRepairs, StartCopies, StepLoop, StepStart};
 use crate::state::StepState;
 use crate::terms::{measured, raise_terms};
 
@@ -32,7 +32,7 @@ pub(super) struct KeptOutputs {
     start: Vec<f64>,
     /// Scratch for steps of a block that are made by themselves, and for a step that is made for
     /// its start.
-    repairs: Repairs,
+    repairs: BlockRepairs,
     /// Cost of the block.
     pub cost: Cost,
 }
@@ -56,7 +56,7 @@ impl KeptOutputs {
             memories: Vec::with_capacity(room * memory),
             starts: Vec::with_capacity(room * blocks.start_len()),
             start: vec![0.0; blocks.start_len()],
-            repairs: Repairs::default(),
+            repairs: BlockRepairs::default(),
             cost: Cost::default(),
         }
     }
@@ -80,7 +80,7 @@ impl Engine<'_> {
     ) -> bool {
         let (n, first) = (self.x1.len(), self.state.step);
         let multipliers = if with_multipliers { self.map.multiplier_count() } else { 0 };
-        let looped = Looped { map: self.map, blocks, h: fixed.h, t0: self.plan.t0 };
+        let looped = StepLoop { map: self.map, blocks, h: fixed.h, t0: self.plan.t0 };
         let after = &fixed.samples[self.state.next_sample..];
         // At most as many outputs as steps: a search among all of a long run takes longer than a
         // step.
@@ -114,7 +114,7 @@ impl Engine<'_> {
         };
         let rest = (&mut self.work[..], false);
         let StepState { x, memory, scales, .. } = &*self.state;
-        let begun = Some(Begun { x, memory, scales: &scales.carried });
+        let begun = Some(StepStart { x, memory, scales: &scales.carried });
         let steps = first..first + count;
         if kept
             .repairs
@@ -146,7 +146,7 @@ impl Engine<'_> {
         let around = fixed.lengths_around(self.plan.t0, end);
         let KeptOutputs { repairs, start, .. } = &mut self.outputs;
         let (x, lambda) = state.split_at_mut(self.state.x.len());
-        let Copies { x: trial, memory, scales, largest } =
+        let StartCopies { x: trial, memory, scales, largest } =
             repairs.copies((x, &self.memory, &self.scales.carried), self.largest.len());
         let outputs = Outputs { after: &[end], stride: x.len(), x, memory: &mut [], starts: start };
         let cost = &mut Cost::default();

@@ -18,7 +18,7 @@ const SHRINKAGE: u64 = 4;
 
 /// A map and its loop, and the equal steps of a run.
 #[derive(Clone, Copy)]
-pub struct Looped<'a> {
+pub struct StepLoop<'a> {
     /// Map of one step.
     pub map: &'a dyn StepMap,
     /// Loop of many steps.
@@ -31,7 +31,7 @@ pub struct Looped<'a> {
 
 /// Values with which steps begin.
 #[derive(Clone, Copy)]
-pub struct Begun<'a> {
+pub struct StepStart<'a> {
     /// State.
     pub x: &'a [f64],
     /// Numbers that the map carries.
@@ -42,11 +42,11 @@ pub struct Begun<'a> {
 
 /// A step that has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unmade;
+pub struct NoResult;
 
-/// Copies of the values with which some steps begin, for a trial that may change them, and room for
+/// StartCopies of the values with which some steps begin, for a trial that may change them, and room for
 /// deviations.
-pub struct Copies<'a> {
+pub struct StartCopies<'a> {
     /// State.
     pub x: &'a mut [f64],
     /// Numbers that the map carries.
@@ -59,7 +59,7 @@ pub struct Copies<'a> {
 
 /// Scratch for the values with which a part of a block began.
 #[derive(Debug, Default)]
-pub struct Repairs {
+pub struct BlockRepairs {
     x: Vec<f64>,
     x1: Vec<f64>,
     memory: Vec<f64>,
@@ -67,16 +67,16 @@ pub struct Repairs {
     largest: Vec<f64>,
 }
 
-impl Repairs {
-    /// Copies of (x, memory, scales) in this scratch, with room for `count` deviations.
+impl BlockRepairs {
+    /// StartCopies of (x, memory, scales) in this scratch, with room for `count` deviations.
     pub fn copies(
         &mut self,
         (x, memory, scales): (&[f64], &[f64], &[f64]),
         count: usize,
-    ) -> Copies<'_> {
+    ) -> StartCopies<'_> {
         self.store(x, memory, scales);
         self.largest.resize(count, 0.0);
-        Copies {
+        StartCopies {
             x: &mut self.x,
             memory: &mut self.memory,
             scales: &mut self.scales,
@@ -103,14 +103,14 @@ impl Repairs {
     /// If a step has no result. Nothing that was written is of use then.
     pub fn steps(
         &mut self,
-        looped: Looped,
+        looped: StepLoop,
         steps: Range<u64>,
-        (x, begun): (&mut Vec<f64>, Option<Begun>),
+        (x, begun): (&mut Vec<f64>, Option<StepStart>),
         carry: Carry,
         largest: &mut [f64],
         (work, known): (&mut [f64], bool),
-    ) -> Result<(), Unmade> {
-        let Looped { map, blocks, h, t0 } = looped;
+    ) -> Result<(), NoResult> {
+        let StepLoop { map, blocks, h, t0 } = looped;
         let Carry { memory, scales, innovation, mut outputs, cost } = carry;
         let count = steps.end - steps.start;
         let (mut made, mut length) = (0, if known { count.div_ceil(SHRINKAGE) } else { count });
@@ -123,8 +123,11 @@ impl Repairs {
             if known.is_none() {
                 self.store(x, memory, scales);
             }
-            let begun =
-                known.unwrap_or(Begun { x: &self.x, memory: &self.memory, scales: &self.scales });
+            let begun = known.unwrap_or(StepStart {
+                x: &self.x,
+                memory: &self.memory,
+                scales: &self.scales,
+            });
             let mut of_part = 0.0;
             let first = steps.start + made;
             let outputs_within = outputs.within(first..first + length);
@@ -148,7 +151,7 @@ impl Repairs {
             scales.copy_from_slice(begun.scales);
             if !map.stands_alone() {
                 // The map alone does not make such a step and the treatment of its result.
-                return Err(Unmade);
+                return Err(NoResult);
             }
             if bad {
                 x.copy_from_slice(begun.x);
@@ -164,7 +167,7 @@ impl Repairs {
                 &mut Workspace { kept: &mut [], memory, cost, work },
             );
             if step.is_err() || !all_finite(&self.x1) {
-                return Err(Unmade);
+                return Err(NoResult);
             }
             std::mem::swap(x, &mut self.x1);
             outputs.keep(first + 1, x, memory);

@@ -26,7 +26,7 @@ const FEWEST_LANES: usize = 16;
 
 /// Compiled [`RowProgram`]s with their parameters; scratch comes from the caller.
 pub struct RowKernel {
-    made: Arc<Made>,
+    made: Arc<CompiledPrograms>,
     /// Parameters, with room for the last vector of a loop.
     parameters: Vec<f64>,
     /// Values that each run computes from the parameters once.
@@ -34,7 +34,7 @@ pub struct RowKernel {
 }
 
 /// Everything that does not depend on the parameters.
-struct Made {
+struct CompiledPrograms {
     /// The programs. One of several reads all numbers before its outputs, including the outputs of
     /// others.
     parts: Vec<RowProgram>,
@@ -111,10 +111,10 @@ impl RowKernel {
             at..at + program.all_outputs()
         };
         let zeroed = added_to.map(outputs).collect();
-        RowKernel::bind(Arc::new(Made { parts: programs, runs, zeroed }), parameters)
+        RowKernel::bind(Arc::new(CompiledPrograms { parts: programs, runs, zeroed }), parameters)
     }
 
-    fn bind(made: Arc<Made>, parameters: &[f64]) -> RowKernel {
+    fn bind(made: Arc<CompiledPrograms>, parameters: &[f64]) -> RowKernel {
         let bound = made.runs.iter().map(|run| match &run.code {
             Code::Gathered(kernel) => kernel.bind(parameters),
             Code::Segments(rows, _) => rows.bind(parameters),

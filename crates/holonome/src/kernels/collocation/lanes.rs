@@ -174,13 +174,13 @@ impl LaneStages {
 
     /// Make the steps of the lanes that are `made` from the states `x`, and count their
     /// evaluations. Where a step is not like others, because its iteration does not converge or
-    /// because a vector without a scale moves, `made` becomes [`Made::No`] or [`Made::Moves`].
+    /// because a vector without a scale moves, `made` becomes [`LaneStep::No`] or [`LaneStep::Moves`].
     pub fn make(
         &self,
         bound: &LaneStagesBound,
         x: &[f64],
         of: &mut LaneNumbers,
-        made: &mut [Made],
+        made: &mut [LaneStep],
         counts: &mut [f64],
     ) {
         let LaneNumbers { numbers, results, work } = of;
@@ -189,7 +189,7 @@ impl LaneStages {
         self.start.iterate(&bound.start, numbers, 1, work);
         let going = self.rows(&at.going);
         for (going, made) in numbers[going.clone()].iter_mut().zip(made.iter()) {
-            if *made == Made::Idle {
+            if *made == LaneStep::Idle {
                 *going = 0.0;
             }
         }
@@ -202,19 +202,20 @@ impl LaneStages {
         // Nothing reads the time.
         self.finish.run(&bound.finish, &numbers[..lanes], numbers, results, work);
         let moved = self.results_len();
-        for (lane, made) in made.iter_mut().enumerate().filter(|(_, made)| **made != Made::Idle) {
+        for (lane, made) in made.iter_mut().enumerate().filter(|(_, made)| **made != LaneStep::Idle)
+        {
             let number = |k: usize| numbers[(at.iterated + k) * lanes + lane];
             let [change, last, older, first, count] = [0, 1, 2, 3, 4].map(number);
             let iterated = Iterated { count: count as u32, change, before: [last, older], first };
             counts[lane] += count * self.collocation.stages as f64;
             let too_far = numbers[(at.stop + 1) * lanes + lane];
             if !iterated.converged(Stop { too_far, ..self.stop }) {
-                *made = Made::No;
+                *made = LaneStep::No;
                 continue;
             }
             counts[lane] += self.ends as f64;
             if results[moved + lane] != 0.0 {
-                *made = Made::Moves;
+                *made = LaneStep::Moves;
             }
         }
     }
@@ -248,7 +249,7 @@ impl LaneStages {
 
 /// Step of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Made {
+pub enum LaneStep {
     /// None.
     Idle,
     /// One like others.

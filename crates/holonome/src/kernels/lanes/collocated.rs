@@ -2,7 +2,7 @@
 //! attempts.
 
 use super::{CompiledLanes, LaneBound};
-use crate::kernels::collocation::{LaneStages, Made};
+use crate::kernels::collocation::{LaneStages, LaneStep};
 use holonome_integrate::controller::slots::{Slots, Status, Within};
 use holonome_integrate::controller::trial::trial;
 use holonome_integrate::ensemble::{AdaptiveLaneSteps, LanesWithin};
@@ -27,10 +27,10 @@ impl CompiledLanes {
         let [lengths, _] = stages.lengths_and_counts();
         let mut of = stages.enter(memory, work);
         stages.step_back(&mut of);
-        let mut made = vec![Made::Idle; lanes];
+        let mut made = vec![LaneStep::Idle; lanes];
         for lane in (0..lanes).filter(|&lane| wanted[lane]) {
             let (h, passed) = self.passed(at, lane, numbers);
-            made[lane] = Made::Yes;
+            made[lane] = LaneStep::Yes;
             let t = numbers[slots.t * lanes + lane];
             stages.set(lane, (t, passed / h * h, memory[lengths.start + lane]), &mut of);
         }
@@ -39,7 +39,7 @@ impl CompiledLanes {
         states[..n].copy_from_slice(&stages.results(&of)[..n]);
         states[n..].copy_from_slice(&numbers[rows(&at.carried)]);
         for (missed, made) in found.missed.iter_mut().zip(&made) {
-            *missed = *made == Made::No;
+            *missed = *made == LaneStep::No;
         }
     }
 
@@ -60,11 +60,11 @@ impl CompiledLanes {
         let (work, own) = work.split_at_mut(stages.work_len());
         let mut numbers = stages.enter(memory, work);
         let [lengths, counts] = stages.lengths_and_counts();
-        let mut made = vec![Made::Yes; lanes];
+        let mut made = vec![LaneStep::Yes; lanes];
         for step in steps {
             let t = (step as f64).mul_add(h, t0);
             for lane in 0..lanes {
-                made[lane] = if missed[lane] { Made::Idle } else { Made::Yes };
+                made[lane] = if missed[lane] { LaneStep::Idle } else { LaneStep::Yes };
                 stages.set(lane, (t, h, memory[lengths.start + lane]), &mut numbers);
                 // A first step takes the field at its start.
                 memory[counts.start + lane] +=
@@ -78,7 +78,7 @@ impl CompiledLanes {
                 &mut memory[counts.clone()],
             );
             for (missed, made) in missed.iter_mut().zip(&made) {
-                *missed = *made != Made::Yes;
+                *missed = *made != LaneStep::Yes;
             }
             state[len * lanes..].copy_from_slice(&stages.results(&numbers)[..2 * n]);
             for lane in (0..lanes).filter(|&lane| missed[lane]) {
@@ -88,7 +88,7 @@ impl CompiledLanes {
                     state[(len + self.dimension + i) * lanes + lane] = 0.0;
                 }
             }
-            stages.accept(&mut numbers, |lane| made[lane] == Made::Yes);
+            stages.accept(&mut numbers, |lane| made[lane] == LaneStep::Yes);
             memory[lengths.clone()].fill(h);
             settle.iterate(&bound.advance, state, 1, own);
         }
@@ -117,10 +117,10 @@ impl CompiledLanes {
         let mut numbers = stages.enter(memory, work);
         let [lengths, counts] = stages.lengths_and_counts();
         let (mut made, mut steps, mut tried) =
-            (vec![Made::Idle; lanes], vec![0.0; lanes], vec![0.0; lanes]);
+            (vec![LaneStep::Idle; lanes], vec![0.0; lanes], vec![0.0; lanes]);
         for _ in 0..count {
             for lane in 0..lanes {
-                made[lane] = Made::Idle;
+                made[lane] = LaneStep::Idle;
                 let [t, elapsed, h, rejections, pause, status] =
                     [slots.t, slots.elapsed, slots.h, slots.rejections, slots.pause, slots.status]
                         .map(|k| judged[k * lanes + lane]);
@@ -133,7 +133,7 @@ impl CompiledLanes {
                     continue;
                 }
                 let length = memory[lengths.start + lane];
-                (made[lane], tried[lane]) = (Made::Yes, trial.length);
+                (made[lane], tried[lane]) = (LaneStep::Yes, trial.length);
                 memory[counts.start + lane] += f64::from(u8::from(length == 0.0));
                 stages.set(lane, (t, trial.length, length), &mut numbers);
             }
@@ -147,7 +147,8 @@ impl CompiledLanes {
             );
             let (before, attempted) = judged.split_at_mut(slots.count() * lanes);
             attempted.copy_from_slice(stages.results(&numbers));
-            for (lane, made) in made.iter().enumerate().filter(|(_, made)| **made != Made::Yes) {
+            for (lane, made) in made.iter().enumerate().filter(|(_, made)| **made != LaneStep::Yes)
+            {
                 // Nothing was made, or nothing that could be accepted.
                 for i in 0..n {
                     attempted[i * lanes + lane] = before[x.start + i * lanes + lane];
@@ -158,7 +159,7 @@ impl CompiledLanes {
                     .skip(lane)
                     .step_by(lanes)
                     .for_each(|measure| *measure = 0.0);
-                if *made == Made::Moves {
+                if *made == LaneStep::Moves {
                     before[slots.status * lanes + lane] = Status::Held.number();
                 }
             }
