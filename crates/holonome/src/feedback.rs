@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::gain;
-use crate::kernels::{CompiledSystem, StateVectors};
+use crate::kernels::{CompiledSystem, Parametric, StateVectors};
 use crate::options::{Gains, RunOptions};
 use crate::pilot;
 use crate::policy::LARGEST_FEEDBACK;

@@ -11,9 +11,61 @@ use holonome_model::treatment::Field;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Part of a program whose kernels have parameters. Copies share their code.
+pub trait Parametric {
+    /// Set other parameters in all kernels.
+    fn rebind(&mut self, parameters: &[f64]);
+
+    /// Copy with other parameters.
+    fn rebound(&self, parameters: &[f64]) -> Self
+    where
+        Self: Clone,
+    {
+        let mut copy = self.clone();
+        copy.rebind(parameters);
+        copy
+    }
+}
+
+impl<T: Parametric + ?Sized> Parametric for Box<T> {
+    fn rebind(&mut self, parameters: &[f64]) {
+        (**self).rebind(parameters);
+    }
+}
+
+impl<T: Parametric> Parametric for Option<T> {
+    fn rebind(&mut self, parameters: &[f64]) {
+        self.iter_mut().for_each(|part| part.rebind(parameters));
+    }
+}
+
+impl Parametric for RowKernel {
+    fn rebind(&mut self, parameters: &[f64]) {
+        RowKernel::rebind(self, parameters);
+    }
+}
+
+/// Copying behind a box.
+pub trait BoxedClone {
+    /// Copy in a box.
+    fn boxed(&self) -> Box<dyn Quantities>;
+}
+
+impl<T: Quantities + Clone + 'static> BoxedClone for T {
+    fn boxed(&self) -> Box<dyn Quantities> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Quantities> {
+    fn clone(&self) -> Box<dyn Quantities> {
+        (**self).boxed()
+    }
+}
+
 /// Outputs as functions of (t, x), with bound parameters. Parameters after those that they read are
 /// ignored.
-pub trait Quantities: Send + Sync {
+pub trait Quantities: Parametric + BoxedClone + Send + Sync {
     /// Evaluate at (t, x).
     fn run(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]);
 
@@ -32,17 +84,6 @@ pub trait Quantities: Send + Sync {
         false
     }
 
-    /// Set other parameters.
-    fn rebind(&mut self, parameters: &[f64]);
-
-    /// These outputs with other parameters.
-    fn rebound(&self, parameters: &[f64]) -> Self
-    where
-        Self: Sized;
-
-    /// [`Quantities::rebound`] in a box, for any type.
-    fn boxed(&self, parameters: &[f64]) -> Box<dyn Quantities>;
-
     /// These outputs in so many lanes, bit for bit; `None` if they are not unrolled.
     fn in_lanes(&self, _lanes: usize) -> Option<WideBound> {
         None
@@ -50,6 +91,7 @@ pub trait Quantities: Send + Sync {
 }
 
 /// Kernel of one lane with its parameters.
+#[derive(Clone)]
 pub struct Bound {
     kernel: WideBound,
     /// Tape and parameters, from which kernels in lanes are compiled.
@@ -93,6 +135,13 @@ impl Bound {
     }
 }
 
+impl Parametric for Bound {
+    fn rebind(&mut self, parameters: &[f64]) {
+        self.kernel.rebind(0, parameters);
+        self.origin.1 = parameters.to_vec();
+    }
+}
+
 impl Quantities for Bound {
     fn run(&self, t: f64, x: &[f64], out: &mut [f64], work: &mut [f64]) {
         self.kernel.run(&[t], x, out, work);
@@ -100,22 +149,6 @@ impl Quantities for Bound {
 
     fn work_len(&self) -> usize {
         self.kernel.work_len()
-    }
-
-    fn rebind(&mut self, parameters: &[f64]) {
-        self.kernel.rebind(0, parameters);
-        let known = &mut self.origin.1;
-        known.clear();
-        known.extend_from_slice(parameters);
-    }
-
-    fn rebound(&self, parameters: &[f64]) -> Bound {
-        let origin = Box::new((Arc::clone(&self.origin.0), parameters.to_vec()));
-        Bound { kernel: self.kernel.rebound(parameters), origin }
-    }
-
-    fn boxed(&self, parameters: &[f64]) -> Box<dyn Quantities> {
-        Box::new(self.rebound(parameters))
     }
 
     fn in_lanes(&self, lanes: usize) -> Option<WideBound> {
@@ -213,17 +246,5 @@ impl Quantities for RowKernel {
 
     fn is_divided(&self) -> bool {
         RowKernel::is_divided(self)
-    }
-
-    fn rebind(&mut self, parameters: &[f64]) {
-        RowKernel::rebind(self, parameters);
-    }
-
-    fn rebound(&self, parameters: &[f64]) -> RowKernel {
-        RowKernel::rebound(self, parameters)
-    }
-
-    fn boxed(&self, parameters: &[f64]) -> Box<dyn Quantities> {
-        Box::new(self.rebound(parameters))
     }
 }

@@ -10,7 +10,7 @@
 mod formulas;
 mod lanes;
 
-use super::bound::WideBound;
+use super::bound::{Parametric, WideBound};
 use super::formula::Formula;
 use super::map::Repeated;
 use super::march::{
@@ -57,6 +57,22 @@ pub struct CompiledStages {
     tapes: Arc<[Tape; 3]>,
 }
 
+impl Parametric for CompiledStages {
+    fn rebind(&mut self, parameters: &[f64]) {
+        let Collocation { nodes, weights, double_sums, .. } = self.collocation;
+        let sums = self.collocation.sums(self.of_increments);
+        for lane in 0..self.collocation.stages {
+            let own = [nodes[lane], weights[lane]];
+            self.start.rebind(lane, &own[..1]);
+            self.iterate
+                .rebind(lane, &[parameters, &sums.stages[lane], &double_sums[lane], &own].concat());
+            let end = if lane == 0 { -1.0 } else { 1.0 };
+            self.finish
+                .rebind(lane, &[parameters, &sums.coefficients[lane], &own, &[end]].concat());
+        }
+    }
+}
+
 impl CompiledStages {
     /// Stages for steps of `plan` over `field` with these parameters.
     pub fn new(
@@ -91,29 +107,8 @@ impl CompiledStages {
             at,
             tapes: Arc::new(tapes),
         };
-        stages.bind(parameters);
+        stages.rebind(parameters);
         stages
-    }
-
-    /// These stages with other parameters.
-    pub fn rebound(&self, parameters: &[f64]) -> CompiledStages {
-        let mut stages = self.clone();
-        stages.bind(parameters);
-        stages
-    }
-
-    fn bind(&mut self, parameters: &[f64]) {
-        let Collocation { nodes, weights, double_sums, .. } = self.collocation;
-        let sums = self.collocation.sums(self.of_increments);
-        for lane in 0..self.collocation.stages {
-            let own = [nodes[lane], weights[lane]];
-            self.start.rebind(lane, &own[..1]);
-            self.iterate
-                .rebind(lane, &[parameters, &sums.stages[lane], &double_sums[lane], &own].concat());
-            let end = if lane == 0 { -1.0 } else { 1.0 };
-            self.finish
-                .rebind(lane, &[parameters, &sums.coefficients[lane], &own, &[end]].concat());
-        }
     }
 
     /// Split `work` into the numbers of a step and scratch.
@@ -284,6 +279,7 @@ impl Stages for CompiledStages {
 }
 
 /// Attempts in a loop. The slots are among the numbers of the steps, in the first lane.
+#[derive(Clone)]
 pub struct CollocationLoop {
     stages: CompiledStages,
     kernels: LoopKernels,
@@ -316,21 +312,16 @@ impl CollocationLoop {
         }
     }
 
-    /// This loop with other parameters, over stages that have them.
-    pub fn rebound(
-        &self,
+    /// Set other parameters, in stages that have them already as well.
+    pub fn rebind(
+        &mut self,
         stages: &CompiledStages,
         parameters: &[f64],
         adaptive: &AdaptiveSteps,
-    ) -> CollocationLoop {
-        CollocationLoop {
-            kernels: self.kernels.rebound(stages, &judged_by(parameters, adaptive, &self.judging)),
-            stages: stages.clone(),
-            judging: self.judging.clone(),
-            slots: self.slots.clone(),
-            adaptive: adaptive.clone(),
-            stop: self.stop,
-        }
+    ) {
+        self.stages = stages.clone();
+        self.adaptive = adaptive.clone();
+        self.kernels.rebind(stages, &judged_by(parameters, adaptive, &self.judging));
     }
 
     /// Length of the numbers.
@@ -419,6 +410,7 @@ impl map::Attempts for CollocationLoop {
 }
 
 /// Kernels of a loop of attempts, of which the last one judges, in the first lane of the numbers.
+#[derive(Clone)]
 enum LoopKernels {
     /// One loop of machine code, with what its kernels know. The prologue is that of the judge.
     Together { cycle: Arc<dyn Cycle>, judge: Arc<Prologue>, values: Aligned },
@@ -438,37 +430,24 @@ impl LoopKernels {
             CycleMap { tape: judge, lanes, first_alone: true, turns: 1 },
         ];
         match compile_cycle(&maps) {
-            Some(cycle) => LoopKernels::together(
-                cycle.into(),
-                Arc::new(Prologue::new(judge)),
-                stages,
-                parameters,
-            ),
+            Some(cycle) => {
+                let judge = Arc::new(Prologue::new(judge));
+                let values = bound_together(&*cycle, &judge, stages, parameters);
+                LoopKernels::Together { cycle: cycle.into(), judge, values }
+            }
             None => {
                 LoopKernels::Apart { judge: WideBound::in_first_lane(judge, lanes, parameters) }
             }
         }
     }
 
-    fn together(
-        cycle: Arc<dyn Cycle>,
-        judge: Arc<Prologue>,
-        stages: &CompiledStages,
-        parameters: &[f64],
-    ) -> LoopKernels {
-        let [start, iterate, finish] =
-            [&stages.start, &stages.iterate, &stages.finish].map(WideBound::values);
-        let values = cycle.bind(&[start, iterate, finish, &judge.bind(parameters, 1)]);
-        LoopKernels::Together { cycle, judge, values }
-    }
-
-    /// These kernels with other parameters of the judge, over stages that have theirs.
-    fn rebound(&self, stages: &CompiledStages, parameters: &[f64]) -> LoopKernels {
+    /// Set other parameters of the judge, over stages that have theirs.
+    fn rebind(&mut self, stages: &CompiledStages, parameters: &[f64]) {
         match self {
-            LoopKernels::Together { cycle, judge, .. } => {
-                LoopKernels::together(Arc::clone(cycle), Arc::clone(judge), stages, parameters)
+            LoopKernels::Together { cycle, judge, values } => {
+                *values = bound_together(&**cycle, judge, stages, parameters);
             }
-            LoopKernels::Apart { judge } => LoopKernels::Apart { judge: judge.rebound(parameters) },
+            LoopKernels::Apart { judge } => *judge = judge.rebound(parameters),
         }
     }
 
@@ -481,7 +460,20 @@ impl LoopKernels {
     }
 }
 
+/// Values of all kernels of a loop, from the parameters of the judge and those of the stages.
+fn bound_together(
+    cycle: &dyn Cycle,
+    judge: &Prologue,
+    stages: &CompiledStages,
+    parameters: &[f64],
+) -> Aligned {
+    let [start, iterate, finish] =
+        [&stages.start, &stages.iterate, &stages.finish].map(WideBound::values);
+    cycle.bind(&[start, iterate, finish, &judge.bind(parameters, 1)])
+}
+
 /// Equal steps in a loop.
+#[derive(Clone)]
 pub struct CollocationSteps {
     stages: CompiledStages,
     /// Loop state and kernel that settle a step: a map of the state, which x₁ and the estimate of
@@ -509,15 +501,11 @@ impl CollocationSteps {
         }
     }
 
-    /// This loop with other parameters for the settling, over stages that have them.
-    pub fn rebound(
-        &self,
-        stages: &CompiledStages,
-        parameters: &[f64],
-        plan: &Plan,
-        fixed: &FixedSteps,
-    ) -> CollocationSteps {
-        CollocationSteps::new(stages, self.settle.rebound(parameters), plan, fixed)
+    /// Set other parameters for the settling, in stages that have theirs already as well.
+    pub fn rebind(&mut self, stages: &CompiledStages, parameters: &[f64], (t0, h): (f64, f64)) {
+        self.stages = stages.clone();
+        (self.t0, self.h) = (t0, h);
+        self.settle.kernel_mut().rebind(parameters);
     }
 
     /// Length of the scratch.

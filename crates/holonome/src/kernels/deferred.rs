@@ -1,12 +1,13 @@
 //! Kernels that are compiled when they are first run.
 
-use super::{Bound, Quantities, WideBound};
+use super::{Bound, Parametric, Quantities, WideBound};
 use std::sync::{Arc, LazyLock, OnceLock};
 
 /// Kernel with its parameters, compiled on first use, because many runs never call it. A kernel
 /// that every step calls is compiled before the first step.
+#[derive(Clone)]
 pub struct Deferred {
-    /// Kernel with the parameters of the declared one; all kernels rebound from it share its code.
+    /// Kernel with the parameters of the declared one; its copies share its code.
     declared: Arc<LazyLock<Bound, Box<dyn FnOnce() -> Bound + Send>>>,
     own: OnceLock<Bound>,
     parameters: Vec<f64>,
@@ -33,6 +34,15 @@ impl Deferred {
     }
 }
 
+impl Parametric for Deferred {
+    fn rebind(&mut self, parameters: &[f64]) {
+        self.parameters = parameters.to_vec();
+        if let Some(own) = self.own.get_mut() {
+            own.rebind(parameters);
+        }
+    }
+}
+
 impl Quantities for Deferred {
     /// Run the kernel, with scratch of its own if it had not been compiled when its scratch was
     /// measured.
@@ -47,24 +57,6 @@ impl Quantities for Deferred {
     /// Length of the scratch; 0 until the kernel is compiled.
     fn work_len(&self) -> usize {
         self.own.get().map_or(0, Bound::work_len)
-    }
-
-    fn rebind(&mut self, parameters: &[f64]) {
-        self.parameters.clear();
-        self.parameters.extend_from_slice(parameters);
-        if let Some(own) = self.own.get_mut() {
-            own.rebind(parameters);
-        }
-    }
-
-    /// This kernel with other parameters, compiled if this one is.
-    fn rebound(&self, parameters: &[f64]) -> Deferred {
-        let own = self.own.get().map_or_else(OnceLock::new, |own| own.rebound(parameters).into());
-        Deferred { declared: Arc::clone(&self.declared), own, parameters: parameters.to_vec() }
-    }
-
-    fn boxed(&self, parameters: &[f64]) -> Box<dyn Quantities> {
-        Box::new(self.rebound(parameters))
     }
 
     fn in_lanes(&self, lanes: usize) -> Option<WideBound> {

@@ -7,7 +7,7 @@ use super::monitoring::{Monitoring, is_small};
 use super::taylor::{CompiledSeries, SeriesMap, Taylor};
 use super::vectors::StateVectors;
 use super::whole_step::{Ingredients, Mend, Recorded, Settling};
-use super::{Bound, Quantities, UnrolledParts};
+use super::{Bound, Parametric, Quantities, UnrolledParts};
 use crate::error::Error;
 use crate::policy::{LONGEST_COLLOCATION, LONGEST_STEP};
 use holonome_integrate::controller::slots::Slots;
@@ -29,7 +29,7 @@ use holonome_model::treatment::correction::deviation;
 use std::ops::Range;
 
 /// Part of a method's step that is compiled as a whole.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub enum CompiledStep {
     /// Nothing.
     #[default]
@@ -45,6 +45,7 @@ pub enum CompiledStep {
 }
 
 /// Steps of a collocation method: the stages of one, and equal steps or attempts in a loop.
+#[derive(Clone)]
 pub struct Collocated {
     stages: CompiledStages,
     repeated: Option<CollocationSteps>,
@@ -52,6 +53,7 @@ pub struct Collocated {
 }
 
 /// Steps of a Taylor series: one by itself, and equal steps or attempts in a loop.
+#[derive(Clone)]
 pub struct Developed {
     pub(super) series: CompiledSeries,
     pub(super) repeated: Option<Repeated>,
@@ -250,55 +252,44 @@ impl CompiledStep {
         })
     }
 
-    /// This step with other parameters.
+    /// This step with other parameters, for runs of `plan`.
     pub fn rebound(&self, plan: &Plan, parameters: &[f64]) -> CompiledStep {
-        let all = |more: &[f64]| [parameters, more].concat();
-        match (self, &plan.stepping) {
+        let mut step = self.clone();
+        let equal = |fixed: &FixedSteps| [parameters, &[fixed.h, plan.t0]].concat();
+        match (&mut step, &plan.stepping) {
             (CompiledStep::Repeated(repeated), Stepping::Fixed(fixed)) => {
-                CompiledStep::Repeated(repeated.rebound(&all(&[fixed.h, plan.t0])))
+                repeated.kernel.rebind(&equal(fixed));
             }
             (CompiledStep::Attempted(attempts), Stepping::Adaptive(adaptive)) => {
-                CompiledStep::Attempted(Box::new(attempts.rebound(parameters, adaptive)))
+                attempts.staged.rebind(parameters);
+                rebind_march(&mut attempts.march, parameters, adaptive);
             }
             (CompiledStep::Collocated(collocated), stepping) => {
-                let stages = collocated.stages.rebound(parameters);
-                let (mut repeated, mut march) = (None, None);
-                match stepping {
-                    Stepping::Fixed(fixed) => {
-                        let own = all(&[fixed.h, plan.t0]);
-                        repeated = collocated
-                            .repeated
-                            .as_ref()
-                            .map(|steps| steps.rebound(&stages, &own, plan, fixed));
+                let Collocated { stages, repeated, march } = &mut **collocated;
+                stages.rebind(parameters);
+                match (stepping, repeated, march) {
+                    (Stepping::Fixed(fixed), Some(steps), _) => {
+                        steps.rebind(stages, &equal(fixed), (plan.t0, fixed.h));
                     }
-                    Stepping::Adaptive(adaptive) => {
-                        march = collocated
-                            .march
-                            .as_ref()
-                            .map(|march| march.rebound(&stages, parameters, adaptive));
+                    (Stepping::Adaptive(adaptive), _, Some(march)) => {
+                        march.rebind(stages, parameters, adaptive);
                     }
+                    _ => {}
                 }
-                CompiledStep::Collocated(Box::new(Collocated { stages, repeated, march }))
             }
-            (CompiledStep::Developed(step), stepping) => {
-                let (mut repeated, mut march) = (None, None);
+            (CompiledStep::Developed(developed), stepping) => {
+                let Developed { series, repeated, march } = &mut **developed;
+                series.rebind(parameters);
                 match stepping {
-                    Stepping::Fixed(fixed) => {
-                        repeated = step
-                            .repeated
-                            .as_ref()
-                            .map(|steps| steps.rebound(&all(&[fixed.h, plan.t0])));
-                    }
-                    Stepping::Adaptive(adaptive) => {
-                        march =
-                            step.march.as_ref().map(|march| march.rebound(parameters, adaptive));
-                    }
+                    Stepping::Fixed(fixed) => repeated
+                        .iter_mut()
+                        .for_each(|repeated| repeated.kernel.rebind(&equal(fixed))),
+                    Stepping::Adaptive(adaptive) => rebind_march(march, parameters, adaptive),
                 }
-                let series = step.series.rebound(parameters);
-                CompiledStep::Developed(Box::new(Developed { series, repeated, march }))
             }
-            _ => CompiledStep::Nothing,
+            _ => return CompiledStep::Nothing,
         }
+        step
     }
 
     /// Part of the step that makes single steps, for a plan with other steps.
@@ -335,6 +326,7 @@ pub(super) fn effective_treatment(plan: &Plan, field: &Field) -> MethodTreatment
 }
 
 /// Equal steps in a loop.
+#[derive(Clone)]
 pub struct Repeated {
     kernel: Bound,
     monitoring: Monitoring,
@@ -391,9 +383,8 @@ impl Repeated {
         &self.kernel
     }
 
-    pub(super) fn rebound(&self, parameters: &[f64]) -> Repeated {
-        let (kernel, monitoring) = (self.kernel.rebound(parameters), self.monitoring.clone());
-        Repeated { kernel, monitoring, ..*self }
+    pub(super) fn kernel_mut(&mut self) -> &mut Bound {
+        &mut self.kernel
     }
 
     pub(super) fn work_len(&self) -> usize {
@@ -482,6 +473,7 @@ impl Blocks for Repeated {
 }
 
 /// Attempted steps.
+#[derive(Clone)]
 pub struct Attempts {
     /// Kernel of one attempt, with all stages, as dense output needs them.
     staged: Bound,
@@ -506,14 +498,10 @@ impl Attempts {
             evaluations: ingredients.scheme.evaluations()[1],
         }
     }
-
-    fn rebound(&self, parameters: &[f64], adaptive: &AdaptiveSteps) -> Attempts {
-        let march = self.march.as_ref().map(|march| march.rebound(parameters, adaptive));
-        Attempts { staged: self.staged.rebound(parameters), march, ..*self }
-    }
 }
 
 /// Attempted steps in a loop.
+#[derive(Clone)]
 pub struct March {
     pub(super) kernel: Bound,
     judging: Judging,
@@ -545,10 +533,12 @@ impl March {
             evaluations: ingredients.scheme.evaluations()[1],
         }
     }
+}
 
-    fn rebound(&self, parameters: &[f64], adaptive: &AdaptiveSteps) -> March {
-        let all = [parameters, &march::parameters(adaptive, self.judging.control)].concat();
-        March { kernel: self.kernel.rebound(&all), judging: self.judging.clone(), ..*self }
+/// Set other parameters of the field and of the run.
+fn rebind_march(march: &mut Option<March>, parameters: &[f64], adaptive: &AdaptiveSteps) {
+    if let Some(March { kernel, judging, .. }) = march {
+        kernel.rebind(&[parameters, &march::parameters(adaptive, judging.control)].concat());
     }
 }
 

@@ -17,7 +17,7 @@ mod tracing;
 mod vectors;
 mod whole_step;
 
-pub use bound::{Bound, Quantities, WideBound, compile_parts, compile_rows};
+pub use bound::{Bound, Parametric, Quantities, WideBound, compile_parts, compile_rows};
 pub(crate) use formula::Formula;
 pub use lanes::{CompiledLanes, LaneBound, LaneMonitor, MonitorBound};
 pub use map::CompiledStep;

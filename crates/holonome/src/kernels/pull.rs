@@ -1,12 +1,14 @@
 //! Gauss–Newton form of feedback beside a compiled field, for fields in which its formula would be
 //! long.
 
+use super::bound::Parametric;
 use super::vectors::StateVectors;
 use holonome_integrate::feedback_term::{FeedbackNumbers, FeedbackTerm};
 use holonome_integrate::system::Invariants;
 use std::sync::Arc;
 
 /// Feedback term with the numbers of a run.
+#[derive(Clone)]
 pub struct Pull {
     term: Arc<FeedbackTerm>,
     state: Arc<StateVectors>,
@@ -19,6 +21,16 @@ pub struct Pull {
     roots: Vec<f64>,
 }
 
+impl Parametric for Pull {
+    fn rebind(&mut self, parameters: &[f64]) {
+        let targets = &mut self.targets[self.constraints..];
+        let (known, rest) = parameters[self.first..].split_at(targets.len());
+        targets.copy_from_slice(known);
+        self.rate = rest[0];
+        self.state.vectors.spread_roots(&rest[1..], &mut self.roots);
+    }
+}
+
 impl Pull {
     /// Feedback term for a model of `first` parameters; `parameters` are these and those of the
     /// term.
@@ -28,7 +40,7 @@ impl Pull {
         first: usize,
         parameters: &[f64],
     ) -> Pull {
-        Pull {
+        let mut pull = Pull {
             term: Arc::new(FeedbackTerm::new(invariants)),
             state: Arc::clone(state),
             first,
@@ -36,20 +48,8 @@ impl Pull {
             targets: vec![0.0; invariants.count],
             rate: 0.0,
             roots: vec![0.0; state.vectors.dim()],
-        }
-        .rebound(parameters)
-    }
-
-    /// This term with other parameters.
-    pub fn rebound(&self, parameters: &[f64]) -> Pull {
-        let Pull { first, constraints, rate, .. } = *self;
-        let (term, state) = (Arc::clone(&self.term), Arc::clone(&self.state));
-        let (targets, roots) = (self.targets.clone(), self.roots.clone());
-        let mut pull = Pull { term, state, first, constraints, targets, rate, roots };
-        let (targets, rest) = parameters[first..].split_at(pull.targets.len() - constraints);
-        pull.targets[constraints..].copy_from_slice(targets);
-        pull.rate = rest[0];
-        pull.state.vectors.spread_roots(&rest[1..], &mut pull.roots);
+        };
+        pull.rebind(parameters);
         pull
     }
 

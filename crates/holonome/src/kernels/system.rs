@@ -1,6 +1,6 @@
 //! Field and invariants of a model as a system of the numeric half, unrolled or templated.
 
-use super::bound::{Bound, Quantities, WideBound, compile_rows};
+use super::bound::{Bound, Parametric, Quantities, WideBound, compile_rows};
 use super::deferred::Deferred;
 use super::formula::Formula;
 use super::monitoring::{Monitoring, WideMonitor, is_small, settling_tape};
@@ -18,6 +18,7 @@ use holonome_model::treatment::{Field, InvariantGroup, InvariantKind};
 use std::sync::{Arc, LazyLock};
 
 /// Compiled system: field, invariants, their Jacobian, and the field's directional derivative.
+#[derive(Clone)]
 pub struct CompiledSystem {
     /// X as steps call it, without the pull.
     field: Box<dyn Quantities>,
@@ -35,6 +36,7 @@ pub struct CompiledSystem {
 }
 
 /// Parts that a system has besides if its formulas are unrolled.
+#[derive(Clone)]
 pub struct UnrolledParts {
     /// X, from which the steps of a Runge–Kutta method are made, too.
     formula: Arc<LazyLock<Formula, Box<dyn FnOnce() -> Formula + Send>>>,
@@ -46,6 +48,7 @@ pub struct UnrolledParts {
 }
 
 /// Settling of x at the end of a step, by formulas.
+#[derive(Clone)]
 struct SettlingKernels {
     /// Formulas, which a step that ends with them uses again: they are the most expensive to
     /// optimise.
@@ -225,21 +228,6 @@ impl CompiledSystem {
         Some(WideRates { motion, jacobian, depends_on_time })
     }
 
-    /// This system with other parameters.
-    pub fn rebound(&self, parameters: &[f64]) -> CompiledSystem {
-        CompiledSystem {
-            field: self.field.boxed(parameters),
-            untreated: self.untreated.as_ref().map(|field| field.boxed(parameters)),
-            has_motion: self.has_motion,
-            pull: self.pull.as_ref().map(|pull| pull.rebound(parameters)),
-            values: self.values.boxed(parameters),
-            jacobian: self.jacobian.boxed(parameters),
-            masses: self.masses.rebound(parameters),
-            invariants: Arc::clone(&self.invariants),
-            unrolled: self.unrolled.as_ref().map(|unrolled| unrolled.rebound(parameters)),
-        }
-    }
-
     /// Longest distance along `v`, in units of it, on which no family of vectors moves by more than
     /// its size; infinite if no family that moves has a size. Every family has units of its own.
     fn way(&self, x: &[f64], v: &[f64]) -> f64 {
@@ -279,6 +267,23 @@ impl CompiledSystem {
     }
 }
 
+impl Parametric for CompiledSystem {
+    fn rebind(&mut self, parameters: &[f64]) {
+        self.field.rebind(parameters);
+        self.untreated.rebind(parameters);
+        self.pull.rebind(parameters);
+        self.rebind_invariants(parameters);
+        self.masses.rebind(parameters);
+        if let Some(UnrolledParts { derivative, settled, .. }) = &mut self.unrolled {
+            derivative.rebind(parameters);
+            if let Some(SettlingKernels { monitor, mend, .. }) = settled {
+                monitor.rebind(parameters);
+                mend.rebind(parameters);
+            }
+        }
+    }
+}
+
 impl UnrolledParts {
     /// Formula of the field.
     pub(crate) fn formula(&self) -> &Formula {
@@ -288,20 +293,6 @@ impl UnrolledParts {
     /// Formulas that monitor and mend, if these are kernels of their own.
     pub fn settling(&self) -> Option<&Settling> {
         self.settled.as_ref().map(|settled| &*settled.settling)
-    }
-
-    fn rebound(&self, parameters: &[f64]) -> UnrolledParts {
-        UnrolledParts {
-            formula: Arc::clone(&self.formula),
-            derivative: self.derivative.rebound(parameters),
-            monitoring: self.monitoring.clone(),
-            settled: self.settled.as_ref().map(|settled| SettlingKernels {
-                settling: Arc::clone(&settled.settling),
-                monitor: settled.monitor.rebound(parameters),
-                mend: settled.mend.as_ref().map(|mend| mend.rebound(parameters)),
-            }),
-            depends_on_time: self.depends_on_time,
-        }
     }
 
     /// Run a kernel of [`settling_tape`], `more` being its inputs after the targets. Return the

@@ -1,7 +1,7 @@
 //! Steps of a Taylor series: the coefficients of the solution come from the formulas of the field,
 //! and the last of them determine the length over which they are good.
 
-use super::bound::{Bound, Quantities};
+use super::bound::{Bound, Parametric, Quantities};
 use super::formula::Formula;
 use super::map::{Developed, Repeated};
 use super::march::{larger, least};
@@ -268,6 +268,7 @@ impl Taylor {
 
 /// Step in two kernels: the coefficients, with the length over which they are good; and the state
 /// after a part of it.
+#[derive(Clone)]
 pub struct CompiledSeries {
     facts: Facts,
     dimension: usize,
@@ -321,14 +322,15 @@ impl CompiledSeries {
         CompiledSeries { facts: taylor.facts(), dimension: n, norms, evaluations, expand, value }
     }
 
-    /// These kernels with other parameters.
-    pub fn rebound(&self, parameters: &[f64]) -> CompiledSeries {
-        let [expand, value] = [&self.expand, &self.value].map(|kernel| kernel.rebound(parameters));
-        CompiledSeries { facts: self.facts.clone(), expand, value, ..*self }
-    }
-
     fn order(&self) -> usize {
         self.facts.errors.start
+    }
+}
+
+impl Parametric for CompiledSeries {
+    fn rebind(&mut self, parameters: &[f64]) {
+        self.expand.rebind(parameters);
+        self.value.rebind(parameters);
     }
 }
 

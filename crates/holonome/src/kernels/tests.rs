@@ -1,7 +1,7 @@
 //! Tests of templated models against the same models unrolled, and against themselves with other
 //! numbers of lanes.
 
-use super::{CompiledSystem, Quantities, StateVectors, compile_rows};
+use super::{CompiledSystem, Parametric, Quantities, StateVectors, compile_rows};
 use crate::backend::backend;
 use crate::step::extension;
 use crate::{Problem, Settings};
@@ -374,7 +374,7 @@ fn other_parameters_need_no_other_kernels() {
         &field,
         &StateVectors::of(&model),
         &changed,
-        extended(&model).map(|field| field.boxed(&changed)),
+        extended(&model).map(|field| field.rebound(&changed)),
     );
     let [dx, f, df] = evaluated(&new, 0.0, &model.initial);
     assert_eq!(

@@ -1,6 +1,6 @@
 //! Vectors of a model's state, with their masses.
 
-use super::bound::compile_rows;
+use super::bound::{Parametric, compile_rows};
 use crate::component_names::member_name;
 use holonome_integrate::scales::{Role, Vectors};
 use holonome_model::elaborate::model::{self, Dynamics, Model, Variable};
@@ -87,9 +87,16 @@ impl StateVectors {
 }
 
 /// Masses of a state's vectors: 1/m is the mean of ∂²H/∂p² over the components of a momentum.
+#[derive(Clone)]
 pub struct Masses {
     state: Arc<StateVectors>,
     curvature: Option<RowKernel>,
+}
+
+impl Parametric for Masses {
+    fn rebind(&mut self, parameters: &[f64]) {
+        self.curvature.rebind(parameters);
+    }
 }
 
 impl Masses {
@@ -97,19 +104,6 @@ impl Masses {
     pub fn new(state: &Arc<StateVectors>, parameters: &[f64]) -> Masses {
         let curvature = state.curvature.as_ref().map(|program| compile_rows(program, parameters));
         Masses { state: Arc::clone(state), curvature }
-    }
-
-    /// These masses for other parameters.
-    pub fn rebound(&self, parameters: &[f64]) -> Masses {
-        let curvature = self.curvature.as_ref().map(|kernel| kernel.rebound(parameters));
-        Masses { state: Arc::clone(&self.state), curvature }
-    }
-
-    /// Set other parameters.
-    pub fn rebind(&mut self, parameters: &[f64]) {
-        if let Some(kernel) = &mut self.curvature {
-            kernel.rebind(parameters);
-        }
     }
 
     /// Vectors of the state.

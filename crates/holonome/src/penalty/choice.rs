@@ -3,6 +3,7 @@
 
 use super::Open;
 use crate::error::Error;
+use crate::kernels::Parametric;
 use crate::options::{PenaltyStrength, RunOptions, StepSize};
 use crate::problem::Problem;
 use holonome_integrate::method::Method;

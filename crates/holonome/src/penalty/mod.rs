@@ -11,6 +11,7 @@ pub use slow::{Moved, SlowManifold};
 
 use crate::backend::backend;
 use crate::error::Error;
+use crate::kernels::Parametric;
 use crate::options::RunOptions;
 use crate::problem::Problem;
 use holonome_integrate::method::{Method, Needs};

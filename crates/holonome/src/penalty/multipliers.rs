@@ -11,7 +11,7 @@
 //! the flow through q + βh²a.
 
 use super::slow::SlowManifold;
-use crate::kernels::{WideBound, compile_rows, single_step};
+use crate::kernels::{Parametric, WideBound, compile_rows, single_step};
 use crate::step::ForcePlaces;
 use holonome_integrate::ensemble::{gather, scatter};
 use holonome_integrate::scales::Vectors;
@@ -40,6 +40,7 @@ const MOST_STEPS: usize = 1000;
 
 /// Multipliers as functions of the state, in one lane or in several, each with parameters of its
 /// own.
+#[derive(Clone)]
 pub struct MeanMultipliers {
     flow: Flow,
     lanes: Vec<Lane>,
@@ -50,6 +51,7 @@ pub struct MeanMultipliers {
 }
 
 /// Data that depend on the parameters of a lane.
+#[derive(Clone)]
 struct Lane {
     parameters: Vec<f64>,
     /// Places through which the window's flow passes; `None` if it passes through the state itself.
@@ -58,17 +60,16 @@ struct Lane {
     manifold: SlowManifold,
 }
 
-impl Lane {
-    fn rebound(&self, parameters: &[f64]) -> Lane {
-        Lane {
-            parameters: parameters.to_vec(),
-            places: self.places.as_ref().map(|places| places.rebound(parameters)),
-            manifold: self.manifold.rebound(parameters),
-        }
+impl Parametric for Lane {
+    fn rebind(&mut self, parameters: &[f64]) {
+        self.parameters = parameters.to_vec();
+        self.places.rebind(parameters);
+        self.manifold.rebind(parameters);
     }
 }
 
 /// Penalised flow with its constraints.
+#[derive(Clone)]
 enum Flow {
     /// Unrolled: from (x, h) at t to x after a step, and the constraints at (t, x).
     Unrolled(Arc<Tape>, WideBound),
@@ -77,6 +78,7 @@ enum Flow {
 }
 
 /// Penalised field of a templated model.
+#[derive(Clone)]
 struct RowFlow {
     constraints: RowKernel,
     field: RowKernel,
@@ -106,17 +108,6 @@ impl System for RowFlow {
 }
 
 impl Flow {
-    fn copy(&self, parameters: &[f64]) -> Flow {
-        match self {
-            Flow::Unrolled(tape, kernel) => Flow::Unrolled(Arc::clone(tape), kernel.clone()),
-            Flow::Templated(rows) => Flow::Templated(Box::new(RowFlow {
-                constraints: rows.constraints.rebound(parameters),
-                field: rows.field.rebound(parameters),
-                vectors: rows.vectors.clone(),
-            })),
-        }
-    }
-
     fn rebind(&mut self, lane: usize, parameters: &[f64]) {
         match self {
             Flow::Unrolled(_, kernel) => kernel.rebind(lane, parameters),
@@ -251,26 +242,20 @@ impl MeanMultipliers {
         self.count
     }
 
-    /// A copy.
-    pub fn copy(&self) -> MeanMultipliers {
-        let lanes = self.lanes.iter().map(|lane| lane.rebound(&lane.parameters)).collect();
-        MeanMultipliers { flow: self.flow.copy(&self.lanes[0].parameters), lanes, ..*self }
-    }
-
     /// Copy in `lanes` lanes, all with the parameters of the first; `None` if the flow is
     /// templated.
     pub fn in_lanes(&self, lanes: usize) -> Option<MeanMultipliers> {
         let Flow::Unrolled(tape, _) = &self.flow else { return None };
         let first = &self.lanes[0];
         let flow = Flow::Unrolled(Arc::clone(tape), WideBound::new(tape, lanes, &first.parameters));
-        let lanes = (0..lanes).map(|_| first.rebound(&first.parameters)).collect();
+        let lanes = vec![first.clone(); lanes];
         Some(MeanMultipliers { flow, lanes, ..*self })
     }
 
     /// Set the parameters of one lane.
     pub fn rebind(&mut self, lane: usize, parameters: &[f64]) {
         if self.lanes[lane].parameters != parameters {
-            self.lanes[lane] = self.lanes[lane].rebound(parameters);
+            self.lanes[lane].rebind(parameters);
             self.flow.rebind(lane, parameters);
         }
     }

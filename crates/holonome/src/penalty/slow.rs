@@ -8,6 +8,7 @@
 //! oscillation of amplitude λ̇/ω².
 
 use crate::backend::backend;
+use crate::kernels::Parametric;
 use holonome_linear::pattern::Pattern;
 use holonome_linear::sparse::SparseLdl;
 use holonome_model::elaborate::model::Model;
@@ -30,6 +31,7 @@ pub struct Moved {
 
 /// Constraints g of a penalised model, weighted so that ½ω²|g|² is the penalty, and their rates G
 /// H_p + g_t, compiled for evaluation at single states.
+#[derive(Clone)]
 pub struct SlowManifold {
     degrees: usize,
     /// Time of the start.
@@ -50,6 +52,7 @@ pub struct SlowManifold {
 }
 
 /// Some functions with their Jacobian, compiled.
+#[derive(Clone)]
 struct Rows {
     values: RowKernel,
     jacobian: RowKernel,
@@ -62,14 +65,6 @@ impl Rows {
             values: compile(&derived.values, parameters),
             jacobian: compile(&derived.jacobian, parameters),
             pattern: Arc::new(derived.pattern),
-        }
-    }
-
-    fn rebound(&self, parameters: &[f64]) -> Rows {
-        Rows {
-            values: self.values.rebound(parameters),
-            jacobian: self.jacobian.rebound(parameters),
-            pattern: Arc::clone(&self.pattern),
         }
     }
 
@@ -130,6 +125,22 @@ fn short_time(x: &[f64], field: &[f64]) -> Option<f64> {
 /// Pivots up to this value, of a matrix with a unit diagonal, belong to redundant constraints.
 const DEPENDENT: f64 = 1e-12;
 
+impl Parametric for Rows {
+    fn rebind(&mut self, parameters: &[f64]) {
+        self.values.rebind(parameters);
+        self.jacobian.rebind(parameters);
+    }
+}
+
+impl Parametric for SlowManifold {
+    fn rebind(&mut self, parameters: &[f64]) {
+        self.constraints.rebind(parameters);
+        self.rates.rebind(parameters);
+        self.rates_in_time.rebind(parameters);
+        self.field.rebind(parameters);
+    }
+}
+
 impl SlowManifold {
     /// Slow manifold of a penalised model.
     pub fn new(model: &Model, penalty: &Penalty) -> SlowManifold {
@@ -171,21 +182,6 @@ impl SlowManifold {
             rates_in_time: compile(&in_time, parameters),
             field: compile(&field, parameters),
             pattern,
-        }
-    }
-
-    /// Copy with other parameters.
-    pub fn rebound(&self, parameters: &[f64]) -> SlowManifold {
-        SlowManifold {
-            constraints: self.constraints.rebound(parameters),
-            rates: self.rates.rebound(parameters),
-            rates_in_time: self.rates_in_time.rebound(parameters),
-            field: self.field.rebound(parameters),
-            weight: self.weight.clone(),
-            pattern: self.pattern.clone(),
-            ldl: self.ldl.clone(),
-            scales: self.scales.clone(),
-            ..*self
         }
     }
 

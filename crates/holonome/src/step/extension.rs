@@ -5,13 +5,14 @@ use super::columns::{self, ColumnSymbols, Templated};
 use super::program::LoweredProgram;
 use super::recorder::{FsalMode, Given, record};
 use super::symbols::ParameterPlaces;
-use crate::kernels::Quantities;
+use crate::kernels::{Parametric, Quantities};
 use holonome_integrate::dirac::extended_field;
 use holonome_integrate::scheme::map::{StepFrom, StepMap, Workspace};
 use holonome_integrate::state::Cost;
 use holonome_model::derived::Derived;
 
 /// Program that computes the field.
+#[derive(Clone)]
 struct Extension(LoweredProgram<Templated>);
 
 /// Extended field of a large model with constraints on its positions: `near` the set of constraints
@@ -29,6 +30,12 @@ pub fn extension(model: &Derived, near: bool) -> Box<dyn Quantities> {
     Box::new(Extension(columns::lower(trace, None, model, vec![1.0], &[], 0.0)))
 }
 
+impl Parametric for Extension {
+    fn rebind(&mut self, parameters: &[f64]) {
+        self.0.rebind(parameters);
+    }
+}
+
 impl Quantities for Extension {
     /// Compute the field; NaN where it does not exist.
     fn run(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
@@ -41,17 +48,5 @@ impl Quantities for Extension {
 
     fn work_len(&self) -> usize {
         self.0.work_len()
-    }
-
-    fn rebind(&mut self, parameters: &[f64]) {
-        self.0.rebind(parameters);
-    }
-
-    fn rebound(&self, parameters: &[f64]) -> Extension {
-        Extension(self.0.rebound(parameters))
-    }
-
-    fn boxed(&self, parameters: &[f64]) -> Box<dyn Quantities> {
-        Box::new(self.rebound(parameters))
     }
 }

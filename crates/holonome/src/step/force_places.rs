@@ -3,6 +3,7 @@
 
 use super::fsal::Finds;
 use super::program::{LoweredProgram, Lowering};
+use crate::kernels::Parametric;
 use holonome_integrate::scheme::map::{NoStep, StepFrom, StepMap};
 use holonome_integrate::state::Cost;
 
@@ -13,8 +14,8 @@ pub struct ForcePlaces {
 }
 
 /// Program that results in these positions.
-trait Places: Send + Sync {
-    fn rebound(&self, parameters: &[f64]) -> Box<dyn Places>;
+trait Places: Parametric + Send + Sync {
+    fn boxed(&self) -> Box<dyn Places>;
     fn put(&self, t: f64, h: f64, x: &mut [f64]) -> Result<(), NoStep>;
 }
 
@@ -22,8 +23,8 @@ impl<L: Lowering + 'static> Places for LoweredProgram<L>
 where
     LoweredProgram<L>: Send + Sync,
 {
-    fn rebound(&self, parameters: &[f64]) -> Box<dyn Places> {
-        Box::new(LoweredProgram::rebound(self, parameters))
+    fn boxed(&self) -> Box<dyn Places> {
+        Box::new(self.clone())
     }
 
     fn put(&self, t: f64, h: f64, x: &mut [f64]) -> Result<(), NoStep> {
@@ -34,6 +35,18 @@ where
     }
 }
 
+impl Clone for ForcePlaces {
+    fn clone(&self) -> ForcePlaces {
+        ForcePlaces { places: self.places.boxed(), h: self.h }
+    }
+}
+
+impl Parametric for ForcePlaces {
+    fn rebind(&mut self, parameters: &[f64]) {
+        self.places.rebind(parameters);
+    }
+}
+
 impl ForcePlaces {
     /// Positions that a program of (sub)steps of length h results in.
     pub fn new<L: Lowering + 'static>(program: LoweredProgram<L>, h: f64) -> ForcePlaces
@@ -41,11 +54,6 @@ impl ForcePlaces {
         LoweredProgram<L>: Send + Sync,
     {
         ForcePlaces { places: Box::new(program), h }
-    }
-
-    /// These positions for other parameters of the model.
-    pub fn rebound(&self, parameters: &[f64]) -> ForcePlaces {
-        ForcePlaces { places: self.places.rebound(parameters), h: self.h }
     }
 
     /// Put the positions in the place of those in `x`, a state at t.

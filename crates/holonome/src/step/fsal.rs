@@ -5,6 +5,7 @@
 //! length of the step that left them, or 1 where the length makes no difference, and 0 at the start
 //! of a run. A step of another length computes them anew.
 
+use crate::kernels::Parametric;
 use holonome_integrate::scheme::map::{NoStep, StepFrom, StepMap, Workspace};
 use holonome_integrate::state::Cost;
 
@@ -24,6 +25,7 @@ pub trait Finds: StepMap {
 
 /// Values at a step's start, with the program that computes them if no step of the same length came
 /// before.
+#[derive(Clone)]
 pub struct Fsal<P> {
     find: Box<P>,
     /// True if steps of any length have the same values.
@@ -33,15 +35,16 @@ pub struct Fsal<P> {
     pub monitored: Option<(usize, usize)>,
 }
 
+impl<P: Parametric> Parametric for Fsal<P> {
+    fn rebind(&mut self, parameters: &[f64]) {
+        self.find.rebind(parameters);
+    }
+}
+
 impl<P: Finds> Fsal<P> {
     /// Values that the program `find` computes.
     pub fn new(find: P, any_length: bool, monitored: Option<(usize, usize)>) -> Fsal<P> {
         Fsal { find: Box::new(find), any_length, monitored }
-    }
-
-    /// These values by the program that `rebound` makes of the present one.
-    pub fn rebound(&self, rebound: impl FnOnce(&P) -> P) -> Fsal<P> {
-        Fsal::new(rebound(&self.find), self.any_length, self.monitored)
     }
 
     /// True if values left by a step serve one of length h; `known_for` is the last number of the
@@ -68,11 +71,6 @@ impl<P: Finds> Fsal<P> {
     /// Program that computes the values.
     pub fn program(&self) -> &P {
         &self.find
-    }
-
-    /// Program that computes the values, to set other parameters in it.
-    pub fn program_mut(&mut self) -> &mut P {
-        &mut self.find
     }
 
     /// Monitored energy where this step begins, if one is monitored.

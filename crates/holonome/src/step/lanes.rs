@@ -4,7 +4,7 @@
 use super::many::{Lanes, Many};
 use super::program::{self, Start};
 use super::unrolled::Unrolled;
-use crate::kernels::{LaneMonitor, MonitorBound, StateVectors};
+use crate::kernels::{LaneMonitor, MonitorBound, Parametric, StateVectors};
 use holonome_integrate::ensemble::{
     EqualSteps, LaneAlone, LaneCarry, LaneStates, LaneSystem, gather, scatter,
 };
@@ -82,7 +82,7 @@ impl ProgramLanes {
     /// Lanes that all have these parameters: those of the model, then F₀ of the rows that are not
     /// constraints.
     pub fn bind(&self, parameters: &[f64]) -> ProgramBound {
-        let single = self.program.copy(&parameters[..self.own]);
+        let single = self.program.rebound(&parameters[..self.own]);
         ProgramBound {
             many: self.many.clone(),
             monitor: self.monitor.bind(parameters),

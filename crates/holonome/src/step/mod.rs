@@ -105,8 +105,8 @@ impl Program {
     /// Independent map with other parameters, which makes every step by itself.
     pub fn rebound(&self, parameters: &[f64]) -> Box<dyn StepMap> {
         match self {
-            Program::Unrolled(program, _) => Box::new(program.rebound(parameters)),
-            Program::Templated(program) => Box::new(program.rebound(parameters)),
+            Program::Unrolled(program, _) => Box::new(program.single(parameters)),
+            Program::Templated(program) => Box::new(program.single(parameters)),
         }
     }
 

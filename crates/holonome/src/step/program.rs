@@ -10,7 +10,7 @@ use super::draws::Draws;
 use super::fsal::{Finds, Fsal};
 use super::multipliers::Multipliers;
 use super::recorder::Calls;
-use crate::kernels::Quantities;
+use crate::kernels::{Parametric, Quantities};
 use crate::monitored::{INDEFINITE, NOTABLE};
 use holonome_integrate::newton::path::follow;
 use holonome_integrate::newton::{NewtonSystem, Task, Unsolved};
@@ -28,15 +28,15 @@ use std::sync::Arc;
 pub const LOST: f64 = 1e-8;
 
 /// Way in which a recording becomes numbers.
-pub trait Lowering: Sized {
+pub trait Lowering: Clone {
     /// Kernel that computes registers.
-    type Kernel: Quantities;
+    type Kernel: Quantities + Clone;
     /// Equations in numbers.
-    type Equations: LoweredEquations;
+    type Equations: LoweredEquations + Clone;
     /// Data needed to name an equation.
     type Names: Clone + Sync;
     /// Data needed to make many steps in one go.
-    type Repeated: Sync;
+    type Repeated: Clone + Sync;
 
     /// Meaning of an equation, for a reader; of a family of equations, that of number `member`.
     fn name(names: &Self::Names, equation: Equation, member: usize) -> String;
@@ -46,13 +46,9 @@ pub trait Lowering: Sized {
 }
 
 /// Equations of a system.
-pub trait LoweredEquations: NewtonSystem + Sync {
+pub trait LoweredEquations: NewtonSystem + Parametric + Sync {
     /// Length of the scratch.
     fn work_len(&self) -> usize;
-    /// These equations with other parameters.
-    fn rebound(&self, parameters: &[f64]) -> Self;
-    /// Set other parameters.
-    fn rebind(&mut self, parameters: &[f64]);
     /// Operations of a sweep of a fixed-point iteration, and of an iteration of Newton's method.
     fn operations(&self) -> (usize, usize);
     /// Entries of the last matrix, in the order of [`LeastEigenvalue`], and the rest of the
@@ -61,6 +57,7 @@ pub trait LoweredEquations: NewtonSystem + Sync {
 }
 
 /// Step that can be run.
+#[derive(Clone)]
 pub struct LoweredProgram<L: Lowering> {
     pub dimension: usize,
     /// Layout of x at the start of the registers: by columns, or `None` for the order of the state.
@@ -93,6 +90,7 @@ pub struct LoweredProgram<L: Lowering> {
 }
 
 /// Piece of a step.
+#[derive(Clone)]
 pub enum Action<L: Lowering> {
     Compute(Stage<L::Kernel>),
     /// One number out of several ranges of registers.
@@ -122,6 +120,7 @@ pub enum Reduction {
 }
 
 /// System of equations to be solved.
+#[derive(Clone)]
 pub struct Solve<L: Lowering> {
     pub equations: L::Equations,
     pub task: Task,
@@ -236,10 +235,11 @@ impl<K: Quantities> Stage<K> {
     pub fn run(&self, registers: &mut [f64], work: &mut [f64]) {
         self.kernel.run_within(registers, self.range(), work);
     }
+}
 
-    /// This stage with other parameters.
-    pub fn rebound(&self, parameters: &[f64]) -> Stage<K> {
-        Stage { kernel: self.kernel.rebound(parameters), ..*self }
+impl<K: Quantities> Parametric for Stage<K> {
+    fn rebind(&mut self, parameters: &[f64]) {
+        self.kernel.rebind(parameters);
     }
 }
 
@@ -357,14 +357,22 @@ impl<L: Lowering> Solve<L> {
             .map_or(0, LeastEigenvalue::work_len);
         self.equations.work_len() + least
     }
+}
 
-    fn rebound(&self, parameters: &[f64]) -> Solve<L> {
-        Solve {
-            equations: self.equations.rebound(parameters),
-            task: self.task.clone(),
-            rows: self.rows.clone(),
-            monitor: self.monitor.clone(),
-            calls: self.calls,
+impl<L: Lowering> Parametric for LoweredProgram<L> {
+    /// Set other parameters of the model in the kernels of single steps.
+    fn rebind(&mut self, parameters: &[f64]) {
+        self.fsal.rebind(parameters);
+        if let Some((draws, noise)) = &mut self.draws {
+            *noise = draws.noise(parameters);
+        }
+        let parameters = &[parameters, &self.own].concat();
+        for action in &mut self.actions {
+            match action {
+                Action::Compute(stage) => stage.rebind(parameters),
+                Action::Reduce { .. } => {}
+                Action::Solve(solve) => solve.equations.rebind(parameters),
+            }
         }
     }
 }
@@ -384,48 +392,9 @@ impl<L: Lowering> LoweredProgram<L> {
         })
     }
 
-    /// This program with other parameters of the model.
-    pub fn rebound(&self, parameters: &[f64]) -> LoweredProgram<L> {
-        let fsal = self.fsal.as_ref().map(|fsal| fsal.rebound(|find| find.rebound(parameters)));
-        let draws = self.draws.as_ref().map(|(draws, _)| (draws.clone(), draws.noise(parameters)));
-        let parameters = &[parameters, &self.own].concat();
-        let action = |action: &Action<L>| match action {
-            Action::Compute(stage) => Action::Compute(stage.rebound(parameters)),
-            Action::Reduce { how, of, to } => Action::Reduce { how: *how, of: of.clone(), to: *to },
-            Action::Solve(solve) => Action::Solve(Box::new(solve.rebound(parameters))),
-        };
-        LoweredProgram {
-            layout: self.layout.clone(),
-            actions: self.actions.iter().map(action).collect(),
-            result: self.result.clone(),
-            carried: self.carried.clone(),
-            multipliers: self.multipliers.clone(),
-            substeps: self.substeps.clone(),
-            names: self.names.clone(),
-            own: self.own.clone(),
-            fsal,
-            sums: self.sums.clone(),
-            draws,
-            repeated: None,
-            ..*self
-        }
-    }
-
-    /// Set other parameters in the kernels: those of the model and of the method.
-    pub fn rebind(&mut self, parameters: &[f64]) {
-        for action in &mut self.actions {
-            match action {
-                Action::Compute(stage) => stage.kernel.rebind(parameters),
-                Action::Reduce { .. } => {}
-                Action::Solve(solve) => solve.equations.rebind(parameters),
-            }
-        }
-        if let Some(fsal) = &mut self.fsal {
-            fsal.program_mut().rebind(parameters);
-        }
-        if let Some((draws, noise)) = &mut self.draws {
-            *noise = draws.noise(parameters);
-        }
+    /// Copy with other parameters of the model, which makes every step by itself.
+    pub fn single(&self, parameters: &[f64]) -> LoweredProgram<L> {
+        LoweredProgram { repeated: None, ..self.rebound(parameters) }
     }
 
     /// True if a run computes, at its start, values that steps reuse (FSAL).

@@ -14,7 +14,7 @@ use super::program::{
 use super::recorder::{System, Trace};
 use super::symbols::Symbols;
 use crate::component_names::component_names;
-use crate::kernels::{Bound, Quantities};
+use crate::kernels::{Bound, Parametric, Quantities};
 use crate::policy::FEWEST_SWEPT;
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::newton::{CLOSE, NewtonSystem};
@@ -39,6 +39,7 @@ use std::ops::Range;
 const DOUBTFUL_ITERATIONS: u32 = 5;
 
 /// Unrolled lowering.
+#[derive(Clone)]
 pub struct Unrolled;
 
 /// Recording of nodes.
@@ -72,6 +73,7 @@ pub struct EquationNames {
 }
 
 /// Equations with residuals and Jacobian from one kernel.
+#[derive(Clone)]
 pub struct UnrolledEquations {
     kernel: Bound,
     /// Residuals alone, for equations that may be solved by fixed-point iteration.
@@ -115,29 +117,18 @@ impl NewtonSystem for UnrolledEquations {
     }
 }
 
+impl Parametric for UnrolledEquations {
+    fn rebind(&mut self, parameters: &[f64]) {
+        self.kernel.rebind(parameters);
+        self.residuals.rebind(parameters);
+    }
+}
+
 impl LoweredEquations for UnrolledEquations {
     fn work_len(&self) -> usize {
         let residuals = self.residuals.as_ref().map_or(0, Bound::work_len);
         self.kernel.outputs()
             + self.kernel.work_len().max(self.elimination.work_len()).max(residuals)
-    }
-
-    fn rebound(&self, parameters: &[f64]) -> UnrolledEquations {
-        UnrolledEquations {
-            kernel: self.kernel.rebound(parameters),
-            residuals: self.residuals.as_ref().map(|kernel| kernel.rebound(parameters)),
-            unknowns: self.unknowns.clone(),
-            sizes: self.sizes.clone(),
-            elimination: self.elimination.clone(),
-            ..*self
-        }
-    }
-
-    fn rebind(&mut self, parameters: &[f64]) {
-        self.kernel.rebind(parameters);
-        if let Some(residuals) = &mut self.residuals {
-            residuals.rebind(parameters);
-        }
     }
 
     fn operations(&self) -> (usize, usize) {
@@ -399,25 +390,21 @@ impl LoweredProgram<Unrolled> {
 
     /// This program for a run of `plan` from `start`, with its loop.
     pub fn rebound_for(&self, plan: &Plan, start: &Start) -> LoweredProgram<Unrolled> {
-        let many = self.repeated.as_ref().zip(plan.fixed_step()).map(|(many, h)| {
-            let mut many = many.clone();
-            many.rebind(0, &self.all_parameters(plan, h, start));
-            many.begin(start.x);
-            many
-        });
-        LoweredProgram { repeated: many, ..self.rebound(start.parameters) }
-    }
-
-    /// This program with other parameters of the model, ready to [be
-    /// bound](LoweredProgram::bind_lane) to the trajectories of lanes.
-    pub fn copy(&self, parameters: &[f64]) -> LoweredProgram<Unrolled> {
-        LoweredProgram { repeated: self.repeated.clone(), ..self.rebound(parameters) }
+        let mut program = self.rebound(start.parameters);
+        match (&mut program.repeated, plan.fixed_step()) {
+            (Some(many), Some(h)) => {
+                many.rebind(0, &self.all_parameters(plan, h, start));
+                many.begin(start.x);
+            }
+            (repeated, _) => *repeated = None,
+        }
+        program
     }
 
     /// Bind this program to a lane's trajectory. `all` is as in [`Piloted::parameters`], and its
     /// first `own` numbers are those of the model.
     pub fn bind_lane(&mut self, lanes: &Many, lane: usize, own: usize, all: &[f64]) {
-        self.rebind(&all[..own + self.own.len()]);
+        self.rebind(&all[..own]);
         if let Some(many) = &mut self.repeated {
             many.rebind(0, all);
             many.begin_as(lanes, lane);

@@ -3,7 +3,7 @@
 use super::Sweep;
 use super::lanes::{LaneSteps, SweepLanes, TakesUp};
 use crate::error::StartError;
-use crate::kernels::{CompiledSystem, Quantities, WideBound, WideRates};
+use crate::kernels::{CompiledSystem, Parametric, Quantities, WideBound, WideRates};
 use crate::penalty::MeanMultipliers;
 use crate::pulses::pulses;
 use crate::recording::{Measuring, MeasuringScratch, Place, with_multipliers};
@@ -139,7 +139,7 @@ impl<'a> Collector<'a> {
         let count = (range.end - range.start) as usize;
         let rows = sweep.widths().into_iter().map(|width| vec![f64::NAN; width * count]).collect();
         let base = &simulation.problem.model.parameter_values;
-        let recorded = simulation.recorded.kernel.boxed(base);
+        let recorded = simulation.recorded.kernel.rebound(base);
         let multipliers = simulation.recorded_means();
         Collector {
             sweep,
@@ -160,9 +160,9 @@ impl<'a> Collector<'a> {
             work: vec![0.0; recorded.work_len()],
             recorded,
             recorded_for: None,
-            multipliers: multipliers.map(MeanMultipliers::copy),
+            multipliers: multipliers.cloned(),
             extended: Vec::new(),
-            measured: simulation.measuring.as_ref().map(|measuring| measuring.kernel.boxed(base)),
+            measured: simulation.measuring.as_ref().map(|measuring| measuring.kernel.rebound(base)),
             scratch: MeasuringScratch::default(),
         }
     }
@@ -500,7 +500,7 @@ fn in_lanes<'a, L: TakesUp>(
             kernel: recorded.clone(),
             t: vec![0.0; k],
             x: vec![0.0; width * k],
-            means: means.as_ref().map(MeanMultipliers::copy),
+            means: means.clone(),
         },
         measuring: measured.clone().zip(simulation.measuring.as_ref()).map(
             |(kernel, measuring)| MeasuringLanes {

@@ -17,6 +17,7 @@ use crate::arrays::{Array, Arrays};
 use crate::backend;
 use crate::error::Error;
 use crate::footprint::Footprint;
+use crate::kernels::Parametric;
 use crate::measure::Table;
 use crate::options::{RunOptions, Settings};
 use crate::output::{Output, RunFolder};

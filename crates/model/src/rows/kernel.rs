@@ -25,6 +25,7 @@ const MOST_NUMBERS: usize = 4096;
 const FEWEST_LANES: usize = 16;
 
 /// Compiled [`RowProgram`]s with their parameters; scratch comes from the caller.
+#[derive(Clone)]
 pub struct RowKernel {
     made: Arc<CompiledPrograms>,
     /// Parameters, with room for the last vector of a loop.
@@ -151,14 +152,9 @@ impl RowKernel {
         self.made.parts.iter().map(|program| program.operations(self.parameters.len())).sum()
     }
 
-    /// The kernel with other parameters.
-    pub fn rebound(&self, parameters: &[f64]) -> RowKernel {
-        RowKernel::bind(Arc::clone(&self.made), parameters)
-    }
-
     /// Set other parameters.
     pub fn rebind(&mut self, parameters: &[f64]) {
-        *self = self.rebound(parameters);
+        *self = RowKernel::bind(Arc::clone(&self.made), parameters);
     }
 
     /// Scratch needed by [`RowKernel::run`], in numbers.

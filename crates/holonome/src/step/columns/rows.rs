@@ -8,7 +8,7 @@ mod blocks;
 
 use super::symbols::{ColumnSymbols, Reduced};
 use crate::component_names::component_name;
-use crate::kernels::compile_parts;
+use crate::kernels::{Parametric, compile_parts};
 use crate::policy::LONGEST_ELIMINATION;
 use crate::step::draws::Draws;
 use crate::step::fsal::Fsal;
@@ -35,6 +35,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Templated lowering, over columns.
+#[derive(Clone)]
 pub struct Templated;
 
 impl Lowering for Templated {
@@ -65,6 +66,7 @@ pub struct FamilyNames {
 const SIDE_BY_SIDE: usize = 8;
 
 /// Equations of many members, with a sparse matrix.
+#[derive(Clone)]
 pub struct RowEquations {
     /// Scales of linear equations, which only a message needs; those of other equations are
     /// computed before.
@@ -136,6 +138,14 @@ impl RowEquations {
     }
 }
 
+impl Parametric for RowEquations {
+    fn rebind(&mut self, parameters: &[f64]) {
+        self.sizes.rebind(parameters);
+        self.evaluated.rebind(parameters);
+        self.swept.rebind(parameters);
+    }
+}
+
 impl LoweredEquations for RowEquations {
     fn work_len(&self) -> usize {
         let of_solver = match &self.elimination {
@@ -143,21 +153,6 @@ impl LoweredEquations for RowEquations {
             Elimination::Evaluated(_) => 0,
         };
         self.kernels().map(|stage| stage.kernel.work_len()).fold(of_solver, usize::max)
-    }
-
-    fn rebound(&self, parameters: &[f64]) -> RowEquations {
-        RowEquations {
-            sizes: self.sizes.as_ref().map(|sizes| sizes.rebound(parameters)),
-            evaluated: self.evaluated.rebound(parameters),
-            swept: self.swept.as_ref().map(|swept| swept.rebound(parameters)),
-            residuals: self.residuals.clone(),
-            elimination: self.elimination.clone(),
-        }
-    }
-
-    fn rebind(&mut self, parameters: &[f64]) {
-        let stages = [Some(&mut self.evaluated), self.sizes.as_mut(), self.swept.as_mut()];
-        stages.into_iter().flatten().for_each(|stage| stage.kernel.rebind(parameters));
     }
 
     fn operations(&self) -> (usize, usize) {

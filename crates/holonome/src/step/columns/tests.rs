@@ -1,7 +1,7 @@
 //! Tests that steps over columns are those of the same model unrolled.
 
 use super::Templated;
-use crate::kernels::{CompiledSystem, StateVectors};
+use crate::kernels::{CompiledSystem, Parametric, StateVectors};
 use crate::options::{RunOptions, Settings, StepSize};
 use crate::problem::Problem;
 use crate::simulation::prepare;

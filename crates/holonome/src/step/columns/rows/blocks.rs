@@ -2,7 +2,7 @@
 //! monitored quantities are computed there. The steps are those that are made one by one.
 
 use super::Templated;
-use crate::kernels::compile_rows;
+use crate::kernels::{Parametric, compile_rows};
 use crate::step::program::{LoweredProgram, Start};
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::plan::Plan;
@@ -21,6 +21,7 @@ const MOST_REGISTERS: usize = 1 << 26;
 const FEWEST_STEPS: u64 = 4;
 
 /// Data that a block of steps takes besides its program.
+#[derive(Clone)]
 pub struct BlockData {
     /// F over columns, without the carried sums of H, which are added to the rows `sums`; its
     /// groups, and the targets F₀.
@@ -43,16 +44,10 @@ impl BlockData {
         target
     }
 
-    /// This data for another start.
-    fn rebound(&self, start: &Start) -> BlockData {
-        BlockData {
-            values: self.values.rebound(start.parameters),
-            invariants: Arc::clone(&self.invariants),
-            target: BlockData::target(&self.invariants, start),
-            sums: Arc::clone(&self.sums),
-            moves: Arc::clone(&self.moves),
-            ..*self
-        }
+    /// Set another start.
+    fn rebind(&mut self, start: &Start) {
+        self.values.rebind(start.parameters);
+        self.target = BlockData::target(&self.invariants, start);
     }
 
     /// Length of the scratch.
@@ -103,8 +98,9 @@ impl LoweredProgram<Templated> {
 
     /// This program for a run from another start.
     pub fn rebound_for(&self, start: &Start) -> LoweredProgram<Templated> {
-        let repeated = self.repeated.as_ref().map(|block| block.rebound(start));
-        LoweredProgram { repeated, ..self.rebound(start.parameters) }
+        let mut program = self.rebound(start.parameters);
+        program.repeated.iter_mut().for_each(|block| block.rebind(start));
+        program
     }
 
     /// Number of registers that are known before a step.
