@@ -110,8 +110,10 @@ pub enum Command {
         after_help = "Searched are sums of products of components of the state, the time, and the functions in the model's formulas.\n\nExamples:\n  holonome integrals models/kepler.holo\n  holonome integrals models/henon-heiles.holo --degree 3"
     )]
     Integrals(IntegralsArguments),
-    /// List all methods: order, structure, requirements, source.
-    #[command(after_help = "Example:\n  holonome methods")]
+    /// List all methods, or describe one: facts, equations, source.
+    #[command(
+        after_help = "Examples:\n  holonome methods\n  holonome methods rattle\n  holonome methods corrected:dop853"
+    )]
     Methods(MethodsArguments),
     /// Print a stage of a model's translation.
     #[command(after_help = "Example:\n  holonome show tape models/planar-pendulum.holo")]
@@ -677,6 +679,8 @@ pub struct IntegralsArguments {
 
 #[derive(Args)]
 pub struct MethodsArguments {
+    /// Method, base scheme, treatment or composition to describe
+    pub name: Option<String>,
     #[command(flatten)]
     pub output: OutputArguments,
 }

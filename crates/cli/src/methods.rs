@@ -1,10 +1,10 @@
-//! `methods`: the registry as a table, and the names that methods have elsewhere.
+//! `methods`: the registry as tables, and the account of a method.
 
 use crate::arguments::{MethodsArguments, OutputArguments};
 use crate::output::{note, print_json, print_text};
 use crate::table::columns;
 use holonome::Error;
-use holonome::method::{ALIASES, Alias, COMPOSITIONS, SCHEMES, TREATMENTS};
+use holonome::method::{Account, AccountFacts, Accounts, Alias, Method};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -21,74 +21,117 @@ pub fn note_other_names<'n>(
 }
 
 pub fn methods(arguments: MethodsArguments) -> Result<ExitCode, Error> {
+    let accounts = match &arguments.name {
+        Some(name) => Accounts::of(name)?,
+        None => Accounts::all(),
+    };
     if arguments.output.json {
-        let schemes = SCHEMES.iter().map(|s| {
-            json!({"name": s.name, "order": s.order, "symmetric": s.symmetric, "symplectic": s.symplectic, "explicit": s.explicit,
-                "adaptive": s.adaptive, "needs": s.needs.to_string(), "description": s.description, "source": s.citation})
-        });
-        let treatments = TREATMENTS
-            .iter()
-            .map(|t| json!({"name": t.name, "needs": t.needs, "description": t.description, "source": t.citation}));
-        let compositions = COMPOSITIONS.iter().map(|c| {
-            json!({"name": c.name, "order": c.order, "substeps": c.substeps(), "description": c.description, "source": c.citation})
-        });
-        print_json(&json!({
-            "schemes": schemes.collect::<Vec<_>>(), "treatments": treatments.collect::<Vec<_>>(),
-            "compositions": compositions.collect::<Vec<_>>(),
-            "other_names": ALIASES.iter().map(|alias| json!({"method": alias.method, "names": alias.names})).collect::<Vec<_>>(),
-        }));
+        print_json(&json!(accounts));
         return Ok(ExitCode::SUCCESS);
     }
+    match arguments.name {
+        Some(name) => {
+            note_other_names([&name], arguments.output);
+            print_text(&parts(&name, &accounts));
+        }
+        None => print_text(&tables(&accounts)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Facts of a method and its order, as words.
+fn words(order: u32, symmetric: bool, symplectic: bool) -> String {
+    let [symmetric, symplectic] = [(symmetric, "reversible"), (symplectic, "symplectic")]
+        .map(|(holds, word)| if holds { word.to_string() } else { format!("not {word}") });
+    format!("order {order}, {symmetric}, {symplectic}")
+}
+
+/// Accounts of the parts of a method, and the facts of the whole if there are several.
+fn parts(name: &str, accounts: &Accounts) -> String {
+    let all = accounts.treatments.iter().chain(&accounts.compositions).chain(&accounts.schemes);
+    let texts: Vec<String> =
+        all.map(|account| account_text(account, &accounts.other_names)).collect();
+    let whole = name.parse::<Method>().ok().filter(|_| texts.len() > 1);
+    let whole = whole.map(|method| {
+        format!("{method}: {}", words(method.order(), method.symmetric(), method.symplectic()))
+    });
+    whole.map(|whole| whole + "\n\n").unwrap_or_default() + &texts.join("\n")
+}
+
+fn account_text(account: &Account, other_names: &[Alias]) -> String {
+    let facts = match &account.facts {
+        AccountFacts::Scheme { facts, adaptive, stages, needs } => {
+            let stages = match stages {
+                Some(1) => ", one stage".to_string(),
+                Some(stages) => format!(", {stages} stages"),
+                None => String::new(),
+            };
+            format!(
+                "{}, {}, {} steps{stages}\n  needs {needs}",
+                words(facts.order, facts.symmetric, facts.symplectic),
+                if facts.explicit { "explicit" } else { "implicit" },
+                if *adaptive { "adaptive or fixed" } else { "fixed" },
+            )
+        }
+        AccountFacts::Treatment { needs } => format!("needs {needs}"),
+        AccountFacts::Composition { order, substeps } => {
+            let substeps: Vec<String> = substeps.iter().map(f64::to_string).collect();
+            let lines: Vec<String> = substeps.chunks(3).map(|line| line.join(" ")).collect();
+            format!("order {order}, of a reversible method of order 2\n  {}", lines.join("\n  "))
+        }
+    };
+    let Account { name, description, source, account, .. } = account;
+    let other_names = other_names.iter().find(|alias| alias.method == *name);
+    let also = other_names.map(|alias| format!("  also called {}\n", alias.names.join(", ")));
+    let (also, source) = (also.unwrap_or_default(), source.replace("; ", "\n       "));
+    format!("{name}: {description}\n\n  {facts}\n{also}  from {source}\n\n{account}\n")
+}
+
+/// Tables of the whole registry.
+fn tables(accounts: &Accounts) -> String {
     let yes = |b: bool| if b { "yes" } else { "no" }.to_string();
-    let mut rows = vec![
+    let mut bases = vec![
         ["base", "order", "symplectic", "reversible", "explicit", "adaptive", "needs"]
             .map(String::from)
             .to_vec(),
     ];
-    for s in SCHEMES {
-        rows.push(vec![
-            s.name.into(),
-            s.order.to_string(),
-            yes(s.symplectic),
-            yes(s.symmetric),
-            yes(s.explicit),
-            yes(s.adaptive),
-            s.needs.to_string(),
-        ]);
+    let (mut treatments, mut compositions, mut sources) = (Vec::new(), Vec::new(), Vec::new());
+    let all = accounts.schemes.iter().chain(&accounts.treatments).chain(&accounts.compositions);
+    for Account { name, facts, description, source, .. } in all {
+        let (name, description) = (name.to_string(), description.to_string());
+        sources.push(vec![name.clone(), format!("{description} [{source}]")]);
+        match facts {
+            AccountFacts::Scheme { facts: f, adaptive, needs, .. } => bases.push(vec![
+                name,
+                f.order.to_string(),
+                yes(f.symplectic),
+                yes(f.symmetric),
+                yes(f.explicit),
+                yes(*adaptive),
+                needs.clone(),
+            ]),
+            AccountFacts::Treatment { needs } => {
+                treatments.push(vec![name, description, format!("needs {needs}")]);
+            }
+            AccountFacts::Composition { order, .. } => {
+                compositions.push(vec![name, format!("order {order}"), description]);
+            }
+        }
     }
-    let mut out = String::from(
-        "METHOD is BASE, TREATMENT:BASE or COMPOSITION(METHOD), for example corrected:dop853 (the default) or suzuki4(rattle).\n\nBases:\n",
-    );
-    out.push_str(&columns(&rows));
-    out.push_str("\nTreatments:\n");
-    let rows: Vec<Vec<String>> = TREATMENTS
-        .iter()
-        .map(|t| vec![t.name.to_string(), t.description.to_string(), format!("needs {}", t.needs)])
-        .collect();
-    out.push_str(&columns(&rows));
-    out.push_str("\nCompositions of a symmetric method of order 2:\n");
-    let rows: Vec<Vec<String>> = COMPOSITIONS
-        .iter()
-        .map(|c| vec![c.name.to_string(), format!("order {}", c.order), c.description.to_string()])
-        .collect();
-    out.push_str(&columns(&rows));
-    out.push_str("\nOther names of these methods:\n");
-    let rows: Vec<Vec<String>> = ALIASES
-        .iter()
-        .map(|alias| vec![alias.method.to_string(), alias.names.join(", ")])
-        .collect();
-    out.push_str(&columns(&rows));
-    out.push_str("\nSources:\n");
-    let rows: Vec<Vec<String>> = SCHEMES
-        .iter()
-        .map(|s| (s.name, s.description, s.citation))
-        .chain(TREATMENTS.iter().map(|t| (t.name, t.description, t.citation)))
-        .chain(COMPOSITIONS.iter().map(|c| (c.name, c.description, c.citation)))
-        .map(|(name, description, citation)| {
-            vec![name.to_string(), format!("{description} [{citation}]")]
-        })
-        .collect();
-    out.push_str(&columns(&rows));
-    print_text(&out);
-    Ok(ExitCode::SUCCESS)
+    let other_names = accounts.other_names.iter();
+    let other_names: Vec<Vec<String>> =
+        other_names.map(|alias| vec![alias.method.to_string(), alias.names.join(", ")]).collect();
+    format!(
+        "METHOD is BASE, TREATMENT:BASE or COMPOSITION(METHOD), for example corrected:dop853 (the default) or suzuki4(rattle).\n\
+         \nBases:\n{}\
+         \nTreatments:\n{}\
+         \nCompositions of a symmetric method of order 2:\n{}\
+         \nOther names of these methods:\n{}\
+         \nSources:\n{}",
+        columns(&bases),
+        columns(&treatments),
+        columns(&compositions),
+        columns(&other_names),
+        columns(&sources),
+    )
 }

@@ -656,6 +656,37 @@ fn check_fits_a_terminal() {
 }
 
 #[test]
+fn a_method_is_described() {
+    let folder = Folder::new();
+    for (name, parts) in [
+        ("rattle", &["order 2, reversible, symplectic, implicit", "The fibre of a point"][..]),
+        ("RK45", &["dopri5: ", "also called RK45", "6 stages", "Dormand and Prince's pair"]),
+        ("corrected:rk4", &["corrected:rk4: order 4, not", "a Kalman update", "k₂ = X(t + h/2"]),
+        ("suzuki4(verlet)", &["order 4, reversible", "suzuki4: five", "stormer-verlet-a: kick"]),
+        ("projection", &["needs invariants", "Newton iteration"]),
+        ("feedback", &["needs invariants and their gains", "so that ΔF decays"]),
+    ] {
+        let text = folder.run(&format!("methods {name}")).ok().stdout;
+        for part in parts {
+            assert!(text.contains(part), "{name}: no {part} in\n{text}");
+        }
+    }
+    let described = folder.summary("methods corrected:taylor");
+    assert_eq!(described["schemes"][0]["name"], "taylor");
+    assert_eq!(described["treatments"][0]["name"], "corrected");
+    folder.run("methods ratle").refused(&["there is no method `ratle`; did you mean `rattle`?"]);
+    // Accounts fit a terminal, and have no marks of the source in them.
+    let all = folder.summary("methods");
+    for kind in ["schemes", "treatments", "compositions"] {
+        for row in all[kind].as_array().unwrap() {
+            let text = row["account"].as_str().unwrap();
+            assert!(!text.is_empty() && text.lines().all(|line| line.chars().count() <= 80));
+            assert!(!text.contains("[`") && !text.contains("HLW"), "{text}");
+        }
+    }
+}
+
+#[test]
 fn the_methods_and_the_stages() {
     let folder = Folder::new();
     let methods = folder.run("methods").ok().stdout;

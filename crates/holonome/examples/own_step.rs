@@ -10,7 +10,7 @@
 //! cargo run --release -p holonome --example own_step
 //! ```
 
-use holonome::method::{Method, Needs, Scheme, Step};
+use holonome::method::{Method, Needs, Scheme, SchemeFacts, Step};
 use holonome::phase_space::{PhaseSpace, Value};
 use holonome::{Problem, RunOptions, StepSize, prepare};
 use std::error::Error;
@@ -22,16 +22,16 @@ const CHI: f64 = -0.0662645826698185;
 
 static PEFRL: Scheme = Scheme {
     name: "pefrl",
-    order: 4,
-    symmetric: true,
-    symplectic: true,
-    explicit: true,
-    adaptive: false,
+    other_names: &[],
     needs: Needs::Hamiltonian,
     description: "position-extended Forest-Ruth-like splitting of order 4",
     citation: "Omelyan, Mryglod, Folk, Comput. Phys. Commun. 146 (2002) 188",
-    step: Step::Map(pefrl),
+    file: include_str!("own_step.rs"),
+    step: Step::Map(pefrl, FACTS),
 };
+
+const FACTS: SchemeFacts =
+    SchemeFacts { order: 4, symmetric: true, symplectic: true, explicit: true };
 
 /// Map of a step of length h from (t, x), x = (q, p).
 fn pefrl(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {

@@ -129,7 +129,7 @@ fn bases(field: Option<&Field>) -> Vec<&'static str> {
         let has_series = |field| Taylor::new(&method, field).is_ok();
         scheme.follows_fields() && (!scheme.needs_formulas() || field.is_some_and(has_series))
     };
-    SCHEMES.iter().filter(follows).map(|scheme| scheme.name).collect()
+    SCHEMES.iter().copied().filter(follows).map(|scheme| scheme.name).collect()
 }
 
 /// Report of a model.

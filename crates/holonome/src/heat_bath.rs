@@ -107,7 +107,7 @@ fn why_not(method: &Method) -> Option<String> {
         _ if method.treatment != MethodTreatment::Plain => {
             "returns to the invariants of the start, which a heat bath changes"
         }
-        _ if !matches!(method.scheme.step, Step::Map(_) | Step::Sliding(_)) => {
+        _ if !matches!(method.scheme.step, Step::Map(..) | Step::Sliding(..)) => {
             "is no map of the phase space that friction and noise could be composed with"
         }
         _ => return None,

@@ -4,7 +4,9 @@ mod common;
 
 use common::*;
 use holonome::compare::{CompareOptions, compare};
-use holonome::method::{Method, MethodError, MethodTreatment, Needs, Scheme, Step, register};
+use holonome::method::{
+    Method, MethodError, MethodTreatment, Needs, Scheme, SchemeFacts, Step, register,
+};
 use holonome::phase_space::{PhaseSpace, Value};
 use holonome::system::{FnSystem, GroupKind};
 use holonome::{Arrays, Control, Error, Resumed, RunOptions, Simulation, integrate, prepare};
@@ -228,37 +230,33 @@ fn too_short(_: &mut dyn PhaseSpace, _t: Value, _h: Value, x: &[Value]) -> Vec<V
     x[1..].to_vec()
 }
 
+const PRESERVING: SchemeFacts =
+    SchemeFacts { order: 2, symmetric: true, symplectic: true, explicit: true };
+const PLAIN: SchemeFacts = SchemeFacts { symmetric: false, symplectic: false, ..PRESERVING };
+
 const fn scheme(name: &'static str, step: Step) -> Scheme {
     Scheme {
         name,
-        order: 2,
-        symmetric: true,
-        symplectic: true,
-        explicit: true,
-        adaptive: false,
+        other_names: &[],
         needs: Needs::Hamiltonian,
         description: "kick, drift, kick",
         citation: "",
+        file: "",
         step,
     }
 }
 
-static LEAPFROG: Scheme = scheme("leapfrog", Step::Map(leapfrog));
-static TOO_SHORT: Scheme = scheme("too-short", Step::Map(too_short));
-static UNSYMMETRIC: Scheme =
-    Scheme { symmetric: false, symplectic: false, ..scheme("unsymmetric", Step::Map(leapfrog)) };
-static MIDPOINT: Scheme = Scheme {
-    symmetric: false,
-    symplectic: false,
-    needs: Needs::Field,
-    ..scheme("own-midpoint", Step::Map(midpoint))
-};
-static ADAPTIVE: Scheme = Scheme { adaptive: true, ..scheme("adapts", Step::Map(leapfrog)) };
-static TAKEN: Scheme = scheme("rk4", Step::Map(leapfrog));
-static TREATMENT: Scheme = scheme("corrected", Step::Map(leapfrog));
-static BRACKETS: Scheme = scheme("mine(a)", Step::Map(leapfrog));
-static KEPT: Scheme = scheme("kept", Step::Map(leapfrog));
-static ALSO_KEPT: Scheme = scheme("kept", Step::Map(leapfrog));
+static LEAPFROG: Scheme = scheme("leapfrog", Step::Map(leapfrog, PRESERVING));
+static TOO_SHORT: Scheme = scheme("too-short", Step::Map(too_short, PRESERVING));
+static UNSYMMETRIC: Scheme = scheme("unsymmetric", Step::Map(leapfrog, PLAIN));
+static MIDPOINT: Scheme =
+    Scheme { needs: Needs::Field, ..scheme("own-midpoint", Step::Map(midpoint, PLAIN)) };
+static FORMULAS: Scheme = scheme("series", Step::Taylor(8));
+static TAKEN: Scheme = scheme("rk4", Step::Map(leapfrog, PRESERVING));
+static TREATMENT: Scheme = scheme("corrected", Step::Map(leapfrog, PRESERVING));
+static BRACKETS: Scheme = scheme("mine(a)", Step::Map(leapfrog, PRESERVING));
+static KEPT: Scheme = scheme("kept", Step::Map(leapfrog, PRESERVING));
+static ALSO_KEPT: Scheme = scheme("kept", Step::Map(leapfrog, PRESERVING));
 
 #[test]
 fn a_step_of_ones_own_runs_like_a_built_in_one() {
@@ -313,7 +311,7 @@ fn methods_whose_parts_do_not_go_together_are_refused() {
         (Method::plain(&TAKEN), "the name `rk4` of this scheme is that of another one"),
         (Method::plain(&TREATMENT), "the name `corrected` of this scheme is that of another one"),
         (Method::plain(&BRACKETS), "a name has no blanks, colons, commas or brackets"),
-        (Method::plain(&ADAPTIVE), "let `adaptive` be false"),
+        (Method::plain(&FORMULAS), "let `needs` be `Needs::Series`"),
         (Method { composition, ..Method::plain(&UNSYMMETRIC) }, "unsymmetric is not symmetric"),
         (
             Method { treatment: feedback, ..Method::plain(&LEAPFROG) },

@@ -1,10 +1,12 @@
-//! The Dirac extension of the field of a Hamiltonian with holonomic constraints g, written over a
-//! phase space: it keeps g and the hidden constraints h first integrals also away from the set
-//! where they vanish (Chang, Perlmutter, Vankerschaver 2022, Theorem 1).
+//! `plain`: the field as it is. Of a Hamiltonian with holonomic constraints g it is
+//! the Dirac extension, which keeps g and the hidden constraints h first integrals
+//! also away from the set where they vanish (Chang, Perlmutter, Vankerschaver 2022,
+//! theorem 1):
 //!
-//! X = X_H + X_{a·h} + X_{b·g} with Dg X + g_t = 0 and Dh X + h_t = 0. As {g_i, g_j} = 0, the first
-//! gives a, which vanishes where h does, and the second b: two linear systems with the matrix G
-//! H_pp Gᵀ.
+//! X = X_H + X_{a·h} + X_{b·g}  with  Dg X + g_t = 0,  Dh X + h_t = 0.
+//!
+//! As {g_i, g_j} = 0, the first gives a, which vanishes where h does, and the
+//! second b: two linear systems with the matrix G H_pp Gᵀ.
 
 use crate::phase_space::{Equation, Equations, Guess, Monitored, PhaseSpace, Value};
 

@@ -1,10 +1,16 @@
-//! Gauss–Newton form of feedback in numbers: κ W DFᵀ(DF W DFᵀ + ε diag)⁻¹ΔF by one sparse solve,
-//! for models for which its formula would be long. W holds the squared scale of every vector of the
-//! state at the start of the run.
+//! `feedback`: the field plus a term that attracts to the level set F = F₀ of the
+//! invariants,
 //!
-//! Rows of DF are scaled to unit length in the metric W first. The matrix is then symmetric,
-//! positive and has a unit diagonal, so it is eliminated without pivoting; the dense rows of H and
-//! of the integrals come last.
+//! ẋ = X − κ DF⁺ΔF,   DF⁺ = W DFᵀ(DF W DFᵀ + ε diag)⁻¹,   ΔF = F(x) − F₀,
+//!
+//! so that ΔF decays at the rate κ whatever the invariants' scales. W holds the
+//! squared scale of every vector of the state at the start of the run. With gains K
+//! the term is that of the papers, DFᵀ K ΔF.
+//!
+//! For models for which the formula of DF⁺ would be long it is one sparse solve.
+//! Rows of DF are scaled to unit length in the metric W first. The matrix is then
+//! symmetric, positive and has a unit diagonal, so it is eliminated without
+//! pivoting; the dense rows of H and of the integrals come last.
 
 use crate::scales::{Kept, Role, Scales};
 use crate::system::{Invariants, System};

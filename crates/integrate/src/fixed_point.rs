@@ -252,7 +252,7 @@ impl<'m> Memory<'m> {
 pub fn facts(collocation: &Collocation) -> Facts {
     let s = collocation.stages;
     Facts {
-        control: Some(StepControl::of_coefficients(collocation.order(), s as u32 - 2)),
+        control: Some(StepControl::of_coefficients(collocation.order, s as u32 - 2)),
         equal_steps: Estimate::Known,
         errors: 0..1,
         end_field: Some(1),

@@ -224,7 +224,7 @@ impl Plan {
             let (quantity, range) = ("the absolute tolerance", "at least 0 and finite");
             return Err(PlanError::OutOfRange { quantity, range, value: atol });
         }
-        if !method.scheme.adaptive {
+        if !method.scheme.adaptive() {
             return Err(PlanError::NeedsStep { scheme: method.scheme.name });
         }
         if method.treatment.needs_equal_steps() {

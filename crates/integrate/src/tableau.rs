@@ -2,20 +2,19 @@
 //!
 //! A scheme's file gives a, b, error weights and dense-output weights; everything else is derived
 //! here: the nodes c, the number of stages, whether the scheme is FSAL (its last stage is the first
-//! of the next step), the stability polynomial. Building a tableau verifies its order conditions,
-//! so that a mistyped digit cannot integrate anything.
+//! of the next step), the orders, the stability polynomial. The file also states the orders that its
+//! source gives. Building a tableau compares them with those that follow from the coefficients, so
+//! that a mistyped digit cannot integrate anything.
 
 mod dense;
 
 pub use dense::Dense;
 
-use crate::trees::{HIGHEST_ORDER, StageWeights, TREES};
+use crate::trees::{HIGHEST_ORDER, Miss, StageWeights, Tree};
 
 /// A scheme's coefficients as its file states them.
 pub struct Definition {
-    /// The scheme's name.
-    pub name: &'static str,
-    /// Order that b is to have.
+    /// Order of b.
     pub order: u32,
     /// Rows of a, the first (empty) one included; row i holds the coefficients of stages 0..i.
     pub a: &'static [&'static [f64]],
@@ -37,7 +36,7 @@ pub struct Definition {
 /// θ³ϑ²D₁, θ³ϑ³D₂, …, ϑ = 1 − θ, each D_j being h·Σ d_ji k_i (HNW II.6, written as in Hairer's
 /// codes).
 pub struct DenseDefinition {
-    /// Order that is claimed at every θ.
+    /// Order at every θ.
     pub order: u32,
     /// Rows of a for stages that only dense output needs.
     pub extra_a: &'static [&'static [f64]],
@@ -48,8 +47,6 @@ pub struct DenseDefinition {
 /// Coefficients that passed their checks.
 #[derive(Debug)]
 pub struct Tableau {
-    /// The scheme's name.
-    pub name: &'static str,
     /// Order of convergence.
     pub order: u32,
     /// Row i: a_ij of the stages before i; the stages of dense output follow those of the step.
@@ -96,10 +93,8 @@ pub struct LaggedEstimate {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TableauError {
     /// A row is longer than an explicit method allows.
-    #[error("{name}: row {row} of {part} has {len} entries")]
+    #[error("row {row} of {part} has {len} entries")]
     Shape {
-        /// The scheme.
-        name: &'static str,
         /// Name of the table.
         part: &'static str,
         /// Number of the row.
@@ -109,11 +104,9 @@ pub enum TableauError {
     },
     /// An order condition is violated beyond round-off.
     #[error(
-        "{name}: {part} misses the condition of tree {tree} (order {order}) by {excess:.1e} times round-off"
+        "{part} misses the condition of tree {tree} (order {order}) by {excess:.1e} times round-off"
     )]
     OrderCondition {
-        /// The scheme.
-        name: &'static str,
         /// Name of the weights.
         part: &'static str,
         /// Index of the tree.
@@ -123,27 +116,27 @@ pub enum TableauError {
         /// Ratio of the violation to the round-off bound.
         excess: f64,
     },
-    /// Dense output lacks the stage at the end of the step.
-    #[error("{name}: no stage is the field at the end of the step")]
-    NoEndpoint {
-        /// The scheme.
-        name: &'static str,
+    /// Weights satisfy more order conditions than their stated order takes.
+    #[error("{part} has a higher order than {stated}")]
+    OrderTooLow {
+        /// Name of the weights.
+        part: &'static str,
+        /// Order that is stated.
+        stated: u32,
     },
+    /// Dense output lacks the stage at the end of the step.
+    #[error("no stage is the field at the end of the step")]
+    NoEndpoint,
     /// There is no estimate of a step's error, by which a correction weighs the parts of a state.
     #[error(
-        "{name}: the definition has no error estimate: give `error` or `lagged`, such as \
+        "the definition has no error estimate: give `error` or `lagged`, such as \
          h/2 (k_1 - X(x_1)) of order 1, from which `corrected` takes its weights"
     )]
-    NoEstimate {
-        /// The scheme.
-        name: &'static str,
-    },
-    /// The claimed order is beyond the trees known here.
-    #[error("{name}: order {order} cannot be verified")]
+    NoEstimate,
+    /// The stated order is beyond the trees known here.
+    #[error("order {order} cannot be verified")]
     OrderTooHigh {
-        /// The scheme.
-        name: &'static str,
-        /// Order that is claimed.
+        /// Order that is stated.
         order: u32,
     },
 }
@@ -156,9 +149,9 @@ impl Tableau {
 
     /// Derive what follows from the definition and verify the rest.
     pub fn new(definition: &Definition) -> Result<Tableau, TableauError> {
-        let Definition { name, order, .. } = *definition;
+        let order = definition.order;
         if definition.error.is_empty() && definition.lagged.is_none() {
-            return Err(TableauError::NoEstimate { name });
+            return Err(TableauError::NoEstimate);
         }
         let stages = definition.a.len();
         let adaptive = !definition.error.is_empty();
@@ -173,11 +166,10 @@ impl Tableau {
         };
         let a = definition.a.iter().chain(extra).map(|row| row.to_vec()).collect::<Vec<_>>();
         for (row, entries) in a.iter().enumerate() {
-            check_length(name, "a", row, entries.len(), row)?;
+            check_length("a", row, entries.len(), row)?;
         }
-        check_length(name, "b", 0, definition.b.len(), stages)?;
+        check_length("b", 0, definition.b.len(), stages)?;
         let mut tableau = Tableau {
-            name,
             order,
             c: a.iter().map(|row| exact_sum(row)).collect(),
             error: Vec::new(),
@@ -190,7 +182,7 @@ impl Tableau {
             b,
         };
         for (row, (weights, order)) in definition.error.iter().enumerate() {
-            check_length(name, "error", row, weights.len(), stages)?;
+            check_length("error", row, weights.len(), stages)?;
             tableau.error.push(ErrorWeights { weights: padded(weights, stages), order: *order });
         }
         let split = |weights: &[f64]| LaggedEstimate {
@@ -199,7 +191,7 @@ impl Tableau {
         };
         tableau.lagged = match (definition.lagged, tableau.error.first()) {
             (Some((weights, order)), _) => {
-                check_length(name, "the lagged estimate", 0, weights.len(), stages + 1)?;
+                check_length("the lagged estimate", 0, weights.len(), stages + 1)?;
                 tableau.check_lagged(weights, order)?;
                 Some(split(&padded(weights, stages + 1)))
             }
@@ -259,82 +251,59 @@ impl Tableau {
     fn check_lagged(&self, weights: &[f64], order: u32) -> Result<(), TableauError> {
         let rows = [&self.a[..self.stages], std::slice::from_ref(&self.b)].concat();
         let weights = padded(weights, rows.len());
-        let phi = StageWeights::new(&rows, order);
-        let magnitude: Vec<f64> = weights.iter().map(|w| w.abs()).collect();
-        for (tree, facts) in TREES.iter().enumerate().take_while(|(_, facts)| facts.order <= order)
-        {
-            let excess = phi.excess(tree, &weights, &magnitude, 0.0);
-            if excess > 1.0 || excess.is_nan() {
-                let (name, part) = (self.name, "the lagged estimate");
-                return Err(TableauError::OrderCondition {
-                    name,
-                    part,
-                    tree,
-                    order: facts.order,
-                    excess,
-                });
-            }
-        }
-        Ok(())
+        let phi = StageWeights::new(&rows, HIGHEST_ORDER.min(order + 1));
+        let miss = phi.first_miss(&weights, &magnitudes(&weights), &|_| 0.0);
+        check_order("the lagged estimate", order, miss)
     }
 
+    /// Verify that the stated orders are those of the coefficients.
     fn check(&self) -> Result<(), TableauError> {
-        let name = self.name;
-        let highest = self
-            .error
-            .iter()
-            .map(|e| e.order)
-            .chain(self.dense.as_ref().map(|d| d.order))
-            .fold(self.order, u32::max);
-        if highest > HIGHEST_ORDER {
-            return Err(TableauError::OrderTooHigh { name, order: highest });
-        }
-        let phi = StageWeights::new(&self.a, highest);
-        let check =
-            |part, order, weights: &[f64], magnitude: &[f64], exact: &dyn Fn(usize) -> f64| {
-                for (tree, facts) in
-                    TREES.iter().enumerate().take_while(|(_, facts)| facts.order <= order)
-                {
-                    let excess = phi.excess(tree, weights, magnitude, exact(tree));
-                    if excess > 1.0 || excess.is_nan() {
-                        return Err(TableauError::OrderCondition {
-                            name,
-                            part,
-                            tree,
-                            order: facts.order,
-                            excess,
-                        });
-                    }
-                }
-                Ok(())
-            };
-        let absolute = |weights: &[f64]| weights.iter().map(|w| w.abs()).collect::<Vec<_>>();
-        check("b", self.order, &self.b, &absolute(&self.b), &|tree| 1.0 / TREES[tree].gamma)?;
+        let of_errors = self.error.iter().map(|error| error.order);
+        let all = of_errors.chain(self.dense.as_ref().map(|dense| dense.order));
+        let highest = all.fold(self.order, u32::max);
+        let phi = StageWeights::new(&self.a, HIGHEST_ORDER.min(highest + 1));
+        let exact = |tree: &Tree| 1.0 / tree.gamma;
+        check_order("b", self.order, phi.first_miss(&self.b, &magnitudes(&self.b), &exact))?;
         for error in &self.error {
             // e = b − b̂, and both satisfy the conditions of b̂'s order. It is a difference of
             // rounded numbers, so its rounding is as large as that of b if b is larger.
-            let magnitude = error
-                .weights
-                .iter()
-                .zip(&self.b)
-                .map(|(e, b)| e.abs().max(b.abs()))
-                .collect::<Vec<_>>();
-            check("error", error.order, &error.weights, &magnitude, &|_| 0.0)?;
+            let sizes = error.weights.iter().zip(&self.b).map(|(e, b)| e.abs().max(b.abs()));
+            let sizes: Vec<f64> = sizes.collect();
+            check_order("error", error.order, phi.first_miss(&error.weights, &sizes, &|_| 0.0))?;
         }
-        if let Some(dense) = &self.dense {
-            // b_i(θ) has degree at most 8, so nine points decide it; 0, 1 and the slopes there hold
-            // by construction.
-            for theta in (0..=8).map(|i| f64::from(i) / 8.0) {
-                let (mut weights, mut magnitude) =
-                    (vec![0.0; dense.stages], vec![0.0; dense.stages]);
-                dense.weights(theta, &mut weights);
-                dense.magnitudes(theta, &mut magnitude);
-                let exact = |tree: usize| theta.powi(TREES[tree].order as i32) / TREES[tree].gamma;
-                check("dense output", dense.order, &weights, &magnitude, &exact)?;
-            }
-        }
-        Ok(())
+        let Some(dense) = &self.dense else { return Ok(()) };
+        let miss_at = |theta: f64| {
+            let (mut weights, mut sizes) = (vec![0.0; dense.stages], vec![0.0; dense.stages]);
+            dense.weights(theta, &mut weights);
+            dense.magnitudes(theta, &mut sizes);
+            let exact = |tree: &Tree| theta.powi(tree.order as i32) / tree.gamma;
+            phi.first_miss(&weights, &sizes, &exact)
+        };
+        // b_i(θ) has degree at most 8, so nine points decide it; 0, 1 and the slopes there hold by
+        // construction.
+        let misses = (0..=8).filter_map(|i| miss_at(f64::from(i) / 8.0));
+        check_order("dense output", dense.order, misses.min_by_key(|miss| miss.tree))
     }
+}
+
+/// Verify that weights whose first violated condition is `miss` have the stated order, neither a
+/// lower one nor, as far as the trees are known, a higher one.
+fn check_order(part: &'static str, stated: u32, miss: Option<Miss>) -> Result<(), TableauError> {
+    if stated > HIGHEST_ORDER {
+        return Err(TableauError::OrderTooHigh { order: stated });
+    }
+    match miss {
+        Some(Miss { tree, order, excess }) if order <= stated => {
+            Err(TableauError::OrderCondition { part, tree, order, excess })
+        }
+        Some(Miss { order, .. }) if order == stated + 1 => Ok(()),
+        None if stated == HIGHEST_ORDER => Ok(()),
+        _ => Err(TableauError::OrderTooLow { part, stated }),
+    }
+}
+
+fn magnitudes(weights: &[f64]) -> Vec<f64> {
+    weights.iter().map(|w| w.abs()).collect()
 }
 
 fn padded(row: &[f64], len: usize) -> Vec<f64> {
@@ -357,13 +326,12 @@ fn exact_sum(terms: &[f64]) -> f64 {
 }
 
 fn check_length(
-    name: &'static str,
     part: &'static str,
     row: usize,
     len: usize,
     most: usize,
 ) -> Result<(), TableauError> {
-    if len <= most { Ok(()) } else { Err(TableauError::Shape { name, part, row, len }) }
+    if len <= most { Ok(()) } else { Err(TableauError::Shape { part, row, len }) }
 }
 
 #[cfg(test)]

@@ -61,9 +61,20 @@ fn extend_forest(
 /// Φ_i(τ) of every tree τ up to `order` and every stage i, and the same sums over absolute values.
 pub struct StageWeights {
     /// Φ_i, by tree and stage.
-    pub value: Vec<Vec<f64>>,
+    value: Vec<Vec<f64>>,
     /// Φ_i with every coefficient replaced by its absolute value: the scale of round-off.
-    pub magnitude: Vec<Vec<f64>>,
+    magnitude: Vec<Vec<f64>>,
+}
+
+/// An order condition that is violated beyond round-off.
+#[derive(Clone, Copy, Debug)]
+pub struct Miss {
+    /// Index of the tree.
+    pub tree: usize,
+    /// Number of vertices of the tree.
+    pub order: u32,
+    /// Ratio of the violation to the round-off bound.
+    pub excess: f64,
 }
 
 impl StageWeights {
@@ -72,13 +83,27 @@ impl StageWeights {
         StageWeights { value: phi(a, order, |a| a), magnitude: phi(a, order, f64::abs) }
     }
 
+    /// First condition Σ_i b_i Φ_i(τ) = `exact`(τ) that is violated, in the order of the trees'
+    /// sizes: weights have the order below that of its tree.
+    pub fn first_miss(
+        &self,
+        weights: &[f64],
+        magnitudes: &[f64],
+        exact: &dyn Fn(&Tree) -> f64,
+    ) -> Option<Miss> {
+        TREES.iter().enumerate().take(self.value.len()).find_map(|(tree, facts)| {
+            let excess = self.excess(tree, weights, magnitudes, exact(facts));
+            (excess > 1.0 || excess.is_nan()).then_some(Miss { tree, order: facts.order, excess })
+        })
+    }
+
     /// Distance of Σ_i b_i Φ_i(τ) from `exact`, in units of the round-off bound of that sum.
     ///
     /// Each term is a product of at most |τ| coefficients, each rounded once, and of |τ| sums of at
     /// most s terms; so the sum's error is at most (2|τ| + (|τ| + 1)s)·u times the sum of absolute
     /// values, with u = ε/2. A weight may itself be a sum of a dozen rounded terms, which
     /// `weight_magnitude` and the factor 2 allow for.
-    pub fn excess(&self, tree: usize, weight: &[f64], weight_magnitude: &[f64], exact: f64) -> f64 {
+    fn excess(&self, tree: usize, weight: &[f64], weight_magnitude: &[f64], exact: f64) -> f64 {
         let stages = weight.len() as f64;
         let order = f64::from(TREES[tree].order);
         let sum = |w: &[f64], phi: &[f64]| w.iter().zip(phi).map(|(w, phi)| w * phi).sum::<f64>();

@@ -24,7 +24,7 @@ fn the_error_follows_the_tolerance() {
     let system = driven();
     let reference =
         finish(&Plan::fixed(method("dop853"), 0.0, 5.0, 0.01).unwrap(), &system, &DRIVEN_START).0.x;
-    for scheme in SCHEMES.iter().filter(|scheme| scheme.adaptive && !scheme.needs_formulas()) {
+    for scheme in SCHEMES.iter().filter(|scheme| scheme.adaptive() && !scheme.needs_formulas()) {
         let mut points = Vec::new();
         for rtol in [1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9] {
             let plan = Plan::adaptive(method(scheme.name), 0.0, 5.0, rtol, rtol).unwrap();
@@ -189,7 +189,7 @@ fn dense_output_costs_three_stages_where_it_is_used() {
 
 #[test]
 fn outputs_do_not_disturb_the_steps() {
-    for scheme in SCHEMES.iter().filter(|scheme| scheme.adaptive && !scheme.needs_formulas()) {
+    for scheme in SCHEMES.iter().filter(|scheme| scheme.adaptive() && !scheme.needs_formulas()) {
         for treatment in ["plain", "corrected", "projection"] {
             let few = Plan::adaptive(
                 method(&format!("{treatment}:{}", scheme.name)),

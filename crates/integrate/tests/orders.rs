@@ -1,4 +1,4 @@
-//! Measured orders of every scheme, plain and treated, at fixed steps and of dense output.
+//! Measured orders of schemes for fields with their treatments, at fixed steps, and of dense output.
 
 mod common;
 
@@ -56,22 +56,6 @@ fn measured(name: &str, order: u32, system: &dyn System, x0: &[f64], coarsest: f
 }
 
 #[test]
-fn every_scheme_has_its_order() {
-    let (system, x0) = (driven(), [1.2, 0.5]);
-    for scheme in
-        SCHEMES.iter().filter(|scheme| scheme.follows_fields() && !scheme.needs_formulas())
-    {
-        let slope = measured(scheme.name, scheme.order, &system, &x0, 17.0);
-        println!("{:>8} {slope:.2}", scheme.name);
-        // The usual margin: half an order would be a different method. Steps that are as long as
-        // the motion's own time, as those of order 16 have to be for an error above round-off, show
-        // the next terms as well.
-        let margin = if scheme.order >= 16 { 1.0 } else { 0.35 };
-        assert!((slope - f64::from(scheme.order)).abs() < margin, "{}: {slope}", scheme.name);
-    }
-}
-
-#[test]
 fn treatments_keep_the_order() {
     let (system, x0) = (pendulum(), PENDULUM_START);
     for treatment in ["corrected", "projection", "symmetric-projection"] {
@@ -84,15 +68,15 @@ fn treatments_keep_the_order() {
             // Corrections that move the parts which err most leave squares of a step's error. The
             // steps of Euler's method err by some hundredths; those of the other schemes by their
             // squares and less.
-            let bound = if scheme.order == 1 { 1e-3 } else { 1e-7 };
+            let bound = if scheme.facts().order == 1 { 1e-3 } else { 1e-7 };
             println!("{name:>28} drift {drift:.1e}");
             assert!(drift < bound, "{name}: {drift:e}");
-            let slope = measured(&name, scheme.order, &system, &x0, 22.0);
+            let slope = measured(&name, scheme.facts().order, &system, &x0, 22.0);
             println!("{name:>28} {slope:.2}");
             // An order too many does no harm: the treatment removes four of six components of the
             // error.
-            let order = f64::from(scheme.order);
-            let margin = if scheme.order >= 16 { 1.5 } else { 0.35 };
+            let order = f64::from(scheme.facts().order);
+            let margin = if scheme.facts().order >= 16 { 1.5 } else { 0.35 };
             assert!(slope > order - margin && slope < order + 1.5, "{name}: {slope}");
         }
     }
@@ -101,7 +85,8 @@ fn treatments_keep_the_order() {
 #[test]
 fn dense_output_has_its_order() {
     let (system, x0) = (driven(), [1.2, 0.5]);
-    for scheme in SCHEMES.iter().filter(|scheme| scheme.adaptive && scheme.runge_kutta().is_some())
+    for scheme in
+        SCHEMES.iter().filter(|scheme| scheme.adaptive() && scheme.runge_kutta().is_some())
     {
         let dense = scheme.tableau().dense.as_ref().unwrap();
         let mut points = Vec::new();

@@ -168,7 +168,7 @@ fn it_keeps_the_order_of_its_base() {
         SCHEMES.iter().filter(|scheme| scheme.follows_fields() && !scheme.needs_formulas())
     {
         // Steps in the ratio √2, at which the errors are small and above round-off, 100 steps of ε.
-        let first: f64 = match scheme.order {
+        let first: f64 = match scheme.facts().order {
             1..=3 => 60.0,
             4..=6 => 20.0,
             7..=15 => 5.0,
@@ -176,7 +176,7 @@ fn it_keeps_the_order_of_its_base() {
         };
         // Of order 16 one by one, along a longer run: those are nearly as long as the motion's own
         // time. The first of those above 0.75 is found or not, depending on its length.
-        let long = scheme.order >= 16;
+        let long = scheme.facts().order >= 16;
         let t = if long { 20.0 } else { 2.0 };
         let number = |k: i32| {
             if long {
@@ -206,7 +206,7 @@ fn it_keeps_the_order_of_its_base() {
         let slope = errors.iter().map(|(h, e)| (h.ln() - mean_h) * (e.ln() - mean_e)).sum::<f64>()
             / errors.iter().map(|(h, _)| (h.ln() - mean_h).powi(2)).sum::<f64>();
         println!("{:>8} {slope:.2} {errors:?}", scheme.name);
-        let over = slope - f64::from(scheme.order);
+        let over = slope - f64::from(scheme.facts().order);
         // The longest steps whose iteration converges have errors of 1e-10 here, in which higher
         // orders still weigh.
         assert!(if long { over > -1.5 } else { over.abs() < 0.35 }, "{}: {slope}", scheme.name);

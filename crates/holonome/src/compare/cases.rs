@@ -26,7 +26,7 @@ pub(super) enum Steps {
 
 /// True if a method chooses its steps when allowed to.
 fn adapts(method: &Method) -> bool {
-    method.scheme.adaptive && !method.treatment.needs_equal_steps()
+    method.scheme.adaptive() && !method.treatment.needs_equal_steps()
 }
 
 /// All cases: each method with every step, tolerance or budget that it can use. A method that can
@@ -184,7 +184,7 @@ impl Case {
         if another(&|m| m.scheme.needs.has_beta()) {
             options.beta = None;
         }
-        if another(&|m| !m.scheme.explicit) {
+        if another(&|m| !m.scheme.facts().explicit) {
             options.newton_tolerance = None;
         }
         if another(&|m| m.treatment != MethodTreatment::Plain) {

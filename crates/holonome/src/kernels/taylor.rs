@@ -66,7 +66,7 @@ impl Taylor {
     /// # Errors
     /// If the field is defined piecewise, or its series would be too long.
     pub fn new(method: &Method, field: &Field) -> Result<Taylor, Error> {
-        let order = method.scheme.order;
+        let order = method.scheme.facts().order;
         let (graph, roots) = optimise(&field.graph, &field.field);
         let instead = Method { scheme: Scheme::named("dop853").expect("a scheme"), ..*method };
         let series = Series::new(&graph, &roots).map_err(|operation| {

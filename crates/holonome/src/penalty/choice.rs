@@ -173,7 +173,7 @@ fn default(open: &Open, method: &Method, h: f64, v: f64) -> Result<Choice, Error
             Choice { omega: fastest, text }
         }
     };
-    if method.scheme.explicit {
+    if method.scheme.facts().explicit {
         let (_, largest) = open.manifold.stiffness(&open.model.initial);
         let stable = 1.0 / (h * largest.sqrt());
         if stable < choice.omega {

@@ -135,7 +135,7 @@ impl Flow {
                 at.clear();
                 at.extend_from_slice(state);
                 rows.field.run(t[0], at, &mut kept[0], work);
-                let map = TableauMap::new(rk4::tableau(), &**rows);
+                let map = TableauMap::new(rk4::SCHEME.tableau(), &**rows);
                 let workspace =
                     &mut Workspace { kept, memory: &mut [], cost: &mut Cost::default(), work };
                 let made = map.fixed_step(StepFrom { t: t[0], h: h[0], x: at }, out, workspace);
@@ -154,7 +154,8 @@ impl Flow {
             }
             Flow::Templated(rows) => {
                 let n = rows.dim();
-                let kept = vec![zeros(n); TableauMap::new(rk4::tableau(), &**rows).vectors()];
+                let kept =
+                    vec![zeros(n); TableauMap::new(rk4::SCHEME.tableau(), &**rows).vectors()];
                 let work = zeros(rows.work_len().max(rows.constraints.work_len()));
                 Scratch { out: zeros(n), work, kept, at: Vec::new() }
             }
@@ -205,7 +206,7 @@ impl MeanMultipliers {
                 let nodes: Vec<_> = functionals
                     .flat_map(|functional| functional.unroll(&mut unrolled.graph))
                     .collect();
-                let tape = single_step(rk4::tableau(), &unrolled, &nodes);
+                let tape = single_step(rk4::SCHEME.tableau(), &unrolled, &nodes);
                 let kernel = WideBound::new(&tape, 1, parameters);
                 Flow::Unrolled(Arc::new(tape), kernel)
             }

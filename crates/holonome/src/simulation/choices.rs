@@ -62,7 +62,7 @@ pub(crate) fn unused_options(
     );
     unused(
         option("metric"),
-        method.treatment.facts().has_metric,
+        method.treatment.iterates(),
         options.metric != Metric::Auto,
         "only projections move a state in a metric that can be chosen",
     );

@@ -39,6 +39,7 @@ use holonome_integrate::phase_space::{PhaseSpace, Value};
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scheme::langevin::gla;
 use holonome_integrate::scheme::map::StepMap;
+use holonome_integrate::scheme::rattle::RATTLE;
 use holonome_integrate::system::Invariants;
 use holonome_model::derived::Derived;
 use holonome_model::elaborate::model::Model;
@@ -237,9 +238,9 @@ fn step(
     x: &[Value],
 ) -> Vec<Value> {
     match method.scheme.step {
-        Step::Map(step) => step(space, t, h, x),
-        Step::Sliding(step) => step(space, method.unconstrained_map(), t, h, x),
-        Step::RungeKutta(_) | Step::Collocation(_) | Step::Taylor => {
+        Step::Map(step, _) => step(space, t, h, x),
+        Step::Sliding(step, _) => step(space, method.unconstrained_map(), t, h, x),
+        Step::RungeKutta(_) | Step::Collocation(_) | Step::Taylor(_) => {
             unreachable!("it has no program")
         }
     }
@@ -275,7 +276,8 @@ fn templated_facts(method: &Method, model: &Model, in_lanes: bool) -> Option<Fac
         || method.treatment.moves_the_state()
         || constrained && steps_with_extension(method);
     let templated =
-        Way::of_step(model, method.scheme.explicit, method.substeps().len(), in_lanes).templated;
+        Way::of_step(model, method.scheme.facts().explicit, method.substeps().len(), in_lanes)
+            .templated;
     let kind = if constrained { ConstraintKind::Holonomic } else { ConstraintKind::Free };
     (templated && !unrolled).then_some(Facts {
         constrained,
@@ -433,9 +435,8 @@ fn heated_step(
     }
     // Friction and noise begin on the hidden constraints. SHAKE does not end there; RATTLE does,
     // with the same positions.
-    let scheme =
-        if matches!(method.scheme.step, Step::Sliding(_)) { Scheme::named("rattle") } else { None };
-    let method = &Method { scheme: scheme.unwrap_or(method.scheme), ..*method };
+    let slides = matches!(method.scheme.step, Step::Sliding(..));
+    let method = &Method { scheme: if slides { &RATTLE } else { method.scheme }, ..*method };
     let (mut x1, mut made) = (x.to_vec(), 0.0);
     for gamma in method.substeps() {
         let (t, h) = (space.time(t, made, h), space.scaled(gamma, h));
@@ -475,7 +476,7 @@ fn with_find<S: Symbols>(
     recorded: impl Fn(FsalMode) -> Result<Trace<S>, String>,
 ) -> Result<(Trace<S>, Option<Trace<S>>), String> {
     // Values that a map finds between two slides are not those at the start of the step.
-    if !follows(method) || matches!(method.scheme.step, Step::Sliding(_)) {
+    if !follows(method) || matches!(method.scheme.step, Step::Sliding(..)) {
         return Ok((recorded(FsalMode::Compute)?, None));
     }
     let trace = recorded(FsalMode::Carry)?;
@@ -548,7 +549,7 @@ impl Facts<'_> {
 /// if it does not.
 pub fn survey(model: &Derived) -> Vec<(&'static Scheme, Option<String>)> {
     let mechanics = model.mechanics();
-    let schemes = SCHEMES.iter().filter(|scheme| !scheme.follows_fields());
+    let schemes = SCHEMES.iter().copied().filter(|scheme| !scheme.follows_fields());
     let why = |scheme: &&'static Scheme| match mechanics {
         _ if let Some(facts) = templated_facts(&Method::plain(scheme), model, false) => {
             suits(&Method::plain(scheme), &facts).err()

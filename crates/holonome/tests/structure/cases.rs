@@ -2,7 +2,7 @@
 //! methods that suit them.
 
 use crate::common::{load_with, repository};
-use holonome::method::Needs;
+use holonome::method::{Method, Needs};
 use holonome::{Problem, RunOptions, Simulation, StepSize, prepare};
 
 /// A model at its start.
@@ -38,12 +38,17 @@ impl Case {
         self.problem().model.initial.clone()
     }
 
-    /// Simulation of a method; its time does not affect the map.
+    /// Simulation of a method; its time does not affect the map. A heat bath has no friction, so
+    /// that the map is deterministic.
     pub fn with(&self, method: &str) -> Simulation {
+        let method: Method = method.parse().unwrap();
+        let bath = (method.scheme.needs == Needs::HeatBath).then_some((0.0, 1.0));
         let options = RunOptions {
-            method: method.parse().unwrap(),
+            method,
             step: StepSize::Fixed(0.5),
             until: 1.0,
+            friction: bath.map(|(friction, _)| friction),
+            inverse_temperature: bath.map(|(_, inverse_temperature)| inverse_temperature),
             ..RunOptions::default()
         };
         prepare(self.problem(), options)
@@ -65,9 +70,8 @@ impl Case {
             Needs::Flows => self.flows,
             Needs::Body => BODIES.contains(&self.name()),
             Needs::FreeBody => self.name() == "matrix-rigid-body",
-            Needs::Natural => self.natural,
+            Needs::Natural | Needs::HeatBath => self.natural,
             Needs::Stiff => self.stiff.is_some(),
-            Needs::HeatBath => false,
         }
     }
 }

@@ -7,7 +7,7 @@ use holonome::method::{COMPOSITIONS, Method, Needs, SCHEMES, Scheme, Step};
 pub fn schemes() -> impl Iterator<Item = &'static Scheme> {
     // Heat baths are tested elsewhere (`langevin.rs`).
     let of_maps = |scheme: &&Scheme| scheme.runge_kutta().is_none() && !scheme.needs_formulas();
-    SCHEMES.iter().filter(of_maps).filter(|scheme| scheme.needs != Needs::HeatBath)
+    SCHEMES.iter().copied().filter(of_maps).filter(|scheme| scheme.needs != Needs::HeatBath)
 }
 
 /// Every method of these schemes without a composition: `rattle` also with each map that it takes.
@@ -15,9 +15,9 @@ pub fn bases() -> Vec<Method> {
     let mut list = Vec::new();
     for scheme in schemes() {
         list.push(scheme.name.parse().unwrap());
-        if matches!(scheme.step, Step::Sliding(_)) {
+        if matches!(scheme.step, Step::Sliding(..)) {
             let with =
-                |base: &Scheme| format!("{}:{}", scheme.name, base.name).parse::<Method>().ok();
+                |base: &&Scheme| format!("{}:{}", scheme.name, base.name).parse::<Method>().ok();
             list.extend(SCHEMES.iter().filter_map(with));
         }
     }
@@ -57,7 +57,7 @@ pub fn few_cases_of(method: &Method) -> Vec<&'static Case> {
             "heavy-top",
         ];
         cases.retain(|case| of_each_kind.contains(&case.name()));
-    } else if method.unconstrained.is_some_and(|base| !base.explicit) {
+    } else if method.unconstrained.is_some_and(|base| !base.facts().explicit) {
         cases.retain(|case| case.name() != "twisted-pair");
     }
     // Slides are linear in rotations, as in vectors: the effect of their parts shows on smaller

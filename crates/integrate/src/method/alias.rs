@@ -1,8 +1,11 @@
-//! Other names of methods: those that other programs and books use for the same method, and those
-//! of methods that have only relatives here.
+//! Names of methods, here and elsewhere, and what each of them stands for.
+
+use serde::Serialize;
+
+use super::{COMPOSITIONS, Composition, SCHEMES, Scheme, TREATMENTS, TreatmentFacts};
 
 /// Names of a method elsewhere.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Alias {
     /// Name of the method here.
     pub method: &'static str,
@@ -10,29 +13,23 @@ pub struct Alias {
     pub names: &'static [&'static str],
 }
 
-/// Every other name of a method.
-pub static ALIASES: &[Alias] = &[
-    Alias { method: "euler", names: &["explicit-euler", "forward-euler", "rk1"] },
-    Alias { method: "midpoint", names: &["explicit-midpoint"] },
-    Alias { method: "heun", names: &["explicit-trapezoidal"] },
-    Alias { method: "rk4", names: &["runge-kutta", "runge-kutta-4", "classical-runge-kutta"] },
-    Alias { method: "bs3", names: &["RK23", "ode23", "bs32", "bogacki-shampine"] },
-    Alias {
-        method: "dopri5",
-        names: &["RK45", "ode45", "DP5", "dopri", "dopri45", "dopri54", "dormand-prince"],
-    },
-    Alias { method: "tsit5", names: &["tsitouras", "tsitouras5"] },
-    Alias { method: "dop853", names: &["DP8", "dop85", "dopri853"] },
-    Alias { method: "symplectic-euler-a", names: &["semi-implicit-euler", "euler-cromer"] },
-    Alias {
-        method: "stormer-verlet-a",
-        names: &["verlet", "leapfrog", "stormer-verlet", "kick-drift-kick", "kdk"],
-    },
-    Alias { method: "stormer-verlet-b", names: &["position-verlet", "drift-kick-drift", "dkd"] },
-    Alias { method: "yoshida4(stormer-verlet-b)", names: &["forest-ruth"] },
-    Alias { method: "newmark", names: &["newmark-beta"] },
-    Alias { method: "g-baoab", names: &["baoab"] },
-];
+/// Other names of methods that are more than a scheme; those of a scheme stand in its row.
+static COMPOSED: &[Alias] =
+    &[Alias { method: "yoshida4(stormer-verlet-b)", names: &["forest-ruth"] }];
+
+impl Alias {
+    /// Every method that has other names.
+    pub fn all() -> impl Iterator<Item = Alias> {
+        let of_scheme = |s: &&'static Scheme| Alias { method: s.name, names: s.other_names };
+        let of_schemes = SCHEMES.iter().map(of_scheme).filter(|alias| !alias.names.is_empty());
+        of_schemes.chain(COMPOSED.iter().copied())
+    }
+
+    /// Alias with this name, however it is written.
+    pub fn named(name: &str) -> Option<Alias> {
+        Alias::all().find(|alias| alias.names.iter().any(|other| same(other, name)))
+    }
+}
 
 /// Methods elsewhere that have relatives here.
 #[derive(Debug)]
@@ -142,24 +139,43 @@ static RELATIVES: &[Relatives] = &[
     },
 ];
 
-impl Alias {
-    /// Alias with this name, however it is written.
-    pub fn named(name: &str) -> Option<&'static Alias> {
-        ALIASES.iter().find(|alias| alias.names.iter().any(|other| same(other, name)))
-    }
+/// Meaning of a name without a colon or brackets.
+pub(super) enum Meaning {
+    /// A scheme, by its own or another name.
+    Scheme(&'static Scheme),
+    /// A treatment.
+    Treatment(&'static TreatmentFacts),
+    /// A composition, which needs a method to compose.
+    Composition(&'static Composition),
+    /// Another name of the method of this name.
+    Method(&'static str),
+    /// Methods that are not here.
+    Elsewhere(&'static Relatives),
 }
 
-impl Relatives {
-    /// Relatives of the method of this name.
-    pub fn of(name: &str) -> Option<&'static Relatives> {
-        RELATIVES
-            .iter()
-            .find(|relatives| relatives.names.split_whitespace().any(|other| same(other, name)))
+impl Meaning {
+    /// Meaning of a name, however it is written; `None` for unknown ones.
+    pub fn of(name: &str) -> Option<Meaning> {
+        let is_name = |known: &str| same(known, name);
+        let scheme = || SCHEMES.iter().find(|scheme| is_name(scheme.name)).copied();
+        let treatment = || TREATMENTS.iter().find(|facts| is_name(facts.name));
+        let composition = || COMPOSITIONS.iter().find(|composition| is_name(composition.name));
+        let other = || {
+            let method = Alias::named(name)?.method;
+            Some(Scheme::named(method).map_or(Meaning::Method(method), Meaning::Scheme))
+        };
+        let elsewhere =
+            || RELATIVES.iter().find(|others| others.names.split_whitespace().any(is_name));
+        (Scheme::named(name).or_else(scheme).map(Meaning::Scheme))
+            .or_else(|| treatment().map(Meaning::Treatment))
+            .or_else(|| composition().map(Meaning::Composition))
+            .or_else(other)
+            .or_else(|| elsewhere().map(Meaning::Elsewhere))
     }
 }
 
 /// True if two names differ in letter case, hyphens and the like only.
-pub(super) fn same(a: &str, b: &str) -> bool {
+fn same(a: &str, b: &str) -> bool {
     letters(a).eq(letters(b))
 }
 
@@ -171,7 +187,7 @@ fn letters(name: &str) -> impl Iterator<Item = char> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::method::{COMPOSITIONS, Method, SCHEMES, TREATMENTS};
+    use crate::method::Method;
 
     #[test]
     fn every_other_name_belongs_to_one_method() {
@@ -180,7 +196,7 @@ mod tests {
             .map(|scheme| scheme.name)
             .chain(TREATMENTS.iter().map(|facts| facts.name));
         let own = own.chain(COMPOSITIONS.iter().map(|composition| composition.name));
-        let others = ALIASES.iter().flat_map(|alias| alias.names).copied();
+        let others = Alias::all().flat_map(|alias| alias.names).copied();
         let others =
             others.chain(RELATIVES.iter().flat_map(|relatives| relatives.names.split_whitespace()));
         let names: Vec<&str> = own.chain(others).collect();
@@ -191,7 +207,7 @@ mod tests {
 
     #[test]
     fn other_names_are_those_of_methods() {
-        for alias in ALIASES {
+        for alias in Alias::all() {
             let method: Method = alias.method.parse().unwrap();
             assert_eq!(method.to_string(), alias.method);
             for name in alias.names {

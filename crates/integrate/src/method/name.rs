@@ -2,9 +2,9 @@
 
 use std::str::FromStr;
 
-use super::alias::{ALIASES, Alias, Relatives, same};
-use super::table::{SCHEMES, TREATMENTS};
-use super::{COMPOSITIONS, Composition, Method, MethodTreatment, Needs, Scheme, Step};
+use super::alias::{Alias, Meaning, Relatives};
+use super::{COMPOSITIONS, Composition, Method, MethodTreatment, Needs, SCHEMES, Scheme, Step};
+use super::{TREATMENTS, TreatmentFacts};
 
 /// Reason why a method's name was not understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,129 +74,117 @@ fn alternatives(methods: &[&str]) -> String {
 impl FromStr for Method {
     type Err = MethodError;
 
+    /// The first name determines the rest: a treatment or a scheme before a colon, a composition
+    /// before a bracket.
     fn from_str(text: &str) -> Result<Method, MethodError> {
         let text = text.trim();
-        let no_scheme = || MethodError::NoScheme { text: text.into() };
-        // The first name determines the rest: a treatment or a scheme before a colon, a composition
-        // before a bracket.
-        let first = text.find([':', '(']);
-        let head = text[..first.unwrap_or(text.len())].trim();
-        let rest = first.map(|at| text[at + 1..].trim());
-        let method = match (first.map(|at| text.as_bytes()[at]), rest) {
-            (Some(b':'), Some(rest)) => match (treatment_meant(head), scheme_meant(head)) {
-                (Some(treatment), _) => {
-                    if rest.is_empty() {
-                        return Err(no_scheme());
-                    }
-                    let inner: Method = rest.parse()?;
-                    if inner.treatment != MethodTreatment::Plain {
-                        return Err(MethodError::Unsuitable {
-                            method: text.into(),
-                            reason: "a method has one treatment".into(),
-                        });
-                    }
-                    Method { treatment, ..inner }
-                }
-                (None, Some(scheme)) => {
-                    if let Some(treatment) = treatment_meant(rest) {
-                        let reason = format!(
-                            "the treatment stands first: write {}:{head}",
-                            treatment.facts().name
-                        );
-                        return Err(MethodError::Unsuitable { method: text.into(), reason });
-                    }
-                    let base: Method = rest.parse()?;
-                    if base != Method::plain(base.scheme) {
-                        let method = format!("{head}:{base}");
-                        return Err(MethodError::Unsuitable {
-                            method,
-                            reason: no_unconstrained_map(scheme),
-                        });
-                    }
-                    Method { unconstrained: Some(base.scheme), ..Method::plain(scheme) }
-                }
-                (None, None) if head.is_empty() => return Err(no_scheme()),
-                (None, None) => {
-                    if let Some(composition) = composition_meant(head) {
-                        let reason = format!(
-                            "a composition has brackets: write {}({rest})",
-                            composition.name
-                        );
-                        return Err(MethodError::Unsuitable { method: text.into(), reason });
-                    }
-                    let suggestion = nearest(head, TREATMENTS.iter().map(|facts| facts.name));
-                    return Err(MethodError::UnknownTreatment { name: head.into(), suggestion });
-                }
-            },
-            (Some(_), Some(rest)) => {
-                let inner = rest.strip_suffix(')');
-                let Some(composition) = composition_meant(head) else {
-                    if let Some(treatment) = treatment_meant(head) {
-                        let (name, inner) = (treatment.facts().name, inner.unwrap_or(rest));
-                        let reason = format!("a treatment has a colon: write {name}:{inner}");
-                        return Err(MethodError::Unsuitable { method: text.into(), reason });
-                    }
-                    let names = COMPOSITIONS.iter().map(|composition| composition.name);
-                    return Err(MethodError::UnknownScheme {
-                        name: text.into(),
-                        suggestion: nearest(head, names),
-                    });
-                };
-                let inner = inner.ok_or_else(|| MethodError::Unsuitable {
-                    method: text.into(),
-                    reason: format!("write {}(METHOD), for example {0}(rattle)", composition.name),
-                })?;
-                composed(text, composition, inner.parse()?)?
+        let method = match text.split_once([':', '(']) {
+            None => alone(text),
+            Some((head, rest)) if text[head.len()..].starts_with(':') => {
+                before_colon(text, head.trim(), rest.trim())
             }
-            _ => match (scheme_meant(head), Alias::named(head)) {
-                (Some(scheme), _) => Method::plain(scheme),
-                (None, Some(alias)) => alias.method.parse()?,
-                (None, None) => return Err(not_a_scheme(head)),
-            },
-        };
+            Some((head, rest)) => before_bracket(text, head.trim(), rest.trim()),
+        }?;
         method.check()?;
         Ok(method)
     }
 }
 
-/// Reason why a name without a colon or brackets is not that of a method.
-fn not_a_scheme(name: &str) -> MethodError {
-    if name.is_empty() || treatment_meant(name).is_some() {
-        return MethodError::NoScheme { text: name.into() };
-    }
-    if let Some(Composition { name: known, .. }) = composition_meant(name) {
-        let reason = format!(
-            "a composition needs a method: write {known}(METHOD), for example {known}(rattle)"
-        );
-        return MethodError::Unsuitable { method: name.into(), reason };
-    }
-    if let Some(Relatives { what, methods, .. }) = Relatives::of(name) {
-        return MethodError::Elsewhere { name: name.into(), what, methods };
-    }
-    let names = SCHEMES.iter().map(|scheme| scheme.name);
-    let names = names.chain(COMPOSITIONS.iter().map(|composition| composition.name));
-    let names = names.chain(ALIASES.iter().flat_map(|alias| alias.names.iter().copied()));
-    MethodError::UnknownScheme { name: name.into(), suggestion: nearest(name, names) }
+fn unsuitable(method: &str, reason: String) -> Result<Method, MethodError> {
+    Err(MethodError::Unsuitable { method: method.into(), reason })
 }
 
-fn composed(
-    text: &str,
-    composition: &'static Composition,
-    base: Method,
-) -> Result<Method, MethodError> {
-    let unsuitable = |reason: String| Err(MethodError::Unsuitable { method: text.into(), reason });
+/// Method of a name without a colon or brackets.
+fn alone(name: &str) -> Result<Method, MethodError> {
+    match Meaning::of(name) {
+        Some(Meaning::Scheme(scheme)) => Ok(Method::plain(scheme)),
+        Some(Meaning::Method(method)) => method.parse(),
+        Some(Meaning::Composition(Composition { name: known, .. })) => unsuitable(
+            name,
+            format!(
+                "a composition needs a method: write {known}(METHOD), for example {known}(rattle)"
+            ),
+        ),
+        Some(Meaning::Elsewhere(Relatives { what, methods, .. })) => {
+            Err(MethodError::Elsewhere { name: name.into(), what, methods })
+        }
+        Some(Meaning::Treatment(_)) => Err(MethodError::NoScheme { text: name.into() }),
+        None if name.is_empty() => Err(MethodError::NoScheme { text: name.into() }),
+        None => {
+            let names = SCHEMES.iter().map(|scheme| scheme.name);
+            let names = names.chain(COMPOSITIONS.iter().map(|composition| composition.name));
+            let names = names.chain(Alias::all().flat_map(|alias| alias.names.iter().copied()));
+            let suggestion = nearest(name, names);
+            Err(MethodError::UnknownScheme { name: name.into(), suggestion })
+        }
+    }
+}
+
+/// Method `TREATMENT:METHOD`, or `SCHEME:BASE` for a scheme that slides.
+fn before_colon(text: &str, head: &str, rest: &str) -> Result<Method, MethodError> {
+    match Meaning::of(head) {
+        Some(Meaning::Treatment(_)) if rest.is_empty() => {
+            Err(MethodError::NoScheme { text: text.into() })
+        }
+        Some(Meaning::Treatment(facts)) => match rest.parse()? {
+            inner @ Method { treatment: MethodTreatment::Plain, .. } => {
+                Ok(Method { treatment: facts.treatment, ..inner })
+            }
+            _ => unsuitable(text, "a method has one treatment".into()),
+        },
+        Some(Meaning::Scheme(scheme)) => {
+            if let Some(Meaning::Treatment(TreatmentFacts { name, .. })) = Meaning::of(rest) {
+                return unsuitable(
+                    text,
+                    format!("the treatment stands first: write {name}:{head}"),
+                );
+            }
+            let base: Method = rest.parse()?;
+            if base != Method::plain(base.scheme) {
+                return unsuitable(&format!("{head}:{base}"), no_unconstrained_map(scheme));
+            }
+            Ok(Method { unconstrained: Some(base.scheme), ..Method::plain(scheme) })
+        }
+        Some(Meaning::Composition(Composition { name, .. })) => {
+            unsuitable(text, format!("a composition has brackets: write {name}({rest})"))
+        }
+        _ if head.is_empty() => Err(MethodError::NoScheme { text: text.into() }),
+        _ => {
+            let suggestion = nearest(head, TREATMENTS.iter().map(|facts| facts.name));
+            Err(MethodError::UnknownTreatment { name: head.into(), suggestion })
+        }
+    }
+}
+
+/// Method `COMPOSITION(METHOD)`.
+fn before_bracket(text: &str, head: &str, rest: &str) -> Result<Method, MethodError> {
+    let inner = rest.strip_suffix(')');
+    let composition = match Meaning::of(head) {
+        Some(Meaning::Composition(composition)) => composition,
+        Some(Meaning::Treatment(TreatmentFacts { name, .. })) => {
+            let inner = inner.unwrap_or(rest);
+            return unsuitable(text, format!("a treatment has a colon: write {name}:{inner}"));
+        }
+        _ => {
+            let suggestion = nearest(head, COMPOSITIONS.iter().map(|known| known.name));
+            return Err(MethodError::UnknownScheme { name: text.into(), suggestion });
+        }
+    };
+    let name = composition.name;
+    let Some(inner) = inner else {
+        return unsuitable(text, format!("write {name}(METHOD), for example {name}(rattle)"));
+    };
+    let base: Method = inner.parse()?;
     if base.treatment != MethodTreatment::Plain {
-        let name = base.treatment.facts().name;
+        let outer = base.treatment.facts().name;
         let inner = Method { treatment: MethodTreatment::Plain, ..base };
-        return unsuitable(format!(
-            "a treatment stands outside: write {name}:{}({inner})",
-            composition.name
-        ));
+        let reason = format!("a treatment stands outside: write {outer}:{name}({inner})");
+        return unsuitable(text, reason);
     }
-    match base.composition {
-        Some(_) => unsuitable(not_composed(composition, &base)),
-        None => Ok(Method { composition: Some(composition), ..base }),
+    if base.composition.is_some() {
+        return unsuitable(text, not_composed(composition, &base));
     }
+    Ok(Method { composition: Some(composition), ..base })
 }
 
 fn not_composed(composition: &Composition, base: &Method) -> String {
@@ -210,11 +198,11 @@ fn not_composed(composition: &Composition, base: &Method) -> String {
 
 fn no_unconstrained_map(scheme: &Scheme) -> String {
     match scheme.step {
-        Step::Sliding(_) => format!(
+        Step::Sliding(..) => format!(
             "the unconstrained map of `{}` is a symplectic base scheme, such as stormer-verlet-a or symplectic-euler-a",
             scheme.name
         ),
-        Step::Map(_) | Step::RungeKutta(_) | Step::Collocation(_) | Step::Taylor => {
+        Step::Map(..) | Step::RungeKutta(_) | Step::Collocation(_) | Step::Taylor(_) => {
             format!("`{}` is a base scheme and takes no other", scheme.name)
         }
     }
@@ -247,7 +235,8 @@ impl Method {
         for scheme in [Some(self.scheme), self.unconstrained].into_iter().flatten() {
             let name = scheme.name;
             let another = Scheme::named(name).is_some_and(|known| known != scheme);
-            if another || treatment_named(name).is_some() || Composition::named(name).is_some() {
+            let is_treatment = TREATMENTS.iter().any(|facts| facts.name == name);
+            if another || is_treatment || Composition::named(name).is_some() {
                 return Err(MethodError::NameTaken { name });
             }
             if let Some(reason) = scheme.contradiction() {
@@ -255,9 +244,9 @@ impl Method {
             }
         }
         if let Some(base) = self.unconstrained {
-            let slides = matches!(self.scheme.step, Step::Sliding(_));
-            let is_map = matches!(base.step, Step::Map(_)) && base.takes_any_hamiltonian();
-            if !slides || !base.symplectic || !is_map {
+            let slides = matches!(self.scheme.step, Step::Sliding(..));
+            let is_map = matches!(base.step, Step::Map(..)) && base.takes_any_hamiltonian();
+            if !slides || !base.facts().symplectic || !is_map {
                 return unsuitable(no_unconstrained_map(self.scheme));
             }
         }
@@ -290,7 +279,7 @@ impl Method {
             MethodTreatment::Feedback => scheme
                 .needs_formulas()
                 .then_some("its steps are longer than the time in which a feedback term brings a state back"),
-            MethodTreatment::Corrected => (scheme.symplectic && !scheme.follows_fields()).then_some(
+            MethodTreatment::Corrected => (scheme.facts().symplectic && !scheme.follows_fields()).then_some(
                 "a correction would destroy that the method is symplectic, which is what bounds its errors over long \
                  times",
             ),
@@ -301,58 +290,18 @@ impl Method {
 }
 
 impl Scheme {
-    /// Contradiction between the facts of the scheme and its step, if there is one.
+    /// Contradiction within the scheme's row, if there is one.
     fn contradiction(&self) -> Option<String> {
-        let Scheme { name, order, adaptive, .. } = self;
+        let Scheme { name, step, .. } = self;
         if name.is_empty() || name.contains(|c: char| c.is_whitespace() || ":,()".contains(c)) {
             return Some(
-                "a name has no blanks, colons, commas or brackets, and at least one letter"
-                    .to_string(),
+                "a name has no blanks, colons, commas or brackets, and at least one letter".into(),
             );
         }
-        match self.step {
-            Step::Map(_) | Step::Sliding(_) => adaptive.then(|| {
-                format!("`{name}` has a map without an error estimate: let `adaptive` be false")
-            }),
-            Step::RungeKutta(_) => {
-                let tableau = self.tableau();
-                if *order != tableau.order {
-                    return Some(format!(
-                        "`{name}` claims order {order}, and its tableau has {}",
-                        tableau.order
-                    ));
-                }
-                (*adaptive && !tableau.is_adaptive()).then(|| {
-                    format!(
-                        "the tableau of `{name}` has no error estimate: let `adaptive` be false"
-                    )
-                })
-            }
-            Step::Taylor => (!self.needs_formulas()).then(|| {
-                format!("`{name}` takes the series of formulas: let `needs` be `Needs::Series`")
-            }),
-            Step::Collocation(_) => None,
-        }
+        (matches!(step, Step::Taylor(_)) && !self.needs_formulas()).then(|| {
+            format!("`{name}` takes the series of formulas: let `needs` be `Needs::Series`")
+        })
     }
-}
-
-fn treatment_named(name: &str) -> Option<MethodTreatment> {
-    TREATMENTS.iter().find(|facts| facts.name == name).map(|facts| facts.treatment)
-}
-
-/// Scheme that a user means by `name`: the one of this name, or one whose name is the same but for
-/// letter case and the like, or is its other name.
-fn scheme_meant(name: &str) -> Option<&'static Scheme> {
-    let alike = || SCHEMES.iter().find(|scheme| same(scheme.name, name));
-    Scheme::named(name).or_else(alike).or_else(|| Scheme::named(Alias::named(name)?.method))
-}
-
-fn treatment_meant(name: &str) -> Option<MethodTreatment> {
-    TREATMENTS.iter().find(|facts| same(facts.name, name)).map(|facts| facts.treatment)
-}
-
-fn composition_meant(name: &str) -> Option<&'static Composition> {
-    COMPOSITIONS.iter().find(|composition| same(composition.name, name))
 }
 
 /// Candidate with the fewest edits from `name`, if these are at most a third of its letters, or
@@ -394,17 +343,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_agrees_with_the_tableaus() {
-        for scheme in SCHEMES {
-            let Some(tableau) = scheme.runge_kutta() else { continue };
-            assert_eq!(scheme.order, tableau.order, "{}", scheme.name);
-            assert_eq!(scheme.adaptive, tableau.is_adaptive(), "{}", scheme.name);
-            assert_eq!(scheme.name, tableau.name);
-            assert!(scheme.explicit, "a strictly lower triangular tableau is explicit");
-            assert!(
-                !scheme.symmetric && !scheme.symplectic,
-                "no explicit Runge-Kutta method is either"
-            );
+    fn facts_follow_from_coefficients() {
+        for scheme in SCHEMES.iter().filter(|scheme| scheme.follows_fields()) {
+            let facts = scheme.facts();
+            let explicit = scheme.collocation().is_none();
+            let structured = (facts.symmetric, facts.symplectic);
+            assert_eq!((facts.explicit, structured), (explicit, (!explicit, !explicit)));
         }
         for facts in TREATMENTS {
             assert_eq!(facts.treatment.facts().name, facts.name);
@@ -413,7 +357,7 @@ mod tests {
 
     #[test]
     fn every_name_round_trips() {
-        for scheme in SCHEMES {
+        for &scheme in SCHEMES {
             let plain: Method = scheme.name.parse().unwrap();
             assert_eq!(plain, Method::plain(scheme));
             for facts in TREATMENTS.iter().filter(|_| scheme.runge_kutta().is_some()) {

@@ -1,22 +1,31 @@
-//! Bogacki and Shampine's pair of orders 3(2) (Appl. Math. Lett. 2 (1989) 321), FSAL, with cubic
-//! Hermite dense output of order 3.
+//! Bogacki and Shampine's pair of orders 3 and 2. The error estimate takes the
+//! field at the end of the step, which is the first stage of the next one (first
+//! same as last, FSAL). States within a step are those of the cubic with the field
+//! at both ends, of order 3.
 
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
+use super::{Needs, Scheme, Step};
 use crate::tableau::{Definition, DenseDefinition, Tableau};
 
-static DEFINITION: Definition = Definition {
+pub(super) static SCHEME: Scheme = Scheme {
     name: "bs3",
-    order: 3,
-    a: &[&[], &[1.0 / 2.0], &[0.0, 3.0 / 4.0], &[2.0 / 9.0, 1.0 / 3.0, 4.0 / 9.0]],
-    b: &[2.0 / 9.0, 1.0 / 3.0, 4.0 / 9.0],
-    error: &[(&[-5.0 / 72.0, 1.0 / 12.0, 1.0 / 9.0, -1.0 / 8.0], 2)],
-    lagged: None,
-    dense: Some(DenseDefinition { order: 3, extra_a: &[], d: &[] }),
+    other_names: &["RK23", "ode23", "bs32", "bogacki-shampine"],
+    needs: Needs::Field,
+    description: "Bogacki-Shampine 3(2): adaptive, for loose tolerances",
+    citation: "Bogacki, Shampine, Appl. Math. Lett. 2 (1989) 321",
+    file: include_str!("bs3.rs"),
+    step: Step::RungeKutta(&TABLEAU),
 };
 
-/// The checked coefficients.
-pub fn tableau() -> &'static Tableau {
-    static TABLEAU: OnceLock<Tableau> = OnceLock::new();
-    super::build(&TABLEAU, &DEFINITION)
-}
+static TABLEAU: LazyLock<Tableau> = LazyLock::new(|| {
+    Tableau::new(&Definition {
+        order: 3,
+        a: &[&[], &[1.0 / 2.0], &[0.0, 3.0 / 4.0], &[2.0 / 9.0, 1.0 / 3.0, 4.0 / 9.0]],
+        b: &[2.0 / 9.0, 1.0 / 3.0, 4.0 / 9.0],
+        error: &[(&[-5.0 / 72.0, 1.0 / 12.0, 1.0 / 9.0, -1.0 / 8.0], 2)],
+        lagged: None,
+        dense: Some(DenseDefinition { order: 3, extra_a: &[], d: &[] }),
+    })
+    .expect("published coefficients")
+});

@@ -1,22 +1,11 @@
-//! Gauss collocation with many stages, whose equations are solved by fixed-point iteration (HLW
-//! II.1.3, VIII.6.1): for problems that are not stiff, at high accuracy.
+//! Coefficients of Gauss collocation with many stages (HLW II.1.3, VIII.6.1).
 //!
 //! Everything is written with the Legendre polynomials P_k on the step: the field along it is Σ W_k
 //! P_k(2θ − 1), with W = L F of its values F at the nodes. Its integral from an end of the step
 //! gives the stages, Z = h A F, the start of the iteration in the next step, and the state anywhere
 //! in between; x₁ = x + h W₀, and the last coefficients show how well the polynomial fits.
-//!
-//! That the stages are evaluated side by side, in the lanes of a vector, which makes the method of
-//! eight stages as fast as explicit ones, is due to Antoñana, Makazaga, Murua: SIMD-vectorized
-//! implicit symplectic integrators can outperform explicit symplectic ones, arXiv:2511.03655
-//! (2025), with IRKGaussLegendre.jl.
-//!
-//! In equal steps a rounded coefficient has the same error in every step, so that the method
-//! conserves nothing and the energy drifts. They are therefore made by
-//! [`Collocation::of_increments`], which are symplectic in machine numbers.
 
 use holonome_linear::widest::widest;
-use std::sync::OnceLock;
 
 /// Largest |h λ| for which the iteration is taken to converge well.
 pub const CONVERGES_TO: f64 = 1.2;
@@ -26,6 +15,8 @@ pub const CONVERGES_TO: f64 = 1.2;
 pub struct Collocation {
     /// Number s of stages.
     pub stages: usize,
+    /// Order of convergence.
+    pub order: u32,
     /// The nodes c in (0, 1), ascending.
     pub nodes: Vec<f64>,
     /// Weights b.
@@ -60,22 +51,10 @@ pub enum From {
     End,
 }
 
-/// Method of four stages, order 8.
-pub fn gauss8() -> &'static Collocation {
-    static CELL: OnceLock<Collocation> = OnceLock::new();
-    CELL.get_or_init(|| Collocation::gauss(4))
-}
-
-/// Method of eight stages, order 16.
-pub fn gauss16() -> &'static Collocation {
-    static CELL: OnceLock<Collocation> = OnceLock::new();
-    CELL.get_or_init(|| Collocation::gauss(8))
-}
-
 impl Collocation {
     /// Method of so many stages, computed in twice the precision: an error of a coefficient is the
     /// same in every step, and adds up.
-    fn gauss(stages: usize) -> Collocation {
+    pub(super) fn gauss(stages: usize) -> Collocation {
         assert!(matches!(stages, 4 | 8), "the stages of one vector");
         let s = stages as f64;
         let node = |i: usize| {
@@ -120,10 +99,13 @@ impl Collocation {
         let table = |number: &dyn Fn(usize, usize) -> f64| -> Vec<Vec<f64>> {
             (0..stages).map(|i| (0..stages).map(|j| number(i, j)).collect()).collect()
         };
+        let nodes: Vec<f64> = x.iter().map(|&x| ((x + one) * half).rounded()).collect();
+        let weights: Vec<f64> = weights.iter().map(|b| b.rounded()).collect();
         Collocation {
             stages,
-            nodes: x.iter().map(|&x| ((x + one) * half).rounded()).collect(),
-            weights: weights.iter().map(|b| b.rounded()).collect(),
+            order: order_of_quadrature(&nodes, &weights),
+            nodes,
+            weights,
             double_sums: table(&|i, j| double_sum(i, j).rounded()),
             of_field: Sums {
                 stages: table(&|i, j| sum(i, j).rounded()),
@@ -143,11 +125,6 @@ impl Collocation {
         if of_increments { &self.of_increments } else { &self.of_field }
     }
 
-    /// Order of convergence, 2s.
-    pub fn order(&self) -> u32 {
-        2 * self.stages as u32
-    }
-
     /// Compute the integrals of the polynomials of a step from its start or end over `ratio` times
     /// the part of its length up to each node, times `length`: that of P_k up to node i at `out[k s
     /// + i]`.
@@ -158,6 +135,17 @@ impl Collocation {
             _ => reach::<4>(&self.nodes, base, ratio, length, out),
         }
     }
+}
+
+/// Order of a quadrature, which integrates the powers below it up to round-off; that of a collocation
+/// method is the same (HLW II.1, theorem 1.5).
+fn order_of_quadrature(nodes: &[f64], weights: &[f64]) -> u32 {
+    let integral = |power: u32| -> f64 {
+        weights.iter().zip(nodes).map(|(b, c)| b * c.powi(power as i32)).sum()
+    };
+    let round_off = nodes.len() as f64 * f64::EPSILON;
+    let misses = |&power: &u32| (integral(power) - 1.0 / f64::from(power + 1)).abs() > round_off;
+    (0..).find(misses).expect("a quadrature is exact up to some degree")
 }
 
 /// [`Collocation::reach`] of S stages; those of a polynomial are computed side by side.
@@ -268,7 +256,7 @@ mod tests {
 
     #[test]
     fn coefficients_are_those_of_gauss() {
-        for method in [gauss8(), gauss16()] {
+        for method in [4, 8].map(Collocation::gauss) {
             let (s, c, b) = (method.stages, &method.nodes, &method.weights);
             assert_eq!(*b, method.of_field.coefficients[0]);
             let scaled = |row: &Vec<f64>| {
@@ -326,15 +314,15 @@ mod tests {
         }
         // Abramowitz and Stegun, table 25.4: the outermost node and weight on [-1, 1].
         let (x, w) = (0.960_289_856_497_536_2, 0.101_228_536_290_376_26);
-        assert!((2.0 * gauss16().nodes[7] - 1.0 - x).abs() <= f64::EPSILON);
-        assert!((2.0 * gauss16().weights[7] - w).abs() <= f64::EPSILON / 8.0);
+        assert!((2.0 * Collocation::gauss(8).nodes[7] - 1.0 - x).abs() <= f64::EPSILON);
+        assert!((2.0 * Collocation::gauss(8).weights[7] - w).abs() <= f64::EPSILON / 8.0);
     }
 
     /// The integrals of a polynomial of degree s − 1 on one step are exact wherever the next step
     /// is.
     #[test]
     fn what_a_step_reaches_is_the_integral_of_its_polynomial() {
-        let method = gauss16();
+        let method = Collocation::gauss(8);
         let s = method.stages;
         let f = |t: f64| 1.0 - 3.0 * t + t.powi(4) - 0.2 * t.powi(7);
         let integral = |t: f64| t - 1.5 * t * t + t.powi(5) / 5.0 - 0.025 * t.powi(8);

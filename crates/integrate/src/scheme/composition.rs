@@ -1,5 +1,8 @@
-//! Compositions of a symmetric method of order 2: the substeps γ₁h, …, γ_s h one after the other
-//! (HLW II.4, V.3).
+//! Compositions of a symmetric method of order 2: its steps of the lengths γ₁h, …,
+//! γ_s h one after the other, with Σ γ_i = 1. The γ_i are the same forwards and
+//! backwards, so that the composition is symmetric, too, and such that errors of
+//! the lower orders cancel. Some are negative in every composition of an order
+//! above 2.
 
 // The sources give more digits than f64 holds; they document which number is meant.
 #![allow(clippy::excessive_precision)]
@@ -43,21 +46,21 @@ pub static COMPOSITIONS: &[Composition] = &[
         name: "yoshida4",
         order: 4,
         description: "three substeps, the middle one backwards: the fewest, with a large error constant",
-        citation: "Yoshida, Phys. Lett. A 150 (1990) 262; HLW II.4 (4.4)",
+        citation: "Yoshida, Phys. Lett. A 150 (1990) 262; Hairer, Lubich, Wanner, GNI, II.4 (4.4)",
         substeps: || symmetric(&[1.0 / (2.0 - 2f64.cbrt())]),
     },
     Composition {
         name: "suzuki4",
         order: 4,
         description: "five substeps, each shorter than h/2: a far smaller error constant than three",
-        citation: "Suzuki, Phys. Lett. A 146 (1990) 319; HLW II.4 (4.5)",
+        citation: "Suzuki, Phys. Lett. A 146 (1990) 319; Hairer, Lubich, Wanner, GNI, II.4 (4.5)",
         substeps: || symmetric(&[1.0 / (4.0 - 4f64.cbrt()); 2]),
     },
     Composition {
         name: "yoshida6",
         order: 6,
         description: "seven substeps",
-        citation: "Yoshida, Phys. Lett. A 150 (1990) 262, solution A; HLW V.3 (3.11)",
+        citation: "Yoshida, Phys. Lett. A 150 (1990) 262, solution A; Hairer, Lubich, Wanner, GNI, V.3 (3.11)",
         substeps: || {
             symmetric(&[
                 0.784_513_610_477_557_263_819_497_633_75,
@@ -70,7 +73,7 @@ pub static COMPOSITIONS: &[Composition] = &[
         name: "yoshida8",
         order: 8,
         description: "fifteen substeps",
-        citation: "Suzuki, Umeno 1993 and McLachlan, SIAM J. Sci. Comput. 16 (1995) 151; HLW V.3 (3.12)",
+        citation: "Suzuki, Umeno 1993 and McLachlan, SIAM J. Sci. Comput. 16 (1995) 151; Hairer, Lubich, Wanner, GNI, V.3 (3.12)",
         substeps: || {
             symmetric(&[
                 0.741_670_364_350_613_295_344_822_780_17,
@@ -87,7 +90,7 @@ pub static COMPOSITIONS: &[Composition] = &[
         name: "kahan-li8",
         order: 8,
         description: "seventeen substeps, the longest 0.6 h: a far smaller error constant than fifteen",
-        citation: "Kahan, Li, Math. Comp. 66 (1997) 1089; HLW V.3 (3.14)",
+        citation: "Kahan, Li, Math. Comp. 66 (1997) 1089; Hairer, Lubich, Wanner, GNI, V.3 (3.14)",
         substeps: || {
             symmetric(&[
                 0.130_202_483_088_890_080_878_817_63,
@@ -105,7 +108,7 @@ pub static COMPOSITIONS: &[Composition] = &[
         name: "sofroniou-spaletta10",
         order: 10,
         description: "thirty-five substeps, the longest 0.41 h",
-        citation: "Sofroniou, Spaletta, Optim. Methods Softw. 20 (2005) 597; HLW V.3 (3.15)",
+        citation: "Sofroniou, Spaletta, Optim. Methods Softw. 20 (2005) 597; Hairer, Lubich, Wanner, GNI, V.3 (3.15)",
         substeps: || {
             symmetric(&[
                 0.078_795_722_521_686_419_263_907_68,

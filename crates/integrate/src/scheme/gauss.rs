@@ -1,25 +1,76 @@
-//! The Gauss collocation methods of s stages and order 2s (HLW II.1.3), symmetric and symplectic,
-//! for any field. One stage is the implicit midpoint rule.
+//! The Gauss collocation methods of one, two and three stages, `gauss2`, `gauss4`
+//! and `gauss6`, for any field: of s stages and order 2s, symmetric and symplectic.
+//! They keep quadratic invariants. One stage is the implicit midpoint rule,
+//! `implicit-midpoint`. The nodes c are
 //!
-//! The unknowns are the increments Z_i = h Σ a_ij X(x + Z_j) (HLW VIII.6 (6.2)), solved by Newton's
-//! method to round-off, and x + h Σ b_i X(x + Z_i) is a compensated sum (HLW VIII.5): together they
-//! keep the error of rounding a random walk of increments, not of states.
+//! 1/2,   1/2 ± √3/6,   1/2 and 1/2 ± √15/10.
+//!
+//! The unknowns are the increments Z_i = h Σ a_ij X(x + Z_j), solved by Newton's
+//! method to round-off, and x₁ = x + h Σ b_i X(x + Z_i) is a compensated sum:
+//! together they keep the error of rounding a random walk of increments, not of
+//! states. The iteration starts from the polynomial of the step before.
 
+use super::{Needs, Scheme, SchemeFacts, Step};
 use crate::phase_space::{Equation, Equations, Function, Guess, Monitored, PhaseSpace, Value};
 
-/// Implicit midpoint rule, order 2: c = 1/2.
-pub fn step_2(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+pub(super) static MIDPOINT: Scheme = Scheme {
+    name: "implicit-midpoint",
+    other_names: &[],
+    needs: Needs::Canonical,
+    description: "implicit midpoint rule: keeps quadratic invariants, for any Hamiltonian",
+    citation: "Hairer, Lubich, Wanner, GNI, II.1 (1.7), VI.4",
+    file: include_str!("gauss.rs"),
+    step: Step::Map(step_2, facts(1)),
+};
+
+pub(super) static GAUSS2: Scheme = Scheme {
+    name: "gauss2",
+    other_names: &[],
+    needs: Needs::Canonical,
+    description: "the Gauss method of one stage, which is the implicit midpoint rule",
+    citation: "Hairer, Lubich, Wanner, GNI, II.1.3, VI.4",
+    file: include_str!("gauss.rs"),
+    step: Step::Map(step_2, facts(1)),
+};
+
+pub(super) static GAUSS4: Scheme = Scheme {
+    name: "gauss4",
+    other_names: &[],
+    needs: Needs::Canonical,
+    description: "the Gauss method of two stages: keeps quadratic invariants",
+    citation: "Hairer, Lubich, Wanner, GNI, II.1.3, VI.4",
+    file: include_str!("gauss.rs"),
+    step: Step::Map(step_4, facts(2)),
+};
+
+pub(super) static GAUSS6: Scheme = Scheme {
+    name: "gauss6",
+    other_names: &[],
+    needs: Needs::Canonical,
+    description: "the Gauss method of three stages: keeps quadratic invariants",
+    citation: "Hairer, Lubich, Wanner, GNI, II.1.3, VI.4",
+    file: include_str!("gauss.rs"),
+    step: Step::Map(step_6, facts(3)),
+};
+
+/// Facts of the Gauss method of so many stages.
+const fn facts(stages: u32) -> SchemeFacts {
+    SchemeFacts { order: 2 * stages, symmetric: true, symplectic: true, explicit: false }
+}
+
+/// Implicit midpoint rule.
+fn step_2(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     collocation(space, t, h, x, &[0.5])
 }
 
-/// Gauss method of order 4: c = 1/2 ± √3/6.
-pub fn step_4(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+/// Method of two stages.
+fn step_4(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     let d = 3f64.sqrt() / 6.0;
     collocation(space, t, h, x, &[0.5 - d, 0.5 + d])
 }
 
-/// Gauss method of order 6: c = 1/2, 1/2 ± √15/10.
-pub fn step_6(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+/// Method of three stages.
+fn step_6(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     let d = 15f64.sqrt() / 10.0;
     collocation(space, t, h, x, &[0.5 - d, 0.5, 0.5 + d])
 }
@@ -182,6 +233,20 @@ pub(crate) fn coefficients(c: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trees::{HIGHEST_ORDER, StageWeights};
+
+    #[test]
+    fn facts_are_those_of_the_coefficients() {
+        let d = (3f64.sqrt() / 6.0, 15f64.sqrt() / 10.0);
+        let nodes: [&[f64]; 3] = [&[0.5], &[0.5 - d.0, 0.5 + d.0], &[0.5 - d.1, 0.5, 0.5 + d.1]];
+        for (scheme, c) in [&GAUSS2, &GAUSS4, &GAUSS6].into_iter().zip(nodes) {
+            let (a, b) = coefficients(c);
+            let miss =
+                StageWeights::new(&a, HIGHEST_ORDER).first_miss(&b, &b, &|tree| 1.0 / tree.gamma);
+            let order = miss.expect("a finite order").order - 1;
+            assert_eq!(scheme.facts(), SchemeFacts::of_coefficients(order, &a, &b));
+        }
+    }
 
     #[test]
     fn polynomials_are_continued() {

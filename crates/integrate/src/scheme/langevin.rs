@@ -1,14 +1,35 @@
-//! Langevin dynamics: friction and noise of a heat bath around, or within, a deterministic step.
+//! Langevin dynamics: friction and noise of a heat bath around, or within, a
+//! deterministic step.
 //!
-//! dq = H_p dt,  dp = (−H_q − Gᵀλ) dt − γ H_p dt + √(2γkT) dW keeps the distribution exp(−H/kT) on
-//! the constraint set. Friction and noise alone, at fixed positions, keep the Gaussian of the
-//! momenta exactly for any γ and step; the error of a method's distribution comes from its
-//! deterministic part.
+//! dq = H_p dt,   dp = (−H_q − Gᵀλ) dt − γ H_p dt + √(2γkT) dW
+//!
+//! keeps the distribution exp(−H/kT) on the constraint set. Friction and noise
+//! alone, at fixed positions, keep the Gaussian of the momenta exactly for any γ
+//! and step; the error of a method's distribution comes from its deterministic
+//! part.
+//!
+//! `g-baoab` is half a kick, half a motion along geodesics, friction and noise, and
+//! back; without constraints it is BAOAB. A geodesic is followed by one step of
+//! RATTLE. `--thermostat gla`, the geometric Langevin algorithm, adds friction and
+//! noise at the end of a step of another method.
 
-use super::StepFn;
 use super::rattle::{rattle, settle};
+use super::{Needs, Scheme, SchemeFacts, Step, StepFn};
 use crate::phase_space::{
     Equation, Equations, Function, Guess, Monitored, Parameter, PhaseSpace, Value,
+};
+
+pub(super) static G_BAOAB: Scheme = Scheme {
+    name: "g-baoab",
+    other_names: &["baoab"],
+    needs: Needs::HeatBath,
+    description: "Langevin dynamics with constraints or without: kick, motion, friction and noise, and back",
+    citation: "Leimkuhler, Matthews, Proc. R. Soc. A 472 (2016) 20160138",
+    file: include_str!("langevin.rs"),
+    step: Step::Map(
+        g_baoab,
+        SchemeFacts { order: 2, symmetric: false, symplectic: false, explicit: false },
+    ),
 };
 
 /// Friction and noise at (t, x) for the time h, on the hidden constraints (Lelièvre, Rousset,
@@ -131,10 +152,8 @@ pub fn gla(space: &mut dyn PhaseSpace, t: Value, h: Value, x1: &[Value]) -> Vec<
     friction_and_noise(space, t1, h, x1)
 }
 
-/// Half a kick, half a motion along geodesics, friction and noise, and back (Leimkuhler, Matthews,
-/// Proc. R. Soc. A 472 (2016) 20160138); without constraints BAOAB. The geodesic is followed by one
-/// step of RATTLE.
-pub fn g_baoab(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+/// Half a kick, half a motion along geodesics, friction and noise, and back.
+fn g_baoab(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     let n = space.degrees();
     let (half, middle, t1) = (space.scaled(0.5, h), space.time(t, 0.5, h), space.sum(t, h));
     let free = space.constraint_sizes(t, x, true).is_empty();

@@ -1,36 +1,80 @@
-//! Base schemes, one file each: coefficients of explicit Runge–Kutta methods and the step they
-//! share, and steps of structure-preserving methods, written over a [`PhaseSpace`].
+//! Base schemes, one file each, with their rows of the registry: coefficients of Runge–Kutta methods
+//! and the step that these share, and steps of structure-preserving methods, written over a
+//! [`PhaseSpace`].
 
 pub mod explicit_rk;
+mod facts;
 pub mod map;
 pub mod repairs;
+pub mod slices;
 
 pub mod collocation;
 pub mod composition;
 pub mod gauss;
+mod gauss_collocation;
 pub mod langevin;
-pub mod newmark;
+mod newmark;
 pub mod rattle;
-pub mod rigid_body;
-pub mod splitting;
+mod rigid_body;
+mod splitting;
 pub mod stormer_verlet;
-pub mod symplectic_euler;
-pub mod zhang_skeel;
+mod symplectic_euler;
+mod taylor;
+mod zhang_skeel;
 
-pub mod bs3;
-pub mod dop853;
-pub mod dopri5;
-pub mod euler;
-pub mod heun;
-pub mod midpoint;
+mod bs3;
+mod dop853;
+mod dopri5;
+mod euler;
+mod heun;
+mod midpoint;
 pub mod rk4;
-pub mod slices;
-pub mod tsit5;
+mod tsit5;
 
-use std::sync::OnceLock;
+pub use facts::{Needs, Scheme, SchemeFacts, Step};
 
 use crate::phase_space::{PhaseSpace, Value};
-use crate::tableau::{Definition, Tableau};
+
+/// Every base scheme of this version, in the order in which users read them.
+pub static SCHEMES: &[&Scheme] = &[
+    &euler::SCHEME,
+    &midpoint::SCHEME,
+    &heun::SCHEME,
+    &rk4::SCHEME,
+    &bs3::SCHEME,
+    &dopri5::SCHEME,
+    &tsit5::SCHEME,
+    &dop853::SCHEME,
+    &gauss_collocation::GAUSS8,
+    &gauss_collocation::GAUSS16,
+    &taylor::SCHEME,
+    &symplectic_euler::A,
+    &symplectic_euler::B,
+    &stormer_verlet::A,
+    &stormer_verlet::B,
+    &gauss::MIDPOINT,
+    &gauss::GAUSS2,
+    &gauss::GAUSS4,
+    &gauss::GAUSS6,
+    &rattle::SHAKE,
+    &rattle::RATTLE,
+    &splitting::LIE_TROTTER,
+    &splitting::ADJOINT,
+    &splitting::STRANG,
+    &splitting::STRANG_KDK,
+    &rigid_body::ROTATION_SPLITTING,
+    &rigid_body::CAYLEY_EULER,
+    &rigid_body::CAYLEY_SYMMETRIC,
+    &zhang_skeel::ZHANG_SKEEL,
+    &zhang_skeel::SIMPLIFIED,
+    &zhang_skeel::STIFF,
+    &newmark::NEWMARK,
+    &newmark::ONE_STEP,
+    &newmark::PUSHFORWARD,
+    &symplectic_euler::VARIATIONAL,
+    &stormer_verlet::VELOCITY,
+    &langevin::G_BAOAB,
+];
 
 /// A step of length h from x at time t, over a model's phase space: x₁.
 pub type StepFn = fn(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value>;
@@ -38,12 +82,3 @@ pub type StepFn = fn(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]
 /// A step that is made of an unconstrained map and slides along fibres.
 pub type SlidingFn =
     fn(space: &mut dyn PhaseSpace, base: StepFn, t: Value, h: Value, x: &[Value]) -> Vec<Value>;
-
-/// Build and check a scheme's tableau on first use.
-fn build(cell: &'static OnceLock<Tableau>, definition: &Definition) -> &'static Tableau {
-    cell.get_or_init(|| match Tableau::new(definition) {
-        Ok(tableau) => tableau,
-        // Coefficients are constants of the program, and a test builds all of them.
-        Err(error) => panic!("{error}"),
-    })
-}

@@ -1,15 +1,61 @@
-//! Newmark's methods with γ = ½ for H = ½ pᵀM⁻¹p + V(q, t) (Tao, Owhadi, IMA J. Numer. Anal. 36
-//! (2016) 80, integrators 2.1 and 2.2), written in momenta and forces F = −V_q: all of them are
-//! stable for every step on linear systems if β ≥ ¼.
+//! Newmark's methods with γ = ½ for H = ½ pᵀM⁻¹p + V(q, t), written in momenta and
+//! forces F = −V_q: all of them are stable for every step on linear systems if β ≥
+//! ¼. `newmark` solves
+//!
+//! q₁ = q₀ + h M⁻¹p₀ + h² M⁻¹((½ − β) F(q₀) + β F(q₁)),
+//! p₁ = p₀ + h/2 (F(q₀) + F(q₁))
+//!
+//! by Newton's method. It is symplectic in other momenta and positions: those of
+//! `pushforward-newmark`, which is velocity Verlet with the force F(y) at the point
+//! y = q + βh²M⁻¹F(y). `newmark-one-step` takes one step of Newton's method from q₀
+//! in place of the solution, and is symplectic in no variables.
 
 use super::symplectic_euler::implicit;
 use super::zhang_skeel::{Force, beta_h2, kick_drift_kick, shifted, velocity};
+use super::{Needs, Scheme, SchemeFacts, Step};
 use crate::phase_space::{Monitored, PhaseSpace, Potential, Value};
 
-/// q₁ = q₀ + h M⁻¹p₀ + h² M⁻¹((½ − β) F₀ + β F(q₁)),  p₁ = p₀ + h/2 (F₀ + F(q₁)), solved by
-/// Newton's method. It is symplectic in other momenta and positions: those of
-/// [`pushforward_newmark`].
-pub fn newmark(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+pub(super) static NEWMARK: Scheme = Scheme {
+    name: "newmark",
+    other_names: &["newmark-beta"],
+    needs: Needs::Natural,
+    description: "Newmark's method with gamma = 1/2, solved by Newton's: symplectic in other variables",
+    citation: "Newmark, J. Eng. Mech. Div. ASCE 85 (1959) 67; Tao, Owhadi, IMA J. Numer. Anal. 36 (2016) 80",
+    file: include_str!("newmark.rs"),
+    step: Step::Map(
+        newmark,
+        SchemeFacts { order: 2, symmetric: true, symplectic: false, explicit: false },
+    ),
+};
+
+pub(super) static ONE_STEP: Scheme = Scheme {
+    name: "newmark-one-step",
+    other_names: &[],
+    needs: Needs::Natural,
+    description: "newmark with one step of Newton's method: for comparison",
+    citation: "Newmark, J. Eng. Mech. Div. ASCE 85 (1959) 67; Tao, Owhadi, IMA J. Numer. Anal. 36 (2016) 80, section 4.1",
+    file: include_str!("newmark.rs"),
+    step: Step::Map(
+        one_step,
+        SchemeFacts { order: 2, symmetric: false, symplectic: false, explicit: false },
+    ),
+};
+
+pub(super) static PUSHFORWARD: Scheme = Scheme {
+    name: "pushforward-newmark",
+    other_names: &[],
+    needs: Needs::Natural,
+    description: "Newmark's method in the variables in which it is symplectic",
+    citation: "Skeel, Zhang, Schlick, SIAM J. Sci. Comput. 18 (1997) 203; Tao, Owhadi, IMA J. Numer. Anal. 36 (2016) 80, integrator 2.2",
+    file: include_str!("newmark.rs"),
+    step: Step::Map(
+        pushforward_newmark,
+        SchemeFacts { order: 2, symmetric: true, symplectic: true, explicit: false },
+    ),
+};
+
+/// Step whose equation for q₁ is solved by Newton's method.
+fn newmark(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     trapezoid(space, t, h, x, &mut |space, t1, gradient| {
         let q0 = &x[..space.degrees()];
         let v = space.h_p(t, x);
@@ -28,9 +74,8 @@ pub fn newmark(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> V
     })
 }
 
-/// [`newmark`] with one step of Newton's method from q₀ in place of its solution: no longer
-/// symplectic in any variables.
-pub fn one_step(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+/// [`newmark`] with one step of Newton's method from q₀ in place of its solution.
+fn one_step(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     trapezoid(space, t, h, x, &mut |space, _, gradient| {
         // (M + βh²V_qq(q₀)) (q₁ − q₀) = h p₀ − h²/2 V_q(q₀)
         let (q0, p0) = x.split_at(space.degrees());
@@ -70,13 +115,8 @@ fn trapezoid(
 }
 
 /// Velocity Verlet with the force F(y) at the point y = q + βh²M⁻¹F(y), solved by Newton's method:
-/// symplectic. It is [`newmark`] in these y.
-pub fn pushforward_newmark(
-    space: &mut dyn PhaseSpace,
-    t: Value,
-    h: Value,
-    x: &[Value],
-) -> Vec<Value> {
+/// [`newmark`] in these y.
+fn pushforward_newmark(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     kick_drift_kick(space, t, h, x, &mut |space, t, x| {
         let (q, p) = x.split_at(space.degrees());
         let bh2 = beta_h2(space, h);

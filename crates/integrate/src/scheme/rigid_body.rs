@@ -1,27 +1,69 @@
-//! Rigid bodies by their attitude R in SO(3) and their angular momentum Π in the body's frame.
+//! Rigid bodies by their attitude R in SO(3) and their angular momentum Π in the
+//! body's frame.
 //!
-//! Whatever turns the body, R → R W, leaves the angular momentum R Π in space alone: Π → Wᵀ Π. So Π
-//! is turned like a row of R, and the momentum maps of all symmetries are kept to round-off.
+//! Whatever turns the body, R → R W, leaves the angular momentum R Π in space
+//! alone: Π → Wᵀ Π. So Π is turned like a row of R, and the momentum maps of all
+//! symmetries are kept to round-off.
 //!
-//! The Cayley methods come from the discrete action Σ h (½ Ω·IΩ − V(R)) with R₁ = R cay(hΩ),
-//! cay(x̂) = (1 − x̂/2)⁻¹(1 + x̂/2) (Bou-Rabee, Marsden 2009). Its discrete Legendre transform is
+//! `rotation-splitting`, for a free body, H = Σ Π_k²/2I_k, composes the exact flows
+//! of the three parts of H, rotations about the principal axes: ½R₁ ½R₂ R₃ ½R₂ ½R₁.
+//!
+//! The Cayley methods, for a body in a potential V, come from the discrete action Σ
+//! h (½ Ω·IΩ − V(R)) with R₁ = R cay(hΩ), cay(x̂) = (1 − x̂/2)⁻¹(1 + x̂/2). Its
+//! discrete Legendre transform is
 //!
 //! Π = IΩ + h/2 Ω × IΩ + h²/4 (Ω·IΩ) Ω,
 //!
-//! which a step solves for Ω; it is symmetric, as h and the two ends trade places together.
+//! which a step solves for Ω; it is symmetric, as h and the two ends trade places
+//! together. `cayley-variational-euler` kicks by the torque, then turns;
+//! `cayley-symmetric` kicks by half of it before and after the turn.
 
+use super::{Needs, Scheme, SchemeFacts, Step};
 use crate::phase_space::{
     Body, Equation, Equations, Function, Guess, Monitored, PhaseSpace, Value, Vector,
 };
 
-/// The free rigid body, H = Σ Π_k²/2I_k, by the exact flows of its three parts (HLW VII.5): ½R₁ ½R₂
-/// R₃ ½R₂ ½R₁.
-pub fn rotation_splitting(
-    space: &mut dyn PhaseSpace,
-    _: Value,
-    h: Value,
-    x: &[Value],
-) -> Vec<Value> {
+pub(super) static ROTATION_SPLITTING: Scheme = Scheme {
+    name: "rotation-splitting",
+    other_names: &[],
+    needs: Needs::FreeBody,
+    description: "a free rigid body by rotations about its principal axes, each an exact flow",
+    citation: "McLachlan, Phys. Rev. Lett. 71 (1993) 3043; Reich, Physica D 76 (1994) 375; Hairer, Lubich, Wanner, GNI, VII.5",
+    file: include_str!("rigid_body.rs"),
+    step: Step::Map(
+        rotation_splitting,
+        SchemeFacts { order: 2, symmetric: true, symplectic: true, explicit: true },
+    ),
+};
+
+pub(super) static CAYLEY_EULER: Scheme = Scheme {
+    name: "cayley-variational-euler",
+    other_names: &[],
+    needs: Needs::Body,
+    description: "a rigid body in a potential: the torque's kick, then a Cayley rotation",
+    citation: "Bou-Rabee, Marsden, Found. Comput. Math. 9 (2009) 197",
+    file: include_str!("rigid_body.rs"),
+    step: Step::Map(
+        cayley_variational_euler,
+        SchemeFacts { order: 1, symmetric: false, symplectic: true, explicit: false },
+    ),
+};
+
+pub(super) static CAYLEY_SYMMETRIC: Scheme = Scheme {
+    name: "cayley-symmetric",
+    other_names: &[],
+    needs: Needs::Body,
+    description: "a rigid body in a potential: half the kick, a Cayley rotation, half the kick, for long runs",
+    citation: "Bou-Rabee, Marsden, Found. Comput. Math. 9 (2009) 197",
+    file: include_str!("rigid_body.rs"),
+    step: Step::Map(
+        cayley_symmetric,
+        SchemeFacts { order: 2, symmetric: true, symplectic: true, explicit: false },
+    ),
+};
+
+/// ½R₁ ½R₂ R₃ ½R₂ ½R₁.
+fn rotation_splitting(space: &mut dyn PhaseSpace, _: Value, h: Value, x: &[Value]) -> Vec<Value> {
     let inertia = space.inertia();
     let half = space.scaled(0.5, h);
     let mut body = space.body(x);
@@ -34,8 +76,8 @@ pub fn rotation_splitting(
     space.state_of(&body)
 }
 
-/// Kick, then turn: order 1.
-pub fn cayley_variational_euler(
+/// Kick, then turn.
+fn cayley_variational_euler(
     space: &mut dyn PhaseSpace,
     t: Value,
     h: Value,
@@ -47,8 +89,8 @@ pub fn cayley_variational_euler(
     space.state_of(&body)
 }
 
-/// Half the kick, turn, half the kick: order 2.
-pub fn cayley_symmetric(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+/// Half the kick, turn, half the kick.
+fn cayley_symmetric(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     let (half, t1) = (space.scaled(0.5, h), space.sum(t, h));
     let mut body = space.body(x);
     kick(space, &mut body, t, half);

@@ -1,13 +1,56 @@
-//! The Störmer–Verlet methods (HLW VI.3 (3.4), (3.5)), for any Hamiltonian; explicit for a
-//! separable one. Both are symmetric and symplectic of order 2.
+//! The Störmer–Verlet methods, for any Hamiltonian; explicit for a separable one, H
+//! = T(p) + V(q). Both are symmetric and symplectic of order 2. `stormer-verlet-a`,
+//! also named `velocity-verlet`: kick, drift, kick,
+//!
+//! p½ = p₀ − h/2 H_q(p½, q₀),
+//! q₁ = q₀ + h/2 (H_p(p½, q₀) + H_p(p½, q₁)),
+//! p₁ = p½ − h/2 H_q(p½, q₁).
+//!
+//! `stormer-verlet-b`: drift, kick, drift,
+//!
+//! q½ = q₀ + h/2 H_p(p₀, q½),
+//! p₁ = p₀ − h/2 (H_q(p₀, q½) + H_q(p₁, q½)),
+//! q₁ = q½ + h/2 H_p(p₁, q½).
 
 use super::symplectic_euler::{StepEnd, drifted, implicit, kicked};
+use super::{Needs, Scheme, SchemeFacts, Step};
 use crate::phase_space::{PhaseSpace, Value};
 
-/// Kick, drift, kick (HLW VI.3 (3.4)):
-///
-/// p½ = p₀ − h/2 H_q(p½, q₀),  q₁ = q₀ + h/2 (H_p(p½, q₀) + H_p(p½, q₁)),  p₁ = p½ − h/2 H_q(p½,
-/// q₁).
+pub(super) static A: Scheme = Scheme {
+    name: "stormer-verlet-a",
+    other_names: &["verlet", "leapfrog", "stormer-verlet", "kick-drift-kick", "kdk"],
+    needs: Needs::Hamiltonian,
+    description: "kick, drift, kick: the workhorse for long runs without constraints",
+    citation: "Hairer, Lubich, Wanner, GNI, VI.3 (3.4)",
+    file: include_str!("stormer_verlet.rs"),
+    step: Step::Map(step_a, FACTS),
+};
+
+pub(super) static B: Scheme = Scheme {
+    name: "stormer-verlet-b",
+    other_names: &["position-verlet", "drift-kick-drift", "dkd"],
+    needs: Needs::Hamiltonian,
+    description: "drift, kick, drift",
+    citation: "Hairer, Lubich, Wanner, GNI, VI.3 (3.5)",
+    file: include_str!("stormer_verlet.rs"),
+    step: Step::Map(step_b, FACTS),
+};
+
+pub(super) static VELOCITY: Scheme = Scheme {
+    name: "velocity-verlet",
+    other_names: &[],
+    needs: Needs::Hamiltonian,
+    description: "another name of stormer-verlet-a",
+    citation: "Verlet, Phys. Rev. 159 (1967) 98; Swope, Andersen, Berens, Wilson, J. Chem. Phys. 76 (1982) 637",
+    file: include_str!("stormer_verlet.rs"),
+    step: Step::Map(step_a, FACTS),
+};
+
+/// Facts of both, explicit for a separable Hamiltonian.
+const FACTS: SchemeFacts =
+    SchemeFacts { order: 2, symmetric: true, symplectic: true, explicit: true };
+
+/// Kick, drift, kick.
 pub fn step_a(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     let (q0, p0) = x.split_at(space.degrees());
     let (half, t1) = (space.scaled(0.5, h), space.sum(t, h));
@@ -21,11 +64,8 @@ pub fn step_a(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Ve
     [q1, p1].concat()
 }
 
-/// Drift, kick, drift (HLW VI.3 (3.5)):
-///
-/// q½ = q₀ + h/2 H_p(p₀, q½),  p₁ = p₀ − h/2 (H_q(p₀, q½) + H_q(p₁, q½)),  q₁ = q½ + h/2 H_p(p₁,
-/// q½).
-pub fn step_b(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+/// Drift, kick, drift.
+fn step_b(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     let n = space.degrees();
     let (q0, p0) = x.split_at(n);
     let (half, middle) = (space.scaled(0.5, h), space.time(t, 0.5, h));

@@ -1,10 +1,54 @@
-//! The symplectic Euler methods (HLW VI.3 (3.1)), for any Hamiltonian; explicit for a separable
-//! one.
+//! The symplectic Euler methods, for any Hamiltonian; explicit for a separable one,
+//! H = T(p) + V(q). `symplectic-euler-a` kicks, then drifts with the new momentum:
+//!
+//! p₁ = p₀ − h H_q(p₁, q₀),  q₁ = q₀ + h H_p(p₁, q₀).
+//!
+//! `symplectic-euler-b`, the adjoint, drifts, then kicks at the new position:
+//!
+//! q₁ = q₀ + h H_p(p₀, q₁),  p₁ = p₀ − h H_q(p₀, q₁).
+//!
+//! `variational-euler`, the variational integrator of the discrete Lagrangian h
+//! L(q₀, (q₁ − q₀)/h), is the first of them.
 
+use super::{Needs, Scheme, SchemeFacts, Step};
 use crate::phase_space::{Equation, Equations, Guess, Monitored, PhaseSpace, Residual, Value};
 
-/// p₁ = p₀ − h H_q(p₁, q₀),  q₁ = q₀ + h H_p(p₁, q₀).
-pub fn step_a(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+pub(super) static A: Scheme = Scheme {
+    name: "symplectic-euler-a",
+    other_names: &["semi-implicit-euler", "euler-cromer"],
+    needs: Needs::Hamiltonian,
+    description: "kick, then drift with the new momentum; explicit for a separable Hamiltonian",
+    citation: "Hairer, Lubich, Wanner, GNI, VI.3 (3.1)",
+    file: include_str!("symplectic_euler.rs"),
+    step: Step::Map(step_a, FACTS),
+};
+
+pub(super) static B: Scheme = Scheme {
+    name: "symplectic-euler-b",
+    other_names: &[],
+    needs: Needs::Hamiltonian,
+    description: "drift, then kick at the new position: the adjoint of symplectic-euler-a",
+    citation: "Hairer, Lubich, Wanner, GNI, VI.3 (3.1)",
+    file: include_str!("symplectic_euler.rs"),
+    step: Step::Map(step_b, FACTS),
+};
+
+pub(super) static VARIATIONAL: Scheme = Scheme {
+    name: "variational-euler",
+    other_names: &[],
+    needs: Needs::Hamiltonian,
+    description: "the variational integrator of h L(q, (q_1 - q)/h), which is symplectic-euler-a",
+    citation: "Marsden, West, Acta Numerica 10 (2001) 357; Hairer, Lubich, Wanner, GNI, VI.6.2",
+    file: include_str!("symplectic_euler.rs"),
+    step: Step::Map(step_a, FACTS),
+};
+
+/// Facts of both, explicit for a separable Hamiltonian.
+const FACTS: SchemeFacts =
+    SchemeFacts { order: 1, symmetric: false, symplectic: true, explicit: true };
+
+/// Kick, then drift.
+fn step_a(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     let (q0, p0) = x.split_at(space.degrees());
     let p1 = kicked(space, t, h, (q0, p0), StepEnd::New);
     let x1 = [q0, &p1].concat();
@@ -13,8 +57,8 @@ pub fn step_a(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Ve
     [q1, p1].concat()
 }
 
-/// q₁ = q₀ + h H_p(p₀, q₁),  p₁ = p₀ − h H_q(p₀, q₁): the adjoint of [`step_a`].
-pub fn step_b(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+/// Drift, then kick: the adjoint of [`step_a`].
+fn step_b(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     let (q0, p0) = x.split_at(space.degrees());
     let t1 = space.sum(t, h);
     let q1 = drifted(space, t1, h, (q0, p0), StepEnd::New);

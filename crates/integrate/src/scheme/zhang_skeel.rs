@@ -1,21 +1,65 @@
-//! The linearly implicit methods of Zhang and Skeel for H = ½ pᵀM⁻¹p + V(q, t) (Appl. Numer. Math.
-//! 25 (1997) 297; Tao, Owhadi, IMA J. Numer. Anal. 36 (2016) 80, integrators 1.1, 2.3 and 2.6),
+//! The linearly implicit methods of Zhang and Skeel for H = ½ pᵀM⁻¹p + V(q, t),
 //! written in momenta and forces, so that M is never inverted.
 //!
-//! A step is that of velocity Verlet, kick, drift, kick, with a force that is bounded where V is
-//! stiff:
+//! A step is that of velocity Verlet, kick, drift, kick, with a force that is
+//! bounded where V is stiff:
 //!
 //! (M + βh²V_qq(q)) a = −V_q(q),   F = M a − ½β²h⁴ a·V_qqq(q)·a.
 //!
-//! F is exactly the force of V_eff = V − ½βh² V_qᵀ(M + βh²V_qq)⁻¹V_q. The unknowns are φ = M a, in
-//! φ + βh²V_qq M⁻¹φ = −V_q.
+//! F is exactly the force of V_eff = V − ½βh² V_qᵀ(M + βh²V_qq)⁻¹V_q, so that
+//! `zhang-skeel` is symplectic and symmetric. `zhang-skeel-simplified` takes F = M
+//! a: it is symplectic up to O(h⁵), and exactly so if the eigenvectors of M⁻¹V_qq
+//! are constant. `zhang-skeel-stiff` is the simplified method with the second
+//! derivatives of the stiff part of V alone in the matrix.
+//!
+//! The unknowns are φ = M a, in φ + βh²V_qq M⁻¹φ = −V_q.
 
+use super::{Needs, Scheme, SchemeFacts, Step};
 use crate::phase_space::{
     Equation, Equations, Guess, Monitored, Parameter, PhaseSpace, Potential, Value,
 };
 
-/// Step with the term of third derivatives: symplectic and symmetric.
-pub fn step(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+pub(super) static ZHANG_SKEEL: Scheme = Scheme {
+    name: "zhang-skeel",
+    other_names: &[],
+    needs: Needs::Natural,
+    description: "velocity Verlet in an effective potential: long steps in stiff ones, one linear solve each",
+    citation: "Zhang, Skeel, Appl. Numer. Math. 25 (1997) 297; Tao, Owhadi, IMA J. Numer. Anal. 36 (2016) 80, integrator 1.1",
+    file: include_str!("zhang_skeel.rs"),
+    step: Step::Map(
+        step,
+        SchemeFacts { order: 2, symmetric: true, symplectic: true, explicit: false },
+    ),
+};
+
+pub(super) static SIMPLIFIED: Scheme = Scheme {
+    name: "zhang-skeel-simplified",
+    other_names: &[],
+    needs: Needs::Natural,
+    description: "zhang-skeel without third derivatives: symplectic up to O(h^5)",
+    citation: "Zhang, Skeel, Appl. Numer. Math. 25 (1997) 297; Tao, Owhadi, IMA J. Numer. Anal. 36 (2016) 80, integrator 2.3",
+    file: include_str!("zhang_skeel.rs"),
+    step: Step::Map(
+        step_simplified,
+        SchemeFacts { order: 2, symmetric: true, symplectic: false, explicit: false },
+    ),
+};
+
+pub(super) static STIFF: Scheme = Scheme {
+    name: "zhang-skeel-stiff",
+    other_names: &[],
+    needs: Needs::Stiff,
+    description: "zhang-skeel-simplified with the second derivatives of the stiff part alone",
+    citation: "Zhang, Skeel, Appl. Numer. Math. 25 (1997) 297; Tao, Owhadi, IMA J. Numer. Anal. 36 (2016) 80, integrator 2.6",
+    file: include_str!("zhang_skeel.rs"),
+    step: Step::Map(
+        step_stiff,
+        SchemeFacts { order: 2, symmetric: true, symplectic: false, explicit: false },
+    ),
+};
+
+/// Step with the term of third derivatives.
+fn step(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     kick_drift_kick(space, t, h, x, &mut |space, t, x| {
         let linearised = Linearised::at(space, Potential::Whole, t, h, x);
         let bend = space.third_times(t, x, &linearised.acceleration);
@@ -27,15 +71,13 @@ pub fn step(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<
     })
 }
 
-/// Step without that term, F = M a: symplectic up to O(h⁵), and exactly if the eigenvectors of
-/// M⁻¹V_qq are constant.
-pub fn step_simplified(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+/// Step without the term of third derivatives, F = M a.
+fn step_simplified(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     linearised(space, Potential::Whole, t, h, x)
 }
 
-/// Step of the simplified method with the second derivatives of the stiff part of V alone in its
-/// matrix.
-pub fn step_stiff(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+/// Simplified step with the second derivatives of the stiff part alone in its matrix.
+fn step_stiff(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
     linearised(space, Potential::Stiff, t, h, x)
 }
 

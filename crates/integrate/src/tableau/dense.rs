@@ -18,9 +18,9 @@ pub struct Dense {
 impl Dense {
     /// Dense output of this order, with the terms `d` above Hermite's cubic.
     pub(super) fn new(tableau: &Tableau, order: u32, d: &[&[f64]]) -> Result<Dense, TableauError> {
-        let (name, stages) = (tableau.name, tableau.a.len());
+        let stages = tableau.a.len();
         for (row, d) in d.iter().enumerate() {
-            check_length(name, "dense output", row, d.len(), stages)?;
+            check_length("dense output", row, d.len(), stages)?;
         }
         let b = padded(&tableau.b, stages);
         let endpoint = if tableau.first_same_as_last {
@@ -28,7 +28,7 @@ impl Dense {
         } else {
             // Searched among the extra stages: the field at x₁ is not a stage of the step.
             let is_endpoint = |&i: &usize| padded(&tableau.a[i], stages) == b;
-            (tableau.stages..stages).find(is_endpoint).ok_or(TableauError::NoEndpoint { name })?
+            (tableau.stages..stages).find(is_endpoint).ok_or(TableauError::NoEndpoint)?
         };
         let d = d.iter().map(|d| padded(d, stages)).collect();
         Ok(Dense { order, endpoint, stages, b, d })

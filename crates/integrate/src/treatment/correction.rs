@@ -1,31 +1,35 @@
-//! `corrected`: one Gauss–Newton step towards the invariants after each accepted step, in the
-//! metric of the step's own error (`docs/methods.md`). It removes the most likely error of the
-//! state x̃, given that ΔF = F(x̃) − F₀ was found there: a Kalman update with W = diag(w²) as the
-//! covariance of the state and R as that of F.
+//! `corrected`: one Gauss–Newton step towards the invariants after each accepted
+//! step, in the metric of the step's own error. It removes the most likely error of
+//! the state x̃, given that ΔF = F(x̃) − F₀ was found there: a Kalman update with
+//! W = diag(w²) as the covariance of the state and R as that of F. With the
+//! constraints and the hidden ones, C, and H and the integrals, B, along them,
+//! D = (C; B),
 //!
-//! d₁ = W Cᵀ(C W Cᵀ + R_C)⁻¹ ΔF_C                                    constraints and hidden ones, C
-//! d₂ = W Dᵀ(D W Dᵀ + R)⁻¹ (0, ΔF_B − B d₁) · min(1, limit/ν)         H and integrals B along them,
-//! D = (C; B) x ← x̃ − d₁ − d₂
+//! d₁ = W Cᵀ(C W Cᵀ + R_C)⁻¹ ΔF_C,
+//! d₂ = W Dᵀ(D W Dᵀ + R)⁻¹ (0, ΔF_B − B d₁) · min(1, limit/ν),
+//! x = x̃ − d₁ − d₂.
 //!
-//! Both solves are one elimination with the constraints first. w comes from the step's error
-//! estimate (see [`scales`](crate::scales)), and R_i = (u (Σ_j |∂_jF_i x̃_j| + |F₀_i|))² is the
-//! round-off of F_i, so the state does not jump near a critical point of an invariant, such as that
-//! of the energy at rest. The innovation ν is the number of standard deviations by which H and the
-//! integrals are off; the limit bounds the effect of an error that is not an error of the step.
+//! Both solves are one elimination with the constraints first. w comes from the
+//! step's error estimate, and R_i = (u (Σ_j |∂_jF_i x̃_j| + |F₀_i|))² is the
+//! round-off of F_i, so the state does not jump near a critical point of an
+//! invariant, such as that of the energy at rest. The innovation ν is the number of
+//! standard deviations by which H and the integrals are off; the limit bounds the
+//! effect of an error that is not an error of the step.
 //!
-//! The estimate does not include the rounding of forces that cancel. At rest that is all that
-//! moves: a hidden constraint is then off by as much as its own terms, and positions, as uncertain
-//! relative to their size as momenta to theirs, would be moved by as much of their size. But a
-//! position is off by no more than its momentum made of it. So if a hidden constraint is off by
-//! more standard deviations than are plausible, momenta are taken to be that uncertain: all that
+//! The estimate does not include the rounding of forces that cancel. At rest that
+//! is all that moves: a hidden constraint is then off by as much as its own terms,
+//! and positions, as uncertain relative to their size as momenta to theirs, would
+//! be moved by as much of their size. But a position is off by no more than its
+//! momentum made of it. So if a hidden constraint is off by more standard
+//! deviations than are plausible, momenta are taken to be that uncertain: all that
 //! are in hidden constraints, as those of a chain have to give way together.
 //!
-//! A relative ε on the diagonal of the rows that are not constraints is needed where they lose
-//! rank, as on a conical pendulum; on constraints it would stop the correction of the long modes of
-//! a chain.
+//! A relative ε on the diagonal of the rows that are not constraints is needed
+//! where they lose rank, as on a conical pendulum; on constraints it would stop the
+//! correction of the long modes of a chain.
 //!
-//! The step keeps the order of the map before it: ΔF is of the size of the local error, and so is
-//! the move.
+//! The step keeps the order of the map before it: ΔF is of the size of the local
+//! error, and so is the move.
 
 use super::normal_equations::{NormalEquations, Regularisation};
 use crate::cost::Cost;

@@ -1,21 +1,22 @@
-//! Standard projection after each step (HLW IV.4, algorithm 4.2): with x̃ the result of the base
-//! scheme,
+//! `projection`: standard projection after each step. With x̃ the result of the
+//! base scheme,
 //!
-//! x = x̃ + W DF(x̃)ᵀμ,  F(x) = F₀,                                   (4.3)
+//! x = x̃ + W DF(x̃)ᵀμ,   F(x) = F₀,
 //!
 //! by the simplified Newton iteration
 //!
-//! Δμ = −(DF(x̃) W DF(x̃)ᵀ)⁻¹ (F(x̃ + W DF(x̃)ᵀμ) − F₀),  μ ← μ + Δμ.       (4.5)
+//! Δμ = −(DF(x̃) W DF(x̃)ᵀ)⁻¹ (F(x̃ + W DF(x̃)ᵀμ) − F₀),   μ ← μ + Δμ.
 //!
-//! The Jacobian stays at x̃, so that one factorisation suffices. W is 1, as in the source, or
-//! diag(w²) with the weights of the correction (see [`scales`](crate::scales)), which leave light
-//! bodies beside heavy ones where they are. Where DF loses rank, dependent rows are left out, which
-//! gives the solution of least norm.
+//! The Jacobian stays at x̃, so that one factorisation suffices. W is 1, as in the
+//! source, or diag(w²) with the weights of the correction, which leave light bodies
+//! beside heavy ones where they are. Where DF loses rank, dependent rows are left
+//! out, which gives the solution of least norm.
 //!
-//! At rest the energy's gradient is that of constraints, but for rounding, and the remainder may
-//! ask for any move. An iteration that fails is made once more without the integrals that are met
-//! to round-off before it. The metric of the error may point along the set, where the iteration
-//! does not lead to it from a coarse step; then every vector moves as easily as it is large.
+//! At rest the energy's gradient is that of constraints, but for rounding, and the
+//! remainder may ask for any move. An iteration that fails is made once more
+//! without the integrals that are met to round-off before it. The metric of the
+//! error may point along the set, where the iteration does not lead to it from a
+//! coarse step; then every vector moves as easily as it is large.
 
 use super::correction::{round_off, widen};
 use super::normal_equations::{NormalEquations, Regularisation};

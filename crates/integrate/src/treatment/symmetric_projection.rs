@@ -1,32 +1,35 @@
-//! Symmetric projection (HLW V.4.1; Hairer, BIT 40 (2000) 726): with Φ_h the map of the base scheme
-//! and D = DF,
+//! `symmetric-projection`: with Φ_h the map of the base scheme and D = DF,
 //!
-//! x̃₀ = x₀ + W D(x₀)ᵀμ           perturbation,
-//! x̃₁ = Φ_h(x̃₀)                  base step,                           (1)
+//! x̃₀ = x₀ + W D(x₀)ᵀμ               perturbation,
+//! x̃₁ = Φ_h(x̃₀)                      base step,                           (1)
 //! x₁ = x̃₁ + W D(x₁)ᵀμ,  F(x₁) = F₀  projection,
 //!
-//! with the same μ before and after the base step. Exchanging x₀ with x₁, h with −h and μ with −μ
-//! turns (1) into the same equations with Φ_{−h}⁻¹ for Φ_h: the step is symmetric if its base is,
-//! which standard projection is not. It has the order of its base, because at the exact solution
-//! (1) fails by the local error only, so that μ is of that size.
+//! with the same μ before and after the base step. Exchanging x₀ with x₁, h with −h
+//! and μ with −μ turns (1) into the same equations with Φ_{−h}⁻¹ for Φ_h: the step
+//! is symmetric if its base is, which standard projection is not. It has the order
+//! of its base, because at the exact solution (1) fails by the local error only, so
+//! that μ is of that size.
 //!
-//! HLW solve for (x₁, μ) by a simplified Newton iteration. Its unknown x₁ is moved by μ and by what
-//! it still lacks, δ = x̃₁ + W D(x₁)ᵀμ − x₁, so that
+//! The equations are solved for (x₁, μ) by a simplified Newton iteration. The
+//! unknown x₁ is moved by μ and by what it still lacks, δ = x̃₁ + W D(x₁)ᵀμ − x₁,
+//! so that
 //!
 //! Δμ = −(D(x₀) W D(x₀)ᵀ + D(x̃₁) W D(x̃₁)ᵀ)⁻¹ (F(x₁) − F₀ + D(x₁)δ),      (2)
 //! x₁ ← Φ_h(x₀ + W D(x₀)ᵀμ) + W D(x₁)ᵀμ,
 //!
-//! where x̃₁ in the matrix is that of μ = 0. The matrix stands for D(x₁)(Φ_h'(x̃₀) W D(x₀)ᵀ + W
-//! D(x₁)ᵀ). Invariants of the field around their level set have D(x₁)Φ_h' = D(x₀) but for the local
-//! error, so each iteration gains as many digits as the local error has. For invariants that are
-//! constant on the level set only it gains O(h), as the matrix of HLW does for all, 2D(x₀)D(x₀)ᵀ.
-//! Rows of D(x₀) that depend on others are left out: where the rank is constant, μ then lacks a
-//! null vector that D(x₀)ᵀ and D(x₁)ᵀ have in common, and (1) has the solution of least norm.
+//! where x̃₁ in the matrix is that of μ = 0. The matrix stands for D(x₁)(Φ_h'(x̃₀)
+//! W D(x₀)ᵀ + W D(x₁)ᵀ). Invariants of the field around their level set have
+//! D(x₁)Φ_h' = D(x₀) but for the local error, so each iteration gains as many
+//! digits as the local error has. For invariants that are constant on the level set
+//! only it gains O(h), as the source's matrix 2D(x₀)D(x₀)ᵀ does for all. Rows of
+//! D(x₀) that depend on others are left out: where the rank is constant, μ then
+//! lacks a null vector that D(x₀)ᵀ and D(x₁)ᵀ have in common, and (1) has the
+//! solution of least norm.
 //!
-//! W is 1, as in the source, or, where all vectors have masses m, h²/m for positions and m for
-//! momenta: bodies then get changes of velocity, so that light ones beside heavy ones stay where
-//! they are. Unlike the errors of steps, the metric of the standard projection, this W is the same
-//! for the step back.
+//! W is 1, as in the source, or, where all vectors have masses m, h²/m for
+//! positions and m for momenta: bodies then get changes of velocity, so that light
+//! ones beside heavy ones stay where they are. Unlike the errors of steps, the
+//! metric of the standard projection, this W is the same for the step back.
 
 use super::normal_equations::{NormalEquations, Regularisation, stack};
 use super::squared_distance;
