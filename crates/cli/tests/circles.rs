@@ -59,7 +59,7 @@ fn modules(source: &Path) -> BTreeMap<Module, String> {
             if name == "tests" {
                 continue;
             }
-            let inner = [module, &[name.clone()]].concat();
+            let inner = [module, std::slice::from_ref(&name)].concat();
             if path.is_dir() {
                 read(&path, &inner, modules);
             } else if path.extension().is_some_and(|e| e == "rs") {
@@ -148,7 +148,8 @@ impl Files {
 
     /// Module in which the item of this path, as `from` writes it, is defined.
     fn definition(&self, from: &[String], path: &[String], depth: usize) -> Option<Module> {
-        let below = |module: &[String], name: &String| [module, &[name.clone()]].concat();
+        let below =
+            |module: &[String], name: &String| [module, std::slice::from_ref(name)].concat();
         let parent = |module: &[String]| module.split_last().map(|(_, rest)| rest.to_vec());
         let mut names = path[1..].iter().peekable();
         let mut module = match &path[0][..] {

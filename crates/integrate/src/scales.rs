@@ -348,7 +348,8 @@ impl Scales {
 
     /// Compute S² anew from σ²; `absolute` is the square of the smallest scale that the user wants.
     pub fn renew_norms(&mut self, vectors: &Vectors, absolute: f64) {
-        self.norms = norms(vectors, &self.carried[..vectors.count()], &self.masses, absolute);
+        let sizes = &self.carried[..vectors.count()];
+        set_norms(vectors, sizes, &self.masses, absolute, &mut self.norms);
     }
 }
 
@@ -365,9 +366,15 @@ pub fn advance<R: Real>(kept: &mut [R], weights: &mut [R], sizes: &[R], errors: 
     }
 }
 
-/// S² of the vectors and the floors of momenta times h², from σ²; masses are 0 where there are
-/// none. See [`Scales::norms`].
-pub fn norms<R: Real>(vectors: &Vectors, sizes: &[R], masses: &[R], absolute: R) -> Vec<R> {
+/// Compute S² of the vectors and the floors of momenta times h², from σ²; masses are 0 where there
+/// are none. See [`Scales::norms`].
+pub fn set_norms<R: Real>(
+    vectors: &Vectors,
+    sizes: &[R],
+    masses: &[R],
+    absolute: R,
+    norms: &mut Vec<R>,
+) {
     let [zero, one] = [0.0, 1.0].map(|value| absolute.constant(value));
     let mass = |vector: usize| masses.get(vector).copied().unwrap_or(zero);
     let has_mass = |vector: usize| zero.less(mass(vector));
@@ -391,7 +398,8 @@ pub fn norms<R: Real>(vectors: &Vectors, sizes: &[R], masses: &[R], absolute: R)
     };
     let inertia = between(Role::Position, &|m, size| m * size);
     let energy = between(Role::Momentum, &|m, size| size / m);
-    let mut norms: Vec<R> = sizes.iter().map(|size| size.larger(absolute)).collect();
+    norms.clear();
+    norms.extend(sizes.iter().map(|size| size.larger(absolute)));
     for family in vectors.families() {
         let (momenta, alone) = (family.role == Role::Momentum, family.vectors.len() == 1);
         // Square of a momentum's mass, which is 1 where there is none.
@@ -418,7 +426,6 @@ pub fn norms<R: Real>(vectors: &Vectors, sizes: &[R], masses: &[R], absolute: R)
         let floor = counted((m * m * norms[position]) * STEP_FLOOR);
         norms.push(R::select(has_mass(pairs + position), floor, zero));
     }
-    norms
 }
 
 /// S² of a vector that has been other than 0; of any other, a scale that no error reaches.

@@ -17,7 +17,7 @@ use holonome_integrate::controller::trial::{Trial, time, trial};
 use holonome_integrate::controller::{Measured, StepControl, Yardstick, error_norm};
 use holonome_integrate::plan::AdaptiveSteps;
 use holonome_integrate::run::REJECTIONS_OF_NEW;
-use holonome_integrate::scales::{advance, norms, old_norm};
+use holonome_integrate::scales::{advance, old_norm, set_norms};
 use holonome_integrate::scheme::explicit_rk::{ExplicitStages, dense_stages};
 use holonome_integrate::scheme::map::{Allowance, StepFrom};
 use holonome_integrate::space::Space;
@@ -621,7 +621,10 @@ fn norms_of_carried<'r>(
     before: &[Value<'r>],
     sizes: &[Value<'r>],
 ) -> Vec<Value<'r>> {
-    norms(&of.vectors.vectors, sizes, &before[of.slots.masses.clone()], of.parameter(r, 4))
+    let (vectors, masses) = (&of.vectors.vectors, &before[of.slots.masses.clone()]);
+    let mut norms = Vec::new();
+    set_norms(vectors, sizes, masses, of.parameter(r, 4), &mut norms);
+    norms
 }
 
 /// Time that is `elapsed` after the start, if the parameters of the run begin at number `first`.
