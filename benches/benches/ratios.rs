@@ -27,7 +27,7 @@ fn run_problem(problem: Problem, options: &RunOptions) -> serde_json::Value {
     let folder = tempfile::tempdir().expect("a folder for a run");
     let options = RunOptions { out: Some(folder.path().join("run")), ..options.clone() };
     let mut simulation = prepare(problem, options).expect("a method that suits it");
-    simulation.run(&mut |_| Control::Continue).expect("it runs").to_json()
+    serde_json::json!(simulation.run(&mut |_| Control::Continue).expect("it runs"))
 }
 
 fn wall(summary: &serde_json::Value) -> f64 {
@@ -228,7 +228,7 @@ fn threads((name, size, n): (&str, &str, u64), method: &str, h: f64, steps: f64)
     for _ in 0..ROUNDS {
         for (pool, least) in pools.iter().zip(&mut least) {
             let solution = pool.install(|| simulation.solve()).expect("it runs");
-            *least = solution.summary.wall_seconds.min(*least);
+            *least = solution.summary.cost.wall_seconds.min(*least);
         }
     }
     least[1] / least[0]
@@ -336,7 +336,7 @@ fn ensemble_of(name: &str, options: &RunOptions, trajectories: u64, vary: &[(&st
     let mut sweep =
         Sweep::load(model(name), &Settings::default(), options, sweep).expect("an ensemble");
     let pool = ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
-    pool.install(|| sweep.run(&mut |_| Control::Continue)).expect("it runs").wall_seconds
+    pool.install(|| sweep.run(&mut |_| Control::Continue)).expect("it runs").cost.wall_seconds
 }
 
 /// Time per step of a trajectory of an ensemble, in one thread, over that of a run by itself.

@@ -21,13 +21,13 @@ pub fn analyse(arguments: AnalyseArguments) -> Result<ExitCode, Error> {
     }
     show_result(&text(&analysis), output);
     if output.json {
-        print_json(&analysis.to_json());
+        print_json(&analysis);
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn text(analysis: &Analysis) -> String {
-    let (from, until) = analysis.span;
+    let (from, until) = (analysis.from, analysis.until);
     let of = match analysis.trajectories {
         1 => String::new(),
         trajectories => format!(" of {} trajectories", count(trajectories as u64)),

@@ -11,7 +11,7 @@ pub fn check(arguments: CheckArguments) -> Result<ExitCode, Error> {
     let report = Report::new(&problem);
     show_warnings(&problem, arguments.output);
     if arguments.output.json {
-        print_json(&report.to_json());
+        print_json(&report);
     } else if !arguments.output.quiet {
         print_text(&if arguments.verbose { report.to_long_text() } else { report.to_text() });
     }

@@ -3,7 +3,7 @@
 use crate::table::{columns, count, number, small};
 use holonome::model::treatment::InvariantKind;
 use holonome::open_run;
-use holonome::summary::{Cost, Drift, Relative};
+use holonome::summary::{Drift, Relative, RunCost};
 use std::path::Path;
 
 /// Sort key of an invariant: energies first, the rest as in the model.
@@ -44,7 +44,7 @@ pub fn drift_table(drift: &[Drift], heated: bool) -> String {
         let label = if d.varying { format!("{label} (varies, not held)") } else { label };
         let initial = match &d.initial {
             None => String::new(),
-            Some(initial) => shorten(&serde_json::json!(initial)),
+            Some(initial) => initial.text(usize::MAX, number),
         };
         let relative =
             |of: fn(&Relative) -> f64| d.relative.as_ref().map_or(String::new(), |r| small(of(r)));
@@ -65,34 +65,16 @@ pub fn drift_table(drift: &[Drift], heated: bool) -> String {
 }
 
 /// Line on the cost of a run or an ensemble.
-pub fn cost_line(cost: &Cost, wall_seconds: f64) -> String {
+pub fn cost_line(cost: &RunCost) -> String {
     let mut parts = Vec::new();
-    // Structure-preserving methods evaluate forces, others the field.
-    if cost.field > 0 || cost.gradient == 0 {
-        parts.push(format!("{} field evaluations", count(cost.field)));
-    }
-    for (what, n) in [
-        ("force evaluations", cost.gradient),
-        ("Hessians", cost.hessian),
-        ("rejected steps", cost.rejected),
-        ("linear solves", cost.linear_solves),
-        ("Newton iterations", cost.newton_iterations),
-    ] {
-        if n > 0 {
+    let [field, gradient, hessian, solves, iterations, rejected] = cost.counts();
+    for (key, what, n) in [field, gradient, hessian, rejected, solves, iterations] {
+        // Structure-preserving methods evaluate forces, others the field.
+        if n > 0 || key == "field" && cost.gradient == 0 {
             parts.push(format!("{} {what}", count(n)));
         }
     }
-    format!("  cost: {}, {wall_seconds:.3} s\n", parts.join(", "))
-}
-
-/// Text of a value for a table cell.
-fn shorten(value: &serde_json::Value) -> String {
-    match value {
-        serde_json::Value::Array(list) => {
-            format!("({})", list.iter().map(shorten).collect::<Vec<_>>().join(", "))
-        }
-        other => other.as_f64().map_or_else(|| other.to_string(), number),
-    }
+    format!("  cost: {}, {:.3} s\n", parts.join(", "), cost.wall_seconds)
 }
 
 /// Line on the folder of a run, and on the quantities that have other names there.

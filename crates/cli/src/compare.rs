@@ -7,18 +7,27 @@ use crate::methods::note_other_names;
 use crate::output::{moves_the_cursor, note, print_json, show_result, show_warnings, warn};
 use crate::table::{columns, count, exact, number, small};
 use holonome::compare::{
-    COUNTED, Errors, Failed, Folder, MeasuredRun, Row, Size, Trend, budget_of, compare as run_all,
+    COUNTED, Errors, Failed, MeasuredRun, Row, RowPenalty, Size, Trend, compare as run_all,
 };
 use holonome::model::treatment::InvariantKind;
 use holonome::model::treatment::feedback::gain_name;
-use holonome::summary::Cost;
+use holonome::report::ComparisonFolder;
+use holonome::summary::RunCost;
 use holonome::{Comparison, Control, Error, Problem};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 /// Largest number of invariants in one table: more would not fit a terminal.
 const INVARIANTS_ABREAST: usize = 4;
+
+/// Result of a comparison that was stopped before any run was done.
+#[derive(Serialize)]
+struct Stopped<'a> {
+    model: &'a str,
+    interrupted: bool,
+}
 
 pub fn compare(arguments: CompareArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
@@ -28,7 +37,7 @@ pub fn compare(arguments: CompareArguments) -> Result<ExitCode, Error> {
     show_warnings(&problem, output);
     options.methods = arguments.methods()?;
     note_other_names(&arguments.methods, output);
-    let folder = Folder::create(arguments.out.as_deref(), &problem.name)?;
+    let folder = ComparisonFolder::create(arguments.out.as_deref(), &problem.name)?;
     let stop = stop_flag();
     let bar = (!output.quiet && moves_the_cursor()).then(|| {
         let style = ProgressStyle::with_template("  [{bar:30}] {pos} of {len}  {elapsed}")
@@ -48,18 +57,18 @@ pub fn compare(arguments: CompareArguments) -> Result<ExitCode, Error> {
     let Some(mut comparison) = compared? else {
         note("stopped before any run was done: nothing is stored\n", output);
         if output.json {
-            print_json(&serde_json::json!({"model": problem.name, "interrupted": true}));
+            print_json(&Stopped { model: &problem.name, interrupted: true });
         }
         return Ok(ExitCode::from(INTERRUPTED));
     };
     comparison.command =
         std::iter::once("holonome".to_string()).chain(std::env::args().skip(1)).collect();
     let path = folder.path().to_path_buf();
-    folder.fill(&comparison)?;
+    folder.fill(&mut comparison)?;
     comparison.warnings.iter().for_each(|warning| warn(warning, output));
     show_result(&format!("{}  stored in {}\n", describe(&comparison), path.display()), output);
     if output.json {
-        print_json(&comparison.to_json(&path));
+        print_json(&comparison);
     }
     let none = comparison.rows.iter().all(|row| row.outcome.is_err());
     Ok(ExitCode::from(if comparison.interrupted { INTERRUPTED } else { u8::from(none) }))
@@ -101,11 +110,11 @@ fn reference(comparison: &Comparison) -> String {
     let why = r.reason.as_deref().unwrap_or_default();
     match r.good_until {
         Some(t) if t == comparison.t => {
-            format!("  reference: {names}: they agree to {}\n", small(r.error))
+            format!("  reference: {names}: they agree to {}\n", small(r.error.unwrap_or(f64::NAN)))
         }
         Some(t) => format!(
             "  reference: {names}: they agree to {}, but only until t = {}:\n    {why}\n  errors are those up to there; drifts and costs are of the whole run\n",
-            small(r.error),
+            small(r.error.unwrap_or(f64::NAN)),
             short(t)
         ),
         None => format!(
@@ -116,17 +125,17 @@ fn reference(comparison: &Comparison) -> String {
 
 /// A method's fixed step or its tolerance.
 fn steps(row: &Row) -> String {
-    let steps = match (row.step, row.tolerance, row.budget) {
+    let steps = match (row.step, row.rtol, row.budget) {
         (Some(h), ..) => format!("h = {}", short(h)),
-        (None, Some((rtol, _)), _) => format!("tol {}", short(rtol)),
+        (None, Some(rtol), _) => format!("tol {}", short(rtol)),
         (None, None, Some(budget)) => format!("budget {}", count(budget)),
         (None, None, None) => String::new(),
     };
     match row.penalty {
-        Some(omega) if row.extrapolated => {
+        Some(RowPenalty { omega, extrapolated: true }) => {
             format!("{steps}, omega {} and {}", short(omega), short(2.0 * omega))
         }
-        Some(omega) => format!("{steps}, omega {}", short(omega)),
+        Some(RowPenalty { omega, .. }) => format!("{steps}, omega {}", short(omega)),
         None => steps,
     }
 }
@@ -145,7 +154,7 @@ fn short(value: f64) -> String {
 
 fn errors(comparison: &Comparison) -> Vec<Vec<String>> {
     let known = comparison.reference.good_until.is_some();
-    type Count = fn(&Cost) -> u64;
+    type Count = fn(&RunCost) -> u64;
     let counts: [(&str, Count); 3] =
         [("field", |c| c.field), ("gradient", |c| c.gradient), ("Newton", |c| c.newton_iterations)];
     let used = |of: Count| comparison.rows.iter().flat_map(|r| &r.outcome).any(|m| of(&m.cost) > 0);
@@ -173,7 +182,10 @@ fn errors(comparison: &Comparison) -> Vec<Vec<String>> {
                     cells.extend(error_cells(m));
                 }
                 cells.extend(optional.iter().map(|(_, of)| count(of(&m.cost))));
-                cells.extend([count(budget_of(&m.cost)), format!("{:.1e} s", m.wall_seconds)]);
+                cells.extend([
+                    count(m.cost.in_gradients()),
+                    format!("{:.1e} s", m.cost.wall_seconds),
+                ]);
             }
         }
         rows.push(cells);
@@ -197,7 +209,7 @@ fn error_cells(measured: &MeasuredRun) -> [String; 3] {
 fn drifts(comparison: &Comparison) -> String {
     let measured = comparison.rows.iter().filter_map(|row| Some((row, row.outcome.as_ref().ok()?)));
     // An extrapolated row has no drift of its own.
-    let runs: Vec<_> = measured.filter(|(row, _)| !row.extrapolated).collect();
+    let runs: Vec<_> = measured.filter(|(row, _)| !row.is_extrapolated()).collect();
     let mut out = String::new();
     let mut secular = false;
     // H first, the rest as in the model.
@@ -216,7 +228,7 @@ fn drifts(comparison: &Comparison) -> String {
                     format!("{} ({:+.1e} t)", small(drift.max), t.slope)
                 })
             });
-            rows.push([row.method.to_string(), steps(row)].into_iter().chain(cells).collect());
+            rows.push([row.method.clone(), steps(row)].into_iter().chain(cells).collect());
         }
         // Scale of the drifts: nearly the same for all runs.
         let terms = part.iter().map(|&invariant| {

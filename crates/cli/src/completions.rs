@@ -6,13 +6,20 @@ use clap::builder::PossibleValuesParser;
 use clap::{Command, CommandFactory};
 use clap_complete::{Shell, generate};
 use holonome::Error;
-use serde_json::json;
+use serde::Serialize;
 use std::process::ExitCode;
+
+/// Result of the command.
+#[derive(Serialize)]
+struct Completions {
+    shell: String,
+    script: String,
+}
 
 pub fn completions(arguments: CompletionsArguments) -> Result<ExitCode, Error> {
     let script = script(arguments.shell);
     match arguments.output.json {
-        true => print_json(&json!({"shell": arguments.shell.to_string(), "script": script})),
+        true => print_json(&Completions { shell: arguments.shell.to_string(), script }),
         false => print_text(&script),
     }
     Ok(ExitCode::SUCCESS)

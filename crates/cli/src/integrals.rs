@@ -11,7 +11,7 @@ pub fn integrals(arguments: IntegralsArguments) -> Result<ExitCode, Error> {
     let found = FirstIntegrals::search(&problem, arguments.degree.map(usize::from))?;
     show_warnings(&problem, arguments.output);
     if arguments.output.json {
-        print_json(&found.to_json());
+        print_json(&found);
     } else if !arguments.output.quiet {
         print_text(&found.to_text());
     }

@@ -33,10 +33,9 @@ mod table;
 use arguments::{Cli, Colour, Command};
 use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory, FromArgMatches};
-use holonome::Error;
 use holonome::report::figures::text::{shell_word, visible};
+use holonome::{Error, ErrorFacts, ErrorReport};
 use output::{coloured, print_json, say_rendered};
-use serde_json::json;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -113,6 +112,11 @@ fn parse() -> Result<Cli, clap::Error> {
     Ok(cli)
 }
 
+/// Error that is not one of the library.
+fn error_report(kind: &str, message: String) -> ErrorReport {
+    ErrorReport { error: ErrorFacts::new(kind, message) }
+}
+
 /// Report a mistake of the program itself as such, and to the caller as an error like any other.
 fn report_panics(json: bool) {
     std::panic::set_hook(Box::new(move |panic| {
@@ -120,7 +124,7 @@ fn report_panics(json: bool) {
             "internal error: {panic}\n  this is a mistake in holonome, not in your model: please report it together with the model\n"
         );
         if json {
-            print_json(&json!({"error": {"kind": "internal", "message": panic.to_string()}}));
+            print_json(&error_report("internal", panic.to_string()));
         }
         std::process::exit(1);
     }));
@@ -129,8 +133,8 @@ fn report_panics(json: bool) {
 /// Report that the system gives no more memory as an error like any other.
 fn report_exhausted_memory(json: bool) {
     let message = "the system gives no more memory: make the model smaller with --set, or store fewer states with --samples and less of each with --record";
-    let object = json!({"error": {"kind": "memory", "message": message}});
-    let stdout = if json { format!("{object}\n") } else { String::new() };
+    let report = output::json_of(&error_report("memory", message.to_string()));
+    let stdout = if json { format!("{report}\n") } else { String::new() };
     holonome::report_exhausted_memory(format!("error: {message}\n"), stdout);
 }
 
@@ -146,9 +150,8 @@ fn usage(error: &clap::Error, json: bool) -> ExitCode {
         let tips =
             lines().filter_map(|line| line.strip_prefix("tip: ")).map(|tip| format!("; {tip}"));
         let message = what.join(" ") + &tips.collect::<String>();
-        print_json(
-            &json!({"error": {"kind": "usage", "message": message.trim_start_matches("error: ")}}),
-        );
+        let message = message.trim_start_matches("error: ").to_string();
+        print_json(&error_report("usage", message));
     }
     // A closed pipe is not an error.
     let _ = error.print();
@@ -165,7 +168,7 @@ fn fail(error: &Error, json: bool) -> ExitCode {
         say!("  look at it:  holonome report {} --open\n", shell_word(&path.display().to_string()));
     }
     if json {
-        print_json(&error.to_json());
+        print_json(&error.report());
     }
     ExitCode::from(error.exit_code())
 }

@@ -5,7 +5,8 @@ use crate::arguments::{Colour, OutputArguments};
 use crate::table::small;
 use holonome::report::figures::text::visible_lines;
 use holonome::{Diagnostic, Error, Problem, Source};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -102,17 +103,22 @@ pub fn show_result(text: &str, output: OutputArguments) {
 
 /// Print one JSON object on stdout. Its `warnings` are its own, and those that were given before
 /// it.
-pub fn print_json(value: &Value) {
-    let mut value = value.clone();
+pub fn print_json(value: &impl Serialize) {
+    let mut value = json_of(value);
     if let Some(object) = value.as_object_mut() {
         let own = object.get("warnings").and_then(Value::as_array).into_iter().flatten();
         let own: Vec<String> = own.filter_map(|text| text.as_str().map(String::from)).collect();
         for text in &own {
             keep_warning(text);
         }
-        object.insert("warnings".to_string(), json!(*warnings()));
+        object.insert("warnings".to_string(), json_of(&*warnings()));
     }
     print_raw(&format!("{value}\n"));
+}
+
+/// A result as JSON.
+pub fn json_of(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).expect("results have names as keys")
 }
 
 /// Print text that is the command's result, on stdout. Nothing in it acts on a terminal.

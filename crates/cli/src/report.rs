@@ -6,7 +6,7 @@ use crate::output::{note, print_json, warn, warn_of_ending};
 use holonome::Error;
 use holonome::report::figures::Format;
 use holonome::report::{self as pages, Axes, Stored};
-use serde_json::json;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -14,6 +14,13 @@ use std::time::Duration;
 
 /// Time between two checks of a run that goes on.
 const LOOK: Duration = Duration::from_secs(2);
+
+/// Result of the commands: where the page or the figures are.
+#[derive(Serialize)]
+struct Written<'a, T> {
+    paths: &'a [PathBuf],
+    out: T,
+}
 
 pub fn report(arguments: ReportArguments) -> Result<ExitCode, Error> {
     let paths: Vec<&Path> = arguments.paths.iter().map(PathBuf::as_path).collect();
@@ -39,7 +46,7 @@ pub fn report(arguments: ReportArguments) -> Result<ExitCode, Error> {
         write(&paths, &out, live)?;
     }
     if arguments.output.json {
-        print_json(&json!({"paths": paths, "out": out.display().to_string()}));
+        print_json(&Written { paths: &arguments.paths, out: out.display().to_string() });
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -86,7 +93,7 @@ pub fn plot(arguments: PlotArguments) -> Result<ExitCode, Error> {
         written.push(file.display().to_string());
     }
     if arguments.output.json {
-        print_json(&json!({"paths": paths, "out": written}));
+        print_json(&Written { paths: &arguments.paths, out: written });
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,6 @@
 //! `reproduce`: the published experiments, from their models to the verdicts on their claims.
 
-use crate::arguments::{Cli, Command, ReproduceArguments, RunArguments};
+use crate::arguments::{Cli, Command, OutputArguments, ReproduceArguments, RunArguments};
 use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::output::{moves_the_cursor, note, print_json, show_result, warn};
 use crate::report::show as show_page;
@@ -13,7 +13,7 @@ use holonome::{Control, Error, Problem, Resumed, Simulation, prepare};
 use include_dir::{Dir, include_dir};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -49,36 +49,110 @@ enum Outcome {
     Interrupted,
 }
 
+/// A study in the list of `--list`.
+#[derive(Serialize)]
+struct Listed<'s> {
+    name: &'s str,
+    title: &'s str,
+    paper: &'s str,
+    claims: usize,
+}
+
+/// Result of `--list`.
+#[derive(Serialize)]
+struct List<'s> {
+    studies: Vec<Listed<'s>>,
+    warnings: [String; 0],
+}
+
+/// A study with the verdicts on its claims.
+#[derive(Serialize)]
+struct JudgedStudy<'s> {
+    name: &'s str,
+    title: &'s str,
+    paper: &'s str,
+    claims: Vec<Judged>,
+}
+
+/// Result of the command.
+#[derive(Serialize)]
+struct Reproduction<'s> {
+    studies: Vec<JudgedStudy<'s>>,
+    /// Numbers of claims that are as recorded, that differ, and that were not looked at.
+    agree: usize,
+    differ: usize,
+    open: usize,
+    interrupted: bool,
+    out: String,
+    warnings: Vec<String>,
+}
+
 pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
     let studies = chosen(&arguments.studies)?;
     if arguments.list {
-        let rows: Vec<Vec<String>> = studies
-            .iter()
-            .map(|named| vec![named.name.clone(), named.study.title.clone()])
-            .collect();
-        show_result(&columns(&rows), output);
-        if output.json {
-            let rows: Vec<Value> = studies.iter().map(|named| json!({"name": named.name, "title": named.study.title, "paper": named.study.paper, "claims": named.study.claims.len()})).collect();
-            print_json(&json!({"studies": rows, "warnings": []}));
-        }
+        list(&studies, output);
         return Ok(ExitCode::SUCCESS);
     }
-    let unwritable = |path: &Path, error: std::io::Error| {
-        Error::option(format!("--out: {}: {error}", path.display()))
-    };
     for (folder, models) in &MODELS {
         let folder = arguments.out.join(folder);
         std::fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, error))?;
         models.extract(&folder).map_err(|error| unwritable(&folder, error))?;
     }
+    let (made, interrupted) = make_all(&studies, arguments)?;
+    let result = Reproduction::new(&studies, &made, interrupted, &arguments.out);
+    let pages = match interrupted {
+        true => None,
+        false => Some(write_pages(&studies, &result, &made, &arguments.out)?),
+    };
+    let path = arguments.out.join("claims.md");
+    let table = markdown(&result.studies);
+    std::fs::write(&path, table).map_err(|error| unwritable(&path, error))?;
+    result.studies.iter().for_each(|study| show_result(&describe(study), output));
+    show_result(&format!("{}\n  table: {}\n", result.counts(), path.display()), output);
+    if let Some(page) = pages {
+        show_page(&page, arguments.open, output);
+    }
+    if interrupted {
+        note("interrupted: the same command goes on\n", output);
+    } else if result.open > 0 && !arguments.full {
+        note("next:   holonome reproduce --full   makes the long runs\n", output);
+    }
+    result.warnings.iter().for_each(|warning| warn(warning, output));
+    if output.json {
+        print_json(&result);
+    }
+    Ok(ExitCode::from(if interrupted { INTERRUPTED } else { u8::from(result.differ > 0) }))
+}
+
+fn list<'s>(studies: &'s [Named], output: OutputArguments) {
+    let row = |named: &Named| vec![named.name.clone(), named.study.title.clone()];
+    show_result(&columns(&studies.iter().map(row).collect::<Vec<_>>()), output);
+    if output.json {
+        let listed = |Named { name, study }: &'s Named| {
+            let Study { title, paper, claims, .. } = study;
+            Listed { name, title, paper, claims: claims.len() }
+        };
+        print_json(&List { studies: studies.iter().map(listed).collect(), warnings: [] });
+    }
+}
+
+fn unwritable(path: &Path, error: std::io::Error) -> Error {
+    Error::option(format!("--out: {}: {error}", path.display()))
+}
+
+/// Make the runs of all studies, by name for each study; true if they were interrupted.
+fn make_all(
+    studies: &[Named],
+    arguments: &ReproduceArguments,
+) -> Result<(Vec<BTreeMap<String, Made>>, bool), Error> {
     let mut jobs: Vec<Job> = Vec::new();
     for (study, named) in studies.iter().enumerate() {
         let runs = named.study.runs.iter().filter(|(_, planned)| arguments.full || !planned.long);
         jobs.extend(runs.map(|(name, planned)| Job { study, name, planned }));
     }
     let stop = stop_flag();
-    let bar = (!output.quiet && moves_the_cursor()).then(|| {
+    let bar = (!arguments.output.quiet && moves_the_cursor()).then(|| {
         let style = ProgressStyle::with_template("  [{bar:30}] {pos} of {len} runs  {elapsed}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         ProgressBar::new(jobs.len() as u64).with_style(style.progress_chars("=> "))
@@ -100,75 +174,70 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode, Error> {
             Outcome::Interrupted => interrupted = true,
         }
     }
-    let judged: Vec<Vec<Judged>> =
-        studies.iter().zip(&made).map(|(named, made)| named.study.judge(made)).collect();
+    Ok((made, interrupted))
+}
+
+impl<'s> Reproduction<'s> {
+    /// Verdicts on the claims of the studies by the runs that were made.
+    fn new(
+        studies: &'s [Named],
+        made: &[BTreeMap<String, Made>],
+        interrupted: bool,
+        out: &Path,
+    ) -> Reproduction<'s> {
+        let judged = |(Named { name, study }, made): (&'s Named, _)| {
+            let Study { title, paper, .. } = study;
+            JudgedStudy { name, title, paper, claims: study.judge(made) }
+        };
+        let studies: Vec<JudgedStudy> = studies.iter().zip(made).map(judged).collect();
+        let all =
+            || studies.iter().flat_map(|study| study.claims.iter().map(move |of| (study, of)));
+        let count = |agrees| all().filter(|(_, claim)| claim.agrees == agrees).count();
+        let (agree, differ, open) = (count(Some(true)), count(Some(false)), count(None));
+        let differing = all().filter(|(_, claim)| claim.agrees == Some(false));
+        let warnings = differing.map(|(study, claim)| {
+            format!("{}: '{}' differs from what is recorded", study.name, claim.says)
+        });
+        let (warnings, out) = (warnings.collect(), out.display().to_string());
+        Reproduction { studies, agree, differ, open, interrupted, out, warnings }
+    }
+
+    /// Number of claims by their verdicts.
+    fn counts(&self) -> String {
+        let Reproduction { agree, differ, open, .. } = self;
+        let mut counts = format!("{agree} of {} claims are as recorded", agree + differ + open);
+        if *differ > 0 {
+            counts.push_str(&format!(", {differ} differ"));
+        }
+        if *open > 0 {
+            counts.push_str(&format!(", {open} were not looked at"));
+        }
+        counts
+    }
+}
+
+/// Write the pages of the studies and the one that leads to them; returns that of a single study,
+/// or the leading one.
+fn write_pages(
+    studies: &[Named],
+    result: &Reproduction,
+    made: &[BTreeMap<String, Made>],
+    out: &Path,
+) -> Result<PathBuf, Error> {
     let reproduced: Vec<Reproduced> = studies
         .iter()
-        .zip(&judged)
-        .map(|(Named { name, study }, judged)| Reproduced { name, study, judged })
+        .zip(&result.studies)
+        .map(|(Named { name, study }, of)| Reproduced { name, study, judged: &of.claims })
         .collect();
-    let page = arguments.out.join("report.html");
-    if !interrupted {
-        let pages = reproduced
-            .par_iter()
-            .zip(&made)
-            .map(|(of, made)| show(of, made, &arguments.out.join(of.name)));
-        pages.collect::<Result<Vec<()>, Error>>()?;
-        pages::write(&pages::index(&reproduced), &page)?;
-    }
-    let path = arguments.out.join("claims.md");
-    std::fs::write(&path, markdown(&studies, &judged)).map_err(|error| unwritable(&path, error))?;
-    let all = || judged.iter().flatten();
-    let count = |agrees| all().filter(|claim| claim.agrees == agrees).count();
-    let (agree, differ, open) = (count(Some(true)), count(Some(false)), count(None));
-    for (named, judged) in studies.iter().zip(&judged) {
-        show_result(&describe(named, judged), output);
-    }
-    let mut counts = format!("{agree} of {} claims are as recorded", agree + differ + open);
-    if differ > 0 {
-        counts.push_str(&format!(", {differ} differ"));
-    }
-    if open > 0 {
-        counts.push_str(&format!(", {open} were not looked at"));
-    }
-    let counts = format!("{counts}\n  table: {}\n", path.display());
-    show_result(&counts, output);
-    if !interrupted {
-        let page = match &reproduced[..] {
-            [of] => arguments.out.join(of.name).join("report.html"),
-            _ => page,
-        };
-        show_page(&page, arguments.open, output);
-    }
-    if interrupted {
-        note("interrupted: the same command goes on\n", output);
-    } else if open > 0 && !arguments.full {
-        note("next:   holonome reproduce --full   makes the long runs\n", output);
-    }
-    let mut warnings = Vec::new();
-    for (named, claim) in studies
-        .iter()
-        .zip(&judged)
-        .flat_map(|(named, all)| all.iter().map(move |claim| (named, claim)))
-    {
-        if claim.agrees == Some(false) {
-            let text = format!("{}: '{}' differs from what is recorded", named.name, claim.says);
-            warn(&text, output);
-            warnings.push(text);
-        }
-    }
-    if output.json {
-        let studies: Vec<Value> = studies
-            .iter()
-            .zip(&judged)
-            .map(|(named, claims)| json!({"name": named.name, "title": named.study.title, "paper": named.study.paper, "claims": claims}))
-            .collect();
-        let out = arguments.out.display().to_string();
-        print_json(
-            &json!({"studies": studies, "agree": agree, "differ": differ, "open": open, "interrupted": interrupted, "out": out, "warnings": warnings}),
-        );
-    }
-    Ok(ExitCode::from(if interrupted { INTERRUPTED } else { u8::from(differ > 0) }))
+    let pages =
+        reproduced.par_iter().zip(made).map(|(of, made)| show(of, made, &out.join(of.name)));
+    pages.collect::<Result<Vec<()>, Error>>()?;
+    let page = out.join("report.html");
+    pages::write(&pages::index(&reproduced), &page)?;
+    Ok(match &reproduced[..] {
+        [of] => out.join(of.name).join("report.html"),
+        _ => page,
+    })
 }
 
 /// Write a study's page, and its figures for papers.
@@ -223,19 +292,16 @@ fn make(job: &Job, study: &str, out: &Path, stop: &AtomicBool) -> Result<Outcome
         .map_err(|error| Error::option(format!("{}: {error}", model.display())))?;
     let recipe = format!("{}\n{}\n{text}", env!("CARGO_PKG_VERSION"), job.planned.command);
     let recipe_at = out.join(study).join(format!("{}.{RECIPE}", job.name));
-    let io = |path: &Path, error: std::io::Error| {
-        Error::option(format!("--out: {}: {error}", path.display()))
-    };
     let known = std::fs::read_to_string(&recipe_at).is_ok_and(|known| known == recipe);
     let simulation = match known.then(|| Simulation::resume(&folder)) {
         Some(Ok(Resumed::Finished { .. })) => return Made::open(&folder).map(Outcome::Made),
         Some(Ok(Resumed::Continues(simulation))) => Ok(*simulation),
         _ => {
             if folder.exists() {
-                std::fs::remove_dir_all(&folder).map_err(|error| io(&folder, error))?;
+                std::fs::remove_dir_all(&folder).map_err(|error| unwritable(&folder, error))?;
             }
-            std::fs::create_dir_all(out.join(study)).map_err(|error| io(out, error))?;
-            std::fs::write(&recipe_at, &recipe).map_err(|error| io(&recipe_at, error))?;
+            std::fs::create_dir_all(out.join(study)).map_err(|error| unwritable(out, error))?;
+            std::fs::write(&recipe_at, &recipe).map_err(|error| unwritable(&recipe_at, error))?;
             begin(&arguments, &folder)
         }
     };
@@ -278,9 +344,9 @@ fn begin(arguments: &RunArguments, folder: &Path) -> Result<Simulation, Error> {
 }
 
 /// Text of a study with its claims, for a terminal.
-fn describe(named: &Named, judged: &[Judged]) -> String {
-    let mut out = format!("{}: {}\n", named.name, named.study.title);
-    for claim in judged {
+fn describe(study: &JudgedStudy) -> String {
+    let mut out = format!("{}: {}\n", study.name, study.title);
+    for claim in &study.claims {
         let mark = match claim.agrees {
             Some(true) => claim.verdict.words(),
             Some(false) => "DIFFERS",
@@ -309,14 +375,13 @@ fn in_words(measured: &MeasuredValue) -> String {
 }
 
 /// Table of all claims.
-fn markdown(studies: &[Named], judged: &[Vec<Judged>]) -> String {
+fn markdown(studies: &[JudgedStudy]) -> String {
     let mut out = "# The papers' claims\n".to_string();
-    for (named, judged) in studies.iter().zip(judged) {
+    for JudgedStudy { title, paper, claims, .. } in studies {
         out.push_str(&format!(
-            "\n## {}\n\n{}\n\n| claim | where | verdict | measured |\n| --- | --- | --- | --- |\n",
-            named.study.title, named.study.paper
+            "\n## {title}\n\n{paper}\n\n| claim | where | verdict | measured |\n| --- | --- | --- | --- |\n"
         ));
-        for claim in judged {
+        for claim in claims {
             let measured: Vec<String> = claim
                 .measured
                 .iter()

@@ -9,7 +9,7 @@ use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::measures::lines;
 use crate::methods::note_other_names;
 use crate::output::{
-    Warnings, moves_the_cursor, note, print_json, show_result, warn, warn_of_ending,
+    Warnings, json_of, moves_the_cursor, note, print_json, show_result, warn, warn_of_ending,
 };
 use crate::progress::Bar;
 use crate::report;
@@ -17,12 +17,13 @@ use crate::table::{columns, count, exact, number, small};
 use holonome::orbit::{OrbitError, Second};
 use holonome::report::figures::text::shell_word;
 use holonome::store::{FORMATS, StoreError};
-use holonome::summary::without_large_state;
+use holonome::summary::{Stability, without_large_state};
 use holonome::{
     Control, Error, Longer, Penalised, Problem, Progress, Resumed, RunOptions, Simulation, Summary,
     Sweep, open_run, prepare,
 };
-use serde_json::{Value, json};
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
@@ -83,15 +84,15 @@ pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
             );
             start(*simulation, None, (arguments.summary, output))
         }
-        Resumed::Finished { summary } => {
+        Resumed::Finished { summary, json } => {
             let text = format!(
                 "{} is finished (t = {:?} after {} steps): there is nothing to resume\n",
                 arguments.run.display(),
-                summary.t(),
-                count(summary.steps())
+                summary.t.unwrap_or(f64::NAN),
+                count(summary.steps.unwrap_or_default())
             );
             note(&text, output);
-            print_summary(summary.to_json(), arguments.summary, output);
+            print_summary(&json, arguments.summary, output);
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -100,15 +101,15 @@ pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
 /// Print the JSON object of a run, if it is wanted; a large state is left out of it unless that is
 /// wanted, too.
 fn print_summary(
-    summary: &Value,
+    summary: &impl Serialize,
     SummaryArguments { state }: SummaryArguments,
     output: OutputArguments,
 ) {
     match (output.json, state) {
         (true, true) => print_json(summary),
         (true, false) => {
-            let (summary, left_out) = without_large_state(summary);
-            if let Some(size) = left_out {
+            let mut summary = json_of(summary);
+            if let Some(size) = without_large_state(&mut summary) {
                 warn(
                     &format!(
                         "the state is left out, as it has {} numbers: --state prints it",
@@ -135,6 +136,15 @@ fn stdout_is_closed() -> bool {
         .find_map(|line| u32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
     const READ_AND_WRITE: u32 = 2;
     null && flags.is_some_and(|flags| flags & 3 == READ_AND_WRITE)
+}
+
+/// Result of `export`: a run, and the file by the name of its format.
+#[derive(Serialize)]
+struct Export {
+    run: String,
+    #[serde(flatten)]
+    file: BTreeMap<&'static str, String>,
+    samples: usize,
 }
 
 pub fn export(arguments: ExportArguments) -> Result<ExitCode, Error> {
@@ -178,9 +188,9 @@ pub fn export(arguments: ExportArguments) -> Result<ExitCode, Error> {
         arguments.output,
     );
     if arguments.output.json {
-        print_json(
-            &json!({"run": shown.to_string(), name: path.display().to_string(), "samples": samples}),
-        );
+        let run = shown.to_string();
+        let file = [(name, path.display().to_string())].into();
+        print_json(&Export { run, file, samples });
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -215,7 +225,7 @@ fn start(
         }
         note(&next(&summary, out, page.is_some()), output);
     }
-    print_summary(&if output.json { summary.to_json() } else { Value::Null }, shown, output);
+    print_summary(&summary, shown, output);
     Ok(if summary.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
@@ -268,8 +278,8 @@ fn describe(summary: &Summary) -> String {
             .to_string(),
     });
     out.push_str(&lines(&summary.measures));
-    out.push_str(&cost_line(&summary.cost, summary.wall_seconds));
-    if let Some((max, mean)) = summary.stability {
+    out.push_str(&cost_line(&summary.cost));
+    if let Some(Stability { max, mean }) = summary.stability {
         out.push_str(&format!(
             "  gain {}: h*lambda_max/r is {mean:.3} in the mean, {max:.3} at most\n",
             summary.gain.as_deref().unwrap_or_default()
@@ -286,8 +296,8 @@ fn error_table(error: &OrbitError) -> String {
         Second::Tolerance(rtol) => format!("rtol {}", number(rtol)),
     };
     let mut rows = vec![["error", "at the end", "largest", "relative"].map(String::from).to_vec()];
-    for f in &error.families {
-        rows.push(vec![f.name.clone(), small(f.last), small(f.max), small(f.relative())]);
+    for (name, f) in &error.families {
+        rows.push(vec![name.clone(), small(f.last), small(f.max), small(f.relative)]);
     }
     let mut out = format!("{}  by a second run with {second}\n", columns(&rows));
     if let Some(t) = error.separated {

@@ -4,8 +4,15 @@ use crate::arguments::{ShowArguments, Stage};
 use crate::output::{print_json, print_text};
 use holonome::problem::parse_file;
 use holonome::{Error, Problem};
-use serde_json::json;
+use serde::Serialize;
 use std::process::ExitCode;
+
+/// Result of the command.
+#[derive(Serialize)]
+struct Shown {
+    stage: &'static str,
+    text: String,
+}
 
 pub fn show(arguments: ShowArguments) -> Result<ExitCode, Error> {
     let (stage, text) = match arguments.stage {
@@ -33,7 +40,7 @@ pub fn show(arguments: ShowArguments) -> Result<ExitCode, Error> {
         }
     };
     if arguments.output.json {
-        print_json(&json!({"stage": stage, "text": text}));
+        print_json(&Shown { stage, text });
     } else {
         print_text(&text);
     }

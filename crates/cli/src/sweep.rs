@@ -9,6 +9,7 @@ use crate::output::{moves_the_cursor, note, print_json, show_result, show_warnin
 use crate::progress::Bar;
 use crate::table::{count, exact};
 use holonome::report::figures::text::shell_word;
+use holonome::sweep::FailedTrajectory;
 use holonome::{Control, Error, Resumed, Sweep, SweepProgress, SweepSummary};
 use std::path::Path;
 use std::process::ExitCode;
@@ -44,15 +45,15 @@ pub fn resume(
             );
             start(*sweep, output)
         }
-        Resumed::Finished { summary } => {
-            let done = count(summary.trajectories());
+        Resumed::Finished { summary, json } => {
+            let done = count(summary.trajectories);
             let text = format!(
                 "{} is finished ({done} trajectories): there is nothing to resume\n",
                 path.display()
             );
             note(&text, output);
             if output.json {
-                print_json(summary.to_json());
+                print_json(&json);
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -71,7 +72,7 @@ pub fn merge(arguments: MergeArguments) -> Result<ExitCode, Error> {
     note(&text, output);
     summary.warnings.iter().for_each(|warning| warn(warning, output));
     if output.json {
-        print_json(&summary.to_json());
+        print_json(&summary);
     }
     Ok(ExitCode::from(u8::from(summary.failed > 0)))
 }
@@ -96,7 +97,7 @@ fn start(mut sweep: Sweep, output: OutputArguments) -> Result<ExitCode, Error> {
         );
     }
     if output.json {
-        print_json(&summary.to_json());
+        print_json(&summary);
     }
     Ok(ExitCode::from(if summary.interrupted { INTERRUPTED } else { u8::from(summary.failed > 0) }))
 }
@@ -133,19 +134,19 @@ fn describe(summary: &SweepSummary) -> String {
             "  {} of {done} reached t = {t}, {failed} failed:\n",
             count(reached)
         ));
-        for (number, reason) in &summary.failures {
-            out.push_str(&format!("    trajectory {number}: {reason}\n"));
+        for FailedTrajectory { trajectory, message } in &summary.failures {
+            out.push_str(&format!("    trajectory {trajectory}: {message}\n"));
         }
         if summary.failed > summary.failures.len() as u64 {
             out.push_str("    …\n");
         }
     }
-    match reached {
-        0 => out.push_str("  no drifts: they are those of trajectories that reach the end\n"),
-        _ => out.push_str(&drift_table(&summary.drift, summary.heated)),
-    }
+    out.push_str(&match &summary.drift {
+        None => "  no drifts: they are those of trajectories that reach the end\n".to_string(),
+        Some(drift) => drift_table(drift, summary.heated),
+    });
     out.push_str(&lines(&summary.measures));
-    out.push_str(&cost_line(&summary.cost, summary.wall_seconds));
+    out.push_str(&cost_line(&summary.cost));
     out.push_str(&stored_in(summary.out.as_deref()));
     out
 }

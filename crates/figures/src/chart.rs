@@ -1,7 +1,9 @@
 //! Charts: curves over two axes.
 
+use serde::Serialize;
+
 /// An axis.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Axis {
     /// Quantity that is shown, with its unit if it has one.
     pub label: String,
@@ -29,7 +31,8 @@ impl Axis {
 }
 
 /// Style of a curve.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Style {
     /// A line.
     #[default]
@@ -46,25 +49,27 @@ pub enum Style {
 
 /// Points in order. Those with a number that is not finite, or not positive on a logarithmic axis,
 /// are gaps.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Curve {
     /// Name in the legend.
     pub name: String,
     /// Number of its colour and marker. Curves that belong together share one.
     pub colour: usize,
-    /// Abscissae.
-    pub x: Vec<f64>,
-    /// Ordinates; as many as abscissae.
-    pub y: Vec<f64>,
+    /// Style of the curve.
+    pub style: Style,
     /// True for points that are bounds and not values, which are drawn open; empty, or one per
     /// point.
     pub bounds: Vec<bool>,
-    /// Style of the curve.
-    pub style: Style,
+    /// Abscissae.
+    #[serde(skip)]
+    pub x: Vec<f64>,
+    /// Ordinates; as many as abscissae.
+    #[serde(skip)]
+    pub y: Vec<f64>,
 }
 
 /// A horizontal line with a name.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Level {
     /// Name.
     pub name: String,
@@ -75,7 +80,7 @@ pub struct Level {
 }
 
 /// Curves over two axes.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Chart {
     /// Title, in a few words.
     pub title: String,
@@ -87,6 +92,7 @@ pub struct Chart {
     /// The vertical axis.
     pub y: Axis,
     /// The curves.
+    #[serde(skip)]
     pub curves: Vec<Curve>,
     /// Levels, such as the round-off floor.
     pub levels: Vec<Level>,

@@ -7,9 +7,10 @@ mod html;
 
 use crate::chart::Chart;
 use crate::motion::Motion;
+use serde::Serialize;
 
 /// A page.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Page {
     /// Title.
     pub title: String,
@@ -18,6 +19,7 @@ pub struct Page {
     /// Warnings, which have to be read first.
     pub warnings: Vec<String>,
     /// Sections, in order.
+    #[serde(skip)]
     pub sections: Vec<Section>,
     /// Seconds after which the page is read again, while its content grows.
     pub reload: Option<u32>,
@@ -26,13 +28,14 @@ pub struct Page {
 }
 
 /// Panels with a title.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Section {
     /// Title; empty if none is needed.
     pub title: String,
     /// Page to which the title leads, if any.
     pub link: Option<String>,
     /// Panels, side by side where there is room.
+    #[serde(skip)]
     pub panels: Vec<Panel>,
 }
 
@@ -57,11 +60,12 @@ pub enum Panel {
 }
 
 /// Columns of numbers, of one run or of an ensemble.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Samples {
     /// Name of the run or the ensemble.
     pub name: String,
     /// Columns with their names, all of one length; the first is the time, or counts the rows.
+    #[serde(skip)]
     pub columns: Vec<(String, Vec<f64>)>,
     /// Number of rows before the extremes of stretches were taken.
     pub of: usize,
@@ -70,7 +74,7 @@ pub struct Samples {
 }
 
 /// Axes of an explorer, as a choice with a name.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Preset {
     /// Name of the choice.
     pub name: String,
@@ -83,7 +87,7 @@ pub struct Preset {
 }
 
 /// Table of cells, whose first row and first column are headings.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Table {
     /// Title.
     pub title: String,

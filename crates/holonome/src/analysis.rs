@@ -14,36 +14,30 @@
 use crate::error::Error;
 use crate::measure::{Applied, Measure, Table, is_from, shown};
 use crate::simulation::open_run;
-use crate::store::{Role, StoredRun};
+use crate::store::{ArrayLayout, Role, StoredRun};
+use crate::summary::StoredSummary;
 use holonome_integrate::averages::Averages;
 use holonome_model::elaborate::statistic::Statistic;
 use holonome_words::option;
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::path::Path;
 
 /// Result of an analysis.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Analysis {
-    /// One table per measure.
-    pub tables: Vec<Table>,
-    /// Times of the first and the last sample.
-    pub span: (f64, f64),
+    /// Time of the first sample.
+    pub from: f64,
+    /// Time of the last sample.
+    pub until: f64,
     /// Number of samples per trajectory.
     pub samples: usize,
     /// Number of trajectories.
     pub trajectories: usize,
     /// Number of trajectories left out because they ended early.
     pub left_out: usize,
-}
-
-impl Analysis {
-    /// The tables as JSON, with `null` for unknown numbers.
-    pub fn to_json(&self) -> Value {
-        json!({
-            "from": self.span.0, "until": self.span.1, "samples": self.samples, "trajectories": self.trajectories,
-            "left_out": self.left_out, "measures": self.tables,
-        })
-    }
+    /// One table per measure.
+    #[serde(rename = "measures")]
+    pub tables: Vec<Table>,
 }
 
 /// Tables of `measures` for the run or ensemble at `path`, over the samples from the time `from`
@@ -60,12 +54,11 @@ pub fn analyse(
     let path = path.as_ref();
     let run = open_run(path)?;
     let trajectories = if run.trajectories().is_some() { run.samples() } else { 1 };
-    let own = run.summary().get("measures").and_then(Value::as_array).cloned().unwrap_or_default();
-    if measures.is_empty() && from.is_none() && !own.is_empty() {
-        let tables: Vec<Table> = own.iter().filter_map(Table::from_json).collect();
-        let (span, samples) =
-            tables.first().map_or(((0.0, 0.0), 0), |table| (table.span, table.samples));
-        return Ok(Analysis { tables, span, samples, trajectories, left_out: 0 });
+    if measures.is_empty() && from.is_none() {
+        let tables = StoredSummary::from(run.summary()).measures;
+        if let Some(&Table { span: (from, until), samples, .. }) = tables.first() {
+            return Ok(Analysis { from, until, samples, trajectories, left_out: 0, tables });
+        }
     }
     let times = run.times().map_err(Error::store)?;
     let times = &times[..if run.trajectories().is_some() { times.len() } else { run.samples() }];
@@ -83,12 +76,13 @@ pub fn analyse(
     let own: Vec<Measure>;
     let measures = match measures {
         [] => {
-            let scalars = run.arrays().into_iter().filter(|array| {
-                let is_state = ["coordinate", "momentum", "state"]
-                    .iter()
-                    .any(|role| array.attributes.get("role") == Some(&json!(role)));
-                array.dimensions.is_empty() && !array.once && !is_state
-            });
+            let is_state = |array: &ArrayLayout| {
+                ["coordinate", "momentum", "state"].into_iter().any(|role| array.has_role(role))
+            };
+            let scalars = run
+                .arrays()
+                .into_iter()
+                .filter(|array| array.dimensions.is_empty() && !array.once && !is_state(array));
             own = scalars
                 .map(|array| Measure { of: array.name, statistic: Statistic::Mean })
                 .collect();
@@ -103,13 +97,8 @@ pub fn analyse(
         Ok(table)
     };
     let tables = measures.iter().map(table).collect::<Result<_, _>>()?;
-    Ok(Analysis {
-        tables,
-        span: window.span(),
-        samples: times.len() - first,
-        trajectories,
-        left_out,
-    })
+    let (from, until) = window.span();
+    Ok(Analysis { from, until, samples: times.len() - first, trajectories, left_out, tables })
 }
 
 /// The samples that are averaged.
@@ -182,7 +171,7 @@ impl Window<'_> {
     /// A quantity by its name; the error says in words what is wrong with the name.
     fn chosen(&self, name: &str) -> Result<Chosen, String> {
         let arrays = self.run.arrays();
-        let named = |array: &&crate::store::ArrayLayout| {
+        let named = |array: &&ArrayLayout| {
             let rest = name.strip_prefix(array.name.as_str());
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '.']))
         };

@@ -1,125 +1,136 @@
 //! Report of `holonome check`: properties that the engine derived from a model.
 
+mod advice;
+mod held;
 mod pace;
+mod text;
 
 use crate::backend::backend;
 use crate::gain::is_imposed;
 use crate::heat_bath::determinant_varies;
 use crate::kernels::{Formula, Taylor};
-use crate::policy::LONGEST_LOOP;
 use crate::problem::Problem;
-use crate::step::{self, survey};
+use crate::step::survey;
+use advice::advice;
+use held::Held;
 use holonome_integrate::method::{Method, MethodTreatment, Needs, SCHEMES, Scheme, TREATMENTS};
-use holonome_linear::gram::{Gram, Row, dot};
-use holonome_linear::rank;
-use holonome_model::consistency::Dependence;
-use holonome_model::derived::Derived;
+use holonome_linear::gram::{Gram, Row};
 use holonome_model::elaborate::expression::{MOMENTUM, TIME};
-use holonome_model::elaborate::model::{Dynamics, Model, Quantity, Role};
+use holonome_model::elaborate::model::{Dynamics, Model, Role, Variable};
 use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::policy::Way;
 use holonome_model::scales::{Scales, in_units};
 use holonome_model::templated::RowField;
 use holonome_model::treatment::feedback::gain_name;
-use holonome_model::treatment::penalty::penalise;
 use holonome_model::treatment::structure::{
     ConstraintKind, Probe, Structure, ambient_points, points_on_set,
 };
-use holonome_model::treatment::unrolled;
 use holonome_model::treatment::{Field, InvariantGroup};
-use holonome_words::option;
-use pace::Pace;
-use serde_json::{Value, json};
+use serde::Serialize;
 
-/// Row of a constraint.
+/// Kind of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ModelKind {
+    /// A Hamiltonian, with constraints or without.
+    Hamiltonian,
+    /// A vector field.
+    Field,
+}
+
+/// A variable, or a family of variables.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VariableRow {
+    /// Its name.
+    pub name: String,
+    /// `coordinate`, `momentum of q` or `state`.
+    pub role: String,
+    /// Number of numbers.
+    pub components: usize,
+}
+
+/// Kind of a constraint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ConstraintRole {
+    /// Of a vector field: its state's manifold.
+    Manifold,
+    /// Of positions, and perhaps of the time.
+    Holonomic,
+    /// Of momenta, too.
+    PhaseSpace,
+}
+
+/// A constraint, or a family of constraints.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ConstraintRow {
-    name: String,
-    members: usize,
-    scalars: usize,
-    holonomic: bool,
-    rheonomic: bool,
-    class: &'static str,
-    hidden: Option<&'static str>,
+    /// Its name.
+    pub name: String,
+    /// Number of members.
+    pub members: usize,
+    /// Number of scalar equations of all members.
+    pub scalars: usize,
+    /// Kind of the constraint.
+    pub kind: ConstraintRole,
+    /// True if it moves with the time.
+    pub rheonomic: bool,
+    /// Dirac's class, in words; empty if it is not known.
+    pub class: &'static str,
+    /// Formula of its hidden constraint, if it has one.
+    pub hidden: Option<&'static str>,
 }
 
-/// Properties of the kinetic energy.
-struct Mass {
-    constant: bool,
-    diagonal: bool,
-    separable: bool,
-}
-
-impl Mass {
-    fn line(&self) -> String {
-        let mass = match (self.constant, self.diagonal) {
-            (true, true) => "constant and diagonal",
-            (true, false) => "constant",
-            (false, _) => "depends on the state",
-        };
-        format!(
-            "  mass matrix {mass}; {}",
-            if self.separable { "separable, H = T(p) + V(q)" } else { "not separable" }
-        )
-    }
-}
-
-/// Width of a terminal in columns.
-const COLUMNS: usize = 80;
-
-/// Maximum number of lines of the short report.
-const SHORT: usize = 10;
-
-/// `head` and as many of the names as fit a line, with the number of the others.
-fn listed(head: &str, names: &[&str]) -> String {
-    let mut line = head.to_string();
-    for (k, name) in names.iter().enumerate() {
-        let rest = names.len() - k - 1;
-        let more = if rest > 0 { format!(" … ({} more)", rest) } else { String::new() };
-        let separator = if k == 0 { " " } else { ", " };
-        if line.chars().count() + separator.len() + name.chars().count() + more.chars().count()
-            > COLUMNS
-        {
-            line.push_str(&format!(" … ({} more)", rest + 1));
-            break;
-        }
-        line.push_str(&format!("{separator}{name}"));
-    }
-    line
-}
-
-/// A line broken between words to the width of a terminal; continuation lines are indented further.
-fn wrapped(line: &str) -> Vec<String> {
-    let own = line.len() - line.trim_start().len();
-    let indent = " ".repeat(own + 2);
-    let mut out = Vec::new();
-    let mut current = " ".repeat(own);
-    for word in line.split(' ').filter(|word| !word.is_empty()) {
-        let begun = !current.trim().is_empty();
-        if begun && current.chars().count() + 1 + word.chars().count() > COLUMNS {
-            out.push(std::mem::replace(&mut current, indent.clone()));
-        } else if begun {
-            current.push(' ');
-        }
-        current.push_str(word);
-    }
-    out.push(current);
-    out
+/// Properties of the mass matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct MassMatrix {
+    /// True if it does not depend on the state.
+    pub constant: bool,
+    /// True if it is diagonal.
+    pub diagonal: bool,
 }
 
 /// Rank of DF at the initial state and at a few points of the set.
-#[derive(Clone, Copy)]
-struct Rank {
-    least: usize,
-    largest: usize,
-    rows: usize,
-    points: usize,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Rank {
+    /// Least rank.
+    #[serde(rename = "rank")]
+    pub least: usize,
+    /// Largest rank.
+    pub largest: usize,
+    /// Number of rows of F.
+    #[serde(rename = "count")]
+    pub rows: usize,
+    /// Number of points.
+    pub points: usize,
 }
 
-/// Row of a method.
-struct MethodRow {
-    name: String,
-    applies: bool,
-    reason: String,
+/// Size of the Jacobian DF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Jacobian {
+    /// Number of entries that are not identically 0.
+    pub nonzeros: usize,
+    /// Number of all entries.
+    pub dense: usize,
+}
+
+/// Size of a templated field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct TemplateRows {
+    /// Number of templates.
+    pub templates: usize,
+    /// Number of their rows.
+    pub rows: usize,
+}
+
+/// A method, or methods that are refused for the same reason.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MethodRow {
+    /// `TREATMENT:BASE`, or names of schemes.
+    pub name: String,
+    /// True if it suits the model.
+    pub applies: bool,
+    /// Description of what it does, or reason why it does not apply; may be empty.
+    pub reason: String,
 }
 
 /// Schemes that follow a field; a scheme that needs formulas only if `field` has a series.
@@ -133,37 +144,58 @@ fn bases(field: Option<&Field>) -> Vec<&'static str> {
 }
 
 /// Report of a model.
+#[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    name: String,
-    hamiltonian: bool,
-    dimension: usize,
-    degrees_of_freedom: Option<usize>,
-    variables: Vec<(String, String, usize)>,
-    constraints: Vec<ConstraintRow>,
-    mass: Option<Mass>,
+    /// The model's name.
+    pub model: String,
+    /// Its kind.
+    pub kind: ModelKind,
+    /// Number of variables.
+    pub dimension: usize,
+    /// Degrees of freedom, of a field the dimension of its manifold; `None` if not known.
+    pub degrees_of_freedom: Option<usize>,
+    /// Variables, in the model's order.
+    pub variables: Vec<VariableRow>,
+    /// Constraints, in the model's order.
+    pub constraints: Vec<ConstraintRow>,
+    /// Mass matrix; `None` for a field.
+    pub mass_matrix: Option<MassMatrix>,
     /// True if the determinant of the constraints varies; `None` if that is not known.
-    determinant_varies: Option<bool>,
-    explicit_time: bool,
-    invariants: Vec<String>,
-    rank: Option<Rank>,
-    nonzeros: Option<(usize, usize)>,
-    operations: Option<usize>,
+    pub determinant_varies: Option<bool>,
+    /// True if H = T(p) + V(q); `None` for a field.
+    pub separable: Option<bool>,
+    /// True if the model depends on the time itself.
+    pub explicit_time: bool,
+    /// Names of the invariants among the gains.
+    pub invariants: Vec<String>,
+    /// Rank of their Jacobian; `None` if not known.
+    pub rank: Option<Rank>,
+    /// Assumptions A1 to A3 of the 2016 paper, in words, as far as they can be checked.
+    pub assumptions: Option<String>,
+    /// Size of the invariants' Jacobian.
+    pub jacobian: Option<Jacobian>,
+    /// Number of operations of the field.
+    pub operations: Option<usize>,
+    /// Claims that the motion does not keep.
+    pub varying: Vec<String>,
+    /// Integrals that are constant on the constraint set only.
+    pub weak_integrals: Vec<String>,
+    /// Remarks.
+    pub notes: Vec<String>,
+    /// Lines of advice which method to take, and why.
+    pub advice: Vec<String>,
+    /// The treatments, then the methods that are not Runge–Kutta methods.
+    pub methods: Vec<MethodRow>,
+    /// Size of a templated field; `None` if it is unrolled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<TemplateRows>,
     /// Ways in which are computed: field and invariants, steps of explicit methods, steps of other
     /// methods, and steps of explicit methods in sweeps.
+    #[serde(skip)]
     ways: [Way; 4],
     /// Schemes that follow the model's field.
+    #[serde(skip)]
     bases: Vec<&'static str>,
-    /// Number of templates and rows of a templated field.
-    rows: Option<(usize, usize)>,
-    varying: Vec<String>,
-    weak: Vec<String>,
-    notes: Vec<String>,
-    methods: Vec<MethodRow>,
-    /// Rows of the methods that are not Runge–Kutta methods; methods refused for the same reason
-    /// share a row.
-    structure_preserving: Vec<MethodRow>,
-    /// Advice which method to take, and why.
-    advice: Vec<String>,
 }
 
 impl Report {
@@ -172,356 +204,123 @@ impl Report {
         let model = &problem.model;
         let field = problem.examined.field.as_ref();
         let templated = problem.examined.rows.as_ref();
-        let structure = field.map(|(_, s)| s);
+        let structure = field.map(|(_, structure)| structure);
+        let unrolled = field.map(|(field, _)| &**field);
         let rank = match templated {
             Some(rows) => rank_of_rows(model, rows),
-            None => field.map(|(f, _)| rank_on_set(model, f)),
+            None => unrolled.map(|field| rank_on_set(model, field)),
         };
-        let mut notes = Vec::new();
-        if let Some(too_large) = &problem.examined.too_large {
-            notes.push(format!("{too_large}; constraints and numbers at the start were checked over the rows of the templates, hidden constraints and ranks were not"));
-        }
-        if structure.is_some_and(|s| s.hidden.iter().any(|h| h.tangency)) {
-            notes.push("the kinetic energy does not feel a constraint's normal: its hidden constraint is G p = 0 (the momentum is tangent)".to_string());
-        }
-        if let Some(r) = rank.filter(|r| r.least < r.rows) {
-            notes.push(format!("the {} invariants have rank {} on the set: they say some things twice, which feedback and correction can bear", r.rows, r.least));
-        }
         let survey = survey(model);
         let degrees = degrees_of_freedom(model, structure, problem.examined.redundant.is_empty());
-        let held = field.and_then(|(field, _)| {
-            let mut held = Field::clone(field);
-            held.monitor_only(&problem.examined.varying);
-            Held::new(model, &held)
-        });
+        let mut methods = method_rows(problem);
+        methods.extend(structure_preserving_rows(&survey, problem));
+        let (mass_matrix, separable) = mass(model).unzip();
         Report {
-            name: problem.name.clone(),
-            hamiltonian: model.is_hamiltonian(),
+            model: problem.name.clone(),
+            kind: if model.is_hamiltonian() { ModelKind::Hamiltonian } else { ModelKind::Field },
             dimension: model.dimension(),
             degrees_of_freedom: degrees,
-            variables: model
-                .variables
-                .iter()
-                .map(|v| {
-                    let role = match v.role {
-                        Role::Coordinate => "coordinate".to_string(),
-                        Role::Momentum(of) => {
-                            format!("momentum of {}", model.variables[of].family.name)
-                        }
-                        Role::State => "state".to_string(),
-                    };
-                    (v.family.name.clone(), role, v.family.len())
-                })
-                .collect(),
+            variables: variable_rows(model),
             constraints: constraint_rows(model, structure),
-            mass: mass(model),
-            determinant_varies: field.and_then(|(f, _)| {
-                let states =
-                    [vec![model.initial.clone()], points_on_set(model, f, 3, 0xca11)].concat();
-                determinant_varies(model, &states)
+            mass_matrix,
+            determinant_varies: unrolled.and_then(|field| {
+                let start = vec![model.initial.clone()];
+                determinant_varies(model, &[start, points_on_set(model, field, 3, 0xca11)].concat())
             }),
+            separable,
             explicit_time: model.explicit_time,
             invariants: kept_groups(problem).map(|g| gain_name(&g.name, g.kind)).collect(),
             rank,
-            nonzeros: match templated {
-                Some(rows) => Some((rows.pattern.nonzeros(), rows.count() * rows.dimension)),
-                None => field.map(|(f, _)| {
-                    (f.jacobian.iter().map(Vec::len).sum(), f.jacobian.len() * f.dimension)
-                }),
-            },
+            assumptions: rank.map(|rank| assumptions(problem, rank)),
+            jacobian: jacobian(templated, unrolled),
             operations: match templated {
                 Some(rows) => Some(rows.field.operations(rows.parameters)),
-                None => field.map(|(f, _)| {
-                    Formula::new(&f.graph, &f.field).tape(f.dimension, f.parameters).operations()
+                None => unrolled.map(|field| {
+                    let formula = Formula::new(&field.graph, &field.field);
+                    formula.tape(field.dimension, field.parameters).operations()
                 }),
             },
+            varying: problem.examined.varying.clone(),
+            weak_integrals: problem.examined.weak_integrals.clone(),
+            notes: notes(problem, structure, rank),
+            advice: advice(problem, &survey, Held::of(problem), degrees),
+            methods,
+            rows: templated.map(|rows| TemplateRows {
+                templates: rows.field.pieces.len(),
+                rows: rows.field.pieces.iter().map(|piece| piece.rows).sum(),
+            }),
             ways: [
                 Way::of_field(model),
                 Way::of_step(model, true, 1, false),
                 Way::of_step(model, false, 1, false),
                 Way::of_step(model, true, 1, true),
             ],
-            bases: bases(field.map(|(field, _)| &**field)),
-            rows: templated.map(|rows| {
-                let pieces = &rows.field.pieces;
-                (pieces.len(), pieces.iter().map(|piece| piece.rows).sum())
-            }),
-            varying: problem.examined.varying.clone(),
-            weak: problem.examined.weak_integrals.clone(),
-            notes,
-            methods: method_rows(problem),
-            structure_preserving: structure_preserving_rows(&survey, problem),
-            advice: advice(problem, &survey, held, degrees),
+            bases: bases(unrolled),
         }
     }
+}
 
-    /// The verdict and the advice, in at most ten lines of a terminal.
-    pub fn to_text(&self) -> String {
-        let mut lines = wrapped(&self.title());
-        let mut kinds: Vec<(&str, Vec<&str>)> = Vec::new();
-        for c in &self.constraints {
-            let kind = self.kind_of(c);
-            match kinds.iter_mut().find(|(known, _)| *known == kind) {
-                Some((_, names)) => names.push(&c.name),
-                None => kinds.push((kind, vec![&c.name])),
-            }
-        }
-        for (kind, names) in kinds {
-            lines.push(listed(&format!("  constraints ({kind}):"), &names));
-        }
-        let names: Vec<&str> = self.invariants.iter().map(String::as_str).collect();
-        match names.is_empty() {
-            // Without a field the invariants are not known.
-            true if self.operations.is_none() => {}
-            true => lines.push(
-                "  no invariants are known; state some with `integral`, or let\n  `holonome integrals` search them"
-                    .to_string(),
-            ),
-            false => lines.push(listed("  invariants:", &names)),
-        }
-        if self.explicit_time {
-            lines.push("  the Hamiltonian depends on time: it is no invariant".to_string());
-        }
-        let applies = |rows: &[MethodRow]| {
-            rows.iter().filter(|m| m.applies).map(|m| m.name.clone()).collect::<Vec<_>>()
+fn notes(problem: &Problem, structure: Option<&Structure>, rank: Option<Rank>) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(too_large) = &problem.examined.too_large {
+        notes.push(format!("{too_large}; constraints and numbers at the start were checked over the rows of the templates, hidden constraints and ranks were not"));
+    }
+    if structure.is_some_and(|s| s.hidden.iter().any(|h| h.tangency)) {
+        notes.push("the kinetic energy does not feel a constraint's normal: its hidden constraint is G p = 0 (the momentum is tangent)".to_string());
+    }
+    if let Some(r) = rank.filter(|r| r.least < r.rows) {
+        notes.push(format!("the {} invariants have rank {} on the set: they say some things twice, which feedback and correction can bear", r.rows, r.least));
+    }
+    notes
+}
+
+fn variable_rows(model: &Model) -> Vec<VariableRow> {
+    let name = |variable: &Variable| variable.family.name.clone();
+    let row = |variable: &Variable| {
+        let role = match variable.role {
+            Role::Coordinate => "coordinate".to_string(),
+            Role::Momentum(of) => format!("momentum of {}", name(&model.variables[of])),
+            Role::State => "state".to_string(),
         };
-        let mut methods = Vec::new();
-        let (treatments, structure_preserving) =
-            (applies(&self.methods), applies(&self.structure_preserving).join(" "));
-        if !treatments.is_empty() {
-            let of_all = treatments.len() == self.methods.len();
-            methods.push(if of_all { "TREATMENT:BASE".to_string() } else { treatments.join(" ") });
-        }
-        methods.extend(structure_preserving.split_whitespace().map(String::from));
-        let methods: Vec<&str> = methods.iter().map(String::as_str).collect();
-        if !methods.is_empty() {
-            lines.push(listed("  methods:", &methods));
-        }
-        lines.extend(self.mass.as_ref().map(Mass::line));
-        let advice =
-            self.advice.iter().map(|line| line.trim()).filter(|line| !line.starts_with(&penalty()));
-        let advice: Vec<String> = advice
-            .flat_map(|line| {
-                wrapped(&format!("{}{line}", if line.starts_with(ADVICE) { "  " } else { "    " }))
-            })
-            .collect();
-        // The last lines matter least.
-        lines.truncate(SHORT.saturating_sub(advice.len() + 1).max(1));
-        lines.extend(advice);
-        let notes = match self.notes.len() {
-            0 => String::new(),
-            1 => ", a note".to_string(),
-            n => format!(", {n} notes"),
-        };
-        lines.push(format!(
-            "  {verbose} tells the rest: ranks, what does not apply and why{notes}",
-            verbose = option("verbose")
-        ));
-        lines.into_iter().map(|line| line + "\n").collect()
-    }
+        VariableRow { name: name(variable), role, components: variable.family.len() }
+    };
+    model.variables.iter().map(row).collect()
+}
 
-    fn title(&self) -> String {
-        let mut out = format!("{}: ", self.name);
-        out.push_str(if self.hamiltonian { "a Hamiltonian model" } else { "a vector field" });
-        out.push_str(&format!(" with {} variables", self.dimension));
-        if let Some(dof) = self.degrees_of_freedom {
-            let degrees = if dof == 1 { "degree" } else { "degrees" };
-            out.push_str(&if self.hamiltonian {
-                format!(", {dof} {degrees} of freedom")
-            } else {
-                format!(" on a manifold of dimension {dof}")
-            });
-        }
-        out
+fn jacobian(templated: Option<&RowField>, unrolled: Option<&Field>) -> Option<Jacobian> {
+    match templated {
+        Some(rows) => Some(Jacobian {
+            nonzeros: rows.pattern.nonzeros(),
+            dense: rows.count() * rows.dimension,
+        }),
+        None => unrolled.map(|field| Jacobian {
+            nonzeros: field.jacobian.iter().map(Vec::len).sum(),
+            dense: field.jacobian.len() * field.dimension,
+        }),
     }
+}
 
-    fn kind_of(&self, c: &ConstraintRow) -> &'static str {
-        match (self.hamiltonian, c.holonomic) {
-            (false, _) => "the state's manifold",
-            (true, true) if c.rheonomic => "holonomic, rheonomic",
-            (true, true) => "holonomic",
-            (true, false) => "on phase space",
+/// Assumptions A1 to A3 of the 2016 paper, as far as they can be checked.
+fn assumptions(problem: &Problem, r: Rank) -> String {
+    let (varying, weak) = (&problem.examined.varying, &problem.examined.weak_integrals);
+    let a1 = match (varying.is_empty(), weak.is_empty()) {
+        (false, _) => {
+            format!("A1 fails for {} (not constant along X)", varying.join(", "))
         }
-    }
-
-    /// The whole report as text.
-    pub fn to_long_text(&self) -> String {
-        self.long_text().lines().flat_map(wrapped).map(|line| line + "\n").collect()
-    }
-
-    fn long_text(&self) -> String {
-        let mut out = format!("{}\n", self.title());
-        for (name, role, len) in &self.variables {
-            let components =
-                if *len == 1 { "1 component".to_string() } else { format!("{len} components") };
-            out.push_str(&match role.split_once(' ') {
-                Some((role, of)) => format!("  {role} {name} {of}: {components}\n"), // momentum p of q
-                None => format!("  {role} {name}: {components}\n"),
-            });
-        }
-        for c in &self.constraints {
-            let kind = self.kind_of(c);
-            let members = if c.members == 1 {
-                String::new()
-            } else {
-                format!(" ({} members, {} scalar equations)", c.members, c.scalars)
-            };
-            out.push_str(&format!(
-                "  constraint {}{members}: {kind}{}",
-                c.name,
-                if c.class.is_empty() { String::new() } else { format!(", {}", c.class) }
-            ));
-            if let Some(hidden) = c.hidden {
-                out.push_str(&format!("; hidden constraint {hidden}"));
-            }
-            out.push('\n');
-        }
-        if let Some(m) = &self.mass {
-            out.push_str(&m.line());
-            out.push('\n');
-        }
-        if let Some(varies) = self.determinant_varies {
-            out.push_str(&match varies {
-                true => format!("  det G M^-1 G^T varies: in a heat bath rods are not what stiff springs come to; {} adds Fixman's potential\n", option("fixman").of("on")),
-                false => "  det G M^-1 G^T is constant as far as seen: in a heat bath stiff springs come to the rods\n".to_string(),
-            });
-        }
-        if self.explicit_time {
-            out.push_str("  the Hamiltonian depends on time: it is no invariant\n");
-        }
-        if !self.invariants.is_empty() {
-            out.push_str(&format!(
-                "  invariants (names for {gain}): {}\n",
-                self.invariants.join(", "),
-                gain = option("gain")
-            ));
-        }
-        if let (Some(r), Some((nonzeros, dense))) = (self.rank, self.nonzeros)
-            && r.rows > 0
-        {
-            out.push_str(&format!(
-                "  their Jacobian: rank {} of {}, {nonzeros} of {dense} entries\n",
-                r.least, r.rows
-            ));
-            out.push_str(&format!("  feedback's assumptions (2016): {}\n", self.assumptions(r)));
-        }
-        if let Some(operations) = self.operations {
-            let form = self.rows.map(|(templates, rows)| {
-                let templates = if templates == 1 {
-                    "1 template".to_string()
-                } else {
-                    format!("{templates} templates")
-                };
-                format!(", templated: {templates} over {rows} rows")
-            });
-            out.push_str(&format!(
-                "  the field takes {operations} operations{}\n",
-                form.unwrap_or_default()
-            ));
-        }
-        out.push_str(&format!("  field and invariants: {}\n", self.ways[0]));
-        if self.hamiltonian {
-            out.push_str(&format!(
-                "  steps of explicit structure-preserving methods: {}\n  of others: {}\n  unrolled, fixed steps are \
-                 a loop of machine code where that takes no more than {LONGEST_LOOP} operations\n",
-                self.ways[1], self.ways[2]
-            ));
-            if self.ways[3].templated != self.ways[1].templated {
-                out.push_str(&format!("  those of explicit ones in sweeps: {}\n", self.ways[3]));
-            }
-        }
-        if !self.weak.is_empty() {
-            out.push_str(&format!(
-                "  constant on the constraint set only: {} (corrected there; feedback guarantees no decay for them)\n",
-                self.weak.join(", ")
-            ));
-        }
-        for note in &self.notes {
-            out.push_str(&format!("  note: {note}\n"));
-        }
-        out.push_str("  methods:\n");
-        for m in &self.methods {
-            out.push_str(&format!(
-                "    {} {}: {}\n",
-                if m.applies { "yes" } else { "no " },
-                m.name,
-                m.reason
-            ));
-        }
-        if self.methods.iter().any(|m| m.applies) {
-            out.push_str(&format!("    BASE is one of {}\n", self.bases.join(" ")));
-        }
-        for m in &self.structure_preserving {
-            let note = if m.reason.is_empty() { String::new() } else { format!(": {}", m.reason) };
-            out.push_str(&format!(
-                "    {} {}{note}\n",
-                if m.applies { "yes" } else { "no " },
-                m.name
-            ));
-        }
-        for advice in &self.advice {
-            out.push_str(&format!("  {advice}\n"));
-        }
-        out
-    }
-
-    /// Assumptions A1 to A3 of the 2016 paper, as far as they can be checked.
-    fn assumptions(&self, r: Rank) -> String {
-        let a1 = match (self.varying.is_empty(), self.weak.is_empty()) {
-            (false, _) => {
-                format!("A1 fails for {} (not constant along X)", self.varying.join(", "))
-            }
-            (true, true) => {
-                "A1 holds (V does not grow along X at random ambient points)".to_string()
-            }
-            (true, false) => format!("A1 holds on the set only for {}", self.weak.join(", ")),
-        };
-        let a3 = match r.least == r.largest {
-            true => format!(
-                "A3 holds as far as seen (DF has the same rank at {} points of the set)",
-                r.points
-            ),
-            false => format!(
-                "A3 is doubtful (the rank of DF varies from {} to {} on the set)",
-                r.least, r.largest
-            ),
-        };
-        format!("{a1}; A2 (a compact level set) is undecided; {a3}")
-    }
-
-    /// The report as JSON, for programs.
-    pub fn to_json(&self) -> Value {
-        let mut all = json!({
-            "model": self.name,
-            "kind": if self.hamiltonian { "hamiltonian" } else { "field" },
-            "dimension": self.dimension,
-            "degrees_of_freedom": self.degrees_of_freedom,
-            "variables": self.variables.iter().map(|(name, role, len)| json!({"name": name, "role": role, "components": len})).collect::<Vec<_>>(),
-            "constraints": self.constraints.iter().map(|c| json!({
-                "name": c.name, "members": c.members, "scalars": c.scalars,
-                "kind": if !self.hamiltonian { "manifold" } else if c.holonomic { "holonomic" } else { "phase-space" },
-                "rheonomic": c.rheonomic, "class": c.class, "hidden": c.hidden,
-            })).collect::<Vec<_>>(),
-            "mass_matrix": self.mass.as_ref().map(|m| json!({"constant": m.constant, "diagonal": m.diagonal})),
-            "determinant_varies": self.determinant_varies,
-            "separable": self.mass.as_ref().map(|m| m.separable),
-            "explicit_time": self.explicit_time,
-            "invariants": self.invariants,
-            "rank": self.rank.map(|r| json!({"rank": r.least, "largest": r.largest, "count": r.rows, "points": r.points})),
-            "assumptions": self.rank.map(|r| self.assumptions(r)),
-            "jacobian": self.nonzeros.map(|(nonzeros, dense)| json!({"nonzeros": nonzeros, "dense": dense})),
-            "operations": self.operations,
-            "varying": self.varying,
-            "weak_integrals": self.weak,
-            "notes": self.notes,
-            "advice": self.advice,
-            "methods": self.methods.iter().chain(&self.structure_preserving).map(|m| json!({"name": m.name, "applies": m.applies, "reason": m.reason})).collect::<Vec<_>>(),
-        });
-        if let (Some((templates, rows)), Some(object)) = (self.rows, all.as_object_mut()) {
-            object.insert("rows".to_string(), json!({"templates": templates, "rows": rows}));
-        }
-        all
-    }
+        (true, true) => "A1 holds (V does not grow along X at random ambient points)".to_string(),
+        (true, false) => format!("A1 holds on the set only for {}", weak.join(", ")),
+    };
+    let a3 = match r.least == r.largest {
+        true => format!(
+            "A3 holds as far as seen (DF has the same rank at {} points of the set)",
+            r.points
+        ),
+        false => format!(
+            "A3 is doubtful (the rank of DF varies from {} to {} on the set)",
+            r.least, r.largest
+        ),
+    };
+    format!("{a1}; A2 (a compact level set) is undecided; {a3}")
 }
 
 fn degrees_of_freedom(
@@ -572,11 +371,16 @@ fn constraint_rows(model: &Model, structure: Option<&Structure>) -> Vec<Constrai
                     (false, true, true) => "G H_p + g_t = 0",
                     (false, false, _) => "{g, H} = 0",
                 });
+            let kind = match (model.is_hamiltonian(), holonomic) {
+                (false, _) => ConstraintRole::Manifold,
+                (true, true) => ConstraintRole::Holonomic,
+                (true, false) => ConstraintRole::PhaseSpace,
+            };
             ConstraintRow {
                 name: c.name.clone(),
                 members: c.members,
                 scalars,
-                holonomic,
+                kind,
                 rheonomic: c.depends & TIME != 0,
                 class,
                 hidden: formula,
@@ -592,10 +396,11 @@ fn moves(g: &Graph, node: Node, select: impl Fn(Input) -> bool) -> bool {
         .any(|&n| matches!(g.expression(n), Expression::Input(input) if select(input)))
 }
 
-fn mass(model: &Model) -> Option<Mass> {
+/// Mass matrix, and whether H is separable; `None` for a field.
+fn mass(model: &Model) -> Option<(MassMatrix, bool)> {
     let Dynamics::Hamiltonian(h, _) = &model.dynamics else { return None };
     let n = model.degrees() as u32;
-    let mut result = Mass { constant: true, diagonal: true, separable: true };
+    let (mut mass, mut separable) = (MassMatrix { constant: true, diagonal: true }, true);
     // Template by template: the properties of a template hold for all its rows.
     for term in &h.terms {
         let mut g = term.graph.clone();
@@ -610,15 +415,15 @@ fn mass(model: &Model) -> Option<Mass> {
             for (other, dd) in g.adjoint(d, state) {
                 let Input::Slot(slot) = other else { continue };
                 if !momentum(slot) {
-                    result.separable = false;
+                    separable = false;
                     continue;
                 }
-                result.diagonal &= slot == own;
-                result.constant &= !moves(&g, dd, |i| i == Input::Time || state(i));
+                mass.diagonal &= slot == own;
+                mass.constant &= !moves(&g, dd, |i| i == Input::Time || state(i));
             }
         }
     }
-    Some(result)
+    Some((mass, separable))
 }
 
 fn rank_on_set(model: &Model, field: &Field) -> Rank {
@@ -711,276 +516,9 @@ fn structure_preserving_rows(
     reasons.into_iter().map(row).collect()
 }
 
-/// First word of advice.
-const ADVICE: &str = "advice:";
-
-/// First words of the advice on penalties.
-fn penalty() -> String {
-    format!("{} is for", option("penalty"))
-}
-
 /// Reason why a model whose constraints depend on each other has no multipliers.
 const DEPENDENT: &str =
     "the constraints depend on each other at the start, so that they determine no multipliers";
-
-/// Integrals that are held on the constraint set, at a random point of it.
-#[derive(Clone, Copy)]
-struct Held {
-    /// Number of independent ones.
-    independent: usize,
-    /// Rank of their brackets, which are Dirac brackets if there are constraints; 0 for a field,
-    /// which has none.
-    brackets: usize,
-}
-
-impl Held {
-    /// The ranks at random points of the set; `None` if there are too many rows.
-    fn new(model: &Model, field: &Field) -> Option<Held> {
-        const MOST_ROWS: usize = 300;
-        let monitored: Vec<usize> = field
-            .groups
-            .iter()
-            .filter(|g| g.monitored_only)
-            .flat_map(|g| g.members.rows())
-            .map(|(row, _)| row)
-            .collect();
-        let rows: Vec<usize> =
-            (0..field.invariants.len()).filter(|row| !monitored.contains(row)).collect();
-        if rows.len() > MOST_ROWS {
-            return None;
-        }
-        let constraints = rows.iter().filter(|&&row| row < field.constraints).count();
-        let gradients: Vec<_> = rows.iter().map(|&row| &field.jacobian[row]).collect();
-        let probe =
-            Probe::new(&field.graph, &[], &gradients, field.dimension, &model.parameter_values);
-        let scales = Scales::new(model);
-        let points = points_on_set(model, field, 5, 0xb7ac);
-        let random = if points.len() > 1 { &points[1..] } else { &points };
-        let at = |x: &Vec<f64>| {
-            let df = probe.at(0.0, x).1;
-            let gram = Gram::new(&in_units(&df, &scales.units(x)), 0.0);
-            let brackets = if model.is_hamiltonian() {
-                rank_of_brackets(&df, model.degrees())
-            } else {
-                constraints
-            };
-            // {F, F} = (C, B; −Bᵀ, D) with regular C of the constraints: its Schur complement has
-            // the Dirac brackets.
-            Held {
-                independent: (rows.len() - gram.dependent().len()).saturating_sub(constraints),
-                brackets: brackets.saturating_sub(constraints),
-            }
-        };
-        // Ranks fall at special points only.
-        random.iter().map(at).max_by_key(|held| (held.independent, held.brackets))
-    }
-
-    /// True if errors grow like T when these integrals are held: the motion is then conditionally
-    /// periodic, with frequencies that are functions of them (Mishchenko, Fomenko 1978; n commuting
-    /// ones are Liouville's case).
-    fn all_actions(&self, degrees: usize) -> bool {
-        2 * self.independent >= 2 * degrees + self.brackets
-    }
-}
-
-/// Rank of the Poisson brackets of functions with these gradients.
-fn rank_of_brackets(gradients: &[Row], degrees: usize) -> usize {
-    // Brackets that vanish on the set are computed there only as precisely as the points lie on it.
-    const ROUNDING: f64 = 1e-9;
-    let (n, m) = (degrees as u32, gradients.len());
-    let conjugate = |row: &Row| -> Row {
-        let (q, p) = row.split_at(row.partition_point(|&(i, _)| i < n));
-        let (q, p) = (q.iter().map(|&(i, d)| (i + n, -d)), p.iter().map(|&(i, d)| (i - n, d)));
-        p.chain(q).collect()
-    };
-    let conjugates: Vec<Row> = gradients.iter().map(conjugate).collect();
-    let mut brackets: Vec<f64> =
-        (0..m * m).map(|k| dot(&gradients[k / m], &conjugates[k % m])).collect();
-    let size = |row: &Row| -> Row { row.iter().map(|&(i, d)| (i, d.abs())).collect() };
-    let (left, right): (Vec<Row>, Vec<Row>) =
-        gradients.iter().map(size).zip(conjugates.iter().map(size)).unzip();
-    rank::drop_rounding(&mut brackets, |i, j| dot(&left[i], &right[j]), m, ROUNDING);
-    rank::rank_in_any_units(&brackets, m, ROUNDING)
-}
-
-/// Advice which method to take: a correction that holds all actions lets errors grow like T;
-/// without one only a symplectic method does. Advised methods suit the model.
-fn advice(
-    problem: &Problem,
-    survey: &[(&'static Scheme, Option<String>)],
-    held: Option<Held>,
-    degrees: Option<usize>,
-) -> Vec<String> {
-    let model = &problem.model;
-    let penalised = || {
-        penalise(model, 1.0)
-            .is_ok_and(|model| suited(&step::survey(&Derived::new(model)), "stormer-verlet-a"))
-    };
-    if !problem.examined.redundant.is_empty() {
-        return advice_on_dependence(&problem.examined.dependence, &penalised);
-    }
-    if problem.examined.too_large.is_some() {
-        return vec![format!(
-            "advice: make the model smaller with {set}, or split it",
-            set = option("set")
-        )];
-    }
-    let mut advice = Vec::new();
-    if !problem.examined.varying.is_empty() && !problem.settings.allow_unverified {
-        advice.push(format!(
-            "advice: correct or leave out {} first, or run with {allow_unverified}: what varies is not held",
-            problem.examined.varying.join(", "),
-            allow_unverified = option("allow_unverified")
-        ));
-    }
-    advice.extend(advice_on_methods(problem, survey, held, degrees));
-    if let Some((name, _)) = explicit(problem).filter(|_| problem.examined.rows.is_none()) {
-        let accurate = name.replace("dop853", "gauss16");
-        advice.push(format!(
-            "        {accurate} for errors below about 1e-6, where nothing is stiff"
-        ));
-    }
-    let penalty = format!(
-        "        {} redundant constraints, stiff potentials, or a fixed cost per step",
-        penalty()
-    );
-    let holonomic = |q: &Quantity| q.depends & MOMENTUM == 0;
-    if model.is_hamiltonian()
-        && !model.constraints.is_empty()
-        && model.constraints.iter().all(holonomic)
-        && penalised()
-    {
-        advice.push(penalty);
-    }
-    advice
-}
-
-/// Advice for constraints that depend on each other at the start.
-fn advice_on_dependence(dependence: &Dependence, penalised: &dyn Fn() -> bool) -> Vec<String> {
-    if !dependence.singular.is_empty() {
-        return vec![
-            format!(
-                "advice: write {} another way, or start elsewhere: the constraints are singular",
-                dependence.singular.join(", ")
-            ),
-            "        with fewer constraints the model is another one, and a penalty converges slowly".to_string(),
-        ];
-    }
-    let at_once = if dependence.implied.len() > 1 {
-        ", all at once and nothing else"
-    } else {
-        ", nothing else"
-    };
-    let leave_out = format!("leave out {}{at_once}", dependence.implied.join(", "));
-    match penalised() {
-        true => vec![
-            format!("advice: {leave_out}; or a penalty: the constraints are redundant"),
-            format!(
-                "        {method} {step} {penalty}",
-                method = option("method").of("gauss4"),
-                step = option("step").of("H"),
-                penalty = option("penalty").of("auto")
-            ),
-        ],
-        false => {
-            vec![format!("advice: {leave_out}: redundant constraints determine no multipliers")]
-        }
-    }
-}
-
-fn suited(survey: &[(&'static Scheme, Option<String>)], name: &str) -> bool {
-    survey.iter().any(|(scheme, reason)| scheme.name == name && reason.is_none())
-}
-
-/// The explicit method that suits a model best, with the names of the integrals that it holds;
-/// `None` if none suits.
-fn explicit(problem: &Problem) -> Option<(&'static str, Vec<String>)> {
-    let moves = problem.model.constraints.iter().any(|c| c.depends & TIME != 0);
-    if problem.examined.rows.is_some() && moves && unrolled::fits(&problem.model).is_err() {
-        return None; // the forces of constraints that move are unrolled
-    }
-    let held: Vec<String> = kept_groups(problem)
-        .filter(|g| !g.monitored_only)
-        .map(|g| gain_name(&g.name, g.kind))
-        .collect();
-    Some((if held.is_empty() { "plain:dop853" } else { "corrected:dop853" }, held))
-}
-
-/// Advice on the methods of a model that can be run; see [`advice`].
-fn advice_on_methods(
-    problem: &Problem,
-    survey: &[(&'static Scheme, Option<String>)],
-    held: Option<Held>,
-    degrees: Option<usize>,
-) -> Vec<String> {
-    let hamiltonian = problem.model.is_hamiltonian();
-    let symplectic = ["cayley-symmetric", "rattle", "stormer-verlet-a"]
-        .into_iter()
-        .find(|name| suited(survey, name));
-    let explicit = explicit(problem);
-    let count =
-        |n: usize, what: &str, many: &str| format!("{n} {}", if n == 1 { what } else { many });
-    let known = held.zip(degrees).map(|(held, degrees)| {
-        let mut integrals =
-            count(held.independent, "independent integral", "independent integrals");
-        if held.brackets > 0 {
-            integrals.push_str(&format!(" (their brackets have rank {})", held.brackets));
-        }
-        if hamiltonian {
-            let freedom = count(degrees, "degree of freedom", "degrees of freedom");
-            return (held.all_actions(degrees), format!("{integrals} of {freedom}"));
-        }
-        // On a curve all errors are errors in time. A rigid body's field preserves a volume, so its
-        // motion is conditionally periodic on a surface, too (Jacobi's last multiplier).
-        let left = degrees.saturating_sub(held.independent);
-        let all = left <= 1 || left == 2 && symplectic.is_some();
-        (all, format!("{integrals} on a manifold of dimension {degrees}"))
-    });
-    if let (Some((name, held)), Some((true, integrals))) = (&explicit, &known)
-        && !held.is_empty()
-    {
-        return vec![
-            format!("advice: {name}, for short runs and for long ones"),
-            format!("        it holds {integrals}: all actions, so that errors grow like T"),
-        ];
-    }
-    let pace = Pace::new(problem);
-    let growth = "a correction's error grows like T², a symplectic method's like T";
-    match (symplectic, explicit) {
-        (None, None) => {
-            vec![format!("advice: no method suits this model: make it smaller with {set}", set = option("set"))]
-        }
-        (Some(symplectic), None) => vec![format!("advice: suzuki4({symplectic})")],
-        (None, Some((name, held))) => vec![
-            format!("advice: {name}: no method for long runs of Hamiltonian models suits this one"),
-            match held.is_empty() {
-                true => "        state the integrals that you know: those that are corrected cannot drift".to_string(),
-                false => format!("        it holds {}; state what other integrals you know", held.join(", ")),
-            },
-        ],
-        (Some(_), Some((name, _))) if pace.is_some_and(|pace| pace.uneven().is_some()) => vec![
-            format!("advice: {name}, for short runs and for long ones"),
-            format!(
-                "        the steps that the motion needs vary by a factor of {:.0e} along it: equal steps, which symplectic methods need, would all be the shortest",
-                pace.and_then(Pace::uneven).unwrap_or(1.0)
-            ),
-        ],
-        (Some(symplectic), Some((name, _))) => vec![
-            format!(
-                "advice: suzuki4({symplectic}){} for long runs, {name} for short or very accurate ones",
-                pace.map_or(String::new(), |pace| format!(
-                    " {}",
-                    option("step").with(format_args!("{:.0e}", pace.equal_step()))
-                ))
-            ),
-            // For many constraints the rank is not determined.
-            match known {
-                Some((_, integrals)) => format!("        {integrals} cannot hold all actions: {growth}"),
-                None => format!("        unless it holds all actions, {growth}"),
-            },
-        ],
-    }
-}
 
 fn method_rows(problem: &Problem) -> Vec<MethodRow> {
     let refusal = match (&problem.examined.too_large, problem.examined.redundant.is_empty()) {

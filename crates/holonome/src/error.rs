@@ -6,14 +6,15 @@ pub use start::StartError;
 
 use crate::arrays::Arrays;
 use crate::monitored::Monitored;
-use crate::source::Source;
+use crate::serial;
+use crate::source::{Finding, Source};
 use crate::store::StoreError;
 use holonome_integrate::failure::{Culprit, Failure};
 use holonome_integrate::method::MethodError;
 use holonome_integrate::plan::PlanError;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_words::option;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -206,68 +207,108 @@ impl Error {
         }
     }
 
-    /// `{"error": {…}}` with the facts that apply.
-    pub fn to_json(&self) -> Value {
-        let mut error = Map::new();
-        error.insert("kind".to_string(), json!(self.kind()));
-        error.insert("message".to_string(), json!(self.to_string()));
+    /// The facts that apply.
+    pub fn facts(&self) -> ErrorFacts {
+        let mut facts = ErrorFacts::new(self.kind(), self.to_string());
         match self {
             Error::Model { text, diagnostics } => {
-                error.insert("diagnostics".to_string(), text.to_json(diagnostics));
+                facts.diagnostics = Some(text.findings(diagnostics))
             }
             Error::Start(start) => {
-                error.insert("trajectory".to_string(), json!(start.trajectory()));
-                if let Some(miss) = start.miss() {
-                    error.insert("constraint".to_string(), json!(miss.member));
-                    error.insert("residual".to_string(), json!(miss.residual.value()));
-                }
+                facts.trajectory = Some(start.trajectory());
+                facts.constraint = start.miss().map(|miss| miss.member.clone());
+                facts.residual = start.miss().map(|miss| miss.residual.value());
             }
             Error::Failed { failure, monitored, out, .. } => {
-                if let Some(t) = failure.t() {
-                    error.insert("t".to_string(), json!(t));
-                }
-                if let Failure::ProjectionNotConverged {
-                    iterations, residual, constraint, ..
-                }
-                | Failure::NewtonNotConverged { iterations, residual, constraint, .. } =
-                    &**failure
-                {
-                    error.insert("constraint".to_string(), json!(constraint));
-                    error.insert("iterations".to_string(), json!(iterations));
-                    error.insert("residual".to_string(), json!(residual));
-                }
-                if let Failure::StepCollapsed {
-                    culprit: Culprit::Constraint { name, .. }, ..
-                } = &**failure
-                {
-                    error.insert("constraint".to_string(), json!(name));
-                }
-                if let Failure::CorrectionFails { residual, constraint, .. } = &**failure {
-                    error.insert("constraint".to_string(), json!(constraint));
-                    error.insert("residual".to_string(), json!(residual));
-                }
-                if let Failure::Indefinite { eigenvalue, .. } = **failure {
-                    error.insert("eigenvalue".to_string(), json!(eigenvalue));
-                }
-                if let Some(Monitored { energy, eigenvalue }) = monitored {
-                    let entries = [("modified_energy", energy), ("eigenvalue", eigenvalue)];
-                    let known = entries
-                        .into_iter()
-                        .filter_map(|(key, value)| Some((key.to_string(), json!((*value)?))));
-                    error.extend(known);
-                }
-                // `the state` and `the field` are not names of invariants.
-                if let Failure::NonFinite { quantity, .. } = &**failure
-                    && !quantity.starts_with("the ")
-                {
-                    error.insert("constraint".to_string(), json!(quantity));
-                }
-                if let Some(path) = out {
-                    error.insert("out".to_string(), json!(path.display().to_string()));
-                }
+                facts.out.clone_from(out);
+                facts.modified_energy = monitored.and_then(|monitored| monitored.energy);
+                facts.eigenvalue = monitored.and_then(|monitored| monitored.eigenvalue);
+                facts.add(failure);
             }
             _ => {}
         }
-        json!({ "error": error })
+        facts
+    }
+
+    /// The facts as `--json` prints them and stores keep them: `{"error": {…}}`.
+    pub fn report(&self) -> ErrorReport {
+        ErrorReport { error: self.facts() }
+    }
+}
+
+/// Error as `--json` prints it.
+#[derive(Clone, Debug, Serialize)]
+pub struct ErrorReport {
+    /// Facts of the error.
+    pub error: ErrorFacts,
+}
+
+/// Facts of an error, for programs.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct ErrorFacts {
+    /// One word; see [`Error::kind`].
+    pub kind: String,
+    /// Message for people.
+    pub message: String,
+    /// Mistakes of a model, and warnings.
+    #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
+    pub diagnostics: Option<Vec<Finding>>,
+    /// Number of the trajectory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trajectory: Option<u64>,
+    /// Time of the failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub t: Option<f64>,
+    /// Name of the constraint, or of another invariant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub constraint: Option<String>,
+    /// Iterations of a solve that did not converge.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<u32>,
+    /// Residual of the constraint or of the equations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub residual: Option<f64>,
+    /// Largest |E − E₀| of a modified energy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modified_energy: Option<f64>,
+    /// Smallest eigenvalue of a matrix that has to be definite.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eigenvalue: Option<f64>,
+    /// Folder in which the trajectory up to the failure is stored.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "serial::path")]
+    pub out: Option<PathBuf>,
+}
+
+impl ErrorFacts {
+    /// Facts of any error.
+    pub fn new(kind: &str, message: String) -> ErrorFacts {
+        ErrorFacts { kind: kind.to_string(), message, ..ErrorFacts::default() }
+    }
+
+    /// Add those of the failure of a run.
+    fn add(&mut self, failure: &Failure<StoreError>) {
+        self.t = failure.t();
+        match failure {
+            Failure::ProjectionNotConverged { iterations, residual, constraint, .. }
+            | Failure::NewtonNotConverged { iterations, residual, constraint, .. } => {
+                self.constraint = Some(constraint.clone());
+                self.iterations = Some(*iterations);
+                self.residual = Some(*residual);
+            }
+            Failure::StepCollapsed { culprit: Culprit::Constraint { name, .. }, .. } => {
+                self.constraint = Some(name.clone());
+            }
+            Failure::CorrectionFails { residual, constraint, .. } => {
+                self.constraint = Some(constraint.clone());
+                self.residual = Some(*residual);
+            }
+            Failure::Indefinite { eigenvalue, .. } => self.eigenvalue = Some(*eigenvalue),
+            // `the state` and `the field` are not names of invariants.
+            Failure::NonFinite { quantity, .. } if !quantity.starts_with("the ") => {
+                self.constraint = Some(quantity.clone());
+            }
+            _ => {}
+        }
     }
 }

@@ -6,10 +6,11 @@ use crate::options::{RunOptions, Settings};
 use crate::output::Output;
 use crate::recording::VariableLayout;
 use crate::recording::{Progress, SHOW_INTERVAL, Wanted, look_every, progress};
+use crate::serial::NumberArray;
 use crate::simulation::{fewer_samples, motion_warnings, plan, rows_of_fewer, unused_options};
 use crate::solution::Solution;
 use crate::store::{ArrayLayout, Dimension, Layout, StoreError};
-use crate::summary::{FinalState, Initial, Summary, large_drifts, lost};
+use crate::summary::{Drifts, FinalState, RunCost, Summary, large_drifts, lost};
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::{Method, MethodTreatment};
 use holonome_integrate::observer::{Control, Observer};
@@ -116,6 +117,7 @@ pub fn integrate_while(
     let drift = Summary::drift_of(&groups, &[], &initial, (&state, plan.span()));
     warnings.extend(large_drifts(&drift, false));
     warnings.extend(motion_warnings(&state, system, &groups, method, OF_FUNCTIONS));
+    let hamiltonian = invariants.groups.iter().any(|group| group.kind == GroupKind::Hamiltonian);
     let summary = Summary {
         model: "system".to_string(),
         method: method.to_string(),
@@ -123,12 +125,10 @@ pub fn integrate_while(
         steps: state.step,
         state: FinalState::new(vec![VariableLayout::vector("x", state.x.len())], state.x.clone()),
         heated: false,
-        hamiltonian: invariants.groups.iter().any(|group| group.kind == GroupKind::Hamiltonian),
         lost: lost(&drift, false),
-        drift,
+        drift: Drifts { all: drift, hamiltonian },
         measures: Vec::new(),
-        cost: state.cost.clone(),
-        wall_seconds,
+        cost: RunCost::new(&state.cost, wall_seconds),
         out: None,
         gain: None,
         penalty: None,
@@ -312,12 +312,12 @@ fn groups(invariants: &Invariants) -> Vec<InvariantGroup> {
 }
 
 /// Value of a group at the start; `None` for a constraint.
-fn initial_value(group: &holonome_integrate::system::Group, f: &[f64]) -> Option<Initial> {
+fn initial_value(group: &holonome_integrate::system::Group, f: &[f64]) -> Option<NumberArray> {
     let rows: Vec<f64> = group.members.rows().map(|(row, _)| f[row]).collect();
     match (group.kind, &rows[..]) {
         (GroupKind::Constraint | GroupKind::Hidden, _) => None,
-        (_, [value]) => Some(Initial::of(*value)),
-        _ => Some(Initial { dimensions: vec![rows.len()], numbers: rows }),
+        (_, [value]) => Some(NumberArray::of(*value)),
+        _ => Some(NumberArray { dimensions: vec![rows.len()], numbers: rows }),
     }
 }
 

@@ -61,6 +61,7 @@ mod pulses;
 pub mod recording;
 mod regular;
 pub mod report;
+mod serial;
 mod simulation;
 mod solution;
 mod source;
@@ -76,7 +77,7 @@ pub use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 pub use holonome_model::treatment::InvariantKind;
 pub use options::Settings;
 pub use problem::Problem;
-pub use source::Source;
+pub use source::{Finding, Labelled, Source};
 pub use starts::Starts;
 
 // Runs.
@@ -110,7 +111,7 @@ pub use integrate::{integrate, integrate_while};
 
 // Errors, and the faces that show them.
 pub use constant::constant;
-pub use error::{Error, StartError};
+pub use error::{Error, ErrorFacts, ErrorReport, StartError};
 pub use holonome_jit::{report_exhausted_memory, return_freed_arrays};
 #[doc(hidden)]
 pub use holonome_model as model;

@@ -2,13 +2,13 @@
 
 use crate::constant::constant;
 use crate::error::Error;
+use crate::serial::number_or_nan;
 use holonome_integrate::averages::{Averages, BlockAverages, Lagged, Mean};
 use holonome_integrate::system::all_finite;
 use holonome_model::elaborate::statistic::{FORMS, Statistic};
 use holonome_words::option;
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
@@ -66,8 +66,9 @@ impl fmt::Display for Measure {
     }
 }
 
-/// Result of a measure.
-#[derive(Clone, Debug, PartialEq)]
+/// Result of a measure. In JSON a row is an object with the columns' names as keys.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(from = "StoredTable", into = "StoredTable")]
 pub struct Table {
     /// Name in the model, if it is declared there.
     pub name: Option<String>,
@@ -86,29 +87,6 @@ pub struct Table {
 }
 
 impl Table {
-    /// Table from the value to which a [`Table`] serialises.
-    pub fn from_json(value: &Value) -> Option<Table> {
-        let rows = value.get("rows")?.as_array()?;
-        let columns: Vec<String> = serde_json::from_value(value.get("columns")?.clone()).ok()?;
-        let numbers = |row: &Value| {
-            columns.iter().map(|column| row[column].as_f64().unwrap_or(f64::NAN)).collect()
-        };
-        let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_string);
-        let time = |key: &str| value.get(key).and_then(Value::as_f64).unwrap_or(f64::NAN);
-        Some(Table {
-            name: text("name"),
-            measure: text("measure")?,
-            span: (time("from"), time("until")),
-            samples: value.get("samples")?.as_u64()? as usize,
-            labels: rows
-                .iter()
-                .filter_map(|row| row.get("of")?.as_str().map(str::to_string))
-                .collect(),
-            rows: rows.iter().map(numbers).collect(),
-            columns,
-        })
-    }
-
     /// True if a number is missing that samples should have given.
     pub fn is_undefined(&self) -> bool {
         let place =
@@ -117,28 +95,51 @@ impl Table {
     }
 }
 
-impl Serialize for Table {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let row = |k: usize| {
-            let label = self.labels.get(k).map(|label| ("of".to_string(), json!(label)));
-            let numbers = self
-                .columns
-                .iter()
-                .zip(&self.rows[k])
-                .map(|(name, number)| (name.clone(), json!(number)));
-            Value::Object(label.into_iter().chain(numbers).collect())
+#[derive(Deserialize, Serialize)]
+struct StoredTable {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    measure: String,
+    #[serde(deserialize_with = "number_or_nan")]
+    from: f64,
+    #[serde(deserialize_with = "number_or_nan")]
+    until: f64,
+    samples: usize,
+    columns: Vec<String>,
+    rows: Vec<StoredRow>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct StoredRow {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of: Option<String>,
+    #[serde(flatten)]
+    numbers: IndexMap<String, Option<f64>>,
+}
+
+impl From<Table> for StoredTable {
+    fn from(table: Table) -> StoredTable {
+        let Table { name, measure, span: (from, until), samples, columns, labels, rows } = table;
+        let mut labels = labels.into_iter();
+        let row = |row: Vec<f64>| StoredRow {
+            of: labels.next(),
+            numbers: columns.iter().cloned().zip(row.into_iter().map(Some)).collect(),
         };
-        let mut map = serializer.serialize_map(None)?;
-        if let Some(name) = &self.name {
-            map.serialize_entry("name", name)?;
-        }
-        map.serialize_entry("measure", &self.measure)?;
-        map.serialize_entry("from", &self.span.0)?;
-        map.serialize_entry("until", &self.span.1)?;
-        map.serialize_entry("samples", &self.samples)?;
-        map.serialize_entry("columns", &self.columns)?;
-        map.serialize_entry("rows", &(0..self.rows.len()).map(row).collect::<Vec<_>>())?;
-        map.end()
+        let rows = rows.into_iter().map(row).collect();
+        StoredTable { name, measure, from, until, samples, columns, rows }
+    }
+}
+
+impl From<StoredTable> for Table {
+    fn from(stored: StoredTable) -> Table {
+        let StoredTable { name, measure, from, until, samples, columns, rows } = stored;
+        let number = |row: &StoredRow, column| row.numbers.get(column).copied().flatten();
+        let numbers = |row: &StoredRow| {
+            columns.iter().map(|column| number(row, column).unwrap_or(f64::NAN)).collect()
+        };
+        let numbers = rows.iter().map(numbers).collect();
+        let labels = rows.into_iter().filter_map(|row| row.of).collect();
+        Table { name, measure, span: (from, until), samples, columns, labels, rows: numbers }
     }
 }
 

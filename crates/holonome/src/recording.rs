@@ -12,6 +12,7 @@ use crate::output::Output;
 use crate::penalty::MeanMultipliers;
 use crate::pieces::Pieces;
 use crate::policy::FEWEST_IN_LANES;
+use crate::serial::NumberArray;
 use crate::store::{ArrayLayout, Dimension, Label, Layout, StoreError};
 use batch::Batch;
 use holonome_integrate::averages::Averages;
@@ -28,8 +29,7 @@ use holonome_model::rows::RowProgram;
 use holonome_model::syntax::diagnostic::did_you_mean;
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, feedback};
 use holonome_words::option;
-use serde::{Serialize, Serializer};
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -87,9 +87,10 @@ impl VariableLayout {
         self.len() == 0
     }
 
-    /// The numbers as nested arrays, family indices first.
-    pub fn nested(&self, x: &[f64]) -> Value {
-        json!(Nested { numbers: x, dimensions: &self.dimensions() })
+    /// Its numbers in `x`, family indices first.
+    pub(crate) fn of(&self, x: &[f64]) -> NumberArray {
+        let numbers = x[self.first..self.first + self.len()].to_vec();
+        NumberArray { numbers, dimensions: self.dimensions() }
     }
 
     /// Lengths of the family indices and of the dimensions of a member.
@@ -98,55 +99,6 @@ impl VariableLayout {
             self.bounds.iter().map(|&(a, b)| (b - a + 1).max(0) as usize).collect();
         dimensions.extend(self.shape.dimensions());
         dimensions
-    }
-}
-
-/// Numbers as nested arrays.
-pub(crate) struct Nested<'a> {
-    /// The numbers.
-    pub numbers: &'a [f64],
-    /// Length of each dimension.
-    pub dimensions: &'a [usize],
-}
-
-impl Serialize for Nested<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.dimensions {
-            [] => self.numbers[0].serialize(serializer),
-            [_] => self.numbers.serialize(serializer),
-            [_, rest @ ..] => {
-                let size: usize = rest.iter().product();
-                let inner = self.numbers.chunks(size.max(1));
-                serializer.collect_seq(inner.map(|numbers| Nested { numbers, dimensions: rest }))
-            }
-        }
-    }
-}
-
-/// Value of a quantity at the start of a run: a number, or those of a family, a vector or a matrix.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Initial {
-    /// The numbers.
-    pub numbers: Vec<f64>,
-    /// Length of each dimension; empty for a single number.
-    pub dimensions: Vec<usize>,
-}
-
-impl Initial {
-    /// A number.
-    pub(crate) fn of(number: f64) -> Initial {
-        Initial { numbers: vec![number], dimensions: Vec::new() }
-    }
-
-    /// The number, if it is one.
-    pub fn number(&self) -> Option<f64> {
-        self.dimensions.is_empty().then(|| self.numbers[0])
-    }
-}
-
-impl Serialize for Initial {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Nested { numbers: &self.numbers, dimensions: &self.dimensions }.serialize(serializer)
     }
 }
 
@@ -188,15 +140,15 @@ pub(crate) fn initial_values(
     groups: &[InvariantGroup],
     f: &[f64],
     modified: Option<f64>,
-) -> Vec<Option<Initial>> {
+) -> Vec<Option<NumberArray>> {
     groups
         .iter()
         .map(|g| match g.kind {
             InvariantKind::Constraint | InvariantKind::Hidden => None,
             InvariantKind::Hamiltonian | InvariantKind::Penalised => {
-                g.members.rows().next().map(|(row, _)| Initial::of(f[row]))
+                g.members.rows().next().map(|(row, _)| NumberArray::of(f[row]))
             }
-            InvariantKind::ModifiedEnergy => modified.map(Initial::of),
+            InvariantKind::ModifiedEnergy => modified.map(NumberArray::of),
             InvariantKind::Integral => {
                 let quantity = model
                     .integrals
@@ -208,7 +160,7 @@ pub(crate) fn initial_values(
                 let mut dimensions: Vec<usize> =
                     if quantity.indices.is_empty() { vec![] } else { vec![quantity.members] };
                 dimensions.extend(quantity.shape.dimensions());
-                Some(Initial { numbers, dimensions })
+                Some(NumberArray { numbers, dimensions })
             }
         })
         .collect()
@@ -549,8 +501,7 @@ impl RecordedArrays {
                     dimensions.push(layout.dimension(Dimension::column(l)));
                 }
             }
-            let mut attributes = Map::new();
-            attributes.insert("role".to_string(), json!(array.role));
+            let attributes = Map::from_iter([("role".to_string(), array.role.into())]);
             layout.arrays.push(ArrayLayout {
                 name: array.name.clone(),
                 dimensions,

@@ -11,12 +11,13 @@ mod resumption;
 mod size;
 mod stepping;
 
+pub(crate) use attributes::Parameters;
 pub(crate) use choices::{fewer_samples, plan, rows_of_fewer, unused_options};
 pub(crate) use outcome::{MANY_TIMES, OF_MODELS, motion_warnings};
 pub use preparation::prepare;
 pub(crate) use reference::reference_state;
 pub use resumption::{Longer, Resumed, open_run};
-pub(crate) use resumption::{stored_options, stored_problem, unreadable};
+pub(crate) use resumption::{stored, stored_options, stored_problem, unreadable};
 pub(crate) use stepping::{claim_fails, failed_names, run_method};
 
 use crate::kernels::{CompiledStep, CompiledSystem, StateVectors};
@@ -25,8 +26,8 @@ use crate::output::RunFolder;
 use crate::penalty::{MeanMultipliers, Penalised};
 use crate::problem::Problem;
 use crate::recording::{Measuring, RecordedArrays};
+use crate::serial::NumberArray;
 use crate::step::Program;
-use crate::summary::Initial;
 use holonome_integrate::feedback_term::metric;
 use holonome_integrate::plan::Gain;
 use holonome_integrate::plan::Plan;
@@ -68,7 +69,7 @@ pub struct Simulation {
     pub(crate) measuring: Option<Measuring>,
     gain_text: Option<String>,
     pub(crate) penalty: Option<Penalised>,
-    pub(crate) initial: Vec<Option<Initial>>,
+    pub(crate) initial: Vec<Option<NumberArray>>,
     folder: RunFolder,
 }
 

@@ -4,7 +4,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use holonome_figures::text::{acts, visible, visible_lines};
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::syntax::span::Span;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 /// A model file, the files that it includes, and the texts of `--set` and `--vary` that replace
 /// parts of it. They are laid out one after the other, so that a span identifies its text.
@@ -143,21 +143,57 @@ impl Source {
         out
     }
 
-    /// Findings as JSON, for programs.
-    pub fn to_json(&self, diagnostics: &[Diagnostic]) -> Value {
-        let all = diagnostics.iter().map(|d| {
-            let (file, line, column) = self.place(d.span);
-            json!({
-                "severity": if d.severity == Severity::Error { "error" } else { "warning" },
-                "message": d.message, "file": file, "line": line, "column": column, "label": d.label, "help": d.help,
-                "related": d.related.iter().map(|(span, label)| {
-                    let (file, line, column) = self.place(*span);
-                    json!({"file": file, "line": line, "column": column, "label": label})
-                }).collect::<Vec<_>>(),
-            })
-        });
-        Value::Array(all.collect())
+    /// Findings with their places in the text, for programs.
+    pub fn findings(&self, diagnostics: &[Diagnostic]) -> Vec<Finding> {
+        let related = |(span, label): &(Span, String)| self.labelled(*span, label.clone());
+        let finding = |d: &Diagnostic| {
+            let Labelled { file, line, column, label } = self.labelled(d.span, d.label.clone());
+            let severity = if d.severity == Severity::Error { "error" } else { "warning" };
+            let (message, help) = (d.message.clone(), d.help.clone());
+            let related = d.related.iter().map(related).collect();
+            Finding { severity, message, file, line, column, label, help, related }
+        };
+        diagnostics.iter().map(finding).collect()
     }
+
+    fn labelled(&self, span: Span, label: String) -> Labelled {
+        let (file, line, column) = self.place(span);
+        Labelled { file: file.to_string(), line, column, label }
+    }
+}
+
+/// A finding about a model, with its place.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// `error` or `warning`.
+    pub severity: &'static str,
+    /// The mistake.
+    pub message: String,
+    /// File.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// Note on the place.
+    pub label: String,
+    /// Remedy.
+    pub help: Option<String>,
+    /// Other places that belong to it.
+    pub related: Vec<Labelled>,
+}
+
+/// A place in a text, with a note on it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Labelled {
+    /// File.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// The note.
+    pub label: String,
 }
 
 impl Segment {

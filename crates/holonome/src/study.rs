@@ -13,8 +13,8 @@ pub use measure::{ExpectedMeasure, Quantity, What, short};
 use crate::arrays::Arrays;
 use crate::error::Error;
 use crate::store::{Status, StoredRun};
+use crate::summary::StoredSummary;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -112,6 +112,8 @@ pub enum Made {
         run: Box<StoredRun>,
         /// Recorded arrays.
         arrays: Arrays,
+        /// Its results.
+        summary: Box<StoredSummary>,
     },
     /// A run that did not begin, with the reason.
     Refused(String),
@@ -125,7 +127,8 @@ impl Made {
     pub fn open(path: &Path) -> Result<Made, Error> {
         let run = Box::new(StoredRun::open(path).map_err(Error::store)?);
         let arrays = Arrays::open(path).map_err(Error::store)?;
-        Ok(Made::Stored { run, arrays })
+        let summary = Box::new(StoredSummary::from(run.summary()));
+        Ok(Made::Stored { run, arrays, summary })
     }
 
     /// True if the run began.
@@ -249,11 +252,6 @@ impl Study {
             measured,
         }
     }
-}
-
-/// Value in the summary of a stored run, by a path of keys.
-fn look_up<'v>(summary: &'v Value, path: &[&str]) -> Option<&'v Value> {
-    path.iter().try_fold(summary, |value, key| value.get(key))
 }
 
 #[cfg(test)]

@@ -1,15 +1,18 @@
 //! Summary of a run: the drift of every invariant, the cost, the folder.
 
+use crate::error::ErrorFacts;
 use crate::measure::Table;
 use crate::orbit::OrbitError;
-pub use crate::recording::Initial;
-use crate::recording::{Nested, VariableLayout};
-pub use holonome_integrate::state::Cost;
-use holonome_integrate::state::StepState;
+use crate::recording::VariableLayout;
+pub use crate::serial::NumberArray;
+use crate::serial::{self, Nested, number_or_nan};
+use holonome_integrate::state::{Cost, StepState};
 use holonome_model::treatment::{InvariantGroup, InvariantKind};
+use indexmap::IndexMap;
 use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
+use std::ops::{Deref, Not};
 use std::path::PathBuf;
 
 /// Cost of a field evaluation in gradients (Chang, Perlmutter, Vankerschaver 2022, Fig. 6: a field
@@ -22,49 +25,112 @@ const GRADIENTS_OF_A_FIELD: u64 = 4;
 const GRADIENTS_OF_A_HESSIAN: u64 = 4;
 const GRADIENTS_OF_A_SOLVE: u64 = 4;
 
-/// Description of the units of a cost.
+/// Description of the units of a budget.
 pub const COUNTED: &str =
     "4 for a field, a Hessian or a linear solve, 1 for a gradient or a Newton iteration";
 
-/// A cost in the units of the 2022 paper, gradients, including Hessians, linear solves and Newton
-/// iterations, which the paper leaves out.
-pub fn budget_of(cost: &Cost) -> u64 {
-    GRADIENTS_OF_A_FIELD * cost.field
-        + GRADIENTS_OF_A_HESSIAN * cost.hessian
-        + GRADIENTS_OF_A_SOLVE * cost.linear_solves
-        + cost.gradient
-        + cost.newton_iterations
+/// Cost of a run or an ensemble: counts of evaluations, and time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunCost {
+    /// Evaluations of the complete vector field, those of rejected steps and dense output included.
+    pub field: u64,
+    /// Evaluations of forces.
+    pub gradient: u64,
+    /// Evaluations of second derivatives of H, in Newton matrices.
+    pub hessian: u64,
+    /// Linear systems solved.
+    pub linear_solves: u64,
+    /// Newton iterations.
+    pub newton_iterations: u64,
+    /// Rejected steps.
+    pub rejected: u64,
+    /// All this in gradients (see [`RunCost::in_gradients`]), in comparisons.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<u64>,
+    /// Seconds in the stepping loop, storing included.
+    pub wall_seconds: f64,
+}
+
+impl RunCost {
+    /// Cost of a run that took these seconds.
+    pub(crate) fn new(cost: &Cost, wall_seconds: f64) -> RunCost {
+        let &Cost { field, gradient, hessian, linear_solves, newton_iterations, rejected, .. } =
+            cost;
+        let budget = None;
+        RunCost {
+            field,
+            gradient,
+            hessian,
+            linear_solves,
+            newton_iterations,
+            rejected,
+            budget,
+            wall_seconds,
+        }
+    }
+
+    /// Cost in the units of the 2022 paper, gradients, including Hessians, linear solves and Newton
+    /// iterations, which the paper leaves out; see [`COUNTED`].
+    pub fn in_gradients(&self) -> u64 {
+        GRADIENTS_OF_A_FIELD * self.field
+            + GRADIENTS_OF_A_HESSIAN * self.hessian
+            + GRADIENTS_OF_A_SOLVE * self.linear_solves
+            + self.gradient
+            + self.newton_iterations
+    }
+
+    /// The counts, with their names in JSON and in words.
+    pub fn counts(&self) -> [(&'static str, &'static str, u64); 6] {
+        [
+            ("field", "field evaluations", self.field),
+            ("gradient", "force evaluations", self.gradient),
+            ("hessian", "Hessians", self.hessian),
+            ("linear_solves", "linear solves", self.linear_solves),
+            ("newton_iterations", "Newton iterations", self.newton_iterations),
+            ("rejected", "rejected steps", self.rejected),
+        ]
+    }
 }
 
 /// Drift of one group of invariants.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Drift {
     /// Name given by the user.
+    #[serde(skip)]
     pub name: String,
     /// Kind of the invariant.
+    #[serde(skip, default = "unknown_kind")]
     pub kind: InvariantKind,
-    /// True for a claim that the motion does not keep, so that it is not held.
-    pub varying: bool,
     /// Value at the start; `None` for constraints, whose value should be 0, and for an ensemble.
-    pub initial: Option<Initial>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial: Option<NumberArray>,
     /// Deviation at the end.
+    #[serde(rename = "final", deserialize_with = "number_or_nan")]
     pub last: f64,
     /// Largest deviation over all accepted steps and stored samples.
+    #[serde(deserialize_with = "number_or_nan")]
     pub max: f64,
     /// Both deviations relative to the scale of the terms that cancel in the quantity (see
     /// [`holonome_integrate::terms`]); `None` if that is not known.
     pub relative: Option<Relative>,
+    /// True for a claim that the motion does not keep, so that it is not held.
+    #[serde(rename = "held", with = "negated", skip_serializing_if = "Not::not", default)]
+    pub varying: bool,
     /// Loss of an energy or an integral: its deviation over its content at that time (see
     /// [`holonome_integrate::terms`]), at the end and at most.
+    #[serde(skip)]
     pub loss: Relative,
 }
 
 /// A drift relative to the scale of the terms that cancel.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Relative {
     /// Relative deviation at the end.
+    #[serde(rename = "final", deserialize_with = "number_or_nan")]
     pub last: f64,
     /// Largest relative deviation.
+    #[serde(deserialize_with = "number_or_nan")]
     pub max: f64,
 }
 
@@ -75,6 +141,111 @@ impl Relative {
             return Some(Relative { last: 0.0, max: 0.0 });
         }
         (terms > 0.0).then(|| Relative { last: last / terms, max: max / terms })
+    }
+}
+
+/// Kind of a drift that is being read; [`Drifts`] sets the true one.
+fn unknown_kind() -> InvariantKind {
+    InvariantKind::Integral
+}
+
+/// A truth value in JSON as its opposite.
+mod negated {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(value: &bool, to: S) -> Result<S::Ok, S::Error> {
+        (!value).serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+        bool::deserialize(from).map(|value| !value)
+    }
+}
+
+/// Drift of every invariant, in the model's order. In JSON they stand by kind and name.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(from = "DriftsByKind", into = "DriftsByKind")]
+pub struct Drifts {
+    /// The drifts.
+    pub all: Vec<Drift>,
+    /// True if the model is Hamiltonian.
+    pub hamiltonian: bool,
+}
+
+impl Deref for Drifts {
+    type Target = [Drift];
+
+    fn deref(&self) -> &[Drift] {
+        &self.all
+    }
+}
+
+impl<'a> IntoIterator for &'a Drifts {
+    type Item = &'a Drift;
+    type IntoIter = std::slice::Iter<'a, Drift>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.all.iter()
+    }
+}
+
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default)]
+struct DriftsByKind {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hamiltonian: Option<Drift>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    penalised_hamiltonian: Option<Drift>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modified_energy: Option<Drift>,
+    constraints: IndexMap<String, Drift>,
+    /// A state model has no hidden constraints.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hidden: Option<IndexMap<String, Drift>>,
+    integrals: IndexMap<String, Drift>,
+}
+
+impl From<Drifts> for DriftsByKind {
+    fn from(drifts: Drifts) -> DriftsByKind {
+        let hidden = drifts.hamiltonian.then(IndexMap::new);
+        let mut by = DriftsByKind { hidden, ..DriftsByKind::default() };
+        for drift in drifts.all {
+            let name = drift.name.clone();
+            match drift.kind {
+                InvariantKind::Hamiltonian => by.hamiltonian = Some(drift),
+                InvariantKind::Penalised => by.penalised_hamiltonian = Some(drift),
+                InvariantKind::ModifiedEnergy => by.modified_energy = Some(drift),
+                InvariantKind::Constraint => drop(by.constraints.insert(name, drift)),
+                InvariantKind::Hidden => {
+                    by.hidden.get_or_insert_default().insert(name, drift);
+                }
+                InvariantKind::Integral => drop(by.integrals.insert(name, drift)),
+            }
+        }
+        by
+    }
+}
+
+impl From<DriftsByKind> for Drifts {
+    fn from(by: DriftsByKind) -> Drifts {
+        let hamiltonian = by.hidden.is_some();
+        let energies = [
+            (InvariantKind::Hamiltonian, "H", by.hamiltonian),
+            (InvariantKind::Penalised, "H.penalised", by.penalised_hamiltonian),
+            (InvariantKind::ModifiedEnergy, "modified_energy", by.modified_energy),
+        ];
+        let energies = energies.into_iter().filter_map(|(kind, name, drift)| {
+            Some(Drift { kind, name: name.to_string(), ..drift? })
+        });
+        let groups = [
+            (InvariantKind::Constraint, by.constraints),
+            (InvariantKind::Hidden, by.hidden.unwrap_or_default()),
+            (InvariantKind::Integral, by.integrals),
+        ];
+        let others = groups.into_iter().flat_map(|(kind, group)| {
+            group.into_iter().map(move |(name, drift)| Drift { kind, name, ..drift })
+        });
+        Drifts { all: energies.chain(others).collect(), hamiltonian }
     }
 }
 
@@ -123,7 +294,7 @@ impl Drift {
         let drift = if of_end { self.last } else { self.max };
         // A value near 0 is nothing special for an integral.
         let energy = self.kind != InvariantKind::Integral;
-        let least = match self.initial.as_ref().and_then(Initial::number) {
+        let least = match self.initial.as_ref().and_then(NumberArray::number) {
             Some(initial) if energy && drift > 0.5 * initial.abs() => NOTABLE,
             _ => LARGE,
         };
@@ -212,8 +383,26 @@ impl Serialize for FinalState {
     }
 }
 
-/// Result of a run.
-#[derive(Clone, Debug)]
+/// Penalty of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RunPenalty {
+    /// Strength ω.
+    pub omega: f64,
+    /// True if the run started on the slow manifold.
+    pub slow_manifold: bool,
+}
+
+/// h λmax/r along a run with a gain: a step is stable if it is below 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Stability {
+    /// Maximum.
+    pub max: f64,
+    /// Mean.
+    pub mean: f64,
+}
+
+/// Result of a run. In JSON, entries that only some runs have come last.
+#[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     /// The model's name.
     pub model: String,
@@ -225,32 +414,37 @@ pub struct Summary {
     pub steps: u64,
     /// Final state.
     pub state: FinalState,
-    /// True if the model is Hamiltonian.
-    pub hamiltonian: bool,
+    /// Drift of every invariant.
+    pub drift: Drifts,
+    /// Counts of evaluations, and time in the stepping loop.
+    pub cost: RunCost,
+    /// Folder of the run; `None` if it is in memory.
+    #[serde(serialize_with = "serial::path", skip_serializing_if = "Option::is_none")]
+    pub out: Option<PathBuf>,
     /// True if it is in a heat bath, which keeps neither energy nor integrals.
+    #[serde(skip)]
     pub heated: bool,
-    /// Drift of every invariant, in the model's order.
-    pub drift: Vec<Drift>,
     /// Names of what has lost a good part of itself ("H", integrals, constraints): the motion is
     /// not the model's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<String>,
     /// Results of the model's measures.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub measures: Vec<Table>,
-    /// Counts of evaluations.
-    pub cost: Cost,
-    /// Time in the stepping loop.
-    pub wall_seconds: f64,
-    /// Folder of the run; `None` if it is in memory.
-    pub out: Option<PathBuf>,
     /// Rate κ of the Gauss–Newton form, or the gains, as printed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<String>,
-    /// ω of a penalty, and true if the run started on the slow manifold.
-    pub penalty: Option<(f64, bool)>,
-    /// Maximum and mean of h λmax/r, if there is a gain.
-    pub stability: Option<(f64, f64)>,
+    /// Penalty, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub penalty: Option<RunPenalty>,
+    /// Stability of the steps, if there is a gain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stability: Option<Stability>,
     /// Error of the orbit, if requested.
+    #[serde(rename = "orbit_error", skip_serializing_if = "Option::is_none")]
     pub error: Option<OrbitError>,
     /// True if it was stopped before its end.
+    #[serde(skip_serializing_if = "Not::not")]
     pub interrupted: bool,
     /// Warnings for the user: about the model, the options, the results.
     pub warnings: Vec<String>,
@@ -259,10 +453,10 @@ pub struct Summary {
 /// Largest count of numbers in a state that is shown unasked.
 pub const LARGEST_SHOWN: u64 = 1000;
 
-/// Summary of a run as JSON without its state, if that has more than [`LARGEST_SHOWN`] numbers. The
-/// key `state` is then `null`, and `state_size` follows. Returns also the count of numbers that are
-/// left out.
-pub fn without_large_state(summary: &Value) -> (Value, Option<u64>) {
+/// Leave the state out of the JSON of a run's summary, if it has more than [`LARGEST_SHOWN`]
+/// numbers. The key `state` is then `null`, and `state_size` follows. Returns the count of numbers
+/// that are left out.
+pub fn without_large_state(summary: &mut Value) -> Option<u64> {
     fn numbers(value: &Value) -> u64 {
         match value {
             Value::Array(list) => list.iter().map(numbers).sum(),
@@ -270,54 +464,49 @@ pub fn without_large_state(summary: &Value) -> (Value, Option<u64>) {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
         }
     }
-    let Some((object, size)) =
-        summary.as_object().and_then(|object| Some((object, numbers(object.get("state")?))))
-    else {
-        return (summary.clone(), None);
-    };
+    let object = summary.as_object_mut()?;
+    let place = object.keys().position(|key| key == "state")?;
+    let state = object.get_mut("state")?;
+    let size = numbers(state);
     if size <= LARGEST_SHOWN {
-        return (summary.clone(), None);
+        return None;
     }
-    let mut shown = Map::new();
-    for (key, value) in object {
-        if key == "state" {
-            shown.insert(key.clone(), Value::Null);
-            shown.insert("state_size".to_string(), json!(size));
-        } else {
-            shown.insert(key.clone(), value.clone());
-        }
-    }
-    (Value::Object(shown), Some(size))
+    *state = Value::Null;
+    object.shift_insert(place + 1, "state_size".to_string(), size.into());
+    Some(size)
 }
 
-/// Stored summary of a finished run or ensemble: a [`Summary`] or a
-/// [`SweepSummary`](crate::SweepSummary) as JSON, written by the version that made it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StoredSummary(pub(crate) Value);
-
-impl StoredSummary {
-    fn count(&self, key: &str) -> u64 {
-        self.0[key].as_u64().unwrap_or_default()
-    }
-
-    /// Time at which it ended; NaN if that is missing.
-    pub fn t(&self) -> f64 {
-        self.0["t"].as_f64().unwrap_or(f64::NAN)
-    }
-
+/// Stored result of a run or an ensemble, by whatever version: entries that it lacks are `None`, or
+/// empty.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct StoredSummary {
+    /// Time at which it ended.
+    pub t: Option<f64>,
     /// Number of accepted steps.
-    pub fn steps(&self) -> u64 {
-        self.count("steps")
-    }
-
+    pub steps: Option<u64>,
     /// Number of trajectories of an ensemble.
-    pub fn trajectories(&self) -> u64 {
-        self.count("trajectories")
-    }
+    pub trajectories: u64,
+    /// Number of trajectories that failed.
+    pub failed: u64,
+    /// Final state of a run, by variables.
+    pub state: IndexMap<String, NumberArray>,
+    /// Drift of every invariant.
+    pub drift: Option<Drifts>,
+    /// Results of the model's measures.
+    pub measures: Vec<Table>,
+    /// Counts of evaluations, and time.
+    pub cost: Option<RunCost>,
+    /// Warnings.
+    pub warnings: Vec<String>,
+    /// Error of a run that failed.
+    pub error: Option<ErrorFacts>,
+}
 
-    /// The JSON object that was printed when it ended.
-    pub fn to_json(&self) -> &Value {
-        &self.0
+impl From<&Value> for StoredSummary {
+    /// Summary from the JSON that is stored; empty if it is that of no run.
+    fn from(json: &Value) -> StoredSummary {
+        StoredSummary::deserialize(json).unwrap_or_default()
     }
 }
 
@@ -328,68 +517,12 @@ pub(crate) fn is_varying(group: &InvariantGroup, varying: &[String]) -> bool {
         && varying.contains(&group.name)
 }
 
-/// The drifts by kind and name.
-pub(crate) fn drift_json(list: &[Drift], hamiltonian: bool) -> Map<String, Value> {
-    let mut drift = Map::new();
-    let entry = |d: &Drift| {
-        let relative =
-            d.relative.map(|relative| json!({"final": relative.last, "max": relative.max}));
-        let mut entry = match &d.initial {
-            None => json!({"final": d.last, "max": d.max, "relative": relative}),
-            Some(initial) => {
-                json!({"initial": initial, "final": d.last, "max": d.max, "relative": relative})
-            }
-        };
-        if d.varying {
-            entry["held"] = json!(false);
-        }
-        entry
-    };
-    let group = |kind: InvariantKind| -> Map<String, Value> {
-        list.iter().filter(|d| d.kind == kind).map(|d| (d.name.clone(), entry(d))).collect()
-    };
-    for (key, kind) in [
-        ("hamiltonian", InvariantKind::Hamiltonian),
-        ("penalised_hamiltonian", InvariantKind::Penalised),
-    ] {
-        if let Some(h) = list.iter().find(|d| d.kind == kind) {
-            drift.insert(key.to_string(), entry(h));
-        }
-    }
-    if let Some(modified) = list.iter().find(|d| d.kind == InvariantKind::ModifiedEnergy) {
-        drift.insert("modified_energy".to_string(), entry(modified));
-    }
-    for (key, kind) in [
-        ("constraints", InvariantKind::Constraint),
-        ("hidden", InvariantKind::Hidden),
-        ("integrals", InvariantKind::Integral),
-    ] {
-        // A state model has no hidden constraints; every other key is present even if it is empty.
-        if kind != InvariantKind::Hidden || hamiltonian {
-            drift.insert(key.to_string(), Value::Object(group(kind)));
-        }
-    }
-    drift
-}
-
-/// Counts of a cost, with their names in JSON.
-pub(crate) fn counts(cost: &Cost) -> [(&'static str, u64); 6] {
-    [
-        ("field", cost.field),
-        ("gradient", cost.gradient),
-        ("hessian", cost.hessian),
-        ("linear_solves", cost.linear_solves),
-        ("newton_iterations", cost.newton_iterations),
-        ("rejected", cost.rejected),
-    ]
-}
-
 impl Summary {
     /// Drifts of a run of length `span`; `varying` names the claims known before it to vary.
     pub(crate) fn drift_of(
         groups: &[InvariantGroup],
         varying: &[String],
-        initial: &[Option<Initial>],
+        initial: &[Option<NumberArray>],
         (state, span): (&StepState, f64),
     ) -> Vec<Drift> {
         // All energies share the scale of their terms: a modified energy has no formula of its own,
@@ -432,55 +565,5 @@ impl Summary {
             }
         })
         .collect()
-    }
-
-    /// The object that `run --json` prints.
-    pub fn to_json(&self) -> Value {
-        json!(self)
-    }
-}
-
-impl Serialize for Summary {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut cost: Map<String, Value> = counts(&self.cost)
-            .into_iter()
-            .map(|(name, count)| (name.to_string(), json!(count)))
-            .collect();
-        cost.insert("wall_seconds".to_string(), json!(self.wall_seconds));
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("model", &self.model)?;
-        map.serialize_entry("method", &self.method)?;
-        map.serialize_entry("t", &self.t)?;
-        map.serialize_entry("steps", &self.steps)?;
-        map.serialize_entry("state", &self.state)?;
-        map.serialize_entry("drift", &drift_json(&self.drift, self.hamiltonian))?;
-        map.serialize_entry("cost", &cost)?;
-        if let Some(out) = &self.out {
-            map.serialize_entry("out", &out.display().to_string())?;
-        }
-        // Entries that only some runs have come last.
-        if !self.lost.is_empty() {
-            map.serialize_entry("lost", &self.lost)?;
-        }
-        if !self.measures.is_empty() {
-            map.serialize_entry("measures", &self.measures)?;
-        }
-        if let Some(gain) = &self.gain {
-            map.serialize_entry("gain", gain)?;
-        }
-        if let Some((omega, slow)) = self.penalty {
-            map.serialize_entry("penalty", &json!({"omega": omega, "slow_manifold": slow}))?;
-        }
-        if let Some((max, mean)) = self.stability {
-            map.serialize_entry("stability", &json!({"max": max, "mean": mean}))?;
-        }
-        if let Some(error) = &self.error {
-            map.serialize_entry("orbit_error", &error.to_json())?;
-        }
-        if self.interrupted {
-            map.serialize_entry("interrupted", &true)?;
-        }
-        map.serialize_entry("warnings", &self.warnings)?;
-        map.end()
     }
 }

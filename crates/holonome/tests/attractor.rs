@@ -4,6 +4,7 @@
 mod common;
 
 use common::{Finished, distance, model, options, run};
+use holonome::summary::Stability;
 use holonome::{Gains, Problem, RunOptions, Settings};
 use std::collections::BTreeMap;
 
@@ -268,7 +269,7 @@ fn the_stability_report_of_the_perturbed_kepler_orbit() {
         options("--method feedback:euler --step 0.03 --until 200 --gain L=3,H=2"),
     )
     .unwrap();
-    let (max, mean) = finished.summary.stability.unwrap();
+    let Stability { max, mean } = finished.summary.stability.unwrap();
     println!("perturbed Kepler: mean {mean:.4}, maximum {max:.3}");
     assert!((mean / 0.2656 - 1.0).abs() < 0.03, "{mean}");
     assert!(max > 1.0 && max < 2.5, "{max}");
@@ -296,8 +297,8 @@ fn a_gain_matrix() {
     let by_name = run(model("spherical-pendulum", &[("p", "(1.1, 0, -1.05)")]), named).unwrap();
     // The same sums in another order, over 4000 steps of a motion that is not chaotic.
     assert!(distance(&by_matrix.state(), &by_name.state()) < 1e-11);
-    let ((max, mean), (max_named, mean_named)) =
-        (by_matrix.summary.stability.unwrap(), by_name.summary.stability.unwrap());
+    let [Stability { max, mean }, Stability { max: max_named, mean: mean_named }] =
+        [&by_matrix, &by_name].map(|run| run.summary.stability.unwrap());
     assert!(
         (max / max_named - 1.0).abs() < 1e-6 && (mean / mean_named - 1.0).abs() < 1e-6,
         "{max} {max_named}"

@@ -5,6 +5,7 @@ mod common;
 use common::{Finished, options};
 use holonome::check::Report;
 use holonome::{Problem, Settings};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 /// A ring of unequal masses whose momentum is an integral.
@@ -67,7 +68,7 @@ fn every_treatment_runs_on_templated_models() {
 fn feedback_of_a_large_model_names_a_remedy() {
     // 10⁵ masses are too many for formulas of a feedback term with gains of its own.
     let problem = load(&RING.replace("20000", "100000"));
-    let report = Report::new(&problem).to_json();
+    let report = json!(Report::new(&problem));
     assert_eq!(report["rows"]["rows"], 200_000, "{report}");
     assert_eq!(report["invariants"], serde_json::json!(["H", "P"]));
     assert_eq!(report["degrees_of_freedom"], 100_000);
@@ -247,7 +248,7 @@ fn advice_for_a_large_model_names_a_method_for_long_runs() {
     for (name, size, method) in
         [("chain", "5000", "suzuki4(rattle)"), ("fpu", "20000", "suzuki4(stormer-verlet-a)")]
     {
-        let report = Report::new(&common::model(name, &[("n", size)])).to_json();
+        let report = json!(Report::new(&common::model(name, &[("n", size)])));
         assert!(report["advice"].to_string().contains(method), "{report}");
         let feedback = report["methods"]
             .as_array()

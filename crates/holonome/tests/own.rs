@@ -10,6 +10,7 @@ use holonome::method::{
 use holonome::phase_space::{PhaseSpace, Value};
 use holonome::system::{FnSystem, GroupKind};
 use holonome::{Arrays, Control, Error, Resumed, RunOptions, Simulation, integrate, prepare};
+use serde_json::json;
 
 /// A planar Kepler orbit with its energy and its angular momentum.
 fn kepler() -> FnSystem<'static> {
@@ -270,7 +271,7 @@ fn a_step_of_ones_own_runs_like_a_built_in_one() {
             prepare(problem.clone(), own).unwrap().solve().unwrap(),
             prepare(problem, builtin).unwrap().solve().unwrap(),
         );
-        let (a, b) = (own.summary.to_json(), builtin.summary.to_json());
+        let (a, b) = (json!(own.summary), json!(builtin.summary));
         assert_eq!(a["method"], "leapfrog");
         assert!(distance(&numbers(&a["state"]), &numbers(&b["state"])) < 1e-9, "{name}");
         assert!(own.summary.drift[0].max < 1e-2 && own.summary.drift[0].max > 0.0);
@@ -288,7 +289,7 @@ fn a_step_of_ones_own_composes_and_is_corrected() {
             ..RunOptions::default()
         };
         let solution = prepare(model("henon-heiles", &[]), options).unwrap().solve().unwrap();
-        numbers(&solution.summary.to_json()["state"])
+        numbers(&json!(solution.summary)["state"])
     };
     let fourth = Method { composition: yoshida.composition, ..Method::plain(&LEAPFROG) };
     let exact = end("dop853".parse().unwrap(), 0.001);
@@ -419,7 +420,7 @@ fn a_step_over_a_field_runs_on_constraints() {
             };
             let end = |options: RunOptions| {
                 let solution = prepare(model(name, &set), options).unwrap().solve().unwrap();
-                numbers(&solution.summary.to_json()["state"])
+                numbers(&json!(solution.summary)["state"])
             };
             let (own, builtin) = (end(own), end(builtin));
             assert!(

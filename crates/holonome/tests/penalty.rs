@@ -8,6 +8,7 @@ use holonome::model::treatment::InvariantKind;
 use holonome::{
     Control, Error, PenaltyStrength, Problem, RunOptions, Settings, Sweep, SweepOptions, prepare,
 };
+use serde_json::json;
 use std::collections::BTreeMap;
 use toml::Table;
 
@@ -435,7 +436,7 @@ fn drifts_are_those_of_the_model_and_of_the_penalised_hamiltonian() {
         omega(options("--method stormer-verlet-a --step 0.01 --until 2 --samples 5"), 20.0),
     )
     .unwrap();
-    let json = found.summary.to_json();
+    let json = json!(found.summary);
     let keys: Vec<&String> = json["drift"].as_object().unwrap().keys().collect();
     assert_eq!(
         keys,

@@ -10,7 +10,7 @@ use common::{distance, load, numbers, options, repository, run};
 use holonome::method::MethodTreatment;
 use holonome::recording::variables;
 use holonome::{Problem, RunOptions, StepSize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use toml::{Table, Value as Toml};
 
@@ -102,7 +102,7 @@ fn states_of_the_cases() {
         };
         let finished = run(problem, options).unwrap_or_else(|error| panic!("{name}: {error}"));
         let expected: Value = serde_json::to_value(&case["state"]).unwrap();
-        let mut got = finished.summary.to_json()["state"].as_object().unwrap().clone();
+        let mut got = json!(finished.summary)["state"].as_object().unwrap().clone();
         let tolerance = number(&case, "tolerance");
         for (variable, value) in expected.as_object().unwrap() {
             let own =
@@ -120,7 +120,7 @@ fn states_of_the_cases() {
             ));
         }
         assert!(got.is_empty(), "{name}: the table says nothing of {got:?}");
-        check_members(&case, &finished.summary.to_json());
+        check_members(&case, &json!(finished.summary));
     }
     assert!(worst.len() > 30, "only {} states were compared", worst.len());
     worst.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -145,7 +145,7 @@ fn the_default_method_keeps_every_invariant_of_the_cases() {
         let options =
             RunOptions { until: number(&case, "until"), samples: Some(2), ..RunOptions::default() };
         let finished = run(problem, options).unwrap_or_else(|error| panic!("{name}: {error}"));
-        check_members(&case, &finished.summary.to_json());
+        check_members(&case, &json!(finished.summary));
         let size = start.iter().chain(&finished.state()).map(|x| x.abs()).fold(1.0, f64::max);
         for drift in &finished.summary.drift {
             let initial = drift.initial.as_ref().map_or(vec![], |initial| initial.numbers.clone());
@@ -209,7 +209,7 @@ fn published_numbers() {
         let what = format!("{} {}", text(&row, "model"), text(&row, "options"));
         let options = RunOptions { samples: Some(2), ..affordable(&row) };
         let finished = run(problem, options).unwrap_or_else(|error| panic!("{what}: {error}"));
-        let summary = finished.summary.to_json();
+        let summary = json!(finished.summary);
         for expect in row["expect"].as_array().unwrap() {
             let expect = expect.as_table().unwrap();
             let quantity = text(expect, "quantity");

@@ -8,6 +8,7 @@ use holonome::store::{Status, StoredRun};
 use holonome::{
     Control, Error, Resumed, RunOptions, Settings, StepSize, Sweep, SweepOptions, prepare,
 };
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -197,7 +198,7 @@ fn threads_and_parts_change_nothing() {
         assert_eq!(summary.trajectories, 700);
         let direct = StoredRun::open(folder.path().join(format!("one-{k}"))).unwrap();
         for key in ["steps", "drift", "failed", "method", "t"] {
-            assert_eq!(summary.to_json()[key], direct.summary()[key], "{key}");
+            assert_eq!(json!(summary)[key], direct.summary()[key], "{key}");
         }
     }
 }
@@ -268,7 +269,7 @@ fn one_failure_spoils_no_other() {
         let mut ensemble = Sweep::load(&model, &Settings::default(), run, sweep).unwrap();
         let summary = ensemble.run(&mut go_on).unwrap();
         assert_eq!(summary.failed, 3, "{method}: {:?}", summary.failures);
-        let numbers: Vec<u64> = summary.failures.iter().map(|(number, _)| *number).collect();
+        let numbers: Vec<u64> = summary.failures.iter().map(|failed| failed.trajectory).collect();
         assert_eq!(numbers, [0, 1, 2]);
         let stored = StoredRun::open(&out).unwrap();
         let [x, failed, end] = ["x", "failed", "end"].map(|array| stored.read(array).unwrap());

@@ -6,7 +6,7 @@ mod common;
 
 use common::run;
 use holonome::{Problem, RunOptions, Settings, StepSize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Units of length, mass and time.
@@ -142,7 +142,7 @@ fn end_of(
     };
     let finished = run(in_units(text, units, off), options).map_err(|error| error.to_string())?;
     let mut state = Vec::new();
-    numbers(&finished.summary.to_json()["state"], &mut state);
+    numbers(&json!(finished.summary)["state"], &mut state);
     Ok((finished.summary.steps, state))
 }
 

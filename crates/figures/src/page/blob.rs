@@ -2,7 +2,7 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use flate2::{Compression, write::GzEncoder};
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::io::Write;
 
 /// Number of steps into which a range of places is divided, in 16 bits; one more value is left for
@@ -10,28 +10,39 @@ use std::io::Write;
 const STEPS: f64 = 65_534.0;
 const NO_PLACE: u16 = 65_535;
 
-/// Arrays so far. A page refers to an array by `[kind, first byte, numbers]`, and `[…, least,
-/// step]` for places.
+/// Arrays so far.
 #[derive(Default)]
 pub struct Blob(Vec<u8>);
 
+/// Reference of a page to an array: the kind of its numbers, its first byte, and their count.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Stored(&'static str, usize, usize);
+
+/// Reference to an array of places, with the least one and the step between two.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct StoredPlaces(&'static str, usize, usize, f64, f64);
+
 impl Blob {
-    fn put<const N: usize>(&mut self, kind: &str, numbers: impl Iterator<Item = [u8; N]>) -> Value {
+    fn put<const N: usize>(
+        &mut self,
+        kind: &'static str,
+        numbers: impl Iterator<Item = [u8; N]>,
+    ) -> Stored {
         // Typed arrays begin at multiples of their size.
         self.0.resize(self.0.len().next_multiple_of(8), 0);
-        let (start, before) = (self.0.len(), self.0.len());
+        let start = self.0.len();
         self.0.extend(numbers.flatten());
-        json!([kind, start, (self.0.len() - before) / N])
+        Stored(kind, start, (self.0.len() - start) / N)
     }
 
     /// Store numbers of 64 bits.
-    pub fn exact(&mut self, numbers: &[f64]) -> Value {
+    pub fn exact(&mut self, numbers: &[f64]) -> Stored {
         self.put("f8", numbers.iter().map(|x| x.to_le_bytes()))
     }
 
     /// Store numbers of 32 bits. Those that are too large or too small for these stay at the end of
     /// their range, and away from 0.
-    pub fn rounded(&mut self, numbers: &[f64]) -> Value {
+    pub fn rounded(&mut self, numbers: &[f64]) -> Stored {
         let fits = |x: f64| {
             let size = x.abs();
             let size = if size > 0.0 && size.is_finite() {
@@ -45,7 +56,7 @@ impl Blob {
     }
 
     /// Store numbers as steps of a 65534th of their range: enough for pictures.
-    pub fn places(&mut self, numbers: &[f64]) -> Value {
+    pub fn places(&mut self, numbers: &[f64]) -> StoredPlaces {
         let finite = numbers.iter().copied().filter(|x| x.is_finite());
         let (low, high) = finite.fold((f64::MAX, f64::MIN), |(a, b), x| (a.min(x), b.max(x)));
         let (low, step) = if low <= high {
@@ -55,11 +66,9 @@ impl Blob {
         };
         let place =
             |x: f64| if x.is_finite() { ((x - low) / step).round() as u16 } else { NO_PLACE };
-        let mut all = self.put("u2", numbers.iter().map(|&x| place(x).to_le_bytes()));
-        if let Value::Array(parts) = &mut all {
-            parts.extend([json!(low), json!(step)]);
-        }
-        all
+        let Stored(kind, start, count) =
+            self.put("u2", numbers.iter().map(|&x| place(x).to_le_bytes()));
+        StoredPlaces(kind, start, count, low, step)
     }
 
     /// All arrays, compressed.
@@ -95,7 +104,7 @@ mod tests {
         let mut blob = Blob::default();
         let rounded = blob.rounded(&[1.5, -1e300, 1e-300, f64::NAN, 0.0]);
         let exact = blob.exact(&[0.1, -2.0]);
-        assert_eq!((rounded, exact), (json!(["f4", 0, 5]), json!(["f8", 24, 2])));
+        assert_eq!((rounded, exact), (Stored("f4", 0, 5), Stored("f8", 24, 2)));
         let bytes = unpacked(&blob);
         let f4: Vec<f32> =
             bytes[..20].chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
@@ -108,8 +117,7 @@ mod tests {
     fn places_are_near_and_gaps_stay() {
         let mut blob = Blob::default();
         let numbers = [-3.0, f64::NAN, 1e-5, 7.0];
-        let place = blob.places(&numbers);
-        let (low, step) = (place[3].as_f64().unwrap(), place[4].as_f64().unwrap());
+        let StoredPlaces(.., low, step) = blob.places(&numbers);
         for (bytes, x) in unpacked(&blob).chunks(2).zip(numbers) {
             let k = u16::from_le_bytes(bytes.try_into().unwrap());
             match x.is_finite() {
@@ -119,6 +127,6 @@ mod tests {
         }
         // A motion at rest has no range.
         let rest = blob.places(&[2.0, 2.0]);
-        assert_eq!(rest[3], 2.0);
+        assert_eq!(rest.3, 2.0);
     }
 }

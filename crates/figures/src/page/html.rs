@@ -1,10 +1,11 @@
 //! Page as the text of an HTML file.
 
-use super::blob::{self, Blob};
-use super::{Page, Panel, Samples, Section};
-use crate::chart::{Axis, Chart, Curve, Style};
+use super::blob::{self, Blob, Stored, StoredPlaces};
+use super::{Page, Panel, Preset, Samples, Section, Table};
+use crate::chart::{Chart, Curve};
+use crate::motion::Motion;
 use crate::text::visible;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -20,19 +21,15 @@ const PLOTLY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plotly.js.gz"));
 /// Page as the text of an HTML file.
 pub fn html(page: &Page) -> String {
     let mut blob = Blob::default();
-    let sections: Vec<Value> =
-        page.sections.iter().map(|section| section_json(section, &mut blob)).collect();
-    let content = json!({
-        "title": page.title, "facts": page.facts, "warnings": page.warnings, "sections": sections,
-        "made_by": page.made_by, "reload": page.reload,
-    });
+    let sections = page.sections.iter().map(|section| blob.section(section)).collect();
+    let content = serde_json::to_string(&Content { page, sections }).expect("a page is JSON");
     let reload =
         page.reload.map(|seconds| format!("<meta http-equiv=\"refresh\" content=\"{seconds}\">"));
     let parts = [
         ("title", escape(&page.title)),
         ("reload", reload.unwrap_or_default()),
         ("style", STYLE.to_string()),
-        ("content", in_script(&content.to_string())),
+        ("content", in_script(&content)),
         ("numbers", blob.packed()),
         ("plotly", blob::text_of(PLOTLY)),
         ("script", SCRIPTS.join("\n")),
@@ -54,83 +51,111 @@ pub fn html(page: &Page) -> String {
     html
 }
 
-fn section_json(section: &Section, blob: &mut Blob) -> Value {
-    let panels: Vec<Value> = section.panels.iter().map(|panel| panel_json(panel, blob)).collect();
-    json!({"title": section.title, "link": section.link, "panels": panels})
+/// Content of a page as its script reads it, with the arrays in a blob.
+#[derive(Serialize)]
+struct Content<'p> {
+    #[serde(flatten)]
+    page: &'p Page,
+    sections: Vec<ShownSection<'p>>,
 }
 
-fn panel_json(panel: &Panel, blob: &mut Blob) -> Value {
-    match panel {
-        Panel::Charts(charts) => {
-            let charts: Vec<Value> = charts
-                .iter()
-                .map(|(name, chart)| json!({"name": name, "chart": chart_json(chart, blob)}))
-                .collect();
-            json!({"kind": "charts", "charts": charts})
-        }
-        Panel::Explorer(samples, presets) => {
-            let samples: Vec<Value> =
-                samples.iter().map(|samples| samples_json(samples, blob)).collect();
-            let presets: Vec<Value> = presets
-                .iter()
-                .map(|preset| json!({"name": preset.name, "x": preset.x, "y": preset.y, "section": preset.section}))
-                .collect();
-            json!({"kind": "explorer", "runs": samples, "presets": presets})
-        }
-        Panel::Motion(motion) => json!({
-            "kind": "motion", "name": motion.name, "note": motion.note, "dimension": motion.dimension,
-            "times": blob.exact(&motion.times), "moving": motion.moving, "positions": blob.places(&motion.positions),
-            "fixed": motion.fixed, "sticks": motion.sticks, "string": motion.string, "kinds": motion.kinds,
-            "bodies": motion.bodies, "rotations": blob.places(&motion.rotations),
-        }),
-        Panel::Table(table) => {
-            json!({"kind": "table", "title": table.title, "rows": table.rows, "note": table.note, "words": table.words})
-        }
-        Panel::Text { title, text } => json!({"kind": "text", "title": title, "text": text}),
+#[derive(Serialize)]
+struct ShownSection<'p> {
+    #[serde(flatten)]
+    section: &'p Section,
+    panels: Vec<ShownPanel<'p>>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum ShownPanel<'p> {
+    Charts { charts: Vec<NamedChart<'p>> },
+    Explorer { runs: Vec<ShownSamples<'p>>, presets: &'p [Preset] },
+    Motion(ShownMotion<'p>),
+    Table(&'p Table),
+    Text { title: &'p str, text: &'p str },
+}
+
+#[derive(Serialize)]
+struct NamedChart<'p> {
+    name: &'p str,
+    chart: ShownChart<'p>,
+}
+
+#[derive(Serialize)]
+struct ShownChart<'p> {
+    #[serde(flatten)]
+    chart: &'p Chart,
+    curves: Vec<ShownCurve<'p>>,
+}
+
+#[derive(Serialize)]
+struct ShownCurve<'p> {
+    #[serde(flatten)]
+    curve: &'p Curve,
+    x: Stored,
+    y: Stored,
+}
+
+#[derive(Serialize)]
+struct ShownSamples<'p> {
+    #[serde(flatten)]
+    samples: &'p Samples,
+    columns: Vec<(&'p str, Stored)>,
+}
+
+#[derive(Serialize)]
+struct ShownMotion<'p> {
+    #[serde(flatten)]
+    motion: &'p Motion,
+    times: Stored,
+    positions: StoredPlaces,
+    rotations: StoredPlaces,
+}
+
+impl Blob {
+    fn section<'p>(&mut self, section: &'p Section) -> ShownSection<'p> {
+        let panels = section.panels.iter().map(|panel| self.panel(panel)).collect();
+        ShownSection { section, panels }
     }
-}
 
-fn samples_json(samples: &Samples, blob: &mut Blob) -> Value {
-    let columns: Vec<Value> = samples
-        .columns
-        .iter()
-        .enumerate()
+    fn panel<'p>(&mut self, panel: &'p Panel) -> ShownPanel<'p> {
+        match panel {
+            Panel::Charts(charts) => ShownPanel::Charts {
+                charts: charts.iter().map(|(name, chart)| self.chart(name, chart)).collect(),
+            },
+            Panel::Explorer(samples, presets) => {
+                let runs = samples.iter().map(|samples| self.samples(samples)).collect();
+                ShownPanel::Explorer { runs, presets }
+            }
+            Panel::Motion(motion) => ShownPanel::Motion(ShownMotion {
+                motion,
+                times: self.exact(&motion.times),
+                positions: self.places(&motion.positions),
+                rotations: self.places(&motion.rotations),
+            }),
+            Panel::Table(table) => ShownPanel::Table(table),
+            Panel::Text { title, text } => ShownPanel::Text { title, text },
+        }
+    }
+
+    fn samples<'p>(&mut self, samples: &'p Samples) -> ShownSamples<'p> {
         // Neighbouring times may differ by less than the rounding of a 32-bit number.
-        .map(|(k, (name, values))| {
-            json!([name, if k == 0 { blob.exact(values) } else { blob.rounded(values) }])
-        })
-        .collect();
-    json!({"name": samples.name, "columns": columns, "of": samples.of, "motion": samples.motion})
-}
+        let column = |(k, (name, values)): (usize, &'p (String, Vec<f64>))| {
+            (name.as_str(), if k == 0 { self.exact(values) } else { self.rounded(values) })
+        };
+        let columns = samples.columns.iter().enumerate().map(column).collect();
+        ShownSamples { samples, columns }
+    }
 
-fn chart_json(chart: &Chart, blob: &mut Blob) -> Value {
-    let axis = |axis: &Axis| json!({"label": axis.label, "log": axis.log, "time": axis.time});
-    let style = |curve: &Curve| match curve.style {
-        Style::Line => "line",
-        Style::Faint => "faint",
-        Style::Points => "points",
-        Style::Marked => "marked",
-        Style::Bars => "bars",
-    };
-    let curves: Vec<Value> = chart
-        .curves
-        .iter()
-        .map(|curve| {
-            json!({
-                "name": curve.name, "colour": curve.colour, "style": style(curve), "bounds": curve.bounds,
-                "x": blob.exact(&curve.x), "y": blob.exact(&curve.y),
-            })
-        })
-        .collect();
-    let levels: Vec<Value> = chart
-        .levels
-        .iter()
-        .map(|level| json!({"name": level.name, "y": level.y, "colour": level.colour}))
-        .collect();
-    json!({
-        "title": chart.title, "note": chart.note, "x": axis(&chart.x), "y": axis(&chart.y), "curves": curves,
-        "levels": levels, "equal": chart.equal,
-    })
+    fn chart<'p>(&mut self, name: &'p str, chart: &'p Chart) -> NamedChart<'p> {
+        let curve = |curve: &'p Curve| {
+            let (x, y) = (self.exact(&curve.x), self.exact(&curve.y));
+            ShownCurve { curve, x, y }
+        };
+        let curves = chart.curves.iter().map(curve).collect();
+        NamedChart { name, chart: ShownChart { chart, curves } }
+    }
 }
 
 /// Escape a text that stands in HTML, which allows no control characters.
@@ -168,7 +193,8 @@ mod tests {
         let content =
             html.split_once("id=\"content\">").unwrap().1.split_once("</script>").unwrap().0;
         // The browser reads what was written.
-        let read: Value = serde_json::from_str(&content.replace("<\\!--", "<!--")).unwrap();
+        let read: serde_json::Value =
+            serde_json::from_str(&content.replace("<\\!--", "<!--")).unwrap();
         assert_eq!(read["sections"][0]["panels"][0]["text"], text);
         assert!(html.len() < 3_000_000, "an empty page has {} bytes", html.len());
     }

@@ -1,12 +1,13 @@
 //! Steps and tolerances that spend a given budget (Chang, Perlmutter, Vankerschaver 2022, Fig. 6,
 //! right).
 
+use super::Failed;
 use super::trial::Monitor;
-use super::{Failed, budget_of};
 use crate::error::Error;
 use crate::options::{RunOptions, StepSize};
 use crate::problem::Problem;
 use crate::simulation::{Simulation, prepare};
+use crate::summary::RunCost;
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::run::Outcome;
 use holonome_integrate::state::StepState;
@@ -100,7 +101,7 @@ fn unaffordable(budget: u64, what: &str, price: u64) -> Failed {
     let message = format!(
         "a budget of {budget} does not pay for {what}, which takes at least {price}: give more"
     );
-    Failed { kind: "budget", message, t: None }
+    Failed { kind: "budget".to_string(), message, t: None }
 }
 
 /// Steps and costs of a run, which ends once it has cost more than `most`.
@@ -115,7 +116,7 @@ impl Observer for Pilot<'_> {
     type Error = Infallible;
 
     fn step(&mut self, state: &StepState) -> Result<Control, Infallible> {
-        (self.steps, self.spent) = (state.step, budget_of(&state.cost));
+        (self.steps, self.spent) = (state.step, RunCost::new(&state.cost, 0.0).in_gradients());
         Ok(if self.spent > self.most { Control::Stop } else { self.monitor.look() })
     }
 }

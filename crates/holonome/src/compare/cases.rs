@@ -2,7 +2,7 @@
 
 use super::budget;
 use super::trial::Monitor;
-use super::{CompareOptions, Failed, MeasuredRun, Row};
+use super::{CompareOptions, Failed, MeasuredRun, Row, RowPenalty};
 use crate::error::Error;
 use crate::options::{RTOL, RunOptions, StepSize};
 use crate::problem::Problem;
@@ -228,21 +228,20 @@ impl Case {
             _ => prepare(problem.clone(), options).map(Ok),
         };
         match made {
-            Err(error @ Error::Gain { .. }) => {
-                Ok(Err(Failed { kind: error.kind(), message: error.to_string(), t: None }))
-            }
+            Err(error @ Error::Gain { .. }) => Ok(Err(Failed::from(error))),
             made => made,
         }
     }
 
-    /// Row of this case.
+    /// Row of this case; `extrapolated` is true for that of the extrapolation with twice its ω.
     pub(super) fn row(
         &self,
         run: Option<&Simulation>,
+        extrapolated: bool,
         outcome: Result<MeasuredRun, Failed>,
     ) -> Row {
         let used = run.map(|run| run.options.step);
-        let penalty = run.and_then(|run| run.penalty.as_ref()).map(|penalty| penalty.omega);
+        let penalty = run.and_then(|run| run.penalty.as_ref());
         let (step, tolerance, budget) = match self.steps {
             Steps::Fixed(h) => (Some(h), None, None),
             Steps::Tolerance(rtol, atol) => (None, Some((rtol, atol)), None),
@@ -251,7 +250,8 @@ impl Case {
             }
             Steps::Budget(budget) => (used.and_then(StepSize::fixed), None, Some(budget)),
         };
-        let method = self.method;
-        Row { method, step, tolerance, budget, penalty, extrapolated: false, outcome }
+        let (rtol, atol) = tolerance.unzip();
+        let penalty = penalty.map(|penalty| RowPenalty { omega: penalty.omega, extrapolated });
+        Row { method: self.method.to_string(), step, rtol, atol, budget, penalty, outcome }
     }
 }

@@ -3,6 +3,8 @@
 use super::Row;
 use super::reference::Reference;
 use super::trial::Samples;
+use crate::serial::number_or_nan;
+use serde::{Deserialize, Serialize};
 
 /// Magnitude of an error.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,9 +30,14 @@ impl Size {
 
     /// The error itself; `None` if only a bound is known.
     pub fn known(self) -> Option<f64> {
+        self.split().0
+    }
+
+    /// The error itself or its bound, whichever it is.
+    pub(super) fn split(self) -> (Option<f64>, Option<f64>) {
         match self {
-            Size::Known(size) => Some(size),
-            Size::AtMost(_) => None,
+            Size::Known(size) => (Some(size), None),
+            Size::AtMost(size) => (None, Some(size)),
         }
     }
 
@@ -43,7 +50,8 @@ impl Size {
 }
 
 /// Errors of a run: Euclidean distances of its states from the reference.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(from = "StoredErrors", into = "StoredErrors")]
 pub struct Errors {
     /// Time of the last error: the end, or the last sample for which the reference is good.
     pub t: f64,
@@ -66,17 +74,44 @@ impl Errors {
             max = f64::max(max, distance);
         }
         let (t, distance) = last.filter(|(t, _)| *t > 0.0)?;
-        Some(Errors {
-            t,
-            last: Size::new(distance, reference.error),
-            max: Size::new(max, reference.error),
-        })
+        let error = reference.error?;
+        Some(Errors { t, last: Size::new(distance, error), max: Size::new(max, error) })
+    }
+}
+
+/// Errors in JSON: of an error and its bound, one is `null`.
+#[derive(Deserialize, Serialize)]
+struct StoredErrors {
+    #[serde(deserialize_with = "number_or_nan")]
+    t: f64,
+    #[serde(rename = "final")]
+    last: Option<f64>,
+    #[serde(rename = "final_at_most")]
+    last_at_most: Option<f64>,
+    max: Option<f64>,
+    max_at_most: Option<f64>,
+}
+
+impl From<Errors> for StoredErrors {
+    fn from(Errors { t, last, max }: Errors) -> StoredErrors {
+        let ((last, last_at_most), (max, max_at_most)) = (last.split(), max.split());
+        StoredErrors { t, last, last_at_most, max, max_at_most }
+    }
+}
+
+impl From<StoredErrors> for Errors {
+    fn from(stored: StoredErrors) -> Errors {
+        let size = |known: Option<f64>, at_most: Option<f64>| {
+            known.map_or(Size::AtMost(at_most.unwrap_or(f64::NAN)), Size::Known)
+        };
+        let last = size(stored.last, stored.last_at_most);
+        Errors { t: stored.t, last, max: size(stored.max, stored.max_at_most) }
     }
 }
 
 /// True if two rows differ in their step only.
 fn alike(a: &Row, b: &Row) -> bool {
-    a.method == b.method && a.penalty == b.penalty && a.extrapolated == b.extrapolated
+    a.method == b.method && a.penalty == b.penalty
 }
 
 /// Set the order between successive rows of one method with fixed steps: log(e₁/e₂)/log(h₁/h₂), if

@@ -6,11 +6,13 @@ use super::cases::Case;
 use super::errors::Errors;
 use super::reference::Reference;
 use super::trial::{self, Monitor, Samples, Trial};
-use super::{Failed, MeasuredRun};
+use super::{Failed, MeasuredRun, cost_of_row};
 use crate::options::{PenaltyStrength, RunOptions};
 use crate::penalty::takes;
 use crate::problem::Problem;
 use crate::simulation::{Simulation, prepare};
+use crate::summary::Drifts;
+use indexmap::IndexMap;
 
 /// True if a case gets an extrapolated row.
 pub(super) fn suits(problem: &Problem, common: &RunOptions, case: &Case) -> bool {
@@ -44,9 +46,7 @@ fn extrapolated(
     let omega = run.penalty.as_ref().map_or(f64::NAN, |penalty| 2.0 * penalty.omega);
     let options =
         RunOptions { penalty: Some(PenaltyStrength::Omega(omega)), ..run.options.clone() };
-    let failed =
-        |error: crate::Error| Failed { kind: error.kind(), message: error.to_string(), t: None };
-    let stiffer = prepare(problem.clone(), options).map_err(failed)?;
+    let stiffer = prepare(problem.clone(), options).map_err(Failed::from)?;
     let trial = Trial::record(&stiffer, &stiffer.plan, monitor);
     if let Some(failed) = trial.failed {
         return Err(failed);
@@ -70,9 +70,8 @@ fn extrapolated(
         steps: state.step + more.step,
         errors: Errors::of(&extrapolated, reference),
         order: None,
-        drift: Vec::new(),
-        trend: Vec::new(),
-        cost,
-        wall_seconds: seconds + more_seconds,
+        drift: Drifts { all: Vec::new(), hamiltonian: problem.model.is_hamiltonian() },
+        trend: IndexMap::new(),
+        cost: cost_of_row(&cost, seconds + more_seconds),
     })
 }

@@ -22,27 +22,33 @@ mod budget;
 mod cases;
 mod errors;
 mod extrapolation;
-mod folder;
 mod reference;
 mod table;
 mod trend;
 mod trial;
 
 pub use errors::{Errors, Size};
-pub use folder::Folder;
 pub use reference::{Reference, USEFUL};
 pub use trend::Trend;
 
 use crate::error::Error;
 use crate::options::RunOptions;
 use crate::problem::Problem;
+use crate::serial;
 use crate::simulation::Simulation;
-pub use crate::summary::{COUNTED, budget_of};
-use crate::summary::{Cost, Drift, Summary};
+pub use crate::summary::COUNTED;
+use crate::summary::{Drift, Drifts, RunCost};
+use cases::Case;
 use holonome_integrate::method::Method;
 use holonome_integrate::observer::Control;
-use holonome_model::treatment::InvariantKind;
+use holonome_integrate::state::Cost;
+use holonome_model::treatment::feedback::gain_name;
+use holonome_model::treatment::{InvariantGroup, InvariantKind};
+use indexmap::IndexMap;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::ops::Not;
+use std::path::PathBuf;
 use trial::{Monitor, Trial};
 
 /// Options of a comparison.
@@ -74,15 +80,10 @@ pub struct CompareProgress {
 }
 
 /// Result of a comparison.
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Comparison {
     /// The model's name.
     pub model: String,
-    /// The model's text.
-    pub source: String,
-    /// Words of the command that repeats the comparison, if there is one.
-    pub command: Vec<String>,
-    /// True if the model is Hamiltonian.
-    pub hamiltonian: bool,
     /// The end of every run.
     pub t: f64,
     /// Solution against which the errors are measured.
@@ -91,57 +92,118 @@ pub struct Comparison {
     pub rows: Vec<Row>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
+    /// The model's text.
+    #[serde(default)]
+    pub source: String,
+    /// Words of the command that repeats the comparison, if there is one.
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// Its folder, if it has one.
+    #[serde(serialize_with = "serial::path", skip_serializing_if = "Option::is_none")]
+    pub out: Option<PathBuf>,
     /// True if the comparison was stopped before its end: some rows then failed for that reason,
     /// and errors are known only up to the end of the reference.
+    #[serde(default, skip_serializing_if = "Not::not")]
     pub interrupted: bool,
 }
 
 /// One method with one step or tolerance.
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Row {
     /// The method.
-    pub method: Method,
+    pub method: String,
     /// Fixed step.
     pub step: Option<f64>,
-    /// Tolerances, relative and absolute.
-    pub tolerance: Option<(f64, f64)>,
+    /// Relative tolerance.
+    pub rtol: Option<f64>,
+    /// Absolute tolerance.
+    pub atol: Option<f64>,
     /// Given budget.
     pub budget: Option<u64>,
-    /// ω of the penalty.
-    pub penalty: Option<f64>,
-    /// True for the extrapolation of that run and one with 2ω, which reduces errors from ω⁻² to
-    /// ω⁻⁴.
-    pub extrapolated: bool,
-    /// Result of the run.
+    /// Penalty, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub penalty: Option<RowPenalty>,
+    /// Result of the run. In JSON its entries are those of the row, or there is a `failure`.
+    #[serde(flatten, with = "outcome")]
     pub outcome: Result<MeasuredRun, Failed>,
 }
 
+/// Penalty of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+pub struct RowPenalty {
+    /// Strength ω.
+    pub omega: f64,
+    /// True for the extrapolation of that run and one with 2ω, which reduces errors from ω⁻² to
+    /// ω⁻⁴.
+    pub extrapolated: bool,
+}
+
+mod outcome {
+    use super::{Failed, MeasuredRun};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Deserialize, Serialize)]
+    #[serde(untagged)]
+    enum Outcome<M, F> {
+        Failed { failure: F },
+        Measured(M),
+    }
+
+    pub fn serialize<S: Serializer>(
+        outcome: &Result<MeasuredRun, Failed>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        match outcome {
+            Ok(measured) => Outcome::Measured(measured),
+            Err(failure) => Outcome::Failed { failure },
+        }
+        .serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Result<MeasuredRun, Failed>, D::Error> {
+        Ok(match Outcome::deserialize(from)? {
+            Outcome::Measured(measured) => Ok(measured),
+            Outcome::Failed { failure } => Err(failure),
+        })
+    }
+}
+
 /// Measurements of a run that reached its end.
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct MeasuredRun {
     /// Accepted steps.
     pub steps: u64,
     /// Errors; `None` if there is no reference.
+    #[serde(rename = "error")]
     pub errors: Option<Errors>,
     /// Order measured between this run and the one above it.
     pub order: Option<f64>,
-    /// Drift of every invariant, in the model's order.
-    pub drift: Vec<Drift>,
-    /// Trend of each invariant; `None` if the run has too few samples.
-    pub trend: Vec<Option<Trend>>,
-    /// Counts of evaluations.
-    pub cost: Cost,
-    /// Time in the stepping loop.
-    pub wall_seconds: f64,
+    /// Drift of every invariant.
+    pub drift: Drifts,
+    /// Trend of each invariant by its name among the gains, in the same order; `None` if the run has
+    /// too few samples.
+    pub trend: IndexMap<String, Option<Trend>>,
+    /// Counts of evaluations, their sum as a budget, and time in the stepping loop.
+    pub cost: RunCost,
 }
 
 /// Reason why a run has no measurements.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Failed {
     /// One word, for programs.
-    pub kind: &'static str,
+    pub kind: String,
     /// Message for people.
     pub message: String,
     /// Time that the run reached.
     pub t: Option<f64>,
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Failed {
+        Failed { kind: error.kind().to_string(), message: error.to_string(), t: None }
+    }
 }
 
 impl Comparison {
@@ -162,11 +224,13 @@ impl Comparison {
 impl Row {
     /// Name of the method, marked if extrapolated.
     pub fn label(&self) -> String {
-        if self.extrapolated {
-            format!("{}, extrapolated", self.method)
-        } else {
-            self.method.to_string()
-        }
+        let ending = if self.is_extrapolated() { ", extrapolated" } else { "" };
+        format!("{}{ending}", self.method)
+    }
+
+    /// True if it is the extrapolation of two penalised runs.
+    pub fn is_extrapolated(&self) -> bool {
+        self.penalty.is_some_and(|penalty| penalty.extrapolated)
     }
 }
 
@@ -174,7 +238,8 @@ impl MeasuredRun {
     /// Drift and trend of an invariant.
     pub fn of(&self, (name, kind): (&str, InvariantKind)) -> Option<(&Drift, Option<Trend>)> {
         let at = self.drift.iter().position(|drift| drift.name == name && drift.kind == kind)?;
-        Some((&self.drift[at], self.trend[at]))
+        let trend = self.trend.get(&gain_name(name, kind)).copied().flatten();
+        Some((&self.drift[at], trend))
     }
 }
 
@@ -221,61 +286,74 @@ pub fn compare(
         || runs.par_iter().map(record).collect::<Vec<_>>(),
     );
     let reference = reference?;
-    let mut failed_claims = Vec::new();
-    for (run, trial) in runs.iter().zip(&trials) {
-        if let (Ok(run), Ok(trial)) = (run, trial) {
-            let of_run = |warning: String| format!("{}: {warning}", run.options.method);
-            failed_claims.extend(run.claim_warnings(&trial.state).into_iter().map(of_run));
-        }
-    }
-    let mut rows = Vec::new();
-    for ((case, run), trial) in cases.iter().zip(&runs).zip(trials) {
-        let extrapolated = match (run, &trial) {
-            (Ok(run), Ok(trial)) if run.penalty.is_some() => {
-                Some(extrapolation::row(problem, run, &trial.samples, &reference, &monitor))
-            }
-            _ => None,
-        };
-        let outcome = match (run, trial) {
-            (Ok(run), Ok(trial)) => measure(run, trial, &reference, &monitor),
-            (Err(failed), _) => Err(failed.clone()),
-            (_, Err(failed)) => Err(failed),
-        };
-        monitor.finish_one();
-        let run = run.as_ref().ok();
-        rows.push(case.row(run, outcome));
-        rows.extend(
-            extrapolated.map(|outcome| Row { extrapolated: true, ..case.row(run, outcome) }),
-        );
-    }
+    let mut warnings = problem.warning_lines();
+    warnings.extend(cases::unused(options, &cases));
+    warnings.extend(warnings_of(&runs));
+    warnings.extend(failed_claims(&runs, &trials));
+    let mut rows = measure_all(problem, (&cases, &runs, trials), &reference, &monitor);
     let interrupted = monitor.stopped();
     if interrupted && rows.iter().all(|row| row.outcome.is_err()) {
         return Ok(None);
     }
     errors::measure_orders(&mut rows);
-    let mut warnings = problem.warning_lines();
-    warnings.extend(cases::unused(options, &cases));
-    warnings.extend(warnings_of(&runs));
-    warnings.extend(failed_claims);
     if interrupted {
         let done = rows.iter().filter(|row| row.outcome.is_ok()).count();
         let what =
             "stopped before its end: the last times were taken while other runs were under way";
         warnings.push(format!("{what}; {done} of {} rows are there", rows.len()));
     }
-    let (model, hamiltonian) = (problem.name.clone(), problem.model.is_hamiltonian());
-    let (source, command) = (problem.source.text().to_string(), Vec::new());
     Ok(Some(Comparison {
-        model,
-        source,
-        command,
-        hamiltonian,
+        model: problem.name.clone(),
         t: common.until,
         reference,
         rows,
         warnings,
+        source: problem.source.text().to_string(),
+        command: Vec::new(),
+        out: None,
         interrupted,
     }))
+}
+
+/// Warnings about the claims that failed along the runs.
+fn failed_claims(
+    runs: &[Result<Simulation, Failed>],
+    trials: &[Result<Trial, Failed>],
+) -> Vec<String> {
+    let of = |(run, trial): (&Result<Simulation, Failed>, &Result<Trial, Failed>)| {
+        let (Ok(run), Ok(trial)) = (run, trial) else { return Vec::new() };
+        let warnings = run.claim_warnings(&trial.state).into_iter();
+        warnings.map(|warning| format!("{}: {warning}", run.options.method)).collect()
+    };
+    runs.iter().zip(trials).flat_map(of).collect()
+}
+
+/// Rows of the cases, each followed by that of its extrapolation if it has one.
+fn measure_all(
+    problem: &Problem,
+    (cases, runs, trials): (&[Case], &[Result<Simulation, Failed>], Vec<Result<Trial, Failed>>),
+    reference: &Reference,
+    monitor: &Monitor<'_>,
+) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for ((case, run), trial) in cases.iter().zip(runs).zip(trials) {
+        let extrapolated = match (run, &trial) {
+            (Ok(run), Ok(trial)) if run.penalty.is_some() => {
+                Some(extrapolation::row(problem, run, &trial.samples, reference, monitor))
+            }
+            _ => None,
+        };
+        let outcome = match (run, trial) {
+            (Ok(run), Ok(trial)) => measure(run, trial, reference, monitor),
+            (Err(failed), _) => Err(failed.clone()),
+            (_, Err(failed)) => Err(failed),
+        };
+        monitor.finish_one();
+        let run = run.as_ref().ok();
+        rows.push(case.row(run, false, outcome));
+        rows.extend(extrapolated.map(|outcome| case.row(run, true, outcome)));
+    }
+    rows
 }
 
 /// Warnings of the runs, each once: alone if all runs share it, otherwise after the method's name.
@@ -337,18 +415,21 @@ fn measure(
             None => (trial.wall_seconds, trial.state.clone()),
         },
     };
+    let trend = |group: &InvariantGroup| {
+        (gain_name(&group.name, group.kind), Trend::of(group, &trial.samples))
+    };
     Ok(MeasuredRun {
         steps: state.step,
         errors: Errors::of(&trial.samples, reference),
         order: None,
-        drift: Summary::drift_of(
-            &run.groups,
-            &run.problem.examined.varying,
-            &run.initial,
-            (&trial.state, run.plan.span()),
-        ),
-        trend: run.groups.iter().map(|group| Trend::of(group, &trial.samples)).collect(),
-        cost: state.cost,
-        wall_seconds,
+        drift: run.drifts(&trial.state),
+        trend: run.groups.iter().map(trend).collect(),
+        cost: cost_of_row(&state.cost, wall_seconds),
     })
+}
+
+/// Cost of a row, with its budget.
+fn cost_of_row(cost: &Cost, wall_seconds: f64) -> RunCost {
+    let cost = RunCost::new(cost, wall_seconds);
+    RunCost { budget: Some(cost.in_gradients()), ..cost }
 }

@@ -17,26 +17,31 @@ use crate::simulation::prepare;
 use holonome_integrate::method::{Method, MethodTreatment, Scheme};
 use holonome_integrate::plan::Stepping;
 use holonome_words::option;
+use serde::{Deserialize, Serialize};
 
 /// A solution at the samples' times, computed twice.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Reference {
     /// First method.
-    pub method: Method,
+    pub method: String,
     /// Its relative tolerance; the absolute one is 0.
     pub rtol: f64,
     /// Method of the second computation.
-    pub checked_by: Method,
+    pub checked_by: String,
     /// Its relative tolerance.
     pub checked_at: f64,
+    /// Largest distance between the two up to `good_until`.
+    pub error: Option<f64>,
     /// Time of the last sample up to which the two agree to [`USEFUL`] of the state's norm; `None`
     /// if they never do.
     pub good_until: Option<f64>,
-    /// Largest distance between the two up to that time.
-    pub error: f64,
     /// Reason why it is not good until the end.
     pub reason: Option<String>,
+    #[serde(skip)]
     end: f64,
+    #[serde(skip)]
     times: Vec<f64>,
+    #[serde(skip)]
     states: Vec<Vec<f64>>,
 }
 
@@ -96,42 +101,28 @@ impl Reference {
             let scheme = Scheme::named(name).expect("a registered scheme");
             Method { treatment, ..Method::plain(scheme) }
         });
+        let mut reference = Reference {
+            method: method.to_string(),
+            rtol,
+            checked_by: checked_by.to_string(),
+            checked_at,
+            end: common.until,
+            ..Reference::default()
+        };
         if redundant {
-            let reason = Some(REDUNDANT.to_string());
-            let (times, states, end) = (Vec::new(), Vec::new(), common.until);
-            let (good_until, error) = (None, 0.0);
-            return Ok(Reference {
-                method,
-                rtol,
-                checked_by,
-                checked_at,
-                good_until,
-                error,
-                reason,
-                end,
-                times,
-                states,
-            });
+            reference.reason = Some(REDUNDANT.to_string());
+            return Ok(reference);
         }
         let run =
             |(method, rtol): (Method, f64)| solve(problem, common, method, rtol, times, monitor);
         let (first, second) = rayon::join(|| run((method, rtol)), || run((checked_by, checked_at)));
         let ((first, failed), (second, also)) = (first?, second?);
         let common_count = first.t.len().min(second.t.len());
-        let mut reference = Reference {
-            rtol,
-            checked_at,
-            good_until: None,
-            error: 0.0,
-            end: common.until,
-            reason: failed
-                .map(|why| format!("{method}: {why}"))
-                .or(also.map(|why| format!("{checked_by}: {why}"))),
-            times: first.t[..common_count].to_vec(),
-            states: first.x,
-            method,
-            checked_by,
-        };
+        reference.reason = failed
+            .map(|why| format!("{method}: {why}"))
+            .or(also.map(|why| format!("{checked_by}: {why}")));
+        reference.times = first.t[..common_count].to_vec();
+        reference.states = first.x;
         let (mut error, mut size): (f64, f64) = (0.0, 0.0);
         for (k, other) in second.x[..common_count].iter().enumerate() {
             let state = &reference.states[k];
@@ -144,10 +135,11 @@ impl Reference {
                 });
                 break;
             }
-            (reference.good_until, reference.error) = (Some(reference.times[k]), error);
+            (reference.good_until, reference.error) = (Some(reference.times[k]), Some(error));
         }
         // Before any motion, agreement means nothing.
         reference.good_until = reference.good_until.filter(|&t| t > 0.0);
+        reference.error = reference.error.filter(|_| reference.good_until.is_some());
         Ok(reference)
     }
 

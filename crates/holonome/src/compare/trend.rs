@@ -15,18 +15,23 @@
 //! distinguishes it from growth.
 
 use super::trial::Samples;
+use crate::serial::number_or_nan;
 use holonome_model::treatment::InvariantGroup;
+use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
 /// Trend of an invariant over a run; for one with components, trend of the component that grows
 /// most.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Trend {
     /// Slope of the least-squares line through the deviations, signed.
+    #[serde(deserialize_with = "number_or_nan")]
     pub slope: f64,
     /// Slope times the length of the run.
+    #[serde(deserialize_with = "number_or_nan")]
     pub growth: f64,
     /// Half the range of the residues of the line.
+    #[serde(deserialize_with = "number_or_nan")]
     pub oscillation: f64,
     /// True if the growth is steady, and exceeds what the oscillation can cause.
     pub secular: bool,

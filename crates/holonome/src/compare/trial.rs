@@ -70,11 +70,12 @@ pub(super) struct Trial {
 
 impl Failed {
     fn of(failure: &Failure<Infallible>) -> Failed {
-        Failed { kind: failure.kind(), message: failure.to_string(), t: failure.t() }
+        Failed { kind: failure.kind().to_string(), message: failure.to_string(), t: failure.t() }
     }
 
     pub(super) fn stopped(t: f64) -> Failed {
-        Failed { kind: "interrupted", message: format!("it was stopped at t = {t}"), t: Some(t) }
+        let message = format!("it was stopped at t = {t}");
+        Failed { kind: "interrupted".to_string(), message, t: Some(t) }
     }
 }
 

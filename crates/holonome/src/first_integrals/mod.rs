@@ -20,7 +20,7 @@ use holonome_model::elaborate::model::Model;
 use holonome_model::treatment::feedback::gain_name;
 use holonome_words::option;
 use search::Search;
-use serde_json::{Value, json};
+use serde::Serialize;
 use writing::TESTED;
 
 /// Largest degree, and number of candidates up to which the degree is chosen.
@@ -34,24 +34,30 @@ const MOST_CANDIDATES: usize = 2000;
 const MOST_LISTED: usize = 24;
 
 /// Result of a search.
+#[derive(Clone, Debug, Serialize)]
 pub struct FirstIntegrals {
-    name: String,
+    /// The model's name.
+    pub model: String,
     /// Invariants that the model has without a search.
-    known: Vec<String>,
+    pub known: Vec<String>,
     /// Largest number of factors of a candidate.
-    degree: usize,
-    candidates: usize,
-    /// How products of two factors are restricted, for readers.
-    summed: &'static str,
-    /// Statement of the first integral in the language.
-    statement: Option<String>,
+    pub degree: usize,
+    /// Number of candidates.
+    pub candidates: usize,
     /// Integrals, the simplest first.
     pub integrals: Vec<FirstIntegral>,
     /// Remarks on what was not searched.
     pub notes: Vec<String>,
+    /// Restriction of the products of two factors, for readers.
+    #[serde(skip)]
+    summed: &'static str,
+    /// Statement of the first integral in the language.
+    #[serde(skip)]
+    statement: Option<String>,
 }
 
 /// A first integral that was found.
+#[derive(Clone, Debug, Serialize)]
 pub struct FirstIntegral {
     /// Formula in the language.
     pub formula: String,
@@ -65,15 +71,19 @@ pub struct FirstIntegral {
 }
 
 /// Values of the parameters for which a formula is a first integral.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Holds {
     /// All: they are named in it.
+    #[serde(rename = "for all parameters")]
     Always,
     /// Those of the model. With others there is one of the same form with other numbers.
+    #[serde(rename = "with other numbers for other parameters")]
     OfThisForm,
     /// Those of the model, and not all others.
+    #[serde(rename = "not for all parameters")]
     ForTheseValues,
     /// Not known: with others the model has no values.
+    #[serde(rename = "unknown")]
     Unknown,
 }
 
@@ -144,7 +154,7 @@ impl FirstIntegrals {
             .filter(|g| !g.members.rows().any(|(row, _)| row < field.constraints));
         let known = known.map(|g| gain_name(&g.name, g.kind)).collect();
         Ok(FirstIntegrals {
-            name: problem.name.clone(),
+            model: problem.name.clone(),
             known,
             degree,
             candidates: count,
@@ -174,7 +184,7 @@ impl FirstIntegrals {
             1 => "1 first integral".to_string(),
             n => format!("{n} first integrals"),
         };
-        let mut text = format!("{}: {found}{known}{among}\n", self.name);
+        let mut text = format!("{}: {found}{known}{among}\n", self.model);
         for integral in self.integrals.iter().take(MOST_LISTED) {
             let only = match integral.holds {
                 Holds::Always | Holds::Unknown => "",
@@ -198,31 +208,6 @@ impl FirstIntegrals {
             text.push_str(&format!("  {note}\n"));
         }
         text
-    }
-
-    /// The same as an object.
-    pub fn to_json(&self) -> Value {
-        let integral = |i: &FirstIntegral| {
-            json!({
-                "formula": i.formula,
-                "degree": i.degree,
-                "residual": i.residual,
-                "holds": match i.holds {
-                    Holds::Always => "for all parameters",
-                    Holds::OfThisForm => "with other numbers for other parameters",
-                    Holds::ForTheseValues => "not for all parameters",
-                    Holds::Unknown => "unknown",
-                },
-            })
-        };
-        json!({
-            "model": self.name,
-            "known": self.known,
-            "degree": self.degree,
-            "candidates": self.candidates,
-            "integrals": self.integrals.iter().map(integral).collect::<Vec<_>>(),
-            "notes": self.notes,
-        })
     }
 }
 

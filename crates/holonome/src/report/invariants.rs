@@ -3,9 +3,11 @@
 use super::sampled;
 use crate::error::Error;
 use crate::store::StoredRun;
+use crate::summary::{Drift, Drifts, NumberArray, Relative, RunCost, StoredSummary};
 use holonome_figures::numbers::{count, number, small};
 use holonome_figures::{Axis, Chart, Curve, Level, Style, Table};
-use serde_json::{Map, Value};
+use holonome_model::treatment::InvariantKind;
+use holonome_model::treatment::feedback::gain_name;
 
 /// Distance of 1 from its upper neighbour: smaller drifts cannot be distinguished from 0 beside
 /// terms of size 1.
@@ -24,63 +26,47 @@ pub(super) struct Invariant {
     /// Array of its deviations.
     pub array: String,
     /// Value at the start.
-    pub initial: Option<Value>,
+    pub initial: Option<NumberArray>,
     /// Deviation at the end, and largest deviation.
     pub last: f64,
     pub max: f64,
     /// Both deviations relative to the terms that cancel.
-    pub relative: Option<(f64, f64)>,
+    pub relative: Option<Relative>,
 }
 
 impl Invariant {
     /// Scale of the terms that cancel.
     pub fn terms(&self) -> Option<f64> {
-        let (_, relative) = self.relative.filter(|(_, max)| *max > 0.0)?;
-        Some(self.max / relative)
+        Some(self.max / self.relative.filter(|relative| relative.max > 0.0)?.max)
     }
 }
 
-/// Invariants of a summary's `drift`, energies first.
-pub(super) fn invariants(drift: &Value) -> Vec<Invariant> {
-    let mut all = Vec::new();
-    let mut add = |key: String, label: String, array: String, entry: &Value| {
-        let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
-        let relative =
-            entry["relative"].as_object().map(|r| (number(&r["final"]), number(&r["max"])));
-        let initial = entry.get("initial").cloned();
-        let held = if entry["held"] == false { " (varies, not held)" } else { "" };
-        let (last, max) = (number(&entry["final"]), number(&entry["max"]));
-        all.push(Invariant {
-            key,
-            label: format!("{label}{held}"),
-            array,
-            initial,
-            last,
-            max,
-            relative,
-        });
-    };
-    for (key, name, label) in [
-        ("hamiltonian", "H", "energy H"),
-        ("penalised_hamiltonian", "H_penalised", "H with the penalty"),
-        ("modified_energy", "modified_energy", "modified energy"),
-    ] {
-        if drift[key].is_object() {
-            add(name.to_string(), label.to_string(), format!("drift.{name}"), &drift[key]);
-        }
+/// Invariants of a summary's drifts: energies, integrals, then constraints.
+pub(super) fn invariants(drifts: Option<Drifts>) -> Vec<Invariant> {
+    let mut all: Vec<(u8, Invariant)> = Vec::new();
+    for Drift { name, kind, initial, last, max, relative, varying, .. } in
+        drifts.unwrap_or_default().all
+    {
+        let (rank, array, word) = match kind {
+            InvariantKind::Hamiltonian => (0, "drift", "energy "),
+            InvariantKind::Penalised => (0, "drift", "H with the penalty"),
+            InvariantKind::ModifiedEnergy => (0, "drift", "modified energy"),
+            InvariantKind::Integral => (1, "drift", "integral "),
+            InvariantKind::Constraint => (2, "residual", "constraint "),
+            InvariantKind::Hidden => (3, "residual", "hidden constraint "),
+        };
+        let held = if varying { " (varies, not held)" } else { "" };
+        let of = if word.ends_with(' ') { &name[..] } else { "" };
+        let label = format!("{word}{of}{held}");
+        let key = match kind {
+            InvariantKind::Penalised => "H_penalised".to_string(),
+            kind => gain_name(&name, kind),
+        };
+        let array = format!("{array}.{key}");
+        all.push((rank, Invariant { key, label, array, initial, last, max, relative }));
     }
-    let none = Map::new();
-    for (group, array, ending, word) in [
-        ("integrals", "drift", "", "integral"),
-        ("constraints", "residual", "", "constraint"),
-        ("hidden", "residual", ".hidden", "hidden constraint"),
-    ] {
-        for (name, entry) in drift[group].as_object().unwrap_or(&none) {
-            let key = format!("{name}{ending}");
-            add(key.clone(), format!("{word} {name}"), format!("{array}.{key}"), entry);
-        }
-    }
-    all
+    all.sort_by_key(|(rank, _)| *rank);
+    all.into_iter().map(|(_, invariant)| invariant).collect()
 }
 
 /// A run whose drifts are drawn.
@@ -233,16 +219,15 @@ pub(super) fn drift_table(invariants: &[Invariant]) -> Option<Table> {
     let mut head = vec!["invariant", "initial", "final drift", "relative", "largest", "relative"];
     let mut rows = Vec::new();
     for i in invariants {
-        let relative =
-            |of: fn((f64, f64)) -> f64| i.relative.map_or(String::new(), |r| small(of(r)));
-        let initial = i.initial.as_ref().map_or(String::new(), shown);
+        let relative = |of: fn(Relative) -> f64| i.relative.map_or(String::new(), |r| small(of(r)));
+        let initial = i.initial.as_ref().map_or(String::new(), |initial| initial.text(4, number));
         rows.push(vec![
             i.label.clone(),
             initial,
             small(i.last),
-            relative(|r| r.0),
+            relative(|r| r.last),
             small(i.max),
-            relative(|r| r.1),
+            relative(|r| r.max),
         ]);
     }
     if !with_initial {
@@ -259,31 +244,10 @@ pub(super) fn drift_table(invariants: &[Invariant]) -> Option<Table> {
     })
 }
 
-/// A value as a cell of a table.
-fn shown(value: &Value) -> String {
-    match value {
-        Value::Array(list) if list.len() > 4 => format!("{} numbers", list.len()),
-        Value::Array(list) => {
-            format!("({})", list.iter().map(shown).collect::<Vec<_>>().join(", "))
-        }
-        other => other.as_f64().map_or_else(|| other.to_string(), number),
-    }
-}
-
-/// Names of costs, in the order of a summary.
-const COSTS: [(&str, &str); 6] = [
-    ("field", "field evaluations"),
-    ("gradient", "force evaluations"),
-    ("hessian", "Hessians"),
-    ("linear_solves", "linear solves"),
-    ("newton_iterations", "Newton iterations"),
-    ("rejected", "rejected steps"),
-];
-
 /// Rows of the costs of one or several runs, without costs that no run has.
-pub(super) fn cost_rows(summaries: &[&Value]) -> Vec<Vec<String>> {
+pub(super) fn cost_rows(summaries: &[&StoredSummary]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
-    let mut row = |name: &str, of: &dyn Fn(&Value) -> Option<String>| {
+    let mut row = |name: &str, of: &dyn Fn(&StoredSummary) -> Option<String>| {
         let cells: Vec<Option<String>> = summaries.iter().map(|summary| of(summary)).collect();
         if cells.iter().any(Option::is_some) {
             rows.push(
@@ -293,12 +257,13 @@ pub(super) fn cost_rows(summaries: &[&Value]) -> Vec<Vec<String>> {
             );
         }
     };
-    row("steps", &|summary| summary["steps"].as_u64().map(count));
-    for (key, name) in COSTS {
-        row(name, &|summary| summary["cost"][key].as_u64().filter(|n| *n > 0).map(count));
+    row("steps", &|summary| summary.steps.map(count));
+    for (k, (_, name, _)) in RunCost::default().counts().into_iter().enumerate() {
+        let counted = |cost: &RunCost| cost.counts()[k].2;
+        row(name, &|summary| summary.cost.as_ref().map(counted).filter(|n| *n > 0).map(count));
     }
     row("seconds", &|summary| {
-        summary["cost"]["wall_seconds"].as_f64().map(|seconds| format!("{seconds:.3}"))
+        summary.cost.as_ref().map(|cost| format!("{:.3}", cost.wall_seconds))
     });
     rows
 }

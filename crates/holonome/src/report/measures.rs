@@ -3,23 +3,16 @@
 use crate::measure;
 use holonome_figures::numbers::{number, small};
 use holonome_figures::{Axis, Chart, Curve, Panel, Style, Table};
-use serde_json::Value;
 
 /// Panels of the measures in a summary: a chart of each, and a table of means.
-pub(super) fn panels(summary: &Value) -> Vec<Panel> {
-    let all: Vec<measure::Table> = summary["measures"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(measure::Table::from_json)
-        .collect();
+pub(super) fn panels(all: &[measure::Table]) -> Vec<Panel> {
     let charts: Vec<(String, Chart)> = all
         .iter()
         .filter(|table| table.labels.is_empty())
         .map(|table| (name(table), chart(table)))
         .collect();
     let mut rows = vec![["", "mean", "error"].map(str::to_string).to_vec()];
-    for table in &all {
+    for table in all {
         let shown =
             |(label, row): (&String, &Vec<f64>)| vec![label.clone(), number(row[0]), small(row[1])];
         rows.extend(table.labels.iter().zip(&table.rows).map(shown));

@@ -5,6 +5,7 @@
 
 mod command;
 mod comparison;
+mod folder;
 mod invariants;
 mod measures;
 mod plot;
@@ -14,15 +15,15 @@ mod scene;
 mod study;
 mod sweep;
 
+use crate::compare::Comparison;
 use crate::error::Error;
 use crate::store::{Status, StoreError, StoredRun};
 use holonome_figures::{Figure, Format, Page, Section};
 use run::Shown;
-use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-pub(crate) use comparison::work_precision_figure;
+pub use folder::ComparisonFolder;
 pub use holonome_figures as figures;
 pub use plot::{Axes, figure};
 pub use study::{Reproduced, drawn, index, study};
@@ -40,8 +41,8 @@ pub enum Stored {
     Run(StoredRun),
     /// An ensemble.
     Sweep(StoredRun),
-    /// A comparison: the object in its `compare.json`.
-    Comparison(Value),
+    /// A comparison.
+    Comparison(Box<Comparison>),
 }
 
 impl Stored {

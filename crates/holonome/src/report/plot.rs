@@ -6,10 +6,10 @@ use super::sampled::{self, ColumnPlace};
 use super::{Stored, sweep};
 use crate::error::Error;
 use crate::store::{ArrayLayout, StoredRun};
+use crate::summary::StoredSummary;
 use holonome_figures::{Axis, Chart, Curve, Figure, Style};
 use holonome_model::syntax::diagnostic::did_you_mean;
 use holonome_words::option;
-use serde_json::Value;
 use std::f64::consts::PI;
 use std::path::Path;
 
@@ -82,7 +82,7 @@ fn of_runs(runs: &[&StoredRun], axes: &Axes) -> Result<Vec<Chart>, Error> {
     let times =
         runs.iter().map(|run| run.times().map_err(Error::store)).collect::<Result<Vec<_>, _>>()?;
     let mut drifting: Vec<Vec<Invariant>> =
-        runs.iter().map(|run| invariants(&run.summary()["drift"])).collect();
+        runs.iter().map(|run| invariants(StoredSummary::from(run.summary()).drift)).collect();
     if axes.are_chosen() {
         let is_drift = |name: &String| {
             let recorded =
@@ -234,9 +234,7 @@ fn stem(name: &str) -> &str {
 /// Chart of the first member of the first vector of positions with two or three components, in its
 /// plane or seen along its third axis.
 fn orbit(run: &StoredRun) -> Result<Option<Chart>, Error> {
-    let is_position = |array: &ArrayLayout| {
-        matches!(array.attributes.get("role").and_then(Value::as_str), Some("coordinate" | "state"))
-    };
+    let is_position = |array: &ArrayLayout| array.has_role("coordinate") || array.has_role("state");
     let Some(array) = run.arrays().into_iter().find(is_position) else { return Ok(None) };
     let names = run.column_names(&array.name).map_err(Error::store)?;
     let Some(last) = names.last().filter(|last| last.ends_with(['y', 'z']) && last.contains('.'))

@@ -10,6 +10,7 @@ use crate::check::Report as Check;
 use crate::error::Error;
 use crate::simulation::stored_problem;
 use crate::store::{Status, StoredRun};
+use crate::summary::StoredSummary;
 use holonome_figures::numbers::{count, exact, number, small};
 use holonome_figures::{
     Axis, Chart, Curve, Motion, Page, Panel, Preset, Samples, Section, Style, Table,
@@ -23,6 +24,7 @@ const MULTIPLIERS: usize = 12;
 pub(super) struct Shown {
     name: String,
     run: StoredRun,
+    summary: StoredSummary,
     times: Vec<f64>,
     invariants: Vec<Invariant>,
     samples: Samples,
@@ -45,7 +47,8 @@ impl Shown {
     ) -> Result<Shown, Error> {
         let times = run.times().map_err(Error::store)?;
         let samples = sampled::samples(&run, &name, numbers)?;
-        let invariants = invariants::invariants(&run.summary()["drift"]);
+        let mut summary = StoredSummary::from(run.summary());
+        let invariants = invariants::invariants(summary.drift.take());
         let problem = stored_problem(run.path(), run.attributes());
         let (motion, derived) = match problem {
             Ok(problem) => {
@@ -57,7 +60,7 @@ impl Shown {
             }
             Err(error) => (None, Err(error.to_string())),
         };
-        Ok(Shown { name, run, times, invariants, samples, motion, derived })
+        Ok(Shown { name, run, summary, times, invariants, samples, motion, derived })
     }
 
     fn attribute(&self, key: &str) -> &str {
@@ -108,7 +111,7 @@ pub(super) fn page(runs: &[Shown]) -> Result<Page, Error> {
         let presets = presets(&runs[0]);
         first.push(Panel::Explorer(samples, presets));
     }
-    first.extend(runs.iter().flat_map(|run| measures::panels(run.run.summary())));
+    first.extend(runs.iter().flat_map(|run| measures::panels(&run.summary.measures)));
     for run in runs {
         let title = if runs.len() > 1 {
             format!("Multipliers of {}", run.name)
@@ -143,14 +146,12 @@ fn warnings(run: &Shown) -> Vec<String> {
         Status::Running => all.push(stood("This run is not at its end; it stands")),
         Status::Interrupted => all.push(stood("This run was interrupted")),
         Status::Failed => {
-            let message =
-                run.run.summary()["error"]["message"].as_str().unwrap_or("see its status");
+            let error = run.summary.error.as_ref();
+            let message = error.map_or("see its status", |error| &error.message);
             all.push(format!("{}: {message}", stood("This run failed")));
         }
     }
-    if let Some(list) = run.run.summary()["warnings"].as_array() {
-        all.extend(list.iter().filter_map(Value::as_str).map(str::to_string));
-    }
+    all.extend(run.summary.warnings.iter().cloned());
     if let Err(reason) = &run.derived {
         all.push(format!("The motion is not shown, as the model cannot be read again: {reason}"));
     }
@@ -158,31 +159,24 @@ fn warnings(run: &Shown) -> Vec<String> {
 }
 
 fn facts(run: &Shown) -> Vec<(String, String)> {
-    let summary = run.run.summary();
+    let summary = &run.summary;
     let mut facts: Vec<(&str, String)> = vec![("method", run.attribute("method").to_string())];
     let options = run.run.attributes().get("options").cloned().unwrap_or_default();
     match options["step"].as_f64() {
         Some(step) => facts.push(("step", exact(step))),
         None => facts.extend(options["rtol"].as_f64().map(|rtol| ("tolerance", number(rtol)))),
     }
-    facts.extend(summary["t"].as_f64().map(|t| ("until t =", number(t))));
-    facts.extend(summary["steps"].as_u64().map(|steps| ("steps", count(steps))));
+    facts.extend(summary.t.map(|t| ("until t =", number(t))));
+    facts.extend(summary.steps.map(|steps| ("steps", count(steps))));
     facts.push(("samples", count(run.run.samples() as u64)));
-    facts.extend(
-        summary["cost"]["wall_seconds"]
-            .as_f64()
-            .map(|seconds| ("seconds", format!("{seconds:.3}"))),
-    );
+    let cost = summary.cost.as_ref();
+    facts.extend(cost.map(|cost| ("seconds", format!("{:.3}", cost.wall_seconds))));
     facts.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
 }
 
 /// Initial axes: the orbit, the phase portrait, a section, and recorded quantities over time.
 fn presets(run: &Shown) -> Vec<Preset> {
     let role = |wanted: &str| -> Vec<Vec<String>> {
-        let of = |array: &crate::store::ArrayLayout| {
-            (array.attributes.get("role").and_then(Value::as_str) == Some(wanted))
-                .then(|| array.name.clone())
-        };
         let columns = |array: String| -> Vec<String> {
             let names = run.run.column_names(&array).unwrap_or_default();
             names
@@ -192,9 +186,9 @@ fn presets(run: &Shown) -> Vec<Preset> {
         };
         run.run
             .arrays()
-            .iter()
-            .filter_map(of)
-            .map(columns)
+            .into_iter()
+            .filter(|array| array.has_role(wanted))
+            .map(|array| columns(array.name))
             .filter(|columns| !columns.is_empty())
             .collect()
     };
@@ -276,7 +270,7 @@ fn multipliers(run: &Shown, title: String) -> Option<Chart> {
 }
 
 fn tables(runs: &[Shown]) -> Vec<Panel> {
-    let summaries: Vec<&Value> = runs.iter().map(|run| run.run.summary()).collect();
+    let summaries: Vec<&StoredSummary> = runs.iter().map(|run| &run.summary).collect();
     let mut tables = Vec::new();
     if let [run] = runs {
         tables.extend(drift_table(&run.invariants));

@@ -6,6 +6,7 @@ use super::plot::Axes;
 use super::{sampled, section};
 use crate::error::Error;
 use crate::store::{Status, StoredRun};
+use crate::summary::StoredSummary;
 use holonome_figures::numbers::{count, number};
 use holonome_figures::{Axis, Chart, Curve, Page, Panel, Preset, Samples, Section, Style, Table};
 use serde_json::Value;
@@ -36,7 +37,7 @@ impl AsRef<[f64]> for Column {
 /// Page of an ensemble.
 pub(super) fn page(run: &StoredRun, numbers: usize) -> Result<Page, Error> {
     let columns = read(run)?;
-    let summary = run.summary();
+    let mut summary = StoredSummary::from(run.summary());
     let text = |key: &str| {
         run.attributes().get(key).and_then(Value::as_str).unwrap_or_default().to_string()
     };
@@ -45,7 +46,7 @@ pub(super) fn page(run: &StoredRun, numbers: usize) -> Result<Page, Error> {
         title: format!("{model} by {method}, {} trajectories", count(run.samples() as u64)),
         ..Page::default()
     };
-    let failed = summary["failed"].as_u64().unwrap_or(0);
+    let failed = summary.failed;
     let mut fact = |name: &str, value: String| page.facts.push((name.to_string(), value));
     for pair in run
         .attributes()
@@ -60,14 +61,14 @@ pub(super) fn page(run: &StoredRun, numbers: usize) -> Result<Page, Error> {
         );
     }
     fact("method", method);
-    if let Some(t) = summary["t"].as_f64() {
+    if let Some(t) = summary.t {
         fact("until t =", number(t));
     }
-    if let Some(steps) = summary["steps"].as_u64() {
+    if let Some(steps) = summary.steps {
         fact("steps", count(steps));
     }
-    if let Some(seconds) = summary["cost"]["wall_seconds"].as_f64() {
-        fact("seconds", format!("{seconds:.3}"));
+    if let Some(cost) = &summary.cost {
+        fact("seconds", format!("{:.3}", cost.wall_seconds));
     }
     if failed > 0 {
         page.warnings.push(format!(
@@ -83,15 +84,8 @@ pub(super) fn page(run: &StoredRun, numbers: usize) -> Result<Page, Error> {
             run.samples_planned()
         ));
     }
-    page.warnings.extend(
-        summary["warnings"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .map(str::to_string),
-    );
-    let mut panels = super::measures::panels(summary);
+    page.warnings.append(&mut summary.warnings);
+    let mut panels = super::measures::panels(&summary.measures);
     let varied = varied(run);
     for drift in [false, true] {
         // Varied quantities need no histogram. Final states first.
@@ -112,10 +106,10 @@ pub(super) fn page(run: &StoredRun, numbers: usize) -> Result<Page, Error> {
     let presets = presets(run, &columns);
     panels.push(Panel::Explorer(vec![samples], presets));
     page.sections.push(section(panels));
-    let mut rows = cost_rows(&[summary]);
+    let mut rows = cost_rows(&[&summary]);
     rows.insert(0, vec!["cost of all".to_string(), String::new()]);
     let cost = Table { title: "Cost".to_string(), rows, ..Table::default() };
-    let tables = drift_table(&invariants(&summary["drift"])).into_iter().chain([cost]);
+    let tables = drift_table(&invariants(summary.drift)).into_iter().chain([cost]);
     page.sections.push(section(tables.map(Panel::Table).collect()));
     let mut texts = vec![Panel::Text { title: format!("{model}.holo"), text: text("source") }];
     texts.extend(

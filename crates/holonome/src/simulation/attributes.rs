@@ -1,10 +1,14 @@
 //! Contents of a run's folder: its arrays, and the attributes from which it is resumed.
 
 use super::Simulation;
+use crate::options::{RunOptions, Settings};
 use crate::recording::VariableLayout;
+use crate::serial::NumberArray;
 use crate::store::Layout;
 use holonome_model::elaborate::model::{Family, Parameter};
-use serde_json::{Value, json};
+use indexmap::IndexMap;
+use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Maximum number of values of a parameter that are repeated in a run's attributes; longer ones are
 /// in the model's text only.
@@ -12,7 +16,7 @@ const LONGEST_PARAMETER: usize = 1000;
 
 impl Simulation {
     /// Values of the parameters that `which` selects, by name, without long families.
-    pub(crate) fn parameters(&self, which: impl Fn(&Parameter) -> bool) -> Value {
+    pub(crate) fn parameters(&self, which: impl Fn(&Parameter) -> bool) -> Parameters {
         let model = &self.problem.model;
         let short = |parameter: &&Parameter| {
             parameter.family.len() <= LONGEST_PARAMETER && which(parameter)
@@ -20,10 +24,9 @@ impl Simulation {
         let entry = |parameter: &Parameter| {
             let Family { name, bounds, shape, .. } = parameter.family.clone();
             let layout = VariableLayout { name, first: parameter.first, bounds, shape };
-            let values = &model.parameter_values[layout.first..layout.first + layout.len()];
-            (layout.name.clone(), layout.nested(values))
+            (layout.name.clone(), layout.of(&model.parameter_values))
         };
-        Value::Object(model.parameters.iter().filter(short).map(entry).collect())
+        model.parameters.iter().filter(short).map(entry).collect()
     }
 
     pub(crate) fn layout(&self) -> Layout {
@@ -32,16 +35,32 @@ impl Simulation {
             ..Layout::default()
         };
         self.recorded.add_to(&mut layout);
-        let attributes = &mut layout.attributes;
-        let mut set = |key: &str, value: Value| attributes.insert(key.to_string(), value);
-        set("holonome", json!(env!("CARGO_PKG_VERSION")));
-        set("model", json!(self.problem.name));
-        set("source", json!(self.problem.source.text()));
-        set("tables", json!(self.problem.tables));
-        set("settings", json!(self.problem.settings));
-        set("options", json!(self.options));
-        set("method", json!(self.plan.method.to_string()));
-        set("parameters", self.parameters(|_| true));
+        layout.describe(&RunAttributes {
+            holonome: env!("CARGO_PKG_VERSION"),
+            model: &self.problem.name,
+            source: self.problem.source.text(),
+            tables: &self.problem.tables,
+            settings: &self.problem.settings,
+            options: &self.options,
+            method: self.plan.method.to_string(),
+            parameters: self.parameters(|_| true),
+        });
         layout
     }
+}
+
+/// Values of parameters by name.
+pub(crate) type Parameters = IndexMap<String, NumberArray>;
+
+/// Attributes of a run's folder. A run is made again from these, its parameters are for readers.
+#[derive(Serialize)]
+struct RunAttributes<'a> {
+    holonome: &'static str,
+    model: &'a str,
+    source: &'a str,
+    tables: &'a BTreeMap<String, String>,
+    settings: &'a Settings,
+    options: &'a RunOptions,
+    method: String,
+    parameters: Parameters,
 }

@@ -83,14 +83,32 @@ pub(crate) fn measure(
     Ok(measured.map(|(second, Distances { families, far })| {
         let is_far = |far: &&Far| far.distance > SEPARATED * families[far.family].size;
         let separated = far.iter().find(is_far).map(|far| far.t);
+        let families = families.into_iter().map(FamilyDistance::error).collect();
         OrbitError { second, families, separated }
     }))
+}
+
+/// Distances of a variable of another run, the largest over a family's members.
+#[derive(Clone)]
+struct FamilyDistance {
+    name: String,
+    last: f64,
+    max: f64,
+    /// Largest norm of a member over the samples.
+    size: f64,
+}
+
+impl FamilyDistance {
+    fn error(self) -> (String, FamilyError) {
+        let FamilyDistance { name, last, max, size } = self;
+        (name, FamilyError { last, max, relative: if max == 0.0 { 0.0 } else { max / size } })
+    }
 }
 
 /// Distances of another run from the first one.
 struct Distances {
     /// Largest and last distance of each variable.
-    families: Vec<FamilyError>,
+    families: Vec<FamilyDistance>,
     /// Samples at which the distance of a variable was larger than ever before, in the order of
     /// time.
     far: Vec<Far>,
@@ -169,7 +187,7 @@ fn joined([half, third]: [Distances; 2], order: i32) -> Distances {
         let max = (of_half * half.max).max(of_third * third.max);
         let last = (of_half * half.last).max(of_third * third.last);
         // Without an order it is chance that runs meet again.
-        FamilyError { last: if of_half == of_third { max } else { last }, max, ..half }
+        FamilyDistance { last: if of_half == of_third { max } else { last }, max, ..half }
     });
     let [of_half, _] = factors(1.0, 1.0);
     let far =
@@ -198,7 +216,7 @@ fn at_samples_of(first: &Plan, plan: &Plan, divisor: u64) -> Plan {
 
 /// One array of the first run, and the second run's distance from it.
 struct Compared<'a> {
-    error: FamilyError,
+    error: FamilyDistance,
     rows: AppendedRows<'a>,
     first: usize,
     /// Length of a member.
@@ -225,7 +243,7 @@ impl<'a> Comparer<'a> {
         let mut arrays = Vec::new();
         for array in recorded.arrays.iter().filter(|array| array.is_variable()) {
             arrays.push(Compared {
-                error: FamilyError { name: array.name.clone(), last: 0.0, max: 0.0, size: 0.0 },
+                error: FamilyDistance { name: array.name.clone(), last: 0.0, max: 0.0, size: 0.0 },
                 rows: output.rows(&array.name).map_err(Error::store)?,
                 first: array.first,
                 width: array.shape.len().max(1),
@@ -234,7 +252,7 @@ impl<'a> Comparer<'a> {
         Ok(Comparer { arrays, far: Vec::new(), from, until, watch, called: Instant::now() })
     }
 
-    fn families(&self) -> Vec<FamilyError> {
+    fn families(&self) -> Vec<FamilyDistance> {
         self.arrays.iter().map(|array| array.error.clone()).collect()
     }
 }

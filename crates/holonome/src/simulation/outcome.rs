@@ -2,9 +2,9 @@
 
 use super::Simulation;
 use crate::recording::variables;
-use crate::summary::{FinalState, Summary};
+use crate::summary::{Drifts, FinalState, RunCost, RunPenalty, Stability, Summary};
 use holonome_integrate::method::{Method, MethodTreatment};
-use holonome_integrate::state::{Cost, FailedClaim, SingularityKind, StepState};
+use holonome_integrate::state::{FailedClaim, SingularityKind, StepState};
 use holonome_integrate::system::System;
 use holonome_integrate::treatment::correction::largest_innovation;
 use holonome_model::treatment::InvariantGroup;
@@ -20,6 +20,16 @@ impl Simulation {
         claim_warnings(state, &self.groups, self.plan.method, OF_MODELS)
     }
 
+    /// Drift of every invariant on the way to `state`.
+    pub(crate) fn drifts(&self, state: &StepState) -> Drifts {
+        let varying = &self.problem.examined.varying;
+        let of_run = (state, self.plan.span());
+        Drifts {
+            all: Summary::drift_of(&self.groups, varying, &self.initial, of_run),
+            hamiltonian: self.problem.model.is_hamiltonian(),
+        }
+    }
+
     pub(super) fn summary(
         &self,
         out: Option<PathBuf>,
@@ -33,25 +43,24 @@ impl Simulation {
             t: self.state.t,
             steps: self.state.step,
             state: FinalState::new(variables(&self.problem.model), self.state.x.clone()),
-            hamiltonian: self.problem.model.is_hamiltonian(),
             heated: self.problem.model.heat_bath.is_some(),
-            drift: Summary::drift_of(
-                &self.groups,
-                &self.problem.examined.varying,
-                &self.initial,
-                (&self.state, self.plan.span()),
-            ),
+            drift: self.drifts(&self.state),
             lost: Vec::new(),
             measures: self
                 .measuring
                 .as_ref()
                 .map_or(Vec::new(), |measuring| measuring.tables(&self.state.averages)),
-            cost: Cost::clone(&self.state.cost),
-            wall_seconds,
+            cost: RunCost::new(&self.state.cost, wall_seconds),
             out,
             gain: self.gain_text.clone(),
-            penalty: self.penalty.as_ref().map(|penalty| (penalty.omega, penalty.moved.is_some())),
-            stability: gain.then(|| (self.state.stability.max, self.state.stability.mean())),
+            penalty: self.penalty.as_ref().map(|penalty| RunPenalty {
+                omega: penalty.omega,
+                slow_manifold: penalty.moved.is_some(),
+            }),
+            stability: gain.then(|| Stability {
+                max: self.state.stability.max,
+                mean: self.state.stability.mean(),
+            }),
             error: None,
             interrupted,
             warnings: self.all_warnings(),

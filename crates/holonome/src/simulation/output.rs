@@ -253,7 +253,7 @@ impl Simulation {
                 let kept = output.checkpoint(&self.state);
                 let (failure, samples) = (Box::new(failure), output.kept());
                 let error = Error::Failed { failure, monitored, out: path, samples, kept: None };
-                drop(kept.and_then(|()| output.finish(Status::Failed, &error.to_json())));
+                drop(kept.and_then(|()| output.finish(Status::Failed, &error.report())));
                 Err(error)
             }
         }

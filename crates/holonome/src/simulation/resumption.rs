@@ -22,8 +22,16 @@ pub enum Resumed<T> {
     /// Not resumed: it had reached its end, and is unchanged.
     Finished {
         /// Its stored summary.
-        summary: StoredSummary,
+        summary: Box<StoredSummary>,
+        /// The JSON object that was printed when it ended.
+        json: Value,
     },
+}
+
+impl<T> Resumed<T> {
+    pub(crate) fn finished(json: Value) -> Resumed<T> {
+        Resumed::Finished { summary: Box::new(StoredSummary::from(&json)), json }
+    }
 }
 
 /// What a run is given to go on.
@@ -45,7 +53,7 @@ impl Simulation {
         let path = path.as_ref();
         let (store, state) = match Store::resume(path).map_err(Error::store)? {
             ResumedStore::Finished { summary } => {
-                return Ok(Resumed::Finished { summary: StoredSummary(summary) });
+                return Ok(Resumed::finished(summary));
             }
             ResumedStore::Continues { store, state } => (*store, state),
         };
@@ -272,7 +280,7 @@ fn problem_with(
 }
 
 /// Attribute `key` of the run at `path`.
-fn stored<T: DeserializeOwned>(
+pub(crate) fn stored<T: DeserializeOwned>(
     path: &Path,
     attributes: &Map<String, Value>,
     key: &str,

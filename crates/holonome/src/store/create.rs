@@ -7,7 +7,7 @@ use super::layout::Layout;
 use super::progress::StoredProgress;
 use super::schema::{Grid, Schema, Trajectories};
 use super::zarr;
-use serde_json::Value;
+use serde::Serialize;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -222,8 +222,9 @@ fn fill(folder: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreEr
     Ok(lock)
 }
 
-fn write_document(folder: &Path, document: &Value) -> Result<(), StoreError> {
-    files::replace(&folder.join("zarr.json"), format!("{document:#}\n").as_bytes())
+fn write_document(folder: &Path, document: &impl Serialize) -> Result<(), StoreError> {
+    let text = serde_json::to_string_pretty(document).expect("metadata are JSON") + "\n";
+    files::replace(&folder.join("zarr.json"), text.as_bytes())
 }
 
 /// True if something has this name, even a dangling link.

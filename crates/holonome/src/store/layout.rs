@@ -1,5 +1,6 @@
 //! Layout of a run's store, fixed before the run starts.
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 use std::ops::Range;
 
@@ -72,6 +73,18 @@ pub enum Role {
 }
 
 impl Layout {
+    /// Set the attributes of the data set to the fields of a value, in their order; those of other
+    /// names stay.
+    ///
+    /// # Panics
+    /// If the value is not a structure.
+    pub fn describe(&mut self, value: &impl Serialize) {
+        match serde_json::to_value(value) {
+            Ok(Value::Object(fields)) => self.attributes.extend(fields),
+            other => panic!("attributes are those of a structure: {other:?}"),
+        }
+    }
+
     /// Add a dimension unless it exists already; returns the name to use in
     /// [`ArrayLayout::dimensions`]: if two families give the name `i` to different ranges, the
     /// second is called `i_2`.
@@ -88,6 +101,13 @@ impl Layout {
             }
         }
         dimension.name
+    }
+}
+
+impl ArrayLayout {
+    /// True if this is its role in the model: `coordinate`, `observable`.
+    pub fn has_role(&self, role: &str) -> bool {
+        self.attributes.get("role").is_some_and(|own| own == role)
     }
 }
 

@@ -13,16 +13,14 @@ use super::layout::Role;
 use super::names;
 use super::schema::{Axis, Grid, Schema, Series, Trajectories};
 use holonome_figures::text::{acts, visible};
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::path::Path;
 
-/// Number of this format, in the group's attributes under [`FORMAT_KEY`].
+/// Number of this format.
 const FORMAT: u64 = 2;
-const FORMAT_KEY: &str = "holonome_format";
-/// Key of the checksums of the group's attributes, by name: a run is resumed from these attributes.
-const CHECKSUMS_KEY: &str = "holonome_checksums";
-/// Key among these of the checksum of the run's own metadata of its arrays.
+/// Key among the checksums of the checksum of the run's own metadata of its arrays.
 const ARRAYS_KEY: &str = "(arrays)";
 /// Attributes that a run is read and resumed from, which need their checksums. Others may be added
 /// by other programs.
@@ -37,15 +35,6 @@ const OWN: [&str; 9] = [
     "parameters",
     "sweep",
 ];
-const ROLE_KEY: &str = "holonome_role";
-const MODEL_NAME_KEY: &str = "model_name";
-const DESCRIPTION_KEY: &str = "long_name";
-const INDEX_KEY: &str = "index_name";
-/// Number of an ensemble's first trajectory.
-const FIRST_KEY: &str = "first";
-/// CF convention, which xarray follows: names of the coordinates that are not dimensions.
-const COORDINATES_KEY: &str = "coordinates";
-
 /// Role of an array in the data set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -59,7 +48,94 @@ enum ArrayRole {
 }
 
 /// An array of the group: its name and its metadata document.
-pub(super) type Document = (String, Value);
+pub(super) type Document = (String, ArrayDocument);
+
+/// Metadata of an array.
+#[derive(Serialize)]
+pub(super) struct ArrayDocument {
+    zarr_format: u8,
+    node_type: &'static str,
+    shape: Vec<usize>,
+    data_type: &'static str,
+    chunk_grid: Extension,
+    chunk_key_encoding: Extension,
+    fill_value: FillValue,
+    codecs: [Extension; 2],
+    attributes: ArrayAttributes,
+    dimension_names: Vec<String>,
+}
+
+/// Zarr's extension points: a name with a configuration.
+#[derive(Serialize)]
+struct Extension {
+    name: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    configuration: Option<Configuration>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Configuration {
+    ChunkShape(Vec<usize>),
+    Separator(&'static str),
+    Endian(&'static str),
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum FillValue {
+    Text(&'static str),
+    Integer(i64),
+}
+
+/// Attributes of an array: its own ones, and those from which the schema is read back.
+#[derive(Default, Serialize, Deserialize)]
+struct ArrayAttributes {
+    #[serde(flatten)]
+    own: Map<String, Value>,
+    #[serde(rename = "holonome_role")]
+    role: Option<ArrayRole>,
+    #[serde(rename = "long_name", skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_name: Option<String>,
+    /// CF convention, which xarray follows: names of the coordinates that are not dimensions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coordinates: Option<String>,
+    /// Number of an ensemble's first trajectory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first: Option<u64>,
+    #[serde(rename = "index_name", skip_serializing_if = "Option::is_none")]
+    index: Option<String>,
+}
+
+/// Metadata of the group, with those of all arrays.
+#[derive(Serialize)]
+pub(super) struct GroupDocument<'a> {
+    zarr_format: u8,
+    node_type: &'static str,
+    attributes: GroupAttributes<&'a Map<String, Value>>,
+    consolidated_metadata: Consolidated<IndexMap<&'a str, &'a ArrayDocument>>,
+}
+
+/// Attributes of the group: those of the schema, and what guards them.
+#[derive(Serialize, Deserialize)]
+struct GroupAttributes<M> {
+    #[serde(flatten)]
+    own: M,
+    #[serde(rename = "holonome_format")]
+    format: Option<Value>,
+    /// Checksums of the attributes by name: a run is resumed from these.
+    #[serde(rename = "holonome_checksums")]
+    checksums: Option<IndexMap<String, String>>,
+}
+
+#[derive(Serialize)]
+struct Consolidated<M> {
+    kind: &'static str,
+    must_understand: bool,
+    metadata: M,
+}
 
 /// Documents of all arrays (time, variables, coordinates) in the order of the group.
 pub(super) fn array_documents(schema: &Schema) -> Vec<Document> {
@@ -73,57 +149,57 @@ pub(super) fn array_documents(schema: &Schema) -> Vec<Document> {
 }
 
 /// Document of the group with all others inside.
-pub(super) fn group_document(schema: &Schema, arrays: &[Document]) -> Value {
-    let mut attributes = schema.attributes.clone();
-    let mut checksums: Map<String, Value> = schema
-        .attributes
-        .iter()
-        .map(|(key, value)| (key.clone(), json!(checksum::of_text(&value.to_string()))))
-        .collect();
-    checksums.insert(ARRAYS_KEY.to_string(), checksum_of(arrays));
-    attributes.insert(FORMAT_KEY.to_string(), json!(FORMAT));
-    attributes.insert(CHECKSUMS_KEY.to_string(), Value::Object(checksums));
-    let mut document = json!({
-        "zarr_format": 3,
-        "node_type": "group",
-        "attributes": null,
-        "consolidated_metadata": {"kind": "inline", "must_understand": false, "metadata": null},
-    });
-    // Values within `json!` are serialised into a copy.
-    document["attributes"] = attributes.into();
-    document["consolidated_metadata"]["metadata"] = Map::from_iter(arrays.iter().cloned()).into();
-    document
+pub(super) fn group_document<'a>(schema: &'a Schema, arrays: &'a [Document]) -> GroupDocument<'a> {
+    let of_attributes =
+        schema.attributes.iter().map(|(key, value)| (key.clone(), checksum_of_value(value)));
+    let of_arrays = (ARRAYS_KEY.to_string(), checksum_of(arrays));
+    let metadata = arrays.iter().map(|(name, document)| (name.as_str(), document)).collect();
+    GroupDocument {
+        zarr_format: 3,
+        node_type: "group",
+        attributes: GroupAttributes {
+            own: &schema.attributes,
+            format: Some(FORMAT.into()),
+            checksums: Some(of_attributes.chain([of_arrays]).collect()),
+        },
+        consolidated_metadata: Consolidated { kind: "inline", must_understand: false, metadata },
+    }
+}
+
+fn checksum_of_value(value: &Value) -> String {
+    checksum::of_text(&value.to_string())
 }
 
 /// Checksum of a run's own metadata of its arrays. Other programs may add metadata.
-fn checksum_of(arrays: &[Document]) -> Value {
-    let known = |(name, document): &Document| {
-        let attributes = [ROLE_KEY, MODEL_NAME_KEY, DESCRIPTION_KEY, INDEX_KEY, FIRST_KEY];
-        let attributes = attributes.map(|key| document["attributes"][key].clone());
-        json!([
-            name,
-            document["shape"],
-            document["chunk_grid"],
-            document["dimension_names"],
-            attributes
-        ])
-    };
-    json!(checksum::of_text(&Value::Array(arrays.iter().map(known).collect()).to_string()))
+fn checksum_of(arrays: &[Document]) -> String {
+    let known = arrays.iter().map(
+        |(name, ArrayDocument { shape, chunk_grid, attributes, dimension_names, .. })| {
+            let ArrayAttributes { role, model_name, description, index, first, .. } = attributes;
+            (
+                name,
+                shape,
+                chunk_grid,
+                dimension_names,
+                (role, model_name, description, index, first),
+            )
+        },
+    );
+    let known = serde_json::to_string(&known.collect::<Vec<_>>());
+    checksum::of_text(&known.expect("names and numbers are JSON"))
 }
 
 fn series_document(schema: &Schema, series: &Series, role: ArrayRole) -> Document {
-    let mut attributes = series.attributes.clone();
-    attributes.insert(ROLE_KEY.to_string(), json!(role));
-    attributes.insert(DESCRIPTION_KEY.to_string(), json!(series.description));
-    if series.name != series.stored {
-        attributes.insert(MODEL_NAME_KEY.to_string(), json!(series.name));
-    }
     let axes: Vec<&Axis> = series.axes.iter().map(|&axis| &schema.axes[axis]).collect();
     let labels: Vec<&str> =
         axes.iter().flat_map(|axis| axis.extra_labels()).map(|(_, array)| array.as_str()).collect();
-    if !labels.is_empty() {
-        attributes.insert(COORDINATES_KEY.to_string(), json!(labels.join(" ")));
-    }
+    let attributes = ArrayAttributes {
+        own: series.attributes.clone(),
+        role: Some(role),
+        description: Some(series.description.clone()),
+        model_name: (series.name != series.stored).then(|| series.name.clone()),
+        coordinates: (!labels.is_empty()).then(|| labels.join(" ")),
+        ..ArrayAttributes::default()
+    };
     let mut dimensions = Vec::new();
     let of_an_ensemble = schema.trajectories.as_ref().filter(|_| role == ArrayRole::Variable);
     dimensions.extend(of_an_ensemble.map(|trajectories| trajectories.stored.as_str()));
@@ -131,18 +207,19 @@ fn series_document(schema: &Schema, series: &Series, role: ArrayRole) -> Documen
         dimensions.push(schema.time.stored.as_str());
     }
     dimensions.extend(axes.iter().map(|axis| axis.stored.as_str()));
-    let document = array_document("float64", json!("NaN"), &series.grid, &dimensions, attributes);
+    let document = ArrayDocument::new(NUMBERS, &series.grid, &dimensions, attributes);
     (series.stored.clone(), document)
 }
 
 fn trajectory_document(trajectories: &Trajectories) -> Document {
-    let attributes = Map::from_iter([
-        (ROLE_KEY.to_string(), json!(ArrayRole::Trajectory)),
-        (DESCRIPTION_KEY.to_string(), json!("number of the trajectory")),
-        (FIRST_KEY.to_string(), json!(trajectories.first)),
-    ]);
+    let attributes = ArrayAttributes {
+        role: Some(ArrayRole::Trajectory),
+        description: Some("number of the trajectory".to_string()),
+        first: Some(trajectories.first),
+        ..ArrayAttributes::default()
+    };
     let grid = Grid::new(trajectories.count, Vec::new());
-    let document = array_document("int64", json!(0), &grid, &[&trajectories.stored], attributes);
+    let document = ArrayDocument::new(INTEGERS, &grid, &[&trajectories.stored], attributes);
     (trajectories.stored.clone(), document)
 }
 
@@ -151,46 +228,54 @@ fn axis_documents(axis: &Axis) -> Vec<Document> {
     let document = |(index, array): &(String, String)| {
         let role =
             if *array == axis.stored { ArrayRole::Axis(axis.role) } else { ArrayRole::Label };
-        let attributes = Map::from_iter([
-            (ROLE_KEY.to_string(), json!(role)),
-            (INDEX_KEY.to_string(), json!(index)),
-        ]);
-        let (kind, fill) =
-            if axis.letters().is_some() { ("string", json!("")) } else { ("int64", json!(0)) };
-        (array.clone(), array_document(kind, fill, &grid, &[&axis.stored], attributes))
+        let attributes = ArrayAttributes {
+            role: Some(role),
+            index: Some(index.clone()),
+            ..ArrayAttributes::default()
+        };
+        let form = if axis.letters().is_some() { TEXTS } else { INTEGERS };
+        (array.clone(), ArrayDocument::new(form, &grid, &[&axis.stored], attributes))
     };
     axis.labels.iter().map(document).collect()
 }
 
-fn array_document(
-    kind: &str,
-    fill: Value,
-    grid: &Grid,
-    dimensions: &[&str],
-    attributes: Map<String, Value>,
-) -> Value {
-    let shape: Vec<usize> = [grid.rows].iter().chain(&grid.lengths).copied().collect();
-    // A chunk has at least one place in each direction, even where the array has none.
-    let chunk: Vec<usize> =
-        [grid.chunk_rows].iter().chain(&grid.lengths).map(|&length| length.max(1)).collect();
-    let codec = match kind {
-        "string" => json!({"name": "vlen-utf8"}),
-        _ => json!({"name": "bytes", "configuration": {"endian": "little"}}),
-    };
-    let mut document = json!({
-        "zarr_format": 3,
-        "node_type": "array",
-        "shape": shape,
-        "data_type": kind,
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
-        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
-        "fill_value": fill,
-        "codecs": [codec, {"name": "crc32c"}],
-        "attributes": null,
-        "dimension_names": dimensions,
-    });
-    document["attributes"] = attributes.into();
-    document
+/// Form of an array's entries: data type, fill value, codec.
+type Form = (&'static str, FillValue, Extension);
+const NUMBERS: Form = ("float64", FillValue::Text("NaN"), Extension::BYTES);
+const INTEGERS: Form = ("int64", FillValue::Integer(0), Extension::BYTES);
+const TEXTS: Form =
+    ("string", FillValue::Text(""), Extension { name: "vlen-utf8", configuration: None });
+
+impl Extension {
+    const BYTES: Extension =
+        Extension { name: "bytes", configuration: Some(Configuration::Endian("little")) };
+}
+
+impl ArrayDocument {
+    fn new(
+        (data_type, fill_value, codec): Form,
+        grid: &Grid,
+        dimensions: &[&str],
+        attributes: ArrayAttributes,
+    ) -> ArrayDocument {
+        let shape: Vec<usize> = [grid.rows].iter().chain(&grid.lengths).copied().collect();
+        // A chunk has at least one place in each direction, even where the array has none.
+        let chunk =
+            [grid.chunk_rows].iter().chain(&grid.lengths).map(|&length| length.max(1)).collect();
+        let extension = |name, of| Extension { name, configuration: Some(of) };
+        ArrayDocument {
+            zarr_format: 3,
+            node_type: "array",
+            shape,
+            data_type,
+            chunk_grid: extension("regular", Configuration::ChunkShape(chunk)),
+            chunk_key_encoding: extension("default", Configuration::Separator(".")),
+            fill_value,
+            codecs: [codec, Extension { name: "crc32c", configuration: None }],
+            attributes,
+            dimension_names: dimensions.iter().map(|name| name.to_string()).collect(),
+        }
+    }
 }
 
 impl Axis {
@@ -200,22 +285,23 @@ impl Axis {
     }
 }
 
+/// The part of the group's document that is read. Other programs may have added to it.
 #[derive(Deserialize)]
-struct GroupDocument {
-    attributes: Map<String, Value>,
-    consolidated_metadata: Consolidated,
+struct StoredGroup {
+    attributes: GroupAttributes<Map<String, Value>>,
+    consolidated_metadata: StoredMetadata,
 }
 
 #[derive(Deserialize)]
-struct Consolidated {
+struct StoredMetadata {
     metadata: Map<String, Value>,
 }
 
 /// The part of an array's document that differs between arrays.
 #[derive(Deserialize)]
-struct ArrayDocument {
+struct StoredArray {
     shape: Vec<usize>,
-    attributes: Map<String, Value>,
+    attributes: ArrayAttributes,
     dimension_names: Vec<String>,
 }
 
@@ -224,6 +310,7 @@ pub(super) fn schema_from_group(path: &Path, document: &[u8]) -> Result<Schema, 
     let not_a_run = |reason| StoreError::NotARun { path: path.to_path_buf(), reason };
     let (schema, mut checksums) = parse(document).map_err(not_a_run)?;
     let damaged = |reason: String| Err(StoreError::damaged(&path.join("zarr.json"), reason));
+    let of_arrays = "the names and shapes of its arrays";
     match checksums.shift_remove(ARRAYS_KEY) {
         Some(expected) if expected == checksum_of(&array_documents(&schema)) => {}
         Some(_) => {
@@ -231,22 +318,15 @@ pub(super) fn schema_from_group(path: &Path, document: &[u8]) -> Result<Schema, 
                 "the names or shapes of its arrays are not what was written".to_string(),
             );
         }
-        None => {
-            return damaged(
-                "the checksum of the names and shapes of its arrays is missing".to_string(),
-            );
-        }
+        None => return damaged(format!("the checksum of {of_arrays} is missing")),
     }
-    if let Some(key) = OWN
-        .iter()
-        .find(|key| schema.attributes.contains_key(**key) && !checksums.contains_key(**key))
-    {
+    let is_open =
+        |key: &&str| schema.attributes.contains_key(*key) && !checksums.contains_key(*key);
+    if let Some(key) = OWN.into_iter().find(is_open) {
         return damaged(format!("the checksum of the attribute '{key}' is missing"));
     }
     for (key, expected) in &checksums {
-        let found =
-            schema.attributes.get(key).map(|value| json!(checksum::of_text(&value.to_string())));
-        if found.as_ref() != Some(expected) {
+        if schema.attributes.get(key).map(checksum_of_value).as_ref() != Some(expected) {
             return damaged(format!("the attribute '{key}' is not what was written"));
         }
     }
@@ -254,22 +334,22 @@ pub(super) fn schema_from_group(path: &Path, document: &[u8]) -> Result<Schema, 
 }
 
 /// The schema, and the checksums of its attributes.
-fn parse(document: &[u8]) -> Result<(Schema, Map<String, Value>), String> {
-    let mut group: GroupDocument =
+fn parse(document: &[u8]) -> Result<(Schema, IndexMap<String, String>), String> {
+    let group: StoredGroup =
         serde_json::from_slice(document).map_err(|error| format!("zarr.json: {error}"))?;
-    match group.attributes.shift_remove(FORMAT_KEY) {
-        Some(format) if format == json!(FORMAT) => {}
+    let GroupAttributes { own: attributes, format, checksums } = group.attributes;
+    match format {
+        Some(format) if format == FORMAT => {}
         Some(format) => {
             return Err(format!(
                 "it has format {format}, this program reads format {FORMAT}: run its model again, or read its arrays with any reader of Zarr"
             ));
         }
-        None => return Err(format!("zarr.json lacks {FORMAT_KEY}, so another program wrote it")),
+        None => {
+            return Err("zarr.json lacks holonome_format, so another program wrote it".to_string());
+        }
     }
-    let checksums = match group.attributes.shift_remove(CHECKSUMS_KEY) {
-        Some(Value::Object(checksums)) => checksums,
-        _ => return Err(format!("zarr.json lacks {CHECKSUMS_KEY}")),
-    };
+    let checksums = checksums.ok_or("zarr.json lacks holonome_checksums")?;
     let mut time = None;
     let mut trajectories = None;
     let mut variables = Vec::new();
@@ -278,27 +358,22 @@ fn parse(document: &[u8]) -> Result<(Schema, Map<String, Value>), String> {
         if !names::can_be_stored(&stored) {
             return Err(format!("an array cannot be called '{}'", visible(&stored)));
         }
-        let mut array: ArrayDocument = serde_json::from_value(document)
+        let array: StoredArray = serde_json::from_value(document)
             .map_err(|error| format!("metadata of {stored}: {error}"))?;
         if array.shape.is_empty() || array.shape.len() != array.dimension_names.len() {
             return Err(format!("metadata of {stored}: shape and dimension_names differ"));
         }
-        let role = array
-            .attributes
-            .shift_remove(ROLE_KEY)
-            .and_then(|role| serde_json::from_value(role).ok());
-        match role {
+        match array.attributes.role {
             Some(ArrayRole::Time) => time = Some((stored, array)),
             Some(ArrayRole::Trajectory) => {
-                let first =
-                    array.attributes.get(FIRST_KEY).and_then(Value::as_u64).unwrap_or_default();
+                let first = array.attributes.first.unwrap_or_default();
                 trajectories = Some(Trajectories { stored, first, count: array.shape[0] });
             }
             Some(ArrayRole::Variable) => variables.push((stored, array)),
             Some(ArrayRole::Axis(role)) => read_label(&mut axes, stored, array, role),
             // Only members of a family need several labels.
             Some(ArrayRole::Label) => read_label(&mut axes, stored, array, Role::Index),
-            None => return Err(format!("metadata of {stored} lack a known {ROLE_KEY}")),
+            None => return Err(format!("metadata of {stored} lack a holonome_role")),
         }
     }
     let (stored, array) = time.ok_or("it has no array of times")?;
@@ -316,13 +391,13 @@ fn parse(document: &[u8]) -> Result<(Schema, Map<String, Value>), String> {
         }
         arrays.push(series);
     }
-    Ok((Schema { attributes: group.attributes, time, trajectories, arrays, axes }, checksums))
+    Ok((Schema { attributes, time, trajectories, arrays, axes }, checksums))
 }
 
 /// Add a coordinate array to the axis that it labels, which may be new.
-fn read_label(axes: &mut Vec<Axis>, stored: String, mut array: ArrayDocument, role: Role) {
+fn read_label(axes: &mut Vec<Axis>, stored: String, mut array: StoredArray, role: Role) {
     let dimension = array.dimension_names.swap_remove(0);
-    let index = take_text(&mut array.attributes, INDEX_KEY).unwrap_or_default();
+    let index = array.attributes.index.unwrap_or_default();
     match axes.iter_mut().find(|axis| axis.stored == dimension) {
         Some(axis) => axis.labels.push((index, stored)),
         None => axes.push(Axis {
@@ -339,7 +414,7 @@ fn read_series(
     axes: &[Axis],
     time: Option<&str>,
     stored: String,
-    mut array: ArrayDocument,
+    array: StoredArray,
 ) -> Result<Series, String> {
     let timed = time.is_none() || array.dimension_names.get(1).map(String::as_str) == time;
     let leading = if time.is_some() && timed { 2 } else { 1 };
@@ -353,46 +428,42 @@ fn read_series(
     if numbers.is_none() {
         return Err(format!("{stored} is larger than this computer can address"));
     }
-    array.attributes.shift_remove(COORDINATES_KEY);
-    let name = take_text(&mut array.attributes, MODEL_NAME_KEY).unwrap_or_else(|| stored.clone());
+    let ArrayAttributes { own: attributes, model_name, description, .. } = array.attributes;
+    let name = model_name.unwrap_or_else(|| stored.clone());
     if name.contains(acts) {
         return Err(format!("the quantity in {stored} cannot be called '{}'", visible(&name)));
     }
     Ok(Series {
         name,
         stored,
-        description: take_text(&mut array.attributes, DESCRIPTION_KEY).unwrap_or_default(),
-        attributes: array.attributes,
+        description: description.unwrap_or_default(),
+        attributes,
         timed,
         axes: places,
         grid: Grid::new(array.shape[0], array.shape[1..].to_vec()),
     })
 }
 
-fn take_text(attributes: &mut Map<String, Value>, key: &str) -> Option<String> {
-    match attributes.shift_remove(key) {
-        Some(Value::String(text)) => Some(text),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::store::tests::every_kind;
+    use serde_json::json;
 
     #[test]
     fn metadata_read_back_are_the_schema() {
         let schema = Schema::new(&every_kind(5)).unwrap();
-        let document = group_document(&schema, &array_documents(&schema));
-        let back = schema_from_group(Path::new("run"), document.to_string().as_bytes()).unwrap();
+        let arrays = array_documents(&schema);
+        let document = json!(group_document(&schema, &arrays)).to_string();
+        let back = schema_from_group(Path::new("run"), document.as_bytes()).unwrap();
         assert_eq!(format!("{back:#?}"), format!("{schema:#?}"));
     }
 
     #[test]
     fn damaged_metadata_are_refused() {
         let schema = Schema::new(&every_kind(5)).unwrap();
-        let good = group_document(&schema, &array_documents(&schema)).to_string();
+        let arrays = array_documents(&schema);
+        let good = json!(group_document(&schema, &arrays)).to_string();
         for (from, to) in [
             ("\"holonome_format\":2", "\"holonome_format\":3"),
             ("\"holonome_format\":2", "\"other\":2"),

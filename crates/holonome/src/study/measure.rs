@@ -1,8 +1,10 @@
 //! Quantities measured of the runs of a study.
 
-use super::{Made, MeasuredValue, Study, look_up};
-use crate::arrays::Array;
-use crate::summary::{Cost, budget_of};
+use super::{Made, MeasuredValue, Study};
+use crate::arrays::{Array, Arrays};
+use crate::summary::{Drift, StoredSummary};
+use holonome_model::treatment::InvariantKind;
+use holonome_model::treatment::feedback::gain_name;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -234,109 +236,94 @@ impl Quantity {
             return self.order(study, made);
         }
         let name = self.run.as_ref().ok_or("it names no run")?;
-        let made_run = &made[name];
-        if self.what == What::Reached {
-            return Ok(match made_run {
-                Made::Refused(_) => 0.0,
-                _ if made_run.finished() => 1.0,
-                Made::Stored { run, arrays } => {
-                    let until = option_of(run.attributes(), "until").unwrap_or(f64::INFINITY);
-                    arrays.times().last().copied().unwrap_or(0.0) / until
-                }
-            });
+        let run = &made[name];
+        match self.what {
+            What::Reached => return Ok(reached(run)),
+            What::Error => return self.error(name, study, made),
+            _ => {}
         }
-        let (run, arrays) = match made_run {
+        let (run, arrays, summary) = match run {
             Made::Refused(message) => return Err(format!("{name} was refused: {message}")),
-            Made::Stored { .. } if !made_run.finished() => {
+            Made::Stored { .. } if !run.finished() => {
                 return Err(format!("{name} did not reach its end"));
             }
-            Made::Stored { run, arrays } => (run, arrays),
+            Made::Stored { run, arrays, summary } => (run, arrays, summary),
         };
-        let number = |path: &[&str]| {
-            let found = look_up(run.summary(), path).and_then(Value::as_f64);
-            found.ok_or_else(|| format!("the summary of {name} has no {}", path.join(".")))
-        };
-        let series = || -> Result<Vec<f64>, String> {
-            let array = arrays
-                .get(&self.of[0])
-                .ok_or_else(|| format!("{name} recorded no '{}'", self.of[0]))?;
-            self.component_of(array)
-        };
+        let cost =
+            || summary.cost.as_ref().ok_or_else(|| format!("the summary of {name} has no cost"));
         match self.what {
-            What::Order | What::Reached => unreachable!("measured above"),
-            What::Error => self.error(name, study, made),
-            What::Distance => {
-                let from = self.from.as_ref().ok_or("it is compared with nothing")?;
-                let Some(Made::Stored { arrays: others, .. }) = made.get(from) else {
-                    return Err(format!("{from} was not run"));
-                };
-                let other = others
-                    .get(&self.of[0])
-                    .ok_or_else(|| format!("{from} recorded no '{}'", self.of[0]))?;
-                let (a, b) = (series()?, self.component_of(other)?);
-                if arrays.times() != others.times() {
-                    return Err(format!("{name} and {from} have samples at other times"));
-                }
-                Ok(a.iter().zip(&b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max))
-            }
-            What::Drift => {
-                let of = self.of[0].as_str();
-                let drift = look_up(run.summary(), &["drift"]).ok_or("there are no drifts")?;
-                let found = match of {
-                    "H" => look_up(drift, &["hamiltonian"]),
-                    "penalised_hamiltonian" | "modified_energy" => look_up(drift, &[of]),
-                    _ => match of.strip_suffix(".hidden") {
-                        Some(name) => look_up(drift, &["hidden", name]),
-                        None => ["constraints", "integrals"]
-                            .iter()
-                            .find_map(|kind| look_up(drift, &[kind, of])),
-                    },
-                };
-                let found = found.ok_or_else(|| format!("{name} has no drift of '{of}'"))?;
-                let path: &[&str] = if self.relative { &["relative", "max"] } else { &["max"] };
-                look_up(found, path)
-                    .and_then(Value::as_f64)
-                    .ok_or_else(|| format!("the drift of '{of}' is no number"))
-            }
-            What::Last => {
-                series()?.last().copied().ok_or_else(|| "there are no samples".to_string())
-            }
-            What::Largest => Ok(series()?.into_iter().fold(f64::NEG_INFINITY, f64::max)),
-            What::Least => Ok(series()?.into_iter().fold(f64::INFINITY, f64::min)),
-            What::Mean => {
-                let series = series()?;
-                Ok(series.iter().sum::<f64>() / series.len() as f64)
-            }
-            What::Passage => {
-                let level = self.level.unwrap_or(f64::INFINITY);
-                let first = series()?.into_iter().position(|value| value > level);
-                let time = first.and_then(|sample| arrays.times().get(sample)).copied();
-                time.ok_or_else(|| format!("'{}' of {name} does not pass {level}", self.of[0]))
-            }
+            What::Drift => self.drift(name, summary),
+            What::Option => option_of(run.attributes(), &self.of[0])
+                .ok_or_else(|| format!("{name} has no number as its option '{}'", self.of[0])),
+            What::Work => cost().map(|cost| (cost.field + cost.gradient) as f64),
+            What::Budget => cost().map(|cost| cost.in_gradients() as f64),
+            What::Solves => cost().map(|cost| cost.linear_solves as f64),
+            What::Seconds => cost().map(|cost| cost.wall_seconds),
+            What::Distance => self.distance(name, arrays, made),
+            _ => self.of_series(name, arrays),
+        }
+    }
+
+    /// Largest deviation of an invariant.
+    fn drift(&self, name: &str, summary: &StoredSummary) -> Result<f64, String> {
+        let of = self.of[0].as_str();
+        let drifts = summary.drift.as_ref().ok_or("there are no drifts")?;
+        let is_named = |drift: &&Drift| match drift.kind {
+            InvariantKind::Penalised => of == "penalised_hamiltonian",
+            kind => gain_name(&drift.name, kind) == of,
+        };
+        let found = drifts.iter().find(is_named);
+        let found = found.ok_or_else(|| format!("{name} has no drift of '{of}'"))?;
+        let max = if self.relative { found.relative.map(|r| r.max) } else { Some(found.max) };
+        max.filter(|max| !max.is_nan()).ok_or_else(|| format!("the drift of '{of}' is no number"))
+    }
+
+    /// Largest distance of an array from that of another run.
+    fn distance(
+        &self,
+        name: &str,
+        arrays: &Arrays,
+        made: &BTreeMap<String, Made>,
+    ) -> Result<f64, String> {
+        let from = self.from.as_ref().ok_or("it is compared with nothing")?;
+        let Some(Made::Stored { arrays: others, .. }) = made.get(from) else {
+            return Err(format!("{from} was not run"));
+        };
+        let other = self.series(from, others)?;
+        let own = self.series(name, arrays)?;
+        if arrays.times() != others.times() {
+            return Err(format!("{name} and {from} have samples at other times"));
+        }
+        Ok(own.iter().zip(&other).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max))
+    }
+
+    /// Quantity of the samples of one array.
+    fn of_series(&self, name: &str, arrays: &Arrays) -> Result<f64, String> {
+        let series = self.series(name, arrays)?;
+        let largest = |part: &[f64]| part.iter().fold(0.0f64, |most, x| most.max(x.abs()));
+        match self.what {
+            What::Last => series.last().copied().ok_or_else(|| "there are no samples".to_string()),
+            What::Largest => Ok(series.into_iter().fold(f64::NEG_INFINITY, f64::max)),
+            What::Least => Ok(series.into_iter().fold(f64::INFINITY, f64::min)),
+            What::Mean => Ok(series.iter().sum::<f64>() / series.len() as f64),
             What::Growth => {
-                let series = series()?;
-                let largest = |part: &[f64]| part.iter().fold(0.0f64, |most, x| most.max(x.abs()));
                 let (first, second) = series.split_at(series.len() / 2);
                 Ok(largest(second) / largest(first))
             }
-            What::Option => option_of(run.attributes(), &self.of[0])
-                .ok_or_else(|| format!("{name} has no number as its option '{}'", self.of[0])),
-            What::Work => Ok(number(&["cost", "field"])? + number(&["cost", "gradient"])?),
-            What::Budget => {
-                let count = |key| number(&["cost", key]).map(|count| count as u64);
-                let cost = Cost {
-                    field: count("field")?,
-                    gradient: count("gradient")?,
-                    hessian: count("hessian")?,
-                    linear_solves: count("linear_solves")?,
-                    newton_iterations: count("newton_iterations")?,
-                    ..Cost::default()
-                };
-                Ok(budget_of(&cost) as f64)
+            _ => {
+                let level = self.level.unwrap_or(f64::INFINITY);
+                let first = series.into_iter().position(|value| value > level);
+                let time = first.and_then(|sample| arrays.times().get(sample)).copied();
+                time.ok_or_else(|| format!("'{}' of {name} does not pass {level}", self.of[0]))
             }
-            What::Solves => number(&["cost", "linear_solves"]),
-            What::Seconds => number(&["cost", "wall_seconds"]),
         }
+    }
+
+    /// The chosen component of the array of the run `name` at every sample.
+    fn series(&self, name: &str, arrays: &Arrays) -> Result<Vec<f64>, String> {
+        let of = &self.of[0];
+        let array = arrays.get(of).ok_or_else(|| format!("{name} recorded no '{of}'"))?;
+        self.component_of(array)
     }
 
     /// The chosen component at every sample.
@@ -481,20 +468,24 @@ fn last_state(
     made: &BTreeMap<String, Made>,
     name: &str,
 ) -> Result<BTreeMap<String, Vec<f64>>, String> {
-    let run = match made.get(name) {
-        Some(made @ Made::Stored { run, .. }) if made.finished() => run,
+    let summary = match made.get(name) {
+        Some(made @ Made::Stored { summary, .. }) if made.finished() => summary,
         Some(Made::Stored { .. }) => return Err(format!("{name} did not reach its end")),
         Some(Made::Refused(message)) => return Err(format!("{name} was refused: {message}")),
         None => return Err(format!("{name} was not run")),
     };
-    let state = look_up(run.summary(), &["state"]).and_then(Value::as_object);
-    let state = state.ok_or_else(|| format!("the summary of {name} has no state"))?;
-    Ok(state.iter().map(|(name, value)| (name.clone(), flat(value))).collect())
+    let state = summary.state.iter();
+    Ok(state.map(|(name, array)| (name.clone(), array.numbers.clone())).collect())
 }
 
-fn flat(value: &Value) -> Vec<f64> {
-    match value {
-        Value::Array(parts) => parts.iter().flat_map(flat).collect(),
-        other => other.as_f64().into_iter().collect(),
+/// Fraction of its time that a run reached.
+fn reached(made: &Made) -> f64 {
+    match made {
+        Made::Refused(_) => 0.0,
+        _ if made.finished() => 1.0,
+        Made::Stored { run, arrays, .. } => {
+            let until = option_of(run.attributes(), "until").unwrap_or(f64::INFINITY);
+            arrays.times().last().copied().unwrap_or(0.0) / until
+        }
     }
 }

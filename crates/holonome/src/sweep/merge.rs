@@ -4,6 +4,7 @@ use super::{Sweep, SweepSummary, Tally};
 use crate::error::Error;
 use crate::output::Output;
 use crate::store::{RowReader, Status, Store, StoredRun};
+use crate::summary::StoredSummary;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -96,12 +97,12 @@ fn join(
             Error::option(format!("{} has no checkpoint: run that part again", path.display()))
         })?;
         sweep.tally.join(tally);
-        wall_seconds += run.summary()["cost"]["wall_seconds"].as_f64().unwrap_or_default();
+        wall_seconds += StoredSummary::from(run.summary()).cost.unwrap_or_default().wall_seconds;
     }
     store.checkpoint(&sweep.tally).map_err(Error::store)?;
     let mut output = Output::Folder(Box::new(store));
     let mut summary = sweep.summary(Some(out), wall_seconds, false);
     summary.measures = sweep.measured(&output).map_err(Error::store)?;
-    output.finish(Status::Finished, &summary.to_json()).map_err(Error::store)?;
+    output.finish(Status::Finished, &summary).map_err(Error::store)?;
     Ok(summary)
 }

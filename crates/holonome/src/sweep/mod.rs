@@ -23,16 +23,17 @@ use crate::options::{RunOptions, Settings};
 use crate::output::{Output, RunFolder};
 use crate::problem::Problem;
 use crate::recording::{Place, RunMeasure};
+use crate::serial;
 use crate::simulation::{
-    OF_MODELS, Resumed, Simulation, failed_names, open_run, reference_state, stored_options,
-    unreadable,
+    OF_MODELS, Parameters, Resumed, Simulation, failed_names, open_run, reference_state, stored,
+    stored_options, unreadable,
 };
 use crate::starts::Starts;
 use crate::step::Start;
 use crate::store::{
     ArrayLayout, Checkpoint, Dimension, Layout, ResumedStore, Status, Store, StoreError,
 };
-use crate::summary::{self, Drift, Relative, StoredSummary, drift_json, is_varying, large_drifts};
+use crate::summary::{self, Drift, Drifts, Relative, RunCost, is_varying, large_drifts};
 use batch::{BatchResult, EventCount, EventCounts, compute};
 use holonome_integrate::averages::{BlockAverages, Mean};
 use holonome_integrate::exact;
@@ -48,9 +49,9 @@ use holonome_model::treatment::feedback::gain_name;
 use holonome_words::option;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::ops::{Index, Range};
+use std::ops::{Index, Not, Range};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -130,8 +131,8 @@ pub struct SweepProgress {
     pub failed: u64,
 }
 
-/// Result of an ensemble.
-#[derive(Clone, Debug)]
+/// Result of an ensemble. In JSON, entries that only some ensembles have come last.
+#[derive(Clone, Debug, Serialize)]
 pub struct SweepSummary {
     /// The model's name.
     pub model: String,
@@ -143,31 +144,42 @@ pub struct SweepSummary {
     pub t: f64,
     /// Accepted steps of all of them.
     pub steps: u64,
-    /// True if the model is Hamiltonian.
-    pub hamiltonian: bool,
-    /// True if it is in a heat bath, which keeps neither energy nor integrals.
-    pub heated: bool,
-    /// Largest drift of every invariant.
-    pub drift: Vec<Drift>,
-    /// Names of what has lost a good part of itself in some trajectory, whose motion is not the
-    /// model's.
-    pub lost: Vec<String>,
-    /// Results of the model's measures, averaged over trajectories.
-    pub measures: Vec<Table>,
-    /// Counts of evaluations of all of them.
-    pub cost: Cost,
-    /// Time in the loop, storing included.
-    pub wall_seconds: f64,
+    /// Largest drift of every invariant; `None` if no trajectory reached the end.
+    pub drift: Option<Drifts>,
+    /// Counts of evaluations of all of them, and time in the loop, storing included.
+    pub cost: RunCost,
     /// Number of trajectories that ended early.
     pub failed: u64,
-    /// The first of these, with the reason.
-    pub failures: Vec<(u64, String)>,
+    /// Folder of the ensemble; `None` if it is in memory.
+    #[serde(serialize_with = "serial::path", skip_serializing_if = "Option::is_none")]
+    pub out: Option<PathBuf>,
+    /// True if it is in a heat bath, which keeps neither energy nor integrals.
+    #[serde(skip)]
+    pub heated: bool,
+    /// Names of what has lost a good part of itself in some trajectory, whose motion is not the
+    /// model's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
+    /// Results of the model's measures, averaged over trajectories.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub measures: Vec<Table>,
+    /// The first trajectories that failed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<FailedTrajectory>,
+    /// True if it was stopped before its end.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub interrupted: bool,
     /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// Folder of the ensemble; `None` if it is in memory.
-    pub out: Option<PathBuf>,
-    /// True if it was stopped before its end.
-    pub interrupted: bool,
+}
+
+/// A trajectory that ended early.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FailedTrajectory {
+    /// Its number.
+    pub trajectory: u64,
+    /// Reason, for people.
+    pub message: String,
 }
 
 /// Result of an ensemble in memory: the recorded quantities of every trajectory by name, and a
@@ -189,6 +201,13 @@ impl Index<&str> for SweepSolution {
     fn index(&self, name: &str) -> &Array {
         &self.arrays[name]
     }
+}
+
+/// Attributes of an ensemble's folder, in place of or beside those of a run.
+#[derive(Serialize)]
+struct SweepAttributes<'a> {
+    parameters: Parameters,
+    sweep: &'a SweepOptions,
 }
 
 /// Maximum number of trajectories of a task: enough for lanes to refill, few enough to spread over
@@ -424,7 +443,7 @@ impl Sweep {
         }
         let (store, state) = match Store::resume(path).map_err(Error::store)? {
             ResumedStore::Finished { summary } => {
-                return Ok(Some(Resumed::Finished { summary: StoredSummary(summary) }));
+                return Ok(Some(Resumed::finished(summary)));
             }
             ResumedStore::Continues { store, state } => (*store, state),
         };
@@ -447,22 +466,12 @@ impl Sweep {
 
     /// The whole ensemble whose store at `path` has these attributes.
     fn of_attributes(attributes: &Map<String, Value>, path: &Path) -> Result<Sweep, Error> {
-        fn read<T: serde::de::DeserializeOwned>(
-            attributes: &Map<String, Value>,
-            key: &str,
-        ) -> Option<T> {
-            serde_json::from_value(attributes.get(key)?.clone()).ok()
-        }
-        macro_rules! attribute {
-            ($key:literal) => {
-                read(attributes, $key).ok_or_else(|| unreadable(path, $key))?
-            };
-        }
-        let (model, source): (String, String) = (attribute!("model"), attribute!("source"));
-        let tables: BTreeMap<String, String> = attribute!("tables");
-        let (settings, options): (Settings, _) =
-            (attribute!("settings"), stored_options(path, attributes)?);
-        let sweep: SweepOptions = attribute!("sweep");
+        let (model, source): (String, String) =
+            (stored(path, attributes, "model")?, stored(path, attributes, "source")?);
+        let tables: BTreeMap<String, String> = stored(path, attributes, "tables")?;
+        let settings: Settings = stored(path, attributes, "settings")?;
+        let options = stored_options(path, attributes)?;
+        let sweep: SweepOptions = stored(path, attributes, "sweep")?;
         let (problem, starts) = Problem::from_text_varied(
             &model,
             &source,
@@ -653,8 +662,7 @@ impl Sweep {
         self.dimensions_of_varied(&mut layout);
         let fixed = simulation
             .parameters(|parameter| self.varied.iter().all(|slots| slots.start != parameter.first));
-        layout.attributes.insert("parameters".to_string(), fixed);
-        layout.attributes.insert("sweep".to_string(), json!(self.sweep));
+        layout.describe(&SweepAttributes { parameters: fixed, sweep: &self.sweep });
         layout
     }
 
@@ -751,13 +759,13 @@ impl Sweep {
                     if control == Control::Stop { Status::Interrupted } else { Status::Finished };
                 output.checkpoint(&self.tally).map_err(unstored)?;
                 summary.measures = self.measured(output).map_err(unstored)?;
-                output.finish(status, &summary.to_json()).map_err(unstored)?;
+                output.finish(status, &summary).map_err(unstored)?;
                 Ok(summary)
             }
             Err(error) => {
                 let stored = output
                     .checkpoint(&self.tally)
-                    .and_then(|()| output.finish(Status::Failed, &error.to_json()));
+                    .and_then(|()| output.finish(Status::Failed, &error.report()));
                 drop(stored);
                 Err(error)
             }
@@ -844,7 +852,10 @@ impl Sweep {
             relative: Some(Relative { last: tally.relative_last[k], max: tally.relative_max[k] }),
             loss: Relative { last: tally.loss_last[k], max: tally.loss_max[k] },
         };
-        let drift: Vec<Drift> = simulation.groups.iter().enumerate().map(drift).collect();
+        let drift = Drifts {
+            all: simulation.groups.iter().enumerate().map(drift).collect(),
+            hamiltonian: simulation.problem.model.is_hamiltonian(),
+        };
         let t = simulation.plan.t_end();
         let mut warnings = self.warnings();
         let mut lost = Vec::new();
@@ -866,21 +877,20 @@ impl Sweep {
         if tally.failed > 0 {
             warnings.push(format!("{reached} of {} trajectories reached t = {t}", tally.done));
         }
+        let failure = |(trajectory, message)| FailedTrajectory { trajectory, message };
         SweepSummary {
             model: simulation.problem.name.clone(),
             method: simulation.options.method.to_string(),
             trajectories: self.tally.done,
             t,
             steps: self.tally.steps,
-            hamiltonian: simulation.problem.model.is_hamiltonian(),
             heated: simulation.problem.model.heat_bath.is_some(),
-            drift,
+            drift: (reached > 0).then_some(drift),
             lost,
             measures: Vec::new(),
-            cost: self.tally.cost.clone(),
-            wall_seconds,
+            cost: RunCost::new(&self.tally.cost, wall_seconds),
             failed: self.tally.failed,
-            failures: self.tally.failures.clone(),
+            failures: self.tally.failures.iter().cloned().map(failure).collect(),
             warnings,
             out,
             interrupted,
@@ -958,45 +968,6 @@ impl SweepSummary {
     /// Number of trajectories that reached the end.
     pub fn reached(&self) -> u64 {
         self.trajectories - self.failed
-    }
-
-    /// The object that `sweep --json` prints.
-    pub fn to_json(&self) -> Value {
-        let cost = &self.cost;
-        let mut all = json!({
-            "model": self.model, "method": self.method, "trajectories": self.trajectories, "t": self.t,
-            "steps": self.steps,
-            "drift": (self.reached() > 0).then(|| drift_json(&self.drift, self.hamiltonian)),
-            "cost": {
-                "field": cost.field, "gradient": cost.gradient, "hessian": cost.hessian, "linear_solves": cost.linear_solves,
-                "newton_iterations": cost.newton_iterations, "rejected": cost.rejected,
-                "wall_seconds": self.wall_seconds,
-            },
-            "failed": self.failed,
-        });
-        let object = all.as_object_mut().expect("an object was written");
-        if let Some(out) = &self.out {
-            object.insert("out".to_string(), json!(out.display().to_string()));
-        }
-        if !self.lost.is_empty() {
-            object.insert("lost".to_string(), json!(self.lost));
-        }
-        if !self.measures.is_empty() {
-            object.insert("measures".to_string(), json!(self.measures));
-        }
-        if !self.failures.is_empty() {
-            let list: Vec<Value> = self
-                .failures
-                .iter()
-                .map(|(i, reason)| json!({"trajectory": i, "message": reason}))
-                .collect();
-            object.insert("failures".to_string(), json!(list));
-        }
-        if self.interrupted {
-            object.insert("interrupted".to_string(), json!(true));
-        }
-        object.insert("warnings".to_string(), json!(self.warnings));
-        all
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::common::{model, run};
 use holonome::{Error, PenaltyStrength, Problem, RunOptions, Settings, StepSize, prepare};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Accuracy of the computed eigenvalue, relative to max(1, |λ|).
@@ -33,7 +34,7 @@ fn ended(problem: Problem, options: RunOptions) -> (f64, f64) {
     };
     assert_eq!((error.kind(), error.exit_code()), ("indefinite-matrix", 1), "{error}");
     assert!(error.to_string().contains("a shorter step, a smaller penalty"), "{error}");
-    let json = error.to_json();
+    let json = json!(error.report());
     let number = |key: &str| json["error"][key].as_f64().unwrap();
     (number("t"), number("eigenvalue"))
 }
@@ -102,7 +103,7 @@ fn a_run_that_leaves_all_bounds_says_what_was_monitored() {
             && told.contains("shorter step"),
         "{told}"
     );
-    let json = error.to_json();
+    let json = json!(error.report());
     let number = |key: &str| json["error"][key].as_f64().unwrap();
     let (t, energy, eigenvalue) = (number("t"), number("modified_energy"), number("eigenvalue"));
     // The same run in single steps, up to the last but one.

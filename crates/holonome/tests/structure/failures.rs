@@ -7,6 +7,7 @@ use crate::methods::{bases, compositions};
 use holonome::method::{SCHEMES, TREATMENTS};
 use holonome::{Error, Problem, RunOptions, Settings, StepSize, prepare};
 use holonome_integrate::failure::Failure;
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 
@@ -46,7 +47,7 @@ fn a_step_that_is_too_long_names_what_has_no_solution() {
         };
         assert_eq!((t, constraint.as_str()), (0.0, "rod"), "{method}");
         assert!(iterations > 10 && residual > 1e-6 && residual.is_finite(), "{method}: {failure}");
-        let json = error.to_json();
+        let json = json!(error.report());
         for key in ["t", "iterations", "residual", "constraint"] {
             assert!(json["error"].get(key).is_some(), "no {key} in {json}");
         }
@@ -57,7 +58,7 @@ fn a_step_that_is_too_long_names_what_has_no_solution() {
         Problem::from_text("blow-up", text, &BTreeMap::new(), &Settings::default()).unwrap();
     let error = stepped(problem, "implicit-midpoint", 0.75, 1).unwrap_err();
     assert_eq!(
-        (error.kind(), &error.to_json()["error"]["constraint"]),
+        (error.kind(), &json!(error.report())["error"]["constraint"]),
         ("newton-not-converged", &"x".into())
     );
 }
@@ -138,7 +139,7 @@ fn the_multipliers_of_the_hopf_pendulum_are_lost_where_they_are() {
             let error = stepped(problem, method, step, (10.0 / step) as u64)
                 .expect_err(&format!("{method}, {step}"));
             assert_eq!(error.kind(), "degenerate-constraints", "{method}, {step}: {error}");
-            let t = error.to_json()["error"]["t"].as_f64().unwrap();
+            let t = json!(error.report())["error"]["t"].as_f64().unwrap();
             println!("{method} {step}: {t}");
             let margin =
                 if method == "rattle:symplectic-euler-a" { 4.0 } else { 1.0 } * step + 0.02;

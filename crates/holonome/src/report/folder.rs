@@ -1,8 +1,9 @@
 //! The folder of a comparison.
 
-use super::Comparison;
+use super::comparison::work_precision_figure;
+use super::write_figure;
+use crate::compare::Comparison;
 use crate::error::Error;
-use crate::report::{work_precision_figure, write_figure};
 use crate::store::StoreError;
 use holonome_figures::Format;
 use std::fs;
@@ -12,28 +13,28 @@ use std::path::{Path, PathBuf};
 /// A folder that is created before the comparison, so that a mistake in its name shows early, and
 /// filled after it. If it is not filled, it is removed, together with the folders above it that
 /// were created for it.
-pub struct Folder {
+pub struct ComparisonFolder {
     path: PathBuf,
     /// Folders that were created, outermost first.
     made: Vec<PathBuf>,
 }
 
-impl Folder {
+impl ComparisonFolder {
     /// Create the folder `out`, which must be new or empty, or `runs/NAME-compare-k` with the
     /// smallest k that is free.
     ///
     /// # Errors
     /// If it cannot be created, or is not empty.
-    pub fn create(out: Option<&Path>, name: &str) -> Result<Folder, Error> {
-        let Some(path) = out else { return Folder::numbered("runs".as_ref(), name) };
+    pub fn create(out: Option<&Path>, name: &str) -> Result<ComparisonFolder, Error> {
+        let Some(path) = out else { return ComparisonFolder::numbered("runs".as_ref(), name) };
         match fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
             Ok(false) => Err(Error::store(StoreError::NotEmpty { path: path.to_path_buf() })),
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unwritable(path, error)),
-            _ => Ok(Folder { path: path.to_path_buf(), made: make_all(path)? }),
+            _ => Ok(ComparisonFolder { path: path.to_path_buf(), made: make_all(path)? }),
         }
     }
 
-    fn numbered(parent: &Path, name: &str) -> Result<Folder, Error> {
+    fn numbered(parent: &Path, name: &str) -> Result<ComparisonFolder, Error> {
         let mut made = make_all(parent)?;
         let mut number: u64 = 1;
         loop {
@@ -41,7 +42,7 @@ impl Folder {
             match fs::create_dir(&path) {
                 Ok(()) => {
                     made.push(path.clone());
-                    return Ok(Folder { path, made });
+                    return Ok(ComparisonFolder { path, made });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
                 Err(error) => return Err(unwritable(&path, error)),
@@ -55,20 +56,19 @@ impl Folder {
     }
 
     /// Write `compare.json`, `compare.csv` and, if there is something to draw and this build
-    /// draws, `work-precision.svg`.
+    /// draws, `work-precision.svg`; set the folder of the comparison.
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn fill(mut self, comparison: &Comparison) -> Result<(), Error> {
+    pub fn fill(mut self, comparison: &mut Comparison) -> Result<(), Error> {
         self.made.clear();
-        let json = comparison.to_json(&self.path);
-        for (name, text) in
-            [("compare.json", format!("{json:#}\n")), ("compare.csv", comparison.to_csv())]
-        {
+        comparison.out = Some(self.path.clone());
+        let json = serde_json::to_string_pretty(comparison).expect("a comparison is JSON") + "\n";
+        for (name, text) in [("compare.json", json), ("compare.csv", comparison.to_csv())] {
             crate::store::replace(&self.path.join(name), text.as_bytes()).map_err(Error::store)?;
         }
         if Format::Svg.is_drawn()
-            && let Some(figure) = work_precision_figure(&json)
+            && let Some(figure) = work_precision_figure(comparison)
         {
             write_figure(&figure, Format::Svg, self.path.join("work-precision.svg"))?;
         }
@@ -76,7 +76,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for ComparisonFolder {
     fn drop(&mut self) {
         for path in self.made.iter().rev() {
             // A folder that is in use by now is not empty and stays.

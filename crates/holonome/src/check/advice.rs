@@ -1,0 +1,203 @@
+//! Advice which method to take for a model.
+
+use super::held::Held;
+use super::kept_groups;
+use super::pace::Pace;
+use crate::problem::Problem;
+use crate::step;
+use holonome_integrate::method::Scheme;
+use holonome_model::consistency::Dependence;
+use holonome_model::derived::Derived;
+use holonome_model::elaborate::expression::{MOMENTUM, TIME};
+use holonome_model::elaborate::model::Quantity;
+use holonome_model::treatment::feedback::gain_name;
+use holonome_model::treatment::penalty::penalise;
+use holonome_model::treatment::unrolled;
+use holonome_words::option;
+
+/// First word of advice.
+pub(super) const ADVICE: &str = "advice:";
+
+/// First words of the advice on penalties.
+pub(super) fn penalty() -> String {
+    format!("{} is for", option("penalty"))
+}
+
+/// Advice which method to take: a correction that holds all actions lets errors grow like T;
+/// without one only a symplectic method does. Advised methods suit the model.
+pub(super) fn advice(
+    problem: &Problem,
+    survey: &[(&'static Scheme, Option<String>)],
+    held: Option<Held>,
+    degrees: Option<usize>,
+) -> Vec<String> {
+    let model = &problem.model;
+    let penalised = || {
+        penalise(model, 1.0)
+            .is_ok_and(|model| suited(&step::survey(&Derived::new(model)), "stormer-verlet-a"))
+    };
+    if !problem.examined.redundant.is_empty() {
+        return advice_on_dependence(&problem.examined.dependence, &penalised);
+    }
+    if problem.examined.too_large.is_some() {
+        return vec![format!(
+            "advice: make the model smaller with {set}, or split it",
+            set = option("set")
+        )];
+    }
+    let mut advice = Vec::new();
+    if !problem.examined.varying.is_empty() && !problem.settings.allow_unverified {
+        advice.push(format!(
+            "advice: correct or leave out {} first, or run with {allow_unverified}: what varies is not held",
+            problem.examined.varying.join(", "),
+            allow_unverified = option("allow_unverified")
+        ));
+    }
+    advice.extend(advice_on_methods(problem, survey, held, degrees));
+    if let Some((name, _)) = explicit(problem).filter(|_| problem.examined.rows.is_none()) {
+        let accurate = name.replace("dop853", "gauss16");
+        advice.push(format!(
+            "        {accurate} for errors below about 1e-6, where nothing is stiff"
+        ));
+    }
+    let penalty = format!(
+        "        {} redundant constraints, stiff potentials, or a fixed cost per step",
+        penalty()
+    );
+    let holonomic = |q: &Quantity| q.depends & MOMENTUM == 0;
+    if model.is_hamiltonian()
+        && !model.constraints.is_empty()
+        && model.constraints.iter().all(holonomic)
+        && penalised()
+    {
+        advice.push(penalty);
+    }
+    advice
+}
+
+/// Advice for constraints that depend on each other at the start.
+fn advice_on_dependence(dependence: &Dependence, penalised: &dyn Fn() -> bool) -> Vec<String> {
+    if !dependence.singular.is_empty() {
+        return vec![
+            format!(
+                "advice: write {} another way, or start elsewhere: the constraints are singular",
+                dependence.singular.join(", ")
+            ),
+            "        with fewer constraints the model is another one, and a penalty converges slowly".to_string(),
+        ];
+    }
+    let at_once = if dependence.implied.len() > 1 {
+        ", all at once and nothing else"
+    } else {
+        ", nothing else"
+    };
+    let leave_out = format!("leave out {}{at_once}", dependence.implied.join(", "));
+    match penalised() {
+        true => vec![
+            format!("advice: {leave_out}; or a penalty: the constraints are redundant"),
+            format!(
+                "        {method} {step} {penalty}",
+                method = option("method").of("gauss4"),
+                step = option("step").of("H"),
+                penalty = option("penalty").of("auto")
+            ),
+        ],
+        false => {
+            vec![format!("advice: {leave_out}: redundant constraints determine no multipliers")]
+        }
+    }
+}
+
+fn suited(survey: &[(&'static Scheme, Option<String>)], name: &str) -> bool {
+    survey.iter().any(|(scheme, reason)| scheme.name == name && reason.is_none())
+}
+
+/// The explicit method that suits a model best, with the names of the integrals that it holds;
+/// `None` if none suits.
+pub(super) fn explicit(problem: &Problem) -> Option<(&'static str, Vec<String>)> {
+    let moves = problem.model.constraints.iter().any(|c| c.depends & TIME != 0);
+    if problem.examined.rows.is_some() && moves && unrolled::fits(&problem.model).is_err() {
+        return None; // the forces of constraints that move are unrolled
+    }
+    let held: Vec<String> = kept_groups(problem)
+        .filter(|g| !g.monitored_only)
+        .map(|g| gain_name(&g.name, g.kind))
+        .collect();
+    Some((if held.is_empty() { "plain:dop853" } else { "corrected:dop853" }, held))
+}
+
+/// Advice on the methods of a model that can be run; see [`advice`].
+fn advice_on_methods(
+    problem: &Problem,
+    survey: &[(&'static Scheme, Option<String>)],
+    held: Option<Held>,
+    degrees: Option<usize>,
+) -> Vec<String> {
+    let hamiltonian = problem.model.is_hamiltonian();
+    let symplectic = ["cayley-symmetric", "rattle", "stormer-verlet-a"]
+        .into_iter()
+        .find(|name| suited(survey, name));
+    let explicit = explicit(problem);
+    let count =
+        |n: usize, what: &str, many: &str| format!("{n} {}", if n == 1 { what } else { many });
+    let known = held.zip(degrees).map(|(held, degrees)| {
+        let mut integrals =
+            count(held.independent, "independent integral", "independent integrals");
+        if held.brackets > 0 {
+            integrals.push_str(&format!(" (their brackets have rank {})", held.brackets));
+        }
+        if hamiltonian {
+            let freedom = count(degrees, "degree of freedom", "degrees of freedom");
+            return (held.all_actions(degrees), format!("{integrals} of {freedom}"));
+        }
+        // On a curve all errors are errors in time. A rigid body's field preserves a volume, so its
+        // motion is conditionally periodic on a surface, too (Jacobi's last multiplier).
+        let left = degrees.saturating_sub(held.independent);
+        let all = left <= 1 || left == 2 && symplectic.is_some();
+        (all, format!("{integrals} on a manifold of dimension {degrees}"))
+    });
+    if let (Some((name, held)), Some((true, integrals))) = (&explicit, &known)
+        && !held.is_empty()
+    {
+        return vec![
+            format!("advice: {name}, for short runs and for long ones"),
+            format!("        it holds {integrals}: all actions, so that errors grow like T"),
+        ];
+    }
+    let pace = Pace::new(problem);
+    let growth = "a correction's error grows like T², a symplectic method's like T";
+    match (symplectic, explicit) {
+        (None, None) => {
+            vec![format!("advice: no method suits this model: make it smaller with {set}", set = option("set"))]
+        }
+        (Some(symplectic), None) => vec![format!("advice: suzuki4({symplectic})")],
+        (None, Some((name, held))) => vec![
+            format!("advice: {name}: no method for long runs of Hamiltonian models suits this one"),
+            match held.is_empty() {
+                true => "        state the integrals that you know: those that are corrected cannot drift".to_string(),
+                false => format!("        it holds {}; state what other integrals you know", held.join(", ")),
+            },
+        ],
+        (Some(_), Some((name, _))) if pace.is_some_and(|pace| pace.uneven().is_some()) => vec![
+            format!("advice: {name}, for short runs and for long ones"),
+            format!(
+                "        the steps that the motion needs vary by a factor of {:.0e} along it: equal steps, which symplectic methods need, would all be the shortest",
+                pace.and_then(Pace::uneven).unwrap_or(1.0)
+            ),
+        ],
+        (Some(symplectic), Some((name, _))) => vec![
+            format!(
+                "advice: suzuki4({symplectic}){} for long runs, {name} for short or very accurate ones",
+                pace.map_or(String::new(), |pace| format!(
+                    " {}",
+                    option("step").with(format_args!("{:.0e}", pace.equal_step()))
+                ))
+            ),
+            // For many constraints the rank is not determined.
+            match known {
+                Some((_, integrals)) => format!("        {integrals} cannot hold all actions: {growth}"),
+                None => format!("        unless it holds all actions, {growth}"),
+            },
+        ],
+    }
+}
