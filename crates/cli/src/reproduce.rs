@@ -62,7 +62,6 @@ struct Listed<'s> {
 #[derive(Serialize)]
 struct List<'s> {
     studies: Vec<Listed<'s>>,
-    warnings: [String; 0],
 }
 
 /// A study with the verdicts on its claims.
@@ -84,7 +83,6 @@ struct Reproduction<'s> {
     open: usize,
     interrupted: bool,
     out: String,
-    warnings: Vec<String>,
 }
 
 pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode, Error> {
@@ -118,7 +116,7 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode, Error> {
     } else if result.open > 0 && !arguments.full {
         note("next:   holonome reproduce --full   makes the long runs\n", output);
     }
-    result.warnings.iter().for_each(|warning| warn(warning, output));
+    result.differences().for_each(|difference| warn(&difference, output));
     if output.json {
         print_json(&result);
     }
@@ -133,7 +131,7 @@ fn list<'s>(studies: &'s [Named], output: OutputArguments) {
             let Study { title, paper, claims, .. } = study;
             Listed { name, title, paper, claims: claims.len() }
         };
-        print_json(&List { studies: studies.iter().map(listed).collect(), warnings: [] });
+        print_json(&List { studies: studies.iter().map(listed).collect() });
     }
 }
 
@@ -194,12 +192,17 @@ impl<'s> Reproduction<'s> {
             || studies.iter().flat_map(|study| study.claims.iter().map(move |of| (study, of)));
         let count = |agrees| all().filter(|(_, claim)| claim.agrees == agrees).count();
         let (agree, differ, open) = (count(Some(true)), count(Some(false)), count(None));
-        let differing = all().filter(|(_, claim)| claim.agrees == Some(false));
-        let warnings = differing.map(|(study, claim)| {
-            format!("{}: '{}' differs from what is recorded", study.name, claim.says)
-        });
-        let (warnings, out) = (warnings.collect(), out.display().to_string());
-        Reproduction { studies, agree, differ, open, interrupted, out, warnings }
+        let out = out.display().to_string();
+        Reproduction { studies, agree, differ, open, interrupted, out }
+    }
+
+    /// Warnings about the claims that differ from what is recorded.
+    fn differences(&self) -> impl Iterator<Item = String> {
+        self.studies.iter().flat_map(|JudgedStudy { name, claims, .. }| {
+            let differing = claims.iter().filter(|claim| claim.agrees == Some(false));
+            differing
+                .map(move |claim| format!("{name}: '{}' differs from what is recorded", claim.says))
+        })
     }
 
     /// Number of claims by their verdicts.

@@ -21,7 +21,7 @@ use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::{System, all_finite};
 use holonome_model::elaborate::expression::MULTIPLIER;
-use holonome_model::elaborate::model::{Dynamics, Model, Quantity, multipliers};
+use holonome_model::elaborate::model::{Dynamics, Model, Quantity, Role, Variable, multipliers};
 use holonome_model::elaborate::shape::Shape;
 use holonome_model::functional::Functional;
 use holonome_model::policy;
@@ -203,6 +203,83 @@ impl RecordedArray {
     pub(crate) fn is_variable(&self) -> bool {
         self.place == Place::State && self.role != "multiplier"
     }
+
+    /// A single number, the first of its kind.
+    fn scalar(name: String, role: &'static str, description: String, place: Place) -> Self {
+        let (family, shape) = (Members::Box(Vec::new()), Shape::Scalar);
+        RecordedArray { name, role, description, family, shape, place, first: 0, len: 1 }
+    }
+
+    fn of_variable(model: &Model, variable: &Variable) -> RecordedArray {
+        let Variable { family, role, first, .. } = variable;
+        let name = family.name.clone();
+        let (role, description) = match *role {
+            Role::Coordinate => ("coordinate", format!("position {name}")),
+            Role::Momentum(of) => {
+                ("momentum", format!("momentum of {}", model.variables[of].family.name))
+            }
+            Role::State => ("state", format!("state {name}")),
+        };
+        let indices = family.indices.iter().cloned().zip(family.bounds.iter().copied());
+        RecordedArray {
+            family: Members::Box(indices.collect()),
+            shape: family.shape,
+            first: *first,
+            len: family.len(),
+            ..RecordedArray::scalar(name, role, description, Place::State)
+        }
+    }
+
+    fn of_quantity(
+        quantity: &Quantity,
+        name: String,
+        role: &'static str,
+        description: String,
+    ) -> RecordedArray {
+        RecordedArray {
+            family: members(&name, quantity),
+            shape: quantity.shape,
+            len: quantity.functional.outputs,
+            ..RecordedArray::scalar(name, role, description, Place::Kernel)
+        }
+    }
+
+    /// Deviations of a group of invariants.
+    fn of_group(group: &InvariantGroup) -> RecordedArray {
+        let of = match group.kind {
+            InvariantKind::Penalised => "H_penalised".to_string(),
+            kind => feedback::gain_name(&group.name, kind),
+        };
+        let (name, role, description) = match group.kind {
+            InvariantKind::Constraint | InvariantKind::Hidden => {
+                (format!("residual.{of}"), "residual", format!("residual of constraint {of}"))
+            }
+            _ => (format!("drift.{of}"), "drift", format!("drift of {of}")),
+        };
+        RecordedArray::scalar(name, role, description, Place::Deviations)
+    }
+}
+
+/// Quantities that are computed from a state: H, the integrals, the observables.
+fn computed(model: &Model) -> Vec<(RecordedArray, &Functional)> {
+    let mut all = Vec::new();
+    let energy = |name: &str, description: &str| {
+        let (name, description) = (name.to_string(), description.to_string());
+        RecordedArray::scalar(name, "hamiltonian", description, Place::Kernel)
+    };
+    if let (Some(own), Dynamics::Hamiltonian(h, _)) = (model.own_hamiltonian(), &model.dynamics) {
+        all.push((energy("H", "Hamiltonian"), own));
+        if model.penalty.is_some() {
+            all.push((energy("H_penalised", "Hamiltonian with the penalty"), h));
+        }
+    }
+    let integrals = model.integrals.iter().map(|q| (q, "integral", "first integral"));
+    let observables = model.observables.iter().map(|q| (q, "observable", "observable"));
+    all.extend(integrals.chain(observables).map(|(q, role, words)| {
+        let description = format!("{words} {}", q.name);
+        (RecordedArray::of_quantity(q, q.name.clone(), role, description), &q.functional)
+    }));
+    all
 }
 
 /// Stored arrays of a sample: the variables, H, the integrals, the observables, the multipliers,
@@ -261,140 +338,42 @@ impl RecordedArrays {
     ///
     /// # Errors
     /// If one of `only` does not exist.
-    pub(crate) fn new<'m>(
-        model: &'m Model,
+    pub(crate) fn new(
+        model: &Model,
         field: Option<&Field>,
         multiplier_count: usize,
         groups: &[InvariantGroup],
         only: Option<&[String]>,
     ) -> Result<RecordedArrays, Error> {
-        let mut arrays = Vec::new();
-        let mut wanted = Wanted::new(only);
-        for v in &model.variables {
-            let indices =
-                v.family.indices.iter().cloned().zip(v.family.bounds.iter().copied()).collect();
-            let (role, description) = match v.role {
-                holonome_model::elaborate::model::Role::Coordinate => {
-                    ("coordinate", format!("position {}", v.family.name))
-                }
-                holonome_model::elaborate::model::Role::Momentum(of) => {
-                    ("momentum", format!("momentum of {}", model.variables[of].family.name))
-                }
-                holonome_model::elaborate::model::Role::State => {
-                    ("state", format!("state {}", v.family.name))
-                }
-            };
-            let Some(name) = wanted.name(v.family.name.clone(), "_value") else { continue };
-            arrays.push(RecordedArray {
-                name,
-                role,
-                description,
-                family: Members::Box(indices),
-                shape: v.family.shape,
-                place: Place::State,
-                first: v.first,
-                len: v.family.len(),
-            });
-        }
-        let mut outputs = 0;
-        let mut functionals: Vec<&Functional> = Vec::new();
-        let mut add = |name: String,
-                       role: &'static str,
-                       description: String,
-                       quantity: Option<&Quantity>,
-                       functional: &'m Functional,
-                       shape: Shape| {
-            let family =
-                quantity.map_or(Members::Box(Vec::new()), |quantity| members(&name, quantity));
-            let Some(name) = wanted.name(name, "_value") else { return };
-            arrays.push(RecordedArray {
-                name,
-                role,
-                description,
-                family,
-                shape,
-                place: Place::Kernel,
-                first: outputs,
-                len: functional.outputs,
-            });
-            outputs += functional.outputs;
-            functionals.push(functional);
+        let (mut arrays, mut wanted) = (Vec::new(), Wanted::new(only));
+        // Of two quantities with one name, the second gets the ending. True if it is stored.
+        let mut add = |array: RecordedArray, ending: &str| {
+            let name = wanted.name(array.name.clone(), ending);
+            let array = name.map(|name| RecordedArray { name, ..array });
+            let is_stored = array.is_some();
+            arrays.extend(array);
+            is_stored
         };
-        if let (Some(own), Dynamics::Hamiltonian(h, _)) = (model.own_hamiltonian(), &model.dynamics)
-        {
-            add(
-                "H".to_string(),
-                "hamiltonian",
-                "Hamiltonian".to_string(),
-                None,
-                own,
-                Shape::Scalar,
-            );
-            if model.penalty.is_some() {
-                let description = "Hamiltonian with the penalty".to_string();
-                add("H_penalised".to_string(), "hamiltonian", description, None, h, Shape::Scalar);
+        for variable in &model.variables {
+            add(RecordedArray::of_variable(model, variable), "_value");
+        }
+        let (mut outputs, mut functionals) = (0, Vec::new());
+        for (array, functional) in computed(model) {
+            if add(RecordedArray { first: outputs, ..array }, "_value") {
+                outputs += functional.outputs;
+                functionals.push(functional);
             }
-        }
-        for q in &model.integrals {
-            add(
-                q.name.clone(),
-                "integral",
-                format!("first integral {}", q.name),
-                Some(q),
-                &q.functional,
-                q.shape,
-            );
-        }
-        for q in &model.observables {
-            add(
-                q.name.clone(),
-                "observable",
-                format!("observable {}", q.name),
-                Some(q),
-                &q.functional,
-                q.shape,
-            );
         }
         let kernel = quantities(model, field, multiplier_count, &functionals, outputs);
         let constraints = if multiplier_count == 0 { &[][..] } else { model.stated_constraints() };
         for (constraint, first) in multipliers(constraints, model.dimension()) {
+            let description = format!("multiplier of constraint {}", constraint.name);
             let name = format!("lambda.{}", constraint.name);
-            let family = members(&name, constraint);
-            let Some(name) = wanted.name(name, "_") else { continue };
-            arrays.push(RecordedArray {
-                family,
-                name,
-                role: "multiplier",
-                description: format!("multiplier of constraint {}", constraint.name),
-                shape: constraint.shape,
-                place: Place::State,
-                first,
-                len: constraint.functional.outputs,
-            });
+            let array = RecordedArray::of_quantity(constraint, name, "multiplier", description);
+            add(RecordedArray { place: Place::State, first, ..array }, "_");
         }
         for (first, group) in groups.iter().enumerate() {
-            let of = match group.kind {
-                InvariantKind::Penalised => "H_penalised".to_string(),
-                kind => feedback::gain_name(&group.name, kind),
-            };
-            let (name, role, description) = match group.kind {
-                InvariantKind::Constraint | InvariantKind::Hidden => {
-                    (format!("residual.{of}"), "residual", format!("residual of constraint {of}"))
-                }
-                _ => (format!("drift.{of}"), "drift", format!("drift of {of}")),
-            };
-            let Some(name) = wanted.name(name, "_") else { continue };
-            let (family, shape) = (Members::Box(Vec::new()), Shape::Scalar);
-            arrays.push(RecordedArray {
-                name,
-                role,
-                description,
-                family,
-                shape,
-                place: Place::Deviations,
-                first,
-                len: 1,
-            });
+            add(RecordedArray { first, ..RecordedArray::of_group(group) }, "_");
         }
         wanted.check()?;
         let depends = |observable: &Quantity| observable.depends & MULTIPLIER != 0;

@@ -328,7 +328,7 @@ fn costs_hold_no_samples_and_stopping_stops() {
     let mut options = options(&["dop853"], &[], 50.0);
     let mut cost = |samples| {
         options.run.samples = samples;
-        measured(&run(&problem, &options).rows[0]).cost.clone()
+        measured(&run(&problem, &options).rows[0]).cost.counts()
     };
     assert_eq!(cost(None), cost(Some(2)), "interpolated samples do not count");
     // A run of so few steps may be finished before the first call of `watch`.

@@ -209,8 +209,8 @@ fn runs_resume_exactly() {
         };
         let rest = rest.run(&mut |_| Control::Continue).unwrap();
         assert_eq!(
-            (whole.state, whole.steps, whole.cost),
-            (rest.state, rest.steps, rest.cost),
+            (whole.state, whole.steps, whole.cost.counts()),
+            (rest.state, rest.steps, rest.cost.counts()),
             "{method}"
         );
         let rows = |name: &str| {

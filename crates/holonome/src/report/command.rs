@@ -16,38 +16,40 @@ pub(super) fn command(attributes: &Map<String, Value>) -> Option<String> {
     let model = attributes.get("model")?.as_str()?;
     let sweep = attributes.get("sweep");
     let verb = if sweep.is_some() { "sweep" } else { "run" };
-    let mut words = vec![format!("holonome {verb} {}", shell_word(&format!("{model}.holo")))];
-    let mut add = |name: &'static str, value: &str| {
-        words.push(format!("{} {}", flag(name), shell_word(value)))
-    };
+    let mut given: Vec<(&str, String)> = Vec::new();
     if let Some(sweep) = sweep {
-        add("trajectories", &sweep["trajectories"].to_string());
+        given.push(("trajectories", sweep["trajectories"].to_string()));
         for pair in sweep["vary"].as_array()? {
-            add("vary", &format!("{}={}", pair[0].as_str()?, pair[1].as_str()?));
+            given.push(("vary", format!("{}={}", pair[0].as_str()?, pair[1].as_str()?)));
         }
     }
-    for (name, value) in &settings.set {
-        add("set", &format!("{name}={value}"));
-    }
-    if settings.seed != 0 {
-        add("seed", &settings.seed.to_string());
-    }
-    if let Some((from, _)) = settings.span.filter(|(from, _)| *from != 0.0) {
-        add("from", &from.to_string());
-    }
-    let default = RunOptions::default();
-    add("method", &options.method.to_string());
-    match options.step.tolerances() {
-        None => add("step", &exact(options.step.fixed()?)),
-        Some((rtol, atol)) => {
-            add("rtol", &exact(rtol));
-            if atol != 0.0 {
-                add("atol", &exact(atol));
-            }
-        }
-    }
-    add("until", &exact(options.until));
+    given.extend(of_model(&settings));
+    let switches = [
+        ("project_initial", settings.project_initial),
+        ("allow_unverified", settings.allow_unverified),
+        ("allow_unstable", options.allow_unstable),
+        ("error", options.error),
+    ];
+    let stiff = settings.stiff.map(|stiff| ("stiff", stiff));
+    given.extend(of_run(options)?.into_iter().chain(stiff));
+    let model = shell_word(&format!("{model}.holo"));
+    let given = given.iter().map(|(name, value)| format!("{} {}", flag(name), shell_word(value)));
+    let set = switches.iter().filter(|(_, set)| *set).map(|(name, _)| flag(name));
+    let words = [format!("holonome {verb} {model}")].into_iter().chain(given).chain(set);
+    Some(words.collect::<Vec<_>>().join(" "))
+}
+
+fn of_model(settings: &Settings) -> Vec<(&'static str, String)> {
+    let set = settings.set.iter().map(|(name, value)| ("set", format!("{name}={value}")));
+    let seed = (settings.seed != 0).then(|| ("seed", settings.seed.to_string()));
+    let from = settings.span.filter(|(from, _)| *from != 0.0);
+    set.chain(seed).chain(from.map(|(from, _)| ("from", from.to_string()))).collect()
+}
+
+/// Options of a run with their values; `None` if a command line cannot give one of them.
+fn of_run(options: RunOptions) -> Option<Vec<(&'static str, String)>> {
     let number = |value: Option<f64>| value.map(exact);
+    let count = |value: Option<u64>| value.map(|value| value.to_string());
     let gain = match &options.gain {
         None => None,
         Some(Gains::Auto) => Some("auto".to_string()),
@@ -66,12 +68,18 @@ pub(super) fn command(attributes: &Map<String, Value>) -> Option<String> {
         Metric::Error => Some("error".to_string()),
         Metric::Euclidean => Some("euclidean".to_string()),
     };
-    let count = |value: Option<u64>| value.map(|value| value.to_string());
-    for (name, value) in [
+    let on_or_off = |on| if on { "on" } else { "off" }.to_string();
+    let (rtol, atol) = options.step.tolerances().unzip();
+    let all = [
+        ("method", Some(options.method.to_string())),
+        ("step", number(options.step.fixed())),
+        ("rtol", number(rtol)),
+        ("atol", number(atol.filter(|atol| *atol != 0.0))),
+        ("until", Some(exact(options.until))),
         ("every", number(options.every)),
         ("samples", count(options.samples)),
         ("max_step", number(options.max_step)),
-        ("max_steps", count(options.max_steps.filter(|_| options.max_steps != default.max_steps))),
+        ("max_steps", count(options.max_steps)),
         ("metric", metric),
         ("record", options.record.map(|names| names.join(","))),
         ("gain", gain),
@@ -80,28 +88,10 @@ pub(super) fn command(attributes: &Map<String, Value>) -> Option<String> {
         ("newton_tolerance", number(options.newton_tolerance)),
         ("penalty", penalty),
         ("penalty_tolerance", number(options.penalty_tolerance)),
-        (
-            "slow_manifold",
-            options.slow_manifold.map(|on| if on { "on" } else { "off" }.to_string()),
-        ),
+        ("slow_manifold", options.slow_manifold.map(on_or_off)),
         ("beta", number(options.beta)),
-        ("stiff", settings.stiff),
-    ] {
-        if let Some(value) = value {
-            add(name, &value);
-        }
-    }
-    for (name, set) in [
-        ("project_initial", settings.project_initial),
-        ("allow_unverified", settings.allow_unverified),
-        ("allow_unstable", options.allow_unstable),
-        ("error", options.error),
-    ] {
-        if set {
-            words.push(flag(name));
-        }
-    }
-    Some(words.join(" "))
+    ];
+    Some(all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
 }
 
 /// An option on a command line, whatever interface shows the page.

@@ -11,13 +11,14 @@ use crate::heat_bath;
 use crate::kernels::{CompiledStep, CompiledSystem, Mend, StateVectors};
 use crate::options::{Gains, RunOptions};
 use crate::output::RunFolder;
-use crate::penalty::{self, MeanMultipliers};
+use crate::penalty::{self, MeanMultipliers, Penalised};
 use crate::policy::ALIKE_MASSES;
 use crate::problem::Problem;
 use crate::pulses;
 use crate::recording::{Measuring, RecordedArray, RecordedArrays, initial_values};
 use crate::step::{MethodSettings, Program, Start, extension};
 use holonome_integrate::method::{Method, MethodTreatment};
+use holonome_integrate::plan::Plan;
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
 use holonome_model::derived::Derived;
@@ -76,173 +77,71 @@ impl Simulation {
     fn build(
         problem: Problem,
         mut options: RunOptions,
-        formulas: Option<(&Potential, &Transport)>,
+        formulas: Option<Formulas>,
         (left_out, in_lanes): (&[String], bool),
     ) -> Result<Simulation, Error> {
-        let method = options.method;
-        method.check()?;
+        options.method.check()?;
         let model_warnings = problem.warning_lines();
         let mut warnings = Vec::new();
-        refuse_unverified(&problem)?;
-        let problem = heat_bath::apply(problem, &method, &options, &mut warnings)?;
-        let (mut problem, mut penalty) =
-            penalty::apply(problem, &method, &mut options, &mut warnings, follow)?;
-        problem.examined.leave_out(left_out);
-        if let Some(redundancy) = problem.redundancy() {
-            return Err(redundancy);
-        }
-        if let Some(too_large) = &problem.examined.too_large {
-            return Err(Error::option(format!(
-                "{too_large}; make it smaller with {set}, or split it",
-                set = option("set")
-            )));
-        }
-        let vectors = StateVectors::of(&problem.model);
-        let near = method.treatment.begins_on_the_set()
-            && !problem.model.constraints.is_empty()
-            && vectors.mass_ratio(&problem.model) <= ALIKE_MASSES;
-        let form = Form::of(&problem, &method, options.gain.as_ref(), near)?;
-        let settings = MethodSettings {
-            in_lanes,
-            newton_tolerance: tolerance(option("newton_tolerance"), options.newton_tolerance)?,
-            beta: beta(options.beta)?,
-        };
-        let h = options.step.fixed();
-        let program = crate::step::program(
-            &method,
-            &problem.model,
-            form.unrolled().map(Arc::as_ref),
-            &settings,
-            h,
-        )?;
-        if let Some((penalty, h)) = penalty.as_mut().zip(options.step.fixed())
-            && let Some(multipliers) = penalty.multipliers.take()
-        {
-            let places = crate::step::force_places(&method, &problem.model, h, &settings)?;
-            penalty.multipliers = Some(multipliers.with_places(places));
-        }
-        let solves = program.as_ref().is_some_and(Program::iterates);
-        warnings.extend(unused_options(&options, &problem.settings, &method, solves));
-        warnings.extend(crate::backend::warning());
-        let field = form.unrolled();
-        let mean = penalty.as_ref().and_then(|penalty| penalty.multipliers.as_ref());
-        let own = program.as_ref().map_or(0, |program| program.map().multiplier_count());
-        let multipliers = mean.map_or(own, MeanMultipliers::count);
-        if multipliers == 0 {
-            refuse_multipliers(&problem, &method)?;
-        }
-        let recorded = RecordedArrays::new(
-            &problem.model,
-            field.map(Arc::as_ref),
-            multipliers,
-            form.groups(),
-            options.record.as_deref(),
-        )?;
-        if options.error && !recorded.arrays.iter().any(RecordedArray::is_variable) {
-            return Err(Error::option(format!(
-                "{error} compares the variables that are stored: put some into {record}",
-                error = option("error"),
-                record = option("record")
-            )));
-        }
-        let plan = plan(&options, problem.model.t0, method, &mut warnings)?;
+        let (problem, penalty) = treated(problem, &mut options, left_out, &mut warnings)?;
+        let simulation =
+            Simulation::compile(problem, penalty, options, formulas, in_lanes, warnings)?;
+        Ok(Simulation { model_warnings, ..simulation })
+    }
+
+    /// Compile a problem whose treatments of the model have been applied.
+    fn compile(
+        mut problem: Problem,
+        mut penalty: Option<Penalised>,
+        options: RunOptions,
+        formulas: Option<Formulas>,
+        in_lanes: bool,
+        mut warnings: Vec<String>,
+    ) -> Result<Simulation, Error> {
+        let compiler = Compiler::new(&problem, &options, in_lanes)?;
+        let mut program = compiler.program()?;
+        let multipliers = compiler.multipliers(penalty.as_mut(), program.as_ref())?;
+        warnings.extend(compiler.warnings(program.as_ref()));
+        let recorded = compiler.recorded(multipliers)?;
+        let plan = plan(&options, problem.model.t0, options.method, &mut warnings)?;
         let mut plan = pulses::heed(plan, &problem.model, &mut warnings);
-        let mut groups = form.groups().to_vec();
-        if method.treatment != MethodTreatment::Plain && groups.is_empty() {
-            warnings.push(format!(
-                "the model has no invariants, so `{}` does what `plain` does",
-                method.treatment.facts().name
-            ));
-        }
-        let parameters = problem.model.parameter_values.clone();
+        warnings.extend(compiler.without_invariants());
         let reference = reference_state(&problem, &options)?;
-        let feeds_back = method.treatment == MethodTreatment::Feedback;
-        let stepped = method.scheme.follows_fields();
-        let plain = match &form {
-            Form::Unrolled(field) => {
-                let mend = Mend::of(&plan, field);
-                CompiledSystem::new(field, &vectors, &parameters, stepped, mend)
-            }
-            Form::Templated(field) => {
-                let extended = stepped && !problem.model.constraints.is_empty();
-                let extended = extended.then(|| extension(&problem.model, near));
-                CompiledSystem::of_rows(field, &vectors, &parameters, extended)
-            }
-        };
+        let plain = compiler.system(&plan);
         let state = StepState::new(&plan, &plain, &problem.model.initial, reference.as_deref());
         let constraints = plain.invariants().constraints;
-        let targets = parameters.len();
-        let mut gain_text = None;
-        let (mut gains, mut with_feedback) = (Vec::new(), None);
-        let (system, step) = match field {
-            _ if feeds_back => {
-                let base = (field, &vectors);
-                let treated =
-                    feedback_system(base, &plain, &plan, &state, &parameters, &options, formulas)?;
-                plan.gain = treated.gain;
-                gain_text = Some(treated.text);
-                refuse_unstable(&plan, &treated.system, &plain, &state, &options, &mut warnings)?;
-                let unrolled = treated.field.as_ref().zip(treated.system.unrolled());
-                let step = unrolled.map(|(field, system)| {
-                    CompiledStep::new(&plan, field, &vectors, system, targets, &treated.parameters)
-                });
-                let step = step.transpose()?;
-                gains =
-                    treated.parameters[targets + plain.invariants().count - constraints..].to_vec();
-                with_feedback = treated.field;
-                (treated.system, step.unwrap_or_default())
+        let stepper = match options.method.treatment {
+            MethodTreatment::Feedback => {
+                compiler.with_feedback(plain, &mut plan, &state, formulas, &mut warnings)?
             }
-            _ => {
-                let all = [&parameters, &state.target[constraints..]].concat();
-                // A program makes all steps itself.
-                let unrolled = field.zip(plain.unrolled()).filter(|_| program.is_none());
-                let step = unrolled.map(|(field, system)| {
-                    CompiledStep::new(&plan, field, &vectors, system, targets, &all)
-                });
-                let step = step.transpose()?;
-                (plain, step.unwrap_or_default())
-            }
+            // A program makes all steps itself.
+            _ => compiler.alone(plain, &plan, &state, program.is_none())?,
         };
-        let program = program.map(|mut program| {
-            let start = Start {
-                parameters: &parameters,
-                targets: &state.target[constraints..],
-                x: &problem.model.initial,
-            };
-            let of = (field.map(Arc::as_ref), system.shared_invariants());
-            program.repeat(of, || form.row_invariants(&problem.model), &plan, &[start], false);
-            program
-        });
-        // Large models have no field on their constraints unless the method follows it.
-        let has_field = problem.model.constraints.is_empty() || system.unrolled().is_some();
-        let of_step = |h| heat_bath::warning(&method, settings.beta, &problem.model, &system, h);
-        warnings.extend(plan.fixed_step().filter(|_| has_field).and_then(of_step));
+        let Stepper { system, step, gains, treated, gain_text } = stepper;
+        if let Some(program) = &mut program {
+            compiler.unroll_iterations(program, &system, &plan, &state);
+        }
+        warnings.extend(compiler.heat_bath_warning(&plan, &system));
         let modified = program.as_ref().zip(plan.fixed_step()).and_then(|(program, h)| {
-            let energy = program.monitored_energy((plan.t0, h), &problem.model.initial)?;
-            let name = "modified_energy".to_string();
-            let kind = InvariantKind::ModifiedEnergy;
-            groups.push(InvariantGroup {
-                name,
-                kind,
-                members: Default::default(),
-                monitored_only: true,
-            });
-            Some(energy)
+            program.monitored_energy((plan.t0, h), &problem.model.initial)
         });
+        let mut groups = compiler.form.groups().to_vec();
+        groups.extend(modified.map(|_| modified_energy()));
         let initial = initial_values(&problem.model, &groups, &state.values, modified);
+        let Compiler { vectors, form, .. } = compiler;
         let field = form.into_field();
-        let measuring =
-            Measuring::new(&problem.model, field.as_deref(), multipliers, &plan, &options)?;
+        let of_field = field.as_deref();
+        let measuring = Measuring::new(&problem.model, of_field, multipliers, &plan, &options)?;
         problem.model.forget();
         Ok(Simulation {
             problem,
             options,
             warnings,
-            model_warnings,
+            model_warnings: Vec::new(),
             field,
             groups,
             constraints,
-            treated: with_feedback,
+            treated,
             gains,
             plan,
             vectors,
@@ -257,6 +156,237 @@ impl Simulation {
             initial,
             folder: RunFolder::New,
         })
+    }
+}
+
+/// V = W(ΔF) and L(x) of a feedback term, given as formulas.
+type Formulas<'a> = (&'a Potential<'a>, &'a Transport<'a>);
+
+/// The problem that is run: in its heat bath, with its penalty, without the claims `left_out`.
+fn treated(
+    problem: Problem,
+    options: &mut RunOptions,
+    left_out: &[String],
+    warnings: &mut Vec<String>,
+) -> Result<(Problem, Option<Penalised>), Error> {
+    let method = options.method;
+    refuse_unverified(&problem)?;
+    let problem = heat_bath::apply(problem, &method, options, warnings)?;
+    let (mut problem, penalty) = penalty::apply(problem, &method, options, warnings, follow)?;
+    problem.examined.leave_out(left_out);
+    if let Some(redundancy) = problem.redundancy() {
+        return Err(redundancy);
+    }
+    if let Some(too_large) = &problem.examined.too_large {
+        let set = option("set");
+        return Err(Error::option(format!("{too_large}; make it smaller with {set}, or split it")));
+    }
+    Ok((problem, penalty))
+}
+
+fn modified_energy() -> InvariantGroup {
+    InvariantGroup {
+        name: "modified_energy".to_string(),
+        kind: InvariantKind::ModifiedEnergy,
+        members: Default::default(),
+        monitored_only: true,
+    }
+}
+
+/// Compiled field and steps, with a feedback term if there is one.
+struct Stepper {
+    system: CompiledSystem,
+    step: CompiledStep,
+    gains: Vec<f64>,
+    treated: Option<Arc<Field>>,
+    gain_text: Option<String>,
+}
+
+/// A problem on its way to a simulation, with the form of its field.
+struct Compiler<'a> {
+    problem: &'a Problem,
+    options: &'a RunOptions,
+    method: &'a Method,
+    settings: MethodSettings,
+    vectors: Arc<StateVectors>,
+    form: Form<'a>,
+    /// True if the field matters near the constraints only.
+    near: bool,
+}
+
+impl<'a> Compiler<'a> {
+    fn new(
+        problem: &'a Problem,
+        options: &'a RunOptions,
+        in_lanes: bool,
+    ) -> Result<Compiler<'a>, Error> {
+        let method = &options.method;
+        let vectors = StateVectors::of(&problem.model);
+        let near = method.treatment.begins_on_the_set()
+            && !problem.model.constraints.is_empty()
+            && vectors.mass_ratio(&problem.model) <= ALIKE_MASSES;
+        let form = Form::of(problem, method, options.gain.as_ref(), near)?;
+        let settings = MethodSettings {
+            in_lanes,
+            newton_tolerance: tolerance(option("newton_tolerance"), options.newton_tolerance)?,
+            beta: beta(options.beta)?,
+        };
+        Ok(Compiler { problem, options, method, settings, vectors, form, near })
+    }
+
+    fn field(&self) -> Option<&Field> {
+        self.form.unrolled().map(Arc::as_ref)
+    }
+
+    fn program(&self) -> Result<Option<Program>, Error> {
+        let (model, h) = (&self.problem.model, self.options.step.fixed());
+        crate::step::program(self.method, model, self.field(), &self.settings, h)
+    }
+
+    /// Number of multipliers: those of a penalty, which learn where the method evaluates forces, or
+    /// those of the steps.
+    fn multipliers(
+        &self,
+        penalty: Option<&mut Penalised>,
+        program: Option<&Program>,
+    ) -> Result<usize, Error> {
+        let own = program.map_or(0, |program| program.map().multiplier_count());
+        let Some(penalty) = penalty else { return Ok(own) };
+        let model = &self.problem.model;
+        if let Some(h) = self.options.step.fixed()
+            && let Some(multipliers) = penalty.multipliers.take()
+        {
+            let places = crate::step::force_places(self.method, model, h, &self.settings)?;
+            penalty.multipliers = Some(multipliers.with_places(places));
+        }
+        Ok(penalty.multipliers.as_ref().map_or(own, MeanMultipliers::count))
+    }
+
+    /// Warnings about options without an effect, and about the machine.
+    fn warnings(&self, program: Option<&Program>) -> Vec<String> {
+        let solves = program.is_some_and(Program::iterates);
+        let settings = &self.problem.settings;
+        let mut warnings = unused_options(self.options, settings, self.method, solves);
+        warnings.extend(crate::backend::warning());
+        warnings
+    }
+
+    fn recorded(&self, multipliers: usize) -> Result<RecordedArrays, Error> {
+        if multipliers == 0 {
+            refuse_multipliers(self.problem, self.method)?;
+        }
+        let (groups, only) = (self.form.groups(), self.options.record.as_deref());
+        let recorded =
+            RecordedArrays::new(&self.problem.model, self.field(), multipliers, groups, only)?;
+        if self.options.error && !recorded.arrays.iter().any(RecordedArray::is_variable) {
+            return Err(Error::option(format!(
+                "{error} compares the variables that are stored: put some into {record}",
+                error = option("error"),
+                record = option("record")
+            )));
+        }
+        Ok(recorded)
+    }
+
+    fn without_invariants(&self) -> Option<String> {
+        let treatment = self.method.treatment;
+        (treatment != MethodTreatment::Plain && self.form.groups().is_empty()).then(|| {
+            let name = treatment.facts().name;
+            format!("the model has no invariants, so `{name}` does what `plain` does")
+        })
+    }
+
+    /// Compiled field without a feedback term.
+    fn system(&self, plan: &Plan) -> CompiledSystem {
+        let (model, vectors) = (&self.problem.model, &self.vectors);
+        let (parameters, stepped) = (&model.parameter_values, self.method.scheme.follows_fields());
+        match &self.form {
+            Form::Unrolled(field) => {
+                let mend = Mend::of(plan, field);
+                CompiledSystem::new(field, vectors, parameters, stepped, mend)
+            }
+            Form::Templated(field) => {
+                let extended = stepped && !model.constraints.is_empty();
+                let extended = extended.then(|| extension(model, self.near));
+                CompiledSystem::of_rows(field, vectors, parameters, extended)
+            }
+        }
+    }
+
+    /// Stepper without a feedback term; its steps are compiled if it `makes_steps`.
+    fn alone(
+        &self,
+        system: CompiledSystem,
+        plan: &Plan,
+        state: &StepState,
+        makes_steps: bool,
+    ) -> Result<Stepper, Error> {
+        let targets = &state.target[system.invariants().constraints..];
+        let all = [&self.problem.model.parameter_values, targets].concat();
+        let field = self.form.unrolled().filter(|_| makes_steps);
+        let step = self.step(plan, field, &system, &all)?;
+        Ok(Stepper { system, step, gains: Vec::new(), treated: None, gain_text: None })
+    }
+
+    fn with_feedback(
+        &self,
+        plain: CompiledSystem,
+        plan: &mut Plan,
+        state: &StepState,
+        formulas: Option<Formulas>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Stepper, Error> {
+        let base = (self.form.unrolled(), &self.vectors);
+        let (own, options) = (&self.problem.model.parameter_values, self.options);
+        let treated = feedback_system(base, &plain, plan, state, own, options, formulas)?;
+        plan.gain = treated.gain;
+        refuse_unstable(plan, &treated.system, &plain, state, options, warnings)?;
+        let (system, field, all) = (treated.system, treated.field, treated.parameters);
+        let step = self.step(plan, field.as_ref(), &system, &all)?;
+        let targets = plain.invariants().count - plain.invariants().constraints;
+        let gains = all[own.len() + targets..].to_vec();
+        Ok(Stepper { system, step, gains, treated: field, gain_text: Some(treated.text) })
+    }
+
+    /// Compiled steps over an unrolled field.
+    fn step(
+        &self,
+        plan: &Plan,
+        field: Option<&Arc<Field>>,
+        system: &CompiledSystem,
+        all: &[f64],
+    ) -> Result<CompiledStep, Error> {
+        let own = self.problem.model.parameter_values.len();
+        let compiled = field
+            .zip(system.unrolled())
+            .map(|(field, system)| CompiledStep::new(plan, field, &self.vectors, system, own, all));
+        Ok(compiled.transpose()?.unwrap_or_default())
+    }
+
+    /// Let a program take many steps in a loop whose iterations are found from the start.
+    fn unroll_iterations(
+        &self,
+        program: &mut Program,
+        system: &CompiledSystem,
+        plan: &Plan,
+        state: &StepState,
+    ) {
+        let model = &self.problem.model;
+        let start = Start {
+            parameters: &model.parameter_values,
+            targets: &state.target[system.invariants().constraints..],
+            x: &model.initial,
+        };
+        let of = (self.field(), system.shared_invariants());
+        program.repeat(of, || self.form.row_invariants(model), plan, &[start], false);
+    }
+
+    fn heat_bath_warning(&self, plan: &Plan, system: &CompiledSystem) -> Option<String> {
+        let model = &self.problem.model;
+        // Large models have no field on their constraints unless the method follows it.
+        let has_field = model.constraints.is_empty() || system.unrolled().is_some();
+        let h = plan.fixed_step().filter(|_| has_field)?;
+        heat_bath::warning(self.method, self.settings.beta, model, system, h)
     }
 }
 
