@@ -1,9 +1,9 @@
 //! Tables and lines with which runs and sweeps close.
 
-use crate::table::{columns, count, number, small};
+use crate::table::{columns, count};
 use holonome::model::treatment::InvariantKind;
 use holonome::open_run;
-use holonome::summary::{Drift, Relative, RunCost};
+use holonome::summary::{Drift, RunCost, drift_rows};
 use std::path::Path;
 
 /// Sort key of an invariant: energies first, the rest as in the model.
@@ -25,43 +25,9 @@ pub fn drift_table(drift: &[Drift], heated: bool) -> String {
         return "  no invariants are known of this model; state some with `integral`, or let\n  `holonome integrals` search them\n"
             .to_string();
     }
-    let mut rows = vec![
-        ["", "initial", "final drift", "relative", "largest", "relative"]
-            .map(String::from)
-            .to_vec(),
-    ];
-    let mut drift: Vec<_> = drift.iter().collect();
-    drift.sort_by_key(|d| energies_first(d.kind));
-    for d in drift {
-        let label = match d.kind {
-            InvariantKind::Constraint => format!("constraint {}", d.name),
-            InvariantKind::Hidden => format!("hidden constraint {}", d.name),
-            InvariantKind::Hamiltonian => "Hamiltonian H".to_string(),
-            InvariantKind::Penalised => "H with the penalty".to_string(),
-            InvariantKind::ModifiedEnergy => "modified energy".to_string(),
-            InvariantKind::Integral => format!("integral {}", d.name),
-        };
-        let label = if d.varying { format!("{label} (varies, not held)") } else { label };
-        let initial = match &d.initial {
-            None => String::new(),
-            Some(initial) => initial.text(usize::MAX, number),
-        };
-        let relative =
-            |of: fn(&Relative) -> f64| d.relative.as_ref().map_or(String::new(), |r| small(of(r)));
-        rows.push(vec![
-            label,
-            initial,
-            small(d.last),
-            relative(|r| r.last),
-            small(d.max),
-            relative(|r| r.max),
-        ]);
-    }
-    // An ensemble has no one initial value.
-    if rows[1..].iter().all(|row| row[1].is_empty()) {
-        rows.iter_mut().for_each(|row| drop(row.remove(1)));
-    }
-    columns(&rows)
+    let mut drift: Vec<_> = drift.iter().map(|d| (d.label("Hamiltonian H"), d)).collect();
+    drift.sort_by_key(|(_, d)| energies_first(d.kind));
+    columns(&drift_rows("", &drift, usize::MAX))
 }
 
 /// Line on the cost of a run or an ensemble.

@@ -4,17 +4,17 @@ use crate::arguments::CompareArguments;
 use crate::closing::energies_first;
 use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::methods::note_other_names;
-use crate::output::{moves_the_cursor, note, print_json, show_result, show_warnings, warn};
+use crate::output::{note, print_json, show_result, show_warnings, warn};
+use crate::progress::counting;
 use crate::table::{columns, count, exact, number, small};
 use holonome::compare::{
-    COUNTED, Errors, Failed, MeasuredRun, Row, RowPenalty, Size, Trend, compare as run_all,
+    COUNTED, Failed, MeasuredRun, Row, RowPenalty, Size, Trend, compare as run_all,
 };
 use holonome::model::treatment::InvariantKind;
 use holonome::model::treatment::feedback::gain_name;
 use holonome::report::ComparisonFolder;
 use holonome::summary::RunCost;
 use holonome::{Comparison, Control, Error, Problem};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -39,11 +39,7 @@ pub fn compare(arguments: CompareArguments) -> Result<ExitCode, Error> {
     note_other_names(&arguments.methods, output);
     let folder = ComparisonFolder::create(arguments.out.as_deref(), &problem.name)?;
     let stop = stop_flag();
-    let bar = (!output.quiet && moves_the_cursor()).then(|| {
-        let style = ProgressStyle::with_template("  [{bar:30}] {pos} of {len}  {elapsed}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar());
-        ProgressBar::new(0).with_style(style.progress_chars("=> "))
-    });
+    let bar = counting(0, "", output);
     let compared = run_all(&problem, &options, &|progress| {
         if let Some(bar) = &bar {
             bar.set_length(progress.of as u64);
@@ -200,7 +196,7 @@ fn error_cells(measured: &MeasuredRun) -> [String; 3] {
     };
     let order = measured.order.map(|p| format!("{p:.2}")).unwrap_or_default();
     match measured.errors {
-        Some(Errors { last, max, .. }) => [size(last), size(max), order],
+        Some(errors) => [size(errors.at_end()), size(errors.largest()), order],
         None => Default::default(),
     }
 }

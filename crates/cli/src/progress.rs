@@ -1,6 +1,8 @@
 //! The progress bar of runs and ensembles. The most important part is first: a narrow terminal
 //! shows the beginning.
 
+use crate::arguments::OutputArguments;
+use crate::output::moves_the_cursor;
 use crate::table::count;
 use holonome::report::figures::text::visible;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -14,6 +16,16 @@ const AGAIN: Duration = Duration::from_millis(100);
 
 /// Number of divisions of a bar.
 const TICKS: u64 = 10_000;
+
+/// Bar that counts `of` pieces of work, with a word for them; `None` if it cannot be redrawn.
+pub fn counting(of: u64, kind: &str, output: OutputArguments) -> Option<ProgressBar> {
+    let template = format!("  [{{bar:30}}] {{pos}} of {{len}}{kind}  {{elapsed}}");
+    (!output.quiet && moves_the_cursor()).then(|| {
+        let style = ProgressStyle::with_template(&template)
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
+        ProgressBar::new(of).with_style(style.progress_chars("=> "))
+    })
+}
 
 /// Progress bar with the part that is done, the time left, and the rate.
 pub struct Bar {

@@ -2,7 +2,8 @@
 
 use crate::arguments::{Cli, Command, OutputArguments, ReproduceArguments, RunArguments};
 use crate::interrupt::{INTERRUPTED, stop_flag};
-use crate::output::{moves_the_cursor, note, print_json, show_result, warn};
+use crate::output::{note, print_json, show_result, warn};
+use crate::progress::counting;
 use crate::report::show as show_page;
 use crate::table::columns;
 use clap::Parser;
@@ -11,7 +12,7 @@ use holonome::report::{self as pages, Reproduced};
 use holonome::study::{Judged, Made, MeasuredValue, Planned, Study, short};
 use holonome::{Control, Error, Problem, Resumed, Simulation, prepare};
 use include_dir::{Dir, include_dir};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -49,28 +50,28 @@ enum Outcome {
     Interrupted,
 }
 
-/// A study in the list of `--list`.
+/// A study with the number of its claims, or with the verdicts on them.
 #[derive(Serialize)]
-struct Listed<'s> {
+struct StudyOf<'s, C> {
     name: &'s str,
     title: &'s str,
     paper: &'s str,
-    claims: usize,
+    claims: C,
 }
+
+type JudgedStudy<'s> = StudyOf<'s, Vec<Judged>>;
 
 /// Result of `--list`.
 #[derive(Serialize)]
 struct List<'s> {
-    studies: Vec<Listed<'s>>,
+    studies: Vec<StudyOf<'s, usize>>,
 }
 
-/// A study with the verdicts on its claims.
-#[derive(Serialize)]
-struct JudgedStudy<'s> {
-    name: &'s str,
-    title: &'s str,
-    paper: &'s str,
-    claims: Vec<Judged>,
+impl Named {
+    fn with<C>(&self, claims: C) -> StudyOf<'_, C> {
+        let Named { name, study: Study { title, paper, .. } } = self;
+        StudyOf { name, title, paper, claims }
+    }
 }
 
 /// Result of the command.
@@ -127,10 +128,7 @@ fn list<'s>(studies: &'s [Named], output: OutputArguments) {
     let row = |named: &Named| vec![named.name.clone(), named.study.title.clone()];
     show_result(&columns(&studies.iter().map(row).collect::<Vec<_>>()), output);
     if output.json {
-        let listed = |Named { name, study }: &'s Named| {
-            let Study { title, paper, claims, .. } = study;
-            Listed { name, title, paper, claims: claims.len() }
-        };
+        let listed = |named: &'s Named| named.with(named.study.claims.len());
         print_json(&List { studies: studies.iter().map(listed).collect() });
     }
 }
@@ -150,11 +148,7 @@ fn make_all(
         jobs.extend(runs.map(|(name, planned)| Job { study, name, planned }));
     }
     let stop = stop_flag();
-    let bar = (!arguments.output.quiet && moves_the_cursor()).then(|| {
-        let style = ProgressStyle::with_template("  [{bar:30}] {pos} of {len} runs  {elapsed}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar());
-        ProgressBar::new(jobs.len() as u64).with_style(style.progress_chars("=> "))
-    });
+    let bar = counting(jobs.len() as u64, " runs", arguments.output);
     let outcomes: Vec<Result<Outcome, Error>> = jobs
         .par_iter()
         .map(|job| {
@@ -183,10 +177,7 @@ impl<'s> Reproduction<'s> {
         interrupted: bool,
         out: &Path,
     ) -> Reproduction<'s> {
-        let judged = |(Named { name, study }, made): (&'s Named, _)| {
-            let Study { title, paper, .. } = study;
-            JudgedStudy { name, title, paper, claims: study.judge(made) }
-        };
+        let judged = |(named, made): (&'s Named, _)| named.with(named.study.judge(made));
         let studies: Vec<JudgedStudy> = studies.iter().zip(made).map(judged).collect();
         let all =
             || studies.iter().flat_map(|study| study.claims.iter().map(move |of| (study, of)));

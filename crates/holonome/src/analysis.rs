@@ -14,7 +14,7 @@
 use crate::error::Error;
 use crate::measure::{Applied, Measure, Table, is_from, shown};
 use crate::simulation::open_run;
-use crate::store::{ArrayLayout, Role, StoredRun};
+use crate::store::{ArrayLayout, Dimension, Role, StoredRun};
 use crate::summary::StoredSummary;
 use holonome_integrate::averages::Averages;
 use holonome_model::elaborate::statistic::Statistic;
@@ -189,47 +189,65 @@ impl Window<'_> {
         let dimensions = array.dimensions.iter().map(|dimension| self.run.dimension(dimension));
         let dimensions =
             dimensions.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
-        let rest = &name[array.name.len()..];
-        let (indices, component) = match rest.rsplit_once('.') {
+        let (kept, names, width) = Selection::new(name, &array.name)?.of(&dimensions)?;
+        let total: usize = dimensions.iter().map(Dimension::len).product();
+        let numbers = self.run.read(&array.name).map_err(|error| error.to_string())?;
+        let of_trajectory = |numbers: &[f64]| -> Vec<f64> {
+            let samples = numbers.chunks_exact(total.max(1)).skip(self.first);
+            samples.flat_map(|sample| kept.iter().map(|&number| sample[number])).collect()
+        };
+        let mut trajectories: Vec<Vec<f64>> =
+            numbers.chunks_exact(total * self.all).map(of_trajectory).collect();
+        let count = trajectories.len();
+        trajectories.retain(|numbers| numbers.iter().all(|number| number.is_finite()));
+        Ok(Chosen { left_out: count - trajectories.len(), trajectories, names, width })
+    }
+}
+
+/// Part of an array: `r`, `r[2]`, `r[*,1]`, `r.x`.
+struct Selection<'a> {
+    name: &'a str,
+    array: &'a str,
+    /// Indices of the members, or of the components where there are no members.
+    indices: Option<Vec<&'a str>>,
+    component: Option<usize>,
+}
+
+impl<'a> Selection<'a> {
+    fn new(name: &'a str, array: &'a str) -> Result<Selection<'a>, String> {
+        let rest = &name[array.len()..];
+        let (indices, letter) = match rest.rsplit_once('.') {
             Some((indices, letter)) => (indices, Some(letter)),
             None => (rest, None),
         };
-        let indices = indices
-            .strip_prefix('[')
-            .map(|inside| inside.strip_suffix(']').unwrap_or(inside).split(','));
-        let wanted: Option<Vec<&str>> = indices.map(|indices| indices.map(str::trim).collect());
-        let unknown = |what: &str| {
-            format!("'{name}' {what}; write {0}, {0}[2], {0}[*,1] or {0}.x", array.name)
-        };
-        let letter = match component {
-            None => None,
-            Some(letter) => {
-                let place = ["x", "y", "z"].iter().position(|known| *known == letter);
-                Some(place.ok_or_else(|| unknown("has no such component"))?)
-            }
-        };
-        // Every number of a row, with its place in each dimension.
-        let total: usize = dimensions.iter().map(|dimension| dimension.len()).product();
+        let indices = indices.strip_prefix('[').map(|inside| {
+            inside.strip_suffix(']').unwrap_or(inside).split(',').map(str::trim).collect()
+        });
+        let component =
+            letter.map(|letter| ["x", "y", "z"].iter().position(|known| *known == letter));
+        let selection = Selection { name, array, indices, component: component.flatten() };
+        match component {
+            Some(None) => Err(selection.wrong("has no such component")),
+            _ => Ok(selection),
+        }
+    }
+
+    fn wrong(&self, what: &str) -> String {
+        let Selection { name, array, .. } = self;
+        format!("'{name}' {what}; write {array}, {array}[2], {array}[*,1] or {array}.x")
+    }
+
+    /// Places of its numbers in a row of the array, their names, and the number of them per member.
+    fn of(&self, dimensions: &[Dimension]) -> Result<(Vec<usize>, Vec<String>, usize), String> {
+        let total: usize = dimensions.iter().map(Dimension::len).product();
         let (mut kept, mut names) = (Vec::new(), Vec::new());
         for number in 0..total {
-            let (mut rest, mut places) = (number, vec![0; dimensions.len()]);
-            for (place, dimension) in places.iter_mut().zip(&dimensions).rev() {
-                *place = rest % dimension.len();
-                rest /= dimension.len();
-            }
-            let (mut of_members, mut of_components) = (Vec::new(), Vec::new());
-            for (dimension, &place) in dimensions.iter().zip(&places) {
-                let values = dimension.labels.iter().map(|label| label.values[place]);
-                match dimension.role {
-                    Role::Index => of_members.extend(values),
-                    _ => of_components.extend(values),
-                }
-            }
+            let (of_members, of_components) = labels_of(number, dimensions);
             // Indices are those of members; without members they are those of components.
             let indexed = if of_members.is_empty() { &of_components } else { &of_members };
-            let fits = match &wanted {
+            let fits = match &self.indices {
                 Some(wanted) if wanted.len() != indexed.len() => {
-                    return Err(unknown("has another number of indices"));
+                    return Err(self.wrong("has another number of indices"));
                 }
                 Some(wanted) => wanted
                     .iter()
@@ -237,34 +255,34 @@ impl Window<'_> {
                     .all(|(wanted, index)| *wanted == "*" || *wanted == index.to_string()),
                 None => true,
             };
-            let is_letter = letter.is_none_or(|letter| of_components == [letter as i64 + 1]);
-            if fits && is_letter {
+            if fits && self.component.is_none_or(|k| of_components == [k as i64 + 1]) {
                 kept.push(number);
-                names.push(shown(&array.name, &of_members, &of_components));
+                names.push(shown(self.array, &of_members, &of_components));
             }
         }
         if kept.is_empty() {
-            return Err(unknown("stands for nothing in this run"));
+            return Err(self.wrong("stands for nothing in this run"));
         }
-        let components: usize =
-            dimensions.iter().filter(|d| d.role != Role::Index).map(|d| d.len()).product();
-        let width = if letter.is_some() || wanted.is_some() && components == total {
-            1
-        } else {
-            components
-        };
-        let numbers = self.run.read(&array.name).map_err(|error| error.to_string())?;
-        let of_trajectory = |numbers: &[f64]| -> Vec<f64> {
-            let samples = numbers.chunks_exact(total.max(1)).skip(self.first);
-            samples.flat_map(|sample| kept.iter().map(|&number| sample[number])).collect()
-        };
-        let all: Vec<Vec<f64>> =
-            numbers.chunks_exact(total * self.all).map(of_trajectory).collect();
-        let count = all.len();
-        let trajectories: Vec<Vec<f64>> = all
-            .into_iter()
-            .filter(|numbers| numbers.iter().all(|number| number.is_finite()))
-            .collect();
-        Ok(Chosen { left_out: count - trajectories.len(), trajectories, names, width })
+        let of_components = dimensions.iter().filter(|dimension| dimension.role != Role::Index);
+        let components: usize = of_components.map(Dimension::len).product();
+        let single = self.component.is_some() || self.indices.is_some() && components == total;
+        Ok((kept, names, if single { 1 } else { components }))
     }
+}
+
+/// Labels of a number of a row: the indices of its member, and those of its component.
+fn labels_of(number: usize, dimensions: &[Dimension]) -> (Vec<i64>, Vec<i64>) {
+    let (mut of_members, mut of_components, mut rest) = (Vec::new(), Vec::new(), number);
+    for dimension in dimensions.iter().rev() {
+        let place = rest % dimension.len();
+        rest /= dimension.len();
+        let values = dimension.labels.iter().rev().map(|label| label.values[place]);
+        match dimension.role {
+            Role::Index => of_members.extend(values),
+            _ => of_components.extend(values),
+        }
+    }
+    of_members.reverse();
+    of_components.reverse();
+    (of_members, of_components)
 }

@@ -545,36 +545,77 @@ pub(crate) enum LaneRecording {
 
 /// Observer that writes samples, stores checkpoints and reports progress.
 pub(crate) struct Recorder<'a> {
-    pub(crate) recorded: &'a RecordedArrays,
-    pub(crate) measuring: Option<&'a Measuring>,
-    pub(crate) scratch: MeasuringScratch,
+    recorded: &'a RecordedArrays,
+    measuring: Option<&'a Measuring>,
+    scratch: MeasuringScratch,
     /// Multipliers of a penalised run, which its samples do not contain.
-    pub(crate) multipliers: Option<&'a MeanMultipliers>,
+    multipliers: Option<&'a MeanMultipliers>,
     /// A sample with its multipliers.
-    pub(crate) extended: Vec<f64>,
-    pub(crate) output: &'a mut Output,
-    pub(crate) watch: &'a mut (dyn FnMut(&Progress) -> Control + Send),
-    pub(crate) plan: &'a Plan,
-    pub(crate) groups: &'a [InvariantGroup],
-    pub(crate) deviations: Deviations<'a>,
-    pub(crate) system: &'a CompiledSystem,
-    pub(crate) lanes: LaneRecording,
+    extended: Vec<f64>,
+    output: &'a mut Output,
+    watch: &'a mut (dyn FnMut(&Progress) -> Control + Send),
+    plan: &'a Plan,
+    groups: &'a [InvariantGroup],
+    deviations: Deviations<'a>,
+    system: &'a CompiledSystem,
+    lanes: LaneRecording,
     /// Steps for an interpolant, if one is wanted.
-    pub(crate) pieces: Option<&'a mut Pieces>,
-    pub(crate) values: Vec<f64>,
+    pieces: Option<&'a mut Pieces>,
+    values: Vec<f64>,
     /// Scratch of the recorded quantities and of the deviations, one after the other, and its least
     /// length.
-    pub(crate) work: Vec<f64>,
-    pub(crate) work_len: usize,
+    work: Vec<f64>,
+    work_len: usize,
     /// Number of samples in which each array holds a number that is not finite.
     pub(crate) undefined: Vec<u64>,
     /// Time of the last checkpoint, and the interval to the next.
-    pub(crate) stored: Instant,
-    pub(crate) interval: Duration,
-    pub(crate) shown: Instant,
-    pub(crate) steps: u64,
+    stored: Instant,
+    interval: Duration,
+    shown: Instant,
+    steps: u64,
     /// Steps between two checks of the clock.
-    pub(crate) look_every: u64,
+    look_every: u64,
+}
+
+impl<'a> Recorder<'a> {
+    pub(crate) fn new(
+        (plan, groups, system): (&'a Plan, &'a [InvariantGroup], &'a CompiledSystem),
+        (recorded, measuring, multipliers): (
+            &'a RecordedArrays,
+            Option<&'a Measuring>,
+            Option<&'a MeanMultipliers>,
+        ),
+        deviations: Deviations<'a>,
+        output: &'a mut Output,
+        pieces: Option<&'a mut Pieces>,
+        watch: &'a mut (dyn FnMut(&Progress) -> Control + Send),
+    ) -> Recorder<'a> {
+        let now = Instant::now();
+        Recorder {
+            recorded,
+            measuring,
+            scratch: MeasuringScratch::default(),
+            multipliers,
+            extended: Vec::new(),
+            output,
+            watch,
+            plan,
+            groups,
+            system,
+            lanes: LaneRecording::Unknown,
+            pieces,
+            values: vec![0.0; recorded.outputs],
+            work: Vec::new(),
+            work_len: recorded.kernel.work_len().max(deviations.work_len()),
+            deviations,
+            undefined: vec![0; recorded.arrays.len()],
+            stored: now,
+            interval: CHECKPOINT_INTERVAL,
+            shown: now,
+            steps: 0,
+            look_every: look_every(),
+        }
+    }
 }
 
 impl Observer for Recorder<'_> {

@@ -6,6 +6,7 @@ use crate::orbit::OrbitError;
 use crate::recording::VariableLayout;
 pub use crate::serial::NumberArray;
 use crate::serial::{self, Nested, number_or_nan};
+use holonome_figures::numbers::{number, small};
 use holonome_integrate::state::{Cost, StepState};
 use holonome_model::treatment::{InvariantGroup, InvariantKind};
 use indexmap::IndexMap;
@@ -277,7 +278,48 @@ const NOTABLE: f64 = 0.01;
 /// keep the structure of a motion swing by less.
 const LOST: f64 = 0.3;
 
+/// Table of drifts with their labels: values at the start, deviations, relative deviations. `first` is
+/// the head of the labels; of arrays with more than `most` entries only their number is shown.
+pub fn drift_rows(first: &str, drifts: &[(String, &Drift)], most: usize) -> Vec<Vec<String>> {
+    let head = [first, "initial", "final drift", "relative", "largest", "relative"];
+    let row = |(label, drift): &(String, &Drift)| {
+        let initial = drift.initial.as_ref().map(|initial| initial.text(most, number));
+        let relative = [drift.relative.map(|of| of.last), drift.relative.map(|of| of.max)];
+        let [last, max] = relative.map(|of| of.map_or(String::new(), small));
+        vec![
+            label.clone(),
+            initial.unwrap_or_default(),
+            small(drift.last),
+            last,
+            small(drift.max),
+            max,
+        ]
+    };
+    let mut rows: Vec<Vec<String>> = vec![head.map(String::from).to_vec()];
+    rows.extend(drifts.iter().map(row));
+    // An ensemble has no one initial value.
+    if rows[1..].iter().all(|row| row[1].is_empty()) {
+        rows.iter_mut().for_each(|row| drop(row.remove(1)));
+    }
+    rows
+}
+
 impl Drift {
+    /// Name in words, with a word for H.
+    pub fn label(&self, hamiltonian: &str) -> String {
+        let word = match self.kind {
+            InvariantKind::Constraint => "constraint ",
+            InvariantKind::Hidden => "hidden constraint ",
+            InvariantKind::Hamiltonian => hamiltonian,
+            InvariantKind::Penalised => "H with the penalty",
+            InvariantKind::ModifiedEnergy => "modified energy",
+            InvariantKind::Integral => "integral ",
+        };
+        let name = if word.ends_with(' ') { &self.name[..] } else { "" };
+        let held = if self.varying { " (varies, not held)" } else { "" };
+        format!("{word}{name}{held}")
+    }
+
     /// Part of itself or of its terms that the quantity has lost, if that is a good part: the
     /// motion is then not that of the model. If the run starts away from its targets
     /// (`off_target`), only the end counts, as of constraints.

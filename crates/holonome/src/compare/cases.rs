@@ -35,31 +35,23 @@ fn adapts(method: &Method) -> bool {
 pub(super) fn cases(options: &CompareOptions) -> Result<Vec<Case>, Error> {
     let methods = &options.methods;
     check(methods)?;
-    if let Some(0) = options.budgets.iter().find(|&&b| b == 0) {
-        return Err(Error::option(format!(
-            "{budget} must be positive, but it is 0",
-            budget = option("budget")
-        )));
+    let refused = |message: String| Err(Error::option(message));
+    let (budget, step) = (option("budget"), option("step"));
+    if options.budgets.contains(&0) {
+        return refused(format!("{budget} must be positive, but it is 0"));
     }
     if !options.budgets.is_empty() {
         if options.run.every.is_some() {
-            let message = format!(
-                "{every} asks for steps of its own, and {budget} for others: take {samples}",
-                every = option("every"),
-                budget = option("budget"),
-                samples = option("samples")
-            );
-            return Err(Error::option(message));
+            let (every, samples) = (option("every"), option("samples"));
+            return refused(format!(
+                "{every} asks for steps of its own, and {budget} for others: take {samples}"
+            ));
         }
         if !(options.steps.is_empty() && options.rtol.is_empty() && options.atol.is_empty()) {
-            let message = format!(
-                "{budget} chooses steps and tolerances itself: leave out {step}, {rtol} and {atol}",
-                budget = option("budget"),
-                step = option("step"),
-                rtol = option("rtol"),
-                atol = option("atol")
-            );
-            return Err(Error::option(message));
+            let (rtol, atol) = (option("rtol"), option("atol"));
+            return refused(format!(
+                "{budget} chooses steps and tolerances itself: leave out {step}, {rtol} and {atol}"
+            ));
         }
         return Ok(product(methods, |_| {
             options.budgets.iter().map(|&b| Steps::Budget(b)).collect()
@@ -68,12 +60,12 @@ pub(super) fn cases(options: &CompareOptions) -> Result<Vec<Case>, Error> {
     let tolerances = tolerances(options)?;
     let fixed: Vec<Steps> = options.steps.iter().map(|&h| Steps::Fixed(h)).collect();
     if let (Some(method), true) = (methods.iter().find(|m| !adapts(m)), fixed.is_empty()) {
-        return Err(Error::option(format!(
-            "{}: it does not choose its steps, they are fixed: add {step_h1h2} or {budget_b1b2}",
+        return refused(format!(
+            "{}: it does not choose its steps, they are fixed: add {} or {}",
             option("method").with(method),
-            step_h1h2 = option("step").of("h1,h2,…"),
-            budget_b1b2 = option("budget").of("b1,b2,…")
-        )));
+            step.of("h1,h2,…"),
+            budget.of("b1,b2,…")
+        ));
     }
     Ok(product(methods, |method| {
         match adapts(method) && (fixed.is_empty() || !tolerances.is_empty()) {
@@ -86,22 +78,14 @@ pub(super) fn cases(options: &CompareOptions) -> Result<Vec<Case>, Error> {
 /// Warnings about options that are given but used by no method.
 pub(super) fn unused(options: &CompareOptions, cases: &[Case]) -> Vec<String> {
     let mut warnings = Vec::new();
+    let (rtol, atol, step) = (option("rtol"), option("atol"), option("step"));
     let tolerances = !(options.rtol.is_empty() && options.atol.is_empty());
     if tolerances && !cases.iter().any(|case| matches!(case.steps, Steps::Tolerance(..))) {
-        warnings.push(format!(
-            "{rtol} or {atol} has no effect: no method here chooses its steps",
-            rtol = option("rtol"),
-            atol = option("atol")
-        ));
+        warnings.push(format!("{rtol} or {atol} has no effect: no method here chooses its steps"));
     }
     if !options.steps.is_empty() && !cases.iter().any(|case| matches!(case.steps, Steps::Fixed(_)))
     {
-        let what = format!(
-            "every method here chooses its steps from the tolerances; without {rtol} and {atol} they are fixed",
-            rtol = option("rtol"),
-            atol = option("atol")
-        );
-        warnings.push(format!("{step} has no effect: {what}", step = option("step")));
+        warnings.push(format!("{step} has no effect: every method here chooses its steps from the tolerances; without {rtol} and {atol} they are fixed"));
     }
     warnings
 }
@@ -153,10 +137,10 @@ fn tolerances(options: &CompareOptions) -> Result<Vec<Steps>, Error> {
         1 => Ok(Steps::Tolerance(relative, atol[0])),
         many if many == rtol.len() => Ok(Steps::Tolerance(relative, atol[k])),
         many => Err(Error::option(format!(
-            "{atol} has {many} values and {rtol} {}: give one for all, or one for each",
-            rtol.len(),
-            atol = option("atol"),
-            rtol = option("rtol")
+            "{} has {many} values and {} {}: give one for all, or one for each",
+            option("atol"),
+            option("rtol"),
+            rtol.len()
         ))),
     };
     rtol.iter().enumerate().map(pair).collect()

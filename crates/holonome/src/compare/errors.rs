@@ -20,7 +20,12 @@ pub enum Size {
 const KNOWN_ABOVE: f64 = 10.0;
 
 impl Size {
-    fn new(distance: f64, reference: f64) -> Size {
+    fn of(known: Option<f64>, at_most: Option<f64>) -> Size {
+        known.map_or(Size::AtMost(at_most.unwrap_or(f64::NAN)), Size::Known)
+    }
+
+    fn new(distance: f64, reference: Option<f64>) -> Size {
+        let reference = reference.unwrap_or(f64::NAN);
         if distance > KNOWN_ABOVE * reference {
             Size::Known(distance)
         } else {
@@ -30,14 +35,9 @@ impl Size {
 
     /// The error itself; `None` if only a bound is known.
     pub fn known(self) -> Option<f64> {
-        self.split().0
-    }
-
-    /// The error itself or its bound, whichever it is.
-    pub(super) fn split(self) -> (Option<f64>, Option<f64>) {
         match self {
-            Size::Known(size) => (Some(size), None),
-            Size::AtMost(size) => (None, Some(size)),
+            Size::Known(size) => Some(size),
+            Size::AtMost(_) => None,
         }
     }
 
@@ -49,16 +49,23 @@ impl Size {
     }
 }
 
-/// Errors of a run: Euclidean distances of its states from the reference.
+/// Errors of a run: Euclidean distances of its states from the reference. Of an error and its bound
+/// one is `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(from = "StoredErrors", into = "StoredErrors")]
 pub struct Errors {
     /// Time of the last error: the end, or the last sample for which the reference is good.
+    #[serde(deserialize_with = "number_or_nan")]
     pub t: f64,
     /// Error at that time.
-    pub last: Size,
+    #[serde(rename = "final")]
+    pub last: Option<f64>,
+    /// Bound of the error at that time.
+    #[serde(rename = "final_at_most")]
+    pub last_at_most: Option<f64>,
     /// Largest error over the samples up to that time.
-    pub max: Size,
+    pub max: Option<f64>,
+    /// Bound of the largest error.
+    pub max_at_most: Option<f64>,
 }
 
 impl Errors {
@@ -74,38 +81,20 @@ impl Errors {
             max = f64::max(max, distance);
         }
         let (t, distance) = last.filter(|(t, _)| *t > 0.0)?;
-        let error = reference.error?;
-        Some(Errors { t, last: Size::new(distance, error), max: Size::new(max, error) })
+        let [last, max] = [distance, max].map(|size| Size::new(size, reference.error));
+        let bound = |size: Size| Some(size.number()).filter(|_| size.known().is_none());
+        let (last_at_most, max_at_most) = (bound(last), bound(max));
+        Some(Errors { t, last: last.known(), last_at_most, max: max.known(), max_at_most })
     }
-}
 
-/// Errors in JSON: of an error and its bound, one is `null`.
-#[derive(Deserialize, Serialize)]
-struct StoredErrors {
-    #[serde(deserialize_with = "number_or_nan")]
-    t: f64,
-    #[serde(rename = "final")]
-    last: Option<f64>,
-    #[serde(rename = "final_at_most")]
-    last_at_most: Option<f64>,
-    max: Option<f64>,
-    max_at_most: Option<f64>,
-}
-
-impl From<Errors> for StoredErrors {
-    fn from(Errors { t, last, max }: Errors) -> StoredErrors {
-        let ((last, last_at_most), (max, max_at_most)) = (last.split(), max.split());
-        StoredErrors { t, last, last_at_most, max, max_at_most }
+    /// Error at the end, or its bound.
+    pub fn at_end(self) -> Size {
+        Size::of(self.last, self.last_at_most)
     }
-}
 
-impl From<StoredErrors> for Errors {
-    fn from(stored: StoredErrors) -> Errors {
-        let size = |known: Option<f64>, at_most: Option<f64>| {
-            known.map_or(Size::AtMost(at_most.unwrap_or(f64::NAN)), Size::Known)
-        };
-        let last = size(stored.last, stored.last_at_most);
-        Errors { t: stored.t, last, max: size(stored.max, stored.max_at_most) }
+    /// Largest error, or its bound.
+    pub fn largest(self) -> Size {
+        Size::of(self.max, self.max_at_most)
     }
 }
 
@@ -118,7 +107,7 @@ fn alike(a: &Row, b: &Row) -> bool {
 /// both errors are known.
 pub(super) fn measure_orders(rows: &mut [Row]) {
     let point = |row: &Row| {
-        let error = row.outcome.as_ref().ok()?.errors?.last.known()?;
+        let error = row.outcome.as_ref().ok()?.errors?.last?;
         Some((row.step?, error))
     };
     for k in 1..rows.len() {

@@ -124,7 +124,7 @@ pub struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub penalty: Option<RowPenalty>,
     /// Result of the run. In JSON its entries are those of the row, or there is a `failure`.
-    #[serde(flatten, with = "outcome")]
+    #[serde(flatten, with = "Outcome")]
     pub outcome: Result<MeasuredRun, Failed>,
 }
 
@@ -138,36 +138,14 @@ pub struct RowPenalty {
     pub extrapolated: bool,
 }
 
-mod outcome {
-    use super::{Failed, MeasuredRun};
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    #[derive(Deserialize, Serialize)]
+/// Form of an outcome in JSON.
+#[derive(Deserialize, Serialize)]
+#[serde(remote = "Result<MeasuredRun, Failed>")]
+enum Outcome {
+    #[serde(rename = "failure")]
+    Err(Failed),
     #[serde(untagged)]
-    enum Outcome<M, F> {
-        Failed { failure: F },
-        Measured(M),
-    }
-
-    pub fn serialize<S: Serializer>(
-        outcome: &Result<MeasuredRun, Failed>,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        match outcome {
-            Ok(measured) => Outcome::Measured(measured),
-            Err(failure) => Outcome::Failed { failure },
-        }
-        .serialize(to)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Result<MeasuredRun, Failed>, D::Error> {
-        Ok(match Outcome::deserialize(from)? {
-            Outcome::Measured(measured) => Ok(measured),
-            Outcome::Failed { failure } => Err(failure),
-        })
-    }
+    Ok(MeasuredRun),
 }
 
 /// Measurements of a run that reached its end.

@@ -1,6 +1,5 @@
 //! A comparison as CSV.
 
-use super::errors::Size;
 use super::{Comparison, Row};
 use crate::summary::RunCost;
 use holonome_model::treatment::InvariantKind;
@@ -41,10 +40,9 @@ fn csv_row(row: &Row, columns: usize, invariants: &[(&str, InvariantKind)]) -> V
         Ok(m) => {
             cells.push(m.steps.to_string());
             cells.push(cell(m.errors.map(|e| e.t)));
-            for size in [m.errors.map(|e| e.last), m.errors.map(|e| e.max)] {
-                let (known, at_most) = size.map(Size::split).unwrap_or_default();
-                cells.extend([number(known), number(at_most)]);
-            }
+            let errors =
+                m.errors.map_or([None; 4], |e| [e.last, e.last_at_most, e.max, e.max_at_most]);
+            cells.extend(errors.map(number));
             cells.push(cell(m.order));
             cells.push(m.cost.in_gradients().to_string());
             cells.extend(m.cost.counts().map(|(.., count)| count.to_string()));

@@ -1,16 +1,16 @@
 //! Comparisons: work–precision diagrams and the table of all rows.
 
 use super::invariants::{Invariant, invariants};
-use super::section;
+use super::{AGAIN, model_section, section};
 use crate::compare::{Comparison, Row};
 use crate::summary::{COUNTED, RunCost};
 use holonome_figures::numbers::{count, exact, number, small};
 use holonome_figures::text::shell_word;
-use holonome_figures::{Axis, Chart, Curve, Figure, Level, Page, Panel, Section, Style, Table};
+use holonome_figures::{Axis, Chart, Curve, Figure, Level, Page, Panel, Style, Table};
 
 /// Error of a row at the end; true if it is a bound.
 fn error(row: &Row) -> Option<(f64, bool)> {
-    let last = row.outcome.as_ref().ok()?.errors?.last;
+    let last = row.outcome.as_ref().ok()?.errors?.at_end();
     Some((last.number(), last.known().is_none()))
 }
 
@@ -101,7 +101,7 @@ pub(super) fn work_precision(comparison: &Comparison) -> Vec<(String, Chart)> {
 
 fn drift(row: &Row, key: &str) -> Option<(f64, bool)> {
     let found = drifts(row).into_iter().find(|invariant| invariant.key == key)?;
-    Some((found.max, false))
+    Some((found.drift.max, false))
 }
 
 fn drifts(row: &Row) -> Vec<Invariant> {
@@ -154,17 +154,12 @@ pub(super) fn page(comparison: &Comparison) -> Page {
     }
     page.sections.push(section(panels));
     page.sections.push(section(vec![Panel::Table(table(rows, &keys))]));
-    let text = |title: &str, text: String| Panel::Text { title: title.to_string(), text };
-    let mut texts = vec![text(&format!("{model}.holo"), source.clone())];
+    let mut texts = vec![(format!("{model}.holo"), source.clone())];
     if !command.is_empty() {
         let line: Vec<_> = command.iter().map(|word| shell_word(word)).collect();
-        texts.push(text("Made again by", line.join(" ")));
+        texts.push((AGAIN.to_string(), line.join(" ")));
     }
-    page.sections.push(Section {
-        title: "The model".to_string(),
-        panels: texts,
-        ..Section::default()
-    });
+    page.sections.push(model_section(texts));
     page
 }
 

@@ -3,8 +3,8 @@
 use super::sampled;
 use crate::error::Error;
 use crate::store::StoredRun;
-use crate::summary::{Drift, Drifts, NumberArray, Relative, RunCost, StoredSummary};
-use holonome_figures::numbers::{count, number, small};
+use crate::summary::{Drift, Drifts, RunCost, StoredSummary, drift_rows};
+use holonome_figures::numbers::{count, small};
 use holonome_figures::{Axis, Chart, Curve, Level, Style, Table};
 use holonome_model::treatment::InvariantKind;
 use holonome_model::treatment::feedback::gain_name;
@@ -25,48 +25,36 @@ pub(super) struct Invariant {
     pub label: String,
     /// Array of its deviations.
     pub array: String,
-    /// Value at the start.
-    pub initial: Option<NumberArray>,
-    /// Deviation at the end, and largest deviation.
-    pub last: f64,
-    pub max: f64,
-    /// Both deviations relative to the terms that cancel.
-    pub relative: Option<Relative>,
+    /// Its drift.
+    pub drift: Drift,
 }
 
 impl Invariant {
     /// Scale of the terms that cancel.
     pub fn terms(&self) -> Option<f64> {
-        Some(self.max / self.relative.filter(|relative| relative.max > 0.0)?.max)
+        Some(self.drift.max / self.drift.relative.filter(|relative| relative.max > 0.0)?.max)
     }
 }
 
 /// Invariants of a summary's drifts: energies, integrals, then constraints.
 pub(super) fn invariants(drifts: Option<Drifts>) -> Vec<Invariant> {
-    let mut all: Vec<(u8, Invariant)> = Vec::new();
-    for Drift { name, kind, initial, last, max, relative, varying, .. } in
-        drifts.unwrap_or_default().all
-    {
-        let (rank, array, word) = match kind {
-            InvariantKind::Hamiltonian => (0, "drift", "energy "),
-            InvariantKind::Penalised => (0, "drift", "H with the penalty"),
-            InvariantKind::ModifiedEnergy => (0, "drift", "modified energy"),
-            InvariantKind::Integral => (1, "drift", "integral "),
-            InvariantKind::Constraint => (2, "residual", "constraint "),
-            InvariantKind::Hidden => (3, "residual", "hidden constraint "),
-        };
-        let held = if varying { " (varies, not held)" } else { "" };
-        let of = if word.ends_with(' ') { &name[..] } else { "" };
-        let label = format!("{word}{of}{held}");
-        let key = match kind {
+    let rank = |kind| match kind {
+        InvariantKind::Integral => 1,
+        InvariantKind::Constraint => 2,
+        InvariantKind::Hidden => 3,
+        _ => 0,
+    };
+    let mut drifts = drifts.unwrap_or_default().all;
+    drifts.sort_by_key(|drift| rank(drift.kind));
+    let invariant = |drift: Drift| {
+        let key = match drift.kind {
             InvariantKind::Penalised => "H_penalised".to_string(),
-            kind => gain_name(&name, kind),
+            kind => gain_name(&drift.name, kind),
         };
-        let array = format!("{array}.{key}");
-        all.push((rank, Invariant { key, label, array, initial, last, max, relative }));
-    }
-    all.sort_by_key(|(rank, _)| *rank);
-    all.into_iter().map(|(_, invariant)| invariant).collect()
+        let array = if rank(drift.kind) > 1 { "residual" } else { "drift" };
+        Invariant { label: drift.label("energy H"), array: format!("{array}.{key}"), key, drift }
+    };
+    drifts.into_iter().map(invariant).collect()
 }
 
 /// A run whose drifts are drawn.
@@ -201,7 +189,8 @@ fn draw(
 }
 
 fn finish<'i>(chart: &mut Chart, invariants: impl Iterator<Item = &'i Invariant>) {
-    let largest: Vec<String> = invariants.map(|i| format!("{} {}", i.key, small(i.max))).collect();
+    let largest: Vec<String> =
+        invariants.map(|i| format!("{} {}", i.key, small(i.drift.max))).collect();
     let all = if largest.is_empty() {
         String::new()
     } else {
@@ -215,26 +204,8 @@ fn finish<'i>(chart: &mut Chart, invariants: impl Iterator<Item = &'i Invariant>
 
 /// Table of the drifts of one run or ensemble.
 pub(super) fn drift_table(invariants: &[Invariant]) -> Option<Table> {
-    let with_initial = invariants.iter().any(|invariant| invariant.initial.is_some());
-    let mut head = vec!["invariant", "initial", "final drift", "relative", "largest", "relative"];
-    let mut rows = Vec::new();
-    for i in invariants {
-        let relative = |of: fn(Relative) -> f64| i.relative.map_or(String::new(), |r| small(of(r)));
-        let initial = i.initial.as_ref().map_or(String::new(), |initial| initial.text(4, number));
-        rows.push(vec![
-            i.label.clone(),
-            initial,
-            small(i.last),
-            relative(|r| r.last),
-            small(i.max),
-            relative(|r| r.max),
-        ]);
-    }
-    if !with_initial {
-        head.remove(1);
-        rows.iter_mut().for_each(|row| drop(row.remove(1)));
-    }
-    rows.insert(0, head.into_iter().map(String::from).collect());
+    let drifts: Vec<_> = invariants.iter().map(|i| (i.label.clone(), &i.drift)).collect();
+    let rows = drift_rows("invariant", &drifts, 4);
     (rows.len() > 1).then(|| Table {
         title: "Drift of every invariant".to_string(),
         rows,

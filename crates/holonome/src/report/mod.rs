@@ -18,7 +18,7 @@ mod sweep;
 use crate::compare::Comparison;
 use crate::error::Error;
 use crate::store::{Status, StoreError, StoredRun};
-use holonome_figures::{Figure, Format, Page, Section};
+use holonome_figures::{Figure, Format, Page, Panel, Section};
 use run::Shown;
 use std::fs;
 use std::path::Path;
@@ -163,7 +163,16 @@ fn made_by() -> String {
     format!("Made by holonome {} on {machine}.", env!("CARGO_PKG_VERSION"))
 }
 
+/// Section of a model: its texts by their titles.
+fn model_section(texts: impl IntoIterator<Item = (String, String)>) -> Section {
+    let panels = texts.into_iter().map(|(title, text)| Panel::Text { title, text }).collect();
+    Section { title: "The model".to_string(), panels, ..Section::default() }
+}
+
+/// Title of the command that repeats a run.
+const AGAIN: &str = "Made again by";
+
 /// A section without a title of its own.
-fn section(panels: Vec<holonome_figures::Panel>) -> Section {
+fn section(panels: Vec<Panel>) -> Section {
     Section { panels, ..Section::default() }
 }

@@ -5,7 +5,7 @@ use super::invariants::{self, DrawnRun, Invariant, charts, cost_rows, drift_tabl
 use super::measures;
 use super::sampled;
 use super::scene::Scene;
-use super::section;
+use super::{AGAIN, model_section, section};
 use crate::check::Report as Check;
 use crate::error::Error;
 use crate::simulation::stored_problem;
@@ -294,7 +294,10 @@ fn tables(runs: &[Shown]) -> Vec<Panel> {
         let mut rows: Vec<Vec<String>> = vec![head("largest drift of")];
         for (key, label) in keys {
             let of = |run: &Shown| {
-                run.invariants.iter().find(|i| i.key == key).map_or(String::new(), |i| small(i.max))
+                run.invariants
+                    .iter()
+                    .find(|i| i.key == key)
+                    .map_or(String::new(), |i| small(i.drift.max))
             };
             rows.push(std::iter::once(label.to_string()).chain(runs.iter().map(of)).collect());
         }
@@ -311,29 +314,19 @@ fn tables(runs: &[Shown]) -> Vec<Panel> {
 
 /// Sections of the models with their reports, and of the commands that repeat the runs.
 fn texts(runs: &[Shown]) -> Vec<Section> {
-    let mut panels = Vec::new();
-    let mut known: Vec<&str> = Vec::new();
+    let (mut texts, mut known) = (Vec::new(), Vec::new());
     for run in runs {
         let source = run.attribute("source");
         if !known.contains(&source) {
             known.push(source);
-            panels.push(Panel::Text {
-                title: format!("{}.holo", run.attribute("model")),
-                text: source.to_string(),
-            });
-            panels.extend(run.derived.as_ref().ok().map(|text| Panel::Text {
-                title: "What was derived".to_string(),
-                text: text.clone(),
-            }));
+            texts.push((format!("{}.holo", run.attribute("model")), source.to_string()));
+            let derived = run.derived.iter().cloned();
+            texts.extend(derived.map(|text| ("What was derived".to_string(), text)));
         }
     }
     let commands: Vec<String> =
         runs.iter().filter_map(|run| command(run.run.attributes())).collect();
-    let again = Panel::Text { title: "Made again by".to_string(), text: commands.join("\n") };
-    let mut sections =
-        vec![Section { title: "The model".to_string(), panels, ..Section::default() }];
-    if !commands.is_empty() {
-        sections.push(section(vec![again]));
-    }
-    sections
+    let again = Panel::Text { title: AGAIN.to_string(), text: commands.join("\n") };
+    let again = (!commands.is_empty()).then(|| section(vec![again]));
+    [model_section(texts)].into_iter().chain(again).collect()
 }

@@ -234,42 +234,44 @@ impl Scene {
             for (_, reader) in &mut arrays {
                 rows.push(reader.row(sample).map_err(Error::store)?.to_vec());
             }
-            let numbers = |place: &Place, array: usize| {
+            let numbers = |(place, &array): (&Place, &usize)| {
                 rows[array][place.first..place.first + place.count].to_vec()
             };
-            if self.is_one_point() {
-                let mut at = [0.0; 3];
-                at.iter_mut()
-                    .zip(self.points.iter().zip(&of_points))
-                    .for_each(|(x, (p, &a))| *x = numbers(p, a)[0]);
-                motion.positions.extend(at);
-            } else {
-                for (k, (place, &array)) in self.points.iter().zip(&of_points).enumerate() {
-                    let mut at = [0.0; 3];
-                    let numbers = numbers(place, array);
-                    if self.string {
-                        at = [k as f64, numbers[0], 0.0];
-                    } else {
-                        at[..numbers.len()].copy_from_slice(&numbers);
-                    }
-                    motion.positions.extend(at);
-                }
-            }
-            for ((place, attitude), &array) in self.bodies.iter().zip(&of_bodies) {
-                motion.rotations.extend(rotation(*attitude, &numbers(place, array)));
+            let points = self.points.iter().zip(&of_points).map(numbers);
+            motion.positions.extend(self.positions(points));
+            for ((place, attitude), array) in self.bodies.iter().zip(&of_bodies) {
+                motion.rotations.extend(rotation(*attitude, &numbers((place, array))));
             }
         }
         if self.string {
             stretch(&mut motion);
         }
-        let spacing = (samples - 1).div_ceil((frames - 1).max(1));
-        let step = if spacing > 1 {
-            format!(" Every {spacing}th sample is shown")
-        } else {
-            " Every sample is shown".to_string()
+        let step = match (samples - 1).div_ceil((frames - 1).max(1)) {
+            spacing @ 2.. => format!("Every {spacing}th sample"),
+            _ => "Every sample".to_string(),
         };
-        motion.note.push_str(&format!("{step}; between them the picture is interpolated."));
+        motion
+            .note
+            .push_str(&format!(" {step} is shown; between them the picture is interpolated."));
         Ok(Some(motion))
+    }
+
+    /// Positions of the moving points of a frame, three numbers each, from the numbers of the
+    /// places of the scene.
+    fn positions(&self, points: impl Iterator<Item = Vec<f64>>) -> Vec<f64> {
+        let padded = |numbers: &[f64]| {
+            let mut at = [0.0; 3];
+            at[..numbers.len()].copy_from_slice(numbers);
+            at
+        };
+        if self.is_one_point() {
+            return padded(&points.flatten().collect::<Vec<_>>()).to_vec();
+        }
+        let position = |(k, numbers): (usize, Vec<f64>)| match self.string {
+            true => [k as f64, numbers[0], 0.0],
+            false => padded(&numbers),
+        };
+        points.enumerate().flat_map(position).collect()
     }
 }
 

@@ -3,12 +3,12 @@
 use super::command::command;
 use super::invariants::{cost_rows, drift_table, invariants};
 use super::plot::Axes;
-use super::{sampled, section};
+use super::{AGAIN, model_section, sampled, section};
 use crate::error::Error;
 use crate::store::{Status, StoredRun};
 use crate::summary::StoredSummary;
 use holonome_figures::numbers::{count, number};
-use holonome_figures::{Axis, Chart, Curve, Page, Panel, Preset, Samples, Section, Style, Table};
+use holonome_figures::{Axis, Chart, Curve, Page, Panel, Preset, Samples, Style, Table};
 use serde_json::Value;
 
 /// Number of bins of a histogram.
@@ -111,16 +111,9 @@ pub(super) fn page(run: &StoredRun, numbers: usize) -> Result<Page, Error> {
     let cost = Table { title: "Cost".to_string(), rows, ..Table::default() };
     let tables = drift_table(&invariants(summary.drift)).into_iter().chain([cost]);
     page.sections.push(section(tables.map(Panel::Table).collect()));
-    let mut texts = vec![Panel::Text { title: format!("{model}.holo"), text: text("source") }];
-    texts.extend(
-        command(run.attributes())
-            .map(|text| Panel::Text { title: "Made again by".to_string(), text }),
-    );
-    page.sections.push(Section {
-        title: "The model".to_string(),
-        panels: texts,
-        ..Section::default()
-    });
+    let again = command(run.attributes()).map(|command| (AGAIN.to_string(), command));
+    let source = (format!("{model}.holo"), text("source"));
+    page.sections.push(model_section([source].into_iter().chain(again)));
     Ok(page)
 }
 

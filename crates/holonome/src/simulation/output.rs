@@ -11,12 +11,9 @@ use crate::monitored::Monitored;
 use crate::options::RunOptions;
 use crate::output::{Output, RunFolder};
 use crate::pieces::Pieces;
-use crate::recording::{
-    CHECKPOINT_INTERVAL, Deviations, LaneRecording, MeasuringScratch, Progress, Recorder,
-    look_every,
-};
+use crate::recording::{Deviations, Progress, RecordedArray, Recorder};
 use crate::solution::Solution;
-use crate::store::Status;
+use crate::store::{Status, StoreError};
 use crate::summary::{Summary, large_drifts, lost};
 use holonome_integrate::failure::Failure;
 use holonome_integrate::observer::Control;
@@ -136,32 +133,11 @@ impl Simulation {
         watch: &mut (dyn FnMut(&Progress) -> Control + Send),
     ) -> Result<Summary, Error> {
         let started = Instant::now();
+        let multipliers = self.penalty.as_ref().and_then(|penalty| penalty.multipliers.as_ref());
+        let of_run = (&self.plan, &self.groups[..], &*self.system);
+        let recorded = (&self.recorded, self.measuring.as_ref(), multipliers);
         let deviations = Deviations::new(&*self.system, &self.state.target);
-        let work_len = self.recorded.kernel.work_len().max(deviations.work_len());
-        let mut recorder = Recorder {
-            recorded: &self.recorded,
-            measuring: self.measuring.as_ref(),
-            scratch: MeasuringScratch::default(),
-            multipliers: self.penalty.as_ref().and_then(|penalty| penalty.multipliers.as_ref()),
-            extended: Vec::new(),
-            output,
-            watch,
-            plan: &self.plan,
-            groups: &self.groups,
-            deviations,
-            system: &self.system,
-            lanes: LaneRecording::Unknown,
-            pieces,
-            values: vec![0.0; self.recorded.outputs],
-            work: Vec::new(),
-            work_len,
-            undefined: vec![0; self.recorded.arrays.len()],
-            stored: started,
-            interval: CHECKPOINT_INTERVAL,
-            shown: started,
-            steps: 0,
-            look_every: look_every(),
-        };
+        let mut recorder = Recorder::new(of_run, recorded, deviations, output, pieces, watch);
         let running = Running {
             problem: &self.problem,
             options: &self.options,
@@ -172,81 +148,12 @@ impl Simulation {
         };
         let plan = self.measuring.as_ref().map_or(&self.plan, |measuring| &measuring.outputs.plan);
         let outcome = running.run(plan, &mut self.state, &mut recorder);
-        let wall_seconds = started.elapsed().as_secs_f64();
         let undefined = recorder.undefined;
         let path = output.path().map(Path::to_path_buf);
         let finished = matches!(outcome, Ok(Outcome::Finished));
-        let mut summary = self.summary(path.clone(), wall_seconds, !finished);
-        if !self.rests() {
-            let off_target = self.options.reference.is_some();
-            summary.lost = lost(&summary.drift, off_target);
-            summary.warnings.extend(large_drifts(&summary.drift, off_target));
-        }
-        for (array, count) in
-            self.recorded.arrays.iter().zip(&undefined).filter(|(_, count)| **count > 0)
-        {
-            summary.warnings.push(format!(
-                "{} '{}' is not a finite number in {count} of the samples",
-                array.role, array.name
-            ));
-        }
-        for table in summary.measures.iter().filter(|table| table.is_undefined()) {
-            let name = table.name.as_deref().unwrap_or(&table.measure);
-            summary
-                .warnings
-                .push(format!("measure '{name}' met something that is not a finite number"));
-        }
-        let eigenvalue = self
-            .program
-            .as_ref()
-            .and_then(|program| program.smallest_eigenvalue(&self.state.memory));
-        let modified =
-            summary.drift.iter().find(|drift| drift.kind == InvariantKind::ModifiedEnergy);
-        let monitored = Monitored::new(modified.map(|drift| drift.max), eigenvalue);
-        summary.warnings.extend(monitored.and_then(|monitored| monitored.warning()));
-        summary.warnings.extend(motion_warnings(
-            &self.state,
-            &*self.system,
-            &self.groups,
-            self.plan.method,
-            OF_MODELS,
-        ));
-        let unstored = |source, samples| {
-            let failure = Box::new(Failure::Observer(source));
-            Error::Failed { failure, monitored: None, out: path.clone(), samples, kept: None }
-        };
+        let mut summary = self.summary(path.clone(), started.elapsed().as_secs_f64(), !finished);
+        let monitored = self.warn_of_results(&mut summary, &undefined);
         match outcome {
-            Ok(Outcome::Finished) => {
-                // State from which the run can be extended.
-                output.checkpoint(&self.state).map_err(|error| unstored(error, output.kept()))?;
-                summary.warnings.extend(self.thin_samples(output));
-                output
-                    .finish(Status::Finished, &summary)
-                    .map_err(|error| unstored(error, output.kept()))?;
-                if self.options.error {
-                    match orbit::measure(self, output, watch) {
-                        Ok(Some(error)) => summary.error = Some(error),
-                        Ok(None) => summary.warnings.push(format!(
-                            "{error}: stopped before the error was known",
-                            error = option("error")
-                        )),
-                        Err(error) => summary
-                            .warnings
-                            .push(format!("{}: the second run: {error}", option("error"))),
-                    }
-                    output
-                        .finish(Status::Finished, &summary)
-                        .map_err(|error| unstored(error, output.kept()))?;
-                }
-                Ok(summary)
-            }
-            Ok(Outcome::Stopped | Outcome::ClaimFailed) => {
-                output.checkpoint(&self.state).map_err(|error| unstored(error, output.kept()))?;
-                output
-                    .finish(Status::Interrupted, &summary)
-                    .map_err(|error| unstored(error, output.kept()))?;
-                Ok(summary)
-            }
             Err(failure) => {
                 let monitored = monitored.and_then(|monitored| monitored.explaining(&failure));
                 // The failure is reported even if the disk accepts nothing more.
@@ -256,7 +163,75 @@ impl Simulation {
                 drop(kept.and_then(|()| output.finish(Status::Failed, &error.report())));
                 Err(error)
             }
+            Ok(_) => match self.end(output, &mut summary, finished, watch) {
+                Ok(()) => Ok(summary),
+                Err(source) => {
+                    let failure = Box::new(Failure::Observer(source));
+                    let samples = output.kept();
+                    Err(Error::Failed { failure, monitored: None, out: path, samples, kept: None })
+                }
+            },
         }
+    }
+
+    /// Warn of results that are not those of the model's motion, or not known; `undefined` counts
+    /// the samples in which each array is not finite.
+    fn warn_of_results(&self, summary: &mut Summary, undefined: &[u64]) -> Option<Monitored> {
+        let warnings = &mut summary.warnings;
+        if !self.rests() {
+            let off_target = self.options.reference.is_some();
+            summary.lost = lost(&summary.drift, off_target);
+            warnings.extend(large_drifts(&summary.drift, off_target));
+        }
+        let arrays = self.recorded.arrays.iter().zip(undefined);
+        warnings.extend(arrays.filter(|(_, count)| **count > 0).map(|(array, count)| {
+            let RecordedArray { role, name, .. } = array;
+            format!("{role} '{name}' is not a finite number in {count} of the samples")
+        }));
+        let tables = summary.measures.iter().filter(|table| table.is_undefined());
+        warnings.extend(tables.map(|table| {
+            let name = table.name.as_deref().unwrap_or(&table.measure);
+            format!("measure '{name}' met something that is not a finite number")
+        }));
+        let program = self.program.as_ref();
+        let eigenvalue =
+            program.and_then(|program| program.smallest_eigenvalue(&self.state.memory));
+        let modified =
+            summary.drift.iter().find(|drift| drift.kind == InvariantKind::ModifiedEnergy);
+        let monitored = Monitored::new(modified.map(|drift| drift.max), eigenvalue);
+        warnings.extend(monitored.and_then(|monitored| monitored.warning()));
+        let (system, method) = (&*self.system, self.plan.method);
+        warnings.extend(motion_warnings(&self.state, system, &self.groups, method, OF_MODELS));
+        monitored
+    }
+
+    /// Store the end of a run that did not fail, and measure the error of its orbit if requested.
+    fn end(
+        &mut self,
+        output: &mut Output,
+        summary: &mut Summary,
+        finished: bool,
+        watch: &mut (dyn FnMut(&Progress) -> Control + Send),
+    ) -> Result<(), StoreError> {
+        // State from which the run goes on, or can be extended.
+        output.checkpoint(&self.state)?;
+        if !finished {
+            return output.finish(Status::Interrupted, summary);
+        }
+        summary.warnings.extend(self.thin_samples(output));
+        output.finish(Status::Finished, summary)?;
+        if !self.options.error {
+            return Ok(());
+        }
+        let name = option("error");
+        match orbit::measure(self, output, watch) {
+            Ok(Some(error)) => summary.error = Some(error),
+            Ok(None) => {
+                summary.warnings.push(format!("{name}: stopped before the error was known"));
+            }
+            Err(error) => summary.warnings.push(format!("{name}: the second run: {error}")),
+        }
+        output.finish(Status::Finished, summary)
     }
 
     /// Thin the default samples of a finished run if they are more than its steps, whose number was

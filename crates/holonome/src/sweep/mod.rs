@@ -22,7 +22,7 @@ use crate::measure::Table;
 use crate::options::{RunOptions, Settings};
 use crate::output::{Output, RunFolder};
 use crate::problem::Problem;
-use crate::recording::{Place, RunMeasure};
+use crate::recording::{CHECKPOINT_INTERVAL, Place, RecordedArray, RunMeasure};
 use crate::serial;
 use crate::simulation::{
     OF_MODELS, Parameters, Resumed, Simulation, failed_names, open_run, reference_state, stored,
@@ -54,7 +54,7 @@ use std::collections::BTreeMap;
 use std::ops::{Index, Not, Range};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Options that turn a run into an ensemble.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -220,9 +220,6 @@ const TASK_NUMBERS: usize = 1 << 21;
 /// Number of tasks per thread between two writes.
 const TASKS_PER_THREAD: usize = 2;
 
-/// Interval at which an ensemble is stored.
-const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
-
 /// Refuse an ensemble whose method recognises formulas that change their kind with the parameters,
 /// for example moments of inertia that `--vary` takes off their axes. The formulas were recognised
 /// in the first trajectory; here they are in some others.
@@ -335,27 +332,30 @@ impl Sweep {
         let reference = reference_state(&problem, &options)?;
         let measures = std::mem::take(&mut options.error);
         let mut simulation = Simulation::of_ensemble(problem, options)?;
-        if let Some(array) =
-            simulation.recorded.arrays.iter().find(|array| array.place == Place::Deviations)
+        let is_drift = |array: &&RecordedArray| array.place == Place::Deviations;
+        if let Some(RecordedArray { name, .. }) = simulation.recorded.arrays.iter().find(is_drift)
             && simulation.options.record.is_some()
         {
-            let name = &array.name;
+            let record = option("record");
             return Err(Error::option(format!(
-                "{record} {name}: an ensemble stores the largest drift of each trajectory, as `drift_…`; leave {name} out",
-                record = option("record")
+                "{record} {name}: an ensemble stores the largest drift of each trajectory, as `drift_…`; leave {name} out"
             )));
         }
         simulation.recorded.arrays.retain(|array| array.place != Place::Deviations);
-        if measures {
-            let what = "it is measured of a single run; compare the sweep with one at another tolerance or step";
-            simulation
-                .warnings
-                .push(format!("{error} has no effect: {what}", error = option("error")));
-        }
-        if simulation.options.interpolant {
-            let what =
-                "an ensemble has its samples only; ask for more of them, or for runs by themselves";
-            simulation.warnings.push(format!("{} has no effect: {what}", option("interpolant")));
+        let of_runs = [
+            (
+                "error",
+                measures,
+                "it is measured of a single run; compare the sweep with one at another tolerance or step",
+            ),
+            (
+                "interpolant",
+                simulation.options.interpolant,
+                "an ensemble has its samples only; ask for more of them, or for runs by themselves",
+            ),
+        ];
+        for (name, _, what) in of_runs.into_iter().filter(|(_, given, _)| *given) {
+            simulation.warnings.push(format!("{} has no effect: {what}", option(name)));
         }
         let starts = match simulation.penalty.as_mut() {
             Some(penalty) => {
@@ -413,9 +413,7 @@ impl Sweep {
                 option("step")
             ));
         }
-        let groups = simulation.groups.len();
-        let tally = Tally::new(groups);
-        let left = Mutex::default();
+        let (tally, left) = (Tally::new(simulation.groups.len()), Mutex::default());
         let mut made = Sweep {
             simulation,
             starts,
@@ -868,11 +866,8 @@ impl Sweep {
         warnings.extend(self.met_warnings());
         if tally.far > 0 {
             let what = "moved their starts by more than a tenth of their size, perhaps to another way of assembly";
-            warnings.push(format!(
-                "{project_initial}: {} trajectories: it {what}",
-                tally.far,
-                project_initial = option("project_initial")
-            ));
+            let option = option("project_initial");
+            warnings.push(format!("{option}: {} trajectories: it {what}", tally.far));
         }
         if tally.failed > 0 {
             warnings.push(format!("{reached} of {} trajectories reached t = {t}", tally.done));
@@ -900,67 +895,58 @@ impl Sweep {
 
 impl Tally {
     fn new(groups: usize) -> Tally {
-        let zeros = || vec![0.0; groups];
-        let (last, max, relative_last, relative_max) = (zeros(), zeros(), zeros(), zeros());
-        let (loss_last, loss_max) = (zeros(), zeros());
-        Tally { last, max, relative_last, relative_max, loss_last, loss_max, ..Tally::default() }
+        let mut tally = Tally { last: vec![0.0; groups], ..Tally::default() };
+        tally.complete();
+        tally
+    }
+
+    fn lists(&mut self) -> [&mut Vec<f64>; 6] {
+        let Tally { last, max, relative_last, relative_max, loss_last, loss_max, .. } = self;
+        [last, max, relative_last, relative_max, loss_last, loss_max]
     }
 
     /// Complete a part stored by an older program: missing values are unknown, and shown as 0.
     fn complete(&mut self) {
-        for list in [
-            &mut self.relative_last,
-            &mut self.relative_max,
-            &mut self.loss_last,
-            &mut self.loss_max,
-        ] {
-            list.resize(self.last.len(), 0.0);
-        }
+        let groups = self.last.len();
+        self.lists().into_iter().for_each(|list| list.resize(groups, 0.0));
     }
 
     fn add(&mut self, count: u64, batch: BatchResult) {
-        self.done += count;
-        self.steps += batch.steps;
-        self.cost.add(&batch.cost);
-        self.failed += batch.failures.len() as u64;
-        self.met.join(&batch.met);
-        let room = SHOWN_FAILURES.saturating_sub(self.failures.len());
-        self.failures.extend(batch.failures.into_iter().take(room));
-        for (k, (last, max)) in batch.drift.into_iter().enumerate() {
-            self.last[k] = self.last[k].max(last);
-            self.max[k] = self.max[k].max(max);
-        }
-        for (k, (last, max)) in batch.relative.into_iter().enumerate() {
-            self.relative_last[k] = self.relative_last[k].max(last);
-            self.relative_max[k] = self.relative_max[k].max(max);
-        }
-        for (k, (last, max)) in batch.losses.into_iter().enumerate() {
-            self.loss_last[k] = self.loss_last[k].max(last);
-            self.loss_max[k] = self.loss_max[k].max(max);
-        }
+        let (last, max) = batch.drift.into_iter().unzip();
+        let (relative_last, relative_max) = batch.relative.into_iter().unzip();
+        let (loss_last, loss_max) = batch.losses.into_iter().unzip();
+        let BatchResult { steps, cost, failures, met, .. } = batch;
+        let (done, failed, far) = (count, failures.len() as u64, 0);
+        self.join(Tally {
+            done,
+            last,
+            max,
+            relative_last,
+            relative_max,
+            loss_last,
+            loss_max,
+            steps,
+            cost,
+            failed,
+            far,
+            met,
+            failures,
+        });
     }
 
     /// Add a later part of the same ensemble.
-    fn join(&mut self, later: Tally) {
-        let drift = later.last.into_iter().zip(later.max).collect();
-        let relative = later.relative_last.into_iter().zip(later.relative_max).collect();
-        let losses = later.loss_last.into_iter().zip(later.loss_max).collect();
-        let failed = later.failed;
-        let (steps, cost, failures) = (later.steps, later.cost, later.failures);
-        let batch = BatchResult {
-            rows: Vec::new(),
-            drift,
-            relative,
-            losses,
-            steps,
-            cost,
-            failures,
-            met: later.met,
-        };
-        let before = self.failed;
+    fn join(&mut self, mut later: Tally) {
+        for (list, later) in self.lists().into_iter().zip(later.lists()) {
+            list.iter_mut().zip(later).for_each(|(most, later)| *most = most.max(*later));
+        }
+        self.done += later.done;
+        self.steps += later.steps;
+        self.cost.add(&later.cost);
+        self.failed += later.failed;
         self.far += later.far;
-        self.add(later.done, batch);
-        self.failed = before + failed;
+        self.met.join(&later.met);
+        let room = SHOWN_FAILURES.saturating_sub(self.failures.len());
+        self.failures.extend(later.failures.into_iter().take(room));
     }
 }
 
@@ -973,16 +959,13 @@ impl SweepSummary {
 
 fn check(sweep: &SweepOptions) -> Result<(), Error> {
     if sweep.trajectories == 0 {
-        return Err(Error::option(format!(
-            "{trajectories} must be at least 1",
-            trajectories = option("trajectories")
-        )));
+        return Err(Error::option(format!("{} must be at least 1", option("trajectories"))));
     }
     match sweep.shard {
         Some((k, of)) if !(1..=of).contains(&k) => Err(Error::option(format!(
-            "{shard} {k}/{of}: write k/K with k from 1 to K, for example {shard_14}",
-            shard = option("shard"),
-            shard_14 = option("shard").of("1/4")
+            "{} {k}/{of}: write k/K with k from 1 to K, for example {}",
+            option("shard"),
+            option("shard").of("1/4")
         ))),
         _ => Ok(()),
     }
