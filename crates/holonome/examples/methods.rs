@@ -34,7 +34,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     );
     for row in &comparison.rows {
         let measured = row.outcome.as_ref().map_err(|failed| failed.message.clone())?;
-        let error = measured.errors.as_ref().ok_or("there is no reference")?.last.number();
+        let error = measured.errors.as_ref().ok_or("there is no reference")?.at_end().number();
         let (step, drift) = (row.step.unwrap_or_default(), measured.drift[0].max);
         let order = measured.order.map_or(String::new(), |order| format!("{order:.2}"));
         println!(
@@ -48,7 +48,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
         comparison
             .rows
             .iter()
-            .filter(|row| row.method.to_string() == name)
+            .filter(|row| row.method == name)
             .find_map(|row| row.outcome.as_ref().ok()?.order)
     };
     let fourth = order("yoshida4(stormer-verlet-a)").ok_or("two steps give an order")?;

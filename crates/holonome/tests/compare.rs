@@ -241,8 +241,7 @@ fn a_claimed_integral_that_is_none_does_not_bend_the_reference() {
         "coordinate x = 1\nmomentum y of x\nhamiltonian y^2/2 + x^2/2\nintegral bad = x + 0.1*y\n";
     let options = options(&["rk4", "corrected:rk4"], &[0.01], 10.0);
     let refused = compare(&text_model(text), &options, &|_| Control::Continue)
-        .err()
-        .expect("a claim that is not true");
+        .expect_err("a claim that is not true");
     assert_eq!(refused.exit_code(), 2);
     assert!(refused.to_string().contains("'bad' is not a first integral"), "{refused}");
     let settings = Settings { allow_unverified: true, ..Settings::default() };
@@ -447,6 +446,6 @@ fn a_model_without_invariants_has_errors_and_no_drifts() {
 fn a_comparison_without_methods_names_the_field_that_lacks_them() {
     let refused =
         compare(&model("henon-heiles", &[]), &CompareOptions::default(), &|_| Control::Continue);
-    let error = refused.err().expect("there is nothing to compare").to_string();
+    let error = refused.expect_err("there is nothing to compare").to_string();
     assert!(error.contains("methods = rk4, corrected:rk4"), "{error}");
 }

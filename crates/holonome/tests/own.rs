@@ -336,8 +336,7 @@ fn methods_whose_parts_do_not_go_together_are_refused() {
                 prepare(model("henon-heiles", &[]), options.clone()).err().expect("it is refused"),
                 integrate(&system, (0.0, &START), &options).unwrap_err(),
                 compare(&model("henon-heiles", &[]), &compared, &|_| Control::Continue)
-                    .err()
-                    .expect("it is refused"),
+                    .expect_err("it is refused"),
             ];
             for error in refusals {
                 assert!(

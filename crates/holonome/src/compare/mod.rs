@@ -141,6 +141,7 @@ pub struct RowPenalty {
 /// Form of an outcome in JSON.
 #[derive(Deserialize, Serialize)]
 #[serde(remote = "Result<MeasuredRun, Failed>")]
+#[allow(clippy::large_enum_variant)] // never a value: only its derived functions are used
 enum Outcome {
     #[serde(rename = "failure")]
     Err(Failed),
@@ -177,6 +178,8 @@ pub struct Failed {
     /// Time that the run reached.
     pub t: Option<f64>,
 }
+
+type OrFailed<T> = Result<T, Failed>;
 
 impl From<Error> for Failed {
     fn from(error: Error) -> Failed {
@@ -250,10 +253,9 @@ pub fn compare(
     let monitor = Monitor::new(watch, Reference::COMPUTATIONS + 2 * cases.len() + penalised);
     let prepared: Vec<_> =
         cases.par_iter().map(|case| case.prepare(problem, &common, &cases, &monitor)).collect();
-    let runs: Vec<Result<Simulation, Failed>> =
-        prepared.into_iter().collect::<Result<_, Error>>()?;
+    let runs: Vec<OrFailed<Simulation>> = prepared.into_iter().collect::<Result<_, Error>>()?;
     let times = sample_times(runs.iter().flatten(), common.until);
-    let record = |run: &Result<Simulation, Failed>| {
+    let record = |run: &OrFailed<Simulation>| {
         let trial =
             run.as_ref().map(|simulation| Trial::record(simulation, &simulation.plan, &monitor));
         monitor.finish_one();
@@ -294,11 +296,8 @@ pub fn compare(
 }
 
 /// Warnings about the claims that failed along the runs.
-fn failed_claims(
-    runs: &[Result<Simulation, Failed>],
-    trials: &[Result<Trial, Failed>],
-) -> Vec<String> {
-    let of = |(run, trial): (&Result<Simulation, Failed>, &Result<Trial, Failed>)| {
+fn failed_claims(runs: &[OrFailed<Simulation>], trials: &[OrFailed<Trial>]) -> Vec<String> {
+    let of = |(run, trial): (&OrFailed<Simulation>, &OrFailed<Trial>)| {
         let (Ok(run), Ok(trial)) = (run, trial) else { return Vec::new() };
         let warnings = run.claim_warnings(&trial.state).into_iter();
         warnings.map(|warning| format!("{}: {warning}", run.options.method)).collect()
@@ -309,7 +308,7 @@ fn failed_claims(
 /// Rows of the cases, each followed by that of its extrapolation if it has one.
 fn measure_all(
     problem: &Problem,
-    (cases, runs, trials): (&[Case], &[Result<Simulation, Failed>], Vec<Result<Trial, Failed>>),
+    (cases, runs, trials): (&[Case], &[OrFailed<Simulation>], Vec<OrFailed<Trial>>),
     reference: &Reference,
     monitor: &Monitor<'_>,
 ) -> Vec<Row> {
@@ -335,7 +334,7 @@ fn measure_all(
 }
 
 /// Warnings of the runs, each once: alone if all runs share it, otherwise after the method's name.
-fn warnings_of(runs: &[Result<Simulation, Failed>]) -> Vec<String> {
+fn warnings_of(runs: &[OrFailed<Simulation>]) -> Vec<String> {
     let mut warnings: Vec<String> = Vec::new();
     for run in runs.iter().flatten() {
         for warning in &run.warnings {
@@ -381,7 +380,7 @@ fn measure(
     trial: Trial,
     reference: &Reference,
     monitor: &Monitor<'_>,
-) -> Result<MeasuredRun, Failed> {
+) -> OrFailed<MeasuredRun> {
     if let Some(failed) = trial.failed {
         return Err(failed);
     }
