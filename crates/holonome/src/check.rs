@@ -12,7 +12,7 @@ use crate::kernels::{Formula, Taylor};
 use crate::problem::Problem;
 use crate::step::survey;
 use advice::advice;
-use held::Held;
+use held::{Held, groups, kept_groups};
 use holonome_integrate::method::{Method, MethodTreatment, Needs, SCHEMES, Scheme, TREATMENTS};
 use holonome_linear::gram::{Gram, Row};
 use holonome_model::elaborate::expression::{MOMENTUM, TIME};
@@ -21,11 +21,11 @@ use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::policy::Way;
 use holonome_model::scales::{Scales, in_units};
 use holonome_model::templated::RowField;
+use holonome_model::treatment::Field;
 use holonome_model::treatment::feedback::gain_name;
 use holonome_model::treatment::structure::{
     ConstraintKind, Probe, Structure, ambient_points, points_on_set,
 };
-use holonome_model::treatment::{Field, InvariantGroup};
 use serde::Serialize;
 
 /// Kind of a model.
@@ -472,20 +472,6 @@ fn rank_of_rows(model: &Model, field: &RowField) -> Option<Rank> {
         rows: count,
         points: ranks.len(),
     })
-}
-
-/// Groups of a model's invariants, from whichever form its field has.
-fn groups(problem: &Problem) -> &[InvariantGroup] {
-    match (&problem.examined.field, &problem.examined.rows) {
-        (Some((field, _)), _) => &field.groups,
-        (None, Some(field)) => &field.groups,
-        (None, None) => &[],
-    }
-}
-
-/// Groups of what the motion keeps: all but claims that vary.
-fn kept_groups(problem: &Problem) -> impl Iterator<Item = &InvariantGroup> {
-    groups(problem).iter().filter(|g| !problem.examined.varying.contains(&g.name))
 }
 
 /// Rows of the schemes that are not Runge–Kutta ones, suitable ones first.

@@ -1,18 +1,15 @@
 //! Advice which method to take for a model.
 
-use super::held::Held;
-use super::kept_groups;
+use super::held::{Held, explicit};
 use super::pace::Pace;
 use crate::problem::Problem;
 use crate::step;
 use holonome_integrate::method::Scheme;
 use holonome_model::consistency::Dependence;
 use holonome_model::derived::Derived;
-use holonome_model::elaborate::expression::{MOMENTUM, TIME};
+use holonome_model::elaborate::expression::MOMENTUM;
 use holonome_model::elaborate::model::Quantity;
-use holonome_model::treatment::feedback::gain_name;
 use holonome_model::treatment::penalty::penalise;
-use holonome_model::treatment::unrolled;
 use holonome_words::option;
 
 /// First word of advice.
@@ -110,20 +107,6 @@ fn advice_on_dependence(dependence: &Dependence, penalised: &dyn Fn() -> bool) -
 
 fn suited(survey: &[(&'static Scheme, Option<String>)], name: &str) -> bool {
     survey.iter().any(|(scheme, reason)| scheme.name == name && reason.is_none())
-}
-
-/// The explicit method that suits a model best, with the names of the integrals that it holds;
-/// `None` if none suits.
-pub(super) fn explicit(problem: &Problem) -> Option<(&'static str, Vec<String>)> {
-    let moves = problem.model.constraints.iter().any(|c| c.depends & TIME != 0);
-    if problem.examined.rows.is_some() && moves && unrolled::fits(&problem.model).is_err() {
-        return None; // the forces of constraints that move are unrolled
-    }
-    let held: Vec<String> = kept_groups(problem)
-        .filter(|g| !g.monitored_only)
-        .map(|g| gain_name(&g.name, g.kind))
-        .collect();
-    Some((if held.is_empty() { "plain:dop853" } else { "corrected:dop853" }, held))
 }
 
 /// Advice on the methods of a model that can be run; see [`advice`].

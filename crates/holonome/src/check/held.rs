@@ -3,10 +3,12 @@
 use crate::problem::Problem;
 use holonome_linear::gram::{Gram, Row, dot};
 use holonome_linear::rank;
+use holonome_model::elaborate::expression::TIME;
 use holonome_model::elaborate::model::Model;
 use holonome_model::scales::{Scales, in_units};
-use holonome_model::treatment::Field;
+use holonome_model::treatment::feedback::gain_name;
 use holonome_model::treatment::structure::{Probe, points_on_set};
+use holonome_model::treatment::{Field, InvariantGroup, unrolled};
 
 /// Integrals that are held on the constraint set, at a random point of it.
 #[derive(Clone, Copy)]
@@ -93,4 +95,32 @@ fn rank_of_brackets(gradients: &[Row], degrees: usize) -> usize {
         gradients.iter().map(size).zip(conjugates.iter().map(size)).unzip();
     rank::drop_rounding(&mut brackets, |i, j| dot(&left[i], &right[j]), m, ROUNDING);
     rank::rank_in_any_units(&brackets, m, ROUNDING)
+}
+
+/// Groups of a model's invariants, from whichever form its field has.
+pub(super) fn groups(problem: &Problem) -> &[InvariantGroup] {
+    match (&problem.examined.field, &problem.examined.rows) {
+        (Some((field, _)), _) => &field.groups,
+        (None, Some(field)) => &field.groups,
+        (None, None) => &[],
+    }
+}
+
+/// Groups of what the motion keeps: all but claims that vary.
+pub(super) fn kept_groups(problem: &Problem) -> impl Iterator<Item = &InvariantGroup> {
+    groups(problem).iter().filter(|g| !problem.examined.varying.contains(&g.name))
+}
+
+/// The explicit method that suits a model best, with the names of the integrals that it holds;
+/// `None` if none suits.
+pub(super) fn explicit(problem: &Problem) -> Option<(&'static str, Vec<String>)> {
+    let moves = problem.model.constraints.iter().any(|c| c.depends & TIME != 0);
+    if problem.examined.rows.is_some() && moves && unrolled::fits(&problem.model).is_err() {
+        return None; // the forces of constraints that move are unrolled
+    }
+    let held: Vec<String> = kept_groups(problem)
+        .filter(|g| !g.monitored_only)
+        .map(|g| gain_name(&g.name, g.kind))
+        .collect();
+    Some((if held.is_empty() { "plain:dop853" } else { "corrected:dop853" }, held))
 }

@@ -4,7 +4,7 @@
 //! Equal steps have to be as short as the shortest of these, and symplectic methods need equal
 //! steps.
 
-use super::advice::explicit;
+use super::held::explicit;
 use crate::options::{RunOptions, Settings};
 use crate::problem::Problem;
 use crate::simulation::prepare;
