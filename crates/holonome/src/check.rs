@@ -3,6 +3,7 @@
 mod advice;
 mod held;
 mod pace;
+mod rows;
 mod text;
 
 use crate::backend::backend;
@@ -26,112 +27,11 @@ use holonome_model::treatment::feedback::gain_name;
 use holonome_model::treatment::structure::{
     ConstraintKind, Probe, Structure, ambient_points, points_on_set,
 };
+pub use rows::{
+    ConstraintRole, ConstraintRow, Jacobian, MassMatrix, MethodRow, ModelKind, Rank, TemplateRows,
+    VariableRow,
+};
 use serde::Serialize;
-
-/// Kind of a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ModelKind {
-    /// A Hamiltonian, with constraints or without.
-    Hamiltonian,
-    /// A vector field.
-    Field,
-}
-
-/// A variable, or a family of variables.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct VariableRow {
-    /// Its name.
-    pub name: String,
-    /// `coordinate`, `momentum of q` or `state`.
-    pub role: String,
-    /// Number of numbers.
-    pub components: usize,
-}
-
-/// Kind of a constraint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ConstraintRole {
-    /// Of a vector field: its state's manifold.
-    Manifold,
-    /// Of positions, and perhaps of the time.
-    Holonomic,
-    /// Of momenta, too.
-    PhaseSpace,
-}
-
-/// A constraint, or a family of constraints.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ConstraintRow {
-    /// Its name.
-    pub name: String,
-    /// Number of members.
-    pub members: usize,
-    /// Number of scalar equations of all members.
-    pub scalars: usize,
-    /// Kind of the constraint.
-    pub kind: ConstraintRole,
-    /// True if it moves with the time.
-    pub rheonomic: bool,
-    /// Dirac's class, in words; empty if it is not known.
-    pub class: &'static str,
-    /// Formula of its hidden constraint, if it has one.
-    pub hidden: Option<&'static str>,
-}
-
-/// Properties of the mass matrix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct MassMatrix {
-    /// True if it does not depend on the state.
-    pub constant: bool,
-    /// True if it is diagonal.
-    pub diagonal: bool,
-}
-
-/// Rank of DF at the initial state and at a few points of the set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Rank {
-    /// Least rank.
-    #[serde(rename = "rank")]
-    pub least: usize,
-    /// Largest rank.
-    pub largest: usize,
-    /// Number of rows of F.
-    #[serde(rename = "count")]
-    pub rows: usize,
-    /// Number of points.
-    pub points: usize,
-}
-
-/// Size of the Jacobian DF.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Jacobian {
-    /// Number of entries that are not identically 0.
-    pub nonzeros: usize,
-    /// Number of all entries.
-    pub dense: usize,
-}
-
-/// Size of a templated field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct TemplateRows {
-    /// Number of templates.
-    pub templates: usize,
-    /// Number of their rows.
-    pub rows: usize,
-}
-
-/// A method, or methods that are refused for the same reason.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct MethodRow {
-    /// `TREATMENT:BASE`, or names of schemes.
-    pub name: String,
-    /// True if it suits the model.
-    pub applies: bool,
-    /// Description of what it does, or reason why it does not apply; may be empty.
-    pub reason: String,
-}
 
 /// Schemes that follow a field; a scheme that needs formulas only if `field` has a series.
 fn bases(field: Option<&Field>) -> Vec<&'static str> {
