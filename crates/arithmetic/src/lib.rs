@@ -142,3 +142,18 @@ pub fn square<R: Real>(v: &[R]) -> R {
     let (&first, rest) = v.split_first().expect("a vector has components");
     rest.iter().fold(first * first, |sum, &v| v.mul_add(v, sum))
 }
+
+/// Σ a b, each product added with one rounding; `None` if there are none.
+#[inline(always)]
+pub fn products<R: Real>(mut terms: impl Iterator<Item = (R, R)>) -> Option<R> {
+    let first = terms.next().map(|(a, b)| a * b)?;
+    Some(terms.fold(first, |sum, (a, b)| a.mul_add(b, sum)))
+}
+
+/// All numbers joined in pairs of pairs, which wait for each other least; `None` if there are none.
+pub fn in_pairs<R: Real>(mut all: Vec<R>, join: impl Fn(R, R) -> R) -> Option<R> {
+    while all.len() > 1 {
+        all = all.chunks(2).map(|pair| pair.iter().copied().reduce(&join).expect("one")).collect();
+    }
+    all.pop()
+}

@@ -119,10 +119,8 @@ impl Vectors {
 
     /// Number of momenta that follow as many positions; 0 if there are other vectors.
     pub fn conjugates(&self) -> usize {
-        let of = |role: Role| {
-            self.families.iter().filter(|f| f.role == role).map(|f| f.vectors.len()).sum::<usize>()
-        };
-        let (positions, momenta) = (of(Role::Position), of(Role::Momentum));
+        let [positions, momenta] =
+            [Role::Position, Role::Momentum].map(|role| self.with(role).count());
         if positions == momenta && 2 * momenta == self.count() { momenta } else { 0 }
     }
 
@@ -161,27 +159,30 @@ impl Vectors {
     /// Set every component to the largest |v_j| of its kind: among positions, among momenta, or in
     /// its own vector.
     pub fn spread_largest(&self, v: &[f64], out: &mut [f64]) {
-        let mut kinds = [0.0f64; 2];
-        for family in &self.families {
-            for vector in family.vectors.clone() {
-                let at = self.components_of(vector);
-                let largest =
-                    v[at.clone()].iter().fold(0.0, |largest: f64, v| largest.max(v.abs()));
-                out[at].fill(largest);
-                match family.role {
-                    Role::Position => kinds[0] = kinds[0].max(largest),
-                    Role::Momentum => kinds[1] = kinds[1].max(largest),
-                    Role::Other => {}
-                }
-            }
+        for vector in 0..self.count() {
+            let own = v[self.components_of(vector)].iter();
+            out[vector] = own.fold(0.0, |largest, v| largest.max(v.abs()));
         }
-        for family in &self.families {
-            let largest = match family.role {
-                Role::Position => kinds[0],
-                Role::Momentum => kinds[1],
-                Role::Other => continue,
-            };
-            family.vectors.clone().for_each(|vector| out[self.components_of(vector)].fill(largest));
+        self.raise_to_kind(&mut out[..self.count()]);
+        // From the last one on: no component of a vector comes before the vector's own number.
+        for vector in (0..self.count()).rev() {
+            let largest = out[vector];
+            out[self.components_of(vector)].fill(largest);
+        }
+    }
+
+    /// Vectors of a role.
+    fn with(&self, role: Role) -> impl Iterator<Item = usize> {
+        let families = self.families.iter().filter(move |family| family.role == role);
+        families.flat_map(|family| family.vectors.clone())
+    }
+
+    /// Raise the sizes of positions to that of the largest one, and those of momenta.
+    pub fn raise_to_kind<R: Real>(&self, sizes: &mut [R]) {
+        for role in [Role::Position, Role::Momentum] {
+            if let Some(most) = self.with(role).map(|vector| sizes[vector]).reduce(R::larger) {
+                self.with(role).for_each(|vector| sizes[vector] = most);
+            }
         }
     }
 
@@ -190,11 +191,9 @@ impl Vectors {
     /// are 0, to 1.
     pub fn raise_least(&self, squares: &mut [f64]) {
         for role in [Role::Position, Role::Momentum, Role::Other] {
-            let members =
-                || self.families.iter().filter(|f| f.role == role).flat_map(|f| f.vectors.clone());
-            let largest = members().map(|vector| squares[vector]).fold(0.0, f64::max);
+            let largest = self.with(role).map(|vector| squares[vector]).fold(0.0, f64::max);
             let least = if largest > 0.0 { LEAST_OF_KIND * largest } else { 1.0 };
-            members().for_each(|vector| squares[vector] = squares[vector].max(least));
+            self.with(role).for_each(|vector| squares[vector] = squares[vector].max(least));
         }
     }
 
@@ -380,17 +379,11 @@ pub fn set_norms<R: Real>(
     let has_mass = |vector: usize| zero.less(mass(vector));
     // A floor that overflows does not count.
     let counted = |floor: R| R::select(floor.finite(), floor, zero);
-    let members = |role: Role| {
-        let families = vectors.families().iter().filter(move |family| family.role == role);
-        families.flat_map(|family| family.vectors.clone())
-    };
     // I and K of the head of this file. That of a single family of one vector would be the
     // vector's own, and its floor a part of itself.
     let between = |role: Role, of: &dyn Fn(R, R) -> R| {
-        let families = vectors.families().iter().filter(|family| family.role == role);
-        let single = families.map(|family| family.vectors.len()).sum::<usize>() <= 1;
-        (!single).then(|| {
-            members(role).fold(zero, |most, vector| {
+        (vectors.with(role).count() > 1).then(|| {
+            vectors.with(role).fold(zero, |most, vector| {
                 let own = of(mass(vector), sizes[vector]);
                 most.larger(R::select(has_mass(vector), own, zero))
             })

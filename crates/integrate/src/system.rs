@@ -8,9 +8,9 @@ mod closures;
 
 pub use crate::scales::{Role, VectorFamily, Vectors};
 pub use closures::FnSystem;
+use holonome_arithmetic::{Real, products};
 pub use holonome_linear::member_rows::MemberRows;
 
-use crate::vector::max_or_nan;
 use holonome_linear::halves::by_halves;
 use holonome_linear::pattern::{Pattern, Row};
 
@@ -236,28 +236,23 @@ impl Group {
         if let Some(rows) = &self.scalars {
             return farthest(&f[rows.clone()], &target[rows.clone()]);
         }
-        self.largest_member(|row| f[row] - target[row])
+        self.largest_member(|row| f[row] - target[row]).unwrap_or(0.0)
     }
 
-    /// Largest √(Σ w v²) of a member whose rows have the values v; NaN if any is.
-    pub(crate) fn largest_member(&self, value: impl Fn(usize) -> f64) -> f64 {
-        let mut largest = 0.0;
-        for member in self.members.iter() {
-            let size = match member.single() {
-                // One scalar needs no square root, and its square could underflow.
-                Some((row, 1.0)) => value(row).abs(),
-                Some((row, weight)) => weight.sqrt() * value(row).abs(),
-                None => member
-                    .into_iter()
-                    .fold(0.0, |sum: f64, (row, weight)| {
-                        let value = value(row);
-                        (weight * value).mul_add(value, sum)
-                    })
-                    .sqrt(),
-            };
-            largest = max_or_nan(largest, size);
-        }
-        largest
+    /// Largest √(Σ w v²) of a member whose rows have the values v, NaN if any is; `None` if there
+    /// are no members.
+    pub fn largest_member<R: Real>(&self, value: impl Fn(usize) -> R) -> Option<R> {
+        let sizes = self.members.iter().map(|member| match member.single() {
+            // One scalar needs no square root, and its square could underflow.
+            Some((row, 1.0)) => value(row).abs(),
+            Some((row, weight)) => value(row).abs() * weight.sqrt(),
+            None => {
+                let rows =
+                    member.into_iter().map(|(row, weight)| (value(row) * weight, value(row)));
+                products(rows).expect("a member has rows").sqrt()
+            }
+        });
+        sizes.reduce(R::largest)
     }
 }
 

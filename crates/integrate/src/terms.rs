@@ -19,7 +19,9 @@
 //! largest.
 
 use crate::exact;
+use crate::scales::Vectors;
 use crate::system::{Group, GroupKind, System};
+use holonome_arithmetic::{Real, products};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -57,7 +59,7 @@ pub fn terms_work_len(system: &dyn System) -> usize {
 
 /// Part of the largest component of its kind that counts as rounding in the content of a quantity:
 /// a thousand roundings of that component are less than a tenth of the content.
-pub const ROUNDING: f64 = 1e4 * f64::EPSILON;
+const ROUNDING: f64 = 1e4 * f64::EPSILON;
 
 /// Loss up to which a quantity counts as kept: its terms then still tell its scale.
 const KEPT: f64 = 0.1;
@@ -149,6 +151,53 @@ impl TermsNow {
     }
 }
 
+/// Row of F with its gradient, at one time.
+pub struct TermsOfRow<R, E> {
+    /// F.
+    pub value: R,
+    /// F₀.
+    pub target: R,
+    /// Components that F depends on, and its derivatives by them.
+    pub entries: E,
+}
+
+impl<R: Real, E: Iterator<Item = (usize, R)> + Clone> TermsOfRow<R, E> {
+    /// |F| and the sum of its terms, for components of these sizes.
+    #[inline(always)]
+    pub fn size(&self, size: impl Fn(usize) -> R) -> R {
+        let entries = self.entries.clone();
+        entries.fold(self.value.abs(), |sum, (column, entry)| {
+            entry.abs().mul_add(size(column).abs(), sum)
+        })
+    }
+
+    /// Content of an invariant of this kind at the state `x`; `sizes` are those of the largest
+    /// components of their kind. Momenta begin at number `momenta`, if there are any.
+    #[inline(always)]
+    pub fn content(
+        &self,
+        (kind, momenta): (GroupKind, Option<usize>),
+        x: impl Fn(usize) -> R,
+        sizes: impl Fn(usize) -> R,
+    ) -> R {
+        let of_row = match momenta.filter(|_| kind == GroupKind::Hamiltonian) {
+            Some(first) => {
+                let terms = self.entries.clone().filter(|&(column, _)| column >= first);
+                let twice = products(terms.map(|(column, entry)| (entry, x(column))));
+                let kinetic = twice.map_or(self.value.constant(0.0), |twice| twice * 0.5);
+                kinetic.abs() + (self.value - kinetic).abs()
+            }
+            None => self.size(x),
+        };
+        self.target.largest(of_row.largest(self.size(sizes) * ROUNDING))
+    }
+}
+
+/// Number of the first momentum in a state, if momenta follow as many positions.
+pub fn first_momentum(vectors: &Vectors) -> Option<usize> {
+    (vectors.conjugates() > 0).then_some(vectors.dim() / 2)
+}
+
 /// Raise each number in `scales`, one for each group, to the scale of the group's terms at (t, x):
 /// that of its largest member, √(Σ w s²) over the scales s of the member's rows; and each of
 /// `losses` to its loss, F being measured from `target`.
@@ -168,25 +217,11 @@ pub fn raise_terms(
     system.invariant_jacobian(t, x, jacobian, work);
     let largest = &mut work[..x.len()];
     system.vectors().spread_largest(x, largest);
-    let terms = |row: usize, floor: f64| -> f64 {
-        let size = |column: usize| x[column].abs().max(floor * largest[column]);
-        let terms =
-            invariants.row(row).entries().map(|(p, column)| jacobian[p].abs() * size(column));
-        values[row].abs() + terms.sum::<f64>()
-    };
-    // Momenta follow as many positions.
-    let momenta = if system.vectors().conjugates() > 0 { x.len() / 2 } else { x.len() };
-    let content = |row: usize, kind: GroupKind| -> f64 {
-        let of_row = match kind {
-            GroupKind::Hamiltonian if momenta < x.len() => {
-                let entries =
-                    invariants.row(row).entries().filter(|&(_, column)| column >= momenta);
-                let kinetic = 0.5 * entries.map(|(p, column)| jacobian[p] * x[column]).sum::<f64>();
-                kinetic.abs() + (values[row] - kinetic).abs()
-            }
-            _ => terms(row, 0.0),
-        };
-        of_row.max(target[row].abs()).max(ROUNDING * terms(row, 1.0))
+    let (momenta, jacobian) = (first_momentum(system.vectors()), &*jacobian);
+    let row = |row: usize| TermsOfRow {
+        value: values[row],
+        target: target[row],
+        entries: invariants.row(row).entries().map(|(p, column)| (column, jacobian[p])),
     };
     // A row without entries is only monitored, and its gradient is not computed.
     let known =
@@ -196,16 +231,17 @@ pub fn raise_terms(
         invariants.groups.iter().zip(found).filter(|(group, _)| known(group))
     {
         let floor = floor_of(group.kind);
+        let size = |column: usize| x[column].abs().max(floor * largest[column]);
+        let scale_now = group.largest_member(|k| row(k).size(size)).unwrap_or(0.0);
+        let mut now = TermsNow { scale: scale_now, content: 0.0, deviation: 0.0 };
         let judged = has_loss(group);
-        let now = TermsNow {
-            scale: group.largest_member(|row| terms(row, floor)),
-            content: if judged {
-                group.largest_member(|row| content(row, group.kind))
-            } else {
-                0.0
-            },
-            deviation: if judged { group.drift(values, target) } else { 0.0 },
-        };
+        if judged {
+            let content = |k: usize| {
+                row(k).content((group.kind, momenta), |column| x[column], |column| largest[column])
+            };
+            now.content = group.largest_member(content).unwrap_or(0.0);
+            now.deviation = group.drift(values, target);
+        }
         now.raise(judged, scale, loss);
     }
 }
@@ -213,7 +249,7 @@ pub fn raise_terms(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scales::{Role, Vectors};
+    use crate::scales::Role;
     use crate::system::{FnSystem, Group, GroupKind, Invariants};
 
     #[test]

@@ -34,6 +34,7 @@ use holonome_model::graph::aligned::{Aligned, first_aligned};
 use holonome_model::graph::interpret::{Cycle, CycleMap, Prologue};
 use holonome_model::graph::op::Binary;
 use holonome_model::graph::tape::Tape;
+use holonome_model::graph::value::Value;
 use holonome_model::graph::{Graph, Node};
 pub use lanes::{LaneStages, LaneStagesBound, LaneStep};
 use std::ops::Range;
@@ -185,8 +186,7 @@ impl CompiledStages {
     fn iterated(&self, numbers: &[f64]) -> Iterated {
         let mut of = [0.0; 5];
         self.gather(numbers, &(self.at.iterated..self.at.iterated + 5), &mut of);
-        let [change, last, older, first, count] = of;
-        Iterated { count: count as u32, change, before: [last, older], first }
+        Iterated::of(of)
     }
 
     /// Find the stages of a step after the one whose memory is in the numbers. True if the
@@ -195,7 +195,7 @@ impl CompiledStages {
         self.start.iterate(numbers, 1, work);
         self.iterate.iterate(numbers, u64::from(MOST_ITERATIONS), work);
         let iterated = self.iterated(numbers);
-        cost.field += u64::from(iterated.count) * self.collocation.stages as u64;
+        cost.field += iterated.count as u64 * self.collocation.stages as u64;
         iterated.converged(stop)
     }
 
@@ -663,14 +663,17 @@ pub(super) fn judge(
     let [x1, error] = places.results.map(|first| states(g, &(first..first + n)));
     let (far, tolerance) = (g.constant(FAR), attempts.tolerance(g));
     let most = g.mul(far, tolerance);
-    let measures = Measures::at(g, places.measures);
-    let factor = measures.factor(g, collocation, &attempts.vectors.vectors, most);
+    let vectors = attempts.vectors.vectors.count();
+    let [factor, unsolved] = g.record(|r| {
+        let measures = Measures::at(r, places.measures);
+        [measures.factor(collocation, vectors, r.value(most)), measures.change].map(Value::node)
+    });
     let attempted = AttemptResult {
         x1,
         errors: vec![error],
         end_field: Vec::new(),
         interpolant: StepInterpolant::None,
-        allowance: Some((factor, measures.change)),
+        allowance: Some((factor, unsolved)),
     };
     let zero = g.zero();
     let like_others = places.goes_on.as_ref().map(|of| {

@@ -4,6 +4,7 @@ use holonome_model::graph::fuse::fuse;
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::optimise::optimise;
 use holonome_model::graph::tape::Tape;
+use holonome_model::graph::value::{Recording, Value, nodes};
 use holonome_model::graph::{Expression, Graph, Input, Node};
 
 /// Outputs as functions of (t, x) and the parameters, in few operations, with their multiply-adds
@@ -118,5 +119,9 @@ impl Formula {
             Input::Time => t,
             other => g.input(other),
         })
+    }
+    /// [`Formula::at`] in a recording.
+    pub fn recorded<'r>(&self, r: &'r Recording, t: Value<'r>, x: &[Value<'r>]) -> Vec<Value<'r>> {
+        r.values(&r.nodes(|g| self.at(g, t.node(), &nodes(x))))
     }
 }

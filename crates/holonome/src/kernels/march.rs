@@ -10,7 +10,7 @@ use super::taylor::{Expansion, Scales, Taylor};
 use super::tracing::TracingSpace;
 use super::vectors::StateVectors;
 use super::whole_step::{Ingredients, Mend, Recorded, Settled, Settling};
-use holonome_arithmetic::Real;
+use holonome_arithmetic::{Real, in_pairs, products};
 use holonome_integrate::controller::pi::{Controller, JudgedAttempt};
 use holonome_integrate::controller::slots::{Slots, Status, Within};
 use holonome_integrate::controller::trial::{Trial, time, trial};
@@ -23,7 +23,6 @@ use holonome_integrate::scheme::map::{Allowance, StepFrom};
 use holonome_integrate::space::Space;
 use holonome_integrate::state::Cost;
 use holonome_integrate::tableau::Tableau;
-use holonome_model::graph::op::Binary;
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::value::{Recording, Truth, Value, nodes};
 use holonome_model::graph::{Graph, Input, Node};
@@ -138,17 +137,8 @@ impl Ingredients<'_> {
     /// Tape of one of many attempts: a map of the loop's state to itself. F₀ of the rows that are
     /// not constraints are parameters from number `targets` on.
     pub fn march(&self, settling: &Settling, targets: usize) -> Tape {
-        let control =
-            self.scheme.facts().control.expect("attempts are made by schemes with an estimate");
         let slots = &self.slots(settling);
-        let attempts = AttemptLoop {
-            slots,
-            control,
-            vectors: self.vectors,
-            parameters: self.parameters,
-            settling,
-            targets,
-        };
+        let attempts = self.attempts(slots, settling, targets);
         let g = &mut Graph::new();
         let before: Vec<Node> = (0..slots.count()).map(|k| g.state(k)).collect();
         let judgement = attempts
@@ -160,6 +150,24 @@ impl Ingredients<'_> {
             slots.count(),
             self.parameters + PARAMETERS,
         )
+    }
+
+    /// Loop of attempts with these slots.
+    fn attempts<'a>(
+        &'a self,
+        slots: &'a Slots,
+        settling: &'a Settling,
+        targets: usize,
+    ) -> AttemptLoop<'a> {
+        let control = self.scheme.facts().control;
+        AttemptLoop {
+            slots,
+            control: control.expect("attempts are made by schemes with an estimate"),
+            vectors: self.vectors,
+            parameters: self.parameters,
+            settling,
+            targets,
+        }
     }
 
     /// Begins an attempt of a loop from the slots `before`.
@@ -227,17 +235,8 @@ impl Ingredients<'_> {
     /// it: a map from the numbers of [`Within`], and the weights of dense output behind them, to
     /// the treated state, the largest deviation of every group there, and [`Settled::unsettled`].
     pub fn within(&self, settling: &Settling, targets: usize) -> Tape {
-        let control =
-            self.scheme.facts().control.expect("attempts are made by schemes with an estimate");
         let slots = &self.slots(settling);
-        let attempts = AttemptLoop {
-            slots,
-            control,
-            vectors: self.vectors,
-            parameters: self.parameters,
-            settling,
-            targets,
-        };
+        let attempts = self.attempts(slots, settling, targets);
         let at = Within::of(slots);
         let g = &mut Graph::new();
         let all: Vec<Node> = (0..at.count() + self.dense_weights()).map(|k| g.state(k)).collect();
@@ -325,22 +324,17 @@ impl Ingredients<'_> {
                 kept[dense.endpoint] = end_field;
             }
             dense_stages(tableau, dense, space, from, &mut ExplicitStages::of(tableau, &mut kept));
-            let g = &mut space.graph;
             // Weights that vanish identically are left out, as in sums over slices.
             let counts: Vec<usize> = (0..weights.len()).filter(|&i| dense.uses(i)).collect();
-            (0..from.x.len())
-                .map(|component| {
+            space.graph.record(|r| {
+                let component = |(component, &x): (usize, &Node)| {
                     let terms = counts.iter().map(|&i| (weights[i], kept[i][component]));
-                    let sum = terms.fold(None, |sum, (weight, k)| {
-                        Some(match sum {
-                            None => g.mul(weight, k),
-                            Some(sum) => g.fma(weight, k, sum),
-                        })
-                    });
-                    let sum = sum.unwrap_or(from.x[component]);
-                    g.fma(from.h, sum, from.x[component])
-                })
-                .collect()
+                    let sum = products(terms.map(|(weight, k)| (r.value(weight), r.value(k))));
+                    let sum = sum.expect("some weights do not vanish");
+                    r.value(from.h).mul_add(sum, r.value(x)).node()
+                };
+                from.x.iter().enumerate().map(component).collect()
+            })
         })
     }
 }
@@ -634,32 +628,8 @@ fn time_after(g: &mut Graph, first: usize, elapsed: Node) -> Node {
 
 /// True if no number is infinite or NaN; in pairs of pairs, which wait for each other least.
 fn all_finite<'r>(all: &[Value<'r>]) -> Truth<'r> {
-    let mut sizes: Vec<Value> = all.iter().map(|number| number.abs()).collect();
-    while sizes.len() > 1 {
-        sizes = sizes.chunks(2).map(|pair| pair[0].largest(pair[pair.len() - 1])).collect();
-    }
-    sizes[0].finite()
-}
-
-/// Smaller of two numbers.
-pub(super) fn least(g: &mut Graph, a: Node, b: Node) -> Node {
-    let over = g.binary(Binary::Less, b, a);
-    g.select(over, b, a)
-}
-
-/// Largest of numbers that are not negative, NaN if one is; in pairs of pairs, which wait for each
-/// other least.
-pub(super) fn largest_of(g: &mut Graph, mut all: Vec<Node>) -> Node {
-    while all.len() > 1 {
-        all = all.chunks(2).map(|pair| g.largest(pair[0], pair[pair.len() - 1])).collect();
-    }
-    all.first().copied().unwrap_or(g.zero())
-}
-
-/// Larger of two numbers; `a` if `b` is NaN.
-pub(super) fn larger(g: &mut Graph, a: Node, b: Node) -> Node {
-    let over = g.binary(Binary::Less, a, b);
-    g.select(over, b, a)
+    let sizes = all.iter().map(|number| number.abs()).collect();
+    in_pairs(sizes, Value::largest).expect("there are some").finite()
 }
 
 #[cfg(test)]

@@ -3,16 +3,16 @@
 
 use super::bound::WideBound;
 use super::formula::Formula;
-use super::system::{group as group_of, kind as kind_of_group};
+use super::system::{group as group_of, kind as kind_of};
 use super::whole_step::{Settled, Settling};
 use crate::policy::{FEW_INVARIANTS, SMALL_SYSTEM};
-use holonome_integrate::scales::{Role, Vectors};
-use holonome_integrate::system::GroupKind;
-use holonome_integrate::terms::{ROUNDING, floor_of, has_loss};
-use holonome_model::graph::op::Unary;
+use holonome_arithmetic::Real;
+use holonome_integrate::scales::Vectors;
+use holonome_integrate::terms::{TermsOfRow, first_momentum, floor_of, has_loss};
 use holonome_model::graph::tape::Tape;
+use holonome_model::graph::value::Value;
 use holonome_model::graph::{Graph, Node};
-use holonome_model::treatment::{Field, InvariantKind};
+use holonome_model::treatment::{Field, InvariantGroup};
 use std::sync::Arc;
 
 /// Monitored groups of invariants: true for groups whose formulas give the squares of their
@@ -98,132 +98,54 @@ pub(super) fn settling_tape(field: &Field, settling: &Settling) -> Tape {
 /// finds them for vectors of these sizes, 0 where a gradient is not known.
 pub(super) fn monitor_tape(field: &Field, vectors: &Vectors) -> Tape {
     let (n, m) = (field.dimension, field.invariants.len());
-    let settling = Settling::new(field, None);
+    let (settling, states) = (Settling::new(field, None), n + m + vectors.count());
     let mut measured = field.graph.clone();
-    let g = &mut measured;
-    let zero = g.zero();
-    let known = |(row, _): (usize, f64)| !field.jacobian[row].is_empty();
-    let mut largest_of_groups = Vec::new();
-    let mut contents = Vec::new();
-    for group in &field.groups {
-        let floors = floor_of(kind_of_group(group.kind));
-        let sizes = component_sizes(g, vectors, n + m, floors);
-        let largest = component_sizes(g, vectors, n + m, 1.0);
-        let own: Vec<Node> = (0..n).map(|component| g.state(component)).collect();
-        let judged = has_loss(&group_of(group));
-        let (mut scale, mut content) = (zero, zero);
-        for member in group.members.iter().filter(|_| group.members.rows().all(known)) {
-            let (mut of_scale, mut of_content) = (zero, zero);
-            for (row, weight) in member {
-                let weight = g.constant(weight);
-                let add = |g: &mut Graph, sum: Node, size: Node| {
-                    let weighted = g.mul(weight, size);
-                    g.fma(weighted, size, sum)
-                };
-                let terms = size_of_row(g, field, row, &sizes);
-                of_scale = add(g, of_scale, terms);
-                if judged {
-                    let now = content_of_row(g, (field, row), group.kind, (vectors, &own));
-                    let rounding = size_of_row(g, field, row, &largest);
-                    let part = g.constant(ROUNDING);
-                    let rounding = g.mul(part, rounding);
-                    let target = g.state(n + row);
-                    let now = g.largest(now, rounding);
-                    let now = g.largest(target, now);
-                    of_content = add(g, of_content, now);
+    let terms = measured.record(|r| {
+        let x = r.states(0..n);
+        let sizes: Vec<Value> =
+            r.states(n + m..states).iter().map(|square| square.sqrt()).collect();
+        let mut largest = sizes.clone();
+        vectors.raise_to_kind(&mut largest);
+        let vector_of: Vec<usize> = (0..n).map(|component| vectors.vector_of(component)).collect();
+        let row = |row: usize| TermsOfRow {
+            value: r.value(field.invariants[row]),
+            target: r.state(n + row),
+            entries: field.jacobian[row].iter().map(|&(k, entry)| (k as usize, r.value(entry))),
+        };
+        let known = |group: &InvariantGroup| {
+            group.members.rows().all(|(row, _)| !field.jacobian[row].is_empty())
+        };
+        let of_group = |group: &InvariantGroup| {
+            let (floor, known, group) =
+                (floor_of(kind_of(group.kind)), known(group), group_of(group));
+            let size = |column: usize| {
+                let vector = vector_of[column];
+                if floor == 0.0 {
+                    sizes[vector]
+                } else {
+                    (largest[vector] * floor).largest(sizes[vector])
                 }
-            }
-            scale = g.largest(of_scale, scale);
-            content = g.largest(of_content, content);
-        }
-        largest_of_groups.push(g.sqrt(scale));
-        contents.push(g.sqrt(content));
-    }
-    let formula = Formula::new(g, &[largest_of_groups, contents].concat());
+            };
+            let content = |k: usize| {
+                let largest = |column: usize| largest[vector_of[column]];
+                row(k).content((group.kind, first_momentum(vectors)), |column| x[column], largest)
+            };
+            let zero = r.constant(0.0);
+            let scale = group.largest_member(|k| row(k).size(size)).filter(|_| known);
+            let content =
+                (known && has_loss(&group)).then(|| group.largest_member(content)).flatten();
+            [scale, content].map(|found| found.unwrap_or(zero))
+        };
+        let found: Vec<[Value; 2]> = field.groups.iter().map(of_group).collect();
+        [0, 1].map(|k| found.iter().map(|found| found[k].node()).collect::<Vec<Node>>()).concat()
+    });
+    let formula = Formula::new(&measured, &terms);
     let mut g = Graph::new();
     let t = g.input(holonome_model::graph::Input::Time);
-    let states = n + m + vectors.count();
     let inputs: Vec<Node> = (0..states).map(|k| g.state(k)).collect();
     let terms = formula.at(&mut g, t, &inputs);
     let Settled { largest, .. } = settling.at(&mut g, t, &inputs[..n + m], &[]);
     Tape::of_fused(&g, &[largest, terms].concat(), states, field.parameters)
-}
-
-/// |F_i| and the sum of its terms for components of these sizes.
-fn size_of_row(g: &mut Graph, field: &Field, row: usize, sizes: &[Node]) -> Node {
-    let mut sum = g.unary(Unary::Abs, field.invariants[row]);
-    for &(column, entry) in &field.jacobian[row] {
-        let (entry, size) =
-            (g.unary(Unary::Abs, entry), g.unary(Unary::Abs, sizes[column as usize]));
-        let term = g.mul(entry, size);
-        sum = g.add(sum, term);
-    }
-    sum
-}
-
-/// |T| + |H − T| of an energy, the terms of another invariant, at the components `x`.
-fn content_of_row(
-    g: &mut Graph,
-    (field, row): (&Field, usize),
-    kind: InvariantKind,
-    (vectors, x): (&Vectors, &[Node]),
-) -> Node {
-    if kind_of_group(kind) != GroupKind::Hamiltonian || vectors.conjugates() == 0 {
-        return size_of_row(g, field, row, x);
-    }
-    let mut twice = g.zero();
-    for &(column, entry) in
-        field.jacobian[row].iter().filter(|(column, _)| *column as usize >= x.len() / 2)
-    {
-        twice = g.fma(entry, x[column as usize], twice);
-    }
-    let half = g.constant(0.5);
-    let kinetic = g.mul(half, twice);
-    let rest = g.sub(field.invariants[row], kinetic);
-    let (kinetic, rest) = (g.unary(Unary::Abs, kinetic), g.unary(Unary::Abs, rest));
-    g.add(kinetic, rest)
-}
-
-/// Size of every component's vector, or the part `floor` of the largest of its kind if that is
-/// larger. The squared sizes of the vectors are states from number `first` on.
-fn component_sizes(g: &mut Graph, vectors: &Vectors, first: usize, floor: f64) -> Vec<Node> {
-    let (zero, floor) = (g.zero(), g.constant(floor));
-    let sizes: Vec<Node> = (0..vectors.count())
-        .map(|vector| {
-            let square = g.state(first + vector);
-            g.sqrt(square)
-        })
-        .collect();
-    let mut floors = [zero; 2];
-    for family in vectors.families() {
-        if let Some(kind) = kind_of(family.role) {
-            floors[kind] = family
-                .vectors
-                .clone()
-                .fold(floors[kind], |most, vector| g.largest(sizes[vector], most));
-        }
-    }
-    let floors = floors.map(|largest| g.mul(floor, largest));
-    let mut components = vec![zero; vectors.dim()];
-    for family in vectors.families() {
-        for vector in family.vectors.clone() {
-            let size = match kind_of(family.role) {
-                Some(kind) => g.largest(floors[kind], sizes[vector]),
-                None => sizes[vector],
-            };
-            components[vectors.components_of(vector)].fill(size);
-        }
-    }
-    components
-}
-
-/// Kind of a vector: positions and momenta are measured against their largest.
-fn kind_of(role: Role) -> Option<usize> {
-    match role {
-        Role::Position => Some(0),
-        Role::Momentum => Some(1),
-        Role::Other => None,
-    }
 }
 
 /// Monitor of groups of invariants in several lanes.

@@ -4,22 +4,22 @@
 use super::bound::{Bound, Parametric, Quantities};
 use super::formula::Formula;
 use super::map::{Developed, Repeated};
-use super::march::{larger, least};
 use super::vectors::StateVectors;
-use super::whole_step::squares;
 use crate::error::Error;
 use crate::policy::LONGEST_SERIES;
+use holonome_arithmetic::Real;
 use holonome_integrate::controller::{LAST_TERMS, StepControl, Yardstick};
+use holonome_integrate::fixed_point::rules::measured;
 use holonome_integrate::method::{Method, Scheme};
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::scales::Vectors;
 use holonome_integrate::scheme::map::{
     Allowance, Attempts, Blocks, Estimate, Facts, NoStep, StepFrom, StepMap, Workspace,
 };
-use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::optimise::optimise;
 use holonome_model::graph::series::Series;
 use holonome_model::graph::tape::Tape;
+use holonome_model::graph::value::{Recording, Value, nodes};
 use holonome_model::graph::{Graph, Input, Node};
 use holonome_model::treatment::Field;
 
@@ -121,149 +121,133 @@ impl Taylor {
         scales: &Scales,
         vectors: &Vectors,
     ) -> Node {
-        let (tiny, biggest) = (g.constant(f64::MIN_POSITIVE), g.constant(f64::MAX));
-        let (zero, one) = (g.zero(), g.one());
-        let (norms, floors) = scales.norms.split_at(vectors.count());
-        let square_of_length = g.mul(length, length);
-        let first_momentum = vectors.count() - floors.len();
-        // Vectors that have always been 0 are measured by the attempt, against x₁.
-        let per_square: Vec<Node> = (0..vectors.count())
-            .map(|vector| {
-                let mut own = norms[vector];
-                if vector >= first_momentum {
-                    let floor = g.div(floors[vector - first_momentum], square_of_length);
-                    own = larger(g, own, floor);
-                }
-                let inverse = g.div(one, own);
-                let counts = g.binary(Binary::LessEqual, tiny, own);
-                g.select(counts, inverse, zero)
-            })
-            .collect();
-        let last = g.constant(1.0 / LAST_TERMS);
-        let part = g.mul(last, scales.tolerance);
-        let exponent = g.constant(1.0 / f64::from(self.order - 1));
-        let root = g.rough_power(part, exponent);
-        let per_count = g.constant(1.0 / vectors.count().max(1) as f64);
-        let square_of_term = |g: &mut Graph, k: u32| {
-            let squares = squares(g, &c[k as usize], vectors);
-            let sum = squares
-                .iter()
-                .zip(&per_square)
-                .fold(zero, |sum, (&square, &per)| g.fma(square, per, sum));
-            g.mul(per_count, sum)
-        };
-        let last_orders = self.order + 1 - LAST_ORDERS..=self.order;
-        let last: Vec<Node> = last_orders.clone().map(|k| square_of_term(g, k)).collect();
-        let before: Vec<Node> =
-            last_orders.clone().map(|k| square_of_term(g, k - LAST_ORDERS)).collect();
-        let reaches: Vec<Node> = last_orders
-            .zip(&last)
-            .map(|(k, &square)| {
-                let square = least(g, square, biggest);
-                // The attempt detects terms that are not numbers.
-                let is_number = g.binary(Binary::LessEqual, tiny, square);
-                let square = g.select(is_number, square, tiny);
-                let exponent = g.constant(-0.5 / f64::from(k));
-                g.rough_power(square, exponent)
-            })
-            .collect();
-        let shortest = reaches.into_iter().reduce(|a, b| least(g, a, b));
-        let reach = g.mul(root, shortest.expect("there are some orders"));
-        let reach = least(g, reach, one);
-        // While terms grow, as before a wall, small ones say nothing about those that follow.
-        let square = g.mul(reach, reach);
-        let [last, before] = [last, before].map(|squares| {
-            let terms = squares.into_iter().rev();
-            terms.fold(zero, |sum, term| g.fma(square, sum, term))
-        });
-        let (fourth, ratio) = (g.mul(square, square), g.div(last, before));
-        let eighth = g.mul(fourth, fourth);
-        let (growth, most) = (g.mul(eighth, ratio), g.constant(GROWTH));
-        let (grows, largest) = (g.binary(Binary::Less, most, growth), g.constant(LARGEST_GROWTH));
-        let growth = least(g, growth, largest);
-        let (part, exponent) = (g.div(most, growth), g.constant(0.5 / f64::from(LAST_ORDERS)));
-        let part = g.rough_power(part, exponent);
-        let part = g.select(grows, part, one);
-        g.mul(reach, part)
+        g.record(|r| {
+            let (c, norms) = (coefficients(r, c), r.values(scales.norms));
+            let of = (&norms[..], r.value(scales.tolerance));
+            reach(self.order, r.value(length), &c, of, vectors).node()
+        })
     }
 
     /// State after a part of the coefficients' length.
     pub fn value(g: &mut Graph, c: &[Vec<Node>], part: Node) -> Vec<Node> {
-        let square = g.mul(part, part);
-        (0..c[0].len())
-            .map(|i| {
-                // Two sums side by side.
-                let [odd, even] = [1, 2].map(|first| {
-                    let terms = (first..c.len()).step_by(2).rev().map(|k| c[k][i]);
-                    let zero = g.zero();
-                    terms.fold(zero, |sum, term| g.fma(square, sum, term))
-                });
-                let within = g.fma(part, even, odd);
-                g.fma(part, within, c[0][i])
-            })
-            .collect()
-    }
-
-    /// Rate of change of component i after a part of the coefficients' `length`.
-    fn slope(g: &mut Graph, c: &[Vec<Node>], i: usize, (part, length): (Node, Node)) -> Node {
-        let square = g.mul(part, part);
-        let [odd, even] = [1, 2].map(|first| {
-            let zero = g.zero();
-            (first..c.len()).step_by(2).rev().fold(zero, |sum, k| {
-                let order = g.constant(k as f64);
-                let term = g.mul(order, c[k][i]);
-                g.fma(square, sum, term)
-            })
-        });
-        let sum = g.fma(part, even, odd);
-        g.div(sum, length)
+        g.record(|r| nodes(&value(&coefficients(r, c), r.value(part))))
     }
 
     /// Estimate of the error of an attempt over this part of an expansion, without the factor `h`,
     /// the length of the part: the last two terms or, where it is larger, the distance of the
     /// series' slope from the field. That is as many times the first term left out as its order is.
     pub fn compared(&self, g: &mut Graph, of: &Expansion, (part, h): (Node, Node)) -> Vec<Node> {
-        let Expansion { t, length, coefficients } = *of;
-        let mut error = self.estimate(g, coefficients, (part, h));
-        let (per_order, infinity) =
-            (g.constant(1.0 / f64::from(self.order + 1)), g.constant(f64::INFINITY));
         // The series obeys linear equations, as q' = p, term by term.
         let linear = self.field.linear_roots();
-        for place in COMPARED_AT {
-            let place = g.constant(place);
-            let [passed, part] = [h, part].map(|all| g.mul(place, all));
-            let (t, x) = (g.add(t, passed), Taylor::value(g, coefficients, part));
-            let field = self.field.at(g, t, &x);
-            for (i, error) in error.iter_mut().enumerate().filter(|(i, _)| !linear[*i]) {
-                let slope = Taylor::slope(g, coefficients, i, (part, length));
-                let missed = g.sub(field[i], slope);
-                let missed = g.unary(Unary::Abs, missed);
-                let missed = g.mul(per_order, missed);
-                // Where the field is undefined, no error is small enough.
-                let is_number = g.binary(Binary::LessEqual, missed, infinity);
-                let missed = g.select(is_number, missed, infinity);
-                *error = larger(g, *error, missed);
+        g.record(|r| {
+            let (c, [t, length]) =
+                (coefficients(r, of.coefficients), [of.t, of.length].map(|n| r.value(n)));
+            let [part, h] = [part, h].map(|node| r.value(node));
+            let mut error = last_terms(&c, (part, h));
+            let per_order = 1.0 / f64::from(self.order + 1);
+            let infinity = r.constant(f64::INFINITY);
+            for place in COMPARED_AT {
+                let [passed, part] = [h, part].map(|all| all * place);
+                let field = self.field.recorded(r, t + passed, &value(&c, part));
+                for (i, error) in error.iter_mut().enumerate().filter(|(i, _)| !linear[*i]) {
+                    let missed = (field[i] - slope(&c, i, part) / length).abs() * per_order;
+                    // Where the field is undefined, no error is small enough.
+                    let missed = Value::select(missed.at_most(infinity), missed, infinity);
+                    *error = error.larger(missed);
+                }
             }
-        }
-        error
+            nodes(&error)
+        })
     }
 
     /// Last two terms after that part, without the factor `h`, the length of the part.
     pub fn estimate(&self, g: &mut Graph, c: &[Vec<Node>], (part, h): (Node, Node)) -> Vec<Node> {
-        let exponent = g.constant(f64::from(self.order - 1));
-        let power = g.pow(part, exponent);
-        let factor = g.div(power, h);
-        let (before, last) = (&c[self.order as usize - 1], &c[self.order as usize]);
-        before
-            .iter()
-            .zip(last)
-            .map(|(&before, &last)| {
-                let [before, last] = [before, last].map(|term| g.unary(Unary::Abs, term));
-                let sum = g.fma(part, last, before);
-                g.mul(factor, sum)
-            })
-            .collect()
+        g.record(|r| nodes(&last_terms(&coefficients(r, c), (r.value(part), r.value(h)))))
     }
+}
+
+fn coefficients<'r>(r: &'r Recording, c: &[Vec<Node>]) -> Vec<Vec<Value<'r>>> {
+    c.iter().map(|c| r.values(c)).collect()
+}
+
+/// Σ_k termₖ partᵏ⁻¹ for 1 ≤ k < `count`, as two sums side by side.
+fn halves<R: Real>(part: R, count: usize, term: impl Fn(usize) -> R) -> R {
+    let square = part * part;
+    let [odd, even] = [1, 2].map(|first| {
+        let terms = (first..count).step_by(2).rev();
+        terms.fold(part.constant(0.0), |sum, k| square.mul_add(sum, term(k)))
+    });
+    part.mul_add(even, odd)
+}
+
+/// State after a part of the coefficients' length.
+fn value<R: Real>(c: &[Vec<R>], part: R) -> Vec<R> {
+    let component = |i: usize| part.mul_add(halves(part, c.len(), |k| c[k][i]), c[0][i]);
+    (0..c[0].len()).map(component).collect()
+}
+
+/// Rate of change of component i after a part of the coefficients' length, times that length.
+fn slope<R: Real>(c: &[Vec<R>], i: usize, part: R) -> R {
+    halves(part, c.len(), |k| c[k][i] * k as f64)
+}
+
+/// Last two terms after a part of the coefficients' length, without the factor `h`.
+fn last_terms<'r>(c: &[Vec<Value<'r>>], (part, h): (Value<'r>, Value<'r>)) -> Vec<Value<'r>> {
+    let [.., before, last] = c else { unreachable!("a series has several terms") };
+    let factor = part.power(part.constant((c.len() - 2) as f64)) / h;
+    let terms = before.iter().zip(last);
+    terms.map(|(before, last)| factor * part.mul_add(last.abs(), before.abs())).collect()
+}
+
+/// Part of the length of coefficients over which they are good; see [`Taylor::reach`].
+fn reach<R: Real>(
+    order: u32,
+    length: R,
+    c: &[Vec<R>],
+    (norms, tolerance): (&[R], R),
+    vectors: &Vectors,
+) -> R {
+    let [tiny, biggest, zero, one] =
+        [f64::MIN_POSITIVE, f64::MAX, 0.0, 1.0].map(|number| length.constant(number));
+    let (norms, floors) = norms.split_at(vectors.count());
+    let first_momentum = vectors.count() - floors.len();
+    // Vectors that have always been 0 are measured by the attempt, against x₁.
+    let per_square = |(vector, &norm): (usize, &R)| {
+        let own = match vector.checked_sub(first_momentum) {
+            Some(momentum) => norm.larger(floors[momentum] / (length * length)),
+            None => norm,
+        };
+        R::select(tiny.at_most(own), one / own, zero)
+    };
+    let per_square: Vec<R> = norms.iter().enumerate().map(per_square).collect();
+    let exponent = one.constant(1.0 / f64::from(order - 1));
+    let root = (tolerance * (1.0 / LAST_TERMS)).rough_power(exponent);
+    let per_count = 1.0 / vectors.count().max(1) as f64;
+    let square_of_term = |k: u32| {
+        let square = measured(vectors, &per_square, &c[k as usize]);
+        square.expect("a state has vectors") * per_count
+    };
+    let orders = || order + 1 - LAST_ORDERS..=order;
+    let last: Vec<R> = orders().map(square_of_term).collect();
+    let before: Vec<R> = orders().map(|k| square_of_term(k - LAST_ORDERS)).collect();
+    let of_order = |(k, &square): (u32, &R)| {
+        let square = square.smaller(biggest);
+        // The attempt detects terms that are not numbers.
+        let square = R::select(tiny.at_most(square), square, tiny);
+        square.rough_power(one.constant(-0.5 / f64::from(k)))
+    };
+    let shortest = orders().zip(&last).map(of_order).reduce(R::smaller);
+    let reach = (root * shortest.expect("there are some orders")).smaller(one);
+    // While terms grow, as before a wall, small ones say nothing about those that follow.
+    let square = reach * reach;
+    let [last, before] = [last, before]
+        .map(|squares| squares.into_iter().rev().fold(zero, |sum, term| square.mul_add(sum, term)));
+    let (fourth, ratio) = (square * square, last / before);
+    let growth = (fourth * fourth) * ratio;
+    let [most, largest] = [GROWTH, LARGEST_GROWTH].map(|number| one.constant(number));
+    let part = most / growth.smaller(largest);
+    let part = part.rough_power(one.constant(0.5 / f64::from(LAST_ORDERS)));
+    reach * R::select(most.less(growth), part, one)
 }
 
 /// Step in two kernels: the coefficients, with the length over which they are good; and the state

@@ -10,7 +10,7 @@ use holonome_integrate::controller::{Measured, Yardstick, error_norm};
 use holonome_integrate::fixed_point;
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::plan::Plan;
-use holonome_integrate::scales::{Kept, Vectors, advance, lagged_errors};
+use holonome_integrate::scales::{Kept, advance, lagged_errors};
 use holonome_integrate::scheme::collocation::Collocation;
 use holonome_integrate::scheme::explicit_rk::{ExplicitStages, attempt, fixed_step, vector_count};
 use holonome_integrate::scheme::map::{Facts, StepFrom};
@@ -569,15 +569,6 @@ impl Settling {
         settled.truncate(self.dimension);
         Settled { x: settled, values, largest, unsettled }
     }
-}
-
-/// |v_b|² of every vector.
-pub(super) fn squares(g: &mut Graph, v: &[Node], vectors: &Vectors) -> Vec<Node> {
-    g.record(|r| {
-        let mut squares = vec![r.constant(0.0); vectors.count()];
-        vectors.squares(&r.values(v), &mut squares);
-        nodes(&squares)
-    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! gives the stages, Z = h A F, the start of the iteration in the next step, and the state anywhere
 //! in between; x₁ = x + h W₀, and the last coefficients show how well the polynomial fits.
 
-use holonome_linear::widest::widest;
+use holonome_arithmetic::Real;
 
 /// Largest |h λ| for which the iteration is taken to converge well.
 pub const CONVERGES_TO: f64 = 1.2;
@@ -124,17 +124,6 @@ impl Collocation {
     pub fn sums(&self, of_increments: bool) -> &Sums {
         if of_increments { &self.of_increments } else { &self.of_field }
     }
-
-    /// Compute the integrals of the polynomials of a step from its start or end over `ratio` times
-    /// the part of its length up to each node, times `length`: that of P_k up to node i at `out[k s
-    /// + i]`.
-    pub fn reach(&self, from: From, ratio: f64, length: f64, out: &mut [f64]) {
-        let base = if from == From::Start { -1.0 } else { 1.0 };
-        match self.stages {
-            8 => reach::<8>(&self.nodes, base, ratio, length, out),
-            _ => reach::<4>(&self.nodes, base, ratio, length, out),
-        }
-    }
 }
 
 /// Order of a quadrature, which integrates the powers below it up to round-off; that of a collocation
@@ -148,29 +137,24 @@ fn order_of_quadrature(nodes: &[f64], weights: &[f64]) -> u32 {
     (0..).find(misses).expect("a quadrature is exact up to some degree")
 }
 
-/// [`Collocation::reach`] of S stages; those of a polynomial are computed side by side.
-fn reach<const S: usize>(nodes: &[f64], base: f64, ratio: f64, length: f64, out: &mut [f64]) {
-    let (Ok(nodes), (out, [])) = (<&[f64; S]>::try_from(nodes), out.as_chunks_mut::<S>()) else {
-        unreachable!("the numbers of a method with so many stages")
-    };
-    widest(
-        #[inline(always)]
-        || {
-            let x = nodes.map(|c| (2.0 * ratio).mul_add(c, base));
-            let (mut before, mut now) = ([1.0; S], x);
-            out[0] = nodes.map(|c| length * (ratio * c));
-            for (k, out) in out.iter_mut().enumerate().skip(1) {
-                let n = k as f64;
-                let (up, down, part) =
-                    ((2.0 * n + 1.0) / (n + 1.0), n / (n + 1.0), length / (4.0 * n + 2.0));
-                for i in 0..S {
-                    let next = (up * x[i]).mul_add(now[i], -(down * before[i]));
-                    out[i] = part * (next - before[i]);
-                    (before[i], now[i]) = (now[i], next);
-                }
-            }
-        },
-    );
+/// Integrals of the Legendre polynomials of a step of this `length` from its start, where `base` is
+/// −1, or from its end, where it is 1, over `ratio` times the part of the length up to a node.
+#[inline(always)]
+pub fn reach<R: Real>(
+    node: R,
+    [base, ratio, length]: [R; 3],
+    mut put: impl FnMut(R),
+    count: usize,
+) {
+    put(length * (ratio * node));
+    let x = (ratio * 2.0).mul_add(node, base);
+    let (mut before, mut now) = (x.constant(1.0), x);
+    for k in 1..count {
+        let k = k as f64;
+        let next = (x * ((2.0 * k + 1.0) / (k + 1.0))).mul_add(now, before * (-k / (k + 1.0)));
+        put((length * (1.0 / (4.0 * k + 2.0))) * (next - before));
+        (before, now) = (now, next);
+    }
 }
 
 /// P_0 … P_{n+1} at x.
@@ -333,16 +317,16 @@ mod tests {
             .iter()
             .map(|row| row.iter().zip(&values).map(|(l, f)| l * f).sum())
             .collect();
-        for (from, start) in [(From::Start, 0.0), (From::End, 1.0)] {
+        for (base, start) in [(-1.0, 0.0), (1.0, 1.0)] {
             for ratio in [1.0, 0.3, 2.0] {
-                let mut reach = vec![0.0; s * s];
-                method.reach(from, ratio, 1.0, &mut reach);
-                for (i, c) in method.nodes.iter().enumerate() {
-                    let found: f64 = (0..s).map(|k| w[k] * reach[k * s + i]).sum();
+                for c in &method.nodes {
+                    let mut parts = Vec::new();
+                    reach(*c, [base, ratio, 1.0], |part| parts.push(part), s);
+                    let found: f64 = w.iter().zip(&parts).map(|(w, part)| w * part).sum();
                     let exact = integral(start + ratio * c) - integral(start);
                     // A coefficient is a sum of s values below 4, weighted by 1 in all or less, and
                     // rounded s times.
-                    let reached: f64 = (0..s).map(|k| reach[k * s + i].abs()).sum();
+                    let reached: f64 = parts.iter().map(|part| part.abs()).sum();
                     let tolerance = 4.0 * s as f64 * f64::EPSILON * reached;
                     assert!((found - exact).abs() < tolerance, "{found} {exact}");
                 }

@@ -1,10 +1,11 @@
 //! Recording of algorithms written over [`Real`]: their numbers are nodes of a graph.
 
 use super::op::{Binary, Unary};
-use super::{Graph, Node};
+use super::tape::Tape;
+use super::{Graph, Input, Node};
 use holonome_arithmetic::Real;
 use std::cell::RefCell;
-use std::ops::{Add, BitAnd, BitOr, Div, Mul, Neg, Not, Sub};
+use std::ops::{Add, BitAnd, BitOr, Div, Mul, Neg, Not, Range, Sub};
 
 /// Graph that an algorithm over [`Real`] is recorded in.
 pub struct Recording(RefCell<Graph>);
@@ -30,6 +31,25 @@ impl Graph {
     }
 }
 
+impl Tape {
+    /// Tape of a recorded map; if there is a condition, it is iterated while that holds.
+    pub fn recorded(
+        states: usize,
+        parameters: usize,
+        map: impl for<'r> FnOnce(&'r Recording) -> (Vec<Value<'r>>, Option<Truth<'r>>),
+    ) -> Tape {
+        let g = &mut Graph::new();
+        let (outputs, goes_on) = g.record(|r| {
+            let (outputs, goes_on) = map(r);
+            (nodes(&outputs), goes_on.map(Truth::node))
+        });
+        match goes_on {
+            Some(goes_on) => Tape::of_loop(g, &outputs, goes_on, states, parameters),
+            None => Tape::of_fused(g, &outputs, states, parameters),
+        }
+    }
+}
+
 impl Recording {
     /// Number of a node.
     pub fn value(&self, node: Node) -> Value<'_> {
@@ -44,6 +64,21 @@ impl Recording {
     /// Parameter of the recorded formulas.
     pub fn parameter(&self, number: usize) -> Value<'_> {
         self.value(self.0.borrow_mut().parameter(number))
+    }
+
+    /// State of the recorded formulas.
+    pub fn state(&self, number: usize) -> Value<'_> {
+        self.value(self.0.borrow_mut().state(number))
+    }
+
+    /// States with these numbers.
+    pub fn states(&self, numbers: Range<usize>) -> Vec<Value<'_>> {
+        numbers.map(|number| self.state(number)).collect()
+    }
+
+    /// The time.
+    pub fn time(&self) -> Value<'_> {
+        self.value(self.0.borrow_mut().input(Input::Time))
     }
 
     /// A constant.
@@ -66,6 +101,16 @@ impl<'r> Value<'r> {
     /// Node of the number.
     pub fn node(self) -> Node {
         self.node
+    }
+
+    /// selfᵇ.
+    pub fn power(self, b: Self) -> Self {
+        self.put(|g| g.pow(self.node, b.node))
+    }
+
+    /// Value in this lane, in every lane.
+    pub fn spread(self, lane: u8) -> Value<'r> {
+        self.put(|g| g.spread(self.node, lane))
     }
 
     fn put(self, record: impl FnOnce(&mut Graph) -> Node) -> Value<'r> {

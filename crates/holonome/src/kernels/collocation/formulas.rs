@@ -5,16 +5,16 @@
 //! the lanes, and the stages are numbers apart. Both give the same bits.
 
 use crate::kernels::formula::Formula;
-use crate::kernels::march::{larger, largest_of, least};
 use crate::kernels::vectors::StateVectors;
-use crate::kernels::whole_step::squares;
-use holonome_integrate::fixed_point::{
-    Iterated, ROUNDING, SETTLED, UNEXPLAINED, before_last, of_error,
+use holonome_arithmetic::{Real, in_pairs, products, square};
+use holonome_integrate::fixed_point::rules::{
+    self, hidden, last_sizes, measured, missed, missed_at_ends, moves, summed,
 };
-use holonome_integrate::scales::{FAMILY_FLOOR, Vectors};
-use holonome_integrate::scheme::collocation::Collocation;
-use holonome_model::graph::op::{Binary, Unary};
+use holonome_integrate::fixed_point::{Iterated, Stop};
+use holonome_integrate::scales::Vectors;
+use holonome_integrate::scheme::collocation::{Collocation, reach};
 use holonome_model::graph::tape::Tape;
+use holonome_model::graph::value::{Recording, Truth, Value};
 use holonome_model::graph::{Graph, Node};
 use std::ops::Range;
 
@@ -117,186 +117,151 @@ impl StageNodes {
     }
 
     /// Value at stage j, in all lanes if the stages are lanes.
-    fn stage(self, g: &mut Graph, value: &[Node], j: usize) -> Node {
-        if self.apart { value[j] } else { g.spread(value[0], j as u8) }
+    fn stage<'r>(self, value: &[Value<'r>], j: usize) -> Value<'r> {
+        if self.apart { value[j] } else { value[0].spread(j as u8) }
     }
 
     /// Number that is the same at all stages.
-    fn single(self, g: &mut Graph, place: usize) -> Node {
-        let number = g.state(place);
-        if self.apart { number } else { g.spread(number, 0) }
+    fn single(self, r: &Recording, place: usize) -> Value<'_> {
+        let number = r.state(place);
+        if self.apart { number } else { number.spread(0) }
     }
 
     /// Numbers at these places, each the same at all stages.
-    fn singles(self, g: &mut Graph, range: &Range<usize>) -> Vec<Node> {
-        range.clone().map(|place| self.single(g, place)).collect()
+    fn singles<'r>(self, r: &'r Recording, range: &Range<usize>) -> Vec<Value<'r>> {
+        range.clone().map(|place| self.single(r, place)).collect()
     }
 
     /// Numbers at these places, each different from stage to stage.
-    fn staged(self, g: &mut Graph, range: &Range<usize>) -> Vec<Vec<Node>> {
-        let all: Vec<Node> = states(g, range);
-        all.chunks_exact(self.width()).map(<[Node]>::to_vec).collect()
+    fn staged<'r>(self, r: &'r Recording, range: &Range<usize>) -> Staged<'r> {
+        r.states(range.clone()).chunks_exact(self.width()).map(<[Value]>::to_vec).collect()
     }
 
     /// Row k of a table; in lanes row k is that of lane k, as parameters from number `first` on.
-    fn row(self, g: &mut Graph, table: &[Vec<f64>], first: usize, k: usize) -> Vec<Node> {
-        let column = |g: &mut Graph, j: usize| match self.apart {
-            true => g.constant(table[k][j]),
-            false => g.parameter(first + j),
+    fn row<'r>(
+        self,
+        r: &'r Recording,
+        table: &[Vec<f64>],
+        first: usize,
+        k: usize,
+    ) -> Vec<Value<'r>> {
+        let column = |j: usize| match self.apart {
+            true => r.constant(table[k][j]),
+            false => r.parameter(first + j),
         };
-        (0..self.collocation.stages).map(|j| column(g, j)).collect()
+        (0..self.collocation.stages).map(column).collect()
     }
 
     /// Node c_k; in lanes parameter number `first`.
-    fn node(self, g: &mut Graph, first: usize, k: usize) -> Node {
-        if self.apart { g.constant(self.collocation.nodes[k]) } else { g.parameter(first) }
+    fn node(self, r: &Recording, first: usize, k: usize) -> Value<'_> {
+        if self.apart { r.constant(self.collocation.nodes[k]) } else { r.parameter(first) }
     }
 
-    /// Parts h b of a step; in lanes from parameter number `first`.
-    fn parts(self, g: &mut Graph, h: Node, first: usize) -> Vec<Node> {
-        let part = |k: usize| {
-            let weight = if self.apart {
-                g.constant(self.collocation.weights[k])
-            } else {
-                g.parameter(first)
-            };
-            g.mul(h, weight)
-        };
-        (0..self.width()).map(part).collect()
-    }
-
-    /// Terms of the sums at stage k: the field, or increments. `parts` are h b.
-    fn terms(self, g: &mut Graph, parts: &[Node], k: usize, field: Vec<Node>) -> Vec<Node> {
-        if self.of_increments {
-            field.into_iter().map(|field| g.mul(parts[k], field)).collect()
-        } else {
-            field
+    /// Field at stage k, or increments; in lanes the weight is parameter number `first`.
+    fn terms<'r>(
+        self,
+        r: &'r Recording,
+        (field, t, h): (&Formula, Value<'r>, Value<'r>),
+        (k, first): (usize, usize),
+        states: &[Value<'r>],
+    ) -> Vec<Value<'r>> {
+        let field = field.recorded(r, t, states);
+        if !self.of_increments {
+            return field;
         }
+        let weights = &self.collocation.weights;
+        let weight = if self.apart { r.constant(weights[k]) } else { r.parameter(first) };
+        let part = h * weight;
+        field.into_iter().map(|field| part * field).collect()
     }
 
     /// y + the sum, times h if it is of the field.
-    fn advance(self, g: &mut Graph, h: Node, sum: Node, y: Node) -> Node {
-        if self.of_increments { g.add(sum, y) } else { g.fma(h, sum, y) }
+    fn advance<'r>(self, h: Value<'r>, sum: Value<'r>, y: Value<'r>) -> Value<'r> {
+        if self.of_increments { sum + y } else { h.mul_add(sum, y) }
     }
 
     /// Σ_j w_j f_j over stages j, in the order of the slices.
-    fn sum(self, g: &mut Graph, weights: &[Node], f: &[Node]) -> Node {
-        let mut sums = [g.zero(); 2];
-        for (j, &weight) in weights.iter().enumerate() {
-            let f = self.stage(g, f, j);
-            sums[j % 2] = if j < 2 { g.mul(weight, f) } else { g.fma(weight, f, sums[j % 2]) };
-        }
-        g.add(sums[0], sums[1])
+    fn sum<'r>(self, weights: &[Value<'r>], f: &[Value<'r>]) -> Value<'r> {
+        let [even, odd] = [0, 1].map(|first| {
+            let stages = (first..weights.len()).step_by(2);
+            products(stages.map(|j| (weights[j], self.stage(f, j)))).expect("there are some stages")
+        });
+        even + odd
     }
 
-    /// Nodes of stage k of all these numbers.
-    fn of_stage(self, numbers: &[Vec<Node>], k: usize) -> Vec<Node> {
+    /// Values of all these numbers at stage k.
+    fn of_stage<'r>(self, numbers: &[Vec<Value<'r>>], k: usize) -> Vec<Value<'r>> {
         numbers.iter().map(|number| number[k]).collect()
     }
 }
+
+/// Numbers that differ from stage to stage.
+type Staged<'r> = Vec<Vec<Value<'r>>>;
 
 /// Nodes at these places.
 pub(super) fn states(g: &mut Graph, range: &Range<usize>) -> Vec<Node> {
     range.clone().map(|k| g.state(k)).collect()
 }
 
-/// Tape of the iteration's start: x + Σ W_k reach_k (see [`Collocation::reach`]), the scales of the
-/// vectors, no iterations. In lanes W and the rounding losses are first replaced by those that the
-/// step before has left, if it has.
+/// Message for a state of length 0, of which there is no model.
+const NO_VECTORS: &str = "a state has vectors";
+
+/// Tape of the iteration's start: x + Σ W_k reach_k (see [`reach`]), the scales of the vectors, no
+/// iterations. In lanes W and the rounding losses are first replaced by those that the step before
+/// has left, if it has.
 pub(super) fn start(of: StageNodes, at: &Places, vectors: &Vectors) -> Tape {
-    let (g, s) = (&mut Graph::new(), of.collocation.stages);
-    let (x, mut w, mut lost) = (of.singles(g, &at.x), of.staged(g, &at.w), states(g, &at.lost));
+    Tape::recorded(at.count(), usize::from(!of.apart), |r| (started(r, of, at, vectors), None))
+}
+
+fn started<'r>(r: &'r Recording, of: StageNodes, at: &Places, vectors: &Vectors) -> Vec<Value<'r>> {
+    let (s, one) = (of.collocation.stages, r.constant(1.0));
+    let (x, mut w, mut lost) =
+        (of.singles(r, &at.x), of.staged(r, &at.w), r.states(at.lost.clone()));
     if let Some(fresh) = at.fresh.clone().next() {
-        let (fresh, none) = (of.single(g, fresh), g.zero());
-        let is_fresh = g.binary(Binary::Less, none, fresh);
-        let left = states(g, &at.left);
+        let is_fresh = r.constant(0.0).less(of.single(r, fresh));
+        let left = r.states(at.left.clone());
         for (number, left) in w.iter_mut().flatten().chain(&mut lost).zip(left) {
-            *number = g.select(is_fresh, left, *number);
+            *number = Value::select(is_fresh, left, *number);
         }
     }
-    let [h, length] = [at.h, at.length].map(|k| of.single(g, k));
-    let [base, decayed] = [at.from, at.stop + 3].map(|k| g.state(k));
-    let (ratio, two) = (g.div(h, length), g.constant(2.0));
-    let reaches: Vec<Vec<Node>> = (0..of.width())
-        .map(|stage| {
-            let node = of.node(g, 0, stage);
-            let mut reach = Vec::with_capacity(s);
-            let part = g.mul(ratio, node);
-            reach.push(g.mul(length, part));
-            let twice = g.mul(two, ratio);
-            let argument = g.fma(twice, node, base);
-            let (mut before, mut now) = (g.one(), argument);
-            for k in 1..s {
-                let k = k as f64;
-                let [up, down, part] =
-                    [(2.0 * k + 1.0) / (k + 1.0), -k / (k + 1.0), 1.0 / (4.0 * k + 2.0)]
-                        .map(|number| g.constant(number));
-                let (above, below) = (g.mul(up, argument), g.mul(down, before));
-                let next = g.fma(above, now, below);
-                let difference = g.sub(next, before);
-                let part = g.mul(part, length);
-                reach.push(g.mul(part, difference));
-                (before, now) = (now, next);
-            }
-            reach
-        })
-        .collect();
+    let [h, length] = [at.h, at.length].map(|k| of.single(r, k));
+    let [base, decayed] = [at.from, at.stop + 3].map(|k| r.state(k));
+    let of_stage = |stage: usize| {
+        let mut parts = Vec::with_capacity(s);
+        reach(of.node(r, 0, stage), [base, h / length, length], |part| parts.push(part), s);
+        parts
+    };
+    let reaches: Staged = (0..of.width()).map(of_stage).collect();
     let mut outputs = Vec::with_capacity(at.w.start);
     for (&x, w) in x.iter().zip(&w) {
-        for reach in &reaches {
-            let moved = of.sum(g, reach, w);
-            outputs.push(g.add(x, moved));
-        }
+        outputs.extend(reaches.iter().map(|reach| x + of.sum(reach, w)));
     }
-    outputs.extend(states(g, &at.field));
-    let Iterated { count, change, before: [last, older], first } = Iterated::NONE;
-    outputs.extend([change, last, older, first, f64::from(count)].map(|number| g.constant(number)));
+    outputs.extend(r.states(at.field.clone()));
+    outputs.extend(Iterated::NONE.numbers().map(|number| r.constant(number)));
     if of.apart {
-        outputs.push(g.one());
+        outputs.push(one);
     }
 
-    let square_of_length = g.mul(length, length);
-    let of_x = squares(g, &x, vectors);
-    let by_stage: Vec<Vec<Node>> =
-        (0..of.width()).map(|k| squares(g, &of.of_stage(&w, k), vectors)).collect();
-    let ones = vec![g.one(); s];
-    let (mut sizes, mut scales) = (Vec::new(), Vec::new());
-    for (vector, &of_x) in of_x.iter().enumerate() {
-        let of_w: Vec<Node> = by_stage.iter().map(|squares| squares[vector]).collect();
-        let (size, moves) = (g.state(at.sizes.start + vector), of.sum(g, &ones, &of_w));
-        let size = larger(g, size, of_x);
-        let scale = g.fma(square_of_length, moves, of_x);
-        let least = g.mul(decayed, size);
-        sizes.push(size);
-        scales.push(larger(g, scale, least));
-    }
-    let (floor, smallest) = (g.constant(FAMILY_FLOOR), g.constant(f64::MIN_POSITIVE));
-    for family in vectors.families() {
-        let scales = &mut scales[family.vectors.clone()];
-        let most =
-            scales.iter().copied().reduce(|a, b| larger(g, a, b)).expect("a family has members");
-        let floor = g.mul(floor, most);
-        for scale in scales {
-            let square = if family.vectors.len() > 1 { larger(g, *scale, floor) } else { *scale };
-            let (one, none) = (g.one(), g.zero());
-            let inverse = g.div(one, square);
-            let counts = g.binary(Binary::LessEqual, smallest, square);
-            *scale = g.select(counts, inverse, none);
-        }
-    }
+    let by_stage: Staged = (0..of.width()).map(|k| of.of_stage(&w, k)).collect();
+    let ones = vec![one; s];
+    let of_x = |vector: usize| square(&x[vectors.components_of(vector)]);
+    let of_w = |vector: usize| {
+        let at = vectors.components_of(vector);
+        let squares: Vec<Value> = by_stage.iter().map(|w| square(&w[at.clone()])).collect();
+        of.sum(&ones, &squares)
+    };
+    let [mut sizes, mut scales] = [&at.sizes, &at.scales].map(|at| r.states(at.clone()));
+    rules::scales(vectors, (length * length, decayed), (of_x, of_w), &mut sizes, &mut scales);
     outputs.extend([scales, sizes].concat());
     if !of.apart {
         outputs.extend(w.into_iter().flatten().chain(lost));
     }
-    Tape::of_fused(g, &outputs, at.count(), usize::from(!of.apart))
+    outputs
 }
 
-/// Tape of an iteration, X = x + h A F(X). Components that depend on the others alone take the
-/// others' new values. Where F is linear in these, they are x + h c F(x) + h² A² F(F), which does
-/// not wait for the new values; not so in sums of increments, because the rounded c and A² are not
-/// symplectic. The field of these components is not kept. In lanes the parameters after those of
-/// the field are the rows of A and A², the node and its weight; apart, nothing changes in a lane
-/// whose iteration has ended.
+/// Tape of an iteration, X = x + h A F(X). In lanes the parameters after those of the field are the
+/// rows of A and A², the node and its weight; apart, nothing changes in a lane whose iteration has
+/// ended.
 pub(super) fn iteration(
     of: StageNodes,
     at: &Places,
@@ -304,133 +269,185 @@ pub(super) fn iteration(
     vectors: &StateVectors,
     parameters: usize,
 ) -> Tape {
-    let (n, s) = (vectors.vectors.dim(), of.collocation.stages);
-    let (later, linear) = (field.independent_roots(), field.linear_roots());
-    let g = &mut Graph::new();
-    let (stages, x, scales) =
-        (of.staged(g, &at.stages), of.singles(g, &at.x), states(g, &at.scales));
-    let numbers = states(g, &(at.iterated..at.iterated + 5));
-    let [last, older, first, count] = [0, 1, 3, 4].map(|k| numbers[k]);
-    let [h, t] = [at.h, at.t].map(|k| of.single(g, k));
-    let stop = [0, 1, 2].map(|k| g.state(at.stop + k));
-    let square = g.mul(h, h);
-    let nodes: Vec<Node> = (0..of.width()).map(|k| of.node(g, parameters + 2 * s, k)).collect();
-    let times: Vec<Node> = nodes.iter().map(|&node| g.fma(node, h, t)).collect();
-    let parts = of.parts(g, h, parameters + 2 * s + 1);
-    let at_stages = |g: &mut Graph, states: &dyn Fn(usize) -> Vec<Node>| {
-        let of_stage = |k: usize| {
-            let field = field.at(g, times[k], &states(k));
-            of.terms(g, &parts, k, field)
+    let own = if of.apart { 0 } else { 2 * of.collocation.stages + 2 };
+    Tape::recorded(at.count(), parameters + own, |r| {
+        let (stages, fields) = (of.staged(r, &at.stages), of.staged(r, &at.field));
+        let (next, slopes) = swept(r, of, at, (field, parameters), &stages);
+        // The change, also of what follows from the rest: what a light body's momentum does shows
+        // in its position.
+        let scales = r.states(at.scales.clone());
+        let change_at = |k: usize| {
+            let changes: Vec<Value> =
+                next.iter().zip(&stages).map(|(next, stage)| next[k] - stage[k]).collect();
+            measured(&vectors.vectors, &scales, &changes).expect(NO_VECTORS).abs()
         };
-        let fields: Vec<Vec<Node>> = (0..of.width()).map(of_stage).collect();
-        (0..n).map(|i| fields.iter().map(|field| field[i]).collect()).collect::<Vec<Vec<Node>>>()
-    };
-    let (sums, double_sums) =
-        (&of.collocation.sums(of.of_increments).stages, &of.collocation.double_sums);
-    let mut next = stages.clone();
-    let slopes = at_stages(g, &|k| of.of_stage(&stages, k));
-    for i in (0..n).filter(|&i| !later[i]) {
-        for k in 0..of.width() {
-            let weights = of.row(g, sums, parameters, k);
-            let sum = of.sum(g, &weights, &slopes[i]);
-            next[i][k] = of.advance(g, h, sum, x[i]);
+        let changes: Vec<Value> = (0..of.width()).map(change_at).collect();
+        let changes = (0..of.collocation.stages).map(|k| of.stage(&changes, k)).collect();
+        let change = in_pairs(changes, Value::largest).expect("there are some stages");
+        let before = Iterated::of(std::array::from_fn(|k| r.state(at.iterated + k)));
+        let iterated = before.followed_by(change);
+        let goes_on = iterated.goes_on(stop(r, at));
+        let later = field.independent_roots();
+        let kept = slopes.iter().zip(&fields).zip(&later);
+        let kept = kept.map(|((slope, before), &later)| if later { before } else { slope });
+        let kept: Vec<Value> = kept.flatten().copied().collect();
+        let mut outputs = [&next.concat()[..], &kept, &iterated.numbers()].concat();
+        if !of.apart {
+            return (outputs, Some(goes_on));
         }
-    }
-    if later.contains(&true) {
-        let of_next = at_stages(g, &|k| of.of_stage(&next, k));
-        let of_x = at_stages(g, &|_| x.clone());
-        let of_slopes = at_stages(g, &|k| of.of_stage(&slopes, k));
-        for i in (0..n).filter(|&i| later[i]) {
-            for k in 0..of.width() {
-                next[i][k] = if linear[i] && !of.of_increments {
-                    let part = g.mul(nodes[k], h);
-                    let weights = of.row(g, double_sums, parameters + s, k);
-                    let (straight, bent) =
-                        (g.fma(part, of_x[i][k], x[i]), of.sum(g, &weights, &of_slopes[i]));
-                    g.fma(square, bent, straight)
-                } else {
-                    let weights = of.row(g, sums, parameters, k);
-                    let sum = of.sum(g, &weights, &of_next[i]);
-                    of.advance(g, h, sum, x[i])
-                };
-            }
+        let goes = r.constant(0.0).less(r.state(at.going.start));
+        let before = [&stages.concat()[..], &fields.concat(), &before.numbers()].concat();
+        for (after, before) in outputs.iter_mut().zip(before) {
+            *after = Value::select(goes, *after, before);
         }
-    }
-
-    // The change, also of what follows from the rest: what a light body's momentum does shows in
-    // its position.
-    let moved: Vec<Node> = (0..of.width())
-        .map(|k| {
-            let changes: Vec<Node> = (0..n).map(|i| g.sub(next[i][k], stages[i][k])).collect();
-            let mut moved = g.zero();
-            for (&square, &scale) in squares(g, &changes, &vectors.vectors).iter().zip(&scales) {
-                moved = g.fma(scale, square, moved);
-            }
-            g.unary(Unary::Abs, moved)
-        })
-        .collect();
-    let changes = (0..s).map(|k| of.stage(g, &moved, k)).collect();
-    let change = largest_of(g, changes);
-    let (one, none) = (g.one(), g.zero());
-    let is_first = g.binary(Binary::Equal, count, none);
-    let first = g.select(is_first, change, first);
-    let count = g.add(count, one);
-    let before = g.largest(last, older);
-    let goes_on = goes_on(g, (count, change, before, first), stop);
-    let fields = of.staged(g, &at.field);
-    let kept = slopes.iter().zip(&fields).zip(&later);
-    let kept: Vec<Node> = kept
-        .flat_map(|((slope, before), &later)| if later { before } else { slope })
-        .copied()
-        .collect();
-    let outputs = [&next.concat()[..], &kept, &[change, last, older, first, count]].concat();
-    if !of.apart {
-        return Tape::of_loop(g, &outputs, goes_on, at.count(), parameters + 2 * s + 2);
-    }
-    let going = g.state(at.going.start);
-    let goes = g.binary(Binary::Less, none, going);
-    let before = [stages.concat(), fields.concat(), numbers].concat();
-    let mut outputs: Vec<Node> = outputs
-        .iter()
-        .zip(&before)
-        .map(|(&after, &before)| g.select(goes, after, before))
-        .collect();
-    let goes_on = g.binary(Binary::And, goes, goes_on);
-    outputs.push(g.select(goes_on, one, none));
-    Tape::of_fused(g, &outputs, at.count(), parameters)
-}
-
-/// [`Iterated::goes_on`] as a formula, without the limit on iterations, which the loop counts.
-/// Changes not made yet are infinite, so that no test of contraction fails by them; a first change
-/// that is too far ends the iteration.
-fn goes_on(
-    g: &mut Graph,
-    (count, change, before, first): (Node, Node, Node, Node),
-    [enough, too_far, contraction]: [Node; 3],
-) -> Node {
-    let (settled, rounding) = (g.constant(f64::from(SETTLED)), g.constant(ROUNDING));
-    let part = g.mul(contraction, before);
-    let more = g.binary(Binary::Less, enough, change);
-    let far = g.binary(Binary::Less, too_far, first);
-    let rounds = g.binary(Binary::LessEqual, change, rounding);
-    let stays = g.binary(Binary::LessEqual, before, change);
-    let stays = g.binary(Binary::And, rounds, stays);
-    let (slow, late) =
-        (g.binary(Binary::Less, part, change), g.binary(Binary::LessEqual, settled, count));
-    let does_not = g.unary(Unary::Not, rounds);
-    let grows = [slow, late].into_iter().fold(does_not, |all, one| g.binary(Binary::And, all, one));
-    [far, stays, grows].into_iter().fold(more, |goes_on, ends| {
-        let not = g.unary(Unary::Not, ends);
-        g.binary(Binary::And, goes_on, not)
+        outputs.push(number(r, goes & goes_on));
+        (outputs, None)
     })
 }
 
-/// Numbers that differ from one end of a step to the other, or from lane to lane.
-struct End {
-    /// −1 at the start of the step, 1 at its end.
-    sign: Node,
-    t: Node,
-    x: Vec<Node>,
+/// Stages after an iteration, and the field at those before. Components that depend on the others
+/// alone take the others' new values. Where F is linear in these, they are x + h c F(x) + h² A²
+/// F(F), which does not wait for the new values; not so in sums of increments, because the rounded
+/// c and A² are not symplectic. The field of these components is of no use.
+fn swept<'r>(
+    r: &'r Recording,
+    of: StageNodes,
+    at: &Places,
+    (field, parameters): (&Formula, usize),
+    stages: &[Vec<Value<'r>>],
+) -> (Staged<'r>, Staged<'r>) {
+    let (n, s) = (stages.len(), of.collocation.stages);
+    let (later, linear) = (field.independent_roots(), field.linear_roots());
+    let (x, [h, t]) = (of.singles(r, &at.x), [at.h, at.t].map(|k| of.single(r, k)));
+    let nodes: Vec<Value> = (0..of.width()).map(|k| of.node(r, parameters + 2 * s, k)).collect();
+    let at_stages = |states: &dyn Fn(usize) -> Vec<Value<'r>>| -> Staged<'r> {
+        let of_stage = |k: usize| {
+            let time = nodes[k].mul_add(h, t);
+            of.terms(r, (field, time, h), (k, parameters + 2 * s + 1), &states(k))
+        };
+        let fields: Staged = (0..of.width()).map(of_stage).collect();
+        (0..n).map(|i| fields.iter().map(|field| field[i]).collect()).collect()
+    };
+    let (sums, double_sums) =
+        (&of.collocation.sums(of.of_increments).stages, &of.collocation.double_sums);
+    let advanced = |slopes: &[Value<'r>], x: Value<'r>| -> Vec<Value<'r>> {
+        let sum = |k: usize| of.sum(&of.row(r, sums, parameters, k), slopes);
+        (0..of.width()).map(|k| of.advance(h, sum(k), x)).collect()
+    };
+    let mut next = stages.to_vec();
+    let slopes = at_stages(&|k| of.of_stage(stages, k));
+    for i in (0..n).filter(|&i| !later[i]) {
+        next[i] = advanced(&slopes[i], x[i]);
+    }
+    if later.contains(&true) {
+        let of_next = at_stages(&|k| of.of_stage(&next, k));
+        let of_x = at_stages(&|_| x.clone());
+        let of_slopes = at_stages(&|k| of.of_stage(&slopes, k));
+        let bent = |i: usize, k: usize| {
+            let bent = of.sum(&of.row(r, double_sums, parameters + s, k), &of_slopes[i]);
+            (h * h).mul_add(bent, (nodes[k] * h).mul_add(of_x[i][k], x[i]))
+        };
+        for i in (0..n).filter(|&i| later[i]) {
+            next[i] = match linear[i] && !of.of_increments {
+                true => (0..of.width()).map(|k| bent(i, k)).collect(),
+                false => advanced(&of_next[i], x[i]),
+            };
+        }
+    }
+    (next, slopes)
+}
+
+/// Criteria at which the iteration ends.
+fn stop<'r>(r: &'r Recording, at: &Places) -> Stop<Value<'r>> {
+    let [enough, too_far, contraction, decayed] = [0, 1, 2, 3].map(|k| r.state(at.stop + k));
+    Stop { enough, too_far, contraction, decayed }
+}
+
+/// 1 where a condition holds, else 0.
+fn number<'r>(r: &'r Recording, condition: Truth<'r>) -> Value<'r> {
+    Value::select(condition, r.constant(1.0), r.constant(0.0))
+}
+
+/// Polynomial of a step, and what follows from it.
+struct Polynomial<'r> {
+    w: Staged<'r>,
+    x1: Vec<Value<'r>>,
+    lost: Vec<Value<'r>>,
+    /// Sizes of the last coefficients and of those before.
+    last: Vec<Value<'r>>,
+    before: Vec<Value<'r>>,
+}
+
+impl<'r> Polynomial<'r> {
+    /// Polynomial of the stages.
+    fn of(
+        r: &'r Recording,
+        of: StageNodes,
+        at: &Places,
+        (field, parameters): (&Formula, usize),
+    ) -> Polynomial<'r> {
+        let s = of.collocation.stages;
+        let (x, [h, t]) = (of.singles(r, &at.x), [at.h, at.t].map(|k| of.single(r, k)));
+        let (stages, lost) = (of.staged(r, &at.stages), r.states(at.lost.clone()));
+        // The field of components that follow from the others was not kept.
+        let found_at = |k: usize| {
+            let time = of.node(r, parameters + s, k).mul_add(h, t);
+            of.terms(r, (field, time, h), (k, parameters + s + 1), &of.of_stage(&stages, k))
+        };
+        let found: Staged = (0..of.width()).map(found_at).collect();
+        let (mut slopes, later) = (of.staged(r, &at.field), field.independent_roots());
+        for (i, slope) in slopes.iter_mut().enumerate().filter(|(i, _)| later[*i]) {
+            *slope = found.iter().map(|found| found[i]).collect();
+        }
+        let table = &of.collocation.sums(of.of_increments).coefficients;
+        let [mut w, mut numbers] = [const { Vec::new() }; 2];
+        for (slope, (&x, lost)) in slopes.iter().zip(x.iter().zip(lost)) {
+            let sum = |k: usize| of.sum(&of.row(r, table, parameters, k), slope);
+            let sums: Vec<Value> = (0..of.width()).map(sum).collect();
+            let own: Vec<Value> = match of.of_increments {
+                true => sums.iter().map(|&sum| sum / h).collect(),
+                false => sums.clone(),
+            };
+            let [last, before] = last_sizes(s, |k| of.stage(&own, k));
+            let [x1, lost] = summed(x, of.advance(h, of.stage(&sums, 0), lost));
+            numbers.push(vec![x1, lost, last, before]);
+            w.push(own);
+        }
+        let [x1, lost, last, before] = [0, 1, 2, 3].map(|k| of.of_stage(&numbers, k));
+        Polynomial { w, x1, lost, last, before }
+    }
+
+    /// What the polynomial misses at the ends of the step. In lanes one is at the start and the
+    /// others at the end.
+    fn missed(
+        &self,
+        r: &'r Recording,
+        of: StageNodes,
+        at: &Places,
+        (field, parameters): (&Formula, usize),
+    ) -> Vec<Value<'r>> {
+        let s = of.collocation.stages;
+        let (x, [h, t]) = (of.singles(r, &at.x), [at.h, at.t].map(|k| of.single(r, k)));
+        let t1 = t + h;
+        let ends = if of.apart {
+            vec![(r.constant(-1.0), t, x), (r.constant(1.0), t1, self.x1.clone())]
+        } else {
+            let sign = r.parameter(parameters + s + 2);
+            let is_start = sign.less(r.constant(0.0));
+            let x = x.iter().zip(&self.x1).map(|(&x, &x1)| Value::select(is_start, x, x1));
+            vec![(sign, Value::select(is_start, t, t1), x.collect())]
+        };
+        let found: Staged = ends.iter().map(|(_, t, x)| field.recorded(r, *t, x)).collect();
+        let of_component = |(i, w): (usize, &Vec<Value<'r>>)| {
+            let w: Vec<Value> = (0..s).map(|k| of.stage(w, k)).collect();
+            let ends = ends.iter().zip(&found);
+            let missed: Vec<Value> = ends
+                .map(|((sign, ..), found)| missed(found[i], *sign, w.iter().copied()))
+                .collect();
+            missed_at_ends([0, 1].map(|end| of.stage(&missed, end)))
+        };
+        self.w.iter().enumerate().map(of_component).collect()
+    }
 }
 
 /// Tape of the results of the stages, as in [`Stages::finish`], with [`Measures`] in place of what
@@ -448,181 +465,55 @@ pub(super) fn finish(
     vectors: &Vectors,
     (parameters, looks_at_ends): (usize, bool),
 ) -> Tape {
-    let (g, s) = (&mut Graph::new(), of.collocation.stages);
-    let (x, [h, t]) = (of.singles(g, &at.x), [at.h, at.t].map(|k| of.single(g, k)));
-    let (stages, lost, scales) =
-        (of.staged(g, &at.stages), states(g, &at.lost), states(g, &at.scales));
-    let parts = of.parts(g, h, parameters + s + 1);
-    // The field of components that follow from the others was not kept.
-    let found: Vec<Vec<Node>> = (0..of.width())
-        .map(|k| {
-            let node = of.node(g, parameters + s, k);
-            let time = g.fma(node, h, t);
-            let field = field.at(g, time, &of.of_stage(&stages, k));
-            of.terms(g, &parts, k, field)
-        })
-        .collect();
-    let (mut slopes, later) = (of.staged(g, &at.field), field.independent_roots());
-    for (i, slope) in slopes.iter_mut().enumerate().filter(|(i, _)| later[*i]) {
-        *slope = found.iter().map(|found| found[i]).collect();
-    }
-    let (zero, one) = (g.zero(), g.one());
-    let (mut all_w, mut all_x1, mut all_lost) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut error, mut earlier, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
-    for ((slope, &x), &lost) in slopes.iter().zip(&x).zip(&lost) {
-        let sums: Vec<Node> = (0..of.width())
-            .map(|k| {
-                let weights =
-                    of.row(g, &of.collocation.sums(of.of_increments).coefficients, parameters, k);
-                of.sum(g, &weights, slope)
-            })
-            .collect();
-        let w: Vec<Node> = match of.of_increments {
-            true => sums.iter().map(|&sum| g.div(sum, h)).collect(),
-            false => sums.clone(),
-        };
-        // The last two coefficients: one alone vanishes by accident.
-        let [last, before] = [s - 2..s, before_last(s)].map(|range| {
-            let sizes = range.map(|k| {
-                let w = of.stage(g, &w, k);
-                g.unary(Unary::Abs, w)
-            });
-            sizes
-                .collect::<Vec<_>>()
-                .into_iter()
-                .rev()
-                .reduce(|a, b| g.add(a, b))
-                .expect("there are some")
-        });
-        error.push(last);
-        earlier.push(before);
-        // By compensated summation (HLW VIII.5).
-        let (sum, mean) = (of.stage(g, &sums, 0), of.stage(g, &w, 0));
-        let increment = of.advance(g, h, sum, lost);
-        let x1 = g.add(x, increment);
-        let moved = g.sub(x1, x);
-        all_x1.push(x1);
-        all_lost.push(g.sub(increment, moved));
-        let mean = g.unary(Unary::Abs, mean);
-        sizes.push(g.add(mean, error[error.len() - 1]));
-        all_w.push(w);
-    }
-    // No node is at an end: what is before the first one and behind the last one shows there alone.
-    let infinity = g.constant(f64::INFINITY);
-    let t1 = g.add(t, h);
-    let ends = if of.apart {
-        let minus = g.constant(-1.0);
-        vec![End { sign: minus, t, x: x.clone() }, End { sign: one, t: t1, x: all_x1.clone() }]
-    } else {
-        // One lane is at the start, the others are at the end.
-        let sign = g.parameter(parameters + s + 2);
-        let is_start = g.binary(Binary::Less, sign, zero);
-        let x = x.iter().zip(&all_x1).map(|(&x, &x1)| g.select(is_start, x, x1)).collect();
-        vec![End { sign, t: g.select(is_start, t, t1), x }]
-    };
-    let found: Vec<Vec<Node>> = match looks_at_ends {
-        true => ends.iter().map(|end| field.at(g, end.t, &end.x)).collect(),
-        false => Vec::new(),
-    };
-    let seen = error.clone();
-    let mut unseen = Vec::new();
-    for (i, error) in error.iter_mut().enumerate().filter(|_| looks_at_ends) {
-        let parts: Vec<Node> = (0..s).map(|k| of.stage(g, &all_w[i], k)).collect();
-        let missed: Vec<Node> = ends
-            .iter()
-            .zip(&found)
-            .map(|(end, found)| {
-                let polynomial = parts
-                    .iter()
-                    .copied()
-                    .rev()
-                    .reduce(|sum, w| g.fma(end.sign, sum, w))
-                    .unwrap_or(zero);
-                let missed = g.sub(found[i], polynomial);
-                g.unary(Unary::Abs, missed)
-            })
-            .collect();
-        let [start, end] = [0, 1].map(|end| of.stage(g, &missed, end));
-        // Where the field is undefined, no error is small enough.
-        let missed = larger(g, end, start);
-        let is_number = g.binary(Binary::LessEqual, missed, infinity);
-        let missed = g.select(is_number, missed, infinity);
-        unseen.push(missed);
-        *error = larger(g, *error, missed);
-    }
-    let measured = |g: &mut Graph, of: &[Node]| {
-        let squares = squares(g, of, vectors);
-        scales.iter().zip(&squares).fold(zero, |sum, (&scale, &square)| g.fma(scale, square, sum))
-    };
-    let [last, before] = [&error, &earlier].map(|of| measured(g, of));
-    // What is missed at the ends beyond what the coefficients that are left out explain.
-    let mut hidden = zero;
-    if looks_at_ends {
-        let [seen, unseen] = [&seen, &unseen].map(|of| measured(g, of));
-        let unexplained = g.constant(UNEXPLAINED);
-        let (seen, decreased) = (g.mul(seen, seen), g.mul(unseen, before));
-        let most = g.mul(unexplained, seen);
-        let is_more = g.binary(Binary::Less, most, decreased);
-        hidden = g.select(is_more, unseen, zero);
-    }
-    // True if a vector without a scale has moved.
-    let mut any_moved = zero;
-    for (vector, &scale) in scales.iter().enumerate() {
-        let all = vectors
-            .components_of(vector)
-            .map(|i| sizes[i])
-            .reduce(|a, b| g.add(a, b))
-            .unwrap_or(zero);
-        let (without, moves) =
-            (g.binary(Binary::Equal, scale, zero), g.binary(Binary::Less, zero, all));
-        let moved = g.binary(Binary::And, without, moves);
-        any_moved = if vector == 0 { moved } else { g.binary(Binary::Or, any_moved, moved) };
-    }
-    let [change, first, too_far] = [at.iterated, at.iterated + 3, at.stop + 1].map(|k| g.state(k));
-    if of.apart {
-        let measures = [change, last, before, first, hidden, too_far, h].to_vec();
-        let moved = g.select(any_moved, one, zero);
-        let outputs = [all_x1, error, measures, vec![moved], all_w.concat(), all_lost].concat();
-        return Tape::of_fused(g, &outputs, at.count(), parameters);
-    }
-    // As `Iterated::converged`.
-    let [enough, rounding] = [g.state(at.stop), g.constant(ROUNDING)];
-    let enough = larger(g, rounding, enough);
-    let found = g.binary(Binary::LessEqual, change, enough);
-    for (x1, &x) in all_x1.iter_mut().zip(&x) {
-        *x1 = g.select(found, *x1, x);
-    }
-    error.iter_mut().for_each(|error| *error = g.select(found, *error, infinity));
-    let [last, before, hidden] =
-        [last, before, hidden].map(|measure| g.select(found, measure, zero));
-    let moved = g.binary(Binary::And, found, any_moved);
-    let [iterations, steps, count] =
-        [at.counts.start, at.counts.start + 1, at.iterated + 4].map(|k| g.state(k));
-    let (counted, iterations) = (g.select(found, one, zero), g.add(iterations, count));
-    let counts = vec![moved, iterations, g.add(steps, counted)];
-    let kept = states(g, &(at.scales.start..at.moved));
-    let measures = vec![change, last, before, first, hidden];
-    let outputs = [all_x1, error, measures, kept, counts, all_w.concat(), all_lost].concat();
-    Tape::of_fused(g, &outputs, at.count(), parameters + s + 3)
+    let own = if of.apart { 0 } else { of.collocation.stages + 3 };
+    Tape::recorded(at.count(), parameters + own, |r| {
+        let polynomial = Polynomial::of(r, of, at, (field, parameters));
+        let zero = r.constant(0.0);
+        let scales = r.states(at.scales.clone());
+        let measured = |v: &[_]| measured(vectors, &scales, v).expect(NO_VECTORS);
+        let (mut error, mut unexplained) = (polynomial.last.clone(), zero);
+        let before = measured(&polynomial.before);
+        if looks_at_ends {
+            let missed = polynomial.missed(r, of, at, (field, parameters));
+            unexplained = hidden([measured(&error), before, measured(&missed)]);
+            error
+                .iter_mut()
+                .zip(&missed)
+                .for_each(|(error, missed)| *error = error.larger(*missed));
+        }
+        let size = |i: usize| of.stage(&polynomial.w[i], 0).abs() + polynomial.last[i];
+        let moved = scales.iter().enumerate();
+        let moved = moved
+            .map(|(vector, &scale)| moves(scale, vectors.components_of(vector).map(size)))
+            .reduce(|a, b| a | b)
+            .unwrap_or(zero.less(zero));
+        let last = measured(&error);
+        let Polynomial { w, x1, lost, .. } = polynomial;
+        let iterated = Iterated::of(std::array::from_fn(|k| r.state(at.iterated + k)));
+        let Iterated { change, first, count, .. } = iterated;
+        if of.apart {
+            let [too_far, h] = [at.stop + 1, at.h].map(|k| r.state(k));
+            let numbers =
+                vec![change, last, before, first, unexplained, too_far, h, number(r, moved)];
+            return ([x1, error, numbers, w.concat(), lost].concat(), None);
+        }
+        let found = iterated.converged(stop(r, at));
+        let (x, infinity) = (of.singles(r, &at.x), r.constant(f64::INFINITY));
+        let x1 = x1.iter().zip(x).map(|(&x1, x)| Value::select(found, x1, x)).collect();
+        let error = error.iter().map(|&error| Value::select(found, error, infinity)).collect();
+        let [last, before, unexplained] =
+            [last, before, unexplained].map(|measure| Value::select(found, measure, zero));
+        let [iterations, steps] = [0, 1].map(|k| r.state(at.counts.start + k));
+        let moved = r.value((found & moved).node());
+        let counts = vec![moved, iterations + count, steps + number(r, found)];
+        let numbers = vec![change, last, before, first, unexplained];
+        let kept = r.states(at.scales.start..at.moved);
+        ([x1, error, numbers, kept, counts, w.concat(), lost].concat(), None)
+    })
 }
 
-/// Numbers of a finished step from which its allowance follows; see
-/// [`Allowance`](holonome_integrate::scheme::map::Allowance).
-pub(super) struct Measures {
-    /// Last change of the iteration.
-    pub change: Node,
-    /// Squares of the last coefficients and of those before, relative to the scales.
-    last: Node,
-    before: Node,
-    /// First change of the iteration.
-    first: Node,
-    /// Square of what the polynomial misses at the ends without a sign of it in its coefficients,
-    /// or 0.
-    hidden: Node,
-    /// First change that is too far.
-    too_far: Node,
-    h: Node,
-}
+/// Numbers of [`rules::Measures`] among those of a step.
+pub(super) struct Measures;
 
 impl Measures {
     /// Number of the measures.
@@ -630,81 +521,22 @@ impl Measures {
 
     /// Places of the measures among the numbers of a step whose stages are lanes.
     pub fn places(at: &Places) -> [usize; Measures::COUNT] {
-        let of_iteration = at.iterated;
-        [
-            of_iteration,
-            of_iteration + 1,
-            of_iteration + 2,
-            of_iteration + 3,
-            of_iteration + 4,
-            at.stop + 1,
-            at.h,
-        ]
+        let [change, last, before, first, hidden] = std::array::from_fn(|k| at.iterated + k);
+        [change, last, before, first, hidden, at.stop + 1, at.h]
     }
 
     /// Measures at these places, in that order.
-    pub fn at(g: &mut Graph, places: [usize; Measures::COUNT]) -> Measures {
-        let [change, last, before, first, hidden, too_far, h] = places.map(|place| g.state(place));
-        Measures { change, last, before, first, hidden, too_far, h }
-    }
-
-    /// Factor of the estimate in step-size control: with it the estimate is at least as large as
-    /// the first change of the iteration demands, which alone causes `most` at most, and no smaller
-    /// than what the ends show.
-    pub fn factor(
-        &self,
-        g: &mut Graph,
-        collocation: &Collocation,
-        vectors: &Vectors,
-        most: Node,
-    ) -> Node {
-        let (zero, one) = (g.zero(), g.one());
-        let mean = g.constant(1.0 / vectors.count().max(1) as f64);
-        let of_last = g.mul(mean, self.last);
-        let root = g.sqrt(of_last);
-        let norm = g.mul(self.h, root);
-        // As large as it has to be for the first change of the iteration, but no larger than what
-        // is accepted; and where coefficients hardly decrease, at a kink or at a wall, as large as
-        // the last would be of those that do.
-        let part = g.div(self.first, self.too_far);
-        let part = least(g, part, one);
-        let part = g.sqrt(part);
-        let by_change = g.mul(most, part);
-        let decrease = g.div(self.last, self.before);
-        let (decrease, root) = (least(g, decrease, one), g.sqrt(norm));
-        let by_decrease = g.mul(decrease, root);
-        let wanted = larger(g, by_change, by_decrease);
-        let (factor, power) = of_error(collocation);
-        let (node, [tiny, biggest]) = (
-            g.constant(collocation.nodes[0]),
-            [f64::MIN_POSITIVE, f64::MAX].map(|x| g.constant(x)),
-        );
-        let reach = g.mul(self.h, node);
-        let square = g.mul(reach, reach);
-        let square = g.mul(square, mean);
-        let left = g.mul(square, self.hidden);
-        let left = least(g, left, biggest);
-        let left = larger(g, left, tiny);
-        let (exponent, factor) = (g.constant(0.5 * power), g.constant(factor));
-        let left = g.rough_power(left, exponent);
-        let left = g.mul(factor, left);
-        let is_hidden = g.binary(Binary::Less, zero, self.hidden);
-        let left = g.select(is_hidden, left, zero);
-        let wanted = larger(g, wanted, left);
-        let counts = g.binary(Binary::Less, zero, norm);
-        let wants_more = g.binary(Binary::Less, norm, wanted);
-        let counts = g.binary(Binary::And, counts, wants_more);
-        let factor = g.div(wanted, norm);
-        g.select(counts, factor, one)
+    pub fn at(r: &Recording, places: [usize; Measures::COUNT]) -> rules::Measures<Value<'_>> {
+        let [change, last, before, first, hidden, too_far, h] = places.map(|place| r.state(place));
+        rules::Measures { change, last, before, first, hidden, too_far, h }
     }
 }
 
-/// Tape of [`Measures::factor`], in place of the first of the measures. The parameter is the
+/// Tape of [`rules::Measures::factor`], in place of the first of the measures. The parameter is the
 /// largest estimate that the iteration's first change may cause.
 pub(super) fn factor(collocation: &Collocation, vectors: &Vectors) -> Tape {
-    let g = &mut Graph::new();
-    let most = g.parameter(0);
-    let measures = Measures::at(g, std::array::from_fn(|k| k));
-    let factor = measures.factor(g, collocation, vectors, most);
-    Tape::of_fused(g, &[factor], Measures::COUNT, 1)
+    Tape::recorded(Measures::COUNT, 1, |r| {
+        let measures = Measures::at(r, std::array::from_fn(|k| k));
+        (vec![measures.factor(collocation, vectors.count(), r.parameter(0))], None)
+    })
 }

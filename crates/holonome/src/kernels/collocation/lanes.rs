@@ -205,9 +205,8 @@ impl LaneStages {
         for (lane, made) in made.iter_mut().enumerate().filter(|(_, made)| **made != LaneStep::Idle)
         {
             let number = |k: usize| numbers[(at.iterated + k) * lanes + lane];
-            let [change, last, older, first, count] = [0, 1, 2, 3, 4].map(number);
-            let iterated = Iterated { count: count as u32, change, before: [last, older], first };
-            counts[lane] += count * self.collocation.stages as f64;
+            let iterated = Iterated::of([0, 1, 2, 3, 4].map(number));
+            counts[lane] += iterated.count * self.collocation.stages as f64;
             let too_far = numbers[(at.stop + 1) * lanes + lane];
             if !iterated.converged(Stop { too_far, ..self.stop }) {
                 *made = LaneStep::No;
