@@ -10,8 +10,8 @@ use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use holonome::model::graph::fuse::fuse;
 use holonome::model::graph::optimise::optimise;
 use holonome::model::graph::tape::Tape;
-use holonome::model::graph::{Graph, Node};
-use holonome::model::treatment::correction::{CorrectionScales, corrected};
+use holonome::model::treatment::Field;
+use holonome::model::treatment::feedback::gauss_newton;
 use holonome::{Problem, RunOptions, Settings, prepare};
 use std::ffi::OsStr;
 use std::hint::black_box;
@@ -62,34 +62,17 @@ fn latency(criterion: &mut Criterion) {
 fn stages(criterion: &mut Criterion) {
     let problem = load();
     let (field, _) = problem.examined.field.as_ref().expect("a small model is unrolled");
-    let mut correction = (**field).clone();
-    let targets = problem.model.parameter_values.len();
-    let weights: Vec<_> =
-        (0..field.dimension).map(|k| correction.graph.state(field.dimension + k)).collect();
     let vector_of: Vec<usize> = (0..field.dimension).collect();
-    let families: Vec<_> = (0..field.dimension).map(|k| k..k + 1).collect();
-    let (vector_of, families) = (&vector_of[..], &families[..]);
-    let limit = correction.graph.constant(10.0);
-    let scales = CorrectionScales {
-        vector_of,
-        weights: &weights,
-        families,
-        largest_innovation: 10.0,
-        limit,
-        constraints_are_claims: false,
-    };
-    let target = |g: &mut Graph, row: usize| g.parameter(targets + row - field.constraints);
-    let roots = corrected(&mut correction, &scales, target).x;
-    let parameters = targets + field.invariants.len() - field.constraints;
-    let formulas: [(&str, &Graph, &[Node]); 2] =
-        [("field", &field.graph, &field.field), ("correction", &correction.graph, &roots)];
-    for (name, graph, roots) in formulas {
+    let (held, _) = gauss_newton(field, &vector_of);
+    for (name, Field { graph, field: roots, dimension, parameters, .. }) in
+        [("field", &**field), ("field with feedback", &held)]
+    {
         let mut group = criterion.benchmark_group(format!("the pendulum's {name}"));
         group.bench_function("optimise", |bench| bench.iter(|| black_box(optimise(graph, roots))));
         let (graph, roots) = optimise(graph, roots);
         group.bench_function("fuse", |bench| bench.iter(|| black_box(fuse(&graph, &roots))));
         let (graph, roots) = fuse(&graph, &roots);
-        let lay_out = || Tape::of_fused(&graph, &roots, 2 * field.dimension, parameters);
+        let lay_out = || Tape::of_fused(&graph, &roots, *dimension, *parameters);
         group.bench_function("lay out", |bench| bench.iter(|| black_box(lay_out())));
         let (tape, best) = (lay_out(), holonome_jit::best());
         group.bench_function("emit", |bench| {

@@ -14,8 +14,8 @@
 
 use crate::scales::{Kept, Role, Scales};
 use crate::system::{Invariants, System};
-use crate::treatment::correction::EPSILON;
 use crate::treatment::normal_equations::{SMALL, length};
+use holonome_linear::dense::REGULARISATION;
 use holonome_linear::unpivoted::Unpivoted;
 
 /// Plan of the term for one sparsity pattern of DF.
@@ -78,7 +78,9 @@ impl FeedbackTerm {
         FeedbackTerm {
             held: invariants.corrected_rows(),
             shift: (0..count)
-                .map(|i| if count <= SMALL || i >= invariants.constraints { EPSILON } else { 0.0 })
+                .map(|i| {
+                    if count <= SMALL || i >= invariants.constraints { REGULARISATION } else { 0.0 }
+                })
                 .collect(),
             products: pairs.into_iter().map(product).collect(),
             diagonal: (0..count as u32).map(|i| solver.place(i, i)).collect(),

@@ -1,6 +1,15 @@
 //! Dense symmetric factorisations for matrices of up to a few hundred rows, stored row by row in n²
 //! numbers. They read the lower triangle only.
 
+/// Largest pivot that counts as zero, relative to the square of its row: pivots of rows of unit
+/// length are squared sines of an angle to the rows before, and their round-off is about m·ε ≤ 1e-12
+/// for a few thousand rows.
+pub const PIVOT_TOLERANCE: f64 = 1e-12;
+
+/// Part of its square that is added to the diagonal of a row that may depend on others, as on a
+/// conical pendulum. Between 1e-12 and 1e-8 it makes no difference if there are no such rows.
+pub const REGULARISATION: f64 = 1e-8;
+
 /// Overwrite the lower triangle of the positive semidefinite `a` by L (unit diagonal, not stored)
 /// and D of A = L D Lᵀ.
 ///

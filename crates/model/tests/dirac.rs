@@ -9,7 +9,6 @@ use holonome_model::elaborate::model::Model;
 use holonome_model::graph::{Graph, Node};
 use holonome_model::points::Points;
 use holonome_model::treatment::Field;
-use holonome_model::treatment::correction;
 use holonome_model::treatment::feedback::{self, Potential, Transport};
 use holonome_model::treatment::structure::{ambient_points, evaluate, evaluate_rows};
 
@@ -416,7 +415,7 @@ fn gauss_newton_lets_every_invariant_decay_at_one_rate() {
             // S y = Δ̂ is solved as (S + ε) y = Δ̂: the error of S y is ε |y| for each unit row,
             // and y = S⁻¹ Δ̂ up to a factor near 1.
             let y: Vec<f64> = gram.solve(&delta).iter().zip(&norms).map(|(y, n)| y * n).collect();
-            let allowed = 1.1 * correction::REGULARISATION * inner(&y, &y).sqrt();
+            let allowed = 1.1 * holonome_linear::dense::REGULARISATION * inner(&y, &y).sqrt();
             let scaled: f64 = delta.iter().zip(&norms).map(|(d, n)| (d / n).powi(2)).sum();
             if allowed > 1e-4 * scaled.sqrt() {
                 continue; // DF loses rank nearby, and the regularisation takes effect

@@ -3,10 +3,11 @@
 use super::collocation::{CollocationLoop, CollocationSteps, CompiledStages};
 use super::formula::Formula;
 use super::march::{self, AttemptLoop, Judging};
+use super::mending::Mend;
 use super::monitoring::{Monitoring, is_small};
 use super::taylor::{CompiledSeries, SeriesMap, Taylor};
 use super::vectors::StateVectors;
-use super::whole_step::{Ingredients, Mend, Recorded, Settling};
+use super::whole_step::{Ingredients, Recorded, Settling};
 use super::{Bound, Parametric, Quantities, UnrolledParts};
 use crate::error::Error;
 use crate::policy::{LONGEST_COLLOCATION, LONGEST_STEP};

@@ -5,11 +5,12 @@
 //! `holonome_integrate::controller::slots`. Nothing branches: selections keep the numbers that an
 //! attempt does not change, or must not change because it is not like the others.
 
+use super::mending::Mend;
 use super::monitoring::Monitoring;
 use super::taylor::{Expansion, Scales, Taylor};
 use super::tracing::TracingSpace;
 use super::vectors::StateVectors;
-use super::whole_step::{Ingredients, Mend, Recorded, Settled, Settling};
+use super::whole_step::{Ingredients, Recorded, Settled, Settling};
 use holonome_arithmetic::{Real, in_pairs, products};
 use holonome_integrate::controller::pi::{Controller, JudgedAttempt};
 use holonome_integrate::controller::slots::{Slots, Status, Within};

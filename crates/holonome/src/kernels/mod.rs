@@ -9,6 +9,7 @@ mod formula;
 mod lanes;
 mod map;
 mod march;
+mod mending;
 mod monitoring;
 mod pull;
 mod system;
@@ -21,12 +22,13 @@ pub use bound::{Bound, Parametric, Quantities, WideBound, compile_parts, compile
 pub(crate) use formula::Formula;
 pub use lanes::{CompiledLanes, LaneBound, LaneMonitor, MonitorBound};
 pub use map::CompiledStep;
+pub use mending::Mend;
 pub(crate) use monitoring::Monitoring;
 pub use monitoring::WideMonitor;
 pub use system::{CompiledSystem, UnrolledParts, WideRates};
 pub(crate) use taylor::Taylor;
 pub use vectors::StateVectors;
-pub use whole_step::{Mend, single_step};
+pub use whole_step::single_step;
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use super::bound::WideBound;
 use super::formula::Formula;
 use super::system::{group as group_of, kind as kind_of};
 use super::whole_step::{Settled, Settling};
-use crate::policy::{FEW_INVARIANTS, SMALL_SYSTEM};
+use crate::policy::SMALL_SYSTEM;
 use holonome_arithmetic::Real;
 use holonome_integrate::scales::Vectors;
 use holonome_integrate::terms::{TermsOfRow, first_momentum, floor_of, has_loss};
@@ -65,11 +65,6 @@ impl Monitoring {
 /// True if a field's invariants are monitored by formulas.
 pub(super) fn is_small(field: &Field) -> bool {
     field.graph.reachable(&field.invariants).len() <= SMALL_SYSTEM
-}
-
-/// True if the results of steps are mended by formulas.
-pub(super) fn mends(field: &Field) -> bool {
-    (1..=FEW_INVARIANTS).contains(&field.invariants.len()) && is_small(field)
 }
 
 /// Tape from (x, F₀) to F and the largest deviation of every group there, behind x. If the result

@@ -3,10 +3,11 @@
 use super::bound::{Bound, Parametric, Quantities, WideBound, compile_rows};
 use super::deferred::Deferred;
 use super::formula::Formula;
+use super::mending::{ITERATIONS, Mend};
 use super::monitoring::{Monitoring, WideMonitor, is_small, settling_tape};
 use super::pull::Pull;
 use super::vectors::{Masses, StateVectors};
-use super::whole_step::{ITERATIONS, Mend, Settling};
+use super::whole_step::Settling;
 use holonome_integrate::scales::Vectors;
 use holonome_integrate::system::{Group, GroupKind, Invariants, Mended, Place, System, all_finite};
 use holonome_integrate::treatment::correction::largest_innovation;

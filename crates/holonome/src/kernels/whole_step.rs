@@ -2,32 +2,24 @@
 //! and the treatment of results.
 
 use super::formula::Formula;
-use super::monitoring::{Monitoring, mends};
+use super::mending::{Mend, Mended, Mending};
+use super::monitoring::Monitoring;
 use super::taylor::Taylor;
 use super::tracing::TracingSpace;
 use super::vectors::StateVectors;
 use holonome_integrate::controller::{Measured, Yardstick, error_norm};
 use holonome_integrate::fixed_point;
-use holonome_integrate::method::MethodTreatment;
-use holonome_integrate::plan::Plan;
 use holonome_integrate::scales::{Kept, advance, lagged_errors};
 use holonome_integrate::scheme::collocation::Collocation;
 use holonome_integrate::scheme::explicit_rk::{ExplicitStages, attempt, fixed_step, vector_count};
 use holonome_integrate::scheme::map::{Facts, StepFrom};
 use holonome_integrate::space::Space;
-use holonome_integrate::state::Cost;
 use holonome_integrate::tableau::{LaggedEstimate, Tableau};
-use holonome_integrate::treatment::correction::{
-    CORRECTIONS_WITHIN, constraints_are_claims, largest_innovation,
-};
-use holonome_integrate::treatment::projects_by_error;
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::value::{Value, nodes};
 use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::Field;
-use holonome_model::treatment::correction::{
-    Arrival, Corrected, CorrectionScales, Projected, corrected, deviation, projected,
-};
+use holonome_model::treatment::correction::deviation;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -306,159 +298,6 @@ pub fn single_step(tableau: &'static Tableau, field: &Field, monitored: &[Node])
     Tape::of_fused(&space.graph, &[x1, monitored].concat(), n + 1, field.parameters)
 }
 
-/// Treatment of a step's result by formulas.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Mend {
-    /// Correction.
-    Corrects,
-    /// Projection, to a distance from the invariants that is near enough; in the metric of the
-    /// step's error or in the Euclidean one.
-    Projects { by_error: bool, tolerance: f64 },
-}
-
-/// Iterations of a projection. Each multiplies the remaining distance by the step's error: after
-/// the third it is round-off if the step's error was below 1e-4. After steps with larger errors the
-/// iteration goes on by itself. One iteration takes a tenth of the time of a step of the spherical
-/// pendulum by `rk4`.
-pub(super) const ITERATIONS: u64 = 3;
-
-impl Mend {
-    /// Treatment of results by `plan` over `field`; `None` if there is nothing to be done, or if it
-    /// is not done by formulas.
-    pub fn of(plan: &Plan, field: &Field) -> Option<Mend> {
-        let mends = mends(field);
-        match super::map::effective_treatment(plan, field) {
-            MethodTreatment::Corrected if mends => Some(Mend::Corrects),
-            MethodTreatment::Projection if mends => Some(Mend::Projects {
-                by_error: projects_by_error(plan),
-                tolerance: plan.projection_tolerance.unwrap_or(0.0),
-            }),
-            _ => None,
-        }
-    }
-
-    /// Number of times that a state within a step is treated.
-    pub fn passes_within(self) -> usize {
-        match self {
-            Mend::Corrects => CORRECTIONS_WITHIN,
-            Mend::Projects { .. } => 1,
-        }
-    }
-
-    /// Carried scales that the treatment takes, for `count` vectors.
-    fn scales(self, count: usize) -> Range<usize> {
-        match self {
-            Mend::Corrects => count..2 * count,
-            Mend::Projects { by_error: true, .. } => 0..2 * count,
-            Mend::Projects { by_error: false, .. } => 0..count,
-        }
-    }
-
-    /// Scales that a run of `plan` keeps if this is done to the results of its steps, or if nothing
-    /// is.
-    pub fn kept(mend: Option<Mend>, plan: &Plan) -> Kept {
-        let weights =
-            mend.is_some_and(|mend| !matches!(mend, Mend::Projects { by_error: false, .. }));
-        let equal_steps = plan.fixed_step().is_some();
-        let lagged =
-            plan.method.scheme.runge_kutta().is_some_and(|tableau| tableau.lagged.is_some());
-        Kept {
-            sizes: mend.is_some() || !equal_steps,
-            weights,
-            lagged: weights && equal_steps && lagged,
-        }
-    }
-
-    /// Add the cost of `count` treatments.
-    pub fn count(self, count: u64, cost: &mut Cost) {
-        match self {
-            Mend::Corrects => cost.count_corrections(count),
-            Mend::Projects { .. } => cost.count_projections(count, ITERATIONS),
-        }
-    }
-}
-
-/// [`Mend`] as a formula of (x, targets, scales, the limit of a correction).
-pub struct Mending {
-    pub mend: Mend,
-    formula: Formula,
-    largest_innovation: f64,
-    /// Carried scales that the formula takes.
-    scales: Range<usize>,
-}
-
-/// Mended state.
-pub struct Mended {
-    /// x.
-    pub x: Vec<Node>,
-    /// For a correction the square of the innovation; for a projection that of the distance by
-    /// which it moved x, infinite if it has not arrived.
-    pub unsettled: Node,
-}
-
-impl Mending {
-    /// Formula of `mend` over `field`. The targets F₀ and the scales are states after x.
-    fn new(field: &Field, vectors: &StateVectors, mend: Mend) -> Mending {
-        let (n, m) = (field.dimension, field.invariants.len());
-        let target = |g: &mut Graph, row: usize| g.state(n + row);
-        let mut field = field.clone();
-        let count = vectors.vectors.count();
-        let taken = mend.scales(count);
-        let scales: Vec<Node> = (0..taken.len()).map(|k| field.graph.state(n + m + k)).collect();
-        let families: Vec<Range<usize>> =
-            vectors.vectors.families().iter().map(|family| family.vectors.clone()).collect();
-        let (sizes, weights) = match mend {
-            Mend::Corrects => (&[][..], &scales[..]),
-            Mend::Projects { .. } => scales.split_at(count),
-        };
-        let vector_of = vectors.vector_of();
-        let of = CorrectionScales {
-            vector_of: &vector_of,
-            weights,
-            families: &families,
-            largest_innovation: largest_innovation(count),
-            limit: field.graph.state(n + m + taken.len()),
-            constraints_are_claims: constraints_are_claims(&vectors.vectors),
-        };
-        let mut outputs;
-        match mend {
-            Mend::Corrects => {
-                let Corrected { x, innovation } = corrected(&mut field, &of, target);
-                outputs = x;
-                outputs.push(innovation);
-            }
-            Mend::Projects { tolerance, .. } => {
-                let arrival = Arrival { sizes, tolerance, iterations: ITERATIONS as usize };
-                let Projected { x, moved } = projected(&mut field, &of, &arrival, target);
-                outputs = x;
-                outputs.push(moved);
-            }
-        }
-        let formula = Formula::new(&field.graph, &outputs);
-        Mending { mend, formula, largest_innovation: largest_innovation(count), scales: taken }
-    }
-
-    /// Mended state at the end of a step, from t, x and the targets, with the scales that the
-    /// formula takes.
-    fn at_end(&self, g: &mut Graph, t: Node, inputs: &[Node], scales: &[Node]) -> Mended {
-        let limit = g.constant(self.largest_innovation);
-        self.at(g, t, inputs, (scales, limit))
-    }
-
-    /// Mended state with a limit of a correction.
-    fn at(
-        &self,
-        g: &mut Graph,
-        t: Node,
-        inputs: &[Node],
-        (scales, limit): (&[Node], Node),
-    ) -> Mended {
-        let mut x = self.formula.at(g, t, &[inputs, scales, &[limit]].concat());
-        let unsettled = x.pop().expect("it follows the state");
-        Mended { x, unsettled }
-    }
-}
-
 /// Formulas at the end of a step: the result is mended if the method does that by formulas, and
 /// then F and the deviations are computed.
 #[derive(Clone)]
@@ -568,141 +407,5 @@ impl Settling {
         }
         settled.truncate(self.dimension);
         Settled { x: settled, values, largest, unsettled }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::kernels::CompiledSystem;
-    use crate::{Problem, Settings};
-    use holonome_integrate::noise::Noise;
-    use holonome_integrate::observer::Recorder;
-    use holonome_integrate::run::run;
-    use holonome_integrate::scales::Scales;
-    use holonome_integrate::state::StepState;
-    use holonome_integrate::system::{Place, System};
-    use holonome_integrate::treatment::projection::Projection;
-    use holonome_model::elaborate::model::Model;
-
-    /// State on the way of a run, where nothing is at rest.
-    fn moving(field: &Arc<Field>, vectors: &Arc<StateVectors>, model: &Model) -> Vec<f64> {
-        let system = CompiledSystem::new(field, vectors, &model.parameter_values, true, None);
-        let plan = Plan::adaptive(
-            "corrected:dop853".parse().unwrap(),
-            model.t0,
-            model.t0 + 1.0,
-            1e-10,
-            0.0,
-        )
-        .unwrap();
-        let mut state = StepState::new(&plan, &system, &model.initial, None);
-        run(&plan, &system, &mut state, &mut Recorder::default()).unwrap();
-        state.x
-    }
-
-    /// Test that, at these distances from the invariants, the formulas find the iteration's result
-    /// or leave it to the iteration.
-    #[test]
-    fn a_projection_by_formulas_is_the_iteration() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/");
-        let (mut by_formulas, mut left) = (0, 0);
-        for (name, set) in [
-            ("spherical-pendulum", None),
-            ("double-pendulum", None),
-            ("kepler", None),
-            ("chain", Some(("n", "4"))),
-            // Light beside heavy: the metric matters.
-            ("double-pendulum", Some(("m", "(1, 1e-8)"))),
-        ] {
-            let set = set
-                .map(|(name, value)| (name.to_string(), value.to_string()))
-                .into_iter()
-                .collect();
-            let settings = Settings { set, ..Settings::default() };
-            let path = format!("{folder}{name}.holo");
-            let Ok(problem) = Problem::load(std::path::Path::new(&path), &settings) else {
-                continue;
-            };
-            let model = &problem.model;
-            let field = Arc::new(model.field().unwrap().0);
-            let vectors = StateVectors::of(model);
-            let x0 = &moving(&field, &vectors, model);
-            for (by_error, tolerance) in [(true, 0.0), (false, 0.0), (true, 1e-7)] {
-                let mend = Mend::Projects { by_error, tolerance };
-                let system = CompiledSystem::new(
-                    &field,
-                    &vectors,
-                    &model.parameter_values,
-                    true,
-                    Some(mend),
-                );
-                let (m, groups) = (system.invariants().count, system.invariants().groups.len());
-                let mut work = vec![0.0; system.work_len()];
-                let mut target = vec![0.0; m];
-                system.invariant_values(model.t0, x0, &mut target, &mut work);
-                target[..field.constraints].fill(0.0);
-                let kept = Kept { sizes: true, weights: by_error, lagged: false };
-                for (k, off) in [1e-9, 1e-6, 1e-4, 0.03].into_iter().enumerate() {
-                    let noise = Noise::new(7, k as u32);
-                    let start: Vec<f64> = x0
-                        .iter()
-                        .enumerate()
-                        .map(|(i, x)| x + off * noise.normal(i as u64, 0))
-                        .collect();
-                    let mut scales = Scales::new(&vectors.vectors, kept, Vec::new(), x0);
-                    if by_error {
-                        scales.start_off(vectors.vectors.count(), off);
-                    }
-                    let (mut values, mut deviations) = (vec![0.0; m], vec![0.0; groups]);
-                    let mut x = start.clone();
-                    let at = (model.t0, &target[..], &scales.carried[..]);
-                    let found = system.mend(
-                        Place::End,
-                        at,
-                        &mut x,
-                        &mut values,
-                        &mut deviations,
-                        &mut work,
-                    );
-                    let mut expected = start.clone();
-                    let mut projection = Projection::new(&system, tolerance, by_error);
-                    let at = ((model.t0, 0.01), &target[..], &scales);
-                    let (mut f, mut drift, mut cost) =
-                        (vec![0.0; m], vec![0.0; groups], Cost::default());
-                    let done = projection.apply(
-                        &system,
-                        at,
-                        &mut expected,
-                        &mut f,
-                        &mut drift,
-                        &mut work,
-                        &mut cost,
-                    );
-                    match found {
-                        None => {
-                            left += 1;
-                            assert_eq!(x, start, "{name}: what has not arrived moves nothing");
-                            assert!(off > 1e-5, "{name}: {off} is near");
-                        }
-                        Some(_) => {
-                            by_formulas += 1;
-                            done.unwrap();
-                            // Round-off of F, a few units, over its gradient: of the size of x and
-                            // not of the move. A looser tolerance stops before three iterations
-                            // have been made.
-                            let near = if tolerance > 0.0 { 2.0 * tolerance } else { 1e-13 };
-                            for (i, (x, expected)) in x.iter().zip(&expected).enumerate() {
-                                assert!(
-                                    (x - expected).abs() <= near,
-                                    "{name}, {off}: {x} {expected} at {i}"
-                                );
-                            }
-                        }
-                    }
-                }
-            }
-        }
-        assert!(by_formulas >= 20 && left >= 6, "{by_formulas} by formulas, {left} not");
     }
 }

@@ -36,10 +36,7 @@ use crate::cost::Cost;
 use crate::scales::UNIT_ROUND_OFF;
 use crate::system::{GroupKind, Place, System, Vectors};
 use crate::vector::max_or_nan;
-
-/// ε, relative to rows of unit length. Between 1e-12 and 1e-8 it makes no difference if DF has full
-/// rank.
-pub const EPSILON: f64 = 1e-8;
+use holonome_linear::dense::REGULARISATION;
 
 /// Number of corrections of a state within a step. Each leaves the square of a distance, relative
 /// to the state: after an interpolant with an error of 1e-4, two leave 1e-16.
@@ -70,7 +67,7 @@ impl Correction {
         let (invariants, dim) = (system.invariants(), system.dim());
         Correction {
             claims: constraints_are_claims(system.vectors()),
-            equations: NormalEquations::new(invariants, dim, Regularisation::Shift(EPSILON)),
+            equations: NormalEquations::new(invariants, dim, Regularisation::Shift(REGULARISATION)),
             jacobian: vec![0.0; invariants.nonzeros()],
             mu: vec![0.0; invariants.count],
             roots: vec![0.0; dim],
@@ -153,12 +150,12 @@ pub fn round_off(
 }
 
 /// Largest factor of w² by which momenta are widened.
-const MOST_WIDENED: f64 = 1e100;
+pub const MOST_WIDENED: f64 = 1e100;
 
 /// Least w of a vector relative to the largest of its family, where momenta are widened. Forces
 /// that cancel at a joint act on both its members with one size, and so does their rounding;
 /// members that it has not reached yet would be immovable beside those that it has.
-const NEIGHBOURS_FLOOR: f64 = 1e-3;
+pub const NEIGHBOURS_FLOOR: f64 = 1e-3;
 
 /// Widen the momenta in hidden constraints enough to explain their residuals, if one is off by more
 /// standard deviations than are plausible. `roots` is w of every component, `noise` √R of every

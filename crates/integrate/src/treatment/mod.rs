@@ -47,6 +47,13 @@ pub enum Treatment {
     SymmetricProjection(Box<SymmetricProjection>),
 }
 
+/// Scales that a run of `plan` keeps if results of its steps are moved, and if that takes weights.
+pub fn kept(plan: &Plan, moves: bool, weights: bool) -> Kept {
+    let equal_steps = plan.fixed_step().is_some();
+    let lagged = plan.method.scheme.runge_kutta().is_some_and(|tableau| tableau.lagged.is_some());
+    Kept { sizes: moves || !equal_steps, weights, lagged: weights && equal_steps && lagged }
+}
+
 impl Treatment {
     /// Discrete part of the treatment of `plan`'s method over `system`.
     pub fn new(plan: &Plan, system: &dyn System) -> Treatment {
@@ -92,12 +99,8 @@ impl Treatment {
 
     /// Scales that a run of `plan` over `system` keeps.
     pub fn kept(plan: &Plan, system: &dyn System) -> Kept {
-        let weights = Treatment::weighs(plan, system);
         let moves = Treatment::effective(plan, system).moves_the_state();
-        let equal_steps = plan.fixed_step().is_some();
-        let lagged =
-            plan.method.scheme.runge_kutta().is_some_and(|tableau| tableau.lagged.is_some());
-        Kept { sizes: moves || !equal_steps, weights, lagged: weights && equal_steps && lagged }
+        kept(plan, moves, Treatment::weighs(plan, system))
     }
 
     /// True if a step's result differs from that of its base map.

@@ -10,7 +10,7 @@
 //! ⎣Bᵀ E⎦   S = E − Bᵀ C⁻¹ B dense.
 
 use crate::system::Invariants;
-use holonome_linear::dense::{PivotedCholesky, ldl_factor, ldl_solve_limited};
+use holonome_linear::dense::{PIVOT_TOLERANCE, PivotedCholesky, ldl_factor, ldl_solve_limited};
 use holonome_linear::pattern::{Pattern, Row};
 use holonome_linear::sparse::SparseLdl;
 use std::sync::Arc;
@@ -24,10 +24,6 @@ const FEW_ROWS: usize = 12;
 /// the memory of its square.
 pub const SMALL: usize = 64;
 const QUARTER: usize = 4;
-
-/// Largest pivot that counts as zero: the rows have unit length, so pivots are squared sines of an
-/// angle to the rows before, and their round-off is about m·ε ≤ 1e-12 for a few thousand rows.
-const PIVOT_TOLERANCE: f64 = 1e-12;
 
 /// Treatment of a singular matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
