@@ -3,6 +3,7 @@
 pub mod path;
 
 use crate::vector::{irregular, max_or_nan};
+use holonome_arithmetic::Real;
 use holonome_linear::halves::by_halves;
 use holonome_linear::lu::Pivots;
 use path::Contraction;
@@ -99,6 +100,13 @@ const SWEEP_CONTRACTION: f64 = 0.25;
 /// θδ. In a step of a collocation method h times the error of a rate counts: √θ θδ, as θ is h² if
 /// positions alone are unknowns.
 pub const SWEPT: f64 = f64::EPSILON / 256.0;
+
+/// Error of a fixed-point iteration from its last update and the last but two: √θ θδ, see [`SWEPT`].
+#[inline(always)]
+pub fn swept_error<R: Real>([last, third]: [R; 2]) -> R {
+    let contraction = (last / third).sqrt();
+    contraction.sqrt() * (contraction * last)
+}
 
 /// Size below which updates that do not decrease are rounding.
 pub const ROUNDING_SWEEP: f64 = 2.0 * f64::EPSILON;
@@ -207,7 +215,8 @@ impl Task {
         work: &mut [f64],
     ) -> Option<Solved> {
         equations.measure(registers, work);
-        let (mut before, mut contracted) = (f64::INFINITY, f64::INFINITY);
+        // The last two updates, the last one first.
+        let (mut before, mut older) = (f64::INFINITY, 0.0);
         for sweeps in 1..=MOST_SWEEPS {
             equations.residuals(registers, work);
             let (known, residuals) = equations.split(registers, work);
@@ -218,21 +227,21 @@ impl Task {
             for (unknown, residual) in known[self.unknowns.clone()].iter_mut().zip(&*residuals) {
                 *unknown -= residual;
             }
-            let contraction = update / before;
             if update.is_nan() {
                 return None;
             }
-            // Where equations pass errors on to each other, only every other update contracts.
-            let square = contraction * contracted;
-            let error = square.sqrt() * square.sqrt().sqrt() * update;
-            if error <= SWEPT || (update >= before && update <= ROUNDING_SWEEP) {
+            if swept_error([update, older]) <= SWEPT
+                || (update >= before && update <= ROUNDING_SWEEP)
+            {
                 let (iterations, pivots) = (0, Pivots::NONE_YET);
                 return Some(Solved { iterations, pivots, strayed: false, sweeps });
             }
+            // Where equations pass errors on to each other, only every other update contracts.
+            let square = update / older;
             if square.is_finite() && square > SWEEP_CONTRACTION && update > ROUNDING_SWEEP {
                 return None;
             }
-            (before, contracted) = (update, if sweeps == 1 { f64::INFINITY } else { contraction });
+            (older, before) = (if sweeps == 1 { 0.0 } else { before }, update);
         }
         None
     }

@@ -6,30 +6,27 @@
 //! comes near to being singular, the step is made by itself. Where sweeps of a fixed-point
 //! iteration would make the step too long, one sweep is a loop of its own.
 
+mod unrolling;
+
 use super::draws::Draws;
 use super::multipliers::Multipliers;
 use super::nodes::Nodes;
 use super::program::Taken;
 use super::recorder::{self, Calls};
-use crate::kernels::{Formula, Monitoring, WideBound};
-use crate::policy::{FEW_ROWS, LONGEST_LOOP};
+use crate::kernels::{Monitoring, WideBound};
+use crate::policy::LONGEST_LOOP;
 use holonome_integrate::ensemble::gather;
-use holonome_integrate::newton::{CLOSE, ROUNDING_SWEEP, SWEPT};
 use holonome_integrate::noise::Noise;
 use holonome_integrate::phase_space::Monitored;
 use holonome_integrate::scheme::map::{Blocks, Carry, KEPT_STATES, LoopPlaces, StateLoop};
 use holonome_integrate::state::Cost;
-use holonome_linear::unpivoted::Unpivoted;
+use holonome_model::graph::Node;
 use holonome_model::graph::fuse::fuse;
-use holonome_model::graph::linear::{Factors, Matrix};
-use holonome_model::graph::op::Binary;
 use holonome_model::graph::tape::Tape;
-use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::Field;
-use holonome_model::treatment::correction::deviation;
-use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
+use unrolling::{Inverse, SWEPT_WELL, UPDATES, pivots, unrolled};
 
 type Trace = recorder::Trace<Nodes>;
 type System = recorder::System<Nodes>;
@@ -260,14 +257,13 @@ impl LoopIngredients<'_> {
 
     /// Tapes of the step, in one piece or in several, and its rows; `None` if a piece is too long.
     fn tapes(&self, most: &[Taken], split: bool, frozen: bool) -> Option<(PieceTapes, LaneRows)> {
-        let mut written = Written { split, frozen, ..Written::default() };
-        let rows = written.step(self, most);
+        let (graph, pieces, rows) = unrolled(self, most, split, frozen);
         let tape = |(outputs, times): &(Vec<Node>, u64)| {
-            let (g, roots) = fuse(&written.graph, outputs);
+            let (g, roots) = fuse(&graph, outputs);
             let tape = Tape::of_fused(&g, &roots, rows.count(), self.parameter_count());
             (tape.operations() <= LONGEST_LOOP).then_some((tape, *times))
         };
-        Some((written.pieces.iter().map(tape).collect::<Option<_>>()?, rows))
+        Some((pieces.iter().map(tape).collect::<Option<_>>()?, rows))
     }
 
     /// True if sweeps are repeated by a loop of their own, because the step is too long with all of
@@ -283,9 +279,8 @@ impl LoopIngredients<'_> {
 
     /// Tape of the pivots of monitored systems at a state where nothing is carried.
     fn pivots(&self) -> Tape {
-        let mut written = Written::default();
-        let pivots = written.pivots(self);
-        let (g, roots) = fuse(&written.graph, &pivots);
+        let (graph, pivots) = pivots(self);
+        let (g, roots) = fuse(&graph, &pivots);
         Tape::of_fused(&g, &roots, self.trace.x.len(), self.parameter_count())
     }
 }
@@ -574,469 +569,5 @@ impl Blocks for Many {
 
     fn multipliers(&self, around: (f64, f64), start: &[f64], memory: &[f64], lambda: &mut [f64]) {
         self.multipliers.put(around, start, memory, lambda);
-    }
-}
-
-/// Step on the way to its tapes.
-#[derive(Default)]
-struct Written {
-    graph: Graph,
-    /// Outputs of the rows, piece by piece, each with the number of its repetitions.
-    pieces: Vec<(Vec<Node>, u64)>,
-    /// True if the sweeps of the step's system are pieces of their own.
-    split: bool,
-    /// True if the last iteration of several takes the matrix of the one before.
-    frozen: bool,
-}
-
-/// Largest residual that an iteration with the matrix of the one before brings to round-off. Where
-/// the last full iteration has squared an error e, the matrix is off by about e, and e·e² is below
-/// 1e-16.
-const CLOSE_FROZEN: f64 = 1e-11;
-
-impl Written {
-    /// Unroll the step as maps of its [`LaneRows`] to themselves.
-    fn step(&mut self, of: &LoopIngredients, most: &[Taken]) -> LaneRows {
-        let (trace, own) = (of.trace, of.own_parameters);
-        let constraints = of.field.constraints;
-        let mut monitored = of.field.clone();
-        let delta = deviation(&mut monitored, |g, row| g.parameter(own + row - constraints));
-        let monitoring = Monitoring::of(of.field);
-        let (nodes, members) = monitoring.deviations(&mut monitored, &delta);
-        let monitor = Formula::unfused(&monitored.graph, &nodes);
-        let counts = monitor.reads_time() || trace.reads_time();
-        let swept = if self.split { trace.systems[0].unknowns.len() } else { 0 };
-        let rows = LaneRows::new(of, swept, of.reference_count(), counts);
-
-        let mut now = Now::of(&mut self.graph, &rows);
-        let g = &mut self.graph;
-        let (h, t0) =
-            (g.parameter(of.parameter_count() - 2), g.parameter(of.parameter_count() - 1));
-        let references: Vec<Node> = rows.references.clone().map(|k| g.state(k)).collect();
-        let (zero, one) = (g.zero(), g.one());
-        let number = rows.number.map_or(zero, |number| g.state(number));
-        let t = g.fma(number, h, t0);
-        for (deviation, group) in monitor.at(g, t, &now.x).into_iter().zip(members) {
-            now.largest[group] = g.largest(deviation, now.largest[group]);
-        }
-        let (mut made, mut starts): (_, Vec<Node>) =
-            (0.0, rows.starts.clone().map(|k| g.state(k)).collect());
-        let mut references_left = references.iter();
-        for (k, &gamma) in of.substeps.iter().enumerate() {
-            let g = &mut self.graph;
-            let (before, part) = (g.constant(made), g.constant(gamma));
-            let (t, h) = (g.fma(before, h, t), g.mul(part, h));
-            let mut known = known_at(trace, &now.x, (t, h), &now.carried);
-            for (system, &most) in trace.systems.iter().zip(most) {
-                let g = &mut self.graph;
-                if most.sweeps > 0 {
-                    let updates = if self.split {
-                        let guesses = g.copy_from(&trace.symbols.graph, &system.guesses, &known);
-                        self.pieces
-                            .push((now.outputs(g, &guesses, (&starts, &references), number), 1));
-                        now = Now::of(g, &rows);
-                        known = known_at(trace, &now.x, (t, h), &now.carried);
-                        let unknowns: Vec<Node> =
-                            rows.unknowns.clone().map(|k| g.state(k)).collect();
-                        let updates = [0, 1, 2].map(|k| g.state(rows.updates.start + k));
-                        let (swept, after) =
-                            sweep(g, trace, system, (&unknowns, updates), &mut known);
-                        self.pieces.push(([&swept[..], &after].concat(), u64::from(most.sweeps)));
-                        known.extend(system.unknowns.iter().copied().zip(unknowns));
-                        updates
-                    } else {
-                        sweeps(g, trace, system, most, &mut known)
-                    };
-                    let off = unswept(g, updates);
-                    now.residual = g.largest(off, now.residual);
-                    continue;
-                }
-                let (count, residual) = (most.iterations, &mut now.residual);
-                let inverse_pivots =
-                    solve(g, trace, system, count, self.frozen, &mut known, residual);
-                if system.monitored == Monitored::Definite {
-                    *residual = definite(g, trace, system, &known, *residual);
-                }
-                if system.monitored == Monitored::Always {
-                    for (inverse, rows) in inverse_pivots {
-                        let per_length = per_length(g, inverse, rows, h);
-                        if let Some(&reference) = references_left.next() {
-                            let ratio = g.mul(reference, per_length);
-                            *residual = remember(g, ratio, *residual);
-                        }
-                    }
-                }
-            }
-            let g = &mut self.graph;
-            if k == 0 {
-                starts = g.copy_from(&trace.symbols.graph, &trace.multipliers.0, &known);
-            }
-            let result: Vec<Node> = trace.result.iter().map(|&(node, _)| node).collect();
-            now.x = g.copy_from(&trace.symbols.graph, &result, &known);
-            now.carried = g.copy_from(&trace.symbols.graph, &trace.next(), &known);
-            // The pivots of every substep are compared with those of the first one at the start.
-            references_left = references.iter();
-            made += gamma;
-        }
-        let g = &mut self.graph;
-        if let (Some((energy, start)), Some(last)) = (of.energy(), now.largest.last_mut()) {
-            let deviation = g.sub(now.carried[energy], now.carried[start]);
-            *last = g.largest(deviation, *last);
-        }
-        let next = g.add(number, one);
-        let unknowns: Vec<Node> = rows.unknowns.clone().map(|k| g.state(k)).collect();
-        let outputs = now.outputs(g, &unknowns, (&starts, &references), next);
-        self.pieces.push((outputs, 1));
-        self.pieces.iter_mut().for_each(|(outputs, _)| outputs.truncate(rows.count()));
-        rows
-    }
-
-    /// Unroll the pivots of monitored systems over the step's length, for a first substep from x
-    /// before which nothing is carried.
-    fn pivots(&mut self, of: &LoopIngredients) -> Vec<Node> {
-        let (trace, g) = (of.trace, &mut self.graph);
-        let (h, t0) =
-            (g.parameter(of.parameter_count() - 2), g.parameter(of.parameter_count() - 1));
-        let x: Vec<Node> = (0..trace.x.len()).map(|i| g.state(i)).collect();
-        let (zero, one, part) = (g.zero(), g.one(), g.constant(of.substeps[0]));
-        let h = g.mul(part, h);
-        let mut carried = vec![zero; trace.carried.len()];
-        // No noise: the normal number from a uniform 1 is 0.
-        for ([u, _], _) in trace.drawn.iter().flat_map(|drawn| &drawn.uniform) {
-            carried[*u] = one;
-        }
-        let mut known = known_at(trace, &x, (t0, h), &carried);
-        let (mut pivots, mut residual) = (Vec::new(), zero);
-        for (system, &most) in trace.systems.iter().zip(of.most) {
-            if most.sweeps > 0 {
-                sweeps(g, trace, system, most, &mut known);
-                continue;
-            }
-            let inverse_pivots =
-                solve(g, trace, system, most.iterations, false, &mut known, &mut residual);
-            if system.monitored == Monitored::Always {
-                for (inverse, rows) in inverse_pivots {
-                    let per_length = per_length(g, inverse, rows, h);
-                    pivots.push(g.div(one, per_length));
-                }
-            }
-        }
-        pivots
-    }
-}
-
-/// Nodes of the rows at a place of a step.
-struct Now {
-    x: Vec<Node>,
-    largest: Vec<Node>,
-    residual: Node,
-    carried: Vec<Node>,
-}
-
-impl Now {
-    /// Rows at the start of a piece.
-    fn of(g: &mut Graph, rows: &LaneRows) -> Now {
-        let mut states =
-            |rows: &Range<usize>| -> Vec<Node> { rows.clone().map(|k| g.state(k)).collect() };
-        let (x, largest, carried) = (states(&rows.x), states(&rows.largest), states(&rows.carried));
-        Now { x, largest, residual: g.state(rows.residual), carried }
-    }
-
-    /// All rows at the end of a piece, followed by the number of the step.
-    fn outputs(
-        &self,
-        g: &mut Graph,
-        swept: &[Node],
-        (starts, references): (&[Node], &[Node]),
-        number: Node,
-    ) -> Vec<Node> {
-        let updates = if swept.is_empty() { vec![] } else { vec![g.zero(); UPDATES] };
-        let parts = [
-            swept,
-            &updates,
-            &self.x,
-            &self.largest,
-            &[self.residual],
-            &self.carried,
-            starts,
-            references,
-            &[number],
-        ];
-        parts.concat()
-    }
-}
-
-/// Nodes for the inputs of a step from x.
-fn known_at(
-    trace: &Trace,
-    x: &[Node],
-    (t, h): (Node, Node),
-    carried: &[Node],
-) -> FxHashMap<Node, Node> {
-    let inputs =
-        trace.x.iter().chain([&trace.t, &trace.h]).copied().zip(x.iter().copied().chain([t, h]));
-    inputs
-        .chain(trace.carried.iter().zip(carried).map(|(&(input, _), &node)| (input, node)))
-        .collect()
-}
-
-/// Inverse pivot without the h that the equations hold, once in every row.
-fn per_length(g: &mut Graph, inverse: Node, rows: usize, h: Node) -> Node {
-    (0..rows).fold(inverse, |inverse, _| g.mul(inverse, h))
-}
-
-/// Add to the largest residual how near a pivot is to being lost; `ratio` is the pivot at the start
-/// over the present one.
-fn remember(g: &mut Graph, ratio: Node, residual: Node) -> Node {
-    let (zero, lost, infinite) =
-        (g.zero(), g.constant(super::program::LOST), g.constant(f64::INFINITY));
-    let positive = g.binary(Binary::Less, zero, ratio);
-    let near = g.mul(lost, ratio);
-    let bad = g.select(positive, near, infinite);
-    g.largest(bad, residual)
-}
-
-/// Add infinity to the largest residual if an eigenvalue of a matrix that has to be definite is
-/// below [`NOTABLE`](crate::monitored::NOTABLE).
-fn definite(
-    g: &mut Graph,
-    trace: &Trace,
-    system: &System,
-    known: &FxHashMap<Node, Node>,
-    residual: Node,
-) -> Node {
-    let mut matrix = matrix(g, trace, system, &system.elimination_order(), known);
-    let notable = g.constant(crate::monitored::NOTABLE);
-    for i in 0..matrix.size() {
-        let shifted = g.sub(matrix.get(i, i), notable);
-        matrix.set(i, i, shifted);
-    }
-    let (zero, infinite) = (g.zero(), g.constant(f64::INFINITY));
-    let inverse_pivots = Factors::general(g, &matrix).inverse_pivots().to_vec();
-    inverse_pivots.into_iter().fold(residual, |residual, inverse| {
-        let positive = g.binary(Binary::Less, zero, inverse);
-        let bad = g.select(positive, zero, infinite);
-        g.largest(bad, residual)
-    })
-}
-
-impl System {
-    fn unpivoted(&self) -> Unpivoted {
-        Unpivoted::new(self.rows.len(), &self.entries())
-    }
-
-    /// Order in which the rows are eliminated.
-    fn elimination_order(&self) -> Vec<u32> {
-        match self.rows.len() {
-            rows if rows <= FEW_ROWS => (0..rows as u32).collect(),
-            _ => self.unpivoted().order(),
-        }
-    }
-}
-
-/// Newton matrix of a system, with its rows in an `order`.
-fn matrix(
-    g: &mut Graph,
-    trace: &Trace,
-    system: &System,
-    order: &[u32],
-    known: &FxHashMap<Node, Node>,
-) -> Matrix {
-    let entries: Vec<Node> = system.jacobian.iter().map(|&(_, _, node)| node).collect();
-    let values = g.copy_from(&trace.symbols.graph, &entries, known);
-    let mut position = vec![0; order.len()];
-    for (new, &old) in order.iter().enumerate() {
-        position[old as usize] = new;
-    }
-    let mut matrix = Matrix::zeros(g, order.len());
-    for (&(i, j, _), &value) in system.jacobian.iter().zip(&values) {
-        matrix.set(position[i as usize], position[j as usize], value);
-    }
-    matrix
-}
-
-/// Unroll the Newton iterations of a system and make its solution known. Return the inverse pivots
-/// of the last matrix.
-fn solve(
-    g: &mut Graph,
-    trace: &Trace,
-    system: &System,
-    count: u32,
-    frozen: bool,
-    known: &mut FxHashMap<Node, Node>,
-    residual: &mut Node,
-) -> Vec<(Node, usize)> {
-    let mut unknowns = g.copy_from(&trace.symbols.graph, &system.guesses, known);
-    let (mut inverse, order) = (None, system.elimination_order());
-    for iteration in 0..count {
-        known.extend(system.unknowns.iter().copied().zip(unknowns.iter().copied()));
-        let residuals = g.copy_from(&trace.symbols.graph, &system.residuals, known);
-        let last = iteration + 1 == count;
-        let reuses = last && frozen && inverse.is_some();
-        if last && !system.linear {
-            let allowed = g.constant(if reuses { CLOSE_FROZEN } else { CLOSE });
-            let off = off(g, trace, &system.sizes, known, &residuals, allowed);
-            *residual = g.largest(off, *residual);
-        }
-        if !reuses {
-            let matrix = matrix(g, trace, system, &order, known);
-            inverse = Some(Inverse::new(g, matrix));
-        }
-        let residuals: Vec<Node> = order.iter().map(|&row| residuals[row as usize]).collect();
-        let steps = inverse.as_ref().map_or(Vec::new(), |inverse| inverse.times(g, &residuals));
-        for (&unknown, step) in order.iter().zip(steps) {
-            unknowns[unknown as usize] = g.sub(unknowns[unknown as usize], step);
-        }
-    }
-    known.extend(system.unknowns.iter().copied().zip(unknowns));
-    inverse.map_or(Vec::new(), |inverse| inverse.pivots())
-}
-
-/// Part of the allowed residual that the sweeps of a trial may leave without one more sweep: later
-/// steps may contract less.
-const SWEPT_WELL: f64 = 1.0 / 16.0;
-
-/// Number of updates of a fixed-point iteration that tell whether it has ended.
-const UPDATES: usize = 3;
-
-/// Unroll the sweeps of a system and make its solution known. Return the sizes of the last updates.
-fn sweeps(
-    g: &mut Graph,
-    trace: &Trace,
-    system: &System,
-    most: Taken,
-    known: &mut FxHashMap<Node, Node>,
-) -> [Node; UPDATES] {
-    let mut unknowns = g.copy_from(&trace.symbols.graph, &system.guesses, known);
-    let mut updates = [g.zero(); UPDATES];
-    for _ in 0..most.sweeps {
-        (unknowns, updates) = sweep(g, trace, system, (&unknowns, updates), known);
-    }
-    known.extend(system.unknowns.iter().copied().zip(unknowns));
-    updates
-}
-
-/// Unroll one sweep, from these unknowns and after these updates.
-fn sweep(
-    g: &mut Graph,
-    trace: &Trace,
-    system: &System,
-    (unknowns, updates): (&[Node], [Node; UPDATES]),
-    known: &mut FxHashMap<Node, Node>,
-) -> (Vec<Node>, [Node; UPDATES]) {
-    known.extend(system.unknowns.iter().copied().zip(unknowns.iter().copied()));
-    let residuals = g.copy_from(&trace.symbols.graph, &system.residuals, known);
-    let one = g.one();
-    let update = off(g, trace, &system.sweep_sizes, known, &residuals, one);
-    let swept = unknowns
-        .iter()
-        .zip(residuals)
-        .map(|(&unknown, residual)| g.sub(unknown, residual))
-        .collect();
-    (swept, [update, updates[0], updates[1]])
-}
-
-/// Error of a fixed-point iteration over the allowed one, 0 if its last update is rounding. With
-/// last updates δ, δ/θ and δ/θ² the error is √θ θδ, as for single steps.
-fn unswept(g: &mut Graph, [last, _, third]: [Node; UPDATES]) -> Node {
-    let (zero, allowed, rounding) = (g.zero(), g.constant(1.0 / SWEPT), g.constant(ROUNDING_SWEEP));
-    let square = g.div(last, third);
-    let contraction = g.sqrt(square);
-    let (root, error) = (g.sqrt(contraction), g.mul(contraction, last));
-    let error = g.mul(root, error);
-    let left = g.mul(error, allowed);
-    let is_rounding = g.binary(Binary::LessEqual, last, rounding);
-    g.select(is_rounding, zero, left)
-}
-
-/// Largest of some residuals, over its scale and over the allowed part of that.
-fn off(
-    g: &mut Graph,
-    trace: &Trace,
-    sizes: &[Node],
-    known: &FxHashMap<Node, Node>,
-    residuals: &[Node],
-    allowed: Node,
-) -> Node {
-    let sizes = g.copy_from(&trace.symbols.graph, sizes, known);
-    // If nothing cancels, the residual is 0; `tiny` keeps 0/0 away.
-    let (zero, tiny) = (g.zero(), g.constant(f64::MIN_POSITIVE));
-    // One division for all residuals of one scale.
-    let mut sized: Vec<(Node, Node)> = Vec::new();
-    for (&residual, size) in residuals.iter().zip(sizes) {
-        match sized.iter_mut().find(|(known, _)| *known == size) {
-            Some((_, largest)) => *largest = g.largest(residual, *largest),
-            None => sized.push((size, g.largest(residual, zero))),
-        }
-    }
-    sized.into_iter().fold(zero, |off, (size, largest)| {
-        let allowed = g.fma(allowed, size, tiny);
-        let relative = g.div(largest, allowed);
-        g.largest(relative, off)
-    })
-}
-
-/// Inverse of a Newton matrix: for one or two rows by its determinant, which needs one fewer
-/// division in sequence; for more by its factors.
-enum Inverse {
-    /// 1/a
-    One(Node),
-    /// The matrix and 1/det
-    Two(Matrix, Node),
-    More(Factors),
-}
-
-impl Inverse {
-    fn new(g: &mut Graph, matrix: Matrix) -> Inverse {
-        let one = g.one();
-        match matrix.size() {
-            1 => Inverse::One(g.div(one, matrix.get(0, 0))),
-            2 => {
-                let (ad, bc) = (
-                    g.mul(matrix.get(0, 0), matrix.get(1, 1)),
-                    g.mul(matrix.get(0, 1), matrix.get(1, 0)),
-                );
-                let determinant = g.sub(ad, bc);
-                let inverse = g.div(one, determinant);
-                Inverse::Two(matrix, inverse)
-            }
-            _ => Inverse::More(Factors::general(g, &matrix)),
-        }
-    }
-
-    /// Solution for a right-hand side.
-    fn times(&self, g: &mut Graph, r: &[Node]) -> Vec<Node> {
-        match self {
-            Inverse::One(inverse) => vec![g.mul(r[0], *inverse)],
-            Inverse::Two(a, inverse) => {
-                let mut cramer = |a: Node, r: Node, b: Node, s: Node| {
-                    let (ar, bs) = (g.mul(a, r), g.mul(b, s));
-                    let difference = g.sub(ar, bs);
-                    g.mul(difference, *inverse)
-                };
-                vec![
-                    cramer(a.get(1, 1), r[0], a.get(0, 1), r[1]),
-                    cramer(a.get(0, 0), r[1], a.get(1, 0), r[0]),
-                ]
-            }
-            Inverse::More(factors) => factors.solve(g, r),
-        }
-    }
-
-    /// Number of [`Inverse::pivots`] of a matrix with so many rows.
-    fn pivot_count(rows: usize) -> usize {
-        if rows <= 2 { 1 } else { rows }
-    }
-
-    /// Inverses of numbers that vanish if the matrix is singular, each with the number of rows that
-    /// it is made from.
-    fn pivots(&self) -> Vec<(Node, usize)> {
-        match self {
-            Inverse::One(inverse) => vec![(*inverse, 1)],
-            Inverse::Two(_, inverse) => vec![(*inverse, 2)],
-            Inverse::More(factors) => {
-                factors.inverse_pivots().iter().map(|&inverse| (inverse, 1)).collect()
-            }
-        }
     }
 }

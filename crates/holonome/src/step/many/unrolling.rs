@@ -1,0 +1,452 @@
+//! Unrolling of a step: the formulas of a loop that makes it.
+
+use super::super::program::LOST;
+use super::{LaneRows, LoopIngredients, System, Taken, Trace};
+use crate::kernels::{Formula, Monitoring};
+use crate::monitored::NOTABLE;
+use crate::policy::FEW_ROWS;
+use holonome_arithmetic::Real;
+use holonome_integrate::newton::{CLOSE, ROUNDING_SWEEP, SWEPT, swept_error};
+use holonome_integrate::phase_space::Monitored;
+use holonome_linear::unpivoted::Unpivoted;
+use holonome_model::graph::linear::{Factors, Matrix};
+use holonome_model::graph::value::{Recording, Value, nodes};
+use holonome_model::graph::{Graph, Node};
+use holonome_model::treatment::correction::deviation;
+use rustc_hash::FxHashMap;
+
+/// Largest residual that an iteration with the matrix of the one before brings to round-off. Where
+/// the last full iteration has squared an error e, the matrix is off by about e, and e·e² is below
+/// 1e-16.
+const CLOSE_FROZEN: f64 = 1e-11;
+
+/// Part of the allowed residual that the sweeps of a trial may leave without one more sweep: later
+/// steps may contract less.
+pub(super) const SWEPT_WELL: f64 = 1.0 / 16.0;
+
+/// Number of updates of a fixed-point iteration that tell whether it has ended.
+pub(super) const UPDATES: usize = 3;
+
+/// Outputs of the rows, piece by piece, each with the number of its repetitions.
+type UnrolledPieces = Vec<(Vec<Node>, u64)>;
+
+/// The step as maps of its [`LaneRows`] to themselves. If it is `split`, the sweeps of its system
+/// are pieces of their own; the last iteration of several takes the matrix of the one before if it
+/// is `frozen`.
+pub(super) fn unrolled(
+    of: &LoopIngredients,
+    most: &[Taken],
+    split: bool,
+    frozen: bool,
+) -> (Graph, UnrolledPieces, LaneRows) {
+    let (trace, own) = (of.trace, of.own_parameters);
+    let constraints = of.field.constraints;
+    let mut monitored = of.field.clone();
+    let delta = deviation(&mut monitored, |g, row| g.parameter(own + row - constraints));
+    let (deviations, groups) = Monitoring::of(of.field).deviations(&mut monitored, &delta);
+    let monitor = Formula::unfused(&monitored.graph, &deviations);
+    let counts = monitor.reads_time() || trace.reads_time();
+    let swept = if split { trace.systems[0].unknowns.len() } else { 0 };
+    let rows = LaneRows::new(of, swept, of.reference_count(), counts);
+    let mut graph = Graph::new();
+    let mut pieces = graph.record(|r| {
+        let (mut now, [h, t0]) = (Now::of(r, &rows), of.step_and_start(r));
+        let t = now.number.mul_add(h, t0);
+        for (deviation, group) in monitor.recorded(r, t, &now.x).into_iter().zip(groups) {
+            now.largest[group] = deviation.largest(now.largest[group]);
+        }
+        let mut unrolling = Unrolling { of, rows: &rows, frozen, split, pieces: Vec::new() };
+        let mut made = 0.0;
+        for (k, &gamma) in of.substeps.iter().enumerate() {
+            let at = (r.constant(made).mul_add(h, t), h * gamma);
+            unrolling.substep(r, &mut now, at, most, k == 0);
+            made += gamma;
+        }
+        if let (Some((energy, start)), Some(last)) = (of.energy(), now.largest.last_mut()) {
+            *last = (now.carried[energy] - now.carried[start]).largest(*last);
+        }
+        now.number = now.number + 1.0;
+        let unknowns = r.states(rows.unknowns.clone());
+        unrolling.pieces.push((now.outputs(r, &unknowns), 1));
+        unrolling.pieces
+    });
+    pieces.iter_mut().for_each(|(outputs, _)| outputs.truncate(rows.count()));
+    (graph, pieces, rows)
+}
+
+/// Pivots of monitored systems over the step's length, for a first substep from x before which
+/// nothing is carried.
+pub(super) fn pivots(of: &LoopIngredients) -> (Graph, Vec<Node>) {
+    let trace = of.trace;
+    let mut graph = Graph::new();
+    let pivots = graph.record(|r| {
+        let ([h, t0], mut carried) =
+            (of.step_and_start(r), vec![r.constant(0.0); trace.carried.len()]);
+        // No noise: the normal number from a uniform 1 is 0.
+        for ([u, _], _) in trace.drawn.iter().flat_map(|drawn| &drawn.uniform) {
+            carried[*u] = r.constant(1.0);
+        }
+        let h = h * of.substeps[0];
+        let mut solving = Solving::of(r, trace, &r.states(0..trace.x.len()), (t0, h), &carried);
+        let (mut pivots, mut residual) = (Vec::new(), r.constant(0.0));
+        for (system, &most) in trace.systems.iter().zip(of.most) {
+            if most.sweeps > 0 {
+                solving.sweeps(system, most);
+                continue;
+            }
+            let inverse_pivots = solving.newton(system, most.iterations, false, &mut residual);
+            for (inverse, rows) in
+                inverse_pivots.into_iter().filter(|_| system.monitored == Monitored::Always)
+            {
+                pivots.push((r.constant(1.0) / per_length(inverse, rows, h)).node());
+            }
+        }
+        pivots
+    });
+    (graph, pivots)
+}
+
+impl LoopIngredients<'_> {
+    /// Length of a step, and time of the start.
+    fn step_and_start<'r>(&self, r: &'r Recording) -> [Value<'r>; 2] {
+        [2, 1].map(|k| r.parameter(self.parameter_count() - k))
+    }
+}
+
+/// Step on the way to its pieces.
+struct Unrolling<'a> {
+    of: &'a LoopIngredients<'a>,
+    rows: &'a LaneRows,
+    frozen: bool,
+    split: bool,
+    pieces: UnrolledPieces,
+}
+
+impl<'a> Unrolling<'a> {
+    /// Unroll a substep from the time and of the length `at`.
+    fn substep<'r>(
+        &mut self,
+        r: &'r Recording,
+        now: &mut Now<'r>,
+        at: (Value<'r>, Value<'r>),
+        most: &[Taken],
+        is_first: bool,
+    ) {
+        let trace = self.of.trace;
+        let mut solving = Solving::of(r, trace, &now.x, at, &now.carried);
+        // The pivots of every substep are compared with those of the first one at the start.
+        let references = now.references.clone();
+        let mut references = references.iter();
+        for (system, &most) in trace.systems.iter().zip(most) {
+            if most.sweeps > 0 {
+                let updates = match self.split {
+                    true => self.split_sweeps(r, now, at, (system, most), &mut solving),
+                    false => solving.sweeps(system, most),
+                };
+                now.residual = unswept(updates).largest(now.residual);
+                continue;
+            }
+            let pivots = solving.newton(system, most.iterations, self.frozen, &mut now.residual);
+            if system.monitored == Monitored::Definite {
+                now.residual = solving.definite(system, now.residual);
+            }
+            for (inverse, rows) in
+                pivots.into_iter().filter(|_| system.monitored == Monitored::Always)
+            {
+                if let Some(&reference) = references.next() {
+                    let ratio = reference * per_length(inverse, rows, at.1);
+                    now.residual = remember(ratio, now.residual);
+                }
+            }
+        }
+        if is_first {
+            now.starts = solving.at(&trace.multipliers.0);
+        }
+        let result: Vec<Node> = trace.result.iter().map(|&(node, _)| node).collect();
+        (now.x, now.carried) = (solving.at(&result), solving.at(&trace.next()));
+    }
+
+    /// End a piece, and make the sweeps of a system the next one. Return the sizes of the last
+    /// updates.
+    fn split_sweeps<'r>(
+        &mut self,
+        r: &'r Recording,
+        now: &mut Now<'r>,
+        at: (Value<'r>, Value<'r>),
+        (system, most): (&System, Taken),
+        solving: &mut Solving<'a, 'r>,
+    ) -> [Value<'r>; UPDATES] {
+        let (rows, trace) = (self.rows, self.of.trace);
+        self.pieces.push((now.outputs(r, &solving.at(&system.guesses)), 1));
+        let before = Now::of(r, rows);
+        (now.x, now.largest) = (before.x, before.largest);
+        (now.residual, now.carried) = (before.residual, before.carried);
+        *solving = Solving::of(r, trace, &now.x, at, &now.carried);
+        let unknowns = r.states(rows.unknowns.clone());
+        let updates = std::array::from_fn(|k| r.state(rows.updates.start + k));
+        let (swept, after) = solving.sweep(system, &unknowns, updates);
+        self.pieces.push((nodes(&[&swept[..], &after].concat()), u64::from(most.sweeps)));
+        solving.know(&system.unknowns, &unknowns);
+        updates
+    }
+}
+
+/// Rows at a place of a step.
+struct Now<'r> {
+    x: Vec<Value<'r>>,
+    largest: Vec<Value<'r>>,
+    residual: Value<'r>,
+    carried: Vec<Value<'r>>,
+    starts: Vec<Value<'r>>,
+    references: Vec<Value<'r>>,
+    number: Value<'r>,
+}
+
+impl<'r> Now<'r> {
+    /// Rows at the start of a piece.
+    fn of(r: &'r Recording, rows: &LaneRows) -> Now<'r> {
+        let [x, largest, carried, starts, references] =
+            [&rows.x, &rows.largest, &rows.carried, &rows.starts, &rows.references]
+                .map(|rows| r.states(rows.clone()));
+        let number = rows.number.map_or(r.constant(0.0), |number| r.state(number));
+        Now { x, largest, residual: r.state(rows.residual), carried, starts, references, number }
+    }
+
+    /// All rows at the end of a piece, and the number of the step.
+    fn outputs(&self, r: &'r Recording, swept: &[Value<'r>]) -> Vec<Node> {
+        let updates = if swept.is_empty() { vec![] } else { vec![r.constant(0.0); UPDATES] };
+        let Now { x, largest, residual, carried, starts, references, number } = self;
+        let parts: [&[Value]; 9] =
+            [swept, &updates, x, largest, &[*residual], carried, starts, references, &[*number]];
+        nodes(&parts.concat())
+    }
+}
+
+/// Inverse pivot without the h that the equations hold, once in every row.
+fn per_length<'r>(inverse: Value<'r>, rows: usize, h: Value<'r>) -> Value<'r> {
+    (0..rows).fold(inverse, |inverse, _| inverse * h)
+}
+
+/// Add to the largest residual how near a pivot is to being lost; `ratio` is the pivot at the start
+/// over the present one.
+fn remember<R: Real>(ratio: R, residual: R) -> R {
+    let [zero, infinite] = [0.0, f64::INFINITY].map(|number| ratio.constant(number));
+    R::select(zero.less(ratio), ratio * LOST, infinite).largest(residual)
+}
+
+/// Error of a fixed-point iteration over the allowed one, 0 if its last update is rounding.
+fn unswept<R: Real>([last, _, third]: [R; UPDATES]) -> R {
+    let [zero, rounding] = [0.0, ROUNDING_SWEEP].map(|number| last.constant(number));
+    R::select(last.at_most(rounding), zero, swept_error([last, third]) * (1.0 / SWEPT))
+}
+
+impl System {
+    pub(super) fn unpivoted(&self) -> Unpivoted {
+        Unpivoted::new(self.rows.len(), &self.entries())
+    }
+
+    /// Order in which the rows are eliminated.
+    fn elimination_order(&self) -> Vec<u32> {
+        match self.rows.len() {
+            rows if rows <= FEW_ROWS => (0..rows as u32).collect(),
+            _ => self.unpivoted().order(),
+        }
+    }
+}
+
+/// Solutions of the systems of a step, one after the other.
+struct Solving<'a, 'r> {
+    r: &'r Recording,
+    trace: &'a Trace,
+    /// Nodes for the inputs of the step's formulas, and for solutions.
+    known: FxHashMap<Node, Node>,
+}
+
+impl<'a, 'r> Solving<'a, 'r> {
+    /// A step from x.
+    fn of(
+        r: &'r Recording,
+        trace: &'a Trace,
+        x: &[Value<'r>],
+        (t, h): (Value<'r>, Value<'r>),
+        carried: &[Value<'r>],
+    ) -> Solving<'a, 'r> {
+        let mut solving = Solving { r, trace, known: FxHashMap::default() };
+        solving.know(&trace.x, x);
+        solving.know(&[trace.t, trace.h], &[t, h]);
+        let inputs: Vec<Node> = trace.carried.iter().map(|&(input, _)| input).collect();
+        solving.know(&inputs, carried);
+        solving
+    }
+
+    /// Set inputs of the step's formulas.
+    fn know(&mut self, inputs: &[Node], values: &[Value<'r>]) {
+        self.known.extend(inputs.iter().copied().zip(nodes(values)));
+    }
+
+    /// The step's formulas with what is known.
+    fn at(&self, formulas: &[Node]) -> Vec<Value<'r>> {
+        let graph = &self.trace.symbols.graph;
+        self.r.values(&self.r.nodes(|g| g.copy_from(graph, formulas, &self.known)))
+    }
+
+    /// Unroll the Newton iterations of a system and make its solution known. Return the inverse
+    /// pivots of the last matrix, each with the number of rows that it is made from.
+    fn newton(
+        &mut self,
+        system: &System,
+        count: u32,
+        frozen: bool,
+        residual: &mut Value<'r>,
+    ) -> Vec<(Value<'r>, usize)> {
+        let mut unknowns = self.at(&system.guesses);
+        let (mut inverse, order) = (None, system.elimination_order());
+        for iteration in 0..count {
+            self.know(&system.unknowns, &unknowns);
+            let residuals = self.at(&system.residuals);
+            let last = iteration + 1 == count;
+            let reuses = last && frozen && inverse.is_some();
+            if last && !system.linear {
+                let allowed = if reuses { CLOSE_FROZEN } else { CLOSE };
+                *residual = self.off(&system.sizes, &residuals, allowed).largest(*residual);
+            }
+            if !reuses {
+                inverse = Some(Inverse::new(self.r, self.matrix(system, &order, 0.0)));
+            }
+            let residuals: Vec<Value> = order.iter().map(|&row| residuals[row as usize]).collect();
+            let steps = inverse.as_ref().map_or(Vec::new(), |inverse| inverse.times(&residuals));
+            for (&unknown, step) in order.iter().zip(steps) {
+                unknowns[unknown as usize] = unknowns[unknown as usize] - step;
+            }
+        }
+        self.know(&system.unknowns, &unknowns);
+        inverse.map_or(Vec::new(), |inverse| inverse.pivots())
+    }
+
+    /// Newton matrix of a system less `shift`, with its rows in an `order`.
+    fn matrix(&self, system: &System, order: &[u32], shift: f64) -> Matrix {
+        let entries: Vec<Node> = system.jacobian.iter().map(|&(_, _, node)| node).collect();
+        let values = self.at(&entries);
+        let mut position = vec![0; order.len()];
+        for (new, &old) in order.iter().enumerate() {
+            position[old as usize] = new;
+        }
+        let mut matrix = self.r.nodes(|g| Matrix::zeros(g, order.len()));
+        for (&(i, j, _), value) in system.jacobian.iter().zip(&values) {
+            matrix.set(position[i as usize], position[j as usize], value.node());
+        }
+        for i in (0..order.len()).filter(|_| shift != 0.0) {
+            let shifted = self.r.value(matrix.get(i, i)) - self.r.constant(shift);
+            matrix.set(i, i, shifted.node());
+        }
+        matrix
+    }
+
+    /// Add infinity to the largest residual if an eigenvalue of a matrix that has to be definite is
+    /// below [`NOTABLE`].
+    fn definite(&self, system: &System, residual: Value<'r>) -> Value<'r> {
+        let matrix = self.matrix(system, &system.elimination_order(), NOTABLE);
+        let factors = self.r.nodes(|g| Factors::general(g, &matrix));
+        let [zero, infinite] = [0.0, f64::INFINITY].map(|number| self.r.constant(number));
+        self.r.values(factors.inverse_pivots()).into_iter().fold(residual, |residual, inverse| {
+            Value::select(zero.less(inverse), zero, infinite).largest(residual)
+        })
+    }
+
+    /// Unroll the sweeps of a system and make its solution known. Return the sizes of the last
+    /// updates.
+    fn sweeps(&mut self, system: &System, most: Taken) -> [Value<'r>; UPDATES] {
+        let mut unknowns = self.at(&system.guesses);
+        let mut updates = [self.r.constant(0.0); UPDATES];
+        for _ in 0..most.sweeps {
+            (unknowns, updates) = self.sweep(system, &unknowns, updates);
+        }
+        self.know(&system.unknowns, &unknowns);
+        updates
+    }
+
+    /// Unroll one sweep, from these unknowns and after these updates.
+    fn sweep(
+        &mut self,
+        system: &System,
+        unknowns: &[Value<'r>],
+        updates: [Value<'r>; UPDATES],
+    ) -> (Vec<Value<'r>>, [Value<'r>; UPDATES]) {
+        self.know(&system.unknowns, unknowns);
+        let residuals = self.at(&system.residuals);
+        let update = self.off(&system.sweep_sizes, &residuals, 1.0);
+        let swept = unknowns.iter().zip(residuals).map(|(&unknown, r)| unknown - r).collect();
+        (swept, [update, updates[0], updates[1]])
+    }
+
+    /// Largest of some residuals, over its scale and over the allowed part of that.
+    fn off(&self, sizes: &[Node], residuals: &[Value<'r>], allowed: f64) -> Value<'r> {
+        // If nothing cancels, the residual is 0; `tiny` keeps 0/0 away.
+        let [zero, tiny, allowed] =
+            [0.0, f64::MIN_POSITIVE, allowed].map(|number| self.r.constant(number));
+        // One division for all residuals of one scale.
+        let mut sized: Vec<(Value, Value)> = Vec::new();
+        for (&residual, size) in residuals.iter().zip(self.at(sizes)) {
+            match sized.iter_mut().find(|(known, _)| known.node() == size.node()) {
+                Some((_, largest)) => *largest = residual.largest(*largest),
+                None => sized.push((size, residual.largest(zero))),
+            }
+        }
+        sized
+            .into_iter()
+            .fold(zero, |off, (size, largest)| (largest / allowed.mul_add(size, tiny)).largest(off))
+    }
+}
+
+/// Inverse of a Newton matrix: for one or two rows by its determinant, which needs one fewer
+/// division in sequence; for more by its factors.
+pub(super) enum Inverse<'r> {
+    /// 1/a
+    One(Value<'r>),
+    /// The matrix by rows, and 1/det
+    Two([Value<'r>; 4], Value<'r>),
+    More(&'r Recording, Factors),
+}
+
+impl<'r> Inverse<'r> {
+    fn new(r: &'r Recording, matrix: Matrix) -> Inverse<'r> {
+        let at = |i: usize, j: usize| r.value(matrix.get(i, j));
+        let one = r.constant(1.0);
+        match matrix.size() {
+            1 => Inverse::One(one / at(0, 0)),
+            2 => {
+                let [a, b, c, d] = [at(0, 0), at(0, 1), at(1, 0), at(1, 1)];
+                Inverse::Two([a, b, c, d], one / (a * d - b * c))
+            }
+            _ => Inverse::More(r, r.nodes(|g| Factors::general(g, &matrix))),
+        }
+    }
+
+    /// Solution for a right-hand side.
+    fn times(&self, v: &[Value<'r>]) -> Vec<Value<'r>> {
+        match self {
+            Inverse::One(inverse) => vec![v[0] * *inverse],
+            &Inverse::Two([a, b, c, d], inverse) => {
+                vec![(d * v[0] - b * v[1]) * inverse, (a * v[1] - c * v[0]) * inverse]
+            }
+            Inverse::More(r, factors) => r.values(&r.nodes(|g| factors.solve(g, &nodes(v)))),
+        }
+    }
+
+    /// Number of [`Inverse::pivots`] of a matrix with so many rows.
+    pub(super) fn pivot_count(rows: usize) -> usize {
+        if rows <= 2 { 1 } else { rows }
+    }
+
+    /// Inverses of numbers that vanish if the matrix is singular, each with the number of rows that
+    /// it is made from.
+    fn pivots(&self) -> Vec<(Value<'r>, usize)> {
+        match self {
+            Inverse::One(inverse) => vec![(*inverse, 1)],
+            Inverse::Two(_, inverse) => vec![(*inverse, 2)],
+            Inverse::More(r, factors) => {
+                r.values(factors.inverse_pivots()).into_iter().map(|inverse| (inverse, 1)).collect()
+            }
+        }
+    }
+}
