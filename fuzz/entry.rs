@@ -4,6 +4,7 @@
 use holonome_model::consistency;
 use holonome_model::elaborate::model::{Dynamics, Model};
 use holonome_model::elaborate::{Environment, elaborate};
+use holonome_model::policy::DEEP_STACK;
 use holonome_model::syntax;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 
@@ -13,8 +14,6 @@ use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 const EXAMINED_OPERATIONS: usize = 5_000;
 /// See [`EXAMINED_OPERATIONS`].
 const EXAMINED_CONSTRAINTS: usize = 24;
-/// Stack of the thread that reads, as in `crates/holonome/src/problem.rs`.
-const STACK: usize = 256 << 20;
 
 /// What became of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,8 +36,9 @@ pub enum Outcome {
 /// When the engine panics, or when it returns neither a model nor an error.
 pub fn read(text: &str) -> Outcome {
     std::thread::scope(|scope| {
-        let thread =
-            std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || read_here(text));
+        let thread = std::thread::Builder::new()
+            .stack_size(DEEP_STACK)
+            .spawn_scoped(scope, || read_here(text));
         thread.expect("a thread").join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

@@ -14,6 +14,7 @@ use holonome_model::derived::Derived;
 use holonome_model::elaborate::expression::{Draw, MOMENTUM};
 use holonome_model::elaborate::model::{Model, Role};
 use holonome_model::elaborate::{Environment, Variations, elaborate};
+use holonome_model::policy::DEEP_STACK;
 use holonome_model::syntax::ast::StatementKind;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::syntax::span::Span;
@@ -25,9 +26,6 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::str::FromStr;
-
-/// Stack for reading models, enough for the stated limits of nesting.
-const STACK: usize = 256 << 20;
 
 /// A checked model.
 #[derive(Clone)]
@@ -418,7 +416,7 @@ fn named(source: &mut Source, option: OptionName, name: &str) -> ast::Name {
 /// Run `work` on a thread with a stack for the deepest model that the limits allow.
 fn with_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, Error> {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
+        let thread = std::thread::Builder::new().stack_size(DEEP_STACK).spawn_scoped(scope, work);
         match thread {
             Ok(handle) => {
                 Ok(handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))

@@ -8,6 +8,9 @@ use crate::functional::{Functional, Source, Term};
 use crate::treatment::unrolled::{LARGEST_UNROLLED, MOST_CONSTRAINTS};
 use std::fmt::{Display, Formatter, Result};
 
+/// Stack in bytes of a thread that handles a model, enough for the stated limits of nesting.
+pub const DEEP_STACK: usize = 256 << 20;
+
 /// Largest number of operations of a model, derivatives not counted, whose field is unrolled
 /// whatever its form. Beyond, straight-line code takes longer to make than it saves: for a
 /// sine-Gordon lattice of 1000 sites, 22 000 operations, the code takes 0.15 s to make, and a run

@@ -1,6 +1,7 @@
 //! Trial: a run that stores nothing.
 
 use super::{CompareProgress, Failed};
+use crate::recording::look_every;
 use crate::simulation::Simulation;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::observer::{Control, Observer};
@@ -136,17 +137,14 @@ impl Observer for Recorder<'_> {
     }
 }
 
-/// Steps between two calls of `watch` for small systems: against these a call costs nothing. Large
-/// systems call at every step.
-const STEPS_BETWEEN_LOOKS: u64 = 64;
-
+/// Call `watch` from time to time in small systems, and at every step in large ones.
 fn look_now_and_then(
     steps: &mut u64,
     state: &StepState,
     monitor: &Monitor<'_>,
 ) -> Result<Control, Infallible> {
     *steps += 1;
-    let soon = !steps.is_multiple_of(STEPS_BETWEEN_LOOKS) && state.x.len() < 4096;
+    let soon = !steps.is_multiple_of(look_every()) && state.x.len() < 4096;
     Ok(if soon { Control::Continue } else { monitor.look() })
 }
 

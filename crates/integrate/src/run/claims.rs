@@ -23,7 +23,7 @@ use crate::treatment::correction::largest_innovation;
 /// Number of steps between two checks at states of the run. Each costs a field and a Jacobian, so a
 /// thousand steps make that negligible; a claim that fails for a while shows by the steps that it
 /// disturbs (see [`Engine::judge_step`]).
-pub(crate) const STEPS_BETWEEN_LOOKS: u64 = 1024;
+pub(crate) const STEPS_BETWEEN_CHECKS: u64 = 1024;
 
 /// Factor by which a treatment has to move a state further than any before, so that claims are
 /// judged within the step. A smaller one asks for more of these judgements, of which there are one
@@ -111,7 +111,7 @@ impl Claims {
 
 /// Step from which on to check again.
 pub(crate) fn next_look(step: u64) -> u64 {
-    (step / STEPS_BETWEEN_LOOKS + 1) * STEPS_BETWEEN_LOOKS
+    (step / STEPS_BETWEEN_CHECKS + 1) * STEPS_BETWEEN_CHECKS
 }
 
 /// State at which claims are checked.

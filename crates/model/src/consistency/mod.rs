@@ -17,7 +17,7 @@ use crate::elaborate::model::Model;
 use crate::graph::Node;
 use crate::graph::calculus::Gradient;
 use crate::graph::interpret::{Backend, Interpreter};
-use crate::policy::Way;
+use crate::policy::{DEEP_STACK, Way};
 use crate::rows::RowProgram;
 use crate::scales::Scales;
 use crate::syntax::diagnostic::{Diagnostic, Severity};
@@ -191,15 +191,13 @@ pub fn examine_by(backend: &dyn Backend, derived: &Derived, span: (f64, f64)) ->
 
 /// Results of both functions, the first on a thread of its own if the system provides one.
 fn beside<A: Send, B>(first: impl FnOnce() -> A + Send, second: impl FnOnce() -> B) -> (A, B) {
-    /// Stack size in bytes, enough for the formulas of the deepest model.
-    const STACK: usize = 256 << 20;
     let first = Mutex::new(Some(first));
     let run = || {
         let first = first.lock().ok().and_then(|mut first| first.take());
         first.map(|first| first())
     };
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run);
+        let thread = std::thread::Builder::new().stack_size(DEEP_STACK).spawn_scoped(scope, run);
         let b = second();
         let a = match thread {
             Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
