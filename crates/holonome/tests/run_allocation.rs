@@ -80,7 +80,8 @@ const LOOK: u64 = 64;
 const LONGEST_BLOCK: u64 = 1024;
 
 /// Texts at the end of a run (its summary), written into buffers that double; longer numbers may
-/// take one more doubling of each.
+/// take one more doubling of each, and one that is not 0 a buffer. The longer run has ten times as
+/// many steps: more than this.
 const TEXTS: usize = 4;
 
 /// Compare runs to `until` and to ten times that. A recorder is called for every step, or for every
@@ -104,13 +105,12 @@ fn compare(name: &str, problem: &dyn Fn() -> Problem, (text, until, block): (&st
         "{name}, {text}: {} steps, longer than is comparable",
         many.steps
     );
-    assert_eq!(
-        few.allocations, many.allocations,
-        "{name}, {text}: {} and {} steps",
-        few.steps, many.steps
-    );
-    let more = many.reallocations.saturating_sub(few.reallocations);
-    assert!(more <= TEXTS, "{name}, {text}: {more} more reallocations in {} steps", many.steps);
+    for more in [
+        many.allocations.saturating_sub(few.allocations),
+        many.reallocations.saturating_sub(few.reallocations),
+    ] {
+        assert!(more <= TEXTS, "{name}, {text}: {more} more allocations in {} steps", many.steps);
+    }
     println!("a step allocates nothing ({name}, {text}: {} steps) ... ok", many.steps);
 }
 
