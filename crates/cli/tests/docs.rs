@@ -393,7 +393,7 @@ fn the_language_page_lists_every_statement_and_function() {
     let statements: Vec<String> =
         rows(page, "Statements").iter().map(|row| quoted(&row[0]).remove(0)).collect();
     let mut expected: Vec<String> =
-        model::syntax::words::statement_words().map(String::from).to_vec();
+        model::syntax::words::statement_words().map(String::from).collect();
     expected.push("NAME".to_string()); // NAME' = EXPR
     assert_eq!(
         statements.iter().collect::<BTreeSet<_>>(),

@@ -2,9 +2,10 @@
 
 use crate::regular;
 use crate::source::Source;
-use holonome_model::syntax::ast::{Name, Statement, StatementKind};
+use holonome_model::syntax::ast::Name;
 use holonome_model::syntax::diagnostic::Diagnostic;
 use holonome_model::syntax::span::Span;
+use holonome_model::syntax::statements::StatementKind;
 use holonome_model::syntax::{self, Reading};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -64,21 +65,20 @@ impl Expansion<'_> {
     fn add(&mut self, reading: Reading, around: &mut Vec<String>) {
         self.reading.diagnostics.extend(reading.diagnostics);
         self.reading.unread.extend(reading.unread);
-        for Statement { mut kind, span } in reading.file.statements {
+        for mut statement in reading.file.statements {
             let beside = around.last().map_or("", String::as_str);
-            match &mut kind {
-                StatementKind::Include { path } => {
+            let path = &mut statement.reference;
+            match statement.kind {
+                StatementKind::Include => {
                     let file = joined(beside, &path.text);
                     self.include(path, file, around);
                     continue;
                 }
                 // Tables of the model itself keep their names.
-                StatementKind::Table { path, .. } if around.len() > 1 => {
-                    path.text = joined(beside, &path.text)
-                }
+                StatementKind::Table if around.len() > 1 => path.text = joined(beside, &path.text),
                 _ => {}
             }
-            self.reading.file.statements.push(Statement { kind, span });
+            self.reading.file.statements.push(statement);
         }
     }
 

@@ -15,7 +15,6 @@ use holonome_model::elaborate::expression::{Draw, MOMENTUM};
 use holonome_model::elaborate::model::{Model, Role};
 use holonome_model::elaborate::{Environment, Variations, elaborate};
 use holonome_model::policy::DEEP_STACK;
-use holonome_model::syntax::ast::StatementKind;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::syntax::span::Span;
 use holonome_model::syntax::{self, ast};
@@ -398,13 +397,9 @@ fn replacement(
     );
     let reading = syntax::read(&padded);
     diagnostics.extend(reading.diagnostics);
-    match reading.file.statements.into_iter().next()?.kind {
-        StatementKind::Let { value, .. } => Some((
-            ast::Name { text: target.to_string(), span: Span::new(start, start + target.len()) },
-            value,
-        )),
-        _ => None,
-    }
+    let value = reading.file.statements.into_iter().next()?.values.pop()?;
+    let span = Span::new(start, start + target.len());
+    Some((ast::Name { text: target.to_string(), span }, value))
 }
 
 /// A name given by an option, placed after the end of the file.

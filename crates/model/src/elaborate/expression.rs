@@ -1,5 +1,6 @@
 //! Expressions with every name resolved and every shape known.
 
+use super::index_set::{IndexSet, IndexVariable};
 use super::linear_algebra::Linear;
 use super::shape::Shape;
 use crate::graph::op::{Binary, Unary};
@@ -37,9 +38,6 @@ pub const FORMULA: Depends = DYNAMIC | PARAMETER | INDEX | TABLE;
 /// Inputs that an initial value may use.
 pub const START: Depends = PARAMETER | INDEX | TABLE | DRAW;
 
-/// A bound index; every binding in a model has its own.
-pub type IndexVariable = u32;
-
 /// The distributions of initial values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Draw {
@@ -67,26 +65,15 @@ pub struct CheckedExpression {
     pub height: u32,
 }
 
-/// A range of an index, both ends included.
-#[derive(Clone, Debug)]
-pub struct Range {
-    /// The index.
-    pub index: IndexVariable,
-    /// First value.
-    pub low: Ex,
-    /// Last value.
-    pub high: Ex,
-    /// Span in the text.
-    pub span: Span,
-}
-
-/// The ranges of a sum or family with its condition.
-#[derive(Clone, Debug, Default)]
-pub struct CheckedRanges {
-    /// Ranges from left to right.
-    pub ranges: Vec<Range>,
-    /// Condition; rows for which it is false are left out.
-    pub filter: Option<Ex>,
+/// Array that holds the numbers of a family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Storage {
+    /// The state: the variable's number and its kind of input (position, momentum, state).
+    Variable(usize, Depends),
+    /// The parameters: the parameter's number.
+    Parameter(usize),
+    /// The multipliers: the constraint's number.
+    Multiplier(usize),
 }
 
 /// The forms of checked expressions.
@@ -98,16 +85,13 @@ pub enum Kind {
     Time,
     /// An index used as a number.
     Index(IndexVariable),
-    /// A member of a variable's family.
-    Variable(usize, Vec<Ex>),
-    /// A member of a parameter's family.
-    Parameter(usize, Vec<Ex>),
-    /// The multiplier of a member of constraint number `.0`.
-    Multiplier(usize, Vec<Ex>),
+    /// The member of a family with these index values.
+    Member(Storage, Vec<Ex>),
     /// Row `.2` (1-based) of column `.1` of table `.0`.
     Table(usize, usize, Ex),
-    /// A member of a `let` family: its index values with their ranges, and its body.
-    Member(String, Vec<(Ex, Range)>, Option<Ex>, Ex),
+    /// A member of a `let` family: its name, its index values, the set in which they must lie, and
+    /// its body.
+    Definition(String, Vec<Ex>, IndexSet, Ex),
     /// A scalar function, or the negative of any shape.
     Unary(Unary, Ex),
     /// A scalar function of two arguments.
@@ -131,7 +115,7 @@ pub enum Kind {
     /// A function of linear algebra.
     Linear(Linear, Vec<Ex>),
     /// A sum over indices.
-    Sum(CheckedRanges, Ex),
+    Sum(IndexSet, Ex),
     /// A random draw.
     Draw(Draw),
     /// The number of the trajectory, `i` in `--vary`.
@@ -164,9 +148,10 @@ impl CheckedExpression {
         let mut depends = match &kind {
             Kind::Time => TIME,
             Kind::Index(_) => INDEX,
-            Kind::Parameter(..) => PARAMETER,
+            Kind::Member(Storage::Variable(_, own), _) => *own,
+            Kind::Member(Storage::Parameter(_), _) => PARAMETER,
+            Kind::Member(Storage::Multiplier(_), _) => MULTIPLIER,
             Kind::Table(..) => TABLE,
-            Kind::Multiplier(..) => MULTIPLIER,
             Kind::Draw(_) | Kind::Trajectory => DRAW,
             _ => 0,
         };
@@ -178,26 +163,6 @@ impl CheckedExpression {
             height = height.max(part.height + 1);
         });
         Arc::new(CheckedExpression { kind, shape, span, depends, has_sum, height })
-    }
-
-    /// A member of a variable, whose kind of input (position, momentum, state) is `own`.
-    pub fn variable(
-        variable: usize,
-        indices: Vec<Ex>,
-        own: Depends,
-        shape: Shape,
-        span: Span,
-    ) -> Ex {
-        let depends = indices.iter().fold(own, |d, i| d | i.depends);
-        let height = indices.iter().map(|i| i.height + 1).max().unwrap_or(0);
-        Arc::new(CheckedExpression {
-            kind: Kind::Variable(variable, indices),
-            shape,
-            span,
-            depends,
-            has_sum: false,
-            height,
-        })
     }
 
     /// The value of a number; `None` for any other form.
@@ -219,10 +184,6 @@ impl CheckedExpression {
 impl Kind {
     /// Visits the direct parts.
     pub fn for_each_part(&self, f: &mut dyn FnMut(&Ex)) {
-        let ranges = |r: &Range, f: &mut dyn FnMut(&Ex)| {
-            f(&r.low);
-            f(&r.high);
-        };
         match self {
             Kind::Number(_)
             | Kind::Time
@@ -230,11 +191,9 @@ impl Kind {
             | Kind::Identity
             | Kind::Draw(_)
             | Kind::Trajectory => {}
-            Kind::Variable(_, list)
-            | Kind::Parameter(_, list)
-            | Kind::Multiplier(_, list)
-            | Kind::Stack(list)
-            | Kind::Linear(_, list) => list.iter().for_each(f),
+            Kind::Member(_, list) | Kind::Stack(list) | Kind::Linear(_, list) => {
+                list.iter().for_each(f)
+            }
             Kind::Table(_, _, a) | Kind::Unary(_, a) => f(a),
             Kind::Binary(_, a, b)
             | Kind::Scale(a, b)
@@ -253,16 +212,16 @@ impl Kind {
                 f(e);
                 list.iter().for_each(f);
             }
-            Kind::Member(_, checks, _, body) => {
-                for (index, range) in checks {
+            Kind::Definition(_, indices, set, body) => {
+                for (index, range) in indices.iter().zip(&set.ranges) {
                     f(index);
-                    ranges(range, f);
+                    f(&range.low);
+                    f(&range.high);
                 }
                 f(body);
             }
-            Kind::Sum(r, body) => {
-                r.ranges.iter().for_each(|r| ranges(r, f));
-                r.filter.iter().for_each(&mut *f);
+            Kind::Sum(set, body) => {
+                set.for_each_part(f);
                 f(body);
             }
         }

@@ -3,6 +3,7 @@
 //! values).
 
 pub mod expression;
+pub mod index_set;
 pub mod linear_algebra;
 pub mod lower;
 pub mod model;
@@ -15,14 +16,16 @@ mod statements;
 pub mod statistic;
 pub mod velocity;
 
-use crate::syntax::ast::{self, StatementKind};
+use crate::syntax::ast;
 use crate::syntax::diagnostic::{Diagnostic, Severity};
 use crate::syntax::span::Span;
 use crate::syntax::{MAX_DIAGNOSTICS, Reading};
-use expression::{Depends, Draw, Ex};
+use expression::{CheckedExpression, Depends, Draw, Ex, Kind};
+use index_set::{IndexSet, IndexVariable};
 use model::{Family, Model, Table};
-use names::Declared;
+use names::{Declared, Scope};
 use rustc_hash::{FxHashMap, FxHashSet};
+use shape::Shape;
 use std::collections::BTreeMap;
 
 /// Inputs of elaboration from outside: this half of the engine reads no files and draws no numbers.
@@ -96,7 +99,7 @@ struct ParameterEntry {
     /// `None` if its ranges or value are in error.
     family: Option<Family>,
     value: Option<Ex>,
-    ranges: expression::CheckedRanges,
+    ranges: IndexSet,
 }
 
 /// Role of a variable while the file is read.
@@ -173,7 +176,7 @@ impl std::ops::Deref for TableEntry {
 #[derive(Clone)]
 struct Checked {
     name: ast::Name,
-    ranges: expression::CheckedRanges,
+    set: IndexSet,
     value: Ex,
 }
 
@@ -274,14 +277,17 @@ impl<'a> Elaborator<'a> {
         self.diagnostics.len() > MAX_DIAGNOSTICS
     }
 
-    /// Name of a statement and the span of the name.
-    fn statement_name(&self, statement: usize) -> (String, Span) {
-        match &self.file.statements[statement].kind {
-            StatementKind::Hamiltonian { keyword, .. } => ("H".to_string(), *keyword),
-            kind => {
-                let name = kind.name().expect("every other statement has a name");
-                (name.text.clone(), name.span)
-            }
-        }
+    /// Statement `number` of the file.
+    fn statement(&self, number: usize) -> &'a ast::Statement {
+        &self.file.statements[number]
+    }
+
+    /// Binds a new index under `name`.
+    fn bind_index(&mut self, name: &str, span: Span, scope: &mut Scope) -> IndexVariable {
+        let index = self.index_names.len() as IndexVariable;
+        self.index_names.push(name.to_string());
+        let value = CheckedExpression::new(Kind::Index(index), Shape::Scalar, span);
+        scope.locals.push((name.to_string(), value));
+        index
     }
 }

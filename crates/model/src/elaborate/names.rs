@@ -14,16 +14,12 @@ pub enum Symbol {
     Parameter(usize),
     /// A variable: its number.
     Variable(usize),
-    /// The label of a `velocity`.
-    Velocity,
     /// A `let`, `integral` or `observe`: the statement. All three may be used in expressions.
     Definition(usize),
     /// A `table`: its number.
     Table(usize),
-    /// A `constraint`: the statement.
-    Constraint(usize),
-    /// A `measure`.
-    Measure,
+    /// A name that stands for no value: the statement.
+    Label(usize),
 }
 
 /// A declared name.

@@ -1,6 +1,7 @@
 //! Syntax tree of a model: the text as written, nothing resolved.
 
 use super::span::Span;
+use super::statements::StatementKind;
 
 /// A name with its span.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,120 +19,53 @@ pub struct File {
     pub statements: Vec<Statement>,
 }
 
-/// One statement with its span, from its keyword to its last token.
+/// One statement: the parts that its row of the table names; the others are empty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statement {
-    /// Form and parts of the statement.
+    /// Its row.
     pub kind: StatementKind,
-    /// Its span.
+    /// Span from its word to its last token.
     pub span: Span,
+    /// Name that it declares, or the state of a derivative. The Hamiltonian is called "H", after
+    /// its word.
+    pub name: Name,
+    /// Ranges of its family, or those over which a measure is taken.
+    pub family: Ranges,
+    /// Names of indices whose ranges are those of its coordinate or state.
+    pub indices: Vec<Name>,
+    /// Parameters of a function.
+    pub parameters: Vec<Name>,
+    /// Coordinate of a momentum, statistic of a measure, or path of a file.
+    pub reference: Name,
+    /// Shape of a variable.
+    pub shape: ShapeExpr,
+    /// Its expressions from left to right: the value, both sides of an equation, or the quantity
+    /// and the numbers of a statistic. Without an initial value there are none.
+    pub values: Vec<Expr>,
+    /// Its clauses: the word and the value of each.
+    pub clauses: Vec<(&'static str, Expr)>,
 }
 
-/// Words that begin a statement, with its form in the notation of the language guide.
-pub const STATEMENTS: [(&str, &str); 14] = [
-    ("parameter", "parameter NAME = EXPR"),
-    ("size", "size NAME = INTEGER"),
-    ("coordinate", "coordinate NAME : SHAPE = EXPR"),
-    ("momentum", "momentum NAME of COORDINATE = EXPR"),
-    ("velocity", "velocity NAME of COORDINATE = EXPR"),
-    ("hamiltonian", "hamiltonian EXPR"),
-    ("constraint", "constraint NAME : EXPR = EXPR"),
-    ("integral", "integral NAME = EXPR"),
-    ("state", "state NAME : SHAPE = EXPR"),
-    ("let", "let NAME = EXPR"),
-    ("observe", "observe NAME = EXPR"),
-    ("measure", "measure NAME = mean(EXPR)"),
-    ("table", "table NAME = \"file.csv\""),
-    ("include", "include \"file.holo\""),
-];
-
-/// The statements of the language.
-#[expect(missing_docs, reason = "the fields are named after the parts of the form above them")]
-#[derive(Clone, Debug, PartialEq)]
-pub enum StatementKind {
-    /// `parameter NAME[family] = EXPR`
-    Parameter { name: Name, family: Ranges, value: Expr },
-    /// `size NAME = INTEGER`
-    Size { name: Name, value: Expr },
-    /// `coordinate NAME[family] : SHAPE = EXPR`
-    Coordinate { name: Name, family: Ranges, shape: ShapeExpr, value: Option<Expr> },
-    /// `momentum NAME[indices] of COORDINATE = EXPR`
-    Momentum { name: Name, indices: Vec<Name>, of: Name, value: Option<Expr> },
-    /// `velocity NAME[indices] of COORDINATE = EXPR`
-    Velocity { name: Name, indices: Vec<Name>, of: Name, value: Option<Expr> },
-    /// `hamiltonian EXPR`; `keyword` is the span of the word.
-    Hamiltonian { keyword: Span, value: Expr },
-    /// `constraint NAME[family] : LEFT = RIGHT`
-    Constraint { name: Name, family: Ranges, left: Expr, right: Expr },
-    /// `integral NAME[family] = EXPR`
-    Integral { name: Name, family: Ranges, value: Expr },
-    /// `state NAME[family] : SHAPE = EXPR`
-    State { name: Name, family: Ranges, shape: ShapeExpr, value: Option<Expr> },
-    /// `NAME[indices]' = EXPR` or `NAME' = EXPR`
-    Derivative { name: Name, indices: Vec<Name>, value: Expr },
-    /// `let NAME = EXPR`, `let NAME[family] = EXPR`, `let NAME(parameters) = EXPR`
-    Let { name: Name, family: Ranges, parameters: Vec<Name>, value: Expr },
-    /// `observe NAME[family] = EXPR`
-    Observe { name: Name, family: Ranges, value: Expr },
-    /// `measure NAME = STATISTIC(over : values[0], values[1], …) every EXPR from EXPR`
-    Measure {
-        name: Name,
-        statistic: Name,
-        over: Ranges,
-        values: Vec<Expr>,
-        every: Option<Expr>,
-        from: Option<Expr>,
-    },
-    /// `table NAME = "file.csv"`; `path` is the text between the quotes.
-    Table { name: Name, path: Name },
-    /// `include "file.holo"`, in place of the statements of that file.
-    Include { path: Name },
-}
-
-impl StatementKind {
-    /// Name that the statement declares; of a derivative, the name of its state. `None` if it has
-    /// no name.
-    pub fn name(&self) -> Option<&Name> {
-        use StatementKind::*;
-        match self {
-            Parameter { name, .. }
-            | Size { name, .. }
-            | Coordinate { name, .. }
-            | Momentum { name, .. }
-            | Velocity { name, .. }
-            | Constraint { name, .. }
-            | Integral { name, .. }
-            | State { name, .. }
-            | Derivative { name, .. }
-            | Let { name, .. }
-            | Observe { name, .. }
-            | Measure { name, .. }
-            | Table { name, .. } => Some(name),
-            Hamiltonian { .. } | Include { .. } => None,
+impl Statement {
+    /// A statement whose word stands at `span`, without parts.
+    pub fn new(kind: StatementKind, span: Span) -> Statement {
+        Statement {
+            kind,
+            span,
+            name: Name { text: "H".to_string(), span },
+            family: Ranges::default(),
+            indices: Vec::new(),
+            parameters: Vec::new(),
+            reference: Name { text: String::new(), span },
+            shape: ShapeExpr::Scalar,
+            values: Vec::new(),
+            clauses: Vec::new(),
         }
     }
 
-    /// Family, parameters and value of a statement whose name stands for its value in formulas.
-    pub fn definition(&self) -> Option<(&Ranges, &[Name], &Expr)> {
-        use StatementKind::*;
-        match self {
-            Let { family, parameters, value, .. } => Some((family, parameters, value)),
-            Integral { family, value, .. } | Observe { family, value, .. } => {
-                Some((family, &[], value))
-            }
-            Parameter { .. }
-            | Size { .. }
-            | Coordinate { .. }
-            | Momentum { .. }
-            | Velocity { .. }
-            | Hamiltonian { .. }
-            | Constraint { .. }
-            | State { .. }
-            | Derivative { .. }
-            | Measure { .. }
-            | Table { .. }
-            | Include { .. } => None,
-        }
+    /// Value of the clause that begins with `word`.
+    pub fn clause(&self, word: &str) -> Option<&Expr> {
+        self.clauses.iter().find(|(known, _)| *known == word).map(|(_, value)| value)
     }
 }
 
@@ -198,6 +132,33 @@ pub enum ExprKind {
     Sum(Ranges, Box<Expr>),
 }
 
+impl Expr {
+    /// Visits the direct parts, from left to right.
+    pub fn for_each_part<'e>(&'e self, f: &mut dyn FnMut(&'e Expr)) {
+        match &self.kind {
+            ExprKind::Number(_) | ExprKind::Name(_) => {}
+            ExprKind::Member(part, _) | ExprKind::Unary(_, part) => f(part),
+            ExprKind::Binary(_, _, left, right) => {
+                f(left);
+                f(right);
+            }
+            ExprKind::Index(of, list) => {
+                f(of);
+                list.iter().for_each(f);
+            }
+            ExprKind::Call(_, list) | ExprKind::Vector(list) => list.iter().for_each(f),
+            ExprKind::Sum(over, body) => {
+                for range in &over.ranges {
+                    f(&range.low);
+                    f(&range.high);
+                }
+                over.filter.iter().for_each(|filter| f(filter));
+                f(body);
+            }
+        }
+    }
+}
+
 /// Prefix operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnaryOperator {
@@ -236,4 +197,12 @@ pub enum BinaryOperator {
     And,
     /// `or`
     Or,
+}
+
+impl BinaryOperator {
+    /// True for an operator that compares its operands.
+    pub fn is_comparison(self) -> bool {
+        use BinaryOperator::*;
+        matches!(self, Less | LessEqual | Greater | GreaterEqual | Equal | NotEqual)
+    }
 }

@@ -54,6 +54,20 @@ impl Diagnostic {
         self
     }
 
+    /// Adds the remedy that one of the `candidates` is meant by `name`, if one is near enough, and
+    /// else the remedy that is given.
+    pub fn suggest<'a>(
+        self,
+        name: &str,
+        candidates: impl IntoIterator<Item = &'a str>,
+        otherwise: impl FnOnce() -> String,
+    ) -> Self {
+        match did_you_mean(name, candidates) {
+            Some(meant) => self.help(format!("did you mean '{meant}'?")),
+            None => self.help(otherwise()),
+        }
+    }
+
     /// Adds another place.
     pub fn related(mut self, span: Span, label: impl Into<String>) -> Self {
         self.related.push((span, label.into()));

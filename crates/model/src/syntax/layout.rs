@@ -5,8 +5,8 @@
 
 use super::diagnostic::Diagnostic;
 use super::findings::Findings;
+use super::statements::Row;
 use super::token::{Token, TokenKind};
-use super::words::is_statement_word;
 use std::ops::Range;
 
 /// The tokens of one statement.
@@ -69,13 +69,11 @@ pub(super) fn begins_statement(source: &str, tokens: &[Token]) -> bool {
         .filter(|token| !token.first_on_line)
         .map_or(TokenKind::End, |token| token.kind);
     let word = &source[first.span.range()];
-    if word == "hamiltonian" {
-        return next.begins_operand() || next == TokenKind::Minus;
+    match Row::of(word) {
+        Some(row) if row.is_nameless() => next.begins_operand() || next == TokenKind::Minus,
+        Some(_) => next == TokenKind::Name,
+        None => first.first_on_line && begins_derivative(tokens),
     }
-    if is_statement_word(word) {
-        return next == TokenKind::Name;
-    }
-    first.first_on_line && begins_derivative(tokens)
 }
 
 /// True for `x' =`, `x[i]' =`, `x[i,j]' =`, …

@@ -20,6 +20,7 @@ mod lookalike;
 mod parser;
 pub mod print;
 pub mod span;
+pub mod statements;
 #[cfg(test)]
 mod tests;
 mod token;

@@ -10,7 +10,9 @@
 //! A statement may therefore have several findings, but none that follows from another.
 
 mod expression;
+mod part;
 mod range;
+mod shape;
 mod statement;
 
 use super::ast::{Expr, File, Name};
@@ -18,6 +20,7 @@ use super::diagnostic::{Diagnostic, shorten};
 use super::findings::Findings;
 use super::layout::{Lines, begins_statement};
 use super::span::Span;
+use super::statements::{Row, StatementKind};
 use super::token::{Token, TokenKind};
 use super::words::{is_degree, is_statement_word, is_unit, reserved};
 use super::{MAX_HEIGHT, MAX_NESTING};
@@ -44,6 +47,7 @@ pub(super) fn parse(
         tokens: &[],
         unclosed: &[],
         position: 0,
+        row: StatementKind::Derivative.row(),
         open: Vec::new(),
         in_bound: false,
         in_misbracketed: false,
@@ -96,7 +100,9 @@ struct Parser<'s> {
     unclosed: &'s [usize],
     /// Position of the next token to read.
     position: usize,
-    /// Brackets around it, innermost last, as positions in `tokens`.
+    /// Row of the statement, once its word has been read.
+    row: &'static Row,
+    /// Brackets around the next token, innermost last, as positions in `tokens`.
     open: Vec<usize>,
     /// True inside the bound of a range: the next operand without an operator belongs to something
     /// else.
@@ -136,12 +142,12 @@ impl<'s> Parser<'s> {
 
     // ---- inspection of tokens ----
 
-    /// Kind of the next token.
+    /// StatementKind of the next token.
     fn kind(&self) -> TokenKind {
         self.kind_after(0)
     }
 
-    /// Kind of the token `distance` after the next one.
+    /// StatementKind of the token `distance` after the next one.
     fn kind_after(&self, distance: usize) -> TokenKind {
         self.tokens.get(self.position + distance).map_or(TokenKind::End, |token| token.kind)
     }
@@ -199,7 +205,7 @@ impl<'s> Parser<'s> {
         );
         let free = self.open.is_empty();
         free && begins_statement(self.source, &self.tokens[self.position..])
-            && (complete || self.word() == "hamiltonian")
+            && (complete || Row::of(self.word()).is_some_and(Row::is_nameless))
     }
 
     /// Steps over the next token.
@@ -227,10 +233,8 @@ impl<'s> Parser<'s> {
         if self.nesting == MAX_NESTING {
             let span = self.span();
             let message = format!("the expression is nested more than {MAX_NESTING} deep");
-            return self.fail(|| {
-                Diagnostic::error(message, span, "too deep from here on")
-                    .help("split it with 'let': give the inner parts names")
-            });
+            let finding = Diagnostic::error(message, span, "too deep from here on");
+            return self.fail(finding.help("split it with 'let': give the inner parts names"));
         }
         self.nesting += 1;
         let result = read(self);
@@ -243,12 +247,11 @@ impl<'s> Parser<'s> {
         if height <= MAX_HEIGHT {
             return Ok(());
         }
-        self.fail(|| {
-            let message =
-                format!("the expression is too long: more than {MAX_HEIGHT} operators that wait for each other");
-            Diagnostic::error(message, at, "too long from here on")
-                .help("split it with 'let', or write a sum: sum(i in 1..n : …)")
-        })
+        let message = format!(
+            "the expression is too long: more than {MAX_HEIGHT} operators that wait for each other"
+        );
+        let finding = Diagnostic::error(message, at, "too long from here on");
+        self.fail(finding.help("split it with 'let', or write a sum: sum(i in 1..n : …)"))
     }
 
     // ---- brackets ----
@@ -278,22 +281,16 @@ impl<'s> Parser<'s> {
     // ---- mistakes ----
 
     /// Reports a mistake that one can read over.
-    fn report(&mut self, finding: impl FnOnce() -> Diagnostic) {
-        let last_report = &mut self.last_report;
-        let mut place = None;
-        self.findings.add(|| {
-            let finding = finding();
-            place = Some(finding.span);
-            finding
-        });
-        *last_report = place.or(*last_report);
+    fn report(&mut self, finding: Diagnostic) {
+        self.last_report = Some(finding.span);
+        self.findings.add(|| finding);
     }
 
     /// Reports a mistake and gives up on the statement. Right beside a mistake that was read over,
     /// the guess must have been wrong, and there is nothing new to report.
-    fn fail<T>(&mut self, finding: impl FnOnce() -> Diagnostic) -> Parsed<T> {
+    fn fail<T>(&mut self, finding: Diagnostic) -> Parsed<T> {
         if !self.is_beside_report() {
-            self.findings.add(finding);
+            self.findings.add(|| finding);
         }
         Err(Reported)
     }
@@ -344,7 +341,7 @@ impl<'s> Parser<'s> {
             }
             _ => finding,
         };
-        self.fail(|| finding)
+        self.fail(finding)
     }
 
     /// Finding for two operands in a row.
@@ -368,32 +365,23 @@ impl<'s> Parser<'s> {
     fn bar(&self) -> Diagnostic {
         let here = self.tokens[self.position];
         let closing = self.tokens[self.position + 1..].iter().find(|token| token.kind == here.kind);
-        match closing {
-            Some(closing) => {
-                let span = here.span.to(closing.span);
-                let inner = Span { start: here.span.end, end: closing.span.start };
-                Diagnostic::error("bars do not enclose a norm", span, "not read").help(format!(
-                    "write norm({0}), or abs({0}) for a number",
-                    shorten(self.text(inner).trim())
-                ))
-            }
-            None => Diagnostic::error(
-                format!("unexpected {}", self.found()),
-                here.span,
-                "not an operator",
-            )
-            .help("write 'or', or norm(…) for a norm"),
-        }
+        let Some(closing) = closing else {
+            let message = format!("unexpected {}", self.found());
+            return Diagnostic::error(message, here.span, "not an operator")
+                .help("write 'or', or norm(…) for a norm");
+        };
+        let inner = Span { start: here.span.end, end: closing.span.start };
+        let inner = shorten(self.text(inner).trim());
+        let span = here.span.to(closing.span);
+        Diagnostic::error("bars do not enclose a norm", span, "not read")
+            .help(format!("write norm({inner}), or abs({inner}) for a number"))
     }
 
     /// Finding for a `)` without an open bracket.
     fn stray_bracket(&self) -> Diagnostic {
-        Diagnostic::error(
-            format!("{} closes nothing", self.found()),
-            self.span(),
-            "no bracket is open here",
-        )
-        .help("remove it, or open a bracket before it")
+        let message = format!("{} closes nothing", self.found());
+        Diagnostic::error(message, self.span(), "no bracket is open here")
+            .help("remove it, or open a bracket before it")
     }
 
     // ---- reserved words ----
@@ -402,14 +390,9 @@ impl<'s> Parser<'s> {
     fn check_reserved(&mut self, name: &Name) {
         if let Some(what) = reserved(&name.text) {
             self.misdeclared.insert(&self.source[name.span.range()]);
-            self.report(|| {
-                Diagnostic::error(
-                    format!("'{}' is reserved: it is {what}", name.text),
-                    name.span,
-                    "cannot be declared",
-                )
-                .help("choose another name")
-            });
+            let message = format!("'{}' is reserved: it is {what}", name.text);
+            let finding = Diagnostic::error(message, name.span, "cannot be declared");
+            self.report(finding.help("choose another name"));
         }
     }
 
@@ -420,22 +403,13 @@ impl<'s> Parser<'s> {
             if self.misdeclared.contains(word) || self.findings.point_at(span) {
                 continue;
             }
-            self.report(|| {
-                if is_statement_word(word) {
-                    Diagnostic::error(
-                        format!("'{word}' is reserved: it begins a statement"),
-                        span,
-                        "not a value",
-                    )
-                    .help("choose another name")
-                } else {
-                    Diagnostic::error(
-                        format!("'{word}' is a function, not a value"),
-                        span,
-                        "lacks its arguments",
-                    )
+            self.report(if is_statement_word(word) {
+                let message = format!("'{word}' is reserved: it begins a statement");
+                Diagnostic::error(message, span, "not a value").help("choose another name")
+            } else {
+                let message = format!("'{word}' is a function, not a value");
+                Diagnostic::error(message, span, "lacks its arguments")
                     .help(format!("write {word}(…)"))
-                }
             });
         }
     }

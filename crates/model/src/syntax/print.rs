@@ -4,9 +4,9 @@
 //! shows how operators were grouped. What does not fit on a line is broken and indented.
 
 use super::ast::{
-    BinaryOperator, Expr, ExprKind, File, Name, Ranges, ShapeExpr, Statement, StatementKind,
-    UnaryOperator,
+    BinaryOperator, Expr, ExprKind, File, Name, Ranges, ShapeExpr, Statement, UnaryOperator,
 };
+use super::statements::Part;
 
 /// Longest line before an expression is broken.
 const WIDTH: usize = 100;
@@ -31,64 +31,46 @@ pub fn expression(expr: &Expr) -> String {
 }
 
 fn dump_statement(statement: &Statement, text: &mut String) {
-    use StatementKind::*;
-    let (head, values): (String, Vec<(&str, &Expr)>) = match &statement.kind {
-        Parameter { name, family, value } => {
-            (declared("parameter", name, family), vec![("= ", value)])
+    let row = statement.kind.row();
+    text.push_str(row.word);
+    let mut expressions: Vec<(&str, &Expr)> = Vec::new();
+    let mut values = statement.values.iter();
+    for part in row.parts {
+        match part {
+            Part::Name => text.push_str(&format!(" {}", statement.name.text)),
+            Part::State => text.push_str(&statement.name.text),
+            Part::Family => text.push_str(&bracketed("[", &ranges(&statement.family), "]")),
+            Part::Indices(_) => text.push_str(&bracketed("[", &joined(&statement.indices), "]")),
+            Part::Parameters => text.push_str(&bracketed("(", &joined(&statement.parameters), ")")),
+            Part::Of => text.push_str(&format!(" of {}", statement.reference.text)),
+            Part::Shape => text.push_str(&shape(&statement.shape)),
+            Part::Prime => text.push('\''),
+            Part::Equals => text.push_str(" ="),
+            Part::Value | Part::InitialValue => {
+                expressions.extend(values.next().map(|value| ("= ", value)))
+            }
+            Part::Expression => expressions.extend(values.next().map(|value| ("", value))),
+            Part::Equation => {
+                text.push_str(" :");
+                expressions.extend(["", "= "].into_iter().zip(&mut values));
+            }
+            Part::Statistic => {
+                let over = bracketed(" [", &ranges(&statement.family), "]");
+                text.push_str(&format!(" {}{over}", statement.reference.text));
+                expressions.extend(values.by_ref().map(|value| ("", value)));
+            }
+            Part::Clauses(words) => {
+                let said = words.iter().filter_map(|word| Some((*word, statement.clause(word)?)));
+                expressions.extend(said);
+            }
+            Part::Path(_) => text.push_str(&format!(" \"{}\"", statement.reference.text)),
         }
-        Size { name, value } => (format!("size {}", name.text), vec![("= ", value)]),
-        Coordinate { name, family, shape, value } => (
-            declared("coordinate", name, family) + &shown(shape),
-            value.iter().map(|value| ("= ", value)).collect(),
-        ),
-        State { name, family, shape, value } => (
-            declared("state", name, family) + &shown(shape),
-            value.iter().map(|value| ("= ", value)).collect(),
-        ),
-        Momentum { name, indices, of, value } => (
-            conjugate("momentum", name, indices, of),
-            value.iter().map(|value| ("= ", value)).collect(),
-        ),
-        Velocity { name, indices, of, value } => (
-            conjugate("velocity", name, indices, of),
-            value.iter().map(|value| ("= ", value)).collect(),
-        ),
-        Hamiltonian { value, .. } => ("hamiltonian".to_string(), vec![("", value)]),
-        Constraint { name, family, left, right } => {
-            (declared("constraint", name, family) + " :", vec![("", left), ("= ", right)])
-        }
-        Integral { name, family, value } => {
-            (declared("integral", name, family), vec![("= ", value)])
-        }
-        Derivative { name, indices, value } => {
-            (format!("{}{}'", name.text, listed(indices)), vec![("= ", value)])
-        }
-        Let { name, family, parameters, value } => {
-            let parameters = if parameters.is_empty() {
-                String::new()
-            } else {
-                format!("({})", joined(parameters))
-            };
-            (declared("let", name, family) + &parameters, vec![("= ", value)])
-        }
-        Observe { name, family, value } => (declared("observe", name, family), vec![("= ", value)]),
-        Measure { name, statistic, over, values, every, from } => {
-            let over =
-                if over.ranges.is_empty() { String::new() } else { format!(" [{}]", ranges(over)) };
-            let values = values.iter().map(|value| ("", value));
-            let every = every.iter().map(|value| ("every ", value));
-            let from = from.iter().map(|value| ("from ", value));
-            let head = format!("measure {} = {}{over}", name.text, statistic.text);
-            (head, values.chain(every).chain(from).collect())
-        }
-        Table { name, path } => (format!("table {} = \"{}\"", name.text, path.text), vec![]),
-        Include { path } => (format!("include \"{}\"", path.text), vec![]),
-    };
-    text.push_str(&head);
+    }
     text.push('\n');
-    for (before, value) in values {
+    for (before, value) in expressions {
         text.push_str("  ");
         text.push_str(before);
+        text.push_str(if before.ends_with(char::is_alphabetic) { " " } else { "" });
         let mut measures = Vec::new();
         measure(value, &mut measures);
         broken(value, &measures, 2, text);
@@ -96,19 +78,9 @@ fn dump_statement(statement: &Statement, text: &mut String) {
     }
 }
 
-fn declared(word: &str, name: &Name, family: &Ranges) -> String {
-    match family.ranges.is_empty() {
-        true => format!("{word} {}", name.text),
-        false => format!("{word} {}[{}]", name.text, ranges(family)),
-    }
-}
-
-fn conjugate(word: &str, name: &Name, indices: &[Name], of: &Name) -> String {
-    format!("{word} {}{} of {}", name.text, listed(indices), of.text)
-}
-
-fn listed(indices: &[Name]) -> String {
-    if indices.is_empty() { String::new() } else { format!("[{}]", joined(indices)) }
+/// A text between brackets; nothing if it is empty.
+fn bracketed(open: &str, text: &str, close: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("{open}{text}{close}") }
 }
 
 fn joined(names: &[Name]) -> String {
@@ -127,7 +99,7 @@ fn ranges(ranges: &Ranges) -> String {
     text
 }
 
-fn shown(shape: &ShapeExpr) -> String {
+fn shape(shape: &ShapeExpr) -> String {
     match shape {
         ShapeExpr::Scalar => " : R".to_string(),
         ShapeExpr::Vector(k) => format!(" : R^{}", expression(k)),
@@ -137,24 +109,24 @@ fn shown(shape: &ShapeExpr) -> String {
 
 /// First entry in the brackets of an expression's prefix form, and its parts; no parts for a leaf.
 fn parts(expr: &Expr) -> (String, Vec<&Expr>) {
-    match &expr.kind {
-        ExprKind::Number(value) => {
-            (format!("{value:?}").trim_end_matches(".0").to_string(), vec![])
+    let mut parts = Vec::new();
+    expr.for_each_part(&mut |part| parts.push(part));
+    let head = match &expr.kind {
+        ExprKind::Number(value) => format!("{value:?}").trim_end_matches(".0").to_string(),
+        ExprKind::Name(name) => name.clone(),
+        ExprKind::Member(_, name) => format!(".{}", name.text),
+        ExprKind::Index(..) => "index".to_string(),
+        ExprKind::Call(name, _) => name.text.clone(),
+        ExprKind::Unary(UnaryOperator::Negate, _) => "-".to_string(),
+        ExprKind::Unary(UnaryOperator::Not, _) => "not".to_string(),
+        ExprKind::Binary(operator, ..) => symbol(*operator).to_string(),
+        ExprKind::Vector(_) => "vector".to_string(),
+        ExprKind::Sum(over, _) => {
+            parts.drain(..parts.len() - 1); // the ends and the condition stand in the head
+            format!("sum [{}]", ranges(over))
         }
-        ExprKind::Name(name) => (name.clone(), vec![]),
-        ExprKind::Member(of, name) => (format!(".{}", name.text), vec![of]),
-        ExprKind::Index(of, indices) => {
-            ("index".to_string(), std::iter::once(&**of).chain(indices).collect())
-        }
-        ExprKind::Call(name, arguments) => (name.text.clone(), arguments.iter().collect()),
-        ExprKind::Unary(UnaryOperator::Negate, operand) => ("-".to_string(), vec![operand]),
-        ExprKind::Unary(UnaryOperator::Not, operand) => ("not".to_string(), vec![operand]),
-        ExprKind::Binary(operator, _, left, right) => {
-            (symbol(*operator).to_string(), vec![left, right])
-        }
-        ExprKind::Vector(entries) => ("vector".to_string(), entries.iter().collect()),
-        ExprKind::Sum(over, body) => (format!("sum [{}]", ranges(over)), vec![body]),
-    }
+    };
+    (head, parts)
 }
 
 fn symbol(operator: BinaryOperator) -> &'static str {

@@ -1,6 +1,6 @@
 //! Words with a meaning of their own, which cannot be declared.
 
-use super::ast::STATEMENTS;
+use super::statements::{Row, STATEMENTS};
 
 /// Built-in functions.
 #[rustfmt::skip]
@@ -27,38 +27,13 @@ pub fn reserved(word: &str) -> Option<&'static str> {
 }
 
 /// Words that begin a statement.
-pub fn statement_words() -> [&'static str; STATEMENTS.len()] {
-    STATEMENTS.map(|(word, _)| word)
+pub fn statement_words() -> impl Iterator<Item = &'static str> {
+    STATEMENTS.iter().map(|row| row.word).filter(|word| !word.is_empty())
 }
 
 /// True if a statement begins with this word.
 pub fn is_statement_word(word: &str) -> bool {
-    statement_words().contains(&word)
-}
-
-/// Form of the statement that begins with `word`, in the language guide's notation.
-pub(super) fn form(word: &str) -> &'static str {
-    STATEMENTS.iter().find(|(known, _)| *known == word).map_or("NAME' = EXPR", |(_, form)| form)
-}
-
-/// Statement that users of other languages mean by `word`.
-pub(super) fn statement_meant_by(word: &str) -> Option<&'static str> {
-    Some(match word.to_lowercase().as_str() {
-        "param" | "params" | "par" | "const" | "constant" => "parameter",
-        "int" | "integer" | "dim" | "dimension" => "size",
-        "coord" | "coords" | "coordinates" | "position" | "var" | "variable" => "coordinate",
-        "mom" | "momenta" => "momentum",
-        "vel" | "velocities" => "velocity",
-        "h" | "ham" | "energy" => "hamiltonian",
-        "constrain" | "constraints" | "cons" | "subject" => "constraint",
-        "invariant" | "conserved" | "conserve" | "first_integral" => "integral",
-        "def" | "define" | "fn" | "func" | "function" | "where" => "let",
-        "output" | "record" | "monitor" | "print" => "observe",
-        "average" | "statistic" | "accumulate" => "measure",
-        "data" | "load" | "read" => "table",
-        "import" | "use" | "using" | "require" => "include",
-        _ => return None,
-    })
+    Row::of(word).is_some()
 }
 
 /// True for a word that stands for degrees behind a number.

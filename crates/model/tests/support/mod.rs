@@ -4,7 +4,7 @@
 use holonome_model::elaborate::model::Model;
 use holonome_model::elaborate::{Environment, elaborate};
 use holonome_model::functional::{Stretches, Term};
-use holonome_model::syntax::ast::{Expr, Name, StatementKind};
+use holonome_model::syntax::ast::{Expr, Name};
 use holonome_model::syntax::diagnostic::Diagnostic;
 use holonome_model::syntax::span::Span;
 
@@ -84,10 +84,7 @@ fn with_includes(text: &str) -> String {
 fn expression(text: &str) -> Expr {
     let (file, diagnostics) = holonome_model::syntax::parse(&format!("let v = {text}"));
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
-    match file.statements.into_iter().next().map(|s| s.kind) {
-        Some(StatementKind::Let { value, .. }) => value,
-        other => panic!("{other:?}"),
-    }
+    file.statements.into_iter().next().expect("a let").values.remove(0)
 }
 
 /// A term with one of its rows.

@@ -29,8 +29,28 @@ pub(super) struct Class {
     pub(super) term: Term,
 }
 
+impl Class {
+    /// Appends the entries of a row, whose guards are checked; its output is still missing.
+    pub(super) fn entries(
+        &mut self,
+        context: &Context,
+        names: &mut RowIndices,
+        row: &[f64],
+        draws: &mut Vec<Draw>,
+        entries: &mut Vec<u32>,
+    ) -> Result<(), Diagnostic> {
+        for guard in &self.guards {
+            names.check(guard, row)?;
+        }
+        for (slot, span) in &self.slots {
+            entries.push(slot.entry(context, names, row, *span, &mut self.term, draws)?);
+        }
+        Ok(())
+    }
+}
+
 /// The template of a row.
-pub(super) struct Made {
+pub(super) struct RowTemplate {
     pub(super) class: Class,
     /// Decisions that led to it.
     pub(super) decisions: Vec<(Node, f64)>,
@@ -109,33 +129,18 @@ impl<'a> ClassBuilder<'a> {
     ) -> Result<(), Diagnostic> {
         self.rows += 1;
         if self.rows > MOST_ROWS {
-            return Err(Diagnostic::error(
-                format!("this needs more than {MOST_ROWS} rows"),
-                self.span(),
-                "too many rows",
-            )
-            .help(format!("a family or sum may have at most {MOST_ROWS} rows")));
+            let message = format!("this needs more than {MOST_ROWS} rows");
+            return Err(Diagnostic::error(message, self.span(), "too many rows")
+                .help(format!("a family or sum may have at most {MOST_ROWS} rows")));
         }
         let (first, class) = (self.first_output(member), self.class(names, row)?);
         let class = &mut self.classes[class];
         self.entries += class.slots.len();
         if self.entries > MOST_NUMBERS {
-            return Err(too_many_numbers(self.entries, self.span()));
-        }
-        for guard in &class.guards {
-            names.check(guard, row)?;
+            return Err(too_many_numbers(self.entries, self.piece.body.span));
         }
         self.row.clear();
-        for (slot, span) in &class.slots {
-            self.row.push(slot.entry(
-                self.context,
-                names,
-                row,
-                *span,
-                &mut class.term,
-                self.draws,
-            )?);
-        }
+        class.entries(self.context, names, row, self.draws, &mut self.row)?;
         self.row.push(first);
         class.term.table.push(&self.row);
         Ok(())
@@ -164,19 +169,11 @@ impl<'a> ClassBuilder<'a> {
         // If both ends are valid, so is everything between them.
         let mut entries = |offset: usize| -> Option<Vec<u32>> {
             row[last] = low + offset as f64;
+            let mut entries = Vec::new();
             let class = &mut self.classes[class];
-            for guard in &class.guards {
-                names.check(guard, row).ok()?;
-            }
-            let mut entries = Vec::with_capacity(class.slots.len() + 1);
-            for (slot, span) in &class.slots {
-                entries.push(
-                    slot.entry(self.context, names, row, *span, &mut class.term, self.draws)
-                        .ok()?,
-                );
-            }
-            entries
-                .push(((member + offset * members) * self.components + self.piece.offset) as u32);
+            class.entries(self.context, names, row, self.draws, &mut entries).ok()?;
+            let output = (member + offset * members) * self.components + self.piece.offset;
+            entries.push(output as u32);
             Some(entries)
         };
         let ends = entries(count - 1).and_then(|_| Some((entries(1)?, entries(0)?)));
@@ -219,17 +216,14 @@ impl<'a> ClassBuilder<'a> {
         if let Some(class) = self.choices[at].class {
             return Ok(class);
         }
-        let (class, decisions) = self.template(names, row)?;
+        let RowTemplate { class, decisions, .. } = self.template(names, row, &[])?;
         self.written += class.term.graph.len();
         if self.written > LARGEST_TEMPLATES {
-            return Err(Diagnostic::error(
-                format!(
-                    "the rows of this formula differ so much that they take more than {LARGEST_TEMPLATES} operations"
-                ),
-                self.span(),
-                "too large",
-            )
-            .help("a sum inside a nonlinear function is expanded for each of its lengths"));
+            let message = format!(
+                "the rows of this formula differ so much that they take more than {LARGEST_TEMPLATES} operations"
+            );
+            return Err(Diagnostic::error(message, self.span(), "too large")
+                .help("a sum inside a nonlinear function is expanded for each of its lengths"));
         }
         // All rows that have answered alike so far get the same questions in the same order.
         let mut at = 0;
@@ -247,23 +241,13 @@ impl<'a> ClassBuilder<'a> {
         Ok(self.classes.len() - 1)
     }
 
-    /// The template of a row and the decisions that led to it.
-    fn template(
-        &self,
-        names: &mut RowIndices,
-        row: &[f64],
-    ) -> Result<(Class, Vec<(Node, f64)>), Diagnostic> {
-        let Made { class, decisions, .. } = self.template_with(names, row, &[])?;
-        Ok((class, decisions))
-    }
-
-    /// [`ClassBuilder::template`] with the components of the formulas `others` in the same graph.
-    pub(super) fn template_with(
+    /// The template of a row, with the components of the formulas `others` in the same graph.
+    pub(super) fn template(
         &self,
         names: &mut RowIndices,
         row: &[f64],
         others: &[&Ex],
-    ) -> Result<Made, Diagnostic> {
+    ) -> Result<RowTemplate, Diagnostic> {
         let mut lowering = Lowering::new(names, row);
         let mut roots = lowering.lower(&self.piece.body)?;
         for wrapper in self.piece.wrappers.iter().rev() {
@@ -291,7 +275,7 @@ impl<'a> ClassBuilder<'a> {
             pairs: None,
             spans,
         };
-        Ok(Made { class: Class { guards, slots, term }, decisions, others })
+        Ok(RowTemplate { class: Class { guards, slots, term }, decisions, others })
     }
 
     /// Number of the output that the first component of a member is added to.

@@ -15,7 +15,8 @@ mod summands;
 mod template;
 
 use super::reach::{self, Cutoff};
-use crate::elaborate::expression::{CheckedRanges, Draw, Ex};
+use crate::elaborate::expression::{Draw, Ex};
+use crate::elaborate::index_set::IndexSet;
 use crate::elaborate::model::{Family, Quantity, Table};
 use crate::functional::{Functional, Term};
 use crate::syntax::diagnostic::Diagnostic;
@@ -109,7 +110,7 @@ fn is_of_rows(term: &Term, context: &Context) -> bool {
 pub fn lower(
     context: &Context,
     purpose: Purpose,
-    family: &CheckedRanges,
+    family: &IndexSet,
     body: &Ex,
     draws: &mut Vec<Draw>,
 ) -> Result<Lowered, Diagnostic> {
@@ -126,25 +127,17 @@ pub fn lower(
         };
         let mut near = listed.then(|| near(&builder, context, family)).flatten();
         near.take_if(|term| is_of_rows(term, context));
-        let loops: Vec<&CheckedRanges> = match near {
-            Some(_) => vec![family],
-            None => std::iter::once(family).chain(&piece.ranges).collect(),
-        };
-        let mut rows = RangeLoop::new(family.ranges.len());
-        rows.run(&mut builder, &loops, near.is_none())?;
+        let set = if near.is_some() { family.clone() } else { family.product(&piece.set) };
+        let mut rows = RangeLoop::new(family.ranges.len(), near.is_none());
+        rows.run(&mut builder, &set)?;
         let new = functional.terms.len();
         functional.terms.extend(near);
         functional.terms.extend(builder.into_terms());
         if listed {
-            let ranges =
-                std::iter::once(family).chain(&piece.ranges).map(|ranges| ranges.ranges.len());
-            let of_pairs = ranges.sum::<usize>() > 1;
+            let of_pairs = family.ranges.len() + piece.set.ranges.len() > 1;
             let found = functional.terms[new..].iter().filter_map(Cutoff::of);
-            cutoffs.extend(found.map(|cutoff| LoweredCutoff {
-                cutoff,
-                span: piece.body.span,
-                of_pairs,
-            }));
+            let span = piece.body.span;
+            cutoffs.extend(found.map(|cutoff| LoweredCutoff { cutoff, span, of_pairs }));
         }
         if number == 0 {
             members = rows.members;

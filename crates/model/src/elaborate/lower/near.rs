@@ -5,11 +5,10 @@
 //! meaning.
 
 use super::Context;
-use super::classes::{Class, ClassBuilder, Made};
+use super::classes::{ClassBuilder, RowTemplate};
 use super::row_indices::RowIndices;
-use crate::elaborate::expression::{
-    self, CheckedExpression, CheckedRanges, Ex, IndexVariable, Kind,
-};
+use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind};
+use crate::elaborate::index_set::{IndexSet, IndexVariable};
 use crate::elaborate::linear_algebra::Linear;
 use crate::elaborate::shape::Shape;
 use crate::functional::{Pairs, Side, Source, Term, Which};
@@ -76,12 +75,32 @@ impl Nearness {
         let points = few.then(|| ends(apart)).flatten()?;
         Some(Nearness { points, lengths: lengths.cloned(), reach: reach.clone() })
     }
+
+    /// The position that depends on the outer index of a set of two, and that of the inner one.
+    fn ordered_points(&self, set: &IndexSet) -> Option<[&Ex; 2]> {
+        let [outer, inner] = &set.ranges[..] else { return None };
+        let owner = |point: &Ex| {
+            let mut found = FxHashSet::default();
+            indices(point, &mut FxHashSet::default(), &mut found);
+            match found.into_iter().collect::<Vec<_>>()[..] {
+                [only] if only == outer.index => Some(0),
+                [only] if only == inner.index => Some(1),
+                _ => None,
+            }
+        };
+        let [a, b] = &self.points;
+        match (owner(a)?, owner(b)?) {
+            (0, 1) => Some([a, b]),
+            (1, 0) => Some([b, a]),
+            _ => None,
+        }
+    }
 }
 
 /// Body of a `let` member; any other expression itself.
 fn peeled(e: &Ex) -> &Ex {
     match &e.kind {
-        Kind::Member(_, _, _, body) => peeled(body),
+        Kind::Definition(_, _, _, body) => peeled(body),
         _ => e,
     }
 }
@@ -130,8 +149,8 @@ fn indices(
         found.insert(index);
     }
     e.kind.for_each_part(&mut |part| indices(part, seen, found));
-    if let Kind::Sum(ranges, _) = &e.kind {
-        ranges.ranges.iter().for_each(|range| {
+    if let Kind::Sum(set, _) = &e.kind {
+        set.ranges.iter().for_each(|range| {
             found.remove(&range.index);
         });
     }
@@ -154,133 +173,119 @@ fn side(names: &RowIndices, nodes: &[Node]) -> Option<Side> {
     }
 }
 
-/// Term of a summand over near pairs, in the loops of `family` and of the summand's own sums;
+/// The members of both sides of a sum over two indices.
+struct PairMembers {
+    /// Values of the two indices at member 0 of each side.
+    first_indices: [f64; 2],
+    /// Number of values of the outer index before its first member, which have no partners.
+    skipped: usize,
+    which: Which,
+}
+
+impl PairMembers {
+    /// The members of a sum over `outer` and `inner`; `None` if a range or a condition has guards
+    /// that fail or that differ from pair to pair.
+    fn of(names: &mut RowIndices, set: &IndexSet) -> Option<PairMembers> {
+        let [outer, inner] = &set.ranges[..] else { return None };
+        let [low, high] = names.ends(outer, &[]).ok()?;
+        // Range of the inner index for each outer index.
+        let mut inner_ranges = Vec::new();
+        for i in 0..=((high - low).min(f64::from(u32::MAX)) as i64) {
+            inner_ranges.push(names.ends(inner, &[low + i as f64]).ok()?);
+        }
+        let is_met = |range: &[f64; 2]| range[0] <= range[1];
+        let (skipped, last) =
+            (inner_ranges.iter().position(is_met)?, inner_ranges.iter().rposition(is_met)?);
+        let ranges = &inner_ranges[skipped..=last];
+        let met = || ranges.iter().filter(|range| is_met(range));
+        let first = met().map(|range| range[0]).fold(f64::INFINITY, f64::min);
+        let seconds = (met().map(|range| range[1]).fold(first, f64::max) - first) as usize + 1;
+        let number = |index: f64| (index - first).max(0.0) as u32;
+        let partners = ranges.iter().map(|range| match is_met(range) {
+            true => [number(range[0]), number(range[1]) + 1],
+            false => [0, 0],
+        });
+        let partners = partners.collect();
+        let mut filter = None;
+        for (_, condition) in &set.conditions {
+            let mut guards = Vec::new();
+            names.guards_of(condition, &mut guards).ok()?;
+            if !guards.is_empty() {
+                return None;
+            }
+            let node = names.node(condition);
+            filter = Some(filter.map_or(node, |all| names.graph.binary(Binary::And, all, node)));
+        }
+        let first_indices = [low + skipped as f64, first];
+        let filter = filter.map(|node| (&names.graph, node));
+        let which = Which::new(partners, seconds, first_indices, filter);
+        Some(PairMembers { first_indices, skipped, which })
+    }
+}
+
+/// Term of a summand over near pairs, over the indices of `family` and of the summand's own sums;
 /// `None` if the summand is not such a sum.
-pub(super) fn near(
-    builder: &ClassBuilder,
-    context: &Context,
-    family: &CheckedRanges,
-) -> Option<Term> {
-    let piece = builder.piece();
+pub(super) fn near(builder: &ClassBuilder, context: &Context, family: &IndexSet) -> Option<Term> {
     const OTHER: expression::Depends =
         expression::DRAW | expression::MOMENTUM | expression::MULTIPLIER;
-    if piece.body.depends & OTHER != 0 || family.filter.is_some() {
+    let piece = builder.piece();
+    if piece.body.depends & OTHER != 0 || !family.conditions.is_empty() {
         return None;
     }
     let nearness = Nearness::of(&piece.body)?;
-    let ranges: Vec<_> =
-        family.ranges.iter().chain(piece.ranges.iter().flat_map(|ranges| &ranges.ranges)).collect();
-    let [outer, inner] = ranges[..] else { return None };
-    let filters: Vec<&Ex> =
-        piece.ranges.iter().filter_map(|ranges| ranges.filter.as_ref()).collect();
-    let (mut of_points, variables) =
-        ([FxHashSet::default(), FxHashSet::default()], [outer.index, inner.index]);
-    for (point, found) in nearness.points.iter().zip(&mut of_points) {
-        indices(point, &mut FxHashSet::default(), found);
-    }
-    let owner = |found: &FxHashSet<IndexVariable>| match found.iter().collect::<Vec<_>>()[..] {
-        [only] => variables.iter().position(|variable| variable == only),
-        _ => None,
-    };
-    let points = match (owner(&of_points[0])?, owner(&of_points[1])?) {
-        (0, 1) => [&nearness.points[0], &nearness.points[1]],
-        (1, 0) => [&nearness.points[1], &nearness.points[0]],
-        _ => return None,
-    };
-    let mut names = RowIndices::new(context, &ranges);
-    let whole = |names: &mut RowIndices, e: &Ex, row: &[f64]| names.whole(e, row, "").ok();
-    let (low, high) = (whole(&mut names, &outer.low, &[])?, whole(&mut names, &outer.high, &[])?);
-    // Range of the inner index for each outer index.
-    let mut inner_ranges = Vec::new();
-    for i in 0..=((high - low).min(f64::from(u32::MAX)) as i64) {
-        let i = low + i as f64;
-        inner_ranges
-            .push([whole(&mut names, &inner.low, &[i])?, whole(&mut names, &inner.high, &[i])?]);
-    }
-    let is_met = |range: &[f64; 2]| range[0] <= range[1];
-    let (start, end) =
-        (inner_ranges.iter().position(is_met)?, inner_ranges.iter().rposition(is_met)? + 1);
-    let met = || inner_ranges[start..end].iter().filter(|range| is_met(range));
-    let first_indices =
-        [low + start as f64, met().map(|range| range[0]).fold(f64::INFINITY, f64::min)];
-    let seconds = (met().map(|range| range[1]).fold(first_indices[1], f64::max) - first_indices[1])
-        as usize
-        + 1;
-    let partners = inner_ranges[start..end].iter().map(|range| {
-        let number = |index: f64| (index - first_indices[1]).max(0.0) as u32;
-        if is_met(range) { [number(range[0]), number(range[1]) + 1] } else { [0, 0] }
-    });
-    let partners: Vec<[u32; 2]> = partners.collect();
-    let firsts = partners.len();
-    // The filter must have no guards.
-    let mut filter = None;
-    for condition in filters {
-        let mut guards = Vec::new();
-        names.guards_of(condition, &mut guards).ok()?;
-        if !guards.is_empty() {
-            return None;
-        }
-        let node = names.node(condition);
-        filter = Some(filter.map_or(node, |others| names.graph.binary(Binary::And, others, node)));
-    }
-    let which =
-        Which::new(partners, seconds, first_indices, filter.map(|node| (&names.graph, node)));
-    let pair = first_indices;
+    let set = family.product(&piece.set);
+    let points = nearness.ordered_points(&set)?;
+    let mut names = RowIndices::new(context, &set);
+    let members = PairMembers::of(&mut names, &set)?;
     let others: Vec<&Ex> =
         points.into_iter().chain(&nearness.lengths).chain([&nearness.reach]).collect();
-    let Made { class, decisions, others } =
-        builder.template_with(&mut names, &pair, &others).ok()?;
+    let RowTemplate { mut class, decisions, others } =
+        builder.template(&mut names, &members.first_indices, &others).ok()?;
     if !decisions.is_empty() {
         return None;
     }
-    let [first, second, rest @ ..] = &others[..] else { return None };
-    let (lengths, reach) = match rest {
-        [lengths, reach] => {
+    let (points, lengths, reach) = match &others[..] {
+        [first, second, lengths, reach] => {
             let all = first.len();
-            (if lengths.len() == 1 { vec![lengths[0]; all] } else { lengths.clone() }, reach[0])
+            let alike = lengths.len() == 1;
+            let lengths = if alike { vec![lengths[0]; all] } else { lengths.clone() };
+            ([first.clone(), second.clone()], lengths, reach[0])
         }
-        [reach] => (Vec::new(), reach[0]),
+        [first, second, reach] => ([first.clone(), second.clone()], Vec::new(), reach[0]),
         _ => return None,
     };
-    let sides: Vec<Side> = class
-        .slots
-        .iter()
-        .map(|(slot, _)| side(&names, &slot.nodes()))
-        .collect::<Option<Vec<_>>>()?;
+    let sides = class.slots.iter().map(|(slot, _)| side(&names, &slot.nodes()));
+    let sides: Vec<Side> = sides.collect::<Option<_>>()?;
     if class.guards.iter().any(|guard| side(&names, &guard.nodes()).is_none()) {
         return None;
     }
-    let Class { guards, slots, mut term } = class;
-    let counts = [firsts, seconds];
-    for member in 0..which.members() {
-        let row = [0, 1].map(|k| first_indices[k] + member.min(counts[k] - 1) as f64);
-        for guard in &guards {
-            names.check(guard, &row).ok()?;
-        }
-        let mut entries = Vec::with_capacity(slots.len() + 1);
-        for (slot, span) in &slots {
-            entries.push(
-                slot.entry(context, &mut names, &row, *span, &mut term, &mut Vec::new()).ok()?,
-            );
-        }
-        let of_family = if family.ranges.is_empty() { 0 } else { start + member.min(firsts - 1) };
+    let counts = members.which.counts();
+    for member in 0..members.which.members() {
+        let own = |k: usize| member.min(counts[k] - 1);
+        let row = [0, 1].map(|k| members.first_indices[k] + own(k) as f64);
+        let mut entries = Vec::with_capacity(sides.len() + 1);
+        class.entries(context, &mut names, &row, &mut Vec::new(), &mut entries).ok()?;
+        let of_family = if family.ranges.is_empty() { 0 } else { members.skipped + own(0) };
         entries.push(builder.first_output(of_family));
-        term.table.push(&entries);
+        class.term.table.push(&entries);
     }
-    // Slots must read the state at equal steps from member to member, so that the members are one
-    // stretch of columns.
-    let count_of = |side: Side| if side == Side::Second { seconds } else { firsts };
-    let is_even = |(k, &side): (usize, &Side)| {
-        let mut entries = vec![0; count_of(side)];
+    let mut term = class.term;
+    if !are_even(&term, &sides, counts) {
+        return None;
+    }
+    let which = Arc::new(members.which);
+    term.pairs = Some(Box::new(Pairs { sides, points, lengths, reach, which }));
+    Some(term)
+}
+
+/// True if slots read the state at equal steps from member to member, so that the members are one
+/// stretch of columns.
+fn are_even(term: &Term, sides: &[Side], [firsts, seconds]: [usize; 2]) -> bool {
+    sides.iter().enumerate().all(|(k, &side)| {
+        let mut entries = vec![0; if side == Side::Second { seconds } else { firsts }];
         term.table.column(k, 0, &mut entries);
         let step = |pair: &[u32]| pair[1].wrapping_sub(pair[0]);
         term.slots[k] != Source::State
             || entries.windows(2).all(|pair| step(pair) == step(&entries))
-    };
-    if !sides.iter().enumerate().all(is_even) {
-        return None;
-    }
-    let points = [first.clone(), second.clone()];
-    term.pairs = Some(Box::new(Pairs { sides, points, lengths, reach, which: Arc::new(which) }));
-    Some(term)
+    })
 }

@@ -3,7 +3,8 @@
 
 use super::arithmetic::{add_term, components};
 use super::{Context, LARGEST_INDEX, LARGEST_TEMPLATE};
-use crate::elaborate::expression::{CheckedExpression, Ex, IndexVariable, Kind, Range};
+use crate::elaborate::expression::{CheckedExpression, Ex, Kind};
+use crate::elaborate::index_set::{IndexSet, IndexVariable, Range};
 use crate::graph::aligned::Aligned;
 use crate::graph::interpret::{Backend, Interpreter, Kernel};
 use crate::graph::op::{Binary, Unary};
@@ -65,10 +66,10 @@ impl Guard {
 }
 
 impl<'a> RowIndices<'a> {
-    pub(super) fn new(context: &'a Context<'a>, flat: &[&Range]) -> Self {
+    pub(super) fn new(context: &'a Context<'a>, set: &IndexSet) -> Self {
         RowIndices {
             context,
-            rows: flat.iter().map(|r| r.index).collect(),
+            rows: set.ranges.iter().map(|range| range.index).collect(),
             graph: Graph::new(),
             bound: FxHashMap::default(),
             kernels: FxHashMap::default(),
@@ -119,7 +120,7 @@ impl<'a> RowIndices<'a> {
                 sum
             }
             // A `let` of indices and numbers; its own index values are guarded.
-            Kind::Member(_, _, _, body) => self.nodes(body, memo),
+            Kind::Definition(_, _, _, body) => self.nodes(body, memo),
             Kind::Component(base, list) => {
                 let entries = self.nodes(base, memo);
                 let axes: Vec<Node> = list.iter().map(|index| self.nodes(index, memo)[0]).collect();
@@ -179,70 +180,34 @@ impl<'a> RowIndices<'a> {
             ));
         }
         match &e.kind {
-            Kind::Member(name, checks, filter, body) => {
-                for (index, _) in checks {
-                    self.collect(index, when, seen, out)?;
-                }
-                let values: Vec<Node> = checks.iter().map(|(index, _)| self.node(index)).collect();
-                // The ranges may use the `let`'s own earlier indices: bind these to the values of
-                // this use.
-                let outer: Vec<Option<Node>> =
-                    checks.iter().map(|(_, r)| self.bound.get(&r.index).copied()).collect();
-                for ((_, range), &value) in checks.iter().zip(&values) {
-                    self.bound.insert(range.index, value);
-                    self.collect(&range.low, when, seen, out)?;
-                    self.collect(&range.high, when, seen, out)?;
-                    let between = Some((self.node(&range.low), self.node(&range.high)));
-                    out.push(Guard { name: name.clone(), when, value, between, span: e.span });
-                }
-                if let Some(filter) = filter {
-                    self.collect(filter, when, seen, out)?;
-                    let value = self.node(filter);
-                    out.push(Guard {
-                        name: name.clone(),
-                        when,
-                        value,
-                        between: None,
-                        span: e.span,
-                    });
-                }
-                for ((_, range), outer) in checks.iter().zip(outer) {
-                    match outer {
-                        Some(node) => self.bound.insert(range.index, node),
-                        None => self.bound.remove(&range.index),
-                    };
-                }
+            Kind::Definition(name, indices, set, body) => {
+                indices.iter().try_for_each(|index| self.collect(index, when, seen, out))?;
+                self.collect_of_set((name, indices, set), when, e.span, seen, out)?;
                 // A body that is more than an index expression is guarded by its own lowering.
                 if body.is_index() {
                     self.collect(body, when, seen, out)?;
                 }
+                Ok(())
             }
             Kind::Component(base, list) if e.is_index() => {
                 for (index, &size) in list.iter().zip(&base.shape.dimensions()) {
                     self.collect(index, when, seen, out)?;
                     let value = self.node(index);
                     let between = Some((self.graph.one(), self.graph.constant(size as f64)));
-                    out.push(Guard {
-                        name: "the list".to_string(),
-                        when,
-                        value,
-                        between,
-                        span: e.span,
-                    });
+                    let name = "the list".to_string();
+                    out.push(Guard { name, when, value, between, span: e.span });
                 }
-                self.collect(base, when, seen, out)?;
+                self.collect(base, when, seen, out)
             }
             // A branch that is not taken need not exist.
             Kind::Select(c, a, b) if c.is_index() => {
                 self.collect(c, when, seen, out)?;
                 let c = self.node(c);
                 let not = self.graph.unary(Unary::Not, c);
-                let (first, second) = (
-                    self.graph.binary(Binary::And, when, c),
-                    self.graph.binary(Binary::And, when, not),
-                );
+                let [first, second] =
+                    [c, not].map(|taken| self.graph.binary(Binary::And, when, taken));
                 self.collect(a, first, seen, out)?;
-                self.collect(b, second, seen, out)?;
+                self.collect(b, second, seen, out)
             }
             kind => {
                 let mut result = Ok(());
@@ -251,8 +216,41 @@ impl<'a> RowIndices<'a> {
                         result = self.collect(part, when, seen, out);
                     }
                 });
-                result?;
+                result
             }
+        }
+    }
+
+    /// Collects the guards of index values of a family: they must lie in its set.
+    fn collect_of_set(
+        &mut self,
+        (name, indices, set): (&String, &[Ex], &IndexSet),
+        when: Node,
+        span: Span,
+        seen: &mut Seen,
+        out: &mut Vec<Guard>,
+    ) -> Result<(), Diagnostic> {
+        let guard = |value, between| Guard { name: name.clone(), when, value, between, span };
+        let values: Vec<Node> = indices.iter().map(|index| self.node(index)).collect();
+        // The ranges may use the family's own earlier indices: bind these to the values of this
+        // use.
+        let outer: Vec<Option<Node>> =
+            set.ranges.iter().map(|range| self.bound.get(&range.index).copied()).collect();
+        for (range, &value) in set.ranges.iter().zip(&values) {
+            self.bound.insert(range.index, value);
+            self.collect(&range.low, when, seen, out)?;
+            self.collect(&range.high, when, seen, out)?;
+            out.push(guard(value, Some((self.node(&range.low), self.node(&range.high)))));
+        }
+        for (_, condition) in &set.conditions {
+            self.collect(condition, when, seen, out)?;
+            out.push(guard(self.node(condition), None));
+        }
+        for (range, outer) in set.ranges.iter().zip(outer) {
+            match outer {
+                Some(node) => self.bound.insert(range.index, node),
+                None => self.bound.remove(&range.index),
+            };
         }
         Ok(())
     }
@@ -272,15 +270,23 @@ impl<'a> RowIndices<'a> {
         };
         let [low, high] = [low, high].map(|n| self.evaluate_node(n, row));
         let value = self.check_whole(value, guard.span, row, "an index")?;
-        if value < low || value > high {
-            let message = format!(
-                "index {value} of '{}' is outside {low}..{high}{}",
-                guard.name,
-                self.with(row)
-            );
-            return Err(Diagnostic::error(message, guard.span, "no such member"));
+        match self.outside(value, &guard.name, (low, high), row) {
+            Some(message) => Err(Diagnostic::error(message, guard.span, "no such member")),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Message about an index of a family that is not within its bounds.
+    pub(super) fn outside(
+        &self,
+        value: f64,
+        family: &str,
+        (low, high): (f64, f64),
+        row: &[f64],
+    ) -> Option<String> {
+        let with = || self.with(row);
+        (value < low || value > high)
+            .then(|| format!("index {value} of '{family}' is outside {low}..{high}{}", with()))
     }
 
     /// Step of a node of whole numbers along the innermost index; `None` if it is not constant. No
@@ -403,9 +409,13 @@ impl<'a> RowIndices<'a> {
         Ok(self.evaluate_node(node, row))
     }
 
-    pub(super) fn whole(&mut self, e: &Ex, row: &[f64], what: &str) -> Result<f64, Diagnostic> {
-        let value = self.checked(e, row)?;
-        self.check_whole(value, e.span, row, what)
+    /// First and last value of a range.
+    pub(super) fn ends(&mut self, range: &Range, row: &[f64]) -> Result<[f64; 2], Diagnostic> {
+        let mut end = |e: &Ex, which: &str| {
+            let value = self.checked(e, row)?;
+            self.check_whole(value, e.span, row, format_args!("the {which} value of a range"))
+        };
+        Ok([end(&range.low, "first")?, end(&range.high, "last")?])
     }
 
     pub(super) fn check_whole(

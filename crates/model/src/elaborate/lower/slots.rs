@@ -2,8 +2,8 @@
 
 use super::row_indices::RowIndices;
 use super::{Context, MOST_NUMBERS, too_many_numbers};
-use crate::elaborate::expression::Draw;
-use crate::elaborate::model::Family;
+use crate::elaborate::expression::{Draw, Storage};
+use crate::elaborate::model::{Family, Quantity};
 use crate::elaborate::start;
 use crate::functional::{Source, Term};
 use crate::graph::Node;
@@ -13,9 +13,7 @@ use crate::syntax::span::Span;
 /// Number that a slot reads, as a function of the row.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) enum Slot {
-    Variable { variable: usize, component: u32, indices: Vec<Node> },
-    Parameter { parameter: usize, component: u32, indices: Vec<Node> },
-    Multiplier { constraint: usize, component: u32, indices: Vec<Node> },
+    Member { storage: Storage, component: u32, indices: Vec<Node> },
     Number(Node),
     Table { table: usize, column: usize, row: Node },
     Trajectory,
@@ -28,11 +26,10 @@ impl Slot {
         match self {
             // A trajectory's inputs stand in place of the state, because the formulas of a start
             // read no state. Multipliers follow the state.
-            Slot::Variable { .. }
-            | Slot::Multiplier { .. }
+            Slot::Member { storage: Storage::Variable(..) | Storage::Multiplier(_), .. }
             | Slot::Trajectory
             | Slot::Draw { .. } => Source::State,
-            Slot::Parameter { .. } => Source::Parameter,
+            Slot::Member { storage: Storage::Parameter(_), .. } => Source::Parameter,
             Slot::Number(_) | Slot::Table { .. } => Source::Number,
         }
     }
@@ -40,24 +37,19 @@ impl Slot {
     /// True if its entry advances by equal steps along the innermost index.
     pub(super) fn is_even(&self, names: &mut RowIndices) -> bool {
         match self {
-            Slot::Variable { indices, .. } | Slot::Parameter { indices, .. } => {
-                indices.iter().all(|&node| names.is_even(node))
+            // Every member of constraints has its own entry, or a list of members gives it.
+            Slot::Member { storage, indices, .. } => {
+                !matches!(storage, Storage::Multiplier(_))
+                    && indices.iter().all(|&node| names.is_even(node))
             }
-            // Every row has its own entry, or a list of members gives it.
-            Slot::Multiplier { .. }
-            | Slot::Number(_)
-            | Slot::Table { .. }
-            | Slot::Trajectory
-            | Slot::Draw { .. } => false,
+            Slot::Number(_) | Slot::Table { .. } | Slot::Trajectory | Slot::Draw { .. } => false,
         }
     }
 
     /// Nodes that determine its entry, as functions of the row.
     pub(super) fn nodes(&self) -> Vec<Node> {
         match self {
-            Slot::Variable { indices, .. }
-            | Slot::Parameter { indices, .. }
-            | Slot::Multiplier { indices, .. } => indices.clone(),
+            Slot::Member { indices, .. } => indices.clone(),
             Slot::Number(node) | Slot::Table { row: node, .. } => vec![*node],
             Slot::Trajectory | Slot::Draw { .. } => Vec::new(),
         }
@@ -78,36 +70,19 @@ impl Slot {
             term.numbers.len() as u32 - 1
         };
         match self {
-            Slot::Variable { variable, component, indices } => {
-                let (family, first) = context.variables[*variable];
-                let member = member(names, family, indices, row, span)?;
-                Ok((first + member * family.shape.len()) as u32 + component)
-            }
-            Slot::Parameter { parameter, component, indices } => {
-                let (family, first) = context.parameters[*parameter];
-                let member = member(names, family, indices, row, span)?;
-                Ok((first + member * family.shape.len()) as u32 + component)
-            }
-            Slot::Multiplier { constraint, component, indices } => {
-                let (quantity, first) = context.multipliers[*constraint];
-                let mut values = Vec::with_capacity(indices.len());
-                for &node in indices {
-                    let value = names.evaluate_node(node, row);
-                    let what = format_args!("an index of '{}'", quantity.name);
-                    values.push(names.check_whole(value, span, row, what)? as i64);
-                }
-                let Some(member) = quantity.member(&values) else {
-                    let list: Vec<String> = values.iter().map(i64::to_string).collect();
-                    let message = format!(
-                        "constraint '{}' has no member [{}]{}",
-                        quantity.name,
-                        list.join(","),
-                        names.with(row)
-                    );
-                    return Err(Diagnostic::error(message, span, "no such member")
-                        .related(quantity.span, "declared here"));
+            Slot::Member { storage, component, indices } => {
+                let first = match *storage {
+                    Storage::Variable(k, _) => {
+                        member(names, context.variables[k], indices, row, span)?
+                    }
+                    Storage::Parameter(k) => {
+                        member(names, context.parameters[k], indices, row, span)?
+                    }
+                    Storage::Multiplier(k) => {
+                        multiplier(names, context.multipliers[k], indices, row, span)?
+                    }
                 };
-                Ok((first + member * quantity.shape.len()) as u32 + component)
+                Ok(first as u32 + component)
             }
             Slot::Number(node) => Ok(number(names.evaluate_node(*node, row))),
             Slot::Trajectory => Ok(start::TRAJECTORY),
@@ -132,34 +107,56 @@ impl Slot {
     }
 }
 
-/// The number of the family's member with these index values.
+/// Place of the first component of a family's member with these index values.
 fn member(
     names: &mut RowIndices,
-    family: &Family,
+    (family, first): (&Family, usize),
     indices: &[Node],
     row: &[f64],
     span: Span,
 ) -> Result<usize, Diagnostic> {
     let mut number = 0;
-    for (k, &node) in indices.iter().enumerate() {
-        let (low, high) = family.bounds[k];
-        let value = names.evaluate_node(node, row);
-        let value =
-            names.check_whole(value, span, row, format_args!("an index of '{}'", family.name))?
-                as i64;
-        if value < low || value > high {
-            let message = format!(
-                "index {value} of '{}' is outside {low}..{high}{}",
-                family.name,
-                names.with(row)
-            );
-            return Err(Diagnostic::error(
-                message,
-                span,
-                format!("{} = {value} does not exist", family.indices[k]),
-            ));
+    for (k, (&node, &(low, high))) in indices.iter().zip(&family.bounds).enumerate() {
+        let value = index(names, &family.name, node, row, span)?;
+        if let Some(message) = names.outside(value, &family.name, (low as f64, high as f64), row) {
+            let label = format!("{} = {value} does not exist", family.indices[k]);
+            return Err(Diagnostic::error(message, span, label));
         }
-        number = number * (high - low + 1) as usize + (value - low) as usize;
+        number = number * (high - low + 1) as usize + (value as i64 - low) as usize;
     }
-    Ok(number)
+    Ok(first + number * family.shape.len())
+}
+
+/// Place of the first multiplier of a constraint's member with these index values.
+fn multiplier(
+    names: &mut RowIndices,
+    (constraint, first): (&Quantity, usize),
+    indices: &[Node],
+    row: &[f64],
+    span: Span,
+) -> Result<usize, Diagnostic> {
+    let mut values = Vec::with_capacity(indices.len());
+    for &node in indices {
+        values.push(index(names, &constraint.name, node, row, span)? as i64);
+    }
+    let Some(member) = constraint.member(&values) else {
+        let list: Vec<String> = values.iter().map(i64::to_string).collect();
+        let (name, list, with) = (&constraint.name, list.join(","), names.with(row));
+        let message = format!("constraint '{name}' has no member [{list}]{with}");
+        return Err(Diagnostic::error(message, span, "no such member")
+            .related(constraint.span, "declared here"));
+    };
+    Ok(first + member * constraint.shape.len())
+}
+
+/// Value of an index of a family.
+fn index(
+    names: &mut RowIndices,
+    family: &str,
+    node: Node,
+    row: &[f64],
+    span: Span,
+) -> Result<f64, Diagnostic> {
+    let value = names.evaluate_node(node, row);
+    names.check_whole(value, span, row, format_args!("an index of '{family}'"))
 }

@@ -2,7 +2,8 @@
 //! sums inside others: the sums over the sites of two molecules belong into the template of the
 //! pair.
 
-use crate::elaborate::expression::{self, CheckedExpression, CheckedRanges, Ex, Kind, Range};
+use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind};
+use crate::elaborate::index_set::{IndexSet, Range};
 use crate::elaborate::model::MOST_SITES;
 use crate::graph::op::{Binary, Unary};
 use crate::syntax::diagnostic::Diagnostic;
@@ -12,8 +13,8 @@ const MOST_PIECES: usize = 10_000;
 
 /// One summand of a formula.
 pub(super) struct Summand {
-    /// Sums around it, outermost first.
-    pub(super) ranges: Vec<CheckedRanges>,
+    /// Index set of the sums around it.
+    pub(super) set: IndexSet,
     /// Operations applied to it, outermost first.
     pub(super) wrappers: Vec<Wrapper>,
     pub(super) body: Ex,
@@ -34,11 +35,8 @@ pub(super) enum Wrapper {
 /// A finding, if there are too many summands.
 pub(super) fn summands(e: &Ex) -> Result<Vec<Summand>, Diagnostic> {
     let mut pieces = Vec::new();
-    split(
-        e,
-        Summand { ranges: Vec::new(), wrappers: Vec::new(), body: e.clone(), offset: 0 },
-        &mut pieces,
-    )?;
+    let set = IndexSet::default();
+    split(e, Summand { set, wrappers: Vec::new(), body: e.clone(), offset: 0 }, &mut pieces)?;
     Ok(pieces)
 }
 
@@ -50,8 +48,8 @@ fn few(range: &Range) -> Option<usize> {
 
 /// Number of last ranges of a sum that are unrolled if the sum stands inside others: those of two
 /// sites at most.
-fn unrolled_ranges(ranges: &CheckedRanges) -> usize {
-    let lengths = ranges.ranges.iter().rev().map_while(few);
+fn unrolled_ranges(ranges: &[Range]) -> usize {
+    let lengths = ranges.iter().rev().map_while(few);
     let products = lengths.scan(1, |product, length| {
         *product *= length;
         Some(*product)
@@ -66,85 +64,80 @@ fn has_rows(e: &Ex) -> bool {
         return e.has_sum;
     }
     let mut found =
-        matches!(&e.kind, Kind::Sum(ranges, _) if unrolled_ranges(ranges) < ranges.ranges.len());
+        matches!(&e.kind, Kind::Sum(set, _) if unrolled_ranges(&set.ranges) < set.ranges.len());
     e.kind.for_each_part(&mut |part| found = found || has_rows(part));
     found
 }
 
 fn split(e: &Ex, around: Summand, out: &mut Vec<Summand>) -> Result<(), Diagnostic> {
-    let nested =
-        around.ranges.iter().flat_map(|ranges| &ranges.ranges).any(|range| few(range).is_none());
+    let nested = around.set.ranges.iter().any(|range| few(range).is_none());
     let has_sum = |e: &Ex| e.has_sum && (!nested || has_rows(e));
     let with = |wrapper: Option<Wrapper>, body: &Ex| Summand {
-        ranges: around.ranges.clone(),
+        set: around.set.clone(),
         wrappers: around.wrappers.iter().cloned().chain(wrapper).collect(),
         body: body.clone(),
         offset: around.offset,
     };
     let moves = expression::DYNAMIC | expression::MULTIPLIER;
     let linear = |factor: &Ex| factor.depends & moves == 0 && !factor.has_sum;
-    match &e.kind {
-        Kind::Sum(ranges, body) if has_sum(e) => {
-            let short =
-                if ranges.filter.is_some() || has_rows(body) { 0 } else { unrolled_ranges(ranges) };
-            let outer = Some(ranges.ranges.len() - short)
-                .filter(|&outer| outer > 0)
-                .unwrap_or(ranges.ranges.len());
-            let (outer, inner) = ranges.ranges.split_at(outer);
-            let body = match inner {
-                [] => body.clone(),
-                _ => {
-                    let inner = CheckedRanges { ranges: inner.to_vec(), filter: None };
-                    CheckedExpression::new(Kind::Sum(inner, body.clone()), body.shape, e.span)
-                }
-            };
+    let (wrapper, part) = match &e.kind {
+        Kind::Sum(set, body) if has_sum(e) => {
+            let (outer, body) = outer_sum(set, body, e);
             let mut piece = with(None, &body);
-            piece
-                .ranges
-                .push(CheckedRanges { ranges: outer.to_vec(), filter: ranges.filter.clone() });
-            split(&body, piece, out)
+            piece.set = around.set.product(&outer);
+            return split(&body, piece, out);
         }
         Kind::Add(terms) if has_sum(e) => {
-            for (negative, term) in terms {
-                split(term, with(negative.then_some(Wrapper::Negate), term), out)?;
-            }
-            Ok(())
-        }
-        Kind::Unary(Unary::Neg, a) if has_sum(e) => split(a, with(Some(Wrapper::Negate), a), out),
-        Kind::Scale(c, a) if has_sum(a) && linear(c) => {
-            split(a, with(Some(Wrapper::Scale(c.clone())), a), out)
-        }
-        Kind::Divide(a, c) if has_sum(a) && linear(c) => {
-            split(a, with(Some(Wrapper::Divide(c.clone())), a), out)
-        }
-        // A product of scalars is commutative: either factor may hold the sum.
-        Kind::Binary(Binary::Mul, a, c) if has_sum(a) && linear(c) => {
-            split(a, with(Some(Wrapper::Scale(c.clone())), a), out)
-        }
-        Kind::Binary(Binary::Mul, c, a) if has_sum(a) && linear(c) => {
-            split(a, with(Some(Wrapper::Scale(c.clone())), a), out)
-        }
-        Kind::Binary(Binary::Div, a, c) if has_sum(a) && linear(c) => {
-            split(a, with(Some(Wrapper::Divide(c.clone())), a), out)
+            return terms.iter().try_for_each(|(negative, term)| {
+                split(term, with(negative.then_some(Wrapper::Negate), term), out)
+            });
         }
         Kind::Stack(entries) if has_sum(e) => {
             let mut offset = around.offset;
-            for entry in entries {
-                let mut piece = with(None, entry);
-                piece.offset = offset;
+            return entries.iter().try_for_each(|entry| {
+                let piece = Summand { offset, ..with(None, entry) };
                 offset += entry.shape.len();
-                split(entry, piece, out)?;
-            }
-            Ok(())
+                split(entry, piece, out)
+            });
         }
-        _ if out.len() == MOST_PIECES => Err(Diagnostic::error(
-            format!("this formula has more than {MOST_PIECES} summands, with every `let` expanded"),
-            e.span,
-            "too many",
-        )),
+        Kind::Unary(Unary::Neg, a) if has_sum(e) => (Wrapper::Negate, a),
+        // A product of scalars is commutative: either factor may hold the sum.
+        Kind::Scale(c, a) | Kind::Binary(Binary::Mul, a, c) if has_sum(a) && linear(c) => {
+            (Wrapper::Scale(c.clone()), a)
+        }
+        Kind::Binary(Binary::Mul, c, a) if has_sum(a) && linear(c) => {
+            (Wrapper::Scale(c.clone()), a)
+        }
+        Kind::Divide(a, c) | Kind::Binary(Binary::Div, a, c) if has_sum(a) && linear(c) => {
+            (Wrapper::Divide(c.clone()), a)
+        }
+        _ if out.len() == MOST_PIECES => {
+            let message = format!(
+                "this formula has more than {MOST_PIECES} summands, with every `let` expanded"
+            );
+            return Err(Diagnostic::error(message, e.span, "too many"));
+        }
         _ => {
             out.push(with(None, e));
-            Ok(())
+            return Ok(());
         }
+    };
+    split(part, with(Some(wrapper), part), out)
+}
+
+/// Index set of the rows of the sum `e` and what is summed over them: its last short ranges are
+/// unrolled.
+fn outer_sum(set: &IndexSet, body: &Ex, e: &Ex) -> (IndexSet, Ex) {
+    let all = set.ranges.len();
+    let short = match set.conditions.is_empty() && !has_rows(body) {
+        true => unrolled_ranges(&set.ranges),
+        false => 0,
+    };
+    if short == 0 || short == all {
+        return (set.clone(), body.clone());
     }
+    let (outer, inner) = set.ranges.split_at(all - short);
+    let [outer, inner] =
+        [outer, inner].map(|ranges| IndexSet { ranges: ranges.to_vec(), conditions: Vec::new() });
+    (outer, CheckedExpression::new(Kind::Sum(inner, body.clone()), body.shape, e.span))
 }

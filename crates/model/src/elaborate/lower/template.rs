@@ -4,12 +4,14 @@ use super::LARGEST_TEMPLATE;
 use super::arithmetic::{add_term, components};
 use super::row_indices::{Guard, RowIndices};
 use super::slots::Slot;
-use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind, Range};
+use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind, Storage};
+use crate::elaborate::index_set::{self, IndexSet};
 use crate::elaborate::shape::Shape;
 use crate::graph::{Graph, Input, Node};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A template while it is made.
@@ -135,47 +137,9 @@ impl<'l, 'a> Lowering<'l, 'a> {
         match &e.kind {
             Kind::Time => Ok(vec![self.graph.input(Input::Time)]),
             Kind::Index(_) => unreachable!("handled above"),
-            Kind::Variable(variable, list) => {
-                let indices = self.indices(list)?;
-                Ok((0..e.shape.len() as u32)
-                    .map(|component| {
-                        self.slot(
-                            Slot::Variable {
-                                variable: *variable,
-                                component,
-                                indices: indices.clone(),
-                            },
-                            e.span,
-                        )
-                    })
-                    .collect())
-            }
-            Kind::Parameter(parameter, list) => {
-                let indices = self.indices(list)?;
-                Ok((0..e.shape.len() as u32)
-                    .map(|component| {
-                        self.slot(
-                            Slot::Parameter {
-                                parameter: *parameter,
-                                component,
-                                indices: indices.clone(),
-                            },
-                            e.span,
-                        )
-                    })
-                    .collect())
-            }
-            Kind::Multiplier(constraint, list) => {
-                let indices = self.indices(list)?;
-                Ok((0..e.shape.len() as u32)
-                    .map(|component| {
-                        let indices = indices.clone();
-                        self.slot(
-                            Slot::Multiplier { constraint: *constraint, component, indices },
-                            e.span,
-                        )
-                    })
-                    .collect())
+            Kind::Member(storage, list) => {
+                let all = 0..e.shape.len() as u32;
+                self.member(*storage, list, all, e.span)
             }
             Kind::Table(table, column, row) => {
                 let row = self.indices(std::slice::from_ref(row))?[0];
@@ -183,21 +147,15 @@ impl<'l, 'a> Lowering<'l, 'a> {
             }
             Kind::Trajectory => Ok(vec![self.slot(Slot::Trajectory, e.span)]),
             Kind::Draw(draw) => {
-                let count = e.shape.len();
-                Ok((0..count)
-                    .map(|_| {
-                        let ordinal = self.slots.len() as u32;
-                        self.slot(Slot::Draw { draw: *draw, ordinal }, e.span)
-                    })
-                    .collect())
+                let draw = Slot::Draw { draw: *draw, ordinal: self.slots.len() as u32 };
+                Ok(vec![self.slot(draw, e.span)])
             }
-            Kind::Member(_, _, _, body) => {
+            Kind::Definition(_, _, _, body) => {
                 self.guard(e)?;
                 self.lower(body)
             }
             Kind::Add(terms) => {
-                let zero = self.graph.zero();
-                let mut sum = vec![zero; e.shape.len()];
+                let mut sum = vec![self.graph.zero(); e.shape.len()];
                 for (is_subtracted, term) in terms {
                     let term = self.lower(term)?;
                     add_term(&mut self.graph, &mut sum, *is_subtracted, &term);
@@ -209,50 +167,10 @@ impl<'l, 'a> Lowering<'l, 'a> {
                 let condition = self.names.node(c);
                 if self.decide(condition) != 0.0 { self.lower(a) } else { self.lower(b) }
             }
-            Kind::Component(base, list) => {
-                let mut position = 0;
-                for (index, &size) in list.iter().zip(&base.shape.dimensions()) {
-                    self.guard(index)?;
-                    let node = self.names.node(index);
-                    let value = self.decide(node);
-                    let value = self.names.check_whole(value, index.span, self.row, "an index")?;
-                    if value < 1.0 || value > size as f64 {
-                        let message = format!(
-                            "index {value} is outside 1..{size}{}",
-                            self.names.with(self.row)
-                        );
-                        return Err(Diagnostic::error(
-                            message,
-                            index.span,
-                            format!("this has the shape {}", base.shape),
-                        ));
-                    }
-                    position = position * size + value as usize - 1;
-                }
-                // Only the picked component of a variable or parameter becomes a slot.
-                let component = position as u32;
-                Ok(vec![match &base.kind {
-                    Kind::Variable(variable, list) => {
-                        let indices = self.indices(list)?;
-                        self.slot(
-                            Slot::Variable { variable: *variable, component, indices },
-                            base.span,
-                        )
-                    }
-                    Kind::Parameter(parameter, list) => {
-                        let indices = self.indices(list)?;
-                        self.slot(
-                            Slot::Parameter { parameter: *parameter, component, indices },
-                            base.span,
-                        )
-                    }
-                    _ => self.lower(base)?[position],
-                }])
-            }
-            Kind::Sum(ranges, body) => {
-                let zero = self.graph.zero();
-                let mut sum = vec![zero; e.shape.len()];
-                self.inner_sum(&ranges.ranges, ranges.filter.as_ref(), body, &mut sum)?;
+            Kind::Component(base, list) => self.component(base, list),
+            Kind::Sum(set, body) => {
+                let mut sum = vec![self.graph.zero(); e.shape.len()];
+                self.inner_sum(set, 0, body, &mut sum)?;
                 Ok(sum)
             }
             _ => {
@@ -270,71 +188,113 @@ impl<'l, 'a> Lowering<'l, 'a> {
         }
     }
 
-    /// A sum inside a nonlinear function: unrolled, with its length as a decision.
+    /// Slots of some components of a family's member.
+    fn member(
+        &mut self,
+        storage: Storage,
+        list: &[Ex],
+        components: Range<u32>,
+        span: Span,
+    ) -> Result<Vec<Node>, Diagnostic> {
+        let indices = self.indices(list)?;
+        let slots = components.map(|component| {
+            self.slot(Slot::Member { storage, component, indices: indices.clone() }, span)
+        });
+        Ok(slots.collect())
+    }
+
+    /// `base[k]`, `base[k,l]` with indices that are decisions.
+    fn component(&mut self, base: &Ex, list: &[Ex]) -> Result<Vec<Node>, Diagnostic> {
+        let mut position = 0;
+        for (index, &size) in list.iter().zip(&base.shape.dimensions()) {
+            self.guard(index)?;
+            let node = self.names.node(index);
+            let value = self.decide(node);
+            let value = self.names.check_whole(value, index.span, self.row, "an index")?;
+            if value < 1.0 || value > size as f64 {
+                let with = self.names.with(self.row);
+                let message = format!("index {value} is outside 1..{size}{with}");
+                let label = format!("this has the shape {}", base.shape);
+                return Err(Diagnostic::error(message, index.span, label));
+            }
+            position = position * size + value as usize - 1;
+        }
+        match &base.kind {
+            // Only the picked component becomes a slot.
+            Kind::Member(storage, list) => {
+                let only = position as u32..position as u32 + 1;
+                self.member(*storage, list, only, base.span)
+            }
+            _ => Ok(vec![self.lower(base)?[position]]),
+        }
+    }
+
+    /// A sum inside a nonlinear function: unrolled, with the lengths of its ranges as decisions.
+    /// The first `depth` indices of its set are bound.
     fn inner_sum(
         &mut self,
-        ranges: &[Range],
-        filter: Option<&Ex>,
+        set: &IndexSet,
+        depth: usize,
         body: &Ex,
         sum: &mut [Node],
     ) -> Result<(), Diagnostic> {
-        let [range, rest @ ..] = ranges else {
+        let range = set.ranges.get(depth);
+        if range.is_none() {
             self.steps += 1;
             if self.steps > LARGEST_TEMPLATE {
-                return Err(Diagnostic::error(
-                    format!(
-                        "a sum of more than {LARGEST_TEMPLATE} terms inside a nonlinear function"
-                    ),
-                    body.span,
-                    "too long to expand",
-                )
-                .help("sums that are only added up are not limited like this"));
+                let message = format!(
+                    "a sum of more than {LARGEST_TEMPLATE} terms inside a nonlinear function"
+                );
+                return Err(Diagnostic::error(message, body.span, "too long to expand")
+                    .help("sums that are only added up are not limited like this"));
             }
-            if let Some(filter) = filter {
-                self.guard(filter)?;
-                let node = self.names.node(filter);
-                if self.decide(node) == 0.0 {
-                    return Ok(());
-                }
+        }
+        for condition in set.decided_at(depth) {
+            self.guard(condition)?;
+            let node = self.names.node(condition);
+            if self.decide(node) == 0.0 {
+                return Ok(());
             }
-            for (s, v) in sum.iter_mut().zip(self.lower(body)?) {
-                *s = self.graph.add(*s, v);
-            }
+        }
+        let Some(range) = range else {
+            let body = self.lower(body)?;
+            add_term(&mut self.graph, sum, false, &body);
             return Ok(());
         };
-        self.guard(&range.low)?;
-        self.guard(&range.high)?;
-        let (low, high) = (self.names.node(&range.low), self.names.node(&range.high));
-        for (node, what) in
-            [(low, "the first value of a range"), (high, "the last value of a range")]
-        {
-            let value = self.names.evaluate_node(node, self.row);
-            self.names.check_whole(value, range.span, self.row, what)?;
-        }
-        let length = self.names.graph.sub(high, low);
-        let length = self.decide(length) + 1.0;
-        if length > LARGEST_TEMPLATE as f64 {
-            return Err(Diagnostic::error(
-                format!("a sum of {length} terms inside a nonlinear function"),
-                range.span,
-                "too long to expand",
-            )
-            .help(format!("at most {LARGEST_TEMPLATE} operations may result from its expansion")));
-        }
+        let (low, length) = self.extent(range)?;
         let outer_scope = self.scope;
-        let mut k = 0.0;
-        while k < length {
-            let step = self.names.graph.constant(k);
+        for k in 0..length as usize {
+            let step = self.names.graph.constant(k as f64);
             let value = self.names.graph.add(low, step);
             self.names.bound.insert(range.index, value);
             self.scopes += 1;
             self.scope = self.scopes;
-            self.inner_sum(rest, filter, body, sum)?;
-            k += 1.0;
+            self.inner_sum(set, depth + 1, body, sum)?;
         }
         self.names.bound.remove(&range.index);
         self.scope = outer_scope;
         Ok(())
+    }
+
+    /// First value of a range, and its length, which is a decision.
+    fn extent(&mut self, range: &index_set::Range) -> Result<(Node, f64), Diagnostic> {
+        self.guard(&range.low)?;
+        self.guard(&range.high)?;
+        let (low, high) = (self.names.node(&range.low), self.names.node(&range.high));
+        for (node, which) in [(low, "first"), (high, "last")] {
+            let value = self.names.evaluate_node(node, self.row);
+            let what = format_args!("the {which} value of a range");
+            self.names.check_whole(value, range.span, self.row, what)?;
+        }
+        let length = self.names.graph.sub(high, low);
+        let length = (self.decide(length) + 1.0).max(0.0);
+        if length > LARGEST_TEMPLATE as f64 {
+            let message = format!("a sum of {length} terms inside a nonlinear function");
+            let help =
+                format!("at most {LARGEST_TEMPLATE} operations may result from its expansion");
+            return Err(Diagnostic::error(message, range.span, "too long to expand").help(help));
+        }
+        Ok((low, length))
     }
 
     /// Adds the guards of `e`, which every row of the template must meet.

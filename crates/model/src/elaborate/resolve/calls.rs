@@ -5,10 +5,13 @@ use crate::elaborate::expression::{self, CheckedExpression, Draw, Ex, Kind};
 use crate::elaborate::linear_algebra::FUNCTIONS;
 use crate::elaborate::names::{self, Scope, Symbol};
 use crate::elaborate::shape::Shape;
-use crate::syntax::ast::{self, StatementKind};
-use crate::syntax::diagnostic::{Diagnostic, did_you_mean};
+use crate::syntax::ast;
+use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 use holonome_words::option;
+
+/// Largest dimension of `identity`.
+const LARGEST_IDENTITY: f64 = 64.0;
 
 impl Elaborator<'_> {
     pub(super) fn call(
@@ -22,114 +25,83 @@ impl Elaborator<'_> {
         if let Some(declared) = self.symbols.get(name).copied()
             && scope.find(name).is_none()
         {
-            if let Symbol::Definition(statement) = declared.symbol
-                && let StatementKind::Let { parameters, .. } = &self.file.statements[statement].kind
-                && !parameters.is_empty()
+            if let Symbol::Definition(number) = declared.symbol
+                && !self.statement(number).parameters.is_empty()
             {
-                return self.apply(statement, parameters, arguments, span, scope);
+                return self.apply(number, arguments, span, scope);
             }
-            return self.refuse(
-                Diagnostic::error(
-                    format!("'{name}' is not a function"),
-                    function.span,
-                    "called here",
-                )
-                .help("for a product write *; a function is defined by `let f(x) = …`")
-                .related(declared.span, "declared here"),
-            );
+            let message = format!("'{name}' is not a function");
+            let finding = Diagnostic::error(message, function.span, "called here")
+                .help("for a product write *; a function is defined by `let f(x) = …`");
+            return self.refuse(finding.related(declared.span, "declared here"));
         }
-        match name {
-            "if" => {
-                let [c, a, b] = arguments else {
-                    return self.wrong_count(name, "if(condition, a, b)", arguments.len(), span);
-                };
-                let (c, a, b) =
-                    (self.condition(c, scope, "'if'"), self.value(a, scope), self.value(b, scope));
-                let (c, a, b) = (c?, a?, b?);
-                if a.shape != b.shape {
-                    return self.refuse(
-                        Diagnostic::error(
-                            format!(
-                                "the branches of if have the shapes {} and {}",
-                                a.shape, b.shape
-                            ),
-                            span,
-                            "the shapes differ",
-                        )
-                        .related(a.span, format!("{}", a.shape))
-                        .related(b.span, format!("{}", b.shape)),
+        match (name, arguments) {
+            ("if", [c, a, b]) => self.choice([c, a, b], span, scope),
+            ("if", _) => self.wrong_count(name, "if(condition, a, b)", arguments.len(), span),
+            ("normal", []) => self.draw(name, Draw::Normal, span, scope),
+            ("uniform", []) => self.draw(name, Draw::Uniform, span, scope),
+            ("normal" | "uniform", _) => {
+                self.wrong_count(name, &format!("{name}()"), arguments.len(), span)
+            }
+            ("identity", [n]) => match self.index_value(n, scope)?.value() {
+                Some(v) if (1.0..=LARGEST_IDENTITY).contains(&v) => {
+                    let shape = Shape::Matrix(v as usize, v as usize);
+                    Some(CheckedExpression::new(Kind::Identity, shape, span))
+                }
+                _ => {
+                    let message = format!(
+                        "the dimension of identity must be a constant from 1 to {LARGEST_IDENTITY}"
                     );
+                    self.refuse(Diagnostic::error(message, n.span, "not such a constant"))
                 }
-                let shape = a.shape;
-                Some(CheckedExpression::new(Kind::Select(c, a, b), shape, span))
-            }
-            "normal" | "uniform" => {
-                if !arguments.is_empty() {
-                    return self.wrong_count(name, &format!("{name}()"), arguments.len(), span);
-                }
-                if scope.allowed & expression::DRAW == 0 {
-                    return self.refuse(
-                        Diagnostic::error(
-                            format!(
-                                "{name}() stands only in initial values and in {vary}",
-                                vary = option("vary")
-                            ),
-                            span,
-                            format!("not in {}", scope.place),
-                        )
-                        .help("a random number is drawn once, before the run starts"),
-                    );
-                }
-                let draw = if name == "normal" { Draw::Normal } else { Draw::Uniform };
-                Some(CheckedExpression::new(Kind::Draw(draw), Shape::Scalar, span))
-            }
-            "identity" => {
-                let [n] = arguments else {
-                    return self.wrong_count(name, "identity(n)", arguments.len(), span);
-                };
-                let e = self.index_value(n, scope)?;
-                match e.value() {
-                    Some(v) if (1.0..=64.0).contains(&v) => Some(CheckedExpression::new(
-                        Kind::Identity,
-                        Shape::Matrix(v as usize, v as usize),
-                        span,
-                    )),
-                    _ => self.refuse(Diagnostic::error(
-                        "the dimension of identity must be a constant from 1 to 64",
-                        n.span,
-                        "not such a constant",
-                    )),
-                }
-            }
-            "matrix" => {
-                let rows: Vec<Option<Ex>> =
-                    arguments.iter().map(|a| self.value(a, scope)).collect();
-                let rows: Vec<Ex> = rows.into_iter().collect::<Option<_>>()?;
-                let Some(Shape::Vector(columns)) = rows.first().map(|r| r.shape) else {
-                    return self.refuse(
-                        Diagnostic::error(
-                            "matrix(…) takes the rows, each a vector",
-                            span,
-                            "rows are vectors",
-                        )
-                        .help("write matrix((1, 0), (0, 1))"),
-                    );
-                };
-                if let Some(odd) = rows.iter().find(|r| r.shape != Shape::Vector(columns)) {
-                    return self.refuse(Diagnostic::error(
-                        format!(
-                            "the rows of a matrix have the shapes R^{columns} and {}",
-                            odd.shape
-                        ),
-                        odd.span,
-                        "a row of another length",
-                    ));
-                }
-                let shape = Shape::Matrix(rows.len(), columns);
-                Some(CheckedExpression::new(Kind::Stack(rows), shape, span))
-            }
+            },
+            ("identity", _) => self.wrong_count(name, "identity(n)", arguments.len(), span),
+            ("matrix", rows) => self.matrix(rows, span, scope),
             _ => self.built_in(function, arguments, span, scope),
         }
+    }
+
+    /// `if(condition, a, b)`
+    fn choice(&mut self, [c, a, b]: [&ast::Expr; 3], span: Span, scope: &mut Scope) -> Option<Ex> {
+        let (c, a, b) =
+            (self.condition(c, scope, "'if'"), self.value(a, scope), self.value(b, scope));
+        let (c, a, b) = (c?, a?, b?);
+        let (shape, other) = (a.shape, b.shape);
+        if shape != other {
+            let message = format!("the branches of if have the shapes {shape} and {other}");
+            let finding = Diagnostic::error(message, span, "the shapes differ");
+            let finding = finding.related(a.span, shape.to_string());
+            return self.refuse(finding.related(b.span, other.to_string()));
+        }
+        Some(CheckedExpression::new(Kind::Select(c, a, b), shape, span))
+    }
+
+    /// `normal()`, `uniform()`
+    fn draw(&mut self, name: &str, draw: Draw, span: Span, scope: &Scope) -> Option<Ex> {
+        if scope.allowed & expression::DRAW != 0 {
+            return Some(CheckedExpression::new(Kind::Draw(draw), Shape::Scalar, span));
+        }
+        let vary = option("vary");
+        let message = format!("{name}() stands only in initial values and in {vary}");
+        let finding = Diagnostic::error(message, span, format!("not in {}", scope.place));
+        self.refuse(finding.help("a random number is drawn once, before the run starts"))
+    }
+
+    /// `matrix(a, b, …)` of rows.
+    fn matrix(&mut self, rows: &[ast::Expr], span: Span, scope: &mut Scope) -> Option<Ex> {
+        let rows = self.values(rows, scope, "this place")?;
+        let Some(Shape::Vector(columns)) = rows.first().map(|r| r.shape) else {
+            let message = "matrix(…) takes the rows, each a vector";
+            let finding = Diagnostic::error(message, span, "rows are vectors");
+            return self.refuse(finding.help("write matrix((1, 0), (0, 1))"));
+        };
+        if let Some(odd) = rows.iter().find(|r| r.shape != Shape::Vector(columns)) {
+            let shape = odd.shape;
+            let message = format!("the rows of a matrix have the shapes R^{columns} and {shape}");
+            return self.refuse(Diagnostic::error(message, odd.span, "a row of another length"));
+        }
+        let shape = Shape::Matrix(rows.len(), columns);
+        Some(CheckedExpression::new(Kind::Stack(rows), shape, span))
     }
 
     fn built_in(
@@ -163,35 +135,9 @@ impl Elaborator<'_> {
             });
         }
         let Some(row) = FUNCTIONS.iter().find(|r| r.name == name) else {
-            if self.poisoned.contains(name) {
-                return None;
-            }
-            let known = names::function_names();
-            if let Some((_, ours)) = names::ELSEWHERE.iter().find(|(theirs, _)| *theirs == name) {
-                return self.refuse(
-                    Diagnostic::error(
-                        format!("unknown function '{name}'"),
-                        function.span,
-                        "not a function",
-                    )
-                    .help(format!("did you mean '{ours}'?")),
-                );
-            }
-            let own = self.symbols.keys().map(String::as_str);
-            let diagnostic = Diagnostic::error(
-                format!("unknown function '{name}'"),
-                function.span,
-                "not a function",
-            );
-            let diagnostic = match did_you_mean(name, known.into_iter().chain(own)) {
-                Some(meant) => diagnostic.help(format!("did you mean '{meant}'?")),
-                None => diagnostic.help(format!("define it with `let {name}(x) = …`")),
-            };
-            return self.refuse(diagnostic);
+            return self.unknown_function(function);
         };
-        let values: Vec<Option<Ex>> =
-            arguments.iter().map(|a| self.value_for(a, scope, name)).collect();
-        let values: Vec<Ex> = values.into_iter().collect::<Option<_>>()?;
+        let values = self.values(arguments, scope, name)?;
         let shapes: Vec<Shape> = values.iter().map(|v| v.shape).collect();
         // The usage line shows how many arguments there are; diag takes any number.
         let call = row.usage.split_inclusive(')').next().unwrap_or(row.usage);
@@ -200,17 +146,34 @@ impl Elaborator<'_> {
         }
         let Some(shape) = (row.shape)(&shapes) else {
             let given: Vec<String> = shapes.iter().map(Shape::to_string).collect();
-            let message = if given.is_empty() {
-                format!("{name} without arguments")
-            } else {
-                format!("{name} does not take {}", given.join(" and "))
+            let message = match given.is_empty() {
+                true => format!("{name} without arguments"),
+                false => format!("{name} does not take {}", given.join(" and ")),
             };
-            return self.refuse(
-                Diagnostic::error(message, span, "the arguments do not fit")
-                    .help(format!("{}: {}", row.usage, row.doc)),
-            );
+            let finding = Diagnostic::error(message, span, "the arguments do not fit");
+            return self.refuse(finding.help(format!("{}: {}", row.usage, row.doc)));
         };
         Some(CheckedExpression::new(Kind::Linear(row.function, values), shape, span))
+    }
+
+    fn unknown_function(&mut self, function: &ast::Name) -> Option<Ex> {
+        let name = function.text.as_str();
+        if self.poisoned.contains(name) {
+            return None;
+        }
+        let message = format!("unknown function '{name}'");
+        let finding = Diagnostic::error(message, function.span, "not a function");
+        let elsewhere = names::ELSEWHERE.iter().find(|(theirs, _)| *theirs == name);
+        let known = names::function_names().into_iter();
+        let finding = match elsewhere {
+            Some((_, ours)) => finding.help(format!("did you mean '{ours}'?")),
+            None => {
+                finding.suggest(name, known.chain(self.symbols.keys().map(String::as_str)), || {
+                    format!("define it with `let {name}(x) = …`")
+                })
+            }
+        };
+        self.refuse(finding)
     }
 
     pub(super) fn wrong_count(
@@ -222,13 +185,8 @@ impl Elaborator<'_> {
     ) -> Option<Ex> {
         let needed = if usage.ends_with("()") { 0 } else { usage.matches(',').count() + 1 };
         let arguments = if needed == 1 { "argument" } else { "arguments" };
-        self.refuse(
-            Diagnostic::error(
-                format!("{name} takes {needed} {arguments}, not {given}"),
-                span,
-                "wrong number of arguments",
-            )
-            .help(format!("write {usage}")),
-        )
+        let message = format!("{name} takes {needed} {arguments}, not {given}");
+        let finding = Diagnostic::error(message, span, "wrong number of arguments");
+        self.refuse(finding.help(format!("write {usage}")))
     }
 }

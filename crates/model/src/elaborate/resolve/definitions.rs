@@ -2,11 +2,13 @@
 //! depends on is known.
 
 use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind};
+use crate::elaborate::index_set::IndexSet;
 use crate::elaborate::names::Scope;
 use crate::elaborate::{Application, Elaborator};
-use crate::syntax::ast::{self, StatementKind};
+use crate::syntax::ast::{self, Name, Statement};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
+use crate::syntax::statements::StatementKind;
 use holonome_words::option;
 use std::sync::Arc;
 
@@ -14,34 +16,26 @@ impl Elaborator<'_> {
     /// A `let` function with its arguments.
     pub(super) fn apply(
         &mut self,
-        statement: usize,
-        parameters: &[ast::Name],
+        number: usize,
         arguments: &[ast::Expr],
         span: Span,
         scope: &mut Scope,
     ) -> Option<Ex> {
-        let StatementKind::Let { name, value, .. } = &self.file.statements[statement].kind else {
-            unreachable!("only lets have parameters")
-        };
+        let Statement { name, parameters, values: body, .. } = self.statement(number);
         if parameters.len() != arguments.len() {
-            let list: Vec<&str> = parameters.iter().map(|p| p.text.as_str()).collect();
-            let usage = format!("{}({})", name.text, list.join(", "));
-            return self.wrong_count(&name.text, &usage, arguments.len(), span);
+            return self.wrong_count(&name.text, &usage(name, parameters), arguments.len(), span);
         }
-        let values: Vec<Option<Ex>> = arguments.iter().map(|a| self.value(a, scope)).collect();
-        let values: Vec<Ex> = values.into_iter().collect::<Option<_>>()?;
-        let key = application(statement, &values);
+        let values = self.values(arguments, scope, "this place")?;
+        let key = application(number, &values);
         if let Some((known, _)) = self.applied.get(&key) {
             return known.clone();
         }
-        self.enter(statement, span)?;
-        let mut inner = Scope::new(
-            expression::FORMULA | expression::MULTIPLIER | (scope.allowed & expression::DRAW),
-            "a let",
-        );
+        self.enter(number, span)?;
+        let mut inner = self.definition_scope(number);
+        inner.allowed |= scope.allowed & expression::DRAW;
         inner.locals =
             parameters.iter().map(|p| p.text.clone()).zip(values.iter().cloned()).collect();
-        let result = self.value(value, &mut inner);
+        let result = self.value(&body[0], &mut inner);
         self.leave();
         self.check_premature(&name.text, span, scope)?;
         // Keep the arguments alive as long as their addresses are keys.
@@ -54,124 +48,106 @@ impl Elaborator<'_> {
     /// A `let`, `integral` or `observe` without arguments, with its family's indices.
     pub(super) fn definition(
         &mut self,
-        statement: usize,
-        name: &str,
+        number: usize,
         indices: &[ast::Expr],
         span: Span,
         scope: &mut Scope,
     ) -> Option<Ex> {
-        let definition = self.file.statements[statement].kind.definition();
-        let (family, parameters, value) = definition.expect("the name is that of a definition");
+        let Statement { name, family, parameters, .. } = self.statement(number);
         if !parameters.is_empty() {
-            let list: Vec<&str> = parameters.iter().map(|p| p.text.as_str()).collect();
-            return self.refuse(
-                Diagnostic::error(format!("'{name}' is a function"), span, "without arguments")
-                    .help(format!("write {name}({})", list.join(", "))),
-            );
+            let message = format!("'{}' is a function", name.text);
+            let finding = Diagnostic::error(message, span, "without arguments");
+            return self.refuse(finding.help(format!("write {}", usage(name, parameters))));
         }
         let need = family.ranges.len();
         if indices.len() < need {
             let list: Vec<&str> = family.ranges.iter().map(|r| r.name.text.as_str()).collect();
-            return self.refuse(which_member(name, name, &list, span));
+            return self.refuse(which_member(&name.text, &name.text, &list, span));
         }
-        if need == 0 {
-            let known = match self.defined.get(&statement) {
-                Some(known) => known.clone(),
-                None => {
-                    self.enter(statement, span)?;
-                    // A `let` may stand for an initial value; an integral or observable holds at
-                    // every time.
-                    let draw = match &self.file.statements[statement].kind {
-                        StatementKind::Let { .. } => expression::DRAW,
-                        _ => 0,
-                    };
-                    let mut inner = self.definition_scope(statement, "a definition");
-                    inner.allowed |= draw;
-                    let result = self.value(value, &mut inner);
-                    self.leave();
-                    self.check_premature(name, span, scope)?;
-                    self.defined.insert(statement, result.clone());
-                    result
-                }
-            };
-            let e = known?;
-            self.check_use(&e, name, span, scope)?;
-            return self.component(e, indices, span, scope);
-        }
-        let mut values = Vec::with_capacity(need);
-        for index in &indices[..need] {
+        let (own, rest) = indices.split_at(need);
+        let e = match need {
+            0 => self.known_value(number, span, scope)?,
+            _ => {
+                let e = self.member_of_definition(number, own, span, scope)?;
+                self.check_use(&e, &name.text, span, scope)?;
+                e
+            }
+        };
+        self.component(e, rest, span, scope)
+    }
+
+    /// Member of a family of definitions: its body with the index values of this use.
+    fn member_of_definition(
+        &mut self,
+        number: usize,
+        indices: &[ast::Expr],
+        span: Span,
+        scope: &mut Scope,
+    ) -> Option<Ex> {
+        let Statement { name, family, values: body, .. } = self.statement(number);
+        let mut values = Vec::with_capacity(indices.len());
+        for index in indices {
             values.push(self.index_value(index, scope)?);
         }
-        let key = application(statement, &values);
-        let result = match self.applied.get(&key) {
-            Some((known, _)) => known.clone(),
-            None => {
-                self.enter(statement, span)?;
-                let mut inner = self.definition_scope(statement, "a let");
-                // The ranges are read with the family's own indices, the body with the index values
-                // of this use.
-                let ranges = self.ranges(family, &mut inner);
-                inner.locals = family
-                    .ranges
-                    .iter()
-                    .map(|r| r.name.text.clone())
-                    .zip(values.iter().cloned())
-                    .collect();
-                let body = self.value(value, &mut inner);
-                self.leave();
-                self.check_premature(name, span, scope)?;
-                let result = match (ranges, body) {
-                    (Some(ranges), Some(body)) => {
-                        let shape = body.shape;
-                        let checks = values.iter().cloned().zip(ranges.ranges).collect();
-                        Some(CheckedExpression::new(
-                            Kind::Member(name.to_string(), checks, ranges.filter, body),
-                            shape,
-                            span,
-                        ))
-                    }
-                    _ => None,
-                };
-                self.applied.insert(key, (result.clone(), values));
-                result
-            }
-        };
-        let e = result?;
-        self.check_use(&e, name, span, scope)?;
-        self.component(e, &indices[need..], span, scope)
-    }
-
-    /// Scope of a `let`, `integral` or `observe`. An integral is one along the exact motion, where
-    /// no multipliers are known.
-    fn definition_scope(&self, statement: usize, place: &'static str) -> Scope {
-        let all = expression::FORMULA;
-        match &self.file.statements[statement].kind {
-            StatementKind::Integral { .. } => Scope::new(all, "an integral"),
-            _ => Scope::new(all | expression::MULTIPLIER, place),
+        let key = application(number, &values);
+        if let Some((known, _)) = self.applied.get(&key) {
+            return known.clone();
         }
+        self.enter(number, span)?;
+        let mut inner = self.definition_scope(number);
+        // The ranges are read with the family's own indices, the body with the index values of this
+        // use.
+        let set = self.index_set(family, &mut inner);
+        let names = family.ranges.iter().map(|range| range.name.text.clone());
+        inner.locals = names.zip(values.iter().cloned()).collect();
+        let body = self.value(&body[0], &mut inner);
+        self.leave();
+        self.check_premature(&name.text, span, scope)?;
+        let member = |(set, body): (IndexSet, Ex)| {
+            let shape = body.shape;
+            let kind = Kind::Definition(name.text.clone(), values.clone(), set, body);
+            CheckedExpression::new(kind, shape, span)
+        };
+        let result = set.zip(body).map(member);
+        self.applied.insert(key, (result.clone(), values));
+        result
     }
 
-    pub(super) fn hamiltonian_value(&mut self, span: Span, scope: &mut Scope) -> Option<Ex> {
-        let statement = self.hamiltonian.expect("asked for only where there is one");
-        let known = match self.defined.get(&statement) {
-            Some(known) => known.clone(),
-            None => {
-                self.enter(statement, span)?;
-                let StatementKind::Hamiltonian { value, .. } =
-                    &self.file.statements[statement].kind
-                else {
-                    unreachable!()
-                };
-                let mut inner = Scope::new(expression::FORMULA, "the Hamiltonian");
-                let result = self.value(value, &mut inner);
-                self.leave();
-                self.check_premature("H", span, scope)?;
-                self.defined.insert(statement, result.clone());
-                result
+    /// Scope of the formula of a definition or of the Hamiltonian.
+    pub(in crate::elaborate) fn definition_scope(&self, number: usize) -> Scope {
+        let statement = self.statement(number);
+        let (more, place) = match statement.kind {
+            StatementKind::Hamiltonian => (0, "the Hamiltonian"),
+            // An integral is one along the exact motion, where no multipliers are known.
+            StatementKind::Integral => (0, "an integral"),
+            StatementKind::Observe => (expression::MULTIPLIER, "an observable"),
+            // It may stand for an initial value.
+            _ if statement.family.ranges.is_empty() && statement.parameters.is_empty() => {
+                (expression::MULTIPLIER | expression::DRAW, "a let")
             }
+            _ => (expression::MULTIPLIER, "a let"),
         };
-        let e = known?;
-        self.check_use(&e, "H", span, scope)?;
+        Scope::new(expression::FORMULA | more, place)
+    }
+
+    /// The value of a definition or of the Hamiltonian, read at its first use.
+    pub(in crate::elaborate) fn known_value(
+        &mut self,
+        number: usize,
+        span: Span,
+        scope: &Scope,
+    ) -> Option<Ex> {
+        let ast::Statement { name, values, .. } = self.statement(number);
+        if !self.defined.contains_key(&number) {
+            self.enter(number, span)?;
+            let mut inner = self.definition_scope(number);
+            let value = self.value(&values[0], &mut inner);
+            self.leave();
+            self.check_premature(&name.text, span, scope)?;
+            self.defined.insert(number, value);
+        }
+        let e = self.defined[&number].clone()?;
+        self.check_use(&e, &name.text, span, scope)?;
         Some(e)
     }
 
@@ -201,14 +177,12 @@ impl Elaborator<'_> {
             return Some(());
         }
         if excess & expression::DRAW != 0 {
-            return self.refuse(Diagnostic::error(
-                format!(
-                    "'{name}' draws a random number: normal() and uniform() stand only in initial values and in {vary}",
-                    vary = option("vary")
-                ),
-                span,
-                format!("not in {}", scope.place),
-            ));
+            let message = format!(
+                "'{name}' draws a random number: normal() and uniform() stand only in initial values and in {vary}",
+                vary = option("vary")
+            );
+            let label = format!("not in {}", scope.place);
+            return self.refuse(Diagnostic::error(message, span, label));
         }
         let what =
             if excess == expression::MULTIPLIER { "a multiplier" } else { "the state or on time" };
@@ -216,24 +190,24 @@ impl Elaborator<'_> {
     }
 
     /// Begins to read a statement's formula; reports a cycle if the formula is being read already.
-    pub(in crate::elaborate) fn enter(&mut self, statement: usize, span: Span) -> Option<()> {
-        if let Some(start) = self.entered.iter().position(|&s| s == statement) {
+    pub(in crate::elaborate) fn enter(&mut self, number: usize, span: Span) -> Option<()> {
+        if let Some(start) = self.entered.iter().position(|&s| s == number) {
             let circle = self.circle(&self.entered[start..]);
-            if self.recursive.insert(circle[0].1) {
+            if self.recursive.insert(circle[0].span) {
                 self.report(recursion(&circle, span));
             }
             return None;
         }
-        self.entered.push(statement);
+        self.entered.push(number);
         Some(())
     }
 
-    /// Names and spans of a cycle of statements, starting with the first one in the file: it is
-    /// reported once, whichever statement was read first.
-    pub(in crate::elaborate) fn circle(&self, statements: &[usize]) -> Vec<(String, Span)> {
-        let mut circle: Vec<(String, Span)> =
-            statements.iter().map(|&s| self.statement_name(s)).collect();
-        let first = (0..circle.len()).min_by_key(|&k| circle[k].1.start).unwrap_or(0);
+    /// Names of a cycle of statements, starting with the first one in the file: it is reported
+    /// once, whichever statement was read first.
+    pub(in crate::elaborate) fn circle(&self, statements: &[usize]) -> Vec<Name> {
+        let mut circle: Vec<Name> =
+            statements.iter().map(|&s| self.statement(s).name.clone()).collect();
+        let first = (0..circle.len()).min_by_key(|&k| circle[k].span.start).unwrap_or(0);
         circle.rotate_left(first);
         circle
     }
@@ -244,9 +218,15 @@ impl Elaborator<'_> {
     }
 }
 
+/// Use of a function: its name with its parameters.
+fn usage(name: &Name, parameters: &[Name]) -> String {
+    let list: Vec<&str> = parameters.iter().map(|p| p.text.as_str()).collect();
+    format!("{}({})", name.text, list.join(", "))
+}
+
 /// The key of a definition with arguments.
-fn application(statement: usize, arguments: &[Ex]) -> Application {
-    (statement, arguments.iter().map(|argument| Arc::as_ptr(argument) as usize).collect())
+fn application(number: usize, arguments: &[Ex]) -> Application {
+    (number, arguments.iter().map(|argument| Arc::as_ptr(argument) as usize).collect())
 }
 
 /// Finding for a family used without its indices, as in `written`.
@@ -258,14 +238,17 @@ pub(super) fn which_member(name: &str, written: &str, indices: &[&str], span: Sp
 }
 
 /// Finding for a cycle of definitions, at the first of them.
-pub(in crate::elaborate) fn recursion(circle: &[(String, Span)], used: Span) -> Diagnostic {
-    let (name, place) = &circle[0];
-    let chain: Vec<&str> = circle.iter().map(|(n, _)| n.as_str()).chain([name.as_str()]).collect();
+pub(in crate::elaborate) fn recursion(circle: &[Name], used: Span) -> Diagnostic {
+    let first = &circle[0];
+    let chain: Vec<&str> = circle.iter().chain([first]).map(|name| name.text.as_str()).collect();
     let message = match circle.len() {
-        1 => format!("'{name}' is defined by itself (recursive)"),
-        _ => format!("'{name}' is defined in a circle (recursive): {}", chain.join(" uses ")),
+        1 => format!("'{}' is defined by itself (recursive)", first.text),
+        _ => {
+            let chain = chain.join(" uses ");
+            format!("'{}' is defined in a circle (recursive): {chain}", first.text)
+        }
     };
-    Diagnostic::error(message, *place, "defined here")
+    Diagnostic::error(message, first.span, "defined here")
         .help("a definition may only use what does not depend on it")
         .related(used, "used here")
 }

@@ -1,7 +1,8 @@
 //! Indices: ranges, members of families, components of vectors and matrices, rows of tables.
 
 use crate::elaborate::Elaborator;
-use crate::elaborate::expression::{self, CheckedExpression, CheckedRanges, Ex, Kind, Range};
+use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind, Storage};
+use crate::elaborate::index_set::{IndexSet, Range};
 use crate::elaborate::lower::LARGEST_INDEX;
 use crate::elaborate::model::Family;
 use crate::elaborate::names::{Scope, Symbol};
@@ -16,7 +17,7 @@ fn only_parameter(e: &Ex) -> Option<(usize, Span)> {
     if e.depends & !(expression::INDEX | expression::PARAMETER) != 0 {
         return None;
     }
-    if let Kind::Parameter(number, _) = e.kind {
+    if let Kind::Member(Storage::Parameter(number), _) = e.kind {
         return Some((number, e.span));
     }
     let mut found = None;
@@ -47,86 +48,81 @@ impl Elaborator<'_> {
                     "all trajectories have the same indices; if(condition, a, b) may choose a value",
                 ),
             };
-            return self.refuse(
-                Diagnostic::error(
-                    "an index is made of numbers, sizes and other indices",
-                    e.span,
-                    label,
-                )
-                .help(help),
-            );
+            let message = "an index is made of numbers, sizes and other indices";
+            return self.refuse(Diagnostic::error(message, e.span, label).help(help));
         }
         if let Some(v) = checked.value()
             && (v.fract() != 0.0 || v.abs() > LARGEST_INDEX)
         {
-            return self.refuse(Diagnostic::error(
-                format!("an index must be an integer, and this is {v}"),
-                e.span,
-                "not an integer",
-            ));
+            let message = format!("an index must be an integer, and this is {v}");
+            return self.refuse(Diagnostic::error(message, e.span, "not an integer"));
         }
         Some(checked)
     }
 
-    /// Ranges with a condition on their indices; the indices stay in the scope.
-    pub(in crate::elaborate) fn ranges(
+    /// An index of `e`; if its value is a constant outside of `low..high`, it is refused by the
+    /// finding.
+    fn index_within(
         &mut self,
-        ranges: &ast::Ranges,
+        e: &ast::Expr,
+        (low, high): (i64, i64),
         scope: &mut Scope,
-    ) -> Option<CheckedRanges> {
-        let (checked, other) = self.conditional_ranges(ranges, scope)?;
-        let Some(other) = other else { return Some(checked) };
-        self.report(
-            Diagnostic::error(
-                "the condition of a family may use indices, sizes and numbers only",
-                other.span,
-                "this is not known before the run",
-            )
-            .help("in the formula of a member, if(condition, a, b) may depend on anything"),
-        );
-        None
+        finding: impl FnOnce(&Self, f64) -> Diagnostic,
+    ) -> Option<Ex> {
+        let index = self.index_value(e, scope)?;
+        match index.value() {
+            Some(v) if v < low as f64 || v > high as f64 => self.refuse(finding(self, v)),
+            _ => Some(index),
+        }
     }
 
-    /// Ranges with the part of their condition that is on indices, and the part that depends on
-    /// anything else.
-    pub(super) fn conditional_ranges(
+    /// An index set with a condition on its indices; the indices stay in the scope.
+    pub(in crate::elaborate) fn index_set(
         &mut self,
-        ranges: &ast::Ranges,
+        written: &ast::Ranges,
         scope: &mut Scope,
-    ) -> Option<(CheckedRanges, Option<Ex>)> {
-        let mut other = None;
-        let mut checked = CheckedRanges::default();
+    ) -> Option<IndexSet> {
+        let (set, other) = self.conditional_set(written, scope)?;
+        let Some(other) = other else { return Some(set) };
+        let message = "the condition of a family may use indices, sizes and numbers only";
+        let finding = Diagnostic::error(message, other.span, "this is not known before the run");
+        self.refuse(
+            finding.help("in the formula of a member, if(condition, a, b) may depend on anything"),
+        )
+    }
+
+    /// An index set with the part of its condition that is on indices, and the part that depends
+    /// on anything else.
+    pub(super) fn conditional_set(
+        &mut self,
+        written: &ast::Ranges,
+        scope: &mut Scope,
+    ) -> Option<(IndexSet, Option<Ex>)> {
+        let mut set = IndexSet::default();
         let mut good = true;
-        for range in &ranges.ranges {
+        for range in &written.ranges {
+            let ast::Name { text, span } = &range.name;
             let low = self.index_value(&range.low, scope);
             let high = self.index_value(&range.high, scope);
-            if checked_name(&checked, &range.name.text, &self.index_names) {
-                self.report(Diagnostic::error(
-                    format!("the index '{}' is used twice", range.name.text),
-                    range.name.span,
-                    "second time",
-                ));
+            if set.ranges.iter().any(|r| self.index_names[r.index as usize] == *text) {
+                let message = format!("the index '{text}' is used twice");
+                self.report(Diagnostic::error(message, *span, "second time"));
                 good = false;
             }
-            let index = self.index_names.len() as u32;
-            self.index_names.push(range.name.text.clone());
-            let span = range.name.span.to(range.high.span);
-            scope.locals.push((
-                range.name.text.clone(),
-                CheckedExpression::new(Kind::Index(index), Shape::Scalar, range.name.span),
-            ));
+            let index = self.bind_index(text, *span, scope);
+            let span = span.to(range.high.span);
             match (low, high) {
-                (Some(low), Some(high)) => checked.ranges.push(Range { index, low, high, span }),
+                (Some(low), Some(high)) => set.ranges.push(Range { index, low, high, span }),
                 _ => good = false,
             }
         }
-        if let Some(filter) = &ranges.filter {
-            match self.condition(filter, scope, "'if'") {
-                Some(condition) => [checked.filter, other] = divided(&condition),
-                None => good = false,
-            }
+        let mut other = None;
+        if let Some(filter) = &written.filter {
+            let of_indices;
+            [of_indices, other] = divided(&self.condition(filter, scope, "'if'")?);
+            set.conditions.extend(of_indices.map(|e| (set.ranges.len(), e)));
         }
-        good.then_some((checked, other))
+        good.then_some((set, other))
     }
 
     /// The indices of a family's member, and the indices left for its components.
@@ -162,19 +158,14 @@ impl Elaborator<'_> {
             );
         }
         let mut checked = Vec::with_capacity(need);
-        for (k, index) in indices[..need].iter().enumerate() {
-            let e = self.index_value(index, scope)?;
-            let (low, high) = family.bounds[k];
-            if let Some(v) = e.value()
-                && (v < low as f64 || v > high as f64)
-            {
+        for (index, &bounds) in indices.iter().zip(&family.bounds) {
+            let e = self.index_within(index, bounds, scope, |_, v| {
+                let (low, high) = bounds;
                 let message = format!("index {v} of '{}' is outside {low}..{high}", family.name);
-                return self.refuse(
-                    Diagnostic::error(message, index.span, "no such member")
-                        .related(family.span, "declared here"),
-                );
-            }
-            checked.push(e);
+                Diagnostic::error(message, index.span, "no such member")
+                    .related(family.span, "declared here")
+            });
+            checked.push(e?);
         }
         Some((checked, &indices[need..]))
     }
@@ -190,44 +181,25 @@ impl Elaborator<'_> {
         if indices.is_empty() {
             return Some(e);
         }
-        let dimensions = e.shape.dimensions();
-        if dimensions.len() != indices.len() {
-            let label = format!("this has the shape {}", e.shape);
-            let help = match e.shape {
+        let (shape, dimensions, count) = (e.shape, e.shape.dimensions(), indices.len());
+        if dimensions.len() != count {
+            let noun = if count == 1 { "index" } else { "indices" };
+            let message = format!("{shape} cannot take {count} {noun}");
+            let finding = Diagnostic::error(message, span, format!("this has the shape {shape}"));
+            return self.refuse(finding.help(match shape {
                 Shape::Vector(k) => format!("a vector takes one index from 1 to {k}"),
                 Shape::Matrix(k, l) => format!("a matrix takes two indices, [1..{k}, 1..{l}]"),
                 _ => "a scalar has no components".to_string(),
-            };
-            return self.refuse(
-                Diagnostic::error(
-                    format!(
-                        "{} cannot take {} {}",
-                        e.shape,
-                        indices.len(),
-                        if indices.len() == 1 { "index" } else { "indices" }
-                    ),
-                    span,
-                    label,
-                )
-                .help(help),
-            );
+            }));
         }
         let mut checked = Vec::new();
         for (index, &size) in indices.iter().zip(&dimensions) {
-            let i = self.index_value(index, scope)?;
-            if let Some(v) = i.value()
-                && (v < 1.0 || v > size as f64)
-            {
-                return self.refuse(
-                    Diagnostic::error(
-                        format!("index {v} is outside 1..{size}"),
-                        index.span,
-                        format!("the shape is {}", e.shape),
-                    )
-                    .help("components count from 1"),
-                );
-            }
-            checked.push(i);
+            let i = self.index_within(index, (1, size as i64), scope, |_, v| {
+                let message = format!("index {v} is outside 1..{size}");
+                Diagnostic::error(message, index.span, format!("the shape is {shape}"))
+                    .help("components count from 1")
+            });
+            checked.push(i?);
         }
         Some(CheckedExpression::new(Kind::Component(e, checked), Shape::Scalar, span))
     }
@@ -240,52 +212,53 @@ impl Elaborator<'_> {
         scope: &mut Scope,
     ) -> Option<Ex> {
         match &base.kind {
-            ExprKind::Name(name) => self.name(name, indices, span, scope),
-            ExprKind::Member(base, name) if self.is_lambda(base, scope) => {
-                self.multiplier(name, indices, span, scope)
+            ExprKind::Name(name) => return self.name(name, indices, span, scope),
+            ExprKind::Member(of, name) if self.is_lambda(of, scope) => {
+                return self.multiplier(name, indices, span, scope);
             }
-            ExprKind::Member(table, column) if self.table_of(table, scope).is_some() => {
-                let number = self.table_of(table, scope).expect("just seen");
-                let entry = &self.tables[number];
-                let name = entry.name.clone();
-                let Some(&at) = entry.places.get(&column.text) else {
-                    if entry.failed {
-                        return None;
-                    }
-                    let mut diagnostic = Diagnostic::error(
-                        format!("table '{name}' has no column '{}'", column.text),
-                        column.span,
-                        "no such column",
-                    );
-                    let (names, known) =
-                        (entry.names(), entry.columns.iter().map(|(name, _)| name.as_str()));
-                    diagnostic = diagnostic.help(match did_you_mean(&column.text, known) {
-                        Some(meant) => format!("did you mean '{meant}'? its columns are {names}"),
-                        None => format!("its columns are {names}"),
-                    });
-                    return self.refuse(diagnostic);
-                };
-                let [row] = indices else {
-                    return self.refuse(Diagnostic::error(
-                        "a column of a table takes one index, its row",
-                        span,
-                        "which row?",
-                    ));
-                };
-                let row = self.index_value(row, scope)?;
-                if let Some(v) = row.value()
-                    && (v < 1.0 || v > self.tables[number].rows as f64)
-                {
-                    let message = self.tables[number].no_row(v);
-                    return self.refuse(Diagnostic::error(message, row.span, "no such row"));
+            ExprKind::Member(of, column) => {
+                if let Some(table) = self.table_of(of, scope) {
+                    return self.table_entry(table, column, indices, span, scope);
                 }
-                Some(CheckedExpression::new(Kind::Table(number, at, row), Shape::Scalar, span))
             }
-            _ => {
-                let base = self.value(base, scope)?;
-                self.component(base, indices, span, scope)
-            }
+            _ => {}
         }
+        let base = self.value(base, scope)?;
+        self.component(base, indices, span, scope)
+    }
+
+    /// A number of a table.
+    fn table_entry(
+        &mut self,
+        number: usize,
+        column: &ast::Name,
+        indices: &[ast::Expr],
+        span: Span,
+        scope: &mut Scope,
+    ) -> Option<Ex> {
+        let table = &self.tables[number];
+        let Some(&at) = table.places.get(&column.text) else {
+            if table.failed {
+                return None;
+            }
+            let message = format!("table '{}' has no column '{}'", table.name, column.text);
+            let known = table.columns.iter().map(|(name, _)| name.as_str());
+            let meant = did_you_mean(&column.text, known)
+                .map_or(String::new(), |meant| format!("did you mean '{meant}'? "));
+            let help = format!("{meant}its columns are {}", table.names());
+            let finding = Diagnostic::error(message, column.span, "no such column");
+            return self.refuse(finding.help(help));
+        };
+        let [row] = indices else {
+            let message = "a column of a table takes one index, its row";
+            return self.refuse(Diagnostic::error(message, span, "which row?"));
+        };
+        let rows = (1, table.rows as i64);
+        let row = self.index_within(row, rows, scope, |elaborator, v| {
+            let message = elaborator.tables[number].no_row(v);
+            Diagnostic::error(message, row.span, "no such row")
+        })?;
+        Some(CheckedExpression::new(Kind::Table(number, at, row), Shape::Scalar, span))
     }
 
     fn table_of(&self, e: &ast::Expr, scope: &Scope) -> Option<usize> {
@@ -310,46 +283,28 @@ impl Elaborator<'_> {
             return self.multiplier(member, &[], span, scope);
         }
         if self.table_of(base, scope).is_some() {
-            return self.refuse(
-                Diagnostic::error("a column of a table needs a row", span, "which row?")
-                    .help(format!("write .{}[i]", member.text)),
-            );
+            let finding = Diagnostic::error("a column of a table needs a row", span, "which row?");
+            return self.refuse(finding.help(format!("write .{}[i]", member.text)));
         }
         let base = self.value(base, scope)?;
-        let position = match member.text.as_str() {
-            "x" => 1,
-            "y" => 2,
-            "z" => 3,
-            other => {
-                return self.refuse(
-                    Diagnostic::error(
-                        format!("there is no component '{other}'"),
-                        member.span,
-                        "unknown component",
-                    )
-                    .help("components are .x .y .z, or [k] counted from 1"),
-                );
-            }
+        let (name, at) = (&member.text, member.span);
+        let Some(position) = ["x", "y", "z"].iter().position(|known| known == name) else {
+            let message = format!("there is no component '{name}'");
+            let finding = Diagnostic::error(message, at, "unknown component");
+            return self.refuse(finding.help("components are .x .y .z, or [k] counted from 1"));
         };
+        let label = format!("the shape is {}", base.shape);
         match base.shape {
-            Shape::Vector(k) if position <= k => {
-                let index = CheckedExpression::number(position as f64, member.span);
-                Some(CheckedExpression::new(
-                    Kind::Component(base, vec![index]),
-                    Shape::Scalar,
-                    span,
-                ))
+            Shape::Vector(k) if position < k => {
+                let index = vec![CheckedExpression::number((position + 1) as f64, at)];
+                let kind = Kind::Component(base, index);
+                Some(CheckedExpression::new(kind, Shape::Scalar, span))
             }
-            Shape::Vector(k) => self.refuse(Diagnostic::error(
-                format!("a vector in R^{k} has no component '{}'", member.text),
-                member.span,
-                format!("the shape is R^{k}"),
-            )),
-            shape => self.refuse(Diagnostic::error(
-                format!("'.{}' needs a vector", member.text),
-                member.span,
-                format!("the shape is {shape}"),
-            )),
+            Shape::Vector(k) => {
+                let message = format!("a vector in R^{k} has no component '{name}'");
+                self.refuse(Diagnostic::error(message, at, label))
+            }
+            _ => self.refuse(Diagnostic::error(format!("'.{name}' needs a vector"), at, label)),
         }
     }
 }
@@ -371,9 +326,4 @@ fn divided(condition: &Ex) -> [Option<Ex>; 2] {
         }
         _ => [None, Some(condition.clone())],
     }
-}
-
-/// True if the index name is already bound in the same brackets.
-fn checked_name(ranges: &CheckedRanges, name: &str, index_names: &[String]) -> bool {
-    ranges.ranges.iter().any(|r| index_names[r.index as usize] == name)
 }

@@ -16,6 +16,7 @@ use crate::elaborate::shape::Shape;
 use crate::graph::op::Unary;
 use crate::syntax::ast::{self, ExprKind, UnaryOperator};
 use crate::syntax::diagnostic::Diagnostic;
+use crate::syntax::span::Span;
 
 /// Largest nesting of checked expressions, with every `let` expanded.
 pub const DEEPEST: usize = 1500;
@@ -27,38 +28,25 @@ impl Elaborator<'_> {
     pub(super) fn expression(&mut self, e: &ast::Expr, scope: &mut Scope) -> Option<Ex> {
         self.depth += 1;
         self.count += 1;
+        let deep = || {
+            let message =
+                format!("this is nested more than {DEEPEST} deep, with every `let` expanded");
+            Diagnostic::error(message, e.span, "too deep")
+        };
         let result = if self.depth > DEEPEST {
-            self.once(
-                "too deep",
-                Diagnostic::error(
-                    format!("this is nested more than {DEEPEST} deep, with every `let` expanded"),
-                    e.span,
-                    "too deep",
-                ),
-            )
+            self.once("too deep", deep())
         } else if self.count > MOST_EXPRESSIONS {
-            self.once(
-                "too large",
-                Diagnostic::error(
-                    format!("the model has more than {MOST_EXPRESSIONS} expressions, with every `let` expanded"),
-                    e.span,
-                    "too large",
-                ),
-            )
+            let message = format!(
+                "the model has more than {MOST_EXPRESSIONS} expressions, with every `let` expanded"
+            );
+            self.once("too large", Diagnostic::error(message, e.span, "too large"))
         } else {
             self.expression_kind(e, scope)
         };
         self.depth -= 1;
         let checked = result?;
         if checked.height as usize > DEEPEST {
-            return self.once(
-                "too deep",
-                Diagnostic::error(
-                    format!("this is nested more than {DEEPEST} deep, with every `let` expanded"),
-                    e.span,
-                    "too deep",
-                ),
-            );
+            return self.once("too deep", deep());
         }
         // The cost of a product of matrices is known before it is unrolled.
         let operations = match &checked.kind {
@@ -69,14 +57,10 @@ impl Elaborator<'_> {
             _ => checked.shape.len(),
         };
         if operations > LARGEST_TEMPLATE {
-            return self.once(
-                "too wide",
-                Diagnostic::error(
-                    format!("this takes more than {LARGEST_TEMPLATE} operations, with every component expanded"),
-                    e.span,
-                    "too large",
-                ),
+            let message = format!(
+                "this takes more than {LARGEST_TEMPLATE} operations, with every component expanded"
             );
+            return self.once("too wide", Diagnostic::error(message, e.span, "too large"));
         }
         Some(checked)
     }
@@ -99,11 +83,13 @@ impl Elaborator<'_> {
             ExprKind::Call(function, arguments) => self.call(function, arguments, span, scope),
             ExprKind::Unary(UnaryOperator::Negate, a) => {
                 let a = self.value(a, scope)?;
-                if let Some(v) = a.value() {
-                    return Some(CheckedExpression::number(-v, span));
-                }
-                let shape = a.shape;
-                Some(CheckedExpression::new(Kind::Unary(Unary::Neg, a), shape, span))
+                Some(match a.value() {
+                    Some(v) => CheckedExpression::number(-v, span),
+                    None => {
+                        let shape = a.shape;
+                        CheckedExpression::new(Kind::Unary(Unary::Neg, a), shape, span)
+                    }
+                })
             }
             ExprKind::Unary(UnaryOperator::Not, a) => {
                 let a = self.condition(a, scope, "'not'")?;
@@ -119,35 +105,40 @@ impl Elaborator<'_> {
                 let shape = Shape::Vector(entries.len());
                 Some(CheckedExpression::new(Kind::Stack(entries), shape, span))
             }
-            ExprKind::Sum(ranges, body) => {
-                let depth = scope.locals.len();
-                let ranges = self.conditional_ranges(ranges, scope);
-                let body = self.value(body, scope);
-                scope.locals.truncate(depth);
-                let ((ranges, condition), mut body) = (ranges?, body?);
-                if let Some(condition) = condition {
-                    let absent = CheckedExpression::zero(body.shape, span);
-                    body = CheckedExpression::new(
-                        Kind::Select(condition, body.clone(), absent),
-                        body.shape,
-                        span,
-                    );
-                }
-                let shape = body.shape;
-                Some(CheckedExpression::new(Kind::Sum(ranges, body), shape, span))
-            }
+            ExprKind::Sum(ranges, body) => self.sum(ranges, body, span, scope),
         }
     }
 
-    /// The value of the definition in `statement`, which must not use itself, directly or through
+    /// A sum; the part of its condition that is not on indices alone chooses the summand or 0.
+    fn sum(
+        &mut self,
+        ranges: &ast::Ranges,
+        body: &ast::Expr,
+        span: Span,
+        scope: &mut Scope,
+    ) -> Option<Ex> {
+        let depth = scope.locals.len();
+        let set = self.conditional_set(ranges, scope);
+        let body = self.value(body, scope);
+        scope.locals.truncate(depth);
+        let ((set, condition), mut body) = (set?, body?);
+        let shape = body.shape;
+        if let Some(condition) = condition {
+            let absent = CheckedExpression::zero(shape, span);
+            body = CheckedExpression::new(Kind::Select(condition, body, absent), shape, span);
+        }
+        Some(CheckedExpression::new(Kind::Sum(set, body), shape, span))
+    }
+
+    /// The value of the definition in statement `number`, which must not use itself, directly or through
     /// others.
     pub(super) fn value_of(
         &mut self,
-        statement: usize,
+        number: usize,
         e: &ast::Expr,
         scope: &mut Scope,
     ) -> Option<Ex> {
-        self.entered.push(statement);
+        self.entered.push(number);
         let checked = self.value(e, scope);
         self.leave();
         checked
@@ -162,26 +153,26 @@ impl Elaborator<'_> {
     fn value_for(&mut self, e: &ast::Expr, scope: &mut Scope, whom: &str) -> Option<Ex> {
         let checked = self.expression(e, scope)?;
         if checked.shape == Shape::Condition {
-            return self.refuse(
-                Diagnostic::error(
-                    format!("{whom} needs a number, and this is a condition"),
-                    e.span,
-                    "this is true or false",
-                )
-                .help("write if(condition, a, b) to choose between two values"),
-            );
+            let message = format!("{whom} needs a number, and this is a condition");
+            let finding = Diagnostic::error(message, e.span, "this is true or false");
+            return self
+                .refuse(finding.help("write if(condition, a, b) to choose between two values"));
         }
         Some(checked)
+    }
+
+    /// [`Elaborator::value`] of every expression, needed by `whom`.
+    fn values(&mut self, list: &[ast::Expr], scope: &mut Scope, whom: &str) -> Option<Vec<Ex>> {
+        let values: Vec<_> = list.iter().map(|e| self.value_for(e, scope, whom)).collect();
+        values.into_iter().collect()
     }
 
     pub(super) fn scalar(&mut self, e: &ast::Expr, scope: &mut Scope, what: &str) -> Option<Ex> {
         let checked = self.value_for(e, scope, what)?;
         if checked.shape != Shape::Scalar {
-            return self.refuse(Diagnostic::error(
-                format!("{what} must be a scalar"),
-                e.span,
-                format!("this has the shape {}", checked.shape),
-            ));
+            let message = format!("{what} must be a scalar");
+            let label = format!("this has the shape {}", checked.shape);
+            return self.refuse(Diagnostic::error(message, e.span, label));
         }
         Some(checked)
     }
@@ -190,14 +181,10 @@ impl Elaborator<'_> {
     fn condition(&mut self, e: &ast::Expr, scope: &mut Scope, whom: &str) -> Option<Ex> {
         let checked = self.expression(e, scope)?;
         if checked.shape != Shape::Condition {
-            return self.refuse(
-                Diagnostic::error(
-                    format!("{whom} needs a condition"),
-                    e.span,
-                    format!("this has the shape {}", checked.shape),
-                )
-                .help("compare with <, <=, >, >=, == or !="),
-            );
+            let message = format!("{whom} needs a condition");
+            let label = format!("this has the shape {}", checked.shape);
+            let finding = Diagnostic::error(message, e.span, label);
+            return self.refuse(finding.help("compare with <, <=, >, >=, == or !="));
         }
         Some(checked)
     }

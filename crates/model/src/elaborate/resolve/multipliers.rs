@@ -1,12 +1,14 @@
 //! Multipliers of constraints, `lambda.NAME`.
 
 use super::definitions::which_member;
-use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind};
+use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind, Storage};
+use crate::elaborate::index_set::Range;
 use crate::elaborate::names::{self, Scope, Symbol};
 use crate::elaborate::{Elaborator, VariableRole};
-use crate::syntax::ast::{self, ExprKind, StatementKind};
+use crate::syntax::ast::{self, ExprKind};
 use crate::syntax::diagnostic::{Diagnostic, did_you_mean};
 use crate::syntax::span::Span;
+use crate::syntax::statements::StatementKind;
 
 impl Elaborator<'_> {
     /// True if `e` is the `lambda` of `lambda.NAME`; a declared `lambda` hides it.
@@ -34,20 +36,18 @@ impl Elaborator<'_> {
             span,
             scope,
         )?;
-        let Some(Symbol::Constraint(statement)) = self.symbols.get(name).map(|d| d.symbol) else {
+        let Some(statement) = self.symbols.get(name).and_then(|d| self.constraint_of(d.symbol))
+        else {
             if !self.poisoned.contains(name) {
                 self.no_constraint(constraint);
             }
             return None;
         };
         if self.variables.iter().any(|v| v.role == VariableRole::State) {
+            let message = "the constraints of a vector field have no multipliers";
+            let finding = Diagnostic::error(message, span, "no force acts here");
             return self.refuse(
-                Diagnostic::error(
-                    "the constraints of a vector field have no multipliers",
-                    span,
-                    "no force acts here",
-                )
-                .help("lambda.NAME belongs to a constraint of a Hamiltonian model"),
+                finding.help("lambda.NAME belongs to a constraint of a Hamiltonian model"),
             );
         }
         if !self.variables_known {
@@ -55,30 +55,32 @@ impl Elaborator<'_> {
             return None;
         }
         let checked = self.constraint(statement, span)?;
-        let need = checked.ranges.ranges.len();
+        let need = checked.set.ranges.len();
         if indices.len() < need {
-            let list: Vec<&str> = checked
-                .ranges
-                .ranges
-                .iter()
-                .map(|r| self.index_names[r.index as usize].as_str())
-                .collect();
+            let name_of = |range: &Range| self.index_names[range.index as usize].as_str();
+            let list: Vec<&str> = checked.set.ranges.iter().map(name_of).collect();
             let diagnostic = which_member(name, &format!("lambda.{name}"), &list, span);
             return self.refuse(diagnostic.related(checked.name.span, "declared here"));
         }
         let (own, rest) = indices.split_at(need);
         let own =
             own.iter().map(|index| self.index_value(index, scope)).collect::<Option<Vec<Ex>>>()?;
-        let is_constraint =
-            |s: &&ast::Statement| matches!(s.kind, StatementKind::Constraint { .. });
+        let is_constraint = |s: &&ast::Statement| s.kind == StatementKind::Constraint;
         let number = self.file.statements[..statement].iter().filter(is_constraint).count();
-        let e = CheckedExpression::new(Kind::Multiplier(number, own), checked.value.shape, span);
+        let kind = Kind::Member(Storage::Multiplier(number), own);
+        let e = CheckedExpression::new(kind, checked.value.shape, span);
         self.component(e, rest, span, scope)
+    }
+
+    /// Statement of the constraint that a name stands for.
+    fn constraint_of(&self, symbol: Symbol) -> Option<usize> {
+        let Symbol::Label(number) = symbol else { return None };
+        (self.statement(number).kind == StatementKind::Constraint).then_some(number)
     }
 
     fn no_constraint(&mut self, name: &ast::Name) {
         let constraints =
-            self.symbols.iter().filter(|(_, d)| matches!(d.symbol, Symbol::Constraint(_)));
+            self.symbols.iter().filter(|(_, d)| self.constraint_of(d.symbol).is_some());
         let known: Vec<&str> = constraints.map(|(name, _)| name.as_str()).collect();
         let help = match (did_you_mean(&name.text, known.iter().copied()), known.is_empty()) {
             (Some(meant), _) => format!("did you mean 'lambda.{meant}'?"),

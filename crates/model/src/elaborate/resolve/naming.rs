@@ -1,12 +1,14 @@
 //! Resolution of names in expressions: what each stands for, and whether it may be used there.
 
-use crate::elaborate::Elaborator;
-use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind};
-use crate::elaborate::names::{self, Scope, Symbol};
+use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind, Storage};
+use crate::elaborate::model::Family;
+use crate::elaborate::names::{self, Declared, Scope, Symbol};
 use crate::elaborate::shape::Shape;
-use crate::syntax::ast::{self, StatementKind};
+use crate::elaborate::{Elaborator, VariableEntry};
+use crate::syntax::ast::{self, Statement};
 use crate::syntax::diagnostic::{Diagnostic, did_you_mean};
 use crate::syntax::span::Span;
+use crate::syntax::statements::{Meaning, StatementKind};
 
 impl Elaborator<'_> {
     /// A name with the indices that follow it directly.
@@ -17,148 +19,124 @@ impl Elaborator<'_> {
         span: Span,
         scope: &mut Scope,
     ) -> Option<Ex> {
-        if let Some(local) = scope.find(name) {
-            let mut local = local.clone();
-            // The same value with the span of its use.
-            let same = match local.kind {
-                Kind::Index(i) => Some(Kind::Index(i)),
-                Kind::Number(v) => Some(Kind::Number(v)),
-                Kind::Trajectory => Some(Kind::Trajectory),
-                _ => None,
-            };
-            if let Some(kind) = same {
-                local = CheckedExpression::new(kind, Shape::Scalar, span);
-            }
-            return self.component(local, indices, span, scope);
-        }
-        match name {
-            "pi" => {
-                return self.component(
-                    CheckedExpression::number(std::f64::consts::PI, span),
-                    indices,
-                    span,
-                    scope,
-                );
-            }
-            "t" => {
+        let e = match (scope.find(name), name) {
+            (Some(local), _) => match local.kind {
+                // The same value with the span of its use.
+                Kind::Index(_) | Kind::Number(_) | Kind::Trajectory => {
+                    let kind = match local.kind {
+                        Kind::Index(i) => Kind::Index(i),
+                        Kind::Number(v) => Kind::Number(v),
+                        _ => Kind::Trajectory,
+                    };
+                    CheckedExpression::new(kind, Shape::Scalar, span)
+                }
+                _ => local.clone(),
+            },
+            (None, "pi") => CheckedExpression::number(std::f64::consts::PI, span),
+            (None, "t") => {
                 self.allow(expression::TIME, "the time t", span, scope)?;
-                return self.component(
-                    CheckedExpression::new(Kind::Time, Shape::Scalar, span),
-                    indices,
-                    span,
-                    scope,
-                );
+                CheckedExpression::new(Kind::Time, Shape::Scalar, span)
             }
-            _ => {}
-        }
+            (None, _) => return self.declared(name, indices, span, scope),
+        };
+        self.component(e, indices, span, scope)
+    }
+
+    /// A name that a statement declares, with the indices that follow it.
+    fn declared(
+        &mut self,
+        name: &str,
+        indices: &[ast::Expr],
+        span: Span,
+        scope: &mut Scope,
+    ) -> Option<Ex> {
         let Some(declared) = self.symbols.get(name).copied() else {
-            if name == "H" && self.hamiltonian.is_some() {
-                return self.hamiltonian_value(span, scope);
-            }
-            self.unknown_name(name, span, scope);
-            return None;
+            let number = self.hamiltonian.filter(|_| name == "H");
+            let Some(number) = number else { return self.unknown_name(name, span, scope) };
+            let e = self.known_value(number, span, scope)?;
+            return self.component(e, indices, span, scope);
         };
         match declared.symbol {
-            Symbol::Size(statement) => {
-                let value = self.size(statement)?;
-                self.component(CheckedExpression::number(value as f64, span), indices, span, scope)
+            Symbol::Size(number) => {
+                let e = CheckedExpression::number(self.size(number)? as f64, span);
+                self.component(e, indices, span, scope)
             }
             Symbol::Parameter(number) => {
-                if scope.allowed & expression::PARAMETER == 0
-                    && ["a range", "a size"].contains(&scope.place)
-                {
-                    let message =
-                        format!("the parameter '{name}' cannot be used in {}", scope.place);
+                let place = scope.place;
+                let is_allowed = scope.allowed & expression::PARAMETER != 0;
+                if !is_allowed && ["a range", "a size"].contains(&place) {
+                    let message = format!("the parameter '{name}' cannot be used in {place}");
                     return self.refuse_parameter_as_size(number, message, span);
                 }
-                self.allow(expression::PARAMETER, &format!("the parameter '{name}'"), span, scope)?;
-                if self.parameters[number].family.is_none() && !self.parameters_known {
+                let what = format!("the parameter '{name}'");
+                self.allow(expression::PARAMETER, &what, span, scope)?;
+                let family = self.parameters[number].family.clone();
+                if family.is_none() && !self.parameters_known {
                     self.premature |= expression::PARAMETER;
                 }
-                let family = self.parameters[number].family.clone()?;
-                let (own, rest) = self.family_indices(&family, indices, span, scope)?;
-                let e = CheckedExpression::new(Kind::Parameter(number, own), family.shape, span);
-                self.component(e, rest, span, scope)
+                self.member_of(Storage::Parameter(number), &family?, indices, span, scope)
             }
             Symbol::Variable(number) => {
-                let own = self.variables[number].depends;
-                self.allow(
-                    own,
-                    &format!("the {} '{name}'", self.variables[number].what()),
-                    span,
-                    scope,
-                )?;
-                if self.variables[number].family.is_none() && !self.variables_known {
-                    self.premature |= own;
+                let VariableEntry { depends, .. } = self.variables[number];
+                let what = format!("the {} '{name}'", self.variables[number].what());
+                self.allow(depends, &what, span, scope)?;
+                let family = self.variables[number].family.clone();
+                if family.is_none() && !self.variables_known {
+                    self.premature |= depends;
                 }
-                let family = self.variables[number].family.clone()?;
-                let (indices, rest) = self.family_indices(&family, indices, span, scope)?;
-                let e = CheckedExpression::variable(number, indices, own, family.shape, span);
-                self.component(e, rest, span, scope)
+                self.member_of(Storage::Variable(number, depends), &family?, indices, span, scope)
             }
-            Symbol::Definition(statement) => self.definition(statement, name, indices, span, scope),
+            Symbol::Definition(number) => self.definition(number, indices, span, scope),
             Symbol::Table(number) => {
-                let entry = &self.tables[number];
-                let help = match entry.columns.first() {
+                let table = &self.tables[number];
+                let help = match table.columns.first() {
                     Some((first, _)) => {
-                        format!("write {name}.{first}[i]; its columns are {}", entry.names())
+                        format!("write {name}.{first}[i]; its columns are {}", table.names())
                     }
                     None => format!("write {name}.column[i]"),
                 };
-                self.refuse(
-                    Diagnostic::error(
-                        format!("'{name}' is a table"),
-                        span,
-                        "a column and a row are needed",
-                    )
-                    .help(help),
-                )
+                let message = format!("'{name}' is a table");
+                let finding = Diagnostic::error(message, span, "a column and a row are needed");
+                self.refuse(finding.help(help))
             }
-            Symbol::Velocity => {
-                let momentum = self.file.statements.iter().find_map(|s| match &s.kind {
-                    StatementKind::Velocity { name: label, of, .. } if label.text == name => {
-                        Some(format!("p_{}", of.text))
-                    }
-                    _ => None,
-                });
-                self.refuse(
-                    Diagnostic::error(
-                        format!("'{name}' is only the label of an initial velocity"),
-                        span,
-                        "not a variable",
-                    )
-                    .help(format!(
-                        "the conjugate momentum is called {}",
-                        momentum.as_deref().unwrap_or("p_ and the coordinate's name")
-                    ))
-                    .related(declared.span, "declared here"),
-                )
-            }
-            Symbol::Measure => self.refuse(
-                Diagnostic::error(
-                    format!("'{name}' is a measure, known when the run is over"),
-                    span,
-                    "not a value along the motion",
-                )
-                .related(declared.span, "declared here"),
-            ),
-            Symbol::Constraint(_) => self.refuse(
-                Diagnostic::error(
-                    format!("'{name}' is a constraint, not a value"),
-                    span,
-                    "not a value",
-                )
-                .related(declared.span, "declared here"),
-            ),
+            Symbol::Label(number) => self.refuse(self.label_as_value(number, declared, span)),
         }
     }
 
-    fn unknown_name(&mut self, name: &str, span: Span, scope: &Scope) {
-        if self.poisoned.contains(name) || self.is_full() {
-            return; // declared in an unread statement: that is the error
+    /// A member of a stored family, or a component of it, by the indices that follow its name.
+    fn member_of(
+        &mut self,
+        storage: Storage,
+        family: &Family,
+        indices: &[ast::Expr],
+        span: Span,
+        scope: &mut Scope,
+    ) -> Option<Ex> {
+        let (own, rest) = self.family_indices(family, indices, span, scope)?;
+        let e = CheckedExpression::new(Kind::Member(storage, own), family.shape, span);
+        self.component(e, rest, span, scope)
+    }
+
+    /// Finding for a name that stands for no value, used as one.
+    fn label_as_value(&self, number: usize, declared: Declared, span: Span) -> Diagnostic {
+        let Statement { kind, name, reference, .. } = self.statement(number);
+        let Meaning::Label(what, label) = kind.row().meaning else {
+            unreachable!("only labels have this symbol")
+        };
+        let finding = Diagnostic::error(format!("'{}' is {what}", name.text), span, label)
+            .related(declared.span, "declared here");
+        match kind {
+            StatementKind::Velocity => {
+                finding.help(format!("the conjugate momentum is called p_{}", reference.text))
+            }
+            _ => finding,
         }
-        let mut diagnostic =
-            Diagnostic::error(format!("unknown name '{name}'"), span, "not declared");
+    }
+
+    fn unknown_name(&mut self, name: &str, span: Span, scope: &Scope) -> Option<Ex> {
+        if self.poisoned.contains(name) || self.is_full() {
+            return None; // declared in an unread statement: that is the error
+        }
         // px, q1: a component written in one word.
         let split = name.char_indices().next_back().and_then(|(at, last)| {
             let base = name[..at].trim_end_matches('_');
@@ -172,24 +150,22 @@ impl Elaborator<'_> {
                 matches!(self.symbols.get(base).map(|d| d.symbol), Some(Symbol::Variable(_)));
             known.then(|| format!("{base}.{component}"))
         });
-        let candidates = self
-            .symbols
-            .keys()
-            .map(String::as_str)
-            .chain(scope.locals.iter().map(|(n, _)| n.as_str()))
-            .chain(["pi", "t"]);
-        if let Some(meant) = split.or_else(|| did_you_mean(name, candidates).map(str::to_string)) {
-            diagnostic = diagnostic.help(format!("did you mean '{meant}'?"));
+        let locals = scope.locals.iter().map(|(n, _)| n);
+        let candidates = self.symbols.keys().chain(locals).map(String::as_str).chain(["pi", "t"]);
+        let meant = split.or_else(|| did_you_mean(name, candidates).map(str::to_string));
+        let help = if let Some(meant) = meant {
+            format!("did you mean '{meant}'?")
         } else if name == names::LAMBDA {
-            diagnostic = diagnostic.help("the multiplier of constraint NAME is lambda.NAME");
+            "the multiplier of constraint NAME is lambda.NAME".to_string()
         } else if names::function_names().contains(&name) {
-            diagnostic =
-                diagnostic.help(format!("'{name}' is a function: call it with parentheses"));
+            format!("'{name}' is a function: call it with parentheses")
         } else {
-            diagnostic = diagnostic
-                .help(format!("declare it: `parameter {name} = …`, `coordinate {name} : R^3 = …` or `let {name} = …`"));
-        }
-        self.report(diagnostic);
+            format!(
+                "declare it: `parameter {name} = …`, `coordinate {name} : R^3 = …` or `let {name} = …`"
+            )
+        };
+        let message = format!("unknown name '{name}'");
+        self.refuse(Diagnostic::error(message, span, "not declared").help(help))
     }
 
     pub(super) fn allow(
@@ -202,22 +178,24 @@ impl Elaborator<'_> {
         if what & !scope.allowed == 0 {
             return Some(());
         }
-        let message = format!("{} cannot be used in {}", name, scope.place);
-        if what & !scope.allowed == expression::MULTIPLIER {
-            return self.refuse(
-                Diagnostic::error(message, span, "not known here").help(
-                    "a method finds the multipliers on its way: only observables may use them",
-                ),
-            );
-        }
-        self.refuse(Diagnostic::error(message, span, "not a constant here").help(
-            match scope.place {
-                "a size" => "a size is made of numbers and other sizes",
-                "a range" => "a range is made of numbers and sizes",
-                "a parameter" => "a parameter is made of numbers, sizes and other parameters",
-                _ => "only numbers, sizes and parameters are known before the run starts",
-            },
-        ))
+        let place = scope.place;
+        let (label, help) = match what & !scope.allowed {
+            expression::MULTIPLIER => (
+                "not known here",
+                "a method finds the multipliers on its way: only observables may use them",
+            ),
+            _ => (
+                "not a constant here",
+                match place {
+                    "a size" => "a size is made of numbers and other sizes",
+                    "a range" => "a range is made of numbers and sizes",
+                    "a parameter" => "a parameter is made of numbers, sizes and other parameters",
+                    _ => "only numbers, sizes and parameters are known before the run starts",
+                },
+            ),
+        };
+        let message = format!("{name} cannot be used in {place}");
+        self.refuse(Diagnostic::error(message, span, label).help(help))
     }
 
     /// Refuses a parameter in a range or an index, and says how it is declared to be used there.
@@ -227,21 +205,15 @@ impl Elaborator<'_> {
         message: String,
         span: Span,
     ) -> Option<T> {
-        let statement = &self.file.statements[self.parameters[number].statement];
-        let StatementKind::Parameter { name, family, value } = &statement.kind else {
-            unreachable!("a parameter")
-        };
-        let help = match value.kind {
+        let Statement { name, family, values, .. } =
+            self.statement(self.parameters[number].statement);
+        let help = match values[0].kind {
             ast::ExprKind::Number(v) if family.ranges.is_empty() && v.fract() == 0.0 => {
                 format!("declare it as `size {} = {v}`", name.text)
             }
             _ => "a constant that indices and ranges may use is declared with `size`".to_string(),
         };
-        let declared = name.span;
-        self.refuse(
-            Diagnostic::error(message, span, "a parameter may be any real number")
-                .help(help)
-                .related(declared, "declared here"),
-        )
+        let finding = Diagnostic::error(message, span, "a parameter may be any real number");
+        self.refuse(finding.help(help).related(name.span, "declared here"))
     }
 }

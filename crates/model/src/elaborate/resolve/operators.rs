@@ -20,101 +20,80 @@ impl Elaborator<'_> {
         scope: &mut Scope,
     ) -> Option<Ex> {
         use BinaryOperator::*;
+        let condition = |kind| Some(CheckedExpression::new(kind, Shape::Condition, span));
+        if let Add | Subtract = operator {
+            return self.sum_chain(operator, place, a, b, span, scope);
+        }
+        if let And | Or = operator {
+            let op = if operator == And { Binary::And } else { Binary::Or };
+            let whom = format!("'{}'", op.name());
+            let (x, y) = (self.condition(a, scope, &whom), self.condition(b, scope, &whom));
+            return condition(Kind::Binary(op, x?, y?));
+        }
+        let (x, y) = (self.value(a, scope), self.value(b, scope));
+        let (x, y) = (x?, y?);
         match operator {
-            Add | Subtract => self.sum_chain(operator, place, a, b, span, scope),
-            Multiply => {
-                let (a, b) = (self.value(a, scope), self.value(b, scope));
-                self.product(a?, b?, place, span)
+            Multiply => return self.product(x, y, place, span),
+            Divide => return self.quotient(x, y, b.span, span),
+            Power => return self.power(x, y, [a.span, b.span], span),
+            _ => {}
+        }
+        if x.shape != Shape::Scalar || y.shape != Shape::Scalar {
+            let message = format!("cannot compare {} with {}", x.shape, y.shape);
+            return self.refuse(Diagnostic::error(message, span, "only scalars are compared"));
+        }
+        let e = condition(match operator {
+            Less => Kind::Binary(Binary::Less, x, y),
+            LessEqual => Kind::Binary(Binary::LessEqual, x, y),
+            Greater => Kind::Binary(Binary::Less, y, x),
+            GreaterEqual => Kind::Binary(Binary::LessEqual, y, x),
+            _ => Kind::Binary(Binary::Equal, x, y),
+        })?;
+        if operator == NotEqual { condition(Kind::Unary(Unary::Not, e)) } else { Some(e) }
+    }
+
+    fn quotient(&mut self, x: Ex, y: Ex, divisor: Span, span: Span) -> Option<Ex> {
+        if y.shape != Shape::Scalar {
+            let message = format!("cannot divide by {}", y.shape);
+            let finding = Diagnostic::error(message, divisor, "only scalars divide");
+            return self.refuse(finding.help(match y.shape {
+                Shape::Matrix(..) => "multiply with inverse(A)",
+                _ => "divide by its norm, or component by component",
+            }));
+        }
+        let shape = x.shape;
+        match (x.value(), y.value()) {
+            (_, Some(0.0)) => {
+                self.refuse(Diagnostic::error("division by zero", divisor, "this is 0"))
             }
-            Divide => {
-                let (x, y) = (self.value(a, scope), self.value(b, scope));
-                let (x, y) = (x?, y?);
-                if y.shape != Shape::Scalar {
-                    return self.refuse(
-                        Diagnostic::error(
-                            format!("cannot divide by {}", y.shape),
-                            b.span,
-                            "only scalars divide",
-                        )
-                        .help(match y.shape {
-                            Shape::Matrix(..) => "multiply with inverse(A)",
-                            _ => "divide by its norm, or component by component",
-                        }),
-                    );
-                }
-                if y.value() == Some(0.0) {
-                    return self.refuse(Diagnostic::error("division by zero", b.span, "this is 0"));
-                }
-                if let (Some(u), Some(v)) = (x.value(), y.value()) {
-                    return Some(CheckedExpression::number(u / v, span));
-                }
-                let shape = x.shape;
-                Some(if shape == Shape::Scalar {
-                    CheckedExpression::new(Kind::Binary(Binary::Div, x, y), shape, span)
-                } else {
-                    CheckedExpression::new(Kind::Divide(x, y), shape, span)
-                })
-            }
-            Power => {
-                let (x, y) = (self.value(a, scope), self.value(b, scope));
-                let (x, y) = (x?, y?);
-                for (side, e, what) in [(a, &x, "base"), (b, &y, "exponent")] {
-                    if e.shape != Shape::Scalar {
-                        return self.refuse(
-                            Diagnostic::error(
-                                format!("the {what} of ^ must be a scalar"),
-                                side.span,
-                                format!("this has the shape {}", e.shape),
-                            )
-                            .help(if what == "base" {
-                                "write dot(v, v) for the square of a vector"
-                            } else {
-                                "an exponent is one number"
-                            }),
-                        );
-                    }
-                }
-                if let (Some(u), Some(v)) = (x.value(), y.value()) {
-                    if u == 0.0 && v < 0.0 {
-                        return self.refuse(Diagnostic::error(
-                            "division by zero",
-                            span,
-                            "0 to a negative power",
-                        ));
-                    }
-                    return Some(CheckedExpression::number(u.powf(v), span));
-                }
-                Some(CheckedExpression::new(Kind::Binary(Binary::Pow, x, y), Shape::Scalar, span))
-            }
-            And | Or => {
-                let op = if operator == And { Binary::And } else { Binary::Or };
-                let whom = format!("'{}'", op.name());
-                let (x, y) = (self.condition(a, scope, &whom), self.condition(b, scope, &whom));
-                Some(CheckedExpression::new(Kind::Binary(op, x?, y?), Shape::Condition, span))
-            }
-            Less | LessEqual | Greater | GreaterEqual | Equal | NotEqual => {
-                let (x, y) = (self.value(a, scope), self.value(b, scope));
-                let (x, y) = (x?, y?);
-                if x.shape != Shape::Scalar || y.shape != Shape::Scalar {
-                    return self.refuse(Diagnostic::error(
-                        format!("cannot compare {} with {}", x.shape, y.shape),
-                        span,
-                        "only scalars are compared",
-                    ));
-                }
-                let (op, x, y) = match operator {
-                    Less => (Binary::Less, x, y),
-                    LessEqual => (Binary::LessEqual, x, y),
-                    Greater => (Binary::Less, y, x),
-                    GreaterEqual => (Binary::LessEqual, y, x),
-                    _ => (Binary::Equal, x, y),
+            (Some(u), Some(v)) => Some(CheckedExpression::number(u / v, span)),
+            _ => {
+                let kind = match shape {
+                    Shape::Scalar => Kind::Binary(Binary::Div, x, y),
+                    _ => Kind::Divide(x, y),
                 };
-                let e = CheckedExpression::new(Kind::Binary(op, x, y), Shape::Condition, span);
-                Some(if operator == NotEqual {
-                    CheckedExpression::new(Kind::Unary(Unary::Not, e), Shape::Condition, span)
-                } else {
-                    e
-                })
+                Some(CheckedExpression::new(kind, shape, span))
+            }
+        }
+    }
+
+    fn power(&mut self, x: Ex, y: Ex, sides: [Span; 2], span: Span) -> Option<Ex> {
+        let helps = ["write dot(v, v) for the square of a vector", "an exponent is one number"];
+        for (k, (e, what)) in [(&x, "base"), (&y, "exponent")].into_iter().enumerate() {
+            if e.shape != Shape::Scalar {
+                let message = format!("the {what} of ^ must be a scalar");
+                let label = format!("this has the shape {}", e.shape);
+                return self.refuse(Diagnostic::error(message, sides[k], label).help(helps[k]));
+            }
+        }
+        match (x.value(), y.value()) {
+            (Some(0.0), Some(v)) if v < 0.0 => {
+                self.refuse(Diagnostic::error("division by zero", span, "0 to a negative power"))
+            }
+            (Some(u), Some(v)) => Some(CheckedExpression::number(u.powf(v), span)),
+            _ => {
+                let kind = Kind::Binary(Binary::Pow, x, y);
+                Some(CheckedExpression::new(kind, Shape::Scalar, span))
             }
         }
     }
@@ -158,20 +137,12 @@ impl Elaborator<'_> {
             };
             match shape {
                 Some((shape, left)) if shape != e.shape => {
-                    let (verb, word) = if op == BinaryOperator::Add {
-                        ("add", "and")
-                    } else {
-                        ("subtract", "and")
-                    };
-                    self.report(
-                        Diagnostic::error(
-                            format!("cannot {verb} {shape} {word} {}", e.shape),
-                            place,
-                            "the shapes differ",
-                        )
+                    let verb = if op == BinaryOperator::Add { "add" } else { "subtract" };
+                    let message = format!("cannot {verb} {shape} and {}", e.shape);
+                    let finding = Diagnostic::error(message, place, "the shapes differ")
                         .related(left, format!("this has the shape {shape}"))
-                        .related(term.span, format!("this has the shape {}", e.shape)),
-                    );
+                        .related(term.span, format!("this has the shape {}", e.shape));
+                    self.report(finding);
                     good = false;
                 }
                 _ => shape = Some((e.shape, term.span)),
@@ -181,13 +152,14 @@ impl Elaborator<'_> {
         if !good {
             return None;
         }
-        let shape = terms[0].1.shape;
-        if terms.iter().all(|(_, e)| e.value().is_some()) {
-            let total = terms.iter().fold(0.0, |s, (negative, e)| {
-                if *negative { s - e.value().unwrap() } else { s + e.value().unwrap() }
-            });
+        let signed = |(is_subtracted, e): &(bool, Ex)| {
+            e.value().map(|value| if *is_subtracted { -value } else { value })
+        };
+        let total = terms.iter().map(signed).try_fold(0.0, |sum, value| Some(sum + value?));
+        if let Some(total) = total {
             return Some(CheckedExpression::number(total, span));
         }
+        let shape = terms[0].1.shape;
         Some(CheckedExpression::new(Kind::Add(terms), shape, span))
     }
 
@@ -216,15 +188,13 @@ impl Elaborator<'_> {
                     (Vector(_), Matrix(..)) => "a row vector times a matrix is transpose(A)*v",
                     _ => "the inner dimensions must agree",
                 };
+                let message = format!("cannot multiply {left} by {right}");
+                let finding = Diagnostic::error(message, place, "the shapes do not fit");
                 return self.refuse(
-                    Diagnostic::error(
-                        format!("cannot multiply {left} by {right}"),
-                        place,
-                        "the shapes do not fit",
-                    )
-                    .help(help)
-                    .related(a.span, format!("this has the shape {left}"))
-                    .related(b.span, format!("this has the shape {right}")),
+                    finding
+                        .help(help)
+                        .related(a.span, format!("this has the shape {left}"))
+                        .related(b.span, format!("this has the shape {right}")),
                 );
             }
         };

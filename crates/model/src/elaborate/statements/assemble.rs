@@ -1,16 +1,15 @@
 //! Assembly of the model from checked formulas: places in the state, parameter and initial values,
 //! lowered formulas.
 
-use super::symmetry::is_symmetric;
-use super::{CheckedMeasure, Formulas, cutoff};
-use crate::elaborate::expression::{self, CheckedRanges, Draw, Ex};
+use super::quantities::FormulaLowering;
+use super::{Derivative, Formulas, cutoff};
+use crate::elaborate::expression::{self, Draw, Ex};
+use crate::elaborate::index_set::IndexSet;
 use crate::elaborate::lower::{self, Context, Lowered, LoweredCutoff, MOST_NUMBERS, Purpose};
 use crate::elaborate::model::{
-    self, Component, Dynamics, Family, Measured, Model, Parameter, Quantity, Role, Table, Variable,
+    self, Dynamics, Family, Measured, Model, Parameter, Role, Table, Variable,
 };
-use crate::elaborate::shape::Shape;
 use crate::elaborate::start::{Start, Target};
-use crate::elaborate::statistic::{FORMS, Statistic};
 use crate::elaborate::velocity::{self, Velocity};
 use crate::elaborate::{Checked, Elaborator, VariableRole};
 use crate::functional::{Functional, Term};
@@ -33,109 +32,6 @@ struct Places {
     dimension: usize,
 }
 
-/// Lowers the formulas of one model and collects the findings.
-struct Lowering<'a> {
-    context: Context<'a>,
-    findings: Vec<Diagnostic>,
-    /// Terms that compare distances.
-    cutoffs: Vec<LoweredCutoff>,
-}
-
-impl Lowering<'_> {
-    /// Lowers a formula. Its draws are added to `draws`.
-    fn lower(
-        &mut self,
-        purpose: Purpose,
-        ranges: &CheckedRanges,
-        e: &Ex,
-        draws: &mut Vec<Draw>,
-    ) -> Option<Lowered> {
-        let lowered = lower::lower(&self.context, purpose, ranges, e, draws);
-        let mut lowered = lowered.map_err(|finding| self.findings.push(finding)).ok()?;
-        self.cutoffs.append(&mut lowered.cutoffs);
-        Some(lowered)
-    }
-
-    /// Lowers a formula that draws nothing: only starts do.
-    fn lower_fixed(&mut self, purpose: Purpose, ranges: &CheckedRanges, e: &Ex) -> Option<Lowered> {
-        self.lower(purpose, ranges, e, &mut Vec::new())
-    }
-
-    /// Lowers every formula of `list`; `None` if one cannot be lowered.
-    fn quantities<'c>(
-        &mut self,
-        purpose: Purpose,
-        list: impl Iterator<Item = &'c Checked>,
-    ) -> Option<Vec<Quantity>> {
-        let lowered: Vec<Option<Quantity>> = list
-            .map(|c| {
-                self.lower_fixed(purpose, &c.ranges, &c.value)
-                    .map(|lowered| quantity(c, lowered, &self.context))
-            })
-            .collect();
-        lowered.into_iter().collect()
-    }
-
-    /// Lowers a measure, whose numbers are constants.
-    fn measure(&mut self, measure: &CheckedMeasure, parameters: &[f64]) -> Option<Measured> {
-        let CheckedMeasure { quantity: checked, statistic: word, numbers, every, from } = measure;
-        let lowered = self.lower_fixed(Purpose::Motion, &checked.ranges, &checked.value)?;
-        let mut given = Vec::new();
-        let mut constant = |e: &Ex| -> Option<f64> {
-            let functional =
-                self.lower_fixed(Purpose::Other, &CheckedRanges::default(), e)?.functional;
-            let number = functional.evaluate(0.0, &[], parameters)[0];
-            given.push(functional);
-            Some(number)
-        };
-        let numbers = numbers.iter().map(&mut constant).collect::<Option<Vec<f64>>>()?;
-        let mut time = |e: &Option<Ex>| e.as_ref().map(&mut constant);
-        let (every, from) = (time(every), time(from));
-        let mut refuse = |message: String, span: Span, label: &str, help: &str| {
-            self.findings.push(Diagnostic::error(message, span, label).help(help));
-            None
-        };
-        let late = |time: &Option<Ex>| time.as_ref().map_or(word.span, |e| e.span);
-        if let Some(Some(time)) =
-            every.filter(|time| time.is_none_or(|time| !(time > 0.0 && time.is_finite())))
-        {
-            let message = format!("the time between two samples is {time}");
-            return refuse(
-                message,
-                late(&measure.every),
-                "not positive",
-                "write every 0.1, for instance",
-            );
-        }
-        if let Some(Some(time)) = from.filter(|time| time.is_none_or(|time| !time.is_finite())) {
-            return refuse(
-                format!("a measure begins at {time}"),
-                late(&measure.from),
-                "not a time",
-                "write from 100",
-            );
-        }
-        let statistic = match Statistic::new(&word.text, &numbers) {
-            Ok(statistic) => statistic,
-            Err(reason) => {
-                return refuse(reason, word.span, "these numbers", &format!("write {FORMS}"));
-            }
-        };
-        let quantity = quantity(checked, lowered, &self.context);
-        if quantity.functional.outputs == 0 {
-            let message =
-                format!("measure '{}' is of nothing: its ranges are empty", quantity.name);
-            return refuse(message, quantity.span, "no member", "check the ranges");
-        }
-        if matches!(statistic, Statistic::Distances { .. }) && quantity.members < 2 {
-            let help = "write rdf(a in 1..N : r[a], b, bins)";
-            let message = "distances are between members of a family".to_string();
-            return refuse(message, word.span, "one member", help);
-        }
-        Some(Measured { quantity, statistic, every: every.flatten(), from: from.flatten(), given })
-    }
-}
-
 /// Start of the first trajectory while it is put together.
 struct FirstStart<'a> {
     start: Start,
@@ -152,13 +48,8 @@ struct FirstStart<'a> {
 
 impl FirstStart<'_> {
     /// Lowers the formula of a start and draws its random numbers.
-    fn lower(
-        &mut self,
-        lowering: &mut Lowering,
-        ranges: &CheckedRanges,
-        e: &Ex,
-    ) -> Option<Lowered> {
-        let lowered = lowering.lower(Purpose::Other, ranges, e, &mut self.start.draws)?;
+    fn lower(&mut self, lowering: &mut FormulaLowering, set: &IndexSet, e: &Ex) -> Option<Lowered> {
+        let lowered = lowering.lower(Purpose::Other, set, e, &mut self.start.draws)?;
         let new = &self.start.draws[self.inputs.len() - 1..];
         self.inputs.extend(new.iter().map(|&which| (self.draw)(which)));
         Some(lowered)
@@ -167,11 +58,27 @@ impl FirstStart<'_> {
     /// Reports the first of `numbers` that is not finite, as a value of `what`.
     fn demand_finite(&mut self, numbers: &[f64], what: &str, span: Span) {
         if let Some(bad) = numbers.iter().find(|v| !v.is_finite()) {
-            self.findings.push(Diagnostic::error(
-                format!("{what} is {bad}"),
-                span,
-                "not a finite number",
-            ));
+            let message = format!("{what} is {bad}");
+            self.findings.push(Diagnostic::error(message, span, "not a finite number"));
+        }
+    }
+
+    /// Judges the terms that compare distances; the first `moving` of them move the state. The
+    /// formulas of their cut-offs are kept.
+    fn judge_cutoffs(
+        &mut self,
+        cutoffs: &[LoweredCutoff],
+        moving: usize,
+        findings: &mut Vec<Diagnostic>,
+    ) {
+        for (number, LoweredCutoff { cutoff, span, of_pairs }) in cutoffs.iter().enumerate() {
+            // Quantities that are only recorded move nothing.
+            let moves = number < moving && *of_pairs;
+            let judged = cutoff::judged(cutoff, *span, moves, &self.state, &self.values);
+            let Some((formula, finding)) = judged else { continue };
+            self.start.keep_cutoff(formula);
+            // Terms of one sum have one finding.
+            findings.extend(finding.filter(|finding| !findings.contains(finding)));
         }
     }
 }
@@ -186,11 +93,8 @@ impl Elaborator<'_> {
     ) -> Option<Model> {
         let places = self.places()?;
         let tables: Vec<Table> = self.tables.iter().map(|t| t.table.clone()).collect();
-        let mut lowering = Lowering {
-            context: self.context(&places, &tables),
-            findings: Vec::new(),
-            cutoffs: Vec::new(),
-        };
+        let context = self.context(&places, &tables);
+        let mut lowering = FormulaLowering { context, findings: Vec::new(), cutoffs: Vec::new() };
         let mut first = FirstStart {
             start: Start::default(),
             inputs: vec![0.0],
@@ -203,40 +107,27 @@ impl Elaborator<'_> {
         lowering.context.parameter_values.clone_from(&first.values);
         initial_values(&places, &formulas.initial, &mut lowering, &mut first)?;
         let dynamics = dynamics(&places, formulas, &mut lowering);
-        let fixed = |lowering: &mut Lowering, e: &Ex| {
-            lowering.lower_fixed(Purpose::Motion, &CheckedRanges::default(), e)
-        };
-        let stiff =
-            formulas.stiff.as_ref().and_then(|e| fixed(&mut lowering, e)).map(|l| l.functional);
+        let stiff = formulas.stiff.as_ref().and_then(|e| lowering.lower_single(Purpose::Motion, e));
         let constraints = lowering.quantities(Purpose::Other, formulas.constraints.iter());
         let integrals = lowering.quantities(Purpose::Integral, formulas.integrals.iter());
+        let moving = lowering.cutoffs.len();
         // Observables may use the multipliers of the constraints, whose members are known now.
         let multipliers =
             model::multipliers(constraints.as_deref().unwrap_or(&[]), places.dimension);
-        let moving = lowering.cutoffs.len();
         let mut lowering =
-            Lowering { context: Context { multipliers, ..lowering.context }, ..lowering };
+            FormulaLowering { context: Context { multipliers, ..lowering.context }, ..lowering };
         let known =
             |c: &&Checked| constraints.is_some() || c.value.depends & expression::MULTIPLIER == 0;
         let observables =
             lowering.quantities(Purpose::Motion, formulas.observables.iter().filter(known));
-        let measures: Vec<Option<Measured>> = formulas
-            .measures
-            .iter()
-            .map(|measure| lowering.measure(measure, &first.values))
-            .collect();
-        let Lowering { mut findings, cutoffs, .. } = lowering;
-        for (number, LoweredCutoff { cutoff, span, of_pairs }) in cutoffs.iter().enumerate() {
-            // Quantities that are only recorded move nothing.
-            let moves = number < moving && *of_pairs;
-            let judged = cutoff::judged(cutoff, *span, moves, &first.state, &first.values);
-            let Some((formula, finding)) = judged else { continue };
-            first.start.keep_cutoff(formula);
-            // Terms of one sum have one finding.
-            findings.extend(finding.filter(|finding| !findings.contains(finding)));
-        }
+        let measures = formulas.measures.iter();
+        let measures: Vec<Option<Measured>> =
+            measures.map(|measure| lowering.measure(measure, &first.values)).collect();
+        let FormulaLowering { mut findings, cutoffs, .. } = lowering;
+        first.judge_cutoffs(&cutoffs, moving, &mut findings);
         self.diagnostics.append(&mut first.findings);
         self.diagnostics.extend(findings);
+        let moves = |h: &Ex| h.depends & expression::TIME != 0;
         let mut model = Model {
             t0: 0.0,
             variables: self.model_variables(&places, formulas),
@@ -249,26 +140,28 @@ impl Elaborator<'_> {
             integrals: integrals?,
             observables: observables?,
             measures: measures.into_iter().collect::<Option<_>>()?,
-            sizes: self
-                .sizes
-                .iter()
-                .filter_map(|(&s, &v)| v.map(|v| (self.statement_name(s).0, v)))
-                .collect(),
-            explicit_time: formulas
-                .hamiltonian
-                .as_ref()
-                .is_some_and(|h| h.depends & expression::TIME != 0),
+            sizes: self.known_sizes(),
+            explicit_time: formulas.hamiltonian.as_ref().is_some_and(moves),
             penalty: None,
             heat_bath: None,
             parameters: places.parameters,
         };
-        model.sizes.sort();
         let velocities = self.velocities(&places.order, &model);
         if let Err(d) = velocity::start_moving(&mut model, &velocities) {
             self.diagnostics.push(d);
         }
         model.start.keep_velocities(velocities, places.dimension);
         Some(model)
+    }
+
+    /// Names and values of the sizes, in the order of their names.
+    fn known_sizes(&self) -> Vec<(String, i64)> {
+        let known = self.sizes.iter().filter_map(|(&number, &value)| {
+            Some((self.statement(number).name.text.clone(), value?))
+        });
+        let mut sizes: Vec<_> = known.collect();
+        sizes.sort();
+        sizes
     }
 
     fn places(&mut self) -> Option<Places> {
@@ -296,11 +189,8 @@ impl Elaborator<'_> {
         }
         if dimension == 0 {
             let span = self.variables[order[0]].span;
-            return self.refuse(Diagnostic::error(
-                "the model has no variables: every family is empty",
-                span,
-                "an empty range",
-            ));
+            let message = "the model has no variables: every family is empty";
+            return self.refuse(Diagnostic::error(message, span, "an empty range"));
         }
         let families = self.variables.iter().map(|v| v.family.clone()).collect::<Option<_>>()?;
         Some(Places { parameters, values, families, order, place, dimension })
@@ -337,7 +227,12 @@ impl Elaborator<'_> {
     }
 
     /// Evaluates the parameters, each after those that it uses.
-    fn parameter_values(&self, places: &Places, lowering: &mut Lowering, first: &mut FirstStart) {
+    fn parameter_values(
+        &self,
+        places: &Places,
+        lowering: &mut FormulaLowering,
+        first: &mut FirstStart,
+    ) {
         for &next in &self.parameter_order {
             let entry = &self.parameters[next];
             let Some(value) = entry.value.as_ref() else { continue };
@@ -362,11 +257,8 @@ impl Elaborator<'_> {
                 VariableRole::Momentum { of, .. } => Role::Momentum(places.place[of].0),
             };
             let initial_span = formulas.initial[v].as_ref().map_or(entry.span, |(_, e)| e.span);
-            let rate_span = formulas
-                .derivatives
-                .iter()
-                .find(|(of, ..)| *of == v)
-                .map_or(entry.span, |(_, _, e)| e.span);
+            let derivative = formulas.derivatives.iter().find(|derivative| derivative.state == v);
+            let rate_span = derivative.map_or(entry.span, |derivative| derivative.value.span);
             Variable {
                 family: places.families[v].clone(),
                 role,
@@ -397,8 +289,8 @@ impl Elaborator<'_> {
 /// Evaluates the initial values; `None` if a variable has none.
 fn initial_values(
     places: &Places,
-    formulas: &[Option<(CheckedRanges, Ex)>],
-    lowering: &mut Lowering,
+    formulas: &[Option<(IndexSet, Ex)>],
+    lowering: &mut FormulaLowering,
     first: &mut FirstStart,
 ) -> Option<()> {
     for (v, formula) in formulas.iter().enumerate() {
@@ -424,67 +316,19 @@ fn initial_values(
 }
 
 /// The Hamiltonian, or the derivatives of all states as one functional.
-fn dynamics(places: &Places, formulas: &Formulas, lowering: &mut Lowering) -> Option<Dynamics> {
+fn dynamics(
+    places: &Places,
+    formulas: &Formulas,
+    lowering: &mut FormulaLowering,
+) -> Option<Dynamics> {
     if let Some(h) = &formulas.hamiltonian {
-        let lowered = lowering.lower_fixed(Purpose::Motion, &CheckedRanges::default(), h)?;
-        return Some(Dynamics::Hamiltonian(lowered.functional, h.span));
+        return Some(Dynamics::Hamiltonian(lowering.lower_single(Purpose::Motion, h)?, h.span));
     }
     let mut whole = Functional { outputs: places.dimension, terms: Vec::new() };
-    for (v, ranges, e) in &formulas.derivatives {
-        let Some(lowered) = lowering.lower_fixed(Purpose::Motion, ranges, e) else { continue };
-        let moved = |term: Term| term.with_outputs_moved(places.place[*v].1 as u32);
+    for Derivative { state, set, value } in &formulas.derivatives {
+        let Some(lowered) = lowering.lower_fixed(Purpose::Motion, set, value) else { continue };
+        let moved = |term: Term| term.with_outputs_moved(places.place[*state].1 as u32);
         whole.terms.extend(lowered.functional.terms.into_iter().map(moved));
     }
     Some(Dynamics::Field(whole))
-}
-
-/// A lowered formula as a quantity of the model.
-fn quantity(checked: &Checked, lowered: Lowered, context: &Context) -> Quantity {
-    let shape = checked.value.shape;
-    Quantity {
-        name: checked.name.text.clone(),
-        span: checked.name.span,
-        components: components(shape, &lowered.functional, context),
-        functional: lowered.functional,
-        shape,
-        indices: checked
-            .ranges
-            .ranges
-            .iter()
-            .map(|r| context.index_names[r.index as usize].clone())
-            .collect(),
-        member_indices: lowered.members,
-        members: lowered.count,
-        depends: checked.value.depends,
-    }
-}
-
-/// Independent components: a symmetric matrix has one for each pair of equal entries.
-fn components(shape: Shape, functional: &Functional, context: &Context) -> Vec<Component> {
-    let all = (0..shape.len()).map(|offset| Component { offset, multiplicity: 1.0 }).collect();
-    let Shape::Matrix(k, l) = shape else { return all };
-    if functional.terms.is_empty() {
-        return all;
-    }
-    let dimension =
-        context.variables.iter().map(|(family, first)| first + family.len()).max().unwrap_or(0);
-    let symmetric = k == l && is_symmetric(functional, k, dimension, &context.parameter_values);
-    let is_zero = |offset: usize| {
-        functional
-            .terms
-            .iter()
-            .all(|t| t.roots.len() == shape.len() && t.graph.is_zero(t.roots[offset]))
-    };
-    let keep = |offset: usize| {
-        let (i, j) = (offset / l, offset % l);
-        match (symmetric, i.cmp(&j)) {
-            _ if is_zero(offset) => None,
-            (false, _) | (true, std::cmp::Ordering::Equal) => Some(1.0),
-            (true, std::cmp::Ordering::Less) => Some(2.0),
-            (true, std::cmp::Ordering::Greater) => None,
-        }
-    };
-    (0..shape.len())
-        .filter_map(|offset| keep(offset).map(|multiplicity| Component { offset, multiplicity }))
-        .collect()
 }

@@ -1,15 +1,17 @@
 //! Sizes, shapes, and the families of variables and parameters: boxes of index values.
 
-use crate::elaborate::expression::{CheckedExpression, CheckedRanges, Kind, Range};
+use crate::elaborate::expression::CheckedExpression;
+use crate::elaborate::index_set::{IndexSet, Range};
 use crate::elaborate::lower::{LARGEST_INDEX, MOST_ROWS};
 use crate::elaborate::model::Family;
 use crate::elaborate::names::Scope;
 use crate::elaborate::resolve::definitions::recursion;
 use crate::elaborate::shape::Shape;
 use crate::elaborate::{Elaborator, VariableRole};
-use crate::syntax::ast::{self, ShapeExpr, StatementKind};
-use crate::syntax::diagnostic::{Diagnostic, did_you_mean};
+use crate::syntax::ast::{self, ShapeExpr, Statement};
+use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
+use crate::syntax::statements::StatementKind;
 
 /// Largest dimension in `R^k`.
 const LARGEST_DIMENSION: i64 = 1024;
@@ -18,129 +20,96 @@ const MOST_INDICES: usize = 3;
 
 impl Elaborator<'_> {
     /// The value of a size.
-    pub(in crate::elaborate) fn size(&mut self, statement: usize) -> Option<i64> {
-        if let Some(&known) = self.sizes.get(&statement) {
+    pub(in crate::elaborate) fn size(&mut self, number: usize) -> Option<i64> {
+        if let Some(&known) = self.sizes.get(&number) {
             return known;
         }
-        let StatementKind::Size { name, value } = &self.file.statements[statement].kind else {
-            unreachable!("asked for sizes only")
-        };
-        if let Some(start) = self.sizes_entered.iter().position(|&s| s == statement) {
+        let statement = self.statement(number);
+        if let Some(start) = self.sizes_entered.iter().position(|&s| s == number) {
             let circle = self.circle(&self.sizes_entered[start..]);
-            self.report(recursion(&circle, name.span));
-            self.sizes.insert(statement, None);
+            self.report(recursion(&circle, statement.name.span));
+            self.sizes.insert(number, None);
             return None;
         }
-        self.sizes_entered.push(statement);
-        let mut scope = Scope::new(0, "a size");
+        self.sizes_entered.push(number);
         let before = self.diagnostics.len();
-        let checked = self.value(value, &mut scope);
+        let checked = self.value(&statement.values[0], &mut Scope::new(0, "a size"));
         self.sizes_entered.pop();
-        let result = checked.and_then(|e| match e.value() {
-            Some(v) if v.fract() == 0.0 && v.abs() <= LARGEST_INDEX => Some(v as i64),
-            Some(v) => self.refuse(Diagnostic::error(
-                format!("size '{}' must be an integer, and this is {v}", name.text),
-                value.span,
-                "not an integer",
-            )),
-            None => {
-                if self.diagnostics.len() == before {
-                    self.report(
-                        Diagnostic::error(
-                            format!("size '{}' must be an integer constant", name.text),
-                            value.span,
-                            "not a constant",
-                        )
-                        .help("a size is made of numbers and other sizes"),
-                    );
+        let result = checked.and_then(|e| {
+            let (value, name, span) = (e.value(), &statement.name.text, statement.values[0].span);
+            match value {
+                Some(v) if v.fract() == 0.0 && v.abs() <= LARGEST_INDEX => return Some(v as i64),
+                Some(v) => {
+                    let message = format!("size '{name}' must be an integer, and this is {v}");
+                    self.report(Diagnostic::error(message, span, "not an integer"));
                 }
-                None
+                None if self.diagnostics.len() == before => {
+                    let message = format!("size '{name}' must be an integer constant");
+                    let finding = Diagnostic::error(message, span, "not a constant");
+                    self.report(finding.help("a size is made of numbers and other sizes"));
+                }
+                None => {}
             }
+            None
         });
-        self.sizes.insert(statement, result);
+        self.sizes.insert(number, result);
         result
     }
 
-    /// Binds the indices of a family's members, under `names`; returns their ranges.
+    /// Binds the indices of a family's members, under `names`; returns their box.
     pub(super) fn bind_members(
         &mut self,
         names: &[String],
         family: &Family,
         span: Span,
         scope: &mut Scope,
-    ) -> CheckedRanges {
-        let mut ranges = CheckedRanges::default();
+    ) -> IndexSet {
+        let mut set = IndexSet::default();
         for (name, &(low, high)) in names.iter().zip(&family.bounds) {
-            let index = self.index_names.len() as u32;
-            self.index_names.push(name.clone());
-            let bound = |v: i64| CheckedExpression::number(v as f64, span);
-            ranges.ranges.push(Range { index, low: bound(low), high: bound(high), span });
-            scope.locals.push((
-                name.clone(),
-                CheckedExpression::new(Kind::Index(index), Shape::Scalar, span),
-            ));
+            let index = self.bind_index(name, span, scope);
+            let [low, high] = [low, high].map(|v| CheckedExpression::number(v as f64, span));
+            set.ranges.push(Range { index, low, high, span });
         }
-        ranges
+        set
     }
 
     /// The box of a variable's or parameter's family.
     pub(super) fn family(
         &mut self,
-        name: &ast::Name,
-        ranges: &ast::Ranges,
+        statement: &Statement,
         shape: Option<Shape>,
-    ) -> Option<(Family, CheckedRanges)> {
-        let mut scope = Scope::new(0, "a range");
-        let checked = self.ranges(ranges, &mut scope);
-        if let Some(filter) = &ranges.filter {
-            return self.refuse(
-                Diagnostic::error(
-                    "the family of a variable or parameter has no condition",
-                    filter.span,
-                    "not here",
-                )
-                .help("leave rows out in the sums that use it"),
-            );
+    ) -> Option<(Family, IndexSet)> {
+        let Statement { name, family: written, .. } = statement;
+        let set = self.index_set(written, &mut Scope::new(0, "a range"));
+        if let Some(filter) = &written.filter {
+            let message = "the family of a variable or parameter has no condition";
+            let finding = Diagnostic::error(message, filter.span, "not here");
+            return self.refuse(finding.help("leave rows out in the sums that use it"));
         }
-        if ranges.ranges.len() > MOST_INDICES {
-            return self.refuse(Diagnostic::error(
-                format!(
-                    "'{}' has {} indices, and three are the most",
-                    name.text,
-                    ranges.ranges.len()
-                ),
-                name.span,
-                "too many indices",
-            ));
+        let (name, span) = (name.text.clone(), name.span);
+        let count = written.ranges.len();
+        if count > MOST_INDICES {
+            let message = format!("'{name}' has {count} indices, and three are the most");
+            return self.refuse(Diagnostic::error(message, span, "too many indices"));
         }
-        let checked = checked?;
-        let mut bounds = Vec::new();
-        for (range, written) in checked.ranges.iter().zip(&ranges.ranges) {
-            let (Some(low), Some(high)) = (range.low.value(), range.high.value()) else {
-                return self.refuse(
-                    Diagnostic::error(
-                        format!("the range of '{}' depends on another index", written.name.text),
-                        range.span,
-                        "not constant",
-                    )
-                    .help("variables and parameters are boxes; constraints and lets may have dependent ranges"),
-                );
-            };
-            bounds.push((low as i64, high as i64));
-        }
+        let set = set?;
+        let bounds = match set.bounds() {
+            Ok(bounds) => bounds,
+            Err(k) => {
+                let index = &written.ranges[k].name.text;
+                let message = format!("the range of '{index}' depends on another index");
+                let finding = Diagnostic::error(message, set.ranges[k].span, "not constant");
+                let help = "variables and parameters are boxes; constraints and lets may have dependent ranges";
+                return self.refuse(finding.help(help));
+            }
+        };
         let rows: f64 = bounds.iter().map(|&(low, high)| (high - low + 1).max(0) as f64).product();
         if rows > MOST_ROWS as f64 {
-            return self.refuse(Diagnostic::error(
-                format!("'{}' has {rows} members, and the limit is {MOST_ROWS}", name.text),
-                name.span,
-                "too many",
-            ));
+            let message = format!("'{name}' has {rows} members, and the limit is {MOST_ROWS}");
+            return self.refuse(Diagnostic::error(message, span, "too many"));
         }
-        let indices = ranges.ranges.iter().map(|r| r.name.text.clone()).collect();
-        Some((
-            Family { name: name.text.clone(), span: name.span, indices, bounds, shape: shape? },
-            checked,
-        ))
+        let indices = written.ranges.iter().map(|r| r.name.text.clone()).collect();
+        Some((Family { name, span, indices, bounds, shape: shape? }, set))
     }
 
     fn shape(&mut self, shape: &ShapeExpr) -> Option<Shape> {
@@ -154,116 +123,85 @@ impl Elaborator<'_> {
         }
     }
 
-    pub(in crate::elaborate) fn dimension(&mut self, e: &ast::Expr) -> Option<usize> {
-        let mut scope = Scope::new(0, "a shape");
-        let checked = self.index_value(e, &mut scope)?;
-        match checked.value() {
-            Some(v) if v >= 1.0 && v <= LARGEST_DIMENSION as f64 => Some(v as usize),
-            Some(v) => self.refuse(Diagnostic::error(
-                format!("a dimension of {v}"),
-                e.span,
-                format!("dimensions are integers from 1 to {LARGEST_DIMENSION}"),
-            )),
-            None => None,
+    fn dimension(&mut self, e: &ast::Expr) -> Option<usize> {
+        let value = self.index_value(e, &mut Scope::new(0, "a shape"))?.value()?;
+        if value >= 1.0 && value <= LARGEST_DIMENSION as f64 {
+            return Some(value as usize);
         }
+        let label = format!("dimensions are integers from 1 to {LARGEST_DIMENSION}");
+        self.refuse(Diagnostic::error(format!("a dimension of {value}"), e.span, label))
     }
 
     pub(super) fn variable_families(&mut self) {
         // Positions and states come first, because momenta have their coordinates' families.
         for number in 0..self.variables.len() {
-            let (StatementKind::Coordinate { name, family, shape, .. }
-            | StatementKind::State { name, family, shape, .. }) =
-                &self.file.statements[self.variables[number].statement].kind
-            else {
-                continue;
-            };
-            let shape = self.shape(shape);
-            let family = self.family(name, family, shape).map(|(f, _)| f);
-            self.variables[number].family = family;
+            let statement = self.statement(self.variables[number].statement);
+            if let StatementKind::Coordinate | StatementKind::State = statement.kind {
+                let shape = self.shape(&statement.shape);
+                self.variables[number].family = self.family(statement, shape).map(|(f, _)| f);
+            }
         }
         let mut taken: Vec<(usize, Span)> = Vec::new();
         for number in 0..self.variables.len() {
+            let statement = self.statement(self.variables[number].statement);
             let VariableRole::Momentum { velocity, .. } = self.variables[number].role else {
                 continue;
             };
-            let (StatementKind::Momentum { name, indices, of, .. }
-            | StatementKind::Velocity { name, indices, of, .. }) =
-                &self.file.statements[self.variables[number].statement].kind
-            else {
-                unreachable!()
-            };
-            // Do not use the symbol table: a coordinate that repeats another name is still a
-            // coordinate.
-            let target = self
-                .variables
-                .iter()
-                .position(|v| v.name == of.text && v.role == VariableRole::Coordinate);
-            let Some(target) = target else {
-                if !self.poisoned.contains(&of.text) {
-                    let coordinates: Vec<&str> = self
-                        .variables
-                        .iter()
-                        .filter(|v| v.role == VariableRole::Coordinate)
-                        .map(|v| v.name.as_str())
-                        .collect();
-                    let diagnostic = Diagnostic::error(
-                        format!("'{}' is not a coordinate", of.text),
-                        of.span,
-                        "unknown coordinate",
-                    );
-                    let diagnostic = match did_you_mean(&of.text, coordinates.iter().copied()) {
-                        Some(meant) => diagnostic.help(format!("did you mean '{meant}'?")),
-                        None if coordinates.is_empty() => diagnostic
-                            .help(format!("declare it: `coordinate {} : R^3 = …`", of.text)),
-                        None => diagnostic
-                            .help(format!("the coordinates are {}", coordinates.join(", "))),
-                    };
-                    self.report(diagnostic);
-                }
-                continue;
-            };
-            if let Some((_, first)) = taken.iter().find(|(t, _)| *t == target) {
-                self.report(
-                    Diagnostic::error(
-                        format!("coordinate '{}' has two momenta", of.text),
-                        name.span,
-                        "second momentum",
-                    )
-                    .related(*first, "the first is here"),
-                );
+            let Some(of) = self.coordinate(&statement.reference) else { continue };
+            let name = &statement.name;
+            if let Some((_, first)) = taken.iter().find(|(known, _)| *known == of) {
+                let message = format!("coordinate '{}' has two momenta", statement.reference.text);
+                let finding = Diagnostic::error(message, name.span, "second momentum");
+                self.report(finding.related(*first, "the first is here"));
                 continue;
             }
-            taken.push((target, name.span));
-            self.variables[number].role = VariableRole::Momentum { of: target, velocity };
-            let Some(family) = self.variables[target].family.clone() else { continue };
-            if !indices.is_empty() && indices.len() != family.indices.len() {
-                self.report(
-                    Diagnostic::error(
-                        format!(
-                            "'{}' has {} indices, and '{}' has {}",
-                            name.text,
-                            indices.len(),
-                            of.text,
-                            family.indices.len()
-                        ),
-                        name.span,
-                        "the families differ",
-                    )
-                    .related(family.span, "the coordinate"),
-                );
-                continue;
-            }
-            let names = if indices.is_empty() {
-                family.indices.clone()
-            } else {
-                indices.iter().map(|i| i.text.clone()).collect()
-            };
-            self.variables[number].family = Some(Family {
-                name: self.variables[number].name.clone(),
-                span: name.span,
-                indices: names,
-                ..family
-            });
+            taken.push((of, name.span));
+            self.variables[number].role = VariableRole::Momentum { of, velocity };
+            self.variables[number].family = self.conjugate_family(number, of);
         }
+    }
+
+    /// The coordinate called `name`.
+    fn coordinate(&mut self, name: &ast::Name) -> Option<usize> {
+        // Do not use the symbol table: a coordinate that repeats another name is still a
+        // coordinate.
+        let coordinates = || {
+            self.variables.iter().enumerate().filter(|(_, v)| v.role == VariableRole::Coordinate)
+        };
+        if let Some((known, _)) = coordinates().find(|(_, v)| v.name == name.text) {
+            return Some(known);
+        }
+        if self.poisoned.contains(&name.text) {
+            return None;
+        }
+        let known: Vec<&str> = coordinates().map(|(_, v)| v.name.as_str()).collect();
+        let message = format!("'{}' is not a coordinate", name.text);
+        let finding = Diagnostic::error(message, name.span, "unknown coordinate");
+        let finding =
+            finding.suggest(&name.text, known.iter().copied(), || match known.is_empty() {
+                true => format!("declare it: `coordinate {} : R^3 = …`", name.text),
+                false => format!("the coordinates are {}", known.join(", ")),
+            });
+        self.refuse(finding)
+    }
+
+    /// Family of the momentum `number`, that of its coordinate with its own names of indices.
+    fn conjugate_family(&mut self, number: usize, of: usize) -> Option<Family> {
+        let Statement { name, indices, reference, .. } =
+            self.statement(self.variables[number].statement);
+        let family = self.variables[of].family.clone()?;
+        let (own, other) = (indices.len(), family.indices.len());
+        if own != 0 && own != other {
+            let message =
+                format!("'{}' has {own} indices, and '{}' has {other}", name.text, reference.text);
+            let finding = Diagnostic::error(message, name.span, "the families differ");
+            return self.refuse(finding.related(family.span, "the coordinate"));
+        }
+        let indices = match own {
+            0 => family.indices.clone(),
+            _ => indices.iter().map(|i| i.text.clone()).collect(),
+        };
+        let name_of_momentum = self.variables[number].name.clone();
+        Some(Family { name: name_of_momentum, span: name.span, indices, ..family })
     }
 }

@@ -1,35 +1,26 @@
 //! Formulas along the motion: the Hamiltonian, derivatives, constraints, integrals, observables,
 //! unused definitions.
 
-use super::CheckedMeasure;
-use crate::elaborate::expression::{self, CheckedExpression, CheckedRanges, Ex, Kind};
+use super::Derivative;
+use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind};
+use crate::elaborate::model::Family;
 use crate::elaborate::names::{Scope, Symbol};
 use crate::elaborate::shape::Shape;
-use crate::elaborate::statistic::{FORMS, STATISTICS};
-use crate::elaborate::{Checked, Elaborator, VariableRole};
-use crate::syntax::ast::{self, StatementKind};
-use crate::syntax::diagnostic::{Diagnostic, did_you_mean, shorten};
+use crate::elaborate::{Checked, Elaborator, VariableEntry, VariableRole};
+use crate::syntax::ast::{self, Statement};
+use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
+use crate::syntax::statements::StatementKind;
 use std::sync::Arc;
 
-/// Name of an observable in messages.
-pub(super) const OBSERVABLE: &str = "an observable";
-
 impl Elaborator<'_> {
-    pub(super) fn hamiltonian_expression(&mut self, statement: usize) -> Option<Ex> {
-        let StatementKind::Hamiltonian { value, .. } = &self.file.statements[statement].kind else {
-            unreachable!()
-        };
-        let mut scope = Scope::new(expression::FORMULA, "the Hamiltonian");
-        let e = self.value_of(statement, value, &mut scope);
-        self.defined.insert(statement, e.clone());
-        let e = e?;
+    pub(super) fn hamiltonian_expression(&mut self, number: usize) -> Option<Ex> {
+        let (name, value) = (&self.statement(number).name, &self.statement(number).values[0]);
+        let e = self.known_value(number, name.span, &self.definition_scope(number))?;
         if e.shape != Shape::Scalar {
-            return self.refuse(Diagnostic::error(
-                "the Hamiltonian must be a scalar",
-                value.span,
-                format!("this has the shape {}", e.shape),
-            ));
+            let (message, label) =
+                ("the Hamiltonian must be a scalar", format!("this has the shape {}", e.shape));
+            return self.refuse(Diagnostic::error(message, value.span, label));
         }
         Some(e)
     }
@@ -41,27 +32,20 @@ impl Elaborator<'_> {
         if let Some(h) = hamiltonian {
             terms_of(h, &mut terms);
         }
-        let is_let = |&(_, statement): &(usize, &ast::Statement)| {
-            matches!(statement.kind, StatementKind::Let { .. })
-        };
-        let lets: Vec<usize> = self
-            .file
-            .statements
-            .iter()
-            .enumerate()
-            .filter(is_let)
-            .map(|(number, _)| number)
-            .collect();
-        let known = |statement: &usize| self.defined.get(statement).cloned().flatten();
-        let suits = |e: &Ex| {
+        let suits = |e: &&Ex| {
             e.depends & expression::MOMENTUM == 0 && terms.iter().any(|term| Arc::ptr_eq(term, e))
         };
-        let named = |statement: &usize| self.statement_name(*statement).0;
-        if let Some(e) = lets.iter().find(|s| named(s) == name.text).and_then(known).filter(suits) {
-            return Some(e);
+        let lets = self.file.statements.iter().enumerate();
+        let lets = lets.filter(|(_, s)| s.kind == StatementKind::Let);
+        let able = lets.filter_map(|(number, s)| {
+            let e = self.defined.get(&number).and_then(Option::as_ref).filter(suits)?;
+            Some((s.name.text.as_str(), e))
+        });
+        let able: Vec<(&str, &Ex)> = able.collect();
+        if let Some((_, e)) = able.iter().find(|(known, _)| *known == name.text) {
+            return Some((*e).clone());
         }
-        let able: Vec<String> =
-            lets.iter().filter(|s| known(s).is_some_and(|e| suits(&e))).map(named).collect();
+        let able: Vec<&str> = able.into_iter().map(|(name, _)| name).collect();
         let message = format!("'{}' is no term of the potential energy", name.text);
         let help = match able.is_empty() {
             true => {
@@ -73,300 +57,157 @@ impl Elaborator<'_> {
         self.refuse(Diagnostic::error(message, name.span, label).help(help))
     }
 
-    /// Right-hand sides of a state model: variable, ranges, expression.
-    pub(super) fn derivatives(&mut self) -> Vec<(usize, CheckedRanges, Ex)> {
-        let mut all: Vec<(usize, CheckedRanges, Ex)> = Vec::new();
+    /// Right-hand sides of a state model.
+    pub(super) fn derivatives(&mut self) -> Vec<Derivative> {
+        let mut all = Vec::new();
         let mut seen: Vec<(usize, Span)> = Vec::new();
         for statement in &self.file.statements {
-            let StatementKind::Derivative { name, indices, value } = &statement.kind else {
-                continue;
-            };
-            let variable = self.symbols.get(&name.text).and_then(|d| match d.symbol {
-                Symbol::Variable(v) if self.variables[v].role == VariableRole::State => Some(v),
-                _ => None,
-            });
-            let Some(variable) = variable else {
-                if !self.poisoned.contains(&name.text) {
-                    let states: Vec<&str> = self
-                        .variables
-                        .iter()
-                        .filter(|v| v.role == VariableRole::State)
-                        .map(|v| v.name.as_str())
-                        .collect();
-                    let diagnostic = Diagnostic::error(
-                        format!(
-                            "'{}' is not a state, so {}' cannot be given",
-                            name.text, name.text
-                        ),
-                        name.span,
-                        "not a state",
-                    );
-                    let diagnostic = match did_you_mean(&name.text, states.iter().copied()) {
-                        Some(meant) => diagnostic.help(format!("did you mean '{meant}'?")),
-                        None if self.symbols.contains_key(&name.text) && self.hamiltonian.is_some() => diagnostic.help("a model has either a hamiltonian, from which the equations of motion follow, or states with their derivatives"),
-                        None => diagnostic.help(format!("declare it: `state {} : R^3 = …`", name.text)),
-                    };
-                    self.report(diagnostic);
-                }
-                continue;
-            };
-            if let Some((_, first)) = seen.iter().find(|(v, _)| *v == variable) {
-                self.report(
-                    Diagnostic::error(
-                        format!("{}' is given twice", name.text),
-                        name.span,
-                        "second time",
-                    )
-                    .related(*first, "first here"),
-                );
+            if statement.kind != StatementKind::Derivative {
                 continue;
             }
-            seen.push((variable, name.span));
-            let Some(family) = self.variables[variable].family.clone() else { continue };
-            if indices.len() != family.indices.len() {
-                let usage = if family.indices.is_empty() {
-                    format!("{}' = …", name.text)
-                } else {
-                    format!("{}[{}]' = …", name.text, family.indices.join(", "))
-                };
-                let message = format!(
-                    "'{}' has {} {}, not {}",
-                    name.text,
-                    family.indices.len(),
-                    if family.indices.len() == 1 { "index" } else { "indices" },
-                    indices.len()
-                );
-                self.report(
-                    Diagnostic::error(
-                        message,
-                        name.span,
-                        "the family has another number of indices",
-                    )
-                    .help(format!("write {usage}"))
-                    .related(family.span, "declared here"),
-                );
+            let name = &statement.name;
+            let Some(state) = self.state(name) else { continue };
+            if let Some((_, first)) = seen.iter().find(|(v, _)| *v == state) {
+                let message = format!("{}' is given twice", name.text);
+                let finding = Diagnostic::error(message, name.span, "second time");
+                self.report(finding.related(*first, "first here"));
                 continue;
             }
-            let names: Vec<String> = indices.iter().map(|i| i.text.clone()).collect();
-            let mut scope = Scope::new(expression::FORMULA, "a derivative");
-            let ranges = self.bind_members(&names, &family, name.span, &mut scope);
-            let Some(e) = self.value(value, &mut scope) else { continue };
-            if e.shape != family.shape {
-                self.report(
-                    Diagnostic::error(
-                        format!(
-                            "{}' has the shape {}, and '{}' is in {}",
-                            name.text, e.shape, name.text, family.shape
-                        ),
-                        value.span,
-                        format!("this has the shape {}", e.shape),
-                    )
-                    .related(family.span, format!("declared in {}", family.shape)),
-                );
-                continue;
-            }
-            all.push((variable, ranges, e));
+            seen.push((state, name.span));
+            all.extend(self.derivative(statement, state));
         }
         for number in 0..self.variables.len() {
-            let variable = &self.variables[number];
-            if variable.role == VariableRole::State
-                && !seen.iter().any(|(v, _)| *v == number)
-                && self.complete
-            {
-                let name = variable.name.clone();
-                self.report(
-                    Diagnostic::error(
-                        format!("state '{name}' has no derivative"),
-                        variable.span,
-                        "how does it move?",
-                    )
-                    .help(format!("add `{name}' = …`")),
-                );
+            let VariableEntry { role, name, span, .. } = &self.variables[number];
+            let is_given = seen.iter().any(|(v, _)| *v == number);
+            if *role == VariableRole::State && !is_given && self.complete {
+                let message = format!("state '{name}' has no derivative");
+                let help = format!("add `{name}' = …`");
+                self.report(Diagnostic::error(message, *span, "how does it move?").help(help));
             }
         }
         all
     }
 
+    /// The state called `name`.
+    fn state(&mut self, name: &ast::Name) -> Option<usize> {
+        let is_state = |v: usize| self.variables[v].role == VariableRole::State;
+        match self.symbols.get(&name.text).map(|d| d.symbol) {
+            Some(Symbol::Variable(v)) if is_state(v) => return Some(v),
+            _ if self.poisoned.contains(&name.text) => return None,
+            _ => {}
+        }
+        let text = &name.text;
+        let states = self.variables.iter().filter(|v| v.role == VariableRole::State);
+        let message = format!("'{text}' is not a state, so {text}' cannot be given");
+        let finding = Diagnostic::error(message, name.span, "not a state");
+        let moves = self.hamiltonian.is_some() && self.symbols.contains_key(text);
+        let finding = finding.suggest(text, states.map(|v| v.name.as_str()), || match moves {
+            true => {
+                "a model has either a hamiltonian, from which the equations of motion follow, or states with their derivatives"
+                    .to_string()
+            }
+            false => format!("declare it: `state {text} : R^3 = …`"),
+        });
+        self.refuse(finding)
+    }
+
+    /// The derivative of a state that a statement gives.
+    fn derivative(&mut self, statement: &Statement, state: usize) -> Option<Derivative> {
+        let Statement { name: ast::Name { text, span }, indices, values, .. } = statement;
+        let family: Family = self.variables[state].family.clone()?;
+        let count = family.indices.len();
+        if indices.len() != count {
+            let usage = match count {
+                0 => format!("{text}' = …"),
+                _ => format!("{text}[{}]' = …", family.indices.join(", ")),
+            };
+            let noun = if count == 1 { "index" } else { "indices" };
+            let message = format!("'{text}' has {count} {noun}, not {}", indices.len());
+            let label = "the family has another number of indices";
+            let finding = Diagnostic::error(message, *span, label).help(format!("write {usage}"));
+            return self.refuse(finding.related(family.span, "declared here"));
+        }
+        let names: Vec<String> = indices.iter().map(|i| i.text.clone()).collect();
+        let mut scope = Scope::new(expression::FORMULA, "a derivative");
+        let set = self.bind_members(&names, &family, *span, &mut scope);
+        let value = self.value(&values[0], &mut scope)?;
+        self.check_shape(&value, &format!("{text}'"), text, &values[0], &family)?;
+        Some(Derivative { state, set, value })
+    }
+
     /// Reads a constraint once, at its statement or at the first use of its multiplier.
     pub(in crate::elaborate) fn constraint(
         &mut self,
-        statement: usize,
+        number: usize,
         used: Span,
     ) -> Option<Checked> {
-        if let Some(known) = self.constraints.get(&statement) {
+        if let Some(known) = self.constraints.get(&number) {
             return known.clone();
         }
-        self.enter(statement, used)?;
-        let checked = self.read_constraint(statement);
+        self.enter(number, used)?;
+        let checked = self.read_equation(self.statement(number));
         self.leave();
-        self.constraints.insert(statement, checked.clone());
+        self.constraints.insert(number, checked.clone());
         checked
     }
 
-    fn read_constraint(&mut self, statement: usize) -> Option<Checked> {
-        let StatementKind::Constraint { name, family, left, right } =
-            &self.file.statements[statement].kind
-        else {
-            unreachable!("asked for constraints only")
-        };
+    /// Left minus right side of an equation.
+    fn read_equation(&mut self, statement: &Statement) -> Option<Checked> {
+        let Statement { name, family, values, .. } = statement;
+        let [left, right] = &values[..] else { return None };
         let mut scope = Scope::new(expression::FORMULA, "a constraint");
-        let ranges = self.ranges(family, &mut scope);
+        let set = self.index_set(family, &mut scope);
         let (l, r) = (self.value(left, &mut scope), self.value(right, &mut scope));
-        let (ranges, l, r) = (ranges?, l?, r?);
-        if l.shape != r.shape {
-            // A vector or matrix equal to 0 means every component.
-            if r.value() != Some(0.0) {
-                return self.refuse(
-                    Diagnostic::error(
-                        format!(
-                            "the sides of constraint '{}' have the shapes {} and {}",
-                            name.text, l.shape, r.shape
-                        ),
-                        name.span,
-                        "the sides differ",
-                    )
-                    .related(left.span, format!("{}", l.shape))
-                    .related(right.span, format!("{}", r.shape)),
-                );
-            }
+        let (set, l, r) = (set?, l?, r?);
+        let is_zero = r.value() == Some(0.0);
+        // A vector or matrix equal to 0 means every component.
+        if l.shape != r.shape && !is_zero {
+            let (l, r) = (l.shape, r.shape);
+            let message =
+                format!("the sides of constraint '{}' have the shapes {l} and {r}", name.text);
+            let finding = Diagnostic::error(message, name.span, "the sides differ");
+            let finding = finding.related(left.span, l.to_string());
+            return self.refuse(finding.related(right.span, r.to_string()));
         }
-        if (l.depends | r.depends)
-            & (expression::POSITION | expression::MOMENTUM | expression::STATE)
-            == 0
-        {
-            return self.refuse(Diagnostic::error(
-                format!("constraint '{}' holds no variable", name.text),
-                left.span.to(right.span),
-                "nothing here moves",
-            ));
+        let moving = expression::POSITION | expression::MOMENTUM | expression::STATE;
+        let span = left.span.to(right.span);
+        if (l.depends | r.depends) & moving == 0 {
+            let message = format!("constraint '{}' holds no variable", name.text);
+            return self.refuse(Diagnostic::error(message, span, "nothing here moves"));
         }
         let shape = l.shape;
-        let span = left.span.to(right.span);
-        let value = if r.value() == Some(0.0) {
-            l
-        } else {
-            CheckedExpression::new(Kind::Add(vec![(false, l), (true, r)]), shape, span)
+        let value = match is_zero {
+            true => l,
+            false => CheckedExpression::new(Kind::Add(vec![(false, l), (true, r)]), shape, span),
         };
-        Some(Checked { name: name.clone(), ranges, value })
+        Some(Checked { name: name.clone(), set, value })
     }
 
-    pub(super) fn quantity(
-        &mut self,
-        name: &ast::Name,
-        family: &ast::Ranges,
-        value: &ast::Expr,
-        place: &'static str,
-    ) -> Option<Checked> {
-        let mut scope = Scope::new(expression::FORMULA, place);
-        if place == OBSERVABLE {
-            scope.allowed |= expression::MULTIPLIER;
+    /// An integral or observable.
+    pub(super) fn quantity(&mut self, number: usize) -> Option<Checked> {
+        let Statement { name, family, values, .. } = self.statement(number);
+        let mut scope = self.definition_scope(number);
+        let set = self.index_set(family, &mut scope);
+        if !self.declares(name) {
+            return None; // a duplicate, reported
         }
-        let ranges = self.ranges(family, &mut scope);
-        let statement = match self.symbols.get(&name.text)?.symbol {
-            Symbol::Definition(s) => s,
-            _ => return None, // a duplicate, reported
+        let value = match family.ranges.is_empty() {
+            true => self.known_value(number, name.span, &scope)?,
+            false => self.value_of(number, &values[0], &mut scope)?,
         };
-        if self.statement_name(statement).1 != name.span {
-            return None;
-        }
-        if family.ranges.is_empty()
-            && let Some(known) = self.defined.get(&statement)
-        {
-            return known.clone().map(|value| Checked {
-                name: name.clone(),
-                ranges: CheckedRanges::default(),
-                value,
-            });
-        }
-        let value = self.value_of(statement, value, &mut scope);
+        Some(Checked { name: name.clone(), set: set?, value })
+    }
+
+    /// Reads a `let` that nothing has used, so that its mistakes are found.
+    pub(super) fn unused_let(&mut self, number: usize) {
+        let Statement { name, family, values, .. } = self.statement(number);
+        let mut scope = self.definition_scope(number);
         if family.ranges.is_empty() {
-            self.defined.insert(statement, value.clone());
-        }
-        let value = value?;
-        let excess = value.depends & expression::DRAW;
-        if excess != 0 {
-            return None;
-        }
-        Some(Checked { name: name.clone(), ranges: ranges?, value })
-    }
-
-    pub(super) fn measure(&mut self, statement: usize) -> Option<CheckedMeasure> {
-        let StatementKind::Measure { name, statistic, over, values, every, from } =
-            &self.file.statements[statement].kind
-        else {
-            unreachable!("asked for measures only")
-        };
-        if !STATISTICS.contains(&statistic.text.as_str()) {
-            let message = format!("unknown statistic '{}'", shorten(&statistic.text));
-            let meant = did_you_mean(&statistic.text, STATISTICS);
-            let help =
-                meant.map_or(format!("write {FORMS}"), |meant| format!("did you mean '{meant}'?"));
-            return self.refuse(Diagnostic::error(message, statistic.span, "not known").help(help));
-        }
-        let of_momenta = statistic.text == "temperature";
-        let fixed =
-            Scope::new(expression::PARAMETER | expression::TABLE, "the numbers of a measure");
-        let (value, numbers) = match (values.split_first(), of_momenta) {
-            (Some((value, numbers)), false) => (Some(value), numbers),
-            (None, true) if self.hamiltonian.is_some() => (None, &values[..]),
-            (_, true) => {
-                let (reason, help) = match self.hamiltonian {
-                    Some(_) => ("the temperature is that of all momenta", "write temperature()"),
-                    None => {
-                        ("the temperature is that of momenta", "average an expression: mean(EXPR)")
-                    }
-                };
-                return self.refuse(
-                    Diagnostic::error(reason, statistic.span, "not known here").help(help),
-                );
-            }
-            (None, false) => {
-                let message = format!("'{}' is of an expression", statistic.text);
-                return self.refuse(
-                    Diagnostic::error(message, statistic.span, "nothing is measured")
-                        .help(format!("write {FORMS}")),
-                );
-            }
-        };
-        let mut scope = Scope::new(expression::FORMULA | expression::MULTIPLIER, "a measure");
-        let ranges = self.ranges(over, &mut scope);
-        let value = match value {
-            Some(value) => self.value_of(statement, value, &mut scope),
-            None => Some(CheckedExpression::number(0.0, statistic.span)),
-        };
-        let numbers: Vec<Option<Ex>> = numbers
-            .iter()
-            .map(|e| self.scalar(e, &mut fixed.clone(), "a number of a measure"))
-            .collect();
-        let mut time = |e: &Option<ast::Expr>| match e {
-            Some(e) => self.scalar(e, &mut fixed.clone(), "a time").map(Some),
-            None => Some(None),
-        };
-        let (every, from) = (time(every), time(from));
-        let quantity = Checked { name: name.clone(), ranges: ranges?, value: value? };
-        let numbers = numbers.into_iter().collect::<Option<_>>()?;
-        Some(CheckedMeasure {
-            quantity,
-            statistic: statistic.clone(),
-            numbers,
-            every: every?,
-            from: from?,
-        })
-    }
-
-    pub(super) fn unused_let(&mut self, statement: usize, family: &ast::Ranges, value: &ast::Expr) {
-        let everything = expression::FORMULA | expression::MULTIPLIER | expression::DRAW;
-        let mut scope = Scope::new(everything, "a let");
-        if family.ranges.is_empty() {
-            if !self.defined.contains_key(&statement) {
-                let e = self.value_of(statement, value, &mut scope);
-                self.defined.insert(statement, e);
-            }
-            return;
-        }
-        if !self.applied.keys().any(|(s, _)| *s == statement) {
-            self.ranges(family, &mut scope);
-            self.value_of(statement, value, &mut scope);
+            self.known_value(number, name.span, &scope);
+        } else if !self.applied.keys().any(|(s, _)| *s == number) {
+            scope.allowed |= expression::DRAW;
+            self.index_set(family, &mut scope);
+            self.value_of(number, &values[0], &mut scope);
         }
     }
 }
@@ -375,9 +216,7 @@ impl Elaborator<'_> {
 fn terms_of(e: &Ex, out: &mut Vec<Ex>) {
     out.push(e.clone());
     if let Kind::Add(terms) = &e.kind {
-        terms
-            .iter()
-            .filter(|(subtracted, _)| !subtracted)
-            .for_each(|(_, term)| terms_of(term, out));
+        let added = terms.iter().filter(|(subtracted, _)| !subtracted);
+        added.for_each(|(_, term)| terms_of(term, out));
     }
 }

@@ -1,85 +1,80 @@
 //! Initial values of the variables.
 
-use crate::elaborate::expression::{self, CheckedExpression, CheckedRanges, Ex};
+use crate::elaborate::expression::{self, CheckedExpression, Ex};
+use crate::elaborate::index_set::IndexSet;
+use crate::elaborate::model::Family;
 use crate::elaborate::names::Scope;
 use crate::elaborate::shape::Shape;
 use crate::elaborate::{Elaborator, VariableRole};
-use crate::syntax::ast::StatementKind;
+use crate::syntax::ast::Expr;
 use crate::syntax::diagnostic::Diagnostic;
 
 impl Elaborator<'_> {
     /// Initial value of every variable: its ranges and expression.
-    pub(super) fn initial_expressions(&mut self) -> Vec<Option<(CheckedRanges, Ex)>> {
-        let mut all = Vec::new();
-        for number in 0..self.variables.len() {
-            use StatementKind::*;
-            let statement = &self.file.statements[self.variables[number].statement];
-            let (value, written) = match &statement.kind {
-                Coordinate { value, family, .. } | State { value, family, .. } => {
-                    (value, Some(family))
-                }
-                Momentum { value, .. } | Velocity { value, .. } => (value, None),
-                _ => unreachable!("only these declare variables"),
-            };
-            let Some(family) = self.variables[number].family.clone() else {
+    pub(super) fn initial_expressions(&mut self) -> Vec<Option<(IndexSet, Ex)>> {
+        (0..self.variables.len()).map(|number| self.initial_expression(number)).collect()
+    }
+
+    fn initial_expression(&mut self, number: usize) -> Option<(IndexSet, Ex)> {
+        let is_momentum = matches!(self.variables[number].role, VariableRole::Momentum { .. });
+        let statement = self.statement(self.variables[number].statement);
+        let value = statement.values.first();
+        let mut scope = Scope::new(expression::START, "initial values");
+        match (self.variables[number].family.clone(), value) {
+            (Some(family), Some(value)) => {
+                let set = self.bind_members(&family.indices, &family, family.span, &mut scope);
+                self.let_vary(self.variables[number].statement, &mut scope);
+                let e = self.value(value, &mut scope)?;
+                let name = self.variables[number].name.clone();
+                let what = format!("the initial value of '{name}'");
+                self.check_shape(&e, &what, &name, value, &family)?;
+                Some((set, e))
+            }
+            (Some(_), None) if is_momentum => {
+                let zero = CheckedExpression::number(0.0, statement.span);
+                Some((IndexSet::default(), zero))
+            }
+            (Some(family), None) => {
+                let entry = &self.variables[number];
+                let (name, word) = (&entry.name, statement.kind.row().word);
+                let usage = match family.shape {
+                    Shape::Scalar => format!("{name} = 0"),
+                    shape => format!("{name} : {shape} = …"),
+                };
+                let message = format!("'{name}' has no initial value");
+                let finding = Diagnostic::error(message, entry.span, "= EXPR is missing");
+                self.refuse(finding.help(format!("write `{word} {usage}`")))
+            }
+            (None, value) => {
                 // The mistakes of the value itself are still reported.
-                if let (Some(value), true) = (value, written.is_none_or(|f| f.ranges.is_empty())) {
-                    let mut scope = Scope::new(expression::START, "initial values");
+                if let Some(value) =
+                    value.filter(|_| !is_momentum && statement.family.ranges.is_empty())
+                {
                     self.let_vary(self.variables[number].statement, &mut scope);
-                    if self.variables[number].role == VariableRole::Coordinate
-                        || self.variables[number].role == VariableRole::State
-                    {
-                        self.value(value, &mut scope);
-                    }
+                    self.value(value, &mut scope);
                 }
-                all.push(None);
-                continue;
-            };
-            let name = self.variables[number].name.clone();
-            let Some(value) = value else {
-                if matches!(self.variables[number].role, VariableRole::Momentum { .. }) {
-                    all.push(Some((
-                        CheckedRanges::default(),
-                        CheckedExpression::number(0.0, statement.span),
-                    )));
-                } else {
-                    let usage = match family.shape {
-                        Shape::Scalar => format!("{name} = 0"),
-                        shape => format!("{name} : {shape} = …"),
-                    };
-                    self.report(
-                        Diagnostic::error(
-                            format!("'{name}' has no initial value"),
-                            self.variables[number].span,
-                            "= EXPR is missing",
-                        )
-                        .help(format!("write `{} {usage}`", self.variables[number].what())),
-                    );
-                    all.push(None);
-                }
-                continue;
-            };
-            let mut scope = Scope::new(expression::START, "initial values");
-            let ranges = self.bind_members(&family.indices, &family, family.span, &mut scope);
-            self.let_vary(self.variables[number].statement, &mut scope);
-            let checked = self.value(value, &mut scope);
-            all.push(checked.and_then(|e| {
-                if e.shape != family.shape {
-                    return self.refuse(
-                        Diagnostic::error(
-                            format!(
-                                "the initial value of '{name}' has the shape {}, and '{name}' is in {}",
-                                e.shape, family.shape
-                            ),
-                            value.span,
-                            format!("this has the shape {}", e.shape),
-                        )
-                        .related(family.span, format!("declared in {}", family.shape)),
-                    );
-                }
-                Some((ranges, e))
-            }));
+                None
+            }
         }
-        all
+    }
+
+    /// Refuses a value that is not of the shape of the members of a family; `what` is the value and
+    /// `name` the family in the message.
+    pub(super) fn check_shape(
+        &mut self,
+        e: &Ex,
+        what: &str,
+        name: &str,
+        written: &Expr,
+        family: &Family,
+    ) -> Option<()> {
+        let (own, needed) = (e.shape, family.shape);
+        if own == needed {
+            return Some(());
+        }
+        let message = format!("{what} has the shape {own}, and '{name}' is in {needed}");
+        let label = format!("this has the shape {own}");
+        let finding = Diagnostic::error(message, written.span, label);
+        self.refuse(finding.related(family.span, format!("declared in {needed}")))
     }
 }

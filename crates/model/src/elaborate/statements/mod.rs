@@ -6,31 +6,43 @@ mod declare;
 mod families;
 mod formulas;
 mod initial;
+mod measures;
 mod parameters;
+mod quantities;
 pub(super) mod replace;
 mod symmetry;
 mod tables;
 
-use crate::elaborate::expression::Draw;
-use crate::elaborate::expression::{CheckedRanges, Ex};
+use crate::elaborate::expression::{Draw, Ex};
+use crate::elaborate::index_set::IndexSet;
 use crate::elaborate::model::Model;
 use crate::elaborate::{Checked, Elaborator};
-use crate::syntax::ast::{Name, StatementKind};
+use crate::syntax::ast::Name;
 use crate::syntax::diagnostic::Severity;
+use crate::syntax::statements::StatementKind;
 
 /// Checked formulas of a file.
+#[derive(Default)]
 struct Formulas {
     /// Initial values of the variables with the ranges of their members, in the file's order.
-    initial: Vec<Option<(CheckedRanges, Ex)>>,
+    initial: Vec<Option<(IndexSet, Ex)>>,
     hamiltonian: Option<Ex>,
     /// Stiff term of the Hamiltonian.
     stiff: Option<Ex>,
-    /// Right-hand sides of a state model: variable, ranges, expression.
-    derivatives: Vec<(usize, CheckedRanges, Ex)>,
+    /// Right-hand sides of a state model.
+    derivatives: Vec<Derivative>,
     constraints: Vec<Checked>,
     integrals: Vec<Checked>,
     observables: Vec<Checked>,
     measures: Vec<CheckedMeasure>,
+}
+
+/// Right-hand side of a state's equation of motion.
+struct Derivative {
+    /// Number of the state among the variables.
+    state: usize,
+    set: IndexSet,
+    value: Ex,
 }
 
 /// A `measure` that has been checked but not lowered.
@@ -49,61 +61,46 @@ impl Elaborator<'_> {
     pub(super) fn model(&mut self, draw: &mut dyn FnMut(Draw) -> f64) -> Option<Model> {
         self.declare();
         self.read_tables();
-        for statement in 0..self.file.statements.len() {
-            if let StatementKind::Size { .. } = self.file.statements[statement].kind {
-                self.size(statement);
+        for (number, statement) in self.file.statements.iter().enumerate() {
+            if statement.kind == StatementKind::Size {
+                self.size(number);
             }
         }
         self.parameter_families();
         self.variable_families();
         self.variables_known = true;
-        let initial = self.initial_expressions();
-        let hamiltonian = self.hamiltonian.and_then(|s| self.hamiltonian_expression(s));
-        let derivatives = self.derivatives();
-        let mut formulas = Formulas {
-            initial,
-            hamiltonian,
-            stiff: None,
-            derivatives,
-            constraints: Vec::new(),
-            integrals: Vec::new(),
-            observables: Vec::new(),
-            measures: Vec::new(),
-        };
-        self.quantities(&mut formulas);
+        let mut formulas = Formulas { initial: self.initial_expressions(), ..Formulas::default() };
+        formulas.hamiltonian = self.hamiltonian.and_then(|s| self.hamiltonian_expression(s));
+        formulas.derivatives = self.derivatives();
+        for number in 0..self.file.statements.len() {
+            self.check(number, &mut formulas);
+        }
         self.completeness();
-        formulas.stiff = self
-            .stiff
-            .take()
-            .and_then(|name| self.stiff_term(&name, formulas.hamiltonian.as_ref()));
+        if let Some(name) = self.stiff.take() {
+            formulas.stiff = self.stiff_term(&name, formulas.hamiltonian.as_ref());
+        }
         if !self.complete || self.diagnostics.iter().any(|d| d.severity == Severity::Error) {
             return None;
         }
         self.assemble(&formulas, draw)
     }
 
-    /// Reads constraints, integrals, observables, measures, and definitions that nothing has used.
-    fn quantities(&mut self, formulas: &mut Formulas) {
-        for statement in 0..self.file.statements.len() {
-            match &self.file.statements[statement].kind {
-                StatementKind::Constraint { name, .. } => {
-                    formulas.constraints.extend(self.constraint(statement, name.span))
-                }
-                StatementKind::Integral { name, family, value } => {
-                    formulas.integrals.extend(self.quantity(name, family, value, "an integral"))
-                }
-                StatementKind::Observe { name, family, value } => formulas
-                    .observables
-                    .extend(self.quantity(name, family, value, formulas::OBSERVABLE)),
-                StatementKind::Measure { .. } => formulas.measures.extend(self.measure(statement)),
-                // Unused definitions are read too, so that their mistakes are found.
-                StatementKind::Let { name, family, parameters, value }
-                    if parameters.is_empty() && self.declares(name) =>
-                {
-                    self.unused_let(statement, family, value);
-                }
-                _ => {}
+    /// Checks a statement whose formula may use all variables and parameters.
+    fn check(&mut self, number: usize, formulas: &mut Formulas) {
+        let statement = self.statement(number);
+        match statement.kind {
+            StatementKind::Constraint => {
+                formulas.constraints.extend(self.constraint(number, statement.name.span))
             }
+            StatementKind::Integral => formulas.integrals.extend(self.quantity(number)),
+            StatementKind::Observe => formulas.observables.extend(self.quantity(number)),
+            StatementKind::Measure => formulas.measures.extend(self.measure(number)),
+            StatementKind::Let
+                if statement.parameters.is_empty() && self.declares(&statement.name) =>
+            {
+                self.unused_let(number)
+            }
+            _ => {}
         }
     }
 }

@@ -2,23 +2,27 @@
 
 use super::replace;
 use crate::elaborate::Elaborator;
-use crate::elaborate::expression::{self, CheckedExpression, CheckedRanges, Kind};
+use crate::elaborate::expression::{self, CheckedExpression, Kind};
 use crate::elaborate::names::{Scope, Symbol};
 use crate::elaborate::resolve::DEEPEST;
 use crate::elaborate::shape::Shape;
-use crate::syntax::ast::{self, StatementKind};
+use crate::syntax::ast;
 use crate::syntax::diagnostic::Diagnostic;
+
+/// Progress of a parameter.
+#[derive(Clone, Copy, PartialEq)]
+enum Progress {
+    Untouched,
+    Entered,
+    Finished,
+}
 
 impl Elaborator<'_> {
     pub(super) fn parameter_families(&mut self) {
         for number in 0..self.parameters.len() {
-            let StatementKind::Parameter { name, family, .. } =
-                &self.file.statements[self.parameters[number].statement].kind
-            else {
-                unreachable!()
-            };
             // Scalars for now: the shape is that of the value, read below.
-            if let Some((family, ranges)) = self.family(name, family, Some(Shape::Scalar)) {
+            let statement = self.statement(self.parameters[number].statement);
+            if let Some((family, ranges)) = self.family(statement, Some(Shape::Scalar)) {
                 self.parameters[number].family = Some(family);
                 self.parameters[number].ranges = ranges;
             }
@@ -26,94 +30,88 @@ impl Elaborator<'_> {
         self.parameters_known = true;
         // A parameter's shape follows from its value, which may use other parameters: read them in
         // order of need.
-        let mut state = vec![0u8; self.parameters.len()];
+        let mut progress = vec![Progress::Untouched; self.parameters.len()];
         for number in 0..self.parameters.len() {
-            self.parameter_value(number, &mut state, 0);
+            self.parameter(number, &mut progress, 0);
         }
     }
 
     /// Reads parameter `number` after those that it uses.
-    fn parameter_value(&mut self, number: usize, state: &mut Vec<u8>, depth: usize) {
-        const READING: u8 = 1;
-        const READ: u8 = 2;
-        if state[number] == READ {
-            return;
-        }
-        let StatementKind::Parameter { name, family, value } =
-            &self.file.statements[self.parameters[number].statement].kind
-        else {
-            unreachable!()
+    fn parameter(&mut self, number: usize, progress: &mut [Progress], depth: usize) {
+        let name = &self.statement(self.parameters[number].statement).name;
+        let refusal = match progress[number] {
+            Progress::Finished => return,
+            Progress::Entered => {
+                Some(("is defined by itself (recursive)".to_string(), "recursive"))
+            }
+            Progress::Untouched if depth > DEEPEST => {
+                let text = format!("stands at the end of more than {DEEPEST} that use each other");
+                Some((text, "too deep"))
+            }
+            Progress::Untouched => None,
         };
-        if state[number] == READING {
-            self.report(Diagnostic::error(
-                format!("parameter '{}' is defined by itself (recursive)", name.text),
-                name.span,
-                "recursive",
-            ));
+        if let Some((text, label)) = refusal {
+            let message = format!("parameter '{}' {text}", name.text);
+            self.report(Diagnostic::error(message, name.span, label));
             self.parameters[number].family = None;
-            state[number] = READ;
+            progress[number] = Progress::Finished;
             return;
         }
-        if depth > DEEPEST {
-            self.report(Diagnostic::error(
-                format!(
-                    "parameter '{}' stands at the end of more than {DEEPEST} that use each other",
-                    name.text
-                ),
-                name.span,
-                "too deep",
-            ));
-            self.parameters[number].family = None;
-            state[number] = READ;
-            return;
+        progress[number] = Progress::Entered;
+        for other in self.parameters_behind(self.parameters[number].statement) {
+            self.parameter(other, progress, depth + 1);
         }
-        state[number] = READING;
-        let mut used = Vec::new();
-        names_in(value, &mut used);
+        if progress[number] == Progress::Entered {
+            progress[number] = Progress::Finished;
+            self.parameter_order.push(number);
+            self.parameter_value(number);
+        }
+    }
+
+    /// Reads the value of parameter `number`, whose shape is that of its value.
+    fn parameter_value(&mut self, number: usize) {
         let statement = self.parameters[number].statement;
+        let ast::Statement { family, values, .. } = self.statement(statement);
+        let allowed = expression::PARAMETER | expression::INDEX | expression::TABLE;
+        let mut scope = Scope::new(allowed, "a parameter");
+        for (written, range) in family.ranges.iter().zip(&self.parameters[number].ranges.ranges) {
+            let index = Kind::Index(range.index);
+            let index = CheckedExpression::new(index, Shape::Scalar, range.span);
+            scope.locals.push((written.name.text.clone(), index));
+        }
+        self.let_vary(statement, &mut scope);
+        let value = self.value(&values[0], &mut scope);
+        let entry = &mut self.parameters[number];
+        match (&value, &mut entry.family) {
+            (Some(e), Some(family)) => family.shape = e.shape,
+            (None, family) => *family = None,
+            _ => {}
+        }
+        entry.value = value;
+    }
+
+    /// Parameters that the value of a statement uses, directly and through definitions, in the
+    /// order of their names in it.
+    fn parameters_behind(&self, statement: usize) -> Vec<usize> {
+        let mut used = Vec::new();
+        names_in(&self.statement(statement).values[0], &mut used);
         if self.varied.contains(&statement) {
             used.retain(|name| name != replace::TRAJECTORY && name != replace::TRAJECTORIES);
         }
-        for used in used {
-            match self.symbols.get(&used).map(|d| d.symbol) {
-                Some(Symbol::Parameter(other)) => self.parameter_value(other, state, depth + 1),
-                Some(Symbol::Definition(definition)) => {
-                    // A `let` of parameters: the parameters that it uses come first too.
-                    let mut inner = Vec::new();
-                    self.names_behind(definition, &mut inner);
-                    for name in inner {
-                        if let Some(Symbol::Parameter(other)) =
-                            self.symbols.get(&name).map(|d| d.symbol)
-                        {
-                            self.parameter_value(other, state, depth + 1);
-                        }
-                    }
-                }
-                _ => {}
+        let symbol = |name: &String| self.symbols.get(name).map(|d| d.symbol);
+        let mut found = Vec::new();
+        for name in &used {
+            let mut names = Vec::new();
+            match symbol(name) {
+                Some(Symbol::Definition(definition)) => self.names_behind(definition, &mut names),
+                _ => names.push(name.clone()),
             }
+            found.extend(names.iter().filter_map(|name| match symbol(name) {
+                Some(Symbol::Parameter(number)) => Some(number),
+                _ => None,
+            }));
         }
-        if state[number] == READ {
-            return; // reported as recursive meanwhile
-        }
-        state[number] = READ;
-        self.parameter_order.push(number);
-        let ranges = self.parameters[number].ranges.clone();
-        let mut scope = Scope::new(
-            expression::PARAMETER | expression::INDEX | expression::TABLE,
-            "a parameter",
-        );
-        bind(&mut scope, family, &ranges);
-        self.let_vary(statement, &mut scope);
-        let checked = self.value(value, &mut scope);
-        match checked {
-            Some(e) => {
-                if let Some(family) = &mut self.parameters[number].family {
-                    family.shape = e.shape;
-                }
-                self.parameters[number].value = Some(e);
-            }
-            None => self.parameters[number].family = None,
-        }
+        found
     }
 
     /// Collects the names that a definition uses, directly and through other definitions.
@@ -121,11 +119,8 @@ impl Elaborator<'_> {
         let mut seen = rustc_hash::FxHashSet::from_iter([definition]);
         let mut stack = vec![definition];
         while let Some(definition) = stack.pop() {
-            let Some((_, _, value)) = self.file.statements[definition].kind.definition() else {
-                continue;
-            };
             let mut used = Vec::new();
-            names_in(value, &mut used);
+            names_in(&self.statement(definition).values[0], &mut used);
             for name in &used {
                 if let Some(Symbol::Definition(other)) = self.symbols.get(name).map(|d| d.symbol)
                     && seen.insert(other)
@@ -138,44 +133,12 @@ impl Elaborator<'_> {
     }
 }
 
-/// Adds a family's indices to a scope.
-fn bind(scope: &mut Scope, written: &ast::Ranges, ranges: &CheckedRanges) {
-    for (name, range) in written.ranges.iter().zip(&ranges.ranges) {
-        scope.locals.push((
-            name.name.text.clone(),
-            CheckedExpression::new(Kind::Index(range.index), Shape::Scalar, range.span),
-        ));
-    }
-}
-
 /// Collects the names in an expression of the syntax tree.
 fn names_in(e: &ast::Expr, out: &mut Vec<String>) {
-    use ast::ExprKind::*;
     match &e.kind {
-        Number(_) => {}
-        Name(name) => out.push(name.clone()),
-        Member(base, _) => names_in(base, out),
-        Index(base, list) => {
-            names_in(base, out);
-            list.iter().for_each(|x| names_in(x, out));
-        }
-        Call(function, list) => {
-            out.push(function.text.clone());
-            list.iter().for_each(|x| names_in(x, out));
-        }
-        Unary(_, a) => names_in(a, out),
-        Binary(_, _, a, b) => {
-            names_in(a, out);
-            names_in(b, out);
-        }
-        Vector(list) => list.iter().for_each(|x| names_in(x, out)),
-        Sum(ranges, body) => {
-            for range in &ranges.ranges {
-                names_in(&range.low, out);
-                names_in(&range.high, out);
-            }
-            ranges.filter.iter().for_each(|f| names_in(f, out));
-            names_in(body, out);
-        }
+        ast::ExprKind::Name(name) => out.push(name.clone()),
+        ast::ExprKind::Call(function, _) => out.push(function.text.clone()),
+        _ => {}
     }
+    e.for_each_part(&mut |part| names_in(part, out));
 }

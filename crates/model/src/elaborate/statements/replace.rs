@@ -4,9 +4,10 @@ use crate::elaborate::Elaborator;
 use crate::elaborate::expression::{self, CheckedExpression, Kind};
 use crate::elaborate::names::Scope;
 use crate::elaborate::shape::Shape;
-use crate::syntax::ast::{self, StatementKind};
-use crate::syntax::diagnostic::{Diagnostic, did_you_mean};
+use crate::syntax::ast;
+use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
+use crate::syntax::statements::StatementKind;
 use holonome_words::option;
 use rustc_hash::FxHashSet;
 
@@ -43,115 +44,84 @@ pub(in crate::elaborate) fn replace(
     let mut diagnostics = Vec::new();
     for (target, new) in set {
         if put(file, target, new).is_empty() {
-            diagnostics.push(no_such_value(
-                file,
-                target,
-                "set",
-                "parameter, size or initial value",
-                |_| true,
-            ));
+            let finding = no_such_value(file, target, ["set", "parameter, size or initial value"]);
+            diagnostics.push(finding);
         }
     }
     let mut varied = FxHashSet::default();
     for (k, (target, new)) in vary.iter().enumerate() {
-        let name = &target.text;
-        if let Some((first, _)) = vary[..k].iter().find(|(other, _)| other.text == *name) {
-            let message = format!("'{name}' is given by {vary} twice", vary = option("vary"));
-            diagnostics.push(
-                Diagnostic::error(message, target.span, "second time")
-                    .related(first.span, "first time"),
-            );
-        } else if let Some((set, _)) = set.iter().find(|(other, _)| other.text == *name) {
-            let message = format!(
-                "'{name}' is given both by {set} and by {vary}",
-                set = option("set"),
-                vary = option("vary")
-            );
-            let diagnostic = Diagnostic::error(message, target.span, "varied here")
-                .related(set.span, "set here");
-            diagnostics.push(diagnostic.help("leave one of them out"));
-        } else if let Some(size) = file.statements.iter().find_map(|s| match &s.kind {
-            StatementKind::Size { name: size, .. } if size.text == *name => Some(size.span),
-            _ => None,
-        }) {
-            let message = format!(
-                "cannot vary '{name}': it is a size, and all trajectories are of one structure"
-            );
-            let diagnostic =
-                Diagnostic::error(message, target.span, "a size").related(size, "declared here");
-            diagnostics.push(diagnostic.help(format!(
-                "sweep once for each of its values, with {set} {name}=…",
-                set = option("set")
-            )));
-        } else {
-            let statements = put(file, target, new);
-            if statements.is_empty() {
-                let variable = |kind: &StatementKind| !matches!(kind, StatementKind::Size { .. });
-                diagnostics.push(no_such_value(
-                    file,
-                    target,
-                    "vary",
-                    "parameter or initial value",
-                    variable,
-                ));
-            }
-            varied.extend(statements);
+        if let Some(finding) = not_varied(file, target, set, &vary[..k]) {
+            diagnostics.push(finding);
+            continue;
         }
+        let statements = put(file, target, new);
+        if statements.is_empty() {
+            diagnostics.push(no_such_value(file, target, ["vary", "parameter or initial value"]));
+        }
+        varied.extend(statements);
     }
     (varied, diagnostics)
 }
 
-/// Replaces the value that `target` names by `new`; returns the statements that hold it.
-fn put(file: &mut ast::File, target: &ast::Name, new: &ast::Expr) -> Vec<usize> {
-    let mut found = Vec::new();
-    for (number, statement) in file.statements.iter_mut().enumerate() {
-        use StatementKind::*;
-        match &mut statement.kind {
-            Parameter { name, value, .. } | Size { name, value } if name.text == target.text => {
-                *value = new.clone()
-            }
-            Coordinate { name, value, .. }
-            | Momentum { name, value, .. }
-            | Velocity { name, value, .. }
-            | State { name, value, .. }
-                if name.text == target.text =>
-            {
-                *value = Some(new.clone());
-            }
-            _ => continue,
-        }
-        found.push(number);
-    }
-    found
-}
-
-/// Finding for a `target` that cannot be set or varied (`verb`).
-fn no_such_value(
+/// Finding for a `target` of `--vary` that is given elsewhere too, or is a size.
+fn not_varied(
     file: &ast::File,
     target: &ast::Name,
-    verb: &str,
-    what: &str,
-    can: impl Fn(&StatementKind) -> bool,
-) -> Diagnostic {
-    use StatementKind::*;
-    let has_value = |kind: &StatementKind| {
-        matches!(
-            kind,
-            Parameter { .. }
-                | Size { .. }
-                | Coordinate { .. }
-                | Momentum { .. }
-                | Velocity { .. }
-                | State { .. }
-        )
+    set: &[(ast::Name, ast::Expr)],
+    earlier: &[(ast::Name, ast::Expr)],
+) -> Option<Diagnostic> {
+    let ast::Name { text: name, span } = target;
+    let find = |list: &[(ast::Name, ast::Expr)]| {
+        list.iter().find(|(other, _)| other.text == *name).map(|(first, _)| first.span)
     };
-    let kinds = file.statements.iter().map(|s| &s.kind).filter(|kind| has_value(kind) && can(kind));
-    let names: Vec<&str> = kinds.filter_map(StatementKind::name).map(|n| n.text.as_str()).collect();
-    let message = format!("cannot {verb} '{}': no {what} has this name", target.text);
-    let diagnostic = Diagnostic::error(message, target.span, "unknown");
-    match did_you_mean(&target.text, names.iter().copied()) {
-        Some(meant) => diagnostic.help(format!("did you mean '{meant}'?")),
-        None if verb == "set" => diagnostic.help(format!("these can be set: {}", names.join(", "))),
-        None => diagnostic.help(format!("these can be varied: {}", names.join(", "))),
+    let [set_option, vary_option] = ["set", "vary"].map(option);
+    if let Some(first) = find(earlier) {
+        let message = format!("'{name}' is given by {vary_option} twice");
+        return Some(Diagnostic::error(message, *span, "second time").related(first, "first time"));
     }
+    if let Some(first) = find(set) {
+        let message = format!("'{name}' is given both by {set_option} and by {vary_option}");
+        let finding = Diagnostic::error(message, *span, "varied here").related(first, "set here");
+        return Some(finding.help("leave one of them out"));
+    }
+    let is_size = |s: &&ast::Statement| s.kind == StatementKind::Size && s.name.text == *name;
+    let size = file.statements.iter().find(is_size)?.name.span;
+    let message =
+        format!("cannot vary '{name}': it is a size, and all trajectories are of one structure");
+    let finding = Diagnostic::error(message, *span, "a size").related(size, "declared here");
+    Some(finding.help(format!("sweep once for each of its values, with {set_option} {name}=…")))
+}
+
+/// True for a statement whose value can be replaced.
+fn has_value(kind: StatementKind) -> bool {
+    use StatementKind::*;
+    matches!(kind, Parameter | Size | Coordinate | Momentum | Velocity | State)
+}
+
+/// Replaces the value that `target` names by `new`; returns the statements that hold it.
+fn put(file: &mut ast::File, target: &ast::Name, new: &ast::Expr) -> Vec<usize> {
+    let named = |s: &ast::Statement| has_value(s.kind) && s.name.text == target.text;
+    let found = file.statements.iter_mut().enumerate().filter(|(_, s)| named(s));
+    let replaced = found.map(|(number, statement)| {
+        statement.values = vec![new.clone()];
+        number
+    });
+    replaced.collect()
+}
+
+/// Finding for a `target` that cannot be set or varied (`verb`), because no `what` has its name.
+fn no_such_value(file: &ast::File, target: &ast::Name, [verb, what]: [&str; 2]) -> Diagnostic {
+    let can =
+        |s: &&ast::Statement| has_value(s.kind) && (verb == "set" || s.kind != StatementKind::Size);
+    let names: Vec<&str> =
+        file.statements.iter().filter(can).map(|s| s.name.text.as_str()).collect();
+    let message = format!("cannot {verb} '{}': no {what} has this name", target.text);
+    Diagnostic::error(message, target.span, "unknown").suggest(
+        &target.text,
+        names.iter().copied(),
+        || match verb {
+            "set" => format!("these can be set: {}", names.join(", ")),
+            _ => format!("these can be varied: {}", names.join(", ")),
+        },
+    )
 }

@@ -6,8 +6,8 @@ mod xyz;
 
 use crate::elaborate::model::Table;
 use crate::elaborate::{Elaborator, TableEntry};
-use crate::syntax::ast::StatementKind;
 use crate::syntax::diagnostic::Diagnostic;
+use crate::syntax::statements::StatementKind;
 
 /// Column names and values of a table, and its number of rows.
 type Columns = (Vec<(String, Vec<f64>)>, usize);
@@ -72,7 +72,10 @@ impl Elaborator<'_> {
     pub(super) fn read_tables(&mut self) {
         let mut number = 0;
         for statement in &self.file.statements {
-            let StatementKind::Table { name, path } = &statement.kind else { continue };
+            if statement.kind != StatementKind::Table {
+                continue;
+            }
+            let (name, path) = (&statement.name, &statement.reference);
             match self.read(&path.text) {
                 Ok(((columns, rows), format)) => {
                     let table =

@@ -165,28 +165,23 @@ impl Parser<'_> {
         let span = self.span();
         match written {
             Written::Properly => {}
-            Written::AsAssignment => self.report(|| {
+            Written::AsAssignment => self.report(
                 Diagnostic::error("'=' does not compare", span, "expected '=='")
-                    .help("write '==' to compare")
-            }),
-            Written::AsBars => self.report(|| {
+                    .help("write '==' to compare"),
+            ),
+            Written::AsBars => self.report(
                 Diagnostic::error("'||' is not an operator of this language", span, "not read")
-                    .help("write 'or'")
-            }),
+                    .help("write 'or'"),
+            ),
             Written::NotAtAll if self.is_beside_report() => {}
             Written::NotAtAll => {
                 let factor = self.previous().map_or(left.span, |token| token.span);
                 let (factor, word) = (shorten(self.text(factor)), shorten(self.word()));
                 let rest =
                     if self.kind() == TokenKind::OpenRound { "(…)" } else { word.as_str() };
-                self.report(|| {
-                    Diagnostic::error(
-                        format!("missing operator between '{factor}' and '{word}'"),
-                        span,
-                        "expected an operator before this",
-                    )
-                    .help(product_help(&factor, rest))
-                });
+                let message = format!("missing operator between '{factor}' and '{word}'");
+                let finding = Diagnostic::error(message, span, "expected an operator before this");
+                self.report(finding.help(product_help(&factor, rest)));
             }
         }
     }
@@ -199,10 +194,10 @@ impl Parser<'_> {
             _ => "b".to_string(),
         };
         let help = format!("write {} and {middle} {} …", self.shown(left), self.word());
-        self.fail(|| {
+        self.fail(
             Diagnostic::error("comparisons cannot be chained", span, "a second comparison")
-                .help(help)
-        })
+                .help(help),
+        )
     }
 
     /// Reads an operand with its prefix operators.
@@ -212,24 +207,13 @@ impl Parser<'_> {
             TokenKind::Not | TokenKind::Bang => {
                 let span = self.span();
                 if self.kind() == TokenKind::Bang && !self.is_beside_report() {
-                    self.report(|| {
-                        Diagnostic::error(
-                            "'!' is not an operator of this language",
-                            span,
-                            "not read",
-                        )
-                        .help("write 'not'")
-                    });
+                    let message = "'!' is not an operator of this language";
+                    self.report(Diagnostic::error(message, span, "not read").help("write 'not'"));
                 }
                 if loosest > Binding::Not {
-                    return self.fail(|| {
-                        Diagnostic::error(
-                            "'not' binds more loosely than the operator before it",
-                            span,
-                            "needs brackets",
-                        )
-                        .help("write (not …)")
-                    });
+                    let message = "'not' binds more loosely than the operator before it";
+                    let finding = Diagnostic::error(message, span, "needs brackets");
+                    return self.fail(finding.help("write (not …)"));
                 }
                 self.unary(UnaryOperator::Not, Binding::Not)
             }
@@ -237,10 +221,10 @@ impl Parser<'_> {
                 let is_beside_report = self.is_beside_report();
                 let span = self.advance();
                 if !is_beside_report {
-                    self.report(|| {
+                    self.report(
                         Diagnostic::error("there is no prefix '+'", span, "not read")
-                            .help("leave it out")
-                    });
+                            .help("leave it out"),
+                    );
                 }
                 self.nested(|parser| parser.prefix(Binding::Power))
             }
@@ -282,10 +266,10 @@ impl Parser<'_> {
                     let span = tree.expr.span.to(close);
                     if indices.is_empty() {
                         let brackets = at.to(close);
-                        return self.fail(|| {
+                        return self.fail(
                             Diagnostic::error("the index is missing", brackets, "empty")
-                                .help("write [1] for the first component")
-                        });
+                                .help("write [1] for the first component"),
+                        );
                     }
                     tree.height = tree.height.max(height);
                     tree.expr = Expr { kind: ExprKind::Index(Box::new(tree.expr), indices), span };
@@ -304,14 +288,9 @@ impl Parser<'_> {
     fn no_member<T>(&mut self) -> Parsed<T> {
         if let TokenKind::Number(_) = self.kind() {
             let (span, number) = (self.span(), shorten(self.word()));
-            return self.fail(|| {
-                Diagnostic::error(
-                    format!("'.{number}' is not a component"),
-                    span,
-                    "expected x, y or z",
-                )
-                .help(format!("write [{number}]"))
-            });
+            let message = format!("'.{number}' is not a component");
+            let finding = Diagnostic::error(message, span, "expected x, y or z");
+            return self.fail(finding.help(format!("write [{number}]")));
         }
         self.unexpected("x, y, z or the name of a column")
     }
@@ -323,11 +302,9 @@ impl Parser<'_> {
         while let Some(next) = self.eat(TokenKind::Prime) {
             span = start.to(next);
         }
-        self.report(|| {
-            Diagnostic::error("a prime cannot stand in an expression", span, "not an operator").help(
+        self.report(Diagnostic::error("a prime cannot stand in an expression", span, "not an operator").help(
                 "a derivative is given by a statement of its own, x' = …; use its right side, or transpose(…) for a transpose",
-            )
-        });
+            ));
     }
 
     /// Reads a number, a name, a call, a sum, or something in brackets.
@@ -341,14 +318,9 @@ impl Parser<'_> {
             TokenKind::Name => return self.name(),
             TokenKind::If if self.kind_after(1) == TokenKind::OpenRound => return self.call(),
             TokenKind::If => {
-                return self.fail(|| {
-                    Diagnostic::error(
-                        "'if' is a function of three arguments",
-                        span,
-                        "expected '(' after it",
-                    )
-                    .help("write if(condition, a, b)")
-                });
+                let message = "'if' is a function of three arguments";
+                let finding = Diagnostic::error(message, span, "expected '(' after it");
+                return self.fail(finding.help("write if(condition, a, b)"));
             }
             TokenKind::OpenRound => return self.round(),
             TokenKind::OpenSquare | TokenKind::OpenCurly => return self.misbracketed(),
@@ -375,10 +347,9 @@ impl Parser<'_> {
                 "sum" => "write sum(i in 1..n : …)".to_string(),
                 _ => format!("write {word}({})", shorten(argument)),
             };
-            return self.fail(|| {
-                Diagnostic::error(format!("'{word}' needs brackets"), span, "expected '(' after it")
-                    .help(help)
-            });
+            let message = format!("'{word}' needs brackets");
+            let finding = Diagnostic::error(message, span, "expected '(' after it");
+            return self.fail(finding.help(help));
         }
         let next_is_guessed = self.tokens.get(self.position + 1).is_some_and(|token| token.guessed);
         if (is_function || is_statement_word(word))
@@ -408,16 +379,15 @@ impl Parser<'_> {
     fn sum(&mut self) -> Parsed<Tree> {
         let start = self.advance();
         let bracket = self.open_bracket();
-        if !self.at_range()
-            && !self.at_several_indices()
+        if !self.at_index_set()
             && self.unclosed_bracket().is_none()
             && self.kind() != TokenKind::Unknown
         {
             let span = start.to(bracket);
-            return self.fail(|| {
+            return self.fail(
                 Diagnostic::error("a sum begins with its index and range", span, "no 'in' follows")
-                    .help("write sum(i in 1..n : …)")
-            });
+                    .help("write sum(i in 1..n : …)"),
+            );
         }
         self.nested(|parser| {
             let outer = std::mem::replace(&mut parser.in_bound, false);
@@ -444,10 +414,10 @@ impl Parser<'_> {
         let (mut entries, height, close) = self.list("',' or ')'")?;
         let span = start.to(close);
         if entries.is_empty() {
-            return self.fail(|| {
+            return self.fail(
                 Diagnostic::error("the brackets are empty", span, "expected an expression")
-                    .help("write what belongs in them")
-            });
+                    .help("write what belongs in them"),
+            );
         }
         if entries.len() == 1 {
             let inner = entries.remove(0);
@@ -470,13 +440,15 @@ impl Parser<'_> {
             let round = shorten(written).replace(['[', '{'], "(").replace([']', '}'], ")");
             let is_matrix = written[1..].trim_start().starts_with(['[', '{']);
             let remedy = if is_matrix { format!("matrix{round}") } else { round };
-            self.report(|| {
+            {
                 let bracket = &written[..1];
                 let message = format!(
                     "vectors and matrices are written with round brackets, not '{bracket}'"
                 );
-                Diagnostic::error(message, span, "not round").help(format!("write {remedy}"))
-            });
+                self.report(
+                    Diagnostic::error(message, span, "not round").help(format!("write {remedy}")),
+                )
+            };
         }
         if entries.len() == 1 {
             let inner = entries.remove(0);

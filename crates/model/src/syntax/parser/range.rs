@@ -23,17 +23,12 @@ impl Parser<'_> {
             return Ok(Ranges::default());
         }
         let start = self.open_bracket();
-        if !self.at_range() && !self.at_several_indices() && self.unclosed_bracket().is_none() {
+        if !self.at_index_set() && self.unclosed_bracket().is_none() {
             let span = start.to(self.span());
             let name = shorten(name);
-            return self.fail(|| {
-                Diagnostic::error(
-                    format!("the family '{name}' lacks an index with its range"),
-                    span,
-                    "no 'in' follows",
-                )
-                .help(format!("write {name}[i in 1..n]"))
-            });
+            let message = format!("the family '{name}' lacks an index with its range");
+            let finding = Diagnostic::error(message, span, "no 'in' follows");
+            return self.fail(finding.help(format!("write {name}[i in 1..n]")));
         }
         let (ranges, _) = self.ranges(Owner::Family)?;
         self.close_bracket("',', 'if' or ']'")?;
@@ -53,7 +48,7 @@ impl Parser<'_> {
                 break;
             }
             let comma = self.advance();
-            if self.at_range() || self.at_several_indices() {
+            if self.at_index_set() {
                 continue;
             }
             if owner == Owner::Family {
@@ -61,14 +56,9 @@ impl Parser<'_> {
             }
             // `sum(i = 1..n, body)`: the ':' belongs to the mistake that has been reported already.
             if !said_equals {
-                self.report(|| {
-                    Diagnostic::error(
-                        "a ':' separates the ranges of a sum from what is summed",
-                        comma,
-                        "expected ':'",
-                    )
-                    .help("write sum(i in 1..n : …)")
-                });
+                let message = "a ':' separates the ranges of a sum from what is summed";
+                let finding = Diagnostic::error(message, comma, "expected ':'");
+                self.report(finding.help("write sum(i in 1..n : …)"));
             }
             self.position -= 1; // `sum` expects a separator, and accepts the comma
             return Ok((ranges, height));
@@ -84,30 +74,22 @@ impl Parser<'_> {
     /// Reads one range; returns it, the height of its bounds, and true if it was written with `=`.
     fn range(&mut self, owner: Owner) -> Parsed<(IndexRange, usize, bool)> {
         let name = self.index()?;
-        if self.kind() == TokenKind::Comma && self.at_several_indices_after_name() {
-            let span = self.span();
-            return self.fail(|| {
-                Diagnostic::error(
-                    format!("the index '{}' lacks its range", name.text),
-                    name.span,
-                    "expected 'in' after it",
-                )
-                .related(span, "before this")
-                .help("give each index its own range: i in 1..n, j in 1..n")
-            });
+        if self.kind() == TokenKind::Comma && self.is_index_alone(1) {
+            let message = format!("the index '{}' lacks its range", name.text);
+            let finding = Diagnostic::error(message, name.span, "expected 'in' after it")
+                .related(self.span(), "before this")
+                .help("give each index its own range: i in 1..n, j in 1..n");
+            return self.fail(finding);
         }
+        let index = shorten(&name.text);
         let said_equals = self.kind() == TokenKind::Equals && self.unclosed_bracket().is_none();
         if said_equals {
             let span = self.advance();
-            let index = shorten(&name.text);
-            self.report(|| {
-                Diagnostic::error("an index runs 'in' a range", span, "expected 'in'").help(
-                    match owner {
-                        Owner::Sum => format!("write sum({index} in 1..n : …)"),
-                        Owner::Family => format!("write [{index} in 1..n]"),
-                    },
-                )
-            });
+            let finding = Diagnostic::error("an index runs 'in' a range", span, "expected 'in'");
+            self.report(finding.help(match owner {
+                Owner::Sum => format!("write sum({index} in 1..n : …)"),
+                Owner::Family => format!("write [{index} in 1..n]"),
+            }));
         } else if self.eat(TokenKind::In).is_none() {
             return self.unexpected("'in'");
         }
@@ -117,24 +99,17 @@ impl Parser<'_> {
                 return self.unexpected("'..'");
             }
             let (span, bound) = (low.expr.span, self.shown(&low.expr));
-            let help = match self.kind() {
+            let message = "a range has two ends: LOW..HIGH";
+            let finding = Diagnostic::error(message, span, "'..' is missing after this");
+            return self.fail(finding.help(match self.kind() {
                 // The range of MATLAB and Python: `1:n`.
                 TokenKind::Colon if owner == Owner::Family => {
                     "write the range with two dots: 1..n".to_string()
                 }
                 _ => format!(
-                    "write {} in 1..{bound}, or the range that is meant, with two dots",
-                    shorten(&name.text)
+                    "write {index} in 1..{bound}, or the range that is meant, with two dots"
                 ),
-            };
-            return self.fail(|| {
-                Diagnostic::error(
-                    "a range has two ends: LOW..HIGH",
-                    span,
-                    "'..' is missing after this",
-                )
-                .help(help)
-            });
+            }));
         }
         let high = self.bound()?;
         let height = low.height.max(high.height);
@@ -172,15 +147,10 @@ impl Parser<'_> {
         self.open_bracket();
         loop {
             if let TokenKind::Number(_) = self.kind() {
-                let span = self.span();
-                return self.fail(|| {
-                    Diagnostic::error(
-                        "a name for the index is needed, not a number",
-                        span,
-                        "expected a name such as 'i'",
-                    )
-                    .help("one statement holds for the whole family; use if(i == 1, a, b) where a row differs")
-                });
+                let message = "a name for the index is needed, not a number";
+                let label = "expected a name such as 'i'";
+                let help = "one statement holds for the whole family; use if(i == 1, a, b) where a row differs";
+                return self.fail(Diagnostic::error(message, self.span(), label).help(help));
             }
             let name = self.index()?;
             if let Some(start) = self.eat(TokenKind::In) {
@@ -190,14 +160,9 @@ impl Parser<'_> {
                 }
                 let span = start.to(self.previous().map_or(start, |token| token.span));
                 let index = shorten(&name.text);
-                self.report(|| {
-                    Diagnostic::error(
-                        format!("the range of '{index}' is known from {owner}"),
-                        span,
-                        "not needed",
-                    )
-                    .help(format!("write [{index}]"))
-                });
+                let message = format!("the range of '{index}' is known from {owner}");
+                let finding = Diagnostic::error(message, span, "not needed");
+                self.report(finding.help(format!("write [{index}]")));
             }
             indices.push(name);
             if self.eat(TokenKind::Comma).is_none() {
@@ -208,22 +173,21 @@ impl Parser<'_> {
         Ok(indices)
     }
 
-    /// True if `i in` (or the mistaken `i =`) comes next.
-    pub(super) fn at_range(&self) -> bool {
-        self.kind().is_word() && matches!(self.kind_after(1), TokenKind::In | TokenKind::Equals)
-    }
-
-    /// True if `i, j in` comes next: two indices that share a range, which is not allowed.
-    pub(super) fn at_several_indices(&self) -> bool {
+    /// True if `i in`, or the mistaken `i =` or `i, j in`, comes next.
+    pub(super) fn at_index_set(&self) -> bool {
         self.kind().is_word()
-            && self.kind_after(1) == TokenKind::Comma
-            && self.kind_after(2).is_word()
-            && matches!(self.kind_after(3), TokenKind::In | TokenKind::Comma)
+            && match self.kind_after(1) {
+                TokenKind::In | TokenKind::Equals => true,
+                TokenKind::Comma => self.is_index_alone(2),
+                _ => false,
+            }
     }
 
-    fn at_several_indices_after_name(&self) -> bool {
-        self.kind_after(1).is_word()
-            && matches!(self.kind_after(2), TokenKind::In | TokenKind::Comma)
+    /// True if an index and `in` or a comma come `distance` behind the next token: an index before
+    /// it has no range of its own.
+    fn is_index_alone(&self, distance: usize) -> bool {
+        self.kind_after(distance).is_word()
+            && matches!(self.kind_after(distance + 1), TokenKind::In | TokenKind::Comma)
     }
 
     /// Reads the separator between the ranges of a sum and its body; used by `sum` only.
@@ -235,13 +199,8 @@ impl Parser<'_> {
         if self.unclosed_bracket().is_some() || !self.kind().begins_operand() {
             return self.unexpected("',', 'if' or ':'");
         }
-        self.fail(|| {
-            Diagnostic::error(
-                format!("a ':' is missing before {found}"),
-                span,
-                "expected ':' before this",
-            )
-            .help("write sum(i in 1..n : …)")
-        })
+        let message = format!("a ':' is missing before {found}");
+        let finding = Diagnostic::error(message, span, "expected ':' before this");
+        self.fail(finding.help("write sum(i in 1..n : …)"))
     }
 }

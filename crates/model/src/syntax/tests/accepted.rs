@@ -1,6 +1,6 @@
 //! Tests of each form of the language, read and dumped. The dump shows how operators were grouped.
 
-use crate::syntax::ast::{ExprKind, StatementKind};
+use crate::syntax::ast::{ExprKind, Statement};
 use crate::syntax::print::dump;
 use crate::syntax::{parse, read};
 
@@ -148,16 +148,15 @@ fn spans_cover_what_they_say() {
     let text = |span: crate::syntax::span::Span| &source[span.range()];
     assert_eq!(text(file.statements[0].span), "parameter a = 1");
     assert_eq!(text(file.statements[1].span), "let f(x) = (x + 2)*q.x");
-    let StatementKind::Let { name, parameters, value, .. } = &file.statements[1].kind else {
-        panic!("a let")
-    };
+    let Statement { name, parameters, values, .. } = &file.statements[1];
+    let value = &values[0];
     assert_eq!(
         (text(name.span), text(parameters[0].span), text(value.span)),
         ("f", "x", "(x + 2)*q.x")
     );
     let ExprKind::Binary(_, operator, left, right) = &value.kind else { panic!("a product") };
     assert_eq!((text(*operator), text(left.span), text(right.span)), ("*", "(x + 2)", "q.x"));
-    let StatementKind::Table { path, .. } = &file.statements[2].kind else { panic!("a table") };
+    let path = &file.statements[2].reference;
     assert_eq!((path.text.as_str(), text(path.span)), ("e", "\"e\""));
 }
 

@@ -1,0 +1,155 @@
+//! The statements of the language, one row each: the word that begins it, its form, the parts that
+//! the parser reads and the dump prints, and the meaning of the name that it declares.
+//!
+//! The elaborator reads what a statement says in `elaborate/statements`, by its [`StatementKind`].
+
+/// A part of a statement, behind its word and the parts before it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Part {
+    /// `NAME`, which the statement declares.
+    Name,
+    /// `NAME`, a state declared elsewhere.
+    State,
+    /// `[i in a..b if CONDITION]`, or nothing.
+    Family,
+    /// `[i, j]`, or nothing: names of indices, whose ranges are those of the thing named here.
+    Indices(&'static str),
+    /// `(x, y)`, or nothing: the parameters of a function.
+    Parameters,
+    /// `of COORDINATE`
+    Of,
+    /// `: SHAPE`, or nothing.
+    Shape,
+    /// `'`
+    Prime,
+    /// `=`
+    Equals,
+    /// `= EXPR`
+    Value,
+    /// `= EXPR`, or nothing.
+    InitialValue,
+    /// `EXPR`, without a name before it.
+    Expression,
+    /// `: EXPR = EXPR`
+    Equation,
+    /// `STATISTIC(ranges : EXPR, EXPR, …)`
+    Statistic,
+    /// `WORD EXPR` for some of these words, in any order. They are names elsewhere.
+    Clauses(&'static [&'static str]),
+    /// `"file"`, the path of the thing named here.
+    Path(&'static str),
+}
+
+/// Meaning of the name that a statement declares.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Meaning {
+    /// A constant integer.
+    Size,
+    /// A constant of any shape.
+    Parameter,
+    /// A part of the state.
+    Variable,
+    /// An expression.
+    Definition,
+    /// Columns of numbers.
+    Table,
+    /// Not a value: a description and a label for whoever uses it as one.
+    Label(&'static str, &'static str),
+    /// Nothing: the statement declares no name.
+    Nothing,
+}
+
+/// A statement of the language.
+#[derive(Debug)]
+pub struct Row {
+    /// The statement.
+    pub kind: StatementKind,
+    /// Word that begins it; empty for `NAME' = EXPR`.
+    pub word: &'static str,
+    /// Its form in the notation of the language guide.
+    pub form: &'static str,
+    /// Parts behind the word.
+    pub parts: &'static [Part],
+    /// Meaning of its name.
+    pub meaning: Meaning,
+    /// Words of other languages for it, in small letters.
+    pub elsewhere: &'static [&'static str],
+}
+
+macro_rules! statements {
+    ($( $kind:ident $word:literal $form:literal, [$($part:expr),*], $meaning:expr, [$($other:literal),*]; )+) => {
+        /// Kinds of statements, in the order of the table.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum StatementKind { $( #[doc = concat!("`", $form, "`")] $kind, )+ }
+
+        /// The table.
+        pub const STATEMENTS: &[Row] = &[$( Row {
+            kind: StatementKind::$kind, word: $word, form: $form, parts: &[$($part),*], meaning: $meaning, elsewhere: &[$($other),*],
+        } ),+];
+    };
+}
+
+use Meaning::{Definition, Label, Nothing, Size, Table, Variable};
+use Part::*;
+
+const CONSTRAINT: Meaning = Label("a constraint, not a value", "not a value");
+const MEASURE: Meaning =
+    Label("a measure, known when the run is over", "not a value along the motion");
+const VELOCITY: Meaning = Label("only the label of an initial velocity", "not a variable");
+
+statements! {
+    Parameter "parameter" "parameter NAME = EXPR",
+        [Name, Family, Value], Meaning::Parameter, ["param", "params", "par", "const", "constant"];
+    Size "size" "size NAME = INTEGER",
+        [Name, Value], Size, ["int", "integer", "dim", "dimension"];
+    Coordinate "coordinate" "coordinate NAME : SHAPE = EXPR",
+        [Name, Family, Shape, InitialValue], Variable, ["coord", "coords", "coordinates", "position", "var", "variable"];
+    Momentum "momentum" "momentum NAME of COORDINATE = EXPR",
+        [Name, Indices("its coordinate"), Of, InitialValue], Variable, ["mom", "momenta"];
+    Velocity "velocity" "velocity NAME of COORDINATE = EXPR",
+        [Name, Indices("its coordinate"), Of, InitialValue], VELOCITY, ["vel", "velocities"];
+    Hamiltonian "hamiltonian" "hamiltonian EXPR",
+        [Expression], Nothing, ["h", "ham", "energy", "lagrangian"];
+    Constraint "constraint" "constraint NAME : EXPR = EXPR",
+        [Name, Family, Equation], CONSTRAINT, ["constrain", "constraints", "cons", "subject"];
+    Integral "integral" "integral NAME = EXPR",
+        [Name, Family, Value], Definition, ["invariant", "conserved", "conserve", "first_integral"];
+    State "state" "state NAME : SHAPE = EXPR",
+        [Name, Family, Shape, InitialValue], Variable, [];
+    Let "let" "let NAME = EXPR",
+        [Name, Family, Parameters, Value], Definition, ["def", "define", "fn", "func", "function", "where"];
+    Observe "observe" "observe NAME = EXPR",
+        [Name, Family, Value], Definition, ["output", "record", "monitor", "print"];
+    Measure "measure" "measure NAME = mean(EXPR)",
+        [Name, Equals, Statistic, Clauses(&["every", "from"])], MEASURE, ["average", "statistic", "accumulate"];
+    Table "table" "table NAME = \"file.csv\"",
+        [Name, Equals, Path("a table")], Table, ["data", "load", "read"];
+    Include "include" "include \"file.holo\"",
+        [Path("an included file")], Nothing, ["import", "use", "using", "require"];
+    Derivative "" "NAME' = EXPR",
+        [State, Indices("the state"), Prime, Value], Nothing, [];
+}
+
+impl StatementKind {
+    /// Its row.
+    pub fn row(self) -> &'static Row {
+        &STATEMENTS[self as usize]
+    }
+
+    /// True if its name stands for its value in formulas.
+    pub fn is_definition(self) -> bool {
+        self.row().meaning == Definition
+    }
+}
+
+impl Row {
+    /// Row of the statement that begins with `word`.
+    pub fn of(word: &str) -> Option<&'static Row> {
+        STATEMENTS.iter().find(|row| row.word == word && !word.is_empty())
+    }
+
+    /// True if an expression follows the word, and no name.
+    pub(super) fn is_nameless(&self) -> bool {
+        self.parts == [Expression]
+    }
+}
