@@ -1,9 +1,9 @@
 //! Initial velocities: p(0) = M v(0) for a constant mass matrix M.
 
 use super::model::{Dynamics, Model};
-use crate::functional::{Source, Template};
+use crate::functional::{Source, Template, Term};
 use crate::graph::interpret::{Backend, Interpreter};
-use crate::graph::{Expression, Graph, Input};
+use crate::graph::{Expression, Graph, Input, Node};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 use rustc_hash::FxHashMap;
@@ -49,6 +49,82 @@ struct Derivatives {
 
 const NOWHERE: u32 = u32::MAX;
 
+/// Help for velocities that determine no momenta.
+const REMEDY: &str = "give the initial momentum instead: `momentum p of q = …`";
+
+/// Numbers of the entries of H_pp by row and column, after those of H_p.
+type EntryNumbers = FxHashMap<(u32, u32), u32>;
+
+/// Gradient and Hessian of a template with respect to the slots that read the state.
+struct Formulas {
+    graph: Graph,
+    roots: Vec<Node>,
+    /// For each root the slot or the two slots of the derivative, and true if it is constant.
+    slots: Vec<(u32, Option<u32>, bool)>,
+}
+
+impl Formulas {
+    fn of(term: &Term) -> Formulas {
+        let mut g: Graph = term.graph.clone();
+        let is_state = |input| match input {
+            Input::Slot(k) => term.slots[k as usize] == Source::State,
+            _ => false,
+        };
+        let moves = |input| is_state(input) || input == Input::Time;
+        let mut roots = Vec::new();
+        let mut slots = Vec::new();
+        for (a, first) in g.adjoint(term.roots[0], is_state) {
+            let Input::Slot(a) = a else { continue };
+            roots.push(first);
+            slots.push((a, None, true));
+            for (b, second) in g.adjoint(first, is_state) {
+                let Input::Slot(b) = b else { continue };
+                let is_moving = |node: &Node| matches!(g.expression(*node), Expression::Input(input) if moves(input));
+                roots.push(second);
+                slots.push((a, Some(b), !g.reachable(&[second]).iter().any(is_moving)));
+            }
+        }
+        Formulas { graph: g, roots, slots }
+    }
+
+    /// For each row and each root its place among the entries of (H_p, H_pp); new entries of H_pp
+    /// are added to `pattern`.
+    ///
+    /// # Errors
+    /// A component of the state whose entries of H_pp vary.
+    fn places(
+        &self,
+        term: &Term,
+        degrees: usize,
+        components: &[usize],
+        pattern: &mut EntryNumbers,
+    ) -> Result<Vec<u32>, usize> {
+        let own = |i: u32| components.binary_search(&(i as usize)).ok().map(|k| k as u32);
+        let mut places = Vec::with_capacity(term.rows() * self.roots.len());
+        for row in term.table.each() {
+            for &(a, b, is_constant) in &self.slots {
+                let (a, b) = (row.at(a as usize), b.map(|b| row.at(b as usize)));
+                places.push(match (own(a), b) {
+                    (None, _) => NOWHERE,
+                    (Some(own), None) => own,
+                    // H_pq is not needed.
+                    (_, Some(b)) if (b as usize) < degrees => NOWHERE,
+                    (Some(_), Some(_)) if !is_constant => return Err(a as usize),
+                    (Some(row), Some(b)) => match own(b) {
+                        // The terms of given momenta are in H_p.
+                        None => NOWHERE,
+                        Some(column) => {
+                            let next = (components.len() + pattern.len()) as u32;
+                            *pattern.entry((row, column)).or_insert(next)
+                        }
+                    },
+                });
+            }
+        }
+        Ok(places)
+    }
+}
+
 /// Momenta that H_pp couples to each other.
 #[derive(Default)]
 struct Block {
@@ -67,83 +143,32 @@ impl Momenta {
         velocities: &[Velocity],
         backend: &dyn Backend,
     ) -> Result<Momenta, Diagnostic> {
-        let mut components: Vec<usize> =
-            velocities.iter().flat_map(|v| v.first..v.first + v.value.len()).collect();
+        let ranges = || velocities.iter().map(|v| (v.first..v.first + v.value.len(), v.span));
+        let mut components: Vec<usize> = ranges().flat_map(|(range, _)| range).collect();
         components.sort_unstable();
         let span = |component: usize| {
-            let mut of = velocities
-                .iter()
-                .filter(|v| (v.first..v.first + v.value.len()).contains(&component));
-            of.next().map_or(Span::default(), |v| v.span)
+            let mut of = ranges().filter(|(range, _)| range.contains(&component));
+            of.next().map_or(Span::default(), |(_, span)| span)
         };
-        let (n, len) = (model.degrees(), components.len());
         let terms = match &model.dynamics {
             Dynamics::Hamiltonian(h, _) => h.terms.as_slice(),
             Dynamics::Field(_) => &[],
         };
-        let own = |i: u32| components.binary_search(&(i as usize)).ok().map(|k| k as u32);
-        let mut pattern: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+        let mut pattern = FxHashMap::default();
         let mut compiled = Vec::new();
         for (number, term) in terms.iter().enumerate() {
-            // Gradient and Hessian of each template with respect to its slots, once.
-            let mut g: Graph = term.graph.clone();
-            let is_slot = |k: u32| term.slots[k as usize] == Source::State;
-            let gradient =
-                g.adjoint(term.roots[0], |input| matches!(input, Input::Slot(k) if is_slot(k)));
-            let mut roots = Vec::new();
-            let mut derivatives = Vec::new();
-            for &(a, d) in &gradient {
-                let Input::Slot(a) = a else { continue };
-                roots.push(d);
-                derivatives.push((a, None));
-                for (b, dd) in g.adjoint(d, |input| matches!(input, Input::Slot(k) if is_slot(k))) {
-                    let Input::Slot(b) = b else { continue };
-                    roots.push(dd);
-                    derivatives.push((a, Some(b)));
-                }
-            }
-            let constant: Vec<bool> = roots
-                .iter()
-                .map(|&r| {
-                    !g.reachable(&[r]).iter().any(|&x| {
-                        matches!(g.expression(x), Expression::Input(Input::Time))
-                            || matches!(g.expression(x), Expression::Input(Input::Slot(k)) if is_slot(k))
-                    })
-                })
-                .collect();
-            let mut places = Vec::with_capacity(term.rows() * roots.len());
-            for row in term.table.each() {
-                for (k, &(a, b)) in derivatives.iter().enumerate() {
-                    let (a, b) = (row.at(a as usize), b.map(|b| row.at(b as usize)));
-                    let place = match (own(a), b) {
-                        (None, _) => NOWHERE,
-                        (Some(own), None) => own,
-                        // H_pq is not needed.
-                        (_, Some(b)) if (b as usize) < n => NOWHERE,
-                        (Some(_), Some(_)) if !constant[k] => {
-                            return Err(Diagnostic::error(
-                                "an initial velocity needs a constant mass matrix",
-                                span(a as usize),
-                                "the mass matrix of this Hamiltonian varies",
-                            )
-                            .help("give the initial momentum instead: `momentum p of q = …`"));
-                        }
-                        (Some(row), Some(b)) => match own(b) {
-                            // The terms of given momenta are in H_p.
-                            None => NOWHERE,
-                            Some(column) => {
-                                let next = (len + pattern.len()) as u32;
-                                *pattern.entry((row, column)).or_insert(next)
-                            }
-                        },
-                    };
-                    places.push(place);
-                }
-            }
-            let template = Template::new(&g, &roots, term.slots.len(), backend);
+            let formulas = Formulas::of(term);
+            let places = formulas.places(term, model.degrees(), &components, &mut pattern);
+            let places = places.map_err(|component| {
+                let message = "an initial velocity needs a constant mass matrix";
+                let label = "the mass matrix of this Hamiltonian varies";
+                Diagnostic::error(message, span(component), label).help(REMEDY)
+            })?;
+            let Formulas { graph, roots, .. } = formulas;
+            let template = Template::new(&graph, &roots, term.slots.len(), backend);
             compiled.push(Derivatives { term: number, template, places });
         }
-        let blocks = blocks(len, &pattern);
+        let blocks = blocks(components.len(), &pattern);
         let largest = blocks.iter().map(|b| b.members.len()).max().unwrap_or(0);
         if largest > LARGEST_BLOCK {
             let reason = format!(
@@ -216,16 +241,12 @@ pub(super) fn start_moving(model: &mut Model, velocities: &[Velocity]) -> Result
 }
 
 fn undetermined(span: Span, reason: &str) -> Diagnostic {
-    Diagnostic::error(
-        "the kinetic energy does not determine a momentum from this velocity",
-        span,
-        reason,
-    )
-    .help("give the initial momentum instead: `momentum p of q = …`")
+    let message = "the kinetic energy does not determine a momentum from this velocity";
+    Diagnostic::error(message, span, reason).help(REMEDY)
 }
 
 /// Connected blocks of a symmetric matrix of side `n` with these entries.
-fn blocks(n: usize, pattern: &FxHashMap<(u32, u32), u32>) -> Vec<Block> {
+fn blocks(n: usize, pattern: &EntryNumbers) -> Vec<Block> {
     let mut parent: Vec<usize> = (0..n).collect();
     fn find(parent: &mut [usize], mut i: usize) -> usize {
         while parent[i] != i {

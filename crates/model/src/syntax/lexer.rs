@@ -199,51 +199,59 @@ impl Lexer<'_> {
         let exponent = self.position;
         self.position += self.exponent_length();
         complete.push_str(&self.source[exponent..self.position]);
+        match self.malformed_number(start, whole, &complete) {
+            Some(finding) => {
+                self.findings.add(|| finding);
+                self.push(TokenKind::Unknown, start);
+            }
+            None => self.push_number(start, &complete),
+        }
+    }
 
-        // If more follows than a number has, anything may have been meant; guessing would only lead
-        // to a second finding.
+    /// Finding for a number that is followed by more than a number has, which is skipped: anything
+    /// may have been meant, and guessing would only lead to a second finding.
+    fn malformed_number(
+        &mut self,
+        start: usize,
+        whole: &str,
+        complete: &str,
+    ) -> Option<Diagnostic> {
+        let is_digit = |c: char| c.is_ascii_digit();
         let ends_in_point = self.source[..self.position].ends_with('.');
-        if matches!(self.peek(), Some('.' | '_')) && self.second().is_some_and(is_digit)
-            || ends_in_point && self.peek().is_some_and(is_name_part)
+        let rest = self.position;
+        let (next, second) = (self.peek()?, self.second());
+        let (message, help) = if matches!(next, '.' | '_') && second.is_some_and(is_digit)
+            || ends_in_point && is_name_part(next)
         {
-            let rest = self.position;
             self.skip_while(|c| is_name_part(c) || c == '.' && !ends_in_point);
-            let span = Span::new(start, self.position);
-            let (text, rest) =
-                (shorten(&self.source[span.range()]), shorten(&self.source[rest..self.position]));
+            let rest = shorten(&self.source[rest..self.position]);
             let help = match ends_in_point {
-                true => format!(
-                    "write {0}..{rest} for a range, {0}.0*{rest} for a product",
-                    shorten(whole)
-                ),
+                true => {
+                    let whole = shorten(whole);
+                    format!("write {whole}..{rest} for a range, {whole}.0*{rest} for a product")
+                }
                 false => "write numbers such as 1, 0.5, 2.5e6 or 1e-3".to_string(),
             };
-            self.findings.add(|| {
-                Diagnostic::error(format!("'{text}' is not a number"), span, "malformed number")
-                    .help(help)
-            });
-            return self.push(TokenKind::Unknown, start);
-        }
-
-        // `1e`, `2.5e+`: an exponent was begun. A name may not follow a number anyway.
-        if matches!(self.peek(), Some('e' | 'E')) && !self.second().is_some_and(is_name_part) {
+            let text = shorten(&self.source[start..self.position]);
+            (format!("'{text}' is not a number"), help)
+        } else if matches!(next, 'e' | 'E') && !second.is_some_and(is_name_part) {
+            // `1e`, `2.5e+`: an exponent was begun. A name may not follow a number anyway.
             self.advance();
             if matches!(self.peek(), Some('+' | '-')) && !self.second().is_some_and(is_digit) {
                 self.advance();
             }
-            let span = Span::new(start, self.position);
-            let text = shorten(&self.source[span.range()]);
-            self.findings.add(|| {
-                Diagnostic::error(
-                    format!("the exponent of '{text}' has no digits"),
-                    span,
-                    "malformed number",
-                )
-                .help(format!("write {complete}e3, or {complete}*e for a product with e"))
-            });
-            return self.push(TokenKind::Unknown, start);
-        }
+            let text = shorten(&self.source[start..self.position]);
+            let help = format!("write {complete}e3, or {complete}*e for a product with e");
+            (format!("the exponent of '{text}' has no digits"), help)
+        } else {
+            return None;
+        };
+        let span = Span::new(start, self.position);
+        Some(Diagnostic::error(message, span, "malformed number").help(help))
+    }
 
+    /// Adds the number from `start` on, which is written `complete` in full.
+    fn push_number(&mut self, start: usize, complete: &str) {
         let span = Span::new(start, self.position);
         let written = &self.source[span.range()];
         if written != complete {
@@ -251,7 +259,7 @@ impl Lexer<'_> {
                 let message =
                     format!("'{}' lacks a digit beside its decimal point", shorten(written));
                 Diagnostic::error(message, span, "a digit is missing")
-                    .help(format!("write {}", shorten(&complete)))
+                    .help(format!("write {}", shorten(complete)))
             });
         }
         let mut value: f64 =
@@ -259,23 +267,17 @@ impl Lexer<'_> {
         if value.is_infinite() {
             value = 1.0; // any finite number will do: the model is not going to run
             self.findings.add(|| {
-                Diagnostic::error(
-                    format!("'{}' is too large for a number", shorten(written)),
-                    span,
-                    "overflows",
-                )
-                .help("the largest number is about 1.8e308")
+                let message = format!("'{}' is too large for a number", shorten(written));
+                Diagnostic::error(message, span, "overflows")
+                    .help("the largest number is about 1.8e308")
             });
         }
         let mantissa = complete.split(['e', 'E']).next().unwrap_or_default();
         if value == 0.0 && mantissa.contains(|c: char| ('1'..='9').contains(&c)) {
             self.findings.add(|| {
-                Diagnostic::warning(
-                    format!("'{}' is so small that it becomes 0", shorten(written)),
-                    span,
-                    "underflows",
-                )
-                .help("the smallest number is about 4.9e-324")
+                let message = format!("'{}' is so small that it becomes 0", shorten(written));
+                Diagnostic::warning(message, span, "underflows")
+                    .help("the smallest number is about 4.9e-324")
             });
         }
         self.push_token(TokenKind::Number(value), start, written != complete);

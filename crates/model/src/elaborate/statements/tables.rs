@@ -9,8 +9,8 @@ use crate::elaborate::{Elaborator, TableEntry};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::statements::StatementKind;
 
-/// Column names and values of a table, and its number of rows.
-type Columns = (Vec<(String, Vec<f64>)>, usize);
+/// Columns of a table: their names and values, of equal length.
+type Columns = Vec<(String, Vec<f64>)>;
 
 /// A format of files from which tables are read.
 struct Format {
@@ -24,30 +24,10 @@ struct Format {
     parse: fn(&str) -> Result<Columns, String>,
 }
 
+/// The formats. A file without a known ending is of the last one.
+const FORMATS: [&Format; 3] = [&xyz::FORMAT, &pdb::FORMAT, &csv::FORMAT];
+
 const FIRST_FRAME: &str = "atoms of its first frame";
-
-const XYZ: Format = Format {
-    endings: &["xyz", "extxyz"],
-    help: "an XYZ file has the number of atoms, a line of comment, and a line NAME X Y Z for each atom; extended XYZ \
-           names other columns in its comment, as Properties=species:S:1:pos:R:3",
-    rows: FIRST_FRAME,
-    parse: |text| points(&xyz::positions(text)?),
-};
-
-const PDB: Format = Format {
-    endings: &["pdb", "ent"],
-    help: "a PDB file has an ATOM or HETATM record for each atom, with x, y and z in columns 31-38, 39-46 and 47-54",
-    rows: FIRST_FRAME,
-    parse: |text| points(&pdb::positions(text)?),
-};
-
-const CSV: Format = Format {
-    endings: &["csv"],
-    help: "a table is a text file whose first line names the columns; every other line has a number for each column, \
-           separated by commas",
-    rows: "",
-    parse: csv::columns,
-};
 
 /// Endings of files that hold positions in other formats.
 const OTHERS: &[&str] = &[
@@ -77,7 +57,8 @@ impl Elaborator<'_> {
             }
             let (name, path) = (&statement.name, &statement.reference);
             match self.read(&path.text) {
-                Ok(((columns, rows), format)) => {
+                Ok((columns, format)) => {
+                    let rows = columns.first().map_or(0, |(_, values)| values.len());
                     let table =
                         Table { name: name.text.clone(), columns, rows, rows_are: format.rows };
                     self.tables[number] = TableEntry::new(table);
@@ -105,11 +86,8 @@ impl Elaborator<'_> {
                 "positions are read from .xyz and .pdb files, to which most programs convert others",
             ));
         }
-        // Without a known ending a file is a table.
-        let format = [&XYZ, &PDB]
-            .into_iter()
-            .find(|format| format.endings.contains(&ending.as_str()))
-            .unwrap_or(&CSV);
+        let known = |format: &&&Format| format.endings.contains(&ending.as_str());
+        let format = FORMATS.iter().find(known).unwrap_or(&FORMATS[FORMATS.len() - 1]);
         let text = (self.read_table)(path).map_err(|reason| {
             (reason, "a table is a text file, and its path is relative to the model file")
         })?;
@@ -120,15 +98,24 @@ impl Elaborator<'_> {
     }
 }
 
-/// Columns x, y and z of points.
-fn points(points: &[[f64; 3]]) -> Result<Columns, String> {
-    if points.is_empty() {
-        return Err("it has no atoms".to_string());
+/// Columns x, y and z of atoms, from lines with their numbers in the file.
+fn atoms<'t>(
+    lines: impl Iterator<Item = (&'t str, usize)>,
+    of_all: &str,
+    position: impl Fn(&str) -> Result<[f64; 3], String>,
+) -> Result<Columns, String> {
+    let mut columns: Columns = ["x", "y", "z"].map(|name| (name.to_string(), Vec::new())).into();
+    for (number, (line, place)) in (1..).zip(lines) {
+        let point = position(line)
+            .map_err(|reason| format!("line {place}, atom {number}{of_all}: {reason}"))?;
+        columns.iter_mut().zip(point).for_each(|((_, values), x)| values.push(x));
     }
-    let column = |(c, name): (usize, &str)| {
-        (name.to_string(), points.iter().map(|point| point[c]).collect())
-    };
-    Ok((["x", "y", "z"].into_iter().enumerate().map(column).collect(), points.len()))
+    Ok(columns)
+}
+
+/// The reason why columns without atoms are no table.
+fn some_atoms(columns: Columns) -> Result<Columns, String> {
+    if columns[0].1.is_empty() { Err("it has no atoms".to_string()) } else { Ok(columns) }
 }
 
 /// Finite number of a text, or the reason why it is none.

@@ -73,9 +73,7 @@ impl Parser<'_> {
 
     fn infix_operation(&mut self, left: Tree, infix: Infix) -> Parsed<Tree> {
         let at = self.span();
-        if infix.written != Written::Properly {
-            self.report_miswritten(&left.expr, &infix.written);
-        }
+        self.report_miswritten(&left.expr, &infix.written);
         if infix.written != Written::NotAtAll {
             self.advance();
         }
@@ -88,68 +86,71 @@ impl Parser<'_> {
             // Powers group from the right: 2^3^2 is 2^(3^2).
             _ => self.nested(|parser| parser.operation(Binding::Power))?,
         };
-        let height = 1 + left.height.max(right.height);
-        self.check_height(height, at)?;
+        let height = left.height.max(right.height);
         let span = left.expr.span.to(right.expr.span);
         let kind = ExprKind::Binary(infix.operator, at, Box::new(left.expr), Box::new(right.expr));
-        Ok(Tree { expr: Expr { kind, span }, height })
+        self.tree(kind, span, height, at)
     }
 
-    /// The infix operator at the next token, if any.
+    /// An expression at `span` whose parts are `height` high; it begins or is joined `at` a token.
+    fn tree(&mut self, kind: ExprKind, span: Span, height: usize, at: Span) -> Parsed<Tree> {
+        self.check_height(height + 1, at)?;
+        Ok(Tree { expr: Expr { kind, span }, height: height + 1 })
+    }
+
+    /// The infix operator at the next token, if any, also in a form that beginners write, if its
+    /// meaning is plain.
     fn infix(&self) -> Option<Infix> {
         use BinaryOperator::*;
-        let (operator, binding) = match self.kind() {
-            TokenKind::Or => (Or, Binding::Or),
-            TokenKind::And => (And, Binding::And),
-            TokenKind::Less => (Less, Binding::Comparison),
-            TokenKind::LessEqual => (LessEqual, Binding::Comparison),
-            TokenKind::Greater => (Greater, Binding::Comparison),
-            TokenKind::GreaterEqual => (GreaterEqual, Binding::Comparison),
-            TokenKind::EqualEqual => (Equal, Binding::Comparison),
-            TokenKind::NotEqual => (NotEqual, Binding::Comparison),
-            TokenKind::Plus => (Add, Binding::Sum),
-            TokenKind::Minus => (Subtract, Binding::Sum),
-            TokenKind::Star => (Multiply, Binding::Product),
-            TokenKind::Slash => (Divide, Binding::Product),
-            TokenKind::Caret => (Power, Binding::Power),
-            _ => return self.miswritten_infix(),
-        };
-        Some(Infix { operator, binding, written: Written::Properly })
-    }
-
-    /// An infix operator in a form that beginners write, if its meaning is plain.
-    fn miswritten_infix(&self) -> Option<Infix> {
-        use BinaryOperator::*;
         let closed = self.unclosed_bracket().is_none();
-        let (operator, binding, written) = match self.kind() {
+        let after_number =
+            self.previous().is_some_and(|token| matches!(token.kind, TokenKind::Number(_)));
+        let mut written = Written::Properly;
+        let operator = match self.kind() {
+            TokenKind::Or => Or,
+            TokenKind::And => And,
+            TokenKind::Less => Less,
+            TokenKind::LessEqual => LessEqual,
+            TokenKind::Greater => Greater,
+            TokenKind::GreaterEqual => GreaterEqual,
+            TokenKind::EqualEqual => Equal,
+            TokenKind::NotEqual => NotEqual,
+            TokenKind::Plus => Add,
+            TokenKind::Minus => Subtract,
+            TokenKind::Star => Multiply,
+            TokenKind::Slash => Divide,
+            TokenKind::Caret => Power,
             TokenKind::Equals if closed && !self.open.is_empty() => {
-                (Equal, Binding::Comparison, Written::AsAssignment)
+                written = Written::AsAssignment;
+                Equal
             }
-            TokenKind::BarBar
-                if closed
-                    && !matches!(self.previous(), Some(token) if matches!(token.kind, TokenKind::Number(_))) =>
-            {
-                (Or, Binding::Or, Written::AsBars)
+            TokenKind::BarBar if closed && !after_number => {
+                written = Written::AsBars;
+                Or
             }
             TokenKind::Name | TokenKind::OpenRound | TokenKind::If
-                if closed && self.follows_factor() =>
+                if closed && after_number && self.is_factor() =>
             {
-                (Multiply, Binding::Product, Written::NotAtAll)
+                written = Written::NotAtAll;
+                Multiply
             }
             _ => return None,
+        };
+        let binding = match operator {
+            Or => Binding::Or,
+            And => Binding::And,
+            Add | Subtract => Binding::Sum,
+            Multiply | Divide => Binding::Product,
+            Power => Binding::Power,
+            _ => Binding::Comparison,
         };
         Some(Infix { operator, binding, written })
     }
 
-    /// True if a number stands before the next token, so that `2 q` must mean `2*q`. Two names in a
-    /// row may mean anything.
-    fn follows_factor(&self) -> bool {
-        let Some(previous) =
-            self.previous().filter(|token| matches!(token.kind, TokenKind::Number(_)))
-        else {
-            return false;
-        };
-        let touching = previous.span.end == self.span().start;
+    /// True if the next token behind a number is a factor, so that `2 q` must mean `2*q`. Two names
+    /// in a row may mean anything.
+    fn is_factor(&self) -> bool {
+        let touching = self.previous().is_some_and(|token| token.span.end == self.span().start);
         let is_factor = match self.kind() {
             TokenKind::OpenRound => self.unclosed.binary_search(&self.position).is_err(),
             TokenKind::Name if is_statement_word(self.word()) => false,
@@ -161,29 +162,31 @@ impl Parser<'_> {
         is_factor && (touching || !self.in_bound)
     }
 
+    /// Reports an operator in the form of another language, or one that is left out behind `left`.
     fn report_miswritten(&mut self, left: &Expr, written: &Written) {
         let span = self.span();
-        match written {
-            Written::Properly => {}
-            Written::AsAssignment => self.report(
+        let finding = match written {
+            Written::Properly => return,
+            Written::AsAssignment => {
                 Diagnostic::error("'=' does not compare", span, "expected '=='")
-                    .help("write '==' to compare"),
-            ),
-            Written::AsBars => self.report(
-                Diagnostic::error("'||' is not an operator of this language", span, "not read")
-                    .help("write 'or'"),
-            ),
-            Written::NotAtAll if self.is_beside_report() => {}
+                    .help("write '==' to compare")
+            }
+            Written::AsBars => {
+                let message = "'||' is not an operator of this language";
+                Diagnostic::error(message, span, "not read").help("write 'or'")
+            }
+            Written::NotAtAll if self.is_beside_report() => return,
             Written::NotAtAll => {
                 let factor = self.previous().map_or(left.span, |token| token.span);
                 let (factor, word) = (shorten(self.text(factor)), shorten(self.word()));
                 let rest =
                     if self.kind() == TokenKind::OpenRound { "(…)" } else { word.as_str() };
                 let message = format!("missing operator between '{factor}' and '{word}'");
-                let finding = Diagnostic::error(message, span, "expected an operator before this");
-                self.report(finding.help(product_help(&factor, rest)));
+                Diagnostic::error(message, span, "expected an operator before this")
+                    .help(product_help(&factor, rest))
             }
-        }
+        };
+        self.report(finding);
     }
 
     /// Refuses `a < b < c`; `left` is `a < b`.
@@ -194,10 +197,8 @@ impl Parser<'_> {
             _ => "b".to_string(),
         };
         let help = format!("write {} and {middle} {} …", self.shown(left), self.word());
-        self.fail(
-            Diagnostic::error("comparisons cannot be chained", span, "a second comparison")
-                .help(help),
-        )
+        let message = "comparisons cannot be chained";
+        self.fail(Diagnostic::error(message, span, "a second comparison").help(help))
     }
 
     /// Reads an operand with its prefix operators.
@@ -221,10 +222,8 @@ impl Parser<'_> {
                 let is_beside_report = self.is_beside_report();
                 let span = self.advance();
                 if !is_beside_report {
-                    self.report(
-                        Diagnostic::error("there is no prefix '+'", span, "not read")
-                            .help("leave it out"),
-                    );
+                    let finding = Diagnostic::error("there is no prefix '+'", span, "not read");
+                    self.report(finding.help("leave it out"));
                 }
                 self.nested(|parser| parser.prefix(Binding::Power))
             }
@@ -238,50 +237,43 @@ impl Parser<'_> {
     fn unary(&mut self, operator: UnaryOperator, loosest: Binding) -> Parsed<Tree> {
         let start = self.advance();
         let operand = self.nested(|parser| parser.operation(loosest))?;
-        let span = start.to(operand.expr.span);
-        let height = 1 + operand.height;
-        self.check_height(height, start)?;
-        Ok(Tree {
-            expr: Expr { kind: ExprKind::Unary(operator, Box::new(operand.expr)), span },
-            height,
-        })
+        let Tree { expr, height } = operand;
+        let span = start.to(expr.span);
+        self.tree(ExprKind::Unary(operator, Box::new(expr)), span, height, start)
     }
 
     /// Reads `.x`, `[k]`, `[k, l]` after an operand, and the prime that must not be there.
     fn postfix(&mut self, mut tree: Tree) -> Parsed<Tree> {
         loop {
             let at = self.span();
-            match self.kind() {
+            let Tree { expr, height } = tree;
+            tree = match self.kind() {
                 TokenKind::Dot => {
                     self.advance();
                     if !self.kind().is_word() {
                         return self.no_member();
                     }
                     let name = self.take_name();
-                    let span = tree.expr.span.to(name.span);
-                    tree.expr = Expr { kind: ExprKind::Member(Box::new(tree.expr), name), span };
+                    let span = expr.span.to(name.span);
+                    self.tree(ExprKind::Member(Box::new(expr), name), span, height, at)?
                 }
                 TokenKind::OpenSquare => {
-                    let (indices, height, close) = self.list("',' or ']'")?;
-                    let span = tree.expr.span.to(close);
+                    let (indices, tallest, close) = self.list("',' or ']'")?;
                     if indices.is_empty() {
-                        let brackets = at.to(close);
-                        return self.fail(
-                            Diagnostic::error("the index is missing", brackets, "empty")
-                                .help("write [1] for the first component"),
-                        );
+                        let finding =
+                            Diagnostic::error("the index is missing", at.to(close), "empty");
+                        return self.fail(finding.help("write [1] for the first component"));
                     }
-                    tree.height = tree.height.max(height);
-                    tree.expr = Expr { kind: ExprKind::Index(Box::new(tree.expr), indices), span };
+                    let span = expr.span.to(close);
+                    let kind = ExprKind::Index(Box::new(expr), indices);
+                    self.tree(kind, span, height.max(tallest), at)?
                 }
                 TokenKind::Prime => {
                     self.prime();
-                    continue;
+                    Tree { expr, height }
                 }
-                _ => return Ok(tree),
-            }
-            tree.height += 1;
-            self.check_height(tree.height, at)?;
+                _ => return Ok(Tree { expr, height }),
+            };
         }
     }
 
@@ -302,9 +294,9 @@ impl Parser<'_> {
         while let Some(next) = self.eat(TokenKind::Prime) {
             span = start.to(next);
         }
-        self.report(Diagnostic::error("a prime cannot stand in an expression", span, "not an operator").help(
-                "a derivative is given by a statement of its own, x' = …; use its right side, or transpose(…) for a transpose",
-            ));
+        let message = "a prime cannot stand in an expression";
+        let help = "a derivative is given by a statement of its own, x' = …; use its right side, or transpose(…) for a transpose";
+        self.report(Diagnostic::error(message, span, "not an operator").help(help));
     }
 
     /// Reads a number, a name, a call, a sum, or something in brackets.
@@ -370,9 +362,8 @@ impl Parser<'_> {
             self.misused.push(name.span);
         }
         let (arguments, height, close) = self.list("',' or ')'")?;
-        let span = name.span.to(close);
-        self.check_height(height + 1, name.span)?;
-        Ok(Tree { expr: Expr { kind: ExprKind::Call(name, arguments), span }, height: height + 1 })
+        let at = name.span;
+        self.tree(ExprKind::Call(name, arguments), at.to(close), height, at)
     }
 
     /// Reads `sum(i in a..b, j in c..d if CONDITION : EXPR)`.
@@ -383,11 +374,9 @@ impl Parser<'_> {
             && self.unclosed_bracket().is_none()
             && self.kind() != TokenKind::Unknown
         {
-            let span = start.to(bracket);
-            return self.fail(
-                Diagnostic::error("a sum begins with its index and range", span, "no 'in' follows")
-                    .help("write sum(i in 1..n : …)"),
-            );
+            let message = "a sum begins with its index and range";
+            let finding = Diagnostic::error(message, start.to(bracket), "no 'in' follows");
+            return self.fail(finding.help("write sum(i in 1..n : …)"));
         }
         self.nested(|parser| {
             let outer = std::mem::replace(&mut parser.in_bound, false);
@@ -396,35 +385,37 @@ impl Parser<'_> {
             let body = parser.operation(Binding::Or)?;
             let close = parser.close_bracket("')'")?;
             parser.in_bound = outer;
-            let height = 1 + tallest.max(body.height);
-            parser.check_height(height, start)?;
-            Ok(Tree {
-                expr: Expr {
-                    kind: ExprKind::Sum(ranges, Box::new(body.expr)),
-                    span: start.to(close),
-                },
-                height,
-            })
+            let kind = ExprKind::Sum(ranges, Box::new(body.expr));
+            parser.tree(kind, start.to(close), tallest.max(body.height), start)
         })
     }
 
     /// Reads `(a)`, which is just `a`, or `(a, b)`, a vector.
     fn round(&mut self) -> Parsed<Tree> {
         let start = self.span();
-        let (mut entries, height, close) = self.list("',' or ')'")?;
+        let (entries, height, close) = self.list("',' or ')'")?;
         let span = start.to(close);
         if entries.is_empty() {
-            return self.fail(
-                Diagnostic::error("the brackets are empty", span, "expected an expression")
-                    .help("write what belongs in them"),
-            );
+            let message = "the brackets are empty";
+            let finding = Diagnostic::error(message, span, "expected an expression");
+            return self.fail(finding.help("write what belongs in them"));
         }
+        self.vector(entries, height, span, start)
+    }
+
+    /// A vector; the entry itself if there is only one.
+    fn vector(
+        &mut self,
+        mut entries: Vec<Expr>,
+        height: usize,
+        span: Span,
+        start: Span,
+    ) -> Parsed<Tree> {
         if entries.len() == 1 {
-            let inner = entries.remove(0);
-            return Ok(Tree { expr: Expr { kind: inner.kind, span }, height });
+            let Expr { kind, .. } = entries.remove(0);
+            return Ok(Tree { expr: Expr { kind, span }, height });
         }
-        self.check_height(height + 1, start)?;
-        Ok(Tree { expr: Expr { kind: ExprKind::Vector(entries), span }, height: height + 1 })
+        self.tree(ExprKind::Vector(entries), span, height, start)
     }
 
     /// Reads `[1, 2, 3]` and `{1, 2, 3}` as if the brackets were round. Of nested ones only the
@@ -432,30 +423,21 @@ impl Parser<'_> {
     fn misbracketed(&mut self) -> Parsed<Tree> {
         let start = self.span();
         let inside_another = std::mem::replace(&mut self.in_misbracketed, true);
-        let (mut entries, height, close) = self.list("',' or the closing bracket")?;
+        let (entries, height, close) = self.list("',' or the closing bracket")?;
         self.in_misbracketed = inside_another;
         let span = start.to(close);
         if !inside_another {
             let written = self.text(span);
             let round = shorten(written).replace(['[', '{'], "(").replace([']', '}'], ")");
             let is_matrix = written[1..].trim_start().starts_with(['[', '{']);
-            let remedy = if is_matrix { format!("matrix{round}") } else { round };
-            {
-                let bracket = &written[..1];
-                let message = format!(
-                    "vectors and matrices are written with round brackets, not '{bracket}'"
-                );
-                self.report(
-                    Diagnostic::error(message, span, "not round").help(format!("write {remedy}")),
-                )
-            };
+            let matrix = if is_matrix { "matrix" } else { "" };
+            let bracket = &written[..1];
+            let message =
+                format!("vectors and matrices are written with round brackets, not '{bracket}'");
+            let finding = Diagnostic::error(message, span, "not round");
+            self.report(finding.help(format!("write {matrix}{round}")));
         }
-        if entries.len() == 1 {
-            let inner = entries.remove(0);
-            return Ok(Tree { expr: Expr { kind: inner.kind, span }, height });
-        }
-        self.check_height(height + 1, start)?;
-        Ok(Tree { expr: Expr { kind: ExprKind::Vector(entries), span }, height: height + 1 })
+        self.vector(entries, height, span, start)
     }
 
     /// Reads a bracket with expressions between commas; returns them, their greatest height, and

@@ -1,25 +1,29 @@
 //! PDB: a record of fixed columns in each line (Protein Data Bank, Contents Guide 3.3).
 
-use super::number;
+use super::{Columns, FIRST_FRAME, Format, atoms, number, some_atoms};
+
+pub(super) const FORMAT: Format = Format {
+    endings: &["pdb", "ent"],
+    help: "a PDB file has an ATOM or HETATM record for each atom, with x, y and z in columns 31-38, 39-46 and 47-54",
+    rows: FIRST_FRAME,
+    parse: first_frame,
+};
 
 /// Positions of the atoms of the first frame. It ends with the record `ENDMDL`, or, as many
 /// programs write trajectories, with `END`; records that can stand only before atoms begin another
 /// one.
-pub(super) fn positions(text: &str) -> Result<Vec<[f64; 3]>, String> {
-    let mut found = Vec::new();
-    for (line, place) in text.lines().zip(1..) {
-        match line.get(..6).unwrap_or(line).trim_end() {
-            "ATOM" | "HETATM" => {
-                let position = position(line);
-                found.push(position.map_err(|reason| {
-                    format!("line {place}, atom {}: {reason}", found.len() + 1)
-                })?);
-            }
-            "ENDMDL" | "END" | "MODEL" | "HEADER" | "CRYST1" if !found.is_empty() => break,
-            _ => {}
-        }
-    }
-    Ok(found)
+fn first_frame(text: &str) -> Result<Columns, String> {
+    let is_atom = |line: &str| ["ATOM", "HETATM"].contains(&record(line));
+    let is_border =
+        |line: &str| ["ENDMDL", "END", "MODEL", "HEADER", "CRYST1"].contains(&record(line));
+    let from_first_atom = text.lines().zip(1..).skip_while(|(line, _)| !is_atom(line));
+    let frame = from_first_atom.take_while(|(line, _)| !is_border(line));
+    some_atoms(atoms(frame.filter(|(line, _)| is_atom(line)), "", position)?)
+}
+
+/// Name of a line's record.
+fn record(line: &str) -> &str {
+    line.get(..6).unwrap_or(line).trim_end()
 }
 
 /// Position of an atom's record.

@@ -1,32 +1,36 @@
 //! XYZ: the number of atoms, a comment, and a line for each atom. In extended XYZ the comment names
 //! the columns (<https://github.com/libAtoms/extxyz>).
 
-use super::number;
+use super::{Columns, FIRST_FRAME, Format, atoms, number, some_atoms};
+
+pub(super) const FORMAT: Format = Format {
+    endings: &["xyz", "extxyz"],
+    help: "an XYZ file has the number of atoms, a line of comment, and a line NAME X Y Z for each atom; extended XYZ \
+           names other columns in its comment, as Properties=species:S:1:pos:R:3",
+    rows: FIRST_FRAME,
+    parse: first_frame,
+};
 
 /// Positions of the atoms of the first frame.
-pub(super) fn positions(text: &str) -> Result<Vec<[f64; 3]>, String> {
+fn first_frame(text: &str) -> Result<Columns, String> {
     let mut lines = text.lines().zip(1..);
-    let (first, _) = lines.next().ok_or("it is empty")?;
-    let count: usize = first.trim().parse().map_err(|_| {
-        format!("its first line is not the number of atoms, but '{}'", first.trim())
-    })?;
+    let first = lines.next().ok_or("it is empty")?.0.trim();
+    let count: usize = first
+        .parse()
+        .map_err(|_| format!("its first line is not the number of atoms, but '{first}'"))?;
     let layout = lines.next().map_or(Ok(Layout::PLAIN), |(comment, _)| Layout::of(comment))?;
-    let mut found = Vec::new();
-    for (line, place) in lines.by_ref().take(count) {
-        let position = layout.position(line);
-        found.push(position.map_err(|reason| {
-            format!("line {place}, atom {} of {count}: {reason}", found.len() + 1)
-        })?);
-    }
-    if found.len() < count {
-        return Err(format!("the file ends after {} of {count} atoms", found.len()));
+    let position = |line: &str| layout.position(line);
+    let columns = atoms(lines.by_ref().take(count), &format!(" of {count}"), position)?;
+    let found = columns[0].1.len();
+    if found < count {
+        return Err(format!("the file ends after {found} of {count} atoms"));
     }
     // A frame is followed by the number of atoms of the next one.
     match lines.next() {
         Some((line, place)) if layout.position(line).is_ok() => {
             Err(format!("its first line counts {count} atoms, but line {place} has one more"))
         }
-        _ => Ok(found),
+        _ => some_atoms(columns),
     }
 }
 
