@@ -8,7 +8,7 @@ pub type IndexVariable = u32;
 
 /// A range of an index, both ends included.
 #[derive(Clone, Debug)]
-pub struct Range {
+pub struct IndexRange {
     /// The index.
     pub index: IndexVariable,
     /// First value.
@@ -23,7 +23,7 @@ pub struct Range {
 #[derive(Clone, Debug, Default)]
 pub struct IndexSet {
     /// Ranges from left to right; the ends of each may use the indices before it.
-    pub ranges: Vec<Range>,
+    pub ranges: Vec<IndexRange>,
     /// Conditions, each with the number of indices that decide it. Index values for which one is
     /// false are left out.
     pub conditions: Vec<(usize, Ex)>,
@@ -50,7 +50,8 @@ impl IndexSet {
     /// # Errors
     /// The first range whose ends are no constants.
     pub fn bounds(&self) -> Result<Vec<(i64, i64)>, usize> {
-        let ends = |(k, range): (usize, &Range)| match (range.low.value(), range.high.value()) {
+        let ends = |(k, range): (usize, &IndexRange)| match (range.low.value(), range.high.value())
+        {
             (Some(low), Some(high)) => Ok((low as i64, high as i64)),
             _ => Err(k),
         };

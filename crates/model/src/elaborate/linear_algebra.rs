@@ -11,7 +11,7 @@ pub const LARGEST_INVERSE: usize = 6;
 pub type Lower = fn(&mut Graph, &[Shape], &[Vec<Node>]) -> Vec<Node>;
 
 /// A function from shaped arguments to a shaped result.
-pub struct Row {
+pub struct FunctionRow {
     /// The function.
     pub function: Linear,
     /// Its name in the language.
@@ -33,13 +33,13 @@ macro_rules! linear {
         pub enum Linear { $( #[doc = $doc] $function, )+ }
 
         /// The table.
-        pub const FUNCTIONS: &[Row] = &[$( Row { function: Linear::$function, name: $name, doc: $doc, usage: $usage, shape: $shape, lower: $lower } ),+];
+        pub const FUNCTIONS: &[FunctionRow] = &[$( FunctionRow { function: Linear::$function, name: $name, doc: $doc, usage: $usage, shape: $shape, lower: $lower } ),+];
     };
 }
 
 impl Linear {
     /// Its row.
-    pub fn row(self) -> &'static Row {
+    pub fn row(self) -> &'static FunctionRow {
         FUNCTIONS.iter().find(|r| r.function == self).expect("every function has a row")
     }
 }

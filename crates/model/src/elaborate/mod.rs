@@ -19,11 +19,11 @@ pub mod velocity;
 use crate::syntax::ast;
 use crate::syntax::diagnostic::{Diagnostic, Severity};
 use crate::syntax::span::Span;
-use crate::syntax::{MAX_DIAGNOSTICS, Reading};
+use crate::syntax::{MAX_DIAGNOSTICS, Reading, capped};
 use expression::{CheckedExpression, Depends, Draw, Ex, Kind};
 use index_set::{IndexSet, IndexVariable};
 use model::{Family, Model, Table};
-use names::{Declared, Scope};
+use names::{Declaration, Scope};
 use rustc_hash::{FxHashMap, FxHashSet};
 use shape::Shape;
 use std::collections::BTreeMap;
@@ -80,15 +80,7 @@ pub fn elaborate(
     diagnostics.retain(|d| !refused(d));
     diagnostics.sort_by_key(|d| (d.span.start, d.span.end));
     diagnostics.dedup();
-    if diagnostics.len() > MAX_DIAGNOSTICS {
-        let next = diagnostics[MAX_DIAGNOSTICS - 1].span;
-        diagnostics.truncate(MAX_DIAGNOSTICS - 1);
-        let message = format!("more than {MAX_DIAGNOSTICS} mistakes; the rest is not shown");
-        diagnostics.push(
-            Diagnostic::error(message, next, "the next one")
-                .help("correct the first ones and try again"),
-        );
-    }
+    let diagnostics = capped(diagnostics);
     let good = diagnostics.iter().all(|d| d.severity != Severity::Error);
     (model.filter(|_| good), diagnostics)
 }
@@ -174,7 +166,7 @@ impl std::ops::Deref for TableEntry {
 
 /// A formula that has been checked but not lowered.
 #[derive(Clone)]
-struct Checked {
+struct CheckedFormula {
     name: ast::Name,
     set: IndexSet,
     value: Ex,
@@ -195,7 +187,7 @@ struct Elaborator<'a> {
     /// True if every statement could be read.
     complete: bool,
     diagnostics: Vec<Diagnostic>,
-    symbols: BTreeMap<String, Declared>,
+    symbols: BTreeMap<String, Declaration>,
     sizes: FxHashMap<usize, Option<i64>>,
     sizes_entered: Vec<usize>,
     parameters: Vec<ParameterEntry>,
@@ -212,7 +204,7 @@ struct Elaborator<'a> {
     hamiltonian: Option<usize>,
     index_names: Vec<String>,
     /// Constraints, read once.
-    constraints: FxHashMap<usize, Option<Checked>>,
+    constraints: FxHashMap<usize, Option<CheckedFormula>>,
     /// Definitions without arguments, read once.
     defined: FxHashMap<usize, Option<Ex>>,
     /// Definitions with arguments, keyed by the arguments' addresses; the arguments are kept alive

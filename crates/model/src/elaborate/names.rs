@@ -24,7 +24,7 @@ pub enum Symbol {
 
 /// A declared name.
 #[derive(Clone, Copy, Debug)]
-pub struct Declared {
+pub struct Declaration {
     /// Meaning of the name.
     pub symbol: Symbol,
     /// Span of the declaration.

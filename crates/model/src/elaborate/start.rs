@@ -41,7 +41,7 @@ pub struct Start {
 #[derive(Clone, Debug)]
 pub struct VariedValue {
     /// Kind of the value.
-    pub target: Target,
+    pub target: StartTarget,
     /// Name.
     pub name: String,
     /// First component, among the parameter values or in the state.
@@ -52,7 +52,7 @@ pub struct VariedValue {
 
 /// Kind of a [`VariedValue`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum StartTarget {
     /// A parameter.
     Parameter,
     /// An initial value.
@@ -64,7 +64,7 @@ impl Start {
     /// between trajectories. `len` is the number of parameter values or of components of the state.
     pub(crate) fn keep(
         &mut self,
-        target: Target,
+        target: StartTarget,
         family: &Family,
         first: usize,
         len: usize,
@@ -80,8 +80,8 @@ impl Start {
             return;
         }
         let marks = match target {
-            Target::Parameter => &mut self.parameters,
-            Target::Initial => &mut self.state,
+            StartTarget::Parameter => &mut self.parameters,
+            StartTarget::Initial => &mut self.state,
         };
         marks.resize(len, false);
         marks[first..first + differs.len()].copy_from_slice(&differs);
@@ -209,8 +209,8 @@ impl CompiledStart {
             let (numbers, work) = work.split_at_mut(value.functional.outputs);
             value.functional.run(templates, 0.0, inputs, parameters, numbers, work);
             let (place, what) = match value.target {
-                Target::Parameter => (&mut *parameters, "parameter"),
-                Target::Initial => (&mut *x, "the initial value of"),
+                StartTarget::Parameter => (&mut *parameters, "parameter"),
+                StartTarget::Initial => (&mut *x, "the initial value of"),
             };
             place[value.first..value.first + numbers.len()].copy_from_slice(numbers);
             if let Some(&bad) = numbers.iter().find(|v| !v.is_finite()) {

@@ -31,15 +31,15 @@ pub struct Momenta {
     /// The components in the state, increasing.
     components: Vec<usize>,
     /// For each term of H its gradient and Hessian over the momenta, compiled.
-    terms: Vec<Derivatives>,
+    terms: Vec<CompiledTerm>,
     /// Number of structurally nonzero entries of H_pp.
     entries: usize,
-    blocks: Vec<Block>,
+    blocks: Vec<MassBlock>,
     /// Side of the largest block.
     largest: usize,
 }
 
-struct Derivatives {
+struct CompiledTerm {
     term: usize,
     template: Template,
     /// Entry of (H_p, H_pp) to which an output is added, for each row and each output, or
@@ -56,15 +56,15 @@ const REMEDY: &str = "give the initial momentum instead: `momentum p of q = …`
 type EntryNumbers = FxHashMap<(u32, u32), u32>;
 
 /// Gradient and Hessian of a template with respect to the slots that read the state.
-struct Formulas {
+struct TermDerivatives {
     graph: Graph,
     roots: Vec<Node>,
     /// For each root the slot or the two slots of the derivative, and true if it is constant.
     slots: Vec<(u32, Option<u32>, bool)>,
 }
 
-impl Formulas {
-    fn of(term: &Term) -> Formulas {
+impl TermDerivatives {
+    fn of(term: &Term) -> TermDerivatives {
         let mut g: Graph = term.graph.clone();
         let is_state = |input| match input {
             Input::Slot(k) => term.slots[k as usize] == Source::State,
@@ -84,7 +84,7 @@ impl Formulas {
                 slots.push((a, Some(b), !g.reachable(&[second]).iter().any(is_moving)));
             }
         }
-        Formulas { graph: g, roots, slots }
+        TermDerivatives { graph: g, roots, slots }
     }
 
     /// For each row and each root its place among the entries of (H_p, H_pp); new entries of H_pp
@@ -127,7 +127,7 @@ impl Formulas {
 
 /// Momenta that H_pp couples to each other.
 #[derive(Default)]
-struct Block {
+struct MassBlock {
     members: Vec<usize>,
     /// (row, column, entry of H_pp)
     entries: Vec<(usize, usize, usize)>,
@@ -157,16 +157,16 @@ impl Momenta {
         let mut pattern = FxHashMap::default();
         let mut compiled = Vec::new();
         for (number, term) in terms.iter().enumerate() {
-            let formulas = Formulas::of(term);
+            let formulas = TermDerivatives::of(term);
             let places = formulas.places(term, model.degrees(), &components, &mut pattern);
             let places = places.map_err(|component| {
                 let message = "an initial velocity needs a constant mass matrix";
                 let label = "the mass matrix of this Hamiltonian varies";
                 Diagnostic::error(message, span(component), label).help(REMEDY)
             })?;
-            let Formulas { graph, roots, .. } = formulas;
+            let TermDerivatives { graph, roots, .. } = formulas;
             let template = Template::new(&graph, &roots, term.slots.len(), backend);
-            compiled.push(Derivatives { term: number, template, places });
+            compiled.push(CompiledTerm { term: number, template, places });
         }
         let blocks = blocks(components.len(), &pattern);
         let largest = blocks.iter().map(|b| b.members.len()).max().unwrap_or(0);
@@ -246,7 +246,7 @@ fn undetermined(span: Span, reason: &str) -> Diagnostic {
 }
 
 /// Connected blocks of a symmetric matrix of side `n` with these entries.
-fn blocks(n: usize, pattern: &EntryNumbers) -> Vec<Block> {
+fn blocks(n: usize, pattern: &EntryNumbers) -> Vec<MassBlock> {
     let mut parent: Vec<usize> = (0..n).collect();
     fn find(parent: &mut [usize], mut i: usize) -> usize {
         while parent[i] != i {
@@ -259,13 +259,13 @@ fn blocks(n: usize, pattern: &EntryNumbers) -> Vec<Block> {
         let (a, b) = (find(&mut parent, i as usize), find(&mut parent, j as usize));
         parent[a.max(b)] = a.min(b);
     }
-    let mut blocks: Vec<Block> = Vec::new();
+    let mut blocks: Vec<MassBlock> = Vec::new();
     let mut place = vec![(0, 0); n]; // block, and position in it
     for i in 0..n {
         // The root of a block is its first member.
         let root = find(&mut parent, i);
         if root == i {
-            blocks.push(Block::default());
+            blocks.push(MassBlock::default());
         }
         let block = if root == i { blocks.len() - 1 } else { place[root].0 };
         place[i] = (block, blocks[block].members.len());
@@ -278,7 +278,7 @@ fn blocks(n: usize, pattern: &EntryNumbers) -> Vec<Block> {
     blocks
 }
 
-impl Block {
+impl MassBlock {
     /// Solves for the members of `x` by Gaussian elimination with partial pivoting.
     fn solve(&self, matrix: &[f64], x: &mut [f64], work: &mut [f64]) -> Result<(), &'static str> {
         let m = self.members.len();

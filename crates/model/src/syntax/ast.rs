@@ -30,7 +30,7 @@ pub struct Statement {
     /// its word.
     pub name: Name,
     /// Ranges of its family, or those over which a measure is taken.
-    pub family: Ranges,
+    pub family: IndexSetExpr,
     /// Names of indices whose ranges are those of its coordinate or state.
     pub indices: Vec<Name>,
     /// Parameters of a function.
@@ -53,7 +53,7 @@ impl Statement {
             kind,
             span,
             name: Name { text: "H".to_string(), span },
-            family: Ranges::default(),
+            family: IndexSetExpr::default(),
             indices: Vec::new(),
             parameters: Vec::new(),
             reference: Name { text: String::new(), span },
@@ -71,16 +71,16 @@ impl Statement {
 
 /// `[i in a..b, j in c..d if COND]`; empty if nothing is indexed.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Ranges {
+pub struct IndexSetExpr {
     /// Ranges from left to right; later ranges may use earlier indices.
-    pub ranges: Vec<IndexRange>,
+    pub ranges: Vec<RangeExpr>,
     /// The condition after `if`.
     pub filter: Option<Box<Expr>>,
 }
 
 /// `NAME in LOW..HIGH`, both ends included.
 #[derive(Clone, Debug, PartialEq)]
-pub struct IndexRange {
+pub struct RangeExpr {
     /// The index.
     pub name: Name,
     /// First value.
@@ -129,7 +129,7 @@ pub enum ExprKind {
     /// `(a, b, …)` of two or more entries.
     Vector(Vec<Expr>),
     /// `sum(ranges : body)`
-    Sum(Ranges, Box<Expr>),
+    Sum(IndexSetExpr, Box<Expr>),
 }
 
 impl Expr {

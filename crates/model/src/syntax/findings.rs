@@ -1,7 +1,7 @@
 //! Collection of the findings of one reading, bounded in number.
 
 use super::MAX_DIAGNOSTICS;
-use super::diagnostic::{Diagnostic, Severity};
+use super::diagnostic::Diagnostic;
 use super::span::Span;
 
 /// Findings of all stages so far.
@@ -38,22 +38,23 @@ impl Findings {
         self.of_this_stage = 0;
     }
 
-    /// All findings in the form shown to the user: in source order, cut to [`MAX_DIAGNOSTICS`].
+    /// All findings in source order, capped.
     pub(super) fn in_source_order(mut self) -> Vec<Diagnostic> {
         self.list.sort_by_key(|finding| finding.span.start);
-        if self.list.len() > MAX_DIAGNOSTICS {
-            let first_hidden = self.list[MAX_DIAGNOSTICS - 1].span;
-            // The last one shown must be an error if an error is hidden, or the model would seem
-            // fine.
-            let hidden_error =
-                self.list[MAX_DIAGNOSTICS - 1..].iter().any(|d| d.severity == Severity::Error);
-            self.list.truncate(MAX_DIAGNOSTICS - 1);
-            let severity = if hidden_error { Severity::Error } else { Severity::Warning };
-            let message = format!("more than {MAX_DIAGNOSTICS} mistakes; the rest is not shown");
-            let last = Diagnostic::error(message, first_hidden, "the next one")
-                .help("correct the first ones and try again");
-            self.list.push(Diagnostic { severity, ..last });
-        }
-        self.list
+        capped(self.list)
     }
+}
+
+/// The first [`MAX_DIAGNOSTICS`] of some findings; the last of them says if there are more.
+pub fn capped(mut findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    if findings.len() > MAX_DIAGNOSTICS {
+        let hidden = findings.split_off(MAX_DIAGNOSTICS - 1);
+        let message = format!("more than {MAX_DIAGNOSTICS} mistakes; the rest is not shown");
+        let last = Diagnostic::error(message, hidden[0].span, "the next one")
+            .help("correct the first ones and try again");
+        // The last one shown must be an error if an error is hidden, or the model would seem fine.
+        let severity = hidden.iter().map(|finding| finding.severity).max();
+        findings.push(Diagnostic { severity: severity.unwrap_or(last.severity), ..last });
+    }
+    findings
 }

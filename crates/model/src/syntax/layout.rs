@@ -5,7 +5,7 @@
 
 use super::diagnostic::Diagnostic;
 use super::findings::Findings;
-use super::statements::Row;
+use super::statements::StatementRow;
 use super::token::{Token, TokenKind};
 use std::ops::Range;
 
@@ -69,7 +69,7 @@ pub(super) fn begins_statement(source: &str, tokens: &[Token]) -> bool {
         .filter(|token| !token.first_on_line)
         .map_or(TokenKind::End, |token| token.kind);
     let word = &source[first.span.range()];
-    match Row::of(word) {
+    match StatementRow::of(word) {
         Some(row) if row.is_nameless() => next.begins_operand() || next == TokenKind::Minus,
         Some(_) => next == TokenKind::Name,
         None => first.first_on_line && begins_derivative(tokens),

@@ -199,88 +199,79 @@ impl Lexer<'_> {
         let exponent = self.position;
         self.position += self.exponent_length();
         complete.push_str(&self.source[exponent..self.position]);
-        match self.malformed_number(start, whole, &complete) {
-            Some(finding) => {
-                self.findings.add(|| finding);
-                self.push(TokenKind::Unknown, start);
-            }
-            None => self.push_number(start, &complete),
+        match self.is_malformed(start, whole, &complete) {
+            true => self.push(TokenKind::Unknown, start),
+            false => self.push_number(start, &complete),
         }
     }
 
-    /// Finding for a number that is followed by more than a number has, which is skipped: anything
-    /// may have been meant, and guessing would only lead to a second finding.
-    fn malformed_number(
-        &mut self,
-        start: usize,
-        whole: &str,
-        complete: &str,
-    ) -> Option<Diagnostic> {
+    /// True if more follows than a number has: it is reported and skipped. Anything may have been
+    /// meant, and guessing would only lead to a second finding.
+    fn is_malformed(&mut self, start: usize, whole: &str, complete: &str) -> bool {
         let is_digit = |c: char| c.is_ascii_digit();
         let ends_in_point = self.source[..self.position].ends_with('.');
         let rest = self.position;
-        let (next, second) = (self.peek()?, self.second());
-        let (message, help) = if matches!(next, '.' | '_') && second.is_some_and(is_digit)
+        let (Some(next), second) = (self.peek(), self.second()) else { return false };
+        if matches!(next, '.' | '_') && second.is_some_and(is_digit)
             || ends_in_point && is_name_part(next)
         {
             self.skip_while(|c| is_name_part(c) || c == '.' && !ends_in_point);
             let rest = shorten(&self.source[rest..self.position]);
-            let help = match ends_in_point {
-                true => {
-                    let whole = shorten(whole);
-                    format!("write {whole}..{rest} for a range, {whole}.0*{rest} for a product")
-                }
-                false => "write numbers such as 1, 0.5, 2.5e6 or 1e-3".to_string(),
-            };
-            let text = shorten(&self.source[start..self.position]);
-            (format!("'{text}' is not a number"), help)
+            self.report(start, "malformed number", |text| {
+                let help = match ends_in_point {
+                    true => {
+                        let whole = shorten(whole);
+                        format!("write {whole}..{rest} for a range, {whole}.0*{rest} for a product")
+                    }
+                    false => "write numbers such as 1, 0.5, 2.5e6 or 1e-3".to_string(),
+                };
+                (format!("'{text}' is not a number"), help)
+            });
         } else if matches!(next, 'e' | 'E') && !second.is_some_and(is_name_part) {
             // `1e`, `2.5e+`: an exponent was begun. A name may not follow a number anyway.
             self.advance();
             if matches!(self.peek(), Some('+' | '-')) && !self.second().is_some_and(is_digit) {
                 self.advance();
             }
-            let text = shorten(&self.source[start..self.position]);
-            let help = format!("write {complete}e3, or {complete}*e for a product with e");
-            (format!("the exponent of '{text}' has no digits"), help)
+            self.report(start, "malformed number", |text| {
+                let help = format!("write {complete}e3, or {complete}*e for a product with e");
+                (format!("the exponent of '{text}' has no digits"), help)
+            });
         } else {
-            return None;
-        };
-        let span = Span::new(start, self.position);
-        Some(Diagnostic::error(message, span, "malformed number").help(help))
+            return false;
+        }
+        true
     }
 
     /// Adds the number from `start` on, which is written `complete` in full.
     fn push_number(&mut self, start: usize, complete: &str) {
-        let span = Span::new(start, self.position);
-        let written = &self.source[span.range()];
-        if written != complete {
-            self.findings.add(|| {
-                let message =
-                    format!("'{}' lacks a digit beside its decimal point", shorten(written));
-                Diagnostic::error(message, span, "a digit is missing")
-                    .help(format!("write {}", shorten(complete)))
+        let is_complete = self.source[start..self.position] == *complete;
+        if !is_complete {
+            self.report(start, "a digit is missing", |written| {
+                let message = format!("'{written}' lacks a digit beside its decimal point");
+                (message, format!("write {}", shorten(complete)))
             });
         }
         let mut value: f64 =
             complete.parse().expect("digits, a point between digits, an exponent with digits");
         if value.is_infinite() {
             value = 1.0; // any finite number will do: the model is not going to run
-            self.findings.add(|| {
-                let message = format!("'{}' is too large for a number", shorten(written));
-                Diagnostic::error(message, span, "overflows")
-                    .help("the largest number is about 1.8e308")
+            self.report(start, "overflows", |written| {
+                let message = format!("'{written}' is too large for a number");
+                (message, "the largest number is about 1.8e308".to_string())
             });
         }
         let mantissa = complete.split(['e', 'E']).next().unwrap_or_default();
         if value == 0.0 && mantissa.contains(|c: char| ('1'..='9').contains(&c)) {
+            let span = Span::new(start, self.position);
+            let written = shorten(&self.source[span.range()]);
             self.findings.add(|| {
-                let message = format!("'{}' is so small that it becomes 0", shorten(written));
+                let message = format!("'{written}' is so small that it becomes 0");
                 Diagnostic::warning(message, span, "underflows")
                     .help("the smallest number is about 4.9e-324")
             });
         }
-        self.push_token(TokenKind::Number(value), start, written != complete);
+        self.push_token(TokenKind::Number(value), start, !is_complete);
     }
 
     /// Number of bytes of `e5`, `e-5`, `E+5`; 0 if no exponent follows.
@@ -300,15 +291,9 @@ impl Lexer<'_> {
             digits.push(digit);
             self.advance();
         }
-        let span = Span::new(start, self.position);
-        let written = shorten(&self.source[span.range()]);
-        self.findings.add(|| {
-            Diagnostic::error(
-                format!("'{written}' is not read as an exponent"),
-                span,
-                "superscript",
-            )
-            .help(format!("write ^{}", shorten(&digits)))
+        self.report(start, "superscript", |written| {
+            let message = format!("'{written}' is not read as an exponent");
+            (message, format!("write ^{}", shorten(&digits)))
         });
         match digits.parse::<f64>() {
             Ok(value) if value.is_finite() => {
@@ -331,22 +316,15 @@ impl Lexer<'_> {
         if closing.is_some() {
             self.advance();
         }
-        let span = Span::new(start, self.position);
         if closing.is_none() {
-            self.findings.add(|| {
-                Diagnostic::error("the text is not closed", span, "a quote is missing")
-                    .help("end it with '\"'")
-            });
+            let texts = ("the text is not closed".to_string(), "end it with '\"'".to_string());
+            self.report(start, "a quote is missing", |_| texts);
             return self.push(TokenKind::Unknown, start); // it may have swallowed half of the statement
         }
         if opening != '"' || closing != Some('"') {
-            self.findings.add(|| {
-                Diagnostic::error(
-                    "typographic quotes do not enclose a text",
-                    span,
-                    "not plain quotes",
-                )
-                .help(format!("write \"{}\"", shorten(content)))
+            self.report(start, "not plain quotes", |_| {
+                let message = "typographic quotes do not enclose a text".to_string();
+                (message, format!("write \"{}\"", shorten(content)))
             });
         }
         self.push(TokenKind::Text, start);
@@ -356,14 +334,11 @@ impl Lexer<'_> {
     fn foreign_comment(&mut self, opening: &str) {
         let start = self.position;
         self.position += opening.len();
-        let span = Span::new(start, self.position);
-        self.findings.add(|| {
-            Diagnostic::error(
-                format!("'{opening}' is not read as a comment"),
-                span,
-                "not an operator or a comment",
+        self.report(start, "not an operator or a comment", |written| {
+            (
+                format!("'{written}' is not read as a comment"),
+                "a comment begins with '#'".to_string(),
             )
-            .help("a comment begins with '#'")
         });
         if opening == "/*" && self.comment_end {
             match self.source[self.position..].find("*/") {
@@ -388,43 +363,45 @@ impl Lexer<'_> {
         if let Some(&(text, kind, remedy)) = known {
             self.position += text.len();
             if let Some(remedy) = remedy {
-                self.report_foreign(text, start, remedy);
+                self.report_foreign(start, remedy);
             }
             return self.push_token(kind, start, remedy.is_some());
         }
         self.advance();
         if let Some((kind, ascii)) = lookalike(c) {
-            self.report_foreign(&rest[..c.len_utf8()], start, ascii);
+            self.report_foreign(start, ascii);
             return self.push_guessed(kind, start);
         }
         // A run of meaningless characters is one mistake.
         self.skip_while(|c| is_meaningless(c) && advice(c).is_none());
-        let span = Span::new(start, self.position);
         let text = &self.source[start..self.position];
-        self.findings.add(|| {
-            let finding = Diagnostic::error(
-                format!("unexpected {}", name_of(text)),
-                span,
-                "not part of the language",
-            );
-            match advice(c) {
-                Some(advice) => finding.help(advice),
-                None => finding
-                    .help("names are made of letters, digits and '_'; a comment begins with '#'"),
-            }
+        self.report(start, "not part of the language", |_| {
+            let other = "names are made of letters, digits and '_'; a comment begins with '#'";
+            (format!("unexpected {}", name_of(text)), advice(c).unwrap_or(other).to_string())
         });
         self.push(TokenKind::Unknown, start);
     }
 
-    fn report_foreign(&mut self, text: &str, start: usize, remedy: &str) {
+    /// Reports a symbol that is not of this language.
+    fn report_foreign(&mut self, start: usize, remedy: &str) {
+        self.report(start, "not read", |written| {
+            let message = format!("'{written}' is not an operator of this language");
+            (message, format!("write '{remedy}'"))
+        });
+    }
+
+    /// Reports the text from `start` to the current position; `texts` gives message and help.
+    fn report(
+        &mut self,
+        start: usize,
+        label: &str,
+        texts: impl FnOnce(String) -> (String, String),
+    ) {
         let span = Span::new(start, self.position);
+        let source = self.source;
         self.findings.add(|| {
-            Diagnostic::error(
-                format!("'{text}' is not an operator of this language"),
-                span,
-                "not read",
-            )
-            .help(format!("write '{remedy}'"))
+            let (message, help) = texts(shorten(&source[span.range()]));
+            Diagnostic::error(message, span, label).help(help)
         });
     }
 }

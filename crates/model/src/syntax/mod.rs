@@ -29,6 +29,7 @@ pub mod words;
 use ast::{File, Name};
 use diagnostic::Diagnostic;
 use findings::Findings;
+pub use findings::capped;
 use span::Span;
 
 /// Largest nesting of brackets, prefix operators and powers.
@@ -69,11 +70,8 @@ pub fn read(source: &str) -> Reading {
 /// those in the whole.
 pub fn read_from(source: &str, start: usize) -> Reading {
     if u32::try_from(source.len()).is_err() {
-        let finding = Diagnostic::error(
-            "the model is larger than 4 GiB",
-            Span::new(0, 0),
-            "places are counted in 32 bits",
-        );
+        let (message, label) = ("the model is larger than 4 GiB", "places are counted in 32 bits");
+        let finding = Diagnostic::error(message, Span::default(), label);
         let diagnostics = vec![finding.help("keep large data in a file and read it with 'table'")];
         return Reading { diagnostics, ..Reading::default() };
     }

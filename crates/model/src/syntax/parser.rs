@@ -4,8 +4,8 @@
 //!
 //! - if it is plain what was meant (`2 q`, `x'`, a reserved name), the parser reports the mistake
 //!   and goes on as if the right thing had been written;
-//! - otherwise it reports the mistake, returns [`Reported`] and leaves the rest of the statement
-//!   alone.
+//! - otherwise it reports the mistake, returns [`ReportedMistake`] and leaves the rest of the
+//!   statement alone.
 //!
 //! A statement may therefore have several findings, but none that follows from another.
 
@@ -20,16 +20,16 @@ use super::diagnostic::{Diagnostic, shorten};
 use super::findings::Findings;
 use super::layout::{Lines, begins_statement};
 use super::span::Span;
-use super::statements::{Row, StatementKind};
+use super::statements::{StatementKind, StatementRow};
 use super::token::{Token, TokenKind};
 use super::words::{is_degree, is_statement_word, is_unit, reserved};
 use super::{MAX_HEIGHT, MAX_NESTING};
 use std::collections::HashSet;
 
 /// Error of a statement that cannot be read, once its finding has been reported.
-struct Reported;
+struct ReportedMistake;
 
-type Parsed<T> = Result<T, Reported>;
+type Parsed<T> = Result<T, ReportedMistake>;
 
 /// Reads all statements. Also returns the names that the unreadable ones declare.
 pub(super) fn parse(
@@ -77,7 +77,7 @@ pub(super) fn parse(
                     file.statements.push(statement);
                     failed = parser.kind() != TokenKind::End;
                 }
-                Err(Reported) => {
+                Err(ReportedMistake) => {
                     unread.extend(parser.declared.take());
                     failed = true;
                 }
@@ -101,7 +101,7 @@ struct Parser<'s> {
     /// Position of the next token to read.
     position: usize,
     /// Row of the statement, once its word has been read.
-    row: &'static Row,
+    row: &'static StatementRow,
     /// Brackets around the next token, innermost last, as positions in `tokens`.
     open: Vec<usize>,
     /// True inside the bound of a range: the next operand without an operator belongs to something
@@ -205,7 +205,7 @@ impl<'s> Parser<'s> {
         );
         let free = self.open.is_empty();
         free && begins_statement(self.source, &self.tokens[self.position..])
-            && (complete || Row::of(self.word()).is_some_and(Row::is_nameless))
+            && (complete || StatementRow::of(self.word()).is_some_and(StatementRow::is_nameless))
     }
 
     /// Steps over the next token.
@@ -292,7 +292,7 @@ impl<'s> Parser<'s> {
         if !self.is_beside_report() {
             self.findings.add(|| finding);
         }
-        Err(Reported)
+        Err(ReportedMistake)
     }
 
     /// True if the lexer has reported the next token or one of its neighbours, or the parser the
@@ -310,12 +310,12 @@ impl<'s> Parser<'s> {
     /// an unclosed bracket, a missing operator, notation of other languages.
     fn unexpected<T>(&mut self, expected: &str) -> Parsed<T> {
         if self.kind() == TokenKind::Unknown {
-            return Err(Reported); // reported by the lexer
+            return Err(ReportedMistake); // reported by the lexer
         }
         let (span, found) = (self.span(), self.found());
         if let Some(bracket) = self.unclosed_bracket() {
             self.findings.add(|| unclosed(bracket, span, &found));
-            return Err(Reported);
+            return Err(ReportedMistake);
         }
         let label = format!("expected {expected}");
         let finding = Diagnostic::error(format!("expected {expected}, found {found}"), span, label);

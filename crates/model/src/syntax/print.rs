@@ -4,9 +4,9 @@
 //! shows how operators were grouped. What does not fit on a line is broken and indented.
 
 use super::ast::{
-    BinaryOperator, Expr, ExprKind, File, Name, Ranges, ShapeExpr, Statement, UnaryOperator,
+    BinaryOperator, Expr, ExprKind, File, IndexSetExpr, Name, ShapeExpr, Statement, UnaryOperator,
 };
-use super::statements::Part;
+use super::statements::StatementPart;
 
 /// Longest line before an expression is broken.
 const WIDTH: usize = 100;
@@ -37,33 +37,39 @@ fn dump_statement(statement: &Statement, text: &mut String) {
     let mut values = statement.values.iter();
     for part in row.parts {
         match part {
-            Part::Name => text.push_str(&format!(" {}", statement.name.text)),
-            Part::State => text.push_str(&statement.name.text),
-            Part::Family => text.push_str(&bracketed("[", &ranges(&statement.family), "]")),
-            Part::Indices(_) => text.push_str(&bracketed("[", &joined(&statement.indices), "]")),
-            Part::Parameters => text.push_str(&bracketed("(", &joined(&statement.parameters), ")")),
-            Part::Of => text.push_str(&format!(" of {}", statement.reference.text)),
-            Part::Shape => text.push_str(&shape(&statement.shape)),
-            Part::Prime => text.push('\''),
-            Part::Equals => text.push_str(" ="),
-            Part::Value | Part::InitialValue => {
+            StatementPart::Name => text.push_str(&format!(" {}", statement.name.text)),
+            StatementPart::State => text.push_str(&statement.name.text),
+            StatementPart::Family => {
+                text.push_str(&bracketed("[", &ranges(&statement.family), "]"))
+            }
+            StatementPart::Indices(_) => {
+                text.push_str(&bracketed("[", &joined(&statement.indices), "]"))
+            }
+            StatementPart::Parameters => {
+                text.push_str(&bracketed("(", &joined(&statement.parameters), ")"))
+            }
+            StatementPart::Of => text.push_str(&format!(" of {}", statement.reference.text)),
+            StatementPart::Shape => text.push_str(&shape(&statement.shape)),
+            StatementPart::Prime => text.push('\''),
+            StatementPart::Equals => text.push_str(" ="),
+            StatementPart::Value | StatementPart::InitialValue => {
                 expressions.extend(values.next().map(|value| ("= ", value)))
             }
-            Part::Expression => expressions.extend(values.next().map(|value| ("", value))),
-            Part::Equation => {
+            StatementPart::Expression => expressions.extend(values.next().map(|value| ("", value))),
+            StatementPart::Equation => {
                 text.push_str(" :");
                 expressions.extend(["", "= "].into_iter().zip(&mut values));
             }
-            Part::Statistic => {
+            StatementPart::Statistic => {
                 let over = bracketed(" [", &ranges(&statement.family), "]");
                 text.push_str(&format!(" {}{over}", statement.reference.text));
                 expressions.extend(values.by_ref().map(|value| ("", value)));
             }
-            Part::Clauses(words) => {
+            StatementPart::Clauses(words) => {
                 let said = words.iter().filter_map(|word| Some((*word, statement.clause(word)?)));
                 expressions.extend(said);
             }
-            Part::Path(_) => text.push_str(&format!(" \"{}\"", statement.reference.text)),
+            StatementPart::Path(_) => text.push_str(&format!(" \"{}\"", statement.reference.text)),
         }
     }
     text.push('\n');
@@ -87,8 +93,8 @@ fn joined(names: &[Name]) -> String {
     names.iter().map(|name| name.text.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-fn ranges(ranges: &Ranges) -> String {
-    let range = |r: &super::ast::IndexRange| {
+fn ranges(ranges: &IndexSetExpr) -> String {
+    let range = |r: &super::ast::RangeExpr| {
         format!("{} in {}..{}", r.name.text, expression(&r.low), expression(&r.high))
     };
     let mut text = ranges.ranges.iter().map(range).collect::<Vec<_>>().join(", ");
@@ -169,7 +175,7 @@ fn flat(expr: &Expr, text: &mut String) {
 
 /// Extent of an expression.
 #[derive(Clone, Copy, Default)]
-struct Measure {
+struct Extent {
     /// Number of characters on one line.
     width: usize,
     /// Number of expressions: this one and all its parts.
@@ -178,20 +184,20 @@ struct Measure {
 
 /// Appends the measure of the expression and then, in order, of all its parts. Measuring once keeps
 /// the dump linear: trying each part of a long sum on a line of its own would not be.
-fn measure(expr: &Expr, measures: &mut Vec<Measure>) -> Measure {
+fn measure(expr: &Expr, measures: &mut Vec<Extent>) -> Extent {
     let place = measures.len();
-    measures.push(Measure::default());
+    measures.push(Extent::default());
     let (head, parts) = parts(expr);
     let mut width = head.chars().count() + if is_leaf(expr) { 0 } else { 2 };
     for part in parts {
         width += 1 + measure(part, measures).width;
     }
-    measures[place] = Measure { width, count: measures.len() - place };
+    measures[place] = Extent { width, count: measures.len() - place };
     measures[place]
 }
 
 /// Writes the expression on one line if it fits, else its parts on lines of their own.
-fn broken(expr: &Expr, measures: &[Measure], indent: usize, text: &mut String) {
+fn broken(expr: &Expr, measures: &[Extent], indent: usize, text: &mut String) {
     if indent + measures[0].width <= WIDTH || is_leaf(expr) {
         return flat(expr, text);
     }

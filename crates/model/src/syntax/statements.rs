@@ -5,7 +5,7 @@
 
 /// A part of a statement, behind its word and the parts before it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Part {
+pub enum StatementPart {
     /// `NAME`, which the statement declares.
     Name,
     /// `NAME`, a state declared elsewhere.
@@ -61,7 +61,7 @@ pub enum Meaning {
 
 /// A statement of the language.
 #[derive(Debug)]
-pub struct Row {
+pub struct StatementRow {
     /// The statement.
     pub kind: StatementKind,
     /// Word that begins it; empty for `NAME' = EXPR`.
@@ -69,7 +69,7 @@ pub struct Row {
     /// Its form in the notation of the language guide.
     pub form: &'static str,
     /// Parts behind the word.
-    pub parts: &'static [Part],
+    pub parts: &'static [StatementPart],
     /// Meaning of its name.
     pub meaning: Meaning,
     /// Words of other languages for it, in small letters.
@@ -83,14 +83,14 @@ macro_rules! statements {
         pub enum StatementKind { $( #[doc = concat!("`", $form, "`")] $kind, )+ }
 
         /// The table.
-        pub const STATEMENTS: &[Row] = &[$( Row {
+        pub const STATEMENTS: &[StatementRow] = &[$( StatementRow {
             kind: StatementKind::$kind, word: $word, form: $form, parts: &[$($part),*], meaning: $meaning, elsewhere: &[$($other),*],
         } ),+];
     };
 }
 
 use Meaning::{Definition, Label, Nothing, Size, Table, Variable};
-use Part::*;
+use StatementPart::*;
 
 const CONSTRAINT: Meaning = Label("a constraint, not a value", "not a value");
 const MEASURE: Meaning =
@@ -132,7 +132,7 @@ statements! {
 
 impl StatementKind {
     /// Its row.
-    pub fn row(self) -> &'static Row {
+    pub fn row(self) -> &'static StatementRow {
         &STATEMENTS[self as usize]
     }
 
@@ -142,9 +142,9 @@ impl StatementKind {
     }
 }
 
-impl Row {
+impl StatementRow {
     /// Row of the statement that begins with `word`.
-    pub fn of(word: &str) -> Option<&'static Row> {
+    pub fn of(word: &str) -> Option<&'static StatementRow> {
         STATEMENTS.iter().find(|row| row.word == word && !word.is_empty())
     }
 

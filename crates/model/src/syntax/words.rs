@@ -1,6 +1,6 @@
 //! Words with a meaning of their own, which cannot be declared.
 
-use super::statements::{Row, STATEMENTS};
+use super::statements::{STATEMENTS, StatementRow};
 
 /// Built-in functions.
 #[rustfmt::skip]
@@ -33,7 +33,7 @@ pub fn statement_words() -> impl Iterator<Item = &'static str> {
 
 /// True if a statement begins with this word.
 pub fn is_statement_word(word: &str) -> bool {
-    Row::of(word).is_some()
+    StatementRow::of(word).is_some()
 }
 
 /// True for a word that stands for degrees behind a number.

@@ -3,10 +3,10 @@
 use super::row_indices::{Guard, RowIndices};
 use super::slots::Slot;
 use super::summands::{Summand, Wrapper};
-use super::template::{LoweredTemplate, Lowering};
+use super::template::TemplateLowering;
 use super::{Context, LARGEST_TEMPLATES, MOST_NUMBERS, MOST_ROWS, too_many_numbers};
 use crate::elaborate::expression::{Draw, Ex};
-use crate::functional::{Stretches, Term};
+use crate::functional::Term;
 use crate::graph::Node;
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
@@ -59,8 +59,10 @@ pub(super) struct RowTemplate {
 }
 
 pub(super) struct ClassBuilder<'a> {
-    context: &'a Context<'a>,
-    piece: &'a Summand,
+    /// The model around the formula.
+    pub(super) context: &'a Context<'a>,
+    /// The summand.
+    pub(super) piece: &'a Summand,
     components: usize,
     classes: Vec<Class>,
     /// Nodes of the decision tree; the root is first.
@@ -84,30 +86,18 @@ impl<'a> ClassBuilder<'a> {
         components: usize,
         draws: &'a mut Vec<Draw>,
     ) -> ClassBuilder<'a> {
-        let choices = vec![Choice::default()];
-        let (classes, row) = (Vec::new(), Vec::new());
         ClassBuilder {
             context,
             piece,
             components,
-            classes,
-            choices,
+            classes: Vec::new(),
+            choices: vec![Choice::default()],
             rows: 0,
-            row,
+            row: Vec::new(),
             entries: 0,
             written: 0,
             draws,
         }
-    }
-
-    /// The model around the formula.
-    pub(super) fn context(&self) -> &'a Context<'a> {
-        self.context
-    }
-
-    /// The summand.
-    pub(super) fn piece(&self) -> &'a Summand {
-        self.piece
     }
 
     /// Place of the summand in the file.
@@ -248,7 +238,7 @@ impl<'a> ClassBuilder<'a> {
         row: &[f64],
         others: &[&Ex],
     ) -> Result<RowTemplate, Diagnostic> {
-        let mut lowering = Lowering::new(names, row);
+        let mut lowering = TemplateLowering::new(names, row);
         let mut roots = lowering.lower(&self.piece.body)?;
         for wrapper in self.piece.wrappers.iter().rev() {
             roots = match wrapper {
@@ -264,18 +254,8 @@ impl<'a> ClassBuilder<'a> {
             };
         }
         let others = others.iter().map(|e| lowering.lower(e)).collect::<Result<_, _>>()?;
-        let LoweredTemplate { graph, slots, guards, decisions, spans } =
-            lowering.into_template(self.piece.body.span);
-        let term = Term {
-            graph,
-            roots,
-            slots: slots.iter().map(|(slot, _)| slot.source()).collect(),
-            table: Stretches::new(slots.len() + 1),
-            numbers: Vec::new(),
-            pairs: None,
-            spans,
-        };
-        Ok(RowTemplate { class: Class { guards, slots, term }, decisions, others })
+        let (class, decisions) = lowering.into_class(roots, self.span());
+        Ok(RowTemplate { class, decisions, others })
     }
 
     /// Number of the output that the first component of a member is added to.

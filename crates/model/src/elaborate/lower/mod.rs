@@ -63,7 +63,7 @@ pub struct Context<'a> {
 }
 
 /// A lowered formula and the index values of its family's members.
-pub struct Lowered {
+pub struct LoweredFormula {
     /// The formula.
     pub functional: Functional,
     /// Index values of the members, one after the other.
@@ -113,7 +113,7 @@ pub fn lower(
     family: &IndexSet,
     body: &Ex,
     draws: &mut Vec<Draw>,
-) -> Result<Lowered, Diagnostic> {
+) -> Result<LoweredFormula, Diagnostic> {
     let pieces = summands(body)?;
     let components = body.shape.len();
     let mut functional = Functional::default();
@@ -148,14 +148,11 @@ pub fn lower(
     if functional.outputs > MOST_NUMBERS {
         return Err(too_many_numbers(functional.outputs, body.span));
     }
-    Ok(Lowered { functional, members, count, cutoffs })
+    Ok(LoweredFormula { functional, members, count, cutoffs })
 }
 
 /// A state, parameter or formula of more numbers than the limit.
 pub(super) fn too_many_numbers(count: usize, span: Span) -> Diagnostic {
-    Diagnostic::error(
-        format!("these are {count} numbers, and the limit is {MOST_NUMBERS}"),
-        span,
-        "too many numbers",
-    )
+    let message = format!("these are {count} numbers, and the limit is {MOST_NUMBERS}");
+    Diagnostic::error(message, span, "too many numbers")
 }

@@ -228,7 +228,7 @@ impl PairMembers {
 pub(super) fn near(builder: &ClassBuilder, context: &Context, family: &IndexSet) -> Option<Term> {
     const OTHER: expression::Depends =
         expression::DRAW | expression::MOMENTUM | expression::MULTIPLIER;
-    let piece = builder.piece();
+    let piece = builder.piece;
     if piece.body.depends & OTHER != 0 || !family.conditions.is_empty() {
         return None;
     }

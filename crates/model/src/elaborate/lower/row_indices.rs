@@ -4,7 +4,7 @@
 use super::arithmetic::{add_term, components};
 use super::{Context, LARGEST_INDEX, LARGEST_TEMPLATE};
 use crate::elaborate::expression::{CheckedExpression, Ex, Kind};
-use crate::elaborate::index_set::{IndexSet, IndexVariable, Range};
+use crate::elaborate::index_set::{IndexRange, IndexSet, IndexVariable};
 use crate::graph::aligned::Aligned;
 use crate::graph::interpret::{Backend, Interpreter, Kernel};
 use crate::graph::op::{Binary, Unary};
@@ -39,7 +39,7 @@ type Memo = FxHashMap<*const CheckedExpression, Vec<Node>>;
 
 /// Shared expressions that a walk has visited, each with the condition that leads there.
 #[derive(Default)]
-struct Seen {
+struct Visits {
     pairs: FxHashSet<(*const CheckedExpression, Node)>,
     visits: usize,
 }
@@ -155,7 +155,7 @@ impl<'a> RowIndices<'a> {
     /// uses must exist.
     pub(super) fn guards_of(&mut self, e: &Ex, out: &mut Vec<Guard>) -> Result<(), Diagnostic> {
         let always = self.graph.one();
-        self.collect(e, always, &mut Seen::default(), out)
+        self.collect(e, always, &mut Visits::default(), out)
     }
 
     /// [`RowIndices::guards_of`] of an expression that counts only if `when` is not 0.
@@ -163,7 +163,7 @@ impl<'a> RowIndices<'a> {
         &mut self,
         e: &Ex,
         when: Node,
-        seen: &mut Seen,
+        seen: &mut Visits,
         out: &mut Vec<Guard>,
     ) -> Result<(), Diagnostic> {
         if Arc::strong_count(e) > 1 && !seen.pairs.insert((Arc::as_ptr(e), when)) {
@@ -171,13 +171,10 @@ impl<'a> RowIndices<'a> {
         }
         seen.visits += 1;
         if seen.visits > LARGEST_TEMPLATE {
-            return Err(Diagnostic::error(
-                format!(
-                    "this index expression has more than {LARGEST_TEMPLATE} operations, with every choice expanded"
-                ),
-                e.span,
-                "too large",
-            ));
+            let message = format!(
+                "this index expression has more than {LARGEST_TEMPLATE} operations, with every choice expanded"
+            );
+            return Err(Diagnostic::error(message, e.span, "too large"));
         }
         match &e.kind {
             Kind::Definition(name, indices, set, body) => {
@@ -227,7 +224,7 @@ impl<'a> RowIndices<'a> {
         (name, indices, set): (&String, &[Ex], &IndexSet),
         when: Node,
         span: Span,
-        seen: &mut Seen,
+        seen: &mut Visits,
         out: &mut Vec<Guard>,
     ) -> Result<(), Diagnostic> {
         let guard = |value, between| Guard { name: name.clone(), when, value, between, span };
@@ -410,7 +407,7 @@ impl<'a> RowIndices<'a> {
     }
 
     /// First and last value of a range.
-    pub(super) fn ends(&mut self, range: &Range, row: &[f64]) -> Result<[f64; 2], Diagnostic> {
+    pub(super) fn ends(&mut self, range: &IndexRange, row: &[f64]) -> Result<[f64; 2], Diagnostic> {
         let mut end = |e: &Ex, which: &str| {
             let value = self.checked(e, row)?;
             self.check_whole(value, e.span, row, format_args!("the {which} value of a range"))

@@ -41,7 +41,7 @@ impl RangeLoop {
         builder: &mut ClassBuilder,
         set: &IndexSet,
     ) -> Result<(), Diagnostic> {
-        let mut names = RowIndices::new(builder.context(), set);
+        let mut names = RowIndices::new(builder.context, set);
         self.descend(builder, set, &mut names, &mut Vec::new())
     }
 

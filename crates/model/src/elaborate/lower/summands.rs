@@ -3,7 +3,7 @@
 //! pair.
 
 use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind};
-use crate::elaborate::index_set::{IndexSet, Range};
+use crate::elaborate::index_set::{IndexRange, IndexSet};
 use crate::elaborate::model::MOST_SITES;
 use crate::graph::op::{Binary, Unary};
 use crate::syntax::diagnostic::Diagnostic;
@@ -41,14 +41,14 @@ pub(super) fn summands(e: &Ex) -> Result<Vec<Summand>, Diagnostic> {
 }
 
 /// Number of values of a short range; `None` if the range is long or its ends are not constant.
-fn few(range: &Range) -> Option<usize> {
+fn few(range: &IndexRange) -> Option<usize> {
     let count = (range.high.value()? - range.low.value()? + 1.0).max(0.0);
     (count <= MOST_SITES as f64).then_some(count as usize)
 }
 
 /// Number of last ranges of a sum that are unrolled if the sum stands inside others: those of two
 /// sites at most.
-fn unrolled_ranges(ranges: &[Range]) -> usize {
+fn unrolled_ranges(ranges: &[IndexRange]) -> usize {
     let lengths = ranges.iter().rev().map_while(few);
     let products = lengths.scan(1, |product, length| {
         *product *= length;

@@ -2,11 +2,13 @@
 
 use super::LARGEST_TEMPLATE;
 use super::arithmetic::{add_term, components};
+use super::classes::Class;
 use super::row_indices::{Guard, RowIndices};
 use super::slots::Slot;
 use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind, Storage};
 use crate::elaborate::index_set::{self, IndexSet};
 use crate::elaborate::shape::Shape;
+use crate::functional::{Stretches, Term};
 use crate::graph::{Graph, Input, Node};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
@@ -15,7 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// A template while it is made.
-pub(super) struct Lowering<'l, 'a> {
+pub(super) struct TemplateLowering<'l, 'a> {
     names: &'l mut RowIndices<'a>,
     row: &'l [f64],
     pub(super) graph: Graph,
@@ -33,23 +35,10 @@ pub(super) struct Lowering<'l, 'a> {
     steps: usize,
 }
 
-/// A template once its formula has been lowered, without its roots.
-pub(super) struct LoweredTemplate {
-    pub(super) graph: Graph,
-    /// Slots with the spans of the expressions that read them.
-    pub(super) slots: Vec<(Slot, Span)>,
-    /// Conditions on every row that shares the template.
-    pub(super) guards: Vec<Guard>,
-    /// Decisions of the row that made the template; rows with the same decisions share it.
-    pub(super) decisions: Vec<(Node, f64)>,
-    /// Places of the expressions that the nodes of the graph were made for.
-    pub(super) spans: Arc<[Span]>,
-}
-
-impl<'l, 'a> Lowering<'l, 'a> {
+impl<'l, 'a> TemplateLowering<'l, 'a> {
     /// A lowering for one row of index values.
-    pub(super) fn new(names: &'l mut RowIndices<'a>, row: &'l [f64]) -> Lowering<'l, 'a> {
-        Lowering {
+    pub(super) fn new(names: &'l mut RowIndices<'a>, row: &'l [f64]) -> TemplateLowering<'l, 'a> {
+        TemplateLowering {
             names,
             row,
             graph: Graph::new(),
@@ -65,11 +54,21 @@ impl<'l, 'a> Lowering<'l, 'a> {
         }
     }
 
-    /// The finished template, once everything is lowered; `span` is the place of the whole formula.
-    pub(super) fn into_template(mut self, span: Span) -> LoweredTemplate {
+    /// The class of rows with this template and the decisions that led to it, once everything is
+    /// lowered; `span` is the place of the whole formula.
+    pub(super) fn into_class(mut self, roots: Vec<Node>, span: Span) -> (Class, Vec<(Node, f64)>) {
         self.spans.resize(self.graph.len(), span);
-        let Lowering { graph, spans, slots, guards, decisions, .. } = self;
-        LoweredTemplate { graph, slots, guards, decisions, spans: spans.into() }
+        let TemplateLowering { graph, spans, slots, guards, decisions, .. } = self;
+        let term = Term {
+            graph,
+            roots,
+            slots: slots.iter().map(|(slot, _)| slot.source()).collect(),
+            table: Stretches::new(slots.len() + 1),
+            numbers: Vec::new(),
+            pairs: None,
+            spans: spans.into(),
+        };
+        (Class { guards, slots, term }, decisions)
     }
 
     fn decide(&mut self, node: Node) -> f64 {
@@ -112,14 +111,10 @@ impl<'l, 'a> Lowering<'l, 'a> {
         // The nodes of its parts have their places already.
         self.spans.resize(self.graph.len(), e.span);
         if self.graph.len() > LARGEST_TEMPLATE {
-            return Err(Diagnostic::error(
-                format!("this expression expands to more than {LARGEST_TEMPLATE} operations"),
-                e.span,
-                "too large",
-            )
-            .help(
-                "a sum inside a nonlinear function is expanded in full; sums that are only added up are not limited",
-            ));
+            let message =
+                format!("this expression expands to more than {LARGEST_TEMPLATE} operations");
+            let help = "a sum inside a nonlinear function is expanded in full; sums that are only added up are not limited";
+            return Err(Diagnostic::error(message, e.span, "too large").help(help));
         }
         self.memo.insert(key, nodes.clone());
         Ok(nodes)
@@ -277,7 +272,7 @@ impl<'l, 'a> Lowering<'l, 'a> {
     }
 
     /// First value of a range, and its length, which is a decision.
-    fn extent(&mut self, range: &index_set::Range) -> Result<(Node, f64), Diagnostic> {
+    fn extent(&mut self, range: &index_set::IndexRange) -> Result<(Node, f64), Diagnostic> {
         self.guard(&range.low)?;
         self.guard(&range.high)?;
         let (low, high) = (self.names.node(&range.low), self.names.node(&range.high));

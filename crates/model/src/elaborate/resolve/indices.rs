@@ -2,7 +2,7 @@
 
 use crate::elaborate::Elaborator;
 use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind, Storage};
-use crate::elaborate::index_set::{IndexSet, Range};
+use crate::elaborate::index_set::{IndexRange, IndexSet};
 use crate::elaborate::lower::LARGEST_INDEX;
 use crate::elaborate::model::Family;
 use crate::elaborate::names::{Scope, Symbol};
@@ -79,7 +79,7 @@ impl Elaborator<'_> {
     /// An index set with a condition on its indices; the indices stay in the scope.
     pub(in crate::elaborate) fn index_set(
         &mut self,
-        written: &ast::Ranges,
+        written: &ast::IndexSetExpr,
         scope: &mut Scope,
     ) -> Option<IndexSet> {
         let (set, other) = self.conditional_set(written, scope)?;
@@ -95,7 +95,7 @@ impl Elaborator<'_> {
     /// on anything else.
     pub(super) fn conditional_set(
         &mut self,
-        written: &ast::Ranges,
+        written: &ast::IndexSetExpr,
         scope: &mut Scope,
     ) -> Option<(IndexSet, Option<Ex>)> {
         let mut set = IndexSet::default();
@@ -112,7 +112,7 @@ impl Elaborator<'_> {
             let index = self.bind_index(text, *span, scope);
             let span = span.to(range.high.span);
             match (low, high) {
-                (Some(low), Some(high)) => set.ranges.push(Range { index, low, high, span }),
+                (Some(low), Some(high)) => set.ranges.push(IndexRange { index, low, high, span }),
                 _ => good = false,
             }
         }

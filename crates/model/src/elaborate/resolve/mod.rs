@@ -112,7 +112,7 @@ impl Elaborator<'_> {
     /// A sum; the part of its condition that is not on indices alone chooses the summand or 0.
     fn sum(
         &mut self,
-        ranges: &ast::Ranges,
+        ranges: &ast::IndexSetExpr,
         body: &ast::Expr,
         span: Span,
         scope: &mut Scope,
@@ -130,8 +130,8 @@ impl Elaborator<'_> {
         Some(CheckedExpression::new(Kind::Sum(set, body), shape, span))
     }
 
-    /// The value of the definition in statement `number`, which must not use itself, directly or through
-    /// others.
+    /// The value of the definition in statement `number`, which must not use itself, directly or
+    /// through others.
     pub(super) fn value_of(
         &mut self,
         number: usize,

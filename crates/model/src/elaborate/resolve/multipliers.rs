@@ -2,7 +2,7 @@
 
 use super::definitions::which_member;
 use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind, Storage};
-use crate::elaborate::index_set::Range;
+use crate::elaborate::index_set::IndexRange;
 use crate::elaborate::names::{self, Scope, Symbol};
 use crate::elaborate::{Elaborator, VariableRole};
 use crate::syntax::ast::{self, ExprKind};
@@ -57,7 +57,7 @@ impl Elaborator<'_> {
         let checked = self.constraint(statement, span)?;
         let need = checked.set.ranges.len();
         if indices.len() < need {
-            let name_of = |range: &Range| self.index_names[range.index as usize].as_str();
+            let name_of = |range: &IndexRange| self.index_names[range.index as usize].as_str();
             let list: Vec<&str> = checked.set.ranges.iter().map(name_of).collect();
             let diagnostic = which_member(name, &format!("lambda.{name}"), &list, span);
             return self.refuse(diagnostic.related(checked.name.span, "declared here"));

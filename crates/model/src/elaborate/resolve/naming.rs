@@ -2,7 +2,7 @@
 
 use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind, Storage};
 use crate::elaborate::model::Family;
-use crate::elaborate::names::{self, Declared, Scope, Symbol};
+use crate::elaborate::names::{self, Declaration, Scope, Symbol};
 use crate::elaborate::shape::Shape;
 use crate::elaborate::{Elaborator, VariableEntry};
 use crate::syntax::ast::{self, Statement};
@@ -118,7 +118,7 @@ impl Elaborator<'_> {
     }
 
     /// Finding for a name that stands for no value, used as one.
-    fn label_as_value(&self, number: usize, declared: Declared, span: Span) -> Diagnostic {
+    fn label_as_value(&self, number: usize, declared: Declaration, span: Span) -> Diagnostic {
         let Statement { kind, name, reference, .. } = self.statement(number);
         let Meaning::Label(what, label) = kind.row().meaning else {
             unreachable!("only labels have this symbol")

@@ -2,22 +2,24 @@
 //! lowered formulas.
 
 use super::quantities::FormulaLowering;
-use super::{Derivative, Formulas, cutoff};
+use super::{CheckedFormulas, StateDerivative, cutoff};
 use crate::elaborate::expression::{self, Draw, Ex};
 use crate::elaborate::index_set::IndexSet;
-use crate::elaborate::lower::{self, Context, Lowered, LoweredCutoff, MOST_NUMBERS, Purpose};
+use crate::elaborate::lower::{
+    self, Context, LoweredCutoff, LoweredFormula, MOST_NUMBERS, Purpose,
+};
 use crate::elaborate::model::{
     self, Dynamics, Family, Measured, Model, Parameter, Role, Table, Variable,
 };
-use crate::elaborate::start::{Start, Target};
+use crate::elaborate::start::{Start, StartTarget};
 use crate::elaborate::velocity::{self, Velocity};
-use crate::elaborate::{Checked, Elaborator, VariableRole};
+use crate::elaborate::{CheckedFormula, Elaborator, VariableRole};
 use crate::functional::{Functional, Term};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 
 /// Places of all parameters and variables.
-struct Places {
+struct ModelLayout {
     /// Parameters in the file's order.
     parameters: Vec<Parameter>,
     /// Number of parameter values.
@@ -48,7 +50,12 @@ struct FirstStart<'a> {
 
 impl FirstStart<'_> {
     /// Lowers the formula of a start and draws its random numbers.
-    fn lower(&mut self, lowering: &mut FormulaLowering, set: &IndexSet, e: &Ex) -> Option<Lowered> {
+    fn lower(
+        &mut self,
+        lowering: &mut FormulaLowering,
+        set: &IndexSet,
+        e: &Ex,
+    ) -> Option<LoweredFormula> {
         let lowered = lowering.lower(Purpose::Other, set, e, &mut self.start.draws)?;
         let new = &self.start.draws[self.inputs.len() - 1..];
         self.inputs.extend(new.iter().map(|&which| (self.draw)(which)));
@@ -88,7 +95,7 @@ impl Elaborator<'_> {
     /// trajectory.
     pub(super) fn assemble(
         &mut self,
-        formulas: &Formulas,
+        formulas: &CheckedFormulas,
         draw: &mut dyn FnMut(Draw) -> f64,
     ) -> Option<Model> {
         let places = self.places()?;
@@ -116,8 +123,9 @@ impl Elaborator<'_> {
             model::multipliers(constraints.as_deref().unwrap_or(&[]), places.dimension);
         let mut lowering =
             FormulaLowering { context: Context { multipliers, ..lowering.context }, ..lowering };
-        let known =
-            |c: &&Checked| constraints.is_some() || c.value.depends & expression::MULTIPLIER == 0;
+        let known = |c: &&CheckedFormula| {
+            constraints.is_some() || c.value.depends & expression::MULTIPLIER == 0
+        };
         let observables =
             lowering.quantities(Purpose::Motion, formulas.observables.iter().filter(known));
         let measures = formulas.measures.iter();
@@ -164,7 +172,7 @@ impl Elaborator<'_> {
         sizes
     }
 
-    fn places(&mut self) -> Option<Places> {
+    fn places(&mut self) -> Option<ModelLayout> {
         let mut parameters = Vec::new();
         let mut values = 0;
         for entry in &self.parameters {
@@ -193,7 +201,7 @@ impl Elaborator<'_> {
             return self.refuse(Diagnostic::error(message, span, "an empty range"));
         }
         let families = self.variables.iter().map(|v| v.family.clone()).collect::<Option<_>>()?;
-        Some(Places { parameters, values, families, order, place, dimension })
+        Some(ModelLayout { parameters, values, families, order, place, dimension })
     }
 
     /// Variables in the order of the model.
@@ -210,7 +218,7 @@ impl Elaborator<'_> {
         order
     }
 
-    fn context<'c>(&'c self, places: &'c Places, tables: &'c [Table]) -> Context<'c> {
+    fn context<'c>(&'c self, places: &'c ModelLayout, tables: &'c [Table]) -> Context<'c> {
         Context {
             variables: places
                 .families
@@ -229,7 +237,7 @@ impl Elaborator<'_> {
     /// Evaluates the parameters, each after those that it uses.
     fn parameter_values(
         &self,
-        places: &Places,
+        places: &ModelLayout,
         lowering: &mut FormulaLowering,
         first: &mut FirstStart,
     ) {
@@ -244,11 +252,11 @@ impl Elaborator<'_> {
             let numbers = l.functional.evaluate(0.0, &first.inputs, &first.values);
             first.values[*place..place + numbers.len()].copy_from_slice(&numbers);
             first.demand_finite(&numbers, &format!("parameter '{}'", family.name), value.span);
-            first.start.keep(Target::Parameter, family, *place, places.values, l.functional);
+            first.start.keep(StartTarget::Parameter, family, *place, places.values, l.functional);
         }
     }
 
-    fn model_variables(&self, places: &Places, formulas: &Formulas) -> Vec<Variable> {
+    fn model_variables(&self, places: &ModelLayout, formulas: &CheckedFormulas) -> Vec<Variable> {
         let variable = |&v: &usize| {
             let entry = &self.variables[v];
             let role = match entry.role {
@@ -288,7 +296,7 @@ impl Elaborator<'_> {
 
 /// Evaluates the initial values; `None` if a variable has none.
 fn initial_values(
-    places: &Places,
+    places: &ModelLayout,
     formulas: &[Option<(IndexSet, Ex)>],
     lowering: &mut FormulaLowering,
     first: &mut FirstStart,
@@ -305,7 +313,13 @@ fn initial_values(
                     continue;
                 }
                 let numbers = l.functional.evaluate(0.0, &first.inputs, &first.values);
-                first.start.keep(Target::Initial, family, place, places.dimension, l.functional);
+                first.start.keep(
+                    StartTarget::Initial,
+                    family,
+                    place,
+                    places.dimension,
+                    l.functional,
+                );
                 numbers
             }
         };
@@ -317,15 +331,15 @@ fn initial_values(
 
 /// The Hamiltonian, or the derivatives of all states as one functional.
 fn dynamics(
-    places: &Places,
-    formulas: &Formulas,
+    places: &ModelLayout,
+    formulas: &CheckedFormulas,
     lowering: &mut FormulaLowering,
 ) -> Option<Dynamics> {
     if let Some(h) = &formulas.hamiltonian {
         return Some(Dynamics::Hamiltonian(lowering.lower_single(Purpose::Motion, h)?, h.span));
     }
     let mut whole = Functional { outputs: places.dimension, terms: Vec::new() };
-    for Derivative { state, set, value } in &formulas.derivatives {
+    for StateDerivative { state, set, value } in &formulas.derivatives {
         let Some(lowered) = lowering.lower_fixed(Purpose::Motion, set, value) else { continue };
         let moved = |term: Term| term.with_outputs_moved(places.place[*state].1 as u32);
         whole.terms.extend(lowered.functional.terms.into_iter().map(moved));

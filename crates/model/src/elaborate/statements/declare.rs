@@ -2,7 +2,7 @@
 
 use crate::elaborate::expression;
 use crate::elaborate::index_set::IndexSet;
-use crate::elaborate::names::{Declared, Symbol};
+use crate::elaborate::names::{Declaration, Symbol};
 use crate::elaborate::{Elaborator, ParameterEntry, TableEntry, VariableEntry, VariableRole};
 use crate::syntax::ast::{self, Statement};
 use crate::syntax::diagnostic::Diagnostic;
@@ -96,8 +96,8 @@ impl Elaborator<'_> {
     }
 
     fn declare_name(&mut self, name: &ast::Name, symbol: Symbol) {
-        let Some(&Declared { span: first, .. }) = self.symbols.get(&name.text) else {
-            self.symbols.insert(name.text.clone(), Declared { symbol, span: name.span });
+        let Some(&Declaration { span: first, .. }) = self.symbols.get(&name.text) else {
+            self.symbols.insert(name.text.clone(), Declaration { symbol, span: name.span });
             return;
         };
         let message = format!("'{}' is declared twice", name.text);

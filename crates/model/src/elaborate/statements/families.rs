@@ -1,7 +1,7 @@
 //! Sizes, shapes, and the families of variables and parameters: boxes of index values.
 
 use crate::elaborate::expression::CheckedExpression;
-use crate::elaborate::index_set::{IndexSet, Range};
+use crate::elaborate::index_set::{IndexRange, IndexSet};
 use crate::elaborate::lower::{LARGEST_INDEX, MOST_ROWS};
 use crate::elaborate::model::Family;
 use crate::elaborate::names::Scope;
@@ -68,7 +68,7 @@ impl Elaborator<'_> {
         for (name, &(low, high)) in names.iter().zip(&family.bounds) {
             let index = self.bind_index(name, span, scope);
             let [low, high] = [low, high].map(|v| CheckedExpression::number(v as f64, span));
-            set.ranges.push(Range { index, low, high, span });
+            set.ranges.push(IndexRange { index, low, high, span });
         }
         set
     }

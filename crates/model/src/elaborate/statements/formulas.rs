@@ -1,12 +1,12 @@
 //! Formulas along the motion: the Hamiltonian, derivatives, constraints, integrals, observables,
 //! unused definitions.
 
-use super::Derivative;
+use super::StateDerivative;
 use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind};
 use crate::elaborate::model::Family;
 use crate::elaborate::names::{Scope, Symbol};
 use crate::elaborate::shape::Shape;
-use crate::elaborate::{Checked, Elaborator, VariableEntry, VariableRole};
+use crate::elaborate::{CheckedFormula, Elaborator, VariableEntry, VariableRole};
 use crate::syntax::ast::{self, Statement};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
@@ -58,7 +58,7 @@ impl Elaborator<'_> {
     }
 
     /// Right-hand sides of a state model.
-    pub(super) fn derivatives(&mut self) -> Vec<Derivative> {
+    pub(super) fn derivatives(&mut self) -> Vec<StateDerivative> {
         let mut all = Vec::new();
         let mut seen: Vec<(usize, Span)> = Vec::new();
         for statement in &self.file.statements {
@@ -112,7 +112,7 @@ impl Elaborator<'_> {
     }
 
     /// The derivative of a state that a statement gives.
-    fn derivative(&mut self, statement: &Statement, state: usize) -> Option<Derivative> {
+    fn derivative(&mut self, statement: &Statement, state: usize) -> Option<StateDerivative> {
         let Statement { name: ast::Name { text, span }, indices, values, .. } = statement;
         let family: Family = self.variables[state].family.clone()?;
         let count = family.indices.len();
@@ -132,7 +132,7 @@ impl Elaborator<'_> {
         let set = self.bind_members(&names, &family, *span, &mut scope);
         let value = self.value(&values[0], &mut scope)?;
         self.check_shape(&value, &format!("{text}'"), text, &values[0], &family)?;
-        Some(Derivative { state, set, value })
+        Some(StateDerivative { state, set, value })
     }
 
     /// Reads a constraint once, at its statement or at the first use of its multiplier.
@@ -140,7 +140,7 @@ impl Elaborator<'_> {
         &mut self,
         number: usize,
         used: Span,
-    ) -> Option<Checked> {
+    ) -> Option<CheckedFormula> {
         if let Some(known) = self.constraints.get(&number) {
             return known.clone();
         }
@@ -152,7 +152,7 @@ impl Elaborator<'_> {
     }
 
     /// Left minus right side of an equation.
-    fn read_equation(&mut self, statement: &Statement) -> Option<Checked> {
+    fn read_equation(&mut self, statement: &Statement) -> Option<CheckedFormula> {
         let Statement { name, family, values, .. } = statement;
         let [left, right] = &values[..] else { return None };
         let mut scope = Scope::new(expression::FORMULA, "a constraint");
@@ -180,11 +180,11 @@ impl Elaborator<'_> {
             true => l,
             false => CheckedExpression::new(Kind::Add(vec![(false, l), (true, r)]), shape, span),
         };
-        Some(Checked { name: name.clone(), set, value })
+        Some(CheckedFormula { name: name.clone(), set, value })
     }
 
     /// An integral or observable.
-    pub(super) fn quantity(&mut self, number: usize) -> Option<Checked> {
+    pub(super) fn quantity(&mut self, number: usize) -> Option<CheckedFormula> {
         let Statement { name, family, values, .. } = self.statement(number);
         let mut scope = self.definition_scope(number);
         let set = self.index_set(family, &mut scope);
@@ -195,7 +195,7 @@ impl Elaborator<'_> {
             true => self.known_value(number, name.span, &scope)?,
             false => self.value_of(number, &values[0], &mut scope)?,
         };
-        Some(Checked { name: name.clone(), set: set?, value })
+        Some(CheckedFormula { name: name.clone(), set: set?, value })
     }
 
     /// Reads a `let` that nothing has used, so that its mistakes are found.

@@ -4,7 +4,7 @@ use super::CheckedMeasure;
 use crate::elaborate::expression::{self, CheckedExpression, Ex};
 use crate::elaborate::names::Scope;
 use crate::elaborate::statistic::{FORMS, STATISTICS};
-use crate::elaborate::{Checked, Elaborator};
+use crate::elaborate::{CheckedFormula, Elaborator};
 use crate::syntax::ast::{Expr, Name, Statement};
 use crate::syntax::diagnostic::{Diagnostic, shorten};
 
@@ -30,7 +30,7 @@ impl Elaborator<'_> {
             None => Some(None),
         };
         let (every, from) = (time("every"), time("from"));
-        let quantity = Checked { name: name.clone(), set: set?, value: value? };
+        let quantity = CheckedFormula { name: name.clone(), set: set?, value: value? };
         let numbers = numbers.into_iter().collect::<Option<_>>()?;
         let statistic = statistic.clone();
         Some(CheckedMeasure { quantity, statistic, numbers, every: every?, from: from? })

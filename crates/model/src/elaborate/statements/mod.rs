@@ -16,29 +16,29 @@ mod tables;
 use crate::elaborate::expression::{Draw, Ex};
 use crate::elaborate::index_set::IndexSet;
 use crate::elaborate::model::Model;
-use crate::elaborate::{Checked, Elaborator};
+use crate::elaborate::{CheckedFormula, Elaborator};
 use crate::syntax::ast::Name;
 use crate::syntax::diagnostic::Severity;
 use crate::syntax::statements::StatementKind;
 
 /// Checked formulas of a file.
 #[derive(Default)]
-struct Formulas {
+struct CheckedFormulas {
     /// Initial values of the variables with the ranges of their members, in the file's order.
     initial: Vec<Option<(IndexSet, Ex)>>,
     hamiltonian: Option<Ex>,
     /// Stiff term of the Hamiltonian.
     stiff: Option<Ex>,
     /// Right-hand sides of a state model.
-    derivatives: Vec<Derivative>,
-    constraints: Vec<Checked>,
-    integrals: Vec<Checked>,
-    observables: Vec<Checked>,
+    derivatives: Vec<StateDerivative>,
+    constraints: Vec<CheckedFormula>,
+    integrals: Vec<CheckedFormula>,
+    observables: Vec<CheckedFormula>,
     measures: Vec<CheckedMeasure>,
 }
 
 /// Right-hand side of a state's equation of motion.
-struct Derivative {
+struct StateDerivative {
     /// Number of the state among the variables.
     state: usize,
     set: IndexSet,
@@ -48,7 +48,7 @@ struct Derivative {
 /// A `measure` that has been checked but not lowered.
 struct CheckedMeasure {
     /// Measured quantity; the constant 0 if the statistic takes no quantity.
-    quantity: Checked,
+    quantity: CheckedFormula,
     statistic: Name,
     /// Numbers after the quantity.
     numbers: Vec<Ex>,
@@ -69,7 +69,8 @@ impl Elaborator<'_> {
         self.parameter_families();
         self.variable_families();
         self.variables_known = true;
-        let mut formulas = Formulas { initial: self.initial_expressions(), ..Formulas::default() };
+        let mut formulas =
+            CheckedFormulas { initial: self.initial_expressions(), ..CheckedFormulas::default() };
         formulas.hamiltonian = self.hamiltonian.and_then(|s| self.hamiltonian_expression(s));
         formulas.derivatives = self.derivatives();
         for number in 0..self.file.statements.len() {
@@ -86,7 +87,7 @@ impl Elaborator<'_> {
     }
 
     /// Checks a statement whose formula may use all variables and parameters.
-    fn check(&mut self, number: usize, formulas: &mut Formulas) {
+    fn check(&mut self, number: usize, formulas: &mut CheckedFormulas) {
         let statement = self.statement(number);
         match statement.kind {
             StatementKind::Constraint => {

@@ -2,10 +2,10 @@
 
 use super::CheckedMeasure;
 use super::symmetry::is_symmetric;
-use crate::elaborate::Checked;
+use crate::elaborate::CheckedFormula;
 use crate::elaborate::expression::{Draw, Ex};
 use crate::elaborate::index_set::IndexSet;
-use crate::elaborate::lower::{self, Context, Lowered, LoweredCutoff, Purpose};
+use crate::elaborate::lower::{self, Context, LoweredCutoff, LoweredFormula, Purpose};
 use crate::elaborate::model::{Component, Measured, Quantity};
 use crate::elaborate::shape::Shape;
 use crate::elaborate::statistic::{FORMS, Statistic};
@@ -30,7 +30,7 @@ impl FormulaLowering<'_> {
         set: &IndexSet,
         e: &Ex,
         draws: &mut Vec<Draw>,
-    ) -> Option<Lowered> {
+    ) -> Option<LoweredFormula> {
         let lowered = lower::lower(&self.context, purpose, set, e, draws);
         let mut lowered = lowered.map_err(|finding| self.findings.push(finding)).ok()?;
         self.cutoffs.append(&mut lowered.cutoffs);
@@ -43,7 +43,7 @@ impl FormulaLowering<'_> {
         purpose: Purpose,
         set: &IndexSet,
         e: &Ex,
-    ) -> Option<Lowered> {
+    ) -> Option<LoweredFormula> {
         self.lower(purpose, set, e, &mut Vec::new())
     }
 
@@ -56,14 +56,14 @@ impl FormulaLowering<'_> {
     pub(super) fn quantities<'c>(
         &mut self,
         purpose: Purpose,
-        list: impl Iterator<Item = &'c Checked>,
+        list: impl Iterator<Item = &'c CheckedFormula>,
     ) -> Option<Vec<Quantity>> {
         let lowered: Vec<Option<Quantity>> = list.map(|c| self.quantity(purpose, c)).collect();
         lowered.into_iter().collect()
     }
 
-    fn quantity(&mut self, purpose: Purpose, checked: &Checked) -> Option<Quantity> {
-        let Checked { name, set, value } = checked;
+    fn quantity(&mut self, purpose: Purpose, checked: &CheckedFormula) -> Option<Quantity> {
+        let CheckedFormula { name, set, value } = checked;
         let lowered = self.lower_fixed(purpose, set, value)?;
         let names = &self.context.index_names;
         Some(Quantity {

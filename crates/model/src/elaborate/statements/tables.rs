@@ -10,7 +10,7 @@ use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::statements::StatementKind;
 
 /// Columns of a table: their names and values, of equal length.
-type Columns = Vec<(String, Vec<f64>)>;
+type TableColumns = Vec<(String, Vec<f64>)>;
 
 /// A format of files from which tables are read.
 struct Format {
@@ -21,7 +21,7 @@ struct Format {
     /// Description of the rows, for messages; empty if they are all that the file has.
     rows: &'static str,
     /// Parser of a file's text, which says what it expected and where.
-    parse: fn(&str) -> Result<Columns, String>,
+    parse: fn(&str) -> Result<TableColumns, String>,
 }
 
 /// The formats. A file without a known ending is of the last one.
@@ -76,7 +76,7 @@ impl Elaborator<'_> {
     }
 
     /// Content of the table's file at `path`, or the reason why it has none and a remedy.
-    fn read(&self, path: &str) -> Result<(Columns, &'static Format), (String, &'static str)> {
+    fn read(&self, path: &str) -> Result<(TableColumns, &'static Format), (String, &'static str)> {
         let ending =
             path.rsplit_once('.').map_or(String::new(), |(_, ending)| ending.to_lowercase());
         if OTHERS.contains(&ending.as_str()) {
@@ -103,8 +103,9 @@ fn atoms<'t>(
     lines: impl Iterator<Item = (&'t str, usize)>,
     of_all: &str,
     position: impl Fn(&str) -> Result<[f64; 3], String>,
-) -> Result<Columns, String> {
-    let mut columns: Columns = ["x", "y", "z"].map(|name| (name.to_string(), Vec::new())).into();
+) -> Result<TableColumns, String> {
+    let mut columns: TableColumns =
+        ["x", "y", "z"].map(|name| (name.to_string(), Vec::new())).into();
     for (number, (line, place)) in (1..).zip(lines) {
         let point = position(line)
             .map_err(|reason| format!("line {place}, atom {number}{of_all}: {reason}"))?;
@@ -114,7 +115,7 @@ fn atoms<'t>(
 }
 
 /// The reason why columns without atoms are no table.
-fn some_atoms(columns: Columns) -> Result<Columns, String> {
+fn some_atoms(columns: TableColumns) -> Result<TableColumns, String> {
     if columns[0].1.is_empty() { Err("it has no atoms".to_string()) } else { Ok(columns) }
 }
 

@@ -35,12 +35,12 @@ pub(super) struct Tree {
 struct Infix {
     operator: BinaryOperator,
     binding: Binding,
-    written: Written,
+    written: OperatorSpelling,
 }
 
 /// Form in which an operator was written.
 #[derive(PartialEq)]
-enum Written {
+enum OperatorSpelling {
     Properly,
     /// `=` for `==`
     AsAssignment,
@@ -74,7 +74,7 @@ impl Parser<'_> {
     fn infix_operation(&mut self, left: Tree, infix: Infix) -> Parsed<Tree> {
         let at = self.span();
         self.report_miswritten(&left.expr, &infix.written);
-        if infix.written != Written::NotAtAll {
+        if infix.written != OperatorSpelling::NotAtAll {
             self.advance();
         }
         let right = match infix.binding {
@@ -105,7 +105,7 @@ impl Parser<'_> {
         let closed = self.unclosed_bracket().is_none();
         let after_number =
             self.previous().is_some_and(|token| matches!(token.kind, TokenKind::Number(_)));
-        let mut written = Written::Properly;
+        let mut written = OperatorSpelling::Properly;
         let operator = match self.kind() {
             TokenKind::Or => Or,
             TokenKind::And => And,
@@ -121,17 +121,17 @@ impl Parser<'_> {
             TokenKind::Slash => Divide,
             TokenKind::Caret => Power,
             TokenKind::Equals if closed && !self.open.is_empty() => {
-                written = Written::AsAssignment;
+                written = OperatorSpelling::AsAssignment;
                 Equal
             }
             TokenKind::BarBar if closed && !after_number => {
-                written = Written::AsBars;
+                written = OperatorSpelling::AsBars;
                 Or
             }
             TokenKind::Name | TokenKind::OpenRound | TokenKind::If
                 if closed && after_number && self.is_factor() =>
             {
-                written = Written::NotAtAll;
+                written = OperatorSpelling::NotAtAll;
                 Multiply
             }
             _ => return None,
@@ -163,20 +163,20 @@ impl Parser<'_> {
     }
 
     /// Reports an operator in the form of another language, or one that is left out behind `left`.
-    fn report_miswritten(&mut self, left: &Expr, written: &Written) {
+    fn report_miswritten(&mut self, left: &Expr, written: &OperatorSpelling) {
         let span = self.span();
         let finding = match written {
-            Written::Properly => return,
-            Written::AsAssignment => {
+            OperatorSpelling::Properly => return,
+            OperatorSpelling::AsAssignment => {
                 Diagnostic::error("'=' does not compare", span, "expected '=='")
                     .help("write '==' to compare")
             }
-            Written::AsBars => {
+            OperatorSpelling::AsBars => {
                 let message = "'||' is not an operator of this language";
                 Diagnostic::error(message, span, "not read").help("write 'or'")
             }
-            Written::NotAtAll if self.is_beside_report() => return,
-            Written::NotAtAll => {
+            OperatorSpelling::NotAtAll if self.is_beside_report() => return,
+            OperatorSpelling::NotAtAll => {
                 let factor = self.previous().map_or(left.span, |token| token.span);
                 let (factor, word) = (shorten(self.text(factor)), shorten(self.word()));
                 let rest =

@@ -5,7 +5,7 @@ use super::super::diagnostic::{Diagnostic, shorten};
 use super::super::token::TokenKind;
 use super::super::words::{FUNCTIONS, reserved};
 use super::range::Owner;
-use super::{Parsed, Parser, Reported};
+use super::{Parsed, Parser, ReportedMistake};
 
 impl Parser<'_> {
     /// Reads the name that the statement declares.
@@ -37,7 +37,7 @@ impl Parser<'_> {
         let name = self.take_name();
         self.check_reserved(&name);
         if reserved(&name.text).is_some() && self.kind() == TokenKind::Name {
-            return Err(Reported); // `state let R : …`: the reserved word is one too many, not a name
+            return Err(ReportedMistake); // `state let R : …`: the reserved word is one too many, not a name
         }
         self.declared = Some(name.clone());
         Ok(name)
@@ -205,7 +205,7 @@ impl Parser<'_> {
             return self.unexpected("':'");
         }
         if self.is_beside_report() {
-            return Err(Reported);
+            return Err(ReportedMistake);
         }
         let (word, text) = (self.row.word, shorten(&name.text));
         let message = format!("a ':' is missing after the {word}'s name '{text}'");
@@ -294,7 +294,7 @@ impl Parser<'_> {
         match self.kind() {
             TokenKind::Text => {}
             TokenKind::End => return self.nothing_follows(),
-            TokenKind::Unknown => return Err(Reported),
+            TokenKind::Unknown => return Err(ReportedMistake),
             _ => {
                 let span = span.to(self.tokens[self.tokens.len() - 1].span);
                 let path = shorten(self.text(span).trim_matches(['\'', '‘', '’']));

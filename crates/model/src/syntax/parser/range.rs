@@ -1,6 +1,6 @@
 //! Parser of the ranges of indices, in sums and families: `i in a..b, j in c..d if CONDITION`.
 
-use super::super::ast::{IndexRange, Name, Ranges};
+use super::super::ast::{IndexSetExpr, Name, RangeExpr};
 use super::super::diagnostic::{Diagnostic, shorten};
 use super::super::token::TokenKind;
 use super::super::words::reserved;
@@ -18,9 +18,9 @@ pub(super) enum Owner {
 
 impl Parser<'_> {
     /// Reads `[i in 1..n]` if it comes next. `name` is the name of the family.
-    pub(super) fn family(&mut self, name: &str) -> Parsed<Ranges> {
+    pub(super) fn family(&mut self, name: &str) -> Parsed<IndexSetExpr> {
         if self.kind() != TokenKind::OpenSquare {
-            return Ok(Ranges::default());
+            return Ok(IndexSetExpr::default());
         }
         let start = self.open_bracket();
         if !self.at_index_set() && self.unclosed_bracket().is_none() {
@@ -37,8 +37,8 @@ impl Parser<'_> {
 
     /// Reads the ranges and their filter, up to the `:` or `]` that follows; also returns the
     /// height of the tallest tree.
-    pub(super) fn ranges(&mut self, owner: Owner) -> Parsed<(Ranges, usize)> {
-        let mut ranges = Ranges::default();
+    pub(super) fn ranges(&mut self, owner: Owner) -> Parsed<(IndexSetExpr, usize)> {
+        let mut ranges = IndexSetExpr::default();
         let mut height = 0;
         loop {
             let (range, tallest, said_equals) = self.range(owner)?;
@@ -72,7 +72,7 @@ impl Parser<'_> {
     }
 
     /// Reads one range; returns it, the height of its bounds, and true if it was written with `=`.
-    fn range(&mut self, owner: Owner) -> Parsed<(IndexRange, usize, bool)> {
+    fn range(&mut self, owner: Owner) -> Parsed<(RangeExpr, usize, bool)> {
         let name = self.index()?;
         if self.kind() == TokenKind::Comma && self.is_index_alone(1) {
             let message = format!("the index '{}' lacks its range", name.text);
@@ -113,7 +113,7 @@ impl Parser<'_> {
         }
         let high = self.bound()?;
         let height = low.height.max(high.height);
-        Ok((IndexRange { name, low: low.expr, high: high.expr }, height, said_equals))
+        Ok((RangeExpr { name, low: low.expr, high: high.expr }, height, said_equals))
     }
 
     /// Reads the end of a range: sums and products, no conditions, since an `if` after it begins

@@ -2,10 +2,10 @@
 
 use super::super::ast::{Name, Statement};
 use super::super::diagnostic::{Diagnostic, did_you_mean, shorten};
-use super::super::statements::{Part, Row, STATEMENTS};
+use super::super::statements::{STATEMENTS, StatementPart, StatementRow};
 use super::super::token::TokenKind;
 use super::super::words::statement_words;
-use super::{Parsed, Parser, Reported};
+use super::{Parsed, Parser, ReportedMistake};
 
 impl Parser<'_> {
     /// Reads a statement, up to the end of its lines.
@@ -22,24 +22,26 @@ impl Parser<'_> {
     }
 
     /// Reads a part of a statement.
-    fn part(&mut self, part: Part, statement: &mut Statement) -> Parsed<()> {
+    fn part(&mut self, part: StatementPart, statement: &mut Statement) -> Parsed<()> {
         match part {
-            Part::Name => statement.name = self.name_declared()?,
-            Part::State => statement.name = self.take_name(),
-            Part::Family => statement.family = self.family(&statement.name.text)?,
-            Part::Indices(owner) => statement.indices = self.indices(owner)?,
-            Part::Parameters => self.parameters(statement)?,
-            Part::Of => self.reference(statement)?,
-            Part::Shape => statement.shape = self.shape()?,
-            Part::Prime => self.prime_of_state(&statement.name)?,
-            Part::Equals => self.equals()?,
-            Part::InitialValue if self.kind() == TokenKind::End => {}
-            Part::Value | Part::InitialValue => statement.values.push(self.value()?),
-            Part::Expression => statement.values.push(self.nameless_expression()?),
-            Part::Equation => statement.values.extend(self.equation(&statement.name)?),
-            Part::Statistic => self.statistic(statement)?,
-            Part::Clauses(words) => self.clauses(words, statement)?,
-            Part::Path(owner) => statement.reference = self.path(owner)?,
+            StatementPart::Name => statement.name = self.name_declared()?,
+            StatementPart::State => statement.name = self.take_name(),
+            StatementPart::Family => statement.family = self.family(&statement.name.text)?,
+            StatementPart::Indices(owner) => statement.indices = self.indices(owner)?,
+            StatementPart::Parameters => self.parameters(statement)?,
+            StatementPart::Of => self.reference(statement)?,
+            StatementPart::Shape => statement.shape = self.shape()?,
+            StatementPart::Prime => self.prime_of_state(&statement.name)?,
+            StatementPart::Equals => self.equals()?,
+            StatementPart::InitialValue if self.kind() == TokenKind::End => {}
+            StatementPart::Value | StatementPart::InitialValue => {
+                statement.values.push(self.value()?)
+            }
+            StatementPart::Expression => statement.values.push(self.nameless_expression()?),
+            StatementPart::Equation => statement.values.extend(self.equation(&statement.name)?),
+            StatementPart::Statistic => self.statistic(statement)?,
+            StatementPart::Clauses(words) => self.clauses(words, statement)?,
+            StatementPart::Path(owner) => statement.reference = self.path(owner)?,
         }
         Ok(())
     }
@@ -47,12 +49,12 @@ impl Parser<'_> {
     /// Steps over the word that begins the statement and returns its row; does not step for `NAME'
     /// = EXPR`. A word that is nearly a statement word, or one of another language, is reported and
     /// read as the statement word.
-    fn beginning(&mut self) -> Parsed<&'static Row> {
+    fn beginning(&mut self) -> Parsed<&'static StatementRow> {
         let (span, word, next) = (self.span(), self.word(), self.kind_after(1));
         if self.kind() != TokenKind::Name {
             return self.no_statement();
         }
-        if let Some(row) = Row::of(word) {
+        if let Some(row) = StatementRow::of(word) {
             self.advance();
             return Ok(row);
         }
@@ -61,13 +63,14 @@ impl Parser<'_> {
             return Ok(STATEMENTS.iter().find(|row| row.word.is_empty()).expect("is in the table"));
         }
         let assigns = matches!(next, TokenKind::Equals | TokenKind::Colon);
-        let follows = |row: &&Row| {
+        let follows = |row: &&StatementRow| {
             let opens = assigns || next == TokenKind::OpenRound;
             next == TokenKind::Name || row.is_nameless() && opens
         };
         let small = word.to_lowercase();
         let elsewhere = STATEMENTS.iter().find(|row| row.elsewhere.contains(&small.as_str()));
-        let meant = elsewhere.or_else(|| did_you_mean(word, statement_words()).and_then(Row::of));
+        let meant =
+            elsewhere.or_else(|| did_you_mean(word, statement_words()).and_then(StatementRow::of));
         let Some(meant) = meant.filter(follows) else { return self.no_statement() };
         let message = format!("unknown statement '{}'", shorten(word));
         let help = if assigns {
@@ -82,7 +85,7 @@ impl Parser<'_> {
         // `hamiltoniansum(i in …` and `hamil(…` are too far from a statement to look for other
         // mistakes.
         if next == TokenKind::OpenRound && !meant.word.eq_ignore_ascii_case(word) {
-            return Err(Reported);
+            return Err(ReportedMistake);
         }
         self.advance();
         if assigns {
@@ -172,7 +175,7 @@ impl Parser<'_> {
             TokenKind::Equals if row.is_nameless() => {
                 format!("the Hamiltonian has no name and no '=': {}", row.form)
             }
-            TokenKind::Equals if row.parts.contains(&Part::Equation) => {
+            TokenKind::Equals if row.parts.contains(&StatementPart::Equation) => {
                 format!("a {0} has one '='; write another {0}", row.word)
             }
             TokenKind::Equals => "write '==' to compare".to_string(),

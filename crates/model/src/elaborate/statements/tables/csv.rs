@@ -1,6 +1,6 @@
 //! Numbers separated by commas, below a line with the names of the columns.
 
-use super::{Columns, Format, number};
+use super::{Format, TableColumns, number};
 use std::collections::HashSet;
 
 pub(super) const FORMAT: Format = Format {
@@ -12,7 +12,7 @@ pub(super) const FORMAT: Format = Format {
 };
 
 /// Columns of a table.
-fn columns(text: &str) -> Result<Columns, String> {
+fn columns(text: &str) -> Result<TableColumns, String> {
     let mut lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
     let Some((header, place)) = lines.next() else { return Err("it is empty".to_string()) };
     let names: Vec<&str> = header.split(',').map(unquoted).collect();
@@ -23,7 +23,8 @@ fn columns(text: &str) -> Result<Columns, String> {
     if let Some(twice) = names.iter().find(|name| !known.insert(**name)) {
         return Err(format!("it has two columns '{twice}'"));
     }
-    let mut columns: Columns = names.iter().map(|name| (name.to_string(), Vec::new())).collect();
+    let mut columns: TableColumns =
+        names.iter().map(|name| (name.to_string(), Vec::new())).collect();
     for (line, place) in lines {
         let fields: Vec<&str> = line.split(',').collect();
         if fields.len() != columns.len() {

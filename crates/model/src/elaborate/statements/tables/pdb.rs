@@ -1,6 +1,6 @@
 //! PDB: a record of fixed columns in each line (Protein Data Bank, Contents Guide 3.3).
 
-use super::{Columns, FIRST_FRAME, Format, atoms, number, some_atoms};
+use super::{FIRST_FRAME, Format, TableColumns, atoms, number, some_atoms};
 
 pub(super) const FORMAT: Format = Format {
     endings: &["pdb", "ent"],
@@ -12,7 +12,7 @@ pub(super) const FORMAT: Format = Format {
 /// Positions of the atoms of the first frame. It ends with the record `ENDMDL`, or, as many
 /// programs write trajectories, with `END`; records that can stand only before atoms begin another
 /// one.
-fn first_frame(text: &str) -> Result<Columns, String> {
+fn first_frame(text: &str) -> Result<TableColumns, String> {
     let is_atom = |line: &str| ["ATOM", "HETATM"].contains(&record(line));
     let is_border =
         |line: &str| ["ENDMDL", "END", "MODEL", "HEADER", "CRYST1"].contains(&record(line));

@@ -1,7 +1,7 @@
 //! XYZ: the number of atoms, a comment, and a line for each atom. In extended XYZ the comment names
 //! the columns (<https://github.com/libAtoms/extxyz>).
 
-use super::{Columns, FIRST_FRAME, Format, atoms, number, some_atoms};
+use super::{FIRST_FRAME, Format, TableColumns, atoms, number, some_atoms};
 
 pub(super) const FORMAT: Format = Format {
     endings: &["xyz", "extxyz"],
@@ -12,13 +12,14 @@ pub(super) const FORMAT: Format = Format {
 };
 
 /// Positions of the atoms of the first frame.
-fn first_frame(text: &str) -> Result<Columns, String> {
+fn first_frame(text: &str) -> Result<TableColumns, String> {
     let mut lines = text.lines().zip(1..);
     let first = lines.next().ok_or("it is empty")?.0.trim();
     let count: usize = first
         .parse()
         .map_err(|_| format!("its first line is not the number of atoms, but '{first}'"))?;
-    let layout = lines.next().map_or(Ok(Layout::PLAIN), |(comment, _)| Layout::of(comment))?;
+    let layout =
+        lines.next().map_or(Ok(AtomColumns::PLAIN), |(comment, _)| AtomColumns::of(comment))?;
     let position = |line: &str| layout.position(line);
     let columns = atoms(lines.by_ref().take(count), &format!(" of {count}"), position)?;
     let found = columns[0].1.len();
@@ -35,19 +36,19 @@ fn first_frame(text: &str) -> Result<Columns, String> {
 }
 
 /// Columns of an atom's line.
-struct Layout {
+struct AtomColumns {
     /// Column of the first coordinate, from 0.
     first: usize,
     /// Number of columns, if it is known.
     columns: Option<usize>,
 }
 
-impl Layout {
-    const PLAIN: Layout = Layout { first: 1, columns: None };
+impl AtomColumns {
+    const PLAIN: AtomColumns = AtomColumns { first: 1, columns: None };
 
     /// Columns that a comment names.
-    fn of(comment: &str) -> Result<Layout, String> {
-        let Some(properties) = properties(comment) else { return Ok(Layout::PLAIN) };
+    fn of(comment: &str) -> Result<AtomColumns, String> {
+        let Some(properties) = properties(comment) else { return Ok(AtomColumns::PLAIN) };
         let unread = |why: &str| format!("line 2: Properties={properties} {why}");
         let parts: Vec<&str> = properties.split(':').collect();
         let (mut columns, mut first) = (0usize, None);
@@ -71,7 +72,7 @@ impl Layout {
             columns += count;
         }
         let first = first.ok_or_else(|| unread("has no positions, as pos:R:3"))?;
-        Ok(Layout { first, columns: Some(columns) })
+        Ok(AtomColumns { first, columns: Some(columns) })
     }
 
     fn position(&self, line: &str) -> Result<[f64; 3], String> {
