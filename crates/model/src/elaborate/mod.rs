@@ -28,10 +28,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use shape::Shape;
 use std::collections::BTreeMap;
 
+/// Text of a table's file by its path, or the reason why it cannot be read.
+pub type TableReader<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
+
 /// Inputs of elaboration from outside: this half of the engine reads no files and draws no numbers.
 pub struct Environment<'a> {
     /// Reads the text of a table's file, or says why it cannot be read.
-    pub read_table: &'a dyn Fn(&str) -> Result<String, String>,
+    pub read_table: &'a TableReader<'a>,
     /// Draws the random numbers of the first trajectory, one after the other.
     pub draw: &'a mut dyn FnMut(Draw) -> f64,
     /// Values that replace those in the file (`--set`).
@@ -62,12 +65,16 @@ pub fn elaborate(
     let variations = &environment.variations;
     let (varied, mut diagnostics) =
         statements::replace::replace(&mut file, &environment.replacements, &variations.values);
-    let mut elaborator = Elaborator::new(&file, environment.read_table);
-    elaborator.varied = varied;
-    elaborator.trajectories = variations.trajectories;
-    elaborator.stiff.clone_from(&environment.stiff);
-    elaborator.poisoned = reading.unread.iter().map(|n| n.text.clone()).collect();
-    elaborator.complete = reading.diagnostics.iter().all(|d| d.severity != Severity::Error);
+    let mut elaborator = Elaborator {
+        statements: &file.statements,
+        read_table: Some(environment.read_table),
+        varied,
+        trajectories: variations.trajectories,
+        stiff: environment.stiff.clone(),
+        poisoned: reading.unread.iter().map(|n| n.text.clone()).collect(),
+        complete: reading.diagnostics.iter().all(|d| d.severity != Severity::Error),
+        ..Elaborator::default()
+    };
     let model = elaborator.model(environment.draw);
     diagnostics.append(&mut elaborator.diagnostics);
     // What the parser has refused is refused once.
@@ -175,9 +182,14 @@ struct CheckedFormula {
 /// A definition's statement and the addresses of its arguments.
 type Application = (usize, Vec<usize>);
 
+#[derive(Default)]
 struct Elaborator<'a> {
-    file: &'a ast::File,
-    read_table: &'a dyn Fn(&str) -> Result<String, String>,
+    /// Statements of the file.
+    statements: &'a [ast::Statement],
+    /// Scope of the expression that is read.
+    scope: Scope,
+    /// Reader of the texts of tables; without it there are none.
+    read_table: Option<&'a TableReader<'a>>,
     /// Statements whose values differ between trajectories.
     varied: FxHashSet<usize>,
     trajectories: u64,
@@ -219,39 +231,6 @@ struct Elaborator<'a> {
 }
 
 impl<'a> Elaborator<'a> {
-    fn new(file: &'a ast::File, read_table: &'a dyn Fn(&str) -> Result<String, String>) -> Self {
-        Elaborator {
-            file,
-            read_table,
-            varied: FxHashSet::default(),
-            trajectories: 1,
-            stiff: None,
-            poisoned: FxHashSet::default(),
-            complete: true,
-            diagnostics: Vec::new(),
-            symbols: BTreeMap::new(),
-            sizes: FxHashMap::default(),
-            sizes_entered: Vec::new(),
-            parameters: Vec::new(),
-            parameters_known: false,
-            variables_known: false,
-            premature: 0,
-            parameter_order: Vec::new(),
-            variables: Vec::new(),
-            tables: Vec::new(),
-            hamiltonian: None,
-            index_names: Vec::new(),
-            constraints: FxHashMap::default(),
-            defined: FxHashMap::default(),
-            applied: FxHashMap::default(),
-            entered: Vec::new(),
-            recursive: FxHashSet::default(),
-            reported_once: FxHashSet::default(),
-            depth: 0,
-            count: 0,
-        }
-    }
-
     /// Keeps a diagnostic, up to one more than are shown, so that the overflow can be reported.
     fn report(&mut self, diagnostic: Diagnostic) {
         if !self.is_full() {
@@ -271,15 +250,23 @@ impl<'a> Elaborator<'a> {
 
     /// Statement `number` of the file.
     fn statement(&self, number: usize) -> &'a ast::Statement {
-        &self.file.statements[number]
+        &self.statements[number]
+    }
+
+    /// Runs `read` in a scope of its own.
+    fn within<T>(&mut self, scope: Scope, read: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = std::mem::replace(&mut self.scope, scope);
+        let result = read(self);
+        self.scope = outer;
+        result
     }
 
     /// Binds a new index under `name`.
-    fn bind_index(&mut self, name: &str, span: Span, scope: &mut Scope) -> IndexVariable {
+    fn bind_index(&mut self, name: &str, span: Span) -> IndexVariable {
         let index = self.index_names.len() as IndexVariable;
         self.index_names.push(name.to_string());
         let value = CheckedExpression::new(Kind::Index(index), Shape::Scalar, span);
-        scope.locals.push((name.to_string(), value));
+        self.scope.locals.push((name.to_string(), value));
         index
     }
 }

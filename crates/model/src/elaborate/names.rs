@@ -32,7 +32,7 @@ pub struct Declaration {
 }
 
 /// Names bound around an expression, and the inputs that the expression may use.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Scope {
     /// Indices and `let` parameters, innermost last.
     pub locals: Vec<(String, Ex)>,

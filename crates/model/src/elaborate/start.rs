@@ -106,7 +106,7 @@ impl Start {
         }
         self.state.resize(dimension, false);
         for velocity in &velocities {
-            self.state[velocity.first..velocity.first + velocity.value.len()].fill(true);
+            self.state[velocity.range()].fill(true);
         }
         self.velocities = velocities;
     }
@@ -195,8 +195,7 @@ impl CompiledStart {
         parameters.copy_from_slice(&model.parameter_values);
         x.copy_from_slice(&model.initial);
         for velocity in &start.velocities {
-            x[velocity.first..velocity.first + velocity.value.len()]
-                .copy_from_slice(&velocity.value);
+            x[velocity.range()].copy_from_slice(&velocity.value);
         }
         let (inputs, work) = work.split_at_mut(start.draws.len() + 1);
         inputs[TRAJECTORY as usize] = trajectory;
@@ -213,12 +212,7 @@ impl CompiledStart {
                 StartTarget::Initial => (&mut *x, "the initial value of"),
             };
             place[value.first..value.first + numbers.len()].copy_from_slice(numbers);
-            if let Some(&bad) = numbers.iter().find(|v| !v.is_finite()) {
-                return Err(NoStart::NotFinite {
-                    what: format!("{what} '{}'", value.name),
-                    value: bad,
-                });
-            }
+            demand_finite(numbers, what, &value.name)?;
         }
         for (lengths, templates) in start.cutoffs.iter().zip(&self.cutoffs) {
             let (numbers, work) = work.split_at_mut(lengths.outputs);
@@ -233,14 +227,16 @@ impl CompiledStart {
                 .map_err(|reason| NoStart::Velocity { momentum: first.name.clone(), reason })?;
         }
         for velocity in &start.velocities {
-            let numbers = &x[velocity.first..velocity.first + velocity.value.len()];
-            if let Some(&bad) = numbers.iter().find(|v| !v.is_finite()) {
-                return Err(NoStart::NotFinite {
-                    what: format!("the momentum '{}'", velocity.name),
-                    value: bad,
-                });
-            }
+            demand_finite(&x[velocity.range()], "the momentum", &velocity.name)?;
         }
         Ok(())
+    }
+}
+
+/// Refuses numbers of which one is not finite; `what` is the value called `name`.
+fn demand_finite(numbers: &[f64], what: &str, name: &str) -> Result<(), NoStart> {
+    match numbers.iter().find(|v| !v.is_finite()) {
+        Some(&value) => Err(NoStart::NotFinite { what: format!("{what} '{name}'"), value }),
+        None => Ok(()),
     }
 }

@@ -7,6 +7,7 @@ use crate::graph::{Expression, Graph, Input, Node};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 /// Largest number of momenta that the mass matrix may couple to each other: each block is solved as
 /// a dense matrix.
@@ -23,6 +24,13 @@ pub struct Velocity {
     pub value: Vec<f64>,
     /// Span of the declaration.
     pub span: Span,
+}
+
+impl Velocity {
+    /// Components of the momentum in the state.
+    pub fn range(&self) -> Range<usize> {
+        self.first..self.first + self.value.len()
+    }
 }
 
 /// Momenta of all velocities, as functions of these: H_pp p = v − H_p, with H_p taken where these
@@ -143,12 +151,11 @@ impl Momenta {
         velocities: &[Velocity],
         backend: &dyn Backend,
     ) -> Result<Momenta, Diagnostic> {
-        let ranges = || velocities.iter().map(|v| (v.first..v.first + v.value.len(), v.span));
-        let mut components: Vec<usize> = ranges().flat_map(|(range, _)| range).collect();
+        let mut components: Vec<usize> = velocities.iter().flat_map(Velocity::range).collect();
         components.sort_unstable();
         let span = |component: usize| {
-            let mut of = ranges().filter(|(range, _)| range.contains(&component));
-            of.next().map_or(Span::default(), |(_, span)| span)
+            let of = velocities.iter().find(|v| v.range().contains(&component));
+            of.map_or(Span::default(), |v| v.span)
         };
         let terms = match &model.dynamics {
             Dynamics::Hamiltonian(h, _) => h.terms.as_slice(),

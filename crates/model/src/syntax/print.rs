@@ -48,7 +48,9 @@ fn dump_statement(statement: &Statement, text: &mut String) {
             StatementPart::Parameters => {
                 text.push_str(&bracketed("(", &joined(&statement.parameters), ")"))
             }
-            StatementPart::Of => text.push_str(&format!(" of {}", statement.reference.text)),
+            StatementPart::Of(word) => {
+                text.push_str(&format!(" {word} {}", statement.reference.text))
+            }
             StatementPart::Shape => text.push_str(&shape(&statement.shape)),
             StatementPart::Prime => text.push('\''),
             StatementPart::Equals => text.push_str(" ="),

@@ -16,8 +16,8 @@ pub enum StatementPart {
     Indices(&'static str),
     /// `(x, y)`, or nothing: the parameters of a function.
     Parameters,
-    /// `of COORDINATE`
-    Of,
+    /// `of COORDINATE`, with this word.
+    Of(&'static str),
     /// `: SHAPE`, or nothing.
     Shape,
     /// `'`
@@ -105,9 +105,9 @@ statements! {
     Coordinate "coordinate" "coordinate NAME : SHAPE = EXPR",
         [Name, Family, Shape, InitialValue], Variable, ["coord", "coords", "coordinates", "position", "var", "variable"];
     Momentum "momentum" "momentum NAME of COORDINATE = EXPR",
-        [Name, Indices("its coordinate"), Of, InitialValue], Variable, ["mom", "momenta"];
+        [Name, Indices("its coordinate"), Of("of"), InitialValue], Variable, ["mom", "momenta"];
     Velocity "velocity" "velocity NAME of COORDINATE = EXPR",
-        [Name, Indices("its coordinate"), Of, InitialValue], VELOCITY, ["vel", "velocities"];
+        [Name, Indices("its coordinate"), Of("of"), InitialValue], VELOCITY, ["vel", "velocities"];
     Hamiltonian "hamiltonian" "hamiltonian EXPR",
         [Expression], Nothing, ["h", "ham", "energy", "lagrangian"];
     Constraint "constraint" "constraint NAME : EXPR = EXPR",
@@ -146,6 +146,11 @@ impl StatementRow {
     /// Row of the statement that begins with `word`.
     pub fn of(word: &str) -> Option<&'static StatementRow> {
         STATEMENTS.iter().find(|row| row.word == word && !word.is_empty())
+    }
+
+    /// True if indices follow the coordinate, as they do not follow that of a momentum.
+    pub(super) fn has_indexed_coordinate(&self) -> bool {
+        self.parts.windows(2).any(|pair| matches!(pair, [Of(_), Indices(_)]))
     }
 
     /// True if an expression follows the word, and no name.

@@ -3,7 +3,7 @@
 use crate::elaborate::Elaborator;
 use crate::elaborate::expression::{self, CheckedExpression, Draw, Ex, Kind};
 use crate::elaborate::linear_algebra::FUNCTIONS;
-use crate::elaborate::names::{self, Scope, Symbol};
+use crate::elaborate::names::{self, Symbol};
 use crate::elaborate::shape::Shape;
 use crate::syntax::ast;
 use crate::syntax::diagnostic::Diagnostic;
@@ -19,16 +19,15 @@ impl Elaborator<'_> {
         function: &ast::Name,
         arguments: &[ast::Expr],
         span: Span,
-        scope: &mut Scope,
     ) -> Option<Ex> {
         let name = function.text.as_str();
         if let Some(declared) = self.symbols.get(name).copied()
-            && scope.find(name).is_none()
+            && self.scope.find(name).is_none()
         {
             if let Symbol::Definition(number) = declared.symbol
                 && !self.statement(number).parameters.is_empty()
             {
-                return self.apply(number, arguments, span, scope);
+                return self.apply(number, arguments, span);
             }
             let message = format!("'{name}' is not a function");
             let finding = Diagnostic::error(message, function.span, "called here")
@@ -36,14 +35,14 @@ impl Elaborator<'_> {
             return self.refuse(finding.related(declared.span, "declared here"));
         }
         match (name, arguments) {
-            ("if", [c, a, b]) => self.choice([c, a, b], span, scope),
+            ("if", [c, a, b]) => self.choice([c, a, b], span),
             ("if", _) => self.wrong_count(name, "if(condition, a, b)", arguments.len(), span),
-            ("normal", []) => self.draw(name, Draw::Normal, span, scope),
-            ("uniform", []) => self.draw(name, Draw::Uniform, span, scope),
+            ("normal", []) => self.draw(name, Draw::Normal, span),
+            ("uniform", []) => self.draw(name, Draw::Uniform, span),
             ("normal" | "uniform", _) => {
                 self.wrong_count(name, &format!("{name}()"), arguments.len(), span)
             }
-            ("identity", [n]) => match self.index_value(n, scope)?.value() {
+            ("identity", [n]) => match self.index_value(n)?.value() {
                 Some(v) if (1.0..=LARGEST_IDENTITY).contains(&v) => {
                     let shape = Shape::Matrix(v as usize, v as usize);
                     Some(CheckedExpression::new(Kind::Identity, shape, span))
@@ -56,15 +55,14 @@ impl Elaborator<'_> {
                 }
             },
             ("identity", _) => self.wrong_count(name, "identity(n)", arguments.len(), span),
-            ("matrix", rows) => self.matrix(rows, span, scope),
-            _ => self.built_in(function, arguments, span, scope),
+            ("matrix", rows) => self.matrix(rows, span),
+            _ => self.built_in(function, arguments, span),
         }
     }
 
     /// `if(condition, a, b)`
-    fn choice(&mut self, [c, a, b]: [&ast::Expr; 3], span: Span, scope: &mut Scope) -> Option<Ex> {
-        let (c, a, b) =
-            (self.condition(c, scope, "'if'"), self.value(a, scope), self.value(b, scope));
+    fn choice(&mut self, [c, a, b]: [&ast::Expr; 3], span: Span) -> Option<Ex> {
+        let (c, a, b) = (self.condition(c, "'if'"), self.value(a), self.value(b));
         let (c, a, b) = (c?, a?, b?);
         let (shape, other) = (a.shape, b.shape);
         if shape != other {
@@ -77,19 +75,19 @@ impl Elaborator<'_> {
     }
 
     /// `normal()`, `uniform()`
-    fn draw(&mut self, name: &str, draw: Draw, span: Span, scope: &Scope) -> Option<Ex> {
-        if scope.allowed & expression::DRAW != 0 {
+    fn draw(&mut self, name: &str, draw: Draw, span: Span) -> Option<Ex> {
+        if self.scope.allowed & expression::DRAW != 0 {
             return Some(CheckedExpression::new(Kind::Draw(draw), Shape::Scalar, span));
         }
         let vary = option("vary");
         let message = format!("{name}() stands only in initial values and in {vary}");
-        let finding = Diagnostic::error(message, span, format!("not in {}", scope.place));
+        let finding = Diagnostic::error(message, span, format!("not in {}", self.scope.place));
         self.refuse(finding.help("a random number is drawn once, before the run starts"))
     }
 
     /// `matrix(a, b, …)` of rows.
-    fn matrix(&mut self, rows: &[ast::Expr], span: Span, scope: &mut Scope) -> Option<Ex> {
-        let rows = self.values(rows, scope, "this place")?;
+    fn matrix(&mut self, rows: &[ast::Expr], span: Span) -> Option<Ex> {
+        let rows = self.values(rows, "this place")?;
         let Some(Shape::Vector(columns)) = rows.first().map(|r| r.shape) else {
             let message = "matrix(…) takes the rows, each a vector";
             let finding = Diagnostic::error(message, span, "rows are vectors");
@@ -109,14 +107,13 @@ impl Elaborator<'_> {
         function: &ast::Name,
         arguments: &[ast::Expr],
         span: Span,
-        scope: &mut Scope,
     ) -> Option<Ex> {
         let name = function.text.as_str();
         if let Some(op) = names::unary_function(name) {
             let [a] = arguments else {
                 return self.wrong_count(name, &format!("{name}(x)"), arguments.len(), span);
             };
-            let a = self.scalar(a, scope, &format!("the argument of {name}"))?;
+            let a = self.scalar(a, &format!("the argument of {name}"))?;
             return Some(match a.value() {
                 Some(v) => CheckedExpression::number(op.evaluate(v), span),
                 None => CheckedExpression::new(Kind::Unary(op, a), Shape::Scalar, span),
@@ -127,7 +124,7 @@ impl Elaborator<'_> {
                 return self.wrong_count(name, &format!("{name}(a, b)"), arguments.len(), span);
             };
             let what = format!("an argument of {name}");
-            let (a, b) = (self.scalar(a, scope, &what), self.scalar(b, scope, &what));
+            let (a, b) = (self.scalar(a, &what), self.scalar(b, &what));
             let (a, b) = (a?, b?);
             return Some(match (a.value(), b.value()) {
                 (Some(u), Some(v)) => CheckedExpression::number(op.evaluate(u, v), span),
@@ -137,7 +134,7 @@ impl Elaborator<'_> {
         let Some(row) = FUNCTIONS.iter().find(|r| r.name == name) else {
             return self.unknown_function(function);
         };
-        let values = self.values(arguments, scope, name)?;
+        let values = self.values(arguments, name)?;
         let shapes: Vec<Shape> = values.iter().map(|v| v.shape).collect();
         // The usage line shows how many arguments there are; diag takes any number.
         let call = row.usage.split_inclusive(')').next().unwrap_or(row.usage);

@@ -19,29 +19,28 @@ impl Elaborator<'_> {
         number: usize,
         arguments: &[ast::Expr],
         span: Span,
-        scope: &mut Scope,
     ) -> Option<Ex> {
         let Statement { name, parameters, values: body, .. } = self.statement(number);
         if parameters.len() != arguments.len() {
             return self.wrong_count(&name.text, &usage(name, parameters), arguments.len(), span);
         }
-        let values = self.values(arguments, scope, "this place")?;
+        let values = self.values(arguments, "this place")?;
         let key = application(number, &values);
         if let Some((known, _)) = self.applied.get(&key) {
             return known.clone();
         }
         self.enter(number, span)?;
         let mut inner = self.definition_scope(number);
-        inner.allowed |= scope.allowed & expression::DRAW;
+        inner.allowed |= self.scope.allowed & expression::DRAW;
         inner.locals =
             parameters.iter().map(|p| p.text.clone()).zip(values.iter().cloned()).collect();
-        let result = self.value(&body[0], &mut inner);
+        let result = self.within(inner, |this| this.value(&body[0]));
         self.leave();
-        self.check_premature(&name.text, span, scope)?;
+        self.check_premature(&name.text, span)?;
         // Keep the arguments alive as long as their addresses are keys.
         self.applied.insert(key, (result.clone(), values));
         let result = result?;
-        self.check_use(&result, &name.text, span, scope)?;
+        self.check_use(&result, &name.text, span)?;
         Some(result)
     }
 
@@ -51,7 +50,6 @@ impl Elaborator<'_> {
         number: usize,
         indices: &[ast::Expr],
         span: Span,
-        scope: &mut Scope,
     ) -> Option<Ex> {
         let Statement { name, family, parameters, .. } = self.statement(number);
         if !parameters.is_empty() {
@@ -66,14 +64,14 @@ impl Elaborator<'_> {
         }
         let (own, rest) = indices.split_at(need);
         let e = match need {
-            0 => self.known_value(number, span, scope)?,
+            0 => self.known_value(number, span)?,
             _ => {
-                let e = self.member_of_definition(number, own, span, scope)?;
-                self.check_use(&e, &name.text, span, scope)?;
+                let e = self.member_of_definition(number, own, span)?;
+                self.check_use(&e, &name.text, span)?;
                 e
             }
         };
-        self.component(e, rest, span, scope)
+        self.component(e, rest, span)
     }
 
     /// Member of a family of definitions: its body with the index values of this use.
@@ -82,27 +80,28 @@ impl Elaborator<'_> {
         number: usize,
         indices: &[ast::Expr],
         span: Span,
-        scope: &mut Scope,
     ) -> Option<Ex> {
         let Statement { name, family, values: body, .. } = self.statement(number);
         let mut values = Vec::with_capacity(indices.len());
         for index in indices {
-            values.push(self.index_value(index, scope)?);
+            values.push(self.index_value(index)?);
         }
         let key = application(number, &values);
         if let Some((known, _)) = self.applied.get(&key) {
             return known.clone();
         }
         self.enter(number, span)?;
-        let mut inner = self.definition_scope(number);
         // The ranges are read with the family's own indices, the body with the index values of this
         // use.
-        let set = self.index_set(family, &mut inner);
         let names = family.ranges.iter().map(|range| range.name.text.clone());
-        inner.locals = names.zip(values.iter().cloned()).collect();
-        let body = self.value(&body[0], &mut inner);
+        let locals = names.zip(values.iter().cloned()).collect();
+        let (set, body) = self.within(self.definition_scope(number), |this| {
+            let set = this.index_set(family);
+            this.scope.locals = locals;
+            (set, this.value(&body[0]))
+        });
         self.leave();
-        self.check_premature(&name.text, span, scope)?;
+        self.check_premature(&name.text, span)?;
         let member = |(set, body): (IndexSet, Ex)| {
             let shape = body.shape;
             let kind = Kind::Definition(name.text.clone(), values.clone(), set, body);
@@ -131,48 +130,42 @@ impl Elaborator<'_> {
     }
 
     /// The value of a definition or of the Hamiltonian, read at its first use.
-    pub(in crate::elaborate) fn known_value(
-        &mut self,
-        number: usize,
-        span: Span,
-        scope: &Scope,
-    ) -> Option<Ex> {
+    pub(in crate::elaborate) fn known_value(&mut self, number: usize, span: Span) -> Option<Ex> {
         let ast::Statement { name, values, .. } = self.statement(number);
         if !self.defined.contains_key(&number) {
             self.enter(number, span)?;
-            let mut inner = self.definition_scope(number);
-            let value = self.value(&values[0], &mut inner);
+            let value = self.within(self.definition_scope(number), |this| this.value(&values[0]));
             self.leave();
-            self.check_premature(&name.text, span, scope)?;
+            self.check_premature(&name.text, span)?;
             self.defined.insert(number, value);
         }
         let e = self.defined[&number].clone()?;
-        self.check_use(&e, &name.text, span, scope)?;
+        self.check_use(&e, &name.text, span)?;
         Some(e)
     }
 
     /// Refuses a definition that uses parameters or variables before they are known: in sizes,
     /// ranges, shapes, parameters.
-    fn check_premature(&mut self, name: &str, span: Span, scope: &Scope) -> Option<()> {
+    fn check_premature(&mut self, name: &str, span: Span) -> Option<()> {
         let needs = self.premature;
         if needs == 0 {
             return Some(());
         }
-        if needs & !scope.allowed != 0 {
+        if needs & !self.scope.allowed != 0 {
             self.premature = 0;
             let what = match needs {
                 expression::PARAMETER => "a parameter",
                 expression::MULTIPLIER => "a multiplier",
                 _ => "the state or on time",
             };
-            self.allow(needs, &format!("'{name}', which depends on {what},"), span, scope);
+            self.allow(needs, &format!("'{name}', which depends on {what},"), span);
         }
         None
     }
 
     /// Refuses a definition that depends on more than may be used here.
-    fn check_use(&mut self, e: &Ex, name: &str, span: Span, scope: &Scope) -> Option<()> {
-        let excess = e.depends & !(scope.allowed | expression::INDEX);
+    fn check_use(&mut self, e: &Ex, name: &str, span: Span) -> Option<()> {
+        let excess = e.depends & !(self.scope.allowed | expression::INDEX);
         if excess == 0 {
             return Some(());
         }
@@ -181,12 +174,12 @@ impl Elaborator<'_> {
                 "'{name}' draws a random number: normal() and uniform() stand only in initial values and in {vary}",
                 vary = option("vary")
             );
-            let label = format!("not in {}", scope.place);
+            let label = format!("not in {}", self.scope.place);
             return self.refuse(Diagnostic::error(message, span, label));
         }
         let what =
             if excess == expression::MULTIPLIER { "a multiplier" } else { "the state or on time" };
-        self.allow(excess, &format!("'{name}', which depends on {what},"), span, scope)
+        self.allow(excess, &format!("'{name}', which depends on {what},"), span)
     }
 
     /// Begins to read a statement's formula; reports a cycle if the formula is being read already.

@@ -5,7 +5,7 @@ use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind, Storage};
 use crate::elaborate::index_set::{IndexRange, IndexSet};
 use crate::elaborate::lower::LARGEST_INDEX;
 use crate::elaborate::model::Family;
-use crate::elaborate::names::{Scope, Symbol};
+use crate::elaborate::names::Symbol;
 use crate::elaborate::shape::Shape;
 use crate::graph::op::Binary;
 use crate::syntax::ast::{self, ExprKind};
@@ -27,12 +27,8 @@ fn only_parameter(e: &Ex) -> Option<(usize, Span)> {
 
 impl Elaborator<'_> {
     /// An index: a whole number made of numbers, sizes and indices.
-    pub(in crate::elaborate) fn index_value(
-        &mut self,
-        e: &ast::Expr,
-        scope: &mut Scope,
-    ) -> Option<Ex> {
-        let checked = self.scalar(e, scope, "an index")?;
+    pub(in crate::elaborate) fn index_value(&mut self, e: &ast::Expr) -> Option<Ex> {
+        let checked = self.scalar(e, "an index")?;
         if !checked.is_index() {
             if let Some((number, span)) = only_parameter(&checked) {
                 let message = "an index is made of numbers, sizes and other indices".to_string();
@@ -66,10 +62,9 @@ impl Elaborator<'_> {
         &mut self,
         e: &ast::Expr,
         (low, high): (i64, i64),
-        scope: &mut Scope,
         finding: impl FnOnce(&Self, f64) -> Diagnostic,
     ) -> Option<Ex> {
-        let index = self.index_value(e, scope)?;
+        let index = self.index_value(e)?;
         match index.value() {
             Some(v) if v < low as f64 || v > high as f64 => self.refuse(finding(self, v)),
             _ => Some(index),
@@ -80,9 +75,8 @@ impl Elaborator<'_> {
     pub(in crate::elaborate) fn index_set(
         &mut self,
         written: &ast::IndexSetExpr,
-        scope: &mut Scope,
     ) -> Option<IndexSet> {
-        let (set, other) = self.conditional_set(written, scope)?;
+        let (set, other) = self.conditional_set(written)?;
         let Some(other) = other else { return Some(set) };
         let message = "the condition of a family may use indices, sizes and numbers only";
         let finding = Diagnostic::error(message, other.span, "this is not known before the run");
@@ -96,20 +90,19 @@ impl Elaborator<'_> {
     pub(super) fn conditional_set(
         &mut self,
         written: &ast::IndexSetExpr,
-        scope: &mut Scope,
     ) -> Option<(IndexSet, Option<Ex>)> {
         let mut set = IndexSet::default();
         let mut good = true;
         for range in &written.ranges {
             let ast::Name { text, span } = &range.name;
-            let low = self.index_value(&range.low, scope);
-            let high = self.index_value(&range.high, scope);
+            let low = self.index_value(&range.low);
+            let high = self.index_value(&range.high);
             if set.ranges.iter().any(|r| self.index_names[r.index as usize] == *text) {
                 let message = format!("the index '{text}' is used twice");
                 self.report(Diagnostic::error(message, *span, "second time"));
                 good = false;
             }
-            let index = self.bind_index(text, *span, scope);
+            let index = self.bind_index(text, *span);
             let span = span.to(range.high.span);
             match (low, high) {
                 (Some(low), Some(high)) => set.ranges.push(IndexRange { index, low, high, span }),
@@ -119,7 +112,7 @@ impl Elaborator<'_> {
         let mut other = None;
         if let Some(filter) = &written.filter {
             let of_indices;
-            [of_indices, other] = divided(&self.condition(filter, scope, "'if'")?);
+            [of_indices, other] = divided(&self.condition(filter, "'if'")?);
             set.conditions.extend(of_indices.map(|e| (set.ranges.len(), e)));
         }
         good.then_some((set, other))
@@ -131,7 +124,6 @@ impl Elaborator<'_> {
         family: &Family,
         indices: &'e [ast::Expr],
         span: Span,
-        scope: &mut Scope,
     ) -> Option<(Vec<Ex>, &'e [ast::Expr])> {
         let need = family.indices.len();
         if indices.len() < need || (need > 0 && indices.len() != need) {
@@ -159,7 +151,7 @@ impl Elaborator<'_> {
         }
         let mut checked = Vec::with_capacity(need);
         for (index, &bounds) in indices.iter().zip(&family.bounds) {
-            let e = self.index_within(index, bounds, scope, |_, v| {
+            let e = self.index_within(index, bounds, |_, v| {
                 let (low, high) = bounds;
                 let message = format!("index {v} of '{}' is outside {low}..{high}", family.name);
                 Diagnostic::error(message, index.span, "no such member")
@@ -171,13 +163,7 @@ impl Elaborator<'_> {
     }
 
     /// `e[k]`, `e[k,l]`, or `e` itself if no index follows.
-    pub(super) fn component(
-        &mut self,
-        e: Ex,
-        indices: &[ast::Expr],
-        span: Span,
-        scope: &mut Scope,
-    ) -> Option<Ex> {
+    pub(super) fn component(&mut self, e: Ex, indices: &[ast::Expr], span: Span) -> Option<Ex> {
         if indices.is_empty() {
             return Some(e);
         }
@@ -194,7 +180,7 @@ impl Elaborator<'_> {
         }
         let mut checked = Vec::new();
         for (index, &size) in indices.iter().zip(&dimensions) {
-            let i = self.index_within(index, (1, size as i64), scope, |_, v| {
+            let i = self.index_within(index, (1, size as i64), |_, v| {
                 let message = format!("index {v} is outside 1..{size}");
                 Diagnostic::error(message, index.span, format!("the shape is {shape}"))
                     .help("components count from 1")
@@ -209,22 +195,21 @@ impl Elaborator<'_> {
         base: &ast::Expr,
         indices: &[ast::Expr],
         span: Span,
-        scope: &mut Scope,
     ) -> Option<Ex> {
         match &base.kind {
-            ExprKind::Name(name) => return self.name(name, indices, span, scope),
-            ExprKind::Member(of, name) if self.is_lambda(of, scope) => {
-                return self.multiplier(name, indices, span, scope);
+            ExprKind::Name(name) => return self.name(name, indices, span),
+            ExprKind::Member(of, name) if self.is_lambda(of) => {
+                return self.multiplier(name, indices, span);
             }
             ExprKind::Member(of, column) => {
-                if let Some(table) = self.table_of(of, scope) {
-                    return self.table_entry(table, column, indices, span, scope);
+                if let Some(table) = self.table_of(of) {
+                    return self.table_entry(table, column, indices, span);
                 }
             }
             _ => {}
         }
-        let base = self.value(base, scope)?;
-        self.component(base, indices, span, scope)
+        let base = self.value(base)?;
+        self.component(base, indices, span)
     }
 
     /// A number of a table.
@@ -234,7 +219,6 @@ impl Elaborator<'_> {
         column: &ast::Name,
         indices: &[ast::Expr],
         span: Span,
-        scope: &mut Scope,
     ) -> Option<Ex> {
         let table = &self.tables[number];
         let Some(&at) = table.places.get(&column.text) else {
@@ -254,16 +238,16 @@ impl Elaborator<'_> {
             return self.refuse(Diagnostic::error(message, span, "which row?"));
         };
         let rows = (1, table.rows as i64);
-        let row = self.index_within(row, rows, scope, |elaborator, v| {
+        let row = self.index_within(row, rows, |elaborator, v| {
             let message = elaborator.tables[number].no_row(v);
             Diagnostic::error(message, row.span, "no such row")
         })?;
         Some(CheckedExpression::new(Kind::Table(number, at, row), Shape::Scalar, span))
     }
 
-    fn table_of(&self, e: &ast::Expr, scope: &Scope) -> Option<usize> {
+    fn table_of(&self, e: &ast::Expr) -> Option<usize> {
         let ExprKind::Name(name) = &e.kind else { return None };
-        if scope.find(name).is_some() {
+        if self.scope.find(name).is_some() {
             return None;
         }
         match self.symbols.get(name)?.symbol {
@@ -277,16 +261,15 @@ impl Elaborator<'_> {
         base: &ast::Expr,
         member: &ast::Name,
         span: Span,
-        scope: &mut Scope,
     ) -> Option<Ex> {
-        if self.is_lambda(base, scope) {
-            return self.multiplier(member, &[], span, scope);
+        if self.is_lambda(base) {
+            return self.multiplier(member, &[], span);
         }
-        if self.table_of(base, scope).is_some() {
+        if self.table_of(base).is_some() {
             let finding = Diagnostic::error("a column of a table needs a row", span, "which row?");
             return self.refuse(finding.help(format!("write .{}[i]", member.text)));
         }
-        let base = self.value(base, scope)?;
+        let base = self.value(base)?;
         let (name, at) = (&member.text, member.span);
         let Some(position) = ["x", "y", "z"].iter().position(|known| known == name) else {
             let message = format!("there is no component '{name}'");

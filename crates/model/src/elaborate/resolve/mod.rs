@@ -11,7 +11,6 @@ mod operators;
 use crate::elaborate::Elaborator;
 use crate::elaborate::expression::{CheckedExpression, Ex, Kind};
 use crate::elaborate::lower::LARGEST_TEMPLATE;
-use crate::elaborate::names::Scope;
 use crate::elaborate::shape::Shape;
 use crate::graph::op::Unary;
 use crate::syntax::ast::{self, ExprKind, UnaryOperator};
@@ -25,7 +24,7 @@ pub const MOST_EXPRESSIONS: usize = 2_000_000;
 
 impl Elaborator<'_> {
     /// Checks `e`; `None` if an error has been reported.
-    pub(super) fn expression(&mut self, e: &ast::Expr, scope: &mut Scope) -> Option<Ex> {
+    pub(super) fn expression(&mut self, e: &ast::Expr) -> Option<Ex> {
         self.depth += 1;
         self.count += 1;
         let deep = || {
@@ -41,7 +40,7 @@ impl Elaborator<'_> {
             );
             self.once("too large", Diagnostic::error(message, e.span, "too large"))
         } else {
-            self.expression_kind(e, scope)
+            self.expression_kind(e)
         };
         self.depth -= 1;
         let checked = result?;
@@ -73,16 +72,16 @@ impl Elaborator<'_> {
         None
     }
 
-    fn expression_kind(&mut self, e: &ast::Expr, scope: &mut Scope) -> Option<Ex> {
+    fn expression_kind(&mut self, e: &ast::Expr) -> Option<Ex> {
         let span = e.span;
         match &e.kind {
             ExprKind::Number(v) => Some(CheckedExpression::number(*v, span)),
-            ExprKind::Name(name) => self.name(name, &[], span, scope),
-            ExprKind::Member(base, member) => self.member(base, member, span, scope),
-            ExprKind::Index(base, indices) => self.index(base, indices, span, scope),
-            ExprKind::Call(function, arguments) => self.call(function, arguments, span, scope),
+            ExprKind::Name(name) => self.name(name, &[], span),
+            ExprKind::Member(base, member) => self.member(base, member, span),
+            ExprKind::Index(base, indices) => self.index(base, indices, span),
+            ExprKind::Call(function, arguments) => self.call(function, arguments, span),
             ExprKind::Unary(UnaryOperator::Negate, a) => {
-                let a = self.value(a, scope)?;
+                let a = self.value(a)?;
                 Some(match a.value() {
                     Some(v) => CheckedExpression::number(-v, span),
                     None => {
@@ -92,35 +91,27 @@ impl Elaborator<'_> {
                 })
             }
             ExprKind::Unary(UnaryOperator::Not, a) => {
-                let a = self.condition(a, scope, "'not'")?;
+                let a = self.condition(a, "'not'")?;
                 Some(CheckedExpression::new(Kind::Unary(Unary::Not, a), Shape::Condition, span))
             }
-            ExprKind::Binary(operator, place, a, b) => {
-                self.operator(*operator, *place, a, b, span, scope)
-            }
+            ExprKind::Binary(operator, place, a, b) => self.operator(*operator, *place, a, b, span),
             ExprKind::Vector(entries) => {
                 let entries: Vec<Option<Ex>> =
-                    entries.iter().map(|x| self.scalar(x, scope, "an entry of a vector")).collect();
+                    entries.iter().map(|x| self.scalar(x, "an entry of a vector")).collect();
                 let entries: Vec<Ex> = entries.into_iter().collect::<Option<_>>()?;
                 let shape = Shape::Vector(entries.len());
                 Some(CheckedExpression::new(Kind::Stack(entries), shape, span))
             }
-            ExprKind::Sum(ranges, body) => self.sum(ranges, body, span, scope),
+            ExprKind::Sum(ranges, body) => self.sum(ranges, body, span),
         }
     }
 
     /// A sum; the part of its condition that is not on indices alone chooses the summand or 0.
-    fn sum(
-        &mut self,
-        ranges: &ast::IndexSetExpr,
-        body: &ast::Expr,
-        span: Span,
-        scope: &mut Scope,
-    ) -> Option<Ex> {
-        let depth = scope.locals.len();
-        let set = self.conditional_set(ranges, scope);
-        let body = self.value(body, scope);
-        scope.locals.truncate(depth);
+    fn sum(&mut self, ranges: &ast::IndexSetExpr, body: &ast::Expr, span: Span) -> Option<Ex> {
+        let depth = self.scope.locals.len();
+        let set = self.conditional_set(ranges);
+        let body = self.value(body);
+        self.scope.locals.truncate(depth);
         let ((set, condition), mut body) = (set?, body?);
         let shape = body.shape;
         if let Some(condition) = condition {
@@ -132,26 +123,21 @@ impl Elaborator<'_> {
 
     /// The value of the definition in statement `number`, which must not use itself, directly or
     /// through others.
-    pub(super) fn value_of(
-        &mut self,
-        number: usize,
-        e: &ast::Expr,
-        scope: &mut Scope,
-    ) -> Option<Ex> {
+    pub(super) fn value_of(&mut self, number: usize, e: &ast::Expr) -> Option<Ex> {
         self.entered.push(number);
-        let checked = self.value(e, scope);
+        let checked = self.value(e);
         self.leave();
         checked
     }
 
     /// A number, vector or matrix; not a condition.
-    pub(super) fn value(&mut self, e: &ast::Expr, scope: &mut Scope) -> Option<Ex> {
-        self.value_for(e, scope, "this place")
+    pub(super) fn value(&mut self, e: &ast::Expr) -> Option<Ex> {
+        self.value_for(e, "this place")
     }
 
     /// [`Elaborator::value`], needed by `whom`.
-    fn value_for(&mut self, e: &ast::Expr, scope: &mut Scope, whom: &str) -> Option<Ex> {
-        let checked = self.expression(e, scope)?;
+    fn value_for(&mut self, e: &ast::Expr, whom: &str) -> Option<Ex> {
+        let checked = self.expression(e)?;
         if checked.shape == Shape::Condition {
             let message = format!("{whom} needs a number, and this is a condition");
             let finding = Diagnostic::error(message, e.span, "this is true or false");
@@ -162,13 +148,13 @@ impl Elaborator<'_> {
     }
 
     /// [`Elaborator::value`] of every expression, needed by `whom`.
-    fn values(&mut self, list: &[ast::Expr], scope: &mut Scope, whom: &str) -> Option<Vec<Ex>> {
-        let values: Vec<_> = list.iter().map(|e| self.value_for(e, scope, whom)).collect();
+    fn values(&mut self, list: &[ast::Expr], whom: &str) -> Option<Vec<Ex>> {
+        let values: Vec<_> = list.iter().map(|e| self.value_for(e, whom)).collect();
         values.into_iter().collect()
     }
 
-    pub(super) fn scalar(&mut self, e: &ast::Expr, scope: &mut Scope, what: &str) -> Option<Ex> {
-        let checked = self.value_for(e, scope, what)?;
+    pub(super) fn scalar(&mut self, e: &ast::Expr, what: &str) -> Option<Ex> {
+        let checked = self.value_for(e, what)?;
         if checked.shape != Shape::Scalar {
             let message = format!("{what} must be a scalar");
             let label = format!("this has the shape {}", checked.shape);
@@ -178,8 +164,8 @@ impl Elaborator<'_> {
     }
 
     /// A condition, needed by `whom`.
-    fn condition(&mut self, e: &ast::Expr, scope: &mut Scope, whom: &str) -> Option<Ex> {
-        let checked = self.expression(e, scope)?;
+    fn condition(&mut self, e: &ast::Expr, whom: &str) -> Option<Ex> {
+        let checked = self.expression(e)?;
         if checked.shape != Shape::Condition {
             let message = format!("{whom} needs a condition");
             let label = format!("this has the shape {}", checked.shape);

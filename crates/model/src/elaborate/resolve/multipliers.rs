@@ -3,7 +3,7 @@
 use super::definitions::which_member;
 use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind, Storage};
 use crate::elaborate::index_set::IndexRange;
-use crate::elaborate::names::{self, Scope, Symbol};
+use crate::elaborate::names::{self, Symbol};
 use crate::elaborate::{Elaborator, VariableRole};
 use crate::syntax::ast::{self, ExprKind};
 use crate::syntax::diagnostic::{Diagnostic, did_you_mean};
@@ -12,9 +12,9 @@ use crate::syntax::statements::StatementKind;
 
 impl Elaborator<'_> {
     /// True if `e` is the `lambda` of `lambda.NAME`; a declared `lambda` hides it.
-    pub(super) fn is_lambda(&self, e: &ast::Expr, scope: &Scope) -> bool {
+    pub(super) fn is_lambda(&self, e: &ast::Expr) -> bool {
         let hidden = || {
-            scope.find(names::LAMBDA).is_some()
+            self.scope.find(names::LAMBDA).is_some()
                 || self.symbols.contains_key(names::LAMBDA)
                 || self.poisoned.contains(names::LAMBDA)
         };
@@ -27,15 +27,10 @@ impl Elaborator<'_> {
         constraint: &ast::Name,
         indices: &[ast::Expr],
         span: Span,
-        scope: &mut Scope,
     ) -> Option<Ex> {
         let name = &constraint.text;
-        self.allow(
-            expression::MULTIPLIER,
-            &format!("the multiplier 'lambda.{name}'"),
-            span,
-            scope,
-        )?;
+        let what = format!("the multiplier 'lambda.{name}'");
+        self.allow(expression::MULTIPLIER, &what, span)?;
         let Some(statement) = self.symbols.get(name).and_then(|d| self.constraint_of(d.symbol))
         else {
             if !self.poisoned.contains(name) {
@@ -63,13 +58,12 @@ impl Elaborator<'_> {
             return self.refuse(diagnostic.related(checked.name.span, "declared here"));
         }
         let (own, rest) = indices.split_at(need);
-        let own =
-            own.iter().map(|index| self.index_value(index, scope)).collect::<Option<Vec<Ex>>>()?;
+        let own = own.iter().map(|index| self.index_value(index)).collect::<Option<Vec<Ex>>>()?;
         let is_constraint = |s: &&ast::Statement| s.kind == StatementKind::Constraint;
-        let number = self.file.statements[..statement].iter().filter(is_constraint).count();
+        let number = self.statements[..statement].iter().filter(is_constraint).count();
         let kind = Kind::Member(Storage::Multiplier(number), own);
         let e = CheckedExpression::new(kind, checked.value.shape, span);
-        self.component(e, rest, span, scope)
+        self.component(e, rest, span)
     }
 
     /// Statement of the constraint that a name stands for.

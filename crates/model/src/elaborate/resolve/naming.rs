@@ -2,7 +2,7 @@
 
 use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind, Storage};
 use crate::elaborate::model::Family;
-use crate::elaborate::names::{self, Declaration, Scope, Symbol};
+use crate::elaborate::names::{self, Declaration, Symbol};
 use crate::elaborate::shape::Shape;
 use crate::elaborate::{Elaborator, VariableEntry};
 use crate::syntax::ast::{self, Statement};
@@ -17,9 +17,8 @@ impl Elaborator<'_> {
         name: &str,
         indices: &[ast::Expr],
         span: Span,
-        scope: &mut Scope,
     ) -> Option<Ex> {
-        let e = match (scope.find(name), name) {
+        let e = match (self.scope.find(name).cloned(), name) {
             (Some(local), _) => match local.kind {
                 // The same value with the span of its use.
                 Kind::Index(_) | Kind::Number(_) | Kind::Trajectory => {
@@ -30,63 +29,57 @@ impl Elaborator<'_> {
                     };
                     CheckedExpression::new(kind, Shape::Scalar, span)
                 }
-                _ => local.clone(),
+                _ => local,
             },
             (None, "pi") => CheckedExpression::number(std::f64::consts::PI, span),
             (None, "t") => {
-                self.allow(expression::TIME, "the time t", span, scope)?;
+                self.allow(expression::TIME, "the time t", span)?;
                 CheckedExpression::new(Kind::Time, Shape::Scalar, span)
             }
-            (None, _) => return self.declared(name, indices, span, scope),
+            (None, _) => return self.declared(name, indices, span),
         };
-        self.component(e, indices, span, scope)
+        self.component(e, indices, span)
     }
 
     /// A name that a statement declares, with the indices that follow it.
-    fn declared(
-        &mut self,
-        name: &str,
-        indices: &[ast::Expr],
-        span: Span,
-        scope: &mut Scope,
-    ) -> Option<Ex> {
+    fn declared(&mut self, name: &str, indices: &[ast::Expr], span: Span) -> Option<Ex> {
         let Some(declared) = self.symbols.get(name).copied() else {
             let number = self.hamiltonian.filter(|_| name == "H");
-            let Some(number) = number else { return self.unknown_name(name, span, scope) };
-            let e = self.known_value(number, span, scope)?;
-            return self.component(e, indices, span, scope);
+            let Some(number) = number else { return self.unknown_name(name, span) };
+            let e = self.known_value(number, span)?;
+            return self.component(e, indices, span);
         };
         match declared.symbol {
             Symbol::Size(number) => {
                 let e = CheckedExpression::number(self.size(number)? as f64, span);
-                self.component(e, indices, span, scope)
+                self.component(e, indices, span)
             }
             Symbol::Parameter(number) => {
-                let place = scope.place;
-                let is_allowed = scope.allowed & expression::PARAMETER != 0;
+                let place = self.scope.place;
+                let is_allowed = self.scope.allowed & expression::PARAMETER != 0;
                 if !is_allowed && ["a range", "a size"].contains(&place) {
                     let message = format!("the parameter '{name}' cannot be used in {place}");
                     return self.refuse_parameter_as_size(number, message, span);
                 }
                 let what = format!("the parameter '{name}'");
-                self.allow(expression::PARAMETER, &what, span, scope)?;
+                self.allow(expression::PARAMETER, &what, span)?;
                 let family = self.parameters[number].family.clone();
                 if family.is_none() && !self.parameters_known {
                     self.premature |= expression::PARAMETER;
                 }
-                self.member_of(Storage::Parameter(number), &family?, indices, span, scope)
+                self.member_of(Storage::Parameter(number), &family?, indices, span)
             }
             Symbol::Variable(number) => {
                 let VariableEntry { depends, .. } = self.variables[number];
                 let what = format!("the {} '{name}'", self.variables[number].what());
-                self.allow(depends, &what, span, scope)?;
+                self.allow(depends, &what, span)?;
                 let family = self.variables[number].family.clone();
                 if family.is_none() && !self.variables_known {
                     self.premature |= depends;
                 }
-                self.member_of(Storage::Variable(number, depends), &family?, indices, span, scope)
+                self.member_of(Storage::Variable(number, depends), &family?, indices, span)
             }
-            Symbol::Definition(number) => self.definition(number, indices, span, scope),
+            Symbol::Definition(number) => self.definition(number, indices, span),
             Symbol::Table(number) => {
                 let table = &self.tables[number];
                 let help = match table.columns.first() {
@@ -110,11 +103,10 @@ impl Elaborator<'_> {
         family: &Family,
         indices: &[ast::Expr],
         span: Span,
-        scope: &mut Scope,
     ) -> Option<Ex> {
-        let (own, rest) = self.family_indices(family, indices, span, scope)?;
+        let (own, rest) = self.family_indices(family, indices, span)?;
         let e = CheckedExpression::new(Kind::Member(storage, own), family.shape, span);
-        self.component(e, rest, span, scope)
+        self.component(e, rest, span)
     }
 
     /// Finding for a name that stands for no value, used as one.
@@ -133,7 +125,7 @@ impl Elaborator<'_> {
         }
     }
 
-    fn unknown_name(&mut self, name: &str, span: Span, scope: &Scope) -> Option<Ex> {
+    fn unknown_name(&mut self, name: &str, span: Span) -> Option<Ex> {
         if self.poisoned.contains(name) || self.is_full() {
             return None; // declared in an unread statement: that is the error
         }
@@ -150,7 +142,7 @@ impl Elaborator<'_> {
                 matches!(self.symbols.get(base).map(|d| d.symbol), Some(Symbol::Variable(_)));
             known.then(|| format!("{base}.{component}"))
         });
-        let locals = scope.locals.iter().map(|(n, _)| n);
+        let locals = self.scope.locals.iter().map(|(n, _)| n);
         let candidates = self.symbols.keys().chain(locals).map(String::as_str).chain(["pi", "t"]);
         let meant = split.or_else(|| did_you_mean(name, candidates).map(str::to_string));
         let help = if let Some(meant) = meant {
@@ -173,13 +165,12 @@ impl Elaborator<'_> {
         what: expression::Depends,
         name: &str,
         span: Span,
-        scope: &Scope,
     ) -> Option<()> {
-        if what & !scope.allowed == 0 {
+        if what & !self.scope.allowed == 0 {
             return Some(());
         }
-        let place = scope.place;
-        let (label, help) = match what & !scope.allowed {
+        let place = self.scope.place;
+        let (label, help) = match what & !self.scope.allowed {
             expression::MULTIPLIER => (
                 "not known here",
                 "a method finds the multipliers on its way: only observables may use them",

@@ -2,7 +2,6 @@
 
 use crate::elaborate::Elaborator;
 use crate::elaborate::expression::{CheckedExpression, Ex, Kind};
-use crate::elaborate::names::Scope;
 use crate::elaborate::shape::Shape;
 use crate::graph::op::{Binary, Unary};
 use crate::syntax::ast::{self, BinaryOperator, ExprKind};
@@ -17,20 +16,19 @@ impl Elaborator<'_> {
         a: &ast::Expr,
         b: &ast::Expr,
         span: Span,
-        scope: &mut Scope,
     ) -> Option<Ex> {
         use BinaryOperator::*;
         let condition = |kind| Some(CheckedExpression::new(kind, Shape::Condition, span));
         if let Add | Subtract = operator {
-            return self.sum_chain(operator, place, a, b, span, scope);
+            return self.sum_chain(operator, place, a, b, span);
         }
         if let And | Or = operator {
             let op = if operator == And { Binary::And } else { Binary::Or };
             let whom = format!("'{}'", op.name());
-            let (x, y) = (self.condition(a, scope, &whom), self.condition(b, scope, &whom));
+            let (x, y) = (self.condition(a, &whom), self.condition(b, &whom));
             return condition(Kind::Binary(op, x?, y?));
         }
-        let (x, y) = (self.value(a, scope), self.value(b, scope));
+        let (x, y) = (self.value(a), self.value(b));
         let (x, y) = (x?, y?);
         match operator {
             Multiply => return self.product(x, y, place, span),
@@ -106,7 +104,6 @@ impl Elaborator<'_> {
         a: &ast::Expr,
         b: &ast::Expr,
         span: Span,
-        scope: &mut Scope,
     ) -> Option<Ex> {
         let mut chain = vec![(operator, place, b)];
         let mut first = a;
@@ -123,7 +120,7 @@ impl Elaborator<'_> {
         let mut good = true;
         let mut terms: Vec<(bool, Ex)> = Vec::with_capacity(chain.len() + 1);
         let mut shape = None;
-        match self.value(first, scope) {
+        match self.value(first) {
             Some(e) => {
                 shape = Some((e.shape, first.span));
                 terms.push((false, e));
@@ -131,7 +128,7 @@ impl Elaborator<'_> {
             None => good = false,
         }
         for (op, place, term) in chain.into_iter().rev() {
-            let Some(e) = self.value(term, scope) else {
+            let Some(e) = self.value(term) else {
                 good = false;
                 continue;
             };

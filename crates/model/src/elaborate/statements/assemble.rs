@@ -288,7 +288,7 @@ impl Elaborator<'_> {
             name: family.name.clone(),
             first: *first,
             value: model.initial[*first..first + family.len()].to_vec(),
-            span: self.file.statements[self.variables[v].statement].span,
+            span: self.statements[self.variables[v].statement].span,
         };
         moving.map(velocity).collect()
     }

@@ -11,7 +11,7 @@ use crate::syntax::statements::{Meaning, StatementKind};
 
 impl Elaborator<'_> {
     pub(super) fn declare(&mut self) {
-        for (number, statement) in self.file.statements.iter().enumerate() {
+        for (number, statement) in self.statements.iter().enumerate() {
             match statement.kind {
                 StatementKind::Include => {
                     let ast::Name { text, span } = &statement.reference;
@@ -128,7 +128,7 @@ impl Elaborator<'_> {
                 self.exclude("coordinates with a hamiltonian or states", state, coordinate)
             }
             (None, None, _) => {
-                let place = self.file.statements.first().map_or(Span::default(), |s| s.span);
+                let place = self.statements.first().map_or(Span::default(), |s| s.span);
                 let message = "a model needs coordinates (with a hamiltonian) or states (with their derivatives)";
                 let help = "for example `coordinate q : R^3 = (0, 0, 1)`, `momentum p of q`, `hamiltonian dot(p, p)/2`";
                 let finding = Diagnostic::error(message, place, "no variables in this file");

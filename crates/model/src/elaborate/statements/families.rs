@@ -33,7 +33,7 @@ impl Elaborator<'_> {
         }
         self.sizes_entered.push(number);
         let before = self.diagnostics.len();
-        let checked = self.value(&statement.values[0], &mut Scope::new(0, "a size"));
+        let checked = self.within(Scope::new(0, "a size"), |this| this.value(&statement.values[0]));
         self.sizes_entered.pop();
         let result = checked.and_then(|e| {
             let (value, name, span) = (e.value(), &statement.name.text, statement.values[0].span);
@@ -62,11 +62,10 @@ impl Elaborator<'_> {
         names: &[String],
         family: &Family,
         span: Span,
-        scope: &mut Scope,
     ) -> IndexSet {
         let mut set = IndexSet::default();
         for (name, &(low, high)) in names.iter().zip(&family.bounds) {
-            let index = self.bind_index(name, span, scope);
+            let index = self.bind_index(name, span);
             let [low, high] = [low, high].map(|v| CheckedExpression::number(v as f64, span));
             set.ranges.push(IndexRange { index, low, high, span });
         }
@@ -80,7 +79,8 @@ impl Elaborator<'_> {
         shape: Option<Shape>,
     ) -> Option<(Family, IndexSet)> {
         let Statement { name, family: written, .. } = statement;
-        let set = self.index_set(written, &mut Scope::new(0, "a range"));
+        self.scope = Scope::new(0, "a range");
+        let set = self.index_set(written);
         if let Some(filter) = &written.filter {
             let message = "the family of a variable or parameter has no condition";
             let finding = Diagnostic::error(message, filter.span, "not here");
@@ -124,7 +124,8 @@ impl Elaborator<'_> {
     }
 
     fn dimension(&mut self, e: &ast::Expr) -> Option<usize> {
-        let value = self.index_value(e, &mut Scope::new(0, "a shape"))?.value()?;
+        self.scope = Scope::new(0, "a shape");
+        let value = self.index_value(e)?.value()?;
         if value >= 1.0 && value <= LARGEST_DIMENSION as f64 {
             return Some(value as usize);
         }

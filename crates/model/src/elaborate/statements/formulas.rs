@@ -16,7 +16,8 @@ use std::sync::Arc;
 impl Elaborator<'_> {
     pub(super) fn hamiltonian_expression(&mut self, number: usize) -> Option<Ex> {
         let (name, value) = (&self.statement(number).name, &self.statement(number).values[0]);
-        let e = self.known_value(number, name.span, &self.definition_scope(number))?;
+        self.scope = self.definition_scope(number);
+        let e = self.known_value(number, name.span)?;
         if e.shape != Shape::Scalar {
             let (message, label) =
                 ("the Hamiltonian must be a scalar", format!("this has the shape {}", e.shape));
@@ -35,7 +36,7 @@ impl Elaborator<'_> {
         let suits = |e: &&Ex| {
             e.depends & expression::MOMENTUM == 0 && terms.iter().any(|term| Arc::ptr_eq(term, e))
         };
-        let lets = self.file.statements.iter().enumerate();
+        let lets = self.statements.iter().enumerate();
         let lets = lets.filter(|(_, s)| s.kind == StatementKind::Let);
         let able = lets.filter_map(|(number, s)| {
             let e = self.defined.get(&number).and_then(Option::as_ref).filter(suits)?;
@@ -61,7 +62,7 @@ impl Elaborator<'_> {
     pub(super) fn derivatives(&mut self) -> Vec<StateDerivative> {
         let mut all = Vec::new();
         let mut seen: Vec<(usize, Span)> = Vec::new();
-        for statement in &self.file.statements {
+        for statement in self.statements {
             if statement.kind != StatementKind::Derivative {
                 continue;
             }
@@ -128,9 +129,9 @@ impl Elaborator<'_> {
             return self.refuse(finding.related(family.span, "declared here"));
         }
         let names: Vec<String> = indices.iter().map(|i| i.text.clone()).collect();
-        let mut scope = Scope::new(expression::FORMULA, "a derivative");
-        let set = self.bind_members(&names, &family, *span, &mut scope);
-        let value = self.value(&values[0], &mut scope)?;
+        self.scope = Scope::new(expression::FORMULA, "a derivative");
+        let set = self.bind_members(&names, &family, *span);
+        let value = self.value(&values[0])?;
         self.check_shape(&value, &format!("{text}'"), text, &values[0], &family)?;
         Some(StateDerivative { state, set, value })
     }
@@ -145,7 +146,8 @@ impl Elaborator<'_> {
             return known.clone();
         }
         self.enter(number, used)?;
-        let checked = self.read_equation(self.statement(number));
+        let scope = Scope::new(expression::FORMULA, "a constraint");
+        let checked = self.within(scope, |this| this.read_equation(this.statement(number)));
         self.leave();
         self.constraints.insert(number, checked.clone());
         checked
@@ -155,9 +157,8 @@ impl Elaborator<'_> {
     fn read_equation(&mut self, statement: &Statement) -> Option<CheckedFormula> {
         let Statement { name, family, values, .. } = statement;
         let [left, right] = &values[..] else { return None };
-        let mut scope = Scope::new(expression::FORMULA, "a constraint");
-        let set = self.index_set(family, &mut scope);
-        let (l, r) = (self.value(left, &mut scope), self.value(right, &mut scope));
+        let set = self.index_set(family);
+        let (l, r) = (self.value(left), self.value(right));
         let (set, l, r) = (set?, l?, r?);
         let is_zero = r.value() == Some(0.0);
         // A vector or matrix equal to 0 means every component.
@@ -186,14 +187,14 @@ impl Elaborator<'_> {
     /// An integral or observable.
     pub(super) fn quantity(&mut self, number: usize) -> Option<CheckedFormula> {
         let Statement { name, family, values, .. } = self.statement(number);
-        let mut scope = self.definition_scope(number);
-        let set = self.index_set(family, &mut scope);
+        self.scope = self.definition_scope(number);
+        let set = self.index_set(family);
         if !self.declares(name) {
             return None; // a duplicate, reported
         }
         let value = match family.ranges.is_empty() {
-            true => self.known_value(number, name.span, &scope)?,
-            false => self.value_of(number, &values[0], &mut scope)?,
+            true => self.known_value(number, name.span)?,
+            false => self.value_of(number, &values[0])?,
         };
         Some(CheckedFormula { name: name.clone(), set: set?, value })
     }
@@ -201,13 +202,13 @@ impl Elaborator<'_> {
     /// Reads a `let` that nothing has used, so that its mistakes are found.
     pub(super) fn unused_let(&mut self, number: usize) {
         let Statement { name, family, values, .. } = self.statement(number);
-        let mut scope = self.definition_scope(number);
+        self.scope = self.definition_scope(number);
         if family.ranges.is_empty() {
-            self.known_value(number, name.span, &scope);
+            self.known_value(number, name.span);
         } else if !self.applied.keys().any(|(s, _)| *s == number) {
-            scope.allowed |= expression::DRAW;
-            self.index_set(family, &mut scope);
-            self.value_of(number, &values[0], &mut scope);
+            self.scope.allowed |= expression::DRAW;
+            self.index_set(family);
+            self.value_of(number, &values[0]);
         }
     }
 }

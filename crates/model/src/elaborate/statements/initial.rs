@@ -19,12 +19,12 @@ impl Elaborator<'_> {
         let is_momentum = matches!(self.variables[number].role, VariableRole::Momentum { .. });
         let statement = self.statement(self.variables[number].statement);
         let value = statement.values.first();
-        let mut scope = Scope::new(expression::START, "initial values");
+        self.scope = Scope::new(expression::START, "initial values");
         match (self.variables[number].family.clone(), value) {
             (Some(family), Some(value)) => {
-                let set = self.bind_members(&family.indices, &family, family.span, &mut scope);
-                self.let_vary(self.variables[number].statement, &mut scope);
-                let e = self.value(value, &mut scope)?;
+                let set = self.bind_members(&family.indices, &family, family.span);
+                self.let_vary(self.variables[number].statement);
+                let e = self.value(value)?;
                 let name = self.variables[number].name.clone();
                 let what = format!("the initial value of '{name}'");
                 self.check_shape(&e, &what, &name, value, &family)?;
@@ -50,8 +50,8 @@ impl Elaborator<'_> {
                 if let Some(value) =
                     value.filter(|_| !is_momentum && statement.family.ranges.is_empty())
                 {
-                    self.let_vary(self.variables[number].statement, &mut scope);
-                    self.value(value, &mut scope);
+                    self.let_vary(self.variables[number].statement);
+                    self.value(value);
                 }
                 None
             }

@@ -13,16 +13,15 @@ impl Elaborator<'_> {
         let statement = self.statement(number);
         let Statement { name, reference: statistic, .. } = statement;
         let (value, numbers) = self.measured(statement)?;
-        let mut scope = Scope::new(expression::FORMULA | expression::MULTIPLIER, "a measure");
-        let set = self.index_set(&statement.family, &mut scope);
+        self.scope = Scope::new(expression::FORMULA | expression::MULTIPLIER, "a measure");
+        let set = self.index_set(&statement.family);
         let value = match value {
-            Some(value) => self.value_of(number, value, &mut scope),
+            Some(value) => self.value_of(number, value),
             None => Some(CheckedExpression::number(0.0, statistic.span)),
         };
         let constants = expression::PARAMETER | expression::TABLE;
-        let mut constant = |e: &Expr, what: &str| {
-            self.scalar(e, &mut Scope::new(constants, "the numbers of a measure"), what)
-        };
+        self.scope = Scope::new(constants, "the numbers of a measure");
+        let mut constant = |e: &Expr, what: &str| self.scalar(e, what);
         let numbers: Vec<Option<Ex>> =
             numbers.iter().map(|e| constant(e, "a number of a measure")).collect();
         let mut time = |word: &str| match statement.clause(word) {

@@ -61,7 +61,7 @@ impl Elaborator<'_> {
     pub(super) fn model(&mut self, draw: &mut dyn FnMut(Draw) -> f64) -> Option<Model> {
         self.declare();
         self.read_tables();
-        for (number, statement) in self.file.statements.iter().enumerate() {
+        for (number, statement) in self.statements.iter().enumerate() {
             if statement.kind == StatementKind::Size {
                 self.size(number);
             }
@@ -73,7 +73,7 @@ impl Elaborator<'_> {
             CheckedFormulas { initial: self.initial_expressions(), ..CheckedFormulas::default() };
         formulas.hamiltonian = self.hamiltonian.and_then(|s| self.hamiltonian_expression(s));
         formulas.derivatives = self.derivatives();
-        for number in 0..self.file.statements.len() {
+        for number in 0..self.statements.len() {
             self.check(number, &mut formulas);
         }
         self.completeness();

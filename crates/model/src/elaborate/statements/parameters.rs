@@ -73,14 +73,14 @@ impl Elaborator<'_> {
         let statement = self.parameters[number].statement;
         let ast::Statement { family, values, .. } = self.statement(statement);
         let allowed = expression::PARAMETER | expression::INDEX | expression::TABLE;
-        let mut scope = Scope::new(allowed, "a parameter");
+        self.scope = Scope::new(allowed, "a parameter");
         for (written, range) in family.ranges.iter().zip(&self.parameters[number].ranges.ranges) {
             let index = Kind::Index(range.index);
             let index = CheckedExpression::new(index, Shape::Scalar, range.span);
-            scope.locals.push((written.name.text.clone(), index));
+            self.scope.locals.push((written.name.text.clone(), index));
         }
-        self.let_vary(statement, &mut scope);
-        let value = self.value(&values[0], &mut scope);
+        self.let_vary(statement);
+        let value = self.value(&values[0]);
         let entry = &mut self.parameters[number];
         match (&value, &mut entry.family) {
             (Some(e), Some(family)) => family.shape = e.shape,

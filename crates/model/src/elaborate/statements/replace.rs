@@ -2,7 +2,6 @@
 
 use crate::elaborate::Elaborator;
 use crate::elaborate::expression::{self, CheckedExpression, Kind};
-use crate::elaborate::names::Scope;
 use crate::elaborate::shape::Shape;
 use crate::syntax::ast;
 use crate::syntax::diagnostic::Diagnostic;
@@ -18,20 +17,16 @@ pub(super) const TRAJECTORIES: &str = "N";
 
 impl Elaborator<'_> {
     /// Allows a varying value to draw and to use `i` and `N`, which hide all other names.
-    pub(super) fn let_vary(&self, statement: usize, scope: &mut Scope) {
+    pub(super) fn let_vary(&mut self, statement: usize) {
         if !self.varied.contains(&statement) {
             return;
         }
-        scope.allowed |= expression::DRAW;
+        self.scope.allowed |= expression::DRAW;
         let none = Span::default();
-        scope.locals.push((
-            TRAJECTORY.to_string(),
-            CheckedExpression::new(Kind::Trajectory, Shape::Scalar, none),
-        ));
-        scope.locals.push((
-            TRAJECTORIES.to_string(),
-            CheckedExpression::number(self.trajectories as f64, none),
-        ));
+        let trajectory = CheckedExpression::new(Kind::Trajectory, Shape::Scalar, none);
+        let count = CheckedExpression::number(self.trajectories as f64, none);
+        self.scope.locals.push((TRAJECTORY.to_string(), trajectory));
+        self.scope.locals.push((TRAJECTORIES.to_string(), count));
     }
 }
 

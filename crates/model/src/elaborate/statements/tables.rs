@@ -51,7 +51,7 @@ const OTHERS: &[&str] = &[
 impl Elaborator<'_> {
     pub(super) fn read_tables(&mut self) {
         let mut number = 0;
-        for statement in &self.file.statements {
+        for statement in self.statements {
             if statement.kind != StatementKind::Table {
                 continue;
             }
@@ -88,9 +88,12 @@ impl Elaborator<'_> {
         }
         let known = |format: &&&Format| format.endings.contains(&ending.as_str());
         let format = FORMATS.iter().find(known).unwrap_or(&FORMATS[FORMATS.len() - 1]);
-        let text = (self.read_table)(path).map_err(|reason| {
-            (reason, "a table is a text file, and its path is relative to the model file")
-        })?;
+        let text = self
+            .read_table
+            .map_or(Err("no files are read".to_string()), |read| read(path))
+            .map_err(|reason| {
+                (reason, "a table is a text file, and its path is relative to the model file")
+            })?;
         // Some editors put a mark of the encoding in front.
         let columns = (format.parse)(text.trim_start_matches('\u{feff}'))
             .map_err(|reason| (reason, format.help))?;

@@ -70,30 +70,37 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Reads `of COORDINATE`.
-    pub(super) fn reference(&mut self, statement: &mut Statement) -> Parsed<()> {
+    /// Reads `of COORDINATE`, or another word and a coordinate.
+    pub(super) fn reference(&mut self, of: &str, statement: &mut Statement) -> Parsed<()> {
         let (word, name) = (self.row.word, shorten(&statement.name.text));
-        if self.eat(TokenKind::Of).is_none() {
+        if self.word() != of {
             if self.kind() == TokenKind::Unknown || self.unclosed_bracket().is_some() {
-                return self.unexpected("'of'");
+                return self.unexpected(&format!("'{of}'"));
             }
             let message = format!("the {word} '{name}' does not say its coordinate");
-            let finding = Diagnostic::error(message, self.span(), "expected 'of' and a coordinate");
-            return self.fail(finding.help(format!("write {word} {name} of COORDINATE = EXPR")));
+            let label = format!("expected '{of}' and a coordinate");
+            let finding = Diagnostic::error(message, self.span(), label);
+            return self.fail(finding.help(format!("write {word} {name} {of} COORDINATE = EXPR")));
         }
+        self.advance();
         if self.kind() != TokenKind::Name {
             return self.unexpected("the name of a coordinate");
         }
         statement.reference = self.take_name();
+        if self.row.has_indexed_coordinate() {
+            return Ok(());
+        }
         if self.kind() == TokenKind::OpenSquare {
             let start = self.span();
             let named = self.indices("its coordinate")?;
             let span = start.to(self.previous().map_or(start, |token| token.span));
             let indices: Vec<_> = named.iter().map(|index| index.text.as_str()).collect();
-            let (indices, of) = (shorten(&indices.join(", ")), shorten(&statement.reference.text));
-            let help = format!("write {word} {name}[{indices}] of {of}");
-            let label = "belongs to the name before 'of'";
-            self.report(Diagnostic::error("no index stands after 'of'", span, label).help(help));
+            let indices = shorten(&indices.join(", "));
+            let coordinate = shorten(&statement.reference.text);
+            let message = format!("no index stands after '{of}'");
+            let label = format!("belongs to the name before '{of}'");
+            let help = format!("write {word} {name}[{indices}] {of} {coordinate}");
+            self.report(Diagnostic::error(message, span, label).help(help));
         }
         self.refuse_shape("it is its coordinate's")
     }

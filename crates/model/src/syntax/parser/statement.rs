@@ -29,7 +29,7 @@ impl Parser<'_> {
             StatementPart::Family => statement.family = self.family(&statement.name.text)?,
             StatementPart::Indices(owner) => statement.indices = self.indices(owner)?,
             StatementPart::Parameters => self.parameters(statement)?,
-            StatementPart::Of => self.reference(statement)?,
+            StatementPart::Of(word) => self.reference(word, statement)?,
             StatementPart::Shape => statement.shape = self.shape()?,
             StatementPart::Prime => self.prime_of_state(&statement.name)?,
             StatementPart::Equals => self.equals()?,
