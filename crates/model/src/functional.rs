@@ -22,7 +22,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     /// Entries of the row table are state components; in a formula of a
-    /// [`Start`](crate::elaborate::start::Start) they are inputs of a trajectory.
+    /// [`Start`](crate::elaborate::model::start::Start) they are inputs of a trajectory.
     State,
     /// Entries of the row table are parameters.
     Parameter,

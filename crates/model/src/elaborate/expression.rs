@@ -1,10 +1,12 @@
 //! Expressions with every name resolved and every shape known.
 
-use super::index_set::{IndexSet, IndexVariable};
+pub mod index_set;
+
 use super::linear_algebra::Linear;
 use super::shape::Shape;
 use crate::graph::op::{Binary, Unary};
 use crate::syntax::span::Span;
+use index_set::{IndexSet, IndexVariable};
 use std::sync::Arc;
 
 /// A shared, immutable, checked expression.

@@ -3,7 +3,6 @@
 //! values).
 
 pub mod expression;
-pub mod index_set;
 pub mod linear_algebra;
 pub mod lower;
 pub mod model;
@@ -20,8 +19,8 @@ use crate::syntax::ast;
 use crate::syntax::diagnostic::{Diagnostic, Severity};
 use crate::syntax::span::Span;
 use crate::syntax::{MAX_DIAGNOSTICS, Reading, capped};
+use expression::index_set::{IndexSet, IndexVariable};
 use expression::{CheckedExpression, Depends, Draw, Ex, Kind};
-use index_set::{IndexSet, IndexVariable};
 use model::{Family, Model, Table};
 use names::{Declaration, Scope};
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -1,11 +1,13 @@
 //! The checked model: every name resolved, every formula a sum of term templates.
 
+pub mod start;
+
 use super::expression::{Depends, MOMENTUM, TIME};
 use super::shape::Shape;
-use super::start::Start;
 use super::statistic::Statistic;
 use crate::functional::Functional;
 use crate::syntax::span::Span;
+use start::Start;
 use std::cmp::Ordering;
 use std::sync::Arc;
 

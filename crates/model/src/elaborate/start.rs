@@ -1,15 +1,16 @@
-//! Starts of an ensemble's trajectories: the formulas of those parameters and initial values that
-//! use a random draw, the trajectory's number, or each other.
+//! Starts of an ensemble's trajectories.
 //!
-//! A model holds the numbers of its first trajectory, and a [`Start`] those formulas.
-//! [`CompiledStart`] evaluates them for any other trajectory, row by row, with the templates that
-//! gave the first numbers: equal values have equal bits.
+//! A model holds the numbers of its first trajectory, and a
+//! [`Start`](super::model::start::Start) the formulas of those that differ. [`CompiledStart`]
+//! evaluates them for any other trajectory, row by row, with the templates that gave the first
+//! numbers: equal values have equal bits.
 
 use super::expression::Draw;
-use super::model::{Family, Model};
+use super::model::Model;
+use super::model::start::StartTarget;
 use super::reach::ShortBox;
-use super::velocity::{Momenta, Velocity};
-use crate::functional::{Functional, Source, Template, work_len};
+use super::velocity::Momenta;
+use crate::functional::{Template, work_len};
 use crate::graph::interpret::Backend;
 use crate::syntax::diagnostic::Diagnostic;
 
@@ -17,105 +18,6 @@ use crate::syntax::diagnostic::Diagnostic;
 pub const TRAJECTORY: u32 = 0;
 /// Place of the first draw among these inputs; the other draws follow.
 pub const FIRST_DRAW: u32 = 1;
-
-/// Formulas of the numbers of a model that differ between trajectories. They read the inputs of a
-/// trajectory (its number, then its draws) in place of the state.
-#[derive(Clone, Debug, Default)]
-pub struct Start {
-    /// Draws of each trajectory, in order.
-    pub draws: Vec<Draw>,
-    /// Values that differ: parameters, each after those that it uses, then initial values.
-    pub values: Vec<VariedValue>,
-    /// Initial velocities whose momenta may differ.
-    pub velocities: Vec<Velocity>,
-    /// For each sum over pairs whose cut-off or periodic box differs: both, in the form that
-    /// [`ShortBox`] reads.
-    pub cutoffs: Vec<Functional>,
-    /// True for the parameter values that differ; empty if none does.
-    pub parameters: Vec<bool>,
-    /// True for the components of the initial state that differ; empty if none does.
-    pub state: Vec<bool>,
-}
-
-/// A parameter or an initial value that differs between trajectories.
-#[derive(Clone, Debug)]
-pub struct VariedValue {
-    /// Kind of the value.
-    pub target: StartTarget,
-    /// Name.
-    pub name: String,
-    /// First component, among the parameter values or in the state.
-    pub first: usize,
-    /// The formula.
-    pub functional: Functional,
-}
-
-/// Kind of a [`VariedValue`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StartTarget {
-    /// A parameter.
-    Parameter,
-    /// An initial value.
-    Initial,
-}
-
-impl Start {
-    /// Keeps the formula of `family`, whose first component is `first`, if its value differs
-    /// between trajectories. `len` is the number of parameter values or of components of the state.
-    pub(crate) fn keep(
-        &mut self,
-        target: StartTarget,
-        family: &Family,
-        first: usize,
-        len: usize,
-        functional: Functional,
-    ) {
-        let known = &self.parameters;
-        let differs = functional.reads_marked(|source, entry| match source {
-            Source::State => true,
-            Source::Parameter => known.get(entry as usize).is_some_and(|&differs| differs),
-            Source::Number => false,
-        });
-        if !differs.contains(&true) {
-            return;
-        }
-        let marks = match target {
-            StartTarget::Parameter => &mut self.parameters,
-            StartTarget::Initial => &mut self.state,
-        };
-        marks.resize(len, false);
-        marks[first..first + differs.len()].copy_from_slice(&differs);
-        self.values.push(VariedValue { target, name: family.name.clone(), first, functional });
-    }
-
-    /// Keeps the distance at which a sum ends and the lengths of its box if they differ.
-    pub(crate) fn keep_cutoff(&mut self, lengths: Functional) {
-        let differs = |source, entry: u32| {
-            source == Source::Parameter
-                && self.parameters.get(entry as usize).is_some_and(|&differs| differs)
-        };
-        if lengths.reads_marked(differs).contains(&true) {
-            self.cutoffs.push(lengths);
-        }
-    }
-
-    /// Keeps velocities if the momenta may differ: H_pp, H_p and v may read any value that differs.
-    pub(crate) fn keep_velocities(&mut self, velocities: Vec<Velocity>, dimension: usize) {
-        if self.is_same() || velocities.is_empty() {
-            return;
-        }
-        self.state.resize(dimension, false);
-        for velocity in &velocities {
-            self.state[velocity.range()].fill(true);
-        }
-        self.velocities = velocities;
-    }
-
-    /// True if all trajectories start alike.
-    pub fn is_same(&self) -> bool {
-        self.values.is_empty()
-    }
-}
 
 /// Reason why a trajectory has no start.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -141,7 +43,7 @@ pub enum NoStart {
     ShortBox(ShortBox),
 }
 
-/// A compiled [`Start`]: immutable, shared between threads; scratch comes from the caller.
+/// A compiled [`Start`](super::model::start::Start): immutable, shared between threads; scratch comes from the caller.
 pub struct CompiledStart {
     templates: Vec<Vec<Template>>,
     momenta: Option<Momenta>,

@@ -1,5 +1,6 @@
 //! Initial velocities: p(0) = M v(0) for a constant mass matrix M.
 
+use super::model::start::Velocity;
 use super::model::{Dynamics, Model};
 use crate::functional::{Source, Template, Term};
 use crate::graph::interpret::{Backend, Interpreter};
@@ -7,31 +8,10 @@ use crate::graph::{Expression, Graph, Input, Node};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 use rustc_hash::FxHashMap;
-use std::ops::Range;
 
 /// Largest number of momenta that the mass matrix may couple to each other: each block is solved as
 /// a dense matrix.
 const LARGEST_BLOCK: usize = 2_000;
-
-/// A coordinate whose initial velocity is given in place of its momentum.
-#[derive(Clone, Debug)]
-pub struct Velocity {
-    /// Name of the momentum.
-    pub name: String,
-    /// First component of the momentum in the state.
-    pub first: usize,
-    /// The velocity at the start of the first trajectory.
-    pub value: Vec<f64>,
-    /// Span of the declaration.
-    pub span: Span,
-}
-
-impl Velocity {
-    /// Components of the momentum in the state.
-    pub fn range(&self) -> Range<usize> {
-        self.first..self.first + self.value.len()
-    }
-}
 
 /// Momenta of all velocities, as functions of these: H_pp p = v − H_p, with H_p taken where these
 /// momenta are 0 and the others have their values. Solved by connected blocks of H_pp, each dense.

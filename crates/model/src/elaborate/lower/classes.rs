@@ -1,9 +1,8 @@
 //! Classes of rows: rows that decide alike share a template.
 
-use super::row_indices::{Guard, RowIndices};
-use super::slots::Slot;
+use super::row_indices::RowIndices;
 use super::summands::{Summand, Wrapper};
-use super::template::TemplateLowering;
+use super::template::{Class, TemplateLowering};
 use super::{Context, LARGEST_TEMPLATES, MOST_NUMBERS, MOST_ROWS, too_many_numbers};
 use crate::elaborate::expression::{Draw, Ex};
 use crate::functional::Term;
@@ -20,33 +19,6 @@ struct Choice {
     /// Next node, by the bits of the answer.
     answers: FxHashMap<u64, usize>,
     class: Option<usize>,
-}
-
-/// Rows that share a template.
-pub(super) struct Class {
-    pub(super) guards: Vec<Guard>,
-    pub(super) slots: Vec<(Slot, Span)>,
-    pub(super) term: Term,
-}
-
-impl Class {
-    /// Appends the entries of a row, whose guards are checked; its output is still missing.
-    pub(super) fn entries(
-        &mut self,
-        context: &Context,
-        names: &mut RowIndices,
-        row: &[f64],
-        draws: &mut Vec<Draw>,
-        entries: &mut Vec<u32>,
-    ) -> Result<(), Diagnostic> {
-        for guard in &self.guards {
-            names.check(guard, row)?;
-        }
-        for (slot, span) in &self.slots {
-            entries.push(slot.entry(context, names, row, *span, &mut self.term, draws)?);
-        }
-        Ok(())
-    }
 }
 
 /// The template of a row.

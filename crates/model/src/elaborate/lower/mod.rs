@@ -15,8 +15,8 @@ mod summands;
 mod template;
 
 use super::reach::{self, Cutoff};
+use crate::elaborate::expression::index_set::IndexSet;
 use crate::elaborate::expression::{Draw, Ex};
-use crate::elaborate::index_set::IndexSet;
 use crate::elaborate::model::{Family, Quantity, Table};
 use crate::functional::{Functional, Term};
 use crate::syntax::diagnostic::Diagnostic;

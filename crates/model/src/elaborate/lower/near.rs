@@ -7,8 +7,8 @@
 use super::Context;
 use super::classes::{ClassBuilder, RowTemplate};
 use super::row_indices::RowIndices;
+use crate::elaborate::expression::index_set::{IndexSet, IndexVariable};
 use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind};
-use crate::elaborate::index_set::{IndexSet, IndexVariable};
 use crate::elaborate::linear_algebra::Linear;
 use crate::elaborate::shape::Shape;
 use crate::functional::{Pairs, Side, Source, Term, Which};

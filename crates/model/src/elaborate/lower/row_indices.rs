@@ -3,8 +3,8 @@
 
 use super::arithmetic::{add_term, components};
 use super::{Context, LARGEST_INDEX, LARGEST_TEMPLATE};
+use crate::elaborate::expression::index_set::{IndexRange, IndexSet, IndexVariable};
 use crate::elaborate::expression::{CheckedExpression, Ex, Kind};
-use crate::elaborate::index_set::{IndexRange, IndexSet, IndexVariable};
 use crate::graph::aligned::Aligned;
 use crate::graph::interpret::{Backend, Interpreter, Kernel};
 use crate::graph::op::{Binary, Unary};

@@ -3,7 +3,7 @@
 use super::MOST_ROWS;
 use super::classes::ClassBuilder;
 use super::row_indices::RowIndices;
-use crate::elaborate::index_set::IndexSet;
+use crate::elaborate::expression::index_set::IndexSet;
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 

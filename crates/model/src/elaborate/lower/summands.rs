@@ -2,8 +2,8 @@
 //! sums inside others: the sums over the sites of two molecules belong into the template of the
 //! pair.
 
+use crate::elaborate::expression::index_set::{IndexRange, IndexSet};
 use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind};
-use crate::elaborate::index_set::{IndexRange, IndexSet};
 use crate::elaborate::model::MOST_SITES;
 use crate::graph::op::{Binary, Unary};
 use crate::syntax::diagnostic::Diagnostic;

@@ -1,12 +1,11 @@
 //! The template of a row: its formula with slots in place of the numbers that it reads.
 
-use super::LARGEST_TEMPLATE;
 use super::arithmetic::{add_term, components};
-use super::classes::Class;
 use super::row_indices::{Guard, RowIndices};
 use super::slots::Slot;
-use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind, Storage};
-use crate::elaborate::index_set::{self, IndexSet};
+use super::{Context, LARGEST_TEMPLATE};
+use crate::elaborate::expression::index_set::{self, IndexSet};
+use crate::elaborate::expression::{self, CheckedExpression, Draw, Ex, Kind, Storage};
 use crate::elaborate::shape::Shape;
 use crate::functional::{Stretches, Term};
 use crate::graph::{Graph, Input, Node};
@@ -15,6 +14,33 @@ use crate::syntax::span::Span;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Rows that share a template.
+pub(super) struct Class {
+    pub(super) guards: Vec<Guard>,
+    pub(super) slots: Vec<(Slot, Span)>,
+    pub(super) term: Term,
+}
+
+impl Class {
+    /// Appends the entries of a row, whose guards are checked; its output is still missing.
+    pub(super) fn entries(
+        &mut self,
+        context: &Context,
+        names: &mut RowIndices,
+        row: &[f64],
+        draws: &mut Vec<Draw>,
+        entries: &mut Vec<u32>,
+    ) -> Result<(), Diagnostic> {
+        for guard in &self.guards {
+            names.check(guard, row)?;
+        }
+        for (slot, span) in &self.slots {
+            entries.push(slot.entry(context, names, row, *span, &mut self.term, draws)?);
+        }
+        Ok(())
+    }
+}
 
 /// A template while it is made.
 pub(super) struct TemplateLowering<'l, 'a> {

@@ -1,8 +1,8 @@
 //! Uses of definitions: each definition is read once, never in a cycle, and only once all that it
 //! depends on is known.
 
+use crate::elaborate::expression::index_set::IndexSet;
 use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind};
-use crate::elaborate::index_set::IndexSet;
 use crate::elaborate::names::Scope;
 use crate::elaborate::{Application, Elaborator};
 use crate::syntax::ast::{self, Name, Statement};

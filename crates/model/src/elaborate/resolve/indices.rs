@@ -1,8 +1,8 @@
 //! Indices: ranges, members of families, components of vectors and matrices, rows of tables.
 
 use crate::elaborate::Elaborator;
+use crate::elaborate::expression::index_set::{IndexRange, IndexSet};
 use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind, Storage};
-use crate::elaborate::index_set::{IndexRange, IndexSet};
 use crate::elaborate::lower::LARGEST_INDEX;
 use crate::elaborate::model::Family;
 use crate::elaborate::names::Symbol;

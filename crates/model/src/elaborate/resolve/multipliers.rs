@@ -1,8 +1,8 @@
 //! Multipliers of constraints, `lambda.NAME`.
 
 use super::definitions::which_member;
+use crate::elaborate::expression::index_set::IndexRange;
 use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind, Storage};
-use crate::elaborate::index_set::IndexRange;
 use crate::elaborate::names::{self, Symbol};
 use crate::elaborate::{Elaborator, VariableRole};
 use crate::syntax::ast::{self, ExprKind};

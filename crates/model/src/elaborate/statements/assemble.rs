@@ -3,16 +3,16 @@
 
 use super::quantities::FormulaLowering;
 use super::{CheckedFormulas, StateDerivative, cutoff};
+use crate::elaborate::expression::index_set::IndexSet;
 use crate::elaborate::expression::{self, Draw, Ex};
-use crate::elaborate::index_set::IndexSet;
 use crate::elaborate::lower::{
     self, Context, LoweredCutoff, LoweredFormula, MOST_NUMBERS, Purpose,
 };
+use crate::elaborate::model::start::{Start, StartTarget, Velocity};
 use crate::elaborate::model::{
     self, Dynamics, Family, Measured, Model, Parameter, Role, Table, Variable,
 };
-use crate::elaborate::start::{Start, StartTarget};
-use crate::elaborate::velocity::{self, Velocity};
+use crate::elaborate::velocity;
 use crate::elaborate::{CheckedFormula, Elaborator, VariableRole};
 use crate::functional::{Functional, Term};
 use crate::syntax::diagnostic::Diagnostic;

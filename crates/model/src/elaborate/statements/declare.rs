@@ -1,7 +1,7 @@
 //! Declarations: every name once, and the statements that a whole file must have.
 
 use crate::elaborate::expression;
-use crate::elaborate::index_set::IndexSet;
+use crate::elaborate::expression::index_set::IndexSet;
 use crate::elaborate::names::{Declaration, Symbol};
 use crate::elaborate::{Elaborator, ParameterEntry, TableEntry, VariableEntry, VariableRole};
 use crate::syntax::ast::{self, Statement};

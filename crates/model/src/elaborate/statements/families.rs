@@ -1,7 +1,7 @@
 //! Sizes, shapes, and the families of variables and parameters: boxes of index values.
 
 use crate::elaborate::expression::CheckedExpression;
-use crate::elaborate::index_set::{IndexRange, IndexSet};
+use crate::elaborate::expression::index_set::{IndexRange, IndexSet};
 use crate::elaborate::lower::{LARGEST_INDEX, MOST_ROWS};
 use crate::elaborate::model::Family;
 use crate::elaborate::names::Scope;

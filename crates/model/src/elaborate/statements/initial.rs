@@ -1,7 +1,7 @@
 //! Initial values of the variables.
 
+use crate::elaborate::expression::index_set::IndexSet;
 use crate::elaborate::expression::{self, CheckedExpression, Ex};
-use crate::elaborate::index_set::IndexSet;
 use crate::elaborate::model::Family;
 use crate::elaborate::names::Scope;
 use crate::elaborate::shape::Shape;

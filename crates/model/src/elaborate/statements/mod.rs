@@ -13,8 +13,8 @@ pub(super) mod replace;
 mod symmetry;
 mod tables;
 
+use crate::elaborate::expression::index_set::IndexSet;
 use crate::elaborate::expression::{Draw, Ex};
-use crate::elaborate::index_set::IndexSet;
 use crate::elaborate::model::Model;
 use crate::elaborate::{CheckedFormula, Elaborator};
 use crate::syntax::ast::Name;

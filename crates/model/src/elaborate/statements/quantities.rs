@@ -3,8 +3,8 @@
 use super::CheckedMeasure;
 use super::symmetry::is_symmetric;
 use crate::elaborate::CheckedFormula;
+use crate::elaborate::expression::index_set::IndexSet;
 use crate::elaborate::expression::{Draw, Ex};
-use crate::elaborate::index_set::IndexSet;
 use crate::elaborate::lower::{self, Context, LoweredCutoff, LoweredFormula, Purpose};
 use crate::elaborate::model::{Component, Measured, Quantity};
 use crate::elaborate::shape::Shape;

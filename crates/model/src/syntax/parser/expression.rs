@@ -9,7 +9,6 @@ use super::super::diagnostic::{Diagnostic, shorten};
 use super::super::span::Span;
 use super::super::token::TokenKind;
 use super::super::words::{FUNCTIONS, is_statement_word};
-use super::range::Owner;
 use super::{Parsed, Parser, product_help};
 
 /// Binding strength of an operator, from loose to tight.
@@ -23,6 +22,15 @@ pub(super) enum Binding {
     Product,
     Negation,
     Power,
+}
+
+/// Owner of an index set.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Owner {
+    /// `sum(… : EXPR)`
+    Sum,
+    /// `NAME[…]`
+    Family,
 }
 
 /// An expression and the height of its tree.

@@ -4,7 +4,7 @@ use super::super::ast::{BinaryOperator, Expr, ExprKind, Name, Statement};
 use super::super::diagnostic::{Diagnostic, shorten};
 use super::super::token::TokenKind;
 use super::super::words::{FUNCTIONS, reserved};
-use super::range::Owner;
+use super::expression::Owner;
 use super::{Parsed, Parser, ReportedMistake};
 
 impl Parser<'_> {

@@ -4,17 +4,8 @@ use super::super::ast::{IndexSetExpr, Name, RangeExpr};
 use super::super::diagnostic::{Diagnostic, shorten};
 use super::super::token::TokenKind;
 use super::super::words::reserved;
-use super::expression::{Binding, Tree};
+use super::expression::{Binding, Owner, Tree};
 use super::{Parsed, Parser};
-
-/// Owner of the ranges.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Owner {
-    /// `sum(… : EXPR)`
-    Sum,
-    /// `NAME[…]`
-    Family,
-}
 
 impl Parser<'_> {
     /// Reads `[i in 1..n]` if it comes next. `name` is the name of the family.

@@ -1,6 +1,6 @@
 //! Index sets: the index values over which a sum or a family runs.
 
-use super::expression::Ex;
+use super::Ex;
 use crate::syntax::span::Span;
 
 /// A bound index; every binding in a model has its own.
