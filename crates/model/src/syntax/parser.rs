@@ -339,6 +339,10 @@ impl<'s> Parser<'s> {
             kind if kind.begins_operand() && self.previous().is_some_and(|token| token.kind.ends_operand()) => {
                 self.missing_operator(expected)
             }
+            // A symbol or word of the statement's form.
+            _ if self.open.is_empty() && expected.starts_with('\'') => {
+                finding.help(format!("write {}", self.row.form))
+            }
             _ => finding,
         };
         self.fail(finding)
