@@ -200,7 +200,6 @@ struct Elaborator<'a> {
     diagnostics: Vec<Diagnostic>,
     symbols: BTreeMap<String, Declaration>,
     sizes: FxHashMap<usize, Option<i64>>,
-    sizes_entered: Vec<usize>,
     parameters: Vec<ParameterEntry>,
     /// True once the families of the parameters have been read.
     parameters_known: bool,

@@ -197,7 +197,7 @@ impl Elaborator<'_> {
 
     /// Names of a cycle of statements, starting with the first one in the file: it is reported
     /// once, whichever statement was read first.
-    pub(in crate::elaborate) fn circle(&self, statements: &[usize]) -> Vec<Name> {
+    fn circle(&self, statements: &[usize]) -> Vec<Name> {
         let mut circle: Vec<Name> =
             statements.iter().map(|&s| self.statement(s).name.clone()).collect();
         let first = (0..circle.len()).min_by_key(|&k| circle[k].span.start).unwrap_or(0);
@@ -231,7 +231,7 @@ pub(super) fn which_member(name: &str, written: &str, indices: &[&str], span: Sp
 }
 
 /// Finding for a cycle of definitions, at the first of them.
-pub(in crate::elaborate) fn recursion(circle: &[Name], used: Span) -> Diagnostic {
+fn recursion(circle: &[Name], used: Span) -> Diagnostic {
     let first = &circle[0];
     let chain: Vec<&str> = circle.iter().chain([first]).map(|name| name.text.as_str()).collect();
     let message = match circle.len() {

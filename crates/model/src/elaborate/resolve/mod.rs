@@ -2,7 +2,7 @@
 //! every mistake reported at its place.
 
 mod calls;
-pub(super) mod definitions;
+mod definitions;
 mod indices;
 mod multipliers;
 mod naming;

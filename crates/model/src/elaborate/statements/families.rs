@@ -5,7 +5,6 @@ use crate::elaborate::expression::index_set::{IndexRange, IndexSet};
 use crate::elaborate::lower::{LARGEST_INDEX, MOST_ROWS};
 use crate::elaborate::model::Family;
 use crate::elaborate::names::Scope;
-use crate::elaborate::resolve::definitions::recursion;
 use crate::elaborate::shape::Shape;
 use crate::elaborate::{Elaborator, VariableRole};
 use crate::syntax::ast::{self, ShapeExpr, Statement};
@@ -24,20 +23,17 @@ impl Elaborator<'_> {
         if let Some(&known) = self.sizes.get(&number) {
             return known;
         }
-        let statement = self.statement(number);
-        if let Some(start) = self.sizes_entered.iter().position(|&s| s == number) {
-            let circle = self.circle(&self.sizes_entered[start..]);
-            self.report(recursion(&circle, statement.name.span));
+        let Statement { name, values, .. } = self.statement(number);
+        if self.enter(number, name.span).is_none() {
             self.sizes.insert(number, None);
             return None;
         }
-        self.sizes_entered.push(number);
         let before = self.diagnostics.len();
-        let checked = self.within(Scope::new(0, "a size"), |this| this.value(&statement.values[0]));
-        self.sizes_entered.pop();
+        let checked = self.within(Scope::new(0, "a size"), |this| this.value(&values[0]));
+        self.leave();
         let result = checked.and_then(|e| {
-            let (value, name, span) = (e.value(), &statement.name.text, statement.values[0].span);
-            match value {
+            let (name, span) = (&name.text, values[0].span);
+            match e.value() {
                 Some(v) if v.fract() == 0.0 && v.abs() <= LARGEST_INDEX => return Some(v as i64),
                 Some(v) => {
                     let message = format!("size '{name}' must be an integer, and this is {v}");
