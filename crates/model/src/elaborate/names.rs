@@ -103,3 +103,8 @@ pub fn function_names() -> Vec<&'static str> {
         .chain(["identity", "matrix", "if", "sum", "normal", "uniform"])
         .collect()
 }
+
+/// A number of indices in words.
+pub(super) fn counted_indices(count: usize) -> String {
+    if count == 1 { "1 index".to_string() } else { format!("{count} indices") }
+}

@@ -66,11 +66,11 @@ pub struct StatementRow {
     pub kind: StatementKind,
     /// Word that begins it; empty for `NAME' = EXPR`.
     pub word: &'static str,
-    /// Its form in the notation of the language guide.
+    /// Form in the notation of the language guide.
     pub form: &'static str,
-    /// Parts behind the word.
+    /// Parts behind the word, in order.
     pub parts: &'static [StatementPart],
-    /// Meaning of its name.
+    /// Meaning of the name that it declares.
     pub meaning: Meaning,
     /// Words of other languages for it, in small letters.
     pub elsewhere: &'static [&'static str],
@@ -131,14 +131,9 @@ statements! {
 }
 
 impl StatementKind {
-    /// Its row.
+    /// Row of the table.
     pub fn row(self) -> &'static StatementRow {
         &STATEMENTS[self as usize]
-    }
-
-    /// True if its name stands for its value in formulas.
-    pub fn is_definition(self) -> bool {
-        self.row().meaning == Definition
     }
 }
 

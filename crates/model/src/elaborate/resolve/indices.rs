@@ -1,11 +1,12 @@
 //! Indices: ranges, members of families, components of vectors and matrices, rows of tables.
 
+use super::definitions::which_member;
 use crate::elaborate::Elaborator;
 use crate::elaborate::expression::index_set::{IndexRange, IndexSet};
 use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind, Storage};
 use crate::elaborate::lower::LARGEST_INDEX;
 use crate::elaborate::model::Family;
-use crate::elaborate::names::Symbol;
+use crate::elaborate::names::{Symbol, counted_indices};
 use crate::elaborate::shape::Shape;
 use crate::graph::op::Binary;
 use crate::syntax::ast::{self, ExprKind};
@@ -126,28 +127,22 @@ impl Elaborator<'_> {
         span: Span,
     ) -> Option<(Vec<Ex>, &'e [ast::Expr])> {
         let need = family.indices.len();
-        if indices.len() < need || (need > 0 && indices.len() != need) {
-            let usage = format!("{}[{}]", family.name, family.indices.join(", "));
-            let message = match (indices.len(), need) {
-                (0, 1) => format!("'{}' is a family and needs its index", family.name),
-                (0, _) => format!("'{}' is a family and needs its {need} indices", family.name),
-                (given, _) => {
-                    format!(
-                        "'{}' has {need} {}, not {given}",
-                        family.name,
-                        if need == 1 { "index" } else { "indices" }
-                    )
-                }
-            };
+        if need > 0 && indices.len() != need {
+            let names: Vec<&str> = family.indices.iter().map(String::as_str).collect();
+            let mut finding = which_member(&family.name, &family.name, &names, span);
+            if !indices.is_empty() {
+                let (needed, given) = (counted_indices(need), indices.len());
+                finding.message = format!("'{}' has {needed}, not {given}", family.name);
+            }
             let component = match indices.get(need).map(|e| &e.kind) {
                 Some(ExprKind::Number(k)) => k.to_string(),
                 _ => "k".to_string(),
             };
-            return self.refuse(
-                Diagnostic::error(message, span, "which member?")
-                    .help(format!("write {usage}; components come after: {usage}[{component}]"))
-                    .related(family.span, "declared here"),
-            );
+            let usage = format!("{}[{}]", family.name, names.join(", "));
+            let finding = finding
+                .help(format!("write {usage}; components come after: {usage}[{component}]"))
+                .related(family.span, "declared here");
+            return self.refuse(finding);
         }
         let mut checked = Vec::with_capacity(need);
         for (index, &bounds) in indices.iter().zip(&family.bounds) {
@@ -169,8 +164,7 @@ impl Elaborator<'_> {
         }
         let (shape, dimensions, count) = (e.shape, e.shape.dimensions(), indices.len());
         if dimensions.len() != count {
-            let noun = if count == 1 { "index" } else { "indices" };
-            let message = format!("{shape} cannot take {count} {noun}");
+            let message = format!("{shape} cannot take {}", counted_indices(count));
             let finding = Diagnostic::error(message, span, format!("this has the shape {shape}"));
             return self.refuse(finding.help(match shape {
                 Shape::Vector(k) => format!("a vector takes one index from 1 to {k}"),

@@ -4,7 +4,7 @@
 use super::StateDerivative;
 use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind};
 use crate::elaborate::model::Family;
-use crate::elaborate::names::{Scope, Symbol};
+use crate::elaborate::names::{Scope, Symbol, counted_indices};
 use crate::elaborate::shape::Shape;
 use crate::elaborate::{CheckedFormula, Elaborator, VariableEntry, VariableRole};
 use crate::syntax::ast::{self, Statement};
@@ -122,8 +122,8 @@ impl Elaborator<'_> {
                 0 => format!("{text}' = …"),
                 _ => format!("{text}[{}]' = …", family.indices.join(", ")),
             };
-            let noun = if count == 1 { "index" } else { "indices" };
-            let message = format!("'{text}' has {count} {noun}, not {}", indices.len());
+            let (needed, given) = (counted_indices(count), indices.len());
+            let message = format!("'{text}' has {needed}, not {given}");
             let label = "the family has another number of indices";
             let finding = Diagnostic::error(message, *span, label).help(format!("write {usage}"));
             return self.refuse(finding.related(family.span, "declared here"));

@@ -2,7 +2,7 @@
 
 use super::super::ast::{Name, Statement};
 use super::super::diagnostic::{Diagnostic, did_you_mean, shorten};
-use super::super::statements::{STATEMENTS, StatementPart, StatementRow};
+use super::super::statements::{STATEMENTS, StatementKind, StatementPart, StatementRow};
 use super::super::token::TokenKind;
 use super::super::words::statement_words;
 use super::{Parsed, Parser, ReportedMistake};
@@ -60,7 +60,7 @@ impl Parser<'_> {
         }
         if next == TokenKind::Prime || next == TokenKind::OpenSquare && self.is_indexed_derivative()
         {
-            return Ok(STATEMENTS.iter().find(|row| row.word.is_empty()).expect("is in the table"));
+            return Ok(StatementKind::Derivative.row());
         }
         let assigns = matches!(next, TokenKind::Equals | TokenKind::Colon);
         let follows = |row: &&StatementRow| {
