@@ -20,20 +20,22 @@ pub use resumption::{Longer, Resumed, open_run};
 pub(crate) use resumption::{stored, stored_options, stored_problem, unreadable};
 pub(crate) use stepping::{claim_fails, failed_names, run_method};
 
+use crate::error::Error;
 use crate::kernels::{CompiledStep, CompiledSystem, StateVectors};
 use crate::options::RunOptions;
 use crate::output::RunFolder;
-use crate::penalty::{MeanMultipliers, Penalised};
+use crate::penalty::{Followed, MeanMultipliers, Penalised};
 use crate::problem::Problem;
 use crate::recording::{Measuring, RecordedArrays};
 use crate::serial::NumberArray;
 use crate::step::Program;
 use holonome_integrate::feedback_term::metric;
-use holonome_integrate::plan::Gain;
-use holonome_integrate::plan::Plan;
+use holonome_integrate::observer::{Control, Observer};
+use holonome_integrate::plan::{Gain, Plan};
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
 use holonome_model::treatment::{Field, InvariantGroup};
+use std::convert::Infallible;
 use std::sync::Arc;
 
 /// A problem compiled for a method.
@@ -136,5 +138,38 @@ impl Simulation {
     /// Number of targets F₀ among the parameters of a step.
     pub(crate) fn target_count(&self) -> usize {
         self.system.invariants().count - self.constraints
+    }
+}
+
+/// Follow the motion of a problem in a run of its own.
+///
+/// # Errors
+/// If it cannot be prepared.
+fn follow(
+    problem: Problem,
+    options: RunOptions,
+    look: &mut (dyn FnMut(f64, &[f64]) + Send),
+) -> Result<Followed, Error> {
+    let simulation = prepare(problem, options)?;
+    let mut state = simulation.state().clone();
+    look(state.t, &state.x);
+    let outcome = simulation.run_unstored(&simulation.plan, &mut state, &mut Shown(look));
+    Ok(Followed { x: state.x, failure: outcome.err().map(|failure| failure.to_string()) })
+}
+
+/// Observer that passes on every step and sample.
+struct Shown<'a>(&'a mut (dyn FnMut(f64, &[f64]) + Send));
+
+impl Observer for Shown<'_> {
+    type Error = Infallible;
+
+    fn sample(&mut self, _index: usize, t: f64, x: &[f64]) -> Result<(), Infallible> {
+        (self.0)(t, x);
+        Ok(())
+    }
+
+    fn step(&mut self, state: &StepState) -> Result<Control, Infallible> {
+        (self.0)(state.t, &state.x);
+        Ok(Control::Continue)
     }
 }

@@ -142,7 +142,7 @@ pub enum TableauError {
 }
 
 impl Tableau {
-    /// Number of stages that [`fixed_step`] or [`attempt`] may touch, those of dense output included.
+    /// Number of stages that a step or its interpolant may touch.
     pub fn stage_count(&self) -> usize {
         self.a.len()
     }

@@ -12,7 +12,7 @@ mod lanes;
 
 use super::bound::{Parametric, WideBound};
 use super::formula::Formula;
-use super::map::Repeated;
+use super::loops::Repeated;
 use super::march::{
     self, AttemptInputs, AttemptLoop, AttemptPlan, AttemptResult, Judging, StepInterpolant,
 };

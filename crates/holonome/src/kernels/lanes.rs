@@ -4,11 +4,13 @@ mod collocated;
 mod monitor;
 
 use super::collocation::{JudgedPlaces, LaneStages, LaneStagesBound, judge};
-use super::map::{CompiledStep, repeated_tape};
+use super::loops::repeated_tape;
+use super::map::CompiledStep;
 use super::march::AttemptLoop;
 use super::mending::Mend;
+use super::settling::Settling;
 use super::vectors::StateVectors;
-use super::whole_step::{Ingredients, Recorded, Settling};
+use super::whole_step::{Ingredients, Recorded};
 use super::{UnrolledParts, march};
 use crate::backend::compile;
 use crate::policy::LONGEST_STEP;

@@ -7,10 +7,11 @@
 
 use super::mending::Mend;
 use super::monitoring::Monitoring;
+use super::settling::{Settled, Settling};
 use super::taylor::{Expansion, Scales, Taylor};
 use super::tracing::TracingSpace;
 use super::vectors::StateVectors;
-use super::whole_step::{Ingredients, Recorded, Settled, Settling};
+use super::whole_step::{Ingredients, Recorded};
 use holonome_arithmetic::{Real, in_pairs, products};
 use holonome_integrate::controller::pi::{Controller, JudgedAttempt};
 use holonome_integrate::controller::slots::{Slots, Status, Within};

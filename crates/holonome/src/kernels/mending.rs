@@ -43,7 +43,7 @@ impl Mend {
     /// is not done by formulas.
     pub fn of(plan: &Plan, field: &Field) -> Option<Mend> {
         let mends = (1..=FEW_INVARIANTS).contains(&field.invariants.len()) && is_small(field);
-        match super::map::effective_treatment(plan, field) {
+        match effective_treatment(plan, field) {
             MethodTreatment::Corrected if mends => Some(Mend::Corrects),
             MethodTreatment::Projection if mends => Some(Mend::Projects {
                 by_error: projects_by_error(plan),
@@ -457,6 +457,15 @@ impl<'a, 'r> Rows<'a, 'r> {
 fn is_in_range<'r>(square: Value<'r>, residual: Value<'r>) -> Truth<'r> {
     let [least, most, zero] = [SQUARES[0], SQUARES[1], 0.0].map(|number| square.constant(number));
     (least.at_most(square) | residual.equals(zero)) & square.at_most(most)
+}
+
+/// Treatment of a method over `field`; plain if there is nothing to correct.
+pub(super) fn effective_treatment(plan: &Plan, field: &Field) -> MethodTreatment {
+    match plan.method.treatment {
+        MethodTreatment::Feedback => MethodTreatment::Feedback,
+        _ if field.groups.iter().all(|group| group.monitored_only) => MethodTreatment::Plain,
+        treatment => treatment,
+    }
 }
 
 #[cfg(test)]

@@ -2,17 +2,10 @@
 //! cancel in them.
 
 use super::bound::WideBound;
-use super::formula::Formula;
-use super::system::{group as group_of, kind as kind_of};
-use super::whole_step::{Settled, Settling};
 use crate::policy::SMALL_SYSTEM;
-use holonome_arithmetic::Real;
-use holonome_integrate::scales::Vectors;
-use holonome_integrate::terms::{TermsOfRow, first_momentum, floor_of, has_loss};
-use holonome_model::graph::tape::Tape;
-use holonome_model::graph::value::Value;
-use holonome_model::graph::{Graph, Node};
-use holonome_model::treatment::{Field, InvariantGroup};
+use holonome_integrate::system::{Group, GroupKind};
+use holonome_model::graph::Node;
+use holonome_model::treatment::{Field, InvariantGroup, InvariantKind};
 use std::sync::Arc;
 
 /// Monitored groups of invariants: true for groups whose formulas give the squares of their
@@ -67,82 +60,6 @@ pub(super) fn is_small(field: &Field) -> bool {
     field.graph.reachable(&field.invariants).len() <= SMALL_SYSTEM
 }
 
-/// Tape from (x, F₀) to F and the largest deviation of every group there, behind x. If the result
-/// is mended, scales and the limit of a correction follow F₀, and [`Settled::unsettled`] the
-/// deviations.
-pub(super) fn settling_tape(field: &Field, settling: &Settling) -> Tape {
-    let (n, m) = (field.dimension, field.invariants.len());
-    let mut g = Graph::new();
-    let t = g.input(holonome_model::graph::Input::Time);
-    let (scales, mends) = (settling.scales().len(), settling.mend().is_some());
-    let states = n + m + scales + usize::from(mends);
-    let inputs: Vec<Node> = (0..states).map(|k| g.state(k)).collect();
-    let (x, rest) = inputs.split_at(n + m);
-    let limit = if mends { rest[scales] } else { g.zero() };
-    let Settled { x, values, largest, unsettled } =
-        settling.treated(&mut g, t, x, (&rest[..scales], limit, 1));
-    let mut outputs = [x, values, largest].concat();
-    if settling.mend().is_some() {
-        outputs.push(unsettled);
-    }
-    Tape::of_fused(&g, &outputs, states, field.parameters)
-}
-
-/// Tape from (x, F₀) and the squared sizes of the vectors to the largest deviation of every group,
-/// the size of its terms and its content. These are as `holonome_integrate::terms::raise_terms`
-/// finds them for vectors of these sizes, 0 where a gradient is not known.
-pub(super) fn monitor_tape(field: &Field, vectors: &Vectors) -> Tape {
-    let (n, m) = (field.dimension, field.invariants.len());
-    let (settling, states) = (Settling::new(field, None), n + m + vectors.count());
-    let mut measured = field.graph.clone();
-    let terms = measured.record(|r| {
-        let x = r.states(0..n);
-        let sizes: Vec<Value> =
-            r.states(n + m..states).iter().map(|square| square.sqrt()).collect();
-        let mut largest = sizes.clone();
-        vectors.raise_to_kind(&mut largest);
-        let vector_of: Vec<usize> = (0..n).map(|component| vectors.vector_of(component)).collect();
-        let row = |row: usize| TermsOfRow {
-            value: r.value(field.invariants[row]),
-            target: r.state(n + row),
-            entries: field.jacobian[row].iter().map(|&(k, entry)| (k as usize, r.value(entry))),
-        };
-        let known = |group: &InvariantGroup| {
-            group.members.rows().all(|(row, _)| !field.jacobian[row].is_empty())
-        };
-        let of_group = |group: &InvariantGroup| {
-            let (floor, known, group) =
-                (floor_of(kind_of(group.kind)), known(group), group_of(group));
-            let size = |column: usize| {
-                let vector = vector_of[column];
-                if floor == 0.0 {
-                    sizes[vector]
-                } else {
-                    (largest[vector] * floor).largest(sizes[vector])
-                }
-            };
-            let content = |k: usize| {
-                let largest = |column: usize| largest[vector_of[column]];
-                row(k).content((group.kind, first_momentum(vectors)), |column| x[column], largest)
-            };
-            let zero = r.constant(0.0);
-            let scale = group.largest_member(|k| row(k).size(size)).filter(|_| known);
-            let content =
-                (known && has_loss(&group)).then(|| group.largest_member(content)).flatten();
-            [scale, content].map(|found| found.unwrap_or(zero))
-        };
-        let found: Vec<[Value; 2]> = field.groups.iter().map(of_group).collect();
-        [0, 1].map(|k| found.iter().map(|found| found[k].node()).collect::<Vec<Node>>()).concat()
-    });
-    let formula = Formula::new(&measured, &terms);
-    let mut g = Graph::new();
-    let t = g.input(holonome_model::graph::Input::Time);
-    let inputs: Vec<Node> = (0..states).map(|k| g.state(k)).collect();
-    let terms = formula.at(&mut g, t, &inputs);
-    let Settled { largest, .. } = settling.at(&mut g, t, &inputs[..n + m], &[]);
-    Tape::of_fused(&g, &[largest, terms].concat(), states, field.parameters)
-}
-
 /// Monitor of groups of invariants in several lanes.
 pub struct WideMonitor {
     pub(super) kernel: WideBound,
@@ -176,5 +93,22 @@ impl WideMonitor {
     /// Number of outputs per lane.
     pub fn outputs(&self) -> usize {
         self.kernel.outputs()
+    }
+}
+
+/// Description of a group for the numeric half.
+pub(super) fn group(g: &InvariantGroup) -> Group {
+    let group = Group::of(&g.name, kind(g.kind), g.members.clone());
+    if g.monitored_only { group.monitored_only() } else { group }
+}
+
+/// Kind of a group for the numeric half.
+pub(super) fn kind(kind: InvariantKind) -> GroupKind {
+    match kind {
+        InvariantKind::ModifiedEnergy => unreachable!("a field has no method"),
+        InvariantKind::Constraint => GroupKind::Constraint,
+        InvariantKind::Hidden => GroupKind::Hidden,
+        InvariantKind::Hamiltonian | InvariantKind::Penalised => GroupKind::Hamiltonian,
+        InvariantKind::Integral => GroupKind::Integral,
     }
 }

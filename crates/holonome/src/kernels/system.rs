@@ -4,18 +4,18 @@ use super::bound::{Bound, Parametric, Quantities, WideBound, compile_rows};
 use super::deferred::Deferred;
 use super::formula::Formula;
 use super::mending::{ITERATIONS, Mend};
-use super::monitoring::{Monitoring, WideMonitor, is_small, settling_tape};
+use super::monitoring::{Monitoring, WideMonitor, group, is_small};
 use super::pull::Pull;
+use super::settling::{Settling, settling_tape};
 use super::vectors::{Masses, StateVectors};
-use super::whole_step::Settling;
 use holonome_integrate::scales::Vectors;
-use holonome_integrate::system::{Group, GroupKind, Invariants, Mended, Place, System, all_finite};
+use holonome_integrate::system::{Invariants, Mended, Place, System, all_finite};
 use holonome_integrate::treatment::correction::largest_innovation;
 use holonome_linear::pattern::Pattern;
 use holonome_model::graph::Node;
 use holonome_model::rows::RowProgram;
 use holonome_model::templated::RowField;
-use holonome_model::treatment::{Field, InvariantGroup, InvariantKind};
+use holonome_model::treatment::Field;
 use std::sync::{Arc, LazyLock};
 
 /// Compiled system: field, invariants, their Jacobian, and the field's directional derivative.
@@ -509,21 +509,4 @@ fn invariants(field: &Field) -> Invariants {
     let groups = field.groups.iter().map(group).collect();
     let pattern = Arc::new(pattern);
     Invariants { count: field.invariants.len(), pattern, constraints: field.constraints, groups }
-}
-
-/// Description of a group for the numeric half.
-pub(super) fn group(g: &InvariantGroup) -> Group {
-    let group = Group::of(&g.name, kind(g.kind), g.members.clone());
-    if g.monitored_only { group.monitored_only() } else { group }
-}
-
-/// Kind of a group for the numeric half.
-pub(super) fn kind(kind: InvariantKind) -> GroupKind {
-    match kind {
-        InvariantKind::ModifiedEnergy => unreachable!("a field has no method"),
-        InvariantKind::Constraint => GroupKind::Constraint,
-        InvariantKind::Hidden => GroupKind::Hidden,
-        InvariantKind::Hamiltonian | InvariantKind::Penalised => GroupKind::Hamiltonian,
-        InvariantKind::Integral => GroupKind::Integral,
-    }
 }

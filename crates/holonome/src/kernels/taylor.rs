@@ -1,26 +1,19 @@
 //! Steps of a Taylor series: the coefficients of the solution come from the formulas of the field,
 //! and the last of them determine the length over which they are good.
 
-use super::bound::{Bound, Parametric, Quantities};
 use super::formula::Formula;
-use super::map::{Developed, Repeated};
-use super::vectors::StateVectors;
 use crate::error::Error;
 use crate::policy::LONGEST_SERIES;
 use holonome_arithmetic::Real;
-use holonome_integrate::controller::{LAST_TERMS, StepControl, Yardstick};
+use holonome_integrate::controller::{LAST_TERMS, StepControl};
 use holonome_integrate::fixed_point::rules::measured;
 use holonome_integrate::method::{Method, Scheme};
-use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::scales::Vectors;
-use holonome_integrate::scheme::map::{
-    Allowance, Attempts, Blocks, Estimate, Facts, NoStep, StepFrom, StepMap, Workspace,
-};
+use holonome_integrate::scheme::map::{Estimate, Facts};
 use holonome_model::graph::optimise::optimise;
 use holonome_model::graph::series::Series;
-use holonome_model::graph::tape::Tape;
 use holonome_model::graph::value::{Recording, Value, nodes};
-use holonome_model::graph::{Graph, Input, Node};
+use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::Field;
 
 /// Number of last orders that determine the length of a step. At a state at rest only every other
@@ -42,7 +35,7 @@ const COMPARED_AT: [f64; 2] = [0.5, 1.0];
 pub struct Taylor {
     series: Series,
     field: Formula,
-    order: u32,
+    pub(super) order: u32,
 }
 
 /// Coefficients of the solution that begins at time t, in powers of time over `length`, as nodes.
@@ -248,196 +241,4 @@ fn reach<R: Real>(
     let part = most / growth.smaller(largest);
     let part = part.rough_power(one.constant(0.5 / f64::from(LAST_ORDERS)));
     reach * R::select(most.less(growth), part, one)
-}
-
-/// Step in two kernels: the coefficients, with the length over which they are good; and the state
-/// after a part of it.
-#[derive(Clone)]
-pub struct CompiledSeries {
-    facts: Facts,
-    dimension: usize,
-    norms: usize,
-    /// Evaluations of the field that a step counts as.
-    evaluations: u64,
-    /// From x, a length, the scales and the tolerance to the coefficients of order 1 and more, and
-    /// the length over which they are good.
-    expand: Bound,
-    /// From t, x, these coefficients, their length and that of the step to x₁ and the estimate of
-    /// its error.
-    value: Bound,
-}
-
-impl CompiledSeries {
-    /// Kernels for steps of `plan` and states of these vectors.
-    pub fn new(
-        taylor: &Taylor,
-        plan: &Plan,
-        vectors: &StateVectors,
-        parameters: &[f64],
-    ) -> CompiledSeries {
-        let (n, order, norms) =
-            (vectors.vectors.dim(), taylor.order as usize, vectors.vectors.norms());
-        let states = |g: &mut Graph, from: usize, count: usize| {
-            (from..from + count).map(|k| g.state(k)).collect()
-        };
-        let g = &mut Graph::new();
-        let (x, scales): (Vec<Node>, Vec<Node>) = (states(g, 0, n), states(g, n + 1, norms));
-        let (t, length, tolerance) = (g.input(Input::Time), g.state(n), g.state(n + 1 + norms));
-        let c = taylor.coefficients(g, (t, length), &x);
-        let part =
-            taylor.reach(g, length, &c, &Scales { norms: &scales, tolerance }, &vectors.vectors);
-        let reached = g.mul(length, part);
-        let outputs = [c[1..].concat(), vec![reached]].concat();
-        let expand = Tape::of_fused(g, &outputs, n + 2 + norms, parameters.len());
-        let g = &mut Graph::new();
-        let c: Vec<Vec<Node>> = (0..=order).map(|k| states(g, k * n, n)).collect();
-        let (length, h) = (g.state((order + 1) * n), g.state((order + 1) * n + 1));
-        let part = g.div(h, length);
-        let expansion = Expansion { t: g.input(Input::Time), length, coefficients: &c };
-        let x1 = Taylor::value(g, &c, part);
-        let error = match plan.stepping {
-            Stepping::Fixed(_) => taylor.estimate(g, &c, (part, h)),
-            Stepping::Adaptive(_) => taylor.compared(g, &expansion, (part, h)),
-        };
-        let value = Tape::of_fused(g, &[x1, error].concat(), (order + 1) * n + 2, parameters.len());
-        let [expand, value] = [expand, value].map(|tape| Bound::new(&tape, parameters));
-        let [of_step, of_attempt] = taylor.evaluations();
-        let evaluations = if plan.fixed_step().is_some() { of_step } else { of_attempt };
-        CompiledSeries { facts: taylor.facts(), dimension: n, norms, evaluations, expand, value }
-    }
-
-    fn order(&self) -> usize {
-        self.facts.errors.start
-    }
-}
-
-impl Parametric for CompiledSeries {
-    fn rebind(&mut self, parameters: &[f64]) {
-        self.expand.rebind(parameters);
-        self.value.rebind(parameters);
-    }
-}
-
-/// Map of a series step.
-pub struct SeriesMap<'a> {
-    pub step: &'a Developed,
-}
-
-impl SeriesMap<'_> {
-    /// Keep the coefficients, and after the error their length. Return the length over which they
-    /// are good.
-    fn expand(
-        &self,
-        StepFrom { t, h, x }: StepFrom,
-        yardstick: Option<Yardstick>,
-        workspace: &mut Workspace,
-    ) -> f64 {
-        let CompiledSeries { norms, expand, facts, .. } = &self.step.series;
-        let n = x.len();
-        let (inputs, rest) = workspace.work.split_at_mut(n + 2 + norms);
-        let (outputs, work) = rest.split_at_mut(expand.outputs());
-        inputs[..n].copy_from_slice(x);
-        inputs[n..].fill(0.0);
-        inputs[n] = h;
-        if let Some(yardstick) = yardstick {
-            inputs[n + 1..n + 1 + norms].copy_from_slice(yardstick.norms);
-            inputs[n + 1 + norms] = yardstick.rtol;
-        }
-        expand.run(t, inputs, outputs, work);
-        for (kept, coefficients) in workspace.kept.iter_mut().zip(outputs.chunks_exact(n)) {
-            kept.copy_from_slice(coefficients);
-        }
-        workspace.kept[facts.errors.end][0] = h;
-        outputs[outputs.len() - 1]
-    }
-
-    /// State a time h later, by the kept coefficients, followed by the estimate of its error; both
-    /// in the scratch `work`.
-    fn value<'w>(
-        &self,
-        StepFrom { t, h, x }: StepFrom,
-        kept: &[Vec<f64>],
-        work: &'w mut [f64],
-    ) -> &'w [f64] {
-        let CompiledSeries { value, facts, .. } = &self.step.series;
-        let (n, order) = (x.len(), self.step.series.order());
-        let (inputs, rest) = work.split_at_mut((order + 1) * n + 2);
-        let (outputs, work) = rest.split_at_mut(value.outputs());
-        inputs[..n].copy_from_slice(x);
-        for (input, coefficients) in inputs[n..].chunks_exact_mut(n).zip(&kept[..order]) {
-            input.copy_from_slice(coefficients);
-        }
-        inputs[(order + 1) * n..].copy_from_slice(&[kept[facts.errors.end][0], h]);
-        value.run(t, inputs, outputs, work);
-        outputs
-    }
-}
-
-impl StepMap for SeriesMap<'_> {
-    fn facts(&self) -> &Facts {
-        &self.step.series.facts
-    }
-
-    fn vectors(&self) -> usize {
-        self.step.series.facts.errors.end + 1
-    }
-
-    fn work_len(&self) -> usize {
-        let CompiledSeries { dimension: n, norms, expand, value, .. } = &self.step.series;
-        let of = |kernel: &Bound, inputs: usize| inputs + kernel.outputs() + kernel.work_len();
-        let alone =
-            of(expand, n + 2 + norms).max(of(value, (self.step.series.order() + 1) * n + 2));
-        let march = self.step.march.as_ref().map_or(0, |march| march.kernel.work_len());
-        alone.max(march).max(self.step.repeated.as_ref().map_or(0, Repeated::work_len))
-    }
-
-    fn takes_first_stage(&self) -> bool {
-        false
-    }
-
-    fn stands_alone(&self) -> bool {
-        false
-    }
-
-    fn fixed_step(
-        &self,
-        step: StepFrom,
-        x1: &mut [f64],
-        workspace: &mut Workspace,
-    ) -> Result<(), NoStep> {
-        self.expand(step, None, workspace);
-        self.attempt(step, x1, workspace);
-        Ok(())
-    }
-
-    fn estimate(&self, kept: &mut [Vec<f64>], out: &mut [f64]) {
-        out.copy_from_slice(&kept[self.step.series.order()]);
-    }
-
-    fn blocks(&self) -> Option<&dyn Blocks> {
-        self.step.repeated.as_ref().map(|repeated| repeated as &dyn Blocks)
-    }
-
-    fn length(&self, step: StepFrom, yardstick: Yardstick, workspace: &mut Workspace) -> f64 {
-        self.expand(step, Some(yardstick), workspace)
-    }
-
-    fn attempt(&self, step: StepFrom, x1: &mut [f64], workspace: &mut Workspace) -> Allowance {
-        let (after, error) =
-            self.value(step, workspace.kept, workspace.work).split_at(step.x.len());
-        x1.copy_from_slice(after);
-        workspace.kept[self.step.series.order()].copy_from_slice(error);
-        workspace.cost.field += self.step.series.evaluations;
-        Allowance::NONE
-    }
-
-    fn attempts(&self) -> Option<&dyn Attempts> {
-        self.step.march.as_ref().map(|march| march as &dyn Attempts)
-    }
-
-    fn interpolate(&self, step: StepFrom, theta: f64, out: &mut [f64], workspace: &mut Workspace) {
-        let part = StepFrom { h: theta * step.h, ..step };
-        let after = self.value(part, workspace.kept, workspace.work);
-        out.copy_from_slice(&after[..step.x.len()]);
-    }
 }

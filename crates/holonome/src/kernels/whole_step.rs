@@ -2,8 +2,8 @@
 //! and the treatment of results.
 
 use super::formula::Formula;
-use super::mending::{Mend, Mended, Mending};
-use super::monitoring::Monitoring;
+use super::mending::Mended;
+use super::settling::Settling;
 use super::taylor::Taylor;
 use super::tracing::TracingSpace;
 use super::vectors::StateVectors;
@@ -19,9 +19,6 @@ use holonome_model::graph::tape::Tape;
 use holonome_model::graph::value::{Value, nodes};
 use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::Field;
-use holonome_model::treatment::correction::deviation;
-use std::ops::Range;
-use std::sync::Arc;
 
 /// Scheme whose whole steps, or the treatment of whose results, are formulas.
 #[derive(Clone, Copy)]
@@ -296,116 +293,4 @@ pub fn single_step(tableau: &'static Tableau, field: &Field, monitored: &[Node])
         &mut x1,
     );
     Tape::of_fused(&space.graph, &[x1, monitored].concat(), n + 1, field.parameters)
-}
-
-/// Formulas at the end of a step: the result is mended if the method does that by formulas, and
-/// then F and the deviations are computed.
-#[derive(Clone)]
-pub struct Settling {
-    mending: Option<Arc<Mending>>,
-    /// F and then the deviation of every member.
-    monitor: Arc<Formula>,
-    dimension: usize,
-    rows: usize,
-    constraints: usize,
-    /// Group of every member.
-    members: Vec<usize>,
-    groups: usize,
-}
-
-/// Settled state as nodes.
-pub struct Settled {
-    /// x.
-    pub x: Vec<Node>,
-    /// F there.
-    pub values: Vec<Node>,
-    /// Largest deviation of every group there.
-    pub largest: Vec<Node>,
-    /// [`Mended::unsettled`]; 0 if nothing is mended.
-    pub unsettled: Node,
-}
-
-impl Settling {
-    /// Formulas over `field`; `mend` has the treatment of results and the vectors of the state.
-    pub fn new(field: &Field, mend: Option<(Mend, &StateVectors)>) -> Settling {
-        let (n, m) = (field.dimension, field.invariants.len());
-        let target = |g: &mut Graph, row: usize| g.state(n + row);
-        let mending = mend.map(|(mend, vectors)| Arc::new(Mending::new(field, vectors, mend)));
-        let mut monitored = field.clone();
-        let delta = deviation(&mut monitored, target);
-        let (nodes, members) = Monitoring::of(field).deviations(&mut monitored, &delta);
-        let mut roots = monitored.invariants.clone();
-        roots.extend(nodes);
-        let monitor = Arc::new(Formula::new(&monitored.graph, &roots));
-        let (constraints, groups) = (field.constraints, field.groups.len());
-        Settling { mending, monitor, dimension: n, rows: m, constraints, members, groups }
-    }
-
-    /// These formulas without the mending.
-    pub fn monitoring(&self) -> Settling {
-        Settling { mending: None, ..self.clone() }
-    }
-
-    /// F₀: 0 for constraints, and the values of `target` for the rows after them, by their number
-    /// there.
-    pub fn targets(&self, g: &mut Graph, target: impl Fn(&mut Graph, usize) -> Node) -> Vec<Node> {
-        let mut targets = vec![g.zero(); self.constraints];
-        targets.extend((0..self.rows - self.constraints).map(|row| target(g, row)));
-        targets
-    }
-
-    /// Number of groups of invariants.
-    pub fn groups(&self) -> usize {
-        self.groups
-    }
-
-    /// Treatment of a result.
-    pub fn mend(&self) -> Option<Mend> {
-        self.mending.as_ref().map(|mending| mending.mend)
-    }
-
-    /// Carried scales that the treatment takes.
-    pub fn scales(&self) -> Range<usize> {
-        self.mending.as_ref().map_or(0..0, |mending| mending.scales.clone())
-    }
-
-    /// Settled state of `inputs`, which are x and then F₀, at the end of a step, with the scales
-    /// that the treatment takes.
-    pub fn at(&self, g: &mut Graph, t: Node, inputs: &[Node], scales: &[Node]) -> Settled {
-        let limit =
-            self.mending.as_ref().map_or(f64::INFINITY, |mending| mending.largest_innovation);
-        let limit = g.constant(limit);
-        self.treated(g, t, inputs, (scales, limit, 1))
-    }
-
-    /// [`Settling::at`] within a step.
-    pub fn within(&self, g: &mut Graph, t: Node, inputs: &[Node], scales: &[Node]) -> Settled {
-        let limit = g.constant(f64::INFINITY);
-        self.treated(g, t, inputs, (scales, limit, self.mend().map_or(0, Mend::passes_within)))
-    }
-
-    /// Settled state after some passes of the treatment with a limit.
-    pub fn treated(
-        &self,
-        g: &mut Graph,
-        t: Node,
-        inputs: &[Node],
-        (scales, limit, passes): (&[Node], Node, usize),
-    ) -> Settled {
-        let mut settled = inputs.to_vec();
-        let mut unsettled = g.zero();
-        for mending in self.mending.iter().cycle().take(passes) {
-            let mended = mending.at(g, t, &settled, (scales, limit));
-            settled[..self.dimension].copy_from_slice(&mended.x);
-            unsettled = mended.unsettled;
-        }
-        let mut values = self.monitor.at(g, t, &settled);
-        let deviations = values.split_off(self.rows);
-        let mut largest = vec![g.zero(); self.groups];
-        for (&deviation, &group) in deviations.iter().zip(&self.members) {
-            largest[group] = g.largest(deviation, largest[group]);
-        }
-        settled.truncate(self.dimension);
-        Settled { x: settled, values, largest, unsettled }
-    }
 }

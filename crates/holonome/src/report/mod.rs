@@ -25,7 +25,7 @@ use std::path::Path;
 
 pub use folder::ComparisonFolder;
 pub use holonome_figures as figures;
-pub use plot::{Axes, figure};
+pub use plot::figure;
 pub use study::{Reproduced, drawn, index, study};
 
 /// Numbers in all tables of a page, and in its motions: with these limits it stays below 6 MB.
@@ -129,6 +129,21 @@ pub fn report(paths: &[&Path], live: bool) -> Result<Page, Error> {
         reload: live.then_some(RELOAD),
         made_by: made_by(),
     })
+}
+
+/// Columns that are drawn; by default those that suit the result.
+#[derive(Clone, Debug, Default)]
+pub struct Axes {
+    /// Column along the horizontal axis: `t`, `q.x`; for an ensemble also a varied quantity.
+    pub x: Option<String>,
+    /// Columns along the vertical axis.
+    pub y: Vec<String>,
+}
+
+impl Axes {
+    fn are_chosen(&self) -> bool {
+        self.x.is_some() || !self.y.is_empty()
+    }
 }
 
 /// Write a page to a file, which appears, or is replaced, once it is complete.

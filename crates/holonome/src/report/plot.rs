@@ -3,7 +3,7 @@
 use super::comparison::work_precision;
 use super::invariants::{DrawnRun, Invariant, charts, invariants};
 use super::sampled::{self, ColumnPlace};
-use super::{Stored, sweep};
+use super::{Axes, Stored, sweep};
 use crate::error::Error;
 use crate::store::{ArrayLayout, StoredRun};
 use crate::summary::StoredSummary;
@@ -15,21 +15,6 @@ use std::path::Path;
 
 /// Maximum number of points of a curve.
 const POINTS: usize = 8000;
-
-/// Columns that are drawn; by default those that suit the result.
-#[derive(Clone, Debug, Default)]
-pub struct Axes {
-    /// Column along the horizontal axis: `t`, `q.x`; for an ensemble also a varied quantity.
-    pub x: Option<String>,
-    /// Columns along the vertical axis.
-    pub y: Vec<String>,
-}
-
-impl Axes {
-    fn are_chosen(&self) -> bool {
-        self.x.is_some() || !self.y.is_empty()
-    }
-}
 
 /// Figure of the contents of folders. One run: the drifts over time, beside the orbit if it lies in
 /// the plane or in space. Several runs: each drift with a line per run. Comparison: error over time

@@ -1,6 +1,7 @@
 //! Pages and figures of studies: their claims, and their figures drawn anew.
 
-use super::plot::{Axes, columns_of_runs};
+use super::Axes;
+use super::plot::columns_of_runs;
 use super::{made_by, report};
 use crate::error::Error;
 use crate::store::StoredRun;

@@ -2,8 +2,7 @@
 
 use super::command::command;
 use super::invariants::{cost_rows, drift_table, invariants};
-use super::plot::Axes;
-use super::{AGAIN, model_section, sampled, section};
+use super::{AGAIN, Axes, model_section, sampled, section};
 use crate::error::Error;
 use crate::store::{Status, StoredRun};
 use crate::summary::StoredSummary;

@@ -1,10 +1,9 @@
 //! Preparation of a simulation: a problem compiled for a method, with its options applied or
 //! refused.
 
-use super::Simulation;
 use super::choices::{beta, plan, tolerance, unused_options};
 use super::reference::reference_state;
-use super::stepping::follow;
+use super::{Simulation, follow};
 use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
 use crate::heat_bath;

@@ -1,22 +1,20 @@
 //! The loop over time for a compiled problem, in which claims that fail are left out.
 
-use super::{Simulation, prepare};
+use super::Simulation;
 use crate::error::Error;
 use crate::kernels::{CompiledStep, CompiledSystem};
 use crate::options::RunOptions;
-use crate::penalty::Followed;
 use crate::problem::Problem;
 use crate::step::Program;
 use crate::store::StoreError;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::MethodTreatment;
-use holonome_integrate::observer::{Control, Observer};
+use holonome_integrate::observer::Observer;
 use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
 use holonome_integrate::run::{Outcome, run, run_map};
 use holonome_integrate::scheme::map::StepMap;
 use holonome_integrate::state::StepState;
 use holonome_model::treatment::InvariantGroup;
-use std::convert::Infallible;
 
 impl Simulation {
     /// Run `plan` from `state` without storing anything. The plan is this simulation's, except for
@@ -73,39 +71,6 @@ struct NoObserver;
 
 impl Observer for NoObserver {
     type Error = StoreError;
-}
-
-/// Follow the motion of a problem in a run of its own.
-///
-/// # Errors
-/// If it cannot be prepared.
-pub(super) fn follow(
-    problem: Problem,
-    options: RunOptions,
-    look: &mut (dyn FnMut(f64, &[f64]) + Send),
-) -> Result<Followed, Error> {
-    let simulation = prepare(problem, options)?;
-    let mut state = simulation.state().clone();
-    look(state.t, &state.x);
-    let outcome = simulation.run_unstored(&simulation.plan, &mut state, &mut Shown(look));
-    Ok(Followed { x: state.x, failure: outcome.err().map(|failure| failure.to_string()) })
-}
-
-/// Observer that passes on every step and sample.
-struct Shown<'a>(&'a mut (dyn FnMut(f64, &[f64]) + Send));
-
-impl Observer for Shown<'_> {
-    type Error = Infallible;
-
-    fn sample(&mut self, _index: usize, t: f64, x: &[f64]) -> Result<(), Infallible> {
-        (self.0)(t, x);
-        Ok(())
-    }
-
-    fn step(&mut self, state: &StepState) -> Result<Control, Infallible> {
-        (self.0)(state.t, &state.x);
-        Ok(Control::Continue)
-    }
 }
 
 /// Everything needed for a run, except its state.

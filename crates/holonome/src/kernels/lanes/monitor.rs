@@ -2,8 +2,8 @@
 
 use crate::backend::compile;
 use crate::kernels::StateVectors;
-use crate::kernels::monitoring::{Monitoring, monitor_tape};
-use crate::kernels::system::group;
+use crate::kernels::monitoring::{Monitoring, group};
+use crate::kernels::settling::monitor_tape;
 use holonome_integrate::ensemble::{LaneStates, scatter};
 use holonome_integrate::terms::has_loss;
 use holonome_model::graph::aligned::Aligned;
