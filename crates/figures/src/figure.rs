@@ -54,6 +54,6 @@ impl Format {
             Format::Pdf => ("PDF", "pdf"),
             Format::Png => ("PNG", "png"),
         };
-        format!("this build draws no {name}: it was compiled without the feature `{feature}`")
+        format!("this build draws no {name}: compile it with the feature `{feature}`, or draw SVG")
     }
 }

@@ -62,6 +62,24 @@ pub enum Stepping {
     Adaptive(AdaptiveSteps),
 }
 
+impl Stepping {
+    /// Equal steps; `None` if steps are adaptive.
+    pub fn fixed(&self) -> Option<&FixedSteps> {
+        match self {
+            Stepping::Fixed(fixed) => Some(fixed),
+            Stepping::Adaptive(_) => None,
+        }
+    }
+
+    /// Adaptive steps; `None` if steps are equal.
+    pub fn adaptive(&self) -> Option<&AdaptiveSteps> {
+        match self {
+            Stepping::Fixed(_) => None,
+            Stepping::Adaptive(adaptive) => Some(adaptive),
+        }
+    }
+}
+
 /// Equal steps: t = t0 + k·h, and possibly one shorter last step that lands on the end.
 #[derive(Clone, Debug)]
 pub struct FixedSteps {
@@ -403,10 +421,7 @@ impl Plan {
 
     /// Length h of equal steps; `None` for adaptive ones.
     pub fn fixed_step(&self) -> Option<f64> {
-        match &self.stepping {
-            Stepping::Fixed(fixed) => Some(fixed.h),
-            Stepping::Adaptive(_) => None,
-        }
+        self.stepping.fixed().map(|fixed| fixed.h)
     }
 
     /// Number of outputs.

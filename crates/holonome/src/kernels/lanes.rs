@@ -5,28 +5,28 @@ mod monitor;
 
 use super::collocation::{JudgedPlaces, LaneStages, LaneStagesBound, judge};
 use super::loops::repeated_tape;
-use super::map::CompiledStep;
+use super::map::{CompiledStep, StepSource};
+use super::march;
 use super::march::AttemptLoop;
 use super::mending::Mend;
 use super::settling::Settling;
 use super::vectors::StateVectors;
 use super::whole_step::{Ingredients, Recorded};
-use super::{UnrolledParts, march};
 use crate::backend::compile;
 use crate::policy::LONGEST_STEP;
+use holonome_integrate::controller::StepControl;
 use holonome_integrate::controller::slots::{Slots, Within};
 use holonome_integrate::controller::trial::trial;
 use holonome_integrate::ensemble::{
     AdaptiveLaneSteps, EqualSteps, LaneCarry, LaneStates, LaneSystem, LanesWithin, gather, scatter,
 };
-use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
+use holonome_integrate::plan::{AdaptiveSteps, FixedSteps, Stepping};
 use holonome_integrate::scales::{Kept, Scales, Vectors, first_pending};
 use holonome_integrate::scheme::map::Facts;
 use holonome_integrate::state::Cost;
 use holonome_integrate::tableau::{Dense, LaggedEstimate};
 use holonome_model::graph::aligned::Aligned;
 use holonome_model::graph::interpret::Kernel;
-use holonome_model::treatment::Field;
 pub use monitor::{LaneMonitor, MonitorBound};
 use std::ops::Range;
 use std::sync::Arc;
@@ -66,6 +66,52 @@ enum Advance {
         slots: Box<Slots>,
         within: Option<Box<dyn Kernel>>,
     },
+}
+
+impl Advance {
+    fn equal_steps(
+        of: &StepSource,
+        ingredients: &Ingredients,
+        stages: Option<Box<LaneStages>>,
+        lanes: usize,
+    ) -> Advance {
+        let tape = repeated_tape(ingredients, of.field, of.targets, of.settling().as_ref());
+        let kernel = compile(&tape, lanes);
+        match stages {
+            Some(stages) => Advance::Collocated { stages, settle: kernel, len: tape.outputs.len() },
+            None => Advance::Repeated(kernel, tape.states),
+        }
+    }
+
+    /// Attempts; `None` if their ends are not formulas, or samples within them would be too long.
+    fn attempts(
+        of: &StepSource,
+        ingredients: &Ingredients,
+        (adaptive, control): (&AdaptiveSteps, StepControl),
+        stages: Option<Box<LaneStages>>,
+        lanes: usize,
+    ) -> Option<Advance> {
+        let StepSource { plan, vectors, targets, parameters, .. } = *of;
+        let settling = &of.settling()?;
+        let slots = Box::new(ingredients.slots(settling));
+        let on_the_way = adaptive.samples.iter().any(|&t| t != plan.t0 && t != adaptive.t_end);
+        let Some(stages) = stages else {
+            let kernel = compile(&ingredients.march(settling, targets), lanes);
+            let within = match on_the_way {
+                true => Some(Box::new(SamplesWithin::new(ingredients, settling, targets, lanes)?)),
+                false => None,
+            };
+            return Some(Advance::March { kernel, slots, within });
+        };
+        let slots = Box::new(slots.with_memory(stages.memory_len()));
+        let attempts =
+            AttemptLoop { slots: &slots, control, vectors, parameters, settling, targets };
+        let places = JudgedPlaces::in_turn(&slots);
+        let judge = compile(&judge(&attempts, stages.collocation(), &places), lanes);
+        // A state within such a step is the end of a shorter one.
+        let within = on_the_way.then(|| compile(&ingredients.settled(settling, targets), lanes));
+        Some(Advance::CollocatedMarch { judge, stages, slots, within })
+    }
 }
 
 /// Samples within accepted attempts.
@@ -120,16 +166,10 @@ pub struct LaneBound {
 }
 
 impl CompiledLanes {
-    /// Compile the step of `plan` for this many lanes, over the field of a system as in
-    /// [`CompiledStep::new`]. `None` if the step is not compiled as a whole, or the method's
-    /// treatment is not one of formulas.
-    pub fn new(
-        plan: &Plan,
-        (field, system): (&Field, &UnrolledParts),
-        vectors: &Arc<StateVectors>,
-        (targets, parameters): (usize, usize),
-        lanes: usize,
-    ) -> Option<CompiledLanes> {
+    /// Compile the step of a plan for this many lanes. `None` if the step is not compiled as a
+    /// whole, or the method's treatment is not one of formulas.
+    pub fn new(of: &StepSource, lanes: usize) -> Option<CompiledLanes> {
+        let StepSource { plan, field, vectors, system, parameters, .. } = *of;
         let taylor = CompiledStep::taylor(plan, field).ok()?;
         let collocation = plan.method.scheme.collocation();
         let scheme = match (&taylor, collocation) {
@@ -148,77 +188,30 @@ impl CompiledLanes {
         }
         let stages = collocation
             .map(|of| Box::new(LaneStages::new(of, plan, (formula, parameters), vectors, lanes)));
-        let (dimension, mend) = (field.dimension, Mend::of(plan, field));
-        let kept = Mend::kept(mend, plan);
-        let ingredients =
-            Ingredients { scheme, dimension, parameters, field: formula, vectors, kept };
-        let facts = scheme.facts();
+        let ingredients = of.ingredients(scheme);
         let (advance, more) = match &plan.stepping {
             Stepping::Fixed(fixed) => {
-                let settling = CompiledStep::settling(plan, field, vectors, system.settling());
-                let tape = repeated_tape(&ingredients, field, targets, settling.as_ref());
-                let (kernel, more) = (compile(&tape, lanes), vec![fixed.h, plan.t0]);
-                let advance = match stages {
-                    Some(stages) => {
-                        Advance::Collocated { stages, settle: kernel, len: tape.outputs.len() }
-                    }
-                    None => Advance::Repeated(kernel, tape.states),
-                };
-                (advance, more)
+                let advance = Advance::equal_steps(of, &ingredients, stages, lanes);
+                (advance, vec![fixed.h, plan.t0])
             }
             Stepping::Adaptive(adaptive) => {
-                let control = facts.control?;
-                let settling = CompiledStep::settling(plan, field, vectors, system.settling())?;
-                let on_the_way =
-                    adaptive.samples.iter().any(|&t| t != plan.t0 && t != adaptive.t_end);
-                let (slots, more) =
-                    (ingredients.slots(&settling), march::parameters(adaptive, control).to_vec());
-                let advance = match stages {
-                    Some(stages) => {
-                        let slots = Box::new(slots.with_memory(stages.memory_len()));
-                        let of = AttemptLoop {
-                            slots: &slots,
-                            control,
-                            vectors,
-                            parameters,
-                            settling: &settling,
-                            targets,
-                        };
-                        let places = JudgedPlaces::in_turn(&slots);
-                        let judge = compile(&judge(&of, stages.collocation(), &places), lanes);
-                        // A state within such a step is the end of a shorter one.
-                        let within = on_the_way
-                            .then(|| compile(&ingredients.settled(&settling, targets), lanes));
-                        Advance::CollocatedMarch { judge, stages, slots, within }
-                    }
-                    None => {
-                        let kernel = compile(&ingredients.march(&settling, targets), lanes);
-                        let within = match on_the_way {
-                            true => Some(Box::new(SamplesWithin::new(
-                                &ingredients,
-                                &settling,
-                                targets,
-                                lanes,
-                            )?)),
-                            false => None,
-                        };
-                        Advance::March { kernel, slots: Box::new(slots), within }
-                    }
-                };
-                (advance, more)
+                let control = scheme.facts().control?;
+                let advance =
+                    Advance::attempts(of, &ingredients, (adaptive, control), stages, lanes);
+                (advance?, march::parameters(adaptive, control).to_vec())
             }
         };
         let alone = formula.tape(field.dimension, field.parameters);
         Some(CompiledLanes {
             lagged: ingredients.lagged(),
             evaluations: scheme.evaluations(),
-            facts,
+            facts: scheme.facts(),
             lanes,
             dimension: field.dimension,
             groups: field.groups.len(),
-            mend,
+            mend: Mend::of(plan, field),
             vectors: Arc::clone(vectors),
-            kept,
+            kept: ingredients.kept,
             field: compile(&alone, lanes),
             monitor: LaneMonitor::new(field, vectors, lanes),
             advance,

@@ -18,6 +18,7 @@ use holonome_integrate::controller::slots::Slots;
 use holonome_integrate::fixed_point::{self, CollocationMap};
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
+use holonome_integrate::scheme::collocation::Collocation;
 use holonome_integrate::scheme::map::{
     self, Allowance, Blocks, Facts, NoStep, StepFrom, StepMap, Workspace,
 };
@@ -25,6 +26,7 @@ use holonome_integrate::scheme::slices::TableauMap;
 use holonome_integrate::system::System;
 use holonome_integrate::tableau::Tableau;
 use holonome_model::treatment::Field;
+use std::sync::Arc;
 
 /// Part of a method's step that is compiled as a whole.
 #[derive(Clone, Default)]
@@ -50,6 +52,91 @@ pub struct Collocated {
     march: Option<CollocationLoop>,
 }
 
+/// Inputs from which the step of `plan` over the `field` of `system` is compiled.
+#[derive(Clone, Copy)]
+pub struct StepSource<'a> {
+    pub plan: &'a Plan,
+    pub field: &'a Field,
+    /// Vectors of the state.
+    pub vectors: &'a Arc<StateVectors>,
+    pub system: &'a UnrolledParts,
+    /// Number of the first of the parameters that are targets: F₀ of the rows that are not
+    /// constraints.
+    pub targets: usize,
+    /// Number of parameters: those of the model, then the targets, then those of the treatment.
+    pub parameters: usize,
+}
+
+impl<'a> StepSource<'a> {
+    pub(super) fn ingredients(&self, scheme: Recorded<'a>) -> Ingredients<'a> {
+        Ingredients {
+            scheme,
+            dimension: self.field.dimension,
+            parameters: self.parameters,
+            field: self.system.formula(),
+            vectors: self.vectors,
+            kept: Mend::kept(Mend::of(self.plan, self.field), self.plan),
+        }
+    }
+
+    pub(super) fn settling(&self) -> Option<Settling> {
+        CompiledStep::settling(self.plan, self.field, self.vectors, self.system.settling())
+    }
+
+    /// Equal steps in a loop, if the plan has equal steps.
+    fn repeated(&self, ingredients: &Ingredients, parameters: &[f64]) -> Option<Repeated> {
+        let StepSource { plan, field, targets, .. } = *self;
+        let fixed = plan.stepping.fixed()?;
+        let settling = self.settling();
+        let settling = (settling.as_ref(), targets);
+        Some(Repeated::new((ingredients, field), settling, (plan, fixed), parameters))
+    }
+
+    /// Attempts in a loop, if the plan has adaptive steps that end in formulas.
+    fn march(&self, ingredients: &Ingredients, parameters: &[f64]) -> Option<March> {
+        let adaptive = self.plan.stepping.adaptive()?;
+        let settling = (&self.settling()?, self.targets);
+        Some(March::new((ingredients, self.field), settling, parameters, adaptive))
+    }
+
+    /// Steps of a collocation method; nothing if the field is too long.
+    fn collocated(&self, collocation: &'static Collocation, parameters: &[f64]) -> CompiledStep {
+        let StepSource { plan, field, vectors, system, .. } = *self;
+        let formula = system.formula();
+        if formula.operations() > LONGEST_COLLOCATION {
+            return CompiledStep::Nothing;
+        }
+        let stages = CompiledStages::new(collocation, plan, formula, vectors, parameters);
+        let fixed = plan.stepping.fixed().filter(|_| CompiledStep::ends_in_formulas(plan, field));
+        let repeated = fixed.and_then(|fixed| {
+            let settle =
+                self.repeated(&self.ingredients(Recorded::Iterated(collocation)), parameters)?;
+            Some(CollocationSteps::new(&stages, settle, plan, fixed))
+        });
+        let march = self.collocation_loop(&stages, collocation, parameters);
+        CompiledStep::Collocated(Box::new(Collocated { stages, repeated, march }))
+    }
+
+    /// Attempts of a collocation method in a loop, if the plan has adaptive steps that end in
+    /// formulas.
+    fn collocation_loop(
+        &self,
+        stages: &CompiledStages,
+        collocation: &Collocation,
+        parameters: &[f64],
+    ) -> Option<CollocationLoop> {
+        let StepSource { plan, field, vectors, targets, .. } = *self;
+        let (adaptive, settling) = (plan.stepping.adaptive()?, &self.settling()?);
+        let (control, mend) = (fixed_point::facts(collocation).control?, settling.mend());
+        let weights = Mend::kept(mend, plan).weights;
+        let slots = Slots::new(false, weights, &vectors.vectors, settling.groups());
+        let judging = Judging { slots, control, monitoring: Monitoring::of(field), mend };
+        let (slots, known) = (&judging.slots, parameters.len());
+        let of = AttemptLoop { slots, control, vectors, parameters: known, settling, targets };
+        Some(CollocationLoop::new(stages, &of, &judging, (plan, adaptive), parameters))
+    }
+}
+
 impl CompiledStep {
     /// Map of `plan`'s scheme over `system`; `None` for a collocation method whose stages are not
     /// compiled.
@@ -73,124 +160,35 @@ impl CompiledStep {
         Some(Box::new(map))
     }
 
-    /// Compile the step of `plan` over the `field` of `system`, whose `parameters` are the model's,
-    /// then `targets` (F₀ of the rows that are not constraints), then those of its treatment.
+    /// Compile the step of a plan for these parameters.
     ///
     /// # Errors
     /// If the method needs formulas that the field does not have.
-    pub fn new(
-        plan: &Plan,
-        field: &Field,
-        vectors: &StateVectors,
-        system: &UnrolledParts,
-        targets: usize,
-        parameters: &[f64],
-    ) -> Result<CompiledStep, Error> {
-        let formula = system.formula();
-        if let Some(collocation) = plan.method.scheme.collocation() {
-            if formula.operations() > LONGEST_COLLOCATION {
-                return Ok(CompiledStep::default());
-            }
-            let stages = CompiledStages::new(collocation, plan, formula, vectors, parameters);
-            let settling = CompiledStep::settling(plan, field, vectors, system.settling());
-            let control = fixed_point::facts(collocation).control;
-            let repeated = match &plan.stepping {
-                Stepping::Fixed(fixed) if CompiledStep::ends_in_formulas(plan, field) => {
-                    let (dimension, mend) = (field.dimension, Mend::of(plan, field));
-                    let (scheme, kept) = (Recorded::Iterated(collocation), Mend::kept(mend, plan));
-                    let of = Ingredients {
-                        scheme,
-                        dimension,
-                        parameters: parameters.len(),
-                        field: formula,
-                        vectors,
-                        kept,
-                    };
-                    let settle = Repeated::new(
-                        (&of, field),
-                        (settling.as_ref(), targets),
-                        (plan, fixed),
-                        parameters,
-                    );
-                    Some(CollocationSteps::new(&stages, settle, plan, fixed))
-                }
-                _ => None,
-            };
-            let march = match (&plan.stepping, settling, control) {
-                (Stepping::Adaptive(adaptive), Some(settling), Some(control)) => {
-                    let weights = Mend::kept(settling.mend(), plan).weights;
-                    let slots = Slots::new(false, weights, &vectors.vectors, settling.groups());
-                    let judging = Judging {
-                        slots,
-                        control,
-                        monitoring: Monitoring::of(field),
-                        mend: settling.mend(),
-                    };
-                    let (slots, settling) = (&judging.slots, &settling);
-                    let of = AttemptLoop {
-                        slots,
-                        control,
-                        vectors,
-                        parameters: parameters.len(),
-                        settling,
-                        targets,
-                    };
-                    Some(CollocationLoop::new(&stages, &of, &judging, (plan, adaptive), parameters))
-                }
-                _ => None,
-            };
-            return Ok(CompiledStep::Collocated(Box::new(Collocated { stages, repeated, march })));
+    pub fn new(of: &StepSource, parameters: &[f64]) -> Result<CompiledStep, Error> {
+        let StepSource { plan, field, vectors, system, .. } = *of;
+        let scheme = plan.method.scheme;
+        if let Some(collocation) = scheme.collocation() {
+            return Ok(of.collocated(collocation, parameters));
         }
-        let taylor = CompiledStep::taylor(plan, field)?;
-        let scheme = match (&taylor, plan.method.scheme.runge_kutta()) {
-            (Some(taylor), _) => Recorded::Taylor(taylor),
-            (None, Some(tableau)) => Recorded::RungeKutta(tableau),
-            _ => return Ok(CompiledStep::default()),
-        };
-        let developed = |repeated, march| {
-            let series = taylor
-                .as_ref()
-                .map(|taylor| CompiledSeries::new(taylor, plan, vectors, parameters));
-            series.map(|series| {
-                CompiledStep::Developed(Box::new(Developed { series, repeated, march }))
-            })
-        };
-        if !CompiledStep::suits(plan, field, formula) {
-            return Ok(developed(None, None).unwrap_or_default());
+        let suits = CompiledStep::suits(plan, field, system.formula());
+        if let Some(taylor) = CompiledStep::taylor(plan, field)? {
+            let ingredients = of.ingredients(Recorded::Taylor(&taylor));
+            let series = CompiledSeries::new(&taylor, plan, vectors, parameters);
+            let repeated = suits.then(|| of.repeated(&ingredients, parameters)).flatten();
+            let march = suits.then(|| of.march(&ingredients, parameters)).flatten();
+            let developed = Developed { series, repeated, march };
+            return Ok(CompiledStep::Developed(Box::new(developed)));
         }
-        let (dimension, mend) = (field.dimension, Mend::of(plan, field));
-        let kept = Mend::kept(mend, plan);
-        let ingredients = Ingredients {
-            scheme,
-            dimension,
-            parameters: parameters.len(),
-            field: formula,
-            vectors,
-            kept,
+        let Some(tableau) = scheme.runge_kutta().filter(|_| suits) else {
+            return Ok(CompiledStep::Nothing);
         };
-        Ok(match &plan.stepping {
-            Stepping::Fixed(fixed) => {
-                let settling = CompiledStep::settling(plan, field, vectors, system.settling());
-                let of = (&ingredients, field);
-                let repeated =
-                    Repeated::new(of, (settling.as_ref(), targets), (plan, fixed), parameters);
-                match scheme {
-                    Recorded::RungeKutta(_) => CompiledStep::Repeated(repeated),
-                    _ => developed(Some(repeated), None).unwrap_or_default(),
-                }
-            }
-            Stepping::Adaptive(adaptive) => {
-                let settling = CompiledStep::settling(plan, field, vectors, system.settling());
-                let of = (&ingredients, field);
-                let march = settling
-                    .map(|settling| March::new(of, (&settling, targets), parameters, adaptive));
-                match scheme {
-                    Recorded::RungeKutta(tableau) => {
-                        let attempts = Attempts::new(&ingredients, tableau, march, parameters);
-                        CompiledStep::Attempted(Box::new(attempts))
-                    }
-                    _ => developed(None, march).unwrap_or_default(),
-                }
+        let ingredients = of.ingredients(Recorded::RungeKutta(tableau));
+        Ok(match of.repeated(&ingredients, parameters) {
+            Some(repeated) => CompiledStep::Repeated(repeated),
+            None => {
+                let march = of.march(&ingredients, parameters);
+                let attempts = Attempts::new(&ingredients, tableau, march, parameters);
+                CompiledStep::Attempted(Box::new(attempts))
             }
         })
     }

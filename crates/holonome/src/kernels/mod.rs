@@ -24,7 +24,7 @@ mod whole_step;
 pub use bound::{Bound, Parametric, Quantities, WideBound, compile_parts, compile_rows};
 pub(crate) use formula::Formula;
 pub use lanes::{CompiledLanes, LaneBound, LaneMonitor, MonitorBound};
-pub use map::CompiledStep;
+pub use map::{CompiledStep, StepSource};
 pub use mending::Mend;
 pub(crate) use monitoring::Monitoring;
 pub use monitoring::WideMonitor;

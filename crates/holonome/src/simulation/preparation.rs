@@ -7,7 +7,7 @@ use super::{Simulation, follow};
 use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
 use crate::heat_bath;
-use crate::kernels::{CompiledStep, CompiledSystem, Mend, StateVectors};
+use crate::kernels::{CompiledStep, CompiledSystem, Mend, StateVectors, StepSource};
 use crate::options::{Gains, RunOptions};
 use crate::output::RunFolder;
 use crate::penalty::{self, MeanMultipliers, Penalised};
@@ -355,11 +355,12 @@ impl<'a> Compiler<'a> {
         system: &CompiledSystem,
         all: &[f64],
     ) -> Result<CompiledStep, Error> {
-        let own = self.problem.model.parameter_values.len();
-        let compiled = field
-            .zip(system.unrolled())
-            .map(|(field, system)| CompiledStep::new(plan, field, &self.vectors, system, own, all));
-        Ok(compiled.transpose()?.unwrap_or_default())
+        let Some((field, system)) = field.zip(system.unrolled()) else {
+            return Ok(CompiledStep::default());
+        };
+        let (vectors, targets) = (&self.vectors, self.problem.model.parameter_values.len());
+        let parameters = all.len();
+        CompiledStep::new(&StepSource { plan, field, vectors, system, targets, parameters }, all)
     }
 
     /// Let a program take many steps in a loop whose iterations are found from the start.

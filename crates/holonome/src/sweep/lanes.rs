@@ -1,7 +1,7 @@
 //! Kernels that compute an ensemble's trajectories side by side.
 
 use super::Sweep;
-use crate::kernels::{CompiledLanes, LaneBound, WideBound, WideRates};
+use crate::kernels::{CompiledLanes, LaneBound, StepSource, WideBound, WideRates};
 use crate::penalty::MeanMultipliers;
 use crate::step::{ProgramBound, ProgramLanes, Start};
 use holonome_integrate::ensemble::{self, LaneSystem, Trajectories};
@@ -127,16 +127,10 @@ impl SweepLanes {
                 )?))
             }
             None => {
-                let inputs =
-                    (targets, targets + simulation.target_count() + simulation.gains.len());
-                let of = (&**field, simulation.system.unrolled()?);
-                LaneSteps::RungeKutta(Box::new(CompiledLanes::new(
-                    plan,
-                    of,
-                    &simulation.vectors,
-                    inputs,
-                    lanes,
-                )?))
+                let (vectors, system) = (&simulation.vectors, simulation.system.unrolled()?);
+                let parameters = targets + simulation.target_count() + simulation.gains.len();
+                let of = StepSource { plan, field, vectors, system, targets, parameters };
+                LaneSteps::RungeKutta(Box::new(CompiledLanes::new(&of, lanes)?))
             }
         };
         let recorded = simulation.recorded.kernel.in_lanes(lanes)?;
