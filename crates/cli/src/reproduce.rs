@@ -9,7 +9,7 @@ use crate::table::columns;
 use clap::Parser;
 use holonome::report::figures::Format;
 use holonome::report::{self as pages, Reproduced};
-use holonome::study::{Judged, Made, MeasuredValue, Planned, Study, short};
+use holonome::study::{Judged, MeasuredValue, Planned, Study, StudyRun, short};
 use holonome::{Control, Error, Problem, Resumed, Simulation, prepare};
 use include_dir::{Dir, include_dir};
 use indicatif::ProgressBar;
@@ -46,7 +46,7 @@ struct Job<'s> {
 
 /// Outcome of a job.
 enum Outcome {
-    Made(Made),
+    Run(StudyRun),
     Interrupted,
 }
 
@@ -141,7 +141,7 @@ fn unwritable(path: &Path, error: std::io::Error) -> Error {
 fn make_all(
     studies: &[Named],
     arguments: &ReproduceArguments,
-) -> Result<(Vec<BTreeMap<String, Made>>, bool), Error> {
+) -> Result<(Vec<BTreeMap<String, StudyRun>>, bool), Error> {
     let mut jobs: Vec<Job> = Vec::new();
     for (study, named) in studies.iter().enumerate() {
         let runs = named.study.runs.iter().filter(|(_, planned)| arguments.full || !planned.long);
@@ -158,11 +158,12 @@ fn make_all(
         })
         .collect();
     bar.iter().for_each(ProgressBar::finish_and_clear);
-    let mut made: Vec<BTreeMap<String, Made>> = studies.iter().map(|_| BTreeMap::new()).collect();
+    let mut made: Vec<BTreeMap<String, StudyRun>> =
+        studies.iter().map(|_| BTreeMap::new()).collect();
     let mut interrupted = false;
     for (job, outcome) in jobs.iter().zip(outcomes) {
         match outcome? {
-            Outcome::Made(run) => drop(made[job.study].insert(job.name.to_string(), run)),
+            Outcome::Run(run) => drop(made[job.study].insert(job.name.to_string(), run)),
             Outcome::Interrupted => interrupted = true,
         }
     }
@@ -173,7 +174,7 @@ impl<'s> Reproduction<'s> {
     /// Verdicts on the claims of the studies by the runs that were made.
     fn new(
         studies: &'s [Named],
-        made: &[BTreeMap<String, Made>],
+        made: &[BTreeMap<String, StudyRun>],
         interrupted: bool,
         out: &Path,
     ) -> Reproduction<'s> {
@@ -215,7 +216,7 @@ impl<'s> Reproduction<'s> {
 fn write_pages(
     studies: &[Named],
     result: &Reproduction,
-    made: &[BTreeMap<String, Made>],
+    made: &[BTreeMap<String, StudyRun>],
     out: &Path,
 ) -> Result<PathBuf, Error> {
     let reproduced: Vec<Reproduced> = studies
@@ -235,7 +236,7 @@ fn write_pages(
 }
 
 /// Write a study's page, and its figures for papers.
-fn show(of: &Reproduced, made: &BTreeMap<String, Made>, folder: &Path) -> Result<(), Error> {
+fn show(of: &Reproduced, made: &BTreeMap<String, StudyRun>, folder: &Path) -> Result<(), Error> {
     pages::write(&pages::study(of, made, "../report.html")?, folder.join("report.html"))?;
     for (planned, figure) in pages::drawn(of.study, made)? {
         let words: String = planned
@@ -288,7 +289,9 @@ fn make(job: &Job, study: &str, out: &Path, stop: &AtomicBool) -> Result<Outcome
     let recipe_at = out.join(study).join(format!("{}.{RECIPE}", job.name));
     let known = std::fs::read_to_string(&recipe_at).is_ok_and(|known| known == recipe);
     let simulation = match known.then(|| Simulation::resume(&folder)) {
-        Some(Ok(Resumed::Finished { .. })) => return Made::open(&folder).map(Outcome::Made),
+        Some(Ok(Resumed::Finished { .. })) => {
+            return StudyRun::open(&folder).map(Outcome::Run);
+        }
         Some(Ok(Resumed::Continues(simulation))) => Ok(*simulation),
         _ => {
             if folder.exists() {
@@ -301,14 +304,14 @@ fn make(job: &Job, study: &str, out: &Path, stop: &AtomicBool) -> Result<Outcome
     };
     let mut simulation = match simulation {
         Ok(simulation) => simulation,
-        Err(error) => return Ok(Outcome::Made(Made::Refused(error.to_string()))),
+        Err(error) => return Ok(Outcome::Run(StudyRun::Refused(error.to_string()))),
     };
     let ended = simulation
         .run(&mut |_| if stop.load(Ordering::Relaxed) { Control::Stop } else { Control::Continue });
     match ended {
         Ok(summary) if summary.interrupted => Ok(Outcome::Interrupted),
         // A run that fails is stored up to the failure, and may be the subject of a claim.
-        Ok(_) | Err(Error::Failed { .. }) => Made::open(&folder).map(Outcome::Made),
+        Ok(_) | Err(Error::Failed { .. }) => StudyRun::open(&folder).map(Outcome::Run),
         Err(error) => Err(error),
     }
 }

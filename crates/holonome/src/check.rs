@@ -13,7 +13,7 @@ use crate::kernels::{Formula, Taylor};
 use crate::problem::Problem;
 use crate::step::survey;
 use advice::advice;
-use held::{Held, groups, kept_groups};
+use held::{HeldIntegrals, groups, kept_groups};
 use holonome_integrate::method::{Method, MethodTreatment, Needs, SCHEMES, Scheme, TREATMENTS};
 use holonome_linear::gram::{Gram, Row};
 use holonome_model::elaborate::expression::{MOMENTUM, TIME};
@@ -143,7 +143,7 @@ impl Report {
             varying: problem.examined.varying.clone(),
             weak_integrals: problem.examined.weak_integrals.clone(),
             notes: notes(problem, structure, rank),
-            advice: advice(problem, &survey, Held::of(problem), degrees),
+            advice: advice(problem, &survey, HeldIntegrals::of(problem), degrees),
             methods,
             rows: templated.map(|rows| TemplateRows {
                 templates: rows.field.pieces.len(),

@@ -105,7 +105,7 @@ impl Verdict {
 }
 
 /// A run of a study that was made.
-pub enum Made {
+pub enum StudyRun {
     /// A stored run, whether it reached its end or not.
     Stored {
         /// Attributes and status of the run.
@@ -119,26 +119,26 @@ pub enum Made {
     Refused(String),
 }
 
-impl Made {
+impl StudyRun {
     /// Open a run in its folder.
     ///
     /// # Errors
     /// If the folder is not a run, or is damaged.
-    pub fn open(path: &Path) -> Result<Made, Error> {
+    pub fn open(path: &Path) -> Result<StudyRun, Error> {
         let run = Box::new(StoredRun::open(path).map_err(Error::store)?);
         let arrays = Arrays::open(path).map_err(Error::store)?;
         let summary = Box::new(StoredSummary::from(run.summary()));
-        Ok(Made::Stored { run, arrays, summary })
+        Ok(StudyRun::Stored { run, arrays, summary })
     }
 
     /// True if the run began.
     pub fn is_stored(&self) -> bool {
-        matches!(self, Made::Stored { .. })
+        matches!(self, StudyRun::Stored { .. })
     }
 
     /// True if the run reached its end.
     fn finished(&self) -> bool {
-        matches!(self, Made::Stored { run, .. } if run.status() == Status::Finished)
+        matches!(self, StudyRun::Stored { run, .. } if run.status() == Status::Finished)
     }
 }
 
@@ -230,11 +230,11 @@ impl Study {
     }
 
     /// Verdicts on the claims by the runs that were made.
-    pub fn judge(&self, made: &BTreeMap<String, Made>) -> Vec<Judged> {
+    pub fn judge(&self, made: &BTreeMap<String, StudyRun>) -> Vec<Judged> {
         self.claims.iter().map(|claim| self.judge_claim(claim, made)).collect()
     }
 
-    fn judge_claim(&self, claim: &Claim, made: &BTreeMap<String, Made>) -> Judged {
+    fn judge_claim(&self, claim: &Claim, made: &BTreeMap<String, StudyRun>) -> Judged {
         let all_made = claim
             .measures
             .iter()
@@ -319,7 +319,7 @@ mod tests {
         printed = [2.0]
     "#;
 
-    fn made(folder: &Path, method: &str, step: f64) -> Made {
+    fn made(folder: &Path, method: &str, step: f64) -> StudyRun {
         let text = "coordinate q : R = 1\nmomentum p of q = 0\nhamiltonian (p^2 + q^2)/2";
         let problem =
             Problem::from_text("oscillator", text, &Default::default(), &Settings::default())
@@ -332,7 +332,7 @@ mod tests {
             ..RunOptions::default()
         };
         prepare(problem, options).unwrap().run(&mut |_| crate::Control::Continue).unwrap();
-        Made::open(folder).unwrap()
+        StudyRun::open(folder).unwrap()
     }
 
     #[test]
@@ -344,7 +344,7 @@ mod tests {
             ("coarse", made(&at("coarse"), "stormer-verlet-a", 0.02)),
             ("fine", made(&at("fine"), "stormer-verlet-a", 0.01)),
             ("damped", made(&at("damped"), "euler", 0.01)),
-            ("refused", Made::Refused("no such method".to_string())),
+            ("refused", StudyRun::Refused("no such method".to_string())),
         ];
         let runs = runs.into_iter().map(|(name, made)| (name.to_string(), made)).collect();
         let judged = study.judge(&runs);

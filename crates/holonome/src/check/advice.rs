@@ -1,6 +1,6 @@
 //! Advice which method to take for a model.
 
-use super::held::{Held, explicit};
+use super::held::{HeldIntegrals, explicit};
 use super::pace::Pace;
 use crate::problem::Problem;
 use crate::step;
@@ -25,7 +25,7 @@ pub(super) fn penalty() -> String {
 pub(super) fn advice(
     problem: &Problem,
     survey: &[(&'static Scheme, Option<String>)],
-    held: Option<Held>,
+    held: Option<HeldIntegrals>,
     degrees: Option<usize>,
 ) -> Vec<String> {
     let model = &problem.model;
@@ -113,7 +113,7 @@ fn suited(survey: &[(&'static Scheme, Option<String>)], name: &str) -> bool {
 fn advice_on_methods(
     problem: &Problem,
     survey: &[(&'static Scheme, Option<String>)],
-    held: Option<Held>,
+    held: Option<HeldIntegrals>,
     degrees: Option<usize>,
 ) -> Vec<String> {
     let hamiltonian = problem.model.is_hamiltonian();

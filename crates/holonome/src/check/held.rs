@@ -12,7 +12,7 @@ use holonome_model::treatment::{Field, InvariantGroup, unrolled};
 
 /// Integrals that are held on the constraint set, at a random point of it.
 #[derive(Clone, Copy)]
-pub(super) struct Held {
+pub(super) struct HeldIntegrals {
     /// Number of independent ones.
     pub independent: usize,
     /// Rank of their brackets, which are Dirac brackets if there are constraints; 0 for a field,
@@ -20,16 +20,16 @@ pub(super) struct Held {
     pub brackets: usize,
 }
 
-impl Held {
+impl HeldIntegrals {
     /// Integrals of an unrolled problem that are held: all but claims that vary.
-    pub fn of(problem: &Problem) -> Option<Held> {
+    pub fn of(problem: &Problem) -> Option<HeldIntegrals> {
         let mut field = Field::clone(&problem.examined.field.as_ref()?.0);
         field.monitor_only(&problem.examined.varying);
-        Held::new(&problem.model, &field)
+        HeldIntegrals::new(&problem.model, &field)
     }
 
     /// The ranks at random points of the set; `None` if there are too many rows.
-    fn new(model: &Model, field: &Field) -> Option<Held> {
+    fn new(model: &Model, field: &Field) -> Option<HeldIntegrals> {
         const MOST_ROWS: usize = 300;
         let monitored: Vec<usize> = field
             .groups
@@ -60,7 +60,7 @@ impl Held {
             };
             // {F, F} = (C, B; −Bᵀ, D) with regular C of the constraints: its Schur complement has
             // the Dirac brackets.
-            Held {
+            HeldIntegrals {
                 independent: (rows.len() - gram.dependent().len()).saturating_sub(constraints),
                 brackets: brackets.saturating_sub(constraints),
             }

@@ -6,8 +6,8 @@ use super::{made_by, report};
 use crate::error::Error;
 use crate::store::StoredRun;
 use crate::study::{
-    Columns, Figure as Planned, Judged, Made, MeasuredValue, Panel as Drawn, Points, Quantity,
-    Study, Timing, What, short,
+    Columns, Figure as Planned, Judged, MeasuredValue, Panel as Drawn, Points, Quantity, Study,
+    StudyRun, Timing, What, short,
 };
 use crate::summary::COUNTED;
 use holonome_figures::{Axis, Chart, Curve, Figure, Page, Panel, Section, Style, Table};
@@ -29,10 +29,14 @@ pub struct Reproduced<'s> {
 ///
 /// # Errors
 /// If a run is damaged.
-pub fn study(of: &Reproduced, made: &BTreeMap<String, Made>, index: &str) -> Result<Page, Error> {
+pub fn study(
+    of: &Reproduced,
+    made: &BTreeMap<String, StudyRun>,
+    index: &str,
+) -> Result<Page, Error> {
     let study = of.study;
-    let stored = |(name, made): (&String, &Made)| match made {
-        Made::Stored { run, .. } if !study.runs[name].aside => Some(run.path().to_path_buf()),
+    let stored = |(name, made): (&String, &StudyRun)| match made {
+        StudyRun::Stored { run, .. } if !study.runs[name].aside => Some(run.path().to_path_buf()),
         _ => None,
     };
     let paths: Vec<_> = made.iter().filter_map(stored).collect();
@@ -145,7 +149,7 @@ fn claims(of: &Reproduced) -> Panel {
 
 /// Table of costs beside the seconds printed in a paper, both also relative to those of the first
 /// run.
-fn table(study: &Study, timing: &Timing, made: &BTreeMap<String, Made>) -> Panel {
+fn table(study: &Study, timing: &Timing, made: &BTreeMap<String, StudyRun>) -> Panel {
     let head = [
         "run",
         "forces or fields",
@@ -192,7 +196,7 @@ fn table(study: &Study, timing: &Timing, made: &BTreeMap<String, Made>) -> Panel
 /// If a run is damaged, or lacks a quantity that a figure draws.
 pub fn drawn<'s>(
     study: &'s Study,
-    made: &BTreeMap<String, Made>,
+    made: &BTreeMap<String, StudyRun>,
 ) -> Result<Vec<(&'s Planned, Figure)>, Error> {
     let of_one = |planned: &'s Planned| {
         let panels = planned.panels.iter().map(|panel| chart(study, planned, panel, made));
@@ -209,14 +213,16 @@ fn chart(
     study: &Study,
     figure: &Planned,
     panel: &Drawn,
-    made: &BTreeMap<String, Made>,
+    made: &BTreeMap<String, StudyRun>,
 ) -> Result<Chart, Error> {
     let names = figure.runs_of(panel);
     let mut missing = Vec::new();
     for name in names.iter().flat_map(|name| study.members(name)) {
         match made.get(name) {
-            Some(Made::Stored { .. }) => {}
-            Some(Made::Refused(reason)) => missing.push(format!("{name} was refused: {reason}")),
+            Some(StudyRun::Stored { .. }) => {}
+            Some(StudyRun::Refused(reason)) => {
+                missing.push(format!("{name} was refused: {reason}"))
+            }
             None => missing
                 .push(format!("{name} was not made, as it is long: {} makes it", option("full"))),
         }
@@ -235,11 +241,11 @@ fn chart(
 fn of_columns(
     columns: &Columns,
     names: &[String],
-    made: &BTreeMap<String, Made>,
+    made: &BTreeMap<String, StudyRun>,
 ) -> Result<Chart, Error> {
     let stored = |name: &String| -> Option<&StoredRun> {
         match made.get(name) {
-            Some(Made::Stored { run, .. }) => Some(run),
+            Some(StudyRun::Stored { run, .. }) => Some(run),
             _ => None,
         }
     };
@@ -266,7 +272,7 @@ fn of_points(
     study: &Study,
     points: &Points,
     names: &[String],
-    made: &BTreeMap<String, Made>,
+    made: &BTreeMap<String, StudyRun>,
     missing: &mut Vec<String>,
 ) -> Chart {
     let mut curves = Vec::new();
@@ -276,7 +282,7 @@ fn of_points(
         for member in study
             .members(name)
             .iter()
-            .filter(|member| made.get(*member).is_some_and(Made::is_stored))
+            .filter(|member| made.get(*member).is_some_and(StudyRun::is_stored))
         {
             let value = |of: &Quantity| of.of_run(member).value(study, made);
             match value(&points.x).and_then(|x| Ok((x, value(&points.y)?))) {

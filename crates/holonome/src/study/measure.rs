@@ -1,6 +1,6 @@
 //! Quantities measured of the runs of a study.
 
-use super::{Made, MeasuredValue, Study};
+use super::{MeasuredValue, Study, StudyRun};
 use crate::arrays::{Array, Arrays};
 use crate::summary::{Drift, StoredSummary};
 use holonome_model::treatment::InvariantKind;
@@ -230,7 +230,7 @@ impl Quantity {
     pub(crate) fn value(
         &self,
         study: &Study,
-        made: &BTreeMap<String, Made>,
+        made: &BTreeMap<String, StudyRun>,
     ) -> Result<f64, String> {
         if self.what == What::Order {
             return self.order(study, made);
@@ -243,11 +243,11 @@ impl Quantity {
             _ => {}
         }
         let (run, arrays, summary) = match run {
-            Made::Refused(message) => return Err(format!("{name} was refused: {message}")),
-            Made::Stored { .. } if !run.finished() => {
+            StudyRun::Refused(message) => return Err(format!("{name} was refused: {message}")),
+            StudyRun::Stored { .. } if !run.finished() => {
                 return Err(format!("{name} did not reach its end"));
             }
-            Made::Stored { run, arrays, summary } => (run, arrays, summary),
+            StudyRun::Stored { run, arrays, summary } => (run, arrays, summary),
         };
         let cost =
             || summary.cost.as_ref().ok_or_else(|| format!("the summary of {name} has no cost"));
@@ -283,10 +283,10 @@ impl Quantity {
         &self,
         name: &str,
         arrays: &Arrays,
-        made: &BTreeMap<String, Made>,
+        made: &BTreeMap<String, StudyRun>,
     ) -> Result<f64, String> {
         let from = self.from.as_ref().ok_or("it is compared with nothing")?;
-        let Some(Made::Stored { arrays: others, .. }) = made.get(from) else {
+        let Some(StudyRun::Stored { arrays: others, .. }) = made.get(from) else {
             return Err(format!("{from} was not run"));
         };
         let other = self.series(from, others)?;
@@ -343,7 +343,7 @@ impl Quantity {
         &self,
         run: &str,
         study: &Study,
-        made: &BTreeMap<String, Made>,
+        made: &BTreeMap<String, StudyRun>,
     ) -> Result<f64, String> {
         let from = self.from.as_ref().ok_or("it is compared with nothing")?;
         let own = last_state(made, run)?;
@@ -363,10 +363,10 @@ impl Quantity {
     }
 
     /// Slope of a straight line through the logarithms of steps and errors.
-    fn order(&self, study: &Study, made: &BTreeMap<String, Made>) -> Result<f64, String> {
+    fn order(&self, study: &Study, made: &BTreeMap<String, StudyRun>) -> Result<f64, String> {
         let mut points = Vec::new();
         for run in self.members(study) {
-            let Made::Stored { run: stored, .. } = &made[run] else {
+            let StudyRun::Stored { run: stored, .. } = &made[run] else {
                 return Err(format!("{run} was refused"));
             };
             let step = option_of(stored.attributes(), "step")
@@ -405,7 +405,7 @@ impl ExpectedMeasure {
     }
 
     /// Measure the quantity and compare it with the expected value.
-    pub(super) fn take(&self, study: &Study, made: &BTreeMap<String, Made>) -> MeasuredValue {
+    pub(super) fn take(&self, study: &Study, made: &BTreeMap<String, StudyRun>) -> MeasuredValue {
         let value = self.measure.value(study, made).and_then(|value| match &self.over {
             None => Ok(value),
             Some(over) => over.value(study, made).map(|by| value / by),
@@ -465,13 +465,13 @@ fn option_of(attributes: &serde_json::Map<String, Value>, name: &str) -> Option<
 
 /// Last state of a run, by variables.
 fn last_state(
-    made: &BTreeMap<String, Made>,
+    made: &BTreeMap<String, StudyRun>,
     name: &str,
 ) -> Result<BTreeMap<String, Vec<f64>>, String> {
     let summary = match made.get(name) {
-        Some(made @ Made::Stored { summary, .. }) if made.finished() => summary,
-        Some(Made::Stored { .. }) => return Err(format!("{name} did not reach its end")),
-        Some(Made::Refused(message)) => return Err(format!("{name} was refused: {message}")),
+        Some(made @ StudyRun::Stored { summary, .. }) if made.finished() => summary,
+        Some(StudyRun::Stored { .. }) => return Err(format!("{name} did not reach its end")),
+        Some(StudyRun::Refused(message)) => return Err(format!("{name} was refused: {message}")),
         None => return Err(format!("{name} was not run")),
     };
     let state = summary.state.iter();
@@ -479,11 +479,11 @@ fn last_state(
 }
 
 /// Fraction of its time that a run reached.
-fn reached(made: &Made) -> f64 {
+fn reached(made: &StudyRun) -> f64 {
     match made {
-        Made::Refused(_) => 0.0,
+        StudyRun::Refused(_) => 0.0,
         _ if made.finished() => 1.0,
-        Made::Stored { run, arrays, .. } => {
+        StudyRun::Stored { run, arrays, .. } => {
             let until = option_of(run.attributes(), "until").unwrap_or(f64::INFINITY);
             arrays.times().last().copied().unwrap_or(0.0) / until
         }
