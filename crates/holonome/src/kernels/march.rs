@@ -446,7 +446,7 @@ impl AttemptLoop<'_> {
                 (sizes.to_vec(), &mut weights.to_vec())
             };
             advance(&mut carry, weights, &sizes, &errors);
-            let renewed = norms_of_carried(self, r, before, &carry);
+            let renewed = self.renewed_norms(r, before, &carry);
             carry.append(weights);
             let t1 = self.time(r, trial.end);
             let scales = nodes(&carry[settling.scales()]);
@@ -472,6 +472,19 @@ impl AttemptLoop<'_> {
             let goes_on = after[slots.status].at_most(r.constant(Status::Idle.number())).node();
             Judgement { after: nodes(&after), accepted: verdict.accepted.node(), goes_on }
         })
+    }
+
+    /// S² and floors of momenta from σ² after an attempt.
+    fn renewed_norms<'r>(
+        &self,
+        r: &'r Recording,
+        before: &[Value<'r>],
+        sizes: &[Value<'r>],
+    ) -> Vec<Value<'r>> {
+        let (vectors, masses) = (&self.vectors.vectors, &before[self.slots.masses.clone()]);
+        let mut norms = Vec::new();
+        set_norms(vectors, sizes, masses, self.parameter(r, 4), &mut norms);
+        norms
     }
 
     /// Error of an attempt in units of the tolerance, and the squared sizes and errors of its
@@ -608,19 +621,6 @@ struct Verdict<'r> {
     is_first: Truth<'r>,
     accepted: Truth<'r>,
     rejected: Truth<'r>,
-}
-
-/// S² and floors of momenta from σ² after an attempt.
-fn norms_of_carried<'r>(
-    of: &AttemptLoop,
-    r: &'r Recording,
-    before: &[Value<'r>],
-    sizes: &[Value<'r>],
-) -> Vec<Value<'r>> {
-    let (vectors, masses) = (&of.vectors.vectors, &before[of.slots.masses.clone()]);
-    let mut norms = Vec::new();
-    set_norms(vectors, sizes, masses, of.parameter(r, 4), &mut norms);
-    norms
 }
 
 /// Time that is `elapsed` after the start, if the parameters of the run begin at number `first`.
