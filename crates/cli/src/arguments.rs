@@ -559,7 +559,8 @@ impl SweepArguments {
                 Some(parts.ok_or_else(bad)?)
             }
         };
-        Ok(SweepOptions { trajectories: self.trajectories, vary, shard })
+        let trajectories = self.trajectories;
+        Ok(SweepOptions { trajectories, vary, shard, ..SweepOptions::default() })
     }
 }
 

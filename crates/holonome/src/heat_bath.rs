@@ -2,7 +2,6 @@
 //! their steps.
 
 use crate::backend::backend;
-use crate::component_names::component_names;
 use crate::error::Error;
 use crate::options::RunOptions;
 use crate::problem::Problem;
@@ -145,7 +144,7 @@ fn inverse_masses(model: &Model) -> Vec<f64> {
 fn massless(model: &Model) -> Option<String> {
     let massless =
         inverse_masses(model).iter().position(|mass| !(*mass > 0.0 && mass.is_finite()))?;
-    Some(component_names(model)[model.degrees() + massless].clone())
+    Some(model.component_names()[model.degrees() + massless].clone())
 }
 
 /// Least difference of ½ ln det G M⁻¹Gᵀ between states for which it counts as not constant: far

@@ -27,7 +27,6 @@ mod backend;
 #[doc(hidden)]
 pub mod check;
 pub mod compare;
-mod component_names;
 mod constant;
 #[doc(hidden)]
 pub mod dump;
@@ -87,7 +86,7 @@ pub use holonome_integrate::observer::Control;
 pub use holonome_integrate::plan::Metric;
 pub use interpolant::Interpolant;
 pub use monitored::Monitored;
-pub use options::{Gains, PenaltyStrength, RunOptions, StepSize, Thermostat};
+pub use options::{Gains, PenaltyStrength, RunOptions, StepSize, SweepOptions, Thermostat};
 pub use orbit::OrbitError;
 pub use penalty::Penalised;
 pub use recording::Progress;
@@ -103,7 +102,7 @@ pub use measure::{Measure, Table};
 // Ensembles and comparisons.
 pub use backend::{bound_threads, set_threads};
 pub use compare::{CompareOptions, Comparison};
-pub use sweep::{Sweep, SweepOptions, SweepProgress, SweepSolution, SweepSummary, prepare_sweep};
+pub use sweep::{Sweep, SweepProgress, SweepSolution, SweepSummary, prepare_sweep};
 
 // Methods, and fields and steps of one's own.
 pub use holonome_integrate::{method, phase_space, system, tableau};

@@ -6,6 +6,7 @@ use holonome_integrate::plan::Metric;
 use holonome_words::option;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Options that change the model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -230,6 +231,23 @@ pub struct RunOptions {
     pub out: Option<PathBuf>,
 }
 
+/// Options that turn a run into an ensemble.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SweepOptions {
+    /// Number of trajectories.
+    pub trajectories: u64,
+    /// `--vary NAME=EXPR`: differences between trajectories.
+    pub vary: Vec<(String, String)>,
+    /// Values that are given as numbers for each trajectory: of a parameter or a variable (`r`),
+    /// of a member of its (`r[2]`), or of a component (`r[2].x`). One row after the other, each
+    /// in the order of the model's own numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "stored::each")]
+    pub each: Vec<(String, Arc<[f64]>)>,
+    /// `--shard k/K`: only the k-th of K parts, 1 ≤ k ≤ K.
+    #[serde(skip)]
+    pub shard: Option<(u64, u64)>,
+}
+
 impl Default for RunOptions {
     fn default() -> Self {
         RunOptions {
@@ -268,6 +286,39 @@ impl Default for RunOptions {
 
 /// Form of the options in the attributes of a run's folder: flat, with the method by its name.
 mod stored {
+    /// Values of each trajectory: their names, how many numbers they are, and a checksum. The
+    /// numbers are in a file of their own.
+    pub mod each {
+        use serde::{Deserialize, Deserializer, Serialize, Serializer};
+        use std::sync::Arc;
+
+        type Values = Vec<(String, Arc<[f64]>)>;
+
+        #[derive(Serialize, Deserialize)]
+        struct Described {
+            name: String,
+            numbers: usize,
+            crc32c: String,
+        }
+
+        pub fn serialize<S: Serializer>(each: &Values, serializer: S) -> Result<S::Ok, S::Error> {
+            let described = |(name, numbers): &(String, Arc<[f64]>)| {
+                let sum = numbers
+                    .iter()
+                    .fold(0, |sum, number| crc32c::crc32c_append(sum, &number.to_le_bytes()));
+                let (name, numbers) = (name.clone(), numbers.len());
+                Described { name, numbers, crc32c: format!("{sum:08x}") }
+            };
+            serializer.collect_seq(each.iter().map(described))
+        }
+
+        pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Values, D::Error> {
+            let described = Vec::<Described>::deserialize(deserializer)?;
+            let unread = |of: Described| (of.name, vec![f64::NAN; of.numbers].into());
+            Ok(described.into_iter().map(unread).collect())
+        }
+    }
+
     pub mod method {
         use holonome_integrate::method::Method;
         use serde::{Deserialize, Deserializer, Serializer, de::Error};

@@ -13,7 +13,7 @@ use holonome_model::consistency::{self, Examined, ProjectedStart};
 use holonome_model::derived::Derived;
 use holonome_model::elaborate::expression::{Draw, MOMENTUM};
 use holonome_model::elaborate::model::{Model, Role};
-use holonome_model::elaborate::{Environment, Variations, elaborate};
+use holonome_model::elaborate::{Environment, GivenValue, Variations, elaborate};
 use holonome_model::policy::DEEP_STACK;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::syntax::span::Span;
@@ -220,6 +220,13 @@ impl Problem {
         let variations = Variations {
             trajectories: ensemble.trajectories,
             values: replaced(option("vary"), ensemble.vary),
+            given: ensemble
+                .first()
+                .map(|(name, first)| {
+                    let name = named(&mut source, option("each"), name);
+                    GivenValue { name, first }
+                })
+                .collect(),
         };
         let noise = Noise::new(settings.seed, 0);
         let mut count = 0;

@@ -1,11 +1,12 @@
 //! Starts of the trajectories of an ensemble.
 //!
 //! ```no_run
-//! use holonome::{Problem, Settings};
+//! use holonome::{Problem, Settings, SweepOptions};
 //!
-//! let vary = [("p".to_string(), "(0.1*normal(), 0, -1)".to_string())];
+//! let vary = vec![("p".to_string(), "(0.1*normal(), 0, -1)".to_string())];
+//! let sweep = SweepOptions { trajectories: 1000, vary, ..SweepOptions::default() };
 //! let path = "models/spherical-pendulum.holo".as_ref();
-//! let (problem, starts) = Problem::load_varied(path, &Settings::default(), &vary, 1000)?;
+//! let (problem, starts) = Problem::load_varied(path, &Settings::default(), &sweep)?;
 //! let (mut parameters, mut x) = (problem.model.parameter_values.clone(), problem.model.initial.clone());
 //! let mut work = starts.work();
 //! for i in 0..starts.trajectories() {
@@ -17,7 +18,7 @@
 use crate::backend::backend;
 use crate::ensemble::{Ensemble, drawn};
 use crate::error::{Error, StartError};
-use crate::options::Settings;
+use crate::options::{Settings, SweepOptions};
 use crate::penalty::SlowManifold;
 use crate::problem::{Checked, Problem, farthest_move};
 use holonome_integrate::noise::Noise;
@@ -30,6 +31,7 @@ use holonome_model::syntax::diagnostic::Diagnostic;
 use holonome_words::option;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Starts of the trajectories of an ensemble: parameter values and initial state of each, as
@@ -40,6 +42,8 @@ pub struct Starts {
     start: CompiledStart,
     trajectories: u64,
     seed: u64,
+    /// Values that are given as numbers, a row for each trajectory; `None` if they come later.
+    each: Vec<Option<Arc<[f64]>>>,
     projection: Option<Projection>,
     /// `None` if a start may be off the constraint set.
     checks: Option<Checks>,
@@ -59,18 +63,17 @@ struct Checks {
 
 /// Problems of ensembles.
 impl Problem {
-    /// Read and check a model file for an ensemble of `trajectories`, which differ in the values
-    /// `vary` (`--vary`). Returns the problem of trajectory 0, and the starts of all.
+    /// Read and check a model file for an ensemble. Returns the problem of trajectory 0, and the
+    /// starts of all.
     ///
     /// # Errors
     /// All mistakes in the model and in the varied values, at once.
     pub fn load_varied(
         path: &Path,
         settings: &Settings,
-        vary: &[(String, String)],
-        trajectories: u64,
+        sweep: &SweepOptions,
     ) -> Result<(Problem, Starts), Error> {
-        let ensemble = Ensemble::new(vary, trajectories)?;
+        let ensemble = Ensemble::new(sweep)?;
         Problem::read(path, settings, &ensemble)?.with_starts(&ensemble)
     }
 
@@ -83,10 +86,9 @@ impl Problem {
         text: &str,
         tables: &BTreeMap<String, String>,
         settings: &Settings,
-        vary: &[(String, String)],
-        trajectories: u64,
+        sweep: &SweepOptions,
     ) -> Result<(Problem, Starts), Error> {
-        let ensemble = Ensemble::new(vary, trajectories)?;
+        let ensemble = Ensemble::new(sweep)?;
         Problem::read_text(name, text, tables, settings, &ensemble)?.with_starts(&ensemble)
     }
 
@@ -181,11 +183,13 @@ impl Starts {
             diagnostics: vec![diagnostic],
         })?;
         let (trajectories, seed) = (ensemble.trajectories, problem.settings.seed);
+        let each = ensemble.each.iter().map(|(_, numbers)| numbers.cloned()).collect();
         Ok(Starts {
             model,
             start,
             trajectories,
             seed,
+            each,
             projection,
             checks,
             slow: None,
@@ -254,11 +258,28 @@ impl Starts {
         x: &mut [f64],
         work: &mut [f64],
     ) -> Result<(), StartError> {
+        let given = |number: usize| {
+            let numbers = self.each[number].as_deref().unwrap_or_default();
+            let width = self.model.start.given[number];
+            &numbers[i as usize * width..][..width]
+        };
+        self.put(i, given, (parameters, x), work)
+    }
+
+    /// Put the parameter values and the initial state of trajectory `i`, whose values that are
+    /// given as numbers are those of `given`, by their places.
+    fn put<'g>(
+        &self,
+        i: u64,
+        given: impl Fn(usize) -> &'g [f64],
+        (parameters, x): (&mut [f64], &mut [f64]),
+        work: &mut [f64],
+    ) -> Result<(), StartError> {
         let noise = Noise::new(self.seed, i as u32);
         let draw = |count, which| drawn(&noise, count, which);
         let own = self.model.parameter_values.len();
         self.start
-            .put(&self.model, i as f64, draw, &mut parameters[..own], x, work)
+            .put(&self.model, i as f64, (draw, given), &mut parameters[..own], x, work)
             .map_err(|reason| StartError::NoStart { trajectory: i, reason })?;
         if let Some(projection) = &self.projection {
             let moved = projection

@@ -71,7 +71,7 @@ fn bits(
         Ok(match trajectories {
             None => prepare(problem, options.clone())?.solve()?.arrays,
             Some(trajectories) => {
-                let sweep = SweepOptions { trajectories, vary: Vec::new(), shard: None };
+                let sweep = SweepOptions { trajectories, ..SweepOptions::default() };
                 prepare_sweep(&problem, options.clone(), sweep)?.solve()?.arrays
             }
         })

@@ -102,8 +102,12 @@ fn an_ensemble_in_memory_has_the_numbers_of_one_in_a_folder() {
     .enumerate()
     {
         let problem = model("spherical-pendulum", &[]);
-        let sweep =
-            SweepOptions { trajectories: 40, vary: vec![("g".into(), "9+i/N".into())], shard };
+        let sweep = SweepOptions {
+            trajectories: 40,
+            vary: vec![("g".into(), "9+i/N".into())],
+            shard,
+            ..SweepOptions::default()
+        };
         let mut ensemble = prepare_sweep(&problem, options(text), sweep.clone()).unwrap();
         let solution = ensemble.solve().unwrap();
         let out = folder.path().join(k.to_string());

@@ -300,8 +300,11 @@ fn trajectories_of_an_ensemble_have_them() {
     let text =
         std::fs::read_to_string(repository().join("models/spherical-pendulum.holo")).unwrap();
     std::fs::write(&path, format!("{text}\n{PENDULUM}\n")).unwrap();
-    let ensemble =
-        SweepOptions { trajectories: 3, vary: vec![("m".into(), "1+0.1*i".into())], shard: None };
+    let ensemble = SweepOptions {
+        trajectories: 3,
+        vary: vec![("m".into(), "1+0.1*i".into())],
+        ..SweepOptions::default()
+    };
     let mut sweep = Sweep::load(&path, &Settings::default(), run("sweep"), ensemble).unwrap();
     sweep.run(&mut |_| Control::Continue).unwrap();
     let all = StoredRun::open(folder.path().join("sweep")).unwrap();

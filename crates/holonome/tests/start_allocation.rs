@@ -2,7 +2,7 @@
 //! allocated once. A program of its own without a test harness, because the counter covers the
 //! whole process.
 
-use holonome::{Problem, RunOptions, Settings, prepare};
+use holonome::{Problem, RunOptions, Settings, SweepOptions, prepare};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -125,8 +125,7 @@ fn main() {
             text,
             &BTreeMap::new(),
             &Settings::default(),
-            &vary,
-            200_000,
+            &SweepOptions { trajectories: 200_000, vary, ..SweepOptions::default() },
         )
         .unwrap();
         let (mut parameters, mut x) =

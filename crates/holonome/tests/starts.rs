@@ -1,6 +1,6 @@
 //! Starts of the trajectories of an ensemble: the rules of `--vary`, one by one.
 
-use holonome::{Error, Problem, Settings, StartError, Starts};
+use holonome::{Error, Problem, Settings, StartError, Starts, SweepOptions};
 use holonome_integrate::noise::Noise;
 use std::collections::BTreeMap;
 
@@ -29,7 +29,9 @@ fn ensemble_with(
     vary: &[(&str, &str)],
     trajectories: u64,
 ) -> Result<(Problem, Starts), Error> {
-    Problem::from_text_varied("model", text, &tables(), &settings, &pairs(vary), trajectories)
+    let vary = pairs(vary);
+    let sweep = SweepOptions { trajectories, vary, ..SweepOptions::default() };
+    Problem::from_text_varied("model", text, &tables(), &settings, &sweep)
 }
 
 #[track_caller]

@@ -33,7 +33,7 @@ fn sweep(
     shard: Option<(u64, u64)>,
 ) -> Sweep {
     let vary = vary.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-    let options = SweepOptions { trajectories, vary, shard };
+    let options = SweepOptions { trajectories, vary, shard, ..SweepOptions::default() };
     Sweep::load(repository().join(model), &Settings::default(), run, options).unwrap()
 }
 
@@ -161,7 +161,7 @@ fn feedback_has_the_weights_of_each_start() {
     let settings = Settings { set: vec![("n".into(), "30".into())], ..Settings::default() };
     let (path, vary) =
         (repository().join("models/chain.holo"), vec![("g".to_string(), "1+0.1*i".to_string())]);
-    let all = SweepOptions { trajectories: 3, vary, shard: None };
+    let all = SweepOptions { trajectories: 3, vary, ..SweepOptions::default() };
     let mut ensemble = Sweep::load(&path, &settings, run.clone(), all).unwrap();
     assert_eq!(ensemble.run(&mut go_on).unwrap().failed, 0);
     let single = RunOptions { out: Some(folder.path().join("single")), ..run };
@@ -264,7 +264,7 @@ fn one_failure_spoils_no_other() {
     {
         let out = folder.path().join(format!("out-{k}"));
         let vary = vec![("x".to_string(), "1/(i+1)".to_string())];
-        let sweep = SweepOptions { trajectories: 20, vary, shard: None };
+        let sweep = SweepOptions { trajectories: 20, vary, ..SweepOptions::default() };
         let run = options(method, step, 3.5, &out);
         let mut ensemble = Sweep::load(&model, &Settings::default(), run, sweep).unwrap();
         let summary = ensemble.run(&mut go_on).unwrap();
@@ -299,7 +299,7 @@ fn bad_ensembles_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let load = |trajectories: u64, shard| {
         let run = options("plain:rk4", Some(0.1), 1.0, &folder.path().join("never"));
-        let sweep = SweepOptions { trajectories, vary: Vec::new(), shard };
+        let sweep = SweepOptions { trajectories, shard, ..SweepOptions::default() };
         Sweep::load(repository().join(PENDULUM), &Settings::default(), run, sweep)
             .err()
             .unwrap()

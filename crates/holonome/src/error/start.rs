@@ -8,7 +8,9 @@ use holonome_words::option;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StartError {
     /// A parameter or an initial value that does not exist.
-    #[error("trajectory {trajectory}: {reason}; correct what {vary} gives it, or what it is made of", vary = option("vary"))]
+    #[error(
+        "trajectory {trajectory}: {reason}; correct the value that it is given, or what that is made of"
+    )]
     NoStart {
         /// Number of the trajectory.
         trajectory: u64,

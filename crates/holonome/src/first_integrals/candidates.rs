@@ -3,8 +3,8 @@
 //! polynomial.
 
 use super::formula::{Binding, Names};
-use crate::component_names::{component_suffix, member_name};
 use holonome_integrate::system::all_finite;
+use holonome_model::elaborate::model::component_suffix;
 use holonome_model::elaborate::model::{Family, Model, Variable};
 use holonome_model::elaborate::shape::Shape;
 use holonome_model::graph::calculus::Gradient;
@@ -258,7 +258,7 @@ impl Factors {
         let time: Vec<usize> =
             product.iter().copied().filter(|factor| *factor == self.time()).collect();
         let sum = group.sum(&factors.iter().collect::<Vec<_>>(), &time);
-        let name = member_name(&first.family, member);
+        let name = first.family.member_name(member);
         let indices = name[first.family.name.len()..].trim_matches(['[', ']']);
         Some((sum, indices.split(',').map(String::from).collect()))
     }

@@ -1,6 +1,5 @@
 //! Formulas of a graph as text of the language.
 
-use crate::component_names::{component_name, component_names, member_name};
 use holonome_model::elaborate::model::{Model, Parameter, Role};
 use holonome_model::elaborate::shape::Shape;
 use holonome_model::graph::op::{Binary, Unary};
@@ -36,10 +35,10 @@ impl Names {
     /// Names for formulas of `graph`, to which nodes may be added.
     pub fn new(model: &Model, graph: &mut Graph) -> Names {
         let of_parameter = |p: &Parameter| -> Vec<String> {
-            (0..p.family.len()).map(|place| component_name(&p.family, place)).collect()
+            (0..p.family.len()).map(|place| p.family.component_name(place)).collect()
         };
         let parameters = model.parameters.iter().flat_map(of_parameter).collect();
-        Names { states: component_names(model), parameters, short: norms(model, graph) }
+        Names { states: model.component_names(), parameters, short: norms(model, graph) }
     }
 
     /// Names without indices and components.
@@ -122,7 +121,7 @@ fn norms(model: &Model, graph: &mut Graph) -> HashMap<Node, String> {
     let mut vectors: Vec<(String, usize, usize)> = Vec::new();
     for variable in model.variables.iter().filter(|v| !matches!(v.role, Role::Momentum(_))) {
         if let Shape::Vector(width) = variable.family.shape {
-            let member = |k| (member_name(&variable.family, k), variable.first + k * width, width);
+            let member = |k| (variable.family.member_name(k), variable.first + k * width, width);
             vectors.extend((0..variable.family.members().min(MOST_VECTORS + 1)).map(member));
         }
     }

@@ -1,7 +1,6 @@
 //! Vectors of a model's state, with their masses.
 
 use super::bound::{Parametric, compile_rows};
-use crate::component_names::member_name;
 use holonome_integrate::scales::{Role, Vectors};
 use holonome_model::elaborate::model::{self, Dynamics, Model, Variable};
 use holonome_model::graph::interpret::Interpreter;
@@ -82,7 +81,7 @@ impl StateVectors {
     pub fn name(&self, vector: usize) -> String {
         let (first, variable) =
             &self.variables[self.variables.partition_point(|(first, _)| *first <= vector) - 1];
-        member_name(&variable.family, vector - first)
+        variable.family.member_name(vector - first)
     }
 }
 

@@ -18,6 +18,10 @@ pub(super) fn command(attributes: &Map<String, Value>) -> Option<String> {
     let verb = if sweep.is_some() { "sweep" } else { "run" };
     let mut given: Vec<(&str, String)> = Vec::new();
     if let Some(sweep) = sweep {
+        // Numbers that a program gave are in no file.
+        if sweep.get("each").is_some() {
+            return None;
+        }
         given.push(("trajectories", sweep["trajectories"].to_string()));
         for pair in sweep["vary"].as_array()? {
             given.push(("vary", format!("{}={}", pair[0].as_str()?, pair[1].as_str()?)));

@@ -4,7 +4,6 @@
 //! points is one on their distance if a common rotation and shift of all points leaves it
 //! unchanged. A constraint s(|x − c|² − l²) on a single point holds it at a distance from c.
 
-use crate::component_names::member_name;
 use crate::error::Error;
 use crate::kernels::StateVectors;
 use crate::problem::Problem;
@@ -156,7 +155,7 @@ impl Scene {
         let all: usize = scalars.iter().map(|v| v.family.members()).sum();
         let names: Vec<String> = scalars
             .iter()
-            .flat_map(|v| (0..v.family.members().min(3)).map(|k| member_name(&v.family, k)))
+            .flat_map(|v| (0..v.family.members().min(3)).map(|k| v.family.member_name(k)))
             .collect();
         match (all, &scalars[..]) {
             (1..=3, _) => {

@@ -72,7 +72,7 @@ impl Flows {
         let mut all: Vec<usize> = spheres.iter().flatten().copied().collect();
         all.sort_unstable();
         if let Some(pair) = all.windows(2).find(|pair| pair[0] == pair[1]) {
-            let names = crate::component_names::component_names(model);
+            let names = model.component_names();
             return Err(format!(
                 "the flow of the motion is not known: {} is on two spheres",
                 names[pair[0]]

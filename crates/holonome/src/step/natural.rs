@@ -1,6 +1,5 @@
 //! Check for natural Hamiltonians: H = ½ pᵀM⁻¹p + V(q, t) with a constant, positive definite M.
 
-use crate::component_names::component_names;
 use crate::policy::LARGEST_FULL_MASS;
 use holonome_linear::rank::positive_definite;
 use holonome_model::elaborate::model::Model;
@@ -57,7 +56,7 @@ fn what_is_not(mechanics: &Mechanics, model: &Model) -> Option<String> {
     }
     let at = |nodes: &[Node]| evaluate(&g, nodes, 0.0, &vec![0.0; 2 * n], &model.parameter_values);
     if let Some(i) = at(h_p).iter().position(|&velocity| velocity != 0.0) {
-        return Some(format!("{} moves where all momenta are 0", component_names(model)[i]));
+        return Some(format!("{} moves where all momenta are 0", model.component_names()[i]));
     }
     let mut values = at(&entries).into_iter();
     let mut diagonal = vec![0.0; n];
@@ -74,7 +73,7 @@ fn what_is_not(mechanics: &Mechanics, model: &Model) -> Option<String> {
         }
     }
     if let Some(i) = diagonal.iter().position(|&d| d <= 0.0 || d.is_nan()) {
-        return Some(format!("{} has no positive mass", component_names(model)[i]));
+        return Some(format!("{} has no positive mass", model.component_names()[i]));
     }
     (!full.is_empty() && !positive_definite(&full, n))
         .then(|| "its mass matrix is not positive definite".into())

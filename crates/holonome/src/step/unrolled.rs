@@ -13,7 +13,6 @@ use super::program::{
 };
 use super::recorder::{System, Trace};
 use super::symbols::Symbols;
-use crate::component_names::component_names;
 use crate::kernels::{Bound, Parametric, Quantities};
 use crate::policy::FEWEST_SWEPT;
 use holonome_integrate::method::MethodTreatment;
@@ -167,7 +166,7 @@ pub fn lower(
             .iter()
             .map(|constraint| constraint.name.clone())
             .collect(),
-        components: component_names(model),
+        components: model.component_names(),
     };
     let (mut actions, mut registers, mut monitored) =
         (Vec::new(), trace.x.len() + 2 + trace.carried.len(), 0);

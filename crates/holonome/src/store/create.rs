@@ -6,6 +6,7 @@ use super::files::{self, Lock};
 use super::layout::Layout;
 use super::progress::StoredProgress;
 use super::schema::{Grid, Schema, Trajectories};
+use super::values;
 use super::zarr;
 use serde::Serialize;
 use std::fs;
@@ -217,6 +218,7 @@ fn fill(folder: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreEr
             }
         }
     }
+    values::write(folder, &layout.values)?;
     StoredProgress::running(0).write(folder)?;
     write_document(folder, &zarr::group_document(schema, &documents))?;
     Ok(lock)

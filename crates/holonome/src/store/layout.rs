@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Arrays of a run, their dimensions and the sample times.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +19,8 @@ pub struct Layout {
     pub dimensions: Vec<Dimension>,
     /// Attributes of the whole data set: the model's source, the method, the options.
     pub attributes: Map<String, Value>,
+    /// Numbers beside the arrays, which the attributes describe.
+    pub values: Vec<Arc<[f64]>>,
 }
 
 /// One array: a row for each sample, or for each trajectory.

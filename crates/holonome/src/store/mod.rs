@@ -1,4 +1,4 @@
-//! Trajectories on disk: a folder that is a Zarr v3 group, and two small files beside its arrays.
+//! Trajectories on disk: a folder that is a Zarr v3 group, and a few files beside its arrays.
 //!
 //! ```text
 //! runs/spherical-pendulum-1/
@@ -6,6 +6,7 @@
 //!   time/ q/ p/ …      one folder per array: zarr.json and the chunks c.0, c.1, … (c.0.0 for q, and so on)
 //!   component_3/ …     the coordinates that label the dimensions: 64-bit integers, or x, y, z
 //!   checkpoint.bin     what `resume` continues from: the number of samples, and the state
+//!   values.bin         numbers that the trajectories of an ensemble were given, if any
 //!   status.json        {"status", "samples", "summary", "crc32c"}: running, finished, failed or interrupted
 //!   run.lock           locked while a process writes here
 //! ```
@@ -48,6 +49,7 @@ mod names;
 mod progress;
 mod reader;
 mod schema;
+mod values;
 mod writer;
 mod zarr;
 
@@ -61,4 +63,5 @@ pub use layout::{ArrayLayout, Dimension, Label, Layout, Role};
 pub use progress::{Checkpoint, Status};
 pub use reader::{RowReader, StoredRun};
 pub(crate) use schema::CHUNK_NUMBERS_MAX;
+pub(crate) use values::read_values;
 pub use writer::{ResumedStore, Store};

@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::footprint::Footprint;
 use crate::kernels::Parametric;
 use crate::measure::Table;
-use crate::options::{RunOptions, Settings};
+use crate::options::{RunOptions, Settings, SweepOptions};
 use crate::output::{Output, RunFolder};
 use crate::problem::Problem;
 use crate::recording::{CHECKPOINT_INTERVAL, Place, RecordedArray, RunMeasure};
@@ -32,6 +32,7 @@ use crate::starts::Starts;
 use crate::step::Start;
 use crate::store::{
     ArrayLayout, Checkpoint, Dimension, Layout, ResumedStore, Status, Store, StoreError,
+    read_values,
 };
 use crate::summary::{self, Drift, Drifts, Relative, RunCost, is_varying, large_drifts};
 use batch::{BatchResult, EventCount, EventCounts, compute};
@@ -55,18 +56,6 @@ use std::ops::{Index, Not, Range};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
-
-/// Options that turn a run into an ensemble.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SweepOptions {
-    /// Number of trajectories.
-    pub trajectories: u64,
-    /// `--vary NAME=EXPR`: differences between trajectories.
-    pub vary: Vec<(String, String)>,
-    /// `--shard k/K`: only the k-th of K parts, 1 ≤ k ≤ K.
-    #[serde(skip)]
-    pub shard: Option<(u64, u64)>,
-}
 
 /// An ensemble ready to run.
 pub struct Sweep {
@@ -294,9 +283,8 @@ pub fn prepare_sweep(
 ) -> Result<Sweep, Error> {
     check(&sweep)?;
     let Problem { name, source, tables, settings, .. } = problem;
-    let (vary, trajectories) = (&sweep.vary, sweep.trajectories);
     let (problem, starts) =
-        Problem::from_text_varied(name, source.text(), tables, settings, vary, trajectories)?;
+        Problem::from_text_varied(name, source.text(), tables, settings, &sweep)?;
     Sweep::new(problem, starts, options, sweep)
 }
 
@@ -314,8 +302,7 @@ impl Sweep {
     ) -> Result<Sweep, Error> {
         let path = path.as_ref();
         check(&sweep)?;
-        let (problem, starts) =
-            Problem::load_varied(path, settings, &sweep.vary, sweep.trajectories)?;
+        let (problem, starts) = Problem::load_varied(path, settings, &sweep)?;
         Sweep::new(problem, starts, options, sweep)
     }
 
@@ -469,15 +456,14 @@ impl Sweep {
         let tables: BTreeMap<String, String> = stored(path, attributes, "tables")?;
         let settings: Settings = stored(path, attributes, "settings")?;
         let options = stored_options(path, attributes)?;
-        let sweep: SweepOptions = stored(path, attributes, "sweep")?;
-        let (problem, starts) = Problem::from_text_varied(
-            &model,
-            &source,
-            &tables,
-            &settings,
-            &sweep.vary,
-            sweep.trajectories,
-        )?;
+        let mut sweep: SweepOptions = stored(path, attributes, "sweep")?;
+        if !sweep.each.is_empty() {
+            let lengths = sweep.each.iter().map(|(_, numbers)| numbers.len());
+            let lists = read_values(path, lengths).map_err(Error::store)?;
+            sweep.each.iter_mut().zip(lists).for_each(|((_, numbers), list)| *numbers = list);
+        }
+        let (problem, starts) =
+            Problem::from_text_varied(&model, &source, &tables, &settings, &sweep)?;
         Sweep::new(problem, starts, options, sweep)
     }
 
@@ -497,10 +483,8 @@ impl Sweep {
             return Ok(Arc::clone(known));
         }
         let Problem { name, source, tables, settings, .. } = &self.simulation.problem;
-        let SweepOptions { vary, trajectories, .. } = &self.sweep;
         let problem =
-            Problem::from_text_varied(name, source.text(), tables, settings, vary, *trajectories)?
-                .0;
+            Problem::from_text_varied(name, source.text(), tables, settings, &self.sweep)?.0;
         let made = Arc::new(Simulation::without(problem, self.simulation.options.clone(), &names)?);
         left.insert(names, Arc::clone(&made));
         Ok(made)
@@ -661,6 +645,7 @@ impl Sweep {
         let fixed = simulation
             .parameters(|parameter| self.varied.iter().all(|slots| slots.start != parameter.first));
         layout.describe(&SweepAttributes { parameters: fixed, sweep: &self.sweep });
+        layout.values = self.sweep.each.iter().map(|(_, numbers)| Arc::clone(numbers)).collect();
         layout
     }
 

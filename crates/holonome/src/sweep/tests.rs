@@ -36,14 +36,9 @@ fn sweep(case: &Case, method: &str, samples: u64, until: f64) -> Result<Sweep, E
     let settings = Settings { project_initial: case.text == STRING, ..Settings::default() };
     let vary: Vec<_> =
         case.vary.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-    let (problem, starts) = Problem::from_text_varied(
-        "model",
-        case.text,
-        &BTreeMap::new(),
-        &settings,
-        &vary,
-        TRAJECTORIES,
-    )?;
+    let all = SweepOptions { trajectories: TRAJECTORIES, vary, ..SweepOptions::default() };
+    let (problem, starts) =
+        Problem::from_text_varied("model", case.text, &BTreeMap::new(), &settings, &all)?;
     let penalty = case.penalty.map(|penalty| penalty.parse().expect("a penalty"));
     let (method, samples, step) = (method.parse()?, Some(samples), case.step);
     let (friction, inverse_temperature) = (case.friction, case.friction.map(|_| 2.0));
@@ -52,12 +47,7 @@ fn sweep(case: &Case, method: &str, samples: u64, until: f64) -> Result<Sweep, E
         friction.filter(|_| own.scheme.needs != Needs::HeatBath).map(|_| Thermostat::Gla);
     let heat = RunOptions { thermostat, friction, inverse_temperature, ..RunOptions::default() };
     let options = RunOptions { method, step, until, samples, penalty, ..heat };
-    Sweep::new(
-        problem,
-        starts,
-        options,
-        SweepOptions { trajectories: TRAJECTORIES, vary, shard: None },
-    )
+    Sweep::new(problem, starts, options, all)
 }
 
 fn bits(batch: &BatchResult, of: Range<usize>, all: usize) -> Vec<Vec<u64>> {

@@ -307,7 +307,7 @@ fn ensembles_vary_the_inertia() {
             ..RunOptions::default()
         };
         let vary = vec![(name.to_string(), value("i/4"))];
-        let options = SweepOptions { trajectories: 3, vary, shard: None };
+        let options = SweepOptions { trajectories: 3, vary, ..SweepOptions::default() };
         let mut sweep =
             Sweep::load(repository().join(path), &Settings::default(), run, options).unwrap();
         sweep.run(&mut |_| Control::Continue).unwrap();
@@ -338,8 +338,11 @@ fn ensembles_off_the_principal_axes_are_refused() {
             step: StepSize::Fixed(0.1),
             ..RunOptions::default()
         };
-        let options =
-            SweepOptions { trajectories: 3, vary: vec![("I".into(), vary.into())], shard: None };
+        let options = SweepOptions {
+            trajectories: 3,
+            vary: vec![("I".into(), vary.into())],
+            ..SweepOptions::default()
+        };
         Sweep::load(repository().join("models/rigid-body.holo"), &Settings::default(), run, options)
     };
     assert!(sweep("diag(3, 2, 1 + i)").is_ok());

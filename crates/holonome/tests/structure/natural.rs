@@ -349,7 +349,7 @@ fn trajectories_of_an_ensemble_are_runs_of_their_own() {
     let text = "--method zhang-skeel --step 0.05 --until 2 --beta 0.3 --samples 2";
     let out = folder.path().join("sweep");
     let vary = vec![("omega".to_string(), "50 + 10*i".to_string())];
-    let all = SweepOptions { trajectories: 3, vary, shard: None };
+    let all = SweepOptions { trajectories: 3, vary, ..SweepOptions::default() };
     let run_options = RunOptions { out: Some(out.clone()), ..options(text) };
     let mut sweep = Sweep::load(&path, &Settings::default(), run_options, all).unwrap();
     sweep.run(&mut |_| Control::Continue).unwrap();

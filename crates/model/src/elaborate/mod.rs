@@ -25,6 +25,7 @@ use model::{Family, Model, Table};
 use names::{Declaration, Scope};
 use rustc_hash::{FxHashMap, FxHashSet};
 use shape::Shape;
+use statements::replace::{Given, Replaced};
 use std::collections::BTreeMap;
 
 /// Text of a table's file by its path, or the reason why it cannot be read.
@@ -51,6 +52,18 @@ pub struct Variations {
     pub trajectories: u64,
     /// Values that replace those in the file; they may draw, and use `i` and `N`.
     pub values: Vec<(ast::Name, ast::Expr)>,
+    /// Values that are given as numbers.
+    pub given: Vec<GivenValue>,
+}
+
+/// A value that is given as numbers for each trajectory: of a parameter or a variable, of one of
+/// its members (`r[2]`), or of one of its components (`r[2].x`).
+#[derive(Clone, Debug)]
+pub struct GivenValue {
+    /// What is given.
+    pub name: ast::Name,
+    /// The numbers of the first trajectory; those in the file if absent.
+    pub first: Option<Vec<f64>>,
 }
 
 /// Checks a parsed file. The model is `Some` only if no diagnostic is an error. The parser's own
@@ -62,12 +75,13 @@ pub fn elaborate(
 ) -> (Option<Model>, Vec<Diagnostic>) {
     let mut file = reading.file.clone();
     let variations = &environment.variations;
-    let (varied, mut diagnostics) =
-        statements::replace::replace(&mut file, &environment.replacements, &variations.values);
+    let Replaced { varied, given, mut diagnostics } =
+        statements::replace::replace(&mut file, &environment.replacements, variations);
     let mut elaborator = Elaborator {
         statements: &file.statements,
         read_table: Some(environment.read_table),
         varied,
+        given,
         trajectories: variations.trajectories,
         stiff: environment.stiff.clone(),
         poisoned: reading.unread.iter().map(|n| n.text.clone()).collect(),
@@ -191,6 +205,8 @@ struct Elaborator<'a> {
     read_table: Option<&'a TableReader<'a>>,
     /// Statements whose values differ between trajectories.
     varied: FxHashSet<usize>,
+    /// Values that are given as numbers.
+    given: Vec<Given<'a>>,
     trajectories: u64,
     stiff: Option<ast::Name>,
     /// Names in unread statements.

@@ -1,6 +1,9 @@
 //! The checked model: every name resolved, every formula a sum of term templates.
 
+mod components;
 pub mod start;
+
+pub use components::component_suffix;
 
 use super::expression::{Depends, MOMENTUM, TIME};
 use super::shape::Shape;

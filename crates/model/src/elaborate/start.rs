@@ -1,16 +1,16 @@
 //! Starts of an ensemble's trajectories.
 //!
-//! A model holds the numbers of its first trajectory, and a
-//! [`Start`](super::model::start::Start) the formulas of those that differ. [`CompiledStart`]
+//! A model holds the numbers of its first trajectory, and a [`Start`] the formulas of those that
+//! differ. [`CompiledStart`]
 //! evaluates them for any other trajectory, row by row, with the templates that gave the first
 //! numbers: equal values have equal bits.
 
 use super::expression::Draw;
 use super::model::Model;
-use super::model::start::StartTarget;
+use super::model::start::{Start, StartTarget, ValueSource, VariedValue};
 use super::reach::ShortBox;
 use super::velocity::Momenta;
-use crate::functional::{Template, work_len};
+use crate::functional::{Functional, Template, work_len};
 use crate::graph::interpret::Backend;
 use crate::syntax::diagnostic::Diagnostic;
 
@@ -43,7 +43,7 @@ pub enum NoStart {
     ShortBox(ShortBox),
 }
 
-/// A compiled [`Start`](super::model::start::Start): immutable, shared between threads; scratch comes from the caller.
+/// A compiled [`Start`]: immutable, shared between threads; scratch comes from the caller.
 pub struct CompiledStart {
     templates: Vec<Vec<Template>>,
     momenta: Option<Momenta>,
@@ -59,14 +59,14 @@ impl CompiledStart {
     pub fn new(model: &Model, backend: &dyn Backend) -> Result<CompiledStart, Diagnostic> {
         let start = &model.start;
         let templates: Vec<_> =
-            start.values.iter().map(|v| v.functional.templates(backend)).collect();
+            formulas(start).map(|functional| functional.templates(backend)).collect();
         let cutoffs: Vec<_> =
             start.cutoffs.iter().map(|lengths| lengths.templates(backend)).collect();
         let momenta = match start.velocities.is_empty() {
             true => None,
             false => Some(Momenta::new(model, &start.velocities, backend)?),
         };
-        let values = start.values.iter().map(|v| &v.functional).zip(&templates);
+        let values = formulas(start).zip(&templates);
         let of_values =
             values.chain(start.cutoffs.iter().zip(&cutoffs)).map(|(f, t)| f.outputs + work_len(t));
         let of_momenta = momenta.iter().map(|m| m.work_len(model.dimension()));
@@ -80,15 +80,16 @@ impl CompiledStart {
     }
 
     /// Writes the parameter values and the initial state of a trajectory. `draw` gives its draws by
-    /// their numbers, counted from 1. Nothing is allocated.
+    /// their numbers, counted from 1, and `given` those of its values that are given as numbers, as
+    /// many as [`Start::given`] says. Nothing is allocated.
     ///
     /// # Errors
     /// If one of the values does not exist.
-    pub fn put(
+    pub fn put<'g>(
         &self,
         model: &Model,
         trajectory: f64,
-        draw: impl Fn(u64, Draw) -> f64,
+        (draw, given): (impl Fn(u64, Draw) -> f64, impl Fn(usize) -> &'g [f64]),
         parameters: &mut [f64],
         x: &mut [f64],
         work: &mut [f64],
@@ -106,9 +107,17 @@ impl CompiledStart {
         {
             *input = draw(number, which);
         }
-        for (value, templates) in start.values.iter().zip(&self.templates) {
-            let (numbers, work) = work.split_at_mut(value.functional.outputs);
-            value.functional.run(templates, 0.0, inputs, parameters, numbers, work);
+        let mut templates = self.templates.iter();
+        for value in &start.values {
+            let numbers = match &value.source {
+                ValueSource::Given(number) => given(*number),
+                ValueSource::Formula(functional) => {
+                    let (numbers, work) = work.split_at_mut(functional.outputs);
+                    let templates = templates.next().expect("every formula is compiled");
+                    functional.run(templates, 0.0, inputs, parameters, numbers, work);
+                    numbers
+                }
+            };
             let (place, what) = match value.target {
                 StartTarget::Parameter => (&mut *parameters, "parameter"),
                 StartTarget::Initial => (&mut *x, "the initial value of"),
@@ -133,6 +142,11 @@ impl CompiledStart {
         }
         Ok(())
     }
+}
+
+/// Formulas of the values that differ.
+fn formulas(start: &Start) -> impl Iterator<Item = &Functional> {
+    start.values.iter().filter_map(VariedValue::formula)
 }
 
 /// Refuses numbers of which one is not finite; `what` is the value called `name`.

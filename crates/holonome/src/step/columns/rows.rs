@@ -7,7 +7,6 @@
 mod blocks;
 
 use super::symbols::{ColumnSymbols, Reduced};
-use crate::component_names::component_name;
 use crate::kernels::{Parametric, compile_parts};
 use crate::policy::LONGEST_ELIMINATION;
 use crate::step::draws::Draws;
@@ -754,7 +753,7 @@ impl FamilyNames {
                     .iter()
                     .rfind(|v| v.first <= place)
                     .expect("the first starts at 0");
-                component_name(&variable.family, place - variable.first)
+                variable.family.component_name(place - variable.first)
             }
         }
     }

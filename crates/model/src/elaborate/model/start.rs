@@ -1,5 +1,6 @@
-//! Formulas of those parameters and initial values that differ between the trajectories of an
-//! ensemble: they use a random draw, the trajectory's number, or each other.
+//! Those parameters and initial values that differ between the trajectories of an ensemble: they
+//! are given as numbers, or formulas of theirs use a random draw, the trajectory's number, or each
+//! other.
 
 use super::Family;
 use crate::elaborate::expression::Draw;
@@ -7,7 +8,7 @@ use crate::functional::{Functional, Source};
 use crate::syntax::span::Span;
 use std::ops::Range;
 
-/// Formulas of the numbers of a model that differ between trajectories. They read the inputs of a
+/// Numbers of a model that differ between trajectories. Formulas of theirs read the inputs of a
 /// trajectory (its number, then its draws) in place of the state.
 #[derive(Clone, Debug, Default)]
 pub struct Start {
@@ -24,6 +25,8 @@ pub struct Start {
     pub parameters: Vec<bool>,
     /// True for the components of the initial state that differ; empty if none does.
     pub state: Vec<bool>,
+    /// For each value that is given as numbers, how many it has.
+    pub given: Vec<usize>,
 }
 
 /// A parameter or an initial value that differs between trajectories.
@@ -35,8 +38,27 @@ pub struct VariedValue {
     pub name: String,
     /// First component, among the parameter values or in the state.
     pub first: usize,
-    /// The formula.
-    pub functional: Functional,
+    /// Source of its numbers.
+    pub source: ValueSource,
+}
+
+/// Source of the numbers of a [`VariedValue`].
+#[derive(Clone, Debug)]
+pub enum ValueSource {
+    /// A formula.
+    Formula(Functional),
+    /// Given as numbers, with this place among the values that are.
+    Given(usize),
+}
+
+impl VariedValue {
+    /// The formula, if it is one.
+    pub fn formula(&self) -> Option<&Functional> {
+        match &self.source {
+            ValueSource::Formula(functional) => Some(functional),
+            ValueSource::Given(_) => None,
+        }
+    }
 }
 
 /// Kind of a [`VariedValue`].
@@ -68,13 +90,36 @@ impl Start {
         if !differs.contains(&true) {
             return;
         }
+        self.marks(target, len)[first..first + differs.len()].copy_from_slice(&differs);
+        let source = ValueSource::Formula(functional);
+        self.values.push(VariedValue { target, name: family.name.clone(), first, source });
+    }
+
+    /// Keeps the value that is given as numbers in place `number`, for the components `range`.
+    /// `len` is as in [`Start::keep`].
+    pub(crate) fn keep_given(
+        &mut self,
+        target: StartTarget,
+        (name, number): (&str, usize),
+        range: Range<usize>,
+        len: usize,
+    ) {
+        if self.given.len() <= number {
+            self.given.resize(number + 1, 0);
+        }
+        self.given[number] = range.len();
+        self.marks(target, len)[range.clone()].fill(true);
+        let (name, first, source) = (name.to_string(), range.start, ValueSource::Given(number));
+        self.values.push(VariedValue { target, name, first, source });
+    }
+
+    fn marks(&mut self, target: StartTarget, len: usize) -> &mut [bool] {
         let marks = match target {
             StartTarget::Parameter => &mut self.parameters,
             StartTarget::Initial => &mut self.state,
         };
         marks.resize(len, false);
-        marks[first..first + differs.len()].copy_from_slice(&differs);
-        self.values.push(VariedValue { target, name: family.name.clone(), first, functional });
+        marks
     }
 
     /// Keeps the distance at which a sum ends and the lengths of its box if they differ.

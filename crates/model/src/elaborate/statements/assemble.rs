@@ -12,11 +12,14 @@ use crate::elaborate::model::start::{Start, StartTarget, Velocity};
 use crate::elaborate::model::{
     self, Dynamics, Family, Measured, Model, Parameter, Role, Table, Variable,
 };
+use crate::elaborate::statements::replace::Given;
 use crate::elaborate::velocity;
-use crate::elaborate::{CheckedFormula, Elaborator, VariableRole};
+use crate::elaborate::{CheckedFormula, Elaborator, GivenValue, VariableRole};
 use crate::functional::{Functional, Term};
+use crate::syntax::ast::Name;
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
+use std::ops::Range;
 
 /// Places of all parameters and variables.
 struct ModelLayout {
@@ -62,6 +65,46 @@ impl FirstStart<'_> {
         Some(lowered)
     }
 
+    /// Puts the numbers of those values that are `given` to a family, whose first component is
+    /// `place`, in the place of its own.
+    fn give<'g>(
+        &mut self,
+        given: impl Iterator<Item = &'g Given<'g>>,
+        target: StartTarget,
+        family: &Family,
+        place: usize,
+    ) {
+        let mut taken: Vec<(Range<usize>, Span)> = Vec::new();
+        for &Given { selection, value: GivenValue { name, first }, number, .. } in given {
+            let selected = match selected(family, selection, (name, first.as_deref())) {
+                Ok(selected) => selected,
+                Err(finding) => {
+                    self.findings.push(finding);
+                    continue;
+                }
+            };
+            let overlaps =
+                |other: &Range<usize>| other.start < selected.end && selected.start < other.end;
+            if let Some((_, before)) = taken.iter().find(|(other, _)| overlaps(other)) {
+                let message = format!("numbers of '{}' are given twice", family.name);
+                let finding = Diagnostic::error(message, name.span, "second time");
+                self.findings.push(finding.related(*before, "first time"));
+                continue;
+            }
+            taken.push((selected.clone(), name.span));
+            let all = match target {
+                StartTarget::Parameter => &mut self.values,
+                StartTarget::Initial => &mut self.state,
+            };
+            let (len, range) = (all.len(), place + selected.start..place + selected.end);
+            if let Some(first) = first {
+                all[range.clone()].copy_from_slice(first);
+                self.demand_finite(first, &format!("'{}'", name.text), name.span);
+            }
+            self.start.keep_given(target, (&name.text, number), range, len);
+        }
+    }
+
     /// Reports the first of `numbers` that is not finite, as a value of `what`.
     fn demand_finite(&mut self, numbers: &[f64], what: &str, span: Span) {
         if let Some(bad) = numbers.iter().find(|v| !v.is_finite()) {
@@ -90,6 +133,38 @@ impl FirstStart<'_> {
     }
 }
 
+/// Components of a family that `selection` selects; `first` are their numbers, if given.
+///
+/// # Errors
+/// If there are none such, or they are not as many.
+fn selected(
+    family: &Family,
+    selection: &str,
+    (name, first): (&Name, Option<&[f64]>),
+) -> Result<Range<usize>, Diagnostic> {
+    let Some(selected) = family.selected(selection) else {
+        let message = format!("'{}' has no member or component '{selection}'", family.name);
+        let help = match family.len() {
+            0 => "it has no components".to_string(),
+            count => format!(
+                "its {count} components are {} to {}",
+                family.component_name(0),
+                family.component_name(count - 1)
+            ),
+        };
+        return Err(Diagnostic::error(message, name.span, "no such numbers").help(help));
+    };
+    match first {
+        Some(first) if first.len() != selected.len() => {
+            let (want, have) = (selected.len(), first.len());
+            let message = format!("'{}' has {want} numbers, and {have} are given", name.text);
+            let label = format!("{want} for each trajectory");
+            Err(Diagnostic::error(message, name.span, label))
+        }
+        _ => Ok(selected),
+    }
+}
+
 impl Elaborator<'_> {
     /// The model of a file without mistakes. `draw` gives the random numbers of the first
     /// trajectory.
@@ -112,7 +187,7 @@ impl Elaborator<'_> {
         };
         self.parameter_values(&places, &mut lowering, &mut first);
         lowering.context.parameter_values.clone_from(&first.values);
-        initial_values(&places, &formulas.initial, &mut lowering, &mut first)?;
+        self.initial_values(&places, &formulas.initial, &mut lowering, &mut first)?;
         let dynamics = dynamics(&places, formulas, &mut lowering);
         let stiff = formulas.stiff.as_ref().and_then(|e| lowering.lower_single(Purpose::Motion, e));
         let constraints = lowering.quantities(Purpose::Other, formulas.constraints.iter());
@@ -246,14 +321,53 @@ impl Elaborator<'_> {
             let Some(value) = entry.value.as_ref() else { continue };
             let Some(l) = first.lower(lowering, &entry.ranges, value) else { continue };
             let Parameter { family, first: place } = &places.parameters[next];
-            if family.is_empty() {
-                continue;
+            if !family.is_empty() {
+                let numbers = l.functional.evaluate(0.0, &first.inputs, &first.values);
+                first.values[*place..place + numbers.len()].copy_from_slice(&numbers);
+                first.demand_finite(&numbers, &format!("parameter '{}'", family.name), value.span);
+                let (target, len) = (StartTarget::Parameter, places.values);
+                first.start.keep(target, family, *place, len, l.functional);
             }
-            let numbers = l.functional.evaluate(0.0, &first.inputs, &first.values);
-            first.values[*place..place + numbers.len()].copy_from_slice(&numbers);
-            first.demand_finite(&numbers, &format!("parameter '{}'", family.name), value.span);
-            first.start.keep(StartTarget::Parameter, family, *place, places.values, l.functional);
+            first.give(self.given_to(entry.statement), StartTarget::Parameter, family, *place);
         }
+    }
+
+    /// Values of a statement that are given as numbers.
+    fn given_to(&self, statement: usize) -> impl Iterator<Item = &Given<'_>> {
+        self.given.iter().filter(move |given| given.statement == statement)
+    }
+
+    /// Evaluates the initial values; `None` if a variable has none.
+    fn initial_values(
+        &self,
+        places: &ModelLayout,
+        formulas: &[Option<(IndexSet, Ex)>],
+        lowering: &mut FormulaLowering,
+        first: &mut FirstStart,
+    ) -> Option<()> {
+        for (v, formula) in formulas.iter().enumerate() {
+            let (ranges, e) = formula.as_ref()?;
+            let (family, place) = (&places.families[v], places.place[v].1);
+            let numbers = match e.value() {
+                Some(number) => vec![number; family.len()],
+                None => {
+                    let Some(l) = first.lower(lowering, ranges, e) else { continue };
+                    if family.is_empty() {
+                        continue;
+                    }
+                    let numbers = l.functional.evaluate(0.0, &first.inputs, &first.values);
+                    let (target, len) = (StartTarget::Initial, places.dimension);
+                    first.start.keep(target, family, place, len, l.functional);
+                    numbers
+                }
+            };
+            let what = format!("the initial value of '{}'", family.name);
+            first.demand_finite(&numbers, &what, e.span);
+            first.state[place..place + numbers.len()].copy_from_slice(&numbers);
+            let given = self.given_to(self.variables[v].statement);
+            first.give(given, StartTarget::Initial, family, place);
+        }
+        Some(())
     }
 
     fn model_variables(&self, places: &ModelLayout, formulas: &CheckedFormulas) -> Vec<Variable> {
@@ -292,41 +406,6 @@ impl Elaborator<'_> {
         };
         moving.map(velocity).collect()
     }
-}
-
-/// Evaluates the initial values; `None` if a variable has none.
-fn initial_values(
-    places: &ModelLayout,
-    formulas: &[Option<(IndexSet, Ex)>],
-    lowering: &mut FormulaLowering,
-    first: &mut FirstStart,
-) -> Option<()> {
-    for (v, formula) in formulas.iter().enumerate() {
-        let (ranges, e) = formula.as_ref()?;
-        let family = &places.families[v];
-        let place = places.place[v].1;
-        let numbers = match e.value() {
-            Some(number) if !family.is_empty() => vec![number; family.len()],
-            _ => {
-                let Some(l) = first.lower(lowering, ranges, e) else { continue };
-                if family.is_empty() {
-                    continue;
-                }
-                let numbers = l.functional.evaluate(0.0, &first.inputs, &first.values);
-                first.start.keep(
-                    StartTarget::Initial,
-                    family,
-                    place,
-                    places.dimension,
-                    l.functional,
-                );
-                numbers
-            }
-        };
-        first.demand_finite(&numbers, &format!("the initial value of '{}'", family.name), e.span);
-        first.state[place..place + numbers.len()].copy_from_slice(&numbers);
-    }
-    Some(())
 }
 
 /// The Hamiltonian, or the derivatives of all states as one functional.

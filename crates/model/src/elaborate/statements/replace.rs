@@ -1,8 +1,8 @@
-//! Replacement of values in the file by those of `--set` and `--vary`.
+//! Replacement of values in the file by those of `--set`, `--vary` and `--each`.
 
-use crate::elaborate::Elaborator;
 use crate::elaborate::expression::{self, CheckedExpression, Kind};
 use crate::elaborate::shape::Shape;
+use crate::elaborate::{Elaborator, GivenValue, Variations};
 use crate::syntax::ast;
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
@@ -30,13 +30,34 @@ impl Elaborator<'_> {
     }
 }
 
-/// Replaces values in the file by those of `--set` and `--vary`; returns the statements that vary.
-pub(in crate::elaborate) fn replace(
+/// A value that is given as numbers, for the statement that declares it.
+pub(in crate::elaborate) struct Given<'a> {
+    /// Number of the statement.
+    pub statement: usize,
+    /// Members or component in question, as written behind the name.
+    pub selection: &'a str,
+    pub value: &'a GivenValue,
+    /// Its place among those that are given.
+    pub number: usize,
+}
+
+/// Statements whose values are replaced, and findings.
+pub(in crate::elaborate) struct Replaced<'a> {
+    /// Statements with formulas that differ between trajectories.
+    pub varied: FxHashSet<usize>,
+    pub given: Vec<Given<'a>>,
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Replaces values in the file by those of `--set` and `--vary`, and finds those that are given as
+/// numbers.
+pub(in crate::elaborate) fn replace<'a>(
     file: &mut ast::File,
     set: &[(ast::Name, ast::Expr)],
-    vary: &[(ast::Name, ast::Expr)],
-) -> (FxHashSet<usize>, Vec<Diagnostic>) {
+    variations: &'a Variations,
+) -> Replaced<'a> {
     let mut diagnostics = Vec::new();
+    let vary = &variations.values;
     for (target, new) in set {
         if put(file, target, new).is_empty() {
             let finding = no_such_value(file, target, ["set", "parameter, size or initial value"]);
@@ -45,7 +66,7 @@ pub(in crate::elaborate) fn replace(
     }
     let mut varied = FxHashSet::default();
     for (k, (target, new)) in vary.iter().enumerate() {
-        if let Some(finding) = not_varied(file, target, set, &vary[..k]) {
+        if let Some(finding) = not_varied(file, target, ("vary", &target.text), set, &vary[..k]) {
             diagnostics.push(finding);
             continue;
         }
@@ -55,31 +76,54 @@ pub(in crate::elaborate) fn replace(
         }
         varied.extend(statements);
     }
-    (varied, diagnostics)
+    let mut given = Vec::new();
+    for (number, value) in variations.given.iter().enumerate() {
+        let target = &value.name;
+        let end = target.text.find(['[', '.']).unwrap_or(target.text.len());
+        let (name, selection) = (target.text[..end].trim(), &target.text[end..]);
+        if let Some(finding) = not_varied(file, target, ("each", name), set, vary) {
+            diagnostics.push(finding);
+            continue;
+        }
+        let before = given.len();
+        let statements = file.statements.iter().enumerate();
+        let named = statements.filter(|(_, s)| has_value(s.kind) && s.name.text == name);
+        given.extend(named.map(|(statement, _)| Given { statement, selection, value, number }));
+        if given.len() == before {
+            let target = ast::Name { text: name.to_string(), ..target.clone() };
+            diagnostics.push(no_such_value(file, &target, ["give", "parameter or initial value"]));
+        }
+    }
+    Replaced { varied, given, diagnostics }
 }
 
-/// Finding for a `target` of `--vary` that is given elsewhere too, or is a size.
+/// Finding for a `target` of an option that gives `name` different values, if another option gives
+/// it too, or it is a size.
 fn not_varied(
     file: &ast::File,
     target: &ast::Name,
+    (by, name): (&'static str, &str),
     set: &[(ast::Name, ast::Expr)],
     earlier: &[(ast::Name, ast::Expr)],
 ) -> Option<Diagnostic> {
-    let ast::Name { text: name, span } = target;
+    let span = &target.span;
     let find = |list: &[(ast::Name, ast::Expr)]| {
         list.iter().find(|(other, _)| other.text == *name).map(|(first, _)| first.span)
     };
-    let [set_option, vary_option] = ["set", "vary"].map(option);
+    let [set_option, vary_option, own] = ["set", "vary", by].map(option);
     if let Some(first) = find(earlier) {
-        let message = format!("'{name}' is given by {vary_option} twice");
+        let message = match by {
+            "vary" => format!("'{name}' is given by {vary_option} twice"),
+            _ => format!("'{name}' is given both by {vary_option} and by {own}"),
+        };
         return Some(Diagnostic::error(message, *span, "second time").related(first, "first time"));
     }
     if let Some(first) = find(set) {
-        let message = format!("'{name}' is given both by {set_option} and by {vary_option}");
+        let message = format!("'{name}' is given both by {set_option} and by {own}");
         let finding = Diagnostic::error(message, *span, "varied here").related(first, "set here");
         return Some(finding.help("leave one of them out"));
     }
-    let is_size = |s: &&ast::Statement| s.kind == StatementKind::Size && s.name.text == *name;
+    let is_size = |s: &&ast::Statement| s.kind == StatementKind::Size && s.name.text == name;
     let size = file.statements.iter().find(is_size)?.name.span;
     let message =
         format!("cannot vary '{name}': it is a size, and all trajectories are of one structure");
@@ -104,7 +148,7 @@ fn put(file: &mut ast::File, target: &ast::Name, new: &ast::Expr) -> Vec<usize> 
     replaced.collect()
 }
 
-/// Finding for a `target` that cannot be set or varied (`verb`), because no `what` has its name.
+/// Finding for a `target` that cannot be set, varied or given (`verb`), because no `what` has its name.
 fn no_such_value(file: &ast::File, target: &ast::Name, [verb, what]: [&str; 2]) -> Diagnostic {
     let can =
         |s: &&ast::Statement| has_value(s.kind) && (verb == "set" || s.kind != StatementKind::Size);
@@ -116,7 +160,8 @@ fn no_such_value(file: &ast::File, target: &ast::Name, [verb, what]: [&str; 2]) 
         names.iter().copied(),
         || match verb {
             "set" => format!("these can be set: {}", names.join(", ")),
-            _ => format!("these can be varied: {}", names.join(", ")),
+            "vary" => format!("these can be varied: {}", names.join(", ")),
+            _ => format!("these can be given: {}", names.join(", ")),
         },
     )
 }
