@@ -49,6 +49,12 @@ impl<'a> Ensemble<'a> {
         }
     }
 
+    /// One trajectory, whose values of these names are given later.
+    pub fn given_later<'n>(names: &'n [&str]) -> Ensemble<'n> {
+        let each = names.iter().map(|name| (*name, None)).collect();
+        Ensemble { vary: &[], each, trajectories: 1 }
+    }
+
     /// The numbers of the first trajectory for each value that is given as numbers, if they are
     /// known.
     pub fn first(&self) -> impl Iterator<Item = (&str, Option<Vec<f64>>)> {

@@ -9,6 +9,9 @@ use std::path::Path;
 /// Size from which on a warning is given, in bytes.
 const NOTABLE: f64 = 1e9;
 
+/// Memory that is there without asking, which takes longer than a short run.
+const SMALL: f64 = 1e7;
+
 /// Estimated sizes of a run or an ensemble, in bytes, as floats because these cannot overflow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Footprint {
@@ -56,7 +59,8 @@ impl Footprint {
                 record = option("record")
             ))
         };
-        match available_memory().filter(|available| *available < needed) {
+        let asked = (needed >= SMALL).then(available_memory).flatten();
+        match asked.filter(|available| *available < needed) {
             Some(available) => Err(refused(format!(", and {} are available", size(available)))),
             None => Arrays::planned(layout)
                 .map_err(|_| refused(", which the system does not give".to_string())),

@@ -90,7 +90,7 @@ pub use options::{Gains, PenaltyStrength, RunOptions, StepSize, SweepOptions, Th
 pub use orbit::OrbitError;
 pub use penalty::Penalised;
 pub use recording::Progress;
-pub use simulation::{Longer, Resumed, Simulation, open_run, prepare};
+pub use simulation::{Flow, Longer, Resumed, Simulation, open_run, prepare, prepare_settable};
 pub use solution::Solution;
 pub use summary::Summary;
 

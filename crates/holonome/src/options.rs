@@ -13,6 +13,10 @@ use std::sync::Arc;
 pub struct Settings {
     /// `--set NAME=EXPR`: values in place of those in the file.
     pub set: Vec<(String, String)>,
+    /// Values that are given as numbers: of a parameter or a variable (`r`), of a member (`r[2]`),
+    /// or of a component (`r[2].x`), each in the order of the model's own numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "stored::given")]
+    pub given: Vec<(String, Vec<f64>)>,
     /// `--seed`: seed of the random numbers that `normal()` and `uniform()` draw.
     pub seed: u64,
     /// `--project-initial`: move the initial state onto the constraint set.
@@ -286,6 +290,37 @@ impl Default for RunOptions {
 
 /// Form of the options in the attributes of a run's folder: flat, with the method by its name.
 mod stored {
+    /// Values that are given as numbers, with all their bits.
+    pub mod given {
+        use holonome_integrate::exact;
+        use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+        #[derive(Serialize, Deserialize)]
+        struct Given {
+            name: String,
+            #[serde(with = "exact::list")]
+            numbers: Vec<f64>,
+        }
+
+        pub fn serialize<S: Serializer>(
+            given: &[(String, Vec<f64>)],
+            serializer: S,
+        ) -> Result<S::Ok, S::Error> {
+            let entry = |(name, numbers): &(String, Vec<f64>)| Given {
+                name: name.clone(),
+                numbers: numbers.clone(),
+            };
+            serializer.collect_seq(given.iter().map(entry))
+        }
+
+        pub fn deserialize<'de, D: Deserializer<'de>>(
+            deserializer: D,
+        ) -> Result<Vec<(String, Vec<f64>)>, D::Error> {
+            let given = Vec::<Given>::deserialize(deserializer)?;
+            Ok(given.into_iter().map(|Given { name, numbers }| (name, numbers)).collect())
+        }
+    }
+
     /// Values of each trajectory: their names, how many numbers they are, and a checksum. The
     /// numbers are in a file of their own.
     pub mod each {

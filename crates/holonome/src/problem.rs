@@ -220,13 +220,7 @@ impl Problem {
         let variations = Variations {
             trajectories: ensemble.trajectories,
             values: replaced(option("vary"), ensemble.vary),
-            given: ensemble
-                .first()
-                .map(|(name, first)| {
-                    let name = named(&mut source, option("each"), name);
-                    GivenValue { name, first }
-                })
-                .collect(),
+            given: given_values(&mut source, &settings, ensemble),
         };
         let noise = Noise::new(settings.seed, 0);
         let mut count = 0;
@@ -407,6 +401,21 @@ fn replacement(
     let value = reading.file.statements.into_iter().next()?.values.pop()?;
     let span = Span::new(start, start + target.len());
     Some((ast::Name { text: target.to_string(), span }, value))
+}
+
+/// Values that are given as numbers: those of the settings, then those that differ between
+/// trajectories.
+fn given_values(source: &mut Source, settings: &Settings, ensemble: &Ensemble) -> Vec<GivenValue> {
+    let fixed = settings.given.iter().map(|(name, numbers)| {
+        let name = named(source, option("given"), name);
+        GivenValue { name, first: Some(numbers.clone()), varies: false }
+    });
+    let mut values: Vec<GivenValue> = fixed.collect();
+    values.extend(ensemble.first().map(|(name, first)| {
+        let name = named(source, option("each"), name);
+        GivenValue { name, first, varies: true }
+    }));
+    values
 }
 
 /// A name given by an option, placed after the end of the file.

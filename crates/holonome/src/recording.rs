@@ -23,7 +23,8 @@ use holonome_integrate::system::{System, all_finite};
 use holonome_model::elaborate::expression::MULTIPLIER;
 use holonome_model::elaborate::model::{Dynamics, Model, Quantity, Role, Variable, multipliers};
 use holonome_model::elaborate::shape::Shape;
-use holonome_model::functional::Functional;
+use holonome_model::functional::{Functional, Template, work_len};
+use holonome_model::graph::interpret::Interpreter;
 use holonome_model::policy;
 use holonome_model::rows::RowProgram;
 use holonome_model::syntax::diagnostic::did_you_mean;
@@ -133,37 +134,59 @@ pub fn variables(model: &Model) -> Vec<VariableLayout> {
         .collect()
 }
 
-/// Initial value of each group of invariants, whose rows have the values `f`, and of `modified`,
-/// which a method keeps in place of H; `None` for imposed invariants.
-pub(crate) fn initial_values(
-    model: &Model,
-    groups: &[InvariantGroup],
-    f: &[f64],
-    modified: Option<f64>,
-) -> Vec<Option<NumberArray>> {
-    groups
-        .iter()
-        .map(|g| match g.kind {
-            InvariantKind::Constraint | InvariantKind::Hidden => None,
-            InvariantKind::Hamiltonian | InvariantKind::Penalised => {
-                g.members.rows().next().map(|(row, _)| NumberArray::of(f[row]))
+/// Initial values of the groups of invariants, as functions of the start.
+pub(crate) struct InitialValues {
+    /// For each group that is an integral, its number among the model's and its templates.
+    integrals: Vec<Option<(usize, Vec<Template>)>>,
+}
+
+impl InitialValues {
+    pub fn new(model: &Model, groups: &[InvariantGroup]) -> InitialValues {
+        let of_integral = |group: &InvariantGroup| {
+            let number = model.integrals.iter().position(|q| q.name == group.name);
+            let number = number.expect("a group has its quantity");
+            (number, model.integrals[number].functional.templates(&Interpreter))
+        };
+        let integrals = groups
+            .iter()
+            .map(|group| (group.kind == InvariantKind::Integral).then(|| of_integral(group)));
+        InitialValues { integrals: integrals.collect() }
+    }
+
+    /// Initial value of each of the `groups`, whose rows have the values `f`, and of `modified`,
+    /// which a method keeps in place of H; `None` for imposed invariants.
+    pub fn of(
+        &self,
+        model: &Model,
+        groups: &[InvariantGroup],
+        f: &[f64],
+        modified: Option<f64>,
+    ) -> Vec<Option<NumberArray>> {
+        let value = |(g, integral): (&InvariantGroup, &Option<(usize, Vec<Template>)>)| {
+            if let Some((number, templates)) = integral {
+                return Some(integral_value(model, &model.integrals[*number], templates));
             }
-            InvariantKind::ModifiedEnergy => modified.map(NumberArray::of),
-            InvariantKind::Integral => {
-                let quantity = model
-                    .integrals
-                    .iter()
-                    .find(|q| q.name == g.name)
-                    .expect("a group has its quantity");
-                let numbers =
-                    quantity.functional.evaluate(model.t0, &model.initial, &model.parameter_values);
-                let mut dimensions: Vec<usize> =
-                    if quantity.indices.is_empty() { vec![] } else { vec![quantity.members] };
-                dimensions.extend(quantity.shape.dimensions());
-                Some(NumberArray { numbers, dimensions })
+            match g.kind {
+                InvariantKind::Hamiltonian | InvariantKind::Penalised => {
+                    g.members.rows().next().map(|(row, _)| NumberArray::of(f[row]))
+                }
+                InvariantKind::ModifiedEnergy => modified.map(NumberArray::of),
+                InvariantKind::Constraint | InvariantKind::Hidden | InvariantKind::Integral => None,
             }
-        })
-        .collect()
+        };
+        groups.iter().zip(&self.integrals).map(value).collect()
+    }
+}
+
+fn integral_value(model: &Model, quantity: &Quantity, templates: &[Template]) -> NumberArray {
+    let functional = &quantity.functional;
+    let (mut numbers, mut work) = (vec![0.0; functional.outputs], vec![0.0; work_len(templates)]);
+    let (x, parameters) = (&model.initial, &model.parameter_values);
+    functional.run(templates, model.t0, x, parameters, &mut numbers, &mut work);
+    let mut dimensions: Vec<usize> =
+        if quantity.indices.is_empty() { vec![] } else { vec![quantity.members] };
+    dimensions.extend(quantity.shape.dimensions());
+    NumberArray { numbers, dimensions }
 }
 
 /// Members of a recorded family.

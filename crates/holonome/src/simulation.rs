@@ -2,38 +2,43 @@
 
 mod attributes;
 mod choices;
+mod flow;
 mod orbit;
 mod outcome;
 mod output;
 mod preparation;
 mod reference;
 mod resumption;
+mod settable;
 mod size;
 mod stepping;
+mod trajectory;
 
 pub(crate) use attributes::Parameters;
 pub(crate) use choices::{fewer_samples, plan, rows_of_fewer, unused_options};
+pub use flow::Flow;
 pub(crate) use outcome::{MANY_TIMES, OF_MODELS, motion_warnings};
 pub use preparation::prepare;
 pub(crate) use reference::reference_state;
 pub use resumption::{Longer, Resumed, open_run};
 pub(crate) use resumption::{stored, stored_options, stored_problem, unreadable};
-pub(crate) use stepping::{claim_fails, failed_names, run_method};
+use settable::Settable;
+pub use settable::prepare_settable;
+pub(crate) use stepping::{Running, failed_names};
+pub(crate) use trajectory::{From, Trajectory};
 
 use crate::error::Error;
-use crate::kernels::{CompiledStep, CompiledSystem, StateVectors};
+use crate::kernels::StateVectors;
 use crate::options::RunOptions;
 use crate::output::RunFolder;
 use crate::penalty::{Followed, MeanMultipliers, Penalised};
 use crate::problem::Problem;
 use crate::recording::{Measuring, RecordedArrays};
 use crate::serial::NumberArray;
-use crate::step::Program;
-use holonome_integrate::feedback_term::metric;
+use crate::starts::Starts;
 use holonome_integrate::observer::{Control, Observer};
-use holonome_integrate::plan::{Gain, Plan};
+use holonome_integrate::plan::Plan;
 use holonome_integrate::state::StepState;
-use holonome_integrate::system::System;
 use holonome_model::treatment::{Field, InvariantGroup};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -56,22 +61,17 @@ pub struct Simulation {
     pub(crate) constraints: usize,
     /// Field with its feedback term, if that is a formula.
     pub(crate) treated: Option<Arc<Field>>,
-    /// Parameters of the treated field after the model's and the targets; see
-    /// [`Simulation::gains_at`].
-    pub(crate) gains: Vec<f64>,
     pub(crate) plan: Plan,
     pub(crate) vectors: Arc<StateVectors>,
-    pub(crate) system: Arc<CompiledSystem>,
-    pub(crate) step: CompiledStep,
-    /// Step of a method that is not a Runge–Kutta one.
-    pub(crate) program: Option<Program>,
-    state: StepState,
+    pub(crate) trajectory: Trajectory,
     pub(crate) recorded: RecordedArrays,
     /// Measures of the run, if any.
     pub(crate) measuring: Option<Measuring>,
     gain_text: Option<String>,
     pub(crate) penalty: Option<Penalised>,
     pub(crate) initial: Vec<Option<NumberArray>>,
+    /// Values that may be set, if any.
+    settable: Option<Box<Settable>>,
     folder: RunFolder,
 }
 
@@ -83,12 +83,12 @@ impl Simulation {
 
     /// Time that the run has reached.
     pub fn time(&self) -> f64 {
-        self.state.t
+        self.trajectory.state.t
     }
 
     /// True if threads share its sums because these are long.
     pub fn is_divided(&self) -> bool {
-        self.system.is_divided()
+        self.trajectory.system.is_divided()
     }
 
     /// Gains or rate of the feedback term, as printed.
@@ -103,17 +103,19 @@ impl Simulation {
 
     /// State from which the run starts, or is resumed.
     pub(crate) fn state(&self) -> &StepState {
-        &self.state
+        &self.trajectory.state
     }
 
-    /// Gains of a run that starts at `x`: a Gauss–Newton form has this run's rate and the weights
-    /// of that start. `system` has the parameters of that run.
-    pub(crate) fn gains_at(&self, system: &dyn System, x: &[f64]) -> Vec<f64> {
-        match self.plan.gain {
-            Some(Gain::Rate(rate)) => {
-                [&[rate][..], &metric(system, self.plan.t0, x, rate)].concat()
-            }
-            _ => self.gains.clone(),
+    /// Starts of trajectories of this simulation, with the treatments of its model.
+    pub(crate) fn starts(&mut self, starts: Starts) -> Starts {
+        let model = &self.problem.model;
+        let starts = match self.penalty.as_mut() {
+            Some(penalty) => starts.penalised(penalty.slow.take(), &model.initial),
+            None => starts,
+        };
+        match &model.heat_bath {
+            Some(bath) => starts.in_heat_bath(bath.trajectory),
+            None => starts,
         }
     }
 
@@ -137,7 +139,7 @@ impl Simulation {
 
     /// Number of targets F₀ among the parameters of a step.
     pub(crate) fn target_count(&self) -> usize {
-        self.system.invariants().count - self.constraints
+        self.trajectory.target_count()
     }
 }
 

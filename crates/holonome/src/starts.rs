@@ -44,6 +44,8 @@ pub struct Starts {
     seed: u64,
     /// Values that are given as numbers, a row for each trajectory; `None` if they come later.
     each: Vec<Option<Arc<[f64]>>>,
+    /// Values that are given as numbers for all trajectories.
+    fixed: Vec<Vec<f64>>,
     projection: Option<Projection>,
     /// `None` if a start may be off the constraint set.
     checks: Option<Checks>,
@@ -56,7 +58,7 @@ pub struct Starts {
 }
 
 /// Constraints that every start is checked for.
-struct Checks {
+pub(crate) struct Checks {
     constraints: Constraints,
     hidden: Option<HiddenConstraints>,
 }
@@ -75,6 +77,14 @@ impl Problem {
     ) -> Result<(Problem, Starts), Error> {
         let ensemble = Ensemble::new(sweep)?;
         Problem::read(path, settings, &ensemble)?.with_starts(&ensemble)
+    }
+
+    /// The problem once more, with values of these names that are given later, by
+    /// [`Starts::put`].
+    pub(crate) fn settable(&self, names: &[&str]) -> Result<(Problem, Starts), Error> {
+        let Problem { name, source, tables, settings, .. } = self;
+        let ensemble = Ensemble::given_later(names);
+        Problem::read_text(name, source.text(), tables, settings, &ensemble)?.with_starts(&ensemble)
     }
 
     /// [`Problem::load_varied`] for a model's text.
@@ -163,20 +173,7 @@ impl Starts {
                 projection = Some(found);
                 model.start.state = vec![true; model.dimension()];
             }
-            checks = (!problem.settings.start_off_set).then(|| {
-                let scales = Scales::by(backend(), &model);
-                let field = problem
-                    .examined
-                    .field
-                    .as_ref()
-                    .filter(|(_, structure)| !structure.hidden.is_empty());
-                Checks {
-                    constraints: Constraints::that_vary(&model, &scales, backend()),
-                    hidden: field.map(|(field, structure)| {
-                        HiddenConstraints::new(&model, &scales, (field, structure), backend())
-                    }),
-                }
-            });
+            checks = (!problem.settings.start_off_set).then(|| Checks::new(problem, &model));
         }
         let start = CompiledStart::new(&model, backend()).map_err(|diagnostic| Error::Model {
             text: Box::new(problem.source.clone()),
@@ -190,6 +187,7 @@ impl Starts {
             trajectories,
             seed,
             each,
+            fixed: problem.settings.given.iter().map(|(_, numbers)| numbers.clone()).collect(),
             projection,
             checks,
             slow: None,
@@ -236,9 +234,7 @@ impl Starts {
 
     /// Scratch for [`Starts::at`].
     pub fn work(&self) -> Vec<f64> {
-        let checks = self.checks.as_ref().map_or(0, |c| {
-            c.hidden.as_ref().map_or(0, |h| h.work_len(&self.model)).max(c.constraints.work_len())
-        });
+        let checks = self.checks.as_ref().map_or(0, |checks| checks.work_len(&self.model));
         vec![0.0; self.start.work_len().max(checks)]
     }
 
@@ -260,21 +256,30 @@ impl Starts {
     ) -> Result<(), StartError> {
         let given = |number: usize| {
             let numbers = self.each[number].as_deref().unwrap_or_default();
-            let width = self.model.start.given[number];
+            let width = self.model.start.given[self.fixed.len() + number];
             &numbers[i as usize * width..][..width]
         };
         self.put(i, given, (parameters, x), work)
     }
 
+    /// How many numbers each value has that is given for every trajectory.
+    pub(crate) fn widths(&self) -> &[usize] {
+        self.model.start.given.get(self.fixed.len()..).unwrap_or_default()
+    }
+
     /// Put the parameter values and the initial state of trajectory `i`, whose values that are
     /// given as numbers are those of `given`, by their places.
-    fn put<'g>(
+    pub(crate) fn put<'g>(
         &self,
         i: u64,
         given: impl Fn(usize) -> &'g [f64],
         (parameters, x): (&mut [f64], &mut [f64]),
         work: &mut [f64],
     ) -> Result<(), StartError> {
+        let given = |number: usize| match self.fixed.get(number) {
+            Some(numbers) => numbers,
+            None => given(number - self.fixed.len()),
+        };
         let noise = Noise::new(self.seed, i as u32);
         let draw = |count, which| drawn(&noise, count, which);
         let own = self.model.parameter_values.len();
@@ -308,7 +313,33 @@ impl Starts {
 }
 
 impl Checks {
-    fn first_miss(
+    /// Checks of starts that differ from each other where those of `model` do.
+    fn new(problem: &Problem, model: &Model) -> Checks {
+        let scales = Scales::by(backend(), model);
+        let field = problem.examined.field.as_ref();
+        let field = field.filter(|(_, structure)| !structure.hidden.is_empty());
+        Checks {
+            constraints: Constraints::that_vary(model, &scales, backend()),
+            hidden: field.map(|(field, structure)| {
+                HiddenConstraints::new(model, &scales, (field, structure), backend())
+            }),
+        }
+    }
+
+    /// Checks of any states.
+    pub(crate) fn of_states(problem: &Problem) -> Checks {
+        let mut model = Model::clone(&problem.model);
+        model.start.state = vec![true; model.dimension()];
+        Checks::new(problem, &model)
+    }
+
+    /// Length of the scratch of [`Checks::first_miss`].
+    pub(crate) fn work_len(&self, model: &Model) -> usize {
+        let hidden = self.hidden.as_ref().map_or(0, |hidden| hidden.work_len(model));
+        hidden.max(self.constraints.work_len())
+    }
+
+    pub(crate) fn first_miss(
         &self,
         model: &Model,
         parameters: &[f64],

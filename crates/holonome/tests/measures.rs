@@ -129,6 +129,7 @@ fn ensembles_average_over_trajectories() {
             trajectories: 21,
             vary: vec![("m".to_string(), "1 + i/N".to_string())],
             shard,
+            ..SweepOptions::default()
         };
         Sweep::load(&model, &Settings::default(), run, sweep)
             .unwrap()
@@ -184,7 +185,7 @@ fn what_cannot_be_measured_is_refused_by_name() {
     let sweep = SweepOptions {
         trajectories: 2,
         vary: vec![("m".to_string(), "1 + i".to_string())],
-        shard: None,
+        ..SweepOptions::default()
     };
     let varied =
         Sweep::load(&path, &Settings::default(), options(&format!("{HEAT} --until 50")), sweep);

@@ -292,9 +292,17 @@ impl Plan {
         self
     }
 
+    /// Moments that no step may pass over.
+    pub fn moments(&self) -> &[Moment] {
+        match &self.stepping {
+            Stepping::Adaptive(adaptive) => &adaptive.moments,
+            Stepping::Fixed(_) => &[],
+        }
+    }
+
     /// True if there are moments that no step may pass over.
     pub fn has_moments(&self) -> bool {
-        matches!(&self.stepping, Stepping::Adaptive(adaptive) if !adaptive.moments.is_empty())
+        !self.moments().is_empty()
     }
 
     /// Set `count` outputs, evenly spaced from the start to the end, both included. With fixed

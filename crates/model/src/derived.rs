@@ -10,7 +10,7 @@ use crate::treatment::{Field, dirac};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-/// An immutable model. Its copies share everything that is derived of it.
+/// A model. Its copies share everything that is derived of it.
 #[derive(Clone, Debug)]
 pub struct Derived {
     model: Arc<Model>,
@@ -56,6 +56,14 @@ impl Derived {
         let model =
             Model { observables: Vec::new(), measures: Vec::new(), ..Model::clone(&self.model) };
         Derived { model: Arc::new(model), parts: Arc::clone(&self.parts) }
+    }
+
+    /// The model with these parameter values and this initial state. What is derived are formulas
+    /// for all values, and stays.
+    pub fn set_values(&mut self, parameters: &[f64], initial: &[f64]) {
+        let model = Arc::make_mut(&mut self.model);
+        model.parameter_values.copy_from_slice(parameters);
+        model.initial.copy_from_slice(initial);
     }
 
     /// Drops everything that is derived: it takes memory, and a compiled run no longer needs it.

@@ -70,7 +70,7 @@ impl Pace {
             RunOptions { method, until: t0 + FOREVER, samples: Some(2), ..RunOptions::default() };
         let simulation = prepare(problem, options).ok()?;
         let plan = Plan::adaptive(method, t0, t0 + FOREVER, TOLERANCE, 0.0).ok()?;
-        let system = &*simulation.system;
+        let system = &*simulation.trajectory.system;
         let mut state = StepState::new(&plan, system, simulation.state().x.as_slice(), None);
         let mut walk = Walk {
             t: t0,

@@ -83,7 +83,7 @@ impl Failed {
 impl Trial {
     /// Run `plan`, which is the simulation's own except for its outputs.
     pub(super) fn record(simulation: &Simulation, plan: &Plan, monitor: &Monitor<'_>) -> Trial {
-        let system = &*simulation.system;
+        let system = &*simulation.trajectory.system;
         let mut state = simulation.state().clone();
         let target = Arc::clone(&state.target);
         let work = vec![0.0; system.work_len()];

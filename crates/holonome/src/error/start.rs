@@ -47,6 +47,25 @@ pub enum StartError {
 }
 
 impl StartError {
+    /// The message for a run by itself.
+    pub(crate) fn of_run(&self) -> String {
+        let [project, slow] = ["project_initial", "slow_manifold"].map(option);
+        match self {
+            StartError::NoStart { reason, .. } => {
+                format!("{reason}; correct the value that it is given, or what that is made of")
+            }
+            StartError::OffSet { miss, .. } => format!(
+                "the initial state does not meet {miss}; correct the values, or let {project} move it onto the constraint set"
+            ),
+            StartError::NotProjected { reason, .. } => {
+                format!("{project}: {reason}; start nearer to the constraint set")
+            }
+            StartError::NotSlow { reason, .. } => {
+                format!("{slow}: {reason}; {} leaves the start where it is", slow.of("off"))
+            }
+        }
+    }
+
     /// Number of the trajectory.
     pub fn trajectory(&self) -> u64 {
         match *self {

@@ -756,9 +756,10 @@ mod tests {
                 };
                 let simulation =
                     prepare(problem, options).unwrap_or_else(|error| panic!("{error}"));
-                let (plan, system) = (&simulation.plan, &*simulation.system);
+                let (plan, system) = (&simulation.plan, &*simulation.trajectory.system);
                 let start = StepState::new(plan, system, &simulation.problem.model.initial, None);
-                let map = simulation.step.map(plan, system).expect("the stages are compiled");
+                let map =
+                    simulation.trajectory.step.map(plan, system).expect("the stages are compiled");
                 let (mut compiled, mut slices) = (start.clone(), start);
                 run_map(plan, system, &*map, &mut compiled, &mut Recorder::default()).unwrap();
                 run(plan, system, &mut slices, &mut Recorder::default()).unwrap();
@@ -823,10 +824,11 @@ mod tests {
                 panic!("{method} suits\n{text}")
             };
             let run = |simulation: &Simulation, pause: Option<u64>| {
-                let (plan, system) = (&simulation.plan, &*simulation.system);
+                let (plan, system) = (&simulation.plan, &*simulation.trajectory.system);
                 let mut state =
                     StepState::new(plan, system, &simulation.problem.model.initial, None);
-                let map = simulation.step.map(plan, system).expect("the stages are compiled");
+                let map =
+                    simulation.trajectory.step.map(plan, system).expect("the stages are compiled");
                 let mut recorder = Recorder::default();
                 if let Some(limit) = pause {
                     let plan = Plan { step_limit: limit, ..plan.clone() };
@@ -839,7 +841,7 @@ mod tests {
             };
             let (in_loop, looped) = run(&simulation, None);
             let (_, interrupted) = run(&simulation, Some(73));
-            simulation.step.leave_loops();
+            simulation.trajectory.step.leave_loops();
             let (alone_in_loop, alone) = run(&simulation, None);
             assert!(in_loop && !alone_in_loop, "{method}: {text}");
             assert_eq!(looped, alone, "{method}: {text}");

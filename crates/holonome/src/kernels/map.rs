@@ -240,11 +240,10 @@ impl CompiledStep {
         })
     }
 
-    /// This step with other parameters, for runs of `plan`.
-    pub fn rebound(&self, plan: &Plan, parameters: &[f64]) -> CompiledStep {
-        let mut step = self.clone();
+    /// Set other parameters, for runs of `plan`.
+    pub fn rebind(&mut self, plan: &Plan, parameters: &[f64]) {
         let equal = |fixed: &FixedSteps| [parameters, &[fixed.h, plan.t0]].concat();
-        match (&mut step, &plan.stepping) {
+        match (&mut *self, &plan.stepping) {
             (CompiledStep::Repeated(repeated), Stepping::Fixed(fixed)) => {
                 repeated.kernel.rebind(&equal(fixed));
             }
@@ -275,9 +274,8 @@ impl CompiledStep {
                     Stepping::Adaptive(adaptive) => rebind_march(march, parameters, adaptive),
                 }
             }
-            _ => return CompiledStep::Nothing,
+            _ => *self = CompiledStep::Nothing,
         }
-        step
     }
 
     /// Part of the step that makes single steps, for a plan with other steps.

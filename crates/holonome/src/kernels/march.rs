@@ -636,6 +636,7 @@ fn all_finite<'r>(all: &[Value<'r>]) -> Truth<'r> {
 
 #[cfg(test)]
 mod tests {
+    use crate::simulation::Trajectory;
     use crate::{Problem, RunOptions, Settings, Simulation, StepSize, prepare};
     use holonome_integrate::observer::Recorder;
     use holonome_integrate::run::run_map;
@@ -712,8 +713,9 @@ mod tests {
             let Ok(mut simulation) = prepare(problem, options) else {
                 panic!("{method} suits\n{text}");
             };
-            let run = |Simulation { plan, step, system, problem, .. }: &Simulation,
+            let run = |Simulation { plan, trajectory, problem, .. }: &Simulation,
                        in_loops: bool| {
+                let Trajectory { step, system, .. } = trajectory;
                 let mut state = StepState::new(plan, &**system, &problem.model.initial, None);
                 let map = step.map(plan, &**system).expect("the step is compiled");
                 assert_eq!(map.attempts().is_some(), in_loops, "{method}: {text}");
@@ -721,7 +723,7 @@ mod tests {
                 (format!("{end:?}"), facts(serde_json::to_value(&state).unwrap()), state)
             };
             let looped = run(&simulation, true);
-            simulation.step.leave_loops();
+            simulation.trajectory.step.leave_loops();
             let alone = run(&simulation, false);
             rejected += looped.2.cost.rejected;
             assert!(

@@ -12,13 +12,16 @@ use serde_json::{Map, Value};
 pub(super) fn command(attributes: &Map<String, Value>) -> Option<String> {
     let read = |key: &str| attributes.get(key).cloned();
     let settings: Settings = serde_json::from_value(read("settings")?).ok()?;
+    // Numbers that a program gave are in no file.
+    if !settings.given.is_empty() {
+        return None;
+    }
     let options: RunOptions = serde_json::from_value(read("options")?).ok()?;
     let model = attributes.get("model")?.as_str()?;
     let sweep = attributes.get("sweep");
     let verb = if sweep.is_some() { "sweep" } else { "run" };
     let mut given: Vec<(&str, String)> = Vec::new();
     if let Some(sweep) = sweep {
-        // Numbers that a program gave are in no file.
         if sweep.get("each").is_some() {
             return None;
         }

@@ -29,12 +29,19 @@ impl Simulation {
         model.parameters.iter().filter(short).map(entry).collect()
     }
 
-    pub(crate) fn layout(&self) -> Layout {
+    /// Layout of the run's arrays, without attributes.
+    pub(crate) fn arrays_layout(&self) -> Layout {
         let mut layout = Layout {
             times: (0..self.plan.sample_count()).map(|i| self.plan.sample_time(i)).collect(),
             ..Layout::default()
         };
         self.recorded.add_to(&mut layout);
+        layout
+    }
+
+    /// Layout of the run's arrays, with the attributes from which the run is made again.
+    pub(crate) fn layout(&self) -> Layout {
+        let mut layout = self.arrays_layout();
         layout.describe(&RunAttributes {
             holonome: env!("CARGO_PKG_VERSION"),
             model: &self.problem.name,

@@ -136,7 +136,7 @@ fn distances(
     let max_steps = first.max_steps.map(|steps| steps.saturating_mul(MORE_STEPS));
     let problem = &run.problem;
     let of_time = problem.model.explicit_time || !problem.model.is_hamiltonian();
-    let mean = run.plan.span() / run.state.step.max(1) as f64;
+    let mean = run.plan.span() / run.trajectory.state.step.max(1) as f64;
     let other_grid = (first.step.fixed().is_none() && of_time).then_some(OTHER_GRID * mean);
     let max_step = other_grid
         .map_or(first.max_step, |other| Some(first.max_step.map_or(other, |own| own.min(other))));

@@ -40,17 +40,17 @@ impl Simulation {
         Summary {
             model: self.problem.name.clone(),
             method: self.options.method.to_string(),
-            t: self.state.t,
-            steps: self.state.step,
-            state: FinalState::new(variables(&self.problem.model), self.state.x.clone()),
+            t: self.trajectory.state.t,
+            steps: self.trajectory.state.step,
+            state: FinalState::new(variables(&self.problem.model), self.trajectory.state.x.clone()),
             heated: self.problem.model.heat_bath.is_some(),
-            drift: self.drifts(&self.state),
+            drift: self.drifts(&self.trajectory.state),
             lost: Vec::new(),
             measures: self
                 .measuring
                 .as_ref()
-                .map_or(Vec::new(), |measuring| measuring.tables(&self.state.averages)),
-            cost: RunCost::new(&self.state.cost, wall_seconds),
+                .map_or(Vec::new(), |measuring| measuring.tables(&self.trajectory.state.averages)),
+            cost: RunCost::new(&self.trajectory.state.cost, wall_seconds),
             out,
             gain: self.gain_text.clone(),
             penalty: self.penalty.as_ref().map(|penalty| RunPenalty {
@@ -58,8 +58,8 @@ impl Simulation {
                 slow_manifold: penalty.moved.is_some(),
             }),
             stability: gain.then(|| Stability {
-                max: self.state.stability.max,
-                mean: self.state.stability.mean(),
+                max: self.trajectory.state.stability.max,
+                mean: self.trajectory.state.stability.mean(),
             }),
             error: None,
             interrupted,

@@ -4,7 +4,8 @@ use super::Simulation;
 use super::choices::{fewer_samples, rows_of_fewer};
 use super::orbit;
 use super::outcome::{OF_MODELS, motion_warnings};
-use super::stepping::Running;
+use super::stepping::{Running, without_failed};
+use super::{From, Trajectory};
 use crate::error::Error;
 use crate::interpolant::Interpolant;
 use crate::monitored::Monitored;
@@ -32,6 +33,11 @@ impl Simulation {
     /// If it cannot be created or opened; if the run has finished or failed in it.
     pub fn open(&mut self) -> Result<&Path, Error> {
         match &self.folder {
+            RunFolder::New if self.settable.is_some() => {
+                return Err(Error::option(
+                    "a simulation whose values are set runs in memory: `solve` it, or give the values by `Settings::given` to one that is prepared for them",
+                ));
+            }
             RunFolder::New => {
                 self.footprint().check()?;
                 let out = self.options.out.as_deref();
@@ -95,20 +101,21 @@ impl Simulation {
                 "this run has begun in a folder, which has its first samples: go on there, or prepare the problem anew",
             ));
         }
-        let mut output = Output::Memory(self.footprint().in_memory(&self.layout())?);
+        let mut output = Output::Memory(self.footprint().in_memory(&self.arrays_layout())?);
         // The state that a run changes is restored, so that the next run begins at the same start.
         let outputs = self.measuring.as_ref().map(|measuring| measuring.outputs.clone());
-        let before = (self.state.clone(), self.plan.clone(), self.options.clone());
-        let mut pieces = self.options.interpolant.then(|| Pieces::new(&self.plan, &self.state.x));
+        let before = (self.trajectory.state.clone(), self.plan.clone(), self.options.clone());
+        let mut pieces =
+            self.options.interpolant.then(|| Pieces::new(&self.plan, &self.trajectory.state.x));
         let outcome = self.run_into(&mut output, pieces.as_mut(), watch);
         let interpolant = match (pieces, &outcome) {
             (Some(pieces), Ok(_)) => {
-                let run = (&self.plan, &self.system, &self.state);
-                Some(Interpolant::new(pieces, run, self.layout(), &self.recorded.arrays))
+                let run = (&self.plan, &self.trajectory.system, &self.trajectory.state);
+                Some(Interpolant::new(pieces, run, self.arrays_layout(), &self.recorded.arrays))
             }
             _ => None,
         };
-        (self.state, self.plan, self.options) = before;
+        (self.trajectory.state, self.plan, self.options) = before;
         if let Some((measuring, outputs)) = self.measuring.as_mut().zip(outputs) {
             measuring.outputs = outputs;
         }
@@ -133,21 +140,32 @@ impl Simulation {
         watch: &mut (dyn FnMut(&Progress) -> Control + Send),
     ) -> Result<Summary, Error> {
         let started = Instant::now();
-        let multipliers = self.penalty.as_ref().and_then(|penalty| penalty.multipliers.as_ref());
-        let of_run = (&self.plan, &self.groups[..], &*self.system);
-        let recorded = (&self.recorded, self.measuring.as_ref(), multipliers);
-        let deviations = Deviations::new(&*self.system, &self.state.target);
+        let Simulation {
+            problem,
+            options,
+            groups,
+            plan,
+            trajectory,
+            recorded,
+            measuring,
+            penalty,
+            ..
+        } = self;
+        let Trajectory { system, step, program, state, .. } = trajectory;
+        let multipliers = penalty.as_ref().and_then(|penalty| penalty.multipliers.as_ref());
+        let (of_run, recorded) =
+            ((&*plan, &groups[..], &**system), (&*recorded, measuring.as_ref(), multipliers));
+        let deviations = Deviations::new(&**system, &state.target);
         let mut recorder = Recorder::new(of_run, recorded, deviations, output, pieces, watch);
+        let model = &problem.model;
         let running = Running {
-            problem: &self.problem,
-            options: &self.options,
-            groups: &self.groups,
-            program: self.program.as_ref(),
-            step: &self.step,
-            system: &self.system,
+            groups,
+            parts: (program.as_ref(), step, system),
+            from: From { parameters: &model.parameter_values, x: &model.initial, reference: None },
+            without: &|state| without_failed(problem, options, groups, state),
         };
-        let plan = self.measuring.as_ref().map_or(&self.plan, |measuring| &measuring.outputs.plan);
-        let outcome = running.run(plan, &mut self.state, &mut recorder);
+        let plan = measuring.as_ref().map_or(&*plan, |measuring| &measuring.outputs.plan);
+        let outcome = running.run(plan, state, &mut recorder);
         let undefined = recorder.undefined;
         let path = output.path().map(Path::to_path_buf);
         let finished = matches!(outcome, Ok(Outcome::Finished));
@@ -157,7 +175,7 @@ impl Simulation {
             Err(failure) => {
                 let monitored = monitored.and_then(|monitored| monitored.explaining(&failure));
                 // The failure is reported even if the disk accepts nothing more.
-                let kept = output.checkpoint(&self.state);
+                let kept = output.checkpoint(&self.trajectory.state);
                 let (failure, samples) = (Box::new(failure), output.kept());
                 let error = Error::Failed { failure, monitored, out: path, samples, kept: None };
                 drop(kept.and_then(|()| output.finish(Status::Failed, &error.report())));
@@ -193,15 +211,21 @@ impl Simulation {
             let name = table.name.as_deref().unwrap_or(&table.measure);
             format!("measure '{name}' met something that is not a finite number")
         }));
-        let program = self.program.as_ref();
+        let program = self.trajectory.program.as_ref();
         let eigenvalue =
-            program.and_then(|program| program.smallest_eigenvalue(&self.state.memory));
+            program.and_then(|program| program.smallest_eigenvalue(&self.trajectory.state.memory));
         let modified =
             summary.drift.iter().find(|drift| drift.kind == InvariantKind::ModifiedEnergy);
         let monitored = Monitored::new(modified.map(|drift| drift.max), eigenvalue);
         warnings.extend(monitored.and_then(|monitored| monitored.warning()));
-        let (system, method) = (&*self.system, self.plan.method);
-        warnings.extend(motion_warnings(&self.state, system, &self.groups, method, OF_MODELS));
+        let (system, method) = (&*self.trajectory.system, self.plan.method);
+        warnings.extend(motion_warnings(
+            &self.trajectory.state,
+            system,
+            &self.groups,
+            method,
+            OF_MODELS,
+        ));
         monitored
     }
 
@@ -214,7 +238,7 @@ impl Simulation {
         watch: &mut (dyn FnMut(&Progress) -> Control + Send),
     ) -> Result<(), StoreError> {
         // State from which the run goes on, or can be extended.
-        output.checkpoint(&self.state)?;
+        output.checkpoint(&self.trajectory.state)?;
         if !finished {
             return output.finish(Status::Interrupted, summary);
         }
@@ -238,7 +262,7 @@ impl Simulation {
     /// not known before. The rest is evenly spaced, and is what `samples` with their number would
     /// have stored. Returns a warning if this fails.
     fn thin_samples(&mut self, output: &mut Output) -> Option<String> {
-        let (count, plan) = fewer_samples(&self.options, &self.plan, self.state.step)?;
+        let (count, plan) = fewer_samples(&self.options, &self.plan, self.trajectory.state.step)?;
         let all = self.plan.sample_count();
         let rows = rows_of_fewer(&self.plan, &plan);
         let mut outputs = self.measuring.as_ref().map(|measuring| measuring.outputs.clone());
@@ -246,7 +270,7 @@ impl Simulation {
         let renumber = |state: &mut StepState| {
             state.next_sample = kept.partition_point(|&row| row < state.next_sample)
         };
-        let mut state = self.state.clone();
+        let mut state = self.trajectory.state.clone();
         renumber(&mut state);
         state.before_end.as_deref_mut().map(renumber);
         let options = RunOptions { samples: Some(count), ..self.options.clone() };
@@ -254,9 +278,13 @@ impl Simulation {
             std::mem::replace(&mut self.plan, plan),
             std::mem::replace(&mut self.options, options),
         );
-        match output.thin(&self.layout(), &rows, &state) {
+        let layout = match output.path() {
+            Some(_) => self.layout(),
+            None => self.arrays_layout(),
+        };
+        match output.thin(&layout, &rows, &state) {
             Ok(()) => {
-                self.state = state;
+                self.trajectory.state = state;
                 if let Some((measuring, outputs)) = self.measuring.as_mut().zip(outputs) {
                     measuring.outputs = outputs;
                 }
@@ -274,7 +302,7 @@ impl Simulation {
     fn rests(&self) -> bool {
         const ROUNDINGS: f64 = 16.0 * f64::EPSILON;
         let n = self.problem.model.degrees();
-        let (x, before) = (&self.state.x[..n], &self.problem.model.initial[..n]);
+        let (x, before) = (&self.trajectory.state.x[..n], &self.problem.model.initial[..n]);
         let size = before.iter().fold(0.0f64, |size, x| size.max(x.abs()));
         n > 0 && x.iter().zip(before).all(|(x, before)| (x - before).abs() <= ROUNDINGS * size)
     }

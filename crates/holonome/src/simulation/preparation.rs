@@ -3,7 +3,7 @@
 
 use super::choices::{beta, plan, tolerance, unused_options};
 use super::reference::reference_state;
-use super::{Simulation, follow};
+use super::{Simulation, Trajectory, follow};
 use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
 use crate::heat_bath;
@@ -14,10 +14,10 @@ use crate::penalty::{self, MeanMultipliers, Penalised};
 use crate::policy::ALIKE_MASSES;
 use crate::problem::Problem;
 use crate::pulses;
-use crate::recording::{Measuring, RecordedArray, RecordedArrays, initial_values};
+use crate::recording::{InitialValues, Measuring, RecordedArray, RecordedArrays};
 use crate::step::{MethodSettings, Program, Start, extension};
 use holonome_integrate::method::{Method, MethodTreatment};
-use holonome_integrate::plan::Plan;
+use holonome_integrate::plan::{Gain, Plan};
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
 use holonome_model::derived::Derived;
@@ -126,7 +126,12 @@ impl Simulation {
         });
         let mut groups = compiler.form.groups().to_vec();
         groups.extend(modified.map(|_| modified_energy()));
-        let initial = initial_values(&problem.model, &groups, &state.values, modified);
+        let initial = InitialValues::new(&problem.model, &groups);
+        let initial = initial.of(&problem.model, &groups, &state.values, modified);
+        let rate = match plan.gain {
+            Some(Gain::Rate(rate)) => Some(rate),
+            _ => None,
+        };
         let Compiler { vectors, form, .. } = compiler;
         let field = form.into_field();
         let of_field = field.as_deref();
@@ -141,18 +146,15 @@ impl Simulation {
             groups,
             constraints,
             treated,
-            gains,
             plan,
             vectors,
-            system: Arc::new(system),
-            step,
-            program,
-            state,
+            trajectory: Trajectory { system: Arc::new(system), step, program, gains, rate, state },
             recorded,
             measuring,
             gain_text,
             penalty,
             initial,
+            settable: None,
             folder: RunFolder::New,
         })
     }

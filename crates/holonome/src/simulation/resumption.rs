@@ -182,11 +182,11 @@ impl Simulation {
                     )));
                 }
                 self.go_on_from(state, path)?;
-                self.samples_of(&self.state)
+                self.samples_of(&self.trajectory.state)
             }
             None => 0,
         };
-        let store = Store::extend(path, &self.layout(), rows, &self.state);
+        let store = Store::extend(path, &self.layout(), rows, &self.trajectory.state);
         self.folder = RunFolder::Open(Box::new(store.map_err(Error::store)?));
         Ok(())
     }
@@ -198,27 +198,29 @@ impl Simulation {
     /// simulation, as steps of another version may.
     pub(super) fn go_on_from(&mut self, state: StepState, path: &Path) -> Result<(), Error> {
         let states = [Some(&state), state.tested.as_deref(), state.before_end.as_deref()];
-        if let Some(other) =
-            states.into_iter().flatten().find(|other| other.x.len() != self.state.x.len())
+        if let Some(other) = states
+            .into_iter()
+            .flatten()
+            .find(|other| other.x.len() != self.trajectory.state.x.len())
         {
             let reason = format!(
                 "its state has {} numbers, but the model {}",
                 other.x.len(),
-                self.state.x.len()
+                self.trajectory.state.x.len()
             );
             return Err(Error::store(StoreError::damaged(&path.join("checkpoint.bin"), reason)));
         }
         let (stored, own) = (
             state.memory.len(),
-            self.program.as_ref().map_or(0, |program| program.map().memory_len()),
+            self.trajectory.program.as_ref().map_or(0, |program| program.map().memory_len()),
         );
-        if self.program.is_some() && stored != own && stored != 0 {
+        if self.trajectory.program.is_some() && stored != own && stored != 0 {
             let reason = format!(
                 "its steps carry {stored} numbers, but {own} here: another version has written it"
             );
             return Err(Error::store(StoreError::damaged(&path.join("checkpoint.bin"), reason)));
         }
-        self.state = state;
+        self.trajectory.state = state;
         Ok(())
     }
 }
@@ -317,8 +319,8 @@ mod tests {
             ..RunOptions::default()
         };
         let mut simulation = prepare(problem, options).unwrap();
-        let own = simulation.program.as_ref().unwrap().map().memory_len();
-        let fresh = simulation.state.clone();
+        let own = simulation.trajectory.program.as_ref().unwrap().map().memory_len();
+        let fresh = simulation.trajectory.state.clone();
         let carrying = |count: usize| StepState { memory: vec![0.0; count], ..fresh.clone() };
         for count in [0, own] {
             simulation.go_on_from(carrying(count), Path::new("run")).unwrap();

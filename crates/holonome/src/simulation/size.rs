@@ -32,18 +32,19 @@ impl Simulation {
         // Vectors of a step beside its stages, of the state that resumes it, of the state before
         // the end: a dozen and three times half a dozen. A program has its vectors among its
         // scratch, so that they are few besides: the start, the state before and after a step.
-        let (own, of_values, carried, scratch) = match &self.program {
+        let (own, of_values, carried, scratch) = match &self.trajectory.program {
             Some(program) => (5, 3, 2 * program.map().memory_len(), program.map().work_len()),
-            None => (stages + 30, 10, 0, self.system.work_len()),
+            None => (stages + 30, 10, 0, self.trajectory.system.work_len()),
         };
         // Normal equations take some seven numbers for a nonzero of DF.
-        let corrects =
-            self.plan.method.treatment != MethodTreatment::Plain && self.program.is_none();
-        let equations = if corrects { 7 * self.system.invariants().nonzeros() } else { 0 };
-        let work = scratch.max(terms_work_len(&*self.system));
-        let vectors = own * self.state.x.len()
+        let corrects = self.plan.method.treatment != MethodTreatment::Plain
+            && self.trajectory.program.is_none();
+        let equations =
+            if corrects { 7 * self.trajectory.system.invariants().nonzeros() } else { 0 };
+        let work = scratch.max(terms_work_len(&*self.trajectory.system));
+        let vectors = own * self.trajectory.state.x.len()
             + carried
-            + of_values * self.state.values.len()
+            + of_values * self.trajectory.state.values.len()
             + work
             + equations;
         const LARGE: usize = CHUNK_NUMBERS_MAX / 2;

@@ -1,6 +1,6 @@
 //! The loop over time for a compiled problem, in which claims that fail are left out.
 
-use super::Simulation;
+use super::{From, Simulation, Trajectory};
 use crate::error::Error;
 use crate::kernels::{CompiledStep, CompiledSystem};
 use crate::options::RunOptions;
@@ -12,9 +12,9 @@ use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::observer::Observer;
 use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
 use holonome_integrate::run::{Outcome, run, run_map};
-use holonome_integrate::scheme::map::StepMap;
 use holonome_integrate::state::StepState;
 use holonome_model::treatment::InvariantGroup;
+use std::sync::Arc;
 
 impl Simulation {
     /// Run `plan` from `state` without storing anything. The plan is this simulation's, except for
@@ -25,9 +25,15 @@ impl Simulation {
         state: &mut StepState,
         observer: &mut O,
     ) -> Result<Outcome, Failure<O::Error>> {
-        let Simulation { problem, options, groups, step, system, .. } = self;
-        Running { problem, options, groups, program: self.program.as_ref(), step, system }
-            .run(plan, state, observer)
+        let Trajectory { system, step, program, .. } = &self.trajectory;
+        let model = &self.problem.model;
+        Running {
+            groups: &self.groups,
+            parts: (program.as_ref(), step, system),
+            from: From { parameters: &model.parameter_values, x: &model.initial, reference: None },
+            without: &|state| without_failed(&self.problem, &self.options, &self.groups, state),
+        }
+        .run(plan, state, observer)
     }
 
     /// State after `count` steps of length h from (t, x), forward or backward, without a store: for
@@ -41,96 +47,87 @@ impl Simulation {
     pub fn steps(&self, (t, h): (f64, f64), count: u64, x: &[f64]) -> Result<Vec<f64>, Error> {
         let fixed = FixedSteps { h, steps: count, shorter_last: None, samples: Vec::new() };
         let plan = Plan { t0: t, stepping: Stepping::Fixed(fixed), ..self.plan.clone() };
-        let mut state = StepState::new(&plan, &*self.system, x, None);
+        let mut state = StepState::new(&plan, &*self.trajectory.system, x, None);
+        let parameters = &self.problem.model.parameter_values;
         // Kernels of many equal steps contain the length of their steps.
-        let program = self
-            .program
-            .as_ref()
-            .map(|program| program.rebound(&self.problem.model.parameter_values));
-        let all = [
-            &self.problem.model.parameter_values[..],
-            &state.target[self.constraints..],
-            &self.gains,
-        ]
-        .concat();
-        let step = self.step.by_itself(&all);
-        run_method(program.as_deref(), &step, &plan, &self.system, &mut state, &mut NoObserver)
-            .map_err(|failure| Error::Failed {
-                failure: Box::new(failure),
-                monitored: None,
-                out: None,
-                samples: 0,
-                kept: None,
-            })?;
+        let program = self.trajectory.program.as_ref().map(|program| program.single(parameters));
+        let targets = &state.target[self.constraints..];
+        let step = self
+            .trajectory
+            .step
+            .by_itself(&[&parameters[..], targets, &self.trajectory.gains].concat());
+        let parts = (program.as_ref(), &step, &*self.trajectory.system);
+        run_method(parts, &plan, &mut state, &mut NoObserver).map_err(|failure| Error::Failed {
+            failure: Box::new(failure),
+            monitored: None,
+            out: None,
+            samples: 0,
+            kept: None,
+        })?;
         Ok(state.x)
     }
 }
 
 /// Observer that does nothing.
-struct NoObserver;
+pub(super) struct NoObserver;
 
 impl Observer for NoObserver {
     type Error = StoreError;
 }
 
+/// Compiled parts with which a run makes its steps.
+pub(crate) type Parts<'a> = (Option<&'a Program>, &'a CompiledStep, &'a CompiledSystem);
+
 /// Everything needed for a run, except its state.
-pub(super) struct Running<'a> {
-    pub(super) problem: &'a Problem,
-    pub(super) options: &'a RunOptions,
-    pub(super) groups: &'a [InvariantGroup],
-    pub(super) program: Option<&'a Program>,
-    pub(super) step: &'a CompiledStep,
-    pub(super) system: &'a CompiledSystem,
+pub(crate) struct Running<'a> {
+    pub groups: &'a [InvariantGroup],
+    pub parts: Parts<'a>,
+    pub from: From<'a>,
+    /// Makes the simulation without the claims that have failed in a state.
+    pub without: &'a (dyn Fn(&StepState) -> Result<Arc<Simulation>, Error> + Sync),
 }
 
 impl Running<'_> {
     /// Run `plan` from `state`. If a claim fails on the way, the run goes on over a system that
     /// does not hold it.
-    pub(super) fn run<O: Observer<Error: Send> + Send>(
+    pub fn run<O: Observer<Error: Send> + Send>(
         &self,
         plan: &Plan,
         state: &mut StepState,
         observer: &mut O,
     ) -> Result<Outcome, Failure<O::Error>> {
         loop {
-            let outcome = if state.failed_claims.is_empty()
-                || plan.method.treatment == MethodTreatment::Plain
-            {
-                run_method(
-                    self.program.map(Program::map),
-                    self.step,
-                    plan,
-                    self.system,
-                    state,
-                    observer,
-                )?
+            let holds_all =
+                state.failed_claims.is_empty() || plan.method.treatment == MethodTreatment::Plain;
+            let outcome = if holds_all {
+                run_method(self.parts, plan, state, observer)?
             } else {
-                let left =
-                    self.without_failed(state).map_err(|_| claim_fails(self.groups, state))?;
-                run_method(
-                    left.program.as_ref().map(Program::map),
-                    &left.step,
-                    plan,
-                    &left.system,
-                    state,
-                    observer,
-                )?
+                let left = (self.without)(state).map_err(|_| claim_fails(self.groups, state))?;
+                let mut rest = left.trajectory.clone();
+                rest.rebind(plan, self.from, state);
+                run_method(rest.parts(), plan, state, observer)?
             };
             if outcome != Outcome::ClaimFailed {
                 return Ok(outcome);
             }
         }
     }
+}
 
-    fn without_failed(&self, state: &StepState) -> Result<Simulation, Error> {
-        // The model as it was read: the penalty is added anew.
-        let Problem { name, source, tables, settings, model, .. } = self.problem;
-        let mut problem = Problem::from_text(name, source.text(), tables, settings)?;
-        if model.observed().next().is_none() {
-            problem.model = problem.model.without_observables();
-        }
-        Simulation::without(problem, self.options.clone(), &failed_names(self.groups, state))
+/// Simulation of a problem without the claims that have failed in `state`.
+pub(super) fn without_failed(
+    problem: &Problem,
+    options: &RunOptions,
+    groups: &[InvariantGroup],
+    state: &StepState,
+) -> Result<Arc<Simulation>, Error> {
+    // The model as it was read: the penalty is added anew.
+    let Problem { name, source, tables, settings, model, .. } = problem;
+    let mut problem = Problem::from_text(name, source.text(), tables, settings)?;
+    if model.observed().next().is_none() {
+        problem.model = problem.model.without_observables();
     }
+    Simulation::without(problem, options.clone(), &failed_names(groups, state)).map(Arc::new)
 }
 
 /// Names of the claims that have failed.
@@ -146,16 +143,14 @@ pub(crate) fn claim_fails<E>(groups: &[InvariantGroup], state: &StepState) -> Fa
 
 /// Run `plan` with the map of its method. If threads share its sums, it runs among them: they then
 /// wait least for each other, and allocate nothing.
-pub(crate) fn run_method<O: Observer<Error: Send> + Send>(
-    program: Option<&dyn StepMap>,
-    step: &CompiledStep,
+fn run_method<O: Observer<Error: Send> + Send>(
+    (program, step, system): Parts,
     plan: &Plan,
-    system: &CompiledSystem,
     state: &mut StepState,
     observer: &mut O,
 ) -> Result<Outcome, Failure<O::Error>> {
     let mut run = || match program {
-        Some(program) => run_map(plan, system, program, state, observer),
+        Some(program) => run_map(plan, system, program.map(), state, observer),
         None => match step.map(plan, system) {
             Some(map) => run_map(plan, system, &*map, state, observer),
             None => run(plan, system, state, observer),

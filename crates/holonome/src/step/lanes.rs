@@ -67,9 +67,11 @@ impl ProgramLanes {
         let monitor = LaneMonitor::new(field, vectors, lanes);
         let mut has_losses = monitor.has_losses.clone();
         has_losses.resize(field.groups.len() + program.monitored_count(), false);
+        let mut single = program.clone();
+        single.rebind_for(plan, start);
         Some(ProgramLanes {
             many: program.repeated.as_ref()?.in_lanes(lanes, &all),
-            program: program.rebound_for(plan, start),
+            program: single,
             monitor,
             vectors: Arc::clone(vectors),
             plan: plan.clone(),

@@ -60,10 +60,11 @@ use std::sync::Arc;
 use symbols::{ParameterPlaces, Symbols};
 use unrolled::{Unrolled, UnrolledTrace};
 
-/// A method's step as a program.
+/// A method's step as a program. Copies share their code.
+#[derive(Clone)]
 pub enum Program {
     /// Unrolled, with its recording.
-    Unrolled(Box<LoweredProgram<Unrolled>>, Box<UnrolledTrace>),
+    Unrolled(Box<LoweredProgram<Unrolled>>, Arc<UnrolledTrace>),
     /// Templated: over columns.
     Templated(Box<LoweredProgram<Templated>>),
 }
@@ -103,20 +104,21 @@ impl Program {
         }
     }
 
-    /// Independent map with other parameters, which makes every step by itself.
-    pub fn rebound(&self, parameters: &[f64]) -> Box<dyn StepMap> {
+    /// This program with other parameters, which makes every step by itself.
+    pub fn single(&self, parameters: &[f64]) -> Program {
         match self {
-            Program::Unrolled(program, _) => Box::new(program.single(parameters)),
-            Program::Templated(program) => Box::new(program.single(parameters)),
+            Program::Unrolled(program, trace) => {
+                Program::Unrolled(Box::new(program.single(parameters)), Arc::clone(trace))
+            }
+            Program::Templated(program) => Program::Templated(Box::new(program.single(parameters))),
         }
     }
 
-    /// Independent map for a run of `plan` from another start, which takes its steps as this
-    /// program does.
-    pub fn rebound_for(&self, plan: &Plan, start: &Start) -> Box<dyn StepMap> {
+    /// Prepare this program for a run of `plan` from another start.
+    pub fn rebind_for(&mut self, plan: &Plan, start: &Start) {
         match self {
-            Program::Unrolled(program, _) => Box::new(program.rebound_for(plan, start)),
-            Program::Templated(program) => Box::new(program.rebound_for(start)),
+            Program::Unrolled(program, _) => program.rebind_for(plan, start),
+            Program::Templated(program) => program.rebind_for(start),
         }
     }
 
@@ -212,7 +214,7 @@ pub fn program(
     if !chooses_sweeps(&mut program, model, h) {
         (program, trace) = lowered(false).map_err(unsuitable)?;
     }
-    Ok(Some(Program::Unrolled(Box::new(program), Box::new(trace))))
+    Ok(Some(Program::Unrolled(Box::new(program), Arc::new(trace))))
 }
 
 /// Choose how a program for steps of length h iterates. True if the program may keep its guesses

@@ -387,17 +387,17 @@ impl LoweredProgram<Unrolled> {
         })
     }
 
-    /// This program for a run of `plan` from `start`, with its loop.
-    pub fn rebound_for(&self, plan: &Plan, start: &Start) -> LoweredProgram<Unrolled> {
-        let mut program = self.rebound(start.parameters);
-        match (&mut program.repeated, plan.fixed_step()) {
-            (Some(many), Some(h)) => {
-                many.rebind(0, &self.all_parameters(plan, h, start));
+    /// Prepare this program and its loop for a run of `plan` from `start`.
+    pub fn rebind_for(&mut self, plan: &Plan, start: &Start) {
+        self.rebind(start.parameters);
+        let all = plan.fixed_step().map(|h| self.all_parameters(plan, h, start));
+        match (&mut self.repeated, all) {
+            (Some(many), Some(all)) => {
+                many.rebind(0, &all);
                 many.begin(start.x);
             }
             (repeated, _) => *repeated = None,
         }
-        program
     }
 
     /// Bind this program to a lane's trajectory. `all` is as in [`Piloted::parameters`], and its

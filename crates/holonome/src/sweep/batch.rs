@@ -7,19 +7,15 @@ use crate::kernels::{CompiledSystem, Parametric, Quantities, WideBound, WideRate
 use crate::penalty::MeanMultipliers;
 use crate::pulses::pulses;
 use crate::recording::{Measuring, MeasuringScratch, Place, with_multipliers};
-use crate::simulation::{MANY_TIMES, Simulation, claim_fails, run_method};
-use crate::step::Start;
+use crate::simulation::{From, MANY_TIMES, Running, Simulation, Trajectory};
 use crate::summary::{Relative, size_of_terms};
 use holonome_integrate::averages::{Averages, Mean};
 use holonome_integrate::ensemble::{End, LaneSample, LaneStates, Stopped, Trajectories, gather};
 use holonome_integrate::exact;
-use holonome_integrate::failure::Failure;
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::observer::Observer;
 use holonome_integrate::plan::Plan;
-use holonome_integrate::run::{
-    Independence, Outcome as IntegrationOutcome, Rates, StepEnds, may_be_far,
-};
+use holonome_integrate::run::{Independence, Rates, StepEnds, may_be_far};
 use holonome_integrate::state::{Cost, FailedClaim, Singularity, StepState};
 use holonome_integrate::system::System;
 use holonome_integrate::terms::Loss;
@@ -209,7 +205,7 @@ impl<'a> Collector<'a> {
         else {
             return;
         };
-        let width = self.simulation.system.dim() + self.simulation.recorded.multipliers;
+        let width = self.simulation.trajectory.system.dim() + self.simulation.recorded.multipliers;
         let x = complete(self.multipliers.as_ref(), t, x, width, &mut self.extended);
         measuring.take(kernel, (output, t, x), averages, &mut self.scratch);
     }
@@ -222,7 +218,7 @@ impl<'a> Collector<'a> {
         };
         self.bind(number);
         let plan = &self.simulation.plan;
-        let width = self.simulation.system.dim() + self.simulation.recorded.multipliers;
+        let width = self.simulation.trajectory.system.dim() + self.simulation.recorded.multipliers;
         let x = complete(self.multipliers.as_ref(), t, x, width, &mut self.extended);
         self.recorded.run(t, x, &mut self.values, &mut self.work);
         let samples = plan.sample_count();
@@ -331,94 +327,76 @@ pub(super) fn compute(
 /// Compute each trajectory as a run of its own.
 fn one_by_one(sweep: &Sweep, collector: &mut Collector) -> Result<(), StartError> {
     let count = (collector.range.end - collector.range.start) as usize;
-    let mut start_work = sweep.starts.work();
-    (0..count).try_for_each(|number| alone(sweep, collector, number, &mut start_work))
+    let mut worker = Worker::new(sweep);
+    (0..count).try_for_each(|number| worker.compute(collector, number))
 }
 
-/// Compute a trajectory as a run of its own.
-fn alone(
-    sweep: &Sweep,
-    collector: &mut Collector,
-    number: usize,
-    start_work: &mut [f64],
-) -> Result<(), StartError> {
-    let simulation = &sweep.simulation;
-    let mut plan = Plan { gain: None, ..simulation.run_plan().clone() };
-    let mut x = simulation.problem.model.initial.clone();
-    let index = collector.range.start + number as u64;
-    let parameters = collector.parameters_of(number);
-    sweep.starts.at(index, parameters, &mut x, start_work)?;
-    let parameters = parameters.to_vec();
-    if plan.has_moments() {
-        let times = (plan.t0, plan.t_end());
-        plan =
-            plan.with_moments(pulses(&simulation.problem.model, (&parameters, &x), times).moments);
+/// Worker that computes trajectories as runs of their own.
+struct Worker<'a> {
+    sweep: &'a Sweep,
+    plan: Plan,
+    trajectory: Trajectory,
+    x: Vec<f64>,
+    start_work: Vec<f64>,
+}
+
+impl<'a> Worker<'a> {
+    fn new(sweep: &'a Sweep) -> Worker<'a> {
+        let simulation = &sweep.simulation;
+        Worker {
+            sweep,
+            // The gains of other trajectories are not monitored.
+            plan: Plan { gain: None, ..simulation.run_plan().clone() },
+            trajectory: simulation.trajectory.clone(),
+            x: simulation.problem.model.initial.clone(),
+            start_work: sweep.starts.work(),
+        }
     }
-    let mut state: Option<StepState> = None;
-    let failure = loop {
-        let left = match state.as_ref().filter(|state| !state.failed_claims.is_empty()) {
-            Some(state) if plan.method.treatment != MethodTreatment::Plain => {
-                match sweep.without_failed(state) {
-                    Ok(left) => Some(left),
-                    Err(_) => {
-                        break Some(describe(&claim_fails::<Infallible>(
-                            &simulation.groups,
-                            state,
-                        )));
-                    }
-                }
-            }
-            _ => None,
-        };
-        let run = left.as_deref().unwrap_or(simulation);
-        let mut all = parameters.clone();
-        let first_target = all.len();
-        all.resize(first_target + run.target_count(), 0.0);
-        all.extend(&run.gains);
-        let mut system = run.system.rebound(&all);
-        let state = state
-            .get_or_insert_with(|| StepState::new(&plan, &system, &x, sweep.reference.as_deref()));
-        let targets = &state.target[run.constraints..];
-        all[first_target..first_target + targets.len()].copy_from_slice(targets);
-        if plan.method.treatment == MethodTreatment::Feedback {
-            all.truncate(first_target + run.target_count());
-            all.extend(run.gains_at(&system, &x));
-            system = run.system.rebound(&all);
+
+    /// Compute trajectory `number` of the collector's batch.
+    fn compute(&mut self, collector: &mut Collector, number: usize) -> Result<(), StartError> {
+        let Worker { sweep, plan, trajectory, x, start_work } = self;
+        let (simulation, index) = (&sweep.simulation, collector.range.start + number as u64);
+        let parameters = collector.parameters_of(number);
+        sweep.starts.at(index, parameters, x, start_work)?;
+        let parameters = &parameters.to_vec()[..];
+        if plan.has_moments() {
+            let times = (plan.t0, plan.t_end());
+            let found = pulses(&simulation.problem.model, (parameters, x), times);
+            *plan = plan.clone().with_moments(found.moments);
         }
-        let step = run.step.rebound(&plan, &all);
-        let start = Start {
-            parameters: &all[..first_target],
-            targets: &state.target[run.constraints..],
-            x: &x,
+        let from = From { parameters, x, reference: sweep.reference.as_deref() };
+        trajectory.restart(plan, from);
+        let Trajectory { system, step, program, state, .. } = trajectory;
+        let running = Running {
+            groups: &simulation.groups,
+            parts: (program.as_ref(), step, system),
+            from,
+            without: &|state| sweep.without_failed(state),
         };
-        let program = run.program.as_ref().map(|program| program.rebound_for(&plan, &start));
-        let mut observer = Single { collector, number };
-        match run_method(program.as_deref(), &step, &plan, &system, state, &mut observer) {
-            Ok(IntegrationOutcome::ClaimFailed) => {}
-            outcome => break outcome.err().map(|failure| describe(&failure)),
-        }
-    };
-    let Some(state) = state else { return Ok(()) };
-    let (deviations, largest): (Vec<f64>, Vec<f64>) =
-        state.drift.iter().map(|d| (d.now, d.max)).unzip();
-    collector.end(
-        number,
-        Outcome {
-            t: state.t,
-            steps: state.step,
+        let outcome = running.run(plan, state, &mut Single { collector, number });
+        let failure = outcome.err().map(|failure| failure.to_string());
+        let StepState { drift, terms, losses, cost, failed_claims, averages, .. } = state;
+        let (deviations, largest): (Vec<f64>, Vec<f64>) =
+            drift.iter().map(|d| (d.now, d.max)).unzip();
+        let StepState { t, step, innovation, innovation_at, singularity, .. } = *state;
+        let outcome = Outcome {
+            t,
+            steps: step,
             deviations: &deviations,
             largest: &largest,
-            terms: &state.terms,
-            losses: &state.losses,
-            cost: &state.cost,
-            failed_claims: &state.failed_claims,
-            innovation: (state.innovation, state.innovation_at),
-            singularity: state.singularity,
-            averages: &state.averages,
+            terms,
+            losses,
+            cost,
+            failed_claims,
+            innovation: (innovation, innovation_at),
+            singularity,
+            averages,
             failure,
-        },
-    );
-    Ok(())
+        };
+        collector.end(number, outcome);
+        Ok(())
+    }
 }
 
 /// A state followed by as many numbers as kernels may read: its multipliers, or zeros that nothing
@@ -437,10 +415,6 @@ fn complete<'x>(
     extended.extend_from_slice(x);
     extended.resize(width, 0.0);
     extended
-}
-
-fn describe(failure: &Failure<Infallible>) -> String {
-    failure.to_string()
 }
 
 struct Single<'c, 'a> {
@@ -475,18 +449,18 @@ fn in_lanes<'a, L: TakesUp>(
     let simulation = &sweep.simulation;
     let mut all = simulation.problem.model.parameter_values.clone();
     all.resize(all.len() + simulation.target_count(), 0.0);
-    all.extend(&simulation.gains);
+    all.extend(&simulation.trajectory.gains);
     let mut bound = lanes.bind(&all);
     let count = (collector.range.end - collector.range.start) as usize;
-    let (system, k) = (&*simulation.system, lanes.lanes());
+    let (system, k) = (&*simulation.trajectory.system, lanes.lanes());
     let width = system.dim() + simulation.recorded.multipliers;
     let mut feed = LaneTrajectories {
         collector,
         lanes,
         next: 0,
         start_work: sweep.starts.work(),
-        values: simulation.system.rebound(&all),
-        targets: vec![0.0; simulation.system.invariants().count],
+        values: simulation.trajectory.system.rebound(&all),
+        targets: vec![0.0; simulation.trajectory.system.invariants().count],
         all,
         work: vec![0.0; system.work_len()],
         rates: claimed_rates(simulation),
@@ -533,9 +507,13 @@ fn in_lanes<'a, L: TakesUp>(
     if let Some(error) = feed.error {
         return Err(error);
     }
-    let (mut doubted, mut start_work) = (feed.doubted, feed.start_work);
+    let mut doubted = feed.doubted;
+    if doubted.is_empty() {
+        return Ok(());
+    }
     doubted.sort_unstable();
-    doubted.into_iter().try_for_each(|number| alone(sweep, collector, number, &mut start_work))
+    let mut worker = Worker::new(sweep);
+    doubted.into_iter().try_for_each(|number| worker.compute(collector, number))
 }
 
 /// Rates of the model's claims; a Hamiltonian and its constraints are kept by construction.
@@ -548,7 +526,9 @@ fn claimed_rates(simulation: &Simulation) -> Rates {
         _ => false,
     };
     match simulation.groups.iter().any(claimed) {
-        true => Rates::new(simulation.plan.method.treatment, &*simulation.system, |_| false),
+        true => {
+            Rates::new(simulation.plan.method.treatment, &*simulation.trajectory.system, |_| false)
+        }
         false => Rates::default(),
     }
 }
@@ -688,7 +668,7 @@ impl<L: TakesUp> Trajectories<L::Bound> for LaneTrajectories<'_, '_, L> {
         if simulation.plan.method.treatment == MethodTreatment::Feedback {
             self.values.rebind_motion(&self.all);
             self.values.rebind_masses(&self.all);
-            self.all.splice(first_gain.., simulation.gains_at(&self.values, x));
+            self.all.splice(first_gain.., simulation.trajectory.gains_at(t0, &self.values, x));
         }
         self.lanes.rebind(bound, lane, &self.all, &self.targets);
         Some(number)

@@ -115,7 +115,7 @@ impl SweepLanes {
         let parameters = &simulation.problem.model.parameter_values;
         let targets = parameters.len();
         let field = simulation.treated.as_ref().or(simulation.field.as_ref())?;
-        let steps = match &simulation.program {
+        let steps = match &simulation.trajectory.program {
             Some(program) => {
                 let of = &simulation.state().target[simulation.constraints..];
                 let start = Start { parameters, targets: of, x: &simulation.problem.model.initial };
@@ -127,8 +127,10 @@ impl SweepLanes {
                 )?))
             }
             None => {
-                let (vectors, system) = (&simulation.vectors, simulation.system.unrolled()?);
-                let parameters = targets + simulation.target_count() + simulation.gains.len();
+                let (vectors, system) =
+                    (&simulation.vectors, simulation.trajectory.system.unrolled()?);
+                let parameters =
+                    targets + simulation.target_count() + simulation.trajectory.gains.len();
                 let of = StepSource { plan, field, vectors, system, targets, parameters };
                 LaneSteps::RungeKutta(Box::new(CompiledLanes::new(&of, lanes)?))
             }
@@ -147,7 +149,7 @@ impl SweepLanes {
             recorded,
             measured,
             means,
-            rates: simulation.system.wide_rates(lanes)?,
+            rates: simulation.trajectory.system.wide_rates(lanes)?,
         })
     }
 

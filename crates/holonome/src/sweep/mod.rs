@@ -236,7 +236,10 @@ const PILOTS: u64 = 8;
 /// spread over the ensemble. The loop is the same for all parts, and for trajectories that are
 /// computed alone.
 fn repeat(simulation: &mut Simulation, starts: &Starts, reference: Option<&[f64]>) {
-    let (Some(program), Some(field)) = (&mut simulation.program, &simulation.field) else { return };
+    let (Some(program), Some(field)) = (&mut simulation.trajectory.program, &simulation.field)
+    else {
+        return;
+    };
     let model = &simulation.problem.model;
     let last = starts.trajectories() - 1;
     let mut numbers: Vec<u64> = (0..PILOTS)
@@ -252,10 +255,10 @@ fn repeat(simulation: &mut Simulation, starts: &Starts, reference: Option<&[f64]
         }
         let all = [
             &parameters[..],
-            &vec![0.0; simulation.system.invariants().count - simulation.constraints],
+            &vec![0.0; simulation.trajectory.system.invariants().count - simulation.constraints],
         ]
         .concat();
-        let system = simulation.system.rebound(&all);
+        let system = simulation.trajectory.system.rebound(&all);
         let (mut targets, mut work) =
             (vec![0.0; system.invariants().count], vec![0.0; system.work_len()]);
         system.invariant_values(
@@ -268,7 +271,7 @@ fn repeat(simulation: &mut Simulation, starts: &Starts, reference: Option<&[f64]
     }
     let starts: Vec<Start> =
         pilots.iter().map(|(parameters, targets, x)| Start { parameters, targets, x }).collect();
-    let of = (Some(&**field), simulation.system.shared_invariants());
+    let of = (Some(&**field), simulation.trajectory.system.shared_invariants());
     program.repeat(of, || model.row_invariants(), &simulation.plan, &starts, true);
 }
 
@@ -344,16 +347,7 @@ impl Sweep {
         for (name, _, what) in of_runs.into_iter().filter(|(_, given, _)| *given) {
             simulation.warnings.push(format!("{} has no effect: {what}", option(name)));
         }
-        let starts = match simulation.penalty.as_mut() {
-            Some(penalty) => {
-                starts.penalised(penalty.slow.take(), &simulation.problem.model.initial)
-            }
-            None => starts,
-        };
-        let starts = match &simulation.problem.model.heat_bath {
-            Some(bath) => starts.in_heat_bath(bath.trajectory),
-            None => starts,
-        };
+        let starts = simulation.starts(starts);
         let numbers = simulation.problem.model.parameter_values.len();
         let differ = (0..numbers).any(|k| starts.varies_parameter(k))
             || (0..simulation.problem.model.initial.len()).any(|k| starts.varies_state(k));

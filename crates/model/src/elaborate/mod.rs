@@ -64,6 +64,8 @@ pub struct GivenValue {
     pub name: ast::Name,
     /// The numbers of the first trajectory; those in the file if absent.
     pub first: Option<Vec<f64>>,
+    /// False if all trajectories have these numbers.
+    pub varies: bool,
 }
 
 /// Checks a parsed file. The model is `Some` only if no diagnostic is an error. The parser's own

@@ -377,7 +377,7 @@ fn blocks_agree(method: &Method, mut program: LoweredProgram<Templated>, model: 
         x: &[],
     };
     program.repeat((|| model.row_invariants(), invariants), &plan, &start);
-    let program = program.rebound_for(&start);
+    program.rebind_for(&start);
     let Some(blocks) = program.blocks() else {
         assert!(method.substeps().len() > 1, "{method} makes no blocks");
         return;
@@ -464,7 +464,7 @@ fn loop_agrees(text: &str, method: &str, h: f64) {
     };
     let simulation = prepare(problem(text, &Settings::default()), options)
         .unwrap_or_else(|e| panic!("{method}: {e}"));
-    let Some(Program::Unrolled(program, _)) = &simulation.program else {
+    let Some(Program::Unrolled(program, _)) = &simulation.trajectory.program else {
         panic!("{method} is not unrolled")
     };
     let many = program.repeated.as_ref().unwrap_or_else(|| panic!("{method} makes no loop"));

@@ -95,20 +95,29 @@ impl Start {
         self.values.push(VariedValue { target, name: family.name.clone(), first, source });
     }
 
-    /// Keeps the value that is given as numbers in place `number`, for the components `range`.
+    /// Keeps the value that is given as numbers in place `number`, for the components `range`,
+    /// if these differ between trajectories, by this value (`varies`) or a formula before it.
     /// `len` is as in [`Start::keep`].
     pub(crate) fn keep_given(
         &mut self,
         target: StartTarget,
-        (name, number): (&str, usize),
+        (name, number, varies): (&str, usize, bool),
         range: Range<usize>,
         len: usize,
     ) {
+        let marks = match target {
+            StartTarget::Parameter => &self.parameters,
+            StartTarget::Initial => &self.state,
+        };
+        let differs = marks.get(range.clone()).is_some_and(|marks| marks.contains(&true));
+        if !varies && !differs {
+            return;
+        }
         if self.given.len() <= number {
             self.given.resize(number + 1, 0);
         }
         self.given[number] = range.len();
-        self.marks(target, len)[range.clone()].fill(true);
+        self.marks(target, len)[range.clone()].fill(varies);
         let (name, first, source) = (name.to_string(), range.start, ValueSource::Given(number));
         self.values.push(VariedValue { target, name, first, source });
     }

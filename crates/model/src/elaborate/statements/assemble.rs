@@ -75,7 +75,7 @@ impl FirstStart<'_> {
         place: usize,
     ) {
         let mut taken: Vec<(Range<usize>, Span)> = Vec::new();
-        for &Given { selection, value: GivenValue { name, first }, number, .. } in given {
+        for &Given { selection, value: GivenValue { name, first, varies }, number, .. } in given {
             let selected = match selected(family, selection, (name, first.as_deref())) {
                 Ok(selected) => selected,
                 Err(finding) => {
@@ -101,7 +101,7 @@ impl FirstStart<'_> {
                 all[range.clone()].copy_from_slice(first);
                 self.demand_finite(first, &format!("'{}'", name.text), name.span);
             }
-            self.start.keep_given(target, (&name.text, number), range, len);
+            self.start.keep_given(target, (&name.text, number, *varies), range, len);
         }
     }
 

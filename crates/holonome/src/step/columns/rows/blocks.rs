@@ -96,11 +96,10 @@ impl LoweredProgram<Templated> {
         });
     }
 
-    /// This program for a run from another start.
-    pub fn rebound_for(&self, start: &Start) -> LoweredProgram<Templated> {
-        let mut program = self.rebound(start.parameters);
-        program.repeated.iter_mut().for_each(|block| block.rebind(start));
-        program
+    /// Prepare this program for a run from another start.
+    pub fn rebind_for(&mut self, start: &Start) {
+        self.rebind(start.parameters);
+        self.repeated.iter_mut().for_each(|block| block.rebind(start));
     }
 
     /// Number of registers that are known before a step.
