@@ -332,7 +332,7 @@ fn ensemble_of(name: &str, options: &RunOptions, trajectories: u64, vary: &[(&st
     let folder = tempfile::tempdir().expect("a folder for an ensemble");
     let options = RunOptions { out: Some(folder.path().join("sweep")), ..options.clone() };
     let vary = vary.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-    let sweep = SweepOptions { trajectories, vary, shard: None };
+    let sweep = SweepOptions { trajectories, vary, ..SweepOptions::default() };
     let mut sweep =
         Sweep::load(model(name), &Settings::default(), options, sweep).expect("an ensemble");
     let pool = ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");

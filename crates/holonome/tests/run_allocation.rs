@@ -144,7 +144,7 @@ fn lanes(text: &str, until: f64) {
         let sweep = SweepOptions {
             trajectories: 40,
             vary: vec![("m".into(), "1+i/N".into())],
-            shard: None,
+            ..SweepOptions::default()
         };
         let model = repository().join("models/spherical-pendulum.holo");
         let mut sweep = Sweep::load(&model, &Settings::default(), options, sweep).unwrap();

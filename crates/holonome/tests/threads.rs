@@ -166,7 +166,7 @@ fn ensembles() {
         let sweep = SweepOptions {
             trajectories: 3,
             vary: vec![("soft".into(), "0.01 + 0.01*i".into())],
-            shard: None,
+            ..SweepOptions::default()
         };
         let options = run_options("stormer-verlet-a", "0.001", "0.003");
         let mut sweep = prepare_sweep(&bodies(), options, sweep).unwrap();
