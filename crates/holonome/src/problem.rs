@@ -242,7 +242,7 @@ impl Problem {
         let start = model.initial.clone();
         let (mut projected, mut far) = (None, None);
         if settings.project_initial {
-            let moved = consistency::project_initial(&model).map_err(|reason| {
+            let moved = consistency::project_initial_by(backend(), &model).map_err(|reason| {
                 Error::option(format!(
                     "{project_initial}: {reason}",
                     project_initial = option("project_initial")

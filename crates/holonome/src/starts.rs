@@ -164,7 +164,7 @@ impl Starts {
         if !model.start.is_same() {
             model.initial = initial;
             if problem.settings.project_initial {
-                let found = Projection::new(&model).map_err(|e| {
+                let found = Projection::new(backend(), &model).map_err(|e| {
                     Error::option(format!(
                         "{project_initial}: {e}",
                         project_initial = option("project_initial")

@@ -385,6 +385,40 @@ fn starts_off_the_constraint_set_are_refused_or_projected() {
     );
 }
 
+/// The starts of a chain of 300 masses, and of one of 3000, are moved onto its rods in every
+/// trajectory: by as much as the rods are too long.
+#[test]
+fn starts_of_large_chains_are_projected() {
+    for n in [300, 3000] {
+        let text = format!(
+            "size n = {n}\nparameter s = 1\ncoordinate r[i in 1..n] : R^2 = (s*i, -2*s*i)\nmomentum p of r\n\
+             hamiltonian sum(i in 1..n : dot(p[i], p[i])/2 + r[i].y)\n\
+             constraint anchor : dot(r[1], r[1]) = 5\n\
+             constraint link[i in 2..n] : dot(r[i] - r[i-1], r[i] - r[i-1]) = 5\n"
+        );
+        let settings = Settings { project_initial: true, ..Settings::default() };
+        let vary = [("s", "1 + 1e-4*i"), ("p", "(2*i, i)")];
+        let ensemble = ensemble_with(&text, settings, &vary, 3).unwrap();
+        assert!(ensemble.0.examined.rows.is_some());
+        for trajectory in 0..3 {
+            let (_, x) = at(&ensemble, trajectory);
+            let (q, p) = x.split_at(2 * n);
+            let mut before = [0.0; 4];
+            for (q, p) in q.as_chunks::<2>().0.iter().zip(p.as_chunks::<2>().0) {
+                let rod = [q[0] - before[0], q[1] - before[1]];
+                // Ten roundings of squares of positions, which are up to 2 n large.
+                let rounding = 10.0 * 2.0 * n as f64 * f64::EPSILON * 5.0;
+                assert!((rod[0] * rod[0] + rod[1] * rod[1] - 5.0).abs() < rounding, "{q:?}");
+                let along = rod[0] * (p[0] - before[2]) + rod[1] * (p[1] - before[3]);
+                assert!(along.abs() < rounding, "{along:e}");
+                before = [q[0], q[1], p[0], p[1]];
+            }
+            let turned = p[0].hypot(p[1]);
+            assert_eq!(turned > 0.1, trajectory > 0, "{turned}");
+        }
+    }
+}
+
 #[test]
 fn families_of_constraints_name_the_member() {
     let text = "size n = 3\ncoordinate r[k in 1..n] : R^2 = (1, 0)\nmomentum p of r\n\

@@ -15,6 +15,7 @@ pub mod member_rows;
 pub mod null_space;
 pub mod ordering;
 pub mod pattern;
+pub mod products;
 pub mod rank;
 pub mod sparse;
 pub mod unpivoted;

@@ -3,7 +3,7 @@
 //! here, with what was measured; those from which threads share a sum are in `rows/parts.rs`, and
 //! those up to which it is taken by diagonals in `rows/diagonals.rs`.
 
-use crate::elaborate::model::Model;
+use crate::elaborate::model::{Model, Quantity};
 use crate::functional::{Functional, Source, Term};
 use crate::treatment::unrolled::{LARGEST_UNROLLED, MOST_CONSTRAINTS};
 use std::fmt::{Display, Formatter, Result};
@@ -92,7 +92,7 @@ impl Way {
             [LARGEST_UNROLLED_FIELD, LARGEST_CONSTRAINED],
             LARGEST_DENSE,
         );
-        let scalars: usize = model.constraints.iter().map(|q| q.members * q.components.len()).sum();
+        let scalars: usize = model.constraints.iter().map(Quantity::scalars).sum();
         let on_positions = model.is_hamiltonian() && model.is_holonomic();
         if !model.constraints.is_empty() && !on_positions {
             return way

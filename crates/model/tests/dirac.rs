@@ -3,11 +3,12 @@
 mod support;
 
 use holonome_linear::gram::{Gram, Row, dot};
-use holonome_model::consistency;
+use holonome_model::consistency::{self, Projection};
 use holonome_model::derived::Derived;
 use holonome_model::elaborate::model::Model;
 use holonome_model::graph::{Graph, Node};
 use holonome_model::points::Points;
+use holonome_model::policy::Way;
 use holonome_model::treatment::Field;
 use holonome_model::treatment::feedback::{self, Potential, Transport};
 use holonome_model::treatment::structure::{ambient_points, evaluate, evaluate_rows};
@@ -538,6 +539,69 @@ fn the_start_is_projected_to_the_nearest_point_from_afar() {
             (0..6000).map(|k| kinetic(f64::from(k) * 1.0472e-3)).fold(f64::INFINITY, f64::min);
         // The nearest of several stationary points: the grid misses it by its square, 3e-6 at most.
         assert!((x[0] - q[0]).powi(2) + 3.0 * (x[1] - q[1]).powi(2) < best + 1e-5, "{x:?}");
+    }
+}
+
+/// Starts of a driven chain whose kinetic energy couples its masses, by amounts that vary.
+fn coupled_chain(n: usize) -> Model {
+    support::model(&format!(
+        "size n = {n}\nparameter m[i in 1..n] = 1 + 0.5*sin(i)\n\
+         coordinate r[i in 1..n] : R^2 = (i + 0.02*sin(3*i), -2*i + 0.02*cos(5*i))\n\
+         momentum p[i] of r = (cos(i), sin(2*i))\n\
+         hamiltonian sum(i in 1..n : dot(p[i], p[i])/(2*m[i]) + r[i].y) + \
+             sum(i in 2..n : 0.2*cos(r[i].x)*dot(p[i], p[i-1]))\n\
+         constraint anchor : dot(r[1] - (0.3*sin(t), 0), r[1] - (0.3*sin(t), 0)) = 5\n\
+         constraint link[i in 2..n] : dot(r[i] - r[i-1], r[i] - r[i-1]) = 5\n"
+    ))
+}
+
+#[test]
+fn templated_starts_are_projected_like_unrolled_ones() {
+    for n in [3, 200] {
+        let mut model = coupled_chain(n);
+        let found = consistency::project_initial(&model).unwrap();
+        let unrolled = Projection::unrolled(&model).unwrap();
+        let expected = unrolled.project(&model.parameter_values, &model.initial).unwrap();
+        assert_eq!(Way::of_field(&model).templated, n == 200);
+        for (found, expected) in found.initial.iter().zip(&expected.initial) {
+            // Some hundred roundings of the largest position, 2 n; small models are unrolled.
+            let rounding = if n == 3 { 0.0 } else { 100.0 * 2.0 * n as f64 * f64::EPSILON };
+            assert!((found - expected).abs() <= rounding, "{n}: {found} {expected}");
+        }
+        let moved = consistency::project_initial(&Model { t0: 1.0, ..model.clone() });
+        // The anchor is at 0.3 sin 1 then, and moves on.
+        assert!((moved.unwrap().position - found.position).abs() > 0.01);
+        model.initial = found.initial;
+        assert!(consistency::examine(&model).off_set.is_empty());
+    }
+}
+
+#[test]
+fn the_starts_of_many_chains_are_projected_like_that_of_one() {
+    let chains = |m: usize| {
+        support::model(&format!(
+            "size n = 10\nsize m = {m}\n\
+             coordinate r[k in 1..m, i in 1..n] : R^2 = (i + 0.1*sin(3*i), -2*i + 0.1*cos(5*i))\n\
+             momentum p[k, i] of r = (cos(i), sin(2*i))\n\
+             hamiltonian sum(k in 1..m, i in 1..n : dot(p[k, i], p[k, i])/(2 + i) + r[k, i].y)\n\
+             constraint anchor[k in 1..m] : dot(r[k, 1], r[k, 1]) = 5\n\
+             constraint link[k in 1..m, i in 2..n] : dot(r[k, i] - r[k, i-1], r[k, i] - r[k, i-1]) = 5\n"
+        ))
+    };
+    let one = consistency::project_initial(&chains(1)).unwrap();
+    for m in [40, 400] {
+        let model = chains(m);
+        assert!(Way::of_field(&model).templated);
+        let all = consistency::project_initial(&model).unwrap();
+        let (q, p) = all.initial.split_at(20 * m);
+        let worst = |all: &[f64], one: &[f64]| {
+            let differences = all.chunks(20).flat_map(|chain| chain.iter().zip(one));
+            differences.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+        };
+        // Ten roundings of the largest position, 20, and of momenta of sums of ten terms.
+        assert!(worst(q, &one.initial[..20]) <= 200.0 * f64::EPSILON);
+        assert!(worst(p, &one.initial[20..]) <= 200.0 * f64::EPSILON);
+        assert!((all.position - one.position * (m as f64).sqrt()).abs() <= 1e-12 * all.position);
     }
 }
 

@@ -9,7 +9,7 @@ mod projection;
 mod ranks;
 
 pub use misses::{Constraints, HiddenConstraints, Miss, Residual};
-pub use projection::{ProjectedStart, Projection, project_initial};
+pub use projection::{ProjectedStart, Projection, project_initial, project_initial_by};
 pub use ranks::Dependence;
 
 use crate::derived::{Derived, Written};

@@ -1,12 +1,18 @@
 //! Projection of initial states onto the constraint set.
 
-use crate::elaborate::model::Model;
+use crate::elaborate::model::{Dynamics, Model};
 use crate::graph::Node;
 use crate::graph::calculus::Gradient;
+use crate::graph::interpret::{Backend, Interpreter};
+use crate::policy::Way;
+use crate::rows::{BLOCK, RowKernel, RowProgram};
 use crate::scales::Scales;
-use crate::treatment::structure::{self, ConstraintKind, Formulas};
+use crate::templated::{Differentiated, RowMechanics};
+use crate::treatment::structure::{self, ConstraintKind, Formulas, Values};
 use crate::treatment::unrolled::unroll;
-use holonome_linear::gram::{Row, dot};
+use holonome_linear::gram::Row;
+use holonome_linear::pattern::Pattern;
+use holonome_linear::products::Products;
 
 const REDUNDANT: &str = "the constraints are redundant there";
 
@@ -26,10 +32,18 @@ pub struct ProjectedStart {
 /// # Errors
 /// A message, if there is no projection or Newton's iteration does not converge.
 pub fn project_initial(model: &Model) -> Result<ProjectedStart, String> {
+    project_initial_by(&Interpreter, model)
+}
+
+/// [`project_initial`] with a backend, which runs the rows of a large model.
+///
+/// # Errors
+/// A message, if there is no projection or Newton's iteration does not converge.
+pub fn project_initial_by(backend: &dyn Backend, model: &Model) -> Result<ProjectedStart, String> {
     if model.constraints.is_empty() {
         return Ok(ProjectedStart { initial: model.initial.clone(), position: 0.0, momentum: 0.0 });
     }
-    Projection::new(model)?.project(&model.parameter_values, &model.initial)
+    Projection::new(backend, model)?.project(&model.parameter_values, &model.initial)
 }
 
 /// Projection of states onto the constraint set by least changes: of positions in the kinetic
@@ -40,21 +54,127 @@ pub struct Projection {
     /// Time of the start.
     t0: f64,
     scales: Scales,
-    constraints: Formulas,
+    constraints: Functions,
     /// Numbers in the state of the rows of H_pp, and these rows; empty if the metric is not the
     /// kinetic one.
-    metric: (Vec<u32>, Formulas),
-    hidden: Option<Formulas>,
+    metric: (Vec<u32>, Functions),
+    hidden: Option<Functions>,
     /// Constraints and hidden constraints, if they are solved for together.
-    both: Option<Formulas>,
+    both: Option<Functions>,
+    systems: Products,
+    /// Number of iterations without progress, near rounding, after which one ends.
+    patience: usize,
+}
+
+/// Functions of the state with the rows of their Jacobian.
+enum Functions {
+    Unrolled(Formulas),
+    Templated(Box<RowFunctions>),
+}
+
+/// [`Functions`] over the rows of templates.
+struct RowFunctions {
+    values: RowKernel,
+    jacobian: RowKernel,
+    pattern: Pattern,
+}
+
+/// [`Functions`] at a time and with parameters, as a function of the state.
+type FunctionsOfState<'a> = Box<dyn Fn(&[f64]) -> Values + 'a>;
+
+impl RowFunctions {
+    fn new(functions: Differentiated, parameters: &[f64], backend: &dyn Backend) -> RowFunctions {
+        let kernel = |program| RowKernel::new(program, parameters, backend, BLOCK);
+        RowFunctions {
+            values: kernel(&functions.values),
+            jacobian: kernel(&functions.jacobian),
+            pattern: functions.pattern,
+        }
+    }
+}
+
+impl Functions {
+    fn at(&self, t: f64, parameters: &[f64]) -> FunctionsOfState<'_> {
+        match self {
+            Functions::Unrolled(formulas) => {
+                let bound = formulas.bind(parameters);
+                Box::new(move |x| formulas.at(&bound, t, x))
+            }
+            Functions::Templated(functions) => {
+                let RowFunctions { values, jacobian, pattern } = &**functions;
+                let [mut values, mut jacobian] = [values, jacobian].map(RowKernel::clone);
+                values.rebind(parameters);
+                jacobian.rebind(parameters);
+                let evaluated = move |kernel: &RowKernel, count: usize, x: &[f64]| {
+                    let mut out = vec![0.0; count];
+                    kernel.run(t, x, &mut out, &mut vec![0.0; kernel.work_len()]);
+                    out
+                };
+                Box::new(move |x| {
+                    let entries = evaluated(&jacobian, pattern.nonzeros(), x);
+                    let rows = pattern.rows().map(|row| row.values(&entries).collect()).collect();
+                    (evaluated(&values, pattern.count(), x), rows)
+                })
+            }
+        }
+    }
 }
 
 impl Projection {
-    /// The projection of `model`.
+    /// The projection of `model`; a large one is templated, and `backend` compiles its rows.
     ///
     /// # Errors
     /// A message, if the model is too large or its constraints have no structure.
-    pub fn new(model: &Model) -> Result<Projection, String> {
+    pub fn new(backend: &dyn Backend, model: &Model) -> Result<Projection, String> {
+        let templated = Way::of_field(model).templated;
+        match templated.then(|| RowMechanics::new(model)).flatten() {
+            Some(mechanics) => Ok(Projection::templated(backend, model, mechanics)),
+            None => Projection::unrolled(model),
+        }
+    }
+
+    /// The projection of a model with constraints on positions, over rows.
+    fn templated(backend: &dyn Backend, model: &Model, mechanics: RowMechanics) -> Projection {
+        /// Iterations that do not halve the smallest step so far are noise when they are this many.
+        const PATIENCE: usize = 6;
+        let (n, dimension) = (model.degrees(), model.dimension());
+        let slopes = match &model.dynamics {
+            Dynamics::Hamiltonian(h, _) => RowProgram::momentum_slopes(h, n),
+            Dynamics::Field(_) => unreachable!("these are the mechanics of a Hamiltonian"),
+        };
+        let constraints = Differentiated::constraints(model);
+        let hidden = Differentiated::hidden_constraints(model, mechanics);
+        let metric = Differentiated::of(dimension, vec![(&slopes, (0..n).collect())]);
+        let momenta: Vec<u32> = (n as u32..dimension as u32).collect();
+        // Rows without numbers, for the pattern of the systems.
+        let marks = |pattern: &Pattern| -> Vec<Row> {
+            pattern.rows().map(|row| row.columns().map(|column| (column, 1.0)).collect()).collect()
+        };
+        let (rows, curvature) = (marks(&constraints.pattern), marks(&metric.pattern));
+        let metric_of = Metric::new(n, &momenta, &curvature);
+        let directions: Vec<Row> = rows.iter().map(|row| metric_of.raise(row)).collect();
+        let functions = |functions: Differentiated| {
+            let parameters = &model.parameter_values;
+            Functions::Templated(Box::new(RowFunctions::new(functions, parameters, backend)))
+        };
+        Projection {
+            degrees: n,
+            t0: model.t0,
+            scales: Scales::by(backend, model),
+            systems: Products::sparse(&rows, &directions),
+            constraints: functions(constraints),
+            metric: (momenta, functions(metric)),
+            hidden: Some(functions(hidden)),
+            both: None,
+            patience: PATIENCE,
+        }
+    }
+
+    /// The projection of a model of any kind, from its unrolled formulas.
+    ///
+    /// # Errors
+    /// A message, if the model is too large or its constraints have no structure.
+    pub fn unrolled(model: &Model) -> Result<Projection, String> {
         let mut unrolled = unroll(model).map_err(|e| e.to_string())?;
         let n = model.degrees();
         let scalars: Vec<_> = unrolled.constraints.iter().flatten().cloned().collect();
@@ -70,13 +190,10 @@ impl Projection {
             }
         }
         let formulas = |nodes: &[Node], gradients: &[&Gradient]| {
-            Formulas::new(
-                &unrolled.graph,
-                nodes,
-                gradients,
-                model.dimension(),
-                model.parameter_values.len(),
-            )
+            let parameters = model.parameter_values.len();
+            let dimension = model.dimension();
+            let formulas = Formulas::new(&unrolled.graph, nodes, gradients, dimension, parameters);
+            Functions::Unrolled(formulas)
         };
         let nodes: Vec<Node> = scalars.iter().map(|s| s.node).collect();
         let gradients: Vec<&Gradient> = scalars.iter().map(|s| &s.gradient).collect();
@@ -94,6 +211,8 @@ impl Projection {
             both: (!hidden.is_empty() && !holonomic).then(|| {
                 formulas(&[nodes, hidden].concat(), &[gradients, hidden_gradients].concat())
             }),
+            systems: Products::full(),
+            patience: usize::MAX,
         })
     }
 
@@ -104,47 +223,34 @@ impl Projection {
     pub fn project(&self, parameters: &[f64], start: &[f64]) -> Result<ProjectedStart, String> {
         let n = self.degrees;
         let mut x = start.to_vec();
-        let (momenta, mass) = &self.metric;
-        let inverse_mass = mass.at(&mass.bind(parameters), self.t0, &x).1;
-        // M⁻¹ g for a row g over the positions.
-        let raise = |row: &Row| -> Row {
-            let mut dense: std::collections::BTreeMap<u32, f64> = Default::default();
-            for (i, h) in momenta.iter().zip(&inverse_mass) {
-                let sum: f64 = h
-                    .iter()
-                    .filter(|(j, _)| *j as usize >= n)
-                    .map(|&(j, v)| {
-                        v * row.iter().find(|&&(c, _)| c == j - n as u32).map_or(0.0, |&(_, d)| d)
-                    })
-                    .sum();
-                if sum != 0.0 {
-                    dense.insert(i - n as u32, sum);
-                }
-            }
-            dense.into_iter().collect()
-        };
+        let (momenta, curvature) = &self.metric;
+        let metric = Metric::new(n, momenta, &curvature.at(self.t0, parameters)(&x).1);
         let units = self.scales.units(start);
         let least = |row: &Row| {
             row.iter().map(|&(i, d)| (i, d * units[i as usize] * units[i as usize])).collect()
         };
-        let direction = |row: &Row| if momenta.is_empty() { least(row) } else { raise(row) };
-        let bound = self.constraints.bind(parameters);
-        least_change((&self.constraints, &bound, self.t0), &direction, &units, &mut x)?;
+        let direction = |row: &Row| if momenta.is_empty() { least(row) } else { metric.raise(row) };
+        let constraints = self.constraints.at(self.t0, parameters);
+        let (systems, patience) = (&self.systems, self.patience);
+        let units = &units[..];
+        let set =
+            ConstraintSet { functions: &constraints, raise: &direction, systems, units, patience };
+        set.least_change(&mut x)?;
         if let Some(hidden) = &self.hidden {
             // δp = Gᵀμ: the hidden constraint's gradient is G M⁻¹ over the momenta, and M lowers it
             // to G.
             let over_momenta =
                 |r: &Row| -> Row { r.iter().map(|&(i, v)| (i + n as u32, v)).collect() };
-            let directions: Vec<Row> =
-                self.constraints.at(&bound, self.t0, &x).1.iter().map(over_momenta).collect();
-            let bound = hidden.bind(parameters);
+            let directions: Vec<Row> = constraints(&x).1.iter().map(over_momenta).collect();
+            let hidden = hidden.at(self.t0, parameters);
             for _ in 0..3 {
-                let (f, rows) = hidden.at(&bound, self.t0, &x);
-                newton_step(&rows, &directions, &f, &mut x).ok_or(REDUNDANT)?;
+                let (f, rows) = hidden(&x);
+                newton_step(systems, (&rows, &directions, &f), &mut x).ok_or(REDUNDANT)?;
             }
         }
         if let Some(both) = &self.both {
-            least_change((both, &both.bind(parameters), self.t0), &least, &units, &mut x)?;
+            let both = both.at(self.t0, parameters);
+            ConstraintSet { functions: &both, raise: &least, ..set }.least_change(&mut x)?;
         }
         let distance = |range: std::ops::Range<usize>| {
             range.map(|i| (x[i] - start[i]).powi(2)).sum::<f64>().sqrt()
@@ -155,80 +261,192 @@ impl Projection {
     }
 }
 
-/// Moves x to where all formulas vanish by the least change in the metric W⁻¹, where `raise` is W.
-///
-/// Newton's iteration along W Gᵀ arrives at a point of the set, but not at the nearest one where
-/// the set is curved: there x − x₀ = W π with π = Gᵀμ for some μ. The part of π that no μ explains
-/// is the slope of the distance along the set, of which steps of Barzilai and Borwein (IMA J.
-/// Numer. Anal. 8 (1988) 141), each followed by Newton's iteration, find the zero.
-fn least_change(
-    (formulas, bound, t): (&Formulas, &[f64], f64),
-    raise: &dyn Fn(&Row) -> Row,
-    units: &[f64],
-    x: &mut [f64],
-) -> Result<(), String> {
-    const MOST_STEPS: usize = 200;
-    let n = x.len();
-    // π of the change so far.
-    let mut pi = vec![0.0; n];
-    newton(formulas, (bound, t), raise, units, x, &mut pi)?;
-    let mut last: Option<(Vec<f64>, Vec<f64>, Vec<f64>)> = None;
-    let mut nearest = (f64::INFINITY, x.to_vec());
-    for _ in 0..MOST_STEPS {
-        let (slope, downhill) = {
-            let rows = formulas.at(bound, t, x).1;
-            let directions: Vec<Row> = rows.iter().map(raise).collect();
-            let along: Vec<f64> = directions.iter().map(|d| product(d, &pi)).collect();
-            let mut slope = pi.clone();
-            for (row, y) in rows.iter().zip(solve(&rows, &directions, &along).ok_or(REDUNDANT)?) {
-                row.iter().for_each(|&(i, d)| slope[i as usize] -= y * d);
+/// H_pp, by columns.
+struct Metric {
+    degrees: usize,
+    /// For each momentum, the positions whose rows of H_pp hold it, with the entries.
+    columns: Vec<Row>,
+}
+
+impl Metric {
+    /// The metric whose rows over the state, `curvature`, belong to `momenta`.
+    fn new(degrees: usize, momenta: &[u32], curvature: &[Row]) -> Metric {
+        let mut columns = vec![Row::new(); degrees];
+        for (&i, row) in momenta.iter().zip(curvature) {
+            for &(j, v) in row.iter().filter(|(j, _)| *j as usize >= degrees) {
+                columns[j as usize - degrees].push((i - degrees as u32, v));
             }
-            let downhill = dense(&raise(&sparse(&slope)), n);
-            (slope, downhill)
-        };
-        let worst = downhill
-            .iter()
-            .zip(units)
-            .zip(x.iter())
-            .map(|((d, unit), x)| d.abs() / unit.max(x.abs()));
-        let worst = worst.fold(0.0, f64::max);
-        if worst < nearest.0 {
-            nearest = (worst, x.to_vec());
         }
-        // Rounding of π, which is a sum over all iterations.
-        if worst <= 16.0 * f64::EPSILON || worst.is_nan() {
-            break;
+        Metric { degrees, columns }
+    }
+
+    /// M⁻¹ g for a row g over the positions.
+    fn raise(&self, row: &Row) -> Row {
+        let mut terms: Row = Row::new();
+        for &(j, d) in row.iter().filter(|(j, _)| (*j as usize) < self.degrees) {
+            terms.extend(self.columns[j as usize].iter().map(|&(i, v)| (i, v * d)));
         }
-        let length = match &last {
-            None => 1.0,
-            Some((pi_before, slope_before, downhill_before)) => {
-                let moved: Vec<f64> = pi.iter().zip(pi_before).map(|(a, b)| a - b).collect();
-                let risen: f64 = moved
-                    .iter()
-                    .zip(downhill.iter().zip(downhill_before))
-                    .map(|(m, (a, b))| m * (a - b))
-                    .sum();
-                let curved: f64 = slope
-                    .iter()
-                    .zip(slope_before)
-                    .zip(downhill.iter().zip(downhill_before))
-                    .map(|((a, b), (c, d))| (a - b) * (c - d))
-                    .sum();
-                if risen > 0.0 && curved > 0.0 { risen / curved } else { 1.0 }
+        terms.sort_by_key(|&(i, _)| i);
+        let sum = |terms: &[(u32, f64)]| (terms[0].0, terms.iter().map(|(_, term)| term).sum());
+        let mut raised: Row = terms.chunk_by(|a, b| a.0 == b.0).map(sum).collect();
+        raised.retain(|&(_, sum)| sum != 0.0);
+        raised
+    }
+}
+
+/// Set of states at which functions vanish, with the metric in which changes are least: `raise` is
+/// its inverse W.
+#[derive(Clone, Copy)]
+struct ConstraintSet<'a> {
+    functions: &'a dyn Fn(&[f64]) -> Values,
+    raise: &'a dyn Fn(&Row) -> Row,
+    systems: &'a Products,
+    units: &'a [f64],
+    patience: usize,
+}
+
+/// Number of iterations in a row that brought no progress.
+struct Stall {
+    least: f64,
+    count: usize,
+}
+
+impl Stall {
+    /// Size of changes, relative to the numbers, below which they may be rounding.
+    const SMALL: f64 = 1e-9;
+
+    fn new() -> Stall {
+        Stall { least: f64::INFINITY, count: 0 }
+    }
+
+    /// Counts an iteration whose measure of progress is `size`; true after `patience` of them
+    /// without progress.
+    fn is_final(&mut self, size: f64, patience: usize) -> bool {
+        let halved = size <= 0.5 * self.least || size > Stall::SMALL;
+        self.count = if halved { 0 } else { self.count + 1 };
+        self.least = self.least.min(size);
+        self.count >= patience
+    }
+}
+
+impl ConstraintSet<'_> {
+    /// Moves x to where all functions vanish by the least change in the metric W⁻¹.
+    ///
+    /// Newton's iteration along W Gᵀ arrives at a point of the set, but not at the nearest one where
+    /// the set is curved: there x − x₀ = W π with π = Gᵀμ for some μ. The part of π that no μ explains
+    /// is the slope of the distance along the set, of which steps of Barzilai and Borwein (IMA J.
+    /// Numer. Anal. 8 (1988) 141), each followed by Newton's iteration, find the zero.
+    fn least_change(&self, x: &mut [f64]) -> Result<(), String> {
+        const MOST_STEPS: usize = 200;
+        let n = x.len();
+        // π of the change so far.
+        let mut pi = vec![0.0; n];
+        self.newton(x, &mut pi)?;
+        let mut stall = Stall::new();
+        let mut last: Option<(Vec<f64>, Vec<f64>, Vec<f64>)> = None;
+        let mut nearest = (f64::INFINITY, x.to_vec());
+        for _ in 0..MOST_STEPS {
+            let (slope, downhill) = {
+                let rows = (self.functions)(x).1;
+                let directions: Vec<Row> = rows.iter().map(self.raise).collect();
+                let along: Vec<f64> = directions.iter().map(|d| product(d, &pi)).collect();
+                let mut slope = pi.clone();
+                let y = self.systems.solve(&rows, &directions, &along).ok_or(REDUNDANT)?;
+                for (row, y) in rows.iter().zip(y) {
+                    row.iter().for_each(|&(i, d)| slope[i as usize] -= y * d);
+                }
+                let downhill = dense(&(self.raise)(&sparse(&slope)), n);
+                (slope, downhill)
+            };
+            let worst = downhill
+                .iter()
+                .zip(self.units)
+                .zip(x.iter())
+                .map(|((d, unit), x)| d.abs() / unit.max(x.abs()));
+            let worst = worst.fold(0.0, f64::max);
+            if worst < nearest.0 {
+                nearest = (worst, x.to_vec());
             }
-        };
-        for (i, x) in x.iter_mut().enumerate() {
-            *x -= length * downhill[i];
+            // Rounding of π, which is a sum over all iterations.
+            if worst <= 16.0 * f64::EPSILON
+                || worst.is_nan()
+                || stall.is_final(worst, self.patience)
+            {
+                break;
+            }
+            let length = match &last {
+                None => 1.0,
+                Some((pi_before, slope_before, downhill_before)) => {
+                    let moved: Vec<f64> = pi.iter().zip(pi_before).map(|(a, b)| a - b).collect();
+                    let risen: f64 = moved
+                        .iter()
+                        .zip(downhill.iter().zip(downhill_before))
+                        .map(|(m, (a, b))| m * (a - b))
+                        .sum();
+                    let curved: f64 = slope
+                        .iter()
+                        .zip(slope_before)
+                        .zip(downhill.iter().zip(downhill_before))
+                        .map(|((a, b), (c, d))| (a - b) * (c - d))
+                        .sum();
+                    if risen > 0.0 && curved > 0.0 { risen / curved } else { 1.0 }
+                }
+            };
+            for (i, x) in x.iter_mut().enumerate() {
+                *x -= length * downhill[i];
+            }
+            let before = pi.clone();
+            pi.iter_mut().zip(&slope).for_each(|(pi, slope)| *pi -= length * slope);
+            last = Some((before, slope, downhill));
+            if self.newton(x, &mut pi).is_err() {
+                break;
+            }
         }
-        let before = pi.clone();
-        pi.iter_mut().zip(&slope).for_each(|(pi, slope)| *pi -= length * slope);
-        last = Some((before, slope, downhill));
-        if newton(formulas, (bound, t), raise, units, x, &mut pi).is_err() {
-            break;
+        x.copy_from_slice(&nearest.1);
+        Ok(())
+    }
+
+    /// Moves x along W of each function's gradient until all functions vanish, and adds the
+    /// multiples of the gradients to `pi`.
+    fn newton(&self, x: &mut [f64], pi: &mut [f64]) -> Result<(), String> {
+        let (units, mut stall) = (self.units, Stall::new());
+        for _ in 0..100 {
+            let (f, rows) = (self.functions)(x);
+            let directions: Vec<Row> = rows.iter().map(self.raise).collect();
+            let (y, step) =
+                newton_step(self.systems, (&rows, &directions, &f), x).ok_or(REDUNDANT)?;
+            for (row, y) in rows.iter().zip(&y) {
+                row.iter().for_each(|&(i, d)| pi[i as usize] -= y * d);
+            }
+            if step.iter().any(|v| !v.is_finite()) {
+                break;
+            }
+            let sizes =
+                || step.iter().zip(units.iter().zip(x.iter()).map(|(unit, x)| unit.max(x.abs())));
+            if sizes().all(|(v, size)| v.abs() <= 4.0 * f64::EPSILON * size) {
+                return Ok(());
+            }
+            let worst = sizes().map(|(v, size)| v.abs() / size).fold(0.0, f64::max);
+            if stall.is_final(worst, self.patience) {
+                break;
+            }
+        }
+        // Newton's iteration stalls at rounding; any larger residual is a failure.
+        let (f, rows) = (self.functions)(x);
+        let size = |row: &Row| {
+            row.iter()
+                .map(|&(i, d)| d.abs() * units[i as usize].max(x[i as usize].abs()))
+                .sum::<f64>()
+        };
+        let relative =
+            f.iter().zip(&rows).map(|(f, row)| if *f == 0.0 { 0.0 } else { f.abs() / size(row) });
+        match relative.reduce(|a, b| if a.is_nan() || a > b { a } else { b }) {
+            Some(worst) if worst > 1e-13 || worst.is_nan() => Err(format!(
+                "Newton's iteration stopped where a constraint is off by {worst:.3e} of the terms that should cancel in it"
+            )),
+            _ => Ok(()),
         }
     }
-    x.copy_from_slice(&nearest.1);
-    Ok(())
 }
 
 /// Product of a sparse row with a vector.
@@ -246,103 +464,18 @@ fn dense(row: &Row, n: usize) -> Vec<f64> {
     out
 }
 
-/// Moves x along `raise` of each formula's gradient until all formulas vanish, and adds the
-/// multiples of the gradients to `pi`.
-fn newton(
-    formulas: &Formulas,
-    (bound, t): (&[f64], f64),
-    raise: &dyn Fn(&Row) -> Row,
-    units: &[f64],
-    x: &mut [f64],
-    pi: &mut [f64],
-) -> Result<(), String> {
-    for _ in 0..100 {
-        let (f, rows) = formulas.at(bound, t, x);
-        let directions: Vec<Row> = rows.iter().map(raise).collect();
-        let (y, step) = newton_step(&rows, &directions, &f, x).ok_or(REDUNDANT)?;
-        for (row, y) in rows.iter().zip(&y) {
-            row.iter().for_each(|&(i, d)| pi[i as usize] -= y * d);
-        }
-        if step.iter().any(|&(_, v)| !v.is_finite()) {
-            break;
-        }
-        if step.iter().all(|&(i, v)| v.abs() <= 4.0 * f64::EPSILON * units[i].max(x[i].abs())) {
-            return Ok(());
-        }
-    }
-    // Newton's iteration stalls at rounding; any larger residual is a failure.
-    let (f, rows) = formulas.at(bound, t, x);
-    let size = |row: &Row| {
-        row.iter().map(|&(i, d)| d.abs() * units[i as usize].max(x[i as usize].abs())).sum::<f64>()
-    };
-    let relative =
-        f.iter().zip(&rows).map(|(f, row)| if *f == 0.0 { 0.0 } else { f.abs() / size(row) });
-    match relative.reduce(|a, b| if a.is_nan() || a > b { a } else { b }) {
-        Some(worst) if worst > 1e-13 || worst.is_nan() => Err(format!(
-            "Newton's iteration stopped where a constraint is off by {worst:.3e} of the terms that should cancel in it"
-        )),
-        _ => Ok(()),
-    }
-}
-
-/// Changes of single components.
-type Changes = Vec<(usize, f64)>;
-
 /// Subtracts Σ yⱼ directionⱼ from x, with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ; returns y and the
-/// changes, component by component.
+/// changes of all components.
 fn newton_step(
-    rows: &[Row],
-    directions: &[Row],
-    f: &[f64],
+    systems: &Products,
+    (rows, directions, f): (&[Row], &[Row], &[f64]),
     x: &mut [f64],
-) -> Option<(Vec<f64>, Changes)> {
-    let y = solve(rows, directions, f)?;
-    let mut step: std::collections::BTreeMap<usize, f64> = Default::default();
+) -> Option<(Vec<f64>, Vec<f64>)> {
+    let y = systems.solve(rows, directions, f)?;
+    let mut step = vec![0.0; x.len()];
     for (d, y) in directions.iter().zip(&y) {
-        for &(i, v) in d {
-            *step.entry(i as usize).or_default() += y * v;
-        }
+        d.iter().for_each(|&(i, v)| step[i as usize] += y * v);
     }
-    step.iter().for_each(|(&i, v)| x[i] -= v);
-    Some((y, step.into_iter().collect()))
-}
-
-/// y with Σ_j (rowᵢ · directionⱼ) yⱼ = fᵢ, by elimination with partial pivoting after scaling of
-/// rows and columns.
-fn solve(rows: &[Row], directions: &[Row], f: &[f64]) -> Option<Vec<f64>> {
-    // Largest pivot, of a matrix with a unit diagonal, that is rounding.
-    const SINGULAR: f64 = 1e-13;
-    let m = f.len();
-    // The terms, not their sum: with an indefinite metric these may cancel where the matrix is
-    // regular.
-    let inverse_root = |i: usize| {
-        let absolute = |row: &Row| -> Row { row.iter().map(|&(c, d)| (c, d.abs())).collect() };
-        let own = dot(&absolute(&rows[i]), &absolute(&directions[i]));
-        (own > 0.0 && own.is_finite()).then(|| 1.0 / own.sqrt())
-    };
-    let scale: Vec<f64> = (0..m).map(inverse_root).collect::<Option<_>>()?;
-    let entry = |i: usize, j: usize| dot(&rows[i], &directions[j]) * scale[i] * scale[j];
-    let mut a: Vec<Vec<f64>> =
-        (0..m).map(|i| (0..m).map(|j| entry(i, j)).chain([f[i] * scale[i]]).collect()).collect();
-    for k in 0..m {
-        let pivot = (k..m).max_by(|&i, &j| a[i][k].abs().total_cmp(&a[j][k].abs()))?;
-        a.swap(k, pivot);
-        if a[k][k].abs() <= SINGULAR || a[k][k].is_nan() {
-            return None;
-        }
-        for i in k + 1..m {
-            let factor = a[i][k] / a[k][k];
-            if factor != 0.0 {
-                for j in k..=m {
-                    a[i][j] -= factor * a[k][j];
-                }
-            }
-        }
-    }
-    let mut y = vec![0.0; m];
-    for k in (0..m).rev() {
-        let rest: f64 = (k + 1..m).map(|j| a[k][j] * y[j]).sum();
-        y[k] = (a[k][m] - rest) / a[k][k];
-    }
-    Some(y.iter().zip(&scale).map(|(y, s)| y * s).collect())
+    x.iter_mut().zip(&step).for_each(|(x, step)| *x -= step);
+    Some((y, step))
 }

@@ -175,6 +175,11 @@ pub struct Measured {
 }
 
 impl Quantity {
+    /// Number of independent scalars of all members.
+    pub fn scalars(&self) -> usize {
+        self.members * self.components.len()
+    }
+
     /// The member's name with its indices, `link[3]`.
     pub fn member_name(&self, member: usize) -> String {
         let k = self.indices.len();

@@ -153,6 +153,15 @@ impl Stretches {
         self
     }
 
+    /// The same rows with entry `k` less `by` for the last entry of each.
+    pub fn with_last_of(mut self, k: usize, by: u32) -> Stretches {
+        for stretch in self.entries.chunks_exact_mut(2 * self.width) {
+            let (first, step) = stretch.split_at_mut(self.width);
+            (first[self.width - 1], step[self.width - 1]) = (first[k].wrapping_sub(by), step[k]);
+        }
+        self
+    }
+
     /// Adds a row. Stretches are as long as possible, each from the end of the one before.
     pub fn push(&mut self, row: &[u32]) {
         debug_assert_eq!(row.len(), self.width);

@@ -329,6 +329,31 @@ impl RowProgram {
         Functional { outputs: 1, terms }
     }
 
+    /// The functional ∂H/∂p of a Hamiltonian with `degrees` positions: an output for each momentum.
+    pub fn momentum_slopes(hamiltonian: &Functional, degrees: usize) -> Functional {
+        let mut terms = Vec::new();
+        for term in &hamiltonian.terms {
+            let (graph, gradients) = term.gradients();
+            for (momenta, rows) in momenta(term, &gradients[0], degrees) {
+                for (&(slot, d), _) in
+                    gradients[0].iter().zip(&momenta).filter(|(_, momentum)| **momentum)
+                {
+                    terms.push(Term {
+                        roots: vec![d],
+                        graph: graph.clone(),
+                        slots: term.slots.clone(),
+                        table: rows.clone().with_last_of(slot as usize, degrees as u32),
+                        numbers: term.numbers.clone(),
+                        // Pairs from lists depend on positions only.
+                        pairs: None,
+                        spans: term.spans.clone(),
+                    });
+                }
+            }
+        }
+        Functional { outputs: degrees, terms }
+    }
+
     /// Assemble a program of pieces.
     pub fn new(states: usize, outputs: usize, pieces: Vec<Piece>) -> RowProgram {
         let mut rows = vec![0u8; outputs];

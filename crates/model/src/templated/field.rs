@@ -128,6 +128,23 @@ impl Differentiated {
         Differentiated::new(dimension, &parts, None, count)
     }
 
+    /// The constraints of a model.
+    pub fn constraints(model: &Model) -> Differentiated {
+        let (mut parts, mut count) = (Vec::new(), 0);
+        for quantity in &model.constraints {
+            parts.push(held(quantity, count));
+            count += quantity.scalars();
+        }
+        Differentiated::new(model.dimension(), &parts, None, count)
+    }
+
+    /// The hidden constraints of a model with these mechanics.
+    pub fn hidden_constraints(model: &Model, mechanics: RowMechanics) -> Differentiated {
+        let count = model.constraints.iter().map(Quantity::scalars).sum();
+        let hidden = Hidden::new(model, mechanics, 0);
+        Differentiated::new(model.dimension(), &[], Some(&hidden), count)
+    }
+
     fn new(
         dimension: usize,
         parts: &[Part],
@@ -228,19 +245,20 @@ struct Hidden {
 impl Hidden {
     /// The hidden constraints of a model, if it has any.
     fn of(model: &Model, mechanics: Option<RowMechanics>) -> Option<Hidden> {
-        if model.constraints.is_empty() { None } else { mechanics.map(|m| Hidden::new(model, m)) }
+        let first = model.constraints.iter().map(Quantity::scalars).sum();
+        let mechanics = mechanics.filter(|_| !model.constraints.is_empty());
+        mechanics.map(|mechanics| Hidden::new(model, mechanics, first))
     }
 
-    fn new(model: &Model, mut mechanics: RowMechanics) -> Hidden {
+    /// The hidden constraints, as rows from `first` on.
+    fn new(model: &Model, mut mechanics: RowMechanics, mut first: usize) -> Hidden {
         let (t, x) = mechanics.stored_state();
         let columns = mechanics.hidden_constraints(t, &x);
-        let scalars = |q: &Quantity| q.members * q.components.len();
-        let mut first: usize = model.constraints.iter().map(scalars).sum();
         let mut rows = Vec::new();
         for quantity in &model.constraints {
             let width = quantity.components.len();
             rows.extend((0..width).map(|k| ((first + k) as u32, width as u32)));
-            first += scalars(quantity);
+            first += quantity.scalars();
         }
         Hidden { mechanics, x, columns, rows }
     }
@@ -305,11 +323,11 @@ fn parts(model: &Model, mechanics: Option<RowMechanics>) -> Parts<'_> {
     for quantity in &model.constraints {
         parts.push(held(quantity, count));
         groups.push(group(quantity, InvariantKind::Constraint, count));
-        count += quantity.members * quantity.components.len();
+        count += quantity.scalars();
     }
     for quantity in &model.constraints {
         groups.push(group(quantity, InvariantKind::Hidden, count));
-        count += quantity.members * quantity.components.len();
+        count += quantity.scalars();
     }
     if model.penalty.is_none() {
         constraints = count;
@@ -337,7 +355,7 @@ fn parts(model: &Model, mechanics: Option<RowMechanics>) -> Parts<'_> {
     for quantity in &model.integrals {
         parts.push(held(quantity, count));
         groups.push(group(quantity, InvariantKind::Integral, count));
-        count += quantity.members * quantity.components.len();
+        count += quantity.scalars();
     }
     Parts { parts, groups, constraints, count }
 }

@@ -64,7 +64,7 @@ pub fn fits(model: &Model) -> Result<(), TooLarge> {
     if size > LARGEST_UNROLLED {
         return Err(TooLarge { size, what: "operations", limit: LARGEST_UNROLLED });
     }
-    let scalars: usize = model.constraints.iter().map(|c| c.members * c.components.len()).sum();
+    let scalars: usize = model.constraints.iter().map(Quantity::scalars).sum();
     if scalars > MOST_CONSTRAINTS {
         return Err(TooLarge {
             size: scalars,
@@ -100,7 +100,7 @@ pub fn unroll(model: &Model) -> Result<Unrolled, TooLarge> {
 fn scalars_of(g: &mut Graph, quantity: &Quantity) -> Vec<Scalar> {
     let outputs = quantity.functional.unroll(g);
     let width = quantity.shape.len();
-    let mut scalars = Vec::with_capacity(quantity.members * quantity.components.len());
+    let mut scalars = Vec::with_capacity(quantity.scalars());
     for member in 0..quantity.members {
         for component in &quantity.components {
             let node = outputs[member * width + component.offset];
