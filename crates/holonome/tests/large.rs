@@ -243,6 +243,84 @@ fn multipliers_of_many_chains_are_those_of_one() {
     }
 }
 
+/// Chains of ten links whose anchors are driven.
+fn driven_chains(m: usize) -> Problem {
+    load(&format!(
+        "size n = 10\nsize m = {m}\ncoordinate r[k in 1..m, i in 1..n] : R^2 = (i, -2*i)\n\
+         momentum p[k, i] of r = (0.3, 0)\n\
+         hamiltonian sum(k in 1..m, i in 1..n : dot(p[k, i], p[k, i])/2 + (1 + 0.1*sin(t))*r[k, i].y)\n\
+         constraint anchor[k in 1..m] : dot(r[k, 1] - (0.3*sin(t), 0), r[k, 1] - (0.3*sin(t), 0)) = 5\n\
+         constraint link[k in 1..m, i in 2..n] : dot(r[k, i] - r[k, i-1], r[k, i] - r[k, i-1]) = 5\n"
+    ))
+}
+
+/// Driven chains just above the size that is unrolled, and ten times as many, move like one, by
+/// every method that follows the field.
+#[test]
+fn driven_constraints_of_large_models_are_followed() {
+    for method in [
+        "corrected:dop853 --rtol 1e-8",
+        "plain:dop853 --rtol 1e-8",
+        "projection:rk4 --step 0.02",
+        "plain:rk4 --step 0.02",
+        "feedback:rk4 --step 0.01",
+        "rattle --step 0.02",
+    ] {
+        let run = |m: usize| {
+            let problem = driven_chains(m);
+            assert_eq!(problem.examined.rows.is_some(), m > 1, "{m}");
+            let text = format!("--method {method} --until 1 --samples 2");
+            common::run(problem, options(&text)).unwrap_or_else(|e| panic!("{method} {m}: {e}"))
+        };
+        let one = run(1);
+        for m in [40, 400] {
+            let many = run(m);
+            assert_eq!(many.summary.steps, one.summary.steps, "{method} {m}");
+            for name in ["r", "p"] {
+                let expected = one.array(name).pop().unwrap();
+                let found = many.array(name).pop().unwrap();
+                let largest = found
+                    .chunks(expected.len())
+                    .map(|chain| common::distance(chain, &expected))
+                    .fold(0.0, f64::max);
+                // A multiplier is one rounding of |r|² = 500, 1.1e-13, over the stiffness of its
+                // rod, and acts for a unit of time; iterations end at some 1e-13.
+                assert!(largest < 2e-12, "{method} {m} {name} {largest:e}");
+            }
+        }
+    }
+}
+
+/// A long chain with a driven end keeps its constraints, and moves by an explicit method as by
+/// RATTLE with short steps.
+#[test]
+fn a_long_driven_chain_is_followed() {
+    for n in [300, 3000] {
+        let problem = || {
+            load(&format!(
+                "size n = {n}\ncoordinate r[i in 1..n] : R^2 = (i, -2*i)\nmomentum p[i] of r = (0.3, 0)\n\
+                 hamiltonian sum(i in 1..n : dot(p[i], p[i])/2 + r[i].y)\n\
+                 constraint anchor : dot(r[1] - (0.3*sin(t), 0), r[1] - (0.3*sin(t), 0)) = 5\n\
+                 constraint link[i in 2..n] : dot(r[i] - r[i-1], r[i] - r[i-1]) = 5\n"
+            ))
+        };
+        assert!(problem().examined.rows.is_some());
+        let run = |method: &str| {
+            common::run(problem(), options(&format!("--method {method} --until 0.1 --samples 2")))
+                .unwrap()
+        };
+        let explicit = run("corrected:dop853 --rtol 1e-9");
+        for drift in &explicit.summary.drift {
+            // Roundings of squares of positions up to 2 n, which the corrections hold.
+            assert!(drift.max < 1e-10, "{n} {} {:e}", drift.name, drift.max);
+        }
+        let steps = ["0.002", "0.001"].map(|h| run(&format!("rattle --step {h}")).state());
+        let errors = steps.map(|state| common::distance(&state, &explicit.state()));
+        // Second order; the explicit method is more accurate by far.
+        assert!((3.9..4.1).contains(&(errors[0] / errors[1])), "{n} {errors:?}");
+    }
+}
+
 #[test]
 fn advice_for_a_large_model_names_a_method_for_long_runs() {
     for (name, size, method) in

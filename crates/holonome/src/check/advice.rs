@@ -51,8 +51,8 @@ pub(super) fn advice(
         ));
     }
     advice.extend(advice_on_methods(problem, survey, held, degrees));
-    if let Some((name, _)) = explicit(problem).filter(|_| problem.examined.rows.is_none()) {
-        let accurate = name.replace("dop853", "gauss16");
+    if problem.examined.rows.is_none() {
+        let accurate = explicit(problem).0.replace("dop853", "gauss16");
         advice.push(format!(
             "        {accurate} for errors below about 1e-6, where nothing is stiff"
         ));
@@ -120,7 +120,7 @@ fn advice_on_methods(
     let symplectic = ["cayley-symmetric", "rattle", "stormer-verlet-a"]
         .into_iter()
         .find(|name| suited(survey, name));
-    let explicit = explicit(problem);
+    let (name, kept) = explicit(problem);
     let count =
         |n: usize, what: &str, many: &str| format!("{n} {}", if n == 1 { what } else { many });
     let known = held.zip(degrees).map(|(held, degrees)| {
@@ -139,8 +139,8 @@ fn advice_on_methods(
         let all = left <= 1 || left == 2 && symplectic.is_some();
         (all, format!("{integrals} on a manifold of dimension {degrees}"))
     });
-    if let (Some((name, held)), Some((true, integrals))) = (&explicit, &known)
-        && !held.is_empty()
+    if let Some((true, integrals)) = &known
+        && !kept.is_empty()
     {
         return vec![
             format!("advice: {name}, for short runs and for long ones"),
@@ -149,26 +149,22 @@ fn advice_on_methods(
     }
     let pace = Pace::new(problem);
     let growth = "a correction's error grows like T², a symplectic method's like T";
-    match (symplectic, explicit) {
-        (None, None) => {
-            vec![format!("advice: no method suits this model: make it smaller with {set}", set = option("set"))]
-        }
-        (Some(symplectic), None) => vec![format!("advice: suzuki4({symplectic})")],
-        (None, Some((name, held))) => vec![
+    match symplectic {
+        None => vec![
             format!("advice: {name}: no method for long runs of Hamiltonian models suits this one"),
-            match held.is_empty() {
+            match kept.is_empty() {
                 true => "        state the integrals that you know: those that are corrected cannot drift".to_string(),
-                false => format!("        it holds {}; state what other integrals you know", held.join(", ")),
+                false => format!("        it holds {}; state what other integrals you know", kept.join(", ")),
             },
         ],
-        (Some(_), Some((name, _))) if pace.is_some_and(|pace| pace.uneven().is_some()) => vec![
+        Some(_) if pace.is_some_and(|pace| pace.uneven().is_some()) => vec![
             format!("advice: {name}, for short runs and for long ones"),
             format!(
                 "        the steps that the motion needs vary by a factor of {:.0e} along it: equal steps, which symplectic methods need, would all be the shortest",
                 pace.and_then(Pace::uneven).unwrap_or(1.0)
             ),
         ],
-        (Some(symplectic), Some((name, _))) => vec![
+        Some(symplectic) => vec![
             format!(
                 "advice: suzuki4({symplectic}){} for long runs, {name} for short or very accurate ones",
                 pace.map_or(String::new(), |pace| format!(

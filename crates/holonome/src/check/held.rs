@@ -3,12 +3,11 @@
 use crate::problem::Problem;
 use holonome_linear::gram::{Gram, Row, dot};
 use holonome_linear::rank;
-use holonome_model::elaborate::expression::TIME;
 use holonome_model::elaborate::model::Model;
 use holonome_model::scales::{Scales, in_units};
 use holonome_model::treatment::feedback::gain_name;
 use holonome_model::treatment::structure::{Probe, points_on_set};
-use holonome_model::treatment::{Field, InvariantGroup, unrolled};
+use holonome_model::treatment::{Field, InvariantGroup};
 
 /// Integrals that are held on the constraint set, at a random point of it.
 #[derive(Clone, Copy)]
@@ -111,16 +110,11 @@ pub(super) fn kept_groups(problem: &Problem) -> impl Iterator<Item = &InvariantG
     groups(problem).iter().filter(|g| !problem.examined.varying.contains(&g.name))
 }
 
-/// The explicit method that suits a model best, with the names of the integrals that it holds;
-/// `None` if none suits.
-pub(super) fn explicit(problem: &Problem) -> Option<(&'static str, Vec<String>)> {
-    let moves = problem.model.constraints.iter().any(|c| c.depends & TIME != 0);
-    if problem.examined.rows.is_some() && moves && unrolled::fits(&problem.model).is_err() {
-        return None; // the forces of constraints that move are unrolled
-    }
+/// The explicit method that suits a model best, with the names of the integrals that it holds.
+pub(super) fn explicit(problem: &Problem) -> (&'static str, Vec<String>) {
     let held: Vec<String> = kept_groups(problem)
         .filter(|g| !g.monitored_only)
         .map(|g| gain_name(&g.name, g.kind))
         .collect();
-    Some((if held.is_empty() { "plain:dop853" } else { "corrected:dop853" }, held))
+    (if held.is_empty() { "plain:dop853" } else { "corrected:dop853" }, held)
 }

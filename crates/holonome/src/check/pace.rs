@@ -60,7 +60,7 @@ impl Pace {
             return None;
         }
         // Without a correction a motion leaves its constraints, some of them fast.
-        let method: Method = explicit(problem)?.0.parse().ok()?;
+        let method: Method = explicit(problem).0.parse().ok()?;
         let settings = Settings { allow_unverified: true, ..problem.settings.clone() };
         let problem =
             Problem::from_text(&problem.name, problem.source.text(), &problem.tables, &settings)

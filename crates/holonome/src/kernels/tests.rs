@@ -247,8 +247,8 @@ fn compare_bits(name: &str, text: &str, lanes: &[usize]) {
     let model = load(text);
     let (parameters, x) = (&model.parameter_values, &model.initial);
     let field = model.row_field();
-    for program in [&field.field, &field.invariants, &field.jacobian, &field.explicit_rates(&model)]
-    {
+    let explicit = field.explicit_rates(&model, || model.row_mechanics());
+    for program in [&field.field, &field.invariants, &field.jacobian, &explicit] {
         let in_columns = program.in_columns(&field.layout);
         let bits = |program: &RowProgram, backend: &dyn Backend, lanes: usize| -> Vec<u64> {
             let kernel = RowKernel::new(program, parameters, backend, lanes);

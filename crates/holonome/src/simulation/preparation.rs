@@ -21,7 +21,7 @@ use holonome_integrate::plan::{Gain, Plan};
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
 use holonome_model::derived::Derived;
-use holonome_model::elaborate::expression::{MULTIPLIER, TIME};
+use holonome_model::elaborate::expression::MULTIPLIER;
 use holonome_model::rows::RowProgram;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::templated::RowField;
@@ -421,24 +421,16 @@ impl Form<'_> {
                 "`{method}` needs unrolled formulas, and the model is too large for that: use corrected:dop853"
             )));
         }
-        // The rates of moving hidden constraints are not derived for templated models.
-        let moves = problem.model.constraints.iter().any(|c| c.depends & TIME != 0);
-        let extends = moves && method.scheme.follows_fields();
         let automatic = gain.is_none_or(|gain| *gain == Gains::Auto);
-        if (method.treatment != MethodTreatment::Feedback || automatic) && !extends {
+        if method.treatment != MethodTreatment::Feedback || automatic {
             return Ok(Form::Templated(rows));
         }
         let too_large = |too_large: &TooLarge| {
-            Error::option(match extends {
-                true => format!(
-                    "`{method}` unrolls the forces of constraints that depend on the time, and {too_large}; use rattle"
-                ),
-                false => format!(
-                    "`{method}` unrolls a feedback term with gains of its own, and {too_large}; `{gain_auto}` and `corrected:{}` hold the same invariants and run models of any size",
-                    method.scheme.name,
-                    gain_auto = option("gain").of("auto")
-                ),
-            })
+            Error::option(format!(
+                "`{method}` unrolls a feedback term with gains of its own, and {too_large}; `{gain_auto}` and `corrected:{}` hold the same invariants and run models of any size",
+                method.scheme.name,
+                gain_auto = option("gain").of("auto")
+            ))
         };
         let (mut field, _) = problem.model.field().map_err(|reason| match &reason {
             NoMechanics::TooLarge(reason) => too_large(reason),

@@ -26,7 +26,7 @@ pub use accumulated::accumulated;
 pub use elimination::Alike;
 pub use function::Function;
 use function::{Contribution, Members, Share};
-pub use pieces::{Jacobian, pieces};
+pub use pieces::{Jacobian, pieces, time_derivatives};
 
 use crate::graph::op::{Binary, Unary};
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -42,6 +42,8 @@ struct Outcome {
 enum What<'a> {
     /// Values of some columns, by their definitions.
     Values(&'a [Column]),
+    /// Partial derivatives of some columns with respect to the time, by the same definitions.
+    TimeDerivatives(&'a [Column]),
     /// Derivatives of some columns with respect to stored inputs.
     Derivatives(&'a [Column], &'a [Column]),
 }
@@ -49,7 +51,7 @@ enum What<'a> {
 impl What<'_> {
     fn unknowns(&self) -> &[Column] {
         match self {
-            What::Values(_) => &[],
+            What::Values(_) | What::TimeDerivatives(_) => &[],
             What::Derivatives(_, unknowns) => unknowns,
         }
     }
@@ -63,7 +65,7 @@ impl What<'_> {
     ) -> Vec<B::Formula> {
         let mut formulas = Vec::new();
         match *self {
-            What::Values(columns) => {
+            What::Values(columns) | What::TimeDerivatives(columns) => {
                 for (k, &column) in columns.iter().enumerate() {
                     results.push(Outcome { column: k as u32, unknown: 0, step: 0 });
                     formulas.push(expansion.defined(column, member));
@@ -94,7 +96,26 @@ pub fn pieces(
     length: u32,
     place: &dyn Fn(usize, u32) -> u32,
 ) -> Vec<Piece> {
-    let what = What::Values(outputs);
+    member_by_member(columns, What::Values(outputs), length, place)
+}
+
+/// Row programs like [`pieces`] for the partial derivatives with respect to the time, at fixed
+/// stored numbers.
+pub fn time_derivatives(
+    columns: &Columns,
+    outputs: &[Column],
+    length: u32,
+    place: &dyn Fn(usize, u32) -> u32,
+) -> Vec<Piece> {
+    member_by_member(columns, What::TimeDerivatives(outputs), length, place)
+}
+
+fn member_by_member(
+    columns: &Columns,
+    what: What,
+    length: u32,
+    place: &dyn Fn(usize, u32) -> u32,
+) -> Vec<Piece> {
     let groups = groups(columns, what, length);
     groups
         .iter()
@@ -192,7 +213,11 @@ impl Group {
         place: &dyn Fn(usize, u32, u32) -> u32,
     ) -> Option<Piece> {
         let mut expansion = Expansion::new(columns, what.unknowns(), Graphs::default());
-        let roots: Vec<Node> = what.of(&mut expansion, self.runs[0].member, &mut Vec::new());
+        let mut roots: Vec<Node> = what.of(&mut expansion, self.runs[0].member, &mut Vec::new());
+        if let What::TimeDerivatives(_) = what {
+            let graph = &mut expansion.builder.graph;
+            roots.iter_mut().for_each(|root| *root = graph.time_derivative(*root));
+        }
         let slots: Vec<Source> = expansion.leaves.iter().map(|leaf| leaf.source).collect();
         let (rows, numbers) = self.rows_of(&slots, roots.len(), what, place);
         Piece::new(
@@ -247,7 +272,7 @@ impl Group {
                 )
             };
             // The places of values are even; those of derivatives need not be.
-            if matches!(what, What::Values(_)) && length > 1 {
+            if !matches!(what, What::Derivatives(..)) && length > 1 {
                 let targets = results.iter().map(|result| {
                     let [first, second] = [0, 1].map(|offset| target(result, offset));
                     (first, second.wrapping_sub(first))

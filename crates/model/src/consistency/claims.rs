@@ -10,7 +10,7 @@ use crate::points::Points;
 use crate::rows::RowProgram;
 use crate::scales::Scales;
 use crate::syntax::diagnostic::Diagnostic;
-use crate::templated::RowField;
+use crate::templated::{RowField, RowMechanics};
 use crate::treatment::structure::{self, Probe};
 use crate::treatment::{Field, InvariantGroup, InvariantKind};
 use holonome_linear::gram::{Gram, Row};
@@ -85,26 +85,8 @@ pub(super) fn rows_hold(
 ) {
     // Newton's method towards random points of the set needs a factorisation in each of its steps.
     const MOST_CONSTRAINTS: usize = 2_000;
-    // The rows do not contain the rates of hidden constraints that depend on time.
-    if let Some(moving) = model.constraints.iter().find(|c| c.depends & TIME != 0) {
-        let names: Vec<String> =
-            model.integrals.iter().map(|integral| format!("'{}'", integral.name)).collect();
-        let message = format!(
-            "no test of integrals: whether {} are constant is not known before a run, as constraint '{}' moves and the model is too large to be unrolled",
-            names.join(", "),
-            moving.name
-        );
-        let label = "not tested";
-        found.diagnostics.push(Diagnostic::warning(message, model.integrals[0].span, label).help(
-            format!(
-                "check a smaller model of the same form first: {set} replaces sizes",
-                set = option("set")
-            ),
-        ));
-        return;
-    }
     let parameters = &model.parameter_values;
-    let explicit = field.explicit_rates(model);
+    let explicit = field.explicit_rates(model, || RowMechanics::new(model));
     let units = scales.units(&model.initial);
     let row = |entries: &[f64], i: usize| -> Row { field.pattern.row(i).values(entries).collect() };
     let constraints = |t: f64, x: &[f64]| {
@@ -121,7 +103,7 @@ pub(super) fn rows_hold(
         if half > 0 {
             let (g, h): (Vec<Row>, Vec<Row>) =
                 (0..half).map(|i| (row(&entries, i), row(&entries, half + i))).unzip();
-            add_constraint_forces(&g, &h, model.degrees(), &mut v);
+            add_constraint_forces(&g, &h, &explicit[half..2 * half], model.degrees(), &mut v);
         }
         let speeds = Speeds::new(model, &units, v);
         let rate =
@@ -132,7 +114,8 @@ pub(super) fn rows_hold(
     let nearer = |x: &[f64]| -> Vec<f64> {
         model.initial.iter().zip(x).map(|(a, b)| a + 0.1 * (b - a)).collect()
     };
-    // The positions of the start with other momenta, which need a factorisation or two.
+    // The positions of the start with other momenta, which need a factorisation or two; where the
+    // set moves, at the time of the start.
     let degrees = model.degrees();
     let tangent = |t: f64, x: &[f64]| -> Option<Vec<f64>> {
         let mut y = [&model.initial[..degrees], &x[degrees..]].concat();
@@ -149,7 +132,9 @@ pub(super) fn rows_hold(
         _ => tangent(t, x),
     };
     let count = if field.constraints == 0 { POINTS } else { 2 };
-    let (points, ambient) = sample_points(model, scales, (span, count), &onto);
+    let moves = model.constraints.iter().any(|c| c.depends & TIME != 0);
+    let last = if moves && field.constraints > MOST_CONSTRAINTS { span.0 } else { span.1 };
+    let (points, ambient) = sample_points(model, scales, ((span.0, last), count), &onto);
     let at = |list: &[(f64, Vec<f64>)]| -> Vec<(f64, Vec<Rate>)> {
         list.iter().map(|p| (p.0, rates(p))).collect()
     };
@@ -165,10 +150,11 @@ pub(super) fn rows_hold(
     }
 }
 
-/// Adds −Gᵀλ to ṗ, where A λ = h' X_H with A = h_p Gᵀ: motion from the set then stays in it.
-fn add_constraint_forces(g: &[Row], h: &[Row], degrees: usize, v: &mut [f64]) {
-    let right: Vec<f64> =
-        h.iter().map(|row| row.iter().map(|&(i, d)| d * v[i as usize]).sum()).collect();
+/// Adds −Gᵀλ to ṗ, where A λ = h' X_H + `explicit` with A = h_p Gᵀ and h_t = `explicit`: motion
+/// from the set then stays in it.
+fn add_constraint_forces(g: &[Row], h: &[Row], explicit: &[f64], degrees: usize, v: &mut [f64]) {
+    let along = |row: &Row| row.iter().map(|&(i, d)| d * v[i as usize]).sum::<f64>();
+    let right: Vec<f64> = h.iter().zip(explicit).map(|(row, rate)| along(row) + rate).collect();
     take_off_forces(g, h, &right, degrees, v);
 }
 

@@ -1,7 +1,8 @@
 //! Field, invariants and Jacobian of a model as row programs.
 
 use super::mechanics::{RowMechanics, Together};
-use crate::columns::{Column, Jacobian, accumulated, pieces};
+use crate::columns::{Column, Columns, Jacobian, accumulated, pieces, time_derivatives};
+use crate::elaborate::expression::TIME;
 use crate::elaborate::model::{Dynamics, Model, Quantity};
 use crate::functional::Functional;
 use crate::rows::{Layout, Piece, RowProgram};
@@ -89,12 +90,18 @@ impl RowField {
     }
 
     /// ∂F/∂t at fixed x.
-    pub fn explicit_rates(&self, model: &Model) -> RowProgram {
+    pub fn explicit_rates(
+        &self,
+        model: &Model,
+        mechanics: impl FnOnce() -> Option<RowMechanics>,
+    ) -> RowProgram {
         let Parts { parts, count, .. } = parts(model, None);
-        let pieces = parts
-            .iter()
-            .flat_map(|part| RowProgram::time_derivatives(part.functional, &part.rows))
-            .collect();
+        let held =
+            parts.iter().flat_map(|part| RowProgram::time_derivatives(part.functional, &part.rows));
+        let mut pieces: Vec<Piece> = held.collect();
+        let timed = model.explicit_time || model.constraints.iter().any(|c| c.depends & TIME != 0);
+        let hidden = if timed { Hidden::of(model, mechanics()) } else { None };
+        pieces.extend(hidden.iter().flat_map(|hidden| hidden.by_member(&time_derivatives)));
         RowProgram::new(self.dimension, count, pieces)
     }
 }
@@ -242,6 +249,9 @@ struct Hidden {
     rows: Vec<(u32, u32)>,
 }
 
+/// Maker of pieces for members 0 to a length of some columns, at the places of its last argument.
+type ByMember<'a> = dyn Fn(&Columns, &[Column], u32, &dyn Fn(usize, u32) -> u32) -> Vec<Piece> + 'a;
+
 impl Hidden {
     /// The hidden constraints of a model, if it has any.
     fn of(model: &Model, mechanics: Option<RowMechanics>) -> Option<Hidden> {
@@ -264,6 +274,11 @@ impl Hidden {
     }
 
     fn values(&self) -> Vec<Piece> {
+        self.by_member(&pieces)
+    }
+
+    /// Pieces of every column, made by [`pieces`] or [`time_derivatives`].
+    fn by_member(&self, pieces: &ByMember) -> Vec<Piece> {
         let of = |k: usize| {
             let ((first, step), length) = (self.rows[k], self.mechanics.constraints[k].length);
             pieces(&self.mechanics.columns, &self.columns[k..=k], length, &|_, member| {
