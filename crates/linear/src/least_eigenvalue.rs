@@ -16,7 +16,12 @@ pub struct LeastEigenvalue {
     entries: Vec<(u32, u32)>,
     /// True if the pivots are those of a symmetric matrix.
     symmetric: bool,
+    /// True if Gershgorin's discs are looked at first.
+    discs: bool,
     solver: Unpivoted,
+    /// Places of the entries and of the diagonal among the solver's values.
+    places: Vec<u32>,
+    diagonal: Vec<u32>,
 }
 
 /// Accuracy of a found eigenvalue λ, relative to max(1, |λ|).
@@ -26,12 +31,27 @@ impl LeastEigenvalue {
     /// Tester for matrices of size `n` with these (row, column) entries; `symmetric` means that M
     /// is diagonal.
     pub fn new(n: usize, entries: &[(u32, u32)], symmetric: bool) -> LeastEigenvalue {
+        let solver = Unpivoted::new(n, entries);
         LeastEigenvalue {
             n,
             entries: entries.to_vec(),
             symmetric,
-            solver: Unpivoted::new(n, entries),
+            discs: false,
+            places: entries.iter().map(|&(i, j)| solver.place(i, j)).collect(),
+            diagonal: (0..n as u32).map(|i| solver.place(i, i)).collect(),
+            solver,
         }
+    }
+
+    /// The tester for large matrices: it eliminates only where Gershgorin's discs do not answer,
+    /// which takes no longer than reading the entries.
+    pub fn by_discs_first(self) -> LeastEigenvalue {
+        LeastEigenvalue { discs: true, ..self }
+    }
+
+    /// Places of the entries among the values of an [`Unpivoted`] for the same entries.
+    pub fn places(&self) -> &[u32] {
+        &self.places
     }
 
     /// True if any number of eigenvalues below s is detected.
@@ -47,14 +67,20 @@ impl LeastEigenvalue {
     /// True if all eigenvalues of the matrix with these values of its entries exceed `s`.
     pub fn exceeds(&self, values: &[f64], s: f64, work: &mut [f64]) -> bool {
         let (right, work) = work.split_at_mut(self.n);
+        if self.discs {
+            self.put_discs(values, right);
+            if right.iter().all(|&disc| disc > s) {
+                return true;
+            }
+        }
         let (a, work) = work.split_at_mut(self.solver.values());
         right.fill(0.0);
         a.fill(0.0);
-        for (&(i, j), &value) in self.entries.iter().zip(values) {
-            a[self.solver.place(i, j) as usize] += value;
+        for (&place, &value) in self.places.iter().zip(values) {
+            a[place as usize] += value;
         }
-        for i in 0..self.n as u32 {
-            a[self.solver.place(i, i) as usize] -= s;
+        for &place in &self.diagonal {
+            a[place as usize] -= s;
         }
         let pivots = self.solver.solve(a, right, work);
         if self.symmetric { pivots.positive } else { !pivots.negative }
@@ -63,12 +89,8 @@ impl LeastEigenvalue {
     /// Eigenvalue below `s`, the smallest one if the answers are exact. Call it only if
     /// [`LeastEigenvalue::exceeds`] is false for `s`.
     pub fn find(&self, values: &[f64], s: f64, work: &mut [f64]) -> f64 {
-        // No eigenvalue is below the Gershgorin discs.
         let discs = &mut work[..self.n];
-        discs.fill(0.0);
-        for (&(i, j), &value) in self.entries.iter().zip(values) {
-            discs[i as usize] += if i == j { value } else { -value.abs() };
-        }
+        self.put_discs(values, discs);
         let (mut low, mut high) = (discs.iter().fold(s, |low: f64, &disc| low.min(disc)), s);
         while high - low > ACCURACY * low.abs().max(1.0) {
             let middle = 0.5 * (low + high);
@@ -78,6 +100,14 @@ impl LeastEigenvalue {
             }
         }
         high
+    }
+
+    /// Lower ends of Gershgorin's discs, below all of which there is no eigenvalue.
+    fn put_discs(&self, values: &[f64], discs: &mut [f64]) {
+        discs.fill(0.0);
+        for (&(i, j), &value) in self.entries.iter().zip(values) {
+            discs[i as usize] += if i == j { value } else { -value.abs() };
+        }
     }
 }
 
@@ -104,6 +134,7 @@ mod tests {
             for c in [0.01, 0.1, 0.2, 0.3, 2.0, -0.3] {
                 let (entries, values) = chain(n, c);
                 let least = LeastEigenvalue::new(n, &entries, true);
+                let first = least.clone().by_discs_first();
                 let mut work = vec![f64::NAN; least.work_len()];
                 let of = |k: usize| {
                     1.0 - 2.0 * c
@@ -112,6 +143,10 @@ mod tests {
                 let expected = (1..=n).map(of).fold(f64::INFINITY, f64::min);
                 assert!(least.exceeds(&values, expected - 1e-9, &mut work), "{n} {c}");
                 assert!(!least.exceeds(&values, expected + 1e-9, &mut work), "{n} {c}");
+                for s in [-3.0, 0.1, expected - 1e-9, expected + 1e-9, 2.0] {
+                    let exceeds = least.exceeds(&values, s, &mut work);
+                    assert_eq!(first.exceeds(&values, s, &mut work), exceeds, "{n} {c} {s}");
+                }
                 let found = least.find(&values, expected + 0.5, &mut work);
                 assert!(
                     (found - expected).abs() <= ACCURACY * expected.abs().max(1.0),

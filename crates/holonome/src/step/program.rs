@@ -52,8 +52,9 @@ pub trait LoweredEquations: NewtonSystem + Parametric + Sync {
     /// Operations of a sweep of a fixed-point iteration, and of an iteration of Newton's method.
     fn operations(&self) -> (usize, usize);
     /// Entries of the last matrix, in the order of [`LeastEigenvalue`], and the rest of the
-    /// scratch.
-    fn entries<'a>(&self, work: &'a mut [f64]) -> (&'a [f64], &'a mut [f64]);
+    /// scratch. Registers from the residuals on may change.
+    fn entries<'a>(&self, registers: &mut [f64], work: &'a mut [f64])
+    -> (&'a [f64], &'a mut [f64]);
 }
 
 /// Step that can be run.
@@ -148,11 +149,9 @@ pub enum MonitoredProperty {
         /// True if the equations may have other solutions than the one near the guess.
         curved: bool,
     },
-    /// Smallest eigenvalue.
-    LeastEigenvalue(Box<LeastEigenvalue>),
-    /// Sign of the determinant, which has to be positive: for any mass matrix it is the product of
-    /// the eigenvalues.
-    Positive,
+    /// Smallest eigenvalue, looked for in every so many solutions, and where a pivot is smaller than
+    /// the smallest eigenvalue so far: it is at most as large as any pivot.
+    LeastEigenvalue(Box<LeastEigenvalue>, u32),
 }
 
 impl SystemMonitor {
@@ -160,9 +159,10 @@ impl SystemMonitor {
         matches!(self.property, MonitoredProperty::Determinant { curved: true, .. })
     }
 
-    fn least_eigenvalue(&self) -> Option<&LeastEigenvalue> {
+    /// Tester of the smallest eigenvalue, if that is monitored.
+    pub fn least_eigenvalue(&self) -> Option<&LeastEigenvalue> {
         match &self.property {
-            MonitoredProperty::LeastEigenvalue(least) => Some(least),
+            MonitoredProperty::LeastEigenvalue(least, _) => Some(least),
             _ => None,
         }
     }
@@ -278,7 +278,7 @@ impl<L: Lowering> Solve<L> {
     /// Solve for the unknowns in place, by the chosen iteration, or by Newton's if `newton` is set.
     /// `scale` has two numbers for each monitored system. For a determinant they are its sign and
     /// the size of the smallest pivot at the start of the run, 0 before they are known; for a
-    /// smallest eigenvalue the first is its distance below [`NOTABLE`].
+    /// smallest eigenvalue the first is its distance below [`NOTABLE`], the second counts solutions.
     fn run(
         &self,
         registers: &mut [f64],
@@ -307,9 +307,15 @@ impl<L: Lowering> Solve<L> {
                 }
                 self.compare(power, h, solved.pivots, scale)?;
             }
-            MonitoredProperty::LeastEigenvalue(least) => {
+            MonitoredProperty::LeastEigenvalue(least, every) => {
                 let smallest = NOTABLE - scale[0];
-                let (entries, work) = self.equations.entries(work);
+                let Pivots { smallest: pivot, positive, .. } = solved.pivots;
+                let is_due = scale[1] == 0.0;
+                scale[1] = (scale[1] + 1.0) % f64::from(*every);
+                if !is_due && positive && pivot > smallest {
+                    return Ok(taken);
+                }
+                let (entries, work) = self.equations.entries(registers, work);
                 if !least.exceeds(entries, smallest, work) {
                     let eigenvalue = least.find(entries, smallest, work);
                     if eigenvalue < INDEFINITE {
@@ -318,10 +324,6 @@ impl<L: Lowering> Solve<L> {
                     scale[0] = NOTABLE - eigenvalue;
                 }
             }
-            MonitoredProperty::Positive if solved.pivots.negative => {
-                return Err(Lost::Indefinite(0.0));
-            }
-            MonitoredProperty::Positive => {}
         }
         Ok(taken)
     }

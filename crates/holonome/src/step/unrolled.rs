@@ -134,7 +134,7 @@ impl LoweredEquations for UnrolledEquations {
         self.operations
     }
 
-    fn entries<'a>(&self, work: &'a mut [f64]) -> (&'a [f64], &'a mut [f64]) {
+    fn entries<'a>(&self, _: &mut [f64], work: &'a mut [f64]) -> (&'a [f64], &'a mut [f64]) {
         let (outputs, work) = work.split_at_mut(self.kernel.outputs());
         (&outputs[self.unknowns.len()..], work)
     }
@@ -304,7 +304,7 @@ fn monitored_property(system: &System<Nodes>, mechanics: &Mechanics) -> Option<M
                 &system.entries(),
                 diagonal_mass(mechanics),
             );
-            Some(MonitoredProperty::LeastEigenvalue(Box::new(least)))
+            Some(MonitoredProperty::LeastEigenvalue(Box::new(least), 1))
         }
     }
 }

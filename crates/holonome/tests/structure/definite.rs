@@ -147,6 +147,27 @@ fn loops_of_machine_code_end_where_single_steps_do() {
 }
 
 #[test]
+fn large_models_end_where_their_matrix_does() {
+    // As above, at t = 200 and in one of 3000 directions, without and with couplings to others.
+    for coupling in ["0", "0.005"] {
+        let text = format!(
+            "size n = 3000\ncoordinate q[i in 1..n] = 0.1\nmomentum p[i] of q = 0\n\
+             let bend = sum(i in 1..n : if(i == 7, 1 - 3*exp(-((t - 200)/10)^2), 1)*q[i]^2/2) + sum(i in 2..n : {coupling}*q[i]*q[i-1])\n\
+             hamiltonian sum(i in 1..n : p[i]^2/2) + bend\n"
+        );
+        for method in METHODS {
+            let (t, eigenvalue) = ended(problem(&text), options(method, 1.0, 400.0));
+            let expected = 1.0 + 0.4 * (1.0 - 3.0 * (-0.25f64).exp());
+            assert_eq!(t, 194.0, "{method}, {coupling}");
+            assert!(
+                (eigenvalue - expected).abs() < 2.0 * FOUND,
+                "{method}: {eigenvalue} {expected}"
+            );
+        }
+    }
+}
+
+#[test]
 fn masses_are_felt() {
     // I + βh²V_qq M⁻¹ with V_qq = diag(−k, 0): 1 and 1 − βh²k (M⁻¹)₁₁, independent of the rest of
     // M⁻¹.
@@ -168,13 +189,43 @@ fn masses_are_felt() {
     }
 }
 
+/// Chains of masses on a hill that bends downwards more and more: eigenvalues below the limits are
+/// found and told, an even number of them, too.
 #[test]
-fn large_models_end_at_a_negative_determinant() {
-    // One of 3000 oscillators is inverted: 1 − 0.4h².
-    let text = "coordinate q[i in 1..3000] : R = 0.1\nmomentum p[i] of q = 0\nlet bend = sum(i in 1..3000 : if(i == 7, -1, 1)*q[i]^2/2)\nhamiltonian sum(i in 1..3000 : p[i]^2/2) + bend\n";
+fn large_models_are_monitored_like_small_ones() {
+    let text = |n: usize, kinetic: &str, bend: &str| {
+        format!(
+            "size n = {n}\ncoordinate q[i in 1..n] = 0.01*sin(i)\nmomentum p[i] of q = 0\n\
+             let bend = sum(i in 1..n : if(i <= 2, -({bend}), 1)*q[i]^2/2) + sum(i in 2..n : 0.01*(q[i] - q[i-1])^2)\n\
+             hamiltonian sum(i in 1..n : {kinetic}) + bend\n"
+        )
+    };
     for method in METHODS {
-        let (t, eigenvalue) = ended(problem(text), options(method, 2.0, 20.0));
-        assert!(t == 0.0 && (-0.6..=0.0).contains(&eigenvalue), "{method}: {t} {eigenvalue}");
+        // 1 + 0.4 h² (0.01 − bend), coupled by 0.02 to the others, or a little less or more.
+        for (kinetic, inverse) in [("p[i]^2/2", 1.0), ("p[i]^2", 2.0)] {
+            let found = |n: usize, bend: f64| -> Result<Option<String>, String> {
+                let text = text(n, kinetic, &bend.to_string());
+                // Without the folder.
+                let told = |e: Error| {
+                    format!("{:.3}", json!(e.report())["error"]["eigenvalue"].as_f64().unwrap())
+                };
+                let ran = run(problem(&text), options(method, 1.0, 3.0)).map_err(told)?;
+                let mut warnings = ran.summary.warnings.iter();
+                Ok(warnings.find(|warning| warning.contains("V_qq was")).cloned())
+            };
+            for bend in [0.1, 0.5, 1.0, 1.5] {
+                let bend = bend / inverse;
+                let small = found(5, bend);
+                for n in [3000, 30000] {
+                    let large = found(n, bend);
+                    // Members far from the hill matter by less than the accuracy.
+                    assert_eq!(small, large, "{method} {bend} {n}");
+                }
+                assert_eq!(small.is_err(), bend * inverse > 1.4, "{small:?}");
+                let told = small.is_ok_and(|told| told.is_some());
+                assert_eq!(told, (0.4..1.4).contains(&(bend * inverse)));
+            }
+        }
     }
 }
 

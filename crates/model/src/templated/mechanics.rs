@@ -1,7 +1,7 @@
 //! Mechanics of a large model for structure-preserving methods: H with its derivatives, the
 //! constraints and their forces, as functions of columns.
 
-use crate::columns::{Column, Columns, Function, InputSegment, Stored};
+use crate::columns::{Column, Columns, Function, InputSegment, Jacobian, Stored};
 use crate::elaborate::model::{Dynamics, Model, Role};
 use crate::functional::{Entries, Functional, Source, Stretches, Term};
 use crate::graph::op::{Binary, Unary};
@@ -267,6 +267,20 @@ impl RowMechanics {
         let arguments = self.with(x, v);
         let outputs = RowMechanics::outputs_of(&self.state[..self.degrees()]);
         self.columns.call(function, t, &arguments, &outputs)
+    }
+
+    /// True if every velocity depends on its own momentum only, and on no other one.
+    pub fn has_diagonal_mass(&self) -> bool {
+        let mut mechanics = self.clone();
+        let (t, x) = mechanics.stored_state();
+        let velocities = mechanics.gradient(t, &x, true);
+        let (_, momenta) = x.split_at(self.degrees());
+        velocities.iter().zip(&self.state[self.degrees()..]).all(|(velocity, family)| {
+            let of = std::slice::from_ref(velocity);
+            let derivatives = Jacobian::new(&mechanics.columns, of, momenta, family.length);
+            let is_own = |(_, member, place)| place == family.first + member * family.stride;
+            derivatives.entries().all(is_own)
+        })
     }
 
     /// Number of components of the positions.

@@ -21,6 +21,7 @@ use blocks::BlockData;
 use holonome_integrate::newton::NewtonSystem;
 use holonome_integrate::phase_space::{self, Equation};
 use holonome_integrate::scheme::map::Blocks;
+use holonome_linear::least_eigenvalue::LeastEigenvalue;
 use holonome_linear::lu::Pivots;
 use holonome_linear::unpivoted::Unpivoted;
 use holonome_model::columns::{
@@ -64,6 +65,10 @@ pub struct FamilyNames {
 /// number by number.
 const SIDE_BY_SIDE: usize = 8;
 
+/// Number of solutions among which the smallest eigenvalue of a large matrix is looked for once:
+/// that takes as long as a solution.
+const LOOKS: u32 = 32;
+
 /// Equations of many members, with a sparse matrix.
 #[derive(Clone)]
 pub struct RowEquations {
@@ -77,6 +82,9 @@ pub struct RowEquations {
     /// Registers of the residuals, which the values of the matrix follow.
     residuals: Range<usize>,
     elimination: Elimination,
+    /// Places of the entries among the values of the matrix, if their smallest eigenvalue is
+    /// monitored.
+    entries: Arc<[u32]>,
 }
 
 /// Elimination of the matrix.
@@ -151,7 +159,8 @@ impl LoweredEquations for RowEquations {
             Elimination::Sparse(solver) => solver.work_len(),
             Elimination::Evaluated(_) => 0,
         };
-        self.kernels().map(|stage| stage.kernel.work_len()).fold(of_solver, usize::max)
+        let of_kernels = self.kernels().map(|stage| stage.kernel.work_len());
+        of_kernels.fold(of_solver.max(self.entries.len()), usize::max)
     }
 
     fn operations(&self) -> (usize, usize) {
@@ -163,8 +172,18 @@ impl LoweredEquations for RowEquations {
         }
     }
 
-    fn entries<'a>(&self, _: &'a mut [f64]) -> (&'a [f64], &'a mut [f64]) {
-        unreachable!("of large systems the sign of the determinant is monitored")
+    fn entries<'a>(
+        &self,
+        registers: &mut [f64],
+        work: &'a mut [f64],
+    ) -> (&'a [f64], &'a mut [f64]) {
+        // The elimination overwrites them.
+        self.evaluate(registers, work);
+        let (entries, rest) = work.split_at_mut(self.entries.len());
+        let values = &registers[self.residuals.end..];
+        let each = self.entries.iter().zip(&mut *entries);
+        each.for_each(|(&place, entry)| *entry = values[place as usize]);
+        (entries, rest)
     }
 }
 
@@ -458,6 +477,9 @@ fn lower_with(
 ) -> LoweredProgram<Templated> {
     let parameters = [&model.parameter_values, own].concat();
     let ColumnSymbols { mechanics, reduced, .. } = trace.symbols;
+    let definite =
+        |system: &System<ColumnSymbols>| system.monitored == phase_space::Monitored::Definite;
+    let diagonal = trace.systems.iter().any(definite) && mechanics.has_diagonal_mass();
     let mut planner = Planner {
         columns: mechanics.columns,
         systems: &trace.systems,
@@ -489,10 +511,8 @@ fn lower_with(
     let (mut actions, mut monitored) = (Actions::default(), 0);
     for (level, system) in trace.systems.iter().enumerate() {
         planner.compute(&mut actions, level, |_, _| true);
-        let monitor = monitored_property(system)
-            .map(|property| SystemMonitor { number: monitored, property });
-        monitored += usize::from(monitor.is_some());
-        planner.solve(&mut actions, level, system, monitor);
+        let is_monitored = planner.solve(&mut actions, level, system, (monitored, diagonal));
+        monitored += usize::from(is_monitored);
     }
     planner.compute(&mut actions, trace.systems.len(), |_, _| true);
     let wanted: Vec<_> =
@@ -545,13 +565,21 @@ fn lower_with(
     }
 }
 
-/// Monitored property of a system. Fibres of large models are straight.
-fn monitored_property(system: &System<ColumnSymbols>) -> Option<MonitoredProperty> {
+/// Monitored property of a system with these entries of its matrix, of a model whose mass matrix is
+/// `diagonal` or not. Fibres of large models are straight.
+fn monitored_property(
+    system: &System<ColumnSymbols>,
+    (size, entries): (usize, &[(u32, u32)]),
+    diagonal: bool,
+) -> Option<MonitoredProperty> {
     match system.monitored {
         phase_space::Monitored::Always => {
             Some(MonitoredProperty::Determinant { power: 1, curved: false })
         }
-        phase_space::Monitored::Definite => Some(MonitoredProperty::Positive),
+        phase_space::Monitored::Definite => {
+            let least = LeastEigenvalue::new(size, entries, diagonal).by_discs_first();
+            Some(MonitoredProperty::LeastEigenvalue(Box::new(least), LOOKS))
+        }
         phase_space::Monitored::Never | phase_space::Monitored::OnCurves => None,
     }
 }
@@ -569,14 +597,15 @@ impl Planner<'_> {
         first..first + length
     }
 
-    /// Add the scales and the guesses of a system, and its solution.
+    /// Add the scales and the guesses of a system, and its solution; true if it is monitored, as
+    /// system `number` of those.
     fn solve(
         &mut self,
         actions: &mut Actions,
         level: usize,
         system: &System<ColumnSymbols>,
-        monitor: Option<SystemMonitor>,
-    ) {
+        (number, diagonal): (usize, bool),
+    ) -> bool {
         let guesses = self.lengths(&system.guesses, &system.unknowns);
         let guess = self.stage(&guesses);
         let m = guess.length;
@@ -623,6 +652,11 @@ impl Planner<'_> {
                 jacobian.entries().map(move |(_, member, unknown)| at(k, member, unknown))
             })
             .collect();
+        let property = monitored_property(system, (m, &entries), diagonal);
+        let monitor = property.map(|property| SystemMonitor { number, property });
+        let is_monitored = monitor.is_some();
+        let least = monitor.as_ref().and_then(SystemMonitor::least_eigenvalue);
+        let monitored = least.map_or(Arc::default(), |least| least.places().into());
         let solver = self.solvers.of(m, entries);
         let pieces = jacobians.iter().enumerate().flat_map(|(k, jacobian)| {
             jacobian.pieces(&|_, member, unknown| {
@@ -657,6 +691,7 @@ impl Planner<'_> {
             evaluated: with([residual_stage, jacobian].into_iter().chain(eliminated).collect()),
             residuals,
             elimination,
+            entries: monitored,
         };
         // In the order of their registers.
         actions.compute(guess);
@@ -672,6 +707,7 @@ impl Planner<'_> {
         self.free_from(sizes_first);
         // Computed once more at the solution, for kernels that read it later on.
         actions.stages.extend(before);
+        is_monitored
     }
 }
 
