@@ -240,40 +240,13 @@ impl Problem {
         };
         model.t0 = settings.span().0;
         let start = model.initial.clone();
-        let (mut projected, mut far) = (None, None);
-        if settings.project_initial {
-            let moved = consistency::project_initial_by(backend(), &model).map_err(|reason| {
-                Error::option(format!(
-                    "{project_initial}: {reason}",
-                    project_initial = option("project_initial")
-                ))
-            })?;
-            far = far_move(&model, &moved.initial);
-            model.initial.clone_from(&moved.initial);
-            projected = Some(moved);
-        }
+        let projected = projected_start(&mut model, &settings)?;
+        let far = projected.as_ref().and_then(|moved| far_move(&model, &start, &moved.initial));
         let model = Derived::new(model);
-        let mut examined = consistency::examine_by(backend(), &model, settings.span());
-        if settings.allow_unverified {
-            examined.leave_out_unverified();
-        }
-        examined.diagnostics.splice(0..0, diagnostics);
-        examined.diagnostics.extend(not_rolling(&model));
-        let severity = if settings.start_off_set { Severity::Warning } else { Severity::Error };
-        examined.diagnostics.extend(std::mem::take(&mut examined.off_set).into_iter().map(|d| {
-            match settings.start_off_set {
-                true => Diagnostic { severity, ..d }.help(format!(
-                    "the run starts off the set, as {reference} allows",
-                    reference = option("reference")
-                )),
-                false => Diagnostic { severity, ..d },
-            }
-        }));
-        examined.diagnostics.sort_by_key(|d| d.span.start);
-        if !examined.is_sound() {
-            let all = examined.diagnostics.into_iter().chain(examined.redundant).collect();
-            return Err(Error::Model { text: Box::new(source), diagnostics: all });
-        }
+        let examined = match examined(&model, &settings, diagnostics) {
+            Ok(examined) => examined,
+            Err(diagnostics) => return Err(Error::Model { text: Box::new(source), diagnostics }),
+        };
         let tables = tables.into_inner();
         Ok(Checked(
             Problem { name, source, tables, settings, model, examined, projected, far },
@@ -315,6 +288,51 @@ impl Problem {
     }
 }
 
+/// Move the start of a model onto its constraint set, if the settings ask for it.
+fn projected_start(
+    model: &mut Model,
+    settings: &Settings,
+) -> Result<Option<ProjectedStart>, Error> {
+    if !settings.project_initial {
+        return Ok(None);
+    }
+    let moved = consistency::project_initial_by(backend(), model)
+        .map_err(|reason| Error::option(format!("{}: {reason}", option("project_initial"))))?;
+    model.initial.clone_from(&moved.initial);
+    Ok(Some(moved))
+}
+
+/// Examination of a model, with the findings of its text before its own.
+///
+/// # Errors
+/// All findings, if one is an error.
+fn examined(
+    model: &Derived,
+    settings: &Settings,
+    diagnostics: Vec<Diagnostic>,
+) -> Result<Examined, Vec<Diagnostic>> {
+    let mut examined = consistency::examine_by(backend(), model, settings.span());
+    if settings.allow_unverified {
+        examined.leave_out_unverified();
+    }
+    examined.diagnostics.splice(0..0, diagnostics);
+    examined.diagnostics.extend(not_rolling(model));
+    let off_set =
+        std::mem::take(&mut examined.off_set).into_iter().map(|d| match settings.start_off_set {
+            true => Diagnostic { severity: Severity::Warning, ..d }.help(format!(
+                "the run starts off the set, as {reference} allows",
+                reference = option("reference")
+            )),
+            false => Diagnostic { severity: Severity::Error, ..d },
+        });
+    examined.diagnostics.extend(off_set);
+    examined.diagnostics.sort_by_key(|d| d.span.start);
+    match examined.is_sound() {
+        true => Ok(examined),
+        false => Err(examined.diagnostics.into_iter().chain(examined.redundant).collect()),
+    }
+}
+
 /// Model from its text alone, without tables, named `model`.
 impl FromStr for Problem {
     type Err = Error;
@@ -343,9 +361,9 @@ fn not_rolling(model: &Model) -> Option<Diagnostic> {
 /// Fraction of its size beyond which a moved start may be in another assembly mode than was meant.
 const FAR: f64 = 0.1;
 
-/// Warning about positions that `--project-initial` moves far, from `model.initial` to `moved`.
-fn far_move(model: &Model, moved: &[f64]) -> Option<String> {
-    let (name, way, size) = farthest_move(model, &model.initial, moved)?;
+/// Warning about positions that `--project-initial` moves far, from `start` to `moved`.
+fn far_move(model: &Model, start: &[f64], moved: &[f64]) -> Option<String> {
+    let (name, way, size) = farthest_move(model, start, moved)?;
     Some(format!(
         "{project_initial} moved '{name}' by {way:.2e}, of a size of {size:.2e}: {}",
         "the mechanism may be assembled in another way than was meant; look at its first sample, or start nearer to the constraint set",

@@ -450,87 +450,19 @@ impl Emitter {
         behind: usize,
         scratch: impl Fn(usize) -> Memory,
     ) -> Emitter {
-        const BESIDE_FIRST: General = General::Rcx;
-        let lanes = || (0..SEGMENT_LANES).step_by(self.shape.width.numbers());
-        let lanes: Vec<usize> = lanes().collect();
-        let bias = self.shape.bias();
-        let masks = 8 * behind as i32 - bias;
-        let last = masks + 8 * ((SEGMENT_LANES + 1) * SEGMENT_LANES) as i32;
-        let of_last =
-            |number: usize| Memory { base: General::R9, displacement: last + 8 * number as i32 };
-        let room = |base: General, number: usize| {
-            let before = last_scratch(places) + number * OF_LAST;
-            Memory { base, displacement: 8 * before as i32 - bias }
-        };
-        let on = |memory: Memory, lane: usize| Memory {
-            displacement: memory.displacement + 8 * lane as i32,
-            ..memory
-        };
+        let masks = 8 * behind as i32 - self.shape.bias();
+        let last = LastRows { places, masks, bias: self.shape.bias(), scratch: &scratch };
         let a = &mut self.assembler;
         a.store_whole(scratch(LAST), General::Rdx);
         a.set(General::R9, last_rows(places.rows).len() as u32);
         a.store_whole(scratch(LEFT), General::R9);
         self.places = Places::Diagonals(places.clone(), Loop::Last);
         let head = self.assembler.label();
-        let a = &mut self.assembler;
-        a.load_whole(General::R9, scratch(LAST));
-        for k in 0..2 {
-            let pointers = [[General::Rdi, General::Rsi], [General::R10, General::R11]];
-            for (of_side, pointers) in BEHIND[k].into_iter().zip(pointers) {
-                a.load_whole(General::Rax, of_last(of_side));
-                for (pointer, number) in pointers.into_iter().zip([OF_STATES, OF_TABLE]) {
-                    a.load_whole(pointer, scratch(number));
-                    a.add_whole(pointer, General::Rax);
-                }
-            }
-            let mut to = General::R8;
-            if k == 1 {
-                a.load_whole(BESIDE_FIRST, of_last(BESIDE));
-                a.add_whole(BESIDE_FIRST, General::R8);
-                to = BESIDE_FIRST;
-            }
-            for (number, place) in places.states.iter().enumerate() {
-                let from = match *place {
-                    DiagonalPlace::State(first, moves) => (pointers[usize::from(moves)][0], first),
-                    DiagonalPlace::Table(first, moves) => (pointers[usize::from(moves)][1], first),
-                    DiagonalPlace::Still(_) => continue,
-                };
-                let from = Memory { base: from.0, displacement: 8 * from.1 as i32 };
-                for &lane in &lanes {
-                    a.load(0, on(from, lane));
-                    a.store(on(room(to, number), lane), 0);
-                }
-            }
-        }
+        let lanes: Vec<usize> = (0..SEGMENT_LANES).step_by(self.shape.width.numbers()).collect();
+        last.gather(&mut self.assembler, &lanes);
         self.steps(&steps.list);
         let a = &mut self.assembler;
-        for k in 0..2 {
-            let pointers = [General::Rcx, General::Rax];
-            for (of_side, pointer) in BEHIND[k].into_iter().zip(pointers) {
-                a.load_whole(pointer, scratch(OF_OUTPUTS));
-                a.load_whole(General::Rdi, of_last(of_side));
-                a.add_whole(pointer, General::Rdi);
-            }
-            a.load_whole(General::Rsi, of_last(MASKS[k]));
-            a.add_whole(General::Rsi, General::Rdx);
-            let mut from = General::R8;
-            if k == 1 {
-                a.load_whole(General::R10, of_last(BESIDE));
-                a.add_whole(General::R10, General::R8);
-                from = General::R10;
-            }
-            for (number, &moves) in places.outputs.iter().enumerate() {
-                let first = 8 * (number * places.stride) as i32;
-                let to = Memory { base: pointers[usize::from(moves)], displacement: first };
-                for &lane in &lanes {
-                    let mask = Memory { base: General::Rsi, displacement: masks };
-                    a.load(0, on(room(from, places.states.len() + number), lane));
-                    a.two(Code::AND, 0, 0, Operand::Memory(on(mask, lane)));
-                    a.two(Code::ADD, 0, 0, Operand::Memory(on(to, lane)));
-                    a.store(on(to, lane), 0);
-                }
-            }
-        }
+        last.add(a, &lanes);
         a.advance(General::R9, 8 * NUMBERS_OF_LAST as i32);
         a.store_whole(scratch(LAST), General::R9);
         a.add_to(scratch(LEFT), -1);
@@ -606,6 +538,9 @@ struct Emitter {
 
 /// No wanted register, in [`Emitter::wanted`].
 const ANYWHERE: Vector = u8::MAX;
+
+/// An array, the number in it, and true if its pointer comes with a bias.
+type Address = (General, usize, bool);
 
 impl Emitter {
     fn new(steps: &Steps, shape: Shape, in_place: bool) -> Emitter {
@@ -690,103 +625,18 @@ impl Emitter {
     }
 
     fn address(&self, home: Home) -> Memory {
-        let (vectors, width, lanes) =
-            (self.shape.vectors, self.shape.width.numbers(), self.shape.computed);
-        let split = |index: u32| (index as usize / vectors, index as usize % vectors * width);
-        let apart = |base: General, k: u32, stride: usize| {
-            let (variable, vector) = split(k);
-            (base, variable * stride + vector, true)
-        };
-        let in_lanes = |base: General, k: u32| apart(base, k, lanes);
-        let in_array = |base: General, k: u32| apart(base, k, self.shape.lanes);
-        // The array, the number in it, and true if its pointer comes with a bias.
+        let (vectors, width) = (self.shape.vectors, self.shape.width.numbers());
         let (base, number, biased) = match home {
-            Home::State(k) => {
-                let (variable, vector) = split(k);
-                match &self.places {
-                    Places::Lanes => in_array(General::Rdi, k),
-                    Places::Rows(rows, _) => match rows.states[variable] {
-                        RowPlace::State(first) => (General::Rdi, first as usize + vector, false),
-                        RowPlace::Table(first) => (General::Rsi, first as usize + vector, false),
-                        // At the start of the scratch, one vector each.
-                        RowPlace::Still(_) => {
-                            let before =
-                                rows.still().take_while(|&(other, _)| other < variable).count();
-                            (General::R8, before * width, false)
-                        }
-                    },
-                    Places::Segments(segments, _) => match segments.states[variable] {
-                        SegmentPlace::State(first) => {
-                            (General::Rdi, first as usize + vector, false)
-                        }
-                        SegmentPlace::Table(first) => {
-                            (General::Rsi, first as usize + vector, false)
-                        }
-                        // In lanes, at the start of the scratch.
-                        SegmentPlace::Still(still) => {
-                            (General::R8, still as usize * lanes + vector, true)
-                        }
-                    },
-                    Places::Diagonals(diagonals, which) => match diagonals.states[variable] {
-                        DiagonalPlace::State(..) | DiagonalPlace::Table(..)
-                            if *which == Loop::Last =>
-                        {
-                            (
-                                General::R8,
-                                last_scratch(diagonals) + variable * OF_LAST + vector,
-                                true,
-                            )
-                        }
-                        DiagonalPlace::State(first, moves) => {
-                            let base = if moves { General::R10 } else { General::Rdi };
-                            (base, first as usize + vector, false)
-                        }
-                        DiagonalPlace::Table(first, moves) => {
-                            let base = if moves { General::R11 } else { General::Rsi };
-                            (base, first as usize + vector, false)
-                        }
-                        DiagonalPlace::Still(_) => {
-                            let is_still =
-                                |place: &&DiagonalPlace| matches!(place, DiagonalPlace::Still(_));
-                            let before =
-                                diagonals.states[..variable].iter().filter(is_still).count();
-                            (General::R8, (1 + before) * lanes + vector, true)
-                        }
-                    },
-                }
-            }
-            Home::Time(k) => in_lanes(General::Rsi, k),
+            Home::State(k) => self.of_state(k),
+            Home::Time(k) => self.in_lanes(General::Rsi, k, self.shape.computed),
             Home::Bound(k) => match &self.places {
-                Places::Rows(_, bound) => (General::Rdx, bound + split(k).0 * width, false),
-                _ => in_lanes(General::Rdx, k),
-            },
-            Home::Output(k) if self.in_place => in_array(General::Rdi, k),
-            Home::Output(k) => {
-                let (variable, vector) = split(k);
-                match &self.places {
-                    Places::Lanes => in_array(General::Rcx, k),
-                    Places::Rows(rows, _) => {
-                        (General::Rcx, rows.outputs[variable] as usize + vector, false)
-                    }
-                    Places::Segments(segments, last) => match segments.outputs[variable] {
-                        Some(first) if !last => (General::Rcx, first as usize + vector, false),
-                        _ => {
-                            let behind =
-                                stays(segments) + if *last { segments.outputs.len() } else { 0 };
-                            (General::R8, (behind + variable) * lanes + vector, true)
-                        }
-                    },
-                    Places::Diagonals(diagonals, Loop::Filling) => {
-                        let base =
-                            if diagonals.outputs[variable] { General::Rax } else { General::Rcx };
-                        (base, variable * diagonals.stride + vector, false)
-                    }
-                    Places::Diagonals(diagonals, Loop::Last) => {
-                        let before = diagonals.states.len() + variable;
-                        (General::R8, last_scratch(diagonals) + before * OF_LAST + vector, true)
-                    }
+                Places::Rows(_, bound) => {
+                    (General::Rdx, bound + k as usize / vectors * width, false)
                 }
-            }
+                _ => self.in_lanes(General::Rdx, k, self.shape.computed),
+            },
+            Home::Output(k) if self.in_place => self.in_lanes(General::Rdi, k, self.shape.lanes),
+            Home::Output(k) => self.of_output(k),
             Home::Spilled(k) => {
                 let (before, biased) = match &self.places {
                     Places::Lanes => (0, true),
@@ -801,6 +651,86 @@ impl Emitter {
         let bias = if biased { self.shape.bias() as i64 } else { 0 };
         let bytes = 8 * number as i64 - bias;
         Memory { base, displacement: i32::try_from(bytes).expect("arrays are within reach") }
+    }
+
+    /// Variable of a vector, and the first lane of the vector.
+    fn split(&self, index: u32) -> (usize, usize) {
+        let (index, vectors) = (index as usize, self.shape.vectors);
+        (index / vectors, index % vectors * self.shape.width.numbers())
+    }
+
+    /// A vector of an array in which variables are `stride` numbers apart.
+    fn in_lanes(&self, base: General, k: u32, stride: usize) -> Address {
+        let (variable, vector) = self.split(k);
+        (base, variable * stride + vector, true)
+    }
+
+    fn of_state(&self, k: u32) -> Address {
+        let (width, lanes) = (self.shape.width.numbers(), self.shape.computed);
+        let (variable, vector) = self.split(k);
+        match &self.places {
+            Places::Lanes => self.in_lanes(General::Rdi, k, self.shape.lanes),
+            Places::Rows(rows, _) => match rows.states[variable] {
+                RowPlace::State(first) => (General::Rdi, first as usize + vector, false),
+                RowPlace::Table(first) => (General::Rsi, first as usize + vector, false),
+                // At the start of the scratch, one vector each.
+                RowPlace::Still(_) => {
+                    let before = rows.still().take_while(|&(other, _)| other < variable).count();
+                    (General::R8, before * width, false)
+                }
+            },
+            Places::Segments(segments, _) => match segments.states[variable] {
+                SegmentPlace::State(first) => (General::Rdi, first as usize + vector, false),
+                SegmentPlace::Table(first) => (General::Rsi, first as usize + vector, false),
+                // In lanes, at the start of the scratch.
+                SegmentPlace::Still(still) => (General::R8, still as usize * lanes + vector, true),
+            },
+            Places::Diagonals(diagonals, which) => match diagonals.states[variable] {
+                DiagonalPlace::State(..) | DiagonalPlace::Table(..) if *which == Loop::Last => {
+                    (General::R8, last_scratch(diagonals) + variable * OF_LAST + vector, true)
+                }
+                DiagonalPlace::State(first, moves) => {
+                    let base = if moves { General::R10 } else { General::Rdi };
+                    (base, first as usize + vector, false)
+                }
+                DiagonalPlace::Table(first, moves) => {
+                    let base = if moves { General::R11 } else { General::Rsi };
+                    (base, first as usize + vector, false)
+                }
+                DiagonalPlace::Still(_) => {
+                    let is_still =
+                        |place: &&DiagonalPlace| matches!(place, DiagonalPlace::Still(_));
+                    let before = diagonals.states[..variable].iter().filter(is_still).count();
+                    (General::R8, (1 + before) * lanes + vector, true)
+                }
+            },
+        }
+    }
+
+    fn of_output(&self, k: u32) -> Address {
+        let lanes = self.shape.computed;
+        let (variable, vector) = self.split(k);
+        match &self.places {
+            Places::Lanes => self.in_lanes(General::Rcx, k, self.shape.lanes),
+            Places::Rows(rows, _) => {
+                (General::Rcx, rows.outputs[variable] as usize + vector, false)
+            }
+            Places::Segments(segments, last) => match segments.outputs[variable] {
+                Some(first) if !last => (General::Rcx, first as usize + vector, false),
+                _ => {
+                    let behind = stays(segments) + if *last { segments.outputs.len() } else { 0 };
+                    (General::R8, (behind + variable) * lanes + vector, true)
+                }
+            },
+            Places::Diagonals(diagonals, Loop::Filling) => {
+                let base = if diagonals.outputs[variable] { General::Rax } else { General::Rcx };
+                (base, variable * diagonals.stride + vector, false)
+            }
+            Places::Diagonals(diagonals, Loop::Last) => {
+                let before = diagonals.states.len() + variable;
+                (General::R8, last_scratch(diagonals) + before * OF_LAST + vector, true)
+            }
+        }
     }
 
     fn steps(&mut self, list: &[Step]) {
@@ -1235,4 +1165,98 @@ impl Emitter {
             }
         }
     }
+}
+
+/// Last rows of diagonals: two of them side by side in one vector, in the scratch.
+struct LastRows<'a> {
+    places: &'a DiagonalPlaces,
+    /// Displacement of the masks behind the pointer of bound numbers.
+    masks: i32,
+    bias: i32,
+    scratch: &'a dyn Fn(usize) -> Memory,
+}
+
+impl LastRows<'_> {
+    /// Number of the entry of a last row to which R9 points.
+    fn of_last(&self, number: usize) -> Memory {
+        let first = self.masks + 8 * ((SEGMENT_LANES + 1) * SEGMENT_LANES) as i32;
+        Memory { base: General::R9, displacement: first + 8 * number as i32 }
+    }
+
+    /// Place of a variable in the scratch.
+    fn room(&self, base: General, number: usize) -> Memory {
+        let before = last_scratch(self.places) + number * OF_LAST;
+        Memory { base, displacement: 8 * before as i32 - self.bias }
+    }
+
+    /// Load what the rows read into the scratch.
+    fn gather(&self, a: &mut Assembler, lanes: &[usize]) {
+        const BESIDE_FIRST: General = General::Rcx;
+        a.load_whole(General::R9, (self.scratch)(LAST));
+        for k in 0..2 {
+            let pointers = [[General::Rdi, General::Rsi], [General::R10, General::R11]];
+            for (of_side, pointers) in BEHIND[k].into_iter().zip(pointers) {
+                a.load_whole(General::Rax, self.of_last(of_side));
+                for (pointer, number) in pointers.into_iter().zip([OF_STATES, OF_TABLE]) {
+                    a.load_whole(pointer, (self.scratch)(number));
+                    a.add_whole(pointer, General::Rax);
+                }
+            }
+            let mut to = General::R8;
+            if k == 1 {
+                a.load_whole(BESIDE_FIRST, self.of_last(BESIDE));
+                a.add_whole(BESIDE_FIRST, General::R8);
+                to = BESIDE_FIRST;
+            }
+            for (number, place) in self.places.states.iter().enumerate() {
+                let from = match *place {
+                    DiagonalPlace::State(first, moves) => (pointers[usize::from(moves)][0], first),
+                    DiagonalPlace::Table(first, moves) => (pointers[usize::from(moves)][1], first),
+                    DiagonalPlace::Still(_) => continue,
+                };
+                let from = Memory { base: from.0, displacement: 8 * from.1 as i32 };
+                for &lane in lanes {
+                    a.load(0, on(from, lane));
+                    a.store(on(self.room(to, number), lane), 0);
+                }
+            }
+        }
+    }
+
+    /// Add the results in the scratch to the outputs, those of rows under their masks.
+    fn add(&self, a: &mut Assembler, lanes: &[usize]) {
+        let places = self.places;
+        for k in 0..2 {
+            let pointers = [General::Rcx, General::Rax];
+            for (of_side, pointer) in BEHIND[k].into_iter().zip(pointers) {
+                a.load_whole(pointer, (self.scratch)(OF_OUTPUTS));
+                a.load_whole(General::Rdi, self.of_last(of_side));
+                a.add_whole(pointer, General::Rdi);
+            }
+            a.load_whole(General::Rsi, self.of_last(MASKS[k]));
+            a.add_whole(General::Rsi, General::Rdx);
+            let mut from = General::R8;
+            if k == 1 {
+                a.load_whole(General::R10, self.of_last(BESIDE));
+                a.add_whole(General::R10, General::R8);
+                from = General::R10;
+            }
+            for (number, &moves) in places.outputs.iter().enumerate() {
+                let first = 8 * (number * places.stride) as i32;
+                let to = Memory { base: pointers[usize::from(moves)], displacement: first };
+                for &lane in lanes {
+                    let mask = Memory { base: General::Rsi, displacement: self.masks };
+                    a.load(0, on(self.room(from, places.states.len() + number), lane));
+                    a.two(Code::AND, 0, 0, Operand::Memory(on(mask, lane)));
+                    a.two(Code::ADD, 0, 0, Operand::Memory(on(to, lane)));
+                    a.store(on(to, lane), 0);
+                }
+            }
+        }
+    }
+}
+
+/// The vector so many lanes further on.
+fn on(memory: Memory, lane: usize) -> Memory {
+    Memory { displacement: memory.displacement + 8 * lane as i32, ..memory }
 }

@@ -179,56 +179,58 @@ fn entry(curve: &Curve) -> LegendEntry {
 
 /// Plots of a chart, and their axes.
 fn drawn(chart: &Chart) -> (Vec<Plot>, Layout) {
-    let mut plots: Vec<Plot> = Vec::new();
-    for curve in &chart.curves {
-        let at = |(x, y): (f64, f64)| {
-            [(&chart.x, x), (&chart.y, y)].map(|(a, v)| if a.log { v.log10() } else { v })
-        };
-        let points: Vec<(f64, f64)> = chart.shown(curve).map(at).map(|[x, y]| (x, y)).collect();
-        if points.is_empty() {
-            continue;
+    let plots: Vec<Plot> = chart.curves.iter().flat_map(|curve| plots_of(chart, curve)).collect();
+    let layout = layout_of(chart, &plots);
+    (plots, layout)
+}
+
+/// Plots of a curve, one over the other.
+fn plots_of(chart: &Chart, curve: &Curve) -> Vec<Plot> {
+    let at = |(x, y): (f64, f64)| {
+        [(&chart.x, x), (&chart.y, y)].map(|(a, v)| if a.log { v.log10() } else { v })
+    };
+    let points: Vec<(f64, f64)> = chart.shown(curve).map(at).map(|[x, y]| (x, y)).collect();
+    if points.is_empty() {
+        return Vec::new();
+    }
+    let colour = COLOURS[curve.colour % COLOURS.len()];
+    let line = |width: f64| {
+        LinePlot::new().with_data(points.clone()).with_color(colour).with_stroke_width(width)
+    };
+    let dots = |size: f64, points: Vec<(f64, f64)>| {
+        let marker = MARKERS[curve.colour % MARKERS.len()];
+        ScatterPlot::new().with_data(points).with_color(colour).with_size(size).with_marker(marker)
+    };
+    match curve.style {
+        Style::Faint => vec![line(0.3).into()],
+        Style::Line | Style::Bars => {
+            let mut line = line(1.4);
+            if let Some(dash) = DASHES[curve.colour % DASHES.len()] {
+                line = line.with_line_style(kuva::plot::line::LineStyle::Custom(dash.to_string()));
+            }
+            vec![line.into()]
         }
-        let colour = COLOURS[curve.colour % COLOURS.len()];
-        let line = |width: f64| {
-            LinePlot::new().with_data(points.clone()).with_color(colour).with_stroke_width(width)
-        };
-        let dots = |size: f64, points: Vec<(f64, f64)>| {
-            let marker = MARKERS[curve.colour % MARKERS.len()];
-            ScatterPlot::new()
-                .with_data(points)
-                .with_color(colour)
-                .with_size(size)
-                .with_marker(marker)
-        };
-        match curve.style {
-            Style::Faint => plots.push(line(0.3).into()),
-            Style::Line | Style::Bars => {
-                let mut line = line(1.4);
-                if let Some(dash) = DASHES[curve.colour % DASHES.len()] {
-                    line =
-                        line.with_line_style(kuva::plot::line::LineStyle::Custom(dash.to_string()));
-                }
-                plots.push(line.into());
+        Style::Points => vec![dots(1.6, points.clone()).into()],
+        Style::Marked => {
+            let all = curve.x.iter().zip(&curve.y).map(|(x, y)| (*x, *y)).zip(&curve.bounds);
+            let bounds = all.filter(|&((x, y), bound)| *bound && chart.fits(x, y));
+            let open = bounds.map(|(point, _)| at(point)).map(|[x, y]| (x, y)).collect::<Vec<_>>();
+            let mut plots = vec![line(1.2).into(), dots(4.0, points.clone()).into()];
+            if !open.is_empty() {
+                // kuva makes only some of its markers transparent.
+                plots.push(dots(2.4, open).with_color("#ffffff").into());
             }
-            Style::Points => plots.push(dots(1.6, points.clone()).into()),
-            Style::Marked => {
-                let all = curve.x.iter().zip(&curve.y).map(|(x, y)| (*x, *y)).zip(&curve.bounds);
-                let bounds = all.filter(|&((x, y), bound)| *bound && chart.fits(x, y));
-                let open =
-                    bounds.map(|(point, _)| at(point)).map(|[x, y]| (x, y)).collect::<Vec<_>>();
-                plots.push(line(1.2).into());
-                plots.push(dots(4.0, points.clone()).into());
-                if !open.is_empty() {
-                    // kuva makes only some of its markers transparent.
-                    plots.push(dots(2.4, open).with_color("#ffffff").into());
-                }
-            }
+            plots
         }
     }
+}
+
+/// Axes, labels and reference lines of a chart with these plots.
+fn layout_of(chart: &Chart, plots: &[Plot]) -> Layout {
     let bounds = chart.curves.iter().any(|curve| curve.bounds.contains(&true));
     let y_label =
         if bounds { format!("{} (open: at most)", chart.y.label) } else { chart.y.label.clone() };
-    let mut layout = Layout::auto_from_plots(&plots)
+    let mut layout = Layout::auto_from_plots(plots)
         .with_x_label(&chart.x.label)
         .with_y_label(y_label)
         .with_show_grid(false)
@@ -272,7 +274,7 @@ fn drawn(chart: &Chart) -> (Vec<Plot>, Layout) {
             line.with_label(&level.name)
         });
     }
-    (plots, layout)
+    layout
 }
 
 /// Ends of a logarithmic axis and the distance of its ticks, in powers of ten; `None` for a linear

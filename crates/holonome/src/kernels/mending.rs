@@ -503,25 +503,24 @@ mod tests {
     /// or leave it to the iteration.
     #[test]
     fn a_projection_by_formulas_is_the_iteration() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/");
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
         let (mut by_formulas, mut left) = (0, 0);
         for (name, set) in [
-            ("spherical-pendulum", None),
-            ("double-pendulum", None),
-            ("kepler", None),
-            ("chain", Some(("n", "4"))),
+            ("models/spherical-pendulum", &[][..]),
+            ("models/double-pendulum", &[]),
+            ("models/kepler", &[]),
+            ("models/chain", &[("n", "4")]),
             // Light beside heavy: the metric matters.
-            ("double-pendulum", Some(("m", "(1, 1e-8)"))),
+            (
+                "suite/models/double-spherical-pendulum",
+                &[("m", "(1, 1e-3)"), ("pb", "1e-3*(0.4, 0.5, -0.3)")],
+            ),
         ] {
-            let set = set
-                .map(|(name, value)| (name.to_string(), value.to_string()))
-                .into_iter()
-                .collect();
+            let set =
+                set.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
             let settings = Settings { set, ..Settings::default() };
-            let path = format!("{folder}{name}.holo");
-            let Ok(problem) = Problem::load(std::path::Path::new(&path), &settings) else {
-                continue;
-            };
+            let problem = Problem::load(format!("{folder}{name}.holo"), &settings)
+                .unwrap_or_else(|error| panic!("{name}: {error}"));
             let model = &problem.model;
             let field = Arc::new(model.field().unwrap().0);
             let vectors = StateVectors::of(model);

@@ -2,7 +2,7 @@
 //!
 //! A trajectory depends on its number alone, and rows are stored in the order of numbers, so stored
 //! results do not depend on threads, lanes or parts. The store is that of a run, with trajectories
-//! in place of samples; so are its checkpoints. checkpoints.
+//! in place of samples; so are its checkpoints.
 
 mod batch;
 mod lanes;
@@ -228,6 +228,58 @@ fn recognised_throughout(simulation: &Simulation, starts: &Starts) -> Result<(),
     Ok(())
 }
 
+/// Leave out the deviations of invariants at each sample: an ensemble stores the largest of each
+/// trajectory.
+fn leave_out_deviations(simulation: &mut Simulation) -> Result<(), Error> {
+    let arrays = &mut simulation.recorded.arrays;
+    let is_drift = |array: &&RecordedArray| array.place == Place::Deviations;
+    if let Some(RecordedArray { name, .. }) = arrays.iter().find(is_drift)
+        && simulation.options.record.is_some()
+    {
+        let record = option("record");
+        return Err(Error::option(format!(
+            "{record} {name}: an ensemble stores the largest drift of each trajectory, as `drift_…`; leave {name} out"
+        )));
+    }
+    arrays.retain(|array| array.place != Place::Deviations);
+    Ok(())
+}
+
+/// Warn of options that are those of single runs.
+fn warn_of_options_of_runs(simulation: &mut Simulation, measures_errors: bool) {
+    let of_runs = [
+        (
+            "error",
+            measures_errors,
+            "it is measured of a single run; compare the sweep with one at another tolerance or step",
+        ),
+        (
+            "interpolant",
+            simulation.options.interpolant,
+            "an ensemble has its samples only; ask for more of them, or for runs by themselves",
+        ),
+    ];
+    for (name, _, what) in of_runs.into_iter().filter(|(_, given, _)| *given) {
+        simulation.warnings.push(format!("{} has no effect: {what}", option(name)));
+    }
+}
+
+/// Refuse measures whose numbers or times differ between trajectories.
+fn refuse_varied_measures(simulation: &Simulation, starts: &Starts) -> Result<(), Error> {
+    let changes =
+        |source, slot: u32| source == Source::Parameter && starts.varies_parameter(slot as usize);
+    let is_varied =
+        |measure: &&Measured| measure.given.iter().any(|f| f.reads_marked(changes).contains(&true));
+    match simulation.problem.model.measures.iter().find(is_varied) {
+        Some(measure) => Err(Error::option(format!(
+            "measure '{}': its numbers and times are those of all trajectories, and {} changes them",
+            measure.quantity.name,
+            option("vary")
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Maximum number of trajectories from which the number of iterations of a step is found: the
 /// first, the last, and some between.
 const PILOTS: u64 = 8;
@@ -320,33 +372,10 @@ impl Sweep {
             options.samples = Some(2);
         }
         let reference = reference_state(&problem, &options)?;
-        let measures = std::mem::take(&mut options.error);
+        let measures_errors = std::mem::take(&mut options.error);
         let mut simulation = Simulation::of_ensemble(problem, options)?;
-        let is_drift = |array: &&RecordedArray| array.place == Place::Deviations;
-        if let Some(RecordedArray { name, .. }) = simulation.recorded.arrays.iter().find(is_drift)
-            && simulation.options.record.is_some()
-        {
-            let record = option("record");
-            return Err(Error::option(format!(
-                "{record} {name}: an ensemble stores the largest drift of each trajectory, as `drift_…`; leave {name} out"
-            )));
-        }
-        simulation.recorded.arrays.retain(|array| array.place != Place::Deviations);
-        let of_runs = [
-            (
-                "error",
-                measures,
-                "it is measured of a single run; compare the sweep with one at another tolerance or step",
-            ),
-            (
-                "interpolant",
-                simulation.options.interpolant,
-                "an ensemble has its samples only; ask for more of them, or for runs by themselves",
-            ),
-        ];
-        for (name, _, what) in of_runs.into_iter().filter(|(_, given, _)| *given) {
-            simulation.warnings.push(format!("{} has no effect: {what}", option(name)));
-        }
+        leave_out_deviations(&mut simulation)?;
+        warn_of_options_of_runs(&mut simulation, measures_errors);
         let starts = simulation.starts(starts);
         let numbers = simulation.problem.model.parameter_values.len();
         let differ = (0..numbers).any(|k| starts.varies_parameter(k))
@@ -366,20 +395,7 @@ impl Sweep {
             .map(|p| p.first..p.first + p.family.len())
             .filter(|slots| slots.clone().any(|slot| starts.varies_parameter(slot)))
             .collect();
-        let changes = |source, slot: u32| {
-            source == Source::Parameter && starts.varies_parameter(slot as usize)
-        };
-        let measures = &simulation.problem.model.measures;
-        let is_varied = |measure: &&Measured| {
-            measure.given.iter().any(|f| f.reads_marked(changes).contains(&true))
-        };
-        if let Some(measure) = measures.iter().find(is_varied) {
-            return Err(Error::option(format!(
-                "measure '{}': its numbers and times are those of all trajectories, and {} changes them",
-                measure.quantity.name,
-                option("vary")
-            )));
-        }
+        refuse_varied_measures(&simulation, &starts)?;
         if !varied.is_empty() {
             recognised_throughout(&simulation, &starts)?;
         }

@@ -29,6 +29,30 @@ impl Tangent {
     }
 }
 
+/// Adjoints on the way from a root to the inputs.
+struct Adjoints {
+    /// The adjoint of each node so far, and a mask of the values for which the node counts: only the
+    /// branches of selects that use it (`None`: always). Elsewhere it may have no derivative, and
+    /// 0 · NaN must not reach the sum: if(x > 0, sqrt(x), 0).
+    reached: FxHashMap<Node, (Node, Option<Node>)>,
+}
+
+impl Adjoints {
+    /// Add an amount to the adjoint of a node, for the values of `mask`.
+    fn add(&mut self, g: &mut Graph, to: Node, amount: Node, mask: Option<Node>) {
+        let sum = match self.reached.get(&to) {
+            Some(&(old, known)) => {
+                let both = known.zip(mask);
+                let total = g.add(old, amount);
+                let either = |(a, b)| if a == b { a } else { g.binary(Binary::Or, a, b) };
+                (total, both.map(either))
+            }
+            None => (amount, mask),
+        };
+        self.reached.insert(to, sum);
+    }
+}
+
 impl Graph {
     /// The derivatives of `y` with respect to every input that `select` accepts, as (input,
     /// derivative) in the order of the inputs. Inputs that `y` does not depend on are absent.
@@ -46,59 +70,25 @@ impl Graph {
         mut share: impl FnMut(Node, Node),
     ) -> Vec<(Input, Node)> {
         let order = self.reachable(&[y]);
-        let mut active: FxHashMap<Node, bool> = FxHashMap::default();
-        for &node in &order {
-            let is_active = match self.expression(node) {
-                Expression::Input(input) => select(input),
-                e => e.arguments().any(|a| active[&a]),
-            };
-            active.insert(node, is_active);
-        }
-        let mut adjoints: FxHashMap<Node, Node> = FxHashMap::default();
-        // Masks of the values for which a node counts: only the branches of selects that use it
-        // (`None`: always). Elsewhere it may have no derivative, and 0 · NaN must not reach the
-        // sum: if(x > 0, sqrt(x), 0).
-        let mut masks: FxHashMap<Node, Option<Node>> = FxHashMap::default();
+        let active = self.active(&order, &mut select);
         let one = self.one();
-        adjoints.insert(y, one);
-        masks.insert(y, None);
+        let mut adjoints = Adjoints { reached: FxHashMap::from_iter([(y, (one, None))]) };
         let mut result = Vec::new();
         for &node in order.iter().rev() {
             if !active[&node] {
                 continue;
             }
-            let Some(&bar) = adjoints.get(&node) else { continue };
-            let mask = masks[&node];
-            let mut contribute =
-                |g: &mut Graph, argument: Node, amount: Node, mask: Option<Node>| {
-                    if active[&argument] && !g.is_zero(amount) {
-                        share(node, amount);
-                        let (total, mask) =
-                            match adjoints.get(&argument) {
-                                Some(&old) => {
-                                    let both = masks[&argument].zip(mask);
-                                    (
-                                        g.add(old, amount),
-                                        both.map(|(a, b)| {
-                                            if a == b { a } else { g.binary(Binary::Or, a, b) }
-                                        }),
-                                    )
-                                }
-                                None => (amount, mask),
-                            };
-                        adjoints.insert(argument, total);
-                        masks.insert(argument, mask);
-                    }
-                };
-            if let Some((c, a, b)) = self.choice(node) {
-                let (zero, not) = (self.zero(), self.unary(Unary::Not, c));
-                let (to_a, to_b) = (self.select(c, bar, zero), self.select(c, zero, bar));
-                let [in_a, in_b] = [c, not].map(|c| match mask {
-                    Some(m) => self.binary(Binary::And, m, c),
-                    None => c,
-                });
-                contribute(self, a, to_a, Some(in_a));
-                contribute(self, b, to_b, Some(in_b));
+            let Some(&(bar, mask)) = adjoints.reached.get(&node) else { continue };
+            let mut contribute = |g: &mut Graph, argument, amount, mask| {
+                if active[&argument] && !g.is_zero(amount) {
+                    share(node, amount);
+                    adjoints.add(g, argument, amount, mask);
+                }
+            };
+            if let Some(branches) = self.choice(node) {
+                for (branch, amount, mask) in self.to_branches(branches, bar, mask) {
+                    contribute(self, branch, amount, mask);
+                }
                 continue;
             }
             match self.expression(node) {
@@ -112,8 +102,9 @@ impl Graph {
                     }
                 }
                 Expression::Binary(op, a, b) => {
+                    let [a_moves, b_moves] = [a, b].map(|argument| active[&argument]);
                     // Only the partials that are needed: d(x^k)/dk would introduce log(x).
-                    let [da, db] = self.partials_where(op, a, b, node, active[&a], active[&b]);
+                    let [da, db] = self.partials_where(op, a, b, node, a_moves, b_moves);
                     for (argument, d) in [(a, da), (b, db)] {
                         if let Some(d) = d {
                             let amount = self.masked_product(mask, bar, d);
@@ -137,6 +128,41 @@ impl Graph {
         result.retain(|&(_, d)| !self.is_zero(d));
         result.sort_unstable_by_key(|&(input, _)| input);
         result
+    }
+
+    /// For each node in `order`, arguments before what uses them, whether it depends on an input
+    /// that `select` selects.
+    fn active(
+        &self,
+        order: &[Node],
+        select: &mut dyn FnMut(Input) -> bool,
+    ) -> FxHashMap<Node, bool> {
+        let mut active: FxHashMap<Node, bool> = FxHashMap::default();
+        for &node in order {
+            let is_active = match self.expression(node) {
+                Expression::Input(input) => select(input),
+                e => e.arguments().any(|a| active[&a]),
+            };
+            active.insert(node, is_active);
+        }
+        active
+    }
+
+    /// What an adjoint `bar` of a choice, under `mask`, adds to each of its branches, with the mask
+    /// of the values for which the branch is taken.
+    fn to_branches(
+        &mut self,
+        (c, a, b): (Node, Node, Node),
+        bar: Node,
+        mask: Option<Node>,
+    ) -> [(Node, Node, Option<Node>); 2] {
+        let (zero, not) = (self.zero(), self.unary(Unary::Not, c));
+        let (to_a, to_b) = (self.select(c, bar, zero), self.select(c, zero, bar));
+        let [in_a, in_b] = [c, not].map(|c| match mask {
+            Some(m) => self.binary(Binary::And, m, c),
+            None => c,
+        });
+        [(a, to_a, Some(in_a)), (b, to_b, Some(in_b))]
     }
 
     /// Condition and branches of a choice between two nodes, differentiated piecewise.

@@ -229,43 +229,7 @@ impl RowKernel {
             match &run.code {
                 Code::Rows(rows) => rows.run(0, bound, self.table(run), arrays.again(), work),
                 Code::Gathered(kernel) => {
-                    let (piece, (x, out)) = (piece(), arrays.at(run.at));
-                    for &first in
-                        self.made.parts[run.part].straight(run.piece).into_iter().flatten()
-                    {
-                        // The sum of −0 and any number is that number: the bits are the same as
-                        // those that loops store.
-                        out[first as usize..][..piece.rows].fill(-0.0);
-                    }
-                    let add = |blocks: &Range<usize>,
-                               (out, first): (&mut [f64], usize),
-                               work: &mut [f64]| {
-                        self.add(
-                            (piece, blocks.clone()),
-                            &**kernel,
-                            bound,
-                            (t, x),
-                            (out, first),
-                            work,
-                        );
-                    };
-                    let all = 0..piece.blocks.len();
-                    match (&run.parts, &piece.diagonals) {
-                        (Some((blocks, parts)), _) => {
-                            let (first, written) = (parts.sums.start, &mut out[parts.sums.clone()]);
-                            let add_part =
-                                |blocks: &Range<usize>, sums: &mut [f64], work: &mut [f64]| {
-                                    add(blocks, (sums, first), work);
-                                };
-                            parts.run(blocks, work, &add_part, |sums| {
-                                written.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
-                            });
-                        }
-                        (None, Some(diagonals)) => {
-                            diagonals.with(out, work, |out, work| add(&all, (out, 0), work))
-                        }
-                        (None, None) => add(&all, (out, 0), work),
-                    }
+                    self.evaluate_gathered(run, (&**kernel, bound), t, arrays.at(run.at), work);
                 }
                 Code::Added(rows, together) => {
                     let (piece, (x, out)) = (piece(), arrays.at(run.at));
@@ -293,29 +257,69 @@ impl RowKernel {
                     }
                 }
                 Code::Segments(rows, segments) => {
-                    let (piece, (x, out)) = (piece(), arrays.at(run.at));
-                    let add = |which: &Range<usize>, out: &mut [f64], work: &mut [f64]| {
-                        self.add_segments(
-                            (piece, which.clone()),
-                            (&**rows, segments),
-                            bound,
-                            x,
-                            out,
-                            work,
-                        );
-                    };
-                    match &run.parts {
-                        Some((which, parts)) => {
-                            parts.run(which, work, &add, |sums| segments.order.add(sums, out))
-                        }
-                        None => {
-                            let (room, work) = work.split_at_mut(segments.order.room());
-                            segments
-                                .order
-                                .with(out, room, |out| add(&(0..piece.blocks.len()), out, work));
-                        }
-                    }
+                    let at = arrays.at(run.at);
+                    self.evaluate_segments(run, (&**rows, segments), bound, at, work);
                 }
+            }
+        }
+    }
+
+    /// Evaluate a run whose kernel reads gathered blocks of rows.
+    fn evaluate_gathered(
+        &self,
+        run: &Run,
+        (kernel, bound): (&dyn Kernel, &Aligned),
+        t: f64,
+        (x, out): (&[f64], &mut [f64]),
+        work: &mut [f64],
+    ) {
+        let piece = self.piece(run);
+        for &first in self.made.parts[run.part].straight(run.piece).into_iter().flatten() {
+            // The sum of −0 and any number is that number: the bits are the same as
+            // those that loops store.
+            out[first as usize..][..piece.rows].fill(-0.0);
+        }
+        let add = |blocks: &Range<usize>, (out, first): (&mut [f64], usize), work: &mut [f64]| {
+            self.add((piece, blocks.clone()), kernel, bound, (t, x), (out, first), work);
+        };
+        let all = 0..piece.blocks.len();
+        match (&run.parts, &piece.diagonals) {
+            (Some((blocks, parts)), _) => {
+                let (first, written) = (parts.sums.start, &mut out[parts.sums.clone()]);
+                let add_part = |blocks: &Range<usize>, sums: &mut [f64], work: &mut [f64]| {
+                    add(blocks, (sums, first), work);
+                };
+                parts.run(blocks, work, &add_part, |sums| {
+                    written.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
+                });
+            }
+            (None, Some(diagonals)) => {
+                diagonals.with(out, work, |out, work| add(&all, (out, 0), work))
+            }
+            (None, None) => add(&all, (out, 0), work),
+        }
+    }
+
+    /// Evaluate a run over segments: the partners of one member in lanes.
+    fn evaluate_segments(
+        &self,
+        run: &Run,
+        (rows, segments): (&dyn SegmentLoop, &Segments),
+        bound: &Aligned,
+        (x, out): (&[f64], &mut [f64]),
+        work: &mut [f64],
+    ) {
+        let piece = self.piece(run);
+        let add = |which: &Range<usize>, out: &mut [f64], work: &mut [f64]| {
+            self.add_segments((piece, which.clone()), (rows, segments), bound, x, out, work);
+        };
+        match &run.parts {
+            Some((which, parts)) => {
+                parts.run(which, work, &add, |sums| segments.order.add(sums, out))
+            }
+            None => {
+                let (room, work) = work.split_at_mut(segments.order.room());
+                segments.order.with(out, room, |out| add(&(0..piece.blocks.len()), out, work));
             }
         }
     }

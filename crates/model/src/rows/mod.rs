@@ -518,6 +518,31 @@ pub(crate) struct Near {
     pub outputs: Vec<Side>,
 }
 
+/// Formulas over the slots of a table, with those slots in them that are the same in all rows:
+/// constants fold, and products of parameters are computed once for a run.
+fn folded(table: &RowTable, graph: &Graph, roots: &[Node]) -> (Graph, Vec<Node>) {
+    let mut folded = Graph::new();
+    let roots = folded.instantiate(graph, roots, |g, input| match input {
+        Input::Slot(k) if table.is_same(k as usize) => match table.slots[k as usize] {
+            Source::Number => g.constant(table.number(k as usize)),
+            _ => g.parameter(table.rows.get(0).first[k as usize] as usize),
+        },
+        other => g.input(other),
+    });
+    (folded, roots)
+}
+
+/// Slots that formulas read, ascending, with their sources.
+fn slots_read(graph: &Graph, roots: &[Node], sources: &[Source]) -> Vec<(u32, Source)> {
+    let slot = |node| match graph.expression(node) {
+        Expression::Input(Input::Slot(k)) => Some((k, sources[k as usize])),
+        _ => None,
+    };
+    let mut slots: Vec<_> = graph.reachable(roots).into_iter().filter_map(slot).collect();
+    slots.sort_unstable_by_key(|&(slot, _)| slot);
+    slots
+}
+
 impl Piece {
     /// Create a piece of `outputs` of a graph over the slots of a table, whose rows include the
     /// places of the outputs. `None` if all outputs are 0. In a sum over near pairs, the rows are
@@ -534,20 +559,9 @@ impl Piece {
         if count == 0 {
             return None;
         }
-        // Slots that are the same in all rows are moved into the formula: constants fold, and
-        // products of parameters are computed once for a run.
-        let mut folded = Graph::new();
-        let roots = outputs
-            .into_iter()
-            .chain(near.iter().flat_map(|near| near.pairs.nodes()))
-            .collect::<Vec<_>>();
-        let mut outputs = folded.instantiate(graph, &roots, |g, input| match input {
-            Input::Slot(k) if table.is_same(k as usize) => match sources[k as usize] {
-                Source::Number => g.constant(table.number(k as usize)),
-                _ => g.parameter(rows.get(0).first[k as usize] as usize),
-            },
-            other => g.input(other),
-        });
+        let of_pairs = near.iter().flat_map(|near| near.pairs.nodes());
+        let roots: Vec<Node> = outputs.into_iter().chain(of_pairs).collect();
+        let (folded, mut outputs) = folded(table, graph, &roots);
         let of_pairs = outputs.split_off(width);
         let kept: Vec<usize> = (0..width).filter(|&k| !folded.is_zero(outputs[k])).collect();
         if kept.is_empty() {
@@ -556,15 +570,7 @@ impl Piece {
         let roots: Vec<Node> = kept.iter().map(|&k| outputs[k]).chain(of_pairs).collect();
         // Formulas composed by the chain rule repeat themselves.
         let (folded, mut outputs) = optimise(&folded, &roots);
-        let mut slots: Vec<(u32, Source)> = folded
-            .reachable(&outputs)
-            .into_iter()
-            .filter_map(|node| match folded.expression(node) {
-                Expression::Input(Input::Slot(k)) => Some((k, sources[k as usize])),
-                _ => None,
-            })
-            .collect();
-        slots.sort_unstable_by_key(|&(slot, _)| slot);
+        let slots = slots_read(&folded, &outputs, sources);
         let of_pairs = outputs.split_off(kept.len());
         let mut numbers = Vec::new();
         if slots.iter().any(|(_, source)| *source == Source::Number) {
@@ -610,6 +616,13 @@ impl Piece {
             piece.put_segments(table, &lengths, &columns);
             return Some(piece);
         }
+        piece.put_blocks(rows, &columns);
+        Some(piece)
+    }
+
+    /// Divide rows whose entries stand in these `columns` into blocks.
+    fn put_blocks(&mut self, rows: &Stretches, columns: &[usize]) {
+        let count = self.rows;
         let mut entries = vec![[0; BLOCK]; columns.len()];
         let mut places = Vec::with_capacity(columns.len());
         let (mut first, mut which) = (0, 0);
@@ -625,22 +638,21 @@ impl Piece {
                 let step = |k: usize| if most > 1 { stretch.step[k] as i32 } else { 0 };
                 let place = |&k: &usize| Places::Even { first: row.at(k), step: step(k) };
                 places.extend(columns.iter().map(place));
-                piece.blocks.push(most as u32, &places);
+                self.blocks.push(most as u32, &places);
                 first += most;
                 continue;
             }
-            for (entries, &k) in entries.iter_mut().zip(&columns) {
+            for (entries, &k) in entries.iter_mut().zip(columns) {
                 rows.column(k, first, &mut entries[..most]);
             }
             let even = entries.iter().map(|entries| even_length(&entries[..most])).min();
             // A block may end where a line of a grid ends, if that leaves it long enough.
             let length = even.filter(|&len| len >= BLOCK / 2).unwrap_or(most);
-            places.extend(entries.iter().map(|entries| piece.place(&entries[..length])));
-            piece.blocks.push(length as u32, &places);
+            places.extend(entries.iter().map(|entries| self.place(&entries[..length])));
+            self.blocks.push(length as u32, &places);
             first += length;
         }
-        piece.line = Line::of(&piece);
-        Some(piece)
+        self.line = Line::of(self);
     }
 
     /// The sums of all rows to outputs from `first` on, which become those from `to` on. They get

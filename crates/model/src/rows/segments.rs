@@ -218,10 +218,19 @@ pub(super) struct Segments {
     starts: Vec<u32>,
 }
 
-impl Segments {
-    /// Segments of a piece over so many states whose blocks are segments, if a loop can run over
-    /// them.
-    pub fn of(piece: &Piece, states: usize) -> Option<Segments> {
+/// Outline of a piece whose blocks may be segments: slots, then outputs.
+struct Outline<'a> {
+    piece: &'a Piece,
+    slots: usize,
+    width: usize,
+    /// True for what moves from row to row of a block.
+    moves: Vec<bool>,
+    order: Order,
+}
+
+impl<'a> Outline<'a> {
+    /// Outline of a piece; `None` if something does not move evenly, or not in all blocks alike.
+    fn of(piece: &'a Piece) -> Option<Outline<'a>> {
         let (slots, width) = (piece.slots.len(), piece.slots.len() + piece.outputs.len());
         let mut moves: Option<Vec<bool>> = None;
         // Distance between the outputs of a row and of the next; 0 while that is unknown.
@@ -248,66 +257,100 @@ impl Segments {
             return None;
         }
         let order = Order::new(piece.written(), apart.max(1) as usize);
-        let first = |block: &Block, k: usize| {
-            let first = block.place(k).entry(&[], 0);
-            if k < slots { first } else { order.place(first) }
-        };
-        // Number of the array: states, the table, outputs.
-        let array = |k: usize| match piece.slots.get(k) {
+        Some(Outline { piece, slots, width, moves, order })
+    }
+
+    /// Place of the first row of a block.
+    fn first(&self, block: &Block, k: usize) -> u32 {
+        let first = block.place(k).entry(&[], 0);
+        if k < self.slots { first } else { self.order.place(first) }
+    }
+
+    /// Number of the array: states, the table, outputs.
+    fn array(&self, k: usize) -> usize {
+        match self.piece.slots.get(k) {
             Some((_, Source::State)) => 0,
             Some(_) => 1,
             None => 2,
-        };
-        let mut table = Source::Parameter;
-        let mut tables =
-            (0..slots).filter(|&k| moves[k] && array(k) == 1).map(|k| piece.slots[k].1);
-        if let Some(source) = tables.next() {
-            table = source;
-            if tables.any(|other| other != source) {
-                return None;
-            }
         }
-        let mut bases = vec![u32::MAX; width];
-        for block in blocks() {
+    }
+
+    /// Source of the table along which slots move; `None` if there are several.
+    fn table(&self) -> Option<Source> {
+        let moves = |k: &usize| self.moves[*k] && self.array(*k) == 1;
+        let mut tables = (0..self.slots).filter(moves).map(|k| self.piece.slots[k].1);
+        let Some(source) = tables.next() else { return Some(Source::Parameter) };
+        tables.all(|other| other == source).then_some(source)
+    }
+
+    /// Smallest places over all blocks.
+    fn bases(&self) -> Vec<u32> {
+        let mut bases = vec![u32::MAX; self.width];
+        for block in self.piece.blocks.iter() {
             for (k, base) in bases.iter_mut().enumerate() {
-                *base = (*base).min(first(&block, k));
+                *base = (*base).min(self.first(&block, k));
             }
         }
+        bases
+    }
+
+    /// True if what moves in a block is shifted from the `bases` as the first of its array in
+    /// `moving`, and a last vector of rows stays within the states.
+    fn goes_along(
+        &self,
+        block: &Block,
+        bases: &[u32],
+        moving: &[Option<(usize, u32)>; 3],
+        states: usize,
+    ) -> bool {
+        let shift = |k: usize| self.first(block, k) - bases[k];
+        (0..self.width).filter(|&k| self.moves[k]).all(|k| {
+            let Some((other, _)) = moving[self.array(k)] else { return false };
+            let rows = (block.rows as usize).next_multiple_of(SEGMENT_LANES);
+            let behind = self.first(block, k) as usize + rows;
+            shift(k) == shift(other) && (self.array(k) != 0 || behind <= states)
+        })
+    }
+
+    /// True if rows side by side do not add to one place.
+    fn writes_apart(&self, block: &Block) -> bool {
+        let rows = block.rows;
+        (self.slots..self.width).filter(|&k| self.moves[k]).all(|k| {
+            let start = self.first(block, k);
+            let range = start..start + rows;
+            let overlaps = |other: usize| {
+                let from = self.first(block, other);
+                if self.moves[other] {
+                    from < range.end && start < from + rows
+                } else {
+                    range.contains(&from)
+                }
+            };
+            !(self.slots..self.width).any(|other| other != k && overlaps(other))
+        })
+    }
+}
+
+impl Segments {
+    /// Segments of a piece over so many states whose blocks are segments, if a loop can run over
+    /// them.
+    pub fn of(piece: &Piece, states: usize) -> Option<Segments> {
+        let outline = Outline::of(piece)?;
+        let (table, bases) = (outline.table()?, outline.bases());
+        let Outline { slots, width, moves, .. } = &outline;
+        let (slots, width) = (*slots, *width);
         let mut moving = [None; 3];
         for k in (0..width).filter(|&k| moves[k]) {
-            moving[array(k)].get_or_insert((k, bases[k]));
+            moving[outline.array(k)].get_or_insert((k, bases[k]));
         }
-        let written: Vec<usize> = (slots..width).filter(|&k| moves[k]).collect();
-        for block in blocks() {
-            let rows = block.rows;
-            let shift = |k: usize| first(&block, k) - bases[k];
-            for k in (0..width).filter(|&k| moves[k]) {
-                let (other, _) = moving[array(k)]?;
-                let behind =
-                    first(&block, k) as usize + (rows as usize).next_multiple_of(SEGMENT_LANES);
-                if shift(k) != shift(other) || (array(k) == 0 && behind > states) {
-                    return None;
-                }
-            }
-            // Rows side by side must not add to one place.
-            for &k in &written {
-                let start = first(&block, k);
-                let range = start..start + rows;
-                for other in slots..width {
-                    let from = first(&block, other);
-                    let overlaps = if moves[other] {
-                        from < range.end && start < from + rows
-                    } else {
-                        range.contains(&from)
-                    };
-                    if other != k && overlaps {
-                        return None;
-                    }
-                }
-            }
+        let blocks = || piece.blocks.iter();
+        if !blocks().all(|block| {
+            outline.goes_along(&block, &bases, &moving, states) && outline.writes_apart(&block)
+        }) {
+            return None;
         }
         let still: Vec<usize> = (0..slots).filter(|&k| !moves[k]).collect();
-        let state = |k: usize| match (moves[k], array(k)) {
+        let state = |k: usize| match (moves[k], outline.array(k)) {
             (true, 0) => SegmentPlace::State(bases[k]),
             (true, _) => SegmentPlace::Table(bases[k]),
             (false, _) => SegmentPlace::Still(still.partition_point(|&s| s < k) as u32),
@@ -318,12 +361,12 @@ impl Segments {
         };
         let mut starts = Vec::new();
         for block in blocks() {
-            starts
-                .extend(moving.map(|moving| moving.map_or(0, |(k, base)| first(&block, k) - base)));
+            let first = |k: usize| outline.first(&block, k);
+            starts.extend(moving.map(|moving| moving.map_or(0, |(k, base)| first(k) - base)));
             starts.extend(still.iter().map(|&k| block.place(k).entry(&[], 0)));
-            starts.extend((slots..width).filter(|&k| !moves[k]).map(|k| first(&block, k)));
+            starts.extend((slots..width).filter(|&k| !moves[k]).map(first));
         }
-        Some(Segments { places, table, still, order, starts })
+        Some(Segments { places, table, still, order: outline.order, starts })
     }
 
     /// Scratch of a loop over segments, in numbers.

@@ -180,111 +180,13 @@ fn fixman_terms(
     if !diagonal {
         return Err(NotHeated::FullMass);
     }
-    let degrees = model.degrees();
-    // The scalar constraint of each output of each quantity, and the rows whose sum each is.
-    let (mut scalars, mut rows): (Vec<&str>, Vec<(Part, Vec<u32>)>) = (Vec::new(), Vec::new());
-    let (mut terms, mut of_coordinate) = (Vec::<&Term>::new(), vec![Vec::<usize>::new(); degrees]);
-    for quantity in &model.constraints {
-        let (first, width, kept) = (scalars.len(), quantity.shape.len(), quantity.components.len());
-        let scalar = |output: usize| {
-            let component = quantity.components.iter().position(|c| c.offset == output % width);
-            component.map_or(NONE, |component| (first + output / width * kept + component) as u32)
-        };
-        scalars.extend(std::iter::repeat_n(quantity.name.as_str(), quantity.members * kept));
-        for term in &quantity.functional.terms {
-            for (row, entries) in (0..).zip(term.table.each()) {
-                let of_roots = term.outputs(entries).map(scalar).collect();
-                rows.push(((terms.len() as u32, row), of_roots));
-            }
-            terms.push(term);
+    let constraints = ConstraintRows::of(model, hamiltonian);
+    let mut join = Join::new(constraints.terms.clone());
+    for (first, block) in constraints.blocks().iter().enumerate() {
+        if !block.is_empty() {
+            let (parts, shape) = constraints.template(first, block)?;
+            join.push(&parts, &shape, 0);
         }
-    }
-    let constraint_terms = terms.len();
-    terms.extend(&hamiltonian.terms);
-    let mut joined = Joined((0..scalars.len()).collect());
-    for ((term, row), of_roots) in &rows {
-        let term = terms[*term as usize];
-        for (entry, source) in term.row(*row as usize).iter().zip(&term.slots) {
-            if *source == Source::State {
-                of_coordinate[entry as usize]
-                    .extend(of_roots.iter().filter(|&&s| s != NONE).map(|&s| s as usize));
-            }
-        }
-    }
-    for together in of_coordinate.iter().filter(|together| together.len() > 1) {
-        together.windows(2).for_each(|pair| joined.join(pair[0], pair[1]));
-    }
-    // Rows of H that contain the momentum of each coordinate.
-    let mut feeders = vec![Vec::<Part>::new(); degrees];
-    for (number, term) in (constraint_terms as u32..).zip(&hamiltonian.terms) {
-        for (row, entries) in (0..).zip(term.table.each()) {
-            for slot in momentum_slots(term, entries, degrees) {
-                feeders[entries.at(slot as usize) as usize - degrees].push((number, row));
-            }
-        }
-    }
-    let mut blocks: Vec<Vec<usize>> = vec![Vec::new(); scalars.len()];
-    for (number, (_, of_roots)) in rows.iter().enumerate() {
-        if let Some(&scalar) = of_roots.iter().find(|&&scalar| scalar != NONE) {
-            blocks[joined.root(scalar as usize)].push(number);
-        }
-    }
-    let mut join = Join::new(terms.clone());
-    for (first, block) in blocks.iter().enumerate().filter(|(_, block)| !block.is_empty()) {
-        let mut numbers: FxHashMap<u32, u32> = FxHashMap::default();
-        for &scalar in block.iter().flat_map(|&row| &rows[row].1).filter(|&&scalar| scalar != NONE)
-        {
-            let next = numbers.len() as u32;
-            numbers.entry(scalar).or_insert(next);
-        }
-        if numbers.len() > MOST_JOINED_CONSTRAINTS {
-            return Err(NotHeated::Joined {
-                count: numbers.len(),
-                name: scalars[first].to_string(),
-            });
-        }
-        let mut parts: Vec<Part> = block.iter().map(|&row| rows[row].0).collect();
-        let mut coordinates: Vec<u32> = Vec::new();
-        for &(term, row) in &parts {
-            let term = terms[term as usize];
-            let states = term
-                .row(row as usize)
-                .iter()
-                .zip(&term.slots)
-                .filter(|(_, s)| **s == Source::State);
-            for (entry, _) in states {
-                if !coordinates.contains(&entry) {
-                    coordinates.push(entry);
-                }
-            }
-        }
-        for &coordinate in &coordinates {
-            for feeder in &feeders[coordinate as usize] {
-                if !parts.contains(feeder) {
-                    parts.push(*feeder);
-                }
-            }
-        }
-        // Shape of a template: the scalar of each root, and the coordinate, or momentum, of each
-        // slot.
-        let mut shape = vec![numbers.len() as u32, block.len() as u32, coordinates.len() as u32];
-        for &row in block {
-            shape.extend(
-                rows[row].1.iter().map(|scalar| numbers.get(scalar).copied().unwrap_or(NONE)),
-            );
-        }
-        for &(term, row) in &parts {
-            let term = terms[term as usize];
-            shape.extend(term.row(row as usize).iter().zip(&term.slots).map(|(entry, source)| {
-                let momentum = entry as usize >= degrees;
-                let coordinate = if momentum { entry - degrees as u32 } else { entry };
-                let place = coordinates.iter().position(|&known| known == coordinate);
-                place
-                    .filter(|_| *source == Source::State)
-                    .map_or(NONE, |place| 2 * place as u32 + u32::from(momentum))
-            }));
-        }
-        join.push(&parts, &shape, 0);
     }
     let mut size = join.largest();
     let made = join.terms(Some(temperature), |g, instances, temperature| {
@@ -294,6 +196,136 @@ fn fixman_terms(
     });
     size = made.iter().map(|term| term.graph.reachable(&term.roots).len()).fold(size, usize::max);
     if size > LARGEST_TEMPLATE { Err(NotHeated::TooLarge { size }) } else { Ok(made) }
+}
+
+/// Rows of the constraints, and the rows of H that move the positions in them.
+struct ConstraintRows<'a> {
+    degrees: usize,
+    /// Terms of the constraints, then those of H.
+    terms: Vec<&'a Term>,
+    /// Name of each scalar constraint.
+    scalars: Vec<&'a str>,
+    /// Rows of constraints, each with the scalar constraints of its outputs, or [`NONE`].
+    rows: Vec<(Part, Vec<u32>)>,
+    /// For each coordinate, the rows of H that contain its momentum.
+    feeders: Vec<Vec<Part>>,
+}
+
+impl<'a> ConstraintRows<'a> {
+    fn of(model: &'a Model, hamiltonian: &'a Functional) -> ConstraintRows<'a> {
+        let degrees = model.degrees();
+        let (mut scalars, mut rows): (Vec<&str>, Vec<(Part, Vec<u32>)>) = (Vec::new(), Vec::new());
+        let mut terms = Vec::<&Term>::new();
+        for quantity in &model.constraints {
+            let (first, width, kept) =
+                (scalars.len(), quantity.shape.len(), quantity.components.len());
+            let scalar = |output: usize| {
+                let component = quantity.components.iter().position(|c| c.offset == output % width);
+                component
+                    .map_or(NONE, |component| (first + output / width * kept + component) as u32)
+            };
+            scalars.extend(std::iter::repeat_n(quantity.name.as_str(), quantity.members * kept));
+            for term in &quantity.functional.terms {
+                for (row, entries) in (0..).zip(term.table.each()) {
+                    let of_roots = term.outputs(entries).map(scalar).collect();
+                    rows.push(((terms.len() as u32, row), of_roots));
+                }
+                terms.push(term);
+            }
+        }
+        let mut feeders = vec![Vec::<Part>::new(); degrees];
+        for (number, term) in (terms.len() as u32..).zip(&hamiltonian.terms) {
+            for (row, entries) in (0..).zip(term.table.each()) {
+                for slot in momentum_slots(term, entries, degrees) {
+                    feeders[entries.at(slot as usize) as usize - degrees].push((number, row));
+                }
+            }
+        }
+        terms.extend(&hamiltonian.terms);
+        ConstraintRows { degrees, terms, scalars, rows, feeders }
+    }
+
+    /// Entries of a row with their sources.
+    fn entries(&self, (term, row): Part) -> impl Iterator<Item = (u32, Source)> {
+        let term = self.terms[term as usize];
+        let entries = term.row(row as usize);
+        (0..).zip(&term.slots).map(move |(slot, &source)| (entries.at(slot), source))
+    }
+
+    /// Components of the state that a row reads.
+    fn states(&self, part: Part) -> impl Iterator<Item = u32> {
+        self.entries(part).filter(|(_, source)| *source == Source::State).map(|(entry, _)| entry)
+    }
+
+    /// Numbers of the rows that belong together because they share positions, by the number of
+    /// their first scalar constraint; most are empty.
+    fn blocks(&self) -> Vec<Vec<usize>> {
+        let mut joined = Joined((0..self.scalars.len()).collect());
+        let mut of_coordinate = vec![Vec::<usize>::new(); self.degrees];
+        let known = |scalars: &[u32]| -> Vec<usize> {
+            scalars.iter().filter(|&&s| s != NONE).map(|&s| s as usize).collect()
+        };
+        for (part, of_roots) in &self.rows {
+            for entry in self.states(*part) {
+                of_coordinate[entry as usize].extend(known(of_roots));
+            }
+        }
+        for together in of_coordinate.iter().filter(|together| together.len() > 1) {
+            together.windows(2).for_each(|pair| joined.join(pair[0], pair[1]));
+        }
+        let mut blocks: Vec<Vec<usize>> = vec![Vec::new(); self.scalars.len()];
+        for (number, (_, of_roots)) in self.rows.iter().enumerate() {
+            if let Some(&scalar) = known(of_roots).first() {
+                blocks[joined.root(scalar)].push(number);
+            }
+        }
+        blocks
+    }
+
+    /// Parts of the template of a block, whose first scalar constraint is `first`, and its shape:
+    /// the scalar of each root, and the coordinate, or momentum, of each slot.
+    ///
+    /// # Errors
+    /// If the block joins too many constraints.
+    fn template(&self, first: usize, block: &[usize]) -> Result<(Vec<Part>, Vec<u32>), NotHeated> {
+        let of_rows = || block.iter().map(|&row| &self.rows[row]);
+        let mut numbers: FxHashMap<u32, u32> = FxHashMap::default();
+        for &scalar in of_rows().flat_map(|(_, scalars)| scalars).filter(|&&s| s != NONE) {
+            let next = numbers.len() as u32;
+            numbers.entry(scalar).or_insert(next);
+        }
+        if numbers.len() > MOST_JOINED_CONSTRAINTS {
+            let (count, name) = (numbers.len(), self.scalars[first].to_string());
+            return Err(NotHeated::Joined { count, name });
+        }
+        let mut parts: Vec<Part> = of_rows().map(|(part, _)| *part).collect();
+        let mut coordinates: Vec<u32> = Vec::new();
+        for entry in parts.iter().flat_map(|&part| self.states(part)) {
+            if !coordinates.contains(&entry) {
+                coordinates.push(entry);
+            }
+        }
+        for feeder in coordinates.iter().flat_map(|&coordinate| &self.feeders[coordinate as usize])
+        {
+            if !parts.contains(feeder) {
+                parts.push(*feeder);
+            }
+        }
+        let mut shape = vec![numbers.len() as u32, block.len() as u32, coordinates.len() as u32];
+        let number = |scalar: &u32| numbers.get(scalar).copied().unwrap_or(NONE);
+        shape.extend(of_rows().flat_map(|(_, scalars)| scalars).map(number));
+        let degrees = self.degrees as u32;
+        let slot = |(entry, source): (u32, Source)| {
+            let momentum = entry >= degrees;
+            let coordinate = if momentum { entry - degrees } else { entry };
+            let place = coordinates.iter().position(|&known| known == coordinate);
+            place
+                .filter(|_| source == Source::State)
+                .map_or(NONE, |place| 2 * place as u32 + u32::from(momentum))
+        };
+        shape.extend(parts.iter().flat_map(|&part| self.entries(part)).map(slot));
+        Ok((parts, shape))
+    }
 }
 
 /// ½ ln det G M⁻¹Gᵀ of the constraints of a block's parts.
