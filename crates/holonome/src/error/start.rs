@@ -9,7 +9,8 @@ use holonome_words::option;
 pub enum StartError {
     /// A parameter or an initial value that does not exist.
     #[error(
-        "trajectory {trajectory}: {reason}; correct the value that it is given, or what that is made of"
+        "trajectory {trajectory}: {reason}; correct what is given to it by {vary} or as numbers, or what it is made of",
+        vary = option("vary")
     )]
     NoStart {
         /// Number of the trajectory.
