@@ -90,9 +90,9 @@ pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<TemplateRows>,
     /// Ways in which are computed: field and invariants, steps of explicit methods, steps of other
-    /// methods, and steps of explicit methods in sweeps.
+    /// methods, and both in sweeps.
     #[serde(skip)]
-    ways: [Way; 4],
+    ways: [Way; 5],
     /// Schemes that follow the model's field.
     #[serde(skip)]
     bases: Vec<&'static str>,
@@ -154,6 +154,7 @@ impl Report {
                 Way::of_step(model, true, 1, false),
                 Way::of_step(model, false, 1, false),
                 Way::of_step(model, true, 1, true),
+                Way::of_step(model, false, 1, true),
             ],
             bases: bases(unrolled),
         }

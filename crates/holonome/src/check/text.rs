@@ -5,7 +5,7 @@ use super::{
     ConstraintRole, ConstraintRow, Jacobian, MassMatrix, MethodRow, ModelKind, Rank, Report,
     TemplateRows, VariableRow,
 };
-use crate::policy::LONGEST_LOOP;
+use crate::policy::{LONGEST_LANE_STEP, LONGEST_LOOP};
 use holonome_integrate::method::TREATMENTS;
 use holonome_words::option;
 
@@ -205,16 +205,19 @@ impl Report {
             });
             lines.push(format!("  the field takes {operations} operations{form}"));
         }
-        let [field, explicit, others, in_sweeps] = &self.ways;
+        let [field, explicit, others, explicit_in_sweeps, others_in_sweeps] = &self.ways;
         lines.push(format!("  field and invariants: {field}"));
         if self.kind == ModelKind::Hamiltonian {
             lines.extend([
                 format!("  steps of explicit structure-preserving methods: {explicit}"),
                 format!("  of others: {others}"),
-                format!("  unrolled, fixed steps are a loop of machine code where that takes no more than {LONGEST_LOOP} operations"),
+                format!("  unrolled, fixed steps are a loop of machine code where that takes no more than {LONGEST_LOOP} operations, in sweeps {LONGEST_LANE_STEP}"),
             ]);
-            if in_sweeps.templated != explicit.templated {
-                lines.push(format!("  those of explicit ones in sweeps: {in_sweeps}"));
+            if explicit_in_sweeps.templated != explicit.templated {
+                lines.push(format!("  those of explicit ones in sweeps: {explicit_in_sweeps}"));
+            }
+            if others_in_sweeps.templated != others.templated {
+                lines.push(format!("  those of others in sweeps: {others_in_sweeps}"));
             }
         }
         lines

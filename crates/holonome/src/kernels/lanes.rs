@@ -98,7 +98,12 @@ impl Advance {
         let Some(stages) = stages else {
             let kernel = compile(&ingredients.march(settling, targets), lanes);
             let within = match on_the_way {
-                true => Some(Box::new(SamplesWithin::new(ingredients, settling, targets, lanes)?)),
+                true => Some(Box::new(SamplesWithin::new(
+                    ingredients,
+                    (settling, targets),
+                    of.longest,
+                    lanes,
+                )?)),
                 false => None,
             };
             return Some(Advance::March { kernel, slots, within });
@@ -129,14 +134,14 @@ impl SamplesWithin {
     /// Samples of attempts with these ingredients; `None` if the formula would be too long.
     fn new(
         ingredients: &Ingredients,
-        settling: &Settling,
-        targets: usize,
+        (settling, targets): (&Settling, usize),
+        longest: usize,
         lanes: usize,
     ) -> Option<SamplesWithin> {
         let (mut dense, mut evaluations) = (None, 0);
         if let Recorded::RungeKutta(tableau) = ingredients.scheme {
             let of = tableau.dense.as_ref()?;
-            if ingredients.field.operations() * of.stages > LONGEST_STEP {
+            if ingredients.field.operations() * of.stages > longest {
                 return None;
             }
             evaluations = (of.stages - tableau.stages) as u64;
@@ -166,9 +171,27 @@ pub struct LaneBound {
 }
 
 impl CompiledLanes {
+    /// True if the step is compiled for lanes: it is not too long, and all of it is formulas.
+    pub fn suits(of: &StepSource) -> bool {
+        let StepSource { plan, field, system, .. } = *of;
+        let formula = system.formula();
+        // A run by itself has the stages of a collocation method in lanes, which are as many.
+        let small =
+            plan.method.scheme.collocation().is_none_or(|collocation| {
+                formula.operations() * collocation.stages <= LONGEST_STEP
+            });
+        small
+            && CompiledStep::suits(plan, field, formula, of.longest)
+            && CompiledStep::ends_in_formulas(plan, field)
+            && (plan.fixed_step().is_some() || of.settling().is_some())
+    }
+
     /// Compile the step of a plan for this many lanes. `None` if the step is not compiled as a
     /// whole, or the method's treatment is not one of formulas.
     pub fn new(of: &StepSource, lanes: usize) -> Option<CompiledLanes> {
+        if !CompiledLanes::suits(of) {
+            return None;
+        }
         let StepSource { plan, field, vectors, system, parameters, .. } = *of;
         let taylor = CompiledStep::taylor(plan, field).ok()?;
         let collocation = plan.method.scheme.collocation();
@@ -178,14 +201,6 @@ impl CompiledLanes {
             (None, None) => Recorded::RungeKutta(plan.method.scheme.runge_kutta()?),
         };
         let formula = system.formula();
-        let stages = collocation.map_or(1, |collocation| collocation.stages);
-        let small = formula.operations() * stages <= LONGEST_STEP;
-        if !small
-            || !CompiledStep::suits(plan, field, formula)
-            || !CompiledStep::ends_in_formulas(plan, field)
-        {
-            return None;
-        }
         let stages = collocation
             .map(|of| Box::new(LaneStages::new(of, plan, (formula, parameters), vectors, lanes)));
         let ingredients = of.ingredients(scheme);

@@ -13,7 +13,7 @@ use super::vectors::StateVectors;
 use super::whole_step::{Ingredients, Recorded};
 use super::{Parametric, Quantities, UnrolledParts};
 use crate::error::Error;
-use crate::policy::{LONGEST_COLLOCATION, LONGEST_STEP};
+use crate::policy::LONGEST_COLLOCATION;
 use holonome_integrate::controller::slots::Slots;
 use holonome_integrate::fixed_point::{self, CollocationMap};
 use holonome_integrate::method::MethodTreatment;
@@ -65,6 +65,8 @@ pub struct StepSource<'a> {
     pub targets: usize,
     /// Number of parameters: those of the model, then the targets, then those of the treatment.
     pub parameters: usize,
+    /// Largest number of operations in the stages of a Runge–Kutta step that is compiled as a whole.
+    pub longest: usize,
 }
 
 impl<'a> StepSource<'a> {
@@ -170,7 +172,7 @@ impl CompiledStep {
         if let Some(collocation) = scheme.collocation() {
             return Ok(of.collocated(collocation, parameters));
         }
-        let suits = CompiledStep::suits(plan, field, system.formula());
+        let suits = CompiledStep::suits(plan, field, system.formula(), of.longest);
         if let Some(taylor) = CompiledStep::taylor(plan, field)? {
             let ingredients = of.ingredients(Recorded::Taylor(&taylor));
             let series = CompiledSeries::new(&taylor, plan, vectors, parameters);
@@ -203,10 +205,10 @@ impl CompiledStep {
     }
 
     /// True if the step of `plan` consists of formulas, and is small enough to be compiled as a
-    /// whole.
-    pub(super) fn suits(plan: &Plan, field: &Field, formula: &Formula) -> bool {
+    /// whole: its stages take at most `longest` operations.
+    pub(super) fn suits(plan: &Plan, field: &Field, formula: &Formula, longest: usize) -> bool {
         let stages = plan.method.scheme.runge_kutta().map_or(0, |tableau| tableau.stages);
-        let small = formula.operations() * stages <= LONGEST_STEP;
+        let small = formula.operations() * stages <= longest;
         // Attempts do not depend on the treatment of their results.
         small
             && (matches!(plan.stepping, Stepping::Adaptive(_))
@@ -276,6 +278,11 @@ impl CompiledStep {
             }
             _ => *self = CompiledStep::Nothing,
         }
+    }
+
+    /// True if nothing is compiled.
+    pub fn is_nothing(&self) -> bool {
+        matches!(self, CompiledStep::Nothing)
     }
 
     /// Part of the step that makes single steps, for a plan with other steps.

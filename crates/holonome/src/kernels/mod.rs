@@ -6,6 +6,7 @@ mod bound;
 mod collocation;
 mod deferred;
 mod formula;
+mod lane_quantities;
 mod lanes;
 mod loops;
 mod map;
@@ -23,6 +24,7 @@ mod whole_step;
 
 pub use bound::{Bound, Parametric, Quantities, WideBound, compile_parts, compile_rows};
 pub(crate) use formula::Formula;
+pub use lane_quantities::LaneQuantities;
 pub use lanes::{CompiledLanes, LaneBound, LaneMonitor, MonitorBound};
 pub use map::{CompiledStep, StepSource};
 pub use mending::Mend;

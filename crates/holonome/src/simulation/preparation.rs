@@ -11,7 +11,7 @@ use crate::kernels::{CompiledStep, CompiledSystem, Mend, StateVectors, StepSourc
 use crate::options::{Gains, RunOptions};
 use crate::output::RunFolder;
 use crate::penalty::{self, MeanMultipliers, Penalised};
-use crate::policy::ALIKE_MASSES;
+use crate::policy::{ALIKE_MASSES, LONGEST_STEP};
 use crate::problem::Problem;
 use crate::pulses;
 use crate::recording::{InitialValues, Measuring, RecordedArray, RecordedArrays};
@@ -73,6 +73,18 @@ impl Simulation {
         Simulation::build(problem, options, None, (&[], true))
     }
 
+    /// Templated program with which a run by itself makes its steps; `None` if it makes them as an
+    /// ensemble does.
+    pub(crate) fn templated_program(&self) -> Result<Option<Program>, Error> {
+        let (method, model) = (&self.options.method, &self.problem.model);
+        if !crate::step::unrolls_for_lanes(method, model) {
+            return Ok(None);
+        }
+        let settings = settings(&self.options, false)?;
+        let h = self.options.step.fixed();
+        crate::step::program(method, model, self.field.as_deref(), &settings, h)
+    }
+
     fn build(
         problem: Problem,
         mut options: RunOptions,
@@ -117,7 +129,8 @@ impl Simulation {
             _ => compiler.alone(plain, &plan, &state, program.is_none())?,
         };
         let Stepper { system, step, gains, treated, gain_text } = stepper;
-        if let Some(program) = &mut program {
+        // Iterations in lanes are found from several trajectories.
+        if let Some(program) = program.as_mut().filter(|p| !in_lanes || p.is_templated()) {
             compiler.unroll_iterations(program, &system, &plan, &state);
         }
         warnings.extend(compiler.heat_bath_warning(&plan, &system));
@@ -162,6 +175,14 @@ impl Simulation {
 
 /// V = W(ΔF) and L(x) of a feedback term, given as formulas.
 type Formulas<'a> = (&'a Potential<'a>, &'a Transport<'a>);
+
+fn settings(options: &RunOptions, in_lanes: bool) -> Result<MethodSettings, Error> {
+    Ok(MethodSettings {
+        in_lanes,
+        newton_tolerance: tolerance(option("newton_tolerance"), options.newton_tolerance)?,
+        beta: beta(options.beta)?,
+    })
+}
 
 /// The problem that is run: in its heat bath, with its penalty, without the claims `left_out`.
 fn treated(
@@ -227,11 +248,7 @@ impl<'a> Compiler<'a> {
             && !problem.model.constraints.is_empty()
             && vectors.mass_ratio(&problem.model) <= ALIKE_MASSES;
         let form = Form::of(problem, method, options.gain.as_ref(), near)?;
-        let settings = MethodSettings {
-            in_lanes,
-            newton_tolerance: tolerance(option("newton_tolerance"), options.newton_tolerance)?,
-            beta: beta(options.beta)?,
-        };
+        let settings = settings(options, in_lanes)?;
         Ok(Compiler { problem, options, method, settings, vectors, form, near })
     }
 
@@ -362,7 +379,9 @@ impl<'a> Compiler<'a> {
         };
         let (vectors, targets) = (&self.vectors, self.problem.model.parameter_values.len());
         let parameters = all.len();
-        CompiledStep::new(&StepSource { plan, field, vectors, system, targets, parameters }, all)
+        let longest = LONGEST_STEP;
+        let of = StepSource { plan, field, vectors, system, targets, parameters, longest };
+        CompiledStep::new(&of, all)
     }
 
     /// Let a program take many steps in a loop whose iterations are found from the start.

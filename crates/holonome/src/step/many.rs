@@ -14,7 +14,6 @@ use super::nodes::Nodes;
 use super::program::Taken;
 use super::recorder::{self, Calls};
 use crate::kernels::{Monitoring, WideBound};
-use crate::policy::LONGEST_LOOP;
 use holonome_integrate::ensemble::gather;
 use holonome_integrate::noise::Noise;
 use holonome_integrate::phase_space::Monitored;
@@ -193,6 +192,8 @@ pub struct LoopIngredients<'a> {
     pub multipliers: &'a Multipliers,
     /// Random numbers of a step.
     pub draws: Option<&'a Draws>,
+    /// Largest number of operations of a step.
+    pub longest: usize,
 }
 
 /// Run after some steps.
@@ -261,7 +262,7 @@ impl LoopIngredients<'_> {
         let tape = |(outputs, times): &(Vec<Node>, u64)| {
             let (g, roots) = fuse(&graph, outputs);
             let tape = Tape::of_fused(&g, &roots, rows.count(), self.parameter_count());
-            (tape.operations() <= LONGEST_LOOP).then_some((tape, *times))
+            (tape.operations() <= self.longest).then_some((tape, *times))
         };
         Some((pieces.iter().map(tape).collect::<Option<_>>()?, rows))
     }
@@ -274,7 +275,7 @@ impl LoopIngredients<'_> {
         let whole = |(pieces, _): (PieceTapes, LaneRows)| {
             pieces.iter().map(|(tape, times)| tape.operations() * *times as usize).sum::<usize>()
         };
-        self.tapes(most, true, false).map(whole).is_some_and(|operations| operations > LONGEST_LOOP)
+        self.tapes(most, true, false).map(whole).is_some_and(|operations| operations > self.longest)
     }
 
     /// Tape of the pivots of monitored systems at a state where nothing is carried.
@@ -293,7 +294,7 @@ impl Many {
             of.trace.systems.iter().zip(of.most).filter(|(_, most)| most.sweeps == 0);
         let operations: usize =
             eliminations.map(|(system, _)| system.unpivoted().operations()).sum();
-        if of.substeps.len() * operations > LONGEST_LOOP {
+        if of.substeps.len() * operations > of.longest {
             return None;
         }
         let split = of.is_split(&of.more(of.most, 1))

@@ -137,6 +137,19 @@ impl Program {
         }
     }
 
+    /// True if it is templated.
+    pub fn is_templated(&self) -> bool {
+        matches!(self, Program::Templated(_))
+    }
+
+    /// True if it has a loop of many steps, which ensembles take in lanes.
+    pub fn has_lanes(&self) -> bool {
+        match self {
+            Program::Unrolled(program, _) => program.repeated.is_some(),
+            Program::Templated(_) => false,
+        }
+    }
+
     /// Build loops in which runs of `plan` take their steps, where that is faster. The runs are one
     /// run, or those of an ensemble, of which `starts` are examples. `invariants` are those of the
     /// `field`, which is `None` if the model is not unrolled.
@@ -154,7 +167,11 @@ impl Program {
                     program.repeat(trace, field, plan, starts, ensemble);
                 }
             }
-            Program::Templated(program) => program.repeat((rows, invariants), plan, &starts[0]),
+            Program::Templated(program) => {
+                if let Some(start) = starts.first() {
+                    program.repeat((rows, invariants), plan, start);
+                }
+            }
         }
     }
 }
@@ -267,6 +284,13 @@ fn step_of_length(
 /// True if the field of a method's phase space is the extension, with the constraints in it.
 fn steps_with_extension(method: &Method) -> bool {
     method.treatment.moves_the_state() || method.scheme.needs == Needs::Field
+}
+
+/// True if an ensemble takes unrolled steps of a method in lanes where a run by itself takes
+/// templated ones.
+pub fn unrolls_for_lanes(method: &Method, model: &Model) -> bool {
+    let is_templated = |in_lanes| templated_facts(method, model, in_lanes).is_some();
+    !method.scheme.follows_fields() && is_templated(false) && !is_templated(true)
 }
 
 /// Facts about a model whose steps by this method are templated; `None` if they are unrolled.

@@ -3,7 +3,7 @@
 use super::Sweep;
 use super::lanes::{LaneSteps, SweepLanes, TakesUp};
 use crate::error::StartError;
-use crate::kernels::{CompiledSystem, Parametric, Quantities, WideBound, WideRates};
+use crate::kernels::{CompiledSystem, LaneQuantities, Parametric, Quantities, WideRates};
 use crate::penalty::MeanMultipliers;
 use crate::pulses::pulses;
 use crate::recording::{Measuring, MeasuringScratch, Place, with_multipliers};
@@ -347,7 +347,10 @@ impl<'a> Worker<'a> {
             sweep,
             // The gains of other trajectories are not monitored.
             plan: Plan { gain: None, ..simulation.run_plan().clone() },
-            trajectory: simulation.trajectory.clone(),
+            trajectory: Trajectory {
+                step: sweep.step_alone().clone(),
+                ..simulation.trajectory.clone()
+            },
             x: simulation.problem.model.initial.clone(),
             start_work: sweep.starts.work(),
         }
@@ -535,7 +538,7 @@ fn claimed_rates(simulation: &Simulation) -> Rates {
 
 /// Recording of samples in lanes.
 struct Recording {
-    kernel: WideBound,
+    kernel: LaneQuantities,
     t: Vec<f64>,
     /// States with their multipliers.
     x: Vec<f64>,
@@ -548,7 +551,7 @@ struct Recording {
 /// Measuring in lanes.
 struct MeasuringLanes<'a> {
     measuring: &'a Measuring,
-    kernel: WideBound,
+    kernel: LaneQuantities,
     values: Vec<f64>,
     /// Numbers of one lane.
     of_lane: Vec<f64>,
@@ -680,13 +683,14 @@ impl<L: TakesUp> Trajectories<L::Bound> for LaneTrajectories<'_, '_, L> {
         for of in of {
             recording.t[of.lane] = simulation.run_plan().sample_time(of.sample);
         }
+        let wanted = |lane: usize| of.iter().any(|of| of.lane == lane);
         recording.x[..x.len()].copy_from_slice(x);
         if let Some(means) = &mut recording.means {
             for of in of {
                 means.rebind(of.lane, self.collector.parameters_at(of.trajectory));
             }
             let (x, lambda) = recording.x.split_at_mut(x.len());
-            means.put(&recording.t, x, |lane| of.iter().any(|of| of.lane == lane), lambda);
+            means.put(&recording.t, x, wanted, lambda);
         }
         let Recording { kernel, t, x, values, work, .. } = recording;
         let outputs = simulation.measuring.as_ref().map(|measuring| &measuring.outputs);
@@ -694,7 +698,7 @@ impl<L: TakesUp> Trajectories<L::Bound> for LaneTrajectories<'_, '_, L> {
             &mut self.measuring
             && of.iter().any(|of| measuring.outputs.is_measured(of.sample))
         {
-            kernel.run(t, x, values, work);
+            kernel.run((t, x), wanted, values, work);
             for &LaneSample { lane, trajectory, sample } in of {
                 if measuring.outputs.is_measured(sample) {
                     gather(values, lanes, lane, of_lane);
@@ -712,7 +716,7 @@ impl<L: TakesUp> Trajectories<L::Bound> for LaneTrajectories<'_, '_, L> {
         if of.iter().all(|of| stored(of).is_none()) {
             return;
         }
-        kernel.run(t, x, values, work);
+        kernel.run((t, x), wanted, values, work);
         let samples = simulation.plan.sample_count();
         for (array, rows) in simulation.recorded.arrays.iter().zip(&mut self.collector.batch.rows) {
             let source = if array.place == Place::State { &*x } else { &*values };

@@ -1,20 +1,19 @@
 //! Kernels that compute an ensemble's trajectories side by side.
 
 use super::Sweep;
-use crate::kernels::{CompiledLanes, LaneBound, StepSource, WideBound, WideRates};
+use crate::kernels::{CompiledLanes, LaneBound, LaneQuantities, WideRates};
 use crate::penalty::MeanMultipliers;
 use crate::step::{ProgramBound, ProgramLanes, Start};
 use holonome_integrate::ensemble::{self, LaneSystem, Trajectories};
-use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::plan::{Plan, Stepping};
 
 /// Steps in lanes, with the kernels that evaluate their states.
 pub(super) struct SweepLanes {
     pub steps: LaneSteps,
     /// Recorded quantities.
-    pub recorded: WideBound,
+    pub recorded: LaneQuantities,
     /// Measured quantities.
-    pub measured: Option<WideBound>,
+    pub measured: Option<LaneQuantities>,
     /// Multipliers of a penalised ensemble that records them.
     pub means: Option<MeanMultipliers>,
     /// Rates of the claims.
@@ -105,41 +104,26 @@ impl SweepLanes {
     pub fn new(sweep: &Sweep, lanes: usize) -> Option<SweepLanes> {
         let simulation = &sweep.simulation;
         let plan = simulation.run_plan();
-        let treatment = plan.method.treatment;
-        let aims_elsewhere = sweep.reference.is_some() && treatment == MethodTreatment::Corrected;
-        // A feedback term that is not a formula needs a solve, one trajectory at a time.
-        let solves = treatment == MethodTreatment::Feedback && simulation.treated.is_none();
-        if !ensemble::suits(plan) || aims_elsewhere || solves {
-            return None;
-        }
-        let parameters = &simulation.problem.model.parameter_values;
-        let targets = parameters.len();
-        let field = simulation.treated.as_ref().or(simulation.field.as_ref())?;
+        let of = sweep.step_source()?;
         let steps = match &simulation.trajectory.program {
             Some(program) => {
-                let of = &simulation.state().target[simulation.constraints..];
-                let start = Start { parameters, targets: of, x: &simulation.problem.model.initial };
-                LaneSteps::Structured(Box::new(program.in_lanes(
-                    plan,
-                    (field, &simulation.vectors),
-                    &start,
-                    lanes,
-                )?))
+                let model = &simulation.problem.model;
+                let start = Start {
+                    parameters: &model.parameter_values,
+                    targets: &simulation.state().target[simulation.constraints..],
+                    x: &model.initial,
+                };
+                let field = (of.field, &simulation.vectors);
+                LaneSteps::Structured(Box::new(program.in_lanes(plan, field, &start, lanes)?))
             }
-            None => {
-                let (vectors, system) =
-                    (&simulation.vectors, simulation.trajectory.system.unrolled()?);
-                let parameters =
-                    targets + simulation.target_count() + simulation.trajectory.gains.len();
-                let of = StepSource { plan, field, vectors, system, targets, parameters };
-                LaneSteps::RungeKutta(Box::new(CompiledLanes::new(&of, lanes)?))
-            }
+            None => LaneSteps::RungeKutta(Box::new(CompiledLanes::new(&of, lanes)?)),
         };
-        let recorded = simulation.recorded.kernel.in_lanes(lanes)?;
-        let measured = match &simulation.measuring {
-            Some(measuring) => Some(measuring.kernel.in_lanes(lanes)?),
-            None => None,
-        };
+        let (recorded, measuring) = (&simulation.recorded, simulation.measuring.as_ref());
+        let width = simulation.vectors.vectors.dim() + recorded.multipliers;
+        let measured = measuring.map(|measuring| {
+            LaneQuantities::new(&*measuring.kernel, (width, measuring.numbers), lanes)
+        });
+        let recorded = LaneQuantities::new(&*recorded.kernel, (width, recorded.outputs), lanes);
         let means = match simulation.recorded_means() {
             Some(means) => Some(means.in_lanes(lanes)?),
             None => None,

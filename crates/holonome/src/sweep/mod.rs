@@ -17,19 +17,20 @@ use crate::arrays::{Array, Arrays};
 use crate::backend;
 use crate::error::Error;
 use crate::footprint::Footprint;
-use crate::kernels::Parametric;
+use crate::kernels::{CompiledLanes, CompiledStep, Parametric, StepSource};
 use crate::measure::Table;
 use crate::options::{RunOptions, Settings, SweepOptions};
 use crate::output::{Output, RunFolder};
+use crate::policy::LONGEST_LANE_STEP;
 use crate::problem::Problem;
 use crate::recording::{CHECKPOINT_INTERVAL, Place, RecordedArray, RunMeasure};
 use crate::serial;
 use crate::simulation::{
-    OF_MODELS, Parameters, Resumed, Simulation, failed_names, open_run, reference_state, stored,
-    stored_options, unreadable,
+    OF_MODELS, Parameters, Resumed, Simulation, Trajectory, failed_names, open_run,
+    reference_state, stored, stored_options, unreadable,
 };
 use crate::starts::Starts;
-use crate::step::Start;
+use crate::step::{Program, Start};
 use crate::store::{
     ArrayLayout, Checkpoint, Dimension, Layout, ResumedStore, Status, Store, StoreError,
     read_values,
@@ -37,6 +38,7 @@ use crate::store::{
 use crate::summary::{self, Drift, Drifts, Relative, RunCost, is_varying, large_drifts};
 use batch::{BatchResult, EventCount, EventCounts, compute};
 use holonome_integrate::averages::{BlockAverages, Mean};
+use holonome_integrate::ensemble;
 use holonome_integrate::exact;
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::observer::Control;
@@ -54,7 +56,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::ops::{Index, Not, Range};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 /// An ensemble ready to run.
@@ -71,6 +73,8 @@ pub struct Sweep {
     tally: Tally,
     /// Simulations without failed claims, by the names of these.
     left: Mutex<BTreeMap<Vec<String>, Arc<Simulation>>>,
+    /// Step of trajectories that leave their lanes, if it is too long for runs by themselves.
+    left_lanes: OnceLock<Option<CompiledStep>>,
     folder: RunFolder,
 }
 
@@ -209,6 +213,14 @@ const TASK_NUMBERS: usize = 1 << 21;
 /// Number of tasks per thread between two writes.
 const TASKS_PER_THREAD: usize = 2;
 
+/// Number of trajectories of a task, of `count` trajectories in so many tasks at a time: vectors of
+/// `least` of them, each with a row of so many numbers.
+fn task_length(count: u64, tasks: u64, least: u64, row: usize) -> u64 {
+    let share = count.div_ceil(tasks).next_multiple_of(least);
+    let most = TASK_TRAJECTORIES.min(share).max(least);
+    ((TASK_NUMBERS / row.max(1)) as u64).clamp(least, most)
+}
+
 /// Refuse an ensemble whose method recognises formulas that change their kind with the parameters,
 /// for example moments of inertia that `--vary` takes off their axes. The formulas were recognised
 /// in the first trajectory; here they are in some others.
@@ -286,12 +298,17 @@ const PILOTS: u64 = 8;
 
 /// Let the trajectories take their steps in a loop whose iterations are found from some of them,
 /// spread over the ensemble. The loop is the same for all parts, and for trajectories that are
-/// computed alone.
-fn repeat(simulation: &mut Simulation, starts: &Starts, reference: Option<&[f64]>) {
-    let (Some(program), Some(field)) = (&mut simulation.trajectory.program, &simulation.field)
-    else {
-        return;
-    };
+/// computed alone. Where it would be too long, or cannot run in lanes, templated steps are faster.
+///
+/// # Errors
+/// As [`prepare`](crate::prepare).
+fn repeat(
+    simulation: &mut Simulation,
+    starts: &Starts,
+    reference: Option<&[f64]>,
+) -> Result<(), Error> {
+    let Some(field) = simulation.field.clone() else { return Ok(()) };
+    let Some(mut program) = simulation.trajectory.program.take() else { return Ok(()) };
     let model = &simulation.problem.model;
     let last = starts.trajectories() - 1;
     let mut numbers: Vec<u64> = (0..PILOTS)
@@ -323,8 +340,20 @@ fn repeat(simulation: &mut Simulation, starts: &Starts, reference: Option<&[f64]
     }
     let starts: Vec<Start> =
         pilots.iter().map(|(parameters, targets, x)| Start { parameters, targets, x }).collect();
-    let of = (Some(&**field), simulation.trajectory.system.shared_invariants());
-    program.repeat(of, || model.row_invariants(), &simulation.plan, &starts, true);
+    let of = (Some(&*field), simulation.trajectory.system.shared_invariants());
+    let plan = &simulation.plan;
+    let repeated = |program: &mut Program| {
+        program.repeat(of, || model.row_invariants(), plan, &starts, true);
+        ensemble::suits(simulation.run_plan()) && program.has_lanes()
+    };
+    if !repeated(&mut program)
+        && let Some(mut templated) = simulation.templated_program()?
+    {
+        repeated(&mut templated);
+        program = templated;
+    }
+    simulation.trajectory.program = Some(program);
+    Ok(())
 }
 
 /// Compile an ensemble of a problem, whose text is read once more with its variations.
@@ -399,7 +428,7 @@ impl Sweep {
         if !varied.is_empty() {
             recognised_throughout(&simulation, &starts)?;
         }
-        repeat(&mut simulation, &starts, reference.as_deref());
+        repeat(&mut simulation, &starts, reference.as_deref())?;
         starts.take_far();
         if let Stepping::Fixed(fixed) = &simulation.run_plan().stepping
             && fixed.shorter_last.is_some()
@@ -420,6 +449,7 @@ impl Sweep {
             reference,
             tally,
             left,
+            left_lanes: OnceLock::new(),
             folder: RunFolder::New,
         };
         let out = made.simulation.options.out.clone().unwrap_or_else(|| "runs".into());
@@ -480,6 +510,43 @@ impl Sweep {
     /// Warnings for the user before the start.
     pub fn warnings(&self) -> Vec<String> {
         self.simulation.all_warnings()
+    }
+
+    /// Inputs from which steps in lanes are compiled; `None` if the plan or the model does not allow
+    /// any.
+    fn step_source(&self) -> Option<StepSource<'_>> {
+        let simulation = &self.simulation;
+        let plan = simulation.run_plan();
+        let treatment = plan.method.treatment;
+        let aims_elsewhere = self.reference.is_some() && treatment == MethodTreatment::Corrected;
+        // A feedback term that is not a formula needs a solve, one trajectory at a time.
+        let solves = treatment == MethodTreatment::Feedback && simulation.treated.is_none();
+        if !ensemble::suits(plan) || aims_elsewhere || solves {
+            return None;
+        }
+        let targets = simulation.problem.model.parameter_values.len();
+        Some(StepSource {
+            plan,
+            field: simulation.treated.as_ref().or(simulation.field.as_ref())?,
+            vectors: &simulation.vectors,
+            system: simulation.trajectory.system.unrolled()?,
+            targets,
+            parameters: targets + simulation.target_count() + simulation.trajectory.gains.len(),
+            longest: LONGEST_LANE_STEP,
+        })
+    }
+
+    /// Step of trajectories that are computed alone: the same numbers as in lanes, costs included.
+    fn step_alone(&self) -> &CompiledStep {
+        let Trajectory { step, program, .. } = &self.simulation.trajectory;
+        if program.is_some() || !step.is_nothing() {
+            return step;
+        }
+        let compiled = || {
+            let of = self.step_source().filter(CompiledLanes::suits)?;
+            CompiledStep::new(&of, &vec![0.0; of.parameters]).ok()
+        };
+        self.left_lanes.get_or_init(compiled).as_ref().unwrap_or(step)
     }
 
     /// Simulation without the claims that have failed in `state`.
@@ -773,8 +840,9 @@ impl Sweep {
         let lanes = SweepLanes::new(self, backend::lanes());
         let row: usize = self.widths().iter().sum();
         let least = lanes.as_ref().map_or(1, SweepLanes::count) as u64;
-        let task = ((TASK_NUMBERS / row.max(1)) as u64).clamp(least, TASK_TRAJECTORIES);
-        let wave = (rayon::current_num_threads() * TASKS_PER_THREAD) as u64 * task;
+        let tasks = (rayon::current_num_threads() * TASKS_PER_THREAD) as u64;
+        let task = task_length(self.range.end - self.range.start, tasks, least, row);
+        let wave = tasks * task;
         let mut stored = Instant::now();
         while self.range.start + self.tally.done < self.range.end {
             let first = self.range.start + self.tally.done;

@@ -318,3 +318,74 @@ fn trajectories_that_fail_in_lanes_are_told_of() {
     let alone = compute(&failing, None, 0..TRAJECTORIES).unwrap();
     assert!(!alone.failures.is_empty() && alone.failures.len() < 30, "{:?}", alone.failures);
 }
+
+/// Rods of a chain of n masses, longer than one that a run by itself unrolls, and an observable over
+/// all pairs, which is templated.
+const CHAIN: &str = "size n = 60\nparameter g = 1\ncoordinate r[i in 1..n] : R^2 = (i, -2*i)\nmomentum p of r\n\
+    hamiltonian sum(i in 1..n : dot(p[i], p[i])/2 + g*r[i].y)\n\
+    constraint anchor : dot(r[1], r[1]) = 5\n\
+    constraint link[i in 2..n] : dot(r[i] - r[i-1], r[i] - r[i-1]) = 5\n\
+    observe spread = sum(i in 1..n, j in 1..n : dot(r[i] - r[j], r[i] - r[j]))";
+
+fn chain<'a>(text: &'a str) -> Case<'a> {
+    let step = StepSize::Fixed(0.01);
+    Case { text, vary: &[("g", "1 + i/10")], penalty: None, step, friction: None }
+}
+
+#[test]
+fn models_that_are_templated_alone_run_in_lanes() {
+    let sweep = sweep(&chain(CHAIN), "rattle", 3, 0.4).unwrap_or_else(|error| panic!("{error}"));
+    let Simulation { options, problem, recorded, .. } = &sweep.simulation;
+    assert!(crate::step::unrolls_for_lanes(&options.method, &problem.model), "n is too small");
+    assert!(recorded.kernel.in_lanes(4).is_none(), "the observable is unrolled");
+    assert!(agree(&sweep, "rattle"), "a chain has no lanes");
+}
+
+#[test]
+fn steps_that_are_too_long_for_runs_by_themselves_run_in_lanes() {
+    let text = "size n = 150\nparameter a = 0.3\ncoordinate q[i in 1..n] : R = a*sin(pi*i/(n + 1))\n\
+        momentum p of q = 0\nlet site(i) = if(i < 1 or i > n, 0, q[i])\n\
+        hamiltonian sum(i in 1..n : p[i]^2/2) + sum(i in 0..n : (site(i + 1) - site(i))^2/2 + (site(i + 1) - site(i))^4/4)";
+    for (method, step) in [
+        ("plain:dop853", StepSize::Fixed(0.1)),
+        ("plain:dop853", StepSize::adaptive(1e-8)),
+        ("corrected:dop853", StepSize::adaptive(1e-8)),
+    ] {
+        let vary: &[(&str, &str)] = &[("a", "0.3 + i/10")];
+        let case = Case { text, vary, penalty: None, step, friction: None };
+        let sweep = sweep(&case, method, 5, 4.0).unwrap_or_else(|error| panic!("{error}"));
+        assert!(sweep.simulation.trajectory.step.is_nothing(), "{method}: n is too small");
+        assert!(agree(&sweep, method), "{method} has no lanes");
+    }
+}
+
+#[test]
+fn steps_that_are_too_long_for_lanes_are_templated() {
+    // A net of 9 by 9 knots: its elimination fills in. And a chain whose last step is shorter.
+    let net = "size n = 9\nparameter g = 1\ncoordinate r[i in 1..n, j in 1..n] : R^3 = (i, 0, -j)\n\
+        momentum p of r = (0, 0, 0)\n\
+        hamiltonian sum(i in 1..n, j in 1..n : dot(p[i, j], p[i, j])/2 + g*r[i, j].z)\n\
+        constraint top[i in 1..n] : dot(r[i, 1] - (i, 0, 0), r[i, 1] - (i, 0, 0)) = 1\n\
+        constraint down[i in 1..n, j in 2..n] : dot(r[i, j] - r[i, j-1], r[i, j] - r[i, j-1]) = 1\n\
+        constraint side[i in 2..n, j in 1..n] : dot(r[i, j] - r[i-1, j], r[i, j] - r[i-1, j]) = 1";
+    for (text, until) in [(net, 0.02), (CHAIN, 0.025)] {
+        let sweep =
+            sweep(&chain(text), "rattle", 2, until).unwrap_or_else(|error| panic!("{error}"));
+        let Simulation { options, problem, trajectory, .. } = &sweep.simulation;
+        assert!(crate::step::unrolls_for_lanes(&options.method, &problem.model), "{text}");
+        let program = trajectory.program.as_ref();
+        assert!(program.is_some_and(Program::is_templated), "{text}");
+        assert!(!agree(&sweep, "rattle"), "{text}");
+    }
+}
+
+#[test]
+fn few_trajectories_are_shared_among_threads() {
+    // 32 tasks, of one trajectory by itself or of a vector of 16 of them.
+    assert_eq!(task_length(100, 32, 1, 10), 4);
+    assert_eq!(task_length(100, 32, 16, 10), 16);
+    // Many of them make long tasks, large ones short tasks.
+    assert_eq!(task_length(1 << 20, 32, 16, 10), TASK_TRAJECTORIES);
+    assert_eq!(task_length(1 << 20, 32, 16, TASK_NUMBERS), 16);
+    assert_eq!(task_length(1, 32, 1, TASK_NUMBERS * 2), 1);
+}
