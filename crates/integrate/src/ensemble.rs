@@ -29,6 +29,28 @@ pub trait LaneSystem: Sync {
     /// Parameters and targets of the trajectories in the lanes.
     type Bound;
 
+    /// Lanes that all have these parameters: the model's, then the targets, then those of a
+    /// treatment.
+    fn bind(&self, parameters: &[f64]) -> Self::Bound;
+
+    /// Bind one lane to its trajectory's parameters, and F₀ of every row.
+    fn rebind(&self, bound: &mut Self::Bound, lane: usize, parameters: &[f64], targets: &[f64]);
+
+    /// Equal steps, if these are.
+    fn equal(&self) -> Option<&dyn EqualSteps<Bound = Self::Bound>> {
+        None
+    }
+
+    /// Adaptive steps, if these are.
+    fn adaptive(&self) -> Option<&dyn AdaptiveLaneSteps<Bound = Self::Bound>> {
+        None
+    }
+
+    /// Minimum number of constraints for which independence is followed from step to step.
+    fn least_followed(&self) -> usize {
+        usize::MAX
+    }
+
     /// Number of lanes.
     fn lanes(&self) -> usize;
 
@@ -362,34 +384,27 @@ pub fn suits(plan: &Plan) -> bool {
     }
 }
 
-/// Run equal steps of `plan` for all `trajectories`.
+/// Run `plan` for all `trajectories`.
 ///
 /// # Panics
-/// If the plan has none, or does not [suit](suits).
-pub fn run_equal<S: EqualSteps>(
+/// If the steps are not those of the plan, or it does not [suit](suits).
+pub fn run<S: LaneSystem>(
     plan: &Plan,
     steps: &S,
     bound: &mut S::Bound,
     trajectories: &mut dyn Trajectories<S::Bound>,
 ) {
     assert!(suits(plan), "this plan is not for lanes");
-    let Stepping::Fixed(fixed) = &plan.stepping else { panic!("this plan adapts its steps") };
-    fixed::run(plan, fixed, steps, bound, trajectories);
-}
-
-/// Run adaptive steps of `plan` for all `trajectories`.
-///
-/// # Panics
-/// If the plan has none, or does not [suit](suits).
-pub fn run_adaptive<S: AdaptiveLaneSteps>(
-    plan: &Plan,
-    steps: &S,
-    bound: &mut S::Bound,
-    trajectories: &mut dyn Trajectories<S::Bound>,
-) {
-    assert!(suits(plan), "this plan is not for lanes");
-    let Stepping::Adaptive(adaptive) = &plan.stepping else { panic!("this plan has equal steps") };
-    adaptive::run(plan, adaptive, steps, bound, trajectories);
+    match &plan.stepping {
+        Stepping::Fixed(fixed) => {
+            let steps = steps.equal().expect("the plan has equal steps");
+            fixed::run(plan, fixed, steps, bound, trajectories);
+        }
+        Stepping::Adaptive(adaptive) => {
+            let steps = steps.adaptive().expect("the plan has adaptive steps");
+            adaptive::run(plan, adaptive, steps, bound, trajectories);
+        }
+    }
 }
 
 /// True if lane `lane` of `all` is finite throughout.

@@ -51,21 +51,18 @@ pub struct CompiledLanes {
     more: Vec<f64>,
 }
 
-enum Advance {
-    /// Equal steps in a loop, with the length of the loop's state.
-    Repeated(Box<dyn Kernel>, usize),
-    /// Attempts in a loop.
-    March { kernel: Box<dyn Kernel>, slots: Box<Slots>, within: Option<Box<SamplesWithin>> },
-    /// Equal steps of a collocation method, with the kernel that settles them; length of what it
-    /// maps to itself.
-    Collocated { stages: Box<LaneStages>, settle: Box<dyn Kernel>, len: usize },
-    /// Attempts of such a method, with the kernel that judges them.
-    CollocatedMarch {
-        stages: Box<LaneStages>,
-        judge: Box<dyn Kernel>,
-        slots: Box<Slots>,
-        within: Option<Box<dyn Kernel>>,
-    },
+/// Map of the state of a loop to itself, in every lane.
+struct Advance {
+    /// Kernel of whole steps or attempts. Of a collocation method it ends a step: it settles or
+    /// judges the results of the stages, which follow the state.
+    kernel: Box<dyn Kernel>,
+    stages: Option<Box<LaneStages>>,
+    /// Length of the state, and with such results.
+    len: usize,
+    states: usize,
+    /// Places in the state of a loop of attempts; `None` if the steps are equal.
+    slots: Option<Box<Slots>>,
+    within: Option<Box<SamplesWithin>>,
 }
 
 impl Advance {
@@ -76,11 +73,8 @@ impl Advance {
         lanes: usize,
     ) -> Advance {
         let tape = repeated_tape(ingredients, of.field, of.targets, of.settling().as_ref());
-        let kernel = compile(&tape, lanes);
-        match stages {
-            Some(stages) => Advance::Collocated { stages, settle: kernel, len: tape.outputs.len() },
-            None => Advance::Repeated(kernel, tape.states),
-        }
+        let (len, states) = (tape.outputs.len(), tape.states);
+        Advance { kernel: compile(&tape, lanes), stages, len, states, slots: None, within: None }
     }
 
     /// Attempts; `None` if their ends are not formulas, or samples within them would be too long.
@@ -93,35 +87,30 @@ impl Advance {
     ) -> Option<Advance> {
         let StepSource { plan, vectors, targets, parameters, .. } = *of;
         let settling = &of.settling()?;
-        let slots = Box::new(ingredients.slots(settling));
-        let on_the_way = adaptive.samples.iter().any(|&t| t != plan.t0 && t != adaptive.t_end);
-        let Some(stages) = stages else {
-            let kernel = compile(&ingredients.march(settling, targets), lanes);
-            let within = match on_the_way {
-                true => Some(Box::new(SamplesWithin::new(
-                    ingredients,
-                    (settling, targets),
-                    of.longest,
-                    lanes,
-                )?)),
-                false => None,
-            };
-            return Some(Advance::March { kernel, slots, within });
+        let memory = stages.as_ref().map_or(0, |stages| stages.memory_len());
+        let slots = Box::new(ingredients.slots(settling).with_memory(memory));
+        let tape = match &stages {
+            None => ingredients.march(settling, targets),
+            Some(stages) => {
+                let slots = &slots;
+                let attempts =
+                    AttemptLoop { slots, control, vectors, parameters, settling, targets };
+                judge(&attempts, stages.collocation(), &JudgedPlaces::in_turn(slots))
+            }
         };
-        let slots = Box::new(slots.with_memory(stages.memory_len()));
-        let attempts =
-            AttemptLoop { slots: &slots, control, vectors, parameters, settling, targets };
-        let places = JudgedPlaces::in_turn(&slots);
-        let judge = compile(&judge(&attempts, stages.collocation(), &places), lanes);
-        // A state within such a step is the end of a shorter one.
-        let within = on_the_way.then(|| compile(&ingredients.settled(settling, targets), lanes));
-        Some(Advance::CollocatedMarch { judge, stages, slots, within })
+        let on_the_way = adaptive.samples.iter().any(|&t| t != plan.t0 && t != adaptive.t_end);
+        let within = match on_the_way {
+            true => Some(Box::new(SamplesWithin::new(of, ingredients, (settling, &slots), lanes)?)),
+            false => None,
+        };
+        let (kernel, len) = (compile(&tape, lanes), slots.count());
+        Some(Advance { kernel, stages, len, states: tape.states, slots: Some(slots), within })
     }
 }
 
 /// Samples within accepted attempts.
 struct SamplesWithin {
-    /// [`Ingredients::within`].
+    /// [`Ingredients::within`]; of a collocation method [`Ingredients::settled`].
     kernel: Box<dyn Kernel>,
     at: Within,
     /// Number of weights of dense output behind these.
@@ -133,23 +122,33 @@ struct SamplesWithin {
 impl SamplesWithin {
     /// Samples of attempts with these ingredients; `None` if the formula would be too long.
     fn new(
+        of: &StepSource,
         ingredients: &Ingredients,
-        (settling, targets): (&Settling, usize),
-        longest: usize,
+        (settling, slots): (&Settling, &Slots),
         lanes: usize,
     ) -> Option<SamplesWithin> {
         let (mut dense, mut evaluations) = (None, 0);
-        if let Recorded::RungeKutta(tableau) = ingredients.scheme {
-            let of = tableau.dense.as_ref()?;
-            if ingredients.field.operations() * of.stages > longest {
-                return None;
+        let tape = match ingredients.scheme {
+            // A state within such a step is the end of a shorter one, which takes the field at the
+            // end of the step.
+            Recorded::Iterated(_) => {
+                evaluations = 1;
+                ingredients.settled(settling, of.targets)
             }
-            evaluations = (of.stages - tableau.stages) as u64;
-            dense = Some(of);
-        }
+            Recorded::Taylor(_) => ingredients.within(settling, of.targets),
+            Recorded::RungeKutta(tableau) => {
+                let output = tableau.dense.as_ref()?;
+                if ingredients.field.operations() * output.stages > of.longest {
+                    return None;
+                }
+                evaluations = (output.stages - tableau.stages) as u64;
+                dense = Some(output);
+                ingredients.within(settling, of.targets)
+            }
+        };
         Some(SamplesWithin {
-            kernel: compile(&ingredients.within(settling, targets), lanes),
-            at: Within::of(&ingredients.slots(settling)),
+            kernel: compile(&tape, lanes),
+            at: Within::of(slots),
             weights: ingredients.dense_weights(),
             dense,
             evaluations,
@@ -234,79 +233,13 @@ impl CompiledLanes {
         })
     }
 
-    fn advancing(&self) -> &dyn Kernel {
-        match &self.advance {
-            Advance::Repeated(kernel, _) | Advance::March { kernel, .. } => kernel.as_ref(),
-            Advance::Collocated { settle, .. } => settle.as_ref(),
-            Advance::CollocatedMarch { judge, .. } => judge.as_ref(),
-        }
-    }
-
     fn stages(&self) -> Option<&LaneStages> {
-        match &self.advance {
-            Advance::Collocated { stages, .. } | Advance::CollocatedMarch { stages, .. } => {
-                Some(stages)
-            }
-            Advance::Repeated(..) | Advance::March { .. } => None,
-        }
-    }
-
-    /// Kernel of samples within steps.
-    fn within_kernel(&self) -> Option<&dyn Kernel> {
-        match &self.advance {
-            Advance::March { within, .. } => within.as_ref().map(|within| within.kernel.as_ref()),
-            Advance::CollocatedMarch { within, .. } => within.as_deref(),
-            _ => None,
-        }
-    }
-
-    fn samples_within(&self) -> Option<&SamplesWithin> {
-        match &self.advance {
-            Advance::March { within, .. } => within.as_deref(),
-            _ => None,
-        }
-    }
-
-    /// Lanes that all have these parameters.
-    pub fn bind(&self, parameters: &[f64]) -> LaneBound {
-        let all = [parameters, &self.more].concat();
-        LaneBound {
-            field: self.field.bind(parameters),
-            monitor: self.monitor.bind(parameters),
-            advance: self.advancing().bind(&all),
-            within: self.within_kernel().map(|kernel| kernel.bind(&all)),
-            stages: self.stages().map(|stages| stages.bind(parameters)),
-        }
-    }
-
-    /// Set the parameters and targets of one lane to those of its trajectory.
-    pub fn rebind(&self, bound: &mut LaneBound, lane: usize, parameters: &[f64], targets: &[f64]) {
-        let all = [parameters, &self.more].concat();
-        self.field.rebind(&mut bound.field, lane, parameters);
-        self.monitor.rebind(&mut bound.monitor, lane, parameters, targets);
-        self.advancing().rebind(&mut bound.advance, lane, &all);
-        if let Some((kernel, bound)) = self.within_kernel().zip(bound.within.as_mut()) {
-            kernel.rebind(bound, lane, &all);
-        }
-        if let Some((stages, bound)) = self.stages().zip(bound.stages.as_mut()) {
-            stages.rebind(bound, lane, parameters);
-        }
-    }
-}
-
-impl CompiledLanes {
-    /// Number of states of [`Ingredients::settled`].
-    fn settled_states(&self) -> usize {
-        self.dimension + self.kept.carried(self.vectors())
+        self.advance.stages.as_deref()
     }
 
     /// Weights of dense output, behind the numbers of samples in the lanes that are wanted.
-    fn weigh(&self, wanted: &[bool], numbers: &mut [f64]) {
-        let Some((within, dense)) =
-            self.samples_within().and_then(|within| Some((within, within.dense?)))
-        else {
-            return;
-        };
+    fn weigh(&self, within: &SamplesWithin, wanted: &[bool], numbers: &mut [f64]) {
+        let Some(dense) = within.dense else { return };
         let mut weights = vec![0.0; within.weights];
         for lane in (0..self.lanes).filter(|&lane| wanted[lane]) {
             let (h, passed) = self.passed(&within.at, lane, numbers);
@@ -331,6 +264,38 @@ impl CompiledLanes {
 impl LaneSystem for CompiledLanes {
     type Bound = LaneBound;
 
+    fn bind(&self, parameters: &[f64]) -> LaneBound {
+        let all = [parameters, &self.more].concat();
+        LaneBound {
+            field: self.field.bind(parameters),
+            monitor: self.monitor.bind(parameters),
+            advance: self.advance.kernel.bind(&all),
+            within: self.advance.within.as_ref().map(|within| within.kernel.bind(&all)),
+            stages: self.stages().map(|stages| stages.bind(parameters)),
+        }
+    }
+
+    fn rebind(&self, bound: &mut LaneBound, lane: usize, parameters: &[f64], targets: &[f64]) {
+        let all = [parameters, &self.more].concat();
+        self.field.rebind(&mut bound.field, lane, parameters);
+        self.monitor.rebind(&mut bound.monitor, lane, parameters, targets);
+        self.advance.kernel.rebind(&mut bound.advance, lane, &all);
+        if let Some((within, bound)) = self.advance.within.as_ref().zip(bound.within.as_mut()) {
+            within.kernel.rebind(bound, lane, &all);
+        }
+        if let Some((stages, bound)) = self.stages().zip(bound.stages.as_mut()) {
+            stages.rebind(bound, lane, parameters);
+        }
+    }
+
+    fn equal(&self) -> Option<&dyn EqualSteps<Bound = LaneBound>> {
+        self.advance.slots.is_none().then_some(self)
+    }
+
+    fn adaptive(&self) -> Option<&dyn AdaptiveLaneSteps<Bound = LaneBound>> {
+        self.advance.slots.is_some().then_some(self)
+    }
+
     fn lanes(&self) -> usize {
         self.lanes
     }
@@ -344,25 +309,14 @@ impl LaneSystem for CompiledLanes {
     }
 
     fn work_len(&self) -> usize {
-        let advancing = match &self.advance {
-            Advance::Repeated(kernel, len) => len * self.lanes + kernel.work_len(),
-            Advance::March { kernel, within, .. } => {
-                let of_samples = within
-                    .as_ref()
-                    .map_or(0, |of| of.kernel.outputs() * self.lanes + of.kernel.work_len());
-                kernel.work_len().max(of_samples)
-            }
-            Advance::Collocated { stages, settle, len } => {
-                stages.work_len() + (len + 2 * self.dimension) * self.lanes + settle.work_len()
-            }
-            Advance::CollocatedMarch { stages, judge, slots, within } => {
-                let of_samples = within.as_ref().map_or(0, |kernel| {
-                    (self.settled_states() + kernel.outputs()) * self.lanes + kernel.work_len()
-                });
-                let judged = slots.count() * self.lanes + stages.results_len() + judge.work_len();
-                stages.work_len() + judged.max(of_samples)
-            }
-        };
+        let Advance { kernel, states, within, .. } = &self.advance;
+        let of_stages = self.stages().map_or(0, LaneStages::work_len);
+        let advancing = states * self.lanes + kernel.work_len();
+        let of_samples = within.as_ref().map_or(0, |of| {
+            let states = self.dimension + self.kept.carried(self.vectors());
+            (states + of.kernel.outputs()) * self.lanes + of.kernel.work_len()
+        });
+        let advancing = of_stages + advancing.max(of_samples);
         self.field.work_len().max(self.monitor.work_len(self.dimension)).max(advancing)
     }
 
@@ -479,14 +433,10 @@ impl EqualSteps for CompiledLanes {
         largest: &mut [f64],
         work: &mut [f64],
     ) {
-        let len = match &self.advance {
-            Advance::Repeated(_, len) => *len,
-            Advance::Collocated { len, .. } => len + 2 * self.dimension,
-            _ => unreachable!("an ensemble with equal steps"),
-        };
+        let Advance { kernel, len, states, .. } = &self.advance;
         let scales = self.kept.carried(self.vectors()) * self.lanes;
-        let (state, work) = work.split_at_mut(len * self.lanes);
-        let (start, rest) = state.split_at_mut(x.len());
+        let (state, work) = work.split_at_mut(states * self.lanes);
+        let (start, rest) = state[..len * self.lanes].split_at_mut(x.len());
         let (monitored, rest) = rest.split_at_mut(largest.len());
         let (carried, rest) = rest.split_at_mut(scales);
         let (unsettled, number) =
@@ -496,21 +446,14 @@ impl EqualSteps for CompiledLanes {
         carried.copy_from_slice(&carry.carried[..scales]);
         unsettled.fill(0.0);
         number.fill(steps.start as f64);
-        match &self.advance {
-            Advance::Collocated { stages, settle, len } => {
+        match self.stages() {
+            Some(stages) => {
                 let memory = &mut carry.carried[scales..];
-                self.collocated_steps(
-                    (stages, settle.as_ref()),
-                    bound,
-                    steps,
-                    (state, *len),
-                    (memory, carry.missed),
-                    work,
-                );
+                self.collocated((stages, bound), steps, (state, memory), carry.missed, work);
             }
-            _ => self.advancing().iterate(&bound.advance, state, steps.end - steps.start, work),
+            None => kernel.iterate(&bound.advance, state, steps.end - steps.start, work),
         }
-        let (end, rest) = state.split_at(x.len());
+        let (end, rest) = state[..len * self.lanes].split_at(x.len());
         let (monitored, rest) = rest.split_at(largest.len());
         let (after, rest) = rest.split_at(scales);
         x.copy_from_slice(end);
@@ -550,25 +493,20 @@ impl AdaptiveLaneSteps for CompiledLanes {
     }
 
     fn slots(&self) -> &Slots {
-        match &self.advance {
-            Advance::March { slots, .. } | Advance::CollocatedMarch { slots, .. } => slots,
-            _ => unreachable!("an adaptive ensemble"),
-        }
+        self.advance.slots.as_ref().expect("steps of an adaptive ensemble")
     }
 
     fn attempts(&self, bound: &LaneBound, count: u64, state: &mut [f64], work: &mut [f64]) {
-        match &self.advance {
-            Advance::CollocatedMarch { stages, judge, slots, .. } => {
-                self.collocated_attempts(
-                    (stages, judge.as_ref(), slots),
-                    bound,
-                    count,
-                    state,
-                    work,
-                );
-            }
-            _ => self.advancing().iterate(&bound.advance, state, count, work),
-        }
+        let Some(stages) = self.stages() else {
+            return self.advance.kernel.iterate(&bound.advance, state, count, work);
+        };
+        let (slots, lanes) = (AdaptiveLaneSteps::slots(self), self.lanes);
+        let (judged, work) = work.split_at_mut(self.advance.states * lanes);
+        judged[..state.len()].copy_from_slice(state);
+        let memory = &mut state[slots.memory.start * lanes..slots.memory.end * lanes];
+        self.collocated((stages, bound), 0..count, (judged, memory), &mut [], work);
+        let changed = slots.changed() * lanes;
+        state[..changed].copy_from_slice(&judged[..changed]);
     }
 
     fn begin_memory(&self, field: &[f64], memory: &mut [f64]) {
@@ -582,10 +520,7 @@ impl AdaptiveLaneSteps for CompiledLanes {
     }
 
     fn within_len(&self) -> usize {
-        match &self.advance {
-            Advance::CollocatedMarch { slots, .. } => Within::of(slots).count(),
-            _ => self.samples_within().map_or(0, SamplesWithin::len),
-        }
+        self.advance.within.as_ref().map_or(0, |within| within.len())
     }
 
     fn within(
@@ -596,28 +531,23 @@ impl AdaptiveLaneSteps for CompiledLanes {
         found: &mut LanesWithin,
         work: &mut [f64],
     ) {
-        let (Some(kernel), Some(bound_kernel)) = (self.within_kernel(), &bound.within) else {
+        let (Some(within), Some(bound_kernel)) = (&self.advance.within, &bound.within) else {
             unreachable!("samples of these attempts are asked for")
         };
-        let lanes = self.lanes;
-        let at = Within::of(AdaptiveLaneSteps::slots(self));
+        let (lanes, SamplesWithin { kernel, at, .. }) = (self.lanes, &**within);
         let times = at.elapsed * lanes..(at.elapsed + 1) * lanes;
         let (values, work) = work.split_at_mut(kernel.outputs() * lanes);
-        match &self.advance {
-            Advance::CollocatedMarch { stages, .. } => {
-                let (states, work) = work.split_at_mut(self.settled_states() * lanes);
+        match self.stages() {
+            Some(stages) => {
+                let states = self.dimension + self.kept.carried(self.vectors());
+                let (states, work) = work.split_at_mut(states * lanes);
                 let (inner, work) = work.split_at_mut(stages.work_len());
-                self.parts_of_steps(
-                    (stages, &at),
-                    bound,
-                    (wanted, numbers),
-                    (states, found),
-                    inner,
-                );
+                let of = (wanted, &*numbers);
+                self.parts_of_steps((stages, at), bound, of, (states, found), inner);
                 kernel.run(bound_kernel, &numbers[times], states, values, work);
             }
-            _ => {
-                self.weigh(wanted, numbers);
+            None => {
+                self.weigh(within, wanted, numbers);
                 // The time of a sample is one of the numbers.
                 kernel.run(bound_kernel, &numbers[times], numbers, values, work);
             }
@@ -633,10 +563,6 @@ impl AdaptiveLaneSteps for CompiledLanes {
     }
 
     fn interpolant_evaluations(&self) -> u64 {
-        match &self.advance {
-            // The field at the end of the step.
-            Advance::CollocatedMarch { .. } => 1,
-            _ => self.samples_within().map_or(0, |within| within.evaluations),
-        }
+        self.advance.within.as_ref().map_or(0, |within| within.evaluations)
     }
 }

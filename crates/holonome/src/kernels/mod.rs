@@ -25,7 +25,7 @@ mod whole_step;
 pub use bound::{Bound, Parametric, Quantities, WideBound, compile_parts, compile_rows};
 pub(crate) use formula::Formula;
 pub use lane_quantities::LaneQuantities;
-pub use lanes::{CompiledLanes, LaneBound, LaneMonitor, MonitorBound};
+pub use lanes::{CompiledLanes, LaneMonitor, MonitorBound};
 pub use map::{CompiledStep, StepSource};
 pub use mending::Mend;
 pub(crate) use monitoring::Monitoring;

@@ -81,38 +81,6 @@ impl ProgramLanes {
         })
     }
 
-    /// Lanes that all have these parameters: those of the model, then F₀ of the rows that are not
-    /// constraints.
-    pub fn bind(&self, parameters: &[f64]) -> ProgramBound {
-        let single = self.program.rebound(&parameters[..self.own]);
-        ProgramBound {
-            many: self.many.clone(),
-            monitor: self.monitor.bind(parameters),
-            parameters: vec![self.all(parameters); self.many.lanes()],
-            work: vec![0.0; single.work_len()],
-            carried: vec![0.0; single.memory_len()],
-            single,
-            single_of: None,
-            repairs: BlockRepairs::default(),
-        }
-    }
-
-    /// Set a lane's parameters to those of its trajectory, and F₀ of every row.
-    pub fn rebind(
-        &self,
-        bound: &mut ProgramBound,
-        lane: usize,
-        parameters: &[f64],
-        targets: &[f64],
-    ) {
-        bound.parameters[lane] = self.all(parameters);
-        bound.many.rebind(lane, &bound.parameters[lane]);
-        self.monitor.rebind(&mut bound.monitor, lane, parameters, targets);
-        if bound.single_of == Some(lane) {
-            bound.single_of = None;
-        }
-    }
-
     fn start<'p>(&self, parameters: &'p [f64]) -> Start<'p> {
         let (parameters, targets) = parameters.split_at(self.own);
         Start { parameters, targets, x: &[] }
@@ -145,6 +113,38 @@ fn around(fixed: &FixedSteps, step: u64) -> (f64, f64) {
 
 impl LaneSystem for ProgramLanes {
     type Bound = ProgramBound;
+
+    fn bind(&self, parameters: &[f64]) -> ProgramBound {
+        let single = self.program.rebound(&parameters[..self.own]);
+        ProgramBound {
+            many: self.many.clone(),
+            monitor: self.monitor.bind(parameters),
+            parameters: vec![self.all(parameters); self.many.lanes()],
+            work: vec![0.0; single.work_len()],
+            carried: vec![0.0; single.memory_len()],
+            single,
+            single_of: None,
+            repairs: BlockRepairs::default(),
+        }
+    }
+
+    fn rebind(&self, bound: &mut ProgramBound, lane: usize, parameters: &[f64], targets: &[f64]) {
+        bound.parameters[lane] = self.all(parameters);
+        bound.many.rebind(lane, &bound.parameters[lane]);
+        self.monitor.rebind(&mut bound.monitor, lane, parameters, targets);
+        if bound.single_of == Some(lane) {
+            bound.single_of = None;
+        }
+    }
+
+    fn equal(&self) -> Option<&dyn EqualSteps<Bound = ProgramBound>> {
+        Some(self)
+    }
+
+    fn least_followed(&self) -> usize {
+        // As in a run of its own.
+        3
+    }
 
     fn lanes(&self) -> usize {
         self.many.lanes()

@@ -50,7 +50,7 @@ use holonome_model::treatment::Field;
 use holonome_model::treatment::mechanics::Mechanics;
 use holonome_model::treatment::structure::ConstraintKind;
 use holonome_words::option;
-pub use lanes::{ProgramBound, ProgramLanes};
+pub use lanes::ProgramLanes;
 use nodes::Nodes;
 pub use program::Start;
 use program::{LoweredProgram, Lowering};

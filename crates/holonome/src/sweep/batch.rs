@@ -1,7 +1,7 @@
 //! Computation of a part of an ensemble's trajectories by one thread.
 
 use super::Sweep;
-use super::lanes::{LaneSteps, SweepLanes, TakesUp};
+use super::lanes::{LaneSteps, SweepLanes};
 use crate::error::StartError;
 use crate::kernels::{CompiledSystem, LaneQuantities, Parametric, Quantities, WideRates};
 use crate::penalty::MeanMultipliers;
@@ -10,7 +10,9 @@ use crate::recording::{Measuring, MeasuringScratch, Place, with_multipliers};
 use crate::simulation::{From, MANY_TIMES, Running, Simulation, Trajectory};
 use crate::summary::{Relative, size_of_terms};
 use holonome_integrate::averages::{Averages, Mean};
-use holonome_integrate::ensemble::{End, LaneSample, LaneStates, Stopped, Trajectories, gather};
+use holonome_integrate::ensemble::{
+    self, End, LaneSample, LaneStates, LaneSystem, Stopped, Trajectories, gather,
+};
 use holonome_integrate::exact;
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::observer::Observer;
@@ -443,7 +445,7 @@ impl Observer for Single<'_, '_> {
 }
 
 /// Compute several trajectories at a time.
-fn in_lanes<'a, L: TakesUp>(
+fn in_lanes<'a, L: LaneSystem>(
     sweep: &'a Sweep,
     lanes: &L,
     SweepLanes { recorded, measured, means, rates: wide_rates, .. }: &SweepLanes,
@@ -506,7 +508,7 @@ fn in_lanes<'a, L: TakesUp>(
     if feed.follows() {
         feed.systems = (0..k).map(|_| system.rebound(&feed.all)).collect();
     }
-    lanes.run(simulation.run_plan(), &mut bound, &mut feed);
+    ensemble::run(simulation.run_plan(), lanes, &mut bound, &mut feed);
     if let Some(error) = feed.error {
         return Err(error);
     }
@@ -610,7 +612,7 @@ impl<L> LaneTrajectories<'_, '_, L> {
     }
 }
 
-impl<L: TakesUp> Trajectories<L::Bound> for LaneTrajectories<'_, '_, L> {
+impl<L: LaneSystem> Trajectories<L::Bound> for LaneTrajectories<'_, '_, L> {
     fn next(
         &mut self,
         bound: &mut L::Bound,

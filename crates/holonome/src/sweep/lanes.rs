@@ -1,11 +1,10 @@
 //! Kernels that compute an ensemble's trajectories side by side.
 
 use super::Sweep;
-use crate::kernels::{CompiledLanes, LaneBound, LaneQuantities, WideRates};
+use crate::kernels::{CompiledLanes, LaneQuantities, WideRates};
 use crate::penalty::MeanMultipliers;
-use crate::step::{ProgramBound, ProgramLanes, Start};
-use holonome_integrate::ensemble::{self, LaneSystem, Trajectories};
-use holonome_integrate::plan::{Plan, Stepping};
+use crate::step::{ProgramLanes, Start};
+use holonome_integrate::ensemble::LaneSystem;
 
 /// Steps in lanes, with the kernels that evaluate their states.
 pub(super) struct SweepLanes {
@@ -26,77 +25,6 @@ pub(super) enum LaneSteps {
     RungeKutta(Box<CompiledLanes>),
     /// Steps of another method.
     Structured(Box<ProgramLanes>),
-}
-
-/// Lanes that take up trajectories.
-pub(super) trait TakesUp: LaneSystem {
-    /// Lanes that all have these parameters: the model's, then the targets, then those of a
-    /// treatment.
-    fn bind(&self, parameters: &[f64]) -> Self::Bound;
-
-    /// Bind one lane to its trajectory's parameters, and F₀ of every row.
-    fn rebind(&self, bound: &mut Self::Bound, lane: usize, parameters: &[f64], targets: &[f64]);
-
-    /// Run `plan` for all trajectories.
-    fn run(
-        &self,
-        plan: &Plan,
-        bound: &mut Self::Bound,
-        trajectories: &mut dyn Trajectories<Self::Bound>,
-    );
-
-    /// Minimum number of constraints for which independence is followed from step to step.
-    fn least_followed(&self) -> usize;
-}
-
-impl TakesUp for CompiledLanes {
-    fn bind(&self, parameters: &[f64]) -> LaneBound {
-        CompiledLanes::bind(self, parameters)
-    }
-
-    fn rebind(&self, bound: &mut LaneBound, lane: usize, parameters: &[f64], targets: &[f64]) {
-        CompiledLanes::rebind(self, bound, lane, parameters, targets);
-    }
-
-    fn run(
-        &self,
-        plan: &Plan,
-        bound: &mut LaneBound,
-        trajectories: &mut dyn Trajectories<LaneBound>,
-    ) {
-        match &plan.stepping {
-            Stepping::Fixed(_) => ensemble::run_equal(plan, self, bound, trajectories),
-            Stepping::Adaptive(_) => ensemble::run_adaptive(plan, self, bound, trajectories),
-        }
-    }
-
-    fn least_followed(&self) -> usize {
-        usize::MAX
-    }
-}
-
-impl TakesUp for ProgramLanes {
-    fn bind(&self, parameters: &[f64]) -> ProgramBound {
-        ProgramLanes::bind(self, parameters)
-    }
-
-    fn rebind(&self, bound: &mut ProgramBound, lane: usize, parameters: &[f64], targets: &[f64]) {
-        ProgramLanes::rebind(self, bound, lane, parameters, targets);
-    }
-
-    fn run(
-        &self,
-        plan: &Plan,
-        bound: &mut ProgramBound,
-        trajectories: &mut dyn Trajectories<ProgramBound>,
-    ) {
-        ensemble::run_equal(plan, self, bound, trajectories);
-    }
-
-    fn least_followed(&self) -> usize {
-        // As in a run of its own.
-        3
-    }
 }
 
 impl SweepLanes {

@@ -28,7 +28,7 @@ const MOST_KEPT: usize = 16;
 /// Last error of a trajectory before its first accepted step.
 const NO_LAST_ERROR: f64 = 1e-4;
 
-pub(super) fn run<S: AdaptiveLaneSteps>(
+pub(super) fn run<S: AdaptiveLaneSteps + ?Sized>(
     plan: &Plan,
     adaptive: &AdaptiveSteps,
     steps: &S,
@@ -70,7 +70,7 @@ struct Due {
     at_end: bool,
 }
 
-struct Race<'a, S: AdaptiveLaneSteps> {
+struct Race<'a, S: AdaptiveLaneSteps + ?Sized> {
     plan: &'a Plan,
     adaptive: &'a AdaptiveSteps,
     steps: &'a S,
@@ -112,7 +112,7 @@ struct Samples {
     found: LanesWithin,
 }
 
-impl<'a, S: AdaptiveLaneSteps> Race<'a, S> {
+impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
     fn new(plan: &'a Plan, adaptive: &'a AdaptiveSteps, steps: &'a S) -> Race<'a, S> {
         let (lanes, n, groups) = (steps.lanes(), steps.dim(), steps.groups());
         let zeros = |len: usize| vec![0.0; len * lanes];

@@ -11,7 +11,7 @@ use crate::run::{LONGEST_BLOCK, StepEnds};
 use crate::vector::max_or_nan;
 use std::ops::Range;
 
-pub(super) fn run<S: EqualSteps>(
+pub(super) fn run<S: EqualSteps + ?Sized>(
     plan: &Plan,
     fixed: &FixedSteps,
     steps: &S,
@@ -29,7 +29,7 @@ fn next_measured(step: u64) -> u64 {
     (0..32).map(|k| 1 << (2 * k)).find(|&measured| measured > step).unwrap_or(u64::MAX)
 }
 
-struct March<'a, S: EqualSteps> {
+struct March<'a, S: EqualSteps + ?Sized> {
     plan: &'a Plan,
     fixed: &'a FixedSteps,
     steps: &'a S,
@@ -74,7 +74,7 @@ struct March<'a, S: EqualSteps> {
     work: Vec<f64>,
 }
 
-impl<'a, S: EqualSteps> March<'a, S> {
+impl<'a, S: EqualSteps + ?Sized> March<'a, S> {
     fn new(plan: &'a Plan, fixed: &'a FixedSteps, steps: &'a S) -> March<'a, S> {
         let (lanes, n, groups) = (steps.lanes(), steps.dim(), steps.groups());
         let zeros = |len: usize| vec![0.0; len * lanes];

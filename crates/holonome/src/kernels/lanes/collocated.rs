@@ -1,12 +1,11 @@
 //! Steps of collocation methods in lanes: equal ones, attempts, and states within accepted
 //! attempts.
 
-use super::{CompiledLanes, LaneBound};
+use super::{Advance, CompiledLanes, LaneBound};
 use crate::kernels::collocation::{LaneStages, LaneStep};
-use holonome_integrate::controller::slots::{Slots, Status, Within};
+use holonome_integrate::controller::slots::{Status, Within};
 use holonome_integrate::controller::trial::trial;
 use holonome_integrate::ensemble::{AdaptiveLaneSteps, LanesWithin};
-use holonome_model::graph::interpret::Kernel;
 use std::ops::Range;
 
 impl CompiledLanes {
@@ -43,140 +42,112 @@ impl CompiledLanes {
         }
     }
 
-    /// Equal steps of a collocation method. `state` is that of the loop, of length `len` in every
-    /// lane, and room for x₁ and the estimate of its error.
-    pub(super) fn collocated_steps(
-        &self,
-        (stages, settle): (&LaneStages, &dyn Kernel),
-        bound: &LaneBound,
-        steps: Range<u64>,
-        (state, len): (&mut [f64], usize),
-        (memory, missed): (&mut [f64], &mut [bool]),
-        work: &mut [f64],
-    ) {
-        let (lanes, n) = (self.lanes, self.dimension * self.lanes);
-        let Some(bound_stages) = &bound.stages else { unreachable!("a collocation method") };
-        let [h, t0] = self.more[..] else { unreachable!("the parameters of equal steps") };
-        let (work, own) = work.split_at_mut(stages.work_len());
-        let mut numbers = stages.enter(memory, work);
-        let [lengths, counts] = stages.lengths_and_counts();
-        let mut made = vec![LaneStep::Yes; lanes];
-        for step in steps {
-            let t = (step as f64).mul_add(h, t0);
-            for lane in 0..lanes {
-                made[lane] = if missed[lane] { LaneStep::Idle } else { LaneStep::Yes };
-                stages.set(lane, (t, h, memory[lengths.start + lane]), &mut numbers);
-                // A first step takes the field at its start.
-                memory[counts.start + lane] +=
-                    f64::from(u8::from(memory[lengths.start + lane] == 0.0));
-            }
-            stages.make(
-                bound_stages,
-                &state[..n],
-                &mut numbers,
-                &mut made,
-                &mut memory[counts.clone()],
-            );
-            for (missed, made) in missed.iter_mut().zip(&made) {
-                *missed = *made != LaneStep::Yes;
-            }
-            state[len * lanes..].copy_from_slice(&stages.results(&numbers)[..2 * n]);
-            for lane in (0..lanes).filter(|&lane| missed[lane]) {
-                // The lane waits at a state that is sound.
-                for i in 0..self.dimension {
-                    state[(len + i) * lanes + lane] = state[i * lanes + lane];
-                    state[(len + self.dimension + i) * lanes + lane] = 0.0;
-                }
-            }
-            stages.accept(&mut numbers, |lane| made[lane] == LaneStep::Yes);
-            memory[lengths.clone()].fill(h);
-            settle.iterate(&bound.advance, state, 1, own);
-        }
-        stages.leave(&numbers, memory);
-    }
-
-    /// Attempts of a collocation method in every lane, until one of them ends.
-    pub(super) fn collocated_attempts(
-        &self,
-        (stages, judge, slots): (&LaneStages, &dyn Kernel, &Slots),
-        bound: &LaneBound,
-        count: u64,
-        state: &mut [f64],
-        work: &mut [f64],
-    ) {
-        let (lanes, n) = (self.lanes, self.dimension);
-        let Some(bound_stages) = &bound.stages else { unreachable!("a collocation method") };
+    /// Start and length of a lane's step with this number, or of its next attempt; `None` if there is
+    /// none.
+    fn next_step(&self, lane: usize, number: u64, state: &mut [f64]) -> Option<(f64, f64)> {
+        let Some(slots) = &self.advance.slots else {
+            let [h, t0] = self.more[..] else { unreachable!("the parameters of equal steps") };
+            return Some(((number as f64).mul_add(h, t0), h));
+        };
         let [_, span, longest, shortest, ..] = self.more[..] else {
             unreachable!("the parameters of a loop")
         };
-        let (judged, work) = work.split_at_mut(slots.count() * lanes + stages.results_len());
+        let [t, elapsed, h, rejections, pause, status] =
+            [slots.t, slots.elapsed, slots.h, slots.rejections, slots.pause, slots.status]
+                .map(|k| state[k * self.lanes + lane]);
+        if Status::of(status) != Status::Going {
+            return None;
+        }
+        let trial = trial((span, shortest), elapsed, h.min(longest), rejections);
+        if !trial.resolves || trial.end >= pause {
+            self.hold(lane, state);
+            return None;
+        }
+        Some((t, trial.length))
+    }
+
+    /// Hold the attempts of a lane.
+    fn hold(&self, lane: usize, state: &mut [f64]) {
+        if let Some(slots) = &self.advance.slots {
+            state[slots.status * self.lanes + lane] = Status::Held.number();
+        }
+    }
+
+    /// Make the steps of these numbers by a collocation method, or as many attempts until a lane
+    /// ends. The results of the stages follow the state of the loop. A lane of equal steps whose
+    /// step is not like others waits as `missed`.
+    pub(super) fn collocated(
+        &self,
+        (stages, bound): (&LaneStages, &LaneBound),
+        steps: Range<u64>,
+        (state, memory): (&mut [f64], &mut [f64]),
+        missed: &mut [bool],
+        work: &mut [f64],
+    ) {
+        let (lanes, Advance { kernel, len, slots, .. }) = (self.lanes, &self.advance);
+        let Some(bound_stages) = &bound.stages else { unreachable!("a collocation method") };
         let (work, own) = work.split_at_mut(stages.work_len());
-        let rows = |slots: &Range<usize>| slots.start * lanes..slots.end * lanes;
-        judged[..state.len()].copy_from_slice(state);
-        let memory = &mut state[rows(&slots.memory)];
         let mut numbers = stages.enter(memory, work);
         let [lengths, counts] = stages.lengths_and_counts();
-        let (mut made, mut steps, mut tried) =
+        let (mut made, mut counted, mut tried) =
             (vec![LaneStep::Idle; lanes], vec![0.0; lanes], vec![0.0; lanes]);
-        for _ in 0..count {
+        for number in steps {
             for lane in 0..lanes {
                 made[lane] = LaneStep::Idle;
-                let [t, elapsed, h, rejections, pause, status] =
-                    [slots.t, slots.elapsed, slots.h, slots.rejections, slots.pause, slots.status]
-                        .map(|k| judged[k * lanes + lane]);
-                if Status::of(status) != Status::Going {
-                    continue;
-                }
-                let trial = trial((span, shortest), elapsed, h.min(longest), rejections);
-                if !trial.resolves || trial.end >= pause {
-                    judged[slots.status * lanes + lane] = Status::Held.number();
-                    continue;
-                }
+                let goes_on = missed.get(lane) != Some(&true);
+                let next = goes_on.then(|| self.next_step(lane, number, state)).flatten();
+                let Some((t, h)) = next else { continue };
                 let length = memory[lengths.start + lane];
-                (made[lane], tried[lane]) = (LaneStep::Yes, trial.length);
+                (made[lane], tried[lane]) = (LaneStep::Yes, h);
+                // A first step takes the field at its start.
                 memory[counts.start + lane] += f64::from(u8::from(length == 0.0));
-                stages.set(lane, (t, trial.length, length), &mut numbers);
+                stages.set(lane, (t, h, length), &mut numbers);
             }
-            let x = rows(&slots.x);
-            stages.make(
-                bound_stages,
-                &judged[x.clone()],
-                &mut numbers,
-                &mut made,
-                &mut memory[counts.clone()],
-            );
-            let (before, attempted) = judged.split_at_mut(slots.count() * lanes);
-            attempted.copy_from_slice(stages.results(&numbers));
+            let x = &state[..self.dimension * lanes];
+            stages.make(bound_stages, x, &mut numbers, &mut made, &mut memory[counts.clone()]);
+            let (before, results) = state.split_at_mut(len * lanes);
+            results.copy_from_slice(&stages.results(&numbers)[..results.len()]);
             for (lane, made) in made.iter().enumerate().filter(|(_, made)| **made != LaneStep::Yes)
             {
-                // Nothing was made, or nothing that could be accepted.
-                for i in 0..n {
-                    attempted[i * lanes + lane] = before[x.start + i * lanes + lane];
-                    attempted[(n + i) * lanes + lane] = f64::INFINITY;
-                }
-                attempted[2 * n * lanes..]
-                    .iter_mut()
-                    .skip(lane)
-                    .step_by(lanes)
-                    .for_each(|measure| *measure = 0.0);
+                self.wait(lane, before, results);
                 if *made == LaneStep::Moves {
-                    before[slots.status * lanes + lane] = Status::Held.number();
+                    self.hold(lane, before);
                 }
             }
-            steps.copy_from_slice(&judged[slots.steps * lanes..][..lanes]);
-            judge.iterate(&bound.advance, judged, 1, own);
-            let accepted = |lane: usize| judged[slots.steps * lanes + lane] != steps[lane];
+            for (missed, made) in missed.iter_mut().zip(&made) {
+                *missed = *made != LaneStep::Yes;
+            }
+            if let Some(slots) = slots {
+                counted.copy_from_slice(&state[slots.steps * lanes..][..lanes]);
+            }
+            kernel.iterate(&bound.advance, state, 1, own);
+            let accepted = |lane: usize| match slots {
+                Some(slots) => state[slots.steps * lanes + lane] != counted[lane],
+                None => made[lane] == LaneStep::Yes,
+            };
             stages.accept(&mut numbers, accepted);
             for lane in (0..lanes).filter(|&lane| accepted(lane)) {
                 memory[lengths.start + lane] = tried[lane];
             }
             let ended = |status: f64| !matches!(Status::of(status), Status::Going | Status::Idle);
-            if judged[slots.status * lanes..][..lanes].iter().any(|&status| ended(status)) {
+            if slots.as_ref().is_some_and(|slots| {
+                state[slots.status * lanes..][..lanes].iter().any(|&status| ended(status))
+            }) {
                 break;
             }
         }
         stages.leave(&numbers, memory);
-        let changed = slots.changed() * lanes;
-        state[..changed].copy_from_slice(&judged[..changed]);
+    }
+
+    /// Results for a lane in which nothing was made, or nothing that could be accepted: its state,
+    /// which is sound.
+    fn wait(&self, lane: usize, before: &[f64], results: &mut [f64]) {
+        let (lanes, n) = (self.lanes, self.dimension);
+        let error = if self.advance.slots.is_some() { f64::INFINITY } else { 0.0 };
+        for i in 0..n {
+            results[i * lanes + lane] = before[i * lanes + lane];
+            results[(n + i) * lanes + lane] = error;
+        }
+        results[2 * n * lanes..].iter_mut().skip(lane).step_by(lanes).for_each(|m| *m = 0.0);
     }
 }
