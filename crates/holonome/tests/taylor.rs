@@ -245,7 +245,11 @@ fn fields_without_a_series_are_refused() {
     assert!((end[0] - (-1f64).exp()).abs() < 1e-10, "{end:?}");
     let large = model("chain", &[("n", "300")]);
     assert!(refused(large, "--method taylor").contains("too large"));
-    let long = refused(model("chain", &[("n", "20")]), "--method taylor");
+    // Constraints on momenta: unrolled at any size.
+    let text = "size n = 4000\ncoordinate q[i in 1..n] = sin(i)\nmomentum p[i] of q = if(i <= 2, 0, 1)\n\
+                hamiltonian sum(i in 1..n : p[i]^2/2 + sin(q[i])*exp(cos(q[i]))*tanh(q[i]))\n\
+                constraint a : q[1] - q[2] = sin(1) - sin(2)\nconstraint b : p[1] = p[2]";
+    let long = refused(problem(text), "--method taylor");
     assert!(long.contains("operations") && long.contains("use dop853"), "{long}");
     let decay = FnSystem::new(1, |_, x: &[f64], dx: &mut [f64]| dx[0] = -x[0]);
     let error: Error =
@@ -258,6 +262,41 @@ fn fields_without_a_series_are_refused() {
             .to_string()
             .contains("use taylor alone")
     );
+}
+
+/// A body with a torsion spring, and chains, whose series is too long as one formula: in adaptive
+/// and in equal steps, with samples within.
+#[test]
+fn long_series_are_followed_order_by_order() {
+    let body = std::fs::read_to_string(common::repository().join("models/heavy-top.holo")).unwrap();
+    let body = body.replace("\nconstraint", " + 0.35*acos((trace(R) - 1)/2)^2\nconstraint");
+    let body = body.lines().filter(|line| !line.starts_with("integral"));
+    let body = body.collect::<Vec<_>>().join("\n");
+    let make: [&dyn Fn() -> Problem; 3] =
+        [&|| problem(&body), &|| model("chain", &[("n", "12")]), &|| {
+            model("chain", &[("n", "120")])
+        }];
+    for make in make {
+        let end = |method: &str| {
+            let text = format!("--method {method} --until 1 --samples 5");
+            run(make(), options(&text)).unwrap()
+        };
+        let name = make().model.variables[0].family.name.clone();
+        let exact = end("corrected:dop853 --rtol 1e-13");
+        let size = exact.state().iter().fold(0.0f64, |size, x| size.max(x.abs()));
+        for method in
+            ["corrected:taylor --rtol 1e-10", "taylor --rtol 1e-10", "taylor --step 0.0125"]
+        {
+            let found = end(method);
+            for (k, (a, b)) in found.array(&name).iter().zip(exact.array(&name)).enumerate() {
+                let error = distance(a, &b) / size;
+                assert!(error < 1e-8, "{method}: {error:e} at sample {k}");
+            }
+        }
+        let reference = end("dop853 --rtol 1e-10");
+        let taylor = end("taylor --rtol 1e-10");
+        assert!(taylor.summary.steps < reference.summary.steps, "{}", taylor.summary.steps);
+    }
 }
 
 /// Steps end at a singularity, with a failure that says so.

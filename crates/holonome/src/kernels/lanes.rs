@@ -10,6 +10,7 @@ use super::march;
 use super::march::AttemptLoop;
 use super::mending::Mend;
 use super::settling::Settling;
+use super::taylor::Taylor;
 use super::vectors::StateVectors;
 use super::whole_step::{Ingredients, Recorded};
 use crate::backend::compile;
@@ -193,6 +194,9 @@ impl CompiledLanes {
         }
         let StepSource { plan, field, vectors, system, parameters, .. } = *of;
         let taylor = CompiledStep::taylor(plan, field).ok()?;
+        if taylor.as_ref().is_some_and(Taylor::is_long) {
+            return None;
+        }
         let collocation = plan.method.scheme.collocation();
         let scheme = match (&taylor, collocation) {
             (Some(taylor), _) => Recorded::Taylor(taylor),

@@ -175,6 +175,7 @@ impl CompiledStep {
         let suits = CompiledStep::suits(plan, field, system.formula(), of.longest);
         if let Some(taylor) = CompiledStep::taylor(plan, field)? {
             let ingredients = of.ingredients(Recorded::Taylor(&taylor));
+            let suits = suits && !taylor.is_long();
             let series = CompiledSeries::new(&taylor, plan, vectors, parameters);
             let repeated = suits.then(|| of.repeated(&ingredients, parameters)).flatten();
             let march = suits.then(|| of.march(&ingredients, parameters)).flatten();

@@ -14,6 +14,7 @@ mod march;
 mod mending;
 mod monitoring;
 mod pull;
+mod recurrence;
 mod series;
 mod settling;
 mod system;

@@ -2,6 +2,7 @@
 
 use super::bound::{Bound, Parametric, Quantities};
 use super::loops::{March, Repeated};
+use super::recurrence::CompiledRecurrence;
 use super::taylor::{Expansion, Scales, Taylor};
 use super::vectors::StateVectors;
 use holonome_integrate::controller::Yardstick;
@@ -29,8 +30,11 @@ pub struct CompiledSeries {
     norms: usize,
     /// Evaluations of the field that a step counts as.
     evaluations: u64,
-    /// From x, a length, the scales and the tolerance to the coefficients of order 1 and more, and
-    /// the length over which they are good.
+    /// The coefficients of order 1 and more, order by order, if their formulas are too long.
+    recurrence: Option<CompiledRecurrence>,
+    /// From x, a length, the scales and the tolerance to these coefficients, and the length over
+    /// which they are good; with a recurrence, from the coefficients to the latter alone, which
+    /// follow x.
     expand: Bound,
     /// From t, x, these coefficients, their length and that of the step to x₁ and the estimate of
     /// its error.
@@ -50,15 +54,24 @@ impl CompiledSeries {
         let states = |g: &mut Graph, from: usize, count: usize| {
             (from..from + count).map(|k| g.state(k)).collect()
         };
+        let recurrence = taylor.is_long().then(|| {
+            let recurrence = taylor.recurrence(parameters.len());
+            CompiledRecurrence::new(recurrence, n, order, parameters)
+        });
         let g = &mut Graph::new();
-        let (x, scales): (Vec<Node>, Vec<Node>) = (states(g, 0, n), states(g, n + 1, norms));
-        let (t, length, tolerance) = (g.input(Input::Time), g.state(n), g.state(n + 1 + norms));
-        let c = taylor.coefficients(g, (t, length), &x);
+        let own = if recurrence.is_some() { (order + 1) * n } else { n };
+        let (x, scales): (Vec<Node>, Vec<Node>) = (states(g, 0, n), states(g, own + 1, norms));
+        let (t, length, tolerance) = (g.input(Input::Time), g.state(own), g.state(own + 1 + norms));
+        let c = match recurrence {
+            Some(_) => (0..=order).map(|k| states(g, k * n, n)).collect(),
+            None => taylor.coefficients(g, (t, length), &x),
+        };
         let part =
             taylor.reach(g, length, &c, &Scales { norms: &scales, tolerance }, &vectors.vectors);
         let reached = g.mul(length, part);
-        let outputs = [c[1..].concat(), vec![reached]].concat();
-        let expand = Tape::of_fused(g, &outputs, n + 2 + norms, parameters.len());
+        let found = if recurrence.is_some() { Vec::new() } else { c[1..].concat() };
+        let outputs = [found, vec![reached]].concat();
+        let expand = Tape::of_fused(g, &outputs, own + 2 + norms, parameters.len());
         let g = &mut Graph::new();
         let c: Vec<Vec<Node>> = (0..=order).map(|k| states(g, k * n, n)).collect();
         let (length, h) = (g.state((order + 1) * n), g.state((order + 1) * n + 1));
@@ -73,7 +86,16 @@ impl CompiledSeries {
         let [expand, value] = [expand, value].map(|tape| Bound::new(&tape, parameters));
         let [of_step, of_attempt] = taylor.evaluations();
         let evaluations = if plan.fixed_step().is_some() { of_step } else { of_attempt };
-        CompiledSeries { facts: taylor.facts(), dimension: n, norms, evaluations, expand, value }
+        let (facts, dimension) = (taylor.facts(), n);
+        CompiledSeries { facts, dimension, norms, evaluations, recurrence, expand, value }
+    }
+
+    /// Number of inputs of the first kernel before the length.
+    fn own_inputs(&self) -> usize {
+        match self.recurrence {
+            Some(_) => (self.order() + 1) * self.dimension,
+            None => self.dimension,
+        }
     }
 
     fn order(&self) -> usize {
@@ -83,6 +105,7 @@ impl CompiledSeries {
 
 impl Parametric for CompiledSeries {
     fn rebind(&mut self, parameters: &[f64]) {
+        self.recurrence.rebind(parameters);
         self.expand.rebind(parameters);
         self.value.rebind(parameters);
     }
@@ -102,19 +125,23 @@ impl SeriesMap<'_> {
         yardstick: Option<Yardstick>,
         workspace: &mut Workspace,
     ) -> f64 {
-        let CompiledSeries { norms, expand, facts, .. } = &self.step.series;
-        let n = x.len();
-        let (inputs, rest) = workspace.work.split_at_mut(n + 2 + norms);
+        let CompiledSeries { norms, expand, facts, recurrence, .. } = &self.step.series;
+        let (n, own) = (x.len(), self.step.series.own_inputs());
+        let (inputs, rest) = workspace.work.split_at_mut(own + 2 + norms);
         let (outputs, work) = rest.split_at_mut(expand.outputs());
         inputs[..n].copy_from_slice(x);
         inputs[n..].fill(0.0);
-        inputs[n] = h;
+        inputs[own] = h;
         if let Some(yardstick) = yardstick {
-            inputs[n + 1..n + 1 + norms].copy_from_slice(yardstick.norms);
-            inputs[n + 1 + norms] = yardstick.rtol;
+            inputs[own + 1..own + 1 + norms].copy_from_slice(yardstick.norms);
+            inputs[own + 1 + norms] = yardstick.rtol;
+        }
+        if let Some(recurrence) = recurrence {
+            recurrence.run((t, h), x, &mut inputs[n..own], work);
         }
         expand.run(t, inputs, outputs, work);
-        for (kept, coefficients) in workspace.kept.iter_mut().zip(outputs.chunks_exact(n)) {
+        let coefficients = if recurrence.is_some() { &inputs[n..own] } else { &*outputs };
+        for (kept, coefficients) in workspace.kept.iter_mut().zip(coefficients.chunks_exact(n)) {
             kept.copy_from_slice(coefficients);
         }
         workspace.kept[facts.errors.end][0] = h;
@@ -153,10 +180,14 @@ impl StepMap for SeriesMap<'_> {
     }
 
     fn work_len(&self) -> usize {
-        let CompiledSeries { dimension: n, norms, expand, value, .. } = &self.step.series;
-        let of = |kernel: &Bound, inputs: usize| inputs + kernel.outputs() + kernel.work_len();
-        let alone =
-            of(expand, n + 2 + norms).max(of(value, (self.step.series.order() + 1) * n + 2));
+        let series = &self.step.series;
+        let CompiledSeries { dimension: n, norms, expand, value, recurrence, .. } = series;
+        let of = |kernel: &Bound, inputs: usize, more: usize| {
+            inputs + kernel.outputs() + kernel.work_len().max(more)
+        };
+        let more = recurrence.as_ref().map_or(0, CompiledRecurrence::work_len);
+        let alone = of(expand, series.own_inputs() + 2 + norms, more);
+        let alone = alone.max(of(value, (series.order() + 1) * n + 2, 0));
         let march = self.step.march.as_ref().map_or(0, |march| march.kernel.work_len());
         alone.max(march).max(self.step.repeated.as_ref().map_or(0, Repeated::work_len))
     }

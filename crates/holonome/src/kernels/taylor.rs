@@ -3,7 +3,7 @@
 
 use super::formula::Formula;
 use crate::error::Error;
-use crate::policy::LONGEST_SERIES;
+use crate::policy::{LONGEST_RECURRENCE, LONGEST_SERIES};
 use holonome_arithmetic::Real;
 use holonome_integrate::controller::{LAST_TERMS, StepControl};
 use holonome_integrate::fixed_point::rules::measured;
@@ -11,7 +11,7 @@ use holonome_integrate::method::{Method, Scheme};
 use holonome_integrate::scales::Vectors;
 use holonome_integrate::scheme::map::{Estimate, Facts};
 use holonome_model::graph::optimise::optimise;
-use holonome_model::graph::series::Series;
+use holonome_model::graph::series::{Recurrence, Series};
 use holonome_model::graph::value::{Recording, Value, nodes};
 use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::Field;
@@ -36,6 +36,7 @@ pub struct Taylor {
     series: Series,
     field: Formula,
     pub(super) order: u32,
+    is_long: bool,
 }
 
 /// Coefficients of the solution that begins at time t, in powers of time over `length`, as nodes.
@@ -68,12 +69,23 @@ impl Taylor {
             ))
         })?;
         let operations = series.operations(order);
-        if operations > LONGEST_SERIES {
+        if operations > LONGEST_RECURRENCE {
             return Err(Error::option(format!(
-                "`{method}` would take {operations} operations a step, and is for models with up to {LONGEST_SERIES}: use {instead}"
+                "`{method}` would take {operations} operations a step, and is for models with up to {LONGEST_RECURRENCE}: use {instead}"
             )));
         }
-        Ok(Taylor { series, field: Formula::new(&field.graph, &field.field), order })
+        let is_long = operations > LONGEST_SERIES;
+        Ok(Taylor { series, field: Formula::new(&field.graph, &field.field), order, is_long })
+    }
+
+    /// True if the coefficients of all orders would be too long as one formula.
+    pub fn is_long(&self) -> bool {
+        self.is_long
+    }
+
+    /// Programs that compute the coefficients order by order, of a model with this many parameters.
+    pub fn recurrence(&self, parameters: usize) -> Recurrence {
+        self.series.recurrence(parameters)
     }
 
     /// Facts about the method.

@@ -8,6 +8,10 @@
 //! common scale goes into the factors, and a coefficient that only one sum reads is part of that
 //! sum.
 
+mod recurrence;
+
+pub use recurrence::{Product, Recurrence};
+
 use super::op::{Binary, Unary};
 use super::{Expression, Graph, Input, Node};
 use rustc_hash::FxHashMap;
@@ -67,6 +71,68 @@ impl Sum {
 
 /// Coefficients so far.
 type Known = FxHashMap<Node, Vec<Node>>;
+
+/// Coefficients from which those of an order k > 0 are computed, as formulas.
+trait Coefficients {
+    /// Coefficient of order 0.
+    fn first(&mut self, g: &mut Graph, node: Node) -> Node;
+
+    /// `numerator` over the coefficient of order 0.
+    fn over_first(&mut self, g: &mut Graph, numerator: f64, node: Node) -> Node;
+
+    /// Coefficient of order k of an argument that moves.
+    fn same(&self, node: Node) -> Node;
+
+    /// Σ a_j b_{k−j} over 0 < j < k.
+    fn product(&mut self, g: &mut Graph, a: Node, b: Node) -> Node;
+
+    /// Σ a_j a_{k−j} over 0 < j < k.
+    fn square(&mut self, g: &mut Graph, a: Node) -> Node;
+
+    /// Σ j a_j b_{k−j} / k over 0 < j < k.
+    fn weighted(&mut self, g: &mut Graph, a: Node, b: Node) -> Node;
+}
+
+/// Coefficients of all orders below `k`, one formula for each.
+struct Straight<'a> {
+    known: &'a Known,
+    k: usize,
+}
+
+impl Coefficients for Straight<'_> {
+    fn first(&mut self, _: &mut Graph, node: Node) -> Node {
+        self.known[&node][0]
+    }
+
+    fn over_first(&mut self, g: &mut Graph, numerator: f64, node: Node) -> Node {
+        let numerator = g.constant(numerator);
+        g.div(numerator, self.known[&node][0])
+    }
+
+    fn same(&self, node: Node) -> Node {
+        self.known[&node][self.k]
+    }
+
+    fn product(&mut self, g: &mut Graph, a: Node, b: Node) -> Node {
+        product_within(g, &self.known[&a], &self.known[&b], self.k)
+    }
+
+    fn square(&mut self, g: &mut Graph, a: Node) -> Node {
+        square_within(g, &self.known[&a], self.k)
+    }
+
+    fn weighted(&mut self, g: &mut Graph, a: Node, b: Node) -> Node {
+        let (a, part) = (&self.known[&a], g.constant(1.0 / self.k as f64));
+        let weighted: Vec<Node> = (0..self.k)
+            .map(|j| {
+                let weight = g.constant(j as f64);
+                g.mul(weight, a[j])
+            })
+            .collect();
+        let sum = product_within(g, &weighted, &self.known[&b], self.k);
+        if g.is_zero(sum) { sum } else { g.mul(sum, part) }
+    }
+}
 
 impl Series {
     /// Series of the field with these components, before multiply-adds are fused.
@@ -160,7 +226,7 @@ impl Series {
         for node in self.plan.clone() {
             let is_operation = self.graph.expression(node).arguments().next().is_some();
             if self.moving.get(&node).is_some_and(|moving| is_operation && !moving.inlined) {
-                let mut late = self.sum(&mut g, node, 1, &known, &known[&node]).late;
+                let mut late = self.sum(&mut g, node, &mut Straight { known: &known, k: 1 }).late;
                 late.sort_by_key(|&(.., ready)| ready);
                 let ready = late.iter().fold(0, |after, &(.., ready)| ready.max(after) + 1);
                 self.moving.entry(node).or_default().ready = ready;
@@ -205,7 +271,9 @@ impl Series {
                     expression if k == 0 => g.copy_of(expression, |argument| known[&argument][0]),
                     _ => match self.moving.get(&node) {
                         Some(moving) if moving.inlined => continue,
-                        Some(_) => self.sum(g, node, k, &known, &known[&node]).evaluate(g),
+                        Some(_) => {
+                            self.sum(g, node, &mut Straight { known: &known, k }).evaluate(g)
+                        }
                         None => g.zero(),
                     },
                 };
@@ -215,7 +283,10 @@ impl Series {
             let part = g.mul(length, part);
             let next = self.field.iter().map(|&component| match k {
                 0 => g.mul(part, known[&component][0]),
-                _ => self.part(g, component, k, &known).times(g, part).evaluate(g),
+                _ => {
+                    let known = &mut Straight { known: &known, k };
+                    self.part(g, component, known).times(g, part).evaluate(g)
+                }
             });
             let next = next.collect();
             solution.push(next);
@@ -224,91 +295,82 @@ impl Series {
     }
 
     /// Contribution of a coefficient of order k > 0 to a sum.
-    fn part(&self, g: &mut Graph, node: Node, k: usize, known: &Known) -> Sum {
+    fn part(&self, g: &mut Graph, node: Node, known: &mut dyn Coefficients) -> Sum {
         match self.moving.get(&node) {
             None => Sum { known: g.zero(), late: Vec::new() },
-            Some(moving) if moving.inlined => self.sum(g, node, k, known, &[]),
+            Some(moving) if moving.inlined => self.sum(g, node, known),
             Some(moving) => {
-                Sum { known: g.zero(), late: vec![(g.one(), known[&node][k], moving.ready)] }
+                Sum { known: g.zero(), late: vec![(g.one(), known.same(node), moving.ready)] }
             }
         }
     }
 
-    /// A coefficient of order k > 0 as a sum. The coefficients of its arguments up to this order
-    /// are known, and its own up to the one before, `y`.
-    fn sum(&self, g: &mut Graph, node: Node, k: usize, known: &Known, y: &[Node]) -> Sum {
-        let of = |node: Node| &known[&node][..];
+    /// Contribution of a coefficient that is not inlined, times a known factor.
+    fn late(&self, g: &mut Graph, factor: Node, node: Node, known: &mut dyn Coefficients) -> Sum {
+        self.part(g, node, known).times(g, factor)
+    }
+
+    /// A coefficient of order k > 0 as a sum.
+    fn sum(&self, g: &mut Graph, node: Node, known: &mut dyn Coefficients) -> Sum {
+        let moves = |node: Node| self.moving.contains_key(&node);
+        let lower = |known: Node| Sum { known, late: Vec::new() };
         let minus = g.constant(-1.0);
-        // A coefficient that is not inlined, times a known factor.
-        let late =
-            |g: &mut Graph, factor: Node, node: Node| self.part(g, node, k, known).times(g, factor);
         match self.graph.expression(node) {
-            Expression::Unary(Unary::Neg, a) => late(g, minus, a),
+            Expression::Unary(Unary::Neg, a) => self.late(g, minus, a, known),
             Expression::Binary(op @ (Binary::Add | Binary::Sub), a, b) => {
                 let sign = if op == Binary::Add { g.one() } else { minus };
-                let (a, b) = (self.part(g, a, k, known), late(g, sign, b));
+                let (a, b) = (self.part(g, a, known), self.late(g, sign, b, known));
                 a.plus(g, b)
             }
             Expression::Binary(Binary::Mul, a, b) if a == b => {
-                let twice = g.add(of(a)[0], of(a)[0]);
-                let inner = Sum { known: square_within(g, of(a), k), late: Vec::new() };
-                let late = late(g, twice, a);
+                let first = known.first(g, a);
+                let twice = g.add(first, first);
+                let inner = lower(known.square(g, a));
+                let late = self.late(g, twice, a, known);
                 inner.plus(g, late)
             }
             Expression::Binary(Binary::Mul, a, b) => {
-                let known = match self.linear_arguments(node)[..] {
+                let inner = match self.linear_arguments(node)[..] {
                     [_] => g.zero(),
-                    _ => product_within(g, of(a), of(b), k),
+                    _ => known.product(g, a, b),
                 };
-                let (by_a, by_b) = (late(g, of(b)[0], a), late(g, of(a)[0], b));
-                Sum { known, late: Vec::new() }.plus(g, by_a).plus(g, by_b)
+                let [of_a, of_b] = [a, b].map(|argument| known.first(g, argument));
+                let (by_a, by_b) = (self.late(g, of_b, a, known), self.late(g, of_a, b, known));
+                lower(inner).plus(g, by_a).plus(g, by_b)
             }
             Expression::Binary(Binary::Div, a, b) => {
                 // y b = a
-                let one = g.one();
-                let inverse = g.div(one, of(b)[0]);
-                let known = if self.moving.contains_key(&b) {
-                    product_within(g, y, of(b), k)
-                } else {
-                    g.zero()
-                };
-                let by_b = late(g, y[0], b);
-                let (product, a) = (
-                    Sum { known, late: Vec::new() }.plus(g, by_b).times(g, minus),
-                    late(g, inverse, a),
-                );
+                let inverse = known.over_first(g, 1.0, b);
+                let inner = if moves(b) { known.product(g, node, b) } else { g.zero() };
+                let own = known.first(g, node);
+                let by_b = self.late(g, own, b, known);
+                let (product, a) =
+                    (lower(inner).plus(g, by_b).times(g, minus), self.late(g, inverse, a, known));
                 product.times(g, inverse).plus(g, a)
             }
             Expression::Unary(Unary::Sqrt, a) => {
                 // y² = a
-                let half = g.constant(0.5);
-                let per_y = g.div(half, y[0]);
-                let inner = Sum { known: square_within(g, y, k), late: Vec::new() }.times(g, minus);
-                let a = self.part(g, a, k, known);
+                let per_y = known.over_first(g, 0.5, node);
+                let inner = lower(known.square(g, node)).times(g, minus);
+                let a = self.part(g, a, known);
                 inner.plus(g, a).times(g, per_y)
             }
             // The condition does not move.
             Expression::Select(c, a, b) => {
-                let [a, b] = [a, b].map(|side| {
-                    if self.moving.contains_key(&side) { of(side)[k] } else { g.zero() }
-                });
-                Sum { known: g.zero(), late: vec![(g.one(), g.select(of(c)[0], a, b), 0)] }
+                let [a, b] =
+                    [a, b].map(|side| if moves(side) { known.same(side) } else { g.zero() });
+                let condition = known.first(g, c);
+                let chosen = g.select(condition, a, b);
+                Sum { known: g.zero(), late: vec![(g.one(), chosen, 0)] }
             }
             // ẏ = Σ slope · argument′, so k y_k = Σ j a_j s_{k−j}.
             _ => {
                 let slopes = self.moving.get(&node).map_or(&[][..], |moving| &moving.slopes);
-                let zero = Sum { known: g.zero(), late: Vec::new() };
+                let zero = lower(g.zero());
                 slopes.iter().fold(zero, |sum, &(argument, slope)| {
-                    let (a, part) = (of(argument), g.constant(1.0 / k as f64));
-                    let weighted: Vec<Node> = (0..k)
-                        .map(|j| {
-                            let weight = g.constant(j as f64);
-                            g.mul(weight, a[j])
-                        })
-                        .collect();
-                    let inner =
-                        Sum { known: product_within(g, &weighted, of(slope), k), late: Vec::new() };
-                    let (inner, late) = (inner.times(g, part), late(g, of(slope)[0], argument));
+                    let inner = lower(known.weighted(g, argument, slope));
+                    let factor = known.first(g, slope);
+                    let late = self.late(g, factor, argument, known);
                     sum.plus(g, inner).plus(g, late)
                 })
             }
