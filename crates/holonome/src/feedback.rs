@@ -76,7 +76,28 @@ pub(crate) fn feedback_system(
     }
     let base =
         base.ok_or_else(|| Error::option("gains other than `auto` need an unrolled field"))?;
-    let (treated, inserted, gain, text) = match &gains {
+    let LiteralFeedback { treated, inserted, gain, text } =
+        literal_feedback(base, &gains, formulas, (&state.x, parameters))?;
+    Ok(with_formula((base, vectors), treated, all(&inserted), gain, text))
+}
+
+/// Field with a literal feedback term, and its gains.
+struct LiteralFeedback {
+    treated: Field,
+    /// Parameters of the field after the targets.
+    inserted: Vec<f64>,
+    gain: Option<Gain>,
+    text: String,
+}
+
+/// Literal feedback with these gains, for a start at x with these parameters.
+fn literal_feedback(
+    base: &Arc<Field>,
+    gains: &Gains,
+    formulas: Option<(&Potential, &Transport)>,
+    (x, parameters): (&[f64], &[f64]),
+) -> Result<LiteralFeedback, Error> {
+    let (treated, inserted, gain, text) = match gains {
         Gains::Formula => {
             let Some((potential, transport)) = formulas else {
                 return Err(Error::option(
@@ -84,7 +105,7 @@ pub(crate) fn feedback_system(
                 ));
             };
             let (treated, inputs) = feedback::literal(base, potential, transport);
-            refuse_indefinite(base, transport, &state.x, parameters)?;
+            refuse_indefinite(base, transport, x, parameters)?;
             // Gains that a formula's potential may still read are those of the papers, 1.
             let inserted = vec![1.0; inputs.gain_count];
             (treated, inserted, None, "formulas".to_string())
@@ -106,7 +127,7 @@ pub(crate) fn feedback_system(
             (treated, k.clone(), Some(Gain::Dense(k.clone())), "a matrix".to_string())
         }
         _ => {
-            let groups = gain::by_group(&gains, base)?;
+            let groups = gain::by_group(gains, base)?;
             let (treated, _) = feedback::literal(
                 base,
                 &feedback::Potential::Gains,
@@ -116,7 +137,7 @@ pub(crate) fn feedback_system(
             (treated, groups, Some(rows), text)
         }
     };
-    Ok(with_formula((base, vectors), treated, all(&inserted), gain, text))
+    Ok(LiteralFeedback { treated, inserted, gain, text })
 }
 
 /// System of a field that includes its feedback term.

@@ -62,16 +62,8 @@ pub fn integrate_while(
     watch: &mut dyn FnMut(&Progress) -> Control,
 ) -> Result<Solution, Error> {
     let method = options.method;
-    check_method(method)?;
-    refuse_unkept(options)?;
-    check_start(system, t0, x0)?;
-    let mut warnings = unused_options(options, &Settings::default(), &method, false);
-    warnings.extend(of_models(options));
+    let mut warnings = checked(system, (t0, x0), options)?;
     let invariants = system.invariants();
-    if method.treatment != MethodTreatment::Plain && !invariants.corrected_rows().contains(&true) {
-        let name = method.treatment.facts().name;
-        warnings.push(format!("the system has no invariants, so `{name}` does what `plain` does"));
-    }
     let plan = plan(options, t0, method, &mut warnings)?;
     let recorded = Recorded::new(system, options.record.as_deref())?;
     let layout = recorded.layout(&plan);
@@ -114,13 +106,48 @@ pub fn integrate_while(
         let (failure, kept) = (Box::new(failure), Some(Box::new(arrays.clone())));
         Error::Failed { failure, monitored: None, out: None, samples, kept }
     })?;
-    let drift = Summary::drift_of(&groups, &[], &initial, (&state, plan.span()));
+    let of = (system, &plan, &groups[..]);
+    let mut summary = summary(of, &state, &initial, wall_seconds, warnings);
+    summary.interrupted = outcome != Outcome::Finished;
+    Ok(Solution { summary, arrays, interpolant: None })
+}
+
+/// Refuse what a run over a system cannot do; returns warnings about the rest.
+fn checked(
+    system: &dyn System,
+    (t0, x0): (f64, &[f64]),
+    options: &RunOptions,
+) -> Result<Vec<String>, Error> {
+    let method = options.method;
+    check_method(method)?;
+    refuse_unkept(options)?;
+    check_start(system, t0, x0)?;
+    let mut warnings = unused_options(options, &Settings::default(), &method, false);
+    warnings.extend(of_models(options));
+    let held = system.invariants().corrected_rows().contains(&true);
+    if method.treatment != MethodTreatment::Plain && !held {
+        let name = method.treatment.facts().name;
+        warnings.push(format!("the system has no invariants, so `{name}` does what `plain` does"));
+    }
+    Ok(warnings)
+}
+
+/// Summary of a run to its end.
+fn summary(
+    (system, plan, groups): (&dyn System, &Plan, &[InvariantGroup]),
+    state: &StepState,
+    initial: &[Option<NumberArray>],
+    wall_seconds: f64,
+    mut warnings: Vec<String>,
+) -> Summary {
+    let drift = Summary::drift_of(groups, &[], initial, (state, plan.span()));
     warnings.extend(large_drifts(&drift, false));
-    warnings.extend(motion_warnings(&state, system, &groups, method, OF_FUNCTIONS));
-    let hamiltonian = invariants.groups.iter().any(|group| group.kind == GroupKind::Hamiltonian);
-    let summary = Summary {
+    warnings.extend(motion_warnings(state, system, groups, plan.method, OF_FUNCTIONS));
+    let hamiltonian =
+        system.invariants().groups.iter().any(|group| group.kind == GroupKind::Hamiltonian);
+    Summary {
         model: "system".to_string(),
-        method: method.to_string(),
+        method: plan.method.to_string(),
         t: state.t,
         steps: state.step,
         state: FinalState::new(vec![VariableLayout::vector("x", state.x.len())], state.x.clone()),
@@ -134,10 +161,9 @@ pub fn integrate_while(
         penalty: None,
         stability: None,
         error: None,
-        interrupted: outcome != Outcome::Finished,
+        interrupted: false,
         warnings,
-    };
-    Ok(Solution { summary, arrays, interpolant: None })
+    }
 }
 
 /// Refuse methods that need more than a field and its invariants.

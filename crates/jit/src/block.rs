@@ -106,6 +106,24 @@ pub(crate) struct Program {
     block: usize,
 }
 
+/// Last read of each value of a tape; 0 if there is none.
+fn last_uses(tape: &Tape) -> Vec<usize> {
+    let code = &tape.instructions;
+    let mut last_use = vec![0usize; code.len()];
+    for &output in tape.outputs.iter().chain(&tape.goes_on) {
+        last_use[output as usize] = usize::MAX;
+    }
+    for (i, instruction) in code.iter().enumerate().rev() {
+        for a in instruction.arguments() {
+            assert!((a as usize) < i, "an instruction reads a later one");
+            if last_use[i] != 0 {
+                last_use[a as usize] = last_use[a as usize].max(i);
+            }
+        }
+    }
+    last_use
+}
+
 impl Program {
     /// # Panics
     /// If the tape is out of order: an instruction reads a later one or a state that does not
@@ -113,19 +131,7 @@ impl Program {
     pub(crate) fn new(tape: &Tape, lanes: usize, with: BlockInterpreter) -> Program {
         assert!(lanes > 0, "a kernel has at least one lane");
         let code = &tape.instructions;
-        // Last read of each value; 0 if there is none.
-        let mut last_use = vec![0usize; code.len()];
-        for &output in tape.outputs.iter().chain(&tape.goes_on) {
-            last_use[output as usize] = usize::MAX;
-        }
-        for (i, instruction) in code.iter().enumerate().rev() {
-            for a in instruction.arguments() {
-                assert!((a as usize) < i, "an instruction reads a later one");
-                if last_use[i] != 0 {
-                    last_use[a as usize] = last_use[a as usize].max(i);
-                }
-            }
-        }
+        let last_use = last_uses(tape);
         let prologue = Prologue::new(tape);
         let mut slot = vec![u32::MAX; code.len()];
         for (k, &register) in prologue.bound().iter().enumerate() {

@@ -45,8 +45,39 @@ pub(super) fn page(run: &StoredRun, numbers: usize) -> Result<Page, Error> {
         title: format!("{model} by {method}, {} trajectories", count(run.samples() as u64)),
         ..Page::default()
     };
+    page.facts = facts(run, method, &summary);
     let failed = summary.failed;
-    let mut fact = |name: &str, value: String| page.facts.push((name.to_string(), value));
+    if failed > 0 {
+        page.warnings.push(format!(
+            "{} of {} trajectories failed before the end.",
+            count(failed),
+            count(run.samples() as u64)
+        ));
+    }
+    if run.status() != Status::Finished {
+        page.warnings.push(format!(
+            "The ensemble is not at its end: {} of {} trajectories are there.",
+            run.samples(),
+            run.samples_planned()
+        ));
+    }
+    page.warnings.append(&mut summary.warnings);
+    page.sections.push(section(panels(run, &columns, &summary, numbers)));
+    let mut rows = cost_rows(&[&summary]);
+    rows.insert(0, vec!["cost of all".to_string(), String::new()]);
+    let cost = Table { title: "Cost".to_string(), rows, ..Table::default() };
+    let tables = drift_table(&invariants(summary.drift)).into_iter().chain([cost]);
+    page.sections.push(section(tables.map(Panel::Table).collect()));
+    let again = command(run.attributes()).map(|command| (AGAIN.to_string(), command));
+    let source = (format!("{model}.holo"), text("source"));
+    page.sections.push(model_section([source].into_iter().chain(again)));
+    Ok(page)
+}
+
+/// What varies, the method, and what the ensemble took.
+fn facts(run: &StoredRun, method: String, summary: &StoredSummary) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    let mut fact = |name: &str, value: String| facts.push((name.to_string(), value));
     for pair in run
         .attributes()
         .get("sweep")
@@ -69,21 +100,16 @@ pub(super) fn page(run: &StoredRun, numbers: usize) -> Result<Page, Error> {
     if let Some(cost) = &summary.cost {
         fact("seconds", format!("{:.3}", cost.wall_seconds));
     }
-    if failed > 0 {
-        page.warnings.push(format!(
-            "{} of {} trajectories failed before the end.",
-            count(failed),
-            count(run.samples() as u64)
-        ));
-    }
-    if run.status() != Status::Finished {
-        page.warnings.push(format!(
-            "The ensemble is not at its end: {} of {} trajectories are there.",
-            run.samples(),
-            run.samples_planned()
-        ));
-    }
-    page.warnings.append(&mut summary.warnings);
+    facts
+}
+
+/// Charts of the results, drifts last, and their explorer.
+fn panels(
+    run: &StoredRun,
+    columns: &[Column],
+    summary: &StoredSummary,
+    numbers: usize,
+) -> Vec<Panel> {
     let mut panels = super::measures::panels(&summary.measures);
     let varied = varied(run);
     for drift in [false, true] {
@@ -101,19 +127,10 @@ pub(super) fn page(run: &StoredRun, numbers: usize) -> Result<Page, Error> {
         }
     }
     let first = run.trajectories().map_or(0, |range| range.start);
-    let samples = thinned(&columns, first, numbers);
-    let presets = presets(run, &columns);
+    let samples = thinned(columns, first, numbers);
+    let presets = presets(run, columns);
     panels.push(Panel::Explorer(vec![samples], presets));
-    page.sections.push(section(panels));
-    let mut rows = cost_rows(&[&summary]);
-    rows.insert(0, vec!["cost of all".to_string(), String::new()]);
-    let cost = Table { title: "Cost".to_string(), rows, ..Table::default() };
-    let tables = drift_table(&invariants(summary.drift)).into_iter().chain([cost]);
-    page.sections.push(section(tables.map(Panel::Table).collect()));
-    let again = command(run.attributes()).map(|command| (AGAIN.to_string(), command));
-    let source = (format!("{model}.holo"), text("source"));
-    page.sections.push(model_section([source].into_iter().chain(again)));
-    Ok(page)
+    panels
 }
 
 /// Varied quantities, final values of recorded ones, and single values of each trajectory.
