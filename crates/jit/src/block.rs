@@ -106,6 +106,14 @@ pub(crate) struct Program {
     block: usize,
 }
 
+/// True if spread numbers are those of lanes that there are.
+fn spread_within(code: &[Instruction], lanes: usize) -> bool {
+    code.iter().all(|instruction| match instruction {
+        Instruction::One(One::Spread(lane), _) => usize::from(*lane) < lanes && lanes <= BLOCK,
+        _ => true,
+    })
+}
+
 /// Last read of each value of a tape; 0 if there is none.
 fn last_uses(tape: &Tape) -> Vec<usize> {
     let code = &tape.instructions;
@@ -180,11 +188,7 @@ impl Program {
             });
             steps.push(Step { operation, destination: slot[i], arguments });
         }
-        let spreads = |i: &Instruction| match i {
-            Instruction::One(One::Spread(lane), _) => usize::from(*lane) < lanes && lanes <= BLOCK,
-            _ => true,
-        };
-        assert!(code.iter().all(spreads), "a lane that there is not, or too many of them");
+        assert!(spread_within(code, lanes), "a lane that there is not, or too many of them");
         let width = match lanes {
             1 => 1,
             2..=4 => 4,

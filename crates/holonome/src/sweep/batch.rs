@@ -473,34 +473,12 @@ fn in_lanes<'a, L: LaneSystem>(
         nearest: vec![Singularity::default(); count],
         followed: vec![Independence::new(system).followed(lanes.least_followed(), 0); k],
         taken_up: vec![false; k],
-        recording: Recording {
-            values: vec![0.0; recorded.outputs() * k],
-            work: vec![0.0; recorded.work_len()],
-            kernel: recorded.clone(),
-            t: vec![0.0; k],
-            x: vec![0.0; width * k],
-            means: means.clone(),
-        },
-        measuring: measured.clone().zip(simulation.measuring.as_ref()).map(
-            |(kernel, measuring)| MeasuringLanes {
-                work: vec![0.0; kernel.work_len()],
-                values: vec![0.0; measuring.numbers * k],
-                of_lane: vec![0.0; measuring.numbers],
-                averages: vec![Vec::new(); count],
-                kernel,
-                measuring,
-            },
-        ),
-        looking: ClaimTests {
-            motion: vec![0.0; system.dim() * k],
-            jacobian: vec![0.0; system.invariants().nonzeros() * k],
-            work: vec![0.0; wide_rates.work_len()],
-            kernels: wide_rates.clone(),
-            suspected: vec![false; k],
-            parameters: vec![Vec::new(); k],
-            x: vec![0.0; system.dim()],
-            squares: Vec::new(),
-        },
+        recording: Recording::new(recorded, means.clone(), width, k),
+        measuring: measured
+            .clone()
+            .zip(simulation.measuring.as_ref())
+            .map(|(kernel, measuring)| MeasuringLanes::new(kernel, measuring, count, k)),
+        looking: ClaimTests::new(wide_rates, system, k),
         systems: Vec::new(),
         doubted: Vec::new(),
         error: None,
@@ -550,6 +528,25 @@ struct Recording {
     work: Vec<f64>,
 }
 
+impl Recording {
+    /// Recording of states and their multipliers, `width` numbers, in `k` lanes.
+    fn new(
+        kernel: &LaneQuantities,
+        means: Option<MeanMultipliers>,
+        width: usize,
+        k: usize,
+    ) -> Recording {
+        Recording {
+            values: vec![0.0; kernel.outputs() * k],
+            work: vec![0.0; kernel.work_len()],
+            kernel: kernel.clone(),
+            t: vec![0.0; k],
+            x: vec![0.0; width * k],
+            means,
+        }
+    }
+}
+
 /// Measuring in lanes.
 struct MeasuringLanes<'a> {
     measuring: &'a Measuring,
@@ -560,6 +557,25 @@ struct MeasuringLanes<'a> {
     work: Vec<f64>,
     /// Averages of every trajectory of the batch.
     averages: Vec<Vec<Averages>>,
+}
+
+impl<'a> MeasuringLanes<'a> {
+    /// Measuring of `count` trajectories in `k` lanes.
+    fn new(
+        kernel: LaneQuantities,
+        measuring: &'a Measuring,
+        count: usize,
+        k: usize,
+    ) -> MeasuringLanes<'a> {
+        MeasuringLanes {
+            work: vec![0.0; kernel.work_len()],
+            values: vec![0.0; measuring.numbers * k],
+            of_lane: vec![0.0; measuring.numbers],
+            averages: vec![Vec::new(); count],
+            kernel,
+            measuring,
+        }
+    }
 }
 
 /// Tests of claims in lanes.
@@ -574,6 +590,21 @@ struct ClaimTests {
     x: Vec<f64>,
     squares: Vec<f64>,
     work: Vec<f64>,
+}
+
+impl ClaimTests {
+    fn new(kernels: &WideRates, system: &CompiledSystem, k: usize) -> ClaimTests {
+        ClaimTests {
+            motion: vec![0.0; system.dim() * k],
+            jacobian: vec![0.0; system.invariants().nonzeros() * k],
+            work: vec![0.0; kernels.work_len()],
+            kernels: kernels.clone(),
+            suspected: vec![false; k],
+            parameters: vec![Vec::new(); k],
+            x: vec![0.0; system.dim()],
+            squares: Vec::new(),
+        }
+    }
 }
 
 struct LaneTrajectories<'f, 'a, L> {

@@ -161,11 +161,8 @@ impl BlockRepairs {
             outputs.keep(first, begun.x, memory);
             let step = StepFrom { t: (first as f64).mul_add(h, t0), h, x: begun.x };
             self.x1.resize(x.len(), 0.0);
-            let step = map.fixed_step(
-                step,
-                &mut self.x1,
-                &mut Workspace { kept: &mut [], memory, cost, work },
-            );
+            let workspace = &mut Workspace { kept: &mut [], memory, cost, work };
+            let step = map.fixed_step(step, &mut self.x1, workspace);
             if step.is_err() || !all_finite(&self.x1) {
                 return Err(NoResult);
             }
