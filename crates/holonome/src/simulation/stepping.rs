@@ -1,11 +1,10 @@
 //! The loop over time for a compiled problem, in which claims that fail are left out.
 
+use super::trajectory::Parts;
 use super::{From, Simulation, Trajectory};
 use crate::error::Error;
-use crate::kernels::{CompiledStep, CompiledSystem};
 use crate::options::RunOptions;
 use crate::problem::Problem;
-use crate::step::Program;
 use crate::store::StoreError;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::MethodTreatment;
@@ -74,9 +73,6 @@ pub(super) struct NoObserver;
 impl Observer for NoObserver {
     type Error = StoreError;
 }
-
-/// Compiled parts with which a run makes its steps.
-pub(crate) type Parts<'a> = (Option<&'a Program>, &'a CompiledStep, &'a CompiledSystem);
 
 /// Everything needed for a run, except its state.
 pub(crate) struct Running<'a> {

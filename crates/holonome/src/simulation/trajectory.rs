@@ -1,6 +1,5 @@
 //! Compiled parts of a run with the values of one trajectory, and its state.
 
-use super::stepping::Parts;
 use crate::kernels::{CompiledStep, CompiledSystem, Parametric};
 use crate::step::{Program, Start};
 use holonome_integrate::feedback_term::metric;
@@ -35,6 +34,9 @@ pub(crate) struct From<'a> {
     pub x: &'a [f64],
     pub reference: Option<&'a [f64]>,
 }
+
+/// Compiled parts with which a run makes its steps.
+pub(crate) type Parts<'a> = (Option<&'a Program>, &'a CompiledStep, &'a CompiledSystem);
 
 impl Trajectory {
     /// Number of rows of F that are constraints.

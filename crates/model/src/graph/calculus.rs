@@ -86,7 +86,7 @@ impl Graph {
                 }
             };
             if let Some(branches) = self.choice(node) {
-                for (branch, amount, mask) in self.to_branches(branches, bar, mask) {
+                for (branch, amount, mask) in self.branches(branches, bar, mask) {
                     contribute(self, branch, amount, mask);
                 }
                 continue;
@@ -150,7 +150,7 @@ impl Graph {
 
     /// What an adjoint `bar` of a choice, under `mask`, adds to each of its branches, with the mask
     /// of the values for which the branch is taken.
-    fn to_branches(
+    fn branches(
         &mut self,
         (c, a, b): (Node, Node, Node),
         bar: Node,
