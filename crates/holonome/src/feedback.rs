@@ -15,9 +15,9 @@ use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
 use holonome_linear::rank::positive_definite;
 use holonome_model::graph::Node;
-use holonome_model::treatment::Field;
 use holonome_model::treatment::feedback::{self, Potential, Transport};
 use holonome_model::treatment::structure::evaluate;
+use holonome_model::treatment::{Field, InvariantGroup};
 use holonome_words::option;
 use std::sync::Arc;
 
@@ -39,10 +39,10 @@ pub(crate) struct FeedbackSystem {
     pub parameters: Vec<f64>,
 }
 
-/// System of the feedback field over the field `base`; `base` is `None` if the field is not
-/// unrolled.
+/// System of the feedback field over the field `base`, which has invariants in these groups; `base`
+/// is `None` if the field is not unrolled.
 pub(crate) fn feedback_system(
-    (base, vectors): (Option<&Arc<Field>>, &Arc<StateVectors>),
+    (base, groups, vectors): (Option<&Arc<Field>>, &[InvariantGroup], &Arc<StateVectors>),
     plain: &CompiledSystem,
     plan: &Plan,
     state: &StepState,
@@ -74,8 +74,14 @@ pub(crate) fn feedback_system(
             }
         });
     }
-    let base =
-        base.ok_or_else(|| Error::option("gains other than `auto` need an unrolled field"))?;
+    let Some(base) = base else {
+        let gains = gain::by_group(&gains, groups)?;
+        let (text, count) = (gain::describe(&gains, groups), plain.invariants().count);
+        let rows = Gain::Diagonal(gain::by_row(&gains, groups, count));
+        let all = all(&gains);
+        let system = plain.rebound(&all).with_gains(groups, parameters.len(), &all);
+        return Ok(FeedbackSystem { system, gain: Some(rows), text, field: None, parameters: all });
+    };
     let LiteralFeedback { treated, inserted, gain, text } =
         literal_feedback(base, &gains, formulas, (&state.x, parameters))?;
     Ok(with_formula((base, vectors), treated, all(&inserted), gain, text))
@@ -127,14 +133,15 @@ fn literal_feedback(
             (treated, k.clone(), Some(Gain::Dense(k.clone())), "a matrix".to_string())
         }
         _ => {
-            let groups = gain::by_group(gains, base)?;
+            let gains = gain::by_group(gains, &base.groups)?;
             let (treated, _) = feedback::literal(
                 base,
                 &feedback::Potential::Gains,
                 &feedback::Transport::Identity,
             );
-            let (rows, text) = (gain::by_row(&groups, base), gain::describe(&groups, base));
-            (treated, groups, Some(rows), text)
+            let rows = gain::by_row(&gains, &base.groups, base.invariants.len());
+            let text = gain::describe(&gains, &base.groups);
+            (treated, gains, Some(Gain::Diagonal(rows)), text)
         }
     };
     Ok(LiteralFeedback { treated, inserted, gain, text })

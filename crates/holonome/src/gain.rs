@@ -2,10 +2,9 @@
 
 use crate::error::Error;
 use crate::options::Gains;
-use holonome_integrate::plan::Gain;
 use holonome_model::syntax::diagnostic::did_you_mean;
 use holonome_model::treatment::feedback::gain_name;
-use holonome_model::treatment::{Field, InvariantKind};
+use holonome_model::treatment::{InvariantGroup, InvariantKind};
 use holonome_words::option;
 
 impl std::str::FromStr for Gains {
@@ -59,19 +58,18 @@ impl std::str::FromStr for Gains {
     }
 }
 
-/// One gain for each group of `field`'s invariants.
+/// One gain for each of these groups of a field's invariants.
 ///
 /// # Errors
 /// If a name is not that of an invariant.
-pub fn by_group(gains: &Gains, field: &Field) -> Result<Vec<f64>, Error> {
+pub fn by_group(gains: &Gains, groups: &[InvariantGroup]) -> Result<Vec<f64>, Error> {
     match gains {
         Gains::Uniform(gain) => {
-            Ok(field.groups.iter().map(|g| if g.monitored_only { 0.0 } else { *gain }).collect())
+            Ok(groups.iter().map(|g| if g.monitored_only { 0.0 } else { *gain }).collect())
         }
         Gains::Named(named) => {
-            let all: Vec<String> =
-                field.groups.iter().map(|g| gain_name(&g.name, g.kind)).collect();
-            let held = all.iter().zip(&field.groups).filter(|(_, group)| !group.monitored_only);
+            let all: Vec<String> = groups.iter().map(|g| gain_name(&g.name, g.kind)).collect();
+            let held = all.iter().zip(groups).filter(|(_, group)| !group.monitored_only);
             let names: Vec<&String> = held.map(|(name, _)| name).collect();
             if let Some((unknown, _)) = named.iter().find(|(n, _)| !names.contains(&n)) {
                 let hint = match did_you_mean(unknown, names.iter().map(|name| name.as_str())) {
@@ -96,24 +94,22 @@ pub fn by_group(gains: &Gains, field: &Field) -> Result<Vec<f64>, Error> {
     }
 }
 
-/// The gains over the rows of F, for the stability monitor: a row that stands for two entries
-/// counts twice.
-pub fn by_row(groups: &[f64], field: &Field) -> Gain {
-    let mut rows = vec![0.0; field.invariants.len()];
-    for (group, gain) in field.groups.iter().zip(groups) {
+/// The gains over the `count` rows of F: a row that stands for two entries counts twice.
+pub fn by_row(gains: &[f64], groups: &[InvariantGroup], count: usize) -> Vec<f64> {
+    let mut rows = vec![0.0; count];
+    for (group, gain) in groups.iter().zip(gains) {
         for (row, weight) in group.members.rows() {
             rows[row] = gain * weight;
         }
     }
-    Gain::Diagonal(rows)
+    rows
 }
 
 /// The gains of the groups in the notation of the option: `rod=50,rod.hidden=12.5`.
-pub fn describe(groups: &[f64], field: &Field) -> String {
-    let list: Vec<String> = field
-        .groups
+pub fn describe(gains: &[f64], groups: &[InvariantGroup]) -> String {
+    let list: Vec<String> = groups
         .iter()
-        .zip(groups)
+        .zip(gains)
         .map(|(g, gain)| format!("{}={gain}", gain_name(&g.name, g.kind)))
         .collect();
     list.join(",")

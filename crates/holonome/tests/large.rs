@@ -4,7 +4,7 @@ mod common;
 
 use common::{Finished, options};
 use holonome::check::Report;
-use holonome::{Problem, Settings};
+use holonome::{Gains, Problem, Settings};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -65,29 +65,68 @@ fn every_treatment_runs_on_templated_models() {
 }
 
 #[test]
-fn feedback_of_a_large_model_names_a_remedy() {
-    // 10⁵ masses are too many for formulas of a feedback term with gains of its own.
+fn feedback_of_a_large_model_has_gains_of_its_own() {
     let problem = load(&RING.replace("20000", "100000"));
     let report = json!(Report::new(&problem));
     assert_eq!(report["rows"]["rows"], 200_000, "{report}");
     assert_eq!(report["invariants"], serde_json::json!(["H", "P"]));
     assert_eq!(report["degrees_of_freedom"], 100_000);
     let gains = "--method feedback:rk4 --step 0.01 --until 0.02 --samples 2";
+    assert_eq!(common::run(problem.clone(), options(gains)).unwrap().summary.steps, 2);
+    let named = format!("{gains} --gain H=1e-6,P=1e-6");
+    assert_eq!(common::run(problem.clone(), options(&named)).unwrap().summary.steps, 2);
+    // h |DH|² is some thousand.
     let Err(refused) = common::run(problem.clone(), options(&format!("{gains} --gain 1"))) else {
-        panic!("refused")
+        panic!("unstable")
     };
+    assert!(refused.to_string().contains("gains are too large"), "{refused}");
+    let Err(refused) = common::run(problem.clone(), options(&format!("{gains} --gain Q=1"))) else {
+        panic!("no Q")
+    };
+    assert!(refused.to_string().contains("'Q'"), "{refused}");
+    // A matrix of gains is a formula.
+    let mut matrix = options(gains);
+    matrix.gain = Some(Gains::Matrix(vec![1e-6, 0.0, 0.0, 1e-6]));
+    let Err(refused) = common::run(problem, matrix) else { panic!("refused") };
     let message = refused.to_string();
     assert!(
         ["corrected:rk4", "gain = auto", "unrolled"].iter().all(|part| message.contains(part)),
         "{message}"
     );
-    // The Gauss-Newton form needs only a solve.
-    assert_eq!(common::run(problem, options(gains)).unwrap().summary.steps, 2);
-    // Gains of fewer operations are unrolled for it.
-    let small = load(RING);
-    assert!(small.examined.rows.is_some());
-    let gains = "--method feedback:rk4 --step 0.01 --until 0.02 --samples 2 --gain H=1e-6,P=1e-6";
-    assert_eq!(common::run(small, options(gains)).unwrap().summary.steps, 2);
+}
+
+/// Chains off their rods are pulled back by gains like one of them, which is unrolled.
+#[test]
+fn gains_of_large_models_pull_like_those_of_one() {
+    let run = |m: usize| {
+        let text = format!(
+            "size n = 5\nsize m = {m}\ncoordinate r[k in 1..m, i in 1..n] : R^2 = (1.01*i, -2*i)\n\
+             momentum p[k, i] of r = (0.3, 0)\n\
+             hamiltonian sum(k in 1..m, i in 1..n : dot(p[k, i], p[k, i])/2 + r[k, i].y)\n\
+             constraint anchor[k in 1..m] : dot(r[k, 1], r[k, 1]) = 5\n\
+             constraint link[k in 1..m, i in 2..n] : dot(r[k, i] - r[k, i-1], r[k, i] - r[k, i-1]) = 5\n"
+        );
+        let settings = Settings { start_off_set: true, ..Settings::default() };
+        let problem = Problem::from_text("off", &text, &BTreeMap::new(), &settings).unwrap();
+        assert_eq!(problem.examined.rows.is_some(), m > 1);
+        let gains = "--gain anchor=0.5,link=0.5,anchor.hidden=1,link.hidden=1";
+        let text = format!("--method feedback:rk4 --step 0.01 --until 1 --samples 2 {gains}");
+        common::run(problem, options(&text)).unwrap()
+    };
+    let one = run(1);
+    let link = one.summary.drift.iter().find(|drift| drift.name == "link").unwrap();
+    assert!(link.last < 0.5 * link.max, "{:e} {:e}", link.last, link.max);
+    for m in [100, 1000] {
+        let many = run(m);
+        for name in ["r", "p"] {
+            let (expected, found) =
+                (one.array(name).pop().unwrap(), many.array(name).pop().unwrap());
+            let distances = found.chunks(10).map(|chain| common::distance(chain, &expected));
+            let largest = distances.fold(0.0, f64::max);
+            // Some hundred roundings of positions of up to 10, which stiff forces of rods hold.
+            assert!(largest < 1e-12, "{m} {name} {largest:e}");
+        }
+    }
 }
 
 /// A templated chain: fixed and adaptive steps pull a start off its rods back; from a start on them

@@ -15,7 +15,7 @@ use holonome_linear::pattern::Pattern;
 use holonome_model::graph::Node;
 use holonome_model::rows::RowProgram;
 use holonome_model::templated::RowField;
-use holonome_model::treatment::Field;
+use holonome_model::treatment::{Field, InvariantGroup};
 use std::sync::{Arc, LazyLock};
 
 /// Compiled system: field, invariants, their Jacobian, and the field's directional derivative.
@@ -169,6 +169,17 @@ impl CompiledSystem {
         parameters: &[f64],
     ) -> CompiledSystem {
         self.pull = Some(Pull::new(&self.invariants, state, first, parameters));
+        self
+    }
+
+    /// The system with a feedback term that has a gain for each of these groups of invariants.
+    pub fn with_gains(
+        mut self,
+        groups: &[InvariantGroup],
+        first: usize,
+        parameters: &[f64],
+    ) -> CompiledSystem {
+        self.pull = Some(Pull::of_gains(&self.invariants, groups, first, parameters));
         self
     }
 

@@ -354,7 +354,7 @@ impl<'a> Compiler<'a> {
         formulas: Option<Formulas>,
         warnings: &mut Vec<String>,
     ) -> Result<Stepper, Error> {
-        let base = (self.form.unrolled(), &self.vectors);
+        let base = (self.form.unrolled(), self.form.groups(), &self.vectors);
         let (own, options) = (&self.problem.model.parameter_values, self.options);
         let treated = feedback_system(base, &plain, plan, state, own, options, formulas)?;
         plan.gain = treated.gain;
@@ -419,8 +419,8 @@ enum Form<'a> {
 
 impl Form<'_> {
     /// Form for a model: templated if it is large. `near` is true if the field matters near the
-    /// constraints only. A feedback term with gains of its own is a formula, so it needs an
-    /// unrolled field.
+    /// constraints only. A feedback term with a matrix of gains, or of formulas, is a formula, so
+    /// it needs an unrolled field.
     fn of<'a>(
         problem: &'a Problem,
         method: &Method,
@@ -440,13 +440,13 @@ impl Form<'_> {
                 "`{method}` needs unrolled formulas, and the model is too large for that: use corrected:dop853"
             )));
         }
-        let automatic = gain.is_none_or(|gain| *gain == Gains::Auto);
-        if method.treatment != MethodTreatment::Feedback || automatic {
+        let is_formula = matches!(gain, Some(Gains::Matrix(_) | Gains::Formula));
+        if method.treatment != MethodTreatment::Feedback || !is_formula {
             return Ok(Form::Templated(rows));
         }
         let too_large = |too_large: &TooLarge| {
             Error::option(format!(
-                "`{method}` unrolls a feedback term with gains of its own, and {too_large}; `{gain_auto}` and `corrected:{}` hold the same invariants and run models of any size",
+                "`{method}` unrolls a feedback term of formulas or of a gain matrix, and {too_large}; `{gain_auto}`, gains by name and `corrected:{}` hold the same invariants and run models of any size",
                 method.scheme.name,
                 gain_auto = option("gain").of("auto")
             ))
