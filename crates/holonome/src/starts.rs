@@ -22,7 +22,9 @@ use crate::options::{Settings, SweepOptions};
 use crate::penalty::SlowManifold;
 use crate::problem::{Checked, Problem, farthest_move};
 use holonome_integrate::noise::Noise;
-use holonome_model::consistency::{self, Constraints, HiddenConstraints, Miss, Projection};
+use holonome_model::consistency::{
+    self, Constraints, HiddenConstraints, Miss, Projection, RowHiddenConstraints,
+};
 use holonome_model::derived::Derived;
 use holonome_model::elaborate::model::Model;
 use holonome_model::elaborate::start::CompiledStart;
@@ -60,7 +62,14 @@ pub struct Starts {
 /// Constraints that every start is checked for.
 pub(crate) struct Checks {
     constraints: Constraints,
-    hidden: Option<HiddenConstraints>,
+    hidden: Hidden,
+}
+
+/// Hidden constraints.
+enum Hidden {
+    None,
+    Unrolled(HiddenConstraints),
+    Templated(Box<RowHiddenConstraints>),
 }
 
 /// Problems of ensembles.
@@ -316,14 +325,19 @@ impl Checks {
     /// Checks of starts that differ from each other where those of `model` do.
     fn new(problem: &Problem, model: &Model) -> Checks {
         let scales = Scales::by(backend(), model);
-        let field = problem.examined.field.as_ref();
-        let field = field.filter(|(_, structure)| !structure.hidden.is_empty());
-        Checks {
-            constraints: Constraints::that_vary(model, &scales, backend()),
-            hidden: field.map(|(field, structure)| {
-                HiddenConstraints::new(model, &scales, (field, structure), backend())
-            }),
-        }
+        let hidden = match (&problem.examined.field, &problem.examined.rows) {
+            (Some((field, structure)), _) if !structure.hidden.is_empty() => {
+                let field = (&**field, structure);
+                Hidden::Unrolled(HiddenConstraints::new(model, &scales, field, backend()))
+            }
+            (None, Some(rows)) if !model.constraints.is_empty() => {
+                let hidden = RowHiddenConstraints::new(model, &scales, rows, backend());
+                Hidden::Templated(Box::new(hidden))
+            }
+            _ => Hidden::None,
+        };
+        let constraints = Constraints::that_vary(model, &scales, backend());
+        Checks { constraints, hidden }
     }
 
     /// Checks of any states.
@@ -335,7 +349,11 @@ impl Checks {
 
     /// Length of the scratch of [`Checks::first_miss`].
     pub(crate) fn work_len(&self, model: &Model) -> usize {
-        let hidden = self.hidden.as_ref().map_or(0, |hidden| hidden.work_len(model));
+        let hidden = match &self.hidden {
+            Hidden::Unrolled(hidden) => hidden.work_len(model),
+            // It has scratch of its own.
+            Hidden::Templated(_) | Hidden::None => 0,
+        };
         hidden.max(self.constraints.work_len())
     }
 
@@ -350,10 +368,16 @@ impl Checks {
         self.constraints.misses(model, parameters, x, work, &mut |miss| {
             first.get_or_insert(miss);
         });
-        if let (None, Some(hidden)) = (&first, &self.hidden) {
-            hidden.misses(model, parameters, x, work, &mut |miss| {
-                first.get_or_insert(miss);
-            });
+        if first.is_some() {
+            return first;
+        }
+        let found = &mut |miss| {
+            first.get_or_insert(miss);
+        };
+        match &self.hidden {
+            Hidden::None => {}
+            Hidden::Unrolled(hidden) => hidden.misses(model, parameters, x, work, found),
+            Hidden::Templated(hidden) => hidden.misses(model, parameters, x, found),
         }
         first
     }

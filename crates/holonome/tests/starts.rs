@@ -419,6 +419,28 @@ fn starts_of_large_chains_are_projected() {
     }
 }
 
+/// A momentum along a rod is refused in small and large chains, with other parameters or without.
+#[test]
+fn momenta_along_a_link_are_refused() {
+    for n in [3, 300] {
+        let text = format!(
+            "size n = {n}\nparameter g = 1\ncoordinate r[i in 1..n] : R^2 = (i, -2*i)\nmomentum p of r\n\
+             hamiltonian sum(i in 1..n : dot(p[i], p[i])/2 + g*r[i].y)\n\
+             constraint anchor : dot(r[1], r[1]) = 5\n\
+             constraint link[i in 2..n] : dot(r[i] - r[i-1], r[i] - r[i-1]) = 5\n"
+        );
+        for more in [&[][..], &[("g", "1 + i")]] {
+            // All masses move alike: along the rods, or across them.
+            let along = ensemble(&text, &[&[("p", "(i, -2*i)")], more].concat(), 3);
+            assert!(try_at(&along.0, &along.1, 0).is_ok(), "at rest");
+            let error = try_at(&along.0, &along.1, 2).unwrap_err().to_string();
+            assert!(error.contains("trajectory 2") && error.contains("anchor"), "{error}");
+            let across = ensemble(&text, &[&[("p", "(2*i, i)")], more].concat(), 3);
+            assert!(try_at(&across.0, &across.1, 2).is_ok(), "{n} links");
+        }
+    }
+}
+
 #[test]
 fn families_of_constraints_name_the_member() {
     let text = "size n = 3\ncoordinate r[k in 1..n] : R^2 = (1, 0)\nmomentum p of r\n\

@@ -1,14 +1,14 @@
 //! Check that the initial state meets the constraints and the hidden constraints.
 
-use super::misses::{Constraints, HiddenConstraints, Miss, Residual, VELOCITY_ALONG, is_missed};
+use super::misses::{Constraints, HiddenConstraints, Miss, row_hidden_misses};
 use super::places;
 use crate::elaborate::model::Model;
 use crate::graph::interpret::Interpreter;
 use crate::scales::Scales;
 use crate::syntax::diagnostic::Diagnostic;
 use crate::templated::RowField;
+use crate::treatment::Field;
 use crate::treatment::structure::Structure;
-use crate::treatment::{Field, InvariantKind};
 use holonome_words::option;
 use std::cell::LazyCell;
 
@@ -61,34 +61,13 @@ pub(super) fn row_hidden_met(
     model: &Model,
     scales: &Scales,
     field: &RowField,
-    (values, entries): (&[f64], &[f64]),
+    of_start: (&[f64], &[f64]),
     off: &[String],
     out: &mut Vec<Diagnostic>,
 ) {
     let scale = scales.sizes(&model.initial);
-    for group in field.groups.iter().filter(|g| g.kind == InvariantKind::Hidden) {
-        let Some(constraint) = model.constraints.iter().position(|q| q.name == group.name) else {
-            continue;
-        };
-        let missed = |row_number: usize| {
-            let row = || field.pattern.row(row_number).values(entries);
-            let size = || row().map(|(i, d)| d.abs() * scale[i as usize]).sum::<f64>();
-            values[row_number] != 0.0 && is_missed(values[row_number], size())
-        };
-        let members = group.members.iter().enumerate();
-        let rows = members
-            .flat_map(|(number, member)| member.into_iter().map(move |(row, _)| (number, row)));
-        // The first of the largest; the total order puts NaN last.
-        let missed = rows.filter(|&(_, row_number)| missed(row_number));
-        let size = |row_number: usize| values[row_number].abs();
-        let worst =
-            missed.reduce(|a, b| if size(b.1).total_cmp(&size(a.1)).is_gt() { b } else { a });
-        let Some((member, row_number)) = worst else { continue };
-        let member = model.constraints[constraint].member_name(member);
-        let residual = Residual::Hidden(VELOCITY_ALONG, values[row_number]);
-        let reads = field.pattern.row(row_number).columns().collect();
-        out.extend(hidden_missed(model, &Miss { constraint, member, residual, reads }, off));
-    }
+    let mut found = |miss: Miss| out.extend(hidden_missed(model, &miss, off));
+    row_hidden_misses(model, (&field.groups, &field.pattern), &scale, of_start, &mut found);
 }
 
 /// Finding of a missed hidden constraint.

@@ -7,11 +7,15 @@ use crate::graph::aligned::Aligned;
 use crate::graph::interpret::{Backend, Interpreter, Kernel};
 use crate::graph::tape::Tape;
 use crate::graph::{Graph, Input, Node};
+use crate::rows::{BLOCK, RowKernel};
 use crate::scales::{Scales, with_sizes};
+use crate::templated::RowField;
 use crate::treatment::structure::{ConstraintKind, Structure};
 use crate::treatment::{Field, InvariantGroup, InvariantKind};
 use holonome_linear::member_rows::Member;
+use holonome_linear::pattern::Pattern;
 use std::fmt::{self, Display};
+use std::sync::Arc;
 
 /// Fraction of the constraint's terms below which a residual is rounding in the numbers that a user
 /// types.
@@ -320,5 +324,97 @@ impl HiddenConstraints {
                 reads: self.columns[row].clone(),
             });
         }
+    }
+}
+
+/// Hidden constraints of a model that is run over rows, compiled for evaluation in many states.
+pub struct RowHiddenConstraints {
+    scales: Scales,
+    /// F and the nonzeros of DF.
+    values: RowKernel,
+    jacobian: RowKernel,
+    pattern: Arc<Pattern>,
+    groups: Vec<InvariantGroup>,
+    /// True if parameters differ between the states.
+    rebinds: bool,
+}
+
+impl RowHiddenConstraints {
+    /// The hidden constraints of `model`, with its scales and its field over rows.
+    pub fn new(
+        model: &Model,
+        scales: &Scales,
+        field: &RowField,
+        backend: &dyn Backend,
+    ) -> RowHiddenConstraints {
+        let kernel = |program| RowKernel::new(program, &model.parameter_values, backend, BLOCK);
+        RowHiddenConstraints {
+            scales: scales.clone(),
+            values: kernel(&field.invariants),
+            jacobian: kernel(&field.jacobian),
+            pattern: Arc::clone(&field.pattern),
+            groups: field.groups.clone(),
+            rebinds: model.start.parameters.contains(&true),
+        }
+    }
+
+    /// Calls `found` with every hidden constraint that x does not meet.
+    pub fn misses(
+        &self,
+        model: &Model,
+        parameters: &[f64],
+        x: &[f64],
+        found: &mut dyn FnMut(Miss),
+    ) {
+        let evaluated = |kernel: &RowKernel, count: usize| {
+            let mut out = vec![0.0; count];
+            let mut work = vec![0.0; kernel.work_len()];
+            if self.rebinds {
+                let mut own = kernel.clone();
+                own.rebind(parameters);
+                own.run(model.t0, x, &mut out, &mut work);
+            } else {
+                kernel.run(model.t0, x, &mut out, &mut work);
+            }
+            out
+        };
+        let values = evaluated(&self.values, self.pattern.count());
+        let entries = evaluated(&self.jacobian, self.pattern.nonzeros());
+        let scale = self.scales.sizes(x);
+        row_hidden_misses(model, (&self.groups, &self.pattern), &scale, (&values, &entries), found);
+    }
+}
+
+/// Calls `found` with every hidden constraint that is not met where components of the state have
+/// the sizes `scale`, F the `values` and DF these entries.
+pub(super) fn row_hidden_misses(
+    model: &Model,
+    (groups, pattern): (&[InvariantGroup], &Pattern),
+    scale: &[f64],
+    (values, entries): (&[f64], &[f64]),
+    found: &mut dyn FnMut(Miss),
+) {
+    for group in groups.iter().filter(|g| g.kind == InvariantKind::Hidden) {
+        let Some(constraint) = model.constraints.iter().position(|q| q.name == group.name) else {
+            continue;
+        };
+        let missed = |row_number: usize| {
+            let row = || pattern.row(row_number).values(entries);
+            let size = || row().map(|(i, d)| d.abs() * scale[i as usize]).sum::<f64>();
+            values[row_number] != 0.0 && is_missed(values[row_number], size())
+        };
+        let members = group.members.iter().enumerate();
+        let rows = members
+            .flat_map(|(number, member)| member.into_iter().map(move |(row, _)| (number, row)));
+        // The first of the largest; the total order puts NaN last.
+        let missed = rows.filter(|&(_, row_number)| missed(row_number));
+        let size = |row_number: usize| values[row_number].abs();
+        let worst =
+            missed.reduce(|a, b| if size(b.1).total_cmp(&size(a.1)).is_gt() { b } else { a });
+        let Some((member, row_number)) = worst else { continue };
+        let member = model.constraints[constraint].member_name(member);
+        let residual = Residual::Hidden(VELOCITY_ALONG, values[row_number]);
+        let reads = pattern.row(row_number).columns().collect();
+        found(Miss { constraint, member, residual, reads });
     }
 }

@@ -8,7 +8,7 @@ mod misses;
 mod projection;
 mod ranks;
 
-pub use misses::{Constraints, HiddenConstraints, Miss, Residual};
+pub use misses::{Constraints, HiddenConstraints, Miss, Residual, RowHiddenConstraints};
 pub use projection::{ProjectedStart, Projection, project_initial, project_initial_by};
 pub use ranks::Dependence;
 
