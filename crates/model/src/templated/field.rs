@@ -6,8 +6,8 @@ use crate::elaborate::expression::TIME;
 use crate::elaborate::model::{Dynamics, Model, Quantity};
 use crate::functional::Functional;
 use crate::rows::{Layout, Piece, RowProgram};
-use crate::treatment::penalty::MonitoredQuantity;
-use crate::treatment::{InvariantGroup, InvariantKind};
+use crate::treatment::InvariantGroup;
+use crate::treatment::invariants::{InvariantRows, InvariantSource};
 use holonome_linear::pattern::Pattern;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -307,72 +307,29 @@ struct Parts<'a> {
     count: usize,
 }
 
-/// Parts of F = (constraints, hidden constraints, H, integrals); for a penalised model, of the
-/// monitored quantities, H_ω, integrals.
-fn parts(model: &Model, mechanics: Option<RowMechanics>) -> Parts<'_> {
-    let (mut parts, mut groups, mut count) = (Vec::new(), Vec::new(), 0);
-    let mut constraints = 0;
-    for MonitoredQuantity { group, functional, kept } in
-        model.penalty.iter().flat_map(|penalty| penalty.monitored())
-    {
-        let first = count;
-        count += kept.len();
-        constraints += if group.kind == InvariantKind::Hamiltonian { 0 } else { kept.len() };
-        parts.push(Part {
+/// Parts of F; the sums of H come with its gradient if there are `mechanics`.
+fn parts(model: &Model, mut mechanics: Option<RowMechanics>) -> Parts<'_> {
+    let rows = InvariantRows::new(model, true);
+    let (constraints, count) = (rows.constraints(), rows.count);
+    let part = |(first, source)| match source {
+        InvariantSource::Monitored(functional, kept) => Some(Part {
             functional,
             rows: Box::new(kept_from(first, kept)),
             monitored_only: true,
             sums: None,
-        });
-        groups.push(group.moved(first));
-    }
-    let group = |quantity: &Quantity, kind: InvariantKind, first: usize| {
-        let width = quantity.components.len();
-        let member = |m: usize| {
-            let components = quantity.components.iter().enumerate();
-            components.map(move |(k, component)| (first + m * width + k, component.multiplicity))
-        };
-        let members = (0..quantity.members).map(member).collect();
-        InvariantGroup { name: quantity.name.clone(), kind, members, monitored_only: false }
-    };
-    for quantity in &model.constraints {
-        parts.push(held(quantity, count));
-        groups.push(group(quantity, InvariantKind::Constraint, count));
-        count += quantity.scalars();
-    }
-    for quantity in &model.constraints {
-        groups.push(group(quantity, InvariantKind::Hidden, count));
-        count += quantity.scalars();
-    }
-    if model.penalty.is_none() {
-        constraints = count;
-    }
-    if let Dynamics::Hamiltonian(functional, _) = &model.dynamics
-        && model.conserves_energy()
-    {
-        let row = count as u32;
-        let sums = mechanics.map(Sums::new);
-        parts.push(Part {
+        }),
+        InvariantSource::Constraint(k) => Some(held(&model.constraints[k], first)),
+        InvariantSource::Hidden(_) => None,
+        InvariantSource::Energy(functional) => Some(Part {
             functional,
-            rows: Box::new(move |_| Some(row)),
+            rows: Box::new(move |_| Some(first as u32)),
             monitored_only: false,
-            sums,
-        });
-        let (name, kind) = model.energy();
-        groups.push(InvariantGroup {
-            name: name.to_string(),
-            kind,
-            members: [[(count, 1.0)]].into_iter().collect(),
-            monitored_only: false,
-        });
-        count += 1;
-    }
-    for quantity in &model.integrals {
-        parts.push(held(quantity, count));
-        groups.push(group(quantity, InvariantKind::Integral, count));
-        count += quantity.scalars();
-    }
-    Parts { parts, groups, constraints, count }
+            sums: mechanics.take().map(Sums::new),
+        }),
+        InvariantSource::Integral(k) => Some(held(&model.integrals[k], first)),
+    };
+    let parts = rows.sources.into_iter().filter_map(part).collect();
+    Parts { parts, groups: rows.groups, constraints, count }
 }
 
 /// A quantity that is held, from row `first` on.

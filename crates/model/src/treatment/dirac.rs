@@ -5,11 +5,12 @@
 //!
 //! for which f and H are first integrals everywhere, not only on the constraint set.
 
+use super::Field;
+use super::invariants::{InvariantRows, InvariantSource};
 use super::structure::{
     ConstraintKind, Hidden, Irregular, Probe, Structure, ambient_points, bracket_size,
 };
 use super::unrolled::{Scalar, Unrolled};
-use super::{Field, InvariantGroup, InvariantKind};
 use crate::elaborate::model::Model;
 use crate::graph::calculus::Gradient;
 use crate::graph::linear::{Factors, Matrix};
@@ -252,98 +253,51 @@ fn multipliers(
     Ok(u.into_iter().zip(correction).map(|(u, d)| g.add(u, d)).collect())
 }
 
-/// The field with F = (constraints, hidden constraints, H, integrals); for a penalised model, with
-/// the monitored quantities of the penalty before the rest.
+/// The field with F and DF.
 fn with_invariants(
     model: &Model,
     mut unrolled: Unrolled,
     structure: &Structure,
     field: Vec<Node>,
 ) -> Field {
-    let monitored = monitored_scalars(model, &mut unrolled.graph);
-    let mut result = Field {
+    let rows = InvariantRows::new(model, !structure.hidden.is_empty());
+    let (mut invariants, mut jacobian) = (Vec::new(), Vec::new());
+    let mut hidden = structure.hidden.iter();
+    let of_scalar = |scalar: &Scalar| (scalar.node, scalar.gradient.clone());
+    for (_, source) in &rows.sources {
+        let scalars: Vec<(Node, Gradient)> = match source {
+            InvariantSource::Monitored(functional, kept) => {
+                let outputs = functional.unroll(&mut unrolled.graph);
+                kept.iter().map(|&output| (outputs[output], Gradient::new())).collect()
+            }
+            InvariantSource::Constraint(k) => {
+                unrolled.constraints[*k].iter().map(of_scalar).collect()
+            }
+            InvariantSource::Hidden(k) => {
+                let of = hidden.by_ref().take(unrolled.constraints[*k].len());
+                of.map(|hidden| (hidden.node, hidden.gradient.clone())).collect()
+            }
+            InvariantSource::Energy(_) => {
+                let gradient = &unrolled.hamiltonian_gradient;
+                unrolled.hamiltonian.iter().map(|&h| (h, gradient.clone())).collect()
+            }
+            InvariantSource::Integral(k) => unrolled.integrals[*k].iter().map(of_scalar).collect(),
+        };
+        for (node, gradient) in scalars {
+            invariants.push(node);
+            jacobian.push(gradient);
+        }
+    }
+    debug_assert_eq!(invariants.len(), rows.count, "each row has one formula");
+    Field {
         graph: unrolled.graph,
         dimension: model.dimension(),
         parameters: model.parameter_values.len(),
         field,
         underlying: None,
-        invariants: Vec::new(),
-        jacobian: Vec::new(),
-        constraints: 0,
-        groups: Vec::new(),
-    };
-    for (group, nodes) in monitored {
-        let first = result.invariants.len();
-        result.groups.push(group.moved(first));
-        result.jacobian.extend(nodes.iter().map(|_| Gradient::new()));
-        result.invariants.extend(nodes);
+        invariants,
+        jacobian,
+        constraints: rows.constraints(),
+        groups: rows.groups,
     }
-    let mut push =
-        |name: &str,
-         kind: InvariantKind,
-         scalars: &mut dyn Iterator<Item = (usize, f64, Node, Gradient)>| {
-            let mut members: Vec<Vec<(usize, f64)>> = Vec::new();
-            for (member, multiplicity, node, gradient) in scalars {
-                members.resize(members.len().max(member + 1), Vec::new());
-                members[member].push((result.invariants.len(), multiplicity));
-                result.invariants.push(node);
-                result.jacobian.push(gradient);
-            }
-            let members = members.into_iter().collect();
-            result.groups.push(InvariantGroup {
-                name: name.to_string(),
-                kind,
-                members,
-                monitored_only: false,
-            });
-        };
-    for (quantity, scalars) in model.constraints.iter().zip(&unrolled.constraints) {
-        push(
-            &quantity.name,
-            InvariantKind::Constraint,
-            &mut scalars.iter().map(|s| (s.member, s.multiplicity, s.node, s.gradient.clone())),
-        );
-    }
-    let mut hidden = structure.hidden.iter();
-    if !structure.hidden.is_empty() {
-        for (quantity, scalars) in model.constraints.iter().zip(&unrolled.constraints) {
-            let mut of = scalars
-                .iter()
-                .zip(hidden.by_ref().take(scalars.len()))
-                .map(|(s, h)| (s.member, s.multiplicity, h.node, h.gradient.clone()));
-            push(&quantity.name, InvariantKind::Hidden, &mut of);
-        }
-    }
-    if let Some(h) = unrolled.hamiltonian
-        && model.conserves_energy()
-    {
-        let (name, kind) = model.energy();
-        push(name, kind, &mut std::iter::once((0, 1.0, h, unrolled.hamiltonian_gradient.clone())));
-    }
-    for (quantity, scalars) in model.integrals.iter().zip(&unrolled.integrals) {
-        push(
-            &quantity.name,
-            InvariantKind::Integral,
-            &mut scalars.iter().map(|s| (s.member, s.multiplicity, s.node, s.gradient.clone())),
-        );
-    }
-    result.constraints = result
-        .groups
-        .iter()
-        .filter(|g| matches!(g.kind, InvariantKind::Constraint | InvariantKind::Hidden))
-        .map(|g| g.members.row_count())
-        .sum();
-    result
-}
-
-/// Groups that are monitored only, each with its nodes; rows are counted from 0.
-fn monitored_scalars(model: &Model, g: &mut Graph) -> Vec<(InvariantGroup, Vec<Node>)> {
-    let quantities = model.penalty.iter().flat_map(|penalty| penalty.monitored());
-    quantities
-        .map(|monitored| {
-            let outputs = monitored.functional.unroll(g);
-            let nodes = monitored.kept.iter().map(|&output| outputs[output]).collect();
-            (monitored.group, nodes)
-        })
-        .collect()
 }

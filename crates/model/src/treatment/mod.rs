@@ -9,6 +9,7 @@ pub mod correction;
 pub mod dirac;
 pub mod feedback;
 pub mod heat_bath;
+pub(crate) mod invariants;
 mod join;
 pub mod mechanics;
 pub mod penalty;
@@ -16,6 +17,7 @@ pub mod structure;
 pub mod unrolled;
 
 pub use crate::elaborate::model::InvariantKind;
+use crate::elaborate::model::Quantity;
 use crate::graph::calculus::Gradient;
 use crate::graph::{Graph, Input, Node};
 use holonome_linear::member_rows::MemberRows;
@@ -35,6 +37,23 @@ pub struct InvariantGroup {
 }
 
 impl InvariantGroup {
+    /// The components of a quantity, each a row, counted from 0.
+    pub(crate) fn of(quantity: &Quantity, kind: InvariantKind) -> InvariantGroup {
+        let width = quantity.components.len();
+        let member = |member: usize| {
+            let components = quantity.components.iter().enumerate();
+            components.map(move |(k, component)| (member * width + k, component.multiplicity))
+        };
+        let members = (0..quantity.members).map(member).collect();
+        InvariantGroup { name: quantity.name.clone(), kind, members, monitored_only: false }
+    }
+
+    /// One number, in row 0.
+    pub(crate) fn of_number(name: &str, kind: InvariantKind) -> InvariantGroup {
+        let members = [[(0, 1.0)]].into_iter().collect();
+        InvariantGroup { name: name.to_string(), kind, members, monitored_only: false }
+    }
+
     /// The group with its rows counted from `first` in place of 0.
     pub(crate) fn moved(mut self, first: usize) -> InvariantGroup {
         self.members = self.members.moved(first);

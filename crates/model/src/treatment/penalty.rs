@@ -245,12 +245,9 @@ impl Penalty {
             .map(|q| MonitoredQuantity::quantity(q, InvariantKind::Constraint));
         let hidden =
             self.hidden.iter().map(|q| MonitoredQuantity::quantity(q, InvariantKind::Hidden));
-        let members = [[(0, 1.0)]].into_iter().collect();
         let energy = InvariantGroup {
-            name: "H".to_string(),
-            kind: InvariantKind::Hamiltonian,
-            members,
             monitored_only: true,
+            ..InvariantGroup::of_number("H", InvariantKind::Hamiltonian)
         };
         let own = MonitoredQuantity { group: energy, functional: &self.hamiltonian, kept: vec![0] };
         constraints.chain(hidden).chain(self.conservative.then_some(own))
@@ -259,21 +256,11 @@ impl Penalty {
 
 impl MonitoredQuantity<'_> {
     fn quantity(quantity: &Quantity, kind: InvariantKind) -> MonitoredQuantity<'_> {
-        let (width, kept) = (quantity.shape.len(), quantity.components.len());
-        let row = |member: usize| {
-            let components = quantity.components.iter().enumerate();
-            components.map(move |(k, component)| (member * kept + k, component.multiplicity))
-        };
-        let members = (0..quantity.members).map(row).collect();
+        let width = quantity.shape.len();
         let output =
             |member: usize| quantity.components.iter().map(move |c| member * width + c.offset);
         MonitoredQuantity {
-            group: InvariantGroup {
-                name: quantity.name.clone(),
-                kind,
-                members,
-                monitored_only: true,
-            },
+            group: InvariantGroup { monitored_only: true, ..InvariantGroup::of(quantity, kind) },
             functional: &quantity.functional,
             kept: (0..quantity.members).flat_map(output).collect(),
         }
