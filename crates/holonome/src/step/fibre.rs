@@ -9,7 +9,7 @@
 use super::formula_space::FormulaSpace;
 use crate::kernels::Formula;
 use holonome_integrate::phase_space::{Function, PhaseSpace, Value};
-use holonome_integrate::scheme::gauss::{NODES_6, follow};
+use holonome_integrate::scheme::gauss::follow;
 use holonome_model::elaborate::model::Model;
 use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::treatment::mechanics::{Mechanics, Restriction};
@@ -53,9 +53,9 @@ impl Fibre {
                 .iter()
                 .zip(lambda)
                 .fold(x.to_vec(), |x, (flow, &lambda)| flow.of(space, t, &x, lambda)),
-            Fibre::Curved => follow(space, one, x, &NODES_6, &mut |space, _, y| {
-                space.constraint_field(t, y, lambda)
-            }),
+            Fibre::Curved => {
+                follow(space, one, x, &mut |space, _, y| space.constraint_field(t, y, lambda))
+            }
         }
     }
 }

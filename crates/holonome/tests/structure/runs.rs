@@ -213,6 +213,33 @@ fn energies_of_collocation_walk_at_random() {
     }
 }
 
+/// Quadratic invariants of Gauss methods walk at random, too, however long the steps are: the
+/// coefficients add nothing that is the same in every step.
+#[test]
+fn quadratic_invariants_walk_at_random() {
+    const STEPS: u32 = 1_000_000;
+    for (method, h) in [("implicit-midpoint", 0.3), ("gauss4", 0.3), ("gauss6", 0.4)] {
+        let text = "coordinate q : R^2 = (1, 0.2)\nmomentum p of q = (-0.1, 0.8)\n\
+            hamiltonian dot(p, p)/2 + dot(q, q)/2 + dot(q, q)^2/4\nintegral L = q.x*p.y - q.y*p.x";
+        let problem: Problem = text.parse().unwrap();
+        let options = RunOptions {
+            method: method.parse().unwrap(),
+            step: StepSize::Fixed(h),
+            until: h * f64::from(STEPS),
+            samples: Some(1001),
+            ..RunOptions::default()
+        };
+        let run = prepare(problem, options).unwrap().solve().unwrap();
+        let spin = run["L"].values();
+        let change = (spin[spin.len() - 1] - spin[0]).abs();
+        // Four deviations of a walk: a step rounds its increments by half a unit of 2.2e-16 at
+        // most, with h times the effect 2, about the mean of |q| |p'| + |p| |q'|.
+        let walk = 4.0 * f64::from(STEPS).sqrt() * h * 2.0 * f64::EPSILON / 2.0;
+        println!("{method}: {change:e}, at most {walk:e}");
+        assert!(change < walk, "{method}: {change:e}, but at most {walk:e}");
+    }
+}
+
 /// A constraint means the same in other units, also one on phase space, whose fibres are recognised
 /// by their numbers.
 #[test]

@@ -1,4 +1,4 @@
-//! Coefficients of Gauss collocation with many stages (HLW II.1.3, VIII.6.1).
+//! Coefficients of Gauss collocation with any number of stages (HLW II.1.3, VIII.6.1).
 //!
 //! Everything is written with the Legendre polynomials P_k on the step: the field along it is Σ W_k
 //! P_k(2θ − 1), with W = L F of its values F at the nodes. Its integral from an end of the step
@@ -55,7 +55,6 @@ impl Collocation {
     /// Method of so many stages, computed in twice the precision: an error of a coefficient is the
     /// same in every step, and adds up.
     pub(super) fn gauss(stages: usize) -> Collocation {
-        assert!(matches!(stages, 4 | 8), "the stages of one vector");
         let s = stages as f64;
         let node = |i: usize| {
             let mut x = Double(
@@ -240,7 +239,7 @@ mod tests {
 
     #[test]
     fn coefficients_are_those_of_gauss() {
-        for method in [4, 8].map(Collocation::gauss) {
+        for method in [1, 2, 3, 4, 6, 8].map(Collocation::gauss) {
             let (s, c, b) = (method.stages, &method.nodes, &method.weights);
             assert_eq!(*b, method.of_field.coefficients[0]);
             let scaled = |row: &Vec<f64>| {
@@ -277,6 +276,8 @@ mod tests {
             }
             let (sums, shares) = (&method.of_field.stages, &method.of_increments.stages);
             for i in 0..s {
+                // Every number is rounded once: equal ones have equal bits.
+                assert_eq!(b[i], b[s - 1 - i], "weight {i} of {s}");
                 for j in 0..s {
                     // Symplectic (HLW VI.4 (4.3)) and symmetric.
                     let m = b[i] * sums[i][j] + b[j] * sums[j][i] - b[i] * b[j];

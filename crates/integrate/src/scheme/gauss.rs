@@ -5,13 +5,18 @@
 //!
 //! 1/2,   1/2 ± √3/6,   1/2 and 1/2 ± √15/10.
 //!
-//! The unknowns are the increments Z_i = h Σ a_ij X(x + Z_j), solved by Newton's
-//! method to round-off, and x₁ = x + h Σ b_i X(x + Z_i) is a compensated sum:
+//! The unknowns are Z_i = Σ μ_ij k_j with k_j = h b_j X(x + Z_j) and μ_ij = a_ij/b_j,
+//! solved by Newton's method to round-off, and x₁ = x + Σ k_j is a compensated sum:
 //! together they keep the error of rounding a random walk of increments, not of
-//! states. The iteration starts from the polynomial of the step before.
+//! states. The method is symplectic for any b if μ_ij + μ_ji = 1, which holds exactly
+//! in machine numbers (Antoñana, Makazaga, Murua 2017): rounded a_ij would let the
+//! energy grow by some 1e-17 of itself in every step. The iteration starts from the
+//! polynomial of the step before.
 
+use super::collocation::Collocation;
 use super::{Needs, Scheme, SchemeFacts, Step};
 use crate::phase_space::{Equation, Equations, Function, Guess, Monitored, PhaseSpace, Value};
+use std::sync::LazyLock;
 
 pub(super) static MIDPOINT: Scheme = Scheme {
     name: "implicit-midpoint",
@@ -58,76 +63,64 @@ const fn facts(stages: u32) -> SchemeFacts {
     SchemeFacts { order: 2 * stages, symmetric: true, symplectic: true, explicit: false }
 }
 
+static ONE_STAGE: LazyLock<Collocation> = LazyLock::new(|| Collocation::gauss(1));
+static TWO_STAGES: LazyLock<Collocation> = LazyLock::new(|| Collocation::gauss(2));
+static THREE_STAGES: LazyLock<Collocation> = LazyLock::new(|| Collocation::gauss(3));
+static SIX_STAGES: LazyLock<Collocation> = LazyLock::new(|| Collocation::gauss(6));
+
 /// Implicit midpoint rule.
 fn step_2(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
-    collocation(space, t, h, x, &[0.5])
+    collocation(space, (t, h), x, &ONE_STAGE)
 }
 
 /// Method of two stages.
 fn step_4(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
-    let d = 3f64.sqrt() / 6.0;
-    collocation(space, t, h, x, &[0.5 - d, 0.5 + d])
+    collocation(space, (t, h), x, &TWO_STAGES)
 }
 
 /// Method of three stages.
 fn step_6(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
-    let d = 15f64.sqrt() / 10.0;
-    collocation(space, t, h, x, &[0.5 - d, 0.5, 0.5 + d])
+    collocation(space, (t, h), x, &THREE_STAGES)
 }
 
-/// Step with the nodes `c`. The iteration starts from the polynomial of the step before (HLW
-/// VIII.6.1): the fields at its stages, extrapolated to the stages of this one. It starts from the
-/// straight line if there was none.
+/// Step of `method`. The iteration starts from the polynomial of the step before (HLW VIII.6.1): the
+/// fields at its stages, extrapolated to the stages of this one. It starts from the straight line if
+/// there was none.
 fn collocation(
     space: &mut dyn PhaseSpace,
-    t: Value,
-    h: Value,
+    (t, h): (Value, Value),
     x: &[Value],
-    c: &[f64],
+    method: &Collocation,
 ) -> Vec<Value> {
+    let c = &method.nodes[..];
     let times: Vec<Value> = c.iter().map(|&c| space.time(t, c, h)).collect();
     let expected =
         space.carried_guess(&x.repeat(c.len()), &mut |space| space.field(t, x).repeat(c.len()));
     let sweep_size = sweep_sizes(space, (t, h), x).repeat(c.len());
     let sizes = (&expected[..], &sweep_size[..]);
     let Stages { increment, fields } =
-        stages(space, h, x, c, sizes, &mut |space, i, y| space.field(times[i], y));
+        stages(space, h, x, method, sizes, &mut |space, i, y| space.field(times[i], y));
     let next: Vec<Value> =
         c.iter().flat_map(|&ci| combination(space, &lagrange(c, 1.0 + ci), &fields)).collect();
     space.carry(&next);
     space.accumulate(x, &increment)
 }
 
-/// Nodes of six stages: order 12.
-pub const NODES_6: [f64; 6] = [
-    0.033_765_242_898_423_99,
-    0.169_395_306_766_867_74,
-    0.380_690_406_958_401_56,
-    0.619_309_593_041_598_4,
-    0.830_604_693_233_132_3,
-    0.966_234_757_101_576,
-];
-
 /// Field at a stage, which is given by its number.
 pub type StageField<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace, usize, &[Value]) -> Vec<Value>;
 
-/// Follow the flow of `field`, for the time h from x, in one step with the nodes `c`.
-pub fn follow(
-    space: &mut dyn PhaseSpace,
-    h: Value,
-    x: &[Value],
-    c: &[f64],
-    field: StageField,
-) -> Vec<Value> {
-    let expected = field(space, 0, x).repeat(c.len());
+/// Follow the flow of `field`, for the time h from x, in one step of six stages: order 12.
+pub fn follow(space: &mut dyn PhaseSpace, h: Value, x: &[Value], field: StageField) -> Vec<Value> {
+    let method = &SIX_STAGES;
+    let expected = field(space, 0, x).repeat(method.stages);
     let (one, Stages { increment, .. }) =
-        (space.constant(1.0), stages(space, h, x, c, (&expected, &[]), field));
+        (space.constant(1.0), stages(space, h, x, method, (&expected, &[]), field));
     space.moved(x, one, &increment)
 }
 
 /// Results of the stages of a step.
 struct Stages {
-    /// h Σ b_i X(x + Z_i).
+    /// Σ k_i.
     increment: Vec<Value>,
     /// X(x + Z_i).
     fields: Vec<Vec<Value>>,
@@ -152,26 +145,27 @@ fn stages(
     space: &mut dyn PhaseSpace,
     h: Value,
     x: &[Value],
-    c: &[f64],
+    method: &Collocation,
     (expected, sweep_size): (&[Value], &[Value]),
     field: StageField,
 ) -> Stages {
     let n = x.len();
-    let (a, b) = coefficients(c);
-    let expected: Vec<Vec<Value>> =
-        expected.chunks(n).map(|slope| space.multiplied(h, slope)).collect();
-    let straight = expected.iter().all(|slope| *slope == expected[0]);
-    let mut guess = Vec::with_capacity(c.len() * n);
-    for (a, &c) in a.iter().zip(c) {
-        let line = space.constant(c);
-        guess.extend(if straight {
-            space.multiplied(line, &expected[0])
-        } else {
-            combination(space, a, &expected)
-        });
-    }
+    let (mu, c) = (&method.of_increments.stages, &method.nodes);
+    let slopes: Vec<&[Value]> = expected.chunks(n).collect();
+    let first = space.multiplied(h, slopes[0]);
+    let guess: Vec<Value> = if slopes.iter().all(|slope| *slope == slopes[0]) {
+        c.iter()
+            .flat_map(|&c| {
+                let line = space.constant(c);
+                space.multiplied(line, &first)
+            })
+            .collect()
+    } else {
+        let k = increments(space, h, method, &slopes);
+        mu.iter().flat_map(|mu| combination(space, mu, &k)).collect()
+    };
     let rows: Vec<Equation> = (0..c.len()).flat_map(|_| (0..n).map(Equation::Stage)).collect();
-    let size = space.sizes(x, &expected[0]).repeat(c.len());
+    let size = space.sizes(x, &first).repeat(c.len());
     let (guess, monitored) = (Guess::At(&guess), Monitored::Never);
     let equations = Equations { rows: &rows, size: &size, sweep_size, guess, monitored };
     let (mut fields, mut k) = (Vec::new(), Vec::new());
@@ -182,16 +176,32 @@ fn stages(
             let y = space.moved(x, one, z);
             fields.push(field(space, i, &y));
         }
-        k = fields.iter().map(|field| space.multiplied(h, field)).collect();
-        a.iter()
+        k = increments(space, h, method, &fields);
+        mu.iter()
             .zip(z.chunks(n))
-            .flat_map(|(a, z)| {
-                let sum = combination(space, a, &k);
+            .flat_map(|(mu, z)| {
+                let sum = combination(space, mu, &k);
                 space.difference(z, &sum)
             })
             .collect()
     });
-    Stages { increment: combination(space, &b, &k), fields }
+    let (first, rest) = k.split_first().expect("a method has a stage");
+    let increment = rest.iter().fold(first.clone(), |sum, k| space.plus(&sum, k));
+    Stages { increment, fields }
+}
+
+/// Increments k_i = h b_i F_i, whose sum is x₁ − x.
+fn increments<F: AsRef<[Value]>>(
+    space: &mut dyn PhaseSpace,
+    h: Value,
+    method: &Collocation,
+    fields: &[F],
+) -> Vec<Vec<Value>> {
+    let of_stage = |(&b, field): (&f64, &F)| {
+        let share = space.scaled(b, h);
+        space.multiplied(share, field.as_ref())
+    };
+    method.weights.iter().zip(fields).map(of_stage).collect()
 }
 
 /// Σ w_i k_i
@@ -211,25 +221,6 @@ fn lagrange(c: &[f64], at: f64) -> Vec<f64> {
     (0..c.len()).map(|j| (0..c.len()).filter(|&k| k != j).map(|k| factor(j, k)).product()).collect()
 }
 
-/// a_ij = ∫₀^{c_i} ℓ_j and b_j = ∫₀¹ ℓ_j with the Lagrange polynomials ℓ_j of the nodes.
-pub(crate) fn coefficients(c: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
-    let integral = |j: usize, end: f64| {
-        // ℓ_j as coefficients of 1, τ, τ², …
-        let mut l = vec![1.0];
-        for (_, &ck) in c.iter().enumerate().filter(|&(k, _)| k != j) {
-            let mut next = vec![0.0; l.len() + 1];
-            for (i, &l) in l.iter().enumerate() {
-                next[i + 1] += l / (c[j] - ck);
-                next[i] -= l * ck / (c[j] - ck);
-            }
-            l = next;
-        }
-        l.iter().enumerate().rev().fold(0.0, |sum, (i, &l)| (sum + l / (i + 1) as f64) * end)
-    };
-    let row = |end: f64| (0..c.len()).map(|j| integral(j, end)).collect();
-    (c.iter().map(|&ci| row(ci)).collect(), row(1.0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,14 +228,13 @@ mod tests {
 
     #[test]
     fn facts_are_those_of_the_coefficients() {
-        let d = (3f64.sqrt() / 6.0, 15f64.sqrt() / 10.0);
-        let nodes: [&[f64]; 3] = [&[0.5], &[0.5 - d.0, 0.5 + d.0], &[0.5 - d.1, 0.5, 0.5 + d.1]];
-        for (scheme, c) in [&GAUSS2, &GAUSS4, &GAUSS6].into_iter().zip(nodes) {
-            let (a, b) = coefficients(c);
+        let methods = [&ONE_STAGE, &TWO_STAGES, &THREE_STAGES];
+        for (scheme, method) in [&GAUSS2, &GAUSS4, &GAUSS6].into_iter().zip(methods) {
+            let (a, b) = (&method.of_field.stages, &method.weights);
             let miss =
-                StageWeights::new(&a, HIGHEST_ORDER).first_miss(&b, &b, &|tree| 1.0 / tree.gamma);
+                StageWeights::new(a, HIGHEST_ORDER).first_miss(b, b, &|tree| 1.0 / tree.gamma);
             let order = miss.expect("a finite order").order - 1;
-            assert_eq!(scheme.facts(), SchemeFacts::of_coefficients(order, &a, &b));
+            assert_eq!(scheme.facts(), SchemeFacts::of_coefficients(order, a, b));
         }
     }
 
@@ -257,29 +247,6 @@ mod tests {
             let sum: f64 = lagrange(&c, at).iter().zip(c).map(|(l, c)| l * p(c)).sum();
             // Weights up to 10, a few roundings.
             assert!((sum - p(at)).abs() < 40.0 * f64::EPSILON, "{at}: {sum}");
-        }
-    }
-
-    #[test]
-    fn coefficients_are_those_of_the_tables() {
-        // HLW II.1 table 1.1; a few roundings.
-        let d = 3f64.sqrt() / 6.0;
-        let (a, b) = coefficients(&[0.5 - d, 0.5 + d]);
-        for (found, expected) in
-            a.concat().into_iter().chain(b).zip([0.25, 0.25 - d, 0.25 + d, 0.25, 0.5, 0.5])
-        {
-            assert!((found - expected).abs() < 4.0 * f64::EPSILON, "{found} {expected}");
-        }
-        let r = 15f64.sqrt();
-        let (a, b) = coefficients(&[0.5 - r / 10.0, 0.5, 0.5 + r / 10.0]);
-        let table = [
-            [5.0 / 36.0, 2.0 / 9.0 - r / 15.0, 5.0 / 36.0 - r / 30.0],
-            [5.0 / 36.0 + r / 24.0, 2.0 / 9.0, 5.0 / 36.0 - r / 24.0],
-            [5.0 / 36.0 + r / 30.0, 2.0 / 9.0 + r / 15.0, 5.0 / 36.0],
-            [5.0 / 18.0, 4.0 / 9.0, 5.0 / 18.0],
-        ];
-        for (found, expected) in a.concat().into_iter().chain(b).zip(table.concat()) {
-            assert!((found - expected).abs() < 8.0 * f64::EPSILON, "{found} {expected}");
         }
     }
 }
