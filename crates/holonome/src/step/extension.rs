@@ -21,9 +21,8 @@ struct Extension(LoweredProgram<Templated>);
 /// # Panics
 /// If the model is of another kind.
 pub fn extension(model: &Derived, near: bool) -> Box<dyn Quantities> {
-    let mut mechanics =
+    let mechanics =
         model.row_mechanics().expect("a large model with constraints has some on positions only");
-    mechanics.derive_extension(model);
     let symbols = ColumnSymbols::new(mechanics, ParameterPlaces::of(model));
     let given = Given { follows: false, fsal: FsalMode::Compute, guesses: false };
     let trace = record(symbols, given, |space, t, _, x| extended_field(space, t, x, near));

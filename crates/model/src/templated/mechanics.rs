@@ -29,8 +29,11 @@ pub struct RowMechanics {
     quantities: Vec<(u32, usize)>,
     /// Number of outputs of g.
     outputs: usize,
-    /// g.
+    /// H and g, evened.
+    hamiltonian: Arc<Functional>,
     all: Arc<Functional>,
+    /// True if the model depends on the time.
+    explicit_time: bool,
     gradient: usize,
     g: usize,
     forces: usize,
@@ -39,12 +42,12 @@ pub struct RowMechanics {
     /// Functions ∇_q of the derivatives of H along v: of the first, of the second, and of the first
     /// of its stiff part.
     curvature: Option<[usize; 3]>,
-    /// Functions for the Dirac extension: ∇ of the derivative of H along v, the same with the
-    /// explicit time derivative, ∇_q (a·h) for given velocities, and the rates of h along
-    /// velocities and accelerations.
+    /// Functions for the Dirac extension, made on first use: ∇ of the derivative of H along v, the
+    /// same with the explicit time derivative, ∇_q (a·h) for given velocities, and the rates of h
+    /// along velocities and accelerations.
     extension: Option<[usize; 4]>,
     /// Function that gives H with an output for every row of its terms, and the outputs of each
-    /// term.
+    /// term; made on first use.
     energies: Option<(usize, Vec<StridedFamily>)>,
     /// True if H is constant along the motion: nothing depends on the time, and the model is not in
     /// a heat bath.
@@ -120,7 +123,9 @@ impl RowMechanics {
             variables,
             quantities,
             outputs,
+            hamiltonian: Arc::new(hamiltonian),
             all: Arc::new(all),
+            explicit_time: model.explicit_time,
             gradient,
             g,
             forces,
@@ -133,15 +138,12 @@ impl RowMechanics {
         })
     }
 
-    /// Derives [`RowMechanics::hessian_times`], [`RowMechanics::third_times`] and
-    /// [`RowMechanics::energies`], for H = ½ pᵀM⁻¹p + V(q, t).
+    /// Derives [`RowMechanics::hessian_times`] and [`RowMechanics::third_times`], for H = ½ pᵀM⁻¹p +
+    /// V(q, t).
     ///
     /// # Errors
     /// If H is not of that form: a message that says why.
     pub fn derive_curvature(&mut self, model: &Model) -> Result<(), String> {
-        let Dynamics::Hamiltonian(hamiltonian, _) = &model.dynamics else {
-            return Err("it has no Hamiltonian".into());
-        };
         let lengths: Vec<u32> = self.state.iter().map(|family| family.length).collect();
         let x: Vec<Column> = lengths.into_iter().map(|length| self.columns.input(length)).collect();
         let (t, n) = (self.columns.time(), self.degrees());
@@ -156,44 +158,45 @@ impl RowMechanics {
         if !v.iter().all(|&v| self.columns.is_linear(v, p)) {
             return Err("its kinetic energy is not quadratic in the momenta".into());
         }
-        let (degrees, behind) = (model.degrees(), self.dimension + self.outputs);
+        let (degrees, behind) = (self.dimension / 2, self.dimension + self.outputs);
+        let hamiltonian = Arc::clone(&self.hamiltonian);
         let mut of = |functional: &Functional, order: usize| {
             let derivative = along(functional, behind, order, false);
             self.columns.function(Function::gradient(&derivative, degrees))
         };
-        let hamiltonian = hamiltonian.evened();
         let stiff = model.stiff.as_ref().map(Functional::evened);
         let stiff = stiff.as_ref().unwrap_or(&hamiltonian);
         self.curvature = Some([of(&hamiltonian, 1), of(&hamiltonian, 2), of(stiff, 1)]);
-        let (rows, families) = with_row_outputs(hamiltonian);
-        self.energies = Some((self.columns.function(Function::size(&rows)), families));
         Ok(())
     }
 
-    /// Derives [`RowMechanics::hidden_field`] and [`RowMechanics::hidden_rates`].
-    pub fn derive_extension(&mut self, model: &Model) {
-        let Dynamics::Hamiltonian(hamiltonian, _) = &model.dynamics else {
-            unreachable!("these are the mechanics of a Hamiltonian")
-        };
+    /// See the field of this name.
+    fn extension(&mut self) -> [usize; 4] {
+        if let Some(known) = self.extension {
+            return known;
+        }
         let (dimension, behind) = (self.dimension, self.dimension + self.outputs);
-        let hamiltonian = hamiltonian.evened();
-        let hidden = along(&self.all, behind, 1, true);
+        let (hamiltonian, hidden) = (&self.hamiltonian, along(&self.all, behind, 1, true));
         let mut gradient =
             |of: &Functional, length: usize| self.columns.function(Function::gradient(of, length));
-        let slopes = gradient(&along(&hamiltonian, behind, 1, false), dimension);
-        let timed = match model.explicit_time {
-            true => gradient(&along(&hamiltonian, behind, 1, true), dimension),
+        let slopes = gradient(&along(hamiltonian, behind, 1, false), dimension);
+        let timed = match self.explicit_time {
+            true => gradient(&along(hamiltonian, behind, 1, true), dimension),
             false => slopes,
         };
-        let forces = gradient(&weighted(&hidden, dimension), model.degrees());
+        let forces = gradient(&weighted(&hidden, dimension), dimension / 2);
         let rates = along(&hidden, behind + dimension, 1, true);
-        self.extension =
-            Some([slopes, timed, forces, self.columns.function(Function::value(&rates))]);
+        *self.extension.insert([
+            slopes,
+            timed,
+            forces,
+            self.columns.function(Function::value(&rates)),
+        ])
     }
 
     /// ∇ of the derivative of H along v at (t, x); with the explicit time derivative if `timed`.
     fn slopes_along(&mut self, timed: bool, t: Column, x: &[Column], v: &[Column]) -> Vec<Column> {
-        let function = self.extension.expect("made known before it is used")[usize::from(timed)];
+        let function = self.extension()[usize::from(timed)];
         let mut arguments = self.arguments(x);
         self.push(&mut arguments, self.dimension + self.outputs, v);
         self.columns.call(function, t, &arguments, &RowMechanics::outputs_of(&self.state))
@@ -201,7 +204,7 @@ impl RowMechanics {
 
     /// X_{a·h} of the hidden constraints h at (t, x).
     pub fn hidden_field(&mut self, t: Column, x: &[Column], a: &[Column]) -> Vec<Column> {
-        let [_, _, function, _] = self.extension.expect("made known before it is used");
+        let [_, _, function, _] = self.extension();
         let n = self.degrees();
         let still = vec![self.columns.constant(0.0); n];
         let forces = self.constraint_forces(t, x, a);
@@ -229,7 +232,7 @@ impl RowMechanics {
 
     /// Rates of the hidden constraints h at (t, x), with ẋ = `v`.
     pub fn hidden_rates(&mut self, t: Column, x: &[Column], v: &[Column]) -> Vec<Column> {
-        let [.., function] = self.extension.expect("made known before it is used");
+        let [.., function] = self.extension();
         let n = self.degrees();
         let accelerations = self.slopes_along(true, t, x, v).split_off(n);
         let mut arguments = self.with_velocities(t, x);
@@ -258,7 +261,10 @@ impl RowMechanics {
     /// Columns whose members add up to H at (t, x): one for each of its terms.
     pub fn energies(&mut self, t: Column, x: &[Column]) -> Vec<Column> {
         let arguments = self.arguments(x);
-        let (function, families) = self.energies.as_ref().expect("made known before it is used");
+        let (function, families) = self.energies.get_or_insert_with(|| {
+            let (rows, families) = with_row_outputs(Functional::clone(&self.hamiltonian));
+            (self.columns.function(Function::size(&rows)), families)
+        });
         self.columns.call(*function, t, &arguments, &RowMechanics::outputs_of(families))
     }
 

@@ -9,7 +9,9 @@ use crate::step::{
     LoweredProgram, MethodSettings, Program, Start, templated_places, templated_program,
     unrolled_places, unrolled_program,
 };
-use holonome_integrate::method::Method;
+use holonome_integrate::dirac::extended_field;
+use holonome_integrate::method::{Method, Needs, Scheme, SchemeFacts, Step, register};
+use holonome_integrate::phase_space::{PhaseSpace, Value};
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scheme::map::{
     Between, Blocks, Carry, Outputs, StepFrom, StepMap, Workspace,
@@ -236,6 +238,37 @@ fn constrained_models() {
 #[test]
 fn constraints_that_move_and_kinetic_energies_that_depend_on_positions() {
     compare(RAILS, &["rattle", "shake", "yoshida4(rattle)"], 0.02);
+}
+
+/// Step of a user, which asks for functions that no structure-preserving method asks for: X over a
+/// time that depends on the energy.
+fn paced_euler(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
+    let (energy, one) = (space.energy(t, x), space.constant(1.0));
+    let share = space.scaled(0.01, energy);
+    let pace = space.sum(one, share);
+    let time = space.product(h, pace);
+    let field = extended_field(space, t, x, false);
+    space.moved(x, time, &field)
+}
+
+static PACED: Scheme = Scheme {
+    name: "paced-euler",
+    other_names: &[],
+    needs: Needs::Coisotropic,
+    description: "",
+    citation: "",
+    file: "",
+    step: Step::Map(
+        paced_euler,
+        SchemeFacts { order: 1, symmetric: false, symplectic: false, explicit: true },
+    ),
+};
+
+#[test]
+fn steps_of_users() {
+    register(&PACED).unwrap();
+    compare(CHAIN, &["paced-euler"], 0.02);
+    compare(RAILS, &["paced-euler"], 0.02);
 }
 
 #[test]
