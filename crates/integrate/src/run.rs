@@ -7,12 +7,12 @@
 //! before the first step.
 
 pub(crate) mod attempt;
+mod block;
 mod checks;
 pub(crate) mod claims;
 mod estimate;
 mod flow;
 mod independence;
-mod kept;
 mod march;
 mod output;
 mod pieces;
@@ -23,10 +23,10 @@ mod unmet;
 
 use attempt::Accepted;
 pub use attempt::REJECTIONS_OF_NEW;
+use block::BlockOutputs;
 use claims::Claims;
 pub use flow::{FlowScratch, flow, flows};
 pub use independence::Independence;
-use kept::KeptOutputs;
 use march::Wanted;
 pub use pieces::{piece_order, piece_points};
 pub use rates::{Rates, StepEnds};
@@ -38,12 +38,12 @@ use crate::fixed_point::{CollocationMap, SliceStages};
 use crate::observer::{Control, Observer};
 use crate::plan::{AdaptiveSteps, FixedSteps, Plan, Stepping};
 use crate::scales::{Kept, Scales};
-use crate::scheme::map::{Blocks, StepFrom, StepMap, Workspace};
+use crate::scheme::map::{StepFrom, StepMap, Workspace};
 use crate::scheme::slices::TableauMap;
 use crate::stability::Monitor;
 use crate::state::{ControllerMemory, Drift, StepState};
-use crate::system::{ConstraintRates, System, all_finite};
-use crate::terms::{Loss, raise_terms, steps_to_measurement, terms_work_len};
+use crate::system::{ConstraintRates, System};
+use crate::terms::{Loss, raise_terms, terms_work_len};
 use crate::treatment::Treatment;
 use crate::vector::max_or_nan;
 
@@ -184,7 +184,7 @@ struct Engine<'a> {
     sample: Vec<f64>,
     sample_values: Vec<f64>,
     sample_deviations: Vec<f64>,
-    outputs: KeptOutputs,
+    outputs: BlockOutputs,
     /// Scratch for passing steps to an observer that wants them.
     pieces: Option<Box<pieces::Pieces>>,
     /// State before the end of equal steps, but for its vectors, which it takes over when the next
@@ -272,7 +272,7 @@ impl<'a> Engine<'a> {
             sample: vec![0.0; if adapts { n } else { 0 }],
             sample_values: vec![0.0; if adapts { m } else { 0 }],
             sample_deviations: vec![0.0; groups],
-            outputs: KeptOutputs::new(plan, system.dim(), map),
+            outputs: BlockOutputs::new(plan, system.dim(), map),
             pieces: None,
             before_end: None,
             memory: state.memory.clone(),
@@ -444,122 +444,6 @@ impl<'a> Engine<'a> {
     /// Control of the steps.
     fn control(&self) -> crate::controller::StepControl {
         self.map.facts().control.expect("steps are controlled by an estimate of their error")
-    }
-
-    /// Number of steps of the next block. It is limited by the room for outputs, the next sample of
-    /// the stability monitor, the next check of claims, the limit of steps and the last step, and
-    /// an observer never has to wait for it.
-    fn block_length(&self, fixed: &FixedSteps) -> u64 {
-        let state = &*self.state;
-        let last_output = state.next_sample + self.outputs.room().max(1) - 1;
-        let to_full =
-            fixed.samples.get(last_output).map_or(u64::MAX, |&sample| sample - state.step);
-        let to_monitor =
-            self.monitor.as_ref().map_or(u64::MAX, |monitor| monitor.steps_to_sample(state.step));
-        let to_limit = self.plan.step_limit - (state.step + state.cost.rejected);
-        let to_terms = steps_to_measurement(state.step);
-        let to_last = match fixed.free_steps().saturating_sub(state.step) {
-            0 => u64::MAX,
-            to_last => to_last,
-        };
-        let to_look = self.longest_block();
-        let to_end = fixed.steps.saturating_sub(state.step);
-        // Steps for an observer are made one by one, but by the same loop, whose results are its
-        // own.
-        let most = if self.pieces.is_some() { 1 } else { LONGEST_BLOCK };
-        [most, to_end, to_full, to_monitor, to_limit, to_terms, to_last, to_look]
-            .into_iter()
-            .min()
-            .unwrap_or(0)
-    }
-
-    /// Make a block of steps with the outputs on its way. One that ends badly is made again step by
-    /// step, up to the step that failed.
-    fn block<O: Observer + ?Sized>(
-        &mut self,
-        fixed: &FixedSteps,
-        blocks: &dyn Blocks,
-        count: u64,
-        observer: &mut O,
-    ) -> Result<Option<Outcome>, Failure<O::Error>> {
-        let (first, t0) = (self.state.step, self.plan.t0);
-        self.x1.copy_from_slice(&self.state.x);
-        self.memory.copy_from_slice(&self.state.memory);
-        self.scales.carried.copy_from_slice(&self.state.scales.carried);
-        let good = self.steps_with_outputs(fixed, blocks, count, observer.wants_multipliers());
-        // Claims are to be tested at the step at which one failed.
-        let surprised = good && count > 1 && self.is_surprised(&self.largest);
-        let far = good && self.may_be_far(&self.largest);
-        let finite = good && all_finite(&self.x1) && all_finite(&self.largest);
-        if far || (!finite && count == 1) {
-            // Single steps do not record the deviations of the state with which they begin.
-            for drift in &mut self.state.drift {
-                drift.max = max_or_nan(drift.max, drift.now);
-            }
-            for _ in 0..count {
-                if let Some(outcome) = self.single(fixed, observer)? {
-                    return Ok(Some(outcome));
-                }
-                if let Some(outcome) = self.after_surprise(observer)? {
-                    return Ok(Some(outcome));
-                }
-            }
-            return Ok(None);
-        }
-        if count > 1 && finite && surprised {
-            // Whichever half holds the surprise is halved again.
-            for count in [count / 2, count - count / 2] {
-                if let Some(outcome) = self.block(fixed, blocks, count, observer)? {
-                    return Ok(Some(outcome));
-                }
-            }
-            return Ok(None);
-        }
-        if count > 1 && !finite {
-            for _ in 0..count {
-                if let Some(outcome) = self.block(fixed, blocks, 1, observer)? {
-                    return Ok(Some(outcome));
-                }
-            }
-            return Ok(None);
-        }
-        let t1 = fixed.time(t0, first + count);
-        let (state, work) = (&*self.state, &mut self.work);
-        let (groups, monitored) = self.deviations.split_at_mut(self.groups);
-        self.system.monitor(t1, &state.target, &self.x1, &mut self.values, groups, work);
-        self.map.deviations(&self.memory, monitored);
-        self.check_result(first + count, t1)?;
-        self.check_met(t1, fixed.h)?;
-        if let Err((taken, error)) = self.deliver(observer) {
-            if taken > 0 {
-                // The state follows the outputs that were taken, so that both can be stored.
-                let last = fixed.samples[self.state.next_sample + taken - 1];
-                self.outputs.known = taken;
-                self.block(fixed, blocks, last - first, observer)?;
-            }
-            return Err(Failure::Observer(error));
-        }
-        self.measure_outputs(fixed, observer);
-        if self.outputs.room() == 0 {
-            self.sample_fixed(fixed, first + count, t1, observer)?;
-        }
-        self.state.cost.add(&self.outputs.cost);
-        if let Some(monitor) = self.monitor.as_mut().filter(|monitor| monitor.samples(first)) {
-            let state = &mut *self.state;
-            let at = (first, state.t, fixed.h);
-            monitor.sample(self.system, at, &state.x, &mut state.stability, &mut self.work);
-        }
-        for (drift, &largest) in self.state.drift.iter_mut().zip(&self.largest) {
-            drift.max = max_or_nan(drift.max, largest);
-        }
-        if first + count == fixed.steps {
-            // Each block measures the states with which its steps begin, and none begins here.
-            self.count_deviations();
-        }
-        self.hand_piece((fixed.h, t1), false, observer)?;
-        self.field_known = false;
-        self.advance(first + count, t1);
-        self.after_surprise(observer)
     }
 
     /// Make x₁ the state.

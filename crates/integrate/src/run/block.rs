@@ -1,22 +1,28 @@
-//! Outputs of a block of steps, kept until the block is known to be good and then passed on
-//! together: a block that ended at every output would cost all calls for each.
+//! Blocks of equal steps: how many make one, how it is made in a loop, judged, and passed on.
+//!
+//! A block that ended at every output would cost all calls for each, so the outputs on its way are
+//! kept until it is known to be good, and then passed on together. One that is not good is made
+//! again, in parts or step by step, and the results are those of single steps.
 
 use super::output::lend;
-use super::{Engine, LONGEST_BLOCK};
+use super::{Engine, LONGEST_BLOCK, Outcome};
 use crate::cost::Cost;
+use crate::failure::Failure;
 use crate::observer::Observer;
 use crate::plan::{FixedSteps, Plan, Stepping};
 use crate::scheme::map::{Between, Blocks, Carry, Outputs, StepMap};
 use crate::scheme::repairs::{BlockRepairs, StartCopies, StepLoop, StepStart};
 use crate::state::StepState;
-use crate::terms::{measured, raise_terms};
+use crate::system::all_finite;
+use crate::terms::{measured, raise_terms, steps_to_measurement};
+use crate::vector::max_or_nan;
 
 /// Largest number of values in the outputs of a block: the size of a second-level cache.
 const MOST_NUMBERS: usize = 32 * 1024;
 
 /// Outputs that the observer does not have yet.
 #[derive(Default)]
-pub(super) struct KeptOutputs {
+pub(super) struct BlockOutputs {
     t: Vec<f64>,
     /// States, each followed by its multipliers if they are wanted.
     x: Vec<f64>,
@@ -37,18 +43,18 @@ pub(super) struct KeptOutputs {
     pub cost: Cost,
 }
 
-impl KeptOutputs {
+impl BlockOutputs {
     /// Room for the outputs of a block of `map`, if it makes any.
-    pub fn new(plan: &Plan, n: usize, map: &dyn StepMap) -> KeptOutputs {
+    pub fn new(plan: &Plan, n: usize, map: &dyn StepMap) -> BlockOutputs {
         let (Stepping::Fixed(fixed), Some(blocks)) = (&plan.stepping, map.blocks()) else {
-            return KeptOutputs::default();
+            return BlockOutputs::default();
         };
         let width = n + map.multiplier_count();
         let memory = if map.multiplier_count() > 0 { map.memory_len() } else { 0 };
         let room = (MOST_NUMBERS / (width + memory).max(1))
             .min(LONGEST_BLOCK as usize)
             .min(fixed.samples.len());
-        KeptOutputs {
+        BlockOutputs {
             t: Vec::with_capacity(room),
             x: Vec::with_capacity(room * width),
             known: 0,
@@ -68,7 +74,159 @@ impl KeptOutputs {
     }
 }
 
+/// Judgement of a block of steps.
+enum Judgement {
+    /// It is the steps that it should be.
+    Good,
+    /// Its steps are to be made one by one: a constraint may be far off, or the only step has no
+    /// good result.
+    Singly,
+    /// Whichever half holds the surprise is to be halved again: claims are tested at the step at
+    /// which one failed.
+    Halves,
+    /// It is to be made again in blocks of one step, up to the one that failed.
+    Apart,
+}
+
 impl Engine<'_> {
+    /// Number of steps of the next block. It is limited by the room for outputs, the next sample of
+    /// the stability monitor, the next check of claims, the limit of steps and the last step, and
+    /// an observer never has to wait for it.
+    pub(super) fn block_length(&self, fixed: &FixedSteps) -> u64 {
+        let state = &*self.state;
+        let last_output = state.next_sample + self.outputs.room().max(1) - 1;
+        let to_full =
+            fixed.samples.get(last_output).map_or(u64::MAX, |&sample| sample - state.step);
+        let to_monitor =
+            self.monitor.as_ref().map_or(u64::MAX, |monitor| monitor.steps_to_sample(state.step));
+        let to_limit = self.plan.step_limit - (state.step + state.cost.rejected);
+        let to_terms = steps_to_measurement(state.step);
+        let to_last = match fixed.free_steps().saturating_sub(state.step) {
+            0 => u64::MAX,
+            to_last => to_last,
+        };
+        let to_look = self.longest_block();
+        let to_end = fixed.steps.saturating_sub(state.step);
+        // Steps for an observer are made one by one, but by the same loop, whose results are its
+        // own.
+        let most = if self.pieces.is_some() { 1 } else { LONGEST_BLOCK };
+        [most, to_end, to_full, to_monitor, to_limit, to_terms, to_last, to_look]
+            .into_iter()
+            .min()
+            .unwrap_or(0)
+    }
+
+    /// Make a block of steps with the outputs on its way. One that ends badly is made again step by
+    /// step, up to the step that failed.
+    pub(super) fn block<O: Observer + ?Sized>(
+        &mut self,
+        fixed: &FixedSteps,
+        blocks: &dyn Blocks,
+        count: u64,
+        observer: &mut O,
+    ) -> Result<Option<Outcome>, Failure<O::Error>> {
+        self.x1.copy_from_slice(&self.state.x);
+        self.memory.copy_from_slice(&self.state.memory);
+        self.scales.carried.copy_from_slice(&self.state.scales.carried);
+        let good = self.steps_with_outputs(fixed, blocks, count, observer.wants_multipliers());
+        let (parts, length) = match self.judged(good, count) {
+            Judgement::Good => return self.take_block(fixed, blocks, count, observer),
+            Judgement::Singly => return self.singly(fixed, count, observer),
+            Judgement::Halves => (2, count / 2),
+            Judgement::Apart => (count, 1),
+        };
+        for part in 1..=parts {
+            let length = if part == parts { count - (parts - 1) * length } else { length };
+            if let Some(outcome) = self.block(fixed, blocks, length, observer)? {
+                return Ok(Some(outcome));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Judge a block of `count` steps; all of them have results if `good`.
+    fn judged(&self, good: bool, count: u64) -> Judgement {
+        let far = good && self.may_be_far(&self.largest);
+        let finite = good && all_finite(&self.x1) && all_finite(&self.largest);
+        match count > 1 {
+            _ if far => Judgement::Singly,
+            false if !finite => Judgement::Singly,
+            true if !finite => Judgement::Apart,
+            true if self.is_surprised(&self.largest) => Judgement::Halves,
+            _ => Judgement::Good,
+        }
+    }
+
+    /// Make the steps of a block one by one.
+    fn singly<O: Observer + ?Sized>(
+        &mut self,
+        fixed: &FixedSteps,
+        count: u64,
+        observer: &mut O,
+    ) -> Result<Option<Outcome>, Failure<O::Error>> {
+        // Single steps do not record the deviations of the state with which they begin.
+        for drift in &mut self.state.drift {
+            drift.max = max_or_nan(drift.max, drift.now);
+        }
+        for _ in 0..count {
+            if let Some(outcome) = self.single(fixed, observer)? {
+                return Ok(Some(outcome));
+            }
+            if let Some(outcome) = self.after_surprise(observer)? {
+                return Ok(Some(outcome));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Check a good block, pass on its outputs, and make its end the state.
+    fn take_block<O: Observer + ?Sized>(
+        &mut self,
+        fixed: &FixedSteps,
+        blocks: &dyn Blocks,
+        count: u64,
+        observer: &mut O,
+    ) -> Result<Option<Outcome>, Failure<O::Error>> {
+        let (first, t0) = (self.state.step, self.plan.t0);
+        let t1 = fixed.time(t0, first + count);
+        let (state, work) = (&*self.state, &mut self.work);
+        let (groups, monitored) = self.deviations.split_at_mut(self.groups);
+        self.system.monitor(t1, &state.target, &self.x1, &mut self.values, groups, work);
+        self.map.deviations(&self.memory, monitored);
+        self.check_result(first + count, t1)?;
+        self.check_met(t1, fixed.h)?;
+        if let Err((taken, error)) = self.deliver(observer) {
+            if taken > 0 {
+                // The state follows the outputs that were taken, so that both can be stored.
+                let last = fixed.samples[self.state.next_sample + taken - 1];
+                self.outputs.known = taken;
+                self.block(fixed, blocks, last - first, observer)?;
+            }
+            return Err(Failure::Observer(error));
+        }
+        self.measure_outputs(fixed, observer);
+        if self.outputs.room() == 0 {
+            self.sample_fixed(fixed, first + count, t1, observer)?;
+        }
+        self.state.cost.add(&self.outputs.cost);
+        if let Some(monitor) = self.monitor.as_mut().filter(|monitor| monitor.samples(first)) {
+            let state = &mut *self.state;
+            let at = (first, state.t, fixed.h);
+            monitor.sample(self.system, at, &state.x, &mut state.stability, &mut self.work);
+        }
+        for (drift, &largest) in self.state.drift.iter_mut().zip(&self.largest) {
+            drift.max = max_or_nan(drift.max, largest);
+        }
+        if first + count == fixed.steps {
+            // Each block measures the states with which its steps begin, and none begins here.
+            self.count_deviations();
+        }
+        self.hand_piece((fixed.h, t1), false, observer)?;
+        self.field_known = false;
+        self.advance(first + count, t1);
+        self.after_surprise(observer)
+    }
+
     /// Make `count` steps in loops from x₁, which is the state, and keep the outputs on the way;
     /// true if all of them have a result. The bits are those of one loop.
     pub(super) fn steps_with_outputs(
@@ -101,7 +259,7 @@ impl Engine<'_> {
         {
             kept.resize(after.len() * len, 0.0);
         }
-        let KeptOutputs { x, starts, memories, .. } = kept;
+        let BlockOutputs { x, starts, memories, .. } = kept;
         self.innovation = 0.0;
         let outputs = Outputs { after, x, stride, memory: memories, starts };
         let (memory, scales) = (&mut self.memory, &mut self.scales.carried);
@@ -144,7 +302,7 @@ impl Engine<'_> {
             return false;
         }
         let around = fixed.lengths_around(self.plan.t0, end);
-        let KeptOutputs { repairs, start, .. } = &mut self.outputs;
+        let BlockOutputs { repairs, start, .. } = &mut self.outputs;
         let (x, lambda) = state.split_at_mut(self.state.x.len());
         let StartCopies { x: trial, memory, scales, largest } =
             repairs.copies((x, &self.memory, &self.scales.carried), self.largest.len());
@@ -205,7 +363,7 @@ impl Engine<'_> {
         &mut self,
         observer: &mut O,
     ) -> Result<(), (usize, O::Error)> {
-        let KeptOutputs { t, x, known, .. } = &mut self.outputs;
+        let BlockOutputs { t, x, known, .. } = &mut self.outputs;
         let skipped = std::mem::take(known).min(t.len());
         if skipped == t.len() {
             return Ok(());
@@ -226,7 +384,7 @@ impl Engine<'_> {
         observer: &mut O,
     ) {
         let (n, first) = (self.x1.len(), self.state.next_sample);
-        let KeptOutputs { t, x, .. } = &self.outputs;
+        let BlockOutputs { t, x, .. } = &self.outputs;
         let width = x.len() / t.len().max(1);
         for (k, (&t, x)) in t.iter().zip(x.chunks_exact(width.max(1))).enumerate() {
             observer.accumulate(first + k, t, x, &mut self.state.averages);
