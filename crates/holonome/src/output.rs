@@ -102,10 +102,69 @@ impl RunFolder {
             RunFolder::Closed(path, _) => path,
         }
     }
+}
 
-    /// True if it is not created yet.
-    pub(crate) fn is_new(&self) -> bool {
-        matches!(self, RunFolder::New)
+/// A run or an ensemble, which is computed into a folder, from which it can go on, or into memory.
+pub(crate) trait Session {
+    /// What it is called.
+    const NOUN: &'static str;
+    /// Its result.
+    type Summary;
+
+    /// Its folder.
+    fn folder(&mut self) -> &mut RunFolder;
+
+    /// Create the folder.
+    fn create(&self) -> Result<RunFolder, Error>;
+
+    /// Go on from a checkpoint in the folder at this path.
+    fn go_on_from(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), Error>;
+
+    /// True if it was stopped before its end.
+    fn is_interrupted(summary: &Self::Summary) -> bool;
+
+    /// Open the folder: create it or, if the session was stopped there, go on from its checkpoint.
+    ///
+    /// # Errors
+    /// If it cannot be created or opened; if the session has finished or failed in it.
+    fn open_folder(&mut self) -> Result<&Path, Error> {
+        match self.folder() {
+            RunFolder::New => *self.folder() = self.create()?,
+            RunFolder::Open(_) => {}
+            RunFolder::Closed(path, status) => {
+                let (path, status) = (path.clone(), *status);
+                let (folder, checkpoint) = RunFolder::reopen(&path, status, Self::NOUN)?;
+                self.go_on_from(&checkpoint, &path)?;
+                *self.folder() = folder;
+            }
+        }
+        Ok(self.folder().path())
+    }
+
+    /// Compute into the folder, which is then closed with the status of the end.
+    ///
+    /// # Errors
+    /// As [`Session::open_folder`]; those of `compute`.
+    fn into_folder(
+        &mut self,
+        compute: impl FnOnce(&mut Self, &mut Output) -> Result<Self::Summary, Error>,
+    ) -> Result<Self::Summary, Error> {
+        self.open_folder()?;
+        let mut output = self.folder().take();
+        let outcome = compute(self, &mut output);
+        self.folder().close(outcome.as_ref().ok().map(Self::is_interrupted));
+        outcome
+    }
+
+    /// Refuse to begin again in memory what has begun in a folder, which has its first `rows`.
+    fn refuse_begun(&mut self, rows: &str) -> Result<(), Error> {
+        match self.folder() {
+            RunFolder::New => Ok(()),
+            _ => Err(Error::option(format!(
+                "this {} has begun in a folder, which has its first {rows}: go on there, or prepare the problem anew",
+                Self::NOUN
+            ))),
+        }
     }
 }
 

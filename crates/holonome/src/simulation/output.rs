@@ -10,11 +10,11 @@ use crate::error::Error;
 use crate::interpolant::Interpolant;
 use crate::monitored::Monitored;
 use crate::options::RunOptions;
-use crate::output::{Output, RunFolder};
+use crate::output::{Output, RunFolder, Session};
 use crate::pieces::Pieces;
 use crate::recording::{Deviations, Progress, RecordedArray, Recorder};
 use crate::solution::Solution;
-use crate::store::{Status, StoreError};
+use crate::store::{Checkpoint, Status, StoreError};
 use crate::summary::{Summary, large_drifts, lost};
 use holonome_integrate::failure::Failure;
 use holonome_integrate::observer::Control;
@@ -25,6 +25,33 @@ use holonome_words::option;
 use std::path::Path;
 use std::time::Instant;
 
+impl Session for Simulation {
+    const NOUN: &'static str = "run";
+    type Summary = Summary;
+
+    fn folder(&mut self) -> &mut RunFolder {
+        &mut self.folder
+    }
+
+    fn create(&self) -> Result<RunFolder, Error> {
+        if self.settable.is_some() {
+            return Err(Error::option(
+                "a simulation whose values are set runs in memory: `solve` it, or give the values by `Settings::given` to one that is prepared for them",
+            ));
+        }
+        self.footprint().check()?;
+        RunFolder::create(self.options.out.as_deref(), &self.problem.name, &self.layout())
+    }
+
+    fn go_on_from(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), Error> {
+        self.go_on(checkpoint.state().map_err(Error::store)?, path)
+    }
+
+    fn is_interrupted(summary: &Summary) -> bool {
+        summary.interrupted
+    }
+}
+
 impl Simulation {
     /// Open the run's folder: create it or, if the run was stopped there, go on from its
     /// checkpoint.
@@ -32,26 +59,7 @@ impl Simulation {
     /// # Errors
     /// If it cannot be created or opened; if the run has finished or failed in it.
     pub fn open(&mut self) -> Result<&Path, Error> {
-        match &self.folder {
-            RunFolder::New if self.settable.is_some() => {
-                return Err(Error::option(
-                    "a simulation whose values are set runs in memory: `solve` it, or give the values by `Settings::given` to one that is prepared for them",
-                ));
-            }
-            RunFolder::New => {
-                self.footprint().check()?;
-                let out = self.options.out.as_deref();
-                self.folder = RunFolder::create(out, &self.problem.name, &self.layout())?;
-            }
-            RunFolder::Open(_) => {}
-            RunFolder::Closed(path, status) => {
-                let (path, (folder, checkpoint)) =
-                    (path.clone(), RunFolder::reopen(path, *status, "run")?);
-                self.go_on_from(checkpoint.state().map_err(Error::store)?, &path)?;
-                self.folder = folder;
-            }
-        }
-        Ok(self.folder.path())
+        self.open_folder()
     }
 
     /// Run to the end, or until `watch` returns [`Control::Stop`], into the run's folder; `watch`
@@ -71,11 +79,7 @@ impl Simulation {
                 option("interpolant")
             )));
         }
-        self.open()?;
-        let mut output = self.folder.take();
-        let outcome = self.run_into(&mut output, None, watch);
-        self.folder.close(outcome.as_ref().ok().map(|summary| summary.interrupted));
-        outcome
+        self.into_folder(|run, output| run.run_into(output, None, watch))
     }
 
     /// Run to the end, in memory. Every call begins at the start, and gives the numbers that
@@ -96,11 +100,7 @@ impl Simulation {
         &mut self,
         watch: &mut (dyn FnMut(&Progress) -> Control + Send),
     ) -> Result<Solution, Error> {
-        if !self.folder.is_new() {
-            return Err(Error::option(
-                "this run has begun in a folder, which has its first samples: go on there, or prepare the problem anew",
-            ));
-        }
+        self.refuse_begun("samples")?;
         let mut output = Output::Memory(self.footprint().in_memory(&self.arrays_layout())?);
         // The state that a run changes is restored, so that the next run begins at the same start.
         let outputs = self.measuring.as_ref().map(|measuring| measuring.outputs.clone());

@@ -61,7 +61,7 @@ impl Simulation {
             (stored_problem(path, store.attributes())?, stored_options(path, store.attributes())?);
         let mut simulation = prepare(problem, options)?;
         if let Some(state) = state {
-            simulation.go_on_from(state.state().map_err(Error::store)?, path)?;
+            simulation.go_on(state.state().map_err(Error::store)?, path)?;
         }
         simulation.folder = RunFolder::Open(Box::new(store));
         Ok(Resumed::Continues(Box::new(simulation)))
@@ -181,7 +181,7 @@ impl Simulation {
                         option("max_steps")
                     )));
                 }
-                self.go_on_from(state, path)?;
+                self.go_on(state, path)?;
                 self.samples_of(&self.trajectory.state)
             }
             None => 0,
@@ -196,7 +196,7 @@ impl Simulation {
     /// # Errors
     /// If it is a state of another model, or its steps carry other data than those of this
     /// simulation, as steps of another version may.
-    pub(super) fn go_on_from(&mut self, state: StepState, path: &Path) -> Result<(), Error> {
+    pub(super) fn go_on(&mut self, state: StepState, path: &Path) -> Result<(), Error> {
         let states = [Some(&state), state.tested.as_deref(), state.before_end.as_deref()];
         if let Some(other) = states
             .into_iter()
@@ -323,13 +323,12 @@ mod tests {
         let fresh = simulation.trajectory.state.clone();
         let carrying = |count: usize| StepState { memory: vec![0.0; count], ..fresh.clone() };
         for count in [0, own] {
-            simulation.go_on_from(carrying(count), Path::new("run")).unwrap();
+            simulation.go_on(carrying(count), Path::new("run")).unwrap();
         }
         let longer = StepState { x: vec![0.0; 7], ..fresh.clone() };
-        let error = simulation.go_on_from(longer, Path::new("run")).unwrap_err().to_string();
+        let error = simulation.go_on(longer, Path::new("run")).unwrap_err().to_string();
         assert!(error.contains("its state has 7 numbers, but the model 4"), "{error}");
-        let error =
-            simulation.go_on_from(carrying(own + 1), Path::new("run")).unwrap_err().to_string();
+        let error = simulation.go_on(carrying(own + 1), Path::new("run")).unwrap_err().to_string();
         assert!(
             error.contains("another version") && error.contains("make the run again"),
             "{error}"

@@ -20,7 +20,7 @@ use crate::footprint::Footprint;
 use crate::kernels::{CompiledLanes, CompiledStep, Parametric, StepSource};
 use crate::measure::Table;
 use crate::options::{RunOptions, Settings, SweepOptions};
-use crate::output::{Output, RunFolder};
+use crate::output::{Output, RunFolder, Session};
 use crate::policy::LONGEST_LANE_STEP;
 use crate::problem::Problem;
 use crate::recording::{CHECKPOINT_INTERVAL, Place, RecordedArray, RunMeasure};
@@ -372,6 +372,32 @@ pub fn prepare_sweep(
     Sweep::new(problem, starts, options, sweep)
 }
 
+impl Session for Sweep {
+    const NOUN: &'static str = "ensemble";
+    type Summary = SweepSummary;
+
+    fn folder(&mut self) -> &mut RunFolder {
+        &mut self.folder
+    }
+
+    fn create(&self) -> Result<RunFolder, Error> {
+        self.footprint().check()?;
+        let Simulation { options, problem, .. } = &self.simulation;
+        RunFolder::create(options.out.as_deref(), &problem.name, &self.layout())
+    }
+
+    /// Continue after the trajectories of a checkpoint.
+    fn go_on_from(&mut self, checkpoint: &Checkpoint, _: &Path) -> Result<(), Error> {
+        self.tally = checkpoint.state().map_err(Error::store)?;
+        self.tally.complete();
+        Ok(())
+    }
+
+    fn is_interrupted(summary: &SweepSummary) -> bool {
+        summary.interrupted
+    }
+}
+
 impl Sweep {
     /// Compile an ensemble of the model at `path`.
     ///
@@ -476,17 +502,10 @@ impl Sweep {
         resumed.range =
             open_run(path)?.trajectories().ok_or_else(|| unreadable(path, "trajectories"))?;
         if let Some(checkpoint) = state {
-            resumed.go_on_from(&checkpoint)?;
+            resumed.go_on_from(&checkpoint, path)?;
         }
         resumed.folder = RunFolder::Open(Box::new(store));
         Ok(Some(Resumed::Continues(Box::new(resumed))))
-    }
-
-    /// Continue after the trajectories of a checkpoint.
-    fn go_on_from(&mut self, checkpoint: &Checkpoint) -> Result<(), Error> {
-        self.tally = checkpoint.state().map_err(Error::store)?;
-        self.tally.complete();
-        Ok(())
     }
 
     /// The whole ensemble whose store at `path` has these attributes.
@@ -611,21 +630,7 @@ impl Sweep {
     /// # Errors
     /// If it cannot be created or opened; if the ensemble has finished or failed in it.
     pub fn open(&mut self) -> Result<&Path, Error> {
-        match &self.folder {
-            RunFolder::New => {
-                self.footprint().check()?;
-                let Simulation { options, problem, .. } = &self.simulation;
-                self.folder =
-                    RunFolder::create(options.out.as_deref(), &problem.name, &self.layout())?;
-            }
-            RunFolder::Open(_) => {}
-            RunFolder::Closed(path, status) => {
-                let (folder, checkpoint) = RunFolder::reopen(path, *status, "ensemble")?;
-                self.go_on_from(&checkpoint)?;
-                self.folder = folder;
-            }
-        }
-        Ok(self.folder.path())
+        self.open_folder()
     }
 
     /// Disk and memory needed by the ensemble.
@@ -763,11 +768,7 @@ impl Sweep {
         &mut self,
         watch: &mut dyn FnMut(&SweepProgress) -> Control,
     ) -> Result<SweepSummary, Error> {
-        self.open()?;
-        let mut output = self.folder.take();
-        let outcome = self.run_into(&mut output, watch);
-        self.folder.close(outcome.as_ref().ok().map(|summary| summary.interrupted));
-        outcome
+        self.into_folder(|sweep, output| sweep.run_into(output, watch))
     }
 
     /// Run to the end, in memory. Every call begins with the first trajectory, and gives the
@@ -787,11 +788,7 @@ impl Sweep {
         &mut self,
         watch: &mut dyn FnMut(&SweepProgress) -> Control,
     ) -> Result<SweepSolution, Error> {
-        if !self.folder.is_new() {
-            return Err(Error::option(
-                "this ensemble has begun in a folder, which has its first trajectories: go on there, or make it anew",
-            ));
-        }
+        self.refuse_begun("trajectories")?;
         let mut output = Output::Memory(self.footprint().in_memory(&self.layout())?);
         let outcome = self.run_into(&mut output, watch);
         self.tally = Tally::new(self.simulation.groups.len());
