@@ -1,17 +1,17 @@
 //! The Gauss collocation methods of one, two and three stages, `gauss2`, `gauss4`
-//! and `gauss6`, for any field: of s stages and order 2s, symmetric and symplectic.
-//! They keep quadratic invariants. One stage is the implicit midpoint rule,
-//! `implicit-midpoint`. The nodes c are
+//! and `gauss6`, for any field: of s stages and order 2s, symmetric and
+//! symplectic. They keep quadratic invariants. One stage is the implicit midpoint
+//! rule, `implicit-midpoint`. The nodes c are
 //!
 //! 1/2,   1/2 ± √3/6,   1/2 and 1/2 ± √15/10.
 //!
-//! The unknowns are Z_i = Σ μ_ij k_j with k_j = h b_j X(x + Z_j) and μ_ij = a_ij/b_j,
-//! solved by Newton's method to round-off, and x₁ = x + Σ k_j is a compensated sum:
-//! together they keep the error of rounding a random walk of increments, not of
-//! states. The method is symplectic for any b if μ_ij + μ_ji = 1, which holds exactly
-//! in machine numbers (Antoñana, Makazaga, Murua 2017): rounded a_ij would let the
-//! energy grow by some 1e-17 of itself in every step. The iteration starts from the
-//! polynomial of the step before.
+//! The unknowns are Z_i = Σ μ_ij k_j with k_j = h b_j X(x + Z_j) and μ_ij =
+//! a_ij/b_j, solved by Newton's method to round-off, and x₁ = x + Σ k_j is a
+//! compensated sum: together they keep the error of rounding a random walk of
+//! increments, not of states. The method is symplectic for any b if μ_ij + μ_ji =
+//! 1, which holds exactly in machine numbers (Antoñana, Makazaga, Murua 2017):
+//! rounded a_ij would let the energy grow by some 1e-17 of itself in every step.
+//! The iteration starts from the polynomial of the step before.
 
 use super::collocation::Collocation;
 use super::{Needs, Scheme, SchemeFacts, Step};
