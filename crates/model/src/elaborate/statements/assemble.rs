@@ -349,8 +349,8 @@ impl Elaborator<'_> {
             let (ranges, e) = formula.as_ref()?;
             let (family, place) = (&places.families[v], places.place[v].1);
             let numbers = match e.value() {
-                Some(number) => vec![number; family.len()],
-                None => {
+                Some(number) if !family.is_empty() => vec![number; family.len()],
+                _ => {
                     let Some(l) = first.lower(lowering, ranges, e) else { continue };
                     if family.is_empty() {
                         continue;
