@@ -145,7 +145,7 @@ pub(crate) trait Session {
     ///
     /// # Errors
     /// As [`Session::open_folder`]; those of `compute`.
-    fn into_folder(
+    fn compute_in_folder(
         &mut self,
         compute: impl FnOnce(&mut Self, &mut Output) -> Result<Self::Summary, Error>,
     ) -> Result<Self::Summary, Error> {

@@ -79,7 +79,7 @@ impl Simulation {
                 option("interpolant")
             )));
         }
-        self.into_folder(|run, output| run.run_into(output, None, watch))
+        self.compute_in_folder(|run, output| run.run_into(output, None, watch))
     }
 
     /// Run to the end, in memory. Every call begins at the start, and gives the numbers that

@@ -768,7 +768,7 @@ impl Sweep {
         &mut self,
         watch: &mut dyn FnMut(&SweepProgress) -> Control,
     ) -> Result<SweepSummary, Error> {
-        self.into_folder(|sweep, output| sweep.run_into(output, watch))
+        self.compute_in_folder(|sweep, output| sweep.run_into(output, watch))
     }
 
     /// Run to the end, in memory. Every call begins with the first trajectory, and gives the
