@@ -242,6 +242,12 @@ fn flows_and_settings_refuse_what_they_do_not_have() {
     // What was refused has changed nothing.
     let fresh = prepare(pendulum.clone(), run()).unwrap().solve().unwrap();
     same(&simulation.solve().unwrap(), &fresh, 0.0);
+    // A reference that needs what was set is refused before anything is set.
+    let off = RunOptions { reference: Some("q=(0,-1)".into()), ..run() };
+    let mut aimed = prepare_settable(&pendulum, off, &["l"]).unwrap();
+    let before = aimed.solve().unwrap();
+    assert!(set(&mut aimed, &[&[2.0]]).contains("rod"));
+    same(&aimed.solve().unwrap(), &before, 0.0);
     let stored = simulation.run(&mut |_| Control::Continue).unwrap_err().to_string();
     assert!(stored.contains("runs in memory"), "{stored}");
     let plain = of(prepare(pendulum, run()).unwrap().set(&[]).unwrap_err());

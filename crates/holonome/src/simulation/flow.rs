@@ -1,6 +1,6 @@
 //! Flows: the state after a time, as a function of the state.
 
-use super::stepping::{NoObserver, Running, without_failed};
+use super::stepping::{NoObserver, Running, unstored, without_failed};
 use super::{From, Simulation, Trajectory, prepare};
 use crate::error::Error;
 use crate::options::RunOptions;
@@ -178,13 +178,7 @@ impl Map<'_> {
             without: &|state| without_failed(problem, options, groups, state),
         };
         let outcome = running.run(plan, state, &mut NoObserver);
-        outcome.map_err(|failure| Error::Failed {
-            failure: Box::new(failure),
-            monitored: None,
-            out: None,
-            samples: 0,
-            kept: None,
-        })?;
+        outcome.map_err(unstored)?;
         x.copy_from_slice(&state.x);
         Ok(())
     }

@@ -105,10 +105,14 @@ impl Simulation {
         let method = self.plan.method;
         crate::step::recognised_with(&method, &self.problem.model, parameters, x)
             .map_err(|reason| Error::option(format!("`{method}` does not suit them: {reason}")))?;
-        self.problem.model.set_values(parameters, x);
         let given = &mut self.problem.settings.given;
-        given.truncate(*fixed);
+        let before = given.split_off(*fixed);
         given.extend(names.iter().cloned().zip(values.iter().map(|numbers| numbers.to_vec())));
+        let reference = reference_state(&self.problem, &self.options).inspect_err(|_| {
+            self.problem.settings.given.truncate(*fixed);
+            self.problem.settings.given.extend(before);
+        })?;
+        self.problem.model.set_values(parameters, x);
         if *of_time {
             self.warnings.truncate(*warnings);
             self.plan = heed(self.plan.clone(), &self.problem.model, &mut self.warnings);
@@ -116,7 +120,6 @@ impl Simulation {
                 outputs.plan = outputs.plan.clone().with_moments(self.plan.moments().to_vec());
             }
         }
-        let reference = reference_state(&self.problem, &self.options)?;
         let from = From { parameters, x, reference: reference.as_deref() };
         self.trajectory.restart(&self.plan, from);
         self.recorded.kernel.rebind(parameters);

@@ -56,15 +56,15 @@ impl Simulation {
             .step
             .by_itself(&[&parameters[..], targets, &self.trajectory.gains].concat());
         let parts = (program.as_ref(), &step, &*self.trajectory.system);
-        run_method(parts, &plan, &mut state, &mut NoObserver).map_err(|failure| Error::Failed {
-            failure: Box::new(failure),
-            monitored: None,
-            out: None,
-            samples: 0,
-            kept: None,
-        })?;
+        run_method(parts, &plan, &mut state, &mut NoObserver).map_err(unstored)?;
         Ok(state.x)
     }
+}
+
+/// Error of a run of which nothing is kept.
+pub(super) fn unstored(failure: Failure<StoreError>) -> Error {
+    let (failure, samples) = (Box::new(failure), 0);
+    Error::Failed { failure, monitored: None, out: None, samples, kept: None }
 }
 
 /// Observer that does nothing.
