@@ -5,7 +5,7 @@ use crate::common::{load, model, options, repository, run};
 use crate::methods::{bases, cases_of, compositions, few_cases_of};
 use holonome::method::Method;
 use holonome::model::treatment::InvariantKind;
-use holonome::{Problem, RunOptions, Settings, Simulation, StepSize, prepare};
+use holonome::{Problem, RunOptions, Settings, Simulation, Solution, StepSize, prepare};
 use std::collections::BTreeMap;
 
 /// Bound of the constraints' residuals after a step: Newton's method ends at round-off of a few
@@ -185,19 +185,9 @@ fn energies_of_collocation_walk_at_random() {
         ),
         (kepler.to_string(), 1.0, [("gauss8", 0.02), ("gauss16", 0.05)]),
     ];
-    const STEPS: u32 = 1_000_000;
     for (text, power, methods) in cases {
         for (method, h) in methods {
-            let problem =
-                Problem::from_text("model", &text, &BTreeMap::new(), &Settings::default()).unwrap();
-            let options = RunOptions {
-                method: method.parse().unwrap(),
-                step: StepSize::Fixed(h),
-                until: h * f64::from(STEPS),
-                samples: Some(1001),
-                ..RunOptions::default()
-            };
-            let run = prepare(problem, options).unwrap().solve().unwrap();
+            let run = million_steps(&text, method, h);
             let energy = run["H"].values();
             let last = &energy[energy.len() - 50..];
             let change = last.iter().sum::<f64>() / last.len() as f64 - energy[0];
@@ -213,29 +203,34 @@ fn energies_of_collocation_walk_at_random() {
     }
 }
 
+/// Number of steps of [`million_steps`].
+const STEPS: u32 = 1_000_000;
+
+/// Run of so many equal steps, with 1001 samples.
+fn million_steps(text: &str, method: &str, h: f64) -> Solution {
+    let options = RunOptions {
+        method: method.parse().unwrap(),
+        step: StepSize::Fixed(h),
+        until: h * f64::from(STEPS),
+        samples: Some(1001),
+        ..RunOptions::default()
+    };
+    prepare(text.parse().unwrap(), options).unwrap().solve().unwrap()
+}
+
 /// Quadratic invariants of Gauss methods walk at random, too, however long the steps are: the
 /// coefficients add nothing that is the same in every step.
 #[test]
 fn quadratic_invariants_walk_at_random() {
-    const STEPS: u32 = 1_000_000;
     for (method, h) in [("implicit-midpoint", 0.3), ("gauss4", 0.3), ("gauss6", 0.4)] {
         let text = "coordinate q : R^2 = (1, 0.2)\nmomentum p of q = (-0.1, 0.8)\n\
             hamiltonian dot(p, p)/2 + dot(q, q)/2 + dot(q, q)^2/4\nintegral L = q.x*p.y - q.y*p.x";
-        let problem: Problem = text.parse().unwrap();
-        let options = RunOptions {
-            method: method.parse().unwrap(),
-            step: StepSize::Fixed(h),
-            until: h * f64::from(STEPS),
-            samples: Some(1001),
-            ..RunOptions::default()
-        };
-        let run = prepare(problem, options).unwrap().solve().unwrap();
+        let run = million_steps(text, method, h);
         let spin = run["L"].values();
         let change = (spin[spin.len() - 1] - spin[0]).abs();
         // Four deviations of a walk: a step rounds its increments by half a unit of 2.2e-16 at
         // most, with h times the effect 2, about the mean of |q| |p'| + |p| |q'|.
         let walk = 4.0 * f64::from(STEPS).sqrt() * h * 2.0 * f64::EPSILON / 2.0;
-        println!("{method}: {change:e}, at most {walk:e}");
         assert!(change < walk, "{method}: {change:e}, but at most {walk:e}");
     }
 }
