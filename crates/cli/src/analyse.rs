@@ -1,11 +1,11 @@
 //! `analyse`: averages of a stored run, as tables.
 
 use crate::arguments::AnalyseArguments;
+use crate::exit::ExitCode;
 use crate::measures::tables;
 use crate::output::{print_json, show_result, warn};
 use crate::table::{count, exact};
 use holonome::{Analysis, Error, Measure, analyse as measured};
-use std::process::ExitCode;
 
 pub fn analyse(arguments: AnalyseArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;

@@ -410,6 +410,18 @@ impl IntegrationArguments {
     }
 }
 
+/// Names that were divided at commas, of which those in brackets belong to a name: `r[1,2]`.
+fn whole_names(parts: &[String]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for part in parts {
+        match names.last_mut().filter(|name| name.contains('[') && !name.contains(']')) {
+            Some(name) => *name = format!("{name},{}", part.trim()),
+            None => names.push(part.trim().to_string()),
+        }
+    }
+    names
+}
+
 /// Arguments of trajectories by one method, of one or of an ensemble.
 #[derive(Args)]
 pub struct TrajectoryArguments {
@@ -435,7 +447,8 @@ pub struct TrajectoryArguments {
     pub heat_bath: HeatBathArguments,
     #[command(flatten)]
     pub integration: IntegrationArguments,
-    /// Names of the quantities to store, as `q`, `H`, `residual.rod`, `drift.H` [default: all]
+    /// Names of the quantities to store, as `q`, `r[2].x`, `H`, `residual.rod`, `drift.H`
+    /// [default: all]
     #[arg(long, value_name = "NAME,…", help_heading = OUTPUT, value_delimiter = ',')]
     pub record: Option<Vec<String>>,
     /// Folder to write [default: runs/STEM-k for STEM.holo, k the first free number]
@@ -627,10 +640,7 @@ impl TrajectoryArguments {
         let adaptive = StepSize::Adaptive { rtol: self.rtol, atol: self.atol.unwrap_or(0.0) };
         Ok(self.heat_bath.put(RunOptions {
             step: self.step.map_or(adaptive, StepSize::Fixed),
-            record: self
-                .record
-                .as_ref()
-                .map(|names| names.iter().map(|name| name.trim().to_string()).collect()),
+            record: self.record.as_deref().map(whole_names),
             out: self.out.clone(),
             ..self.integration.options()?
         }))

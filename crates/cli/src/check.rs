@@ -1,10 +1,10 @@
 //! `check`: what the engine derived.
 
 use crate::arguments::CheckArguments;
+use crate::exit::ExitCode;
 use crate::output::{print_json, print_text, show_warnings};
 use holonome::check::Report;
 use holonome::{Error, Problem};
-use std::process::ExitCode;
 
 pub fn check(arguments: CheckArguments) -> Result<ExitCode, Error> {
     let problem = Problem::load(&arguments.model.model, &arguments.model.settings()?)?;

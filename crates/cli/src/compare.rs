@@ -2,6 +2,7 @@
 
 use crate::arguments::CompareArguments;
 use crate::closing::energies_first;
+use crate::exit::ExitCode;
 use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::methods::note_other_names;
 use crate::output::{note, print_json, show_result, show_warnings, warn};
@@ -16,7 +17,7 @@ use holonome::report::ComparisonFolder;
 use holonome::summary::RunCost;
 use holonome::{Comparison, Control, Error, Problem};
 use serde::Serialize;
-use std::process::ExitCode;
+use std::ffi::OsString;
 use std::sync::atomic::Ordering;
 
 /// Largest number of invariants in one table: more would not fit a terminal.
@@ -29,7 +30,7 @@ struct Stopped<'a> {
     interrupted: bool,
 }
 
-pub fn compare(arguments: CompareArguments) -> Result<ExitCode, Error> {
+pub fn compare(arguments: CompareArguments, words: &[OsString]) -> Result<ExitCode, Error> {
     let output = arguments.output;
     let mut options = arguments.options()?;
     let settings = arguments.integration.settings(&arguments.model)?;
@@ -57,8 +58,8 @@ pub fn compare(arguments: CompareArguments) -> Result<ExitCode, Error> {
         }
         return Ok(ExitCode::from(INTERRUPTED));
     };
-    comparison.command =
-        std::iter::once("holonome".to_string()).chain(std::env::args().skip(1)).collect();
+    let given = words.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
+    comparison.command = std::iter::once("holonome".to_string()).chain(given).collect();
     let path = folder.path().to_path_buf();
     folder.fill(&mut comparison)?;
     comparison.warnings.iter().for_each(|warning| warn(warning, output));

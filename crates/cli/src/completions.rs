@@ -1,13 +1,13 @@
 //! `completions`: scripts with which shells complete commands, options and methods.
 
 use crate::arguments::{Cli, CompletionsArguments};
+use crate::exit::ExitCode;
 use crate::output::{print_json, print_text};
 use clap::builder::PossibleValuesParser;
 use clap::{Command, CommandFactory};
 use clap_complete::{Shell, generate};
 use holonome::Error;
 use serde::Serialize;
-use std::process::ExitCode;
 
 /// Result of the command.
 #[derive(Serialize)]

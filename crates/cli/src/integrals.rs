@@ -1,10 +1,10 @@
 //! `integrals`: first integrals that a model does not state.
 
 use crate::arguments::IntegralsArguments;
+use crate::exit::ExitCode;
 use crate::output::{print_json, print_text, show_warnings};
 use holonome::first_integrals::FirstIntegrals;
 use holonome::{Error, Problem};
-use std::process::ExitCode;
 
 pub fn integrals(arguments: IntegralsArguments) -> Result<ExitCode, Error> {
     let problem = Problem::load(&arguments.model.model, &arguments.model.settings()?)?;

@@ -1,12 +1,12 @@
 //! `methods`: the registry as tables, and the account of a method.
 
 use crate::arguments::{MethodsArguments, OutputArguments};
+use crate::exit::ExitCode;
 use crate::output::{note, print_json, print_text};
 use crate::table::columns;
 use holonome::Error;
 use holonome::method::{Account, AccountFacts, Accounts, Alias, Method};
 use serde_json::json;
-use std::process::ExitCode;
 
 /// Say which methods are meant by names that they have elsewhere.
 pub fn note_other_names<'n>(

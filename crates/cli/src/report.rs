@@ -1,6 +1,7 @@
 //! `report` and `plot`: pages and figures of the results of runs.
 
 use crate::arguments::{OutputArguments, PlotArguments, ReportArguments};
+use crate::exit::ExitCode;
 use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::output::{note, print_json, warn, warn_of_ending};
 use holonome::Error;
@@ -8,7 +9,6 @@ use holonome::report::figures::Format;
 use holonome::report::{self as pages, Axes, Stored};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
 //! `reproduce`: the published experiments, from their models to the verdicts on their claims.
 
 use crate::arguments::{Cli, Command, OutputArguments, ReproduceArguments, RunArguments};
+use crate::exit::ExitCode;
 use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::output::{note, print_json, show_result, warn};
 use crate::progress::counting;
@@ -17,7 +18,6 @@ use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static STUDIES: Dir = include_dir!("$CARGO_MANIFEST_DIR/studies");

@@ -5,6 +5,7 @@ use crate::arguments::{
     ThreadArguments,
 };
 use crate::closing::{cost_line, drift_table, stored_in};
+use crate::exit::ExitCode;
 use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::measures::lines;
 use crate::methods::note_other_names;
@@ -26,7 +27,6 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {

@@ -1,11 +1,11 @@
 //! `show`: a readable dump of each stage of a model's translation.
 
 use crate::arguments::{ShowArguments, Stage};
+use crate::exit::ExitCode;
 use crate::output::{print_json, print_text};
 use holonome::problem::parse_file;
 use holonome::{Error, Problem};
 use serde::Serialize;
-use std::process::ExitCode;
 
 /// Result of the command.
 #[derive(Serialize)]

@@ -2,6 +2,7 @@
 
 use crate::arguments::{MergeArguments, OutputArguments, SweepArguments};
 use crate::closing::{cost_line, drift_table, stored_in};
+use crate::exit::ExitCode;
 use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::measures::lines;
 use crate::methods::note_other_names;
@@ -12,7 +13,6 @@ use holonome::report::figures::text::shell_word;
 use holonome::sweep::FailedTrajectory;
 use holonome::{Control, Error, Resumed, Sweep, SweepProgress, SweepSummary};
 use std::path::Path;
-use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 pub fn sweep(arguments: SweepArguments) -> Result<ExitCode, Error> {
