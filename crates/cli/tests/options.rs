@@ -431,8 +431,10 @@ fn unused_options_are_warnings() {
     }
     // A treatment of nothing.
     folder.write("decay.holo", "state x = 1\nx' = -x\n");
-    let answer = folder.run("run decay.holo --until 1").ok();
+    let answer = folder.run("run decay.holo --until 1 --method projection:dop853").ok();
     assert!(answer.stderr.contains("no invariants"), "{answer:?}");
+    let answer = folder.run("run decay.holo --until 1").ok();
+    assert!(!answer.stderr.contains("no invariants"), "nobody chose the treatment: {answer:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Results in memory: arrays by name, with shapes and times as in a store.
 
-use crate::store::{Layout, StoreError, StoredRun};
+use crate::store::{ArrayLayout, Dimension, Layout, StoreError, StoredRun};
 use std::collections::TryReserveError;
 use std::fmt;
 use std::ops::Range;
@@ -12,6 +12,7 @@ pub struct Arrays {
     times: Vec<f64>,
     trajectories: Option<Range<u64>>,
     arrays: Vec<Array>,
+    axes: Vec<Dimension>,
     rows: usize,
 }
 
@@ -112,7 +113,8 @@ impl Arrays {
             arrays.push(Array { name, description, dimensions, shape, width, values });
         }
         let (times, trajectories) = (layout.times.clone(), layout.trajectories.clone());
-        Ok(Arrays { times, trajectories, arrays, rows: 0 })
+        let axes = layout.dimensions.clone();
+        Ok(Arrays { times, trajectories, arrays, axes, rows: 0 })
     }
 
     /// Contents of the run in the folder `path`.
@@ -123,13 +125,17 @@ impl Arrays {
         let path = path.as_ref();
         let run = StoredRun::open(path)?;
         let (rows, trajectories, times) = (run.samples(), run.trajectories(), run.times()?);
-        let mut arrays = Vec::new();
+        let (mut arrays, mut axes) = (Vec::new(), Vec::<Dimension>::new());
         for stored in run.arrays() {
             let (mut dimensions, mut shape) =
                 outer(trajectories.is_some(), stored.once, times.len());
             for name in stored.dimensions {
-                shape.push(run.dimension(&name)?.len());
+                let dimension = run.dimension(&name)?;
+                shape.push(dimension.len());
                 dimensions.push(name);
+                if !axes.contains(&dimension) {
+                    axes.push(dimension);
+                }
             }
             let (width, values) = (shape[1..].iter().product(), run.read(&stored.name)?);
             shape[0] = rows;
@@ -142,7 +148,7 @@ impl Arrays {
                 values,
             });
         }
-        Ok(Arrays { times, trajectories, arrays, rows })
+        Ok(Arrays { times, trajectories, arrays, axes, rows })
     }
 
     /// Times of the samples recorded so far.
@@ -166,6 +172,24 @@ impl Arrays {
     }
 
     /// Number of rows appended so far.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Array> {
+        self.arrays.iter()
+    }
+
+    /// True if the arrays and the first times are those of `layout`.
+    pub(crate) fn fit(&self, layout: &Layout) -> bool {
+        let names = |array: &Array, planned: &ArrayLayout| array.name == planned.name;
+        self.arrays.len() == layout.arrays.len()
+            && self.arrays.iter().zip(&layout.arrays).all(|(array, planned)| names(array, planned))
+            && layout.times.starts_with(self.times())
+    }
+
+    /// Dimension besides `trajectory` and `time`, with the labels of its places.
+    pub fn dimension(&self, name: &str) -> Option<&Dimension> {
+        self.axes.iter().find(|dimension| dimension.name == name)
+    }
+
+    /// Number of rows.
     pub(crate) fn len(&self) -> usize {
         self.rows
     }

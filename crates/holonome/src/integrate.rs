@@ -102,14 +102,16 @@ pub fn integrate_while(
         output.thin(&layout, &rows_of_fewer(&plan, &fewer), &state).map_err(Error::store)?;
     }
     let arrays = output.into_parts().1.expect("the output is memory");
-    let outcome = outcome.map_err(|failure| {
-        let (failure, kept) = (Box::new(failure), Some(Box::new(arrays.clone())));
-        Error::Failed { failure, monitored: None, out: None, samples, kept }
-    })?;
     let of = (system, &plan, &groups[..]);
     let mut summary = summary(of, &state, &initial, wall_seconds, warnings);
-    summary.interrupted = outcome != Outcome::Finished;
-    Ok(Solution { summary, arrays, interpolant: None })
+    summary.interrupted = !matches!(outcome, Ok(Outcome::Finished));
+    match outcome {
+        Ok(_) => Ok(Solution { summary, arrays, interpolant: None }),
+        Err(failure) => {
+            let (failure, kept) = (Box::new(failure), Some(Box::new(arrays)));
+            Err(Error::Failed { failure, monitored: None, out: None, samples, kept })
+        }
+    }
 }
 
 /// Refuse what a run over a system cannot do; returns warnings about the rest.

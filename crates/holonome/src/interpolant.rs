@@ -124,18 +124,50 @@ impl Interpolant {
         Ok(x)
     }
 
+    /// Rate of change of the whole state at t: the model's field at [`Interpolant::state`].
+    ///
+    /// # Errors
+    /// As [`Interpolant::state`]; if the field is not known.
+    pub fn rate(&self, t: f64) -> Result<Vec<f64>, Error> {
+        let x = self.state(t)?;
+        let (mut dx, mut work) = (vec![0.0; x.len()], vec![0.0; self.system.work_len()]);
+        match self.system.motion(t, &x, &mut dx, &mut work) {
+            true => Ok(dx),
+            false => Err(Error::option(
+                "this run does not know the rates of its variables: record more samples",
+            )),
+        }
+    }
+
     /// The recorded variables at these times, one row each.
     ///
     /// # Errors
     /// As [`Interpolant::state`]; if memory does not hold them.
     pub fn at(&self, times: &[f64]) -> Result<Arrays, Error> {
+        self.rows(times, |t| self.state(t))
+    }
+
+    /// Rates of change of the recorded variables at these times, one row each.
+    ///
+    /// # Errors
+    /// As [`Interpolant::rate`]; if memory does not hold them.
+    pub fn rates(&self, times: &[f64]) -> Result<Arrays, Error> {
+        self.rows(times, |t| self.rate(t))
+    }
+
+    /// Parts of the recorded variables of a vector like the state at these times.
+    fn rows(
+        &self,
+        times: &[f64],
+        vector: impl Fn(f64) -> Result<Vec<f64>, Error>,
+    ) -> Result<Arrays, Error> {
         let layout = Layout { times: times.to_vec(), ..self.layout.clone() };
         let too_many = |_| {
             Error::option(format!("memory does not hold the variables at {} times", times.len()))
         };
         let mut arrays = Arrays::planned(&layout).map_err(too_many)?;
         for &t in times {
-            let x = self.state(t)?;
+            let x = vector(t)?;
             let rows: Vec<&[f64]> =
                 self.places.iter().map(|&(first, len)| &x[first..first + len]).collect();
             arrays.append(1, &rows);

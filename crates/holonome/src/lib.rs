@@ -90,7 +90,9 @@ pub use options::{Gains, PenaltyStrength, RunOptions, StepSize, SweepOptions, Th
 pub use orbit::OrbitError;
 pub use penalty::Penalised;
 pub use recording::Progress;
-pub use simulation::{Flow, Longer, Resumed, Simulation, open_run, prepare, prepare_settable};
+pub use simulation::{
+    Flow, Longer, Resumed, Simulation, VectorField, open_run, origin, prepare, prepare_settable,
+};
 pub use solution::Solution;
 pub use summary::Summary;
 

@@ -21,13 +21,16 @@ use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::{System, all_finite};
 use holonome_model::elaborate::expression::MULTIPLIER;
-use holonome_model::elaborate::model::{Dynamics, Model, Quantity, Role, Variable, multipliers};
+use holonome_model::elaborate::model::{
+    Dynamics, Family, Model, Quantity, Role, Variable, multipliers,
+};
 use holonome_model::elaborate::shape::Shape;
 use holonome_model::functional::{Functional, Template, work_len};
 use holonome_model::graph::interpret::Interpreter;
 use holonome_model::policy;
 use holonome_model::rows::RowProgram;
 use holonome_model::syntax::diagnostic::did_you_mean;
+use holonome_model::syntax::span::Span;
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, feedback};
 use holonome_words::option;
 use serde_json::Map;
@@ -267,6 +270,31 @@ impl RecordedArray {
         }
     }
 
+    /// Part that `selection` selects, which follows the name: a member (`[2]`) or a component
+    /// (`[2].x`). `None` if there is none such.
+    fn part(&self, selection: &str) -> Option<RecordedArray> {
+        let Members::Box(indices) = &self.family else { return None };
+        let family = Family {
+            name: self.name.clone(),
+            span: Span::default(),
+            indices: indices.iter().map(|(index, _)| index.clone()).collect(),
+            bounds: indices.iter().map(|(_, bounds)| *bounds).collect(),
+            shape: self.shape,
+        };
+        let range = family.selected(selection)?;
+        let shape = if range.len() == self.shape.len() { self.shape } else { Shape::Scalar };
+        Some(RecordedArray {
+            name: format!("{}{selection}", self.name),
+            role: self.role,
+            description: format!("{}{selection}", self.description),
+            family: Members::Box(Vec::new()),
+            shape,
+            place: self.place,
+            first: self.first + range.start,
+            len: range.len(),
+        })
+    }
+
     /// Deviations of a group of invariants.
     fn of_group(group: &InvariantGroup) -> RecordedArray {
         let of = match group.kind {
@@ -337,6 +365,17 @@ impl<'a> Wanted<'a> {
         self.only.is_none_or(|only| only.contains(&name)).then_some(name)
     }
 
+    /// Parts of an array that are asked for.
+    fn parts(&mut self, array: &RecordedArray) -> Vec<RecordedArray> {
+        let asked = self.only.into_iter().flatten().filter_map(|name| {
+            let selection = name.strip_prefix(&array.name)?;
+            selection.starts_with(['[', '.']).then(|| array.part(selection))?
+        });
+        let parts: Vec<RecordedArray> = asked.collect();
+        self.all.extend(parts.iter().map(|part| part.name.clone()));
+        parts
+    }
+
     /// Refuse a name that was asked for and does not exist.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let Some(unknown) = self.only.into_iter().flatten().find(|name| !self.all.contains(name))
@@ -360,7 +399,7 @@ impl RecordedArrays {
     /// or none. `groups` are the invariants whose deviations are stored.
     ///
     /// # Errors
-    /// If one of `only` does not exist.
+    /// If one of `only` does not exist. They are names of arrays, or of their members or components.
     pub(crate) fn new(
         model: &Model,
         field: Option<&Field>,
@@ -371,11 +410,12 @@ impl RecordedArrays {
         let (mut arrays, mut wanted) = (Vec::new(), Wanted::new(only));
         // Of two quantities with one name, the second gets the ending. True if it is stored.
         let mut add = |array: RecordedArray, ending: &str| {
+            let before = arrays.len();
+            let parts = wanted.parts(&array);
             let name = wanted.name(array.name.clone(), ending);
-            let array = name.map(|name| RecordedArray { name, ..array });
-            let is_stored = array.is_some();
-            arrays.extend(array);
-            is_stored
+            arrays.extend(name.map(|name| RecordedArray { name, ..array }));
+            arrays.extend(parts);
+            arrays.len() > before
         };
         for variable in &model.variables {
             add(RecordedArray::of_variable(model, variable), "_value");

@@ -13,6 +13,7 @@ mod settable;
 mod size;
 mod stepping;
 mod trajectory;
+mod vector_field;
 
 pub(crate) use attributes::Parameters;
 pub(crate) use choices::{fewer_samples, plan, rows_of_fewer, unused_options};
@@ -20,12 +21,13 @@ pub use flow::Flow;
 pub(crate) use outcome::{MANY_TIMES, OF_MODELS, motion_warnings};
 pub use preparation::prepare;
 pub(crate) use reference::reference_state;
-pub use resumption::{Longer, Resumed, open_run};
+pub use resumption::{Longer, Resumed, open_run, origin};
 pub(crate) use resumption::{stored, stored_options, stored_problem, unreadable};
 use settable::Settable;
 pub use settable::prepare_settable;
 pub(crate) use stepping::{Running, failed_names};
 pub(crate) use trajectory::{From, Trajectory};
+pub use vector_field::VectorField;
 
 use crate::error::Error;
 use crate::kernels::StateVectors;
@@ -36,6 +38,7 @@ use crate::problem::Problem;
 use crate::recording::{Measuring, RecordedArrays};
 use crate::serial::NumberArray;
 use crate::starts::Starts;
+use crate::summary::Summary;
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::Plan;
 use holonome_integrate::state::StepState;
@@ -72,6 +75,8 @@ pub struct Simulation {
     pub(crate) initial: Vec<Option<NumberArray>>,
     /// Values that may be set, if any.
     settable: Option<Box<Settable>>,
+    /// Summary of a run that failed.
+    failed: Option<Box<Summary>>,
     folder: RunFolder,
 }
 

@@ -4,7 +4,8 @@ mod common;
 
 use common::*;
 use holonome::{
-    Arrays, Control, Error, Problem, RunOptions, Solution, SweepOptions, prepare, prepare_sweep,
+    Arrays, Control, Error, Problem, Resumed, RunOptions, Simulation, Solution, SweepOptions,
+    open_run, prepare, prepare_sweep,
 };
 use serde_json::json;
 use std::path::Path;
@@ -52,6 +53,12 @@ fn a_run_in_memory_has_the_numbers_of_one_in_a_folder() {
             .run(&mut |_| Control::Continue)
             .unwrap();
         same(&solution.arrays, &Arrays::open(&out).unwrap());
+        let later = folder.path().join(format!("{k}-later"));
+        simulation.store(&solution, &later).unwrap();
+        let [run, later] = [out, later].map(|path| open_run(path).unwrap());
+        same(&Arrays::open(run.path()).unwrap(), &Arrays::open(later.path()).unwrap());
+        assert_eq!(run.attributes().get("options"), later.attributes().get("options"));
+        assert!(matches!(Simulation::resume(later.path()).unwrap(), Resumed::Finished { .. }));
         assert_eq!(solution.summary.out, None);
         let told = |summary: &holonome::Summary| {
             let mut all = json!(summary);
@@ -131,17 +138,19 @@ fn a_failed_run_gives_what_it_had() {
     let problem =
         holonome::Problem::from_text("fall", wall, &Default::default(), &Default::default())
             .unwrap();
-    let error = prepare(problem, options("--method rk4 --step 0.01 --until 5 --samples 501"))
-        .unwrap()
-        .solve()
-        .unwrap_err();
-    let Error::Failed { kept: Some(arrays), samples, out: None, .. } = &error else {
+    let mut fall =
+        prepare(problem, options("--method rk4 --step 0.01 --until 5 --samples 501")).unwrap();
+    let error = fall.solve().unwrap_err();
+    let Error::Failed { kept: Some(kept), samples, out: None, .. } = &error else {
         panic!("{error}")
     };
     assert!(
-        *samples > 50 && arrays.times().len() == *samples && arrays["q"].shape() == [*samples],
+        *samples > 50 && kept.times().len() == *samples && kept["q"].shape() == [*samples],
         "{samples} {error}"
     );
+    let summary = fall.failed().unwrap();
+    let drift = summary.drift.iter().find(|drift| drift.name == "H").unwrap();
+    assert!(summary.interrupted && summary.t < 1.5 && drift.max > 0.0 && fall.failed().is_none());
 }
 
 #[test]
@@ -248,4 +257,25 @@ fn errors_and_arrays_show_what_a_reader_needs() {
             && shown.len() < 1000,
         "{shown}"
     );
+}
+
+#[test]
+fn members_and_components_are_recorded_by_name() {
+    let text = "--method rattle --step 0.001 --until 0.05 --samples 6";
+    let all = prepare(model("chain", &[]), options(text)).unwrap().solve().unwrap();
+    let names = ["r[2]", "r[3].y", "lambda.link[2]", "p", "p[1].x"].map(String::from);
+    let only = RunOptions { record: Some(names.to_vec()), ..options(text) };
+    let some = prepare(model("chain", &[]), only).unwrap().solve().unwrap();
+    assert_eq!(some.arrays.names().count(), names.len());
+    let width = all["r"].row(0).len() / all["r"].shape()[1];
+    for row in 0..all.times().len() {
+        let (r, part) = (all["r"].row(row), some["r[2]"].row(row));
+        assert_eq!(part, &r[width..2 * width]);
+        assert_eq!(some["r[3].y"].row(row), &r[2 * width + 1..2 * width + 2]);
+        assert_eq!(some["p[1].x"].row(row), &all["p"].row(row)[..1]);
+        assert_eq!(some["lambda.link[2]"].row(row), &all["lambda.link"].row(row)[..1]);
+    }
+    let other = RunOptions { record: Some(vec!["r[99]".to_string()]), ..options(text) };
+    let error = prepare(model("chain", &[]), other).err().unwrap().to_string();
+    assert!(error.contains("'r[99]'"), "{error}");
 }

@@ -5,6 +5,7 @@ use crate::options::{RunOptions, Settings};
 use crate::recording::VariableLayout;
 use crate::serial::NumberArray;
 use crate::store::Layout;
+use holonome_integrate::plan::Plan;
 use holonome_model::elaborate::model::{Family, Parameter};
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -31,25 +32,33 @@ impl Simulation {
 
     /// Layout of the run's arrays, without attributes.
     pub(crate) fn arrays_layout(&self) -> Layout {
-        let mut layout = Layout {
-            times: (0..self.plan.sample_count()).map(|i| self.plan.sample_time(i)).collect(),
-            ..Layout::default()
-        };
+        self.arrays_at(&self.plan)
+    }
+
+    /// Layout of the run's arrays at the samples of `plan`.
+    fn arrays_at(&self, plan: &Plan) -> Layout {
+        let times = (0..plan.sample_count()).map(|i| plan.sample_time(i)).collect();
+        let mut layout = Layout { times, ..Layout::default() };
         self.recorded.add_to(&mut layout);
         layout
     }
 
     /// Layout of the run's arrays, with the attributes from which the run is made again.
     pub(crate) fn layout(&self) -> Layout {
-        let mut layout = self.arrays_layout();
+        self.layout_of(&self.options, &self.plan)
+    }
+
+    /// [`Simulation::layout`] of a run with these options, whose plan is `plan`.
+    pub(super) fn layout_of(&self, options: &RunOptions, plan: &Plan) -> Layout {
+        let mut layout = self.arrays_at(plan);
         layout.describe(&RunAttributes {
             holonome: env!("CARGO_PKG_VERSION"),
             model: &self.problem.name,
             source: self.problem.source.text(),
             tables: &self.problem.tables,
             settings: &self.problem.settings,
-            options: &self.options,
-            method: self.plan.method.to_string(),
+            options,
+            method: plan.method.to_string(),
             parameters: self.parameters(|_| true),
         });
         layout

@@ -6,6 +6,7 @@ use super::orbit;
 use super::outcome::{OF_MODELS, motion_warnings};
 use super::stepping::{Running, without_failed};
 use super::{From, Trajectory};
+use crate::arrays::Array;
 use crate::error::Error;
 use crate::interpolant::Interpolant;
 use crate::monitored::Monitored;
@@ -14,7 +15,7 @@ use crate::output::{Output, RunFolder, Session};
 use crate::pieces::Pieces;
 use crate::recording::{Deviations, Progress, RecordedArray, Recorder};
 use crate::solution::Solution;
-use crate::store::{Checkpoint, Status, StoreError};
+use crate::store::{Checkpoint, Status, Store, StoreError};
 use crate::summary::{Summary, large_drifts, lost};
 use holonome_integrate::failure::Failure;
 use holonome_integrate::observer::Control;
@@ -122,15 +123,45 @@ impl Simulation {
         let arrays = output.into_parts().1.expect("the output is memory");
         match outcome {
             Ok(summary) => Ok(Solution { summary, arrays, interpolant: interpolant.transpose()? }),
-            Err(Error::Failed { failure, monitored, samples, .. }) => Err(Error::Failed {
-                failure,
-                monitored,
-                out: None,
-                samples,
-                kept: Some(Box::new(arrays)),
-            }),
+            Err(Error::Failed { failure, monitored, samples, .. }) => {
+                let kept = Some(Box::new(arrays));
+                Err(Error::Failed { failure, monitored, out: None, samples, kept })
+            }
             Err(error) => Err(error),
         }
+    }
+
+    /// Drifts, costs and warnings of the last run, up to its failure: what a summary would have told.
+    /// `None` if none has failed since the last call.
+    pub fn failed(&mut self) -> Option<Summary> {
+        self.failed.take().map(|summary| *summary)
+    }
+
+    /// Store a result of [`Simulation::solve`] in a new folder, as [`Simulation::run`] would have
+    /// done. There is no state from which such a run could be resumed or extended.
+    ///
+    /// # Errors
+    /// If the folder cannot be written, or is not empty; if the result is not one of this
+    /// simulation.
+    pub fn store(&self, solution: &Solution, path: impl AsRef<Path>) -> Result<(), Error> {
+        let Solution { summary, arrays, .. } = solution;
+        let fewer = fewer_samples(&self.options, &self.plan, summary.steps)
+            .filter(|_| !summary.interrupted);
+        let layout = match &fewer {
+            Some((count, plan)) => {
+                let options = RunOptions { samples: Some(*count), ..self.options.clone() };
+                self.layout_of(&options, plan)
+            }
+            None => self.layout(),
+        };
+        if !arrays.fit(&layout) {
+            return Err(Error::option("this result is not one of this simulation"));
+        }
+        let mut store = Store::create(path.as_ref(), &layout).map_err(Error::store)?;
+        let rows: Vec<&[f64]> = arrays.iter().map(Array::values).collect();
+        store.append_many(arrays.times().len(), &rows).map_err(|(_, error)| Error::store(error))?;
+        let status = if summary.interrupted { Status::Interrupted } else { Status::Finished };
+        store.finish(status, summary).map_err(Error::store)
     }
 
     fn run_into(
@@ -175,10 +206,11 @@ impl Simulation {
             Err(failure) => {
                 let monitored = monitored.and_then(|monitored| monitored.explaining(&failure));
                 // The failure is reported even if the disk accepts nothing more.
-                let kept = output.checkpoint(&self.trajectory.state);
+                let stored = output.checkpoint(&self.trajectory.state);
                 let (failure, samples) = (Box::new(failure), output.kept());
                 let error = Error::Failed { failure, monitored, out: path, samples, kept: None };
-                drop(kept.and_then(|()| output.finish(Status::Failed, &error.report())));
+                drop(stored.and_then(|()| output.finish(Status::Failed, &error.report())));
+                self.failed = Some(Box::new(summary));
                 Err(error)
             }
             Ok(_) => match self.end(output, &mut summary, finished, watch) {

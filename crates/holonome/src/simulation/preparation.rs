@@ -168,6 +168,7 @@ impl Simulation {
             penalty,
             initial,
             settable: None,
+            failed: None,
             folder: RunFolder::New,
         })
     }
@@ -306,9 +307,13 @@ impl<'a> Compiler<'a> {
         Ok(recorded)
     }
 
+    /// Warning about a treatment of nothing, unless it is that of the default method, which nobody
+    /// chose.
     fn without_invariants(&self) -> Option<String> {
         let treatment = self.method.treatment;
-        (treatment != MethodTreatment::Plain && self.form.groups().is_empty()).then(|| {
+        let is_chosen = self.options.method != RunOptions::default().method
+            && treatment != MethodTreatment::Plain;
+        (is_chosen && self.form.groups().is_empty()).then(|| {
             let name = treatment.facts().name;
             format!("the model has no invariants, so `{name}` does what `plain` does")
         })

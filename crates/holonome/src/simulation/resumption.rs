@@ -254,6 +254,15 @@ pub(crate) fn stored_options(
     serde_json::from_value(options.clone()).map_err(|_| unreadable(path, "options"))
 }
 
+/// Problem and options of a stored run or ensemble, from which it is made again.
+///
+/// # Errors
+/// If they cannot be read.
+pub fn origin(run: &StoredRun) -> Result<(Problem, RunOptions), Error> {
+    let (path, attributes) = (run.path(), run.attributes());
+    Ok((stored_problem(path, attributes)?, stored_options(path, attributes)?))
+}
+
 /// Problem of the run at `path` with these attributes.
 ///
 /// # Errors
