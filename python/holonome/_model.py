@@ -371,17 +371,24 @@ class Model:
         True
         """
         check_options("run", options, ("progress", "out"))
-        given: dict[str, Any] = dict(options)
+        given: dict[str, Any] = options  # type: ignore[assignment]
+        if not progress:
+            return self._run(given, None, out)
         with shown(progress, "t") as callback:
-            if out is not None:
-                return self._run_into(Path(out), given, callback)
-            try:
-                solution, stopped = self._solved(given, callback)
-            except RunError as error:
-                self._keep_partial(error, given)
-                raise
+            return self._run(given, callback, out)
+
+    def _run(self, given: dict[str, Any], callback: Any, out: Any) -> Run:
+        if out is not None:
+            return self._run_into(Path(out), given, callback)
+        try:
+            solution, stopped = self._solved(given, callback)
+        except RunError as error:
+            self._keep_partial(error, given)
+            raise
         run = Run(solution, self, given)
-        _warn(solution.warnings())
+        found = solution.warnings()
+        if found:
+            _warn(found, 4)
         if stopped is not None:
             _set_last(run)
             raise stopped
@@ -391,15 +398,46 @@ class Model:
         self, options: dict[str, Any], callback: Any
     ) -> tuple[_holonome.Solution, BaseException | None]:
         """Result of a run in memory, by what was compiled before where there is such."""
-        with self._compiled(options) as (simulation, values):
+        key, simulation, values = self._borrowed(options)
+        try:
             return simulation.solve(values, callback)
-
-    def _compiled(self, options: dict[str, Any]) -> _Borrowed:
-        return _Borrowed(self, options)
+        finally:
+            self._give_back(key, simulation)
 
     def _store(self, options: dict[str, Any], solution: _holonome.Solution, path: Path) -> None:
-        with self._compiled(options) as (simulation, values):
+        key, simulation, values = self._borrowed(options)
+        try:
             simulation.store(values, solution, path)
+        finally:
+            self._give_back(key, simulation)
+
+    def _borrowed(
+        self, options: dict[str, Any]
+    ) -> tuple[Any, _holonome.Simulation, list[Array] | None]:
+        """What was compiled for these options, and the values to set in it. It belongs to the caller
+        until it is given back with the key. Without a key it has its values, and is used up."""
+        core, numbers = self._core, self._numbers
+        key = (tuple(numbers), *options, *map(frozen, options.values()))
+        try:
+            return key, core.compiled[key].pop(), list(numbers.values())
+        except (IndexError, KeyError):
+            pass  # in use by another thread, or never compiled
+        formulas = list(core.formulas.items())
+        simulation = core.problem.compile_settable(list(numbers), formulas, options)
+        if simulation is not None:
+            return key, simulation, list(numbers.values())
+        return None, core.problem.compile(formulas, self._given, options), None
+
+    def _give_back(self, key: Any, simulation: _holonome.Simulation) -> None:
+        if key is None:
+            return
+        compiled = self._core.compiled
+        kept = compiled.get(key)
+        if kept is None:
+            if len(compiled) >= _KEPT:
+                compiled.pop(next(iter(compiled)), None)
+            kept = compiled.setdefault(key, [])
+        kept.append(simulation)
 
     def _run_into(self, out: Path, options: dict[str, Any], callback: Any) -> Run:
         core = self._core
@@ -415,7 +453,7 @@ class Model:
         import json
 
         run = Run(_holonome.Stored(path), self, options, path)
-        _warn(json.loads(summary).get("warnings") or [])
+        _warn(json.loads(summary).get("warnings") or [], 5)
         if stopped is not None:
             _set_last(run)
             raise stopped
@@ -582,7 +620,7 @@ class Model:
         if made is None:
             raise KeyboardInterrupt
         comparison = Comparison(json.loads(made))
-        _warn(comparison.warnings)
+        _warn(comparison.warnings, 3)
         return comparison
 
     def check(self) -> Check:
@@ -634,41 +672,6 @@ class Model:
         return (_restored, (problem.name, problem.text, problem.tables, formulas, self._numbers))
 
 
-class _Borrowed:
-    """A compiled model that is taken from those of a core, and given back at the end."""
-
-    def __init__(self, model: Model, options: dict[str, Any]) -> None:
-        self.model, self.options = model, options
-
-    def __enter__(self) -> tuple[_holonome.Simulation, list[Array] | None]:
-        core, numbers = self.model._core, self.model._numbers
-        self.key = (
-            tuple(numbers),
-            tuple((name, frozen(one)) for name, one in self.options.items()),
-        )
-        kept = core.compiled.get(self.key)
-        self.settable = True
-        try:
-            simulation = kept.pop() if kept else None
-        except IndexError:  # another thread was faster
-            simulation = None
-        if simulation is None:
-            formulas = list(core.formulas.items())
-            simulation = core.problem.compile_settable(list(numbers), formulas, self.options)
-            if simulation is None:
-                self.settable = False
-                simulation = core.problem.compile(formulas, self.model._given, self.options)
-        self.simulation = simulation
-        return simulation, list(numbers.values()) if self.settable else None
-
-    def __exit__(self, *_: object) -> None:
-        if self.settable:
-            compiled = self.model._core.compiled
-            if self.key not in compiled and len(compiled) >= _KEPT:
-                compiled.pop(next(iter(compiled)), None)
-            compiled.setdefault(self.key, []).append(self.simulation)
-
-
 def _restored(
     name: str,
     text: str,
@@ -704,10 +707,10 @@ def _flat(numbers: Mapping[str, Array]) -> list[tuple[str, Array]]:
     return [(name, array.ravel()) for name, array in numbers.items()]
 
 
-def _warn(warnings: Iterable[str]) -> None:
-    """Give warnings, at the line that called into this package."""
+def _warn(warnings: Iterable[str], level: int) -> None:
+    """Give warnings at the line that called into this package, so many calls above."""
     for warning in warnings:
-        python_warnings.warn(HolonomeWarning(warning), stacklevel=3)
+        python_warnings.warn(HolonomeWarning(warning), stacklevel=level)
 
 
 def _set_last(run: Run) -> None:

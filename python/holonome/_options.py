@@ -113,6 +113,8 @@ def check_options(
         With the nearest name.
     """
     names = _NAMES[known]
+    if given.keys() <= names:
+        return
     for name in given:
         if name not in names:
             told = nearest(name, [*names, *others])
@@ -126,8 +128,12 @@ _NAMES: dict[type[SharedOptions], frozenset[str]] = {
 
 def frozen(value: Any) -> Any:
     """A form of an option that can be a key."""
+    if isinstance(value, (str, float, int)):
+        return value
     if isinstance(value, (list, tuple)):
         return tuple(frozen(one) for one in value)
     if isinstance(value, dict):
         return tuple((name, frozen(one)) for name, one in value.items())
+    if hasattr(value, "tolist"):
+        return frozen(value.tolist())
     return os.fspath(value) if isinstance(value, os.PathLike) else value

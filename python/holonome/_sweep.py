@@ -57,7 +57,7 @@ def sweep(
             options,
             callback,
         )
-    _warn(result.warnings())
+    _warn(result.warnings(), 4)
     ensemble = Ensemble(result)
     if stopped is not None:
         raise stopped
