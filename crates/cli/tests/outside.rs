@@ -6,7 +6,7 @@
 mod common;
 
 use common::{Answer, Folder, number};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::symlink;
@@ -240,10 +240,11 @@ fn a_crafted_store_leads_nowhere_else() {
     };
     let without = |group: &Value, which: &dyn Fn(&str) -> bool| {
         let mut group = group.clone();
-        group["attributes"]["holonome_checksums"]
-            .as_object_mut()
-            .unwrap()
-            .retain(|key, _| !which(key));
+        let stored = &mut group["attributes"]["holonome_checksums"];
+        let mut checksums: Map<String, Value> =
+            serde_json::from_str(stored.as_str().unwrap()).unwrap();
+        checksums.retain(|key, _| !which(key));
+        *stored = json!(checksums).to_string().into();
         group
     };
     let mut crafted: Vec<Value> = Vec::new();
@@ -262,7 +263,14 @@ fn a_crafted_store_leads_nowhere_else() {
         crafted.push(without(&renamed(name), &|key| key == "(arrays)"));
         crafted.push(renamed(name));
     }
-    let checksums = good["attributes"]["holonome_checksums"].as_object().unwrap().clone();
+    let checksums = good["attributes"]["holonome_checksums"].as_str().unwrap();
+    let mut checksums: Map<String, Value> = serde_json::from_str(checksums).unwrap();
+    // What the attributes tell of the end is for readers: the program has it elsewhere.
+    checksums.retain(|key, _| {
+        !["status", "t"].contains(&&**key)
+            && !key.starts_with("drift.")
+            && !key.starts_with("cost.")
+    });
     assert!(checksums.len() > 7, "{checksums:?}");
     crafted.extend(checksums.keys().map(|key| without(&good, &|other| other == key)));
     crafted.push(without(&good, &|_| true));

@@ -82,14 +82,15 @@ fn parameters_are_attributes() {
     let folder = Folder::new();
     folder.write("model.holo", "parameter k = 2*pi\nparameter c = (1, 2)\nparameter m[i in 1..3] = i\nparameter M[i in 1..2000] = i\nstate x = 1\nx' = -k*c.x*m[3]*M[1]*x\n");
     folder.summary("run model.holo --until 1 --set c=(3,4) --out run");
+    let parameters = |run: &str| -> Value {
+        let attributes = attributes(&folder, run);
+        serde_json::from_str(attributes["parameters"].as_str().unwrap()).unwrap()
+    };
     let expected = json!({"k": 2.0 * std::f64::consts::PI, "c": [3.0, 4.0], "m": [1.0, 2.0, 3.0]});
-    assert_eq!(attributes(&folder, "run")["parameters"], expected);
+    assert_eq!(parameters("run"), expected);
     // Parameters that differ between trajectories are arrays.
     folder.summary("sweep model.holo --until 1 --trajectories 2 --vary k=i --out sweep");
-    assert_eq!(
-        attributes(&folder, "sweep")["parameters"],
-        json!({"c": [1.0, 2.0], "m": [1.0, 2.0, 3.0]})
-    );
+    assert_eq!(parameters("sweep"), json!({"c": [1.0, 2.0], "m": [1.0, 2.0, 3.0]}));
     assert_eq!(columns(&folder, "sweep")["k"][..1], [0.0]);
 }
 
@@ -250,18 +251,39 @@ fn families_keep_their_indices() {
     }
 }
 
-/// Some file systems treat P and p as one name.
 #[test]
-fn what_is_stored_under_another_name_is_said() {
+fn names_that_differ_by_case_are_stored_as_they_are() {
     let folder = Folder::new();
     folder.write(
         "two.holo",
-        "coordinate q = 1\nmomentum p of q = 2\nhamiltonian p^2/2\nintegral P = p\n",
+        "coordinate q = 1\nmomentum p of q = 2\nhamiltonian p^2/2\nintegral P = p\nobserve time = q\n",
     );
-    let answer = folder.run("run two.holo --until 1 --samples 2 --out run").ok();
-    assert!(answer.stdout.contains("\n  stored in run, P as P_\n"), "{answer:?}");
-    let array: Value =
-        serde_json::from_str(&fs::read_to_string(folder.path("run/P_/zarr.json")).unwrap())
-            .unwrap();
-    assert_eq!(array["attributes"]["model_name"], "P");
+    let answer = folder.run("run two.holo --until 1 --samples 2 --record p,P,time --out run").ok();
+    assert!(answer.stdout.contains("\n  stored in run\n"), "{answer:?}");
+    for name in ["P", "p", "time"] {
+        let text = fs::read_to_string(folder.path(&format!("run/{name}/zarr.json"))).unwrap();
+        let array: Value = serde_json::from_str(&text).unwrap();
+        assert!(array["attributes"].get("model_name").is_none(), "{text}");
+    }
+}
+
+/// Attributes are texts and numbers, which every file format takes; those of the end are there at
+/// the end only.
+#[test]
+fn attributes_tell_of_the_end() {
+    let folder = Folder::new();
+    let answer = folder.pendulum("--until 3 --error --out run --json").ok();
+    let (found, summary) = (attributes(&folder, "run"), answer.json());
+    for (key, value) in found.as_object().unwrap() {
+        assert!(value.is_string() || value.is_number(), "{key}: {value}");
+    }
+    assert_eq!(found["status"], "finished");
+    assert_eq!(found["drift.rod.hidden.largest"], summary["drift"]["hidden"]["rod"]["max"]);
+    assert_eq!(found["error.q.final"], summary["orbit_error"]["families"]["q"]["final"]);
+    assert_eq!(found["cost.steps"], summary["steps"]);
+    let settings: Value = serde_json::from_str(found["settings"].as_str().unwrap()).unwrap();
+    assert_eq!(settings["seed"], 0);
+    // A longer end: those of the first end go.
+    folder.run("resume run --until 4").ok();
+    assert_eq!(attributes(&folder, "run")["t"], 4.0);
 }

@@ -8,6 +8,7 @@ use crate::store::{
 };
 use holonome_integrate::observer::Control;
 use serde::Serialize;
+use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
 /// Folder of a run or an ensemble, from its creation to its end.
@@ -242,14 +243,18 @@ impl Output {
         }
     }
 
-    /// Store the status and the summary of the ended run.
+    /// Store the status and the summary of the ended run, and what of it the attributes tell.
     pub(crate) fn finish(
         &mut self,
         status: Status,
         summary: &impl Serialize,
+        ending: impl FnOnce() -> Map<String, Value>,
     ) -> Result<(), StoreError> {
         match self {
-            Output::Folder(store) => store.finish(status, summary),
+            Output::Folder(store) => {
+                store.finish(status, summary)?;
+                store.publish(ending())
+            }
             Output::Memory(_) => Ok(()),
         }
     }

@@ -6,13 +6,14 @@ use crate::orbit::OrbitError;
 use crate::recording::VariableLayout;
 pub use crate::serial::NumberArray;
 use crate::serial::{self, Nested, number_or_nan};
+use crate::store::Status;
 use holonome_figures::numbers::{number, small};
 use holonome_integrate::state::{Cost, StepState};
-use holonome_model::treatment::{InvariantGroup, InvariantKind};
+use holonome_model::treatment::{InvariantGroup, InvariantKind, feedback};
 use indexmap::IndexMap;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::ops::{Deref, Not};
 use std::path::PathBuf;
 
@@ -490,6 +491,54 @@ pub struct Summary {
     pub interrupted: bool,
     /// Warnings for the user: about the model, the options, the results.
     pub warnings: Vec<String>,
+}
+
+/// What a run's or an ensemble's end tells in the attributes of its folder: texts and numbers by
+/// name, which every file format takes. Numbers that are not finite are left out.
+pub(crate) struct Ending<'a> {
+    pub status: Status,
+    pub t: f64,
+    pub steps: u64,
+    pub drift: &'a [Drift],
+    pub error: Option<&'a OrbitError>,
+    pub cost: &'a RunCost,
+    pub warnings: &'a [String],
+}
+
+impl Ending<'_> {
+    /// The attributes.
+    pub fn attributes(&self) -> Map<String, Value> {
+        let mut all = Map::new();
+        let mut number = |name: String, number: f64| {
+            if number.is_finite() {
+                all.insert(name, number.into());
+            }
+        };
+        number("t".to_string(), self.t);
+        for drift in self.drift {
+            let name = feedback::gain_name(&drift.name, drift.kind);
+            number(format!("drift.{name}.final"), drift.last);
+            number(format!("drift.{name}.largest"), drift.max);
+            if let Some(relative) = drift.relative {
+                number(format!("drift.{name}.relative"), relative.max);
+            }
+        }
+        for (name, error) in self.error.into_iter().flat_map(|error| &error.families) {
+            number(format!("error.{name}.final"), error.last);
+            number(format!("error.{name}.largest"), error.max);
+        }
+        number("cost.seconds".to_string(), self.cost.wall_seconds);
+        all.insert("cost.steps".to_string(), self.steps.into());
+        all.extend(
+            self.cost.counts().map(|(name, _, count)| (format!("cost.{name}"), count.into())),
+        );
+        if !self.warnings.is_empty() {
+            all.insert("warnings".to_string(), self.warnings.join("\n").into());
+        }
+        let status = serde_json::to_value(self.status).expect("a status is a word");
+        all.insert("status".to_string(), status);
+        all
+    }
 }
 
 /// Largest count of numbers in a state that is shown unasked.

@@ -136,9 +136,7 @@ fn expected_contents(layout: &Layout, samples: usize) -> Value {
         let shape: Vec<usize> = [SAMPLES].into_iter().chain(shape(layout, k)).collect();
         let values: Vec<f64> = (0..samples).flat_map(|sample| row(layout, k, sample)).collect();
         let variable = json!({"dimensions": dimensions, "shape": shape, "values": values, "description": array.description});
-        // `R` exists already: some file systems do not distinguish the case of a letter.
-        let name = if array.name == "r" { "r_".to_string() } else { array.name.clone() };
-        variables.insert(name, variable);
+        variables.insert(array.name.clone(), variable);
     }
     let mut coordinates = Map::new();
     coordinates.insert(
@@ -166,7 +164,7 @@ fn expected_contents(layout: &Layout, samples: usize) -> Value {
     let sum = |value: &Value| format!("{:08x}", crc32c::crc32c(value.to_string().as_bytes()));
     let sums: Map<String, Value> =
         attributes.iter().map(|(key, value)| (key.clone(), json!(sum(value)))).collect();
-    attributes.insert("holonome_format".to_string(), 2.into());
+    attributes.insert("holonome_format".to_string(), 3.into());
     attributes.insert("holonome_checksums".to_string(), sums.into());
     json!({"variables": variables, "coordinates": coordinates, "attributes": attributes})
 }

@@ -16,15 +16,23 @@ use crate::pieces::Pieces;
 use crate::recording::{Deviations, Progress, RecordedArray, Recorder};
 use crate::solution::Solution;
 use crate::store::{Checkpoint, Status, Store, StoreError};
-use crate::summary::{Summary, large_drifts, lost};
+use crate::summary::{Ending, Summary, large_drifts, lost};
 use holonome_integrate::failure::Failure;
 use holonome_integrate::observer::Control;
 use holonome_integrate::run::Outcome;
 use holonome_integrate::state::StepState;
 use holonome_model::treatment::InvariantKind;
 use holonome_words::option;
+use serde_json::{Map, Value};
 use std::path::Path;
 use std::time::Instant;
+
+/// What the attributes of a run's folder tell of its end.
+fn ending(status: Status, summary: &Summary) -> Map<String, Value> {
+    let Summary { t, steps, drift, error, cost, warnings, .. } = summary;
+    Ending { status, t: *t, steps: *steps, drift, error: error.as_ref(), cost, warnings }
+        .attributes()
+}
 
 impl Session for Simulation {
     const NOUN: &'static str = "run";
@@ -161,7 +169,10 @@ impl Simulation {
         let rows: Vec<&[f64]> = arrays.iter().map(Array::values).collect();
         store.append_many(arrays.times().len(), &rows).map_err(|(_, error)| Error::store(error))?;
         let status = if summary.interrupted { Status::Interrupted } else { Status::Finished };
-        store.finish(status, summary).map_err(Error::store)
+        store
+            .finish(status, summary)
+            .and_then(|()| store.publish(ending(status, summary)))
+            .map_err(Error::store)
     }
 
     fn run_into(
@@ -209,7 +220,9 @@ impl Simulation {
                 let stored = output.checkpoint(&self.trajectory.state);
                 let (failure, samples) = (Box::new(failure), output.kept());
                 let error = Error::Failed { failure, monitored, out: path, samples, kept: None };
-                drop(stored.and_then(|()| output.finish(Status::Failed, &error.report())));
+                let attributes = || ending(Status::Failed, &summary);
+                let report = error.report();
+                drop(stored.and_then(|()| output.finish(Status::Failed, &report, attributes)));
                 self.failed = Some(Box::new(summary));
                 Err(error)
             }
@@ -272,10 +285,11 @@ impl Simulation {
         // State from which the run goes on, or can be extended.
         output.checkpoint(&self.trajectory.state)?;
         if !finished {
-            return output.finish(Status::Interrupted, summary);
+            let attributes = || ending(Status::Interrupted, summary);
+            return output.finish(Status::Interrupted, summary, attributes);
         }
         summary.warnings.extend(self.thin_samples(output));
-        output.finish(Status::Finished, summary)?;
+        output.finish(Status::Finished, summary, || ending(Status::Finished, summary))?;
         if !self.options.error {
             return Ok(());
         }
@@ -287,7 +301,7 @@ impl Simulation {
             }
             Err(error) => summary.warnings.push(format!("{name}: the second run: {error}")),
         }
-        output.finish(Status::Finished, summary)
+        output.finish(Status::Finished, summary, || ending(Status::Finished, summary))
     }
 
     /// Thin the default samples of a finished run if they are more than its steps, whose number was

@@ -224,6 +224,11 @@ fn fill(folder: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreEr
     Ok(lock)
 }
 
+/// Write the document of the group once more.
+pub(super) fn write_group(folder: &Path, schema: &Schema) -> Result<(), StoreError> {
+    write_document(folder, &zarr::group_document(schema, &zarr::array_documents(schema)))
+}
+
 fn write_document(folder: &Path, document: &impl Serialize) -> Result<(), StoreError> {
     let text = serde_json::to_string_pretty(document).expect("metadata are JSON") + "\n";
     files::replace(&folder.join("zarr.json"), text.as_bytes())

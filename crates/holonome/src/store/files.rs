@@ -18,6 +18,21 @@ pub(super) fn temporary(target: &Path) -> PathBuf {
     target.with_file_name(format!("{TEMPORARY}{name}"))
 }
 
+/// True if the file system of `folder`, which may not exist yet, tells names apart that differ by
+/// case only.
+pub(super) fn tells_case_apart(folder: &Path) -> bool {
+    let there = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
+    let probe = |name: &str| there.join(format!("{TEMPORARY}{name}-{}", std::process::id()));
+    let (lower, upper) = (probe("case"), probe("CASE"));
+    // Where nothing can be created, the run cannot be either.
+    let made = File::create_new(&lower).is_ok();
+    let found = upper.symlink_metadata().is_ok();
+    if made {
+        let _ = fs::remove_file(&lower);
+    }
+    !found
+}
+
 /// Create a temporary file. What has its name already, left by a killed process or put there by
 /// others, is removed and not written to: it may be a link that leads elsewhere.
 fn create(temporary: &Path) -> io::Result<File> {

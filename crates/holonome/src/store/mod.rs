@@ -32,7 +32,7 @@
 //! reading a damaged file is an error with its name.
 //!
 //! **Names.** A variable keeps its model name as array name, except that characters other than
-//! letters, digits, `_`, `-` and inner dots become `_`, a leading `__` (reserved by Zarr) gets a
+//! letters, digits, `_`, `-`, brackets, commas and inner dots become `_`, a leading `__` (reserved by Zarr) gets a
 //! `v` in front, and 200 bytes are the limit; the attribute `model_name` then holds the original.
 //! Variables take precedence: if one is called `time` or `component_3`, the dimension of that name
 //! is called `time_` or `component_3_`.

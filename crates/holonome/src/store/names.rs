@@ -11,20 +11,36 @@ const BYTES_MAX: usize = 200;
 /// Endings of a run's own files.
 const OF_FILES: [&str; 3] = [".json", ".lock", ".bin"];
 
-/// Names claimed so far, without their case: some file systems treat `R` and `r` as one name.
-#[derive(Default)]
-pub(super) struct ClaimedNames(HashSet<String>);
+/// Names claimed so far. Some file systems treat `R` and `r` as one name.
+pub(super) struct ClaimedNames {
+    /// The names; without their case, if that is no difference.
+    claimed: HashSet<String>,
+    case_matters: bool,
+}
 
 impl ClaimedNames {
+    /// No names yet, on a file system on which the case of a name matters or does not.
+    pub(super) fn new(case_matters: bool) -> ClaimedNames {
+        ClaimedNames { claimed: HashSet::new(), case_matters }
+    }
+
     /// A safe form of `name` that no other array has: underscores are appended until it is unique.
     pub(super) fn claim(&mut self, name: &str) -> String {
         let mut candidate = safe(name);
-        // Upper case first: some letters (ß, ſ, the Kelvin sign) differ from their lower case but
-        // not from its upper one.
-        while !self.0.insert(candidate.to_uppercase().to_lowercase()) {
+        while !self.claimed.insert(self.told_apart(&candidate)) {
             candidate.push('_');
         }
         candidate
+    }
+
+    /// A name without what the file system does not tell apart.
+    fn told_apart(&self, name: &str) -> String {
+        match self.case_matters {
+            true => name.to_string(),
+            // Upper case first: some letters (ß, ſ, the Kelvin sign) differ from their lower case
+            // but not from its upper one.
+            false => name.to_uppercase().to_lowercase(),
+        }
     }
 }
 
@@ -56,7 +72,7 @@ pub(super) fn can_be_stored(name: &str) -> bool {
 }
 
 fn is_kept(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '_' | '-' | '.')
+    c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '[' | ']' | ',')
 }
 
 #[cfg(test)]
@@ -65,7 +81,7 @@ mod tests {
 
     #[test]
     fn names_that_lead_elsewhere_cannot_be_stored() {
-        let mut names = ClaimedNames::default();
+        let mut names = ClaimedNames::new(true);
         for name in [
             "q",
             "θ",
@@ -107,7 +123,7 @@ mod tests {
 
     #[test]
     fn model_names_stay_and_dangerous_ones_change() {
-        for name in ["q", "θ", "p_θ2", "_a", "rod.hidden", "名前"] {
+        for name in ["q", "θ", "p_θ2", "_a", "rod.hidden", "名前", "r[2].x", "R[1,3]"] {
             assert_eq!(safe(name), name);
         }
         assert_eq!(safe("__x"), "v__x");
@@ -120,7 +136,7 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        let mut names = ClaimedNames::default();
+        let mut names = ClaimedNames::new(false);
         assert_eq!(
             [names.claim("time"), names.claim("time"), names.claim("time")],
             ["time", "time_", "time__"]
@@ -134,5 +150,7 @@ mod tests {
             [names.claim("Ω"), names.claim("ω"), names.claim("ß"), names.claim("SS")],
             ["Ω", "ω_", "ß", "SS_"]
         );
+        let mut names = ClaimedNames::new(true);
+        assert_eq!(["R", "r", "R"].map(|name| names.claim(name)), ["R", "r", "R_"]);
     }
 }

@@ -16,6 +16,8 @@ pub(crate) const CHUNK_NUMBERS_MAX: usize = 128 * 1024;
 pub(super) struct Schema {
     /// Attributes of the data set.
     pub attributes: Map<String, Value>,
+    /// Attributes that tell of the end of a run that has ended: texts and numbers by name.
+    pub ending: Map<String, Value>,
     /// Sample times, a scalar array along itself.
     pub time: Series,
     /// Trajectories of an ensemble, which are its rows.
@@ -116,10 +118,11 @@ impl Schema {
         self.trajectories.as_ref().map_or(self.time.grid.rows, |trajectories| trajectories.count)
     }
 
-    /// Settle names and chunks; an error names the parts that do not fit.
-    pub(super) fn new(layout: &Layout) -> Result<Schema, StoreError> {
+    /// Settle names and chunks, on a file system on which the case of a name matters or does not; an
+    /// error names the parts that do not fit.
+    pub(super) fn new(layout: &Layout, case_matters: bool) -> Result<Schema, StoreError> {
         check(layout)?;
-        let mut names = ClaimedNames::default();
+        let mut names = ClaimedNames::new(case_matters);
         // Variables choose first, so that the names written by a user stay.
         let stored: Vec<String> =
             layout.arrays.iter().map(|array| names.claim(&array.name)).collect();
@@ -182,7 +185,8 @@ impl Schema {
             }
         };
         let arrays = layout.arrays.iter().zip(stored).map(series).collect();
-        Ok(Schema { attributes: layout.attributes.clone(), time, trajectories, arrays, axes })
+        let (attributes, ending) = (layout.attributes.clone(), Map::new());
+        Ok(Schema { attributes, ending, time, trajectories, arrays, axes })
     }
 }
 

@@ -52,7 +52,7 @@ impl Store {
     /// Create a run at `path`, which must be new or an empty folder. Missing parent folders are
     /// created.
     pub fn create(path: &Path, layout: &Layout) -> Result<Store, StoreError> {
-        let schema = Schema::new(layout)?;
+        let schema = Schema::new(layout, files::tells_case_apart(path))?;
         let lock = create::at(path, &schema, layout)?;
         Ok(Store::new(path.to_path_buf(), schema, lock))
     }
@@ -64,7 +64,7 @@ impl Store {
         stem: &str,
         layout: &Layout,
     ) -> Result<Store, StoreError> {
-        let schema = Schema::new(layout)?;
+        let schema = Schema::new(layout, files::tells_case_apart(parent))?;
         let (lock, path) = create::numbered(parent, stem, &schema, layout)?;
         Ok(Store::new(path, schema, lock))
     }
@@ -83,7 +83,11 @@ impl Store {
             return Ok(ResumedStore::Finished { summary: progress.summary });
         }
         run.check_coordinates()?;
-        let schema = run.into_schema();
+        let mut schema = run.into_schema();
+        if !schema.ending.is_empty() {
+            schema.ending.clear();
+            create::write_group(path, &schema)?;
+        }
         let state = progress::read_checkpoint(path)?;
         let samples = state.as_ref().map_or(0, |checkpoint| checkpoint.samples);
         if samples > schema.rows() {
@@ -149,7 +153,7 @@ impl Store {
         // In the old folder `.` and `..` would keep their old meaning.
         let shown = if is_current(path) { path } else { given };
         let old = StoredRun::open(path)?;
-        let schema = Schema::new(layout)?;
+        let schema = Schema::new(layout, files::tells_case_apart(path))?;
         let times = old.times()?;
         let arrays: Vec<String> = old.arrays().into_iter().map(|array| array.name).collect();
         let same_times = rows.len() <= layout.times.len()
@@ -274,6 +278,13 @@ impl Store {
         }
         let said = StoredProgress { status, samples: self.stored, summary }.write(&self.path);
         flushed.and(said)
+    }
+
+    /// Tell of the end in the attributes of the group: `ending` are texts and numbers by name, which
+    /// every reader takes.
+    pub fn publish(&mut self, ending: Map<String, Value>) -> Result<(), StoreError> {
+        self.schema.ending = ending;
+        create::write_group(&self.path, &self.schema)
     }
 
     /// Folder of the run.

@@ -19,7 +19,9 @@ use serde_json::{Map, Value};
 use std::path::Path;
 
 /// Number of this format.
-const FORMAT: u64 = 2;
+const FORMAT: u64 = 3;
+/// Number of the format before, in which attributes are structures: it is read as well.
+const FORMAT_OF_STRUCTURES: u64 = 2;
 /// Key among the checksums of the checksum of the run's own metadata of its arrays.
 const ARRAYS_KEY: &str = "(arrays)";
 /// Attributes that a run is read and resumed from, which need their checksums. Others may be added
@@ -35,6 +37,13 @@ const OWN: [&str; 9] = [
     "parameters",
     "sweep",
 ];
+/// Attributes that are structures: they are stored as JSON in a text, because other formats take
+/// texts and numbers only.
+const STRUCTURES: [&str; 5] = ["tables", "settings", "options", "parameters", "sweep"];
+/// Attributes that tell of a run's end, and what precedes the names of others.
+const ENDING: [&str; 3] = ["status", "t", "warnings"];
+const ENDING_GROUPS: [&str; 3] = ["drift.", "error.", "cost."];
+
 /// Role of an array in the data set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -114,20 +123,38 @@ struct ArrayAttributes {
 pub(super) struct GroupDocument<'a> {
     zarr_format: u8,
     node_type: &'static str,
-    attributes: GroupAttributes<&'a Map<String, Value>>,
+    attributes: GroupAttributes,
     consolidated_metadata: Consolidated<IndexMap<&'a str, &'a ArrayDocument>>,
 }
 
 /// Attributes of the group: those of the schema, and what guards them.
 #[derive(Serialize, Deserialize)]
-struct GroupAttributes<M> {
+struct GroupAttributes {
     #[serde(flatten)]
-    own: M,
+    own: Map<String, Value>,
     #[serde(rename = "holonome_format")]
     format: Option<Value>,
-    /// Checksums of the attributes by name: a run is resumed from these.
+    /// Checksums of the attributes by name, as JSON in a text: a run is resumed from these.
     #[serde(rename = "holonome_checksums")]
-    checksums: Option<IndexMap<String, String>>,
+    checksums: Option<Value>,
+}
+
+/// Structure as JSON in a text.
+fn text_of(structure: &impl Serialize) -> Value {
+    serde_json::to_string(structure).expect("attributes are JSON").into()
+}
+
+/// Structure from JSON in a text; before format 3 it was not in a text.
+fn structure_of(value: Value) -> Result<Value, serde_json::Error> {
+    match value {
+        Value::String(text) => serde_json::from_str(&text),
+        structure => Ok(structure),
+    }
+}
+
+/// True if an attribute of this name tells of a run's end.
+fn is_of_ending(key: &str) -> bool {
+    ENDING.contains(&key) || ENDING_GROUPS.iter().any(|group| key.starts_with(group))
 }
 
 #[derive(Serialize)]
@@ -150,17 +177,22 @@ pub(super) fn array_documents(schema: &Schema) -> Vec<Document> {
 
 /// Document of the group with all others inside.
 pub(super) fn group_document<'a>(schema: &'a Schema, arrays: &'a [Document]) -> GroupDocument<'a> {
-    let of_attributes =
-        schema.attributes.iter().map(|(key, value)| (key.clone(), checksum_of_value(value)));
+    let attributes = || schema.attributes.iter().chain(&schema.ending);
+    let of_attributes = attributes().map(|(key, value)| (key.clone(), checksum_of_value(value)));
     let of_arrays = (ARRAYS_KEY.to_string(), checksum_of(arrays));
+    let checksums: IndexMap<String, String> = of_attributes.chain([of_arrays]).collect();
     let metadata = arrays.iter().map(|(name, document)| (name.as_str(), document)).collect();
+    let stored = |(key, value): (&String, &Value)| {
+        let value = if STRUCTURES.contains(&key.as_str()) { text_of(value) } else { value.clone() };
+        (key.clone(), value)
+    };
     GroupDocument {
         zarr_format: 3,
         node_type: "group",
         attributes: GroupAttributes {
-            own: &schema.attributes,
+            own: attributes().map(stored).collect(),
             format: Some(FORMAT.into()),
-            checksums: Some(of_attributes.chain([of_arrays]).collect()),
+            checksums: Some(text_of(&checksums)),
         },
         consolidated_metadata: Consolidated { kind: "inline", must_understand: false, metadata },
     }
@@ -175,6 +207,9 @@ fn checksum_of(arrays: &[Document]) -> String {
     let known = arrays.iter().map(
         |(name, ArrayDocument { shape, chunk_grid, attributes, dimension_names, .. })| {
             let ArrayAttributes { role, model_name, description, index, first, .. } = attributes;
+            // That of a coordinate follows from the rest, and was not stored before.
+            let is_coordinate = matches!(role, Some(ArrayRole::Axis(_) | ArrayRole::Label));
+            let description = description.as_ref().filter(|_| !is_coordinate);
             (
                 name,
                 shape,
@@ -230,6 +265,12 @@ fn axis_documents(axis: &Axis) -> Vec<Document> {
             if *array == axis.stored { ArrayRole::Axis(axis.role) } else { ArrayRole::Label };
         let attributes = ArrayAttributes {
             role: Some(role),
+            description: Some(match axis.role {
+                Role::Index => format!("index {index}"),
+                Role::Component => "component".to_string(),
+                Role::Row => "row".to_string(),
+                Role::Column => "column".to_string(),
+            }),
             index: Some(index.clone()),
             ..ArrayAttributes::default()
         };
@@ -288,7 +329,7 @@ impl Axis {
 /// The part of the group's document that is read. Other programs may have added to it.
 #[derive(Deserialize)]
 struct StoredGroup {
-    attributes: GroupAttributes<Map<String, Value>>,
+    attributes: GroupAttributes,
     consolidated_metadata: StoredMetadata,
 }
 
@@ -320,13 +361,13 @@ pub(super) fn schema_from_group(path: &Path, document: &[u8]) -> Result<Schema, 
         }
         None => return damaged(format!("the checksum of {of_arrays} is missing")),
     }
-    let is_open =
-        |key: &&str| schema.attributes.contains_key(*key) && !checksums.contains_key(*key);
+    let stored = |key: &str| schema.attributes.get(key).or_else(|| schema.ending.get(key));
+    let is_open = |key: &&str| stored(key).is_some() && !checksums.contains_key(*key);
     if let Some(key) = OWN.into_iter().find(is_open) {
         return damaged(format!("the checksum of the attribute '{key}' is missing"));
     }
     for (key, expected) in &checksums {
-        if schema.attributes.get(key).map(checksum_of_value).as_ref() != Some(expected) {
+        if stored(key).map(checksum_of_value).as_ref() != Some(expected) {
             return damaged(format!("the attribute '{key}' is not what was written"));
         }
     }
@@ -339,7 +380,7 @@ fn parse(document: &[u8]) -> Result<(Schema, IndexMap<String, String>), String> 
         serde_json::from_slice(document).map_err(|error| format!("zarr.json: {error}"))?;
     let GroupAttributes { own: attributes, format, checksums } = group.attributes;
     match format {
-        Some(format) if format == FORMAT => {}
+        Some(format) if format == FORMAT || format == FORMAT_OF_STRUCTURES => {}
         Some(format) => {
             return Err(format!(
                 "it has format {format}, this program reads format {FORMAT}: run its model again, or read its arrays with any reader of Zarr"
@@ -350,6 +391,16 @@ fn parse(document: &[u8]) -> Result<(Schema, IndexMap<String, String>), String> 
         }
     }
     let checksums = checksums.ok_or("zarr.json lacks holonome_checksums")?;
+    let checksums: IndexMap<String, String> = structure_of(checksums)
+        .and_then(serde_json::from_value)
+        .map_err(|error| format!("holonome_checksums: {error}"))?;
+    let (ending, mut attributes): (Map<String, Value>, Map<String, Value>) =
+        attributes.into_iter().partition(|(key, _)| is_of_ending(key));
+    for key in STRUCTURES {
+        if let Some(value) = attributes.get_mut(key) {
+            *value = structure_of(value.take()).map_err(|error| format!("{key}: {error}"))?;
+        }
+    }
     let mut time = None;
     let mut trajectories = None;
     let mut variables = Vec::new();
@@ -391,7 +442,7 @@ fn parse(document: &[u8]) -> Result<(Schema, IndexMap<String, String>), String> 
         }
         arrays.push(series);
     }
-    Ok((Schema { attributes, time, trajectories, arrays, axes }, checksums))
+    Ok((Schema { attributes, ending, time, trajectories, arrays, axes }, checksums))
 }
 
 /// Add a coordinate array to the axis that it labels, which may be new.
@@ -452,7 +503,7 @@ mod tests {
 
     #[test]
     fn metadata_read_back_are_the_schema() {
-        let schema = Schema::new(&every_kind(5)).unwrap();
+        let schema = Schema::new(&every_kind(5), true).unwrap();
         let arrays = array_documents(&schema);
         let document = json!(group_document(&schema, &arrays)).to_string();
         let back = schema_from_group(Path::new("run"), document.as_bytes()).unwrap();
@@ -461,12 +512,12 @@ mod tests {
 
     #[test]
     fn damaged_metadata_are_refused() {
-        let schema = Schema::new(&every_kind(5)).unwrap();
+        let schema = Schema::new(&every_kind(5), true).unwrap();
         let arrays = array_documents(&schema);
         let good = json!(group_document(&schema, &arrays)).to_string();
         for (from, to) in [
-            ("\"holonome_format\":2", "\"holonome_format\":3"),
-            ("\"holonome_format\":2", "\"other\":2"),
+            ("\"holonome_format\":3", "\"holonome_format\":4"),
+            ("\"holonome_format\":3", "\"other\":3"),
             ("\"holonome_checksums\"", "\"checksums\""),
             ("\"holonome_role\":\"time\"", "\"holonome_role\":\"clock\""),
             ("\"shape\":[5,3]", "\"shape\":[6,3]"),

@@ -103,6 +103,7 @@ fn join(
     let mut output = Output::Folder(Box::new(store));
     let mut summary = sweep.summary(Some(out), wall_seconds, false);
     summary.measures = sweep.measured(&output).map_err(Error::store)?;
-    output.finish(Status::Finished, &summary).map_err(Error::store)?;
+    let ending = || summary.ending(Status::Finished);
+    output.finish(Status::Finished, &summary, ending).map_err(Error::store)?;
     Ok(summary)
 }

@@ -35,7 +35,7 @@ use crate::store::{
     ArrayLayout, Checkpoint, Dimension, Layout, ResumedStore, Status, Store, StoreError,
     read_values,
 };
-use crate::summary::{self, Drift, Drifts, Relative, RunCost, is_varying, large_drifts};
+use crate::summary::{self, Drift, Drifts, Ending, Relative, RunCost, is_varying, large_drifts};
 use batch::{BatchResult, EventCount, EventCounts, compute};
 use holonome_integrate::averages::{BlockAverages, Mean};
 use holonome_integrate::ensemble;
@@ -816,13 +816,14 @@ impl Sweep {
                     if control == Control::Stop { Status::Interrupted } else { Status::Finished };
                 output.checkpoint(&self.tally).map_err(unstored)?;
                 summary.measures = self.measured(output).map_err(unstored)?;
-                output.finish(status, &summary).map_err(unstored)?;
+                output.finish(status, &summary, || summary.ending(status)).map_err(unstored)?;
                 Ok(summary)
             }
             Err(error) => {
-                let stored = output
-                    .checkpoint(&self.tally)
-                    .and_then(|()| output.finish(Status::Failed, &error.report()));
+                let stored = output.checkpoint(&self.tally).and_then(|()| {
+                    let ending = || summary.ending(Status::Failed);
+                    output.finish(Status::Failed, &error.report(), ending)
+                });
                 drop(stored);
                 Err(error)
             }
@@ -1011,6 +1012,13 @@ impl Tally {
 }
 
 impl SweepSummary {
+    /// What the attributes of an ensemble's folder tell of its end.
+    fn ending(&self, status: Status) -> Map<String, Value> {
+        let SweepSummary { t, steps, drift, cost, warnings, .. } = self;
+        let drift = drift.as_deref().unwrap_or_default();
+        Ending { status, t: *t, steps: *steps, drift, error: None, cost, warnings }.attributes()
+    }
+
     /// Number of trajectories that reached the end.
     pub fn reached(&self) -> u64 {
         self.trajectories - self.failed
