@@ -491,9 +491,11 @@ fn pictures_are_up_to_date() {
 #[test]
 fn the_book_has_every_page() {
     let summary = read("docs/SUMMARY.md");
-    for page in
-        PAGES.iter().filter_map(|page| page.strip_prefix("docs/")).chain(["papers.md", "orders.md"])
-    {
+    for page in PAGES.iter().filter_map(|page| page.strip_prefix("docs/")).chain([
+        "papers.md",
+        "orders.md",
+        "python.md",
+    ]) {
         assert_eq!(summary.matches(&format!("]({page})")).count(), 1, "{page}");
     }
     assert!(read("book.toml").contains("src = \"docs\""));
@@ -518,6 +520,7 @@ fn links_lead_somewhere_and_lines_are_short() {
         "CHANGELOG.md",
         "docs/orders.md",
         "docs/papers.md",
+        "docs/python.md",
         "docs/SUMMARY.md",
     ]) {
         let text = read(page);
